@@ -91,7 +91,7 @@ if ! $tools_only; then
     configure "$folder/tests" -DSHARDSCOPE_BUILD_TESTS=ON -DSHARDSCOPE_WERROR=ON >"$folder/log" 2>&1
     timed "everything with its tests (run_tests.sh)" build "$folder/tests"
     timed "the tests" ctest --test-dir "$folder/tests" -j $(($(nproc) + 1)) -LE 'soak|perf'
-    change traces/analysis/summary.cpp
+    change traces/analysis/time/summary.cpp
     timed "a line of summary.cpp: its test" test_one analysis_test
     change trainer/plan/plan.h
     timed "a line of plan.h: the tools and its test" test_one test_plan tools

@@ -29,7 +29,7 @@
 #include <unistd.h>
 
 #include "profiler/bench/injection_worker.h"
-#include "traces/store/sqlite.h"
+#include "traces/store/sqlite/sqlite.h"
 
 namespace {
 

@@ -12,7 +12,7 @@
 
 #include <benchmark/benchmark.h>
 
-#include "profiler/recorder.h"
+#include "profiler/recorder/recorder.h"
 #include "traces/store/sink.h"
 
 namespace {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "profiler/bench/injection_calls.h"
-#include "profiler/clock.h"
+#include "profiler/base/clock.h"
 
 namespace shardscope::bench {
 namespace {

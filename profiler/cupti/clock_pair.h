@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <ctime>
 
-#include "profiler/clock.h"
+#include "profiler/base/clock.h"
 
 namespace shardscope::profiler::cupti {
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "profiler/old_symbols.h"
+#include "profiler/base/old_symbols.h"
 
 namespace shardscope::profiler::cupti {
 namespace {

@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "profiler/record.h"
+#include "profiler/base/record.h"
 
 namespace shardscope::profiler {
 

@@ -27,7 +27,7 @@
 #include "profiler/inject/cuda_activity.h"
 #include "profiler/inject/process_log.h"
 #include "profiler/inject/window.h"
-#include "profiler/old_symbols.h"
+#include "profiler/base/old_symbols.h"
 
 namespace shardscope::profiler::inject {
 

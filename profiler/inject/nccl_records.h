@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "profiler/record.h"
+#include "profiler/base/record.h"
 
 namespace shardscope::profiler {
 

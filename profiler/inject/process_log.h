@@ -9,7 +9,7 @@
 #include "profiler/inject/session_format.h"
 #include "profiler/inject/text.h"
 #include "profiler/inject/window.h"
-#include "profiler/log_writer.h"
+#include "profiler/log/log_writer.h"
 
 namespace shardscope::profiler::inject {
 

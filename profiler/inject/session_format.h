@@ -7,8 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "profiler/clock.h"
-#include "profiler/record.h"
+#include "profiler/base/clock.h"
+#include "profiler/base/record.h"
 
 namespace shardscope::profiler {
 

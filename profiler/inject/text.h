@@ -8,7 +8,7 @@
 #include <emmintrin.h>
 #endif
 
-#include "profiler/record.h"
+#include "profiler/base/record.h"
 
 namespace shardscope::profiler::inject {
 

@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "profiler/chunk_arena.h"
+#include "profiler/log/chunk_arena.h"
 #include "profiler/inject/nvtx_events.h"
 #include "profiler/inject/process_log.h"
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "profiler/calibration.h"
+#include "profiler/recorder/calibration.h"
 #include "profiler/record/findings.h"
 #include "profiler/record/host_counters.h"
 #include "profiler/record/process_records.h"

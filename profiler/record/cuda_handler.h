@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "profiler/record/handlers.h"
-#include "profiler/record_converter.h"
+#include "profiler/recorder/record_converter.h"
 
 namespace shardscope::profiler {
 

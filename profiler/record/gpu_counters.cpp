@@ -12,7 +12,7 @@
 
 #include <dlfcn.h>
 
-#include "profiler/clock.h"
+#include "profiler/base/clock.h"
 #include "profiler/record/nvml_abi.h"
 
 namespace shardscope::profiler {

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "profiler/record_converter.h"
+#include "profiler/recorder/record_converter.h"
 
 namespace shardscope::profiler {
 

@@ -6,7 +6,7 @@
 
 #include <fmt/core.h>
 
-#include "profiler/beside_tool.h"
+#include "profiler/base/beside_tool.h"
 #include "profiler/inject/session_format.h"
 
 namespace shardscope::profiler {

@@ -10,7 +10,7 @@
 #include <unordered_map>
 
 #include "profiler/inject/nccl_records.h"
-#include "profiler/record_reading.h"
+#include "profiler/recorder/record_reading.h"
 
 namespace shardscope::profiler {
 namespace {

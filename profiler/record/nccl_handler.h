@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "profiler/record_converter.h"
+#include "profiler/recorder/record_converter.h"
 
 namespace shardscope::profiler {
 

@@ -7,11 +7,11 @@
 #include <memory>
 #include <string>
 
-#include "profiler/calibration.h"
-#include "profiler/chunk_reader.h"
+#include "profiler/recorder/calibration.h"
+#include "profiler/log/chunk_reader.h"
 #include "profiler/inject/session_format.h"
 #include "profiler/record/row_pids.h"
-#include "profiler/record_converter.h"
+#include "profiler/recorder/record_converter.h"
 #include "traces/store/sink.h"
 
 namespace shardscope::profiler {

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "profiler/calibration.h"
+#include "profiler/recorder/calibration.h"
 #include "profiler/record/collector.h"
 #include "profiler/record/counter_sampler.h"
 #include "profiler/record/launch.h"
@@ -17,7 +17,7 @@
 #include "profiler/record/record_command.h"
 #include "profiler/record/row_counts.h"
 #include "profiler/record/session.h"
-#include "traces/store/writer.h"
+#include "traces/store/write/writer.h"
 
 namespace shardscope::profiler {
 

@@ -13,8 +13,8 @@
 
 #include "profiler/record/recording.h"
 #include "profiler/record/wording.h"
-#include "traces/store/no_space.h"
-#include "traces/store/temporary_file.h"
+#include "traces/store/sqlite/no_space.h"
+#include "traces/store/sqlite/temporary_file.h"
 
 namespace shardscope::profiler {
 

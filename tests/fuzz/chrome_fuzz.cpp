@@ -5,14 +5,14 @@
 #include <numeric>
 
 #include "tests/fuzz/made_values.h"
-#include "traces/analysis/idle.h"
-#include "traces/analysis/modules.h"
-#include "traces/analysis/operators.h"
-#include "traces/analysis/summary.h"
-#include "traces/analysis/temporal.h"
-#include "traces/import/importer.h"
-#include "traces/store/column_sink.h"
-#include "traces/store/trace.h"
+#include "traces/analysis/time/idle.h"
+#include "traces/analysis/modules/modules.h"
+#include "traces/analysis/modules/operators.h"
+#include "traces/analysis/time/summary.h"
+#include "traces/analysis/time/temporal.h"
+#include "traces/import/input/importer.h"
+#include "traces/store/columns/column_sink.h"
+#include "traces/store/columns/trace.h"
 
 namespace {
 

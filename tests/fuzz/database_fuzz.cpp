@@ -13,13 +13,13 @@
 
 #include <unistd.h>
 
-#include "traces/analysis/collectives.h"
-#include "traces/analysis/memory.h"
-#include "traces/analysis/modules.h"
-#include "traces/analysis/summary.h"
-#include "traces/store/loader.h"
-#include "traces/store/names.h"
-#include "traces/store/writer.h"
+#include "traces/analysis/communication/collectives.h"
+#include "traces/analysis/memory/memory.h"
+#include "traces/analysis/modules/modules.h"
+#include "traces/analysis/time/summary.h"
+#include "traces/store/load/loader.h"
+#include "traces/store/columns/names.h"
+#include "traces/store/write/writer.h"
 
 namespace {
 

@@ -5,12 +5,12 @@
 #include <vector>
 
 #include "tests/fuzz/made_values.h"
-#include "traces/analysis/flight.h"
-#include "traces/analysis/stragglers.h"
-#include "traces/import/importer.h"
-#include "traces/import/join.h"
+#include "traces/analysis/communication/flight.h"
+#include "traces/analysis/communication/stragglers.h"
+#include "traces/import/input/importer.h"
+#include "traces/import/join/join.h"
 #include "traces/report/report.h"
-#include "traces/store/column_sink.h"
+#include "traces/store/columns/column_sink.h"
 
 namespace {
 

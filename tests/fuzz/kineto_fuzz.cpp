@@ -2,8 +2,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "traces/import/importer.h"
-#include "traces/store/column_sink.h"
+#include "traces/import/input/importer.h"
+#include "traces/store/columns/column_sink.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace shardscope::traces;

@@ -11,18 +11,18 @@
 #include <unistd.h>
 
 #include "tests/fuzz/made_values.h"
-#include "traces/analysis/collectives.h"
-#include "traces/analysis/critical_path.h"
-#include "traces/analysis/idle.h"
-#include "traces/analysis/memory.h"
-#include "traces/analysis/modules.h"
-#include "traces/analysis/summary.h"
-#include "traces/analysis/units.h"
+#include "traces/analysis/communication/collectives.h"
+#include "traces/analysis/path/critical_path.h"
+#include "traces/analysis/time/idle.h"
+#include "traces/analysis/memory/memory.h"
+#include "traces/analysis/modules/modules.h"
+#include "traces/analysis/time/summary.h"
+#include "traces/analysis/fsdp/units.h"
 #include "traces/store/error.h"
-#include "traces/store/loader.h"
-#include "traces/store/names.h"
+#include "traces/store/load/loader.h"
+#include "traces/store/columns/names.h"
 #include "traces/store/rows.h"
-#include "traces/store/trace.h"
+#include "traces/store/columns/trace.h"
 
 namespace {
 

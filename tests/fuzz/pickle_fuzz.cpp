@@ -6,11 +6,11 @@
 #include <numeric>
 #include <string_view>
 
-#include "traces/analysis/flight.h"
-#include "traces/analysis/memory.h"
-#include "traces/analysis/memory_explanation.h"
-#include "traces/import/importer.h"
-#include "traces/store/column_sink.h"
+#include "traces/analysis/communication/flight.h"
+#include "traces/analysis/memory/memory.h"
+#include "traces/analysis/memory/memory_explanation.h"
+#include "traces/import/input/importer.h"
+#include "traces/store/columns/column_sink.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace shardscope::traces;

@@ -6,14 +6,14 @@
 #include <vector>
 
 #include "tests/fuzz/made_values.h"
-#include "traces/analysis/allocations_report.h"
-#include "traces/analysis/memory.h"
-#include "traces/analysis/memory_explanation.h"
-#include "traces/analysis/summary.h"
-#include "traces/import/importer.h"
+#include "traces/analysis/memory/allocations_report.h"
+#include "traces/analysis/memory/memory.h"
+#include "traces/analysis/memory/memory_explanation.h"
+#include "traces/analysis/time/summary.h"
+#include "traces/import/input/importer.h"
 #include "traces/report/report.h"
-#include "traces/store/column_sink.h"
-#include "traces/store/trace.h"
+#include "traces/store/columns/column_sink.h"
+#include "traces/store/columns/trace.h"
 
 namespace {
 

@@ -1,5 +1,5 @@
 // Ticks become nanoseconds of CLOCK_MONOTONIC: by straight lines between measured anchors.
-#include "profiler/calibration.h"
+#include "profiler/recorder/calibration.h"
 
 #include <chrono>
 #include <cstdlib>

@@ -1,13 +1,13 @@
 // The reading end of a log: what a snapshot saw is handed over in order, whole or in parts.
-#include "profiler/chunk_reader.h"
+#include "profiler/log/chunk_reader.h"
 
 #include <cstring>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include "profiler/thread_arena.h"
-#include "profiler/thread_log.h"
+#include "profiler/log/thread_arena.h"
+#include "profiler/log/thread_log.h"
 
 namespace shardscope::profiler {
 namespace TEST_FILE {

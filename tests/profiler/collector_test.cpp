@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "profiler/inject/session_format.h"
-#include "profiler/log_writer.h"
+#include "profiler/log/log_writer.h"
 #include "profiler/record/session.h"
 #include "tests/profiler/memory_sink.h"
 

@@ -1,5 +1,5 @@
 // What records mean: given these records of a log, those rows.
-#include "profiler/record_converter.h"
+#include "profiler/recorder/record_converter.h"
 
 #include <cstring>
 #include <string_view>

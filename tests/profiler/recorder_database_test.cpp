@@ -7,11 +7,11 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "profiler/calibration.h"
-#include "profiler/recorder.h"
-#include "traces/store/loader.h"
-#include "traces/store/query.h"
-#include "traces/store/writer.h"
+#include "profiler/recorder/calibration.h"
+#include "profiler/recorder/recorder.h"
+#include "traces/store/load/loader.h"
+#include "traces/store/sqlite/query.h"
+#include "traces/store/write/writer.h"
 
 namespace shardscope::profiler {
 namespace TEST_FILE {

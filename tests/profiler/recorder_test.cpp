@@ -1,5 +1,5 @@
 // The in-process recorder from outside: threads record, a sink receives.
-#include "profiler/recorder.h"
+#include "profiler/recorder/recorder.h"
 
 #include <algorithm>
 #include <barrier>

@@ -12,7 +12,7 @@
 #include "tests/tools/run_command.h"
 #include "tests/traces/kineto_text.h"
 #include "tests/traces/temporary_folder.h"
-#include "traces/store/sqlite.h"
+#include "traces/store/sqlite/sqlite.h"
 
 namespace shardscope::tools {
 namespace TEST_FILE {

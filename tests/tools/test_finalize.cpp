@@ -14,10 +14,10 @@
 
 #include "tests/tools/run_command.h"
 #include "tests/traces/sample_run.h"
-#include "traces/store/loader.h"
-#include "traces/store/query.h"
-#include "traces/store/sqlite.h"
-#include "traces/store/writer.h"
+#include "traces/store/load/loader.h"
+#include "traces/store/sqlite/query.h"
+#include "traces/store/sqlite/sqlite.h"
+#include "traces/store/write/writer.h"
 
 extern char** environ;
 

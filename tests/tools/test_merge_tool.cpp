@@ -9,7 +9,7 @@
 
 #include "tests/tools/run_command.h"
 #include "tests/traces/part_files.h"
-#include "traces/store/sqlite.h"
+#include "traces/store/sqlite/sqlite.h"
 
 namespace shardscope::tools {
 namespace TEST_FILE {

@@ -10,7 +10,7 @@
 
 #include "tests/tools/run_command.h"
 #include "tests/traces/sample_run.h"
-#include "traces/store/writer.h"
+#include "traces/store/write/writer.h"
 
 namespace shardscope::tools {
 namespace TEST_FILE {

@@ -10,8 +10,8 @@
 #include "tests/tools/run_command.h"
 #include "tests/traces/sample_run.h"
 #include "traces/schema/schema.h"
-#include "traces/store/sqlite.h"
-#include "traces/store/writer.h"
+#include "traces/store/sqlite/sqlite.h"
+#include "traces/store/write/writer.h"
 
 namespace shardscope::tools {
 namespace TEST_FILE {

@@ -1,5 +1,5 @@
 // Advice: each rule once with its evidence in the trace, and once without.
-#include "traces/analysis/advice.h"
+#include "traces/analysis/advice/advice.h"
 
 #include <algorithm>
 #include <set>

@@ -1,5 +1,5 @@
 // Each allocation with its life and its purpose, and how it is printed. Times in nanoseconds.
-#include "traces/analysis/allocations_report.h"
+#include "traces/analysis/memory/allocations_report.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

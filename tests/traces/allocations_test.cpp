@@ -1,5 +1,5 @@
 // Allocations with the time that they lived, and plain curves of bytes.
-#include "traces/analysis/allocations.h"
+#include "traces/analysis/memory/allocations.h"
 
 #include <random>
 
@@ -7,9 +7,9 @@
 #include <gtest/gtest.h>
 
 #include "tests/traces/run_builder.h"
-#include "traces/analysis/memory.h"
-#include "traces/analysis/memory_curves.h"
-#include "traces/analysis/row_counts.h"
+#include "traces/analysis/memory/memory.h"
+#include "traces/analysis/memory/memory_curves.h"
+#include "traces/analysis/facts/row_counts.h"
 
 namespace shardscope::traces {
 namespace TEST_FILE {

@@ -1,11 +1,11 @@
 // Every collective by itself. Times in nanoseconds.
-#include "traces/analysis/collective_list.h"
+#include "traces/analysis/communication/collective_list.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/traces/run_builder.h"
-#include "traces/analysis/distributed.h"
+#include "traces/analysis/communication/distributed.h"
 
 namespace shardscope::traces {
 namespace TEST_FILE {

@@ -1,5 +1,5 @@
 // Collectives: counts, bytes, matching across ranks, bandwidth as nccl-tests defines it, exposure.
-#include "traces/analysis/collectives.h"
+#include "traces/analysis/communication/collectives.h"
 
 #include <cmath>
 

@@ -1,5 +1,5 @@
 // From rows in any order to sorted, linked columns. See sample_run.h for the run; times here are in us.
-#include "traces/store/column_sink.h"
+#include "traces/store/columns/column_sink.h"
 
 #include <algorithm>
 #include <limits>

@@ -1,5 +1,5 @@
 // Compare by parts: joined by name, per step, with the spread of the steps.
-#include "traces/analysis/compare_parts.h"
+#include "traces/analysis/compare/compare_parts.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // Compare: configuration differences, means over ranks, medians and spreads over steps.
-#include "traces/analysis/compare.h"
+#include "traces/analysis/compare/compare.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // The critical path: what held each node up, that the parts sum to the step, and what a what-if predicts.
-#include "traces/analysis/critical_path.h"
+#include "traces/analysis/path/critical_path.h"
 
 #include <random>
 
@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/traces/run_builder.h"
-#include "traces/analysis/step_graph.h"
+#include "traces/analysis/path/step_graph.h"
 
 namespace shardscope::traces {
 namespace TEST_FILE {

@@ -1,15 +1,15 @@
 // Ranks beside each other: distributed, stragglers, scaling. Times in nanoseconds.
-#include "traces/analysis/distributed.h"
+#include "traces/analysis/communication/distributed.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/traces/run_builder.h"
-#include "traces/analysis/matching.h"
-#include "traces/analysis/scaling.h"
-#include "traces/analysis/stragglers.h"
+#include "traces/analysis/communication/matching.h"
+#include "traces/analysis/compare/scaling.h"
+#include "traces/analysis/communication/stragglers.h"
 #include "traces/report/report.h"
-#include "traces/store/names.h"
+#include "traces/store/columns/names.h"
 
 namespace shardscope::traces {
 namespace TEST_FILE {

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/traces/kineto_text.h"
-#include "traces/import/trace_event.h"
+#include "traces/import/kineto/trace_event.h"
 
 namespace shardscope::traces {
 namespace TEST_FILE {

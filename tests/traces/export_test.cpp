@@ -13,18 +13,18 @@
 
 #include "tests/traces/sample_run.h"
 #include "tests/traces/temporary_folder.h"
-#include "traces/analysis/collectives.h"
-#include "traces/analysis/memory.h"
-#include "traces/analysis/modules.h"
-#include "traces/analysis/summary.h"
-#include "traces/analysis/units.h"
+#include "traces/analysis/communication/collectives.h"
+#include "traces/analysis/memory/memory.h"
+#include "traces/analysis/modules/modules.h"
+#include "traces/analysis/time/summary.h"
+#include "traces/analysis/fsdp/units.h"
 #include "traces/export/chrome_trace.h"
 #include "traces/export/csv_tables.h"
 #include "traces/import/open.h"
 #include "traces/report/report.h"
-#include "traces/store/loader.h"
-#include "traces/store/sqlite.h"
-#include "traces/store/writer.h"
+#include "traces/store/load/loader.h"
+#include "traces/store/sqlite/sqlite.h"
+#include "traces/store/write/writer.h"
 
 namespace shardscope::traces {
 namespace TEST_FILE {

@@ -1,6 +1,6 @@
 // A recorded file becomes a finished one: nothing lost, in order of time, summed, indexed; and whatever
 // interrupts that leaves the recorded file to be finalized later.
-#include "traces/store/finalize.h"
+#include "traces/store/write/finalize.h"
 
 #include <csignal>
 #include <filesystem>
@@ -19,8 +19,8 @@
 #include "tests/traces/sql_rows.h"
 #include "tests/traces/temporary_folder.h"
 #include "traces/schema/schema.h"
-#include "traces/store/loader.h"
-#include "traces/store/writer.h"
+#include "traces/store/load/loader.h"
+#include "traces/store/write/writer.h"
 
 namespace shardscope::traces {
 namespace TEST_FILE {

@@ -1,14 +1,14 @@
 // Flight recorder dumps of PyTorch: how they are read, and which rank they say stopped.
-#include "traces/analysis/flight.h"
+#include "traces/analysis/communication/flight.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "tests/traces/pickle_writer.h"
-#include "traces/import/importer.h"
+#include "traces/import/input/importer.h"
 #include "traces/report/report.h"
-#include "traces/store/column_sink.h"
+#include "traces/store/columns/column_sink.h"
 #include "traces/store/error.h"
 
 namespace shardscope::traces {

@@ -4,11 +4,11 @@
 #include <gtest/gtest.h>
 
 #include "tests/traces/temporary_folder.h"
-#include "traces/store/column_sink.h"
-#include "traces/store/loader.h"
-#include "traces/store/memory_origin.h"
-#include "traces/store/names.h"
-#include "traces/store/writer.h"
+#include "traces/store/columns/column_sink.h"
+#include "traces/store/load/loader.h"
+#include "traces/store/columns/memory_origin.h"
+#include "traces/store/columns/names.h"
+#include "traces/store/write/writer.h"
 
 namespace shardscope::traces {
 namespace TEST_FILE {

@@ -4,9 +4,9 @@
 #include "tests/traces/temporary_folder.h"
 #include "traces/merge/merge.h"
 #include "traces/merge/slice.h"
-#include "traces/store/loader.h"
-#include "traces/store/names.h"
-#include "traces/store/writer.h"
+#include "traces/store/load/loader.h"
+#include "traces/store/columns/names.h"
+#include "traces/store/write/writer.h"
 
 namespace shardscope::traces {
 namespace TEST_FILE {

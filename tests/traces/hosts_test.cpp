@@ -1,6 +1,6 @@
 // Hosts: what goes within one and between them, which comes last, and how a merge says that clocks agree.
 // Times in nanoseconds.
-#include "traces/analysis/hosts.h"
+#include "traces/analysis/communication/hosts.h"
 
 #include <array>
 
@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/traces/run_builder.h"
-#include "traces/analysis/distributed.h"
-#include "traces/analysis/info.h"
+#include "traces/analysis/communication/distributed.h"
+#include "traces/analysis/facts/info.h"
 #include "traces/report/report.h"
 
 namespace shardscope::traces {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/traces/run_builder.h"
-#include "traces/analysis/idle_details.h"
+#include "traces/analysis/time/idle_details.h"
 
 namespace shardscope::traces {
 namespace TEST_FILE {

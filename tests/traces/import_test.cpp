@@ -12,7 +12,7 @@
 #include "kineto_text.h"
 #include "temporary_folder.h"
 #include "traces/import/inputs.h"
-#include "traces/import/join.h"
+#include "traces/import/join/join.h"
 #include "traces/import/open.h"
 #include "traces/import/read_file.h"
 

@@ -1,5 +1,5 @@
 // A column without a value takes no memory, and reads as one that has none in any row.
-#include "traces/store/index_column.h"
+#include "traces/store/columns/index_column.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // What a file holds, and the faults that check finds.
-#include "traces/analysis/info.h"
+#include "traces/analysis/facts/info.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Interval arithmetic against a bitmap with one bit a nanosecond.
-#include "traces/analysis/intervals.h"
+#include "traces/analysis/base/intervals.h"
 
 #include <random>
 

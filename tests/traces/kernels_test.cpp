@@ -1,5 +1,5 @@
 // Kernels by name: counts, times, percentiles, shares, weighted blocks and occupancy.
-#include "traces/analysis/kernels.h"
+#include "traces/analysis/time/kernels.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

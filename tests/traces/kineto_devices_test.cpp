@@ -4,12 +4,12 @@
 #include <gtest/gtest.h>
 
 #include "kineto_text.h"
-#include "traces/analysis/info.h"
-#include "traces/analysis/memory.h"
-#include "traces/analysis/memory_curves.h"
-#include "traces/analysis/peak_index.h"
-#include "traces/analysis/row_counts.h"
-#include "traces/analysis/summary.h"
+#include "traces/analysis/facts/info.h"
+#include "traces/analysis/memory/memory.h"
+#include "traces/analysis/memory/memory_curves.h"
+#include "traces/analysis/memory/peak_index.h"
+#include "traces/analysis/facts/row_counts.h"
+#include "traces/analysis/time/summary.h"
 
 namespace shardscope::traces {
 namespace TEST_FILE {

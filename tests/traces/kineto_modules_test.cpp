@@ -5,9 +5,9 @@
 
 #include "tests/traces/module_nodes.h"
 #include "tests/traces/run_builder.h"
-#include "traces/analysis/autograd_nodes.h"
-#include "traces/analysis/modules.h"
-#include "traces/store/names.h"
+#include "traces/analysis/modules/autograd_nodes.h"
+#include "traces/analysis/modules/modules.h"
+#include "traces/store/columns/names.h"
 
 namespace shardscope::traces {
 namespace TEST_FILE {

@@ -5,9 +5,9 @@
 #include <zlib.h>
 
 #include "kineto_text.h"
-#include "traces/import/event_stream.h"
-#include "traces/import/json_scan.h"
-#include "traces/import/scalar_values.h"
+#include "traces/import/kineto/event_stream.h"
+#include "traces/import/json/json_scan.h"
+#include "traces/import/kineto/scalar_values.h"
 
 namespace shardscope::traces {
 namespace TEST_FILE {

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "tests/traces/run_builder.h"
-#include "traces/store/names.h"
+#include "traces/store/columns/names.h"
 
 namespace shardscope::traces {
 

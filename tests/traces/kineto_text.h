@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "traces/import/importer.h"
-#include "traces/store/column_sink.h"
+#include "traces/import/input/importer.h"
+#include "traces/store/columns/column_sink.h"
 
 namespace shardscope::traces {
 

@@ -1,11 +1,11 @@
 // Memory explained: the parts beside their prediction, the moment, the steps, and the pool.
-#include "traces/analysis/memory_explanation.h"
+#include "traces/analysis/memory/memory_explanation.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/traces/run_builder.h"
-#include "traces/analysis/compare.h"
+#include "traces/analysis/compare/compare.h"
 
 namespace shardscope::traces {
 namespace TEST_FILE {

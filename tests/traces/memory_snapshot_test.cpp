@@ -1,5 +1,5 @@
 // PyTorch's memory snapshots: what rows they become, and what the memory analysis says of them.
-#include "traces/import/memory_snapshot.h"
+#include "traces/import/pytorch_memory/memory_snapshot.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -13,12 +13,12 @@
 
 #include "tests/traces/pickle_writer.h"
 #include "tests/traces/shared_folder.h"
-#include "traces/analysis/memory.h"
-#include "traces/analysis/memory_explanation.h"
-#include "traces/import/pickle.h"
+#include "traces/analysis/memory/memory.h"
+#include "traces/analysis/memory/memory_explanation.h"
+#include "traces/import/pickle/pickle.h"
 #include "traces/report/report.h"
-#include "traces/store/column_sink.h"
-#include "traces/store/memory_origin.h"
+#include "traces/store/columns/column_sink.h"
+#include "traces/store/columns/memory_origin.h"
 #include "traces/store/stack_text.h"
 
 namespace shardscope::traces {

@@ -1,5 +1,5 @@
 // Memory: the peak, what lived at it, predictions, selections, the curve and its index.
-#include "traces/analysis/memory.h"
+#include "traces/analysis/memory/memory.h"
 
 #include <numeric>
 #include <random>
@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/traces/run_builder.h"
-#include "traces/analysis/peak_index.h"
+#include "traces/analysis/memory/peak_index.h"
 
 namespace shardscope::traces {
 namespace TEST_FILE {

@@ -15,12 +15,12 @@
 
 #include "tests/traces/part_files.h"
 #include "tests/traces/temporary_folder.h"
-#include "traces/analysis/stopped.h"
+#include "traces/analysis/communication/stopped.h"
 #include "traces/import/open.h"
 #include "traces/merge/merge.h"
-#include "traces/store/finalize.h"
-#include "traces/store/loader.h"
-#include "traces/store/sqlite.h"
+#include "traces/store/write/finalize.h"
+#include "traces/store/load/loader.h"
+#include "traces/store/sqlite/sqlite.h"
 
 namespace shardscope::traces {
 namespace TEST_FILE {

@@ -14,14 +14,14 @@
 
 #include "tests/traces/part_files.h"
 #include "tests/traces/temporary_folder.h"
-#include "traces/analysis/collectives.h"
-#include "traces/analysis/info.h"
-#include "traces/analysis/memory.h"
-#include "traces/analysis/summary.h"
+#include "traces/analysis/communication/collectives.h"
+#include "traces/analysis/facts/info.h"
+#include "traces/analysis/memory/memory.h"
+#include "traces/analysis/time/summary.h"
 #include "traces/schema/column_roles.h"
 #include "traces/schema/schema.h"
-#include "traces/store/loader.h"
-#include "traces/store/sqlite.h"
+#include "traces/store/load/loader.h"
+#include "traces/store/sqlite/sqlite.h"
 
 namespace shardscope::traces {
 namespace TEST_FILE {

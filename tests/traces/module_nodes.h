@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "traces/analysis/modules.h"
+#include "traces/analysis/modules/modules.h"
 
 namespace shardscope::traces {
 

@@ -1,5 +1,5 @@
 // Module view: the tree, host and device time by innermost module, backward parts, units, waits and peaks.
-#include "traces/analysis/modules.h"
+#include "traces/analysis/modules/modules.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

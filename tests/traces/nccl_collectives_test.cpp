@@ -1,6 +1,6 @@
 // NCCL's kernels joined with NCCL's calls. A call is a range of the domain NCCL whose payload tells
 // communicator and bytes; a kernel belongs to the call in which it was launched.
-#include "traces/store/nccl_collectives.h"
+#include "traces/store/nccl/nccl_collectives.h"
 
 #include <cstdlib>
 #include <filesystem>
@@ -17,9 +17,9 @@
 #include "traces/import/open.h"
 #include "traces/merge/merge.h"
 #include "traces/schema/schema.h"
-#include "traces/store/create.h"
-#include "traces/store/loader.h"
-#include "traces/store/nccl_calls.h"
+#include "traces/store/write/create.h"
+#include "traces/store/load/loader.h"
+#include "traces/store/nccl/nccl_calls.h"
 #include "traces/store/rows.h"
 
 namespace shardscope::traces {

@@ -1,5 +1,5 @@
 // How ranges of a thread nest. Written as: thread, start, end.
-#include "traces/store/nesting.h"
+#include "traces/store/columns/nesting.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -9,7 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "traces/store/names.h"
+#include "traces/store/columns/names.h"
 
 namespace shardscope::traces {
 namespace TEST_FILE {

@@ -3,13 +3,13 @@
 #include <gtest/gtest.h>
 
 #include "tests/traces/temporary_folder.h"
-#include "traces/analysis/memory.h"
-#include "traces/analysis/modules.h"
-#include "traces/analysis/summary.h"
+#include "traces/analysis/memory/memory.h"
+#include "traces/analysis/modules/modules.h"
+#include "traces/analysis/time/summary.h"
 #include "traces/schema/enums.h"
-#include "traces/store/loader.h"
-#include "traces/store/nvtx_names.h"
-#include "traces/store/sqlite.h"
+#include "traces/store/load/loader.h"
+#include "traces/store/columns/nvtx_names.h"
+#include "traces/store/sqlite/sqlite.h"
 
 namespace shardscope::traces {
 namespace TEST_FILE {

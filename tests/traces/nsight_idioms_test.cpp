@@ -11,7 +11,7 @@
 #include "tests/traces/sample_run.h"
 #include "tests/traces/sql_rows.h"
 #include "tests/traces/temporary_folder.h"
-#include "traces/store/writer.h"
+#include "traces/store/write/writer.h"
 
 namespace shardscope::traces {
 namespace TEST_FILE {

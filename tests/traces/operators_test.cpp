@@ -1,12 +1,12 @@
 // Operators: calls, host total and self, device total and self, by name and by shape.
-#include "traces/analysis/operators.h"
+#include "traces/analysis/modules/operators.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/traces/run_builder.h"
-#include "traces/analysis/operator_names.h"
-#include "traces/store/names.h"
+#include "traces/analysis/modules/operator_names.h"
+#include "traces/store/columns/names.h"
 
 namespace shardscope::traces {
 namespace TEST_FILE {

@@ -1,11 +1,11 @@
 // Overlap and the temporal breakdown: unions inside windows, parts that sum to the whole.
-#include "traces/analysis/overlap.h"
+#include "traces/analysis/time/overlap.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/traces/run_builder.h"
-#include "traces/analysis/temporal.h"
+#include "traces/analysis/time/temporal.h"
 
 namespace shardscope::traces {
 namespace TEST_FILE {

@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "traces/store/writer.h"
+#include "traces/store/write/writer.h"
 
 namespace shardscope::traces {
 

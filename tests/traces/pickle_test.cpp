@@ -1,5 +1,5 @@
 // The reader of pickles: what the opcodes mean, and that nothing but data is read.
-#include "traces/import/pickle.h"
+#include "traces/import/pickle/pickle.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // The memory of a plan's rows by formula: what is stored comes back, and files without it are no fault.
-#include "traces/store/plan_parts.h"
+#include "traces/store/plan/plan_parts.h"
 
 #include <fstream>
 #include <string>
@@ -9,8 +9,8 @@
 
 #include "tests/traces/temporary_folder.h"
 #include "traces/store/error.h"
-#include "traces/store/sqlite.h"
-#include "traces/store/writer.h"
+#include "traces/store/sqlite/sqlite.h"
+#include "traces/store/write/writer.h"
 
 namespace shardscope::traces {
 namespace TEST_FILE {

@@ -1,5 +1,5 @@
 // SQL on a trace: what it may do, the functions that it may call, its parameters, and how it is stopped.
-#include "traces/store/query.h"
+#include "traces/store/sqlite/query.h"
 
 #include <atomic>
 #include <chrono>
@@ -11,8 +11,8 @@
 
 #include "tests/traces/sample_run.h"
 #include "tests/traces/temporary_folder.h"
-#include "traces/store/sql_functions.h"
-#include "traces/store/writer.h"
+#include "traces/store/sqlite/sql_functions.h"
+#include "traces/store/write/writer.h"
 
 namespace shardscope::traces {
 namespace TEST_FILE {

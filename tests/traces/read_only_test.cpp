@@ -16,12 +16,12 @@
 
 #include "tests/traces/sample_run.h"
 #include "tests/traces/temporary_folder.h"
-#include "traces/store/finalize.h"
-#include "traces/store/loader.h"
-#include "traces/store/open.h"
-#include "traces/store/query.h"
-#include "traces/store/wal_damage.h"
-#include "traces/store/writer.h"
+#include "traces/store/write/finalize.h"
+#include "traces/store/load/loader.h"
+#include "traces/store/sqlite/open.h"
+#include "traces/store/sqlite/query.h"
+#include "traces/store/sqlite/wal_damage.h"
+#include "traces/store/write/writer.h"
 
 namespace shardscope::traces {
 namespace TEST_FILE {

@@ -1,13 +1,13 @@
 // Small results with round numbers, for the tests of the printed texts.
 #pragma once
 
-#include "traces/analysis/collectives.h"
-#include "traces/analysis/compare.h"
-#include "traces/analysis/info.h"
-#include "traces/analysis/memory.h"
-#include "traces/analysis/memory_explanation.h"
-#include "traces/analysis/modules.h"
-#include "traces/analysis/summary.h"
+#include "traces/analysis/communication/collectives.h"
+#include "traces/analysis/compare/compare.h"
+#include "traces/analysis/facts/info.h"
+#include "traces/analysis/memory/memory.h"
+#include "traces/analysis/memory/memory_explanation.h"
+#include "traces/analysis/modules/modules.h"
+#include "traces/analysis/time/summary.h"
 
 namespace shardscope::traces {
 

@@ -6,11 +6,11 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/traces/report_samples.h"
-#include "traces/analysis/allocations_report.h"
-#include "traces/analysis/compare_parts.h"
-#include "traces/analysis/critical_path.h"
-#include "traces/analysis/operators.h"
-#include "traces/analysis/units.h"
+#include "traces/analysis/memory/allocations_report.h"
+#include "traces/analysis/compare/compare_parts.h"
+#include "traces/analysis/path/critical_path.h"
+#include "traces/analysis/modules/operators.h"
+#include "traces/analysis/fsdp/units.h"
 
 namespace shardscope::traces {
 namespace TEST_FILE {

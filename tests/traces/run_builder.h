@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "traces/store/column_sink.h"
+#include "traces/store/columns/column_sink.h"
 
 namespace shardscope::traces {
 

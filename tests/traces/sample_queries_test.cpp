@@ -8,8 +8,8 @@
 
 #include "tests/traces/sample_run.h"
 #include "tests/traces/temporary_folder.h"
-#include "traces/store/query.h"
-#include "traces/store/writer.h"
+#include "traces/store/sqlite/query.h"
+#include "traces/store/write/writer.h"
 
 namespace shardscope::traces {
 namespace TEST_FILE {

@@ -13,8 +13,8 @@
 #include "tests/traces/temporary_folder.h"
 #include "traces/schema/communication_kernels.h"
 #include "traces/schema/enums.h"
-#include "traces/store/sqlite.h"
-#include "traces/store/writer.h"
+#include "traces/store/sqlite/sqlite.h"
+#include "traces/store/write/writer.h"
 
 namespace shardscope::traces {
 namespace TEST_FILE {

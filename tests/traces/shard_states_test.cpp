@@ -1,6 +1,6 @@
 // Where the parameters of each unit are: the states of FSDP2's step of kineto_run.h, of small runs of ours,
 // and of the sample traces. Times in nanoseconds.
-#include "traces/analysis/shard_states.h"
+#include "traces/analysis/fsdp/shard_states.h"
 
 #include <limits>
 #include <utility>
@@ -11,7 +11,7 @@
 
 #include "tests/traces/kineto_run.h"
 #include "tests/traces/run_builder.h"
-#include "traces/store/loader.h"
+#include "traces/store/load/loader.h"
 
 namespace shardscope::traces {
 namespace TEST_FILE {

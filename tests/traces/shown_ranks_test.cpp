@@ -1,5 +1,5 @@
 // A simulated run's trace that shows a few ranks says so, with what they stand for.
-#include "traces/analysis/shown_ranks.h"
+#include "traces/analysis/base/shown_ranks.h"
 
 #include <memory>
 #include <string>
@@ -8,9 +8,9 @@
 #include <gtest/gtest.h>
 
 #include "tests/traces/run_builder.h"
-#include "traces/analysis/distributed.h"
-#include "traces/analysis/info.h"
-#include "traces/store/column_sink.h"
+#include "traces/analysis/communication/distributed.h"
+#include "traces/analysis/facts/info.h"
+#include "traces/store/columns/column_sink.h"
 
 namespace shardscope::traces {
 namespace TEST_FILE {

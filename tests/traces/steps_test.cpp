@@ -1,12 +1,12 @@
 // Steps: each one's window, split, device work and loss; the slowest, and the slowest rank.
-#include "traces/analysis/steps.h"
+#include "traces/analysis/time/steps.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/traces/run_builder.h"
-#include "traces/analysis/path_names.h"
-#include "traces/analysis/step_windows.h"
+#include "traces/analysis/path/path_names.h"
+#include "traces/analysis/base/step_windows.h"
 #include "traces/report/report.h"
 
 namespace shardscope::traces {

@@ -1,14 +1,14 @@
 // Which rank of a job stopped first, and what the others waited for: as those that were left say, or as the
 // ends of the traces tell. Times in nanoseconds.
-#include "traces/analysis/stopped.h"
+#include "traces/analysis/communication/stopped.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "tests/traces/run_builder.h"
-#include "traces/analysis/distributed.h"
-#include "traces/analysis/info.h"
+#include "traces/analysis/communication/distributed.h"
+#include "traces/analysis/facts/info.h"
 #include "traces/report/report.h"
 
 namespace shardscope::traces {

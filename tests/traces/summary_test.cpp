@@ -1,5 +1,5 @@
 // Execution Summary: step windows on the device side, the split by priority, cut-off steps, selections.
-#include "traces/analysis/summary.h"
+#include "traces/analysis/time/summary.h"
 
 #include <numeric>
 #include <random>

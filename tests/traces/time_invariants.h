@@ -6,15 +6,15 @@
 
 #include <gtest/gtest.h>
 
-#include "traces/analysis/idle.h"
-#include "traces/analysis/kernels.h"
-#include "traces/analysis/modules.h"
-#include "traces/analysis/operators.h"
-#include "traces/analysis/overlap.h"
-#include "traces/analysis/steps.h"
-#include "traces/analysis/summary.h"
-#include "traces/analysis/temporal.h"
-#include "traces/store/trace.h"
+#include "traces/analysis/time/idle.h"
+#include "traces/analysis/time/kernels.h"
+#include "traces/analysis/modules/modules.h"
+#include "traces/analysis/modules/operators.h"
+#include "traces/analysis/time/overlap.h"
+#include "traces/analysis/time/steps.h"
+#include "traces/analysis/time/summary.h"
+#include "traces/analysis/time/temporal.h"
+#include "traces/store/columns/trace.h"
 
 namespace shardscope::traces {
 

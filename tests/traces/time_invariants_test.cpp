@@ -8,7 +8,7 @@
 #include "tests/traces/run_builder.h"
 #include "tests/traces/shared_folder.h"
 #include "traces/import/open.h"
-#include "traces/store/names.h"
+#include "traces/store/columns/names.h"
 
 namespace shardscope::traces {
 namespace TEST_FILE {

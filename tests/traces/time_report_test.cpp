@@ -6,13 +6,13 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/traces/run_builder.h"
-#include "traces/analysis/idle.h"
-#include "traces/analysis/kernels.h"
-#include "traces/analysis/operators.h"
-#include "traces/analysis/overlap.h"
-#include "traces/analysis/steps.h"
-#include "traces/analysis/summary.h"
-#include "traces/analysis/temporal.h"
+#include "traces/analysis/time/idle.h"
+#include "traces/analysis/time/kernels.h"
+#include "traces/analysis/modules/operators.h"
+#include "traces/analysis/time/overlap.h"
+#include "traces/analysis/time/steps.h"
+#include "traces/analysis/time/summary.h"
+#include "traces/analysis/time/temporal.h"
 #include "traces/report/kernel_label.h"
 #include "traces/report/report.h"
 

@@ -1,5 +1,5 @@
 // FSDP units: which range and collective belongs to which unit, and what each costs. Times in nanoseconds.
-#include "traces/analysis/units.h"
+#include "traces/analysis/fsdp/units.h"
 
 #include <algorithm>
 #include <sstream>
@@ -10,11 +10,11 @@
 
 #include "tests/traces/kineto_run.h"
 #include "tests/traces/run_builder.h"
-#include "traces/analysis/unit_names.h"
-#include "traces/analysis/unit_ranges.h"
+#include "traces/analysis/fsdp/unit_names.h"
+#include "traces/analysis/fsdp/unit_ranges.h"
 #include "traces/report/report.h"
 #include "traces/report/text_table.h"
-#include "traces/store/names.h"
+#include "traces/store/columns/names.h"
 
 namespace shardscope::traces {
 namespace TEST_FILE {

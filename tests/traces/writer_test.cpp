@@ -1,6 +1,6 @@
 // Every kind of row that a database keeps, column by column, as plain SQL sees it. -1 and "none" are NULL.
 // round_trip_test.cpp has the rows that the loader reads back.
-#include "traces/store/writer.h"
+#include "traces/store/write/writer.h"
 
 #include <bit>
 #include <cmath>
@@ -14,9 +14,9 @@
 
 #include "tests/traces/sql_rows.h"
 #include "tests/traces/temporary_folder.h"
-#include "traces/store/loader.h"
-#include "traces/store/owners.h"
-#include "traces/store/temporary_file.h"
+#include "traces/store/load/loader.h"
+#include "traces/store/columns/owners.h"
+#include "traces/store/sqlite/temporary_file.h"
 
 namespace shardscope::traces {
 namespace TEST_FILE {

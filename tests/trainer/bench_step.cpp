@@ -15,7 +15,7 @@
 #include <fmt/core.h>
 
 #include "trace_testing.h"
-#include "traces/analysis/summary.h"
+#include "traces/analysis/time/summary.h"
 #include "trainer/kernels/blas.h"
 
 namespace shardscope::trainer {

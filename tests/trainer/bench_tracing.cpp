@@ -26,9 +26,9 @@
 #include <unistd.h>
 
 #include "jobs.h"
-#include "profiler/recorder.h"
-#include "traces/store/loader.h"
-#include "traces/store/writer.h"
+#include "profiler/recorder/recorder.h"
+#include "traces/store/load/loader.h"
+#include "traces/store/write/writer.h"
 #include "trainer/kernels/blas.h"
 
 namespace shardscope::trainer {

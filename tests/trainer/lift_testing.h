@@ -9,7 +9,7 @@
 #include "trace_testing.h"
 #include "traces/export/chrome_trace.h"
 #include "traces/import/open.h"
-#include "traces/store/writer.h"
+#include "traces/store/write/writer.h"
 #include "trainer/lift/counterfactuals.h"
 #include "trainer/sim/sim_trace.h"
 #include "trainer/sim/simulator.h"

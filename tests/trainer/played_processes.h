@@ -18,7 +18,7 @@
 
 #include <fmt/core.h>
 
-#include "trainer/cuda/bootstrap.h"
+#include "trainer/device/bootstrap.h"
 
 namespace shardscope::trainer::testing {
 

@@ -13,7 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "traces/import/open.h"
-#include "traces/store/trace.h"
+#include "traces/store/columns/trace.h"
 
 namespace shardscope::trainer::testing {
 

@@ -10,8 +10,8 @@
 #include <gtest/gtest.h>
 
 #include "played_job.h"
-#include "profiler/cuda_clock.h"
-#include "profiler/recorder.h"
+#include "profiler/recorder/cuda_clock.h"
+#include "profiler/recorder/recorder.h"
 #include "tests/profiler/cuda/fake_library.h"
 #include "tests/profiler/memory_sink.h"
 #include "trainer/executor/device_trace.h"

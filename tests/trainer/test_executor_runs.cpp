@@ -12,8 +12,8 @@
 #include <gtest/gtest.h>
 
 #include "jobs.h"
-#include "profiler/recorder.h"
-#include "traces/store/column_sink.h"
+#include "profiler/recorder/recorder.h"
+#include "traces/store/columns/column_sink.h"
 #include "trainer/executor/rank_runner.h"
 
 namespace shardscope::trainer {

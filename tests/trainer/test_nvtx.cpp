@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/tools/run_command.h"
-#include "traces/store/sqlite.h"
+#include "traces/store/sqlite/sqlite.h"
 
 namespace shardscope::trainer {
 namespace TEST_FILE {

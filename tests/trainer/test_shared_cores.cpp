@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include "traces/analysis/matching.h"
-#include "traces/store/trace.h"
+#include "traces/analysis/communication/matching.h"
+#include "traces/store/columns/trace.h"
 #include "trainer/lift/shared_cores.h"
 
 namespace shardscope::trainer::lift {

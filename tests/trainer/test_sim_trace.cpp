@@ -5,12 +5,12 @@
 #include <gtest/gtest.h>
 
 #include "plan_jobs.h"
-#include "traces/analysis/info.h"
-#include "traces/analysis/memory.h"
-#include "traces/analysis/overlap.h"
-#include "traces/analysis/summary.h"
-#include "traces/store/column_sink.h"
-#include "traces/store/trace.h"
+#include "traces/analysis/facts/info.h"
+#include "traces/analysis/memory/memory.h"
+#include "traces/analysis/time/overlap.h"
+#include "traces/analysis/time/summary.h"
+#include "traces/store/columns/column_sink.h"
+#include "traces/store/columns/trace.h"
 #include "trainer/sim/sim_trace.h"
 
 namespace shardscope::trainer {

@@ -5,9 +5,9 @@
 #include <memory>
 
 #include "jobs.h"
-#include "profiler/recorder.h"
-#include "traces/store/column_sink.h"
-#include "traces/store/trace.h"
+#include "profiler/recorder/recorder.h"
+#include "traces/store/columns/column_sink.h"
+#include "traces/store/columns/trace.h"
 
 namespace shardscope::trainer::testing {
 

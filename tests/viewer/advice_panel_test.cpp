@@ -4,9 +4,9 @@
 #include <gmock/gmock.h>
 
 #include "tests/viewer/panel_fixture.h"
-#include "traces/analysis/advice.h"
-#include "traces/analysis/advice_place.h"
-#include "viewer/panels/advice_rows.h"
+#include "traces/analysis/advice/advice.h"
+#include "traces/analysis/advice/advice_place.h"
+#include "viewer/panels/advice/advice_rows.h"
 
 namespace shardscope::viewer {
 namespace TEST_FILE {
@@ -25,7 +25,7 @@ class AdvicePanelTest : public PanelsTest {
 TEST_F(AdvicePanelTest, EveryFindingIsACardWithItsFigures) {
     const auto report = traces::advice(*session_.trace());
     ASSERT_FALSE(report.findings.empty());
-    const auto panel = make_advice_panel();
+    const auto panel = make_panel("advice");
     draw(*panel, 1600, 3000);
     for (const traces::Finding& finding : report.findings) {
         EXPECT_THAT(item("advice." + std::string(finding.id)), HasSubstr(finding.what));
@@ -43,7 +43,7 @@ TEST_F(AdvicePanelTest, ShowMeGoesToThePlace) {
     });
     ASSERT_NE(shown, report.findings.end());
     const auto place = *traces::advice_place(trace, {}, shown->id);
-    const auto panel = make_advice_panel();
+    const auto panel = make_panel("advice");
     draw(*panel, 1600, 3000);
     const auto button = items::find("advice." + std::string(shown->id) + ".show");
     ASSERT_TRUE(button);

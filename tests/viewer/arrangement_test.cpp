@@ -1,5 +1,5 @@
 // How rows are arranged: grouped, moved, hidden, pinned, filtered, collapsed; kept as JSON.
-#include "viewer/timeline/arrangement.h"
+#include "viewer/model/arrangement.h"
 
 #include <algorithm>
 #include <memory>

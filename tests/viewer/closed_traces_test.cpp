@@ -12,8 +12,8 @@
 
 #include "tests/traces/temporary_folder.h"
 #include "tests/viewer/panel_fixture.h"
-#include "traces/store/writer.h"
-#include "viewer/app/panel_list.h"
+#include "traces/store/write/writer.h"
+#include "viewer/panels/panel_table.h"
 #include "viewer/app/program.h"
 #include "viewer/app/shell.h"
 
@@ -92,7 +92,7 @@ class ClosedTraces : public PanelsTest {
 // With another trace on show afterwards, and with none.
 TEST_F(ClosedTraces, AreFreedWhicheverPanelHasShownThem) {
     for (const bool last : {false, true}) {
-        for (const PanelEntry& panel : kPanelList) {
+        for (const PanelEntry& panel : panel_table()) {
             SCOPED_TRACE(std::string(panel.name) + (last ? ", the last" : ""));
             if (!last) program_.session.add_trace(mlp_sample({}, "stays"), "stays");
             program_.session.add_trace(mlp_sample({.per_linear = true}, "goes"), "goes");
@@ -112,7 +112,7 @@ TEST_F(ClosedTraces, AreFreedWhicheverPanelHasShownThem) {
 
 TEST_F(ClosedTraces, ThatNoPanelShowsAnyMoreAreFreedToo) {
     program_.session.add_trace(mlp_sample({.per_linear = true}, "goes"), "goes");
-    for (const PanelEntry& panel : kPanelList) look_around(std::string(panel.name));
+    for (const PanelEntry& panel : panel_table()) look_around(std::string(panel.name));
     const std::weak_ptr<const traces::Trace> trace = program_.session.trace();
     program_.show("query");
     program_.session.close(0);

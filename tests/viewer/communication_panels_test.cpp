@@ -3,13 +3,13 @@
 #include <gtest/gtest.h>
 
 #include "tests/viewer/panel_fixture.h"
-#include "traces/analysis/collectives.h"
-#include "traces/analysis/distributed.h"
-#include "traces/analysis/overlap.h"
-#include "traces/analysis/shard_states.h"
-#include "traces/analysis/stragglers.h"
-#include "traces/analysis/units.h"
-#include "traces/store/column_sink.h"
+#include "traces/analysis/communication/collectives.h"
+#include "traces/analysis/communication/distributed.h"
+#include "traces/analysis/time/overlap.h"
+#include "traces/analysis/fsdp/shard_states.h"
+#include "traces/analysis/communication/stragglers.h"
+#include "traces/analysis/fsdp/units.h"
+#include "traces/store/columns/column_sink.h"
 #include "viewer/draw/format.h"
 
 namespace shardscope::viewer {
@@ -35,7 +35,7 @@ TEST_F(CommunicationPanels, SayNothingOfAStepWhereTheTraceNamesNone) {
     auto trace = sink.take();
     trace->steps.clear();
     session_.add_trace(std::move(trace), "run");
-    const auto collectives = make_collectives_panel(), distributed = make_distributed_panel();
+    const auto collectives = make_panel("collectives"), distributed = make_panel("distributed");
     EXPECT_THAT(draw(*collectives), Not(HasSubstr("step")));
     EXPECT_THAT(item("collectives.headline"), HasSubstr("The whole time of rank 0"));
     EXPECT_THAT(draw(*distributed), Not(HasSubstr(" a step")));
@@ -49,7 +49,7 @@ TEST_F(CommunicationPanels, SayNothingOfAStepWhereTheTraceNamesNone) {
 TEST_F(CommunicationPanels, UnitsShowTheMeansOfTheChosenRank) {
     open({.per_linear = true}, "linear.sqlite");
     session_.rank = 1;
-    const auto panel = make_units_panel();
+    const auto panel = make_panel("units");
     draw(*panel);
     const traces::UnitsReport report = traces::units_report(trace());
     const traces::RankUnits& rank = report.ranks[1];
@@ -65,7 +65,7 @@ TEST_F(CommunicationPanels, UnitsShowTheMeansOfTheChosenRank) {
 
 TEST_F(CommunicationPanels, UnitsShowSumsToo) {
     open({.per_linear = true}, "linear.sqlite");
-    const auto panel = make_units_panel();
+    const auto panel = make_panel("units");
     draw(*panel);
     click(*panel, "units.show.sum_of_the_steps");
     const traces::UnitsReport report = traces::units_report(trace());
@@ -75,7 +75,7 @@ TEST_F(CommunicationPanels, UnitsShowSumsToo) {
 
 TEST_F(CommunicationPanels, AClickOnAUnitsBarChoosesItAndADoubleClickGoesToItsGather) {
     open({.per_linear = true}, "linear.sqlite");
-    const auto panel = make_units_panel();
+    const auto panel = make_panel("units");
     draw(*panel);
     const std::string unit = trace().units[2].name;
     click(*panel, "units.bar." + unit + " backward");
@@ -94,7 +94,7 @@ TEST_F(CommunicationPanels, UnitsObeyTheLimitRange) {
     open({.per_linear = true}, "linear.sqlite");
     const traces::Step& step = trace().steps[1];
     session_.open[0].limit = TimeRange{step.start, step.end};
-    draw(*make_units_panel());
+    draw(*make_panel("units"));
     const traces::UnitsReport report = traces::units_report(trace(), Session::selection(session_.open[0]));
     const traces::UnitPhase& row = report.ranks[0].rows.front();
     EXPECT_EQ(item("units." + row.name + " forward.gather_per_step_us"),
@@ -106,7 +106,7 @@ TEST_F(CommunicationPanels, UnitsObeyTheLimitRange) {
 
 TEST_F(CommunicationPanels, CollectivesByOperationAreThoseOfTheReport) {
     open({.per_linear = true}, "linear.sqlite");
-    draw(*make_collectives_panel());
+    draw(*make_panel("collectives"));
     const traces::CollectivesReport report = traces::collectives_report(trace());
     EXPECT_EQ(item("collectives.rows"), std::to_string(report.ranks[0].operations.size()));
     for (const traces::OperationStats& o : report.ranks[0].operations) {
@@ -119,7 +119,7 @@ TEST_F(CommunicationPanels, CollectivesByOperationAreThoseOfTheReport) {
 
 TEST_F(CommunicationPanels, EachCollectiveCanBeFoundOnTheTimeline) {
     open({.per_linear = true}, "linear.sqlite");
-    const auto panel = make_collectives_panel();
+    const auto panel = make_panel("collectives");
     draw(*panel);
     click(*panel, "collectives.show.each");
     click(*panel, "collectives.each.row.3");
@@ -133,7 +133,7 @@ TEST_F(CommunicationPanels, EachCollectiveCanBeFoundOnTheTimeline) {
 
 TEST_F(CommunicationPanels, StragglersNameTheLatestRank) {
     open({.per_linear = true, .ranks = 3}, "linear.sqlite");
-    const auto panel = make_collectives_panel();
+    const auto panel = make_panel("collectives");
     draw(*panel);
     click(*panel, "collectives.show.stragglers");
     const traces::StragglersReport report = traces::straggler_report(trace());
@@ -147,7 +147,7 @@ TEST_F(CommunicationPanels, StragglersNameTheLatestRank) {
 
 TEST_F(CommunicationPanels, DistributedShowsEveryRankOfTheReport) {
     open({.per_linear = true, .ranks = 3}, "linear.sqlite");
-    const auto panel = make_distributed_panel();
+    const auto panel = make_panel("distributed");
     draw(*panel);
     click(*panel, "distributed.show.ranks");
     const traces::DistributedReport report = traces::distributed_report(trace());
@@ -165,7 +165,7 @@ TEST_F(CommunicationPanels, DistributedShowsEveryRankOfTheReport) {
 
 TEST_F(CommunicationPanels, DistributedShowsTheHostsOfTheReport) {
     open({.per_linear = true, .ranks = 3}, "linear.sqlite");
-    const auto panel = make_distributed_panel();
+    const auto panel = make_panel("distributed");
     draw(*panel);
     click(*panel, "distributed.show.hosts");
     const traces::HostsReport hosts = traces::distributed_report(trace()).hosts;
@@ -178,7 +178,7 @@ TEST_F(CommunicationPanels, DistributedShowsTheHostsOfTheReport) {
 
 TEST_F(CommunicationPanels, TheShardMapShowsEveryCellsStateAtTheCursor) {
     open({.per_linear = true}, "linear.sqlite");
-    const auto panel = make_shardmap_panel();
+    const auto panel = make_panel("shardmap");
     draw(*panel);
     ASSERT_TRUE(session_.open[0].cursor) << "the busiest moment of a step in the middle";
     const traces::ShardStates states = traces::shard_states(trace());
@@ -201,7 +201,7 @@ TEST_F(CommunicationPanels, TheShardMapShowsEveryCellsStateAtTheCursor) {
 
 TEST_F(CommunicationPanels, TheShardMapIsSteppedFromChangeToChange) {
     open({.per_linear = true}, "linear.sqlite");
-    const auto panel = make_shardmap_panel();
+    const auto panel = make_panel("shardmap");
     draw(*panel);
     const std::int64_t start = *session_.open[0].cursor;
     panel->act("shard_next", session_);
@@ -216,7 +216,7 @@ TEST_F(CommunicationPanels, TheShardMapIsSteppedFromChangeToChange) {
 
 TEST_F(CommunicationPanels, TheShardMapIsScrubbedOnLanesAndCurve) {
     open({.per_linear = true}, "linear.sqlite");
-    const auto panel = make_shardmap_panel();
+    const auto panel = make_panel("shardmap");
     draw(*panel);
     for (const std::string& name :
          {std::string("shardmap.curve"), "shardmap.lane." + trace().units[1].name}) {
@@ -236,7 +236,7 @@ TEST_F(CommunicationPanels, TheShardMapStaysInTheLimitRange) {
     const traces::Step& step = trace().steps[2];
     session_.open[0].limit = TimeRange{step.start, step.end};
     session_.open[0].cursor = step.start - 1000;
-    draw(*make_shardmap_panel());
+    draw(*make_panel("shardmap"));
     EXPECT_EQ(session_.open[0].cursor, step.start);
 }
 
@@ -245,24 +245,24 @@ TEST_F(CommunicationPanels, TheShardMapStaysInTheLimitRange) {
 
 TEST_F(CommunicationPanels, SayWhatIsMissingFromATraceWithNothingInIt) {
     session_.add_trace(std::make_shared<traces::Trace>(), "empty.sqlite");
-    EXPECT_THAT(draw(*make_units_panel()), HasSubstr("tells of no FSDP units"));
-    EXPECT_THAT(draw(*make_collectives_panel()), HasSubstr("holds no collectives"));
-    EXPECT_THAT(draw(*make_distributed_panel()), HasSubstr("no work of a device"));
-    EXPECT_THAT(draw(*make_shardmap_panel()), HasSubstr("holds no FSDP units"));
+    EXPECT_THAT(draw(*make_panel("units")), HasSubstr("tells of no FSDP units"));
+    EXPECT_THAT(draw(*make_panel("collectives")), HasSubstr("holds no collectives"));
+    EXPECT_THAT(draw(*make_panel("distributed")), HasSubstr("no work of a device"));
+    EXPECT_THAT(draw(*make_panel("shardmap")), HasSubstr("holds no FSDP units"));
 }
 
 TEST_F(CommunicationPanels, TheShardMapSaysThatDdpShardsNothing) {
     auto ddp = std::make_shared<traces::Trace>();
     ddp->config = {{"parallel.mode", "ddp"}};
     session_.add_trace(ddp, "ddp.sqlite");
-    EXPECT_THAT(draw(*make_shardmap_panel()), HasSubstr("data parallel (DDP)"));
+    EXPECT_THAT(draw(*make_panel("shardmap")), HasSubstr("data parallel (DDP)"));
 }
 
 TEST_F(CommunicationPanels, SurviveAnySizeAndAMouseThatClicksEverywhere) {
     open({.per_linear = true, .layers = 30}, "linear.sqlite");
     open({.per_linear = false}, "root.sqlite");
     for (const auto& panel :
-         {make_units_panel(), make_collectives_panel(), make_distributed_panel(), make_shardmap_panel()}) {
+         {make_panel("units"), make_panel("collectives"), make_panel("distributed"), make_panel("shardmap")}) {
         for (const float size : {1.0F, 40.0F, 200.0F, 1000.0F}) draw(*panel, size, size);
         draw(*panel);
         EXPECT_LT(ImGui::GetDrawData()->TotalVtxCount, 4 * 12000) << panel->name();

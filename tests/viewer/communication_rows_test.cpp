@@ -4,10 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "traces/store/trace.h"
-#include "viewer/panels/collective_rows.h"
-#include "viewer/panels/collective_table.h"
-#include "viewer/panels/unit_rows.h"
+#include "traces/store/columns/trace.h"
+#include "viewer/panels/communication/collective_rows.h"
+#include "viewer/panels/communication/collective_table.h"
+#include "viewer/panels/units/unit_rows.h"
 
 namespace shardscope::viewer {
 namespace TEST_FILE {

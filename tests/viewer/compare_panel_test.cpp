@@ -7,9 +7,9 @@
 #include <gtest/gtest.h>
 
 #include "tests/viewer/panel_fixture.h"
-#include "traces/analysis/compare_parts.h"
+#include "traces/analysis/compare/compare_parts.h"
 #include "viewer/draw/format.h"
-#include "viewer/panels/compare_runs.h"
+#include "viewer/panels/compare/compare_runs.h"
 #include "viewer/tables/table.h"
 
 namespace shardscope::viewer {
@@ -21,7 +21,7 @@ class ComparePanelTest : public PanelsTest {
   protected:
     ComparePanelTest() {
         items::keep(true);
-        panel_ = make_compare_panel();
+        panel_ = make_panel("compare");
     }
 
     void click(const std::string& name, bool twice = false) { PanelsTest::click(*panel_, name, twice); }

@@ -1,5 +1,5 @@
 // What the compare panel's tables say of parts: kernels by name, modules as a tree joined by path.
-#include "viewer/panels/compare_parts_rows.h"
+#include "viewer/panels/compare/compare_parts_rows.h"
 
 #include <memory>
 #include <string>
@@ -8,7 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "viewer/app/theme.h"
+#include "viewer/theme/theme.h"
 
 namespace shardscope::viewer {
 namespace TEST_FILE {

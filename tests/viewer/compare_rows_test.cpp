@@ -1,5 +1,5 @@
 // What the compare panel says of several runs.
-#include "viewer/panels/compare_rows.h"
+#include "viewer/panels/compare/compare_rows.h"
 
 #include <algorithm>
 

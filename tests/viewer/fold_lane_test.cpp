@@ -13,7 +13,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "traces/store/column_sink.h"
+#include "traces/store/columns/column_sink.h"
 #include "viewer/timeline/folded_rows.h"
 #include "viewer/timeline/memory_rows.h"
 

@@ -14,7 +14,7 @@
 #include "viewer/app/program.h"
 #include "viewer/app/shell.h"
 #include "viewer/app/style.h"
-#include "viewer/app/theme.h"
+#include "viewer/theme/theme.h"
 #include "viewer/backend/headless.h"
 #include "viewer/draw/items.h"
 

@@ -4,11 +4,11 @@
 #include <gmock/gmock.h>
 
 #include "tests/viewer/panel_fixture.h"
-#include "traces/analysis/critical_path.h"
-#include "traces/analysis/idle_details.h"
+#include "traces/analysis/path/critical_path.h"
+#include "traces/analysis/time/idle_details.h"
 #include "viewer/draw/format.h"
-#include "viewer/panels/idle_rows.h"
-#include "viewer/panels/path_rows.h"
+#include "viewer/panels/idle/idle_rows.h"
+#include "viewer/panels/idle/path_rows.h"
 
 namespace shardscope::viewer {
 namespace TEST_FILE {
@@ -31,7 +31,7 @@ class IdlePanelTest : public PanelsTest {
 
 TEST_F(IdlePanelTest, ShowsEachStreamAsTheReportDoes) {
     const auto report = traces::idle_report(*session_.trace());
-    const auto panel = make_idle_panel();
+    const auto panel = make_panel("idle");
     draw(*panel);
     const traces::StreamIdle& device = report.ranks.front().device;
     EXPECT_EQ(item("idle.streams.all as one.span_us"), us_text(static_cast<double>(device.span) * 1e-3));
@@ -48,7 +48,7 @@ TEST_F(IdlePanelTest, ShowsEachStreamAsTheReportDoes) {
 TEST_F(IdlePanelTest, AClickOnTheLongestGapShowsItInTheTimeline) {
     const auto details = traces::idle_details(*session_.trace(), {}, 1000);
     const traces::IdleGap& longest = details.ranks.front().streams.front().gaps.front();
-    const auto panel = make_idle_panel();
+    const auto panel = make_panel("idle");
     draw(*panel);
     EXPECT_EQ(item("idle.gaps.1.us"), us_text(static_cast<double>(longest.length()) * 1e-3));
     click(*panel, "idle.gaps.row.0");
@@ -61,7 +61,7 @@ TEST_F(IdlePanelTest, AClickOnTheLongestGapShowsItInTheTimeline) {
 TEST_F(IdlePanelTest, ThePathIsThatOfTheReport) {
     const auto report = traces::critical_path(*session_.trace(), {}, {}, true);
     ASSERT_TRUE(report.job);
-    const auto panel = make_idle_panel();
+    const auto panel = make_panel("idle");
     draw(*panel);
     click(*panel, "idle.view.critical_path");
     draw(*panel);
@@ -81,7 +81,7 @@ TEST_F(IdlePanelTest, AWhatIfSaysWhatTheAnalysisForetells) {
     traces::PathFactors factors = traces::kUnscaled;
     factors[static_cast<std::size_t>(traces::PathKind::communication)] = 0.5;
     const auto scaled = traces::critical_path(*session_.trace(), {}, factors);
-    const auto panel = make_idle_panel();
+    const auto panel = make_panel("idle");
     draw(*panel);
     click(*panel, "idle.view.critical_path");
     draw(*panel);
@@ -122,7 +122,7 @@ TEST_F(IdlePanelTest, ANameOfThePathLeadsToItsLongestPiece) {
     const traces::PathPiece& piece = job.pieces[static_cast<std::size_t>(found.front())];
     EXPECT_EQ(piece.to - piece.from, longest);
 
-    const auto panel = make_idle_panel();
+    const auto panel = make_panel("idle");
     draw(*panel);
     click(*panel, "idle.view.critical_path");
     draw(*panel);

@@ -10,7 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "traces/store/column_sink.h"
+#include "traces/store/columns/column_sink.h"
 #include "viewer/timeline/color_modes.h"
 #include "viewer/timeline/counter_fold.h"
 #include "viewer/timeline/details.h"

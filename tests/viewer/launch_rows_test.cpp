@@ -1,5 +1,5 @@
 // Launch sizes and copies: what the SQL finds in a database, as rows and as tables.
-#include "viewer/panels/launch_rows.h"
+#include "viewer/panels/work/launch_rows.h"
 
 #include <filesystem>
 
@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "tests/viewer/panel_fixture.h"
-#include "traces/store/loader.h"
-#include "traces/store/query.h"
-#include "traces/store/writer.h"
+#include "traces/store/load/loader.h"
+#include "traces/store/sqlite/query.h"
+#include "traces/store/write/writer.h"
 
 namespace shardscope::viewer {
 namespace TEST_FILE {
@@ -148,7 +148,7 @@ class LaunchPanelTest : public LaunchTest {
 };
 
 TEST_F(LaunchPanelTest, AsksTheDatabaseAndLeadsToTheLongest) {
-    const auto panel = make_kernels_panel();
+    const auto panel = make_panel("kernels");
     settle(*panel);
     click(*panel, "kernels.show.by_launch_size");
     settle(*panel);
@@ -164,7 +164,7 @@ TEST_F(LaunchPanelTest, AsksTheDatabaseAndLeadsToTheLongest) {
 }
 
 TEST_F(LaunchPanelTest, ALimitRangeHoldsForItToo) {
-    const auto panel = make_kernels_panel();
+    const auto panel = make_panel("kernels");
     settle(*panel);
     click(*panel, "kernels.show.by_launch_size");
     settle(*panel);
@@ -174,7 +174,7 @@ TEST_F(LaunchPanelTest, ALimitRangeHoldsForItToo) {
 }
 
 TEST_F(LaunchPanelTest, AChosenKernelIsTheOnlyOneShown) {
-    const auto panel = make_kernels_panel();
+    const auto panel = make_panel("kernels");
     settle(*panel);
     click(*panel, "kernels.row.0", false, kNearLeft);
     click(*panel, "kernels.show.by_launch_size");
@@ -187,7 +187,7 @@ TEST_F(LaunchPanelTest, WhatIsNoDatabaseIsImportedOnlyWhenAsked) {
     std::unique_ptr<traces::Trace> other = traces::load_trace(path_.string());
     other->path = "/nowhere/trace.json";
     session_.add_trace(TracePtr(std::move(other)), "trace.json");
-    const auto panel = make_kernels_panel();
+    const auto panel = make_panel("kernels");
     settle(*panel);
     click(*panel, "kernels.show.copies");
     settle(*panel);

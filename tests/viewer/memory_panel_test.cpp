@@ -38,7 +38,7 @@ TracePtr small_run() {
 
 TEST_F(MemoryPanelTest, ShowsThePeakThatTheAnalysisFinds) {
     session_.add_trace(small_run(), "run.sqlite");
-    const auto panel = make_memory_panel();
+    const auto panel = make_panel("memory");
     draw(*panel);
     EXPECT_EQ(item("memory.value.peak_bytes"), std::to_string(4 << 20));  // 1 MB and 3 MB
     EXPECT_EQ(item("memory.value.at_peak.activations"), std::to_string(3 << 20));
@@ -53,14 +53,14 @@ TEST_F(MemoryPanelTest, ShowsThePeakThatTheAnalysisFinds) {
 TEST_F(MemoryPanelTest, ObeysTheLimitRange) {
     session_.add_trace(small_run(), "run.sqlite");
     session_.open[0].limit = TimeRange{1'000, 5'000};
-    draw(*make_memory_panel());
+    draw(*make_panel("memory"));
     EXPECT_EQ(item("memory.value.peak_bytes"), std::to_string(2 << 20)) << "the second step is left out";
 }
 
 TEST_F(MemoryPanelTest, AClickOnTheCurvePutsTheCursorThereAndSaysWhatLives) {
     session_.add_trace(small_run(), "run.sqlite");
     session_.open[0].visible = {0, 10'000};
-    const auto panel = make_memory_panel();
+    const auto panel = make_panel("memory");
     draw(*panel);
     click(*panel, "memory.chart", false, 0.4F);  // at about 4,000 ns only the parameters live
     ASSERT_TRUE(session_.open[0].cursor);
@@ -74,7 +74,7 @@ TEST_F(MemoryPanelTest, AClickOnTheCurvePutsTheCursorThereAndSaysWhatLives) {
 TEST_F(MemoryPanelTest, TheWheelZoomsTheTimelinesOwnRange) {
     session_.add_trace(small_run(), "run.sqlite");
     session_.open[0].visible = {0, 10'000};
-    const auto panel = make_memory_panel();
+    const auto panel = make_panel("memory");
     draw(*panel);
     const auto chart = items::find("memory.chart");
     ASSERT_TRUE(chart);
@@ -89,7 +89,7 @@ TEST_F(MemoryPanelTest, TheWheelZoomsTheTimelinesOwnRange) {
 
 TEST_F(MemoryPanelTest, PinnedMemoryHasItsOwnCurveAndPeak) {
     session_.add_trace(small_run(), "run.sqlite");
-    const auto panel = make_memory_panel();
+    const auto panel = make_panel("memory");
     draw(*panel);
     const std::string text = click(*panel, "memory.space.pinned");
     EXPECT_THAT(text, HasSubstr("peak allocated pinned memory of rank 0"));
@@ -98,7 +98,7 @@ TEST_F(MemoryPanelTest, PinnedMemoryHasItsOwnCurveAndPeak) {
 
 TEST_F(MemoryPanelTest, ListsEveryAllocationAndGoesToIt) {
     session_.add_trace(small_run(), "run.sqlite");
-    const auto panel = make_memory_panel();
+    const auto panel = make_panel("memory");
     draw(*panel);
     click(*panel, "memory.view.allocations");
     EXPECT_EQ(item("memory.allocations.rows"), "4") << "of rank 0, pinned too";
@@ -108,7 +108,7 @@ TEST_F(MemoryPanelTest, ListsEveryAllocationAndGoesToIt) {
 
 TEST_F(MemoryPanelTest, StepsRanksAndPoolHaveTheirTables) {
     session_.add_trace(small_run(), "run.sqlite");
-    const auto panel = make_memory_panel();
+    const auto panel = make_panel("memory");
     draw(*panel);
     click(*panel, "memory.view.steps");
     EXPECT_EQ(item("memory.steps.0.peak_mb"), "2.00");
@@ -121,7 +121,7 @@ TEST_F(MemoryPanelTest, StepsRanksAndPoolHaveTheirTables) {
 
 TEST_F(MemoryPanelTest, AgainstAnotherRunTheDifferencesAreAtThePeaks) {
     open_root_and_linear();
-    const auto panel = make_memory_panel();
+    const auto panel = make_panel("memory");
     EXPECT_THAT(draw(*panel), HasSubstr("against no other run"));
     click(*panel, "memory.other");
     click(*panel, "memory.other.linear.sqlite");
@@ -135,7 +135,7 @@ TEST_F(MemoryPanelTest, WithoutAllocationsItSaysHowToRecordThem) {
     traces::RunBuilder run;
     run.kernel(0, 10, 20, 5);
     session_.add_trace(run.take(), "run.sqlite");
-    EXPECT_THAT(draw(*make_memory_panel()), AllOf(HasSubstr("no allocations"), HasSubstr("profile_memory")));
+    EXPECT_THAT(draw(*make_panel("memory")), AllOf(HasSubstr("no allocations"), HasSubstr("profile_memory")));
 }
 
 }  // namespace TEST_FILE

@@ -6,14 +6,14 @@
 #include <gtest/gtest.h>
 
 #include "tests/viewer/mlp_sample.h"
-#include "traces/store/column_sink.h"
-#include "viewer/app/theme.h"
-#include "viewer/panels/allocation_table.h"
-#include "viewer/panels/memory_fold.h"
-#include "viewer/panels/memory_tables.h"
-#include "viewer/panels/memory_words.h"
-#include "viewer/panels/runs_rows.h"
-#include "viewer/panels/summary_rows.h"
+#include "traces/store/columns/column_sink.h"
+#include "viewer/theme/theme.h"
+#include "viewer/panels/memory/allocation_table.h"
+#include "viewer/panels/memory/memory_fold.h"
+#include "viewer/panels/memory/memory_tables.h"
+#include "viewer/panels/memory/memory_words.h"
+#include "viewer/panels/runs/runs_rows.h"
+#include "viewer/panels/summary/summary_rows.h"
 
 namespace shardscope::viewer {
 namespace TEST_FILE {

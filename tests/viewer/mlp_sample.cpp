@@ -10,7 +10,7 @@
 
 #include <fmt/core.h>
 
-#include "traces/store/column_sink.h"
+#include "traces/store/columns/column_sink.h"
 
 namespace shardscope::viewer {
 namespace {

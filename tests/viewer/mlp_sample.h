@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "traces/store/sink.h"
-#include "traces/store/trace.h"
+#include "traces/store/columns/trace.h"
 
 namespace shardscope::viewer {
 

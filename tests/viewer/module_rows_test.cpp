@@ -1,5 +1,5 @@
 // Which rows of a module tree are shown: the tree of the FSDP talk, per-Linear wrap, with two layers.
-#include "viewer/panels/module_rows.h"
+#include "viewer/panels/modules/module_rows.h"
 
 #include <memory>
 #include <string>

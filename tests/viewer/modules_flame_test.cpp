@@ -1,5 +1,5 @@
 // The flame chart of a call, and which call.
-#include "viewer/panels/modules_flame.h"
+#include "viewer/panels/modules/modules_flame.h"
 
 #include <string>
 #include <vector>

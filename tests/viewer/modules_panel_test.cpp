@@ -24,7 +24,7 @@ class ModulesPanelTest : public PanelsTest {
   protected:
     ModulesPanelTest() {
         items::keep(true);
-        panel_ = make_modules_panel();
+        panel_ = make_panel("modules");
     }
 
     void click(const std::string& name, bool twice = false) { PanelsTest::click(*panel_, name, twice); }

@@ -11,8 +11,8 @@
 #include <gtest/gtest.h>
 
 #include "tests/viewer/panel_fixture.h"
-#include "traces/store/column_sink.h"
-#include "viewer/panels/panel.h"
+#include "traces/store/columns/column_sink.h"
+#include "viewer/model/panel.h"
 #include "viewer/timeline/tracks.h"
 
 namespace shardscope::viewer {
@@ -185,7 +185,7 @@ TEST_F(OddTraces, OfTenThousandRows) {
     std::unique_ptr<Trace> trace = sink.take();
     EXPECT_EQ(make_tracks(*trace).tracks.size(), 10'000U);
     session_.add_trace(std::move(trace), "rows");
-    const auto timeline = make_timeline_panel();
+    const auto timeline = make_panel("timeline");
     draw(*timeline, kWidth, kHeight);
     EXPECT_LT(ImGui::GetDrawData()->TotalVtxCount, 4 * 12000);
     EXPECT_LT(commands(), 100);

@@ -2,10 +2,10 @@
 #include <gmock/gmock.h>
 
 #include "tests/viewer/panel_fixture.h"
-#include "traces/analysis/kernels.h"
-#include "traces/analysis/operators.h"
+#include "traces/analysis/time/kernels.h"
+#include "traces/analysis/modules/operators.h"
 #include "viewer/draw/format.h"
-#include "viewer/panels/operator_rows.h"
+#include "viewer/panels/work/operator_rows.h"
 
 namespace shardscope::viewer {
 namespace TEST_FILE {
@@ -29,7 +29,7 @@ class OperatorsPanelTest : public PanelsTest {
 TEST_F(OperatorsPanelTest, ShowsTheRowsOfTheReport) {
     const auto report = traces::operators_report(*session_.trace());
     ASSERT_FALSE(report.ranks.front().operators.empty());
-    const auto panel = make_operators_panel();
+    const auto panel = make_panel("operators");
     const std::string text = draw(*panel);
     EXPECT_THAT(text, HasSubstr(format_count(report.ranks.front().calls) + " calls"));
     const traces::OperatorStats& first = report.ranks.front().operators.front();
@@ -45,7 +45,7 @@ TEST_F(OperatorsPanelTest, ALimitRangeHoldsForItToo) {
     const auto middle = (entry.trace->first_ns + entry.trace->last_ns) / 2;
     entry.limit = TimeRange{entry.trace->first_ns, middle};
     const auto report = traces::operators_report(*session_.trace(), Session::selection(entry));
-    const auto panel = make_operators_panel();
+    const auto panel = make_panel("operators");
     EXPECT_THAT(draw(*panel), HasSubstr(format_count(report.ranks.front().calls) + " calls"));
     EXPECT_LT(report.ranks.front().calls, traces::operators_report(*session_.trace()).ranks.front().calls);
 }
@@ -53,7 +53,7 @@ TEST_F(OperatorsPanelTest, ALimitRangeHoldsForItToo) {
 TEST_F(OperatorsPanelTest, KernelsShowTheRowsOfTheReport) {
     const auto report = traces::kernels_report(*session_.trace());
     const traces::RankKernels& rank = report.ranks.front();
-    const auto panel = make_kernels_panel();
+    const auto panel = make_panel("kernels");
     draw(*panel);
     for (const traces::KernelStats& kernel : rank.kernels) {
         const std::string row = "kernels." + std::string(kernel.name);
@@ -65,7 +65,7 @@ TEST_F(OperatorsPanelTest, KernelsShowTheRowsOfTheReport) {
 }
 
 TEST_F(OperatorsPanelTest, TheLongestKernelOfARowIsShownInTheTimeline) {
-    const auto panel = make_kernels_panel();
+    const auto panel = make_panel("kernels");
     draw(*panel);
     click(*panel, "kernels.row.0");
     draw(*panel);

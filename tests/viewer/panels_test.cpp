@@ -12,11 +12,11 @@
 
 #include "tests/viewer/mlp_sample.h"
 #include "tests/viewer/panel_fixture.h"
-#include "traces/store/column_sink.h"
-#include "viewer/app/panel_list.h"
-#include "viewer/app/session.h"
+#include "traces/store/columns/column_sink.h"
+#include "viewer/panels/panel_table.h"
+#include "viewer/model/session.h"
 #include "viewer/app/style.h"
-#include "viewer/panels/panel.h"
+#include "viewer/model/panel.h"
 
 namespace shardscope::viewer {
 namespace TEST_FILE {
@@ -27,7 +27,7 @@ using testing::Not;
 
 TEST_F(PanelsTest, ModulesShowTheTreeOfThePerLinearWrap) {
     open({.per_linear = true, .layers = 4}, "linear.sqlite");
-    const std::string text = draw(*make_modules_panel());
+    const std::string text = draw(*make_panel("modules"));
     for (const char* name :
          {"FullyShardedDataParallel_0", "MLP_0", "Sequential_0", "FullyShardedDataParallel_1", "Linear_0",
           "ReLU_2", "FullyShardedDataParallel_4", "Linear_3"}) {
@@ -39,14 +39,14 @@ TEST_F(PanelsTest, ModulesShowTheTreeOfThePerLinearWrap) {
 
 TEST_F(PanelsTest, ModulesOfTheRootWrapHaveOneUnit) {
     open({.per_linear = false}, "root.sqlite");
-    const std::string text = draw(*make_modules_panel());
+    const std::string text = draw(*make_panel("modules"));
     EXPECT_THAT(text, AllOf(HasSubstr("FullyShardedDataParallel_0"), HasSubstr("Linear_3")));
     EXPECT_THAT(text, Not(HasSubstr("FullyShardedDataParallel_1")));
 }
 
 TEST_F(PanelsTest, ModulesOpenOnlyTheLevelsThatFit) {
     open({.per_linear = true, .layers = 40}, "linear.sqlite");
-    const std::string text = draw(*make_modules_panel(), 1000, 400);
+    const std::string text = draw(*make_panel("modules"), 1000, 400);
     EXPECT_THAT(text, HasSubstr("Sequential_0"));
     EXPECT_THAT(text, Not(HasSubstr("Linear_0"))) << "82 rows below would not fit into 400 pixels";
 }
@@ -56,14 +56,14 @@ TEST_F(PanelsTest, LongNamesOfRunsKeepBothEnds) {
     const std::string name = "worker0_step_12.1694128201549876543210.pt.trace.json.gz";
     open({}, name.c_str());
     open({}, "other.sqlite");
-    draw(*make_summary_panel());
+    draw(*make_panel("summary"));
     EXPECT_THAT(item("app.trace"),
                 AllOf(testing::StartsWith("worker0"), HasSubstr("..."), testing::EndsWith(".gz")));
 }
 
 TEST_F(PanelsTest, SummaryListsTheEightCategoriesAndTheMean) {
     open({}, "root.sqlite");
-    const std::string text = draw(*make_summary_panel());
+    const std::string text = draw(*make_panel("summary"));
     for (const char* name : {"Average Step Time", "Kernel", "Memcpy", "Memset", "Communication", "Runtime",
                              "DataLoader", "CPU Exec", "Other"}) {
         EXPECT_THAT(text, HasSubstr(name));
@@ -75,7 +75,7 @@ TEST_F(PanelsTest, SummaryListsTheEightCategoriesAndTheMean) {
 TEST_F(PanelsTest, SummaryFollowsTheChosenRank) {
     open({.ranks = 3}, "root.sqlite");
     session_.rank = 2;
-    EXPECT_THAT(draw(*make_summary_panel()), HasSubstr("Rank 2: mean of 3 steps"));
+    EXPECT_THAT(draw(*make_panel("summary")), HasSubstr("Rank 2: mean of 3 steps"));
 }
 
 TEST_F(PanelsTest, MemoryNamesThePeakAndWhatLivedThen) {
@@ -86,7 +86,7 @@ TEST_F(PanelsTest, MemoryNamesThePeakAndWhatLivedThen) {
     const std::int64_t whole = sample.layers * sample.layer_bytes();
     const std::int64_t peak = 3 * whole + 3 * whole / sample.ranks + sample.activation_bytes();
     EXPECT_EQ(peak, 19042304);  // 3 * 4,202,496 + 3 * 2,101,248 + 131,072
-    const std::string text = draw(*make_memory_panel());
+    const std::string text = draw(*make_panel("memory"));
     EXPECT_THAT(text, HasSubstr("19,042,304 bytes"));
     EXPECT_THAT(text, HasSubstr("18.16 MB"));
     EXPECT_THAT(text, HasSubstr("unsharded gradients"));
@@ -109,7 +109,7 @@ TEST_F(PanelsTest, MemoryPutsThePredictionAndTheDifferenceBesideEveryPart) {
     part(0, kPeak - 1234567);
     part(-1, 1234567 - 4096);
     session_.add_trace(sink.take(), "root.sqlite");
-    const std::string text = draw(*make_memory_panel());
+    const std::string text = draw(*make_panel("memory"));
     EXPECT_THAT(text, HasSubstr("off by 4,096 bytes (backward)"));
     EXPECT_THAT(text, HasSubstr("+4,096"));  // of the peak
     // Nothing of the shards was predicted: all of their 2,101,248 bytes are more.
@@ -118,7 +118,7 @@ TEST_F(PanelsTest, MemoryPutsThePredictionAndTheDifferenceBesideEveryPart) {
 
 TEST_F(PanelsTest, CompareTitlesCardsByWhatDiffersAndJudgesThePeak) {
     open_root_and_linear();
-    const std::string text = draw(*make_compare_panel());
+    const std::string text = draw(*make_panel("compare"));
     EXPECT_THAT(text, AllOf(HasSubstr("wrap=root"), HasSubstr("wrap=module:Linear")));
     EXPECT_THAT(text, HasSubstr("18.16 MB"));
     EXPECT_THAT(text, HasSubstr("Settings that differ"));
@@ -127,12 +127,12 @@ TEST_F(PanelsTest, CompareTitlesCardsByWhatDiffersAndJudgesThePeak) {
 
 TEST_F(PanelsTest, CompareOfOneRunSaysWhatIsMissing) {
     open({}, "root.sqlite");
-    EXPECT_THAT(draw(*make_compare_panel()), HasSubstr("Open another"));
+    EXPECT_THAT(draw(*make_panel("compare")), HasSubstr("Open another"));
 }
 
 TEST_F(PanelsTest, RunsListEveryFileWithItsConfiguration) {
     open_root_and_linear();
-    const std::string text = draw(*make_runs_panel());
+    const std::string text = draw(*make_panel("runs"));
     EXPECT_THAT(text, AllOf(HasSubstr("root.sqlite"), HasSubstr("linear.sqlite")));
     EXPECT_THAT(text,
                 AllOf(HasSubstr("Sample processor"), HasSubstr("fsdp.wrap"), HasSubstr("module:Linear")));
@@ -140,12 +140,12 @@ TEST_F(PanelsTest, RunsListEveryFileWithItsConfiguration) {
 }
 
 TEST_F(PanelsTest, RunsWithoutAnyFileSayHowToOpenOne) {
-    EXPECT_THAT(draw(*make_runs_panel()), HasSubstr("No trace is open"));
+    EXPECT_THAT(draw(*make_panel("runs")), HasSubstr("No trace is open"));
 }
 
 TEST_F(PanelsTest, AFileThatCannotBeReadIsNamedWithItsReason) {
     session_.open_file("/nowhere/to/be/found.sqlite");
-    const std::string text = draw(*make_runs_panel());
+    const std::string text = draw(*make_panel("runs"));
     EXPECT_THAT(text, HasSubstr("found.sqlite"));
     EXPECT_THAT(text, HasSubstr(session_.open.at(0).error));
     EXPECT_NE(session_.open.at(0).error, "");
@@ -156,16 +156,16 @@ TEST_F(PanelsTest, ATraceWithNothingInItIsNoFault) {
     for (const auto& panel : make_panels()) {
         draw(*panel);
     }
-    EXPECT_THAT(draw(*make_modules_panel()), HasSubstr("names no modules"));
-    EXPECT_THAT(draw(*make_memory_panel()), HasSubstr("no allocations"));
+    EXPECT_THAT(draw(*make_panel("modules")), HasSubstr("names no modules"));
+    EXPECT_THAT(draw(*make_panel("memory")), HasSubstr("no allocations"));
 }
 
 // A software renderer keeps its frame rate below 10,000 rectangles and 100 commands.
 TEST_F(PanelsTest, FramesStayCheapAlsoForLongRuns) {
     open({.per_linear = true, .steps = 60, .layers = 24}, "long.sqlite");
     open({.per_linear = false, .steps = 60, .layers = 24}, "root.sqlite");
-    for (const auto& panel : {make_runs_panel(), make_modules_panel(), make_summary_panel(),
-                              make_memory_panel(), make_compare_panel()}) {
+    for (const auto& panel : {make_panel("runs"), make_panel("modules"), make_panel("summary"),
+                              make_panel("memory"), make_panel("compare")}) {
         draw(*panel);
         EXPECT_LT(ImGui::GetDrawData()->TotalVtxCount, 4 * 12000) << panel->name();
         EXPECT_LT(commands(), 100) << panel->name();
@@ -182,9 +182,9 @@ TEST_F(PanelsTest, EveryPanelDrawsInAnySize) {
 // Menus, keys and the rail take names and titles from the list, pages from the panels.
 TEST(PanelList, NamesThePanelsInTheirOrder) {
     const auto panels = make_panels();
-    ASSERT_EQ(panels.size(), kPanelList.size());
+    ASSERT_EQ(panels.size(), panel_table().size());
     for (std::size_t i = 0; i < panels.size(); ++i) {
-        EXPECT_EQ(panels[i]->name(), kPanelList[i].name);
+        EXPECT_EQ(panels[i]->name(), panel_table()[i].name);
         EXPECT_NE(panel_title(panels[i]->name()), panels[i]->name()) << "a title for people";
         EXPECT_NE(panel_group(panels[i]->name()), "");
     }

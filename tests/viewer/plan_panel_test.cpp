@@ -38,7 +38,7 @@ class PlanPanelTest : public PanelsTest {
         }
         draw(panel);
     }
-    const std::unique_ptr<Panel> panel_ = make_plan_panel();
+    const std::unique_ptr<Panel> panel_ = make_panel("plan");
 };
 
 TEST_F(PlanPanelTest, ShowsThePictureTheTableAndTheBestRow) {

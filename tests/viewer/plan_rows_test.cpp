@@ -1,5 +1,5 @@
 // What the Plan panel shows, decided without drawing: order, words, cells, and where each row stands.
-#include "viewer/panels/plan_rows.h"
+#include "viewer/panels/plan/plan_rows.h"
 
 #include <cmath>
 #include <limits>
@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/viewer/plan_sample.h"
-#include "viewer/panels/plan_picture.h"
+#include "viewer/panels/plan/plan_picture.h"
 
 namespace shardscope::viewer {
 namespace TEST_FILE {

@@ -7,9 +7,9 @@
 
 #include <fmt/core.h>
 
-#include "traces/store/column_sink.h"
+#include "traces/store/columns/column_sink.h"
 #include "traces/store/rows.h"
-#include "traces/store/trace.h"
+#include "traces/store/columns/trace.h"
 
 namespace shardscope::viewer {
 

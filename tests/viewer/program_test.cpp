@@ -13,14 +13,14 @@
 #include <gtest/gtest.h>
 
 #include "tests/viewer/mlp_sample.h"
-#include "traces/store/writer.h"
+#include "traces/store/write/writer.h"
 #include "viewer/app/actions.h"
 #include "viewer/app/folder_listing.h"
 #include "viewer/app/options.h"
 #include "viewer/app/redraw.h"
-#include "viewer/app/session.h"
-#include "viewer/app/theme.h"
-#include "viewer/panels/path_rows.h"
+#include "viewer/model/session.h"
+#include "viewer/theme/theme.h"
+#include "viewer/panels/idle/path_rows.h"
 #include "viewer/timeline/color_modes.h"
 
 namespace shardscope::viewer {

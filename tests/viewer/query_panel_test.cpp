@@ -9,10 +9,10 @@
 
 #include "tests/viewer/panel_fixture.h"
 #include "traces/query/shipped_queries.h"
-#include "traces/store/writer.h"
-#include "viewer/panels/query_history.h"
-#include "viewer/panels/query_runner.h"
-#include "viewer/panels/query_table.h"
+#include "traces/store/write/writer.h"
+#include "viewer/panels/query/query_history.h"
+#include "viewer/panels/query/query_runner.h"
+#include "viewer/panels/query/query_table.h"
 
 namespace shardscope::viewer {
 namespace TEST_FILE {
@@ -323,7 +323,7 @@ class QueryPanelTest : public PanelsTest {
 };
 
 TEST_F(QueryPanelTest, AsksADatabaseAtOnceAndShowsItsSchema) {
-    const auto panel = make_query_panel();
+    const auto panel = make_panel("query");
     settle(*panel);
     EXPECT_THAT(item("query.status"), HasSubstr(" row"));
     EXPECT_EQ(item("query.schema.kernels"), "kernels");
@@ -331,13 +331,13 @@ TEST_F(QueryPanelTest, AsksADatabaseAtOnceAndShowsItsSchema) {
 }
 
 TEST_F(QueryPanelTest, WhatWasRunIsInTheHistoryAlsoNextTime) {
-    const auto panel = make_query_panel();
+    const auto panel = make_panel("query");
     settle(*panel);
     EXPECT_EQ(item("query.history"), "0") << "what the panel asks by itself is not the person's";
     click(*panel, "query.run");
     settle(*panel);
     EXPECT_EQ(item("query.history"), "1");
-    const auto next = make_query_panel();
+    const auto next = make_panel("query");
     next->restore(panel->saved());
     settle(*next);
     click(*next, "query.history");

@@ -1,5 +1,5 @@
 // The program that simulates a row, played by shell scripts: what it writes, says, and how it is stopped.
-#include "viewer/app/row_simulation.h"
+#include "viewer/model/row_simulation.h"
 
 #include <chrono>
 #include <filesystem>

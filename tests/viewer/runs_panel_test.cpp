@@ -22,7 +22,7 @@ class RunsPanelTest : public PanelsTest {
 
 TEST_F(RunsPanelTest, PutsKeyFiguresSideBySide) {
     open_root_and_linear();
-    draw(*make_runs_panel());
+    draw(*make_panel("runs"));
     EXPECT_EQ(item("runs.files.rows"), "2");
     const auto figures = traces::compare({session_.open[0].trace.get()});
     EXPECT_EQ(item("runs.files.root.sqlite.average_step_us"),
@@ -35,13 +35,13 @@ TEST_F(RunsPanelTest, PutsKeyFiguresSideBySide) {
 TEST_F(RunsPanelTest, EndsWithHoweverManyRuns) {
     constexpr int kOpen = 80;  // each asks for four analyses in every frame
     for (int i = 0; i < kOpen; ++i) open({.steps = 1}, ("run" + std::to_string(i) + ".sqlite").c_str());
-    draw(*make_runs_panel());
+    draw(*make_panel("runs"));
     EXPECT_EQ(item("runs.files.rows"), std::to_string(kOpen));
 }
 
 TEST_F(RunsPanelTest, ShowsOnlyWhatDiffersOnRequest) {
     open_root_and_linear();
-    const auto panel = make_runs_panel();
+    const auto panel = make_panel("runs");
     draw(*panel);
     EXPECT_EQ(item("runs.value.differences"), "1");
     EXPECT_EQ(item("runs.configuration.fsdp.wrap.run_1"), "module:Linear");
@@ -51,7 +51,7 @@ TEST_F(RunsPanelTest, ShowsOnlyWhatDiffersOnRequest) {
 
 TEST_F(RunsPanelTest, AClickChoosesTheRunAndAButtonLeadsToAPanel) {
     open_root_and_linear();
-    const auto panel = make_runs_panel();
+    const auto panel = make_panel("runs");
     draw(*panel);
     click(*panel, "runs.files.row.1", false, kNearLeft);
     EXPECT_EQ(session_.active, 1U);
@@ -66,7 +66,7 @@ TEST_F(RunsPanelTest, TellsFaultsInSentences) {
     session_.add_trace(run.take(), "run.sqlite");
     const auto faults = traces::check_trace(*session_.trace());
     ASSERT_FALSE(faults.empty());
-    EXPECT_THAT(draw(*make_runs_panel()), HasSubstr(faults.front()));
+    EXPECT_THAT(draw(*make_panel("runs")), HasSubstr(faults.front()));
 }
 
 TEST_F(RunsPanelTest, ARunThatGoesOnIsNoFault) {
@@ -75,7 +75,7 @@ TEST_F(RunsPanelTest, ARunThatGoesOnIsNoFault) {
     auto trace = run.take();
     trace->ended = false;
     session_.add_trace(std::move(trace), "live.sqlite");
-    const auto panel = make_runs_panel();
+    const auto panel = make_panel("runs");
     EXPECT_THAT(draw(*panel), HasSubstr("The run did not end"));
     const int faults = std::stoi(item("runs.value.faults"));
     EXPECT_EQ(item("runs.files.live.sqlite.state"), "did not end");
@@ -90,7 +90,7 @@ TEST_F(RunsPanelTest, ForeignTracesSayThatTheyNameNoConfiguration) {
     traces::RunBuilder run;
     run.kernel(0, 10, 20, 5);
     session_.add_trace(run.take(), "kineto.json");
-    EXPECT_THAT(draw(*make_runs_panel()),
+    EXPECT_THAT(draw(*make_panel("runs")),
                 AllOf(HasSubstr("name no configuration"), HasSubstr("shardscope-train")));
 }
 

@@ -1,12 +1,12 @@
 // The arithmetic of the shard map: lanes folded to columns, moments to step to, counts. Times in nanoseconds.
-#include "viewer/panels/shard_rows.h"
+#include "viewer/panels/shardmap/shard_rows.h"
 
 #include <limits>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "viewer/panels/shard_view.h"
+#include "viewer/panels/shardmap/shard_view.h"
 
 namespace shardscope::viewer {
 namespace TEST_FILE {

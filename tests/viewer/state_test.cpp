@@ -13,11 +13,11 @@
 #include <gtest/gtest.h>
 
 #include "tests/viewer/mlp_sample.h"
-#include "traces/store/writer.h"
-#include "viewer/app/file_stamp.h"
-#include "viewer/app/same_event.h"
+#include "traces/store/write/writer.h"
+#include "viewer/model/file_stamp.h"
+#include "viewer/model/same_event.h"
 #include "viewer/app/saved_state.h"
-#include "viewer/app/theme.h"
+#include "viewer/theme/theme.h"
 
 namespace shardscope::viewer {
 namespace TEST_FILE {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/viewer/panel_fixture.h"
-#include "traces/analysis/steps.h"
+#include "traces/analysis/time/steps.h"
 #include "viewer/draw/format.h"
 
 namespace shardscope::viewer {
@@ -18,7 +18,7 @@ class SummaryPanelTest : public PanelsTest {
 
 TEST_F(SummaryPanelTest, HasTheNumbersOfTheAnalysis) {
     open({}, "root.sqlite");
-    draw(*make_summary_panel());
+    draw(*make_panel("summary"));
     const auto summary = traces::summarize(*session_.trace());
     const traces::RankSummary& rank = summary.ranks[0];
     EXPECT_EQ(item("summary.categories.Kernel.us"), format_decimal(rank.average_us[0], 1));
@@ -29,7 +29,7 @@ TEST_F(SummaryPanelTest, HasTheNumbersOfTheAnalysis) {
 
 TEST_F(SummaryPanelTest, FoldsCommunicationIntoKernelForSevenRows) {
     open({}, "root.sqlite");
-    const auto panel = make_summary_panel();
+    const auto panel = make_panel("summary");
     draw(*panel);
     EXPECT_EQ(item("summary.categories.rows"), "9");
     click(*panel, "summary.fold_communication");
@@ -40,7 +40,7 @@ TEST_F(SummaryPanelTest, FoldsCommunicationIntoKernelForSevenRows) {
 
 TEST_F(SummaryPanelTest, TablesListEveryStepAndRank) {
     open({.ranks = 3, .steps = 4}, "root.sqlite");
-    const auto panel = make_summary_panel();
+    const auto panel = make_panel("summary");
     draw(*panel);
     click(*panel, "summary.view.table_of_steps");
     EXPECT_EQ(item("summary.steps.rows"), "4");
@@ -52,7 +52,7 @@ TEST_F(SummaryPanelTest, TablesListEveryStepAndRank) {
 
 TEST_F(SummaryPanelTest, AStepsBarLeadsToTheTimeline) {
     open({.steps = 3}, "root.sqlite");
-    const auto panel = make_summary_panel();
+    const auto panel = make_panel("summary");
     draw(*panel);
     const auto summary = traces::summarize(*session_.trace());
     const traces::StepSummary& step = summary.ranks[0].steps[1];
@@ -64,7 +64,7 @@ TEST_F(SummaryPanelTest, AStepsBarLeadsToTheTimeline) {
 
 TEST_F(SummaryPanelTest, NamesTheWindowAndTheHostStepApart) {
     open({.steps = 3}, "root.sqlite");
-    const auto panel = make_summary_panel();
+    const auto panel = make_panel("summary");
     EXPECT_THAT(draw(*panel), HasSubstr("Times are of a step's window"));
     click(*panel, "summary.view.table_of_steps");
     const auto details = traces::steps_report(*session_.trace()).ranks[0].steps[1];
@@ -81,7 +81,7 @@ TEST_F(SummaryPanelTest, ObeysTheLimitRange) {
     const auto whole = traces::summarize(*session_.trace());
     const traces::StepSummary& step = whole.ranks[0].steps[1];
     session_.open[0].limit = TimeRange{step.window_start, step.window_end};
-    EXPECT_THAT(draw(*make_summary_panel()), HasSubstr("a limit range is set"));
+    EXPECT_THAT(draw(*make_panel("summary")), HasSubstr("a limit range is set"));
     const auto part = traces::summarize(*session_.trace(), Session::selection(session_.open[0]));
     EXPECT_EQ(item("summary.value.steps"), std::to_string(part.ranks[0].steps.size()));
     EXPECT_LT(part.ranks[0].steps.size(), whole.ranks[0].steps.size());

@@ -1,5 +1,5 @@
 // Time to pixels and back, zooming and panning.
-#include "viewer/timeline/time_view.h"
+#include "viewer/model/time_view.h"
 
 #include <gtest/gtest.h>
 

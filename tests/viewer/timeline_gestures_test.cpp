@@ -16,8 +16,8 @@
 #include <imgui.h>
 
 #include "tests/viewer/mlp_sample.h"
-#include "traces/analysis/summary.h"
-#include "traces/store/column_sink.h"
+#include "traces/analysis/time/summary.h"
+#include "traces/store/columns/column_sink.h"
 #include "viewer/app/actions.h"
 #include "viewer/app/program.h"
 #include "viewer/app/shell.h"
@@ -26,7 +26,7 @@
 #include "viewer/draw/format.h"
 #include "viewer/draw/items.h"
 #include "viewer/timeline/measure.h"
-#include "viewer/timeline/time_view.h"
+#include "viewer/model/time_view.h"
 #include "viewer/timeline/tracks.h"
 
 namespace shardscope::viewer {

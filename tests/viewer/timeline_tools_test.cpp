@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "tests/viewer/mlp_sample.h"
-#include "traces/store/column_sink.h"
+#include "traces/store/columns/column_sink.h"
 #include "viewer/timeline/event_fields.h"
 #include "viewer/timeline/find_text.h"
 #include "viewer/timeline/finder.h"

@@ -11,8 +11,8 @@
 #include <gtest/gtest.h>
 
 #include "tests/viewer/mlp_sample.h"
-#include "traces/store/column_sink.h"
-#include "viewer/app/rank_steps.h"
+#include "traces/store/columns/column_sink.h"
+#include "viewer/model/rank_steps.h"
 #include "viewer/timeline/details.h"
 #include "viewer/timeline/rows.h"
 #include "viewer/timeline/thread_titles.h"

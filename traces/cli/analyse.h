@@ -8,7 +8,7 @@
 #include "traces/cli/terminal.h"
 #include "traces/cli/verbs.h"
 #include "traces/report/text_table.h"
-#include "traces/store/trace.h"
+#include "traces/store/columns/trace.h"
 
 namespace shardscope::traces {
 

@@ -11,9 +11,9 @@
 
 #include <fmt/core.h>
 
-#include "traces/store/loader.h"
-#include "traces/store/trace.h"
-#include "traces/store/wal_damage.h"
+#include "traces/store/load/loader.h"
+#include "traces/store/columns/trace.h"
+#include "traces/store/sqlite/wal_damage.h"
 
 namespace shardscope::traces {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "traces/analysis/selection.h"
+#include "traces/analysis/base/selection.h"
 #include "traces/report/report.h"
 
 namespace shardscope::traces {

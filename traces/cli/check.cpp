@@ -9,13 +9,13 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
-#include "traces/analysis/info.h"
+#include "traces/analysis/facts/info.h"
 #include "traces/cli/verbs.h"
 #include "traces/import/open.h"
-#include "traces/store/finalize.h"
-#include "traces/store/integrity.h"
-#include "traces/store/loader.h"
-#include "traces/store/wal_damage.h"
+#include "traces/store/write/finalize.h"
+#include "traces/store/sqlite/integrity.h"
+#include "traces/store/load/loader.h"
+#include "traces/store/sqlite/wal_damage.h"
 
 namespace shardscope::traces {
 

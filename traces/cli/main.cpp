@@ -19,7 +19,7 @@
 #include "traces/cli/verbs.h"
 #include "traces/report/text_table.h"
 #include "traces/schema/schema.h"
-#include "traces/store/query.h"
+#include "traces/store/sqlite/query.h"
 
 namespace {
 

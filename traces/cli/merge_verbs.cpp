@@ -16,7 +16,7 @@
 #include "traces/query/as_database.h"
 #include "traces/store/grouped.h"
 #include "traces/store/number_list.h"
-#include "traces/store/writer.h"
+#include "traces/store/write/writer.h"
 
 namespace shardscope::traces {
 

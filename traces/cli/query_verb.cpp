@@ -16,7 +16,7 @@
 #include "traces/query/shipped_queries.h"
 #include "traces/report/report.h"
 #include "traces/schema/schema.h"
-#include "traces/store/query.h"
+#include "traces/store/sqlite/query.h"
 
 namespace shardscope::traces {
 

@@ -12,7 +12,7 @@
 #include "traces/report/reported_run.h"
 #include "traces/store/apart.h"
 #include "traces/store/error.h"
-#include "traces/store/trace.h"
+#include "traces/store/columns/trace.h"
 
 namespace shardscope::traces {
 

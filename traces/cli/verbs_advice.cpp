@@ -1,8 +1,8 @@
 // critical-path and advice: what a step waited for, and what to change.
 #include <optional>
 
-#include "traces/analysis/advice.h"
-#include "traces/analysis/critical_path.h"
+#include "traces/analysis/advice/advice.h"
+#include "traces/analysis/path/critical_path.h"
 #include "traces/cli/analyse.h"
 #include "traces/cli/what_if.h"
 

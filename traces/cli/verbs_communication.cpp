@@ -2,10 +2,10 @@
 #include <memory>
 #include <vector>
 
-#include "traces/analysis/distributed.h"
-#include "traces/analysis/scaling.h"
-#include "traces/analysis/stragglers.h"
-#include "traces/analysis/units.h"
+#include "traces/analysis/communication/distributed.h"
+#include "traces/analysis/compare/scaling.h"
+#include "traces/analysis/communication/stragglers.h"
+#include "traces/analysis/fsdp/units.h"
 #include "traces/cli/analyse.h"
 #include "traces/cli/verbs.h"
 

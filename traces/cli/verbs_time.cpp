@@ -3,12 +3,12 @@
 
 #include <fmt/core.h>
 
-#include "traces/analysis/idle.h"
-#include "traces/analysis/kernels.h"
-#include "traces/analysis/operators.h"
-#include "traces/analysis/overlap.h"
-#include "traces/analysis/steps.h"
-#include "traces/analysis/temporal.h"
+#include "traces/analysis/time/idle.h"
+#include "traces/analysis/time/kernels.h"
+#include "traces/analysis/modules/operators.h"
+#include "traces/analysis/time/overlap.h"
+#include "traces/analysis/time/steps.h"
+#include "traces/analysis/time/temporal.h"
 #include "traces/cli/analyse.h"
 
 namespace shardscope::traces {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "traces/analysis/critical_path.h"
+#include "traces/analysis/path/critical_path.h"
 
 namespace shardscope::traces {
 

@@ -13,7 +13,7 @@
 #include "traces/export/chrome_trace.h"
 #include "traces/export/text_output.h"
 #include "traces/schema/enums.h"
-#include "traces/store/sqlite.h"
+#include "traces/store/sqlite/sqlite.h"
 
 namespace shardscope::traces {
 

@@ -13,7 +13,7 @@
 #include "traces/export/table_scan.h"
 #include "traces/schema/communication_kernels.h"
 #include "traces/schema/enums.h"
-#include "traces/store/names.h"
+#include "traces/store/columns/names.h"
 
 namespace shardscope::traces {
 

@@ -15,7 +15,7 @@
 #include "traces/export/table_scan.h"
 #include "traces/schema/enums.h"
 #include "traces/schema/json_text.h"
-#include "traces/store/names.h"
+#include "traces/store/columns/names.h"
 
 namespace shardscope::traces {
 

@@ -9,7 +9,7 @@
 #include "traces/export/chrome_context.h"
 #include "traces/export/table_scan.h"
 #include "traces/schema/enums.h"
-#include "traces/store/device_streams.h"
+#include "traces/store/columns/device_streams.h"
 
 namespace shardscope::traces {
 

@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "traces/export/chrome_context.h"
-#include "traces/store/open.h"
+#include "traces/store/sqlite/open.h"
 
 namespace shardscope::traces {
 

@@ -11,7 +11,7 @@
 
 #include "traces/export/text_output.h"
 #include "traces/store/apart.h"
-#include "traces/store/open.h"
+#include "traces/store/sqlite/open.h"
 
 namespace shardscope::traces {
 

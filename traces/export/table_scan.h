@@ -8,7 +8,7 @@
 
 #include <fmt/core.h>
 
-#include "traces/store/sqlite.h"
+#include "traces/store/sqlite/sqlite.h"
 
 namespace shardscope::traces {
 

@@ -11,7 +11,7 @@
 #include <zlib.h>
 
 #include "traces/store/error.h"
-#include "traces/store/temporary_file.h"
+#include "traces/store/sqlite/temporary_file.h"
 
 namespace shardscope::traces {
 

@@ -6,7 +6,7 @@
 
 #include <fmt/core.h>
 
-#include "traces/import/json_scan.h"
+#include "traces/import/json/json_scan.h"
 
 namespace shardscope::traces {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "traces/import/input.h"
+#include "traces/import/input/input.h"
 
 namespace shardscope::traces {
 

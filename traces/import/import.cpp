@@ -16,8 +16,8 @@
 #include "traces/import/overlapped_sink.h"
 #include "traces/import/read_file.h"
 #include "traces/store/apart.h"
-#include "traces/store/temporary_file.h"
-#include "traces/store/writer.h"
+#include "traces/store/sqlite/temporary_file.h"
+#include "traces/store/write/writer.h"
 
 namespace shardscope::traces {
 

@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "traces/import/inputs.h"
-#include "traces/import/join.h"
+#include "traces/import/join/join.h"
 #include "traces/import/read_file.h"
-#include "traces/store/column_sink.h"
+#include "traces/store/columns/column_sink.h"
 
 namespace shardscope::traces {
 

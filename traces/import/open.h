@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "traces/store/loader.h"
+#include "traces/store/load/loader.h"
 
 namespace shardscope::traces {
 

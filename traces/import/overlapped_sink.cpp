@@ -11,7 +11,7 @@
 #include <variant>
 #include <vector>
 
-#include "traces/store/trace.h"
+#include "traces/store/columns/trace.h"
 
 namespace shardscope::traces {
 

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "traces/import/format.h"
-#include "traces/import/importer.h"
-#include "traces/store/scratch_folder.h"
+#include "traces/import/input/importer.h"
+#include "traces/store/sqlite/scratch_folder.h"
 
 namespace shardscope::traces {
 

@@ -1,11 +1,11 @@
 // What PyTorch writes as pickles or as JSON of their shape: which kind it is, its content says.
 #include <fmt/core.h>
 
-#include "traces/import/flight_recorder.h"
-#include "traces/import/importer.h"
-#include "traces/import/json_tree.h"
-#include "traces/import/memory_snapshot.h"
-#include "traces/import/pickle.h"
+#include "traces/import/flight/flight_recorder.h"
+#include "traces/import/input/importer.h"
+#include "traces/import/json/json_tree.h"
+#include "traces/import/pytorch_memory/memory_snapshot.h"
+#include "traces/import/pickle/pickle.h"
 
 namespace shardscope::traces {
 

@@ -13,10 +13,10 @@
 #include "traces/merge/row_ids.h"
 #include "traces/schema/column_roles.h"
 #include "traces/schema/schema.h"
-#include "traces/store/create.h"
-#include "traces/store/finalize.h"
-#include "traces/store/temporary_file.h"
-#include "traces/store/writer.h"
+#include "traces/store/write/create.h"
+#include "traces/store/write/finalize.h"
+#include "traces/store/sqlite/temporary_file.h"
+#include "traces/store/write/writer.h"
 
 namespace shardscope::traces {
 

@@ -6,8 +6,8 @@
 
 #include "traces/schema/column_roles.h"
 #include "traces/schema/schema.h"
-#include "traces/store/device_streams.h"
-#include "traces/store/open.h"
+#include "traces/store/columns/device_streams.h"
+#include "traces/store/sqlite/open.h"
 
 namespace shardscope::traces {
 

@@ -12,7 +12,7 @@
 
 #include "traces/merge/measured_clock.h"
 #include "traces/schema/enums.h"
-#include "traces/store/sqlite.h"
+#include "traces/store/sqlite/sqlite.h"
 
 namespace shardscope::traces {
 

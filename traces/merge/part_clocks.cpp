@@ -11,7 +11,7 @@
 #include "traces/merge/clock_fit.h"
 #include "traces/merge/part.h"
 #include "traces/schema/communication_kernels.h"
-#include "traces/store/nccl_collectives.h"
+#include "traces/store/nccl/nccl_collectives.h"
 
 namespace shardscope::traces {
 

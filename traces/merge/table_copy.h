@@ -13,7 +13,7 @@
 #include "traces/merge/row_ids.h"
 #include "traces/merge/work.h"
 #include "traces/schema/schema.h"
-#include "traces/store/sqlite.h"
+#include "traces/store/sqlite/sqlite.h"
 
 namespace shardscope::traces {
 

@@ -8,7 +8,7 @@
 #include <fmt/core.h>
 
 #include "traces/import/import.h"
-#include "traces/store/open.h"
+#include "traces/store/sqlite/open.h"
 
 namespace shardscope::traces {
 

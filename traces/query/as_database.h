@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "traces/merge/work.h"
-#include "traces/store/scratch_folder.h"
+#include "traces/store/sqlite/scratch_folder.h"
 
 namespace shardscope::traces {
 

@@ -6,8 +6,8 @@
 
 #include "traces/schema/schema.h"
 #include "traces/schema/sort_rows.h"
-#include "traces/store/open.h"
-#include "traces/store/sqlite.h"
+#include "traces/store/sqlite/open.h"
+#include "traces/store/sqlite/sqlite.h"
 
 namespace shardscope::traces {
 namespace {

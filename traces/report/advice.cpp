@@ -1,5 +1,5 @@
 // Advice as paragraphs for a terminal, JSON and CSV.
-#include "traces/analysis/advice.h"
+#include "traces/analysis/advice/advice.h"
 
 #include <algorithm>
 

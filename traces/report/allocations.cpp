@@ -5,7 +5,7 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include "traces/analysis/allocations_report.h"
+#include "traces/analysis/memory/allocations_report.h"
 #include "traces/report/formats.h"
 #include "traces/report/json_parts.h"
 #include "traces/report/text_table.h"

@@ -1,6 +1,6 @@
 // Runs side by side by their parts: one row a part, the first run's figure and each other's with its
 // difference. Times in us per step of one rank.
-#include "traces/analysis/compare_parts.h"
+#include "traces/analysis/compare/compare_parts.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // The critical path: its parts by rank, what lies on it, and the prediction of a what-if. Times in us.
-#include "traces/analysis/critical_path.h"
+#include "traces/analysis/path/critical_path.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // The ranks' work together as a table, JSON and CSV; see distributed_report.
-#include "traces/analysis/distributed.h"
+#include "traces/analysis/communication/distributed.h"
 
 #include <algorithm>
 #include <iterator>

@@ -5,7 +5,7 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include "traces/analysis/units.h"
+#include "traces/analysis/fsdp/units.h"
 #include "traces/report/formats.h"
 #include "traces/report/units.h"
 #include "traces/schema/json_text.h"

@@ -8,8 +8,8 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "traces/analysis/hosts.h"
-#include "traces/analysis/stopped.h"
+#include "traces/analysis/communication/hosts.h"
+#include "traces/analysis/communication/stopped.h"
 
 namespace shardscope::traces {
 

@@ -8,15 +8,15 @@
 #include <string>
 #include <vector>
 
-#include "traces/analysis/advice.h"
-#include "traces/analysis/collectives.h"
-#include "traces/analysis/compare_parts.h"
-#include "traces/analysis/info.h"
-#include "traces/analysis/memory.h"
-#include "traces/analysis/modules.h"
-#include "traces/analysis/overlap.h"
-#include "traces/analysis/summary.h"
-#include "traces/analysis/units.h"
+#include "traces/analysis/advice/advice.h"
+#include "traces/analysis/communication/collectives.h"
+#include "traces/analysis/compare/compare_parts.h"
+#include "traces/analysis/facts/info.h"
+#include "traces/analysis/memory/memory.h"
+#include "traces/analysis/modules/modules.h"
+#include "traces/analysis/time/overlap.h"
+#include "traces/analysis/time/summary.h"
+#include "traces/analysis/fsdp/units.h"
 
 namespace shardscope::traces {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "traces/analysis/memory.h"
+#include "traces/analysis/memory/memory.h"
 
 namespace shardscope::traces {
 

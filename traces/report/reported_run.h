@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "traces/analysis/selection.h"
+#include "traces/analysis/base/selection.h"
 #include "traces/report/html_report.h"
-#include "traces/store/trace.h"
+#include "traces/store/columns/trace.h"
 
 namespace shardscope::traces {
 

@@ -1,5 +1,5 @@
 // Runs at several sizes as a table, JSON and CSV; see scaling_report.
-#include "traces/analysis/scaling.h"
+#include "traces/analysis/compare/scaling.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // Who comes last, as a table, JSON and CSV; see straggler_report.
-#include "traces/analysis/stragglers.h"
+#include "traces/analysis/communication/stragglers.h"
 
 #include <algorithm>
 

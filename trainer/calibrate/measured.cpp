@@ -7,7 +7,7 @@
 
 #include <fmt/core.h>
 
-#include "traces/analysis/summary.h"
+#include "traces/analysis/time/summary.h"
 #include "trainer/calibrate/fit_curve.h"
 #include "trainer/calibrate/walk.h"
 #include "trainer/job/keys.h"

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "traces/store/trace.h"
+#include "traces/store/columns/trace.h"
 #include "trainer/job/job.h"
 #include "trainer/plan/plan.h"
 #include "trainer/sharding/program.h"

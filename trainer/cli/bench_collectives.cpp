@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
-#include "traces/analysis/collectives.h"
+#include "traces/analysis/communication/collectives.h"
 #include "traces/report/text_table.h"
 #include "traces/schema/json_text.h"
 #include "traces/store/error.h"

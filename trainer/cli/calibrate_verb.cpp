@@ -10,8 +10,8 @@
 
 #include <fmt/core.h>
 
-#include "traces/store/loader.h"
-#include "traces/store/writer.h"
+#include "traces/store/load/loader.h"
+#include "traces/store/write/writer.h"
 #include "trainer/calibrate/calibration.h"
 #include "trainer/cli/calibrate_report.h"
 #include "trainer/job/job.h"

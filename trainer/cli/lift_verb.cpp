@@ -15,7 +15,7 @@
 #include "traces/import/open.h"
 #include "traces/schema/json_text.h"
 #include "traces/store/apart.h"
-#include "traces/store/writer.h"
+#include "traces/store/write/writer.h"
 #include "trainer/cli/exit_status.h"
 #include "trainer/cli/lift_report.h"
 #include "trainer/cli/plan_files.h"

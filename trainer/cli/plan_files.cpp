@@ -9,8 +9,8 @@
 #include <time.h>
 
 #include "traces/schema/json_text.h"
-#include "traces/store/plan_parts.h"
-#include "traces/store/writer.h"
+#include "traces/store/plan/plan_parts.h"
+#include "traces/store/write/writer.h"
 #include "trainer/planner/anatomy.h"
 #include "trainer/planner/job_file.h"
 #include "trainer/planner/search.h"

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "traces/store/writer.h"
+#include "traces/store/write/writer.h"
 #include "trainer/cli/plan_report.h"
 #include "trainer/planner/space.h"
 

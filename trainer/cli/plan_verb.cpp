@@ -14,7 +14,7 @@
 #include <fmt/core.h>
 
 #include "traces/store/apart.h"
-#include "traces/store/writer.h"
+#include "traces/store/write/writer.h"
 #include "trainer/cli/exit_status.h"
 #include "trainer/cli/plan_files.h"
 #include "trainer/cli/plan_report.h"

@@ -10,13 +10,13 @@
 #include <nlohmann/json.hpp>
 #include <time.h>
 
-#include "traces/analysis/memory.h"
-#include "traces/analysis/summary.h"
+#include "traces/analysis/memory/memory.h"
+#include "traces/analysis/time/summary.h"
 #include "traces/report/report.h"
 #include "traces/report/text_table.h"
 #include "traces/schema/json_text.h"
-#include "traces/store/loader.h"
-#include "traces/store/writer.h"
+#include "traces/store/load/loader.h"
+#include "traces/store/write/writer.h"
 #include "trainer/cli/dry_run.h"
 #include "trainer/cli/exit_status.h"
 #include "trainer/cli/output.h"

@@ -11,13 +11,13 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include "traces/analysis/collectives.h"
-#include "traces/analysis/compare.h"
+#include "traces/analysis/communication/collectives.h"
+#include "traces/analysis/compare/compare.h"
 #include "traces/schema/joined.h"
 #include "traces/schema/json_text.h"
-#include "traces/store/loader.h"
-#include "traces/store/trace.h"
-#include "traces/store/writer.h"
+#include "traces/store/load/loader.h"
+#include "traces/store/columns/trace.h"
+#include "traces/store/write/writer.h"
 #include "trainer/cli/child.h"
 #include "trainer/cli/exit_status.h"
 #include "trainer/cli/stop.h"

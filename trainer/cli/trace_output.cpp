@@ -12,8 +12,8 @@
 
 #include "traces/merge/merge.h"
 #include "traces/store/error.h"
-#include "traces/store/writer.h"
-#include "trainer/executor/messages.h"
+#include "traces/store/write/writer.h"
+#include "trainer/collective/messages.h"
 
 namespace shardscope::trainer {
 

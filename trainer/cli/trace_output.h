@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "profiler/recorder.h"
+#include "profiler/recorder/recorder.h"
 #include "trainer/cli/stop.h"
 #include "trainer/job/job.h"
 #include "trainer/world/world.h"

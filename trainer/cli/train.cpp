@@ -11,12 +11,12 @@
 
 #include <fmt/core.h>
 
-#include "profiler/recorder.h"
-#include "traces/analysis/memory.h"
-#include "traces/analysis/summary.h"
+#include "profiler/recorder/recorder.h"
+#include "traces/analysis/memory/memory.h"
+#include "traces/analysis/time/summary.h"
 #include "traces/report/report.h"
-#include "traces/store/loader.h"
-#include "traces/store/writer.h"
+#include "traces/store/load/loader.h"
+#include "traces/store/write/writer.h"
 #include "trainer/cli/checkpointing.h"
 #include "trainer/cli/dry_run.h"
 #include "trainer/cli/environment.h"

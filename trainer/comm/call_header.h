@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include "trainer/executor/device.h"
+#include "trainer/device/device.h"
 
 namespace shardscope::trainer::collectives {
 

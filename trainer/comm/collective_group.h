@@ -13,7 +13,7 @@
 #include "trainer/comm/inquiry.h"
 #include "trainer/comm/process_group.h"
 #include "trainer/comm/wire.h"
-#include "trainer/executor/delays.h"
+#include "trainer/collective/delays.h"
 #include "trainer/plan/mesh.h"
 
 namespace shardscope::trainer {

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "trainer/executor/device.h"
+#include "trainer/device/device.h"
 #include "trainer/plan/mesh.h"
 
 namespace shardscope::trainer::collectives {

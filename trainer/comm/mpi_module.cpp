@@ -7,8 +7,8 @@
 #include <fmt/core.h>
 #include <shardscope/version.h>
 
-#include "profiler/beside_tool.h"
-#include "trainer/comm/mpi/module.h"
+#include "profiler/base/beside_tool.h"
+#include "trainer/comm/mpi_entry.h"
 #include "trainer/world/place.h"
 
 namespace shardscope::trainer {

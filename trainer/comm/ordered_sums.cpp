@@ -5,7 +5,7 @@
 #include "trainer/comm/block_sums.h"
 #include "trainer/comm/message_line.h"
 #include "trainer/comm/message_tag.h"
-#include "trainer/executor/pieces.h"
+#include "trainer/collective/pieces.h"
 #include "trainer/kernels/streaming.h"
 
 namespace shardscope::trainer::collectives {

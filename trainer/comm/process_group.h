@@ -4,18 +4,12 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
-#include <stdexcept>
 #include <string>
 
-#include "trainer/executor/device.h"
+#include "trainer/collective/collective_error.h"
+#include "trainer/device/device.h"
 
 namespace shardscope::trainer {
-
-// A collective that will never end; one sentence.
-class CollectiveError : public std::runtime_error {
-  public:
-    using std::runtime_error::runtime_error;
-};
 
 class ProcessGroup {
   public:

@@ -7,7 +7,7 @@
 #include "trainer/comm/message_line.h"
 #include "trainer/comm/message_tag.h"
 #include "trainer/comm/ring_order.h"
-#include "trainer/executor/pieces.h"
+#include "trainer/collective/pieces.h"
 
 namespace shardscope::trainer::collectives {
 

@@ -10,8 +10,8 @@
 #include "trainer/comm/header_exchange.h"
 #include "trainer/comm/scratch_pool.h"
 #include "trainer/comm/wire.h"
-#include "trainer/executor/delays.h"
-#include "trainer/executor/device.h"
+#include "trainer/collective/delays.h"
+#include "trainer/device/device.h"
 
 namespace shardscope::trainer::collectives {
 

@@ -4,7 +4,7 @@
 #include <mutex>
 #include <utility>
 
-#include "trainer/executor/messages.h"
+#include "trainer/collective/messages.h"
 #include "trainer/world/world.h"
 
 namespace shardscope::trainer {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/cuda/module.h"
+#include "trainer/device/cuda_interface.h"
 #include "trainer/cuda/runtime.h"
 
 namespace shardscope::trainer::cuda {

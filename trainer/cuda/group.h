@@ -6,7 +6,7 @@
 #include <string>
 
 #include "trainer/cuda/stream.h"
-#include "trainer/executor/device.h"
+#include "trainer/device/device.h"
 
 namespace shardscope::trainer::cuda {
 

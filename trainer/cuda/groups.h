@@ -6,7 +6,7 @@
 
 #include "trainer/cuda/gpus.h"
 #include "trainer/cuda/group.h"
-#include "trainer/cuda/module.h"
+#include "trainer/device/cuda_interface.h"
 #include "trainer/cuda/nccl_library.h"
 
 namespace shardscope::trainer::cuda {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "trainer/cuda/device.h"
-#include "trainer/executor/cpu_kernels.h"
+#include "trainer/device/kernel_context.h"
 #include "trainer/plan/plan.h"
 
 namespace shardscope::trainer::cuda {

@@ -7,7 +7,7 @@
 #include <fmt/core.h>
 
 #include "trainer/cuda/local_kernels.h"
-#include "trainer/executor/pieces.h"
+#include "trainer/collective/pieces.h"
 
 namespace shardscope::trainer::cuda {
 

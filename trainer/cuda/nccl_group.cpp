@@ -10,7 +10,7 @@
 
 #include "trainer/cuda/local_kernels.h"
 #include "trainer/cuda/nccl_start.h"
-#include "trainer/executor/pieces.h"
+#include "trainer/collective/pieces.h"
 
 namespace shardscope::trainer::cuda {
 

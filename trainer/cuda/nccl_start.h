@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "trainer/cuda/bootstrap.h"
+#include "trainer/device/bootstrap.h"
 #include "trainer/cuda/nccl_library.h"
 
 namespace shardscope::trainer::cuda {

@@ -6,8 +6,8 @@
 #include <fmt/core.h>
 
 #include "traces/schema/joined.h"
-#include "trainer/comm/process_group.h"
-#include "trainer/executor/pieces.h"
+#include "trainer/collective/collective_error.h"
+#include "trainer/collective/pieces.h"
 
 namespace shardscope::trainer::cuda {
 

@@ -21,10 +21,10 @@
 #include <thread>
 #include <vector>
 
-#include "trainer/cuda/bootstrap.h"
+#include "trainer/device/bootstrap.h"
 #include "trainer/cuda/nccl_library.h"
 #include "trainer/cuda/progress.h"
-#include "trainer/executor/device.h"
+#include "trainer/device/device.h"
 
 namespace shardscope::trainer::cuda {
 

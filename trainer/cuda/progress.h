@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "trainer/cuda/bootstrap.h"
+#include "trainer/device/bootstrap.h"
 
 namespace shardscope::trainer::cuda {
 

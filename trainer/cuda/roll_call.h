@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "trainer/cuda/bootstrap.h"
+#include "trainer/device/bootstrap.h"
 #include "trainer/cuda/gpus.h"
 #include "trainer/cuda/nccl_library.h"
 

@@ -15,7 +15,7 @@
 #include <queue>
 #include <vector>
 
-#include "trainer/executor/memory_device.h"
+#include "trainer/device/memory_device.h"
 #include "trainer/plan/plan.h"
 
 namespace shardscope::trainer {

@@ -10,10 +10,10 @@
 
 #include <fmt/core.h>
 
-#include "profiler/recorder.h"
+#include "profiler/recorder/recorder.h"
 #include "trainer/executor/host_memory.h"
 #include "trainer/executor/instruments.h"
-#include "trainer/executor/messages.h"
+#include "trainer/collective/messages.h"
 #include "trainer/executor/ranks.h"
 #include "trainer/job/job.h"
 #include "trainer/plan/builder.h"

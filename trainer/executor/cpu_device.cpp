@@ -7,7 +7,7 @@
 #include <fmt/core.h>
 #include <sys/mman.h>
 
-#include "profiler/recorder.h"
+#include "profiler/recorder/recorder.h"
 #include "trainer/executor/host_memory.h"
 #include "trainer/executor/processor.h"
 
@@ -21,7 +21,7 @@ constexpr int kPoison = 0xFF;  // all bits set: a NaN in fp32, bf16 and fp64
 
 }  // namespace
 
-void carry_out(const Launch& launch) {
+void execute(const Launch& launch) {
     const Op& op = *launch.op;
     const auto bytes = static_cast<std::size_t>(op.args.empty() ? 0 : op.args[0].bytes);
     switch (op.kind) {
@@ -82,9 +82,9 @@ StreamEvent CpuDevice::enqueue(StreamIndex stream, const Waits& waits, const Lau
 // On a worker.
 void CpuDevice::run(const Launch& launch, int worker) {
     if (options_.delays) options_.delays->maybe_sleep();
-    if (!options_.recorder) return carry_out(launch);
+    if (!options_.recorder) return execute(launch);
     const std::uint64_t start = ticks();
-    carry_out(launch);
+    execute(launch);
     const std::uint64_t end = ticks();
     switch (launch.op->kind) {
         case OpKind::kernel:

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "trainer/comm/process_group.h"
-#include "trainer/executor/delays.h"
-#include "trainer/executor/device.h"
+#include "trainer/collective/delays.h"
+#include "trainer/device/device.h"
 #include "trainer/executor/local_group.h"
 #include "trainer/executor/scheduler.h"
 

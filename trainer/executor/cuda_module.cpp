@@ -6,7 +6,7 @@
 #include <fmt/core.h>
 #include <shardscope/version.h>
 
-#include "profiler/beside_tool.h"
+#include "profiler/base/beside_tool.h"
 #include "trainer/executor/processes.h"
 #include "trainer/executor/world_bootstrap.h"
 #include "trainer/job/job.h"

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "trainer/cuda/module.h"
+#include "trainer/device/cuda_interface.h"
 #include "trainer/executor/devices.h"
 
 namespace shardscope::trainer {

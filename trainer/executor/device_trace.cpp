@@ -1,6 +1,6 @@
 #include "trainer/executor/device_trace.h"
 
-#include "profiler/cupti_source.h"
+#include "profiler/recorder/cupti_source.h"
 
 namespace shardscope::trainer {
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "trainer/cuda/module.h"
+#include "trainer/device/cuda_interface.h"
 
 namespace shardscope::profiler {
 class CuptiSource;

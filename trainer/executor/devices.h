@@ -5,8 +5,8 @@
 #include <memory>
 #include <stdexcept>
 
-#include "trainer/executor/delays.h"
-#include "trainer/executor/device.h"
+#include "trainer/collective/delays.h"
+#include "trainer/device/device.h"
 #include "trainer/executor/test_settings.h"
 
 namespace shardscope::profiler {

@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "profiler/recorder.h"
+#include "profiler/recorder/recorder.h"
 #include "trainer/plan/plan.h"
 
 namespace shardscope::trainer {

@@ -8,7 +8,7 @@
 
 #include <fmt/core.h>
 
-#include "trainer/executor/pieces.h"
+#include "trainer/collective/pieces.h"
 #include "trainer/kernels/bf16.h"
 #include "trainer/kernels/elementwise.h"
 #include "trainer/kernels/streaming.h"

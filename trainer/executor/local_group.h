@@ -12,8 +12,8 @@
 #include <mutex>
 #include <vector>
 
-#include "trainer/executor/collective_call.h"
-#include "trainer/executor/delays.h"
+#include "trainer/collective/collective_call.h"
+#include "trainer/collective/delays.h"
 #include "trainer/executor/scheduler.h"
 #include "trainer/kernels/streaming.h"
 #include "trainer/plan/mesh.h"

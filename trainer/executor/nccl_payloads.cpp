@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "profiler/recorder.h"
+#include "profiler/recorder/recorder.h"
 #include "traces/store/rows.h"
 
 namespace shardscope::trainer {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "trainer/executor/messages.h"
+#include "trainer/collective/messages.h"
 
 namespace shardscope::trainer {
 

@@ -281,7 +281,7 @@ void RankRunner::do_at_once(const Plan& plan, const Op& op) {
     shared_.delays.maybe_sleep();
     prepare(plan, op, launch_);
     push_host_work(op);
-    carry_out(launch_);
+    execute(launch_);
     pop_range();
 }
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "trainer/executor/allocator.h"
-#include "trainer/executor/delays.h"
-#include "trainer/executor/device.h"
+#include "trainer/collective/delays.h"
+#include "trainer/device/device.h"
 #include "trainer/executor/instruments.h"
 #include "trainer/executor/nvtx.h"
 #include "trainer/plan/account.h"

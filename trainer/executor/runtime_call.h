@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "profiler/clock.h"
-#include "profiler/thread_log.h"
+#include "profiler/base/clock.h"
+#include "profiler/log/thread_log.h"
 
 namespace shardscope::trainer {
 

@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "profiler/clock.h"
+#include "profiler/base/clock.h"
 
 namespace shardscope::trainer {
 

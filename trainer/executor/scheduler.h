@@ -25,7 +25,7 @@
 #include <thread>
 #include <vector>
 
-#include "trainer/executor/stream_event.h"
+#include "trainer/device/stream_event.h"
 
 namespace shardscope::trainer {
 

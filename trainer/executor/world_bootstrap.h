@@ -1,7 +1,7 @@
 // The World as what the CUDA module needs of a job's other processes.
 #pragma once
 
-#include "trainer/cuda/bootstrap.h"
+#include "trainer/device/bootstrap.h"
 
 namespace shardscope::trainer {
 

@@ -5,10 +5,10 @@
 #include <string_view>
 #include <utility>
 
-#include "traces/analysis/autograd_nodes.h"
+#include "traces/analysis/modules/autograd_nodes.h"
 #include "traces/schema/sort_rows.h"
-#include "traces/store/names.h"
-#include "traces/store/trace.h"
+#include "traces/store/columns/names.h"
+#include "traces/store/columns/trace.h"
 
 namespace shardscope::trainer::lift {
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "traces/analysis/intervals.h"
+#include "traces/analysis/base/intervals.h"
 
 namespace shardscope::traces {
 struct Trace;

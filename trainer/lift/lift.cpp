@@ -8,10 +8,10 @@
 
 #include <fmt/core.h>
 
-#include "traces/analysis/matching.h"
-#include "traces/analysis/memory.h"
-#include "traces/analysis/step_windows.h"
-#include "traces/store/trace.h"
+#include "traces/analysis/communication/matching.h"
+#include "traces/analysis/memory/memory.h"
+#include "traces/analysis/base/step_windows.h"
+#include "traces/store/columns/trace.h"
 #include "trainer/lift/host_points.h"
 #include "trainer/lift/mean_step.h"
 #include "trainer/lift/recorded_costs.h"

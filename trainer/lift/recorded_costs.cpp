@@ -12,9 +12,9 @@
 
 #include <fmt/core.h>
 
-#include "traces/analysis/matching.h"
+#include "traces/analysis/communication/matching.h"
 #include "traces/schema/joined.h"
-#include "traces/store/trace.h"
+#include "traces/store/columns/trace.h"
 #include "trainer/lift/settings.h"
 #include "trainer/sim/collective_cost.h"
 

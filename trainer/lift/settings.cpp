@@ -9,9 +9,9 @@
 
 #include <fmt/core.h>
 
-#include "traces/analysis/matching.h"
+#include "traces/analysis/communication/matching.h"
 #include "traces/schema/joined.h"
-#include "traces/store/trace.h"
+#include "traces/store/columns/trace.h"
 #include "trainer/job/keys.h"
 
 namespace shardscope::trainer::lift {

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <utility>
 
-#include "traces/analysis/matching.h"
-#include "traces/store/trace.h"
+#include "traces/analysis/communication/matching.h"
+#include "traces/store/columns/trace.h"
 #include "trainer/lift/settings.h"
 
 namespace shardscope::trainer::lift {

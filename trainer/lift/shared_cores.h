@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "traces/analysis/intervals.h"
+#include "traces/analysis/base/intervals.h"
 
 namespace shardscope::traces {
 struct Trace;

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "traces/store/names.h"
+#include "traces/store/columns/names.h"
 #include "trainer/lift/step_lifting.h"
 
 namespace shardscope::trainer::lift {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "traces/analysis/intervals.h"
+#include "traces/analysis/base/intervals.h"
 #include "trainer/lift/host_points.h"
 #include "trainer/lift/lifted.h"
 #include "trainer/lift/shared_cores.h"

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "traces/store/trace.h"
+#include "traces/store/columns/trace.h"
 #include "trainer/lift/step_lifter.h"
 
 namespace shardscope::trainer::lift {

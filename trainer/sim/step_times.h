@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "traces/analysis/intervals.h"
+#include "traces/analysis/base/intervals.h"
 #include "trainer/sim/host_walk.h"
 #include "trainer/sim/simulator.h"
 

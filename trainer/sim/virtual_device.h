@@ -14,7 +14,7 @@
 #include <queue>
 #include <vector>
 
-#include "trainer/executor/stream_event.h"
+#include "trainer/device/stream_event.h"
 #include "trainer/plan/plan.h"
 #include "trainer/sim/rank_classes.h"
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "viewer/app/keys.h"
+#include "viewer/model/keys.h"
 #include "viewer/app/program.h"
 
 namespace shardscope::viewer {

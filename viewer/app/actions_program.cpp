@@ -2,9 +2,10 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <span>
 
 #include "viewer/app/action_parts.h"
-#include "viewer/app/panel_list.h"
+#include "viewer/panels/panel_table.h"
 
 namespace shardscope::viewer {
 namespace {
@@ -57,9 +58,10 @@ std::vector<Chord> panel_keys(std::size_t index) {
 }
 
 void add_panels(std::vector<Action>& all) {
-    for (std::size_t i = 0; i < kPanelList.size(); ++i) {
-        const std::string_view name = kPanelList[i].name;
-        all.push_back({name, "Panels", kPanelList[i].title, panel_keys(i), "", false,
+    const std::span<const PanelEntry> panels = panel_table();
+    for (std::size_t i = 0; i < panels.size(); ++i) {
+        const std::string_view name = panels[i].name;
+        all.push_back({name, "Panels", panels[i].title, panel_keys(i), "", false,
                        [name](Program& p) { p.show(name); }});
     }
 }

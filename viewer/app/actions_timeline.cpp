@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "viewer/app/action_parts.h"
-#include "viewer/timeline/time_view.h"
+#include "viewer/model/time_view.h"
 
 namespace shardscope::viewer {
 namespace {

@@ -9,7 +9,7 @@
 #include <imgui.h>
 
 #include "viewer/app/actions.h"
-#include "viewer/app/theme.h"
+#include "viewer/theme/theme.h"
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
 

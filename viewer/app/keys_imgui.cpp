@@ -2,7 +2,7 @@
 // used.
 #include <imgui.h>
 
-#include "viewer/app/keys.h"
+#include "viewer/model/keys.h"
 
 #if IMGUI_VERSION_NUM < 18700
 #include <GLFW/glfw3.h>

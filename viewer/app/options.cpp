@@ -13,7 +13,7 @@
 
 #include "shardscope/version.h"
 #include "traces/schema/schema.h"
-#include "viewer/timeline/time_view.h"
+#include "viewer/model/time_view.h"
 
 namespace shardscope::viewer {
 namespace {

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "viewer/app/session.h"
-#include "viewer/app/theme.h"
+#include "viewer/model/session.h"
+#include "viewer/theme/theme.h"
 
 namespace shardscope::viewer {
 

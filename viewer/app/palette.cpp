@@ -11,7 +11,7 @@
 #include "traces/schema/sort_rows.h"
 #include "viewer/app/actions.h"
 #include "viewer/app/fuzzy.h"
-#include "viewer/app/theme.h"
+#include "viewer/theme/theme.h"
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
 

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "viewer/app/report_job.h"
-#include "viewer/app/session.h"
-#include "viewer/app/theme.h"
-#include "viewer/panels/panel.h"
+#include "viewer/model/session.h"
+#include "viewer/theme/theme.h"
+#include "viewer/model/panel.h"
 #include "viewer/tables/table_memory.h"
 #include "viewer/tables/table_order.h"
 

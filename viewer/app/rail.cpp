@@ -8,9 +8,9 @@
 #include <imgui.h>
 
 #include "viewer/app/actions.h"
-#include "viewer/app/panel_list.h"
-#include "viewer/app/rail_signs.h"
-#include "viewer/app/theme.h"
+#include "viewer/panels/panel_table.h"
+#include "viewer/app/rail_icons.h"
+#include "viewer/theme/theme.h"
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
 
@@ -47,7 +47,7 @@ void bring_into_sight(std::size_t index, float from, float to) {
 
 void draw_entry(Program& program, std::size_t index, bool wide) {
     const Panel& panel = *program.panels[index];
-    const float font = ImGui::GetFontSize(), height = font * 1.72F, sign = font * 1.07F;
+    const float font = ImGui::GetFontSize(), height = font * 1.72F, icon = font * 1.07F;
     const ImVec2 at = ImGui::GetCursorScreenPos();
     const float width = ImGui::GetContentRegionAvail().x;
     const std::string name(panel.name()), title(panel_title(name));
@@ -62,12 +62,14 @@ void draw_entry(Program& program, std::size_t index, bool wide) {
         list.AddRectFilled({at.x, at.y + font * 0.3F}, {at.x + font * 0.2F, end.y - font * 0.3F},
                            theme::accent());
     const ImU32 color = here ? theme::accent() : over ? theme::text() : theme::text_dim();
-    const float indent = wide ? font * 0.75F : (width - sign) / 2;
-    draw_sign(list, name, {at.x + indent, at.y + (height - sign) / 2}, sign, color);
+    const float indent = wide ? font * 0.75F : (width - icon) / 2;
+    if (const PanelEntry* entry = find_panel(name)) {
+        draw_icon(list, entry->icon, {at.x + indent, at.y + (height - icon) / 2}, icon, color);
+    }
     const std::string key = key_of(name);
     if (wide) {
         const float y = at.y + (height - font) / 2;
-        list.AddText({at.x + indent + sign + font * 0.6F, y}, here ? theme::text() : theme::text_dim(),
+        list.AddText({at.x + indent + icon + font * 0.6F, y}, here ? theme::text() : theme::text_dim(),
                      title.c_str());
     } else if (over) {
         ImGui::SetTooltip("%s", fmt::format("{}  ({})", title, key).c_str());

@@ -5,7 +5,7 @@
 #include <future>
 #include <string>
 
-#include "viewer/app/session.h"
+#include "viewer/model/session.h"
 
 namespace shardscope::viewer {
 

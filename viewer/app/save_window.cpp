@@ -10,7 +10,7 @@
 #include <imgui_stdlib.h>
 
 #include "viewer/app/export.h"
-#include "viewer/app/theme.h"
+#include "viewer/theme/theme.h"
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
 #include "viewer/tables/table.h"

@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "traces/schema/json_text.h"
-#include "viewer/timeline/time_view.h"
+#include "viewer/model/time_view.h"
 
 namespace shardscope::viewer {
 namespace {

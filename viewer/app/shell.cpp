@@ -9,13 +9,13 @@
 #include <fmt/core.h>
 #include <imgui.h>
 
-#include "traces/analysis/shown_ranks.h"
+#include "traces/analysis/base/shown_ranks.h"
 #include "traces/store/grouped.h"
 #include "viewer/app/actions.h"
 #include "viewer/app/help_window.h"
-#include "viewer/app/panel_list.h"
+#include "viewer/panels/panel_table.h"
 #include "viewer/app/rail.h"
-#include "viewer/app/theme.h"
+#include "viewer/theme/theme.h"
 #include "viewer/draw/format.h"
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"

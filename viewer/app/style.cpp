@@ -7,7 +7,7 @@
 
 #include <imgui.h>
 
-#include "viewer/app/theme.h"
+#include "viewer/theme/theme.h"
 
 namespace shardscope::viewer {
 namespace {

@@ -21,8 +21,8 @@
 #include <sqlite3.h>
 #include <unistd.h>
 
-#include "traces/store/open.h"
-#include "traces/store/sqlite.h"
+#include "traces/store/sqlite/open.h"
+#include "traces/store/sqlite/sqlite.h"
 #include "viewer/bench/curves.h"
 #include "viewer/bench/frames.h"
 #include "viewer/bench/made_trace.h"

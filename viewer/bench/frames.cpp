@@ -7,6 +7,7 @@
 
 #include "viewer/app/style.h"
 #include "viewer/bench/measure.h"
+#include "viewer/panels/panel_table.h"
 #include "viewer/timeline/tracks.h"
 
 namespace shardscope::viewer::bench {

@@ -8,7 +8,7 @@
 
 #include <fmt/core.h>
 
-#include "traces/store/writer.h"
+#include "traces/store/write/writer.h"
 
 namespace shardscope::viewer::bench {
 namespace {

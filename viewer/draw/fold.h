@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "traces/analysis/memory.h"
+#include "traces/analysis/memory/memory.h"
 #include "viewer/draw/curve_index.h"
 
 namespace shardscope::viewer {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "traces/store/trace.h"
+#include "traces/store/columns/trace.h"
 
 namespace shardscope::viewer {
 

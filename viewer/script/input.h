@@ -6,7 +6,7 @@
 
 #include <imgui.h>
 
-#include "viewer/app/keys.h"
+#include "viewer/model/keys.h"
 
 namespace shardscope::viewer::script {
 

@@ -31,9 +31,9 @@
 #include <variant>
 #include <vector>
 
-#include "viewer/app/keys.h"
-#include "viewer/app/session.h"
-#include "viewer/app/theme.h"
+#include "viewer/model/keys.h"
+#include "viewer/model/session.h"
+#include "viewer/theme/theme.h"
 
 namespace shardscope::viewer::script {
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "viewer/app/theme.h"
+#include "viewer/theme/theme.h"
 
 namespace shardscope::viewer {
 

@@ -6,7 +6,7 @@
 
 #include <fmt/core.h>
 
-#include "traces/analysis/matching.h"
+#include "traces/analysis/communication/matching.h"
 #include "traces/schema/sort_rows.h"
 
 namespace shardscope::viewer {

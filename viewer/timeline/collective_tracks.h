@@ -1,6 +1,6 @@
 // One line for each process group with each of its collectives once, whatever the number of ranks: how long
 // the first rank waits for the last one to arrive, and how long the transfer takes from then on. Which parts
-// belong together is traces/analysis/matching.h. Pure, any thread. Times in nanoseconds.
+// belong together is traces/analysis/communication/matching.h. Pure, any thread. Times in nanoseconds.
 #pragma once
 
 #include <vector>

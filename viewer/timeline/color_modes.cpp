@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "traces/analysis/unit_ranges.h"
+#include "traces/analysis/fsdp/unit_ranges.h"
 #include "traces/schema/sort_rows.h"
 
 namespace shardscope::viewer {

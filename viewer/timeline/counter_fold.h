@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "viewer/timeline/rows.h"
-#include "viewer/timeline/time_view.h"
+#include "viewer/model/time_view.h"
 #include "viewer/timeline/tracks.h"
 
 namespace shardscope::viewer {

@@ -1,7 +1,7 @@
 // See curve_painter.h.
 #include "viewer/timeline/curve_painter.h"
 
-#include "viewer/app/theme.h"
+#include "viewer/theme/theme.h"
 #include "viewer/draw/chart.h"
 #include "viewer/timeline/canvas.h"
 #include "viewer/timeline/counter_fold.h"

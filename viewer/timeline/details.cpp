@@ -7,7 +7,7 @@
 #include <fmt/core.h>
 
 #include "traces/store/grouped.h"
-#include "viewer/app/rank_steps.h"
+#include "viewer/model/rank_steps.h"
 #include "viewer/draw/format.h"
 
 namespace shardscope::viewer {

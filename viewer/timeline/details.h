@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "traces/store/trace.h"
-#include "viewer/app/session.h"
+#include "traces/store/columns/trace.h"
+#include "viewer/model/session.h"
 
 namespace shardscope::viewer {
 

@@ -8,9 +8,9 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include "traces/analysis/collectives.h"
+#include "traces/analysis/communication/collectives.h"
 #include "traces/schema/json_text.h"
-#include "traces/store/names.h"
+#include "traces/store/columns/names.h"
 #include "viewer/draw/format.h"
 #include "viewer/timeline/measure.h"
 #include "viewer/timeline/tracks.h"

@@ -5,8 +5,8 @@
 
 #include <memory>
 
-#include "traces/analysis/unit_ranges.h"
-#include "traces/store/trace.h"
+#include "traces/analysis/fsdp/unit_ranges.h"
+#include "traces/store/columns/trace.h"
 #include "viewer/timeline/details.h"
 #include "viewer/timeline/links.h"
 

@@ -3,7 +3,7 @@
 
 #include <fmt/core.h>
 
-#include "viewer/app/theme.h"
+#include "viewer/theme/theme.h"
 #include "viewer/draw/fold.h"
 #include "viewer/draw/format.h"
 #include "viewer/draw/text.h"

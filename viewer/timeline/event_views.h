@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "traces/analysis/memory.h"
-#include "traces/store/trace.h"
-#include "viewer/app/session.h"
+#include "traces/analysis/memory/memory.h"
+#include "traces/store/columns/trace.h"
+#include "viewer/model/session.h"
 #include "viewer/timeline/fold_lane.h"
 
 namespace shardscope::viewer {

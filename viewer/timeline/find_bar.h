@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "viewer/app/session.h"
+#include "viewer/model/session.h"
 #include "viewer/tables/table.h"
 #include "viewer/timeline/finder.h"
 #include "viewer/timeline/timeline_page.h"

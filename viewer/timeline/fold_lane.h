@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "viewer/timeline/lane.h"
-#include "viewer/timeline/time_view.h"
+#include "viewer/model/time_view.h"
 
 namespace shardscope::viewer {
 

@@ -8,7 +8,7 @@
 
 #include <imgui.h>
 
-#include "viewer/app/session.h"
+#include "viewer/model/session.h"
 #include "viewer/timeline/fold_lane.h"
 #include "viewer/timeline/timeline_page.h"
 

@@ -11,7 +11,7 @@
 #include <limits>
 #include <vector>
 
-#include "viewer/app/session.h"
+#include "viewer/model/session.h"
 #include "viewer/timeline/lane_paints.h"
 #include "viewer/timeline/paint.h"
 

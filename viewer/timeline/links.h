@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "traces/analysis/matching.h"
-#include "traces/store/trace.h"
-#include "viewer/app/session.h"
+#include "traces/analysis/communication/matching.h"
+#include "traces/store/columns/trace.h"
+#include "viewer/model/session.h"
 
 namespace shardscope::viewer {
 

@@ -14,7 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "traces/schema/json_text.h"
-#include "viewer/timeline/time_view.h"
+#include "viewer/model/time_view.h"
 
 namespace shardscope::viewer {
 namespace {

@@ -7,10 +7,10 @@
 #include <memory>
 #include <vector>
 
-#include "viewer/app/session.h"
+#include "viewer/model/session.h"
 #include "viewer/draw/fold.h"
 #include "viewer/timeline/rows.h"
-#include "viewer/timeline/time_view.h"
+#include "viewer/model/time_view.h"
 
 namespace shardscope::viewer {
 

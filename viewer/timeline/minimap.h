@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "traces/store/trace.h"
-#include "viewer/timeline/time_view.h"
+#include "traces/store/columns/trace.h"
+#include "viewer/model/time_view.h"
 
 namespace shardscope::viewer {
 

@@ -4,7 +4,7 @@
 
 #include <imgui.h>
 
-#include "viewer/app/session.h"
+#include "viewer/model/session.h"
 #include "viewer/timeline/marks.h"
 #include "viewer/timeline/minimap.h"
 #include "viewer/timeline/timeline_page.h"

@@ -1,7 +1,7 @@
 // The column of row names at the left of the timeline. See painter.h.
 #include <fmt/core.h>
 
-#include "viewer/app/theme.h"
+#include "viewer/theme/theme.h"
 #include "viewer/draw/format.h"
 #include "viewer/timeline/canvas.h"
 

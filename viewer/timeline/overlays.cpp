@@ -8,7 +8,7 @@
 
 #include <fmt/core.h>
 
-#include "viewer/app/theme.h"
+#include "viewer/theme/theme.h"
 #include "viewer/draw/chart.h"
 #include "viewer/draw/format.h"
 #include "viewer/draw/items.h"

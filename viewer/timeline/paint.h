@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "traces/store/names.h"
-#include "traces/store/trace.h"
+#include "traces/store/columns/names.h"
+#include "traces/store/columns/trace.h"
 
 namespace shardscope::viewer {
 

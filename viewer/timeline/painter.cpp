@@ -6,8 +6,8 @@
 #include <string_view>
 #include <utility>
 
-#include "viewer/app/rank_steps.h"
-#include "viewer/app/theme.h"
+#include "viewer/model/rank_steps.h"
+#include "viewer/theme/theme.h"
 #include "viewer/draw/chart.h"
 #include "viewer/timeline/canvas.h"
 #include "viewer/timeline/curve_painter.h"

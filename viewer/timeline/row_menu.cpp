@@ -8,7 +8,7 @@
 
 #include <fmt/core.h>
 
-#include "viewer/app/theme.h"
+#include "viewer/theme/theme.h"
 #include "viewer/draw/items.h"
 
 namespace shardscope::viewer {

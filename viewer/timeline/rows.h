@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "viewer/timeline/arrangement.h"
+#include "viewer/model/arrangement.h"
 #include "viewer/timeline/tracks.h"
 
 namespace shardscope::viewer {

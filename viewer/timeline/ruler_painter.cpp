@@ -7,8 +7,8 @@
 
 #include <fmt/core.h>
 
-#include "viewer/app/rank_steps.h"
-#include "viewer/app/theme.h"
+#include "viewer/model/rank_steps.h"
+#include "viewer/theme/theme.h"
 #include "viewer/draw/axis.h"
 #include "viewer/draw/chart.h"
 #include "viewer/draw/format.h"

@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-#include "viewer/app/session.h"
+#include "viewer/model/session.h"
 #include "viewer/timeline/timeline_parts.h"
 
 namespace shardscope::viewer {

@@ -7,7 +7,7 @@
 //     timeline.event.<label>.<n>            the n-th, from 1
 #pragma once
 
-#include "viewer/app/session.h"
+#include "viewer/model/session.h"
 #include "viewer/timeline/timeline_page.h"
 
 namespace shardscope::viewer {

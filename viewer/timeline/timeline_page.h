@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "viewer/app/session.h"
+#include "viewer/model/session.h"
 #include "viewer/draw/text.h"
 #include "viewer/timeline/counter_fold.h"
 #include "viewer/timeline/folded_rows.h"

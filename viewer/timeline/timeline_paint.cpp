@@ -8,7 +8,7 @@
 
 #include <fmt/core.h>
 
-#include "viewer/app/theme.h"
+#include "viewer/theme/theme.h"
 #include "viewer/timeline/legend.h"
 #include "viewer/timeline/painter.h"
 

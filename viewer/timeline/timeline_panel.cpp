@@ -12,12 +12,12 @@
 #include <fmt/core.h>
 #include <imgui.h>
 
-#include "viewer/app/session.h"
-#include "viewer/app/theme.h"
+#include "viewer/model/session.h"
+#include "viewer/theme/theme.h"
 #include "viewer/draw/format.h"
 #include "viewer/draw/text.h"
-#include "viewer/panels/panel.h"
-#include "viewer/panels/toolbar.h"
+#include "viewer/model/panel.h"
+#include "viewer/widgets/toolbar.h"
 #include "viewer/timeline/event_views.h"
 #include "viewer/timeline/minimap.h"
 #include "viewer/timeline/overlays.h"

@@ -9,11 +9,11 @@
 #include <imgui.h>
 #include <imgui_stdlib.h>
 
-#include "viewer/app/theme.h"
+#include "viewer/theme/theme.h"
 #include "viewer/draw/format.h"
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
-#include "viewer/panels/toolbar.h"
+#include "viewer/widgets/toolbar.h"
 #include "viewer/timeline/measure.h"
 
 namespace shardscope::viewer {

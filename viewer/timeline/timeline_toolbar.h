@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <string>
 
-#include "viewer/app/session.h"
+#include "viewer/model/session.h"
 #include "viewer/timeline/find_bar.h"
 #include "viewer/timeline/timeline_page.h"
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "traces/store/trace.h"
+#include "traces/store/columns/trace.h"
 #include "viewer/draw/curve_index.h"
 #include "viewer/timeline/lane.h"
 

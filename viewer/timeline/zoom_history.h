@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "viewer/timeline/time_view.h"
+#include "viewer/model/time_view.h"
 
 namespace shardscope::viewer {
 

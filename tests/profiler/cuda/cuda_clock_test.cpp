@@ -1,5 +1,5 @@
 // The system's clock against trace time, with and without steps.
-#include "profiler/cuda_clock.h"
+#include "profiler/recorder/cuda_clock.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "profiler/cupti_source.h"
+#include "profiler/recorder/cupti_source.h"
 #include "tests/profiler/cuda/fake_library.h"
 #include "tests/profiler/memory_sink.h"
 

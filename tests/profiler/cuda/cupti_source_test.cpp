@@ -1,5 +1,5 @@
 // The recorder's own CUPTI source over the fake CUPTI: what "ran" stands in the trace where it was begun.
-#include "profiler/cupti_source.h"
+#include "profiler/recorder/cupti_source.h"
 
 #include <map>
 #include <set>
@@ -10,7 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "profiler/cupti_join.h"
+#include "profiler/recorder/cupti_join.h"
 #include "tests/profiler/cuda/fake_library.h"
 #include "tests/profiler/memory_sink.h"
 #include "tests/tools/run_command.h"

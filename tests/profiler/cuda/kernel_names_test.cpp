@@ -1,5 +1,5 @@
 // Kernels' names as Nsight Systems shows them.
-#include "profiler/kernel_names.h"
+#include "profiler/recorder/kernel_names.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "traces/store/column_sink.h"
+#include "traces/store/columns/column_sink.h"
 
 namespace shardscope::profiler {
 namespace TEST_FILE {

@@ -14,11 +14,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "profiler/calibration.h"
-#include "profiler/recorder.h"
+#include "profiler/recorder/calibration.h"
+#include "profiler/recorder/recorder.h"
 #include "tests/profiler/nvtx_calls.h"
 #include "tests/tools/crash/watermarks.h"
-#include "traces/store/writer.h"
+#include "traces/store/write/writer.h"
 
 namespace {
 

@@ -19,8 +19,8 @@
 
 #include "tests/tools/crash/watermarks.h"
 #include "tests/tools/run_command.h"
-#include "traces/store/loader.h"
-#include "traces/store/sqlite.h"
+#include "traces/store/load/loader.h"
+#include "traces/store/sqlite/sqlite.h"
 
 extern char** environ;
 

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "tests/tools/record/record_tool.h"
-#include "traces/store/loader.h"
+#include "traces/store/load/loader.h"
 
 namespace shardscope::tools {
 namespace TEST_FILE {

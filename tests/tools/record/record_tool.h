@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/tools/run_command.h"
-#include "traces/store/query.h"
+#include "traces/store/sqlite/query.h"
 
 namespace shardscope::tools {
 

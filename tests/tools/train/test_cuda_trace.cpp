@@ -13,10 +13,10 @@
 #include <gtest/gtest.h>
 #include <time.h>
 
-#include "profiler/recorder.h"
+#include "profiler/recorder/recorder.h"
 #include "tests/tools/train/train_tool.h"
 #include "tests/trainer/played_job.h"
-#include "traces/store/writer.h"
+#include "traces/store/write/writer.h"
 #include "trainer/executor/cuda_module.h"
 #include "trainer/job/job.h"
 

@@ -8,8 +8,8 @@
 #include <gtest/gtest.h>
 
 #include "tests/tools/train/train_tool.h"
-#include "traces/store/nccl_collectives.h"
-#include "traces/store/sqlite.h"
+#include "traces/store/nccl/nccl_collectives.h"
+#include "traces/store/sqlite/sqlite.h"
 
 namespace shardscope::tools {
 namespace TEST_FILE {

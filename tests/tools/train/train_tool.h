@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/tools/run_command.h"
-#include "traces/store/query.h"
+#include "traces/store/sqlite/query.h"
 
 namespace shardscope::tools {
 

@@ -16,8 +16,8 @@
 #include "tests/tools/run_command.h"
 #include "tests/tools/view/picture.h"
 #include "tests/viewer/plan_sample.h"
-#include "traces/store/writer.h"
-#include "viewer/app/panel_list.h"
+#include "traces/store/write/writer.h"
+#include "viewer/panels/panel_table.h"
 
 namespace shardscope::tools {
 namespace TEST_FILE {
@@ -216,7 +216,7 @@ TEST_F(ViewScripts, EveryPanelHasAPicture) {
     ASSERT_EQ(outcome.status, 0) << outcome.err;
     constexpr int kRail = 260, kMenus = 60, kStatus = 30;  // pixels around every panel, and some more
     std::map<std::vector<std::uint32_t>, std::string_view> seen;
-    for (const viewer::PanelEntry& panel : viewer::kPanelList) {
+    for (const viewer::PanelEntry& panel : viewer::panel_table()) {
         Picture picture = read_png(folder_ / (std::string(panel.name) + ".png"));
         EXPECT_EQ(picture.width, 1400) << panel.name;
         ASSERT_EQ(picture.height, 820) << panel.name;

@@ -16,7 +16,7 @@
 #include "tests/tools/view/picture.h"
 #include "tests/viewer/mlp_sample.h"
 #include "traces/schema/schema.h"
-#include "traces/store/writer.h"
+#include "traces/store/write/writer.h"
 
 namespace shardscope::tools {
 namespace TEST_FILE {

@@ -9,9 +9,9 @@
 #include <fmt/core.h>
 #include <sys/resource.h>
 
-#include "traces/analysis/critical_path.h"
-#include "traces/analysis/step_graph.h"
-#include "traces/store/column_sink.h"
+#include "traces/analysis/path/critical_path.h"
+#include "traces/analysis/path/step_graph.h"
+#include "traces/store/columns/column_sink.h"
 
 namespace {
 

@@ -21,16 +21,16 @@
 #include <sqlite3.h>
 #include <time.h>
 
-#include "traces/analysis/idle.h"
-#include "traces/analysis/memory.h"
-#include "traces/analysis/modules.h"
-#include "traces/analysis/overlap.h"
-#include "traces/analysis/summary.h"
-#include "traces/analysis/units.h"
-#include "traces/store/loader.h"
-#include "traces/store/open.h"
-#include "traces/store/sqlite.h"
-#include "traces/store/writer.h"
+#include "traces/analysis/time/idle.h"
+#include "traces/analysis/memory/memory.h"
+#include "traces/analysis/modules/modules.h"
+#include "traces/analysis/time/overlap.h"
+#include "traces/analysis/time/summary.h"
+#include "traces/analysis/fsdp/units.h"
+#include "traces/store/load/loader.h"
+#include "traces/store/sqlite/open.h"
+#include "traces/store/sqlite/sqlite.h"
+#include "traces/store/write/writer.h"
 
 namespace {
 

@@ -24,8 +24,8 @@
 
 #include "traces/import/import.h"
 #include "traces/import/open.h"
-#include "traces/import/trace_event.h"
-#include "traces/store/trace.h"
+#include "traces/import/kineto/trace_event.h"
+#include "traces/store/columns/trace.h"
 
 namespace {
 

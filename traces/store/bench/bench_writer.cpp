@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #include "traces/schema/schema.h"
-#include "traces/store/sqlite.h"
-#include "traces/store/writer.h"
+#include "traces/store/sqlite/sqlite.h"
+#include "traces/store/write/writer.h"
 
 namespace {
 

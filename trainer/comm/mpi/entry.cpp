@@ -4,7 +4,7 @@
 
 #include <shardscope/version.h>
 
-#include "trainer/comm/mpi/module.h"
+#include "trainer/comm/mpi_entry.h"
 #include "trainer/comm/mpi/mpi_job.h"
 
 using namespace shardscope::trainer;

@@ -1,0 +1,90 @@
+// Reading anchors, and the straight lines between them.
+#include "profiler/recorder/calibration.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+namespace shardscope::profiler {
+namespace {
+
+// ns per tick between two anchors.
+double slope(const ClockAnchor& a, const ClockAnchor& b) {
+    return static_cast<double>(b.ns - a.ns) / static_cast<double>(b.ticks - a.ticks);
+}
+
+// The line through `from` with the given slope; exact at `from`. Ticks before it give earlier times.
+std::int64_t along(const ClockAnchor& from, double ns_per_tick, std::uint64_t ticks) {
+    const auto distance = static_cast<std::int64_t>(ticks - from.ticks);
+    return from.ns + static_cast<std::int64_t>(std::floor(static_cast<double>(distance) * ns_per_tick));
+}
+
+}  // namespace
+
+ClockAnchor read_anchor(ClockSource source) {
+    if (source == ClockSource::monotonic) {
+        const std::int64_t now = monotonic_ns();
+        return {static_cast<std::uint64_t>(now), now};
+    }
+    constexpr int kTries = 12;
+    ClockAnchor best;
+    std::uint64_t tightest = ~std::uint64_t{0};
+    for (int i = 0; i < kTries; ++i) {
+        const std::uint64_t before = read_ticks(source);
+        const std::int64_t ns = monotonic_ns();
+        const std::uint64_t after = read_ticks(source);
+        if (after - before >= tightest) continue;
+        tightest = after - before;
+        best = {before + (after - before) / 2, ns};
+    }
+    return best;
+}
+
+Calibration::Calibration(ClockSource source) : source_(source) {
+    anchors_.push_back(read_anchor(source));
+    // A first slope: a millisecond apart, with 20 ns of doubt at each end, it is good to 40 ppm,
+    // which the next anchor, a few milliseconds later, improves.
+    const std::int64_t until = anchors_[0].ns + 1'000'000;
+    while (monotonic_ns() < until) {
+    }
+    do update();
+    while (anchors_.size() < 2);
+}
+
+void Calibration::add(ClockAnchor anchor) {
+    if (!anchors_.empty() && (anchor.ticks <= anchors_.back().ticks || anchor.ns <= anchors_.back().ns))
+        return;
+    anchors_.push_back(anchor);
+    if (anchors_.size() > kMaxAnchors) thin();
+}
+
+// Every second anchor of the older half goes; the oldest stays.
+void Calibration::thin() {
+    const std::size_t half = anchors_.size() / 2;
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < half; i += 2) anchors_[kept++] = anchors_[i];
+    anchors_.erase(anchors_.begin() + static_cast<std::ptrdiff_t>(kept),
+                   anchors_.begin() + static_cast<std::ptrdiff_t>(half));
+}
+
+std::int64_t Calibration::to_ns(std::uint64_t ticks) const {
+    if (source_ == ClockSource::monotonic) return static_cast<std::int64_t>(ticks);
+    const ClockAnchor& first = anchors_.front();
+    const ClockAnchor& last = anchors_.back();
+    if (ticks < first.ticks) return along(first, slope(first, anchors_[1]), ticks);
+    if (ticks >= last.ticks) return along(last, slope(first, last), ticks);
+    std::size_t segment =
+        anchors_.size() - 2;  // nearly always: a drain converts what came since the last one
+    if (ticks < anchors_[segment].ticks) {
+        const auto after =
+            std::upper_bound(anchors_.begin(), anchors_.end(), ticks,
+                             [](std::uint64_t t, const ClockAnchor& a) { return t < a.ticks; });
+        segment = static_cast<std::size_t>(std::distance(anchors_.begin(), after)) - 1;
+    }
+    const ClockAnchor& a = anchors_[segment];
+    const ClockAnchor& b = anchors_[segment + 1];
+    // Rounding of the division must not carry a time past the next anchor.
+    return std::min(along(a, slope(a, b), ticks), b.ns);
+}
+
+}  // namespace shardscope::profiler

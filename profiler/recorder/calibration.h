@@ -1,0 +1,48 @@
+// Turns raw ticks (clock.h) into nanoseconds of CLOCK_MONOTONIC by measured pairs of both ("anchors").
+//
+// Between two anchors the mapping is a straight line, so it is continuous and monotone, and follows a clock
+// that the kernel slews. A drain takes an anchor after it has seen which records are there, so that every
+// record lies before the newest anchor and nothing is extrapolated but ticks from the future.
+// One thread feeds it, and may read without a lock; other readers share a lock with update().
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "profiler/base/clock.h"
+
+namespace shardscope::profiler {
+
+struct ClockAnchor {
+    std::uint64_t ticks = 0;
+    std::int64_t ns = 0;  // CLOCK_MONOTONIC
+};
+
+// Both clocks read as closely together as possible (the tightest of several tries).
+ClockAnchor read_anchor(ClockSource source);
+
+class Calibration {
+  public:
+    explicit Calibration(ClockSource source);  // takes about a millisecond: two anchors
+
+    // Takes another anchor.
+    void update() { add(read_anchor(source_)); }
+    // Adds a measured one; ignored unless it lies after the last on both clocks.
+    void add(ClockAnchor anchor);
+
+    std::int64_t to_ns(std::uint64_t ticks) const;
+    ClockSource source() const { return source_; }
+    std::size_t anchors() const { return anchors_.size(); }
+
+    // More anchors than this are thinned, oldest first.
+    static constexpr std::size_t kMaxAnchors = 8192;
+
+  private:
+    void thin();
+
+    ClockSource source_;
+    std::vector<ClockAnchor> anchors_;  // strictly increasing in both members
+};
+
+}  // namespace shardscope::profiler

@@ -1,0 +1,134 @@
+#include "profiler/recorder/cupti_join.h"
+
+#include <stdexcept>
+
+#include <fmt/core.h>
+
+#include "profiler/recorder/cuda_rows.h"
+#include "profiler/cupti/convert.h"
+
+namespace shardscope::profiler {
+
+// --- places ----------------------------------------------------------------------------------------------
+
+std::uint64_t WorkPlace::pack(const DeviceWork& work) {
+    if (work.device < 0 || work.device >= kMostDevices || work.stream < 0 || work.stream >= kMostStreams ||
+        work.correlation >> 32 != work.device) {
+        throw std::logic_error(fmt::format("device {}, stream {}, correlation {} cannot be told to CUPTI",
+                                           work.device, work.stream, work.correlation));
+    }
+    return static_cast<std::uint64_t>(work.device) << 44 | static_cast<std::uint64_t>(work.stream) << 32 |
+           static_cast<std::uint32_t>(work.correlation);
+}
+
+WorkPlace WorkPlace::unpack(std::uint64_t id) {
+    WorkPlace place;
+    place.device = static_cast<int>(id >> 44);
+    place.stream = static_cast<int>(id >> 32) & (kMostStreams - 1);
+    place.correlation = std::int64_t{place.device} << 32 | static_cast<std::uint32_t>(id);
+    return place;
+}
+
+// --- records ---------------------------------------------------------------------------------------------
+
+void CuptiJoin::read(std::uint8_t* buffer, std::size_t valid) {
+    void* record = nullptr;
+    while (cupti_.ActivityGetNextRecord(buffer, valid, &record) == cupti::kSuccess && record != nullptr) {
+        read_one(record);
+    }
+}
+
+void CuptiJoin::read_one(const void* record) {
+    const std::uint32_t version = cupti_.version;
+    switch (cupti::kind_of(record)) {
+        case cupti::kKindExternalCorrelation:
+            return learn(cupti::read<cupti::ExternalCorrelation>(record, version));
+        case cupti::kKindConcurrentKernel:
+            return take_kernel(cupti::read<cupti::Kernel>(record, version));
+        case cupti::kKindMemcpy:
+            return take<traces::MemcpyRow>(cupti::to_record(cupti::read<cupti::Memcpy>(record, version)));
+        case cupti::kKindMemcpy2:
+            return take<traces::MemcpyRow>(cupti::to_record(cupti::read<cupti::MemcpyPeer>(record, version)));
+        case cupti::kKindMemset:
+            return take<traces::MemsetRow>(cupti::to_record(cupti::read<cupti::Memset>(record, version)));
+        default:  // calls: their numbers come with the external correlation
+            return;
+    }
+}
+
+template <typename Row, typename Record>
+bool CuptiJoin::fill(const Record& record, Row& row) {
+    if (!clock_.place(record.start, record.end, &row.start, &row.end)) {
+        ++counts_.untimed;
+        return false;
+    }
+    row.global_pid = global_pid_;
+    fill_row(record, row);
+    return true;
+}
+
+template <typename Row, typename Record>
+void CuptiJoin::take(const Record& record) {
+    Row row;
+    if (fill(record, row)) keep(record.correlation, row);
+}
+
+void CuptiJoin::take_kernel(const cupti::Kernel& kernel) {
+    CuptiKernel work;
+    // The symbol's text is the library's, and may go with the code that it names.
+    work.name = rows_.name(kernel.name);
+    if (fill(cupti::to_record(kernel, cupti_.version, 0), work.row)) keep(kernel.correlation, work);
+}
+
+// --- the join --------------------------------------------------------------------------------------------
+
+void CuptiJoin::keep(std::uint32_t correlation, const CuptiWork& work) {
+    if (const auto known = known_.find(correlation); known != known_.end()) return place(work, known->second);
+    waiting_[correlation].push_back(work);
+    waiting_order_.push_back(correlation);
+    if (waiting_order_.size() <= kMostWaiting) return;
+    // The oldest one's call, which may have been placed since.
+    if (const auto oldest = waiting_.find(waiting_order_.front()); oldest != waiting_.end()) {
+        counts_.unplaced += std::ssize(oldest->second);
+        waiting_.erase(oldest);
+    }
+    waiting_order_.pop_front();
+}
+
+void CuptiJoin::learn(const cupti::ExternalCorrelation& external) {
+    if (external.external_kind != cupti::kExternalCustom0) return;
+    known_[external.correlation] = external.external_id;
+    known_order_.push_back(external.correlation);
+    if (known_order_.size() > kMostKnown) {
+        known_.erase(known_order_.front());
+        known_order_.pop_front();
+    }
+    const auto waiting = waiting_.find(external.correlation);
+    if (waiting == waiting_.end()) return;
+    for (const CuptiWork& work : waiting->second) place(work, external.external_id);
+    waiting_.erase(waiting);
+}
+
+void CuptiJoin::place(CuptiWork work, std::uint64_t id) {
+    const WorkPlace place = WorkPlace::unpack(id);
+    const auto set = [&](auto& row) {
+        row.device = place.device;
+        row.stream = place.stream;
+        row.correlation = place.correlation;
+    };
+    if (auto* kernel = std::get_if<CuptiKernel>(&work)) set(kernel->row);
+    if (auto* copy = std::get_if<traces::MemcpyRow>(&work)) set(*copy);
+    if (auto* fill = std::get_if<traces::MemsetRow>(&work)) set(*fill);
+    rows_.add(work);
+    ++counts_.placed;
+}
+
+CuptiJoin::Counts CuptiJoin::finish() {
+    for (const auto& [call, work] : waiting_) counts_.unplaced += std::ssize(work);
+    waiting_.clear();
+    waiting_order_.clear();
+    rows_.flush();
+    return counts_;
+}
+
+}  // namespace shardscope::profiler

@@ -1,0 +1,61 @@
+// What ran on a device, as rows on their way into a recorder: gathered into batches that the recorder's
+// writer adds to its sink. One thread adds; times are trace time.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+#include "profiler/recorder/recorder.h"
+
+namespace shardscope::profiler {
+
+struct CuptiKernel {
+    traces::KernelRow row;
+    std::uint32_t name = 0;  // CuptiRows::name(); the row's names come from it
+};
+using CuptiWork = std::variant<CuptiKernel, traces::MemcpyRow, traces::MemsetRow>;
+
+class CuptiRows {
+  public:
+    explicit CuptiRows(Recorder& recorder);
+
+    // The number of a kernel's symbol, which may be null.
+    std::uint32_t name(const char* symbol);
+
+    // Waits where the recorder's writer is far behind (kMostUnwritten rows).
+    void add(const CuptiWork& work);
+    // Hands over what was added.
+    void flush();
+
+  private:
+    static constexpr std::size_t kBatch = 4096;
+    static constexpr std::int64_t kMostUnwritten = 1 << 18;  // about 64 MiB
+
+    struct Names {
+        traces::StringId mangled = traces::StringId::empty, demangled = traces::StringId::empty,
+                         base = traces::StringId::empty;
+    };
+    struct Batch {
+        std::vector<std::string> symbols;  // that are new, in the order of their numbers
+        std::vector<CuptiWork> work;
+    };
+    // The writer's end; it may outlive this object.
+    struct Writer {
+        std::vector<Names> names{1};  // by number
+        void write(const Batch& batch, traces::EventSink& sink);
+        std::atomic<std::int64_t> unwritten{0};
+    };
+
+    Recorder& recorder_;
+    std::shared_ptr<Writer> writer_ = std::make_shared<Writer>();
+    std::shared_ptr<Batch> batch_ = std::make_shared<Batch>();
+    std::unordered_map<std::string, std::uint32_t> numbers_;
+};
+
+}  // namespace shardscope::profiler

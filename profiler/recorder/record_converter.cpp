@@ -1,0 +1,336 @@
+// Records to rows. Everything read from a chunk is copied out and checked before it is used.
+#include "profiler/recorder/record_converter.h"
+
+#include <algorithm>
+#include <cstring>
+#include <tuple>
+#include <utility>
+
+#include "profiler/recorder/record_reading.h"
+
+namespace shardscope::profiler {
+namespace {
+
+// Ids that could only come from a damaged file.
+constexpr std::uint32_t kMostNames = 1u << 24;
+
+}  // namespace
+
+RecordConverter::RecordConverter(traces::EventSink& sink, const Calibration& clock, std::int64_t origin_ns,
+                                 std::int64_t pid)
+    : sink_(sink), clock_(clock), origin_ns_(origin_ns), pid_(pid), names_(1, traces::StringId::empty) {}
+
+void RecordConverter::add_handler(RecordKind first, RecordKind last, std::unique_ptr<RecordHandler> handler) {
+    handlers_.push_back({first, last, std::move(handler)});
+}
+
+void RecordConverter::define_name(std::uint32_t id, std::string_view text) {
+    if (id >= kMostNames) {
+        ++damaged_;
+        return;
+    }
+    if (id >= names_.size()) {
+        names_.resize(id + 1, traces::StringId::empty);
+        texts_.resize(id + 1);
+    }
+    names_[id] = sink_.intern(text);
+    texts_[id] = text;
+}
+
+traces::StringId RecordConverter::name(std::uint32_t id) const {
+    return id < names_.size() ? names_[id] : traces::StringId::empty;
+}
+
+std::string RecordConverter::text(std::uint64_t id) const {
+    return id < texts_.size() ? texts_[id] : std::string();
+}
+
+void RecordConverter::convert(std::uint32_t log, std::uint32_t tid, std::span<const std::byte> records) {
+    if (log != 0) threads_.try_emplace(tid);
+    for (std::size_t at = 0; at < records.size();) {
+        const auto header = read_record<RecordHeader>(records.data() + at, records.size() - at);
+        const std::size_t size = header ? header->bytes : 0;
+        if (size < sizeof(RecordHeader) || size % 8 != 0 || size > records.size() - at ||
+            !convert_any(log, tid, header->kind, records.data() + at, size)) {
+            ++damaged_;
+            return;
+        }
+        at += size;
+    }
+}
+
+bool RecordConverter::convert_any(std::uint32_t log, std::uint32_t tid, RecordKind kind,
+                                  const std::byte* bytes, std::size_t size) {
+    if (kind == RecordKind::payload) return convert_payload(log, bytes, size);
+    if (kind < RecordKind::cuda_first) {
+        const bool understood = convert_one(log, traces::global_tid(pid_, tid), bytes, size);
+        if (!payloads_.empty()) payloads_.erase(log);  // of an event that was lost
+        return understood;
+    }
+    for (const Handled& handled : handlers_) {
+        if (kind >= handled.first && kind <= handled.last) {
+            return handled.handler->convert(*this, tid, kind, bytes, size);
+        }
+    }
+    return false;
+}
+
+bool RecordConverter::convert_one(std::uint32_t log, std::int64_t global_tid, const std::byte* bytes,
+                                  std::size_t size) {
+    const std::int64_t global_pid = traces::global_pid(pid_);
+    switch (static_cast<RecordKind>(bytes[offsetof(RecordHeader, kind)])) {
+        case RecordKind::push:
+        case RecordKind::mark:
+        case RecordKind::range_start:
+            return convert_range(log, global_tid, bytes, size);
+        case RecordKind::pop: {
+            const auto r = read_record<PopRecord>(bytes, size);
+            if (!r) return false;
+            Stack& stack = logs_[log][r->header.flags & kDomainStack ? r->domain : 0];
+            const std::int64_t now = to_trace_ns(r->ticks);
+            close_deeper(stack, std::uint64_t{r->depth} + 1, now);
+            if (stack.empty() || stack.back().depth != r->depth) return true;
+            if (!payloads_.empty()) stack.back().row.binary += take_payload(log);
+            close_deeper(stack, r->depth, now);
+            return true;
+        }
+        case RecordKind::range_end: {
+            const auto r = read_record<RangeEndRecord>(bytes, size);
+            if (!r) return false;
+            End end{to_trace_ns(r->ticks), global_tid, take_payload(log)};
+            if (auto it = started_.find(r->id); it != started_.end()) {
+                Open open{std::move(it->second), 0};
+                started_.erase(it);
+                end_started(open, end);
+            } else {
+                early_ends_[r->id] = std::move(end);
+            }
+            return true;
+        }
+        case RecordKind::runtime: {
+            const auto r = read_record<RuntimeRecord>(bytes, size);
+            if (!r) return false;
+            traces::RuntimeRow row;
+            row.start = to_trace_ns(r->start);
+            row.end = to_trace_ns(r->end);
+            row.global_tid = global_tid;
+            row.correlation = r->correlation;
+            row.name = name(r->header.name);
+            emit(row);
+            return true;
+        }
+        case RecordKind::synchronization: {
+            const auto r = read_record<SynchronizationRecord>(bytes, size);
+            if (!r) return false;
+            traces::SynchronizationRow row;
+            row.start = to_trace_ns(r->start);
+            row.end = to_trace_ns(r->end);
+            row.device = r->device;
+            row.stream = r->stream;
+            row.correlation = r->correlation;
+            row.global_pid = global_pid;
+            row.sync_type = r->sync_type;
+            row.event_id = r->event_id;
+            emit(row);
+            return true;
+        }
+        case RecordKind::kernel: {
+            const auto r = read_record<WorkRecord>(bytes, size);
+            if (!r) return false;
+            traces::KernelRow row;
+            row.start = to_trace_ns(r->start);
+            row.end = to_trace_ns(r->end);
+            row.device = r->device;
+            row.stream = r->stream;
+            row.correlation = r->correlation;
+            row.global_pid = global_pid;
+            row.short_name = row.demangled_name = name(r->header.name);
+            emit(row);
+            return true;
+        }
+        case RecordKind::memcpy: {
+            const auto r = read_record<WorkRecord>(bytes, size);
+            if (!r) return false;
+            traces::MemcpyRow row;
+            row.start = to_trace_ns(r->start);
+            row.end = to_trace_ns(r->end);
+            row.device = r->device;
+            row.stream = r->stream;
+            row.correlation = r->correlation;
+            row.global_pid = global_pid;
+            row.bytes = r->bytes;
+            row.copy_kind = r->copy_kind;
+            row.src_kind = r->src_kind;
+            row.dst_kind = r->dst_kind;
+            emit(row);
+            return true;
+        }
+        case RecordKind::memset: {
+            const auto r = read_record<WorkRecord>(bytes, size);
+            if (!r) return false;
+            traces::MemsetRow row;
+            row.start = to_trace_ns(r->start);
+            row.end = to_trace_ns(r->end);
+            row.device = r->device;
+            row.stream = r->stream;
+            row.correlation = r->correlation;
+            row.global_pid = global_pid;
+            row.bytes = r->bytes;
+            row.mem_kind = r->dst_kind;
+            emit(row);
+            return true;
+        }
+        case RecordKind::collective: {
+            const auto r = read_record<CollectiveRecord>(bytes, size);
+            if (!r || r->operation >= traces::kOperations || r->phase >= traces::kPhases) return false;
+            traces::CollectiveRow row;
+            row.rank = r->rank;
+            row.correlation = r->correlation;
+            row.operation = static_cast<traces::Operation>(r->operation);
+            row.bytes = r->bytes;
+            row.padding = r->padding;
+            row.group = r->group;
+            row.group_size = r->group_size;
+            row.sequence = r->sequence;
+            row.unit = r->unit;
+            row.phase = static_cast<traces::Phase>(r->phase);
+            emit(row);
+            return true;
+        }
+        case RecordKind::memory: {
+            const auto r = read_record<MemoryRecord>(bytes, size);
+            if (!r || r->category >= traces::kMemoryCategories || r->space >= traces::kMemorySpaces ||
+                r->phase >= traces::kPhases) {
+                return false;
+            }
+            traces::MemoryRow row;
+            row.time = to_trace_ns(r->ticks);
+            row.rank = r->rank;
+            row.address = r->address;
+            row.bytes = r->bytes;
+            row.category = static_cast<traces::MemoryCategory>(r->category);
+            row.space = static_cast<traces::MemorySpace>(r->space);
+            row.phase = static_cast<traces::Phase>(r->phase);
+            row.unit = r->unit;
+            row.module = r->module;
+            row.stream = r->stream;
+            row.name = name(r->header.name);
+            emit(row);
+            return true;
+        }
+        case RecordKind::counter: {
+            const auto r = read_record<CounterRecord>(bytes, size);
+            if (!r) return false;
+            emit(traces::CounterRow{to_trace_ns(r->ticks), static_cast<int>(r->rank), name(r->header.name),
+                                    r->value});
+            return true;
+        }
+        case RecordKind::step: {
+            const auto r = read_record<StepRecord>(bytes, size);
+            if (!r) return false;
+            emit(traces::StepRow{static_cast<int>(r->rank), r->number, to_trace_ns(r->start),
+                                 to_trace_ns(r->end), global_tid});
+            return true;
+        }
+        case RecordKind::gap: {
+            const auto r = read_record<GapRecord>(bytes, size);
+            if (!r) return false;
+            close_after_loss(log, r->ticks, r->min_depth);
+            return true;
+        }
+        case RecordKind::thread_end: {
+            const auto r = read_record<PopRecord>(bytes, size);
+            if (!r) return false;
+            close_after_loss(log, r->ticks, 0);
+            logs_.erase(log);
+            return true;
+        }
+        case RecordKind::payload_schema:
+            return convert_schema(bytes, size);
+        case RecordKind::payload_enum:
+            return convert_enum(bytes, size);
+        case RecordKind::scope: {
+            const auto r = read_record<ScopeRecord>(bytes, size);
+            if (!r) return false;
+            sink_.add(traces::ScopeRow{name(static_cast<std::uint32_t>(r->domain)), r->id, r->parent,
+                                       text(r->header.name)});
+            return true;
+        }
+        case RecordKind::define_name:
+        case RecordKind::thread_start:
+        case RecordKind::thread_name:
+        case RecordKind::category_name:
+            return convert_text(bytes, size);
+        default:
+            return false;
+    }
+}
+
+bool RecordConverter::convert_schema(const std::byte* bytes, std::size_t size) {
+    const auto r = read_record<SchemaRecord>(bytes, size);
+    if (!r || r->entries > (size - sizeof *r) / sizeof(SchemaEntry)) return false;
+    traces::PayloadSchemaRow row;
+    row.domain = name(static_cast<std::uint32_t>(r->domain));
+    row.id = r->id;
+    row.name = text(r->header.name);
+    row.type = r->type;
+    row.flags = r->flags;
+    row.size = r->size;
+    row.align = r->align;
+    for (std::size_t i = 0; i < r->entries; ++i) {
+        const std::size_t at = sizeof *r + i * sizeof(SchemaEntry);
+        const auto e = read_record<SchemaEntry>(bytes + at, size - at);
+        row.entries.push_back({text(e->name), text(e->description), e->type, e->flags, e->detail, e->offset});
+    }
+    sink_.add(row);
+    return true;
+}
+
+bool RecordConverter::convert_enum(const std::byte* bytes, std::size_t size) {
+    const auto r = read_record<EnumRecord>(bytes, size);
+    if (!r || r->entries > (size - sizeof *r) / sizeof(EnumEntry)) return false;
+    traces::PayloadEnumRow row;
+    row.domain = name(static_cast<std::uint32_t>(r->domain));
+    row.id = r->id;
+    row.size = r->size;
+    row.name = text(r->header.name);
+    for (std::size_t i = 0; i < r->entries; ++i) {
+        const std::size_t at = sizeof *r + i * sizeof(EnumEntry);
+        const auto e = read_record<EnumEntry>(bytes + at, size - at);
+        row.entries.push_back({text(e->name), e->value, e->is_flag != 0});
+    }
+    sink_.add(row);
+    return true;
+}
+
+bool RecordConverter::convert_text(const std::byte* bytes, std::size_t size) {
+    const auto r = read_record<TextRecord>(bytes, size);
+    if (!r) return false;
+    const std::string_view text = text_after(bytes, sizeof(TextRecord), size);
+    if (r->header.kind == RecordKind::define_name) {
+        define_name(r->header.name, text);
+        return true;
+    }
+    if (r->header.kind == RecordKind::thread_start) {
+        std::string& known = threads_[static_cast<std::uint32_t>(r->owner)];
+        if (known.empty()) known = text;  // a name given through NVTX is better
+        return true;
+    }
+    traces::RangeRow row;
+    row.start = to_trace_ns(r->ticks);
+    row.text = sink_.intern(text);
+    if (r->header.kind == RecordKind::thread_name) {
+        row.event_type = traces::kNvtxThreadName;
+        row.global_tid = traces::global_tid(pid_, static_cast<std::int64_t>(r->owner));
+        threads_[static_cast<std::uint32_t>(r->owner)] = text;
+    } else {
+        row.event_type = traces::kNvtxCategory;
+        row.global_tid = traces::global_pid(pid_);
+        row.category = r->header.name;
+        row.domain = name(static_cast<std::uint32_t>(r->owner));
+    }
+    emit(row);
+    return true;
+}
+
+}  // namespace shardscope::profiler

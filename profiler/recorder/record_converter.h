@@ -1,0 +1,133 @@
+// Turns the records of one process (record.h) into rows of a sink: ticks into trace time, ids into names,
+// pushes and pops into closed ranges. One thread. The only place that knows what a record means, whether it
+// came from the recorder's own logs or from a file that an injected program mapped.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "profiler/recorder/calibration.h"
+#include "profiler/base/record.h"
+#include "traces/store/sink.h"
+
+namespace shardscope::profiler {
+
+class RecordConverter;
+
+// Converts the records of one source (RecordKind's later ranges) in one process.
+class RecordHandler {
+  public:
+    virtual ~RecordHandler() = default;
+    // `size` is the record's own, and lies within what was read. False: it is damaged.
+    virtual bool convert(RecordConverter& converter, std::uint32_t tid, RecordKind kind,
+                         const std::byte* bytes, std::size_t size) = 0;
+    // Nothing more comes; `end_ns` (trace time) is the latest that the process can have recorded.
+    virtual void close(RecordConverter& converter, std::int64_t end_ns) = 0;
+    // Adds rows for what has begun and not ended by `now_ns`, as close() would, to another sink with the same
+    // string ids. Nothing changes: the process goes on.
+    virtual void write_open(const RecordConverter&, traces::EventSink&, std::int64_t /*now_ns*/) const {}
+    // Names the strings that the handler keeps ids of from one record to the next (see visit_strings()).
+    virtual void visit_strings(const std::function<void(traces::StringId)>&) const {}
+};
+
+class RecordConverter {
+  public:
+    // Trace time is CLOCK_MONOTONIC minus origin_ns. References must outlive the converter.
+    RecordConverter(traces::EventSink& sink, const Calibration& clock, std::int64_t origin_ns,
+                    std::int64_t pid);
+
+    // Records of kinds first to last go to this handler.
+    void add_handler(RecordKind first, RecordKind last, std::unique_ptr<RecordHandler> handler);
+
+    // Gives a name to an id that records carry; ids are small and dense.
+    void define_name(std::uint32_t id, std::string_view text);
+
+    // Whole records of one log, in order. Stops at the first that is damaged; the rest is counted as damage.
+    void convert(std::uint32_t log, std::uint32_t tid, std::span<const std::byte> records);
+
+    // Records of a log were lost from `ticks` on: its open ranges of that depth or deeper end there.
+    void close_after_loss(std::uint32_t log, std::uint64_t ticks, std::uint64_t min_depth);
+
+    // Ranges that are still open end at trace time end_ns, and the process with them; a diagnostic says how
+    // many.
+    void close_open_ranges(std::int64_t end_ns);
+    // The same in the midst of things: recording pauses, and more records may come.
+    void end_open_ranges(std::int64_t end_ns);
+
+    // Ranges that are open now, without their end; those of a thread with the outer before the inner.
+    void visit_open(const std::function<void(const traces::RangeRow&)>& visit) const;
+    // Everything that is open, as rows that end at now_ns, to another sink with the same string ids.
+    void write_open(traces::EventSink& sink, std::int64_t now_ns) const;
+    // All ids of strings that later rows may carry without asking the sink again: a sink that forgets strings
+    // must keep these.
+    void visit_strings(const std::function<void(traces::StringId)>& visit) const;
+
+    std::int64_t to_trace_ns(std::uint64_t ticks) const { return clock_.to_ns(ticks) - origin_ns_; }
+    std::int64_t rows() const { return rows_; }  // added to the sink so far
+    std::int64_t pid() const { return pid_; }
+    traces::EventSink& sink() { return sink_; }
+    traces::StringId name(std::uint32_t id) const;
+    std::string text(std::uint64_t id) const;  // of a name; empty when nobody told it
+    // Adds a row to the sink and counts it.
+    template <typename Row>
+    void emit(const Row& row) {
+        sink_.add(row);
+        ++rows_;
+    }
+    std::int64_t damaged() const { return damaged_; }
+    // Every thread that wrote, by tid, and its name: given through NVTX, else the system's.
+    const std::map<std::uint32_t, std::string>& threads() const { return threads_; }
+
+  private:
+    struct Open {
+        traces::RangeRow row;
+        std::uint32_t depth = 0;
+    };
+    using Stack = std::vector<Open>;
+    using Log = std::unordered_map<std::uint32_t, Stack>;  // by domain (0 for logs that have one stack)
+
+    struct Handled {
+        RecordKind first, last;
+        std::unique_ptr<RecordHandler> handler;
+    };
+    bool convert_any(std::uint32_t log, std::uint32_t tid, RecordKind kind, const std::byte* bytes,
+                     std::size_t size);
+    bool convert_one(std::uint32_t log, std::int64_t global_tid, const std::byte* bytes, std::size_t size);
+    bool convert_range(std::uint32_t log, std::int64_t global_tid, const std::byte* bytes, std::size_t size);
+    bool convert_payload(std::uint32_t log, const std::byte* bytes, std::size_t size);
+    bool convert_schema(const std::byte* bytes, std::size_t size);
+    bool convert_enum(const std::byte* bytes, std::size_t size);
+    std::string take_payload(std::uint32_t log);
+    bool convert_text(const std::byte* bytes, std::size_t size);
+    void close(Open& open, std::int64_t end_ns);
+    void close_deeper(Stack& stack, std::uint64_t min_depth, std::int64_t end_ns);
+
+    traces::EventSink& sink_;
+    const Calibration& clock_;
+    std::int64_t origin_ns_, pid_;
+    std::int64_t rows_ = 0, damaged_ = 0;
+    std::vector<traces::StringId> names_;  // by id, and …
+    std::vector<std::string> texts_;       // … what they say
+    std::unordered_map<std::uint32_t, Log> logs_;
+    std::unordered_map<std::uint64_t, traces::RangeRow> started_;  // start/end ranges, by id
+    struct End {
+        std::int64_t ns, global_tid;
+        std::string payload;
+    };
+    void end_started(Open& open, End& end);
+    std::unordered_map<std::uint64_t, End> early_ends_;        // whose start another log still holds
+    std::unordered_map<std::uint32_t, std::string> payloads_;  // by log: for the event that comes next
+    std::map<std::uint32_t, std::string> threads_;
+    std::vector<Handled> handlers_;
+};
+
+}  // namespace shardscope::profiler

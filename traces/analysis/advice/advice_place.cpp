@@ -1,0 +1,198 @@
+// See advice_place.h. Each rule is shown by the extreme of what it sums up.
+#include "traces/analysis/advice/advice_place.h"
+
+#include <algorithm>
+
+#include "traces/analysis/path/critical_path.h"
+#include "traces/analysis/communication/host_collectives.h"
+#include "traces/analysis/time/idle_details.h"
+#include "traces/analysis/base/intervals.h"
+#include "traces/analysis/communication/matching.h"
+#include "traces/analysis/memory/memory.h"
+#include "traces/analysis/base/step_windows.h"
+#include "traces/store/columns/trace.h"
+
+namespace shardscope::traces {
+namespace {
+
+using Place = std::optional<AdvicePlace>;
+
+// The larger one stays.
+void keep_longer(Place& best, std::int64_t& longest, std::int64_t length, AdvicePlace place) {
+    if (length <= longest) return;
+    longest = length;
+    best = std::move(place);
+}
+
+AdvicePlace place_of_event(const Trace& trace, std::size_t event, std::string_view what) {
+    const DeviceEvents& device = trace.device;
+    return {device.rank[event], device.start[event], device.end[event], static_cast<std::int32_t>(event), -1,
+            std::string(what)};
+}
+
+bool moves_parameters(const Trace& trace, std::size_t event) {
+    const std::int32_t at = trace.device.collective[event];
+    return at >= 0 && trace.collectives.operation[static_cast<std::size_t>(at)] == Operation::all_gather;
+}
+
+// The collective of which most is exposed: no compute of its rank runs at the same time.
+Place exposed_collective(const Trace& trace, const Selection& selection, bool gathers_only) {
+    const DeviceEvents& device = trace.device;
+    const std::vector<bool> counts = selected_events(trace, find_steps(trace), selection);
+    std::vector<IntervalSet> compute(trace.ranks.size());
+    for (std::size_t i = 0; i < device.size(); ++i) {
+        if (device.kind[i] == DeviceKind::kernel)
+            append_merged(compute[device.rank[i]], {device.start[i], device.end[i]});
+    }
+    Place best;
+    std::int64_t longest = 0;
+    for (std::size_t i = 0; i < device.size(); ++i) {
+        if (device.kind[i] != DeviceKind::communication || !counts[i]) continue;
+        if (device.end[i] - device.start[i] <= longest || (gathers_only && !moves_parameters(trace, i)))
+            continue;
+        const Interval window{device.start[i], device.end[i]};
+        const IntervalSet& busy = compute[device.rank[i]];
+        auto at = std::upper_bound(busy.begin(), busy.end(), window.start,
+                                   [](std::int64_t t, const Interval& c) { return t < c.end; });
+        std::int64_t exposed = window.length();
+        for (; at != busy.end() && at->start < window.end; ++at)
+            exposed -= std::min(at->end, window.end) - std::max(at->start, window.start);
+        keep_longer(best, longest, exposed,
+                    place_of_event(trace, i,
+                                   gathers_only ? "the gather of which most is exposed"
+                                                : "the collective of which most is exposed"));
+    }
+    return best;
+}
+
+Place longest_gap(const Trace& trace, const Selection& selection, std::optional<GapKind> kind,
+                  std::string_view what) {
+    Place best;
+    std::int64_t longest = 0;
+    const IdleDetails idle = idle_details(trace, selection, 1);
+    const std::vector<int> ranks = selected_ranks(trace, selection);
+    for (std::size_t r = 0; r < idle.ranks.size(); ++r) {
+        for (const IdleGap& gap : idle.ranks[r].streams.front().gaps) {
+            if (kind && gap.kind != *kind) continue;
+            keep_longer(best, longest, gap.length(),
+                        {ranks[r], gap.from, gap.to, gap.event, -1, std::string(what)});
+            break;  // they come longest first
+        }
+    }
+    return best;
+}
+
+Place longest_piece(const Trace& trace, const Selection& selection, PathKind kind, std::string_view what) {
+    Place best;
+    std::int64_t longest = 0;
+    const CriticalPathReport path = critical_path(trace, selection, {}, true);
+    for (const RankPath& rank : path.ranks) {
+        for (const PathPiece& piece : rank.pieces) {
+            if (piece.kind != kind) continue;
+            keep_longer(best, longest, piece.to - piece.from,
+                        {piece.rank, piece.from, piece.to, piece.event, piece.range, std::string(what)});
+        }
+    }
+    return best;
+}
+
+Place longest_load(const Trace& trace, const Selection& selection) {
+    Place best;
+    std::int64_t longest = 0;
+    const TraceSteps steps = find_steps(trace);
+    std::vector<IntervalSet> selected(trace.ranks.size());
+    for (const int r : selected_ranks(trace, selection)) {
+        const auto at = static_cast<std::size_t>(r);
+        selected[at] = selected_host_time(steps.ranks[at], selection);
+    }
+    const HostRanges& ranges = trace.ranges;
+    for (std::size_t i = 0; i < ranges.size(); ++i) {
+        const int rank = trace.threads[ranges.thread[i]].rank;
+        if (ranges.kind[i] != RangeKind::data_loader || rank < 0) continue;
+        if (!holds(selected[static_cast<std::size_t>(rank)], ranges.start[i])) continue;
+        keep_longer(best, longest, ranges.end[i] - ranges.start[i],
+                    {rank, ranges.start[i], ranges.end[i], -1, static_cast<std::int32_t>(i),
+                     "the longest loading of a batch"});
+    }
+    return best;
+}
+
+Place longest_host_collective(const Trace& trace, const Selection& selection) {
+    Place best;
+    std::int64_t longest = 0;
+    for (const auto& [c, in_step] :
+         selected_host_collectives(trace, find_steps(trace), match_communications(trace), selection)) {
+        if (!in_step || (selection.rank && trace.ranks[c.rank].number != *selection.rank)) continue;
+        keep_longer(best, longest, c.end - c.start,
+                    {c.rank, c.start, c.end, -1, c.range, "the longest collective of a host thread"});
+    }
+    return best;
+}
+
+Place emptiest_kernel(const Trace& trace, const Selection& selection) {
+    constexpr float kLowOccupancyPercent = 25;
+    const DeviceEvents& device = trace.device;
+    if (device.occupancy.empty()) return {};
+    const std::vector<bool> counts = selected_events(trace, find_steps(trace), selection);
+    Place best;
+    std::int64_t longest = 0;
+    for (std::size_t i = 0; i < device.size(); ++i) {
+        const bool low = device.occupancy[i] >= 0 && device.occupancy[i] < kLowOccupancyPercent;
+        if (device.kind[i] != DeviceKind::kernel || !low || !counts[i]) continue;
+        keep_longer(
+            best, longest, device.end[i] - device.start[i],
+            place_of_event(trace, i, "the longest kernel that occupies less than a quarter of the device"));
+    }
+    return best;
+}
+
+// A hundredth of the trace around the instant.
+Place highest_peak(const Trace& trace, const Selection& selection) {
+    const MemoryReport report = memory_report(trace, selection, space_in_use(trace));
+    Place best;
+    std::int64_t most = 0;
+    const std::int64_t air = std::max<std::int64_t>((trace.last_ns - trace.first_ns) / 200, 500);
+    for (const RankMemory& rank : report.ranks) {
+        const auto at = std::find_if(trace.ranks.begin(), trace.ranks.end(),
+                                     [&](const Rank& r) { return r.number == rank.rank; });
+        if (at == trace.ranks.end()) continue;
+        keep_longer(best, most, rank.peak_bytes,
+                    {static_cast<int>(at - trace.ranks.begin()), rank.peak_time_ns - air,
+                     rank.peak_time_ns + air, -1, -1, "the highest peak of memory"});
+    }
+    return best;
+}
+
+bool any_of(std::string_view rule, std::initializer_list<std::string_view> rules) {
+    return std::find(rules.begin(), rules.end(), rule) != rules.end();
+}
+
+}  // namespace
+
+std::optional<AdvicePlace> advice_place(const Trace& trace, const Selection& selection,
+                                        std::string_view rule) {
+    if (any_of(rule, {"prefetch-off", "prefetch-miss", "prefetch-mistarget", "limiter-stall",
+                      "wasted-regather", "checkpoint-regather", "wrap-too-fine"})) {
+        return exposed_collective(trace, selection, true);
+    }
+    if (any_of(rule, {"exposed-communication", "slow-link", "late-reduction", "padding"}))
+        return exposed_collective(trace, selection, false);
+    if (any_of(rule, {"straggler", "uneven-ranks"}))
+        return longest_piece(trace, selection, PathKind::waiting, "the longest wait for another rank");
+    if (rule == "copies-on-path")
+        return longest_piece(trace, selection, PathKind::memcpy, "the longest copy on the critical path");
+    if (rule == "host-communication") return longest_host_collective(trace, selection);
+    if (rule == "data-loader") return longest_load(trace, selection);
+    if (rule == "host-bound")
+        return longest_gap(trace, selection, GapKind::host_wait, "the longest wait for the host");
+    if (rule == "idle-device") return longest_gap(trace, selection, {}, "the longest idle time");
+    if (rule == "low-occupancy") return emptiest_kernel(trace, selection);
+    if (any_of(rule,
+               {"wrap-too-coarse", "activations-are-peak", "optimizer-is-peak", "gradient-double-buffer",
+                "memory-near-limit", "untracked-memory", "fragmentation", "out-of-memory"})) {
+        return highest_peak(trace, selection);
+    }
+    return {};  // about the configuration
+}
+
+}  // namespace shardscope::traces

@@ -1,0 +1,323 @@
+// Rules about time besides communication: ranks, hosts, loaders and copies that hold a step up, and idle
+// devices.
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include <fmt/core.h>
+
+#include "traces/analysis/advice/advice_facts.h"
+#include "traces/analysis/base/step_windows.h"
+#include "traces/store/columns/trace.h"
+
+namespace shardscope::traces {
+namespace {
+
+using Findings = std::vector<Finding>;
+
+// A rule fires beyond these shares of a step.
+constexpr double kLoaderPercent = 5, kHostPercent = 10, kWaitingPercent = 5, kCopyPercent = 5;
+constexpr double kLowOccupancyPercent = 25;  // of the compute time's mean
+constexpr double kComputePercent = 5;        // of a step: less compute tells nothing of occupancy
+constexpr double kUnusedDevicePercent = 20;  // busy less than this
+constexpr double kStragglerShare = 0.5;      // of all waiting, for one rank
+constexpr double kSlower = 1.05;             // times the other ranks' median
+
+// --- who is waited for -------------------------------------------------------------------------------------
+
+double median(std::vector<double> values) {
+    if (values.empty()) return 0;
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    return *middle;
+}
+
+// What one rank takes longer for than the others' median, as factors that would make it even.
+struct Slowness {
+    PathFactors factors = kUnscaled;
+    std::string words;  // "compute 1.50 times", empty: nothing is longer
+};
+Slowness slowness_of(const AdviceFacts& f, std::size_t slow) {
+    const std::size_t ranks = f.trace.ranks.size();
+    std::array<std::vector<double>, kPathKinds> times;
+    for (auto& kind : times) kind.resize(ranks);
+    const DeviceEvents& device = f.trace.device;
+    const std::vector<bool> selected = selected_events(f.trace, f.replay.sources().steps, f.selection);
+    const auto kind_at = [&](PathKind kind, std::size_t rank) -> double& {
+        return times[static_cast<std::size_t>(kind)][rank];
+    };
+    std::vector<double> steps(ranks);
+    for (std::size_t r = 0; r < ranks; ++r)
+        steps[r] = static_cast<double>(std::max<std::size_t>(
+            1, selected_windows(f.replay.sources().steps.ranks[r], f.selection).size()));
+    for (std::size_t i = 0; i < device.size(); ++i) {
+        if (!selected[i] || device.kind[i] == DeviceKind::communication) continue;
+        const PathKind kind = device.kind[i] == DeviceKind::kernel ? PathKind::compute : PathKind::memcpy;
+        const std::size_t rank = device.rank[i];
+        kind_at(kind, rank) += static_cast<double>(device.end[i] - device.start[i]) * 1e-3 / steps[rank];
+    }
+    for (const RankPath& path : f.path.ranks) {
+        const auto at = std::find_if(f.trace.ranks.begin(), f.trace.ranks.end(),
+                                     [&](const Rank& rank) { return rank.number == path.rank; });
+        kind_at(PathKind::host, static_cast<std::size_t>(at - f.trace.ranks.begin())) =
+            path.average_us[static_cast<std::size_t>(PathKind::host)];
+    }
+    Slowness found;
+    for (const PathKind kind : {PathKind::compute, PathKind::memcpy, PathKind::host}) {
+        std::vector<double> others;
+        for (std::size_t r = 0; r < ranks; ++r) {
+            if (r != slow) others.push_back(kind_at(kind, r));
+        }
+        const double own = kind_at(kind, slow), usual = median(std::move(others));
+        if (own <= kSlower * usual || f.percent_of_step(own) < 1) continue;
+        found.factors[static_cast<std::size_t>(kind)] = usual / own;
+        const std::string_view name = kPathKindNames[static_cast<std::size_t>(kind)];
+        found.words += found.words.empty() ? "" : ", ";
+        found.words += usual > 0 ? fmt::format("{} {:.3g} times as long", name, own / usual)
+                                 : fmt::format("{}, of which the others have none", name);
+    }
+    return found;
+}
+
+void straggling_rank(const AdviceFacts& f, Findings& found) {
+    std::map<int, double> waited;
+    double all = 0, paths = 0;
+    for (const RankPath& rank : f.path.ranks) {
+        if (rank.steps.empty()) continue;
+        ++paths;
+        for (const RankTime& other : rank.ranks) {
+            waited[other.rank] += other.us;
+            all += other.us;
+        }
+    }
+    if (paths < 2 || all <= 0) return;
+    const auto most = std::max_element(waited.begin(), waited.end(),
+                                       [](const auto& a, const auto& b) { return a.second < b.second; });
+    const double mean = all / paths, share = most->second / all;
+    if (f.percent_of_step(mean) <= kWaitingPercent || share <= kStragglerShare) return;
+    // Two ranks wait for each other half the time each, by chance.
+    if (paths < 3 && share < 0.75) return;
+    const auto at = std::find_if(f.trace.ranks.begin(), f.trace.ranks.end(),
+                                 [&](const Rank& rank) { return rank.number == most->first; });
+    if (at == f.trace.ranks.end()) return;
+    const auto slow = static_cast<std::size_t>(at - f.trace.ranks.begin());
+    const Slowness slowness = slowness_of(f, slow);
+    Finding finding;
+    finding.what = fmt::format(
+        "Rank {} comes last: on their critical paths the ranks wait {}{} ({}) for others, {} of it for this "
+        "one. Against the others' median {}.",
+        most->first, us_text(mean), f.a_step(), percent_text(f.percent_of_step(mean)),
+        percent_text(100 * share),
+        slowness.words.empty()
+            ? "its compute, copies and host take no longer: why it comes last cannot be said"
+            : "its " + slowness.words);
+    finding.figures = {{"rank", static_cast<double>(most->first), ""},
+                       {"waiting", mean, "us/step"},
+                       {"share_for_this_rank", 100 * share, "%"}};
+    finding.change =
+        "Look at what that rank does longer (compare --by kernel, its host and device): uneven "
+        "batches, a slower device or host, another job on it.";
+    finding.job_setting = "data.batch, data.workers; run.processes where ranks share cores";
+    finding.pytorch = "DataLoader(dataset, batch_sampler=a sampler that gives every rank as many tokens)";
+    PathChange change;
+    if (slowness.words.empty()) {
+        change.factors[static_cast<std::size_t>(PathKind::waiting)] = 0;
+    } else {
+        change.ranks.assign(f.trace.ranks.size(), kUnscaled);
+        change.ranks[slow] = slowness.factors;
+    }
+    f.predict(finding, change, fmt::format("Were rank {} as fast as the others,", most->first));
+    found.push_back(std::move(finding));
+}
+
+// --- the host ----------------------------------------------------------------------------------------------
+
+void slow_data_loader(const AdviceFacts& f, Findings& found) {
+    if (!f.device_work) return;  // what the device waits for is not known
+    double us = 0, ranks = 0;
+    for (const RankSummary& rank : f.summary.ranks) {
+        if (rank.steps.empty()) continue;
+        us += rank.average_us[static_cast<std::size_t>(TimeCategory::data_loader)];
+        ++ranks;
+    }
+    if (ranks > 0) us /= ranks;
+    if (f.percent_of_step(us) <= kLoaderPercent) return;
+    Finding finding;
+    finding.what = fmt::format("{} of {} ({}) the device has nothing to do and the host loads data.",
+                               us_text(us), f.each_step(), percent_text(f.percent_of_step(us)));
+    finding.figures = {{"data_loader", us, "us/step"}, {"share_of_step", f.percent_of_step(us), "%"}};
+    const std::string_view own_workers = f.config("data.workers");
+    const bool workers = f.ours() && !own_workers.empty() && own_workers != "0";
+    finding.change =
+        workers ? "The loader falls behind with the workers that it has: give it more, or less to do."
+                : "Load batches beside the training.";
+    finding.job_setting = workers ? "data.workers = ... (more)" : "data.workers = 2";
+    finding.pytorch =
+        "DataLoader(dataset, num_workers=8, pin_memory=True, persistent_workers=True, "
+        "prefetch_factor=4)";
+    PathChange change;
+    change.apart = f.loader_time();
+    change.apart_factor = 0;
+    f.predict(finding, change, "Were batches there at once,");
+    found.push_back(std::move(finding));
+}
+
+bool offloads(const AdviceFacts& f) {
+    return f.config("fsdp.cpu_offload") == "true";
+}
+
+// The host's own work on what is offloaded.
+bool is_optimizer(const AdviceFacts& f, std::size_t range) {
+    return f.trace.strings[f.trace.ranges.name[range]].starts_with("Optimizer.step");
+}
+
+void host_bound(const AdviceFacts& f, Findings& found) {
+    double idle = 0, span = 0;
+    for (const RankIdle& rank : f.idle.ranks) {
+        idle += static_cast<double>(rank.device.gap(GapKind::host_wait).ns);
+        span += static_cast<double>(rank.device.span);
+    }
+    const double share = span > 0 ? 100 * idle / span : 0;
+    if (share <= kHostPercent) return;
+    Finding finding;
+    finding.what = fmt::format(
+        "{} of the devices' time they stand still because the host has launched nothing yet; on the critical "
+        "path the host takes {}{} ({}).",
+        percent_text(share), us_text(f.on_path_us(PathKind::host)), f.a_step(),
+        percent_text(f.percent_of_step(f.on_path_us(PathKind::host))));
+    finding.figures = {{"host_wait", share, "%"}, {"host_on_path", f.on_path_us(PathKind::host), "us/step"}};
+    const RuntimeCalls& calls = f.trace.runtime;
+    const auto graph = std::find_if(calls.name.begin(), calls.name.end(), [&](StringId name) {
+        return f.trace.strings[name].find("GraphLaunch") != std::string_view::npos;
+    });
+    const bool captured = graph != calls.name.end();
+    finding.change = captured
+                         ? "The step launches captured graphs already: let the host run ahead of them (no "
+                           ".item() or print in the loop), and look at what it does between them."
+                         : "Launch less and larger work, let the host run ahead (no .item() or print in the "
+                           "loop), compile or capture the step.";
+    Settings settings(f);
+    settings.add("data.batch", "", "data.batch = ... (larger)");
+    if (f.ours()) settings.add("train.clip_norm", "0");
+    finding.job_setting = settings.text;
+    if (!captured) finding.pytorch = "model = torch.compile(model, mode=\"reduce-overhead\")";
+    // Loading data and offloaded work have rules of their own.
+    PathChange change;
+    change.factors[static_cast<std::size_t>(PathKind::host)] = 0.5;
+    change.apart = f.host_time([&](std::size_t i) {
+        return f.trace.ranges.kind[i] == RangeKind::data_loader || (offloads(f) && is_optimizer(f, i));
+    });
+    f.predict(finding, change, "Were the host twice as fast,");
+    found.push_back(std::move(finding));
+}
+
+void offload_copies(const AdviceFacts& f, Findings& found) {
+    const double us = f.on_path_us(PathKind::memcpy);
+    const bool offload = offloads(f);
+    PathChange change;
+    change.factors[static_cast<std::size_t>(PathKind::memcpy)] = 0;
+    if (offload) {
+        change.apart = f.host_time([&](std::size_t i) { return is_optimizer(f, i); });
+        change.apart_factor = 0;
+    }
+    Finding finding;
+    f.predict(finding, change,
+              offload ? "Were copies and the optimizer on the host free," : "Were copies free,");
+    const double gain = f.percent_of_step(finding.gain_us.value_or(0));
+    if (f.percent_of_step(us) <= kCopyPercent && !(offload && gain > kCopyPercent)) return;
+    finding.what = fmt::format("Copies lie on the critical path for {}{} ({}){}.", us_text(us), f.a_step(),
+                               percent_text(f.percent_of_step(us)),
+                               offload ? "; parameters and gradients are offloaded to the host" : "");
+    finding.figures = {{"copies_on_path", us, "us/step"}, {"share_of_step", f.percent_of_step(us), "%"}};
+    finding.change = offload ? "Keep the shards on the device if they fit, or shard over more ranks instead."
+                             : "Copy from pinned memory on a stream of its own, before the data is needed.";
+    finding.job_setting = offload ? "fsdp.cpu_offload = false" : Settings(f).add("data.workers", "2").text;
+    finding.pytorch = offload ? "fully_shard(model, offload_policy=OffloadPolicy())"
+                              : "DataLoader(dataset, pin_memory=True); batch.to(device, non_blocking=True)";
+    found.push_back(std::move(finding));
+}
+
+// --- the device --------------------------------------------------------------------------------------------
+
+void low_occupancy(const AdviceFacts& f, Findings& found) {
+    double weighted = 0, known = 0, all = 0, most = 0;
+    std::string_view largest;
+    for (const RankKernels& rank : f.kernels.ranks) {
+        for (const KernelStats& kernel : rank.kernels) {
+            if (kernel.communication) continue;
+            const auto total = static_cast<double>(kernel.total);
+            all += total;
+            if (!kernel.occupancy_percent) continue;
+            known += total;
+            weighted += total * *kernel.occupancy_percent;
+            if (*kernel.occupancy_percent < kLowOccupancyPercent && total > most) {
+                most = total;
+                largest = kernel.name;
+            }
+        }
+    }
+    if (f.percent_of_step(f.per_step_us(static_cast<std::int64_t>(all))) < kComputePercent) return;
+    if (known < 0.5 * all || known <= 0 || weighted / known >= kLowOccupancyPercent) return;
+    Finding finding;
+    finding.what = fmt::format(
+        "The compute kernels' achieved occupancy is {} in the mean, below {:.0f} %; the longest of those "
+        "that "
+        "stay below is {}.",
+        percent_text(weighted / known), kLowOccupancyPercent, shown(largest));
+    finding.figures = {{"occupancy", weighted / known, "%"}};
+    finding.change =
+        "Give kernels more work at once: a larger batch or sequence, fused kernels. (Matrix kernels on "
+        "tensor cores may run well at low occupancy: look at their rate first.)";
+    finding.job_setting = "data.batch = ... (larger)";
+    finding.pytorch = "model = torch.compile(model)";
+    finding.expected =
+        "Cannot be said, because the trace does not tell how kernels' times depend on their size.";
+    found.push_back(std::move(finding));
+}
+
+void idle_device(const AdviceFacts& f, Findings& found) {
+    if (!f.device_work) return;  // a memory snapshot knows nothing of what devices did
+    for (const RankMemory& memory : f.memory.ranks) {
+        if (memory.peak_bytes <= 0) continue;
+        const auto rank = std::find_if(f.idle.ranks.begin(), f.idle.ranks.end(),
+                                       [&](const RankIdle& r) { return r.rank == memory.rank; });
+        const auto steps = std::find_if(f.summary.ranks.begin(), f.summary.ranks.end(),
+                                        [&](const RankSummary& r) { return r.rank == memory.rank; });
+        if (steps == f.summary.ranks.end() || steps->steps.empty()) continue;
+        double windows = 0;
+        for (const StepSummary& s : steps->steps) {
+            windows += static_cast<double>(s.window_end - s.window_start);
+        }
+        const double busy = rank == f.idle.ranks.end() ? 0 : static_cast<double>(rank->device.busy);
+        const double share = windows > 0 ? std::min(100.0, 100 * busy / windows) : 100;
+        if (share >= kUnusedDevicePercent) continue;
+        Finding finding;
+        finding.what = fmt::format("Rank {}'s device holds {} and works {} of the time.", memory.rank,
+                                   bytes_text(memory.peak_bytes), percent_text(share));
+        finding.figures = {{"rank", static_cast<double>(memory.rank), ""},
+                           {"busy", share, "%"},
+                           {"peak", static_cast<double>(memory.peak_bytes), "bytes"}};
+        finding.change = "Use fewer devices, or give each more work.";
+        finding.job_setting = "run.ranks = ... (fewer), data.batch = ... (larger)";
+        finding.pytorch = "torchrun --nproc-per-node=... (fewer)";
+        finding.expected = "Cannot be said, because no run with fewer devices is here.";
+        found.push_back(std::move(finding));
+    }
+}
+
+constexpr AdviceRule kTimeRules[] = {
+    {"straggler", "A rank is waited for", straggling_rank},
+    {"data-loader", "The data loader is slow", slow_data_loader},
+    {"host-bound", "The host does not keep up", host_bound},
+    {"copies-on-path", "Copies hold up the step", offload_copies},
+    {"low-occupancy", "Kernels leave most of the device empty", low_occupancy},
+    {"idle-device", "A device that holds memory idles", idle_device},
+};
+
+}  // namespace
+
+std::span<const AdviceRule> time_rules() {
+    return kTimeRules;
+}
+
+}  // namespace shardscope::traces

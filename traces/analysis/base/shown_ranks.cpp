@@ -1,0 +1,69 @@
+#include "traces/analysis/base/shown_ranks.h"
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+
+#include <fmt/core.h>
+
+namespace shardscope::traces {
+
+namespace {
+
+// sim.ranks_as_rank_0 = "1024 of 1024 ranks: peak ..." is what a simulation stores of each kind of rank.
+constexpr std::string_view kAsRank = "sim.ranks_as_rank_";
+
+bool is_simulated(const Trace& trace) {
+    return std::any_of(trace.config.begin(), trace.config.end(),
+                       [](const auto& fact) { return fact.first.starts_with(kAsRank); });
+}
+
+// "peak 23974738120 bytes" -> "peak 23,974,738,120 bytes"; digits behind a point stand as they are.
+std::string grouped(std::string_view text) {
+    std::string out;
+    for (std::size_t at = 0; at < text.size();) {
+        const std::size_t digits = std::min(text.find_first_not_of("0123456789", at), text.size()) - at;
+        const bool fraction = at > 0 && text[at - 1] == '.';
+        for (std::size_t i = 0; i < digits; ++i) {
+            if (i > 0 && !fraction && digits > 3 && (digits - i) % 3 == 0) out += ',';
+            out += text[at + i];
+        }
+        at += digits;
+        if (digits == 0) out += text[at++];
+    }
+    return out;
+}
+
+}  // namespace
+
+int ranks_of_run(const Trace& trace) {
+    const auto shown = static_cast<int>(trace.ranks.size());
+    const std::string_view text = trace.config_value("run.ranks");
+    int ranks = 0;
+    std::from_chars(text.data(), text.data() + text.size(), ranks);
+    return std::max(shown, ranks);
+}
+
+bool shows_some_ranks(const Trace& trace) {
+    return is_simulated(trace) && static_cast<int>(trace.ranks.size()) < ranks_of_run(trace);
+}
+
+std::string shown_ranks_sentence(const Trace& trace) {
+    if (!shows_some_ranks(trace)) return "";
+    return fmt::format(
+        "{} of the {} ranks that were simulated are shown in full: each of the others did what one of these "
+        "did",
+        grouped(std::to_string(trace.ranks.size())), grouped(std::to_string(ranks_of_run(trace))));
+}
+
+std::vector<std::string> ranks_like_it(const Trace& trace) {
+    std::vector<std::string> sentences;
+    for (const auto& [key, value] : trace.config) {
+        if (key.starts_with(kAsRank))
+            sentences.push_back(
+                fmt::format("As rank {} did {}.", key.substr(kAsRank.size()), grouped(value)));
+    }
+    return sentences;
+}
+
+}  // namespace shardscope::traces

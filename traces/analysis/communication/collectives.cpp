@@ -1,0 +1,183 @@
+// Sums of matched collectives by rank and operation; see collectives.h.
+#include "traces/analysis/communication/collectives.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <span>
+
+#include "traces/analysis/time/device_time.h"
+#include "traces/analysis/communication/host_collectives.h"
+#include "traces/analysis/communication/matching.h"
+#include "traces/analysis/base/step_windows.h"
+#include "traces/store/columns/trace.h"
+
+namespace shardscope::traces {
+namespace {
+
+struct Sums {
+    OperationStats stats;
+    std::int64_t ns = 0, transfer_ns = 0;
+    std::int64_t timed_ns = 0;  // transfer of those whose bytes are known, and their bytes
+    double timed_bytes = 0, timed_bus_bytes = 0;
+    std::int64_t stepped = 0, stepped_bytes = 0, stepped_ns = 0;
+    IntervalSet when;  // union of the device events
+};
+
+using OperationSums = std::array<Sums, kOperations>;
+
+void add(const Trace& trace, const Communication& part, const CollectiveMatch& match, Sums& sums) {
+    const Collectives& collectives = trace.collectives;
+    const std::int64_t bytes = part.row >= 0 ? collectives.bytes[static_cast<std::size_t>(part.row)] : 0;
+    ++sums.stats.count;
+    sums.stats.bytes += bytes;
+    if (part.event < 0) return;
+    sums.ns += duration(trace, part);
+    sums.transfer_ns += match.transfer_ns;
+    if (bytes == 0) return;
+    const std::int32_t ranks = collectives.group_size[static_cast<std::size_t>(part.row)];
+    sums.timed_ns += match.transfer_ns;
+    sums.timed_bytes += static_cast<double>(bytes);
+    sums.timed_bus_bytes += static_cast<double>(bytes) * bus_factor(part.operation, ranks);
+}
+
+// Of the ranks that have none on a device.
+void add_host_collectives(const std::vector<SelectedHostCollective>& all, std::vector<OperationSums>& sums,
+                          std::vector<std::int64_t>& unmatched) {
+    for (const auto& [c, in_step] : all) {
+        Sums& operation = sums[c.rank][static_cast<std::size_t>(c.operation)];
+        operation.stats.on_host = true;
+        ++operation.stats.count;
+        operation.stats.bytes += c.bytes;
+        operation.ns += c.end - c.start;
+        operation.transfer_ns += c.transfer_ns;
+        if (c.bytes > 0) {
+            operation.timed_ns += c.transfer_ns;
+            operation.timed_bytes += static_cast<double>(c.bytes);
+            operation.timed_bus_bytes += static_cast<double>(c.bytes) * bus_factor(c.operation, 0);
+        }
+        unmatched[c.rank] += c.unmatched;
+        if (!in_step) continue;
+        ++operation.stepped;
+        operation.stepped_bytes += c.bytes;
+        operation.stepped_ns += c.end - c.start;
+    }
+}
+
+OperationStats finish(Sums& sums, std::span<const Interval> compute, std::int64_t steps) {
+    OperationStats& stats = sums.stats;
+    stats.us = static_cast<double>(sums.ns) * 1e-3;
+    stats.transfer_us = static_cast<double>(sums.transfer_ns) * 1e-3;
+    stats.waiting_us = static_cast<double>(sums.ns - sums.transfer_ns) * 1e-3;
+    stats.exposed_us = static_cast<double>(length(subtract(sums.when, compute))) * 1e-3;
+    stats.algbw_gbps = gbps_or_unknown(sums.timed_bytes, sums.timed_ns);
+    stats.busbw_gbps = gbps_or_unknown(sums.timed_bus_bytes, sums.timed_ns);
+    if (steps > 0) {
+        stats.count_per_step = static_cast<double>(sums.stepped) / static_cast<double>(steps);
+        stats.bytes_per_step = static_cast<double>(sums.stepped_bytes) / static_cast<double>(steps);
+        stats.us_per_step = static_cast<double>(sums.stepped_ns) * 1e-3 / static_cast<double>(steps);
+    }
+    return stats;
+}
+
+}  // namespace
+
+double bus_factor(Operation operation, int ranks) {
+    const double n = ranks > 0 ? ranks : std::numeric_limits<double>::quiet_NaN();
+    switch (operation) {
+        case Operation::all_gather:
+        case Operation::reduce_scatter:
+        case Operation::all_to_all:
+        case Operation::gather:
+        case Operation::scatter:
+            return (n - 1) / n;
+        case Operation::all_reduce:
+            return 2 * (n - 1) / n;
+        case Operation::broadcast:
+        case Operation::reduce:
+        case Operation::send:
+        case Operation::recv:
+        case Operation::barrier:
+        case Operation::other:
+            return 1;
+    }
+    return 1;
+}
+
+double gbps_or_unknown(double bytes, std::int64_t ns) {
+    const double gbps = ns > 0 ? bytes / static_cast<double>(ns) : 0;  // bytes per nanosecond are GB/s
+    return std::isfinite(gbps) ? gbps : 0;
+}
+
+std::vector<MatchedCollective> match_collectives(const Trace& trace) {
+    const Communications all = match_communications(trace);
+    std::vector<MatchedCollective> matched(trace.collectives.size());
+    for (const Communication& part : all.parts) {
+        if (part.row < 0) continue;
+        const CollectiveMatch& match = all.matches[static_cast<std::size_t>(part.match)];
+        matched[static_cast<std::size_t>(part.row)] = {.transfer_ns = match.transfer_ns,
+                                                       .unmatched = match.unmatched,
+                                                       .bytes_differ = match.bytes_differ,
+                                                       .match = part.match};
+    }
+    return matched;
+}
+
+CollectivesReport collectives_report(const Trace& trace, const Selection& selection) {
+    const Collectives& collectives = trace.collectives;
+    const TraceSteps steps = find_steps(trace);
+    const std::vector<bool> selected = selected_events(trace, steps, selection);
+    const Communications all = match_communications(trace);
+    const bool everything =
+        !selection.first_step && !selection.last_step && !selection.from_ns && !selection.to_ns;
+
+    std::vector<OperationSums> sums(trace.ranks.size());
+    std::vector<std::int64_t> unmatched(trace.ranks.size(), 0);
+    std::vector<Operation> operation_of(trace.device.size(), Operation::other);
+    for (const Communication& part : all.parts) {
+        const auto at = static_cast<std::size_t>(part.event);
+        if (part.event >= 0) operation_of[at] = part.operation;
+        // Without a device event a collective has no place in time: it counts only where all time does.
+        if (part.event >= 0 ? !selected[at] : !everything) continue;
+        const CollectiveMatch& match = all.matches[static_cast<std::size_t>(part.match)];
+        Sums& operation = sums[part.rank][static_cast<std::size_t>(part.operation)];
+        add(trace, part, match, operation);
+        unmatched[part.rank] += match.unmatched;
+        if (part.event < 0) continue;
+        const std::int32_t step = steps.event[at];
+        if (step < 0 || step >= steps.ranks[part.rank].kept()) continue;
+        ++operation.stepped;
+        if (part.row >= 0) operation.stepped_bytes += collectives.bytes[static_cast<std::size_t>(part.row)];
+        operation.stepped_ns += duration(trace, part);
+    }
+    const DeviceEvents& device = trace.device;  // sorted by start, as a union grows
+    for (std::size_t i = 0; i < device.size(); ++i) {
+        if (device.kind[i] != DeviceKind::communication || !selected[i]) continue;
+        Sums& operation = sums[device.rank[i]][static_cast<std::size_t>(operation_of[i])];
+        append_merged(operation.when, {device.start[i], device.end[i]});
+    }
+
+    add_host_collectives(selected_host_collectives(trace, steps, all, selection), sums, unmatched);
+
+    const std::vector<KindUnions> unions = device_unions(trace);
+    CollectivesReport report;
+    report.stepped = !trace.steps.empty();
+    for (const int r : selected_ranks(trace, selection)) {
+        const auto at = static_cast<std::size_t>(r);
+        const auto kept = static_cast<std::int64_t>(selected_windows(steps.ranks[at], selection).size());
+        RankCollectives result;
+        result.rank = trace.ranks[at].number;
+        result.unmatched = unmatched[at];
+        for (int o = 0; o < kOperations; ++o) {
+            Sums& operation = sums[at][static_cast<std::size_t>(o)];
+            if (operation.stats.count == 0) continue;
+            operation.stats.operation = static_cast<Operation>(o);
+            result.operations.push_back(finish(operation, of(unions[at], DeviceKind::kernel), kept));
+        }
+        report.ranks.push_back(std::move(result));
+    }
+    return report;
+}
+
+}  // namespace shardscope::traces

@@ -1,0 +1,94 @@
+// What the ranks do together: where each rank's time goes, what each collective's transfer and waiting are,
+// and who arrives last. Definition: docs/definitions.md, "Distributed". Times in nanoseconds.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "traces/analysis/communication/hosts.h"
+#include "traces/analysis/time/overlap.h"
+#include "traces/analysis/base/selection.h"
+#include "traces/analysis/communication/stopped.h"
+#include "traces/schema/enums.h"
+
+namespace shardscope::traces {
+
+struct Trace;
+
+// Bounds of the size classes of a collective's full buffer: the first is [0, 4 KiB), the last has no end.
+inline constexpr std::int64_t kSizeClasses[] = {std::int64_t{4} << 10, std::int64_t{64} << 10,
+                                                std::int64_t{1} << 20, std::int64_t{16} << 20,
+                                                std::int64_t{256} << 20};
+
+// One rank's part in all collectives.
+struct RankTraffic {
+    int rank = 0;
+    std::string host;        // "" unknown
+    std::int64_t steps = 0;  // kept
+    OverlapParts parts;      // summed over the kept steps' windows
+    // false: nothing is recorded on its device, and `parts` are not known.
+    bool device_known = true;
+    // Host threads carried its collectives out (host_collectives.h): what compute hides of them is not known.
+    bool on_host = false;
+    std::int64_t collectives = 0, bytes = 0;
+    std::int64_t ns = 0, transfer_ns = 0;  // ns - transfer_ns: waiting for other ranks
+};
+
+// Collectives of one kind among one group. A collective counts once, whatever the ranks.
+struct Traffic {
+    Operation operation = Operation::other;
+    std::int64_t group = 0;
+    int group_size = 0;   // 0 unknown
+    int size_class = -1;  // index into kSizeClasses, its size where beyond the last; -1 bytes unknown
+    int nodes = 0;        // hosts that the group spans; 0 unknown
+    std::int64_t count = 0, bytes = 0;
+    std::int64_t transfer_ns = 0;  // sum of the shortest durations
+    std::int64_t waiting_ns = 0;   // sum over ranks of duration - transfer
+    std::int64_t parts = 0;        // of ranks, with a time: what `waiting_ns` is a sum of
+    std::int64_t unmatched = 0;    // parts without counterpart
+    bool on_host = false;          // carried out by host threads: the times are theirs
+    double algbw_gbps = 0, busbw_gbps = 0;
+};
+
+// A collective in which ranks waited.
+struct SlowCollective {
+    Operation operation = Operation::other;
+    std::int64_t group = 0, sequence = -1, bytes = 0;
+    int ranks = 0;
+    std::int64_t start_ns = 0;  // of the first rank, as that rank's clock says
+    std::int64_t transfer_ns = 0, longest_ns = 0, waiting_ns = 0;
+    int last_rank = -1;  // whose duration is the shortest; its number
+    bool on_host = false;
+};
+
+struct DistributedReport {
+    std::vector<RankTraffic> ranks;
+    bool stepped = true;           // false: the trace names no steps, and a rank's one "step" is all of it
+    std::vector<Traffic> traffic;  // by group, operation, size class
+    std::vector<SlowCollective> slowest;  // by waiting, longest first; at most kMostSlow
+    std::int64_t collectives = 0;         // matched ones, counted once
+    std::int64_t unmatched = 0;           // parts without a counterpart on another rank
+    std::int64_t without_metadata = 0;    // parts that only a kernel tells of: matched by order
+    std::string host_libraries;           // that carried collectives out on host threads: "Gloo"; "" none
+    HostsReport hosts;                    // of what ran on devices
+    StopReport stopped;                   // of the whole trace, whatever is selected
+};
+inline constexpr std::size_t kMostSlow = 100;
+
+// With a rank selected, only the collectives that it takes part in and only its own parts' sums; counterparts
+// are found on all ranks. Sends and receives have no counterpart: all of their time is transfer.
+DistributedReport distributed_report(const Trace& trace, const Selection& selection = {});
+
+// How far the ranks are apart.
+struct RankSkew {
+    double computation = 0;  // the largest rank's compute time of a step over the mean; 0 not known
+    int slowest_rank = -1;   // its number; -1: all are alike (steps.h)
+    int waited_for = -1;     // the number of the rank that waits least in collectives: the others wait for it
+    double least_waiting_us = 0, most_waiting_us = 0;  // of a step, of the ranks that wait least and most
+};
+
+// Of a report of at least two ranks that all have kept steps; else nothing is known.
+RankSkew rank_skew(const DistributedReport& report);
+
+}  // namespace shardscope::traces

@@ -1,0 +1,261 @@
+// Matching by sorting: counterparts become neighbours; see matching.h.
+#include "traces/analysis/communication/matching.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "traces/analysis/base/shown_ranks.h"
+#include "traces/store/columns/trace.h"
+
+namespace shardscope::traces {
+namespace {
+
+// A part's place in the matching; sorted, counterparts are neighbours.
+struct Key {
+    bool bare = false;  // without metadata
+    std::int64_t group = 0;
+    Operation operation = Operation::other;
+    std::int64_t sequence = 0;
+    bool by_order = true;    // `sequence` is a place in the rank's order, made here
+    std::int64_t place = 0;  // among those of the rank that share the number
+    int rank = 0;
+    std::int64_t when = -1;
+    Communication part;
+    std::size_t number = 0;  // of the part, in the order in which they come
+
+    // Where one rank numbers and another does not, the numbers made here are no counterpart of real ones.
+    auto numbered() const { return std::tie(bare, group, operation, sequence, by_order); }
+    auto whole() const { return std::tie(bare, group, operation, sequence, by_order, place); }
+    bool alone() const { return sequence < 0 || place < 0; }  // order means nothing
+    auto kind() const { return std::tie(bare, group, operation); }
+};
+
+bool point_to_point(Operation operation) {
+    return operation == Operation::send || operation == Operation::recv;
+}
+
+// A kernel of which nobody knows what it does has no counterpart that could be told by order.
+bool never_matched(const Key& key) {
+    return point_to_point(key.operation) || (key.bare && key.operation == Operation::other);
+}
+
+std::vector<Key> all_keys(const Trace& trace) {
+    const Collectives& collectives = trace.collectives;
+    const DeviceEvents& device = trace.device;
+    std::vector<Key> keys;
+    keys.reserve(collectives.size());
+    for (std::size_t i = 0; i < collectives.size(); ++i) {
+        Key key;
+        key.group = collectives.group[i];
+        key.operation = collectives.operation[i];
+        key.sequence = collectives.sequence[i];
+        key.by_order = key.sequence < 0;
+        key.rank = collectives.rank[i];
+        key.part = {static_cast<std::int32_t>(i), collectives.event[i], -1, collectives.rank[i],
+                    key.operation};
+        if (key.part.event >= 0) key.when = device.start[static_cast<std::size_t>(key.part.event)];
+        key.number = keys.size();
+        keys.push_back(key);
+    }
+    const KernelOperations operations(trace);
+    for (std::size_t i = 0; i < device.size(); ++i) {
+        if (device.kind[i] != DeviceKind::communication || device.collective[i] >= 0) continue;
+        Key key;
+        key.bare = true;
+        key.operation = operations.of_event(i);
+        key.sequence = -1;
+        key.rank = device.rank[i];
+        key.when = device.start[i];
+        key.part = {-1, static_cast<std::int32_t>(i), -1, device.rank[i], key.operation};
+        key.number = keys.size();
+        keys.push_back(key);
+    }
+    return keys;
+}
+
+// Parts without a sequence number get their place in the rank's order of the same group and operation; where
+// the ranks' counts do not agree that order means nothing and they stay negative, each for itself.
+void number_by_order(std::vector<Key>& keys) {
+    std::vector<Key*> unnumbered;
+    for (Key& key : keys) {
+        if (key.sequence < 0) unnumbered.push_back(&key);
+    }
+    std::sort(unnumbered.begin(), unnumbered.end(), [](const Key* a, const Key* b) {
+        return std::tuple(a->kind(), a->rank, a->when, a->number) <
+               std::tuple(b->kind(), b->rank, b->when, b->number);
+    });
+    std::int64_t lonely = -1;
+    std::vector<std::int64_t> counts;
+    for (std::size_t begin = 0; begin < unnumbered.size();) {
+        std::size_t end = begin;
+        counts.clear();
+        for (int rank = -1; end < unnumbered.size() && unnumbered[end]->kind() == unnumbered[begin]->kind();
+             ++end) {
+            if (unnumbered[end]->rank != rank) counts.push_back(0);
+            rank = unnumbered[end]->rank;
+            unnumbered[end]->sequence = counts.back()++;
+        }
+        const bool agree =
+            std::all_of(counts.begin(), counts.end(), [&](std::int64_t n) { return n == counts.front(); }) &&
+            (counts.size() == 1 || !never_matched(*unnumbered[begin]));
+        for (; begin < end; ++begin) {
+            if (!agree) unnumbered[begin]->sequence = lonely--;
+        }
+    }
+}
+
+// PyTorch gives all collectives of a coalescing group one sequence number: the k-th of a rank is the k-th of
+// the others where the ranks' counts agree; else each is for itself. Sorts the keys by whole() and rank.
+void part_by_order(std::vector<Key>& keys) {
+    std::sort(keys.begin(), keys.end(), [](const Key& a, const Key& b) {
+        return std::tuple(a.numbered(), a.rank, a.when, a.number) <
+               std::tuple(b.numbered(), b.rank, b.when, b.number);
+    });
+    std::vector<std::int64_t> counts;
+    for (std::size_t begin = 0, end = 0; begin < keys.size(); begin = end) {
+        counts.clear();
+        for (int rank = -1; end < keys.size() && keys[end].numbered() == keys[begin].numbered(); ++end) {
+            if (keys[end].rank != rank) counts.push_back(0);
+            rank = keys[end].rank;
+            keys[end].place = counts.back()++;
+        }
+        if (counts.size() == end - begin) continue;  // one of each rank
+        const bool agree =
+            std::all_of(counts.begin(), counts.end(), [&](std::int64_t n) { return n == counts.front(); });
+        for (std::size_t k = begin; k < end && !agree; ++k)
+            keys[k].place = -1 - static_cast<std::int64_t>(k - begin);
+        std::sort(keys.begin() + static_cast<std::ptrdiff_t>(begin),
+                  keys.begin() + static_cast<std::ptrdiff_t>(end), [](const Key& a, const Key& b) {
+                      return std::tie(a.place, a.rank) < std::tie(b.place, b.rank);
+                  });
+    }
+}
+
+std::string lower(std::string_view text) {
+    std::string result(text);
+    for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    return result;
+}
+
+}  // namespace
+
+Operation operation_of_range(std::string_view name) {
+    const bool spoken = name.starts_with("nccl") || name.starts_with("rccl") || name.starts_with("gloo:") ||
+                        name.starts_with("mpi:") || name.starts_with("c10d::") || name.starts_with("FSDP::");
+    if (!spoken) return Operation::other;
+    std::string text = lower(name.substr(0, 80));
+    if (name.starts_with("FSDP::")) {
+        // "(layers.3)" is a module's name, not what is done.
+        text.resize(std::min(text.size(), text.find(" (")));
+        if (text.find("copy") != text.npos) return Operation::other;
+        if (text.find("post_backward_reduce") != text.npos) return Operation::reduce_scatter;
+    }
+    // In this order the longer names come before those that they contain.
+    constexpr std::array<std::pair<std::string_view, Operation>, 21> kWords = {{
+        {"all_gather", Operation::all_gather},
+        {"allgather", Operation::all_gather},
+        {"reduce_scatter", Operation::reduce_scatter},
+        {"reducescatter", Operation::reduce_scatter},
+        {"all_reduce", Operation::all_reduce},
+        {"allreduce", Operation::all_reduce},
+        {"all_to_all", Operation::all_to_all},
+        {"alltoall", Operation::all_to_all},
+        {"broadcast", Operation::broadcast},
+        {"barrier", Operation::barrier},
+        {"reduce", Operation::reduce},
+        {"gather", Operation::gather},
+        {"scatter", Operation::scatter},
+        {"nccl:send", Operation::send},
+        {"nccl:recv", Operation::recv},
+        {"ncclsend", Operation::send},
+        {"ncclrecv", Operation::recv},
+        {"c10d::send", Operation::send},
+        {"c10d::recv", Operation::recv},
+        {"gloo:send", Operation::send},
+        {"gloo:recv", Operation::recv},
+    }};
+    for (const auto& [word, operation] : kWords) {
+        if (text.find(word) != text.npos) return operation;
+    }
+    return Operation::other;
+}
+
+std::int32_t launching_range(const Trace& trace, std::size_t device_event) {
+    if (!trace.device.range.empty()) return trace.device.range[device_event];
+    const std::int32_t launch = trace.device.launch[device_event];
+    return launch >= 0 ? trace.runtime.range[static_cast<std::size_t>(launch)] : -1;
+}
+
+KernelOperations::KernelOperations(const Trace& trace)
+    : trace_(trace), by_kernel_(trace.strings.size(), -1), by_range_(trace.strings.size(), -1) {}
+
+Operation KernelOperations::of_event(std::size_t device_event) const {
+    const StringId kernel = trace_.device.name[device_event];
+    std::int8_t& known = by_kernel_[static_cast<std::size_t>(kernel)];
+    if (known < 0) known = static_cast<std::int8_t>(operation_of_kernel(trace_.strings[kernel]));
+    if (static_cast<Operation>(known) != Operation::other) return static_cast<Operation>(known);
+    constexpr int kMostLevels = 8;  // from NCCL's own range out to what asked for it
+    std::int32_t range = launching_range(trace_, device_event);
+    for (int level = 0; range >= 0 && level < kMostLevels; ++level) {
+        const StringId name = trace_.ranges.name[static_cast<std::size_t>(range)];
+        std::int8_t& told = by_range_[static_cast<std::size_t>(name)];
+        if (told < 0) told = static_cast<std::int8_t>(operation_of_range(trace_.strings[name]));
+        if (static_cast<Operation>(told) != Operation::other) return static_cast<Operation>(told);
+        range = trace_.ranges.parent[static_cast<std::size_t>(range)];
+    }
+    return Operation::other;
+}
+
+std::int64_t duration(const Trace& trace, const Communication& part) {
+    if (part.event < 0) return -1;
+    const auto at = static_cast<std::size_t>(part.event);
+    return trace.device.end[at] - trace.device.start[at];
+}
+
+Communications match_communications(const Trace& trace) {
+    std::vector<Key> keys = all_keys(trace);
+    number_by_order(keys);
+    part_by_order(keys);
+    const Collectives& collectives = trace.collectives;
+    // A simulation that shows one rank of each kind shows all that a collective of all ranks has.
+    const int simulated = shows_some_ranks(trace) ? ranks_of_run(trace) : std::numeric_limits<int>::max();
+    Communications result;
+    result.parts.reserve(keys.size());
+    for (std::size_t begin = 0; begin < keys.size();) {
+        // The counterpart of a send or receive is of another operation.
+        const bool pair = point_to_point(keys[begin].operation);
+        CollectiveMatch match{.begin = begin, .end = begin};
+        int ranks = 0, group_size = 0, last_rank = -1;
+        for (; match.end < keys.size() && keys[match.end].whole() == keys[begin].whole() &&
+               (!pair || match.end == begin);
+             ++match.end) {
+            Key& key = keys[match.end];
+            if (key.rank != last_rank) ++ranks;
+            last_rank = key.rank;
+            if (key.part.row >= 0) {
+                const auto row = static_cast<std::size_t>(key.part.row);
+                const auto first = static_cast<std::size_t>(keys[begin].part.row);
+                group_size = std::max(group_size, collectives.group_size[row]);
+                match.bytes_differ = match.bytes_differ || collectives.bytes[row] != collectives.bytes[first];
+            }
+            const std::int64_t took = duration(trace, key.part);
+            if (took >= 0)
+                match.transfer_ns = match.transfer_ns < 0 ? took : std::min(match.transfer_ns, took);
+            key.part.match = static_cast<std::int32_t>(result.matches.size());
+            result.parts.push_back(key.part);
+        }
+        if (group_size >= simulated) group_size = std::min(group_size, static_cast<int>(trace.ranks.size()));
+        match.unmatched = !pair && (ranks < group_size || keys[begin].alone());
+        result.matches.push_back(match);
+        begin = match.end;
+    }
+    return result;
+}
+
+}  // namespace shardscope::traces

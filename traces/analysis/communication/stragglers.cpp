@@ -1,0 +1,114 @@
+// Durations of matched collectives beside each other; see stragglers.h.
+#include "traces/analysis/communication/stragglers.h"
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+#include "traces/analysis/communication/matching.h"
+#include "traces/analysis/base/step_windows.h"
+#include "traces/analysis/time/steps.h"
+#include "traces/schema/sort_rows.h"
+#include "traces/store/columns/trace.h"
+
+namespace shardscope::traces {
+namespace {
+
+struct Sums {
+    std::int64_t collectives = 0;
+    std::vector<Arrivals> ranks;  // by index into Trace::ranks
+};
+
+struct Part {
+    std::uint16_t rank;
+    std::int64_t ns;
+};
+
+void add(std::span<const Part> parts, Sums& sums) {
+    std::int64_t shortest = parts[0].ns, longest = shortest;
+    for (const Part& part : parts) {
+        shortest = std::min(shortest, part.ns);
+        longest = std::max(longest, part.ns);
+    }
+    std::int64_t second = longest;
+    std::size_t shortest_count = 0;
+    for (const Part& part : parts) {
+        if (part.ns == shortest) {
+            ++shortest_count;
+        } else {
+            second = std::min(second, part.ns);
+        }
+    }
+    ++sums.collectives;
+    for (const Part& part : parts) {
+        Arrivals& rank = sums.ranks[part.rank];
+        ++rank.collectives;
+        rank.late_ns += longest - part.ns;
+        rank.waited_ns += part.ns - shortest;
+        if (part.ns > shortest || shortest_count > 1) continue;
+        ++rank.last;
+        rank.held_ns += second - shortest;
+    }
+}
+
+std::vector<Arrivals> latest_first(const Trace& trace, const Sums& sums, const Selection& selection) {
+    std::vector<Arrivals> ranks;
+    for (std::size_t r = 0; r < sums.ranks.size(); ++r) {
+        if (sums.ranks[r].collectives == 0) continue;
+        if (selection.rank && trace.ranks[r].number != *selection.rank) continue;
+        ranks.push_back(sums.ranks[r]);
+        ranks.back().rank = trace.ranks[r].number;
+    }
+    sort_rows(ranks, [](const Arrivals& a, const Arrivals& b) { return a.late_ns > b.late_ns; });
+    return ranks;
+}
+
+}  // namespace
+
+bool equally_late(const std::vector<Arrivals>& ranks) {
+    return ranks.size() > 1 &&
+           are_alike(static_cast<double>(ranks.front().late_ns), static_cast<double>(ranks.back().late_ns));
+}
+
+StragglersReport straggler_report(const Trace& trace, const Selection& selection) {
+    StragglersReport report;
+    if (has_flight_records(trace)) report.flight = flight_report(trace, selection);
+    report.trace_ranks = static_cast<int>(trace.ranks.size());
+    Selection when = selection;  // the ranks are compared with all others
+    when.rank = {};
+    const std::vector<bool> selected = selected_events(trace, find_steps(trace), when);
+    const Communications all = match_communications(trace);
+    const std::vector<Arrivals> none(trace.ranks.size());
+    std::array<Sums, kOperations> kinds;
+    Sums whole{.collectives = 0, .ranks = none};
+    std::vector<Part> parts;
+    for (const CollectiveMatch& match : all.matches) {
+        parts.clear();
+        bool any = false;
+        for (const Communication& part : all.of(match)) {
+            const std::int64_t ns = duration(trace, part);
+            if (ns < 0) continue;
+            any = any || selected[static_cast<std::size_t>(part.event)];
+            parts.push_back({part.rank, ns});
+        }
+        if (!any) continue;
+        if (match.unmatched && parts.size() < 2) {
+            report.unmatched += static_cast<std::int64_t>(parts.size());
+        }
+        if (parts.size() < 2) continue;
+        Sums& kind = kinds[static_cast<std::size_t>(all.parts[match.begin].operation)];
+        if (kind.ranks.empty()) kind.ranks = none;
+        add(parts, kind);
+        add(parts, whole);
+    }
+    report.collectives = whole.collectives;
+    report.ranks = latest_first(trace, whole, selection);
+    for (std::size_t o = 0; o < kinds.size(); ++o) {
+        if (kinds[o].collectives == 0) continue;
+        report.kinds.push_back(
+            {static_cast<Operation>(o), kinds[o].collectives, latest_first(trace, kinds[o], selection)});
+    }
+    return report;
+}
+
+}  // namespace shardscope::traces

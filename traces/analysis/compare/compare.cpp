@@ -1,0 +1,287 @@
+// Per-step figures of each run, then their means and spreads; see compare.h.
+#include "traces/analysis/compare/compare.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <map>
+#include <set>
+#include <span>
+
+#include "traces/analysis/time/device_time.h"
+#include "traces/analysis/communication/host_collectives.h"
+#include "traces/analysis/base/intervals.h"
+#include "traces/analysis/communication/matching.h"
+#include "traces/analysis/base/step_windows.h"
+#include "traces/store/columns/trace.h"
+
+namespace shardscope::traces {
+namespace {
+
+constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+
+// What one step of one rank did, in us (busy in percent of the window).
+struct StepFigures {
+    double window = 0, communication = 0, exposed = 0, memcpy = 0, busy = 0;
+    std::array<double, kTimeCategories> categories{};
+};
+
+using FiguresByStep = std::map<std::int64_t, std::vector<StepFigures>>;  // step number -> one for each rank
+
+// The mean of those that are known.
+class Mean {
+  public:
+    void add(double value, double weight = 1) {
+        if (std::isnan(value)) return;
+        sum_ += value * weight;
+        weights_ += weight;
+    }
+    double value() const { return weights_ > 0 ? sum_ / weights_ : kUnknown; }
+
+  private:
+    double sum_ = 0, weights_ = 0;
+};
+
+// `on_host`: the time of the rank's host threads' collectives, where nothing communicates on its device.
+std::vector<StepFigures> rank_figures(const RankSummary& summary, const KindUnions& unions,
+                                      const IntervalSet& on_host) {
+    std::vector<Interval> windows;
+    for (const StepSummary& step : summary.steps) windows.push_back({step.window_start, step.window_end});
+    const bool hosts = !on_host.empty();
+    const IntervalSet& communication = hosts ? on_host : of(unions, DeviceKind::communication);
+    const auto communicating = length_inside(communication, windows);
+    const auto exposed = length_inside(subtract(communication, of(unions, DeviceKind::kernel)), windows);
+    const auto copying = length_inside(of(unions, DeviceKind::memcpy), windows);
+    const auto working = length_inside(busy(unions), windows);
+    const auto us = [](std::int64_t ns) { return static_cast<double>(ns) * 1e-3; };
+    const auto on_device = [&](double value) { return summary.on_device ? value : kUnknown; };
+    std::vector<StepFigures> figures(windows.size());
+    for (std::size_t s = 0; s < figures.size(); ++s) {
+        StepFigures& f = figures[s];
+        f.window = us(windows[s].length());
+        f.communication = hosts ? us(communicating[s]) : on_device(us(communicating[s]));
+        f.exposed = hosts ? kUnknown : on_device(us(exposed[s]));
+        f.memcpy = on_device(us(copying[s]));
+        f.busy = on_device(f.window > 0 ? 100.0 * us(working[s]) / f.window : 0);
+        for (std::size_t c = 0; c < f.categories.size(); ++c) {
+            const bool known = summary.knows(static_cast<TimeCategory>(c));
+            f.categories[c] = known ? us(summary.steps[s].ns[c]) : kUnknown;
+        }
+    }
+    return figures;
+}
+
+template <typename Get>
+Spread spread_over_steps(const FiguresByStep& steps, Get get) {
+    std::vector<double> values;
+    for (const auto& [number, ranks] : steps) {
+        Mean mean;
+        for (const StepFigures& f : ranks) mean.add(get(f));
+        if (!std::isnan(mean.value())) values.push_back(mean.value());
+    }
+    return spread_of(std::move(values));
+}
+
+// The mean over the ranks of the mean over their steps.
+template <typename Get>
+double mean_of_ranks(const std::vector<std::vector<StepFigures>>& ranks, Get get) {
+    Mean mean;
+    for (const std::vector<StepFigures>& steps : ranks) {
+        Mean own;
+        for (const StepFigures& f : steps) own.add(get(f));
+        mean.add(own.value());
+    }
+    return mean.value();
+}
+
+// A figure of every step, and where it stands in the column with its spread.
+struct StepFigure {
+    double StepFigures::*of;
+    double RunColumn::*mean;
+    Spread RunColumn::*spread;
+};
+constexpr std::array<StepFigure, 3> kStepFigures = {{
+    {&StepFigures::communication, &RunColumn::communication_us, &RunColumn::communication_spread},
+    {&StepFigures::exposed, &RunColumn::exposed_communication_us, &RunColumn::exposed_communication_spread},
+    {&StepFigures::memcpy, &RunColumn::memcpy_us, &RunColumn::memcpy_spread},
+}};
+
+// By rank: empty where it communicated on its device.
+std::vector<IntervalSet> communication_of_hosts(const Trace& trace, const Selection& selection) {
+    std::vector<std::vector<Interval>> all(trace.ranks.size());
+    for (const SelectedHostCollective& part :
+         selected_host_collectives(trace, find_steps(trace), match_communications(trace), selection))
+        all[part.collective.rank].push_back({part.collective.start, part.collective.end});
+    std::vector<IntervalSet> unions;
+    unions.reserve(all.size());
+    for (std::vector<Interval>& own : all) unions.push_back(make_union(std::move(own)));
+    return unions;
+}
+
+void fill_times(const Trace& trace, const Selection& selection, RunColumn& run) {
+    const ExecutionSummary summary = summarize(trace, selection);
+    const std::vector<int> selected = selected_ranks(trace, selection);  // in the summary's order
+    run.ranks = static_cast<int>(selected.size());
+    run.stepped = !trace.steps.empty();
+    const std::vector<KindUnions> unions = device_unions(trace);
+    const std::vector<IntervalSet> hosts = communication_of_hosts(trace, selection);
+    FiguresByStep by_step;
+    std::vector<std::vector<StepFigures>> by_rank;
+    Mean average_step, steps_kept, busy_percent;
+    for (std::size_t r = 0; r < summary.ranks.size(); ++r) {
+        const RankSummary& rank = summary.ranks[r];
+        if (rank.steps.empty()) continue;
+        const auto at = static_cast<std::size_t>(selected[r]);
+        run.steps = std::max(run.steps, static_cast<std::int64_t>(rank.steps.size()));
+        steps_kept.add(static_cast<double>(rank.steps.size()));
+        average_step.add(rank.average_step_us);
+        by_rank.push_back(rank_figures(rank, unions[at], hosts[at]));
+        Mean busy;
+        for (std::size_t s = 0; s < by_rank.back().size(); ++s) {
+            const StepFigures& f = by_rank.back()[s];
+            busy.add(f.busy, f.window);
+            by_step[rank.steps[s].number].push_back(f);
+        }
+        busy_percent.add(busy.value());
+    }
+    if (by_rank.empty()) return;
+    run.mean_steps = steps_kept.value();
+    run.average_step_us = average_step.value();
+    run.device_busy_percent = busy_percent.value();
+    run.device_busy_spread = spread_over_steps(by_step, [](const StepFigures& f) { return f.busy; });
+    for (const StepFigure& figure : kStepFigures) {
+        const auto get = [&figure](const StepFigures& f) { return f.*figure.of; };
+        run.*figure.mean = mean_of_ranks(by_rank, get);
+        run.*figure.spread = spread_over_steps(by_step, get);
+    }
+    for (std::size_t c = 0; c < run.categories_us.size(); ++c) {
+        const auto get = [c](const StepFigures& f) { return f.categories[c]; };
+        run.categories_us[c] = mean_of_ranks(by_rank, get);
+        run.categories_spread[c] = spread_over_steps(by_step, get);
+    }
+    FiguresByStep settled = std::move(by_step);
+    if (const auto warm_up = warm_up_step(trace); warm_up && settled.size() > 2)
+        run.first_left_out = settled.erase(*warm_up) > 0;
+    const Spread step = spread_over_steps(settled, [](const StepFigures& f) { return f.window; });
+    run.median_step_us = step.median;
+    run.spread_step_us = step.spread;
+}
+
+void fill_memory(const Trace& trace, const Selection& selection, RunColumn& run) {
+    const MemoryReport memory = memory_report(trace, selection, space_in_use(trace));
+    run.space = memory.space;
+    const auto most = std::max_element(
+        memory.ranks.begin(), memory.ranks.end(),
+        [](const RankMemory& a, const RankMemory& b) { return a.peak_bytes < b.peak_bytes; });
+    if (most == memory.ranks.end()) return;
+    run.peak_bytes = most->peak_bytes;
+    run.at_peak = most->at_peak;
+    const bool whole = most->prediction_applies || most->predicted_of_steps < 0;
+    run.predicted_peak_bytes = whole ? most->predicted_peak_bytes : most->predicted_of_steps;
+}
+
+void fill_collectives(const Trace& trace, const Selection& selection, RunColumn& run) {
+    const CollectivesReport report = collectives_report(trace, selection);
+    if (report.ranks.empty()) return;
+    const double share = 1.0 / static_cast<double>(report.ranks.size());
+    std::map<Operation, OperationStats> means;
+    std::map<Operation, double> alg_bytes,
+        bus_bytes;  // what makes the bandwidth: bytes moved in the transfers
+    for (const RankCollectives& rank : report.ranks) {
+        for (const OperationStats& stats : rank.operations) {
+            OperationStats& mean = means[stats.operation];
+            mean.operation = stats.operation;
+            mean.on_host = stats.on_host;
+            mean.count += stats.count;
+            mean.bytes += stats.bytes;
+            mean.us += stats.us * share;
+            mean.transfer_us += stats.transfer_us * share;
+            mean.waiting_us += stats.waiting_us * share;
+            mean.exposed_us += stats.exposed_us * share;
+            mean.count_per_step += stats.count_per_step * share;
+            mean.bytes_per_step += stats.bytes_per_step * share;
+            mean.us_per_step += stats.us_per_step * share;
+            alg_bytes[stats.operation] += stats.algbw_gbps * stats.transfer_us * share;
+            bus_bytes[stats.operation] += stats.busbw_gbps * stats.transfer_us * share;
+        }
+    }
+    const auto ranks = static_cast<std::int64_t>(report.ranks.size());
+    for (auto& [operation, mean] : means) {
+        mean.count = (mean.count + ranks / 2) / ranks;
+        mean.bytes = (mean.bytes + ranks / 2) / ranks;
+        if (mean.transfer_us > 0) {
+            mean.algbw_gbps = alg_bytes[operation] / mean.transfer_us;
+            mean.busbw_gbps = bus_bytes[operation] / mean.transfer_us;
+        }
+        run.collectives.push_back(mean);
+    }
+}
+
+const std::string* find_value(const Trace& trace, std::string_view key) {
+    for (const auto& [name, value] : trace.config) {
+        if (name == key) return &value;
+    }
+    return nullptr;
+}
+
+}  // namespace
+
+std::vector<std::string> differing_keys(const std::vector<const Trace*>& traces) {
+    std::vector<std::string> differing;
+    std::set<std::string, std::less<>> seen = {"run.trace", "run.overwrite"};
+    for (const Trace* trace : traces) {
+        for (const auto& pair : trace->config) {
+            if (!seen.insert(pair.first).second) continue;
+            const bool same = std::all_of(traces.begin(), traces.end(), [&pair](const Trace* other) {
+                const std::string* value = find_value(*other, pair.first);
+                return value != nullptr && *value == pair.second;
+            });
+            if (!same) differing.push_back(pair.first);
+        }
+    }
+    return differing;
+}
+
+Spread spread_of(std::vector<double> values) {
+    if (values.empty()) return {};
+    std::sort(values.begin(), values.end());
+    const auto quantile = [&](double q) {
+        const double at = q * static_cast<double>(values.size() - 1);
+        const auto below = static_cast<std::size_t>(at);
+        const std::size_t above = std::min(below + 1, values.size() - 1);
+        return values[below] + (at - static_cast<double>(below)) * (values[above] - values[below]);
+    };
+    return {quantile(0.5), (quantile(0.75) - quantile(0.25)) / 2};
+}
+
+Comparison compare(const std::vector<const Trace*>& traces, const Selection& selection) {
+    return compare(traces, std::vector<Selection>(traces.size(), selection));
+}
+
+Comparison compare(const std::vector<const Trace*>& traces, const std::vector<Selection>& selections) {
+    Comparison comparison;
+    const std::vector<std::string> keys = differing_keys(traces);
+    for (std::size_t i = 0; i < traces.size(); ++i) {
+        const Trace& trace = *traces[i];
+        const Selection& selection = selections[i];
+        RunColumn run;
+        run.file = trace.path;
+        for (const std::string& key : keys) run.config.emplace_back(key, trace.config_value(key));
+        fill_times(trace, selection, run);
+        fill_memory(trace, selection, run);
+        fill_collectives(trace, selection, run);
+        comparison.runs.push_back(std::move(run));
+    }
+    return comparison;
+}
+
+bool inside_spread(double a, double a_spread, double b, double b_spread) {
+    return std::abs(a - b) <= std::max(a_spread, b_spread);
+}
+
+bool inside_spread(const RunColumn& a, const RunColumn& b) {
+    return inside_spread(a.median_step_us, a.spread_step_us, b.median_step_us, b.spread_step_us);
+}
+
+}  // namespace shardscope::traces

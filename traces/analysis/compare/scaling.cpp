@@ -1,0 +1,161 @@
+// Each run from its own summary and collectives, then beside the smallest; see scaling.h.
+#include "traces/analysis/compare/scaling.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <string_view>
+
+#include <fmt/core.h>
+
+#include "traces/analysis/communication/collectives.h"
+#include "traces/analysis/compare/compare.h"
+#include "traces/schema/sort_rows.h"
+#include "traces/store/columns/trace.h"
+
+namespace shardscope::traces {
+namespace {
+
+// 0 where the key is missing or no number above 0.
+std::int64_t number(const Trace& trace, std::string_view key) {
+    const std::string_view text = trace.config_value(key);
+    std::int64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    return error == std::errc() && end == text.data() + text.size() && value > 0 ? value : 0;
+}
+
+int ranks_of_job(const Trace& trace) {
+    std::int64_t ranks =
+        std::max<std::int64_t>(static_cast<std::int64_t>(trace.ranks.size()), number(trace, "run.ranks"));
+    for (const std::int32_t size : trace.collectives.group_size) ranks = std::max<std::int64_t>(ranks, size);
+    return static_cast<int>(std::min<std::int64_t>(ranks, 1 << 30));
+}
+
+void add_samples(const Trace& trace, ScalingRun& run) {
+    const std::int64_t batch = number(trace, "data.batch");
+    if (batch == 0) return;
+    const std::int64_t accumulation = std::max<std::int64_t>(number(trace, "train.accumulation"), 1);
+    run.samples_per_step =
+        static_cast<double>(batch) * static_cast<double>(run.ranks) * static_cast<double>(accumulation);
+    const std::string_view model = trace.config_value("model.type");
+    if (model == "gpt" || model == "llama")
+        run.tokens_per_step = run.samples_per_step * static_cast<double>(number(trace, "model.context"));
+}
+
+void add_times(const Trace& trace, const Selection& selection, ScalingRun& run) {
+    const ExecutionSummary summary = summarize(trace, selection);
+    double ranks = 0;
+    std::array<double, kTimeCategories> known{};  // ranks
+    for (const RankSummary& rank : summary.ranks) {
+        if (rank.steps.empty()) continue;
+        ++ranks;
+        run.steps = std::max(run.steps, static_cast<std::int64_t>(rank.steps.size()));
+        run.step_us += rank.average_step_us;
+        for (std::size_t c = 0; c < known.size(); ++c) {
+            if (!rank.knows(static_cast<TimeCategory>(c))) continue;
+            run.categories_us[c] += rank.average_us[c];
+            ++known[c];
+        }
+    }
+    if (ranks == 0) return;
+    run.step_us /= ranks;
+    for (std::size_t c = 0; c < known.size(); ++c) run.categories_us[c] /= known[c];  // of none: not a number
+}
+
+void add_operations(const Trace& trace, const Selection& selection, ScalingRun& run) {
+    const CollectivesReport report = collectives_report(trace, selection);
+    if (report.ranks.empty()) return;
+    const double share = 1.0 / static_cast<double>(report.ranks.size());
+    for (const RankCollectives& rank : report.ranks) {
+        for (const OperationStats& stats : rank.operations) {
+            if (stats.count_per_step == 0) continue;
+            auto it = std::find_if(run.operations.begin(), run.operations.end(),
+                                   [&](const OperationTime& o) { return o.operation == stats.operation; });
+            if (it == run.operations.end())
+                it = run.operations.insert(it, OperationTime{.operation = stats.operation});
+            it->count += share * stats.count_per_step;
+            it->bytes += share * stats.bytes_per_step;
+            it->us += share * stats.us_per_step;
+            // The share of transfer is known of all collectives of the kind together.
+            if (stats.us > 0) it->transfer_us += share * stats.us_per_step * stats.transfer_us / stats.us;
+        }
+    }
+    std::sort(run.operations.begin(), run.operations.end(),
+              [](const OperationTime& a, const OperationTime& b) { return a.operation < b.operation; });
+}
+
+// Keys that make another job of a run, not the same one at another size.
+bool is_of_the_job(std::string_view key) {
+    constexpr std::array<std::string_view, 8> kPrefixes = {
+        "parallel.", "fsdp.", "ddp.", "precision.", "memory.", "data.batch", "run.device", "sim.cluster"};
+    return key == "train.accumulation" || key == "optimizer.type" ||
+           std::any_of(kPrefixes.begin(), kPrefixes.end(),
+                       [key](std::string_view p) { return key.starts_with(p); });
+}
+
+std::int64_t parameters_of(const Trace& trace) {
+    std::int64_t sum = 0;
+    for (const ModuleRow& module : trace.modules) sum += module.parameters;
+    return sum;
+}
+
+// Metadata that only one of the two has tells nothing.
+void tell_differences(const Trace& base, const Trace& trace, ScalingRun& run) {
+    const auto add = [&](std::string_view key, std::string_view first, std::string_view own) {
+        run.differs.push_back(
+            fmt::format("{} ({}, {})", key, first.empty() ? "-" : first, own.empty() ? "-" : own));
+    };
+    if (!base.config_value("model.type").empty() && !trace.config_value("model.type").empty()) {
+        for (const std::string& key : differing_keys({&base, &trace})) {
+            const bool model = key.starts_with("model.");
+            if (model) run.same_model = false;
+            if (model || is_of_the_job(key)) add(key, base.config_value(key), trace.config_value(key));
+        }
+    }
+    std::stable_partition(run.differs.begin(), run.differs.end(),
+                          [](const std::string& key) { return key.starts_with("model."); });
+    const std::int64_t first = parameters_of(base), own = parameters_of(trace);
+    if (first > 0 && own > 0 && first != own) {
+        run.same_model = false;
+        add("parameters", std::to_string(first), std::to_string(own));
+    }
+}
+
+void compare_with(const ScalingRun& base, ScalingRun& run) {
+    if (!run.same_model) return;
+    if (base.samples_per_second() > 0 && run.samples_per_second() > 0) {
+        run.speed_up = run.samples_per_second() / base.samples_per_second();
+        run.efficiency = run.speed_up * base.ranks / run.ranks;
+    }
+    for (std::size_t c = 0; c < run.categories_us.size(); ++c) {
+        const double more = run.categories_us[c] - base.categories_us[c];
+        if (!(more > run.grew_us)) continue;  // nor where one of them is not known
+        run.grew = static_cast<int>(c);
+        run.grew_us = more;
+    }
+}
+
+}  // namespace
+
+ScalingReport scaling_report(const std::vector<const Trace*>& traces, const Selection& selection) {
+    ScalingReport report;
+    std::vector<const Trace*> by_ranks = traces;
+    sort_rows(by_ranks, [](const Trace* a, const Trace* b) { return ranks_of_job(*a) < ranks_of_job(*b); });
+    for (const Trace* trace : by_ranks) {
+        ScalingRun run;
+        run.file = trace->path;
+        run.ranks_in_trace = static_cast<int>(trace->ranks.size());
+        run.ranks = ranks_of_job(*trace);
+        add_samples(*trace, run);
+        add_times(*trace, selection, run);
+        add_operations(*trace, selection, run);
+        tell_differences(*by_ranks.front(), *trace, run);
+        report.runs.push_back(std::move(run));
+    }
+    if (report.runs.empty()) return report;
+    const ScalingRun base = report.runs.front();
+    for (ScalingRun& run : report.runs) compare_with(base, run);
+    return report;
+}
+
+}  // namespace shardscope::traces

@@ -1,0 +1,53 @@
+// What a file holds: ranks, steps, counts of rows, configuration, whether it is whole.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "traces/analysis/communication/hosts.h"
+#include "traces/analysis/communication/stopped.h"
+
+namespace shardscope::traces {
+
+struct Trace;
+
+struct TraceInfo {
+    std::string file;
+    int schema_version = 0;
+    bool ended = true;
+    std::int64_t dropped = 0;
+    std::string started_utc;  // ISO 8601
+    double duration_ms = 0;
+    int ranks = 0;
+    std::int64_t steps = 0;
+    std::string device;  // the devices' names, each once; empty: unknown
+    // What names of CUDA and NCCL stand for where no GPU ran them, one sentence; empty: they are what they
+    // say.
+    std::string device_note;
+    std::vector<HostPlace> hosts;  // with their ranks; the sums in them are not filled
+    StopReport stopped;
+    std::vector<std::pair<std::string, std::int64_t>> counts;  // "kernels" -> rows, ...
+    std::vector<std::pair<std::string, std::string>> config;
+    // What the recorder noted, in order of time: losses, where a thread was when its program crashed, …
+    struct Noted {
+        double time_ms = 0;
+        std::string text;
+    };
+    std::vector<Noted> noted;
+};
+
+TraceInfo trace_info(const Trace& trace);
+
+// Faults of a trace, each one sentence; empty: whole. Looks for: a run that did not end, dropped and invalid
+// events, errors that the recorder noted, device events without a launch, overlapping work on a stream,
+// collectives without device event or counterpart or with differing bytes, memory freed twice or never
+// allocated, steps that overlap, predictions whose categories do not sum.
+std::vector<std::string> check_trace(const Trace& trace);
+
+// What is no fault of a trace but good to know, each one sentence: what the recorder warned of, and, where a
+// file was finished after its run was killed, what stands without its counterpart at the cut.
+std::vector<std::string> check_notes(const Trace& trace);
+
+}  // namespace shardscope::traces

@@ -1,0 +1,64 @@
+// See unit_collectives.h.
+#include "traces/analysis/fsdp/unit_collectives.h"
+
+#include "traces/analysis/base/step_windows.h"
+#include "traces/analysis/fsdp/unit_names.h"
+#include "traces/analysis/fsdp/unit_ranges.h"
+#include "traces/store/columns/trace.h"
+
+namespace shardscope::traces {
+
+UnitCollectives::UnitCollectives(const Trace& trace, const UnitRanges& ranges)
+    : trace_(trace), ranges_(ranges), operations_(trace) {
+    for (std::size_t u = 0; u < trace.units.size(); ++u)
+        place_of_unit_.emplace(trace.units[u].id, static_cast<std::int32_t>(u));
+}
+
+std::optional<UnitCollective> UnitCollectives::of_event(std::size_t event) const {
+    UnitCollective result;
+    result.event = event;
+    result.launched = launched_at(trace_, event);
+    const UnitRanges::Place place = ranges_.at(trace_, launching_range(trace_, event), result.launched);
+    result.unit = place.unit;
+    result.phase = place.phase;
+    Operation operation = Operation::other;
+    if (const std::int32_t row = trace_.device.collective[event]; row >= 0) {
+        const auto at = static_cast<std::size_t>(row);
+        const Collectives& all = trace_.collectives;
+        operation = all.operation[at];
+        result.bytes = all.bytes[at];
+        result.padding = all.padding[at];
+        result.group_size = all.group_size[at];
+        if (!place_of_unit_.empty()) {
+            const auto unit = place_of_unit_.find(all.unit[at]);
+            result.unit = unit != place_of_unit_.end() ? unit->second : -1;
+        }
+        if (all.phase[at] != Phase::none) result.phase = all.phase[at];
+    }
+    if (operation == Operation::other) operation = operations_.of_event(event);
+    result.gather = operation == Operation::all_gather;
+    const bool reduction = operation == Operation::reduce_scatter || operation == Operation::all_reduce ||
+                           operation == Operation::reduce;
+    if (!result.gather && !reduction) return std::nullopt;
+    return result;
+}
+
+std::vector<UnitUse> unit_uses(const Trace& trace) {
+    std::vector<std::int8_t> by_name(trace.strings.size(), -1);  // a UnitMark, -1 not looked at
+    std::vector<UnitUse> result(trace.ranges.size(), UnitUse::computes);
+    for (std::size_t i = 0; i < result.size(); ++i) {
+        std::int8_t& known = by_name[static_cast<std::size_t>(trace.ranges.name[i])];
+        if (known < 0) known = static_cast<std::int8_t>(unit_name(trace.strings[trace.ranges.name[i]]).mark);
+        const auto mark = static_cast<UnitMark>(known);
+        if (mark == UnitMark::copy_out) {
+            result[i] = UnitUse::copies_out;
+        } else if (mark == UnitMark::other || mark == UnitMark::post_backward || mark == UnitMark::unshard) {
+            result[i] = UnitUse::nothing;
+        } else if (const std::int32_t parent = trace.ranges.parent[i]; parent >= 0) {  // stands before it
+            result[i] = result[static_cast<std::size_t>(parent)];
+        }
+    }
+    return result;
+}
+
+}  // namespace shardscope::traces

@@ -1,0 +1,53 @@
+// What device events have to do with FSDP units: gathers and reductions of a unit, and what kernels do with
+// its whole parameters. Inside the room only. Definition: docs/definitions.md, "Units".
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "traces/analysis/communication/matching.h"
+#include "traces/schema/enums.h"
+
+namespace shardscope::traces {
+
+struct Trace;
+struct UnitRanges;
+
+struct UnitCollective {
+    std::size_t event = 0;      // DeviceEvents row
+    std::int64_t launched = 0;  // nanoseconds
+    std::int64_t bytes = 0, padding = 0;
+    std::int32_t unit = -1;  // index into UnitRanges::names, -1 none
+    std::int32_t group_size = 0;
+    Phase phase = Phase::none;
+    bool gather = false;  // an all-gather; else a reduce-scatter, all-reduce or reduce
+};
+
+// Collectives of our traces carry their unit and phase; those of others belong to the unit of the range that
+// launched them.
+class UnitCollectives {
+  public:
+    UnitCollectives(const Trace& trace, const UnitRanges& ranges);
+
+    // Of a device event of communication; nothing where it is neither a gather nor a reduction.
+    std::optional<UnitCollective> of_event(std::size_t event) const;
+
+  private:
+    const Trace& trace_;
+    const UnitRanges& ranges_;
+    KernelOperations operations_;
+    std::unordered_map<std::int64_t, std::int32_t> place_of_unit_;  // by UnitRow::id
+};
+
+enum class UnitUse : std::uint8_t {
+    computes,
+    copies_out,  // what was gathered, to where compute finds it
+    nothing,     // works on the shard or the gradients: into the next gather, or into or out of a reduction
+};
+
+// By host range: what the kernels launched in it do with their unit's whole parameters.
+std::vector<UnitUse> unit_uses(const Trace& trace);
+
+}  // namespace shardscope::traces

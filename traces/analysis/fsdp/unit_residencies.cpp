@@ -1,0 +1,86 @@
+// See unit_residencies.h.
+#include "traces/analysis/fsdp/unit_residencies.h"
+
+#include <algorithm>
+
+#include "traces/store/columns/trace.h"
+
+namespace shardscope::traces {
+
+UnitResidencies::UnitResidencies(const Trace& trace, std::size_t units, const BlockingCalls& blocking)
+    : trace_(trace), blocking_(blocking), units_(units), by_rank_and_unit_(trace.ranks.size() * units) {}
+
+UnitResidencies::Unit& UnitResidencies::of(std::size_t event, std::int32_t unit) {
+    return by_rank_and_unit_[trace_.device.rank[event] * units_ + static_cast<std::size_t>(unit)];
+}
+
+void UnitResidencies::add_gather(std::size_t id, std::size_t event, std::int32_t unit, std::int32_t step,
+                                 std::int64_t launched) {
+    Gather gather;
+    gather.id = id;
+    gather.event = event;
+    gather.step = step;
+    gather.launched = launched;
+    of(event, unit).gathers.push_back(gather);
+}
+
+void UnitResidencies::add_kernel(std::size_t event, std::int32_t unit, std::int64_t launched,
+                                 std::int64_t stream_free_from) {
+    Unit& all = of(event, unit);
+    wait(all, event, launched, stream_free_from);
+    const auto before = std::find_if(all.gathers.rbegin(), all.gathers.rend(),
+                                     [&](const Gather& g) { return g.launched <= launched; });
+    if (before == all.gathers.rend()) return;  // of a gather before the trace
+    const DeviceEvents& device = trace_.device;
+    if (device.start[event] < device.end[before->event]) return;  // it cannot use what is not there
+    before->last_use = before->used ? std::max(before->last_use, device.end[event]) : device.end[event];
+    before->used = true;
+}
+
+void UnitResidencies::wait(Unit& unit, std::size_t kernel, std::int64_t launched,
+                           std::int64_t stream_free_from) const {
+    const DeviceEvents& device = trace_.device;
+    std::int64_t idle_from = std::max(stream_free_from, launched);
+    const std::int32_t launch = device.launch[kernel];
+    for (; unit.waited_for < unit.gathers.size(); ++unit.waited_for) {
+        Gather& gather = unit.gathers[unit.waited_for];
+        const std::int64_t ready = device.end[gather.event];
+        if (gather.launched > launched || ready > device.start[kernel]) break;
+        std::int64_t from = idle_from;
+        if (launched > ready && launch >= 0) {
+            const std::uint16_t thread = trace_.runtime.thread[static_cast<std::size_t>(launch)];
+            from = std::max(stream_free_from, blocking_.since(thread, ready));
+        }
+        if (from < ready) gather.wait = ready - from;
+        idle_from = std::max(idle_from, ready);
+        stream_free_from = std::max(stream_free_from, ready);
+    }
+}
+
+std::vector<UnitResidencies::Times> UnitResidencies::times() const {
+    std::vector<Times> result;
+    for (const Unit& unit : by_rank_and_unit_) add_times(unit, result);
+    return result;
+}
+
+void UnitResidencies::add_times(const Unit& unit, std::vector<Times>& times) const {
+    const DeviceEvents& device = trace_.device;
+    const std::vector<Gather>& all = unit.gathers;
+    const std::size_t offset = times.size();
+    std::size_t first = 0;  // of those that belong together
+    for (std::size_t g = 0; g < all.size(); ++g) {
+        times.push_back({.id = all[g].id, .wait = all[g].wait});
+        if (g > 0 && all[g - 1].used && all[g - 1].step == all[g].step) {
+            times.back().freed = std::max<std::int64_t>(device.start[all[g].event] - all[g - 1].last_use, 0);
+        }
+        if (all[g].used) {
+            times[offset + first].held =
+                std::max<std::int64_t>(all[g].last_use - device.start[all[first].event], 0);
+        } else if (g + 1 < all.size() && all[g + 1].launched < device.end[all[g].event]) {
+            continue;
+        }
+        first = g + 1;
+    }
+}
+
+}  // namespace shardscope::traces

@@ -1,0 +1,83 @@
+// See fragmentation.h. Rounding: c10/cuda/CUDACachingAllocator.h, kMinBlockSize.
+#include "traces/analysis/memory/fragmentation.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "traces/store/columns/address_ranges.h"
+#include "traces/store/columns/trace.h"
+
+namespace shardscope::traces {
+namespace {
+
+constexpr std::uint64_t kBlockRounding = 512;
+
+using Range = std::pair<std::uint64_t, std::uint64_t>;  // [start, end)
+
+std::vector<Range> held_ranges(const Trace& trace, int rank_index, std::int64_t time) {
+    const Segments& segments = trace.segments;
+    AddressRanges held;
+    for (std::size_t i = 0; i < segments.size() && segments.time[i] <= time; ++i) {
+        if (segments.rank[i] != rank_index) continue;
+        if (segments.bytes[i] > 0) held.add(segments.address[i], segments.bytes[i]);
+        // What is given back at that very time was still there when the peak was reached.
+        if (segments.bytes[i] < 0 && segments.time[i] < time)
+            held.remove(segments.address[i], -segments.bytes[i]);
+    }
+    const bool growing = trace.config_value("allocator.expandable_segments") == "true";
+    std::vector<Range> ranges;
+    for (const Range range : held.ranges()) {
+        if (growing && !ranges.empty() && ranges.back().second == range.first) {
+            ranges.back().second = range.second;
+        } else {
+            ranges.push_back(range);
+        }
+    }
+    return ranges;
+}
+
+std::vector<Range> live_blocks(const MemoryEvents& memory, const std::vector<std::uint32_t>& live) {
+    std::vector<Range> blocks;
+    blocks.reserve(live.size());
+    for (const std::uint32_t row : live) {
+        const std::uint64_t start = memory.address[row];
+        const auto bytes = static_cast<std::uint64_t>(memory.bytes[row]);
+        const std::uint64_t rounded = (bytes + kBlockRounding - 1) / kBlockRounding * kBlockRounding;
+        blocks.emplace_back(start, start + std::min(rounded, ~std::uint64_t{0} - start));
+    }
+    std::sort(blocks.begin(), blocks.end());
+    return blocks;
+}
+
+}  // namespace
+
+Fragmentation fragmentation_at(const Trace& trace, int rank_index, std::int64_t time,
+                               const std::vector<std::uint32_t>& live) {
+    Fragmentation result;
+    const std::vector<Range> held = held_ranges(trace, rank_index, time);
+    if (held.empty()) return result;
+    const std::vector<Range> blocks = live_blocks(trace.memory, live);
+    const auto gap = [&](std::uint64_t from, std::uint64_t to) {
+        if (from >= to) return;
+        const auto bytes = static_cast<std::int64_t>(to - from);
+        result.free_bytes += bytes;
+        ++result.free_blocks;
+        result.largest_free = std::max(result.largest_free, bytes);
+    };
+    auto block = blocks.begin();
+    for (const auto& [start, end] : held) {
+        ++result.segments;
+        result.held_bytes += static_cast<std::int64_t>(end - start);
+        std::uint64_t at = start;
+        while (block != blocks.end() && block->second <= start) ++block;
+        for (; block != blocks.end() && block->first < end; ++block) {
+            gap(at, block->first);
+            at = std::max(at, std::min(block->second, end));
+            if (block->second > end) break;  // it reaches into the next range too
+        }
+        gap(at, end);
+    }
+    return result;
+}
+
+}  // namespace shardscope::traces

@@ -1,0 +1,73 @@
+#include "traces/analysis/memory/prediction.h"
+
+#include <algorithm>
+
+#include "traces/analysis/memory/peak_search.h"
+#include "traces/store/columns/trace.h"
+
+namespace shardscope::traces {
+
+std::optional<std::int64_t> RankPrediction::of_step(std::int64_t number) const {
+    if (steps.empty()) return std::nullopt;
+    const auto after = steps.upper_bound(number);
+    return after == steps.begin() ? after->second : std::prev(after)->second;
+}
+
+std::optional<std::int64_t> RankPrediction::of_steps(const Trace& trace, int rank_index,
+                                                     const Selection& selection) const {
+    std::optional<std::int64_t> most;
+    if (selection.from_ns || selection.to_ns) return most;
+    for (const Step& step : trace.steps) {
+        if (step.rank != rank_index || !selection.has_step(step.number)) continue;
+        if (const auto bytes = of_step(step.number)) most = std::max(most.value_or(0), *bytes);
+    }
+    return most;
+}
+
+std::optional<std::int64_t> RankPrediction::step_of_peak() const {
+    const auto at = std::find_if(steps.begin(), steps.end(), [&](const auto& step) {
+        return peak != nullptr && step.second == peak->peak_bytes;
+    });
+    return at != steps.end() ? std::optional(at->first) : std::nullopt;
+}
+
+bool RankPrediction::applies_to(const Trace& trace, int rank_index, const Selection& selection) const {
+    if (peak == nullptr) return false;
+    if (selects_whole_time(selection)) {
+        const auto here = of_steps(trace, rank_index, selection);
+        return !here || *here == peak->peak_bytes || !step_of_peak();
+    }
+    if (selection.from_ns || selection.to_ns) return false;  // the account knows no times
+    return std::any_of(trace.steps.begin(), trace.steps.end(), [&](const Step& step) {
+        return step.rank == rank_index && selection.has_step(step.number) &&
+               of_step(step.number) == peak->peak_bytes;
+    });
+}
+
+RankPrediction prediction_of(const Trace& trace, int rank_index) {
+    const int number = trace.ranks[static_cast<std::size_t>(rank_index)].number;
+    RankPrediction prediction;
+    for (const PredictionRow& row : trace.predictions) {
+        if (row.rank == number) prediction.peak = &row;
+    }
+    for (const PredictionPartRow& row : trace.prediction_parts) {
+        if (row.rank != number) continue;
+        switch (row.kind) {
+            case PredictionPart::unit:
+                prediction.units[row.id] += row.bytes;
+                break;
+            case PredictionPart::module:
+                prediction.modules[row.id] += row.bytes;
+                break;
+            case PredictionPart::buffer:
+                prediction.buffers[row.name] += row.bytes;
+                break;
+            case PredictionPart::step:
+                prediction.steps[row.id] = row.bytes;
+                break;
+        }
+    }
+    return prediction;
+}
+
+}  // namespace shardscope::traces

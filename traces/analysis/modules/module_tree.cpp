@@ -1,0 +1,188 @@
+// See module_tree.h.
+#include "traces/analysis/modules/module_tree.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "traces/store/columns/names.h"
+#include "traces/store/columns/trace.h"
+
+namespace shardscope::traces {
+namespace {
+
+constexpr int kMaxDepth = 1000;  // deeper calls (broken nesting) count for their ancestor at this depth
+
+}  // namespace
+
+std::string_view shown_module_name(std::string_view range) {
+    if (!range.starts_with(kModulePrefix)) return range;
+    range.remove_prefix(kModulePrefix.size());
+    if (range.ends_with(kBackwardSuffix)) range.remove_suffix(kBackwardSuffix.size());
+    return range;
+}
+
+std::size_t ModuleTree::ChildHash::operator()(const ChildKey& key) const {
+    return std::hash<std::string_view>()(key.name) ^
+           (static_cast<std::size_t>(key.parent + 1) * 0x9E3779B97F4A7C15u) ^
+           (static_cast<std::size_t>(key.rank) << 48);
+}
+
+ModuleTree::ModuleTree(const Trace& trace)
+    : trace_(trace),
+      roots_(trace.ranks.size()),
+      by_module_(trace.ranks.size()),
+      by_name_(trace.ranks.size()) {
+    for (const ModuleRow& row : trace.modules) rows_.emplace(row.id, &row);
+    for (const ModuleRow& row : trace.modules) parents_.emplace(row.id, sound_parent(row));
+    parameters_ = parameters_with_children();
+}
+
+int ModuleTree::child(int rank, int parent, StringId name) {
+    // Calls repeat, so most are answered without looking at the text.
+    const auto above = parent >= 0 ? static_cast<std::uint32_t>(parent)
+                                   : static_cast<std::uint32_t>(0x80000000u | static_cast<unsigned>(rank));
+    const std::uint64_t key = std::uint64_t{above} << 32 | static_cast<std::uint32_t>(name);
+    if (const auto known = quick_.find(key); known != quick_.end()) return known->second;
+    const int node = child_named(rank, parent, shown_module_name(trace_.strings[name]));
+    quick_.emplace(key, node);
+    return node;
+}
+
+int ModuleTree::child_named(int rank, int parent, std::string_view name) {
+    const auto at_rank = static_cast<std::size_t>(rank);
+    if (parent >= 0 && (*this)[parent].depth >= kMaxDepth) return parent;
+    const auto next = static_cast<int>(nodes_.size());
+    const auto [at, added] = children_.try_emplace({rank, parent, name}, next);
+    if (!added) return at->second;
+    (parent >= 0 ? (*this)[parent].children : roots_[at_rank]).push_back(next);
+    by_name_[at_rank].emplace(name, next);
+    ModuleTreeNode node;
+    node.name = name;
+    node.parent = parent;
+    node.rank = rank;
+    node.depth = parent >= 0 ? (*this)[parent].depth + 1 : 0;
+    nodes_.push_back(std::move(node));
+    return next;
+}
+
+void ModuleTree::tie(int node, int module) {
+    ModuleTreeNode& row = (*this)[node];
+    if (module < 0 || row.module >= 0) return;
+    row.module = module;
+    by_module_[static_cast<std::size_t>(row.rank)].emplace(module, node);
+}
+
+// The parent of a module in the module table; none where it is absent or where the parents never end (a
+// broken file).
+int ModuleTree::sound_parent(const ModuleRow& row) const {
+    int above = row.parent;
+    for (int depth = 0; depth < kMaxDepth; ++depth) {
+        const auto next = above >= 0 ? rows_.find(above) : rows_.end();
+        if (next == rows_.end()) return depth == 0 ? kNone : row.parent;
+        above = next->second->parent;
+    }
+    return kNone;
+}
+
+int ModuleTree::known_module(int rank, int module) const {
+    const auto& known = by_module_[static_cast<std::size_t>(rank)];
+    const auto at = known.find(module);
+    return at != known.end() ? at->second : kNone;
+}
+
+int ModuleTree::of_module(int rank, int module) {
+    if (const int known = known_module(rank, module); known >= 0) return known;
+    const auto row = rows_.find(module);
+    if (row == rows_.end()) return kNone;
+    const int above = parents_.at(module);
+    const int parent = above >= 0 ? of_module(rank, above) : kNone;
+    const int node = child_named(rank, parent, row->second->name);
+    tie(node, module);
+    return node;
+}
+
+int ModuleTree::unit_of(int node) const {
+    for (int at = node; at >= 0; at = nodes_[static_cast<std::size_t>(at)].parent) {
+        if (nodes_[static_cast<std::size_t>(at)].name.starts_with("FullyShardedDataParallel_")) return at;
+    }
+    return node;
+}
+
+int ModuleTree::of_name(int rank, StringId name) const {
+    const auto& known = by_name_[static_cast<std::size_t>(rank)];
+    const auto at = known.find(shown_module_name(trace_.strings[name]));
+    return at != known.end() ? at->second : kNone;
+}
+
+void ModuleTree::add_totals() {
+    for (ModuleTreeNode& row : nodes_) {
+        row.total = {row.forward.host + row.backward.host, row.forward.device + row.backward.device};
+        row.backward_total = row.backward;
+        row.recompute_total = row.recompute;
+    }
+    for (std::size_t n = nodes_.size(); n-- > 0;) {
+        const ModuleTreeNode& row = nodes_[n];
+        if (row.parent < 0) continue;
+        ModuleTreeNode& parent = (*this)[row.parent];
+        parent.total.host += row.total.host;
+        parent.total.device += row.total.device;
+        parent.backward_total.host += row.backward_total.host;
+        parent.backward_total.device += row.backward_total.device;
+        parent.recompute_total.host += row.recompute_total.host;
+        parent.recompute_total.device += row.recompute_total.device;
+        parent.peak = std::max(parent.peak, row.peak);
+    }
+}
+
+std::unordered_map<int, std::int64_t> ModuleTree::parameters_with_children() const {
+    std::unordered_map<int, std::int64_t> sums;
+    for (const ModuleRow& row : trace_.modules) {
+        for (int at = row.id; at >= 0; at = parents_.at(at)) sums[at] += row.parameters;
+    }
+    return sums;
+}
+
+std::vector<ModuleNode> ModuleTree::result(int rank) const {
+    std::vector<ModuleNode> modules;
+    for (const int root : roots_[static_cast<std::size_t>(rank)]) {
+        ModuleNode node;
+        if (result_of(root, node)) modules.push_back(std::move(node));
+    }
+    return modules;
+}
+
+// False where nothing happened in the row or below it.
+bool ModuleTree::result_of(int n, ModuleNode& node) const {
+    const ModuleTreeNode& row = nodes_[static_cast<std::size_t>(n)];
+    for (const int c : row.children) {
+        ModuleNode child;
+        if (result_of(c, child)) node.children.push_back(std::move(child));
+    }
+    const bool own = row.occurrences > 0 || row.total.host > 0 || row.total.device > 0 || row.operators > 0 ||
+                     row.unshard_wait > 0 || row.gathered > 0 || row.reduced > 0;
+    if (!own && node.children.empty()) return false;
+    const auto us = [](std::int64_t ns) { return static_cast<double>(ns) * 1e-3; };
+    node.name = row.name;
+    node.module = row.module;
+    node.occurrences = row.occurrences;
+    node.operators = row.operators;
+    node.host_self_us = us(row.forward.host + row.backward.host);
+    node.device_self_us = us(row.forward.device + row.backward.device);
+    node.device_busy_us = us(row.busy);
+    node.unshard_wait_us = us(row.unshard_wait);
+    node.gathered_bytes = row.gathered;
+    node.reduced_bytes = row.reduced;
+    node.peak_bytes = row.peak;
+    if (const auto sum = parameters_.find(row.module); sum != parameters_.end())
+        node.parameters = sum->second;
+    node.host_us = us(row.total.host);
+    node.device_us = us(row.total.device);
+    node.backward_host_us = us(row.backward_total.host);
+    node.backward_device_us = us(row.backward_total.device);
+    node.recomputations = row.recomputations;
+    node.recompute_host_us = us(row.recompute_total.host);
+    node.recompute_device_us = us(row.recompute_total.device);
+    return true;
+}
+
+}  // namespace shardscope::traces

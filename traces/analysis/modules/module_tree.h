@@ -1,0 +1,97 @@
+// The rows of the module view and how they hang together: found by path, by module id and by name.
+// Internal to the room. Times in nanoseconds.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "traces/analysis/modules/modules.h"
+#include "traces/store/rows.h"
+
+namespace shardscope::traces {
+
+struct Trace;
+
+// Times of one part (forward or backward) of a row, its own only.
+struct ModulePart {
+    std::int64_t host = 0, device = 0;
+};
+
+struct ModuleTreeNode {
+    std::string_view name;
+    int parent = -1;
+    int rank = 0;  // index into Trace::ranks
+    int depth = 0;
+    int module = -1;  // ModuleRow::id
+    std::int64_t occurrences = 0, operators = 0;
+    ModulePart forward, backward;
+    ModulePart recompute;                               // of the backward: forward calls that it repeats
+    ModulePart total, backward_total, recompute_total;  // children included; total: forward and backward
+    std::int64_t recomputations = 0;
+    std::int64_t busy = 0, busy_until = INT64_MIN;  // union of device time, children included
+    std::int64_t unshard_wait = 0, gathered = 0, reduced = 0, peak = 0;
+    std::vector<int> children;
+};
+
+// "nn.Module: Linear_0 (backward)" -> "Linear_0".
+std::string_view shown_module_name(std::string_view range);
+
+class ModuleTree {
+  public:
+    static constexpr int kNone = -1;
+
+    explicit ModuleTree(const Trace& trace);
+
+    ModuleTreeNode& operator[](int node) { return nodes_[static_cast<std::size_t>(node)]; }
+    std::vector<ModuleTreeNode>& nodes() { return nodes_; }
+
+    // The row of a range's name below a row (kNone: at the root); made where it is new.
+    int child(int rank, int parent, StringId name);
+    void tie(int node, int module);
+
+    // The row of a module: where its forward stands, else where the module table says that it belongs; kNone
+    // where that does not know it.
+    int of_module(int rank, int module);
+    // That which has the module already.
+    int known_module(int rank, int module) const;
+    // The FSDP wrapper that is the row or holds it; the row itself where none does.
+    int unit_of(int node) const;
+    // The first row with the name of a range; kNone: there is none.
+    int of_name(int rank, StringId name) const;
+
+    // Sums up the tree. A child's call is a time inside its parent, also where the parent's backward has no
+    // range of its own.
+    void add_totals();
+    // The rows of a rank in which anything happened.
+    std::vector<ModuleNode> result(int rank) const;
+
+  private:
+    int child_named(int rank, int parent, std::string_view name);
+    int sound_parent(const ModuleRow& row) const;
+    std::unordered_map<int, std::int64_t> parameters_with_children() const;
+    bool result_of(int node, ModuleNode& result) const;
+
+    struct ChildKey {
+        int rank, parent;
+        std::string_view name;
+        bool operator==(const ChildKey&) const = default;
+    };
+    struct ChildHash {
+        std::size_t operator()(const ChildKey& key) const;
+    };
+
+    const Trace& trace_;
+    std::vector<ModuleTreeNode> nodes_;    // a parent stands before its children
+    std::vector<std::vector<int>> roots_;  // by rank
+    std::unordered_map<ChildKey, int, ChildHash> children_;
+    std::unordered_map<std::uint64_t, int> quick_;         // by (parent or rank, string): its child
+    std::vector<std::unordered_map<int, int>> by_module_;  // by rank: ModuleRow::id -> row
+    std::vector<std::unordered_map<std::string_view, int>> by_name_;  // by rank: the first row of that name
+    std::unordered_map<int, const ModuleRow*> rows_;
+    std::unordered_map<int, int> parents_;  // module -> its parent in the module table, without cycles
+    std::unordered_map<int, std::int64_t> parameters_;
+};
+
+}  // namespace shardscope::traces

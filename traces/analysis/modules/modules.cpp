@@ -1,0 +1,357 @@
+// One pass over the ranges builds the tree and its host time, one over the device events adds device time;
+// totals are then summed up the tree. See modules.h.
+#include "traces/analysis/modules/modules.h"
+
+#include <algorithm>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "traces/analysis/modules/autograd_nodes.h"
+#include "traces/analysis/base/intervals.h"
+#include "traces/analysis/modules/module_tree.h"
+#include "traces/analysis/memory/peak_index.h"
+#include "traces/analysis/base/step_windows.h"
+#include "traces/store/columns/names.h"
+#include "traces/store/columns/trace.h"
+
+namespace shardscope::traces {
+namespace {
+
+constexpr int kNone = ModuleTree::kNone;
+
+// What the ranges' pass knows of a range. "Owner": a range whose time is a row's.
+struct RangeState {
+    int owner = kNone;       // the innermost owner around it or itself: index into HostRanges
+    int node = kNone;        // the owner's row
+    int solid = kNone;       // the innermost around it or itself that an operator can be directly under
+    int module = kNone;      // the innermost module id around it or of itself
+    bool backward = false;   // the owner is a backward part
+    bool recompute = false;  // inside a forward call that the backward repeats
+    bool autograd = false;   // inside one of autograd's backward nodes
+    bool limiter = false, unshard = false;  // inside the rate limiter, inside an unshard
+};
+
+// What the text of a range or call says, by string.
+struct TextFlags {
+    explicit TextFlags(const StringTable& strings) {
+        for (std::size_t i = 0; i < strings.size(); ++i) {
+            const std::string_view text = strings[static_cast<StringId>(i)];
+            limiter.push_back(text.find("rate_limiter") != text.npos);
+            unshard.push_back(text.find("unshard") != text.npos);
+            synchronizes.push_back(text.find("Synchronize") != text.npos);
+            compiled.push_back(text.starts_with("Torch-Compiled Region"));
+            module.push_back(text.starts_with(kModulePrefix));
+        }
+    }
+    std::vector<bool> limiter, unshard, synchronizes;
+    std::vector<bool> compiled;  // a region that torch.compile made, which is a row as a module is
+    std::vector<bool> module;
+};
+
+class Builder {
+  public:
+    Builder(const Trace& trace, const Selection& selection)
+        : trace_(trace),
+          selection_(selection),
+          steps_(find_steps(trace)),
+          ranks_(selected_ranks(trace, selection)),
+          time_(trace.ranks.size()),
+          states_(trace.ranges.size()),
+          covered_until_(trace.ranges.start),
+          tree_(trace),
+          autograd_(trace),
+          texts_(trace.strings) {
+        for (const int r : ranks_) {
+            time_[static_cast<std::size_t>(r)] =
+                selected_host_time(steps_.ranks[static_cast<std::size_t>(r)], selection);
+        }
+        const auto& kinds = trace.ranges.kind;
+        knows_operators_ = std::find(kinds.begin(), kinds.end(), RangeKind::operation) != kinds.end();
+    }
+
+    ModuleView build() {
+        for (std::size_t i = 0; i < trace_.ranges.size(); ++i) add_range(i);
+        add_waits();
+        add_device_time();
+        add_units();
+        add_peaks();
+        tree_.add_totals();
+        ModuleView view;
+        for (const int r : ranks_) {
+            view.ranks.push_back(
+                {.rank = trace_.ranks[static_cast<std::size_t>(r)].number, .modules = tree_.result(r)});
+        }
+        return view;
+    }
+
+    std::vector<RankModuleCalls> calls() {
+        for (std::size_t i = 0; i < trace_.ranges.size(); ++i) add_range(i);
+        std::vector<CallsOfModule> rows(tree_.nodes().size());
+        for (std::size_t n = 0; n < rows.size(); ++n) {
+            const ModuleTreeNode& node = tree_.nodes()[n];  // a parent stands before its children
+            if (node.parent >= 0) rows[n].path = rows[static_cast<std::size_t>(node.parent)].path + '/';
+            rows[n].path += node.name;
+            rows[n].module = node.module;
+        }
+        for (std::size_t i = 0; i < states_.size(); ++i) {
+            const RangeState& state = states_[i];
+            if (state.owner != static_cast<int>(i)) continue;
+            if (!is_selected(tree_[state.node].rank, trace_.ranges.start[i])) continue;
+            rows[static_cast<std::size_t>(state.node)].calls.push_back(
+                {static_cast<std::int32_t>(i), state.backward});
+        }
+        std::vector<RankModuleCalls> ranks;
+        for (const int r : ranks_) {
+            RankModuleCalls& rank = ranks.emplace_back();
+            rank.rank = trace_.ranks[static_cast<std::size_t>(r)].number;
+            for (std::size_t n = 0; n < rows.size(); ++n) {
+                if (tree_.nodes()[n].rank == r && !rows[n].calls.empty())
+                    rank.modules.push_back(std::move(rows[n]));
+            }
+        }
+        return ranks;
+    }
+
+  private:
+    const IntervalSet& time_of(int rank) const { return time_[static_cast<std::size_t>(rank)]; }
+
+    // How much of [start, end) is selected.
+    std::int64_t clipped(int rank, std::int64_t start, std::int64_t end) const {
+        if (end <= start) return 0;
+        std::int64_t sum = 0;
+        const IntervalSet& set = time_of(rank);
+        auto i = std::upper_bound(set.begin(), set.end(), start,
+                                  [](std::int64_t t, const Interval& s) { return t < s.end; });
+        for (; i != set.end() && i->start < end; ++i)
+            sum += std::min(end, i->end) - std::max(start, i->start);
+        return sum;
+    }
+    bool is_selected(int rank, std::int64_t t) const { return clipped(rank, t, t + 1) > 0; }
+
+    // The row of a range's module. A range without a module's id tells it by its name, which is one module's
+    // alone ("Linear_0"): the first row of that name.
+    int known_node(int rank, std::size_t range) {
+        const int module = trace_.ranges.module[range];
+        if (module >= 0) return tree_.of_module(rank, module);
+        const StringId name = trace_.ranges.name[range];
+        return texts_.module[static_cast<std::size_t>(name)] ? tree_.of_name(rank, name) : kNone;
+    }
+
+    void add_range(std::size_t i) {
+        const HostRanges& ranges = trace_.ranges;
+        RangeState& state = states_[i];
+        const std::int32_t parent = ranges.parent[i];
+        const bool nested = parent >= 0 && static_cast<std::size_t>(parent) < i;
+        if (nested) state = states_[static_cast<std::size_t>(parent)];
+        const RangeState outer = state;
+        const int rank = trace_.threads[ranges.thread[i]].rank;
+        if (rank < 0 || time_of(rank).empty()) return;
+
+        const RangeKind kind = ranges.kind[i];
+        const auto name = static_cast<std::size_t>(ranges.name[i]);
+        if (kind != RangeKind::function && !(knows_operators_ && kind == RangeKind::annotation)) {
+            state.solid = static_cast<int>(i);
+        }
+        if (ranges.module[i] >= 0) state.module = ranges.module[i];
+        state.limiter = outer.limiter || texts_.limiter[name];
+        state.unshard = outer.unshard || texts_.unshard[name];
+        state.autograd = outer.autograd || autograd_.is_node(i);
+
+        const auto [node, backward] = row_of(i, rank, outer);
+        if (node >= 0) {
+            own(i, node, backward, outer);
+        } else if (is_operator(kind) && outer.solid >= 0 && outer.solid == outer.owner &&
+                   !(knows_operators_ && outer.backward) && is_selected(rank, ranges.start[i])) {
+            ++tree_[outer.node].operators;
+        }
+        if (state.limiter && !outer.limiter) {
+            add_wait(rank, state, clipped(rank, ranges.start[i], ranges.end[i]));
+        }
+    }
+
+    // The range's time is the row's, and no longer that of the row around it.
+    void own(std::size_t i, int node, bool backward, const RangeState& outer) {
+        const HostRanges& ranges = trace_.ranges;
+        RangeState& state = states_[i];
+        state.owner = state.solid = static_cast<int>(i);
+        state.node = node;
+        state.backward = backward;
+        const bool repeated = backward && ranges.kind[i] == RangeKind::module;
+        state.recompute = backward && (repeated || outer.recompute);
+        tree_.tie(node, ranges.module[i]);
+        ModuleTreeNode& row = tree_[node];
+        const std::int64_t host = clipped(row.rank, ranges.start[i], ranges.end[i]);
+        (backward ? row.backward : row.forward).host += host;
+        if (state.recompute) row.recompute.host += host;
+        if (is_selected(row.rank, ranges.start[i])) {
+            if (!backward) ++row.occurrences;
+            if (repeated) ++row.recomputations;
+        }
+        if (outer.node < 0) return;
+        // Of ranges that overlap without nesting each instant is taken once.
+        std::int64_t& covered = covered_until_[static_cast<std::size_t>(outer.owner)];
+        ModuleTreeNode& around = tree_[outer.node];
+        const std::int64_t taken = clipped(row.rank, std::max(covered, ranges.start[i]), ranges.end[i]);
+        (outer.backward ? around.backward : around.forward).host -= taken;
+        if (outer.recompute) around.recompute.host -= taken;
+        covered = std::max(covered, ranges.end[i]);
+    }
+
+    // What may count as an operator directly under a module: in a trace that does not know operators, every
+    // range that is none of ours.
+    bool is_operator(RangeKind kind) const {
+        if (knows_operators_) return kind == RangeKind::operation;
+        return kind == RangeKind::annotation || kind == RangeKind::communication;
+    }
+
+    // The row whose time the range is, and whether as its backward part; no row: the range owns no time.
+    std::pair<int, bool> row_of(std::size_t i, int rank, const RangeState& outer) {
+        const HostRanges& ranges = trace_.ranges;
+        const bool in_backward = outer.autograd || (outer.node >= 0 && outer.backward);
+        const StringId name = ranges.name[i];
+        switch (ranges.kind[i]) {
+            case RangeKind::module: {
+                const int known = in_backward ? known_node(rank, i) : kNone;
+                if (known >= 0) return {known, true};
+                return {tree_.child(rank, outer.node, name), in_backward};
+            }
+            case RangeKind::annotation:
+            case RangeKind::operation:
+                if (texts_.compiled[static_cast<std::size_t>(name)] && !in_backward)
+                    return {tree_.child(rank, outer.node, name), false};
+                if (autograd_.is_node(i)) return {forward_node(rank, i), true};
+                if (outer.node >= 0 && !outer.backward) return {kNone, false};
+                [[fallthrough]];
+            case RangeKind::backward:
+                return {known_node(rank, i), true};
+            case RangeKind::step:
+            case RangeKind::data_loader:
+            case RangeKind::communication:
+            case RangeKind::function:
+                break;
+        }
+        return {kNone, false};
+    }
+
+    // The row of the module call in which a backward node's forward operator ran.
+    int forward_node(int rank, std::size_t i) const {
+        const std::int32_t forward = autograd_.forward_of(i);
+        if (forward < 0 || static_cast<std::size_t>(forward) >= i) return kNone;
+        const auto at = static_cast<std::size_t>(forward);
+        return trace_.threads[trace_.ranges.thread[at]].rank == rank ? states_[at].node : kNone;
+    }
+
+    void add_wait(int rank, const RangeState& state, std::int64_t ns) {
+        const int told = state.module >= 0 ? tree_.of_module(rank, state.module) : kNone;
+        // A hook of FSDP runs under the last operator of what its unit wraps.
+        const int node = told >= 0 ? told : tree_.unit_of(state.node);
+        if (node >= 0) tree_[node].unshard_wait += ns;
+    }
+
+    // Host synchronisation inside an unshard, where the rate limiter has not counted it.
+    void add_waits() {
+        const RuntimeCalls& calls = trace_.runtime;
+        for (std::size_t i = 0; i < calls.size(); ++i) {
+            const int rank = trace_.threads[calls.thread[i]].rank;
+            if (rank < 0 || calls.range[i] < 0 || time_of(rank).empty()) continue;
+            if (!texts_.synchronizes[static_cast<std::size_t>(calls.name[i])]) continue;
+            const RangeState& state = states_[static_cast<std::size_t>(calls.range[i])];
+            if (state.unshard && !state.limiter)
+                add_wait(rank, state, clipped(rank, calls.start[i], calls.end[i]));
+        }
+    }
+
+    void add_device_time() {
+        const DeviceEvents& device = trace_.device;
+        for (std::size_t i = 0; i < device.size(); ++i) {
+            const std::int32_t range = device.range[i];
+            if (range < 0) continue;
+            const RangeState& state = states_[static_cast<std::size_t>(range)];
+            const int rank = device.rank[i];
+            if (state.node < 0 || tree_[state.node].rank != rank) continue;
+            if (!is_selected(rank, launched_at(trace_, i))) continue;
+            ModuleTreeNode& own_row = tree_[state.node];
+            const std::int64_t took = device.end[i] - device.start[i];
+            (state.backward ? own_row.backward : own_row.forward).device += took;
+            if (state.recompute) own_row.recompute.device += took;
+            // Events come sorted by start, so what reaches past the latest end so far is new to the union.
+            for (int n = state.node; n >= 0; n = tree_[n].parent) {
+                ModuleTreeNode& row = tree_[n];
+                if (device.end[i] <= row.busy_until) continue;
+                row.busy += device.end[i] - std::max(device.start[i], row.busy_until);
+                row.busy_until = device.end[i];
+            }
+        }
+    }
+
+    // Bytes of the collectives of the unit that a module wraps.
+    void add_units() {
+        std::unordered_map<int, int> module_of_unit;
+        for (const UnitRow& unit : trace_.units) module_of_unit.emplace(unit.id, unit.module);
+        const Collectives& collectives = trace_.collectives;
+        const bool everything =
+            !selection_.first_step && !selection_.last_step && !selection_.from_ns && !selection_.to_ns;
+        for (std::size_t i = 0; i < collectives.size(); ++i) {
+            const int rank = collectives.rank[i];
+            const std::int32_t event = collectives.event[i];
+            if (time_of(rank).empty()) continue;
+            if (event >= 0 ? !is_selected(rank, launched_at(trace_, static_cast<std::size_t>(event)))
+                           : !everything) {
+                continue;
+            }
+            const auto unit = module_of_unit.find(collectives.unit[i]);
+            if (unit == module_of_unit.end()) continue;
+            const int node = tree_.known_module(rank, unit->second);
+            if (node < 0) continue;
+            ModuleTreeNode& row = tree_[node];
+            const Operation operation = collectives.operation[i];
+            if (operation == Operation::all_gather) row.gathered += collectives.bytes[i];
+            if (operation == Operation::reduce_scatter || operation == Operation::all_reduce) {
+                row.reduced += collectives.bytes[i];
+            }
+        }
+    }
+
+    void add_peaks() {
+        if (trace_.memory.size() == 0) return;
+        std::unordered_map<int, PeakIndex> indexes;
+        for (const int r : ranks_) indexes.emplace(r, PeakIndex(trace_, r));
+        const HostRanges& ranges = trace_.ranges;
+        for (std::size_t i = 0; i < ranges.size(); ++i) {
+            const RangeState& state = states_[i];
+            if (state.owner != static_cast<int>(i)) continue;
+            ModuleTreeNode& row = tree_[state.node];
+            if (clipped(row.rank, ranges.start[i], std::max(ranges.start[i] + 1, ranges.end[i])) == 0)
+                continue;
+            const IntervalSet& time = time_of(row.rank);
+            const std::int64_t start = std::max(ranges.start[i], time.front().start);
+            const std::int64_t end = std::min(ranges.end[i], time.back().end);
+            row.peak = std::max(row.peak, indexes.at(row.rank).most(start, end));
+        }
+    }
+
+    const Trace& trace_;
+    const Selection& selection_;
+    TraceSteps steps_;
+    std::vector<int> ranks_;          // selected, as indices into Trace::ranks
+    std::vector<IntervalSet> time_;   // by rank: the selected host time, empty for a rank not selected
+    std::vector<RangeState> states_;  // by row of HostRanges
+    std::vector<std::int64_t> covered_until_;  // by owner: until when ranges inside have taken its time
+    ModuleTree tree_;
+    AutogradNodes autograd_;
+    TextFlags texts_;
+    bool knows_operators_ = false;  // the trace tells operators from other ranges
+};
+
+}  // namespace
+
+ModuleView module_view(const Trace& trace, const Selection& selection) {
+    return Builder(trace, selection).build();
+}
+
+std::vector<RankModuleCalls> module_calls(const Trace& trace, const Selection& selection) {
+    return Builder(trace, selection).calls();
+}
+
+}  // namespace shardscope::traces

@@ -1,0 +1,250 @@
+// See operators.h. One pass over the ranges finds each one's operator and takes operators from the time of
+// those around them, one over the calls takes those, one over the device events adds theirs; then the ranges
+// are summed up by name.
+#include "traces/analysis/modules/operators.h"
+
+#include <algorithm>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+
+#include "traces/analysis/modules/operator_names.h"
+#include "traces/analysis/base/step_windows.h"
+#include "traces/store/columns/names.h"
+#include "traces/store/columns/trace.h"
+
+namespace shardscope::traces {
+namespace {
+
+constexpr std::int32_t kNone = -1;
+
+// By row of HostRanges. Only the rows of operators are used, but for `innermost`.
+struct OperatorTimes {
+    std::vector<std::int32_t> innermost;  // the operator that a range is or lies in
+    std::vector<std::int64_t> host_self, covered_until, device_self, device_total;
+};
+
+// Which kinds of range are operators in this trace.
+std::vector<bool> operator_kinds(const Trace& trace) {
+    const auto& kinds = trace.ranges.kind;
+    std::vector<bool> is(kRangeKinds, false);
+    const auto set = [&](RangeKind kind) { is[static_cast<std::size_t>(kind)] = true; };
+    set(RangeKind::operation);
+    if (std::find(kinds.begin(), kinds.end(), RangeKind::operation) == kinds.end()) {
+        for (const RangeKind k : {RangeKind::annotation, RangeKind::backward, RangeKind::communication})
+            set(k);
+    }
+    return is;
+}
+
+// Takes [start, end) from the operator's own time, as far as nothing before took it. What is taken comes in
+// order of start, so what reaches past the latest end so far is new.
+void take(OperatorTimes& times, const HostRanges& ranges, std::int32_t from, std::int64_t start,
+          std::int64_t end) {
+    const auto i = static_cast<std::size_t>(from);
+    start = std::max(start, times.covered_until[i]);
+    end = std::min(end, ranges.end[i]);
+    if (end <= start) return;
+    times.host_self[i] -= end - start;
+    times.covered_until[i] = end;
+}
+
+OperatorTimes operator_times(const Trace& trace) {
+    const HostRanges& ranges = trace.ranges;
+    const std::vector<bool> is_operator = operator_kinds(trace);
+    OperatorTimes times;
+    times.innermost.resize(ranges.size());
+    times.host_self.resize(ranges.size());
+    times.covered_until = ranges.start;
+    times.device_self.assign(ranges.size(), 0);
+
+    // Child operators and runtime calls, both sorted by start, merged into one order.
+    const RuntimeCalls& calls = trace.runtime;
+    std::size_t call = 0;
+    const auto take_calls = [&](std::int64_t until) {
+        for (; call < calls.size() && calls.start[call] < until; ++call) {
+            if (calls.range[call] < 0) continue;
+            const std::int32_t around = times.innermost[static_cast<std::size_t>(calls.range[call])];
+            if (around >= 0) take(times, ranges, around, calls.start[call], calls.end[call]);
+        }
+    };
+    for (std::size_t i = 0; i < ranges.size(); ++i) {
+        take_calls(ranges.start[i]);
+        const std::int32_t parent = ranges.parent[i];
+        const std::int32_t around = parent >= 0 ? times.innermost[static_cast<std::size_t>(parent)] : kNone;
+        times.innermost[i] = around;
+        if (!is_operator[static_cast<std::size_t>(ranges.kind[i])]) continue;
+        times.innermost[i] = static_cast<std::int32_t>(i);
+        times.host_self[i] = ranges.end[i] - ranges.start[i];
+        if (around >= 0) take(times, ranges, around, ranges.start[i], ranges.end[i]);
+    }
+    take_calls(INT64_MAX);
+
+    const DeviceEvents& device = trace.device;
+    for (std::size_t e = 0; e < device.size(); ++e) {
+        if (device.range[e] < 0) continue;
+        const std::int32_t at = times.innermost[static_cast<std::size_t>(device.range[e])];
+        if (at >= 0) times.device_self[static_cast<std::size_t>(at)] += device.end[e] - device.start[e];
+    }
+    // An operator stands before those inside it.
+    times.device_total = times.device_self;
+    for (std::size_t i = ranges.size(); i-- > 0;) {
+        const std::int32_t parent = ranges.parent[i];
+        if (parent < 0 || times.innermost[i] != static_cast<std::int32_t>(i)) continue;
+        const std::int32_t around = times.innermost[static_cast<std::size_t>(parent)];
+        if (around >= 0) times.device_total[static_cast<std::size_t>(around)] += times.device_total[i];
+    }
+    return times;
+}
+
+// Numbers the (name, shapes) of operators, looking at each text once.
+class Groups {
+  public:
+    Groups(const Trace& trace, bool by_shape)
+        : trace_(trace),
+          by_shape_(by_shape),
+          text_of_name_(trace.strings.size(), kNone),
+          text_of_detail_(by_shape ? trace.strings.size() : 0, kNone) {}
+
+    std::size_t of(std::size_t range) {
+        const auto name = static_cast<std::size_t>(trace_.ranges.name[range]);
+        if (text_of_name_[name] < 0) {
+            const OperatorText text = operator_text(trace_.strings[trace_.ranges.name[range]]);
+            text_of_name_[name] = group({text.name, by_shape_ ? text.shapes : std::string_view()});
+        }
+        const std::int32_t named = text_of_name_[name];
+        if (!by_shape_ || trace_.ranges.detail.empty()) return static_cast<std::size_t>(named);
+        const std::int32_t shapes = shapes_of(trace_.ranges.detail[range]);
+        if (shapes == 0) return static_cast<std::size_t>(named);
+        const auto key = static_cast<std::uint64_t>(named) << 32 | static_cast<std::uint32_t>(shapes);
+        const auto [at, added] = with_shapes_.try_emplace(key, 0);
+        if (added) {
+            at->second = group(
+                {groups_[static_cast<std::size_t>(named)].first, shapes_[static_cast<std::size_t>(shapes)]});
+        }
+        return static_cast<std::size_t>(at->second);
+    }
+    std::size_t size() const { return groups_.size(); }
+    const std::pair<std::string_view, std::string_view>& operator[](std::size_t g) const {
+        return groups_[g];
+    }
+
+  private:
+    using Text = std::pair<std::string_view, std::string_view>;  // name, shapes
+    struct TextHash {
+        std::size_t operator()(const Text& t) const {
+            const std::hash<std::string_view> hash;
+            return hash(t.first) * 31 + hash(t.second);
+        }
+    };
+
+    std::int32_t group(const Text& text) {
+        const auto [at, added] = by_text_.try_emplace(text, static_cast<std::int32_t>(groups_.size()));
+        if (added) groups_.push_back(text);
+        return at->second;
+    }
+
+    // Number of the shapes that a detail tells; 0: none.
+    std::int32_t shapes_of(StringId detail) {
+        std::int32_t& known = text_of_detail_[static_cast<std::size_t>(detail)];
+        if (known >= 0) return known;
+        const std::string_view text = input_shapes(trace_.strings[detail]);
+        const auto next = static_cast<std::int32_t>(shapes_.size());
+        const auto [at, added] = by_shapes_.try_emplace(text, text.empty() ? 0 : next);
+        if (added && !text.empty()) shapes_.push_back(text);
+        return known = at->second;
+    }
+
+    const Trace& trace_;
+    bool by_shape_;
+    std::vector<std::int32_t> text_of_name_, text_of_detail_;  // by string: group, shapes
+    std::vector<Text> groups_;
+    std::unordered_map<Text, std::int32_t, TextHash> by_text_;
+    std::vector<std::string_view> shapes_ = {""};
+    std::unordered_map<std::string_view, std::int32_t> by_shapes_;
+    std::unordered_map<std::uint64_t, std::int32_t> with_shapes_;
+};
+
+bool more(const OperatorStats& a, const OperatorStats& b) {
+    if (a.device_self != b.device_self) return a.device_self > b.device_self;
+    if (a.host_self != b.host_self) return a.host_self > b.host_self;
+    return std::pair(a.name, a.shapes) < std::pair(b.name, b.shapes);
+}
+
+RankOperators finish(std::vector<OperatorStats> all, int rank, std::size_t most) {
+    RankOperators result;
+    result.rank = rank;
+    std::erase_if(all, [](const OperatorStats& o) { return o.calls == 0; });
+    result.distinct = static_cast<std::int64_t>(all.size());
+    for (const OperatorStats& o : all) {
+        result.calls += o.calls;
+        result.host_self += o.host_self;
+        result.device_self += o.device_self;
+    }
+    std::sort(all.begin(), all.end(), more);
+    if (most > 0 && all.size() > most) all.resize(most);
+    result.operators = std::move(all);
+    return result;
+}
+
+}  // namespace
+
+OperatorsReport operators_report(const Trace& trace, const Selection& selection, bool by_shape,
+                                 std::size_t most) {
+    const HostRanges& ranges = trace.ranges;
+    const OperatorTimes times = operator_times(trace);
+    const TraceSteps steps = find_steps(trace);
+    const std::vector<int> ranks = selected_ranks(trace, selection);
+    std::vector<IntervalSet> selected(trace.ranks.size());
+    for (const int r : ranks) {
+        const auto at = static_cast<std::size_t>(r);
+        selected[at] = selected_host_time(steps.ranks[at], selection);
+    }
+    Groups groups(trace, by_shape);
+    std::vector<std::vector<OperatorStats>> by_rank(trace.ranks.size());
+    for (std::size_t i = 0; i < ranges.size(); ++i) {
+        const int rank = trace.threads[ranges.thread[i]].rank;
+        if (times.innermost[i] != static_cast<std::int32_t>(i) || rank < 0) continue;
+        const auto at = static_cast<std::size_t>(rank);
+        if (!holds(selected[at], ranges.start[i])) continue;
+        const std::size_t group = groups.of(i);
+        if (group >= by_rank[at].size()) by_rank[at].resize(groups.size());
+        OperatorStats& stats = by_rank[at][group];
+        ++stats.calls;
+        stats.host_total += ranges.end[i] - ranges.start[i];
+        stats.host_self += times.host_self[i];
+        stats.device_total += times.device_total[i];
+        stats.device_self += times.device_self[i];
+    }
+    OperatorsReport report{.by_shape = by_shape, .ranks = {}};
+    for (const int r : ranks) {
+        auto& all = by_rank[static_cast<std::size_t>(r)];
+        for (std::size_t g = 0; g < all.size(); ++g) std::tie(all[g].name, all[g].shapes) = groups[g];
+        report.ranks.push_back(finish(std::move(all), trace.ranks[static_cast<std::size_t>(r)].number, most));
+    }
+    return report;
+}
+
+std::vector<std::uint32_t> operator_calls(const Trace& trace, const Selection& selection,
+                                          std::string_view name, std::string_view shapes, bool by_shape) {
+    const HostRanges& ranges = trace.ranges;
+    const std::vector<bool> is_operator = operator_kinds(trace);
+    const TraceSteps steps = find_steps(trace);
+    std::vector<IntervalSet> selected(trace.ranks.size());
+    for (const int r : selected_ranks(trace, selection)) {
+        const auto at = static_cast<std::size_t>(r);
+        selected[at] = selected_host_time(steps.ranks[at], selection);
+    }
+    Groups groups(trace, by_shape);
+    std::vector<std::uint32_t> calls;
+    for (std::size_t i = 0; i < ranges.size(); ++i) {
+        const int rank = trace.threads[ranges.thread[i]].rank;
+        if (!is_operator[static_cast<std::size_t>(ranges.kind[i])] || rank < 0) continue;
+        if (!holds(selected[static_cast<std::size_t>(rank)], ranges.start[i])) continue;
+        const auto& group = groups[groups.of(i)];
+        if (group.first == name && group.second == shapes) calls.push_back(static_cast<std::uint32_t>(i));
+    }
+    return calls;
+}
+
+}  // namespace shardscope::traces

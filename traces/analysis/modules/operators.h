@@ -1,0 +1,50 @@
+// Operators by name, or by name and the shapes of their inputs. Definition: docs/definitions.md, "Operators,
+// kernels". Times in nanoseconds.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "traces/analysis/base/selection.h"
+
+namespace shardscope::traces {
+
+struct Trace;
+
+struct OperatorStats {
+    std::string_view name;    // lives as long as the trace, as `shapes` does
+    std::string_view shapes;  // "[[128,64],[64]]"; empty: unknown, or not asked for
+    std::int64_t calls = 0;
+    std::int64_t host_total = 0;    // sum of the calls' durations
+    std::int64_t host_self = 0;     // without operators inside and without runtime calls
+    std::int64_t device_total = 0;  // device events launched inside, in operators inside too
+    std::int64_t device_self = 0;   // launched inside, but not in an operator inside
+};
+
+struct RankOperators {
+    int rank = 0;
+    std::int64_t distinct = 0, calls = 0, host_self = 0, device_self = 0;  // also of those beyond `most`
+    std::vector<OperatorStats> operators;  // by device_self, largest first; then host_self; then name
+};
+
+struct OperatorsReport {
+    bool by_shape = false;
+    std::vector<RankOperators> ranks;
+};
+
+// An operator is a range of kind `operation`; of a trace without any (ours, NVTX ranges) every range that is
+// no step, module, data loader or frame of the program. PyTorch's emit_nvtx() writes more than the name into
+// a range ("aten::mm, seq = 3, op_id = 7, sizes = [[2, 3]]"); what follows the name is taken off, and the
+// sizes are the shapes. A call counts with all of its time where it starts in the selection. `most`: rows a
+// rank at most; 0 all.
+OperatorsReport operators_report(const Trace& trace, const Selection& selection = {}, bool by_shape = false,
+                                 std::size_t most = 0);
+
+// The calls that one row of the report counts, on one rank: rows of HostRanges, in order of start. Pass the
+// shapes that the row has, and by_shape as the report was asked for. The selection must name the rank.
+std::vector<std::uint32_t> operator_calls(const Trace& trace, const Selection& selection,
+                                          std::string_view name, std::string_view shapes, bool by_shape);
+
+}  // namespace shardscope::traces

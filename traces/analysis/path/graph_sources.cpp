@@ -1,0 +1,116 @@
+// What all steps' graphs of a trace have in common; see step_graph.h.
+#include <span>
+#include <string_view>
+
+#include "traces/analysis/communication/matching.h"
+#include "traces/analysis/path/step_graph.h"
+#include "traces/store/columns/trace.h"
+
+namespace shardscope::traces {
+namespace {
+
+// What a call's name says about waiting. A copy without "Async" returns when the copy is done; freeing device
+// memory waits for the device.
+GraphSources::Call call_of_name(std::string_view name) {
+    const auto has = [name](std::string_view part) { return name.find(part) != std::string_view::npos; };
+    if (has("StreamWaitEvent")) return GraphSources::Call::stream_waits;
+    if (has("Synchronize")) return GraphSources::Call::waits;
+    if (has("EventQuery") || has("StreamQuery")) return GraphSources::Call::polls;
+    if (has("Memcpy") && !has("Async")) return GraphSources::Call::waits;
+    if (name == "cudaFree" || name == "hipFree" || name.starts_with("cuMemFree")) {
+        return has("Async") ? GraphSources::Call::plain : GraphSources::Call::waits;
+    }
+    return GraphSources::Call::plain;
+}
+
+// Parts, sorted by rank, that are one of each of several ranks. Two of one rank tell nothing of who came
+// last.
+bool of_several_ranks(std::span<const Communication> parts) {
+    for (std::size_t i = 1; i < parts.size(); ++i) {
+        if (parts[i].rank == parts[i - 1].rank) return false;
+    }
+    return parts.size() > 1;
+}
+
+}  // namespace
+
+GraphSources::GraphSources(const Trace& t, const TraceSteps& s) : trace(t), steps(s) {
+    const DeviceEvents& device = trace.device;
+    const RuntimeCalls& runtime = trace.runtime;
+
+    // Collectives and their counterparts.
+    joined_of.assign(device.size(), -1);
+    const Communications communications = match_communications(trace);
+    for (const CollectiveMatch& match : communications.matches) {
+        if (match.unmatched || !of_several_ranks(communications.of(match))) continue;
+        JoinedCollective all;
+        bool first = true;
+        for (const Communication& part : communications.of(match)) {
+            if (part.event < 0) continue;
+            const auto event = static_cast<std::size_t>(part.event);
+            const std::int64_t start = device.start[event], end = device.end[event];
+            joined_of[event] = static_cast<std::int32_t>(joined.size());
+            if (first || start > all.last_start) {
+                all.last_start = start;
+                all.last_rank = part.rank;
+            }
+            if (first || end - start < all.transfer) {
+                all.transfer = end - start;
+                all.shortest_rank = part.rank;
+            }
+            all.first_end = first ? end : std::min(all.first_end, end);
+            first = false;
+        }
+        if (!first) joined.push_back(all);
+    }
+
+    // Device events by step.
+    events.resize(trace.ranks.size());
+    calls.resize(trace.ranks.size());
+    for (std::size_t r = 0; r < events.size(); ++r) {
+        events[r].resize(steps.ranks[r].steps.size());
+        calls[r].resize(steps.ranks[r].steps.size());
+    }
+    std::vector<bool> launches(trace.threads.size(), false), rank_launches(trace.ranks.size(), false);
+    for (std::size_t i = 0; i < device.size(); ++i) {
+        if (device.launch[i] >= 0) {
+            const std::uint16_t thread = runtime.thread[static_cast<std::size_t>(device.launch[i])];
+            launches[thread] = true;
+            if (trace.threads[thread].rank >= 0) {
+                rank_launches[static_cast<std::size_t>(trace.threads[thread].rank)] = true;
+            }
+        }
+        const std::int32_t step = steps.event[i];
+        if (step >= 0) {
+            events[device.rank[i]][static_cast<std::size_t>(step)].push_back(static_cast<std::uint32_t>(i));
+        }
+    }
+
+    // What calls wait for: as recorded; by their names where nothing is recorded.
+    std::vector<std::int8_t> by_name(trace.strings.size(), -1);
+    call.resize(runtime.size());
+    call_stream.assign(runtime.size(), -1);
+    for (std::size_t i = 0; i < runtime.size(); ++i) {
+        std::int8_t& known = by_name[static_cast<std::size_t>(runtime.name[i])];
+        if (known < 0) known = static_cast<std::int8_t>(call_of_name(trace.strings[runtime.name[i]]));
+        call[i] = static_cast<Call>(known);
+
+        const std::uint16_t thread = runtime.thread[i];
+        const int rank = trace.threads[thread].rank;
+        if (rank < 0) continue;
+        const auto r = static_cast<std::size_t>(rank);
+        if (!launches[thread] && rank_launches[r]) continue;
+        const int step = trace.steps.empty() ? 0 : steps.ranks[r].step_at(runtime.start[i]);
+        if (step < 0 || calls[r].empty()) continue;
+        calls[r][static_cast<std::size_t>(step)].push_back(static_cast<std::uint32_t>(i));
+    }
+    const Synchronizations& waits = trace.synchronizations;
+    for (std::size_t i = 0; i < waits.size(); ++i) {
+        if (waits.call[i] < 0) continue;
+        const auto at = static_cast<std::size_t>(waits.call[i]);
+        call[at] = waits.type[i] == kSyncStreamWait ? Call::stream_waits : Call::waits;
+        call_stream[at] = waits.type[i] == kSyncContext ? -1 : waits.stream[i];
+    }
+}
+
+}  // namespace shardscope::traces

@@ -1,0 +1,58 @@
+// See device_time.h.
+#include "traces/analysis/time/device_time.h"
+
+#include <algorithm>
+
+namespace shardscope::traces {
+
+std::vector<KindUnions> device_unions(const Trace& trace) {
+    std::vector<KindUnions> ranks(trace.ranks.size());
+    const DeviceEvents& device = trace.device;
+    for (std::size_t i = 0; i < device.size(); ++i) {
+        IntervalSet& set = ranks[device.rank[i]][static_cast<std::size_t>(device.kind[i])];
+        append_merged(set, {device.start[i], device.end[i]});
+    }
+    return ranks;
+}
+
+IntervalSet busy(const KindUnions& unions) {
+    std::vector<Interval> all;
+    for (const IntervalSet& set : unions) all.insert(all.end(), set.begin(), set.end());
+    return make_union(std::move(all));
+}
+
+std::vector<IntervalSet> device_presence(const Trace& trace) {
+    std::vector<IntervalSet> ranks(trace.ranks.size());
+    const DeviceEvents& device = trace.device;
+    for (std::size_t i = 0; i < device.size(); ++i) {
+        IntervalSet& set = ranks[device.rank[i]];
+        if (!set.empty() && device.start[i] <= set.back().end) {
+            set.back().end = std::max(set.back().end, device.end[i]);
+        } else {
+            set.push_back({device.start[i], device.end[i]});
+        }
+    }
+    return ranks;
+}
+
+std::vector<Interval> active_times(const IntervalSet& presence, std::span<const Interval> windows) {
+    const auto before = [](const Interval& event, std::int64_t time) {
+        return event.start < time && event.end <= time;
+    };
+    std::vector<Interval> times;
+    times.reserve(windows.size());
+    auto first = presence.begin();
+    for (const Interval& window : windows) {
+        while (first != presence.end() && before(*first, window.start)) ++first;
+        const auto after = std::partition_point(first, presence.end(),
+                                                [&](const Interval& i) { return i.start < window.end; });
+        if (first == after) {
+            times.push_back({window.start, window.start});
+            continue;
+        }
+        times.push_back({std::max(first->start, window.start), std::min((after - 1)->end, window.end)});
+    }
+    return times;
+}
+
+}  // namespace shardscope::traces

@@ -1,0 +1,151 @@
+// See kernels.h: durations are gathered by name in one place, then each name's part is looked at alone.
+#include "traces/analysis/time/kernels.h"
+
+#include <algorithm>
+
+#include "traces/analysis/base/percentile.h"
+#include "traces/analysis/base/step_windows.h"
+#include "traces/store/columns/trace.h"
+
+namespace shardscope::traces {
+namespace {
+
+bool is_kernel(const DeviceEvents& device, std::size_t event) {
+    return device.kind[event] == DeviceKind::kernel || device.kind[event] == DeviceKind::communication;
+}
+
+// Sum of value x duration and of the durations that it is known for.
+struct WeightedMean {
+    double sum = 0, weight = 0;
+    void add(const std::vector<float>& column, std::size_t event, std::int64_t duration) {
+        if (column.empty() || !(column[event] >= 0)) return;
+        sum += static_cast<double>(column[event]) * static_cast<double>(duration);
+        weight += static_cast<double>(duration);
+    }
+    std::optional<double> mean() const { return weight > 0 ? std::optional(sum / weight) : std::nullopt; }
+};
+
+struct Known {
+    WeightedMean blocks, occupancy;
+    bool communication = false;
+};
+
+// The names that kernels have, numbered: a trace has many more strings.
+struct KernelNames {
+    explicit KernelNames(const Trace& trace) : number(trace.strings.size(), -1) {}
+    void add(StringId name) {
+        std::int32_t& known = number[static_cast<std::size_t>(name)];
+        if (known >= 0) return;
+        known = static_cast<std::int32_t>(names.size());
+        names.push_back(name);
+    }
+    std::vector<std::int32_t> number;  // by string; -1: no kernel's
+    std::vector<StringId> names;
+};
+
+// The durations of one rank's events, those of a name side by side.
+struct ByName {
+    std::vector<std::size_t> first;  // by number of the name; the last one is the end
+    std::vector<std::int64_t> durations;
+    std::vector<Known> known;
+};
+
+ByName by_name(const Trace& trace, const KernelNames& names, const std::vector<std::uint32_t>& events) {
+    const DeviceEvents& device = trace.device;
+    const auto name = [&](std::uint32_t i) {
+        return static_cast<std::size_t>(names.number[static_cast<std::size_t>(device.name[i])]);
+    };
+    ByName result;
+    result.first.assign(names.names.size() + 1, 0);
+    result.known.resize(names.names.size());
+    for (const std::uint32_t i : events) ++result.first[name(i) + 1];
+    for (std::size_t n = 1; n < result.first.size(); ++n) result.first[n] += result.first[n - 1];
+    result.durations.resize(events.size());
+    std::vector<std::size_t> next(result.first.begin(), result.first.end() - 1);
+    for (const std::uint32_t i : events) {
+        const std::int64_t duration = device.end[i] - device.start[i];
+        result.durations[next[name(i)]++] = duration;
+        Known& known = result.known[name(i)];
+        known.blocks.add(device.blocks_per_sm, i, duration);
+        known.occupancy.add(device.occupancy, i, duration);
+        known.communication = known.communication || device.kind[i] == DeviceKind::communication;
+    }
+    return result;
+}
+
+KernelStats stats_of(std::span<std::int64_t> durations) {
+    KernelStats stats;
+    stats.count = static_cast<std::int64_t>(durations.size());
+    for (const std::int64_t duration : durations) stats.total += duration;
+    stats.mean = static_cast<double>(stats.total) / static_cast<double>(stats.count);
+    const auto [shortest, longest] = std::minmax_element(durations.begin(), durations.end());
+    stats.shortest = *shortest;
+    stats.longest = *longest;
+    stats.median = percentile(durations, 0.5);
+    stats.p95 = percentile(durations, 0.95);
+    return stats;
+}
+
+RankKernels rank_kernels(const Trace& trace, const KernelNames& all,
+                         const std::vector<std::uint32_t>& events) {
+    ByName names = by_name(trace, all, events);
+    RankKernels rank;
+    for (std::size_t n = 0; n + 1 < names.first.size(); ++n) {
+        const std::size_t count = names.first[n + 1] - names.first[n];
+        if (count == 0) continue;
+        KernelStats stats = stats_of(std::span(names.durations).subspan(names.first[n], count));
+        stats.name = trace.strings[all.names[n]];
+        stats.communication = names.known[n].communication;
+        stats.blocks_per_sm = names.known[n].blocks.mean();
+        stats.occupancy_percent = names.known[n].occupancy.mean();
+        rank.count += stats.count;
+        rank.total += stats.total;
+        rank.kernels.push_back(stats);
+    }
+    rank.distinct = static_cast<std::int64_t>(rank.kernels.size());
+    for (KernelStats& stats : rank.kernels) {
+        stats.share =
+            rank.total > 0 ? 100.0 * static_cast<double>(stats.total) / static_cast<double>(rank.total) : 0.0;
+    }
+    std::sort(rank.kernels.begin(), rank.kernels.end(), [](const KernelStats& a, const KernelStats& b) {
+        return a.total != b.total ? a.total > b.total : a.name < b.name;
+    });
+    return rank;
+}
+
+}  // namespace
+
+KernelsReport kernels_report(const Trace& trace, const Selection& selection, std::size_t most) {
+    const DeviceEvents& device = trace.device;
+    const std::vector<bool> counts = selected_events(trace, find_steps(trace), selection);
+    KernelNames names(trace);
+    std::vector<std::vector<std::uint32_t>> events(trace.ranks.size());
+    for (std::size_t i = 0; i < device.size(); ++i) {
+        if (!is_kernel(device, i) || !counts[i]) continue;
+        names.add(device.name[i]);
+        events[device.rank[i]].push_back(static_cast<std::uint32_t>(i));
+    }
+    KernelsReport report;
+    for (const int r : selected_ranks(trace, selection)) {
+        RankKernels rank = rank_kernels(trace, names, events[static_cast<std::size_t>(r)]);
+        rank.rank = trace.ranks[static_cast<std::size_t>(r)].number;
+        if (most > 0 && rank.kernels.size() > most) rank.kernels.resize(most);
+        report.ranks.push_back(std::move(rank));
+    }
+    return report;
+}
+
+std::vector<std::uint32_t> kernel_events(const Trace& trace, const Selection& selection,
+                                         std::string_view name) {
+    const std::vector<bool> counts = selected_events(trace, find_steps(trace), selection);
+    const auto wanted = trace.strings.find(name);
+    std::vector<std::uint32_t> events;
+    if (!wanted) return events;
+    for (std::size_t i = 0; i < trace.device.size(); ++i) {
+        if (counts[i] && trace.device.name[i] == *wanted && is_kernel(trace.device, i))
+            events.push_back(static_cast<std::uint32_t>(i));
+    }
+    return events;
+}
+
+}  // namespace shardscope::traces

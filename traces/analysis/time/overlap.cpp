@@ -1,0 +1,69 @@
+// See overlap.h: lengths of unions inside the windows, one pass over each.
+#include "traces/analysis/time/overlap.h"
+
+#include "traces/analysis/time/device_time.h"
+#include "traces/analysis/base/intervals.h"
+#include "traces/analysis/base/step_windows.h"
+#include "traces/store/columns/trace.h"
+
+namespace shardscope::traces {
+namespace {
+
+// The parts of each window; windows are sorted and disjoint.
+std::vector<OverlapParts> parts_of(const IntervalSet& compute, const IntervalSet& communication,
+                                   const IntervalSet& both, std::span<const Interval> windows) {
+    const auto k = length_inside(compute, windows);
+    const auto c = length_inside(communication, windows);
+    const auto overlapped = length_inside(both, windows);
+    std::vector<OverlapParts> parts(windows.size());
+    for (std::size_t w = 0; w < windows.size(); ++w) {
+        parts[w] = {.computation = k[w] - overlapped[w],
+                    .overlapped = overlapped[w],
+                    .exposed_communication = c[w] - overlapped[w],
+                    .other = windows[w].length() - (k[w] + c[w] - overlapped[w])};
+    }
+    return parts;
+}
+
+void add(OverlapParts& sum, const OverlapParts& parts) {
+    sum.computation += parts.computation;
+    sum.overlapped += parts.overlapped;
+    sum.exposed_communication += parts.exposed_communication;
+    sum.other += parts.other;
+}
+
+}  // namespace
+
+OverlapReport overlap_report(const Trace& trace, const Selection& selection) {
+    const TraceSteps steps = find_steps(trace);
+    const std::vector<KindUnions> unions = device_unions(trace);
+    const std::vector<IntervalSet> presence = device_presence(trace);
+    const Interval time = selected_time(selection);
+    OverlapReport report;
+    for (const int r : selected_ranks(trace, selection)) {
+        const auto at = static_cast<std::size_t>(r);
+        const IntervalSet& compute = of(unions[at], DeviceKind::kernel);
+        const IntervalSet& communication = of(unions[at], DeviceKind::communication);
+        const IntervalSet both = intersect(compute, communication);
+
+        RankOverlap rank;
+        rank.rank = trace.ranks[at].number;
+        rank.cut_steps = steps.ranks[at].cut_steps;
+        std::vector<Interval> windows;
+        for (const StepWindow& step : selected_windows(steps.ranks[at], selection)) {
+            rank.steps.push_back({.number = step.number, .parts = {}});
+            windows.push_back(step.window);
+        }
+        const auto parts = parts_of(compute, communication, both, windows);
+        for (std::size_t s = 0; s < parts.size(); ++s) {
+            rank.steps[s].parts = parts[s];
+            add(rank.sum, parts[s]);
+        }
+        const std::vector<Interval> active = active_times(presence[at], std::span(&time, 1));
+        if (!presence[at].empty()) rank.device_time = parts_of(compute, communication, both, active)[0];
+        report.ranks.push_back(std::move(rank));
+    }
+    return report;
+}
+
+}  // namespace shardscope::traces

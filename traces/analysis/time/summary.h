@@ -1,0 +1,67 @@
+// Execution Summary: where the time of a step went. Definition: docs/definitions.md, "Execution Summary"
+// (the categories of PyTorch's TensorBoard profiler plugin).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "traces/analysis/base/selection.h"
+
+namespace shardscope::traces {
+
+struct Trace;
+
+// In order of priority: each instant of a step's window goes to the first category that covers it.
+enum class TimeCategory { kernel, memcpy, memset, communication, runtime, data_loader, cpu_exec, other };
+inline constexpr int kTimeCategories = 8;
+inline constexpr std::array<std::string_view, kTimeCategories> kTimeCategoryNames = {
+    "Kernel", "Memcpy", "Memset", "Communication", "Runtime", "DataLoader", "CPU Exec", "Other"};
+
+struct StepSummary {
+    std::int64_t number = 0;
+    std::int64_t window_start = 0, window_end = 0;   // device work included (step_windows.h)
+    std::array<std::int64_t, kTimeCategories> ns{};  // sums to the window exactly
+    std::int64_t host_ns = 0;                        // of the host step, as far as it is selected
+};
+
+struct RankSummary {
+    int rank = 0;
+    std::vector<StepSummary> steps;  // the kept steps
+    std::int64_t cut_steps = 0;      // last steps left out because they were cut off
+    double average_step_us = 0;      // mean window of the kept steps
+    std::array<double, kTimeCategories> average_us{};
+    double median_step_us = 0;        // of the windows, without the trace's first step where three are kept
+    bool first_left_out = false;      // of the median
+    double average_host_step_us = 0;  // mean of the kept host steps
+    bool on_device = true;            // false: nothing is recorded on the rank's device
+    // What a device would have done is unknown, not 0, where nobody recorded one.
+    bool knows(TimeCategory c) const { return on_device || c > TimeCategory::communication; }
+    double percent(TimeCategory c) const {
+        return average_step_us > 0 ? 100.0 * average_us[static_cast<std::size_t>(c)] / average_step_us : 0.0;
+    }
+};
+
+// Where communication stands among the categories.
+enum class CommunicationAs {
+    category,  // on its own, after Memset: what is left of it beside compute and copies
+    kernel,    // as kernels, before the copies: as the FSDP talk's seven rows have it, whose profiler took
+               // NCCL's kernels for compute. The category Communication is 0.
+};
+
+struct ExecutionSummary {
+    std::vector<RankSummary> ranks;
+    CommunicationAs communication = CommunicationAs::category;
+    bool stepped = true;  // false: the trace names no steps, and the one "step" of a rank is all of it
+    // Whether the category stands for anything here, and is to be shown.
+    bool has(TimeCategory c) const {
+        return c != TimeCategory::communication || communication == CommunicationAs::category;
+    }
+};
+
+// A run without any step is one step from its first to its last event.
+ExecutionSummary summarize(const Trace& trace, const Selection& selection = {},
+                           CommunicationAs communication = CommunicationAs::category);
+
+}  // namespace shardscope::traces

@@ -1,0 +1,13 @@
+// The events of several traces in the columns of one, sorted as its own would be; see join.h. Inside the room
+// only.
+#pragma once
+
+#include "traces/import/join/join_ids.h"
+
+namespace shardscope::traces {
+
+// Fills threads, streams and all event columns of `out`. n log n in the events. Throws StoreError where they
+// are more than columns hold.
+void join_columns(const Parts& parts, const JoinIds& ids, Trace& out);
+
+}  // namespace shardscope::traces

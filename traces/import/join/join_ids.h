@@ -1,0 +1,58 @@
+// What the ids and times of several traces become in the one that they are joined to; see join.h. Inside the
+// room only.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "traces/merge/part_clocks.h"
+#include "traces/store/columns/trace.h"
+
+namespace shardscope::traces {
+
+using Parts = std::vector<std::unique_ptr<Trace>>;
+
+// Throws StoreError where `size` rows of a kind are more than 16 bits can number.
+void check_joined_size(std::size_t size, const char* what);
+
+class JoinIds {
+  public:
+    // Fills the strings, ranks, modules, units and the wall clock of `out`. `parts` and `out` must outlive
+    // it. Throws StoreError where two parts have a rank of one number.
+    JoinIds(const Parts& parts, Trace& out);
+
+    // Of part `p`, in the joined trace. What is no rank, module or unit stays none.
+    std::int64_t time(std::size_t p, std::int64_t t) const { return alignment_.parts[p].clock(t); }
+    StringId text(std::size_t p, StringId id) const { return strings_[p][static_cast<std::size_t>(id)]; }
+    std::uint16_t rank(std::size_t p, std::uint16_t r) const { return r == kNoRank ? kNoRank : ranks_[p][r]; }
+    int rank(std::size_t p, int r) const { return r < 0 ? -1 : ranks_[p][static_cast<std::size_t>(r)]; }
+    int module(std::size_t p, int id) const { return id < 0 ? id : id + model_[p].modules; }
+    int unit(std::size_t p, int id) const { return id < 0 ? id : id + model_[p].units; }
+
+    const Alignment& alignment() const { return alignment_; }
+    // A sentence for each rank whose number is another than in its part.
+    const std::vector<std::string>& renumbered() const { return renumbered_; }
+
+  private:
+    struct ModelOffset {
+        int modules = 0, units = 0;
+    };
+
+    void align();
+    void join_strings();
+    void join_ranks();
+    void join_model();
+    const Trace& part(std::size_t p) const { return *parts_[p]; }
+
+    const Parts& parts_;
+    Trace& out_;
+    Alignment alignment_;
+    std::vector<std::vector<StringId>> strings_;
+    std::vector<std::vector<std::uint16_t>> ranks_;
+    std::vector<std::string> renumbered_;
+    std::vector<ModelOffset> model_;
+};
+
+}  // namespace shardscope::traces

@@ -1,0 +1,42 @@
+// Ranges of Chrome traces whose begin and end are events of their own: B and E nest on a thread, b and e (and
+// S and F, as it was once) carry an id. Owns those that are open. One thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "traces/import/kineto/trace_event.h"
+#include "traces/store/sink.h"
+
+namespace shardscope::traces {
+
+class ChromeRanges {
+  public:
+    explicit ChromeRanges(EventSink& sink) : sink_(sink) {}
+
+    void begin(const TraceEvent& event, std::int64_t time, std::int64_t thread, bool asynchronous);
+    // Without a name an end closes the innermost range.
+    void end(const TraceEvent& event, std::int64_t time, std::int64_t thread, bool asynchronous);
+    // Ranges that nobody ended end with the trace. Tells how many.
+    std::uint64_t finish(std::int64_t last_time);
+    std::uint64_t lonely_ends() const { return lonely_ends_; }
+
+  private:
+    struct Open {
+        std::int64_t start = 0, thread = 0;
+        StringId text = StringId::empty, domain = StringId::empty;
+        std::vector<RangeRow> held;  // that lie in it and began with it
+    };
+    std::string key_of(const TraceEvent& event, std::int64_t thread, bool asynchronous);
+    RangeRow row_of(const Open& open, std::int64_t end, std::int64_t end_thread, bool asynchronous) const;
+    void add(Open& open, std::int64_t end, std::int64_t end_thread, bool asynchronous);
+
+    EventSink& sink_;
+    std::map<std::int64_t, std::vector<Open>> stacks_;       // by thread
+    std::map<std::string, std::vector<Open>> asynchronous_;  // by category and id
+    std::uint64_t lonely_ends_ = 0;
+};
+
+}  // namespace shardscope::traces

@@ -1,0 +1,74 @@
+// Which device events are collectives and which: from the arguments on the kernel itself (PyTorch since
+// October 2023), else from the operator record_param_comms that the kernel's External id names, else from the
+// sizes of the tensors that the range around its launch took ("nccl:all_reduce", before). Owns what waits for
+// the other side; a few per cent of the events at most. One thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "traces/import/kineto/trace_event.h"
+#include "traces/store/sink.h"
+#include "traces/store/columns/tensor_sizes.h"
+
+namespace shardscope::traces {
+
+class KinetoCollectives {
+  public:
+    explicit KinetoCollectives(EventSink& sink) : sink_(sink) {}
+
+    // An operator with "Collective name". `external_id` as the file has it; 0 none.
+    void operation(const TraceEvent& event, std::int64_t external_id, int rank);
+    // A range of the host with the sizes of its tensors (RangeRow::detail); kept where it is of a collective.
+    void range(std::string_view name, std::string_view detail, std::int64_t thread, std::int64_t start,
+               std::int64_t end);
+    // A call of the runtime, which comes after the range around it.
+    void call(std::int64_t thread, std::int64_t start, std::int64_t correlation);
+    // A communication kernel; row.correlation is 0 where nothing could be tied to it.
+    void kernel(const TraceEvent& event, std::int64_t correlation, std::int64_t external_id, int rank);
+    // Those whose operator came after them; and what is known of the groups (RunInfoRow "group.N.ranks").
+    void finish();
+
+  private:
+    struct Arguments {
+        Operation operation = Operation::other;
+        std::int64_t bytes = 0, group = 0, sequence = -1;
+        int group_size = 0;
+    };
+    struct Waiting {
+        std::int64_t correlation = 0;
+        std::int64_t external_id = 0;
+        int rank = 0;
+    };
+
+    struct HostRange {
+        std::int64_t thread = 0, start = 0, end = 0;
+        Operation operation = Operation::other;
+        TensorSizes sizes;
+        int kernels = 0;
+    };
+    using HostRanges =
+        std::unordered_map<std::int64_t, std::map<std::int64_t, HostRange>>;  // by thread, start
+    static HostRange* around(HostRanges& ranges, std::int64_t thread, std::int64_t time);
+    std::int64_t full_buffer(const HostRange& range);
+
+    Arguments read(const TraceEvent& event);
+    std::int64_t group_of(const TraceEvent& event);
+    void add(const Arguments& arguments, std::int64_t correlation, int rank);
+
+    EventSink& sink_;
+    std::unordered_map<std::int64_t, Arguments> operations_;  // by External id made distinct by rank
+    std::vector<Waiting> waiting_;
+    HostRanges issued_;                                      // "nccl:all_gather": took what a rank gives
+    HostRanges asked_;                                       // "c10d::_allgather_base_": took both buffers
+    std::unordered_map<std::int64_t, HostRange*> launched_;  // by correlation, those in issued_
+    std::map<std::string, std::int64_t> groups_;             // "name\n[ranks]" -> its number
+    std::string last_group_;
+    std::int64_t last_number_ = 0;
+};
+
+}  // namespace shardscope::traces

@@ -1,0 +1,107 @@
+// From the events of a Chrome trace, Kineto's or another tracer's, to rows. What each category becomes is
+// said at the functions; where and when a field came and went, docs/formats.md. Owns what must wait for other
+// events; all else goes straight to the sink. One thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "traces/import/kineto/chrome_ranges.h"
+#include "traces/import/input/importer.h"
+#include "traces/import/kineto/kineto_collectives.h"
+#include "traces/import/kineto/kineto_names.h"
+#include "traces/import/kineto/our_metadata.h"
+#include "traces/import/kineto/trace_actors.h"
+#include "traces/import/kineto/trace_event.h"
+#include "traces/import/kineto/trace_head.h"
+
+namespace shardscope::traces {
+
+class KinetoRows final : public EventHandler {
+  public:
+    KinetoRows(EventSink& sink, const FileRequest& request, const TraceHead& head);
+
+    void event(const TraceEvent& event) override;
+    void metadata(std::string_view key, JsonScalar value) override;
+    // Whether anything was an event of a Chrome trace, which has a phase.
+    bool any_phase() const { return any_phase_; }
+    // After the last event: what waited, and the facts of all.
+    FileFacts finish();
+
+  private:
+    struct Times {
+        std::int64_t start = 0, end = 0;
+    };
+    struct LinkEnd {
+        std::int64_t thread = 0, time = 0;
+        bool from = false;
+    };
+    struct KnownCategory {
+        std::string text;
+        EventCategory category = EventCategory::other;
+    };
+
+    bool read_time(const TraceEvent& event, std::int64_t& time);
+    bool read_times(const TraceEvent& event, Times& times);
+    EventCategory category(std::string_view text);
+    StringId detail(const TraceEvent& event);
+    std::int64_t external_id(const TraceEvent& event) const;
+
+    void complete(const TraceEvent& event);
+    void range(const TraceEvent& event, EventCategory category, const Times& times);
+    void call(const TraceEvent& event, EventCategory category, const Times& times);
+    void kernel(const TraceEvent& event, const Times& times);
+    void copy(const TraceEvent& event, const Times& times);
+    void set(const TraceEvent& event, const Times& times);
+    void synchronization(const TraceEvent& event, const Times& times);
+    void overhead(const TraceEvent& event, const Times& times);
+    void memory(const TraceEvent& event, std::int64_t time);
+    void mark(const TraceEvent& event);
+    void counters(const TraceEvent& event);
+    void link(const TraceEvent& event);
+    void names(const TraceEvent& event);
+
+    // Of a device event: its place, its correlation and the operator that launched it.
+    struct DeviceFacts {
+        TraceActors::Place place;
+        std::int64_t correlation = 0, external_id = 0, global_pid = 0;
+    };
+    DeviceFacts device_facts(const TraceEvent& event);
+
+    void device_properties(std::string_view json);
+    void distributed_info(std::string_view json);
+    void ours(std::string_view json);
+    void note(Severity severity, const std::string& text);
+
+    EventSink& sink_;
+    FileRequest request_;
+    FileFacts facts_;
+    TraceActors actors_;
+    KinetoCollectives collectives_;
+    ChromeRanges open_ranges_;
+    Fraction fraction_;
+    std::int64_t base_ns_ = 0;  // the trace's time at the rows' time 0
+    std::optional<std::int64_t> base_utc_ns_;
+    bool any_event_ = false, any_phase_ = false, kineto_ = false, ours_ = false;
+    std::string host_;
+    std::map<int, GpuRow> gpus_;
+    std::vector<OurStep> our_steps_;
+
+    std::array<KnownCategory, 8> categories_;  // the latest ones
+    std::size_t next_category_ = 0;
+    StringId operator_domain_, annotation_domain_, function_domain_;
+    std::int64_t process_ = 0;  // of the latest call; 0 where several processes call
+    bool many_processes_ = false;
+    std::unordered_map<StringId, bool> details_;        // whether it is JSON
+    std::unordered_map<std::int64_t, LinkEnd> links_;   // that wait for their other end, by id
+    std::unordered_map<StringId, bool> communication_;  // by kernel name
+    std::string text_;
+    std::uint64_t no_time_ = 0, no_duration_ = 0;
+};
+
+}  // namespace shardscope::traces

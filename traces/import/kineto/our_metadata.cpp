@@ -1,0 +1,253 @@
+#include "traces/import/kineto/our_metadata.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <limits>
+
+#include <nlohmann/json.hpp>
+
+#include "traces/schema/json_text.h"
+
+namespace shardscope::traces {
+
+namespace {
+
+using Json = nlohmann::json;
+
+// Members of the expected type, else what stands for "not told". Nothing here may be trusted.
+template <typename Integer>
+Integer integer(const Json& object, const char* key, Integer otherwise) {
+    const auto it = object.find(key);
+    if (it == object.end() || !it->is_number_integer()) return otherwise;
+    if (it->is_number_unsigned() &&
+        it->get<std::uint64_t>() > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
+        return std::is_unsigned_v<Integer> ? static_cast<Integer>(it->get<std::uint64_t>()) : otherwise;
+    const auto value = it->get<std::int64_t>();
+    if (sizeof(Integer) < sizeof value &&
+        (value < static_cast<std::int64_t>(std::numeric_limits<Integer>::min()) ||
+         value > static_cast<std::int64_t>(std::numeric_limits<Integer>::max())))
+        return otherwise;
+    return static_cast<Integer>(value);
+}
+
+std::string text(const Json& object, const char* key) {
+    const auto it = object.find(key);
+    return it != object.end() && it->is_string() ? it->get<std::string>() : std::string();
+}
+
+const Json& member(const Json& object, const char* key) {
+    static const Json kNone;
+    const auto it = object.find(key);
+    return it != object.end() ? *it : kNone;
+}
+
+// The place of the member's text among `names`, as the enum.
+template <typename Enum, std::size_t size>
+std::optional<Enum> enumerator(const Json& object, const char* key,
+                               const std::array<std::string_view, size>& names) {
+    const auto it = std::find(names.begin(), names.end(), text(object, key));
+    if (it == names.end()) return std::nullopt;
+    return static_cast<Enum>(it - names.begin());
+}
+
+template <typename Each>
+void each_object(const Json& list, Each each) {
+    if (!list.is_array()) return;
+    for (const Json& entry : list) {
+        if (entry.is_object()) each(entry);
+    }
+}
+
+OurRank read_rank(const Json& json) {
+    OurRank rank;
+    rank.row.rank = std::max(integer(json, "rank", 0), 0);
+    rank.row.device = integer(json, "device", rank.row.rank);
+    rank.row.host = text(json, "host");
+    rank.row.device_name = text(json, "device_name");
+    rank.row.device_memory = integer<std::int64_t>(json, "device_memory", 0);
+    rank.row.data = integer(json, "data", 0);
+    rank.row.shard = integer(json, "shard", 0);
+    rank.row.tensor = integer(json, "tensor", 0);
+    rank.row.pipeline = integer(json, "pipeline", 0);
+    rank.row.local_rank = integer(json, "local_rank", -1);
+    rank.row.cpus = text(json, "cpus");
+    rank.pid = integer<std::int64_t>(json, "pid", 0);
+    rank.thread = integer<std::int64_t>(json, "thread", 0);
+    if (const Json& threads = member(json, "threads"); threads.is_array()) {
+        for (const Json& thread : threads) {
+            if (thread.is_number_integer()) rank.threads.push_back(thread.get<std::int64_t>());
+        }
+    }
+    if (const Json& streams = member(json, "streams"); streams.is_object()) {
+        for (const auto& [id, name] : streams.items()) {
+            int number = 0;
+            const auto [end, error] = std::from_chars(id.data(), id.data() + id.size(), number);
+            if (error == std::errc() && end == id.data() + id.size() && name.is_string())
+                rank.streams.push_back(
+                    {.rank = rank.row.rank, .stream = number, .name = name.get<std::string>()});
+        }
+    }
+    return rank;
+}
+
+PredictionRow read_prediction(const Json& json) {
+    PredictionRow row{.rank = integer(json, "rank", 0)};
+    row.peak_bytes = integer<std::int64_t>(json, "peak_bytes", 0);
+    row.where = text(json, "where");
+    if (const Json& at_peak = member(json, "at_peak"); at_peak.is_object()) {
+        for (std::size_t c = 0; c < kMemoryCategoryNames.size(); ++c)
+            row.at_peak[c] = integer<std::int64_t>(at_peak, std::string(kMemoryCategoryNames[c]).c_str(), 0);
+    }
+    return row;
+}
+
+void read_model(const Json& json, OurMetadata& into) {
+    each_object(member(json, "modules"), [&](const Json& m) {
+        into.modules.push_back({.id = integer(m, "id", 0),
+                                .parent = integer(m, "parent", -1),
+                                .name = text(m, "name"),
+                                .class_name = text(m, "class"),
+                                .path = text(m, "path"),
+                                .unit = integer(m, "unit", -1),
+                                .parameters = integer<std::int64_t>(m, "parameters", 0)});
+    });
+    each_object(member(json, "units"), [&](const Json& u) {
+        into.units.push_back({.id = integer(u, "id", 0),
+                              .module = integer(u, "module", -1),
+                              .name = text(u, "name"),
+                              .elements = integer<std::int64_t>(u, "elements", 0),
+                              .padded_elements = integer<std::int64_t>(u, "padded_elements", 0),
+                              .shard_bytes = integer<std::int64_t>(u, "shard_bytes", 0),
+                              .bytes = integer<std::int64_t>(u, "bytes", 0)});
+    });
+}
+
+void read_predictions(const Json& json, OurMetadata& into) {
+    each_object(member(json, "predictions"),
+                [&](const Json& p) { into.predictions.push_back(read_prediction(p)); });
+    each_object(member(json, "prediction_parts"), [&](const Json& p) {
+        const auto kind = enumerator<PredictionPart>(p, "part", kPredictionPartNames);
+        if (!kind) return;
+        into.prediction_parts.push_back({.rank = integer(p, "rank", 0),
+                                         .kind = *kind,
+                                         .id = integer<std::int64_t>(p, "id", -1),
+                                         .bytes = integer<std::int64_t>(p, "bytes", 0),
+                                         .name = text(p, "name")});
+    });
+}
+
+void read_steps(const Json& json, OurMetadata& into) {
+    each_object(member(json, "steps"), [&](const Json& s) {
+        OurStep step;
+        step.row.rank = integer(s, "rank", 0);
+        step.row.step = integer<std::int64_t>(s, "step", 0);
+        step.row.start = integer<std::int64_t>(s, "start_ns", 0);
+        step.row.end = integer<std::int64_t>(s, "end_ns", 0);
+        step.thread = integer<std::int64_t>(s, "thread", 0);
+        into.steps.push_back(step);
+    });
+    if (const Json& losses = member(json, "losses"); losses.is_object()) {
+        for (const auto& [step, loss] : losses.items()) {
+            std::int64_t number = 0;
+            const auto [end, error] = std::from_chars(step.data(), step.data() + step.size(), number);
+            if (error == std::errc() && end == step.data() + step.size() && loss.is_number())
+                into.losses.push_back({.step = number, .loss = loss.get<double>()});
+        }
+    }
+}
+
+void read_processes(const Json& json, OurMetadata& into) {
+    each_object(member(json, "clocks"), [&](const Json& c) {
+        into.clocks.push_back({.rank = integer(c, "rank", 0),
+                               .at_ns = integer<std::int64_t>(c, "time_ns", 0),
+                               .offset_ns = integer<std::int64_t>(c, "offset_ns", 0),
+                               .uncertainty_ns = integer<std::int64_t>(c, "uncertainty_ns", 0)});
+    });
+    each_object(member(json, "stops"), [&](const Json& s) {
+        const Json& lost = member(s, "lost");
+        into.stops.push_back({.rank = integer(s, "rank", 0),
+                              .at_ns = integer<std::int64_t>(s, "time_ns", 0),
+                              .first_rank = integer(s, "first_rank", -1),
+                              .lost = lost.is_boolean() && lost.get<bool>(),
+                              .reason = text(s, "reason"),
+                              .waiting = text(s, "waiting")});
+    });
+}
+
+Json parse(std::string_view json) {
+    Json parsed = parse_json(json);
+    return parsed.is_object() ? parsed : Json::object();
+}
+
+}  // namespace
+
+std::optional<OurMetadata> read_our_metadata(std::string_view text_of_it) {
+    const Json json = parse_json(text_of_it);
+    if (!json.is_object() || !member(json, "ranks").is_array()) return std::nullopt;
+    OurMetadata ours;
+    if (const Json& ended = member(json, "ended"); ended.is_boolean()) ours.ended = ended.get<bool>();
+    ours.dropped = std::max<std::int64_t>(integer<std::int64_t>(json, "dropped", 0), 0);
+    if (const Json& facts = member(json, "configuration"); facts.is_object()) {
+        for (const auto& [key, value] : facts.items()) {
+            if (value.is_string())
+                ours.configuration.push_back({.key = key, .value = value.get<std::string>()});
+        }
+    }
+    each_object(json["ranks"], [&](const Json& rank) { ours.ranks.push_back(read_rank(rank)); });
+    read_model(json, ours);
+    read_steps(json, ours);
+    read_predictions(json, ours);
+    read_processes(json, ours);
+    each_object(member(json, "segments"), [&](const Json& s) {
+        ours.segments.push_back({.time = integer<std::int64_t>(s, "time_ns", 0),
+                                 .rank = integer(s, "rank", 0),
+                                 .address = integer<std::uint64_t>(s, "address", 0),
+                                 .bytes = integer<std::int64_t>(s, "bytes", 0),
+                                 .stream = integer(s, "stream", -1)});
+    });
+    return ours;
+}
+
+OurRange read_our_range(std::string_view text_of_it) {
+    const Json json = parse(text_of_it);
+    OurRange range{.module = integer(json, "module", -1), .domain = {}};
+    if (json.contains("domain")) range.domain = text(json, "domain");
+    return range;
+}
+
+OurKernel read_our_kernel(std::string_view text_of_it) {
+    const Json json = parse(text_of_it);
+    OurKernel kernel{.short_name = text(json, "short_name"), .collective = {}};
+    if (const auto operation = enumerator<Operation>(json, "operation", kOperationNames)) {
+        CollectiveRow row;
+        row.operation = *operation;
+        row.bytes = integer<std::int64_t>(json, "bytes", 0);
+        row.padding = integer<std::int64_t>(json, "padding", 0);
+        row.group = integer<std::int64_t>(json, "group", 0);
+        row.group_size = integer(json, "group_size", 0);
+        row.sequence = integer<std::int64_t>(json, "sequence", -1);
+        row.unit = integer(json, "unit", -1);
+        row.phase = enumerator<Phase>(json, "phase", kPhaseNames).value_or(Phase::none);
+        kernel.collective = row;
+    }
+    return kernel;
+}
+
+OurMemory read_our_memory(std::string_view text_of_it) {
+    const Json json = parse(text_of_it);
+    OurMemory memory;
+    memory.category =
+        enumerator<MemoryCategory>(json, "category", kMemoryCategoryNames).value_or(MemoryCategory::other);
+    memory.space = enumerator<MemorySpace>(json, "space", kMemorySpaceNames);
+    memory.phase = enumerator<Phase>(json, "phase", kPhaseNames).value_or(Phase::none);
+    memory.unit = integer(json, "unit", -1);
+    memory.module = integer(json, "module", -1);
+    memory.stream = integer(json, "stream", -1);
+    memory.name = text(json, "name");
+    memory.annotation = text(json, "annotation");
+    memory.stack = text(json, "stack");
+    return memory;
+}
+
+}  // namespace shardscope::traces

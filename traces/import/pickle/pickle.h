@@ -1,0 +1,33 @@
+// Reads Python pickles that are data: numbers, texts, lists, tuples, sets and dictionaries, of protocols 0 to
+// 5 (the C pickler's, the Python pickler's and PyTorch's own). Whatever would import, call or build anything
+// is refused by name, and nothing of it is ever looked up: a pickle cannot make this reader do anything.
+//
+// The machine has no recursion; a stack, marks and a memo, each bounded by what the file's bytes can fill: at
+// most 40 bytes of memory for a byte of pickle. A memory snapshot of PyTorch takes about 2 bytes for each
+// byte.
+//
+// Source of the opcodes: Python's documentation of the module pickletools and PEP 3154, PEP 574.
+#pragma once
+
+#include <string>
+
+#include "traces/import/input/input.h"
+#include "traces/import/json/value_tree.h"
+
+namespace shardscope::traces {
+
+struct PickleOptions {
+    bool partial = false;           // of a damaged pickle: the values that had been read, as far as they go
+    std::size_t most_marks = 1000;  // nesting of lists, tuples and dictionaries; Python's own limit
+};
+
+struct ParsedPickle {
+    ValueTree tree;
+    std::string damage;  // with `partial`: the sentence that would have been thrown; "" for a whole pickle
+};
+
+// Reads one pickle. Throws StoreError with the byte offset: an opcode that would import or call (named, with
+// what it would have imported), a damaged or cut pickle, one that nests too deeply.
+ParsedPickle parse_pickle(Input& input, const PickleOptions& options = {});
+
+}  // namespace shardscope::traces

@@ -1,0 +1,39 @@
+// Stacks as PyTorch writes them (lists of {"name", "filename", "line"}, innermost first) become texts: one
+// frame a line, "file.py:12 function". Each frame and each stack is made once, however often it occurs.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "traces/import/json/value_tree.h"
+#include "traces/store/sink.h"
+
+namespace shardscope::traces {
+
+class Frames {
+  public:
+    explicit Frames(EventSink& sink) : sink_(sink) {}
+
+    // The text of a stack; empty for what is no list of frames.
+    StringId stack(const Value& frames);
+    // The text again.
+    std::string_view text(StringId stack) const;
+
+  private:
+    struct HashOfRefs {
+        std::size_t operator()(const std::vector<ValueRef>& refs) const;
+    };
+
+    const std::string& line(const Value& frame);
+
+    EventSink& sink_;
+    std::unordered_map<ValueRef, StringId> by_list_;
+    std::unordered_map<std::vector<ValueRef>, StringId, HashOfRefs> by_frames_;
+    std::unordered_map<ValueRef, std::string> lines_;
+    std::unordered_map<StringId, std::string> texts_;  // a sink need not keep them
+};
+
+}  // namespace shardscope::traces

@@ -1,0 +1,135 @@
+// See memory_snapshot.h.
+#include "traces/import/pytorch_memory/memory_snapshot.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include "traces/import/pytorch_memory/frames.h"
+#include "traces/import/pytorch_memory/snapshot_rows.h"
+#include "traces/import/pytorch_memory/snapshot_values.h"
+#include "traces/store/grouped.h"
+#include "traces/store/columns/memory_facts.h"
+#include "traces/store/columns/names.h"
+
+namespace shardscope::traces {
+namespace {
+
+// The settings of the allocator, as the run's configuration.
+void write_settings(const Value& root, EventSink& sink) {
+    const Value settings = root["allocator_settings"];
+    for (std::size_t i = 0; i < settings.size() && i < 100; ++i) {
+        const std::string key = "allocator." + std::string(settings.key(i).text());
+        const Value value = settings.value(i);
+        if (value.is_text() && !value.text().empty()) sink.add(RunInfoRow{key, std::string(value.text())});
+        if (value.kind() == ValueKind::boolean)
+            sink.add(RunInfoRow{key, value.integer() == 1 ? "true" : "false"});
+        if (value.kind() == ValueKind::integer && value.integer())
+            sink.add(RunInfoRow{key, std::to_string(*value.integer())});
+        if (value.kind() == ValueKind::real) sink.add(RunInfoRow{key, fmt::format("{}", *value.real())});
+    }
+}
+
+// Of the devices of one file among several only one can be its rank's: the one with the most history.
+void keep_busiest(std::vector<SnapshotDevice>& devices, EventSink& sink) {
+    const auto busiest = std::max_element(devices.begin(), devices.end(), [](const auto& a, const auto& b) {
+        return std::pair(a.events.size(), a.live.size()) < std::pair(b.events.size(), b.live.size());
+    });
+    std::swap(devices.front(), *busiest);
+    for (std::size_t i = 1; i < devices.size(); ++i) {
+        sink.add(DiagnosticRow{
+            0, Severity::warning,
+            fmt::format("device {} of a snapshot was left out ({}): among several "
+                        "files each is one rank; open it alone to see it",
+                        devices[i].number,
+                        counted(static_cast<std::int64_t>(devices[i].events.size()), "event", "events"))});
+    }
+    devices.resize(1);
+}
+
+void tell_doubts(const SnapshotDevice& device, bool cut, EventSink& sink) {
+    const auto tell = [&](Severity severity, const std::string& text) {
+        sink.add(DiagnosticRow{0, severity, fmt::format("device {}: {}", device.number, text)});
+    };
+    if (device.skipped > 0) {
+        tell(Severity::warning,
+             fmt::format("{} left out",
+                         counted(device.skipped, "entry of the snapshot cannot be understood and is",
+                                 "entries of the snapshot cannot be understood and are")));
+    }
+    if (device.events.empty()) {
+        tell(Severity::information,
+             "the snapshot has no history and shows one moment; record with "
+             "torch.cuda.memory._record_memory_history()");
+    } else if (!device.timed) {
+        tell(Severity::information, "the snapshot has no times; each event counts for 1 us");
+    }
+    if (cut) {
+        tell(Severity::warning,
+             "the snapshot was cut off: what lived before its first event is not known and not counted");
+    }
+}
+
+}  // namespace
+
+bool is_memory_snapshot(const Value& root) {
+    if (root.is_dictionary()) return root["segments"].is_list() || root["device_traces"].is_list();
+    return root.is_list() && root[0].is_dictionary() && root[0]["total_size"].integer().has_value();
+}
+
+FileFacts read_memory_snapshot(const Value& root, bool cut, const std::string& path, EventSink& sink,
+                               const FileRequest& request) {
+    if (shares_rows(root)) {
+        throw StoreError(
+            fmt::format("{}: one list of blocks or events stands for several segments or devices, which no "
+                        "memory snapshot needs; record it again",
+                        path));
+    }
+    std::vector<SnapshotDevice> devices = snapshot_devices(root);
+    if (devices.empty()) {
+        throw StoreError(
+            fmt::format("{}: the memory snapshot holds no segment and no event; take it while the program "
+                        "holds memory of a device",
+                        path));
+    }
+    sink.add(RunInfoRow{"import.format", "pytorch_memory_snapshot"});
+    sink.add(RunInfoRow{std::string(kMemoryCountedKey), std::string(kMemoryCountedActive)});
+    write_settings(root, sink);
+    if (request.one_of_several && devices.size() > 1) keep_busiest(devices, sink);
+
+    std::optional<std::int64_t> start_us;
+    bool timed = false;
+    for (const SnapshotDevice& device : devices) {
+        for (const auto first :
+             {device.events.empty() ? std::nullopt : std::optional(device.events[0].time_us),
+              device.annotations.first_us()}) {
+            if (first && (!start_us || *first < *start_us)) start_us = first;
+        }
+        timed = timed || (device.timed && !device.events.empty());
+    }
+    FileFacts facts;
+    facts.rows_rank = request.rank;
+    facts.partial = cut;
+    if (timed) facts.start_utc_ns = *start_us * 1000;
+    Frames frames(sink);
+    for (const SnapshotDevice& device : devices) {
+        const int rank = devices.size() == 1 ? request.rank : device.number;
+        const std::int64_t pid = rank + 1, thread = global_tid(pid, pid);
+        sink.add(RankRow{.rank = rank,
+                         .device = rank,
+                         .global_pid = global_pid(pid),
+                         .global_tid = thread,
+                         .host = {},
+                         .device_name = fmt::format("device {}", device.number)});
+        sink.add(ThreadRow{.global_tid = thread, .name = "annotations", .rank = rank});
+        tell_doubts(device, cut, sink);
+        const std::int64_t last = write_snapshot_rows(device, rank, start_us.value_or(0), cut, sink, frames);
+        facts.last_ns = std::max(facts.last_ns, last);
+    }
+    return facts;
+}
+
+}  // namespace shardscope::traces

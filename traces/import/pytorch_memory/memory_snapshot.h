@@ -1,0 +1,31 @@
+// PyTorch's memory snapshots (torch.cuda.memory._dump_snapshot, _snapshot) as rows.
+//
+// Each device becomes a rank. `alloc` allocates, `free_completed` frees (until then the allocator keeps the
+// block for a stream that may still use it), so that the totals are of *active* bytes; SHARD_RUN says so
+// under kMemoryCountedKey. What lived before the recording is told by playing the events backwards from the
+// blocks that live at the end; it is allocated at time 0 under kBeforeRecording. Times: of the snapshot (us),
+// from its first event on; versions without times (PyTorch 2.0) count 1 us for an event.
+//
+// Source: PyTorch's documentation "Understanding CUDA Memory Usage" and torch.cuda.memory._snapshot's.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "traces/import/input/importer.h"
+#include "traces/import/json/value_tree.h"
+
+namespace shardscope::traces {
+
+// MemoryRow::annotation of what no event allocates.
+inline constexpr std::string_view kBeforeRecording = "(before the recording)",
+                                  kRoundingOfBlocks = "(rounding of blocks)";
+
+bool is_memory_snapshot(const Value& root);
+
+// `root` is a snapshot. `cut`: the file ended early, so that its last events may be missing and what lived at
+// the end tells nothing of the beginning. Throws StoreError where there is nothing to read.
+FileFacts read_memory_snapshot(const Value& root, bool cut, const std::string& path, EventSink& sink,
+                               const FileRequest& request);
+
+}  // namespace shardscope::traces

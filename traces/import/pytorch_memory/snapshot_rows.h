@@ -1,0 +1,17 @@
+// One device of a memory snapshot as rows; see memory_snapshot.h. Inside the room only.
+#pragma once
+
+#include <cstdint>
+
+#include "traces/import/pytorch_memory/frames.h"
+#include "traces/import/pytorch_memory/snapshot_values.h"
+#include "traces/store/sink.h"
+
+namespace shardscope::traces {
+
+// Rows in the order of their times, which count from `start_us` on in nanoseconds; returns the last. `cut`:
+// the end of the recording is missing, so that nothing is known of what was before it.
+std::int64_t write_snapshot_rows(const SnapshotDevice& device, int rank, std::int64_t start_us, bool cut,
+                                 EventSink& sink, Frames& frames);
+
+}  // namespace shardscope::traces

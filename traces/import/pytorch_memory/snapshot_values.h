@@ -1,0 +1,64 @@
+// What a memory snapshot's values say of each device, checked: sizes that a device can have, times that never
+// go back. Bytes; times in microseconds since 1970. Inside the room only.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "traces/import/pytorch_memory/annotations.h"
+#include "traces/import/json/value_tree.h"
+
+namespace shardscope::traces {
+
+// No device has 16 TiB; a larger size is damage, and sums of smaller ones stay far from overflow.
+inline constexpr std::int64_t kMostSnapshotBytes = std::int64_t{1} << 44;
+
+enum class SnapshotAction : std::uint8_t {
+    allocate,
+    free_requested,
+    free,
+    take,
+    give_back,
+    out_of_memory,
+    other
+};
+
+struct SnapshotEvent {
+    SnapshotAction action = SnapshotAction::other;
+    std::uint64_t address = 0;  // of out_of_memory: what the device had free
+    std::int64_t bytes = 0;
+    std::int64_t time_us = 0;
+    std::uint64_t stream = 0;
+    Value frames;
+    std::string_view metadata;
+};
+
+struct SnapshotBlock {
+    std::uint64_t address = 0;
+    std::int64_t bytes = 0;
+    Value frames;
+};
+
+// All that the snapshot tells of one device.
+struct SnapshotDevice {
+    int number = 0;
+    std::vector<SnapshotEvent> events;
+    std::vector<SnapshotBlock> live;  // at the end
+    std::vector<std::pair<std::uint64_t, std::int64_t>> segments;
+    AnnotationList annotations;
+    std::int64_t skipped = 0;  // entries that cannot be understood
+    bool timed = true;
+
+    bool empty() const { return events.empty() && live.empty() && segments.empty(); }
+};
+
+// Whether a list of blocks or events stands in several places, which no snapshot needs: 200,000 events in 400
+// devices would be a file of 400 KB and 80 million rows.
+bool shares_rows(const Value& root);
+
+// The devices of which it tells anything, by number. Views and values are those of `root`'s tree.
+std::vector<SnapshotDevice> snapshot_devices(const Value& root);
+
+}  // namespace shardscope::traces

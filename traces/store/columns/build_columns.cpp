@@ -1,0 +1,74 @@
+// From rows as they came to the sorted, linked columns of a Trace: who the ranks and threads are, which call
+// launched which device event, which device event a collective is, how ranges nest.
+#include "traces/store/columns/build_columns.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "traces/schema/sort_rows.h"
+
+namespace shardscope::traces {
+
+namespace {
+
+// Modules and units in the order of their ids, each once (every part of a run describes them all).
+template <typename Row>
+void sort_unique(std::vector<Row>& rows) {
+    sort_rows(rows, [](const Row& a, const Row& b) { return a.id < b.id; });
+    rows.erase(std::unique(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.id == b.id; }),
+               rows.end());
+}
+
+void build_flight(std::vector<FlightRow>& rows, Trace& trace) {
+    sort_rows(rows, [](const FlightRow& a, const FlightRow& b) {
+        return std::tie(a.rank, a.id) < std::tie(b.rank, b.id);
+    });
+    trace.flight = std::move(rows);
+}
+
+}  // namespace
+
+void build_columns(PendingRows&& rows, Trace& trace) {
+    check_rows(rows.device.size(), "device events", trace);
+    check_rows(rows.runtime.size(), "runtime calls", trace);
+    check_rows(rows.ranges.size(), "ranges", trace);
+    check_rows(rows.marks.size(), "marks", trace);
+    check_rows(rows.memory.size(), "memory events", trace);
+    check_rows(rows.collectives.size(), "collectives", trace);
+    check_rows(rows.synchronizations.size(), "synchronizations", trace);
+    check_rows(rows.counters.size(), "counter values", trace);
+    const RankIndex ranks(rows, trace);
+    ThreadIndex threads(rows, ranks, trace);
+    build_calls(rows.runtime, trace);
+    std::vector<std::int64_t> process_of_thread;
+    for (const SlotKey& thread : rows.threads.keys()) process_of_thread.push_back(pid_of(thread.a));
+    const CorrelationIndex calls(trace.runtime.correlation, rows.runtime.thread, process_of_thread);
+    build_device(rows.device, rows.streams, ranks, calls, trace);
+    build_collectives(rows.collectives, ranks, trace);
+
+    threads.settle_by_launches(rows.runtime.thread, trace.device);
+    threads.finish(trace);
+    trace.runtime.thread = threads(rows.runtime.thread);
+    build_ranges(rows, threads, trace);
+    build_marks(rows.marks, threads, trace);
+    build_synchronizations(rows.synchronizations, ranks, calls, trace);
+    build_launch_ranges(rows, trace);
+    build_links(rows.links, threads, trace);
+    build_memory(rows, ranks, threads, trace);
+    build_segments(rows.segments, ranks, trace);
+    build_counters(rows.counters, ranks, trace);
+    build_steps(rows, ranks, trace);
+    build_flight(rows.flight, trace);
+    sort_unique(trace.modules);
+    sort_unique(trace.units);
+    sort_rows(trace.clocks, [](const ClockRow& a, const ClockRow& b) {
+        return std::tie(a.rank, a.at_ns) < std::tie(b.rank, b.at_ns);
+    });
+    sort_rows(trace.plan, [](const PlanRow& a, const PlanRow& b) { return a.number < b.number; });
+    sort_rows(trace.stops, [](const StopRow& a, const StopRow& b) {
+        return std::tie(a.at_ns, a.rank) < std::tie(b.at_ns, b.rank);
+    });
+}
+
+}  // namespace shardscope::traces

@@ -1,0 +1,47 @@
+// The parts of build_columns(), each of which fills some columns of a trace from rows as they came. Internal
+// to the store.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "traces/store/columns/correlation_index.h"
+#include "traces/store/columns/owners.h"
+#include "traces/store/columns/pending_rows.h"
+#include "traces/store/columns/trace.h"
+
+namespace shardscope::traces {
+
+// Runtime calls in order, without their threads and ranges. `rows` keeps what is needed later: the slots of
+// their threads, in the same order.
+void build_calls(PendingCalls& rows, Trace& trace);
+// Device events in order and the streams that they ran on, each with its launch. `rows` keeps the lanes and
+// external ids in the same order. Adds nothing about collectives.
+void build_device(PendingDevice& rows, const std::vector<StreamRow>& stream_rows, const RankIndex& ranks,
+                  const CorrelationIndex& calls, Trace& trace);
+void build_collectives(const std::vector<CollectiveRow>& rows, const RankIndex& ranks, Trace& trace);
+// Those of devices on which nothing ran belong to no rank and are left out.
+void build_synchronizations(std::vector<SynchronizationRow>& rows, const RankIndex& ranks,
+                            const CorrelationIndex& calls, Trace& trace);
+
+// Ranges and how they nest, and the range of each call, whose threads `trace` has already. `rows.ranges`
+// keeps threads and external ids in the order of the ranges.
+void build_ranges(PendingRows& rows, const ThreadIndex& threads, Trace& trace);
+void build_marks(PendingMarks& rows, const ThreadIndex& threads, Trace& trace);
+// Steps as recorded; where nobody recorded any, the ranges "ProfilerStep#N" are the steps.
+void build_steps(const PendingRows& rows, const RankIndex& ranks, Trace& trace);
+
+// The range that launched each device event: that of its launch, else the operator that the source names.
+// Source: a Kineto trace's "External id" is the operator's; PyTorch 1.12 to 2.2 wrote the event's own
+// correlation id in its place, which says nothing.
+void build_launch_ranges(const PendingRows& rows, Trace& trace);
+// The forward operator of each backward one.
+void build_links(const std::vector<LinkRow>& rows, const ThreadIndex& threads, Trace& trace);
+
+// Needs the ranges: what an allocation is for may be told by the ranges around it (memory_origin.h). Adds to
+// `rows.counters`, which are built afterwards.
+void build_memory(PendingRows& rows, const RankIndex& ranks, const ThreadIndex& threads, Trace& trace);
+void build_segments(std::vector<SegmentRow>& rows, const RankIndex& ranks, Trace& trace);
+void build_counters(std::vector<CounterRow>& rows, const RankIndex& ranks, Trace& trace);
+
+}  // namespace shardscope::traces

@@ -1,0 +1,282 @@
+// Allocations, frees, segments and counters. Sources that know no categories tell the thread that asked and
+// the allocator's own totals: then the ranges around the allocation say what it is for, and what the events
+// leave out is put in.
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+
+#include "traces/schema/sort_rows.h"
+#include "traces/store/columns/build_columns.h"
+#include "traces/store/columns/memory_facts.h"
+#include "traces/store/columns/memory_origin.h"
+#include "traces/store/columns/nesting.h"
+#include "traces/store/columns/row_order.h"
+
+namespace shardscope::traces {
+
+namespace {
+
+constexpr std::string_view kReserved = "reserved_bytes";  // the counter
+
+// What the ranges around an allocation say of it.
+struct Origin {
+    MemoryCategory category = MemoryCategory::other;
+    StringId name = StringId::empty, annotation = StringId::empty;
+};
+
+class Origins {
+  public:
+    explicit Origins(const Trace& trace) : trace_(trace), categories_(trace.strings.size()) {}
+
+    // `innermost`: the range around it, -1 none.
+    Origin of(std::int32_t innermost) {
+        Origin origin;
+        const HostRanges& ranges = trace_.ranges;
+        StringId around = StringId::empty, operation = StringId::empty;
+        for (std::int32_t r = innermost; r >= 0; r = ranges.parent[static_cast<std::size_t>(r)]) {
+            const auto i = static_cast<std::size_t>(r);
+            const StringId name = ranges.name[i];
+            const RangeKind kind = ranges.kind[i];
+            if (kind == RangeKind::operation && operation == StringId::empty) operation = name;
+            if (kind == RangeKind::annotation && around == StringId::empty) around = name;
+            if (kind == RangeKind::step || kind == RangeKind::function) continue;
+            if (origin.category != MemoryCategory::other) continue;
+            origin.category = category(name);
+            if (origin.category != MemoryCategory::other) origin.annotation = name;
+        }
+        if (origin.annotation == StringId::empty) origin.annotation = around;
+        if (operation == StringId::empty && innermost >= 0) {
+            operation = ranges.name[static_cast<std::size_t>(innermost)];
+        }
+        origin.name = operation;
+        return origin;
+    }
+
+  private:
+    MemoryCategory category(StringId name) {
+        auto& known = categories_[static_cast<std::size_t>(name)];
+        if (!known) known = category_of_origin(trace_.strings[name]);
+        return *known;
+    }
+    const Trace& trace_;
+    std::vector<std::optional<MemoryCategory>> categories_;  // by name
+};
+
+// Rows told apart by rank and space.
+std::uint64_t space_of(const PendingMemory& m, std::size_t row) {
+    return std::uint64_t{m.rank[row]} * kMemorySpaces + static_cast<std::uint64_t>(m.space[row]);
+}
+
+// Each device of a rank has an allocator of its own.
+std::uint64_t allocator_of(const PendingMemory& m, std::size_t row) {
+    return space_of(m, row) << 16 | (m.device.empty() ? 0U : m.device[row]);
+}
+
+bool asks_for_origin(const PendingMemory& m, std::size_t row) {
+    const auto none = [&](const std::vector<StringId>& column) {
+        return column.empty() || column[row] == StringId::empty;
+    };
+    return m.global_tid[row] != 0 && m.category[row] == MemoryCategory::other && none(m.annotation) &&
+           none(m.stack);
+}
+
+// Names and categories from the ranges around; a free is of what its allocation was.
+void tell_origins(PendingMemory& m, const ThreadIndex& threads, const Trace& trace) {
+    if (m.global_tid.empty()) return;
+    std::vector<std::int64_t> times;
+    std::vector<std::uint16_t> on;
+    std::vector<std::size_t> asked;
+    for (std::size_t i = 0; i < m.size(); ++i) {
+        if (!asks_for_origin(m, i)) continue;
+        asked.push_back(i);
+        if (const int thread = threads.find(m.global_tid[i]); m.bytes[i] > 0 && thread >= 0) {
+            times.push_back(m.time[i]);
+            on.push_back(static_cast<std::uint16_t>(thread));
+        }
+    }
+    if (asked.empty()) return;
+    const HostRanges& ranges = trace.ranges;
+    const std::vector<std::int32_t> around =
+        nest(ranges.start, ranges.end, ranges.thread, times, on).innermost;
+    fill_rare(m.annotation, m.size(), StringId::empty);
+    if (m.annotation.empty()) m.annotation.assign(m.size(), StringId::empty);
+    Origins origins(trace);
+    std::unordered_map<std::uint64_t, Origin> live;  // by rank, space and address
+    std::size_t next = 0;
+    bool annotated = false;
+    for (const std::size_t i : asked) {
+        const std::uint64_t block = m.address[i] ^ space_of(m, i) << 48;
+        Origin origin;
+        if (m.bytes[i] > 0) {
+            if (threads.find(m.global_tid[i]) >= 0) origin = origins.of(around[next++]);
+            live[block] = origin;
+        } else if (const auto it = live.find(block); it != live.end()) {
+            origin = it->second;
+            live.erase(it);
+        }
+        m.category[i] = origin.category;
+        m.annotation[i] = origin.annotation;
+        annotated = annotated || origin.annotation != StringId::empty;
+        if (m.name[i] == StringId::empty) m.name[i] = origin.name;
+    }
+    if (!annotated && std::all_of(m.annotation.begin(), m.annotation.end(),
+                                  [](StringId a) { return a == StringId::empty; })) {
+        m.annotation.clear();
+    }
+}
+
+// Where an allocator's total is not what its events add up to, an event puts the difference in.
+void correct_totals(PendingMemory& m, Trace& trace) {
+    if (m.total.empty()) return;
+    const StringId before = trace.strings.intern(kBeforeTheTrace),
+                   missed = trace.strings.intern(kNotInTheTrace);
+    PendingMemory result;
+    const auto copy = [&](std::size_t i) {
+        result.time.push_back(m.time[i]);
+        result.bytes.push_back(m.bytes[i]);
+        result.address.push_back(m.address[i]);
+        result.unit.push_back(m.unit[i]);
+        result.module.push_back(m.module[i]);
+        result.name.push_back(m.name[i]);
+        result.rank.push_back(m.rank[i]);
+        result.category.push_back(m.category[i]);
+        result.space.push_back(m.space[i]);
+        result.phase.push_back(m.phase[i]);
+        if (!m.annotation.empty()) result.annotation.push_back(m.annotation[i]);
+        if (!m.stack.empty()) result.stack.push_back(m.stack[i]);
+        if (!m.device.empty()) result.device.push_back(m.device[i]);
+    };
+    struct Live {
+        std::int64_t bytes = 0;
+        bool begun = false;
+    };
+    std::unordered_map<std::uint64_t, Live> spaces;
+    for (std::size_t i = 0; i < m.size(); ++i) {
+        Live& live = spaces[allocator_of(m, i)];
+        const std::int64_t difference = m.total[i] - m.bytes[i] - live.bytes;
+        if (m.total[i] >= 0 && difference != 0) {
+            copy(i);
+            result.bytes.back() = difference;
+            result.address.back() = 0;
+            result.unit.back() = result.module.back() = -1;
+            result.name.back() = live.begun ? missed : before;
+            result.category.back() = MemoryCategory::other;
+            result.phase.back() = Phase::none;
+            if (!result.annotation.empty()) result.annotation.back() = StringId::empty;
+            if (!result.stack.empty()) result.stack.back() = StringId::empty;
+            live.bytes += difference;
+        }
+        live.begun = true;
+        live.bytes += m.bytes[i];
+        copy(i);
+    }
+    m = std::move(result);
+}
+
+// By slot of a rank: the place of its device whose allocated memory is highest at some time.
+std::vector<std::uint16_t> fullest_devices(const PendingMemory& m) {
+    std::vector<std::uint16_t> fullest;
+    if (m.device.empty()) return fullest;
+    std::unordered_map<std::uint64_t, std::int64_t> live;
+    std::vector<std::int64_t> most;
+    for (std::size_t i = 0; i < m.size(); ++i) {
+        if (m.space[i] != MemorySpace::device) continue;
+        std::int64_t& total = live[allocator_of(m, i)];
+        total = m.total.empty() || m.total[i] < 0 ? total + m.bytes[i] : m.total[i];
+        if (m.rank[i] >= most.size()) {
+            most.resize(m.rank[i] + std::size_t{1}, -1);
+            fullest.resize(most.size(), 0);
+        }
+        if (total <= most[m.rank[i]]) continue;
+        most[m.rank[i]] = total;
+        fullest[m.rank[i]] = m.device[i];
+    }
+    return fullest;
+}
+
+// What the caching allocator holds becomes a counter, which tells each change; of several devices that of the
+// one whose peak is the rank's.
+void tell_reserved(const PendingRows& rows, std::vector<CounterRow>& counters, Trace& trace) {
+    const PendingMemory& m = rows.memory;
+    if (m.reserved.empty()) return;
+    const StringId name = trace.strings.intern(kReserved);
+    const std::vector<std::uint16_t> fullest = fullest_devices(m);
+    std::unordered_map<std::uint32_t, std::int64_t> last;  // by rank
+    for (std::size_t i = 0; i < m.size(); ++i) {
+        if (m.reserved[i] < 0 || m.space[i] != MemorySpace::device) continue;
+        if (!fullest.empty() && m.device[i] != fullest[m.rank[i]]) continue;
+        const auto [it, added] = last.try_emplace(m.rank[i], m.reserved[i]);
+        if (!added && it->second == m.reserved[i]) continue;
+        it->second = m.reserved[i];
+        const auto rank = static_cast<int>(rows.memory_ranks[m.rank[i]].a);
+        counters.push_back({m.time[i], rank, name, static_cast<double>(m.reserved[i])});
+    }
+}
+
+void sort_by_time(PendingMemory& m) {
+    const std::size_t size = m.size();
+    fill_rare(m.global_tid, size, std::int64_t{0});
+    fill_rare(m.total, size, std::int64_t{-1});
+    fill_rare(m.reserved, size, std::int64_t{-1});
+    fill_rare(m.annotation, size, StringId::empty);
+    fill_rare(m.stack, size, StringId::empty);
+    fill_rare(m.device, size, std::uint16_t{0});
+    const auto order = row_order(size, [&](std::size_t a, std::size_t b) { return m.time[a] < m.time[b]; });
+    const auto all = [&](auto&... columns) { (reorder(columns, order), ...); };
+    all(m.time, m.bytes, m.address, m.unit, m.module, m.name, m.rank, m.category, m.space, m.phase,
+        m.global_tid, m.total, m.reserved, m.annotation, m.stack, m.device);
+}
+
+}  // namespace
+
+void build_memory(PendingRows& rows, const RankIndex& ranks, const ThreadIndex& threads, Trace& trace) {
+    PendingMemory& m = rows.memory;
+    sort_by_time(m);
+    tell_origins(m, threads, trace);
+    tell_reserved(rows, rows.counters, trace);
+    correct_totals(m, trace);
+    MemoryEvents& to = trace.memory;
+    std::vector<std::uint16_t> index_of_rank;
+    for (const SlotKey& rank : rows.memory_ranks.keys())
+        index_of_rank.push_back(ranks.of_number(static_cast<int>(rank.a)));
+    to.rank.reserve(m.size());
+    for (const std::uint32_t rank : m.rank) to.rank.push_back(index_of_rank[rank]);
+    to.time = std::move(m.time);
+    to.bytes = std::move(m.bytes);
+    to.address = std::move(m.address);
+    to.unit = std::move(m.unit);
+    to.module = std::move(m.module);
+    to.name = std::move(m.name);
+    to.category = std::move(m.category);
+    to.space = std::move(m.space);
+    to.phase = std::move(m.phase);
+    to.annotation = std::move(m.annotation);
+    to.stack = std::move(m.stack);
+    to.device = std::move(m.device);
+}
+
+void build_segments(std::vector<SegmentRow>& rows, const RankIndex& ranks, Trace& trace) {
+    sort_rows(rows, [](const SegmentRow& a, const SegmentRow& b) { return a.time < b.time; });
+    Segments& s = trace.segments;
+    for (const SegmentRow& r : rows) {
+        s.time.push_back(r.time);
+        s.bytes.push_back(r.bytes);
+        s.address.push_back(r.address);
+        s.stream.push_back(r.stream);
+        s.rank.push_back(ranks.of_number(r.rank));
+    }
+}
+
+void build_counters(std::vector<CounterRow>& rows, const RankIndex& ranks, Trace& trace) {
+    sort_rows(rows, [](const CounterRow& a, const CounterRow& b) { return a.time < b.time; });
+    for (const CounterRow& r : rows) {
+        trace.counters.time.push_back(r.time);
+        trace.counters.value.push_back(r.value);
+        trace.counters.name.push_back(r.name);
+        trace.counters.rank.push_back(r.rank >= 0 ? ranks.of_number(r.rank) : kNoRank);
+    }
+}
+
+}  // namespace shardscope::traces

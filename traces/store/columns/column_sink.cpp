@@ -1,0 +1,264 @@
+// Collects rows; the work of sorting and linking them is in build_columns.cpp.
+#include "traces/store/columns/column_sink.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <iterator>
+#include <utility>
+
+#include "traces/store/columns/device_streams.h"
+#include "traces/store/columns/name_facts.h"
+#include "traces/store/columns/pending_rows.h"
+
+namespace shardscope::traces {
+
+namespace {
+
+bool is_size(std::int64_t bytes) {
+    return bytes >= 0 && bytes <= PendingRows::kLargest;
+}
+
+// Texts that were asked for lately. Traces say the same few hundred over and over, and to see that a text is
+// the one that stands here costs less than the hash of all of it.
+class RecentTexts {
+  public:
+    StringId id_of(std::string_view text, StringTable& strings) {
+        if (text.size() < sizeof(std::uint64_t)) return strings.intern(text);
+        std::uint64_t head = 0, tail = 0;
+        std::memcpy(&head, text.data(), sizeof(head));
+        std::memcpy(&tail, text.data() + text.size() - sizeof(tail), sizeof(tail));
+        const std::uint64_t mixed = ((head ^ text.size()) * 0x9E3779B97F4A7C15 ^ tail) * 0x9E3779B97F4A7C15;
+        Recent& recent = recent_[mixed >> (64 - kBits)];
+        if (recent.text != text) {
+            recent.id = strings.intern(text);
+            recent.text = strings[recent.id];
+        }
+        return recent.id;
+    }
+
+  private:
+    static constexpr unsigned kBits = 9;
+    struct Recent {
+        std::string_view text;  // the table's
+        StringId id = StringId::empty;
+    };
+    std::array<Recent, std::size_t{1} << kBits> recent_;
+};
+
+}  // namespace
+
+struct ColumnSink::Impl {
+    std::unique_ptr<Trace> trace = std::make_unique<Trace>();
+    RecentTexts recent;
+    PendingRows rows;
+    NameFacts names{trace->strings};
+
+    bool accept_bytes(std::int64_t bytes, std::int64_t time) {
+        return rows.accept_bytes(bytes) && rows.accept(time, time);
+    }
+};
+
+ColumnSink::ColumnSink() : impl_(std::make_unique<Impl>()) {}
+ColumnSink::~ColumnSink() = default;
+
+StringId ColumnSink::intern(std::string_view text) {
+    return impl_->recent.id_of(text, impl_->trace->strings);
+}
+std::string_view ColumnSink::text(StringId id) const {
+    return impl_->trace->strings[id];
+}
+
+void ColumnSink::add(const KernelRow& row) {
+    PendingRows& rows = impl_->rows;
+    if (!rows.accept(row.start, row.end)) return;
+    const auto [name, kind] = impl_->names.kernel(row.short_name, row.demangled_name);
+    rows.add_device(row.start, row.end, rows.device.lane_of(row.global_pid, row.device, row.stream),
+                    row.correlation, name, kind);
+    rows.detail_device(row.external_id, row.blocks_per_sm, row.occupancy);
+}
+
+void ColumnSink::add(const MemcpyRow& row) {
+    PendingRows& rows = impl_->rows;
+    if (!rows.accept_moved(row.bytes) || !rows.accept(row.start, row.end)) return;
+    rows.add_device(row.start, row.end, rows.device.lane_of(row.global_pid, row.device, row.stream),
+                    row.correlation, impl_->names.memcpy(row.copy_kind), DeviceKind::memcpy, row.bytes,
+                    NameFacts::known_copy_kind(row.copy_kind));
+    rows.detail_device(row.external_id, -1, -1);
+}
+
+void ColumnSink::add(const MemsetRow& row) {
+    PendingRows& rows = impl_->rows;
+    if (!rows.accept_moved(row.bytes) || !rows.accept(row.start, row.end)) return;
+    rows.add_device(row.start, row.end, rows.device.lane_of(row.global_pid, row.device, row.stream),
+                    row.correlation, impl_->names.memset(), DeviceKind::memset, row.bytes);
+    rows.detail_device(row.external_id, -1, -1);
+}
+
+void ColumnSink::add(const RuntimeRow& row) {
+    if (!impl_->rows.accept(row.start, row.end)) return;
+    impl_->rows.add_call(row.start, row.end, row.global_tid, row.correlation, impl_->names.call(row.name));
+}
+
+void ColumnSink::add(const SynchronizationRow& row) {
+    if (impl_->rows.accept(row.start, row.end)) impl_->rows.synchronizations.push_back(row);
+}
+
+void ColumnSink::add(const RangeRow& row) {
+    PendingRows& rows = impl_->rows;
+    if (!rows.accept(row.start, row.end.value_or(row.start))) return;
+    if (row.end) {
+        const std::uint32_t domain = rows.domains.of(-1, static_cast<std::int64_t>(row.domain));
+        rows.name_domain(domain, row.domain);
+        rows.add_range(row.start, *row.end, row.global_tid, row.text, domain, row.module, row.external_id,
+                       row.detail);
+    } else if (row.event_type == kNvtxMark) {
+        rows.add_mark(row.start, row.global_tid, row.text);
+    }
+}
+
+void ColumnSink::add(const CollectiveRow& row) {
+    if (impl_->rows.accept(row)) impl_->rows.collectives.push_back(row);
+}
+
+void ColumnSink::add(const MemoryRow& row) {
+    if (!impl_->accept_bytes(row.bytes, row.time)) return;
+    PendingMemory& m = impl_->rows.memory;
+    const std::size_t at = m.size();
+    m.time.push_back(row.time);
+    m.bytes.push_back(row.bytes);
+    m.address.push_back(row.address);
+    m.unit.push_back(row.unit);
+    m.module.push_back(row.module);
+    m.name.push_back(row.name);
+    m.rank.push_back(impl_->rows.memory_ranks.of(row.rank));
+    m.category.push_back(row.category);
+    m.space.push_back(row.space);
+    m.phase.push_back(row.phase);
+    put_rare(m.global_tid, at, row.global_tid, std::int64_t{0});
+    put_rare(m.total, at, PendingRows::known_total(row.total), std::int64_t{-1});
+    put_rare(m.reserved, at, PendingRows::known_total(row.reserved), std::int64_t{-1});
+    put_rare(m.annotation, at, row.annotation, StringId::empty);
+    put_rare(m.stack, at, row.stack, StringId::empty);
+    put_rare(m.device, at, device_of_stream(row.stream), std::uint16_t{0});
+}
+
+void ColumnSink::add(const CounterRow& row) {
+    if (impl_->rows.accept(row.time, row.time)) impl_->rows.counters.push_back(row);
+}
+
+void ColumnSink::add(const StepRow& row) {
+    if (impl_->rows.accept(row.start, row.end)) impl_->rows.steps.push_back(row);
+}
+
+void ColumnSink::add(const LinkRow& row) {
+    impl_->rows.links.push_back(row);
+}
+
+void ColumnSink::add(const SegmentRow& row) {
+    if (impl_->accept_bytes(row.bytes, row.time)) impl_->rows.segments.push_back(row);
+}
+
+void ColumnSink::add(const FlightRow& row) {
+    if (impl_->rows.accept(row.created, row.completed.value_or(row.created)))
+        impl_->rows.flight.push_back(row);
+}
+
+void ColumnSink::add(const ClockRow& row) {
+    if (!impl_->rows.accept(row.at_ns, row.at_ns)) return;
+    constexpr std::int64_t kMost = PendingRows::kLatest;
+    if (row.offset_ns < -kMost || row.offset_ns > kMost || row.uncertainty_ns < 0 ||
+        row.uncertainty_ns > kMost) {
+        ++impl_->rows.refused;
+    } else {
+        impl_->trace->clocks.push_back(row);
+    }
+}
+
+void ColumnSink::add(const StopRow& row) {
+    if (impl_->rows.accept(row.at_ns, row.at_ns)) impl_->trace->stops.push_back(row);
+}
+
+void ColumnSink::add(const PlanRow& row) {
+    impl_->trace->plan.push_back(row);
+}
+
+void ColumnSink::add(const LossRow& row) {
+    impl_->rows.losses.push_back(row);
+}
+void ColumnSink::add(const RunInfoRow& row) {
+    impl_->trace->config.emplace_back(row.key, row.value);
+}
+void ColumnSink::add(const RankRow& row) {
+    impl_->rows.ranks.push_back(row);
+}
+void ColumnSink::add(const ProcessRow&) {}  // a trace in memory knows processes by their ranks and threads
+void ColumnSink::add(const ThreadRow& row) {
+    impl_->rows.thread_rows.push_back(row);
+}
+void ColumnSink::add(const StreamRow& row) {
+    impl_->rows.streams.push_back(row);
+}
+void ColumnSink::add(const ModuleRow& row) {
+    impl_->trace->modules.push_back(row);
+}
+void ColumnSink::add(const UnitRow& row) {
+    impl_->trace->units.push_back(row);
+}
+void ColumnSink::add(const PredictionRow& row) {
+    if (!is_size(row.peak_bytes) || !std::all_of(std::begin(row.at_peak), std::end(row.at_peak), is_size)) {
+        ++impl_->rows.refused;
+    } else {
+        impl_->trace->predictions.push_back(row);
+    }
+}
+void ColumnSink::add(const PredictionPartRow& row) {
+    if (!is_size(row.bytes)) {
+        ++impl_->rows.refused;
+    } else {
+        impl_->trace->prediction_parts.push_back(row);
+    }
+}
+void ColumnSink::add(const DiagnosticRow& row) {
+    impl_->trace->diagnostics.push_back(row);
+}
+
+void ColumnSink::set_path(std::string path) {
+    impl_->trace->path = std::move(path);
+}
+void ColumnSink::set_schema_version(int version) {
+    impl_->trace->schema_version = version;
+}
+void ColumnSink::set_start_utc_ns(std::int64_t ns) {
+    impl_->trace->start_utc_ns = ns;
+}
+void ColumnSink::set_start_system_ns(std::int64_t ns) {
+    impl_->trace->start_system_ns = ns;
+}
+void ColumnSink::set_ended(bool ended) {
+    impl_->trace->ended = ended;
+}
+void ColumnSink::set_dropped(std::int64_t events) {
+    impl_->trace->dropped = events;
+}
+
+PendingRows& ColumnSink::pending() {
+    return impl_->rows;
+}
+NameFacts& ColumnSink::names() {
+    return impl_->names;
+}
+
+std::unique_ptr<Trace> ColumnSink::take() {
+    auto done = std::exchange(impl_, std::make_unique<Impl>());
+    if (done->rows.first <= done->rows.last) {
+        done->trace->first_ns = done->rows.first;
+        done->trace->last_ns = done->rows.last;
+    }
+    done->trace->invalid_events = done->rows.refused;
+    build_columns(std::move(done->rows), *done->trace);
+    return std::move(done->trace);
+}
+
+}  // namespace shardscope::traces

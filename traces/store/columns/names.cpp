@@ -1,0 +1,82 @@
+#include "traces/store/columns/names.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+
+#include "traces/store/columns/nvtx_names.h"
+
+namespace shardscope::traces {
+
+namespace {
+
+constexpr std::string_view kStepPrefix = "ProfilerStep#";
+
+bool contains_backward(std::string_view text) {
+    constexpr std::string_view kWord = "backward";
+    return std::search(text.begin(), text.end(), kWord.begin(), kWord.end(), [](char a, char b) {
+               return std::tolower(static_cast<unsigned char>(a)) == b;
+           }) != text.end();
+}
+
+}  // namespace
+
+Operation operation_of_kernel(std::string_view name) {
+    if (name.find("SendRecv") != name.npos) return Operation::other;
+    // In this order the longer names come before those that they contain (ReduceScatter, AllReduce, Reduce).
+    for (std::size_t o = 0; o < kOperationNcclNames.size(); ++o) {
+        if (name.find(kOperationNcclNames[o]) != name.npos) return static_cast<Operation>(o);
+    }
+    return Operation::other;
+}
+
+std::string_view without_version_suffix(std::string_view api_name) {
+    const auto mark = api_name.rfind("_v");
+    if (mark == std::string_view::npos || mark == 0) return api_name;
+    const std::string_view digits = api_name.substr(mark + 2);
+    const bool all_digits =
+        std::all_of(digits.begin(), digits.end(), [](unsigned char c) { return std::isdigit(c); });
+    return digits.size() >= 3 && all_digits ? api_name.substr(0, mark) : api_name;
+}
+
+RangeKind range_kind(std::string_view text, std::string_view domain, bool ours) {
+    if (domain == "NCCL") return RangeKind::communication;
+    if (domain == kFunctionDomain && !text.starts_with(kModulePrefix)) return RangeKind::function;
+    if (domain == kOperatorDomain) {
+        // In early traces of PyTorch steps, data loaders and optimizers are operators.
+        if (!text.starts_with(kStepPrefix) && !text.starts_with("enumerate(") &&
+            !text.starts_with("Optimizer.")) {
+            return RangeKind::operation;
+        }
+    }
+    if (domain == kModuleDomain) return RangeKind::module;
+    if (text.starts_with(kModulePrefix)) {
+        return text.ends_with(kBackwardSuffix) ? RangeKind::backward : RangeKind::module;
+    }
+    if (text.starts_with(kStepPrefix)) return RangeKind::step;
+    if (text.starts_with("enumerate(DataLoader)#") || text.starts_with("enumerate(DataPipe)#")) {
+        return RangeKind::data_loader;
+    }
+    return ours && contains_backward(text) ? RangeKind::backward : RangeKind::annotation;
+}
+
+std::optional<std::int64_t> profiler_step(std::string_view text) {
+    if (!text.starts_with(kStepPrefix)) return std::nullopt;
+    const std::string_view digits = text.substr(kStepPrefix.size());
+    std::int64_t number = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+    if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
+    return number;
+}
+
+std::string_view memcpy_name(int copy_kind) {
+    constexpr std::array<std::string_view, 14> kNames = {
+        "Memcpy",      "Memcpy HtoD",     "Memcpy DtoH",     "Memcpy HtoA",    "Memcpy AtoH",
+        "Memcpy AtoA", "Memcpy AtoD",     "Memcpy DtoA",     "Memcpy DtoD",    "Memcpy HtoH",
+        "Memcpy PtoP", "Memcpy UVM HtoD", "Memcpy UVM DtoH", "Memcpy UVM DtoD"};
+    const auto index = static_cast<std::size_t>(copy_kind);
+    return copy_kind >= 0 && index < kNames.size() ? kNames[index] : kNames[0];
+}
+
+}  // namespace shardscope::traces

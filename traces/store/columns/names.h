@@ -1,0 +1,43 @@
+// What a name says about an event: the rules of docs/definitions.md, "Kinds of event"; what a
+// communication kernel is called stands in the schema, whose views say the same.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "traces/schema/communication_kernels.h"
+#include "traces/schema/enums.h"
+#include "traces/store/columns/trace.h"
+
+namespace shardscope::traces {
+
+// What NCCL's kernel names say: "ncclDevKernel_AllGather_RING_LL", "ncclAllReduceRingLLKernel_sum_f32". A
+// SendRecv kernel does many operations' work and is `other`.
+Operation operation_of_kernel(std::string_view name);
+
+// "cudaLaunchKernel_v7000" -> "cudaLaunchKernel". Other endings ("cuMemcpy_v2", "x_v") with fewer than three
+// digits are part of the name and stay.
+std::string_view without_version_suffix(std::string_view api_name);
+
+// A module's call: "nn.Module: Linear_0"; its backward, where ranges have no ModuleRow::id: "nn.Module:
+// Linear_0 (backward)".
+inline constexpr std::string_view kModulePrefix = "nn.Module: ", kBackwardSuffix = " (backward)";
+
+// Domains of ranges that come from Kineto: its operators, annotations and Python frames (modules among them).
+inline constexpr std::string_view kOperatorDomain = "cpu_op", kAnnotationDomain = "user_annotation",
+                                  kFunctionDomain = "python_function";
+
+// How many kinds of range there are.
+inline constexpr int kRangeKinds = static_cast<int>(RangeKind::operation) + 1;
+
+// `ours`: the range carries a ModuleRow::id.
+RangeKind range_kind(std::string_view text, std::string_view domain, bool ours);
+
+// N of "ProfilerStep#N".
+std::optional<std::int64_t> profiler_step(std::string_view text);
+
+// "Memcpy HtoD" and its kin, by ENUM_CUDA_MEMCPY_OPER.
+std::string_view memcpy_name(int copy_kind);
+
+}  // namespace shardscope::traces

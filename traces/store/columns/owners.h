@@ -1,0 +1,87 @@
+// Who did what: the ranks and host threads that rows speak of, and their indexes in the trace. Internal to
+// the store; used while the columns of a trace are built.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "traces/store/columns/pending_rows.h"
+#include "traces/store/columns/trace.h"
+
+namespace shardscope::traces {
+
+// The process of a serialized thread.
+constexpr std::int64_t pid_of(std::int64_t global_tid) {
+    return global_tid & ~std::int64_t{0xFFFFFF};
+}
+
+// Throws StoreError where a column of 16 bits cannot hold so many.
+void check_size(std::size_t size, const char* what, const Trace& trace);
+
+// Throws StoreError where rows of a kind are more than their numbers have bits for: 29 in the viewer's lanes,
+// whose other 3 are the kind, and 31 in the columns that point to them.
+inline constexpr std::size_t kRowsAtMost = (std::size_t{1} << 29) - 1;
+void check_rows(std::size_t rows, const char* what, const Trace& trace);
+
+// Ranks by number and by device. Rows may speak of ranks that nobody described: those are made up.
+class RankIndex {
+  public:
+    RankIndex(const PendingRows& rows, Trace& trace);  // fills Trace::ranks
+
+    std::uint16_t of_number(int number) const { return by_number_.at(number); }
+    // The rank of a device that is known: that of the device in that process, else the process's only one,
+    // which then uses several devices, else any rank's with that device.
+    std::uint16_t of_device(int device, std::int64_t pid) const;
+    bool knows_device(int device, std::int64_t pid) const {
+        return by_device_.contains(device) || of_pid(pid) >= 0;
+    }
+    // The stream's number within the rank (device_streams.h).
+    int stream_of(int device, std::int64_t pid, int stream) const;
+    // The rank of a process that has only one, else -1.
+    int of_pid(std::int64_t pid) const {
+        return by_pid_.count(pid) == 1 ? static_cast<int>(by_pid_.find(pid)->second) : -1;
+    }
+
+  private:
+    void find_further_devices(const PendingRows& rows);
+
+    std::unordered_map<int, std::uint16_t> by_number_;
+    std::map<int, std::uint16_t> by_device_;  // the first
+    std::map<std::pair<int, std::int64_t>, std::uint16_t> by_place_;
+    std::multimap<std::int64_t, std::uint16_t> by_pid_;
+    // Devices of a process that are no rank's: their places among the process's, from 1 on.
+    std::map<std::pair<int, std::int64_t>, std::size_t> further_;
+};
+
+// Host threads: everyone who did something, and the named threads of a rank.
+class ThreadIndex {
+  public:
+    ThreadIndex(PendingRows& rows, const RankIndex& ranks, Trace& trace);
+
+    // A thread that nothing else tells about belongs to the rank whose device it feeds most. `call_thread`:
+    // slots by call.
+    void settle_by_launches(const std::vector<std::uint32_t>& call_thread, const DeviceEvents& device);
+    // Fills Trace::threads: by rank, those of no rank last, then by id.
+    void finish(Trace& trace);
+
+    // Of slots (PendingRows::threads), for columns.
+    std::vector<std::uint16_t> operator()(const std::vector<std::uint32_t>& slots) const;
+    // -1 for a thread that did nothing.
+    int find(std::int64_t tid) const {
+        const auto it = by_id_.find(tid);
+        return it != by_id_.end() ? static_cast<int>(it->second) : -1;
+    }
+
+  private:
+    void settle(std::int64_t tid, int rank);
+
+    std::vector<HostThread> threads_;  // by slot
+    std::unordered_map<std::int64_t, std::size_t> slots_;
+    std::vector<std::uint16_t> index_;  // by slot
+    std::unordered_map<std::int64_t, std::uint16_t> by_id_;
+};
+
+}  // namespace shardscope::traces

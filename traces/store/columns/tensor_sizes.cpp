@@ -1,0 +1,116 @@
+#include "traces/store/columns/tensor_sizes.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <utility>
+
+namespace shardscope::traces {
+
+namespace {
+
+constexpr std::int64_t kElementsAtMost = std::int64_t{1} << 50;  // more is damage
+
+// The names of C++ types, as PyTorch's profiler writes them; 0 no tensor's.
+std::int64_t bytes_of_type(std::string_view type) {
+    constexpr std::array<std::pair<std::string_view, std::int64_t>, 18> kTypes = {{
+        {"float", 4},
+        {"c10::BFloat16", 2},
+        {"c10::Half", 2},
+        {"double", 8},
+        {"long int", 8},
+        {"long", 8},
+        {"int", 4},
+        {"short int", 2},
+        {"short", 2},
+        {"signed char", 1},
+        {"unsigned char", 1},
+        {"char", 1},
+        {"bool", 1},
+        {"unsigned short", 2},
+        {"unsigned int", 4},
+        {"unsigned long", 8},
+        {"c10::complex<float>", 8},
+        {"c10::complex<double>", 16},
+    }};
+    for (const auto& [name, bytes] : kTypes) {
+        if (type == name) return bytes;
+    }
+    return type.starts_with("c10::Float8") ? 1 : 0;
+}
+
+// Walks the values of a JSON list, which may be of any kind.
+class ListItems {
+  public:
+    // `text` begins with the list's bracket.
+    explicit ListItems(std::string_view text) : text_(text) {}
+
+    // The next value as it is written; none after the last.
+    std::optional<std::string_view> next() {
+        while (at_ < text_.size() && (text_[at_] == ',' || text_[at_] == ' ' || text_[at_] == '\n')) ++at_;
+        if (at_ >= text_.size() || text_[at_] == ']') return std::nullopt;
+        const std::size_t from = at_;
+        bool quoted = false;
+        for (int depth = 0; at_ < text_.size(); ++at_) {
+            const char c = text_[at_];
+            if (c == '"') quoted = !quoted;
+            if (quoted) continue;
+            if (c == '[') ++depth;
+            if (depth == 0 && (c == ',' || c == ']')) break;
+            if (c == ']') --depth;
+        }
+        return text_.substr(from, at_ - from);
+    }
+
+  private:
+    std::string_view text_;
+    std::size_t at_ = 1;
+};
+
+std::string_view list_behind(std::string_view detail, std::string_view key) {
+    const auto at = detail.find(key);
+    if (at == std::string_view::npos) return {};
+    const auto begin = detail.find_first_not_of(" :\n", at + key.size());
+    return begin != std::string_view::npos && detail[begin] == '[' ? detail.substr(begin)
+                                                                   : std::string_view();
+}
+
+// Of "[2,3]"; a tensor without dimensions has one. Negative: no list of sizes.
+std::int64_t elements_of(std::string_view dims) {
+    if (!dims.starts_with('[')) return -1;
+    std::int64_t elements = 1;
+    ListItems sizes(dims);
+    while (const auto item = sizes.next()) {
+        std::int64_t size = -1;
+        const auto [end, error] = std::from_chars(item->data(), item->data() + item->size(), size);
+        if (error != std::errc() || size < 0 || (size > 0 && elements > kElementsAtMost / size)) return -1;
+        elements *= size;
+    }
+    return elements;
+}
+
+}  // namespace
+
+std::optional<TensorSizes> input_tensors(std::string_view detail) {
+    const std::string_view dims = list_behind(detail, "\"Input Dims\""),
+                           types = list_behind(detail, "\"Input type\"");
+    if (dims.empty() || types.empty()) return std::nullopt;
+    TensorSizes sizes;
+    ListItems dim(dims), type(types);
+    for (auto name = type.next(); name; name = type.next()) {
+        const auto shape = dim.next();
+        if (!shape || name->size() < 2) return std::nullopt;
+        const std::string_view plain = name->substr(1, name->size() - 2);
+        if (plain == "TensorList") return std::nullopt;
+        const std::int64_t bytes = bytes_of_type(plain);
+        if (bytes == 0) continue;
+        const std::int64_t elements = elements_of(*shape);
+        if (elements < 0) return std::nullopt;
+        ++sizes.tensors;
+        sizes.largest = std::max(sizes.largest, elements * bytes);
+        if (__builtin_add_overflow(sizes.sum, elements * bytes, &sizes.sum)) return std::nullopt;
+    }
+    return sizes.tensors > 0 ? std::optional(sizes) : std::nullopt;
+}
+
+}  // namespace shardscope::traces

@@ -1,0 +1,249 @@
+// A trace in memory: columns (structure of arrays), loaded once and then read by analyses and the viewer.
+// Plain data. All times are nanoseconds since the start of the capture; device events and ranges are sorted
+// by start. `rank` columns hold an index into Trace::ranks, not the rank's number.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "traces/schema/enums.h"
+#include "traces/store/columns/index_column.h"
+#include "traces/store/rows.h"
+
+namespace shardscope::traces {
+
+class StringTable {
+  public:
+    StringTable() { intern(""); }
+    StringTable(StringTable&&) = default;
+    StringTable& operator=(StringTable&&) = default;
+    StringTable(const StringTable&) = delete;
+    StringTable& operator=(const StringTable&) = delete;
+
+    StringId intern(std::string_view text) {
+        if (auto it = ids_.find(text); it != ids_.end()) return it->second;
+        const auto id = static_cast<StringId>(texts_.size());
+        texts_.emplace_back(text);
+        ids_.emplace(texts_.back(), id);
+        return id;
+    }
+    std::string_view operator[](StringId id) const { return texts_[static_cast<std::size_t>(id)]; }
+    std::optional<StringId> find(std::string_view text) const {
+        auto it = ids_.find(text);
+        return it == ids_.end() ? std::nullopt : std::optional(it->second);
+    }
+    std::size_t size() const { return texts_.size(); }
+
+  private:
+    std::deque<std::string> texts_;  // a deque never moves its strings, so the map's views stay valid
+    std::unordered_map<std::string_view, StringId> ids_;
+};
+
+// docs/definitions: communication wins over the table an event came from.
+enum class DeviceKind : std::uint8_t { kernel = 0, memcpy = 1, memset = 2, communication = 3 };
+inline constexpr int kDeviceKinds = 4;
+inline constexpr std::array<std::string_view, kDeviceKinds> kDeviceKindNames = {"Kernel", "Memcpy", "Memset",
+                                                                                "Communication"};
+
+// Kernels, memcpys, memsets of all devices, in one set of columns sorted by (start, end, order in the file).
+struct DeviceEvents {
+    std::vector<std::int64_t> start, end;
+    std::vector<std::int64_t> correlation;  // of the launch; 0 none
+    std::vector<std::int64_t> bytes;        // memcpy, memset and collectives; 0 otherwise
+    std::vector<StringId> name;             // kernel's short name, or "Memcpy HtoD", "Memset"
+    IndexColumn launch;                     // index into RuntimeCalls, -1 none
+    IndexColumn collective;                 // index into Collectives, -1 none
+    std::vector<std::uint16_t> rank;
+    std::vector<std::uint16_t> stream;  // index into Trace::streams
+    std::vector<DeviceKind> kind;
+    std::vector<std::uint8_t> copy_kind;  // ENUM_CUDA_MEMCPY_OPER for memcpys, else 0
+    // The host range that launched it: the innermost one around the launching call or, where no call is
+    // known, the operator that the source names. -1 none.
+    IndexColumn range;
+    // Empty where no event of the trace has them; negative: not known for this one.
+    std::vector<float> blocks_per_sm, occupancy;  // occupancy in percent
+    std::size_t size() const { return start.size(); }
+};
+
+// What a host range is, decided once when it is loaded (docs/definitions: kinds of event).
+enum class RangeKind : std::uint8_t {
+    annotation = 0,  // any other range: counts as CPU Exec
+    module = 1,      // "nn.Module: Class_n"
+    backward = 2,    // the backward of a module: ours, tied by RangeRow::module
+    step = 3,        // "ProfilerStep#N"
+    data_loader = 4,
+    communication = 5,  // ranges of the NCCL domain
+    function = 6,       // frames of the host program (Python functions)
+    operation = 7,      // an operator: Kineto's cpu_op, "aten::mm"; counts as CPU Exec
+};
+
+// NVTX ranges with an end, sorted by (start, longer first).
+struct HostRanges {
+    std::vector<std::int64_t> start, end;
+    std::vector<StringId> name;
+    std::vector<std::int32_t> module;   // ModuleRow::id, -1 unknown
+    std::vector<std::int32_t> parent;   // index of the innermost enclosing range of the thread, -1 none
+    std::vector<std::uint16_t> thread;  // index into Trace::threads
+    std::vector<std::uint16_t> depth;   // nesting on the thread, 0 outermost
+    std::vector<RangeKind> kind;
+    // Empty where no range of the trace has them.
+    std::vector<StringId> detail;       // RangeRow::detail
+    std::vector<std::int32_t> forward;  // of a backward operator: the forward operator's row, -1 none
+    std::size_t size() const { return start.size(); }
+};
+
+// NVTX marks, sorted by time.
+struct Marks {
+    std::vector<std::int64_t> time;
+    std::vector<StringId> name;
+    std::vector<std::uint16_t> thread;  // index into Trace::threads
+    std::size_t size() const { return time.size(); }
+};
+
+struct RuntimeCalls {
+    std::vector<std::int64_t> start, end;
+    std::vector<std::int64_t> correlation;
+    std::vector<StringId> name;  // without CUDA's version suffix: "cudaLaunchKernel"
+    std::vector<std::uint16_t> thread;
+    std::vector<std::int32_t> range;  // the innermost HostRanges row around the call's start, -1 none
+    std::size_t size() const { return start.size(); }
+};
+
+// Waiting for events, streams and devices, sorted by (start, end).
+struct Synchronizations {
+    std::vector<std::int64_t> start, end;
+    std::vector<std::int32_t> call;    // index into RuntimeCalls, -1 none
+    std::vector<std::int32_t> stream;  // index into Trace::streams, -1 not applicable or not known
+    std::vector<std::uint16_t> rank;
+    std::vector<std::uint8_t> type;  // ENUM_CUPTI_SYNC_TYPE
+    std::size_t size() const { return start.size(); }
+};
+
+struct Collectives {
+    std::vector<std::int64_t> correlation, bytes, padding, group, sequence;
+    std::vector<std::int32_t> group_size, unit, event;  // event: index into DeviceEvents, -1 none
+    std::vector<std::uint16_t> rank;
+    std::vector<Operation> operation;
+    std::vector<Phase> phase;
+    std::size_t size() const { return bytes.size(); }
+};
+
+// Allocations and frees, sorted by (time, order in the file).
+struct MemoryEvents {
+    std::vector<std::int64_t> time;
+    std::vector<std::int64_t> bytes;  // > 0 allocation, < 0 free
+    std::vector<std::uint64_t> address;
+    std::vector<std::int32_t> unit, module;  // -1 none
+    std::vector<StringId> name;
+    std::vector<std::uint16_t> rank;
+    std::vector<MemoryCategory> category;
+    std::vector<MemorySpace> space;
+    std::vector<Phase> phase;
+    // Empty where no event of the trace has them.
+    std::vector<StringId> annotation, stack;  // as MemoryRow's
+    // The place of the device among the rank's; empty: each rank's events are of one device.
+    std::vector<std::uint16_t> device;
+    std::size_t size() const { return time.size(); }
+};
+
+// Memory that the caching allocator holds, sorted by time: > 0 taken from the device, < 0 given back.
+struct Segments {
+    std::vector<std::int64_t> time, bytes;
+    std::vector<std::uint64_t> address;
+    std::vector<std::int32_t> stream;  // the id, -1 unknown
+    std::vector<std::uint16_t> rank;
+    std::size_t size() const { return time.size(); }
+};
+
+// In place of an index into Trace::ranks: a counter of a process that is no rank.
+inline constexpr std::uint16_t kNoRank = 0xFFFF;
+
+struct Counters {
+    std::vector<std::int64_t> time;
+    std::vector<double> value;
+    std::vector<StringId> name;
+    std::vector<std::uint16_t> rank;  // or kNoRank
+    std::size_t size() const { return time.size(); }
+};
+
+struct Step {
+    int rank = 0;  // index into Trace::ranks
+    std::int64_t number = 0;
+    std::int64_t start = 0, end = 0;
+    std::optional<double> loss;
+};
+
+struct Rank {
+    int number = 0;
+    int device = 0;
+    std::int64_t global_pid = 0, global_tid = 0;
+    std::string host, device_name;
+    std::int64_t device_memory = 0;  // bytes that the device has; 0 unknown
+    int local_rank = -1;             // -1 unknown
+    std::string cpus;                // as RankRow's
+};
+
+struct HostThread {
+    std::int64_t global_tid = 0;
+    std::string name;
+    int rank = -1;  // index into Trace::ranks, -1 unknown
+};
+
+struct DeviceStream {
+    int rank = 0;  // index into Trace::ranks
+    int id = 0;
+    std::string name;
+};
+
+struct Trace {
+    std::string path;
+    int schema_version = 0;  // PRAGMA user_version; 0: not written by Shardscope
+    bool ended = true;       // false: the run was killed or still runs
+    std::int64_t dropped = 0;
+    std::int64_t start_utc_ns = 0;
+    std::int64_t start_system_ns = 0;        // CLOCK_MONOTONIC then; 0 unknown
+    std::int64_t first_ns = 0, last_ns = 0;  // extent of all events
+    std::int64_t invalid_events = 0;         // rows with end < start, left out
+
+    StringTable strings;
+    std::vector<std::pair<std::string, std::string>> config;  // SHARD_RUN in file order
+    std::vector<Rank> ranks;                                  // sorted by number
+    std::vector<HostThread> threads;
+    std::vector<DeviceStream> streams;
+    std::vector<Step> steps;  // sorted by (rank, start)
+    std::vector<ModuleRow> modules;
+    std::vector<UnitRow> units;
+    std::vector<PredictionRow> predictions;
+    std::vector<PredictionPartRow> prediction_parts;  // none in traces of schema 1
+    std::vector<DiagnosticRow> diagnostics;
+    std::vector<ClockRow> clocks;  // sorted by (rank, time); `rank` is the rank's number in both
+    std::vector<StopRow> stops;    // sorted by (time, rank)
+    std::vector<PlanRow> plan;     // of a planner, sorted by number; none in traces of runs
+
+    DeviceEvents device;
+    HostRanges ranges;
+    Marks marks;
+    RuntimeCalls runtime;
+    Synchronizations synchronizations;
+    Collectives collectives;
+    MemoryEvents memory;
+    Segments segments;
+    Counters counters;
+    std::vector<FlightRow> flight;  // sorted by (rank, id); FlightRow::rank is the rank's number
+
+    // The value of a configuration key, or "" where the run has none.
+    std::string_view config_value(std::string_view key) const {
+        for (const auto& [k, v] : config) {
+            if (k == key) return v;
+        }
+        return {};
+    }
+};
+
+}  // namespace shardscope::traces

@@ -1,0 +1,142 @@
+// Allocations by category, segments, counters, the flight recorder's account; in exports of other tools what
+// CUDA itself allocated.
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "traces/schema/enums.h"
+#include "traces/store/columns/device_streams.h"
+#include "traces/store/load/load_source.h"
+
+namespace shardscope::traces {
+
+namespace {
+
+void load_allocations(LoadSource& source) {
+    PendingRows& rows = source.sink.pending();
+    PendingMemory& m = rows.memory;
+    const auto room = static_cast<std::size_t>(source.rows_at_most("SHARD_MEMORY"));
+    const auto reserve = [&](auto&... columns) { (columns.reserve(room), ...); };
+    reserve(m.time, m.bytes, m.address, m.unit, m.module, m.name, m.rank, m.category, m.space, m.phase);
+    source.scan_fast(
+        "SHARD_MEMORY",
+        {"time", "rank", "address", "bytes", "category", "space", "phase", "unit", "module", "nameId",
+         "globalTid", "total", "reserved", "annotationId", "stackId", "streamId"},
+        [&](const FastRow& r) {
+            const std::int64_t time = r.integer(0), bytes = r.integer(3);
+            if (!rows.accept_bytes(bytes) || !rows.accept(time, time)) return;
+            const std::size_t at = m.size();
+            m.time.push_back(time);
+            m.rank.push_back(rows.memory_ranks.of(narrow(r.integer(1))));
+            m.address.push_back(static_cast<std::uint64_t>(r.integer(2)));
+            m.bytes.push_back(bytes);
+            m.category.push_back(to_enum(r.integer(4), kMemoryCategories, MemoryCategory::other));
+            m.space.push_back(to_enum(r.integer(5), kMemorySpaces, MemorySpace::host));
+            m.phase.push_back(to_enum(r.integer(6), kPhases, Phase::none));
+            m.unit.push_back(narrow(r.integer_or(7, -1)));
+            m.module.push_back(narrow(r.integer_or(8, -1)));
+            m.name.push_back(source.string_or_empty(r, 9));
+            put_rare(m.global_tid, at, r.integer(10), std::int64_t{0});
+            put_rare(m.total, at, PendingRows::known_total(r.integer_or(11, -1)), std::int64_t{-1});
+            put_rare(m.reserved, at, PendingRows::known_total(r.integer_or(12, -1)), std::int64_t{-1});
+            put_rare(m.annotation, at, source.string_or_empty(r, 13), StringId::empty);
+            put_rare(m.stack, at, source.string_or_empty(r, 14), StringId::empty);
+            put_rare(m.device, at, device_of_stream(narrow(r.integer(15))), std::uint16_t{0});
+        });
+}
+
+void load_flight(LoadSource& source) {
+    source.scan("SHARD_FLIGHT_RECORDS",
+                {"rank", "id", "groupNameId", "groupDescriptionId", "groupSize", "sequence", "pointToPoint",
+                 "operation", "nameId", "inputBytes", "outputBytes", "dataTypeId", "sizesId", "state",
+                 "created", "started", "completed", "timeout", "stackId"},
+                [&](const Statement& r) {
+                    FlightRow row;
+                    row.rank = narrow(r.integer(0));
+                    row.id = r.integer(1);
+                    row.group = source.string(r, 2);
+                    row.group_description = source.string(r, 3);
+                    row.group_size = r.integer(4);
+                    row.sequence = r.integer(5);
+                    row.point_to_point = r.integer(6) != 0;
+                    row.operation = to_enum(r.integer(7), kOperations, Operation::other);
+                    row.name = source.string(r, 8);
+                    row.input_bytes = r.integer_or(9, -1);
+                    row.output_bytes = r.integer_or(10, -1);
+                    row.data_type = source.string(r, 11);
+                    row.sizes = source.string(r, 12);
+                    row.state = to_enum(r.integer(13), kFlightStates, FlightState::scheduled);
+                    row.created = r.integer(14);
+                    if (!r.is_null(15)) row.started = r.integer(15);
+                    if (!r.is_null(16)) row.completed = r.integer(16);
+                    row.timeout_ms = r.integer_or(17, -1);
+                    row.stack = source.string(r, 18);
+                    source.sink.add(row);
+                });
+}
+
+struct Owner {  // of a device in a process
+    int rank = 0;
+    std::size_t device = 0;  // its place among the rank's
+};
+
+void load_cuda_memory(LoadSource& source) {
+    std::map<std::pair<int, std::int64_t>, Owner> rank_of;
+    std::map<std::int64_t, std::pair<int, int>> of_process;  // its ranks: how many, the last one's number
+    for (const RankRow& rank : source.ranks) {
+        rank_of[{rank.device, rank.global_pid}] = {rank.rank, 0};
+        auto& [count, number] = of_process[rank.global_pid];
+        ++count;
+        number = rank.rank;
+    }
+    std::map<std::int64_t, std::size_t> further;  // devices, by process
+    source.scan(
+        "CUDA_GPU_MEMORY_USAGE_EVENTS",
+        {"start", "globalPid", "deviceId", "address", "bytes", "memKind", "memoryOperationType", "name"},
+        [&](const Statement& r) {
+            const std::pair place(narrow(r.integer(2)), r.integer(1));
+            auto it = rank_of.find(place);
+            if (it == rank_of.end()) {  // a further device of a process that is one rank
+                const auto process = of_process.find(place.second);
+                if (place.second == 0 || process == of_process.end() || process->second.first != 1) return;
+                it = rank_of.emplace(place, Owner{process->second.second, ++further[place.second]}).first;
+            }
+            const auto kind = r.integer_or(5, kMemKindDevice);
+            // Larger than any memory: refused by the sink.
+            const std::int64_t bytes =
+                std::clamp(r.integer(4), -2 * PendingRows::kLargest, 2 * PendingRows::kLargest);
+            source.sink.add(
+                MemoryRow{.time = r.integer(0),
+                          .rank = it->second.rank,
+                          .address = static_cast<std::uint64_t>(r.integer(3)),
+                          .bytes = r.integer(6) == 1 ? -bytes : bytes,
+                          .category = MemoryCategory::other,
+                          .space = kind == kMemKindPageable ? MemorySpace::host
+                                   : kind == kMemKindPinned ? MemorySpace::pinned
+                                                            : MemorySpace::device,
+                          .stream = it->second.device > 0 ? stream_of_device(it->second.device, 0) : -1,
+                          .name = source.id_or_text(r, 7)});
+        });
+}
+
+}  // namespace
+
+void load_memory(LoadSource& source) {
+    load_allocations(source);
+    source.scan("SHARD_SEGMENTS", {"time", "rank", "address", "bytes", "streamId"}, [&](const Statement& r) {
+        source.sink.add(SegmentRow{.time = r.integer(0),
+                                   .rank = narrow(r.integer(1)),
+                                   .address = static_cast<std::uint64_t>(r.integer(2)),
+                                   .bytes = r.integer(3),
+                                   .stream = narrow(r.integer_or(4, -1))});
+    });
+    load_flight(source);
+    source.scan("SHARD_COUNTERS", {"time", "rank", "nameId", "value"}, [&](const Statement& r) {
+        source.sink.add(CounterRow{r.integer(0), narrow(r.integer(1)), source.string(r, 2), r.real(3)});
+    });
+    // What CUDA allocated in a program that knows no categories. Where there are any, these tell the same
+    // again.
+    if (source.sink.pending().memory.size() == 0) load_cuda_memory(source);
+}
+
+}  // namespace shardscope::traces

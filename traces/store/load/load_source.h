@@ -1,0 +1,186 @@
+// The tables of a trace database as the loader sees them: each is scanned once, in the order of its rows;
+// what a table or an older schema lacks is NULL. Internal to the store.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <exception>
+#include <initializer_list>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include <sqlite3.h>
+
+#include "traces/schema/enums.h"
+#include "traces/store/columns/column_sink.h"
+#include "traces/store/load/loader.h"
+#include "traces/store/columns/pending_rows.h"
+#include "traces/store/sqlite/sqlite.h"
+
+namespace shardscope::traces {
+
+inline constexpr std::int64_t kNotApplicable = 4294967295;  // Nsight's "no stream", "no event"
+inline constexpr const char* kDeviceTables[] = {"CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY",
+                                                "CUPTI_ACTIVITY_KIND_MEMSET"};
+
+inline int narrow(std::int64_t value) {
+    return static_cast<int>(
+        std::clamp<std::int64_t>(value, std::numeric_limits<int>::min(), std::numeric_limits<int>::max()));
+}
+
+// A damaged or newer value of an enum becomes `otherwise`.
+template <typename Enum>
+Enum to_enum(std::int64_t value, int count, Enum otherwise) {
+    return value >= 0 && value < count ? static_cast<Enum>(value) : otherwise;
+}
+
+// One row of a table with many, as SQLite hands it to a function: without the checks and locks that each
+// sqlite3_column_... makes, which cost more than the value.
+class FastRow {
+  public:
+    explicit FastRow(sqlite3_value** values) : values_(values) {}
+    std::int64_t integer(int column) const { return sqlite3_value_int64(values_[column]); }
+    double real(int column) const { return sqlite3_value_double(values_[column]); }
+    int type(int column) const { return sqlite3_value_type(values_[column]); }
+    bool is_null(int column) const { return type(column) == SQLITE_NULL; }
+    // NULL reads as 0, so that only a 0 needs a second look.
+    std::int64_t integer_or(int column, std::int64_t otherwise) const {
+        const std::int64_t value = integer(column);
+        return value != 0 || !is_null(column) ? value : otherwise;
+    }
+    std::string_view text(int column) const {
+        const auto* data = reinterpret_cast<const char*>(sqlite3_value_text(values_[column]));
+        const int size = sqlite3_value_bytes(values_[column]);
+        return data != nullptr ? std::string_view(data, static_cast<std::size_t>(size)) : std::string_view();
+    }
+
+  private:
+    sqlite3_value** values_;
+};
+
+class LoadSource {
+  public:
+    LoadSource(Database& database, ColumnSink& into, LoadProgress* progress);
+    ~LoadSource();
+    LoadSource(const LoadSource&) = delete;
+    LoadSource& operator=(const LoadSource&) = delete;
+
+    // has_plain_table(), asked once for each.
+    bool has(std::string_view table);
+    bool has(std::string_view table, std::string_view column);
+    // Rows at most, for reserving room and for progress; no more than the file could hold.
+    std::int64_t rows_at_most(std::string_view table);
+
+    // Calls `take` with a Statement for each row.
+    template <typename Take>
+    void scan(std::string_view table, std::initializer_list<std::string_view> columns, Take take) {
+        if (!has(table)) return;
+        Statement statement(
+            db, "SELECT " + values(table, columns) + " FROM " + quoted_name(table) + " NOT INDEXED");
+        while (statement.step()) {
+            count_row();
+            take(statement);
+        }
+    }
+    // The same with a FastRow, for tables with many rows. A column "a|b" is the first of the two that is not
+    // NULL. `take` makes no other scan_fast().
+    template <typename Take>
+    void scan_fast(std::string_view table, std::initializer_list<std::string_view> columns, Take take) {
+        if (!has(table)) return;
+        receiver_.self = &take;
+        receiver_.call = [](void* self, const FastRow& row) { (*static_cast<Take*>(self))(row); };
+        run_fast(table, columns);
+    }
+
+    // The sink's id of StringIds.id.
+    StringId string(std::int64_t id) const {
+        if (id >= 0 && id < static_cast<std::int64_t>(strings_.size())) {
+            return strings_[static_cast<std::size_t>(id)];
+        }
+        const auto it = far_strings_.find(id);
+        return it != far_strings_.end() ? it->second : StringId::empty;
+    }
+    StringId string(const Statement& row, int column) const {
+        return row.is_null(column) ? StringId::empty : string(row.integer(column));
+    }
+    // The same where NULL, or no such column, means that there is none.
+    StringId string_or_empty(const FastRow& row, int column) const {
+        const std::int64_t id = row.integer(column);
+        return id != 0 || !row.is_null(column) ? string(id) : StringId::empty;
+    }
+    // A column that holds either the id of a string or the text itself.
+    StringId id_or_text(const Statement& row, int column) {
+        switch (row.type(column)) {
+            case ValueType::integer:
+                return string(row.integer(column));
+            case ValueType::null:
+                return StringId::empty;
+            default:
+                return sink.intern(row.text(column));
+        }
+    }
+
+    StringId id_or_text(const FastRow& row, int column) {
+        switch (row.type(column)) {
+            case SQLITE_INTEGER:
+                return string(row.integer(column));
+            case SQLITE_NULL:
+                return StringId::empty;
+            default:
+                return sink.intern(row.text(column));
+        }
+    }
+
+    void load_strings();
+
+    Database& db;
+    ColumnSink& sink;
+    const bool ours;  // not another program's export
+    // Ranges are a foreign program's NVTX, whose names may tell operators and modules (nvtx_names.h).
+    bool reads_names = true;
+    std::vector<RankRow> ranks;                // as given to the sink
+    std::unordered_set<std::int64_t> modules;  // SHARD_MODULES.id
+
+  private:
+    // Who gets the rows of scan_fast(): the state of an aggregate function over all of a table's rows.
+    struct Receiver {
+        LoadSource* source = nullptr;
+        void* self = nullptr;
+        void (*call)(void* self, const FastRow& row) = nullptr;
+        std::exception_ptr failure;
+    };
+    static void receive(sqlite3_context* context, int count, sqlite3_value** values);
+    void run_fast(std::string_view table, std::initializer_list<std::string_view> columns);
+    std::string values(std::string_view table, std::initializer_list<std::string_view> columns);
+    void count_row() {
+        if ((++rows_ & 0xFFF) == 0) report();
+    }
+    void report() const;
+
+    LoadProgress* progress_;
+    Receiver receiver_;
+    std::vector<StringId> strings_;                           // by StringIds.id
+    std::unordered_map<std::int64_t, StringId> far_strings_;  // ids that are far from the others
+    std::unordered_map<std::string, bool> known_tables_;
+    std::int64_t rows_ = 0, total_ = 0, file_rows_ = 0;
+};
+
+// The parts of load_tables().
+void load_facts(LoadSource& source);
+void load_ranks(LoadSource& source);  // and devices
+void load_clocks(LoadSource& source);
+void load_plan(LoadSource& source);  // plan_rows.cpp
+void load_threads(LoadSource& source);
+void load_model(LoadSource& source);
+void load_steps(LoadSource& source);
+void load_device_events(LoadSource& source);
+void load_host_events(LoadSource& source);
+void load_memory(LoadSource& source);
+// Where nobody wrote collectives: those that NCCL's own ranges tell.
+void load_nccl_calls(LoadSource& source);
+
+}  // namespace shardscope::traces

@@ -1,0 +1,24 @@
+// One scan for each table.
+#include "traces/store/load/load_tables.h"
+
+#include "traces/store/load/load_source.h"
+
+namespace shardscope::traces {
+
+void load_tables(Database& database, ColumnSink& sink, LoadProgress* progress) {
+    LoadSource source(database, sink, progress);
+    source.load_strings();
+    load_facts(source);
+    load_threads(source);
+    load_model(source);
+    load_steps(source);
+    load_device_events(source);
+    load_host_events(source);
+    load_ranks(source);  // which an export tells by what happened
+    load_clocks(source);
+    load_plan(source);
+    load_nccl_calls(source);
+    load_memory(source);
+}
+
+}  // namespace shardscope::traces

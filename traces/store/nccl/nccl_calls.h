@@ -1,0 +1,57 @@
+// The calls of NCCL that a trace holds as NVTX ranges of the domain "NCCL", with what their payloads tell:
+// the communicator and the bytes. Internal to the store.
+//
+// Source of the names and payloads: NVIDIA/nccl, src/include/nvtx_payload_schemas.h; tests hold them to
+// ranges of the real library.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "traces/schema/enums.h"
+#include "traces/store/sqlite/sqlite.h"
+
+namespace shardscope::traces {
+
+struct NcclCall {
+    Operation operation = Operation::other;
+    std::int64_t global_tid = 0, start = 0, end = 0;
+    std::optional<std::uint64_t> communicator;  // without a payload: unknown
+    std::int64_t bytes = -1;                    // as NCCL counts them, see full_bytes(); -1: unknown
+};
+
+// A range in which NCCL launches kernels: a call outside groups, or the end of the outermost group.
+struct NcclSite {
+    std::int64_t global_tid = 0, start = 0, end = 0;
+    std::vector<std::size_t> calls;  // whose work it launches, in their order; empty: not recorded
+    std::ptrdiff_t around = -1;      // the site that this one lies in
+};
+
+class NcclCalls {
+  public:
+    explicit NcclCalls(Database& database);
+
+    const std::vector<NcclCall>& calls() const { return calls_; }
+    const std::vector<NcclSite>& sites() const { return sites_; }
+    // The innermost site that holds this moment of that thread, or -1.
+    std::ptrdiff_t site_at(std::int64_t global_tid, std::int64_t time) const;
+    // How many ranks a communicator has, 0: nobody said.
+    int ranks_of(std::uint64_t communicator) const;
+
+  private:
+    void read_ranges(Database& database);
+    void link_sites();
+    void read_communicators(Database& database);
+
+    std::vector<NcclCall> calls_;
+    std::vector<NcclSite> sites_;  // by thread and start
+    std::unordered_map<std::uint64_t, int> ranks_;
+};
+
+// What NCCL's message size says of the full buffer, nccl-tests' S. NCCL tells one rank's part where the parts
+// of all make up the buffer: the contribution to an all_gather, what one rank gets of a reduce_scatter.
+std::int64_t full_bytes(Operation operation, std::int64_t message_bytes, int ranks);
+
+}  // namespace shardscope::traces

@@ -1,0 +1,39 @@
+// NCCL's kernels in a trace, with what launched them and whose they are. Internal to the store. Times in
+// nanoseconds.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "traces/schema/enums.h"
+#include "traces/store/sqlite/sqlite.h"
+
+namespace shardscope::traces {
+
+inline constexpr std::int64_t kUnknownNumber = -1;
+
+struct NcclKernel {
+    std::int64_t start = 0, end = 0, device = 0, global_pid = 0, correlation = 0;
+    Operation operation = Operation::other;  // as its name says; `other` can carry any
+    std::int64_t launch_tid = kUnknownNumber, launched = 0;
+};
+
+// In the order of their starts, with their launches where these are recorded.
+std::vector<NcclKernel> read_nccl_kernels(Database& database);
+
+// The rank of a device and process: as SHARD_RANKS says, else as the loader numbers them.
+class DeviceRanks {
+  public:
+    explicit DeviceRanks(Database& database);
+    int of(std::int64_t device, std::int64_t global_pid) const;  // -1: no rank's
+
+  private:
+    void count_processes();
+
+    std::map<std::pair<std::int64_t, std::int64_t>, int> ranks_;
+    std::map<std::int64_t, int> by_device_, by_process_;  // -1: several
+};
+
+}  // namespace shardscope::traces

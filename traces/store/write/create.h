@@ -1,0 +1,23 @@
+// Brings a new, empty trace database into the world. Internal to the store.
+#pragma once
+
+#include <string>
+
+#include "traces/store/sqlite/sqlite.h"
+#include "traces/store/write/writer.h"
+
+namespace shardscope::traces {
+
+// Creates the file with all tables and the facts that are known before the first event; its owner alone may
+// read it (0600). The file takes its name only when it is whole, so that an older file stays until then.
+// Returns the path that was written (with symbolic links resolved). Throws StoreError.
+std::string create_database(const WriterOptions& options);
+
+// Opens an empty file that nobody knows yet and makes all tables, enums and views in it. Nothing is lost with
+// such a file, so there is no journal on the disk and no waiting for it.
+Database create_schema(const std::string& path, int page_size);
+
+// "2026-06-26T03:04:48" of nanoseconds since 1970.
+std::string iso_time(std::int64_t utc_ns, bool local);
+
+}  // namespace shardscope::traces

@@ -1,0 +1,109 @@
+// From the creation of a trace to its end. One transaction from commit to commit.
+#include "traces/store/write/writer.h"
+
+#include <fmt/core.h>
+#include <sqlite3.h>
+
+#include "traces/store/write/create.h"
+#include "traces/store/grouped.h"
+#include "traces/store/write/writer_impl.h"
+
+namespace shardscope::traces {
+
+namespace {
+
+// Opened once the file exists, with a journal that readers can follow while it is written. What the journal
+// holds moves into the file each 4096 pages (64 MiB): rarely enough that slow disks do not hold the writer
+// up.
+Database open_for_writing(const std::string& path) {
+    Database database(path, Database::Mode::read_write);
+    database.execute(
+        "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 4096;"
+        "PRAGMA cache_size = -16384; PRAGMA temp_store = MEMORY;");
+    return database;
+}
+
+}  // namespace
+
+DatabaseWriter::Impl::Impl(const WriterOptions& options)
+    : database(open_for_writing(create_database(options))),
+      reserve(database.path()),
+      inserts(std::in_place, database),
+      first_ns(options.first_ns) {}
+
+void DatabaseWriter::Impl::commit() {
+    write([this](Inserts& into) {
+        for (; strings_written < strings.size(); ++strings_written) {
+            into.tables.strings.integer(static_cast<std::int64_t>(strings_written))
+                .text(strings[static_cast<StringId>(strings_written)])
+                .end_row();
+        }
+        into.tables.flush();
+        into.events.flush();
+        database.execute("COMMIT");
+        in_transaction = false;
+    });
+}
+
+// In the room that was kept, or that the failed transaction gives back.
+void DatabaseWriter::Impl::say_that_disk_was_full() {
+    reserve.give_back();
+    try {
+        if (sqlite3_get_autocommit(database.handle()) == 0) database.execute("ROLLBACK");
+        database.execute(fmt::format("INSERT OR REPLACE INTO SHARD_RUN VALUES ('{}', '{}')", kStoppedBecause,
+                                     kDiskWasFull));
+    } catch (const StoreError&) {  // then a reader learns only that the run did not end
+    }
+}
+
+DatabaseWriter::DatabaseWriter(const WriterOptions& options) : impl_(std::make_unique<Impl>(options)) {
+    commit();  // a reader of the first moment finds the journal in order
+}
+DatabaseWriter::~DatabaseWriter() = default;
+
+StringId DatabaseWriter::intern(std::string_view text) {
+    return impl_->strings.intern(text);
+}
+
+std::string_view DatabaseWriter::text(StringId id) const {
+    return impl_->strings[id];
+}
+
+void DatabaseWriter::commit() {
+    impl_->commit();
+}
+
+void DatabaseWriter::set_start_utc_ns(std::int64_t ns) {
+    impl_->write([&](Inserts&) {
+        impl_->database.execute(fmt::format(
+            "UPDATE TARGET_INFO_SESSION_START_TIME SET utcEpochNs = {}, utcTime = '{}', localTime = '{}'", ns,
+            iso_time(ns, false), iso_time(ns, true)));
+    });
+}
+
+FinalizeResult DatabaseWriter::finish(std::int64_t duration_ns, std::int64_t dropped,
+                                      const FinalizeOptions& options) {
+    if (dropped > 0) {
+        add(DiagnosticRow{.time = duration_ns,
+                          .severity = Severity::warning,
+                          .text = fmt::format("{} dropped because a buffer was full",
+                                              counted(dropped, "event was", "events were"))});
+    }
+    impl_->write([&](Inserts&) {
+        impl_->database.execute(
+            fmt::format("INSERT INTO ANALYSIS_DETAILS VALUES ({0}, {1}, {2}, {3});"
+                        "UPDATE SHARD_STATE SET dropped = {4};",
+                        kVmId, duration_ns - impl_->first_ns, impl_->first_ns, duration_ns, dropped));
+    });
+    impl_->commit();
+    impl_->inserts.reset();
+    impl_->database.close();
+    try {
+        return finalize_ended_run(impl_->database.path(), options);
+    } catch (const StoreError& error) {
+        impl_->failure = error.what();
+        throw;
+    }
+}
+
+}  // namespace shardscope::traces

@@ -1,0 +1,91 @@
+// The state of a DatabaseWriter, for the files that implement it: writer.cpp (from creation to the end),
+// writer_events.cpp (what happened) and writer_facts.cpp (who and what took part). Internal to the store.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+#include "traces/store/sqlite/disk_reserve.h"
+#include "traces/store/write/event_inserts.h"
+#include "traces/store/sqlite/no_space.h"
+#include "traces/store/sqlite/sqlite.h"
+#include "traces/store/write/table_inserts.h"
+#include "traces/store/columns/trace.h"
+#include "traces/store/write/writer.h"
+
+namespace shardscope::traces {
+
+inline constexpr std::int64_t kVmId = std::int64_t{1} << 48;  // Nsight's "this machine"
+
+inline std::int64_t text_id(StringId id) {
+    return static_cast<std::int64_t>(id);
+}
+
+// Prepared statements of all tables.
+struct Inserts {
+    explicit Inserts(Database& database) : events(database), tables(database) {}
+    EventInserts events;
+    TableInserts tables;
+};
+
+struct DatabaseWriter::Impl {
+    explicit Impl(const WriterOptions& options);
+
+    Database database;
+    DiskReserve reserve;
+    std::optional<Inserts> inserts;  // gone once the file is finished
+    StringTable strings;
+    std::size_t strings_written = 0;
+    std::int64_t first_ns = 0;  // WriterOptions::first_ns
+    bool in_transaction = false;
+    std::string failure;  // the first one; nothing is written after it
+
+    std::map<int, bool> gpus;  // devices that TARGET_INFO_GPU has, and whether by a GpuRow
+    // What is written once: (device, process), (process, context), (context, stream) of a process ...
+    std::set<std::pair<std::int64_t, std::int64_t>> cuda_devices, contexts, domains;
+    std::set<std::pair<std::pair<std::int64_t, std::int64_t>, std::int64_t>> cuda_streams;
+    std::set<std::pair<std::int64_t, std::uint64_t>> payload_schemas, payload_enums, scopes;  // (domain, id)
+
+    std::unordered_map<StringId, std::int64_t> domain_ids;
+    std::int64_t next_domain = 2;  // NCCL is 1 in every file
+    std::int64_t next_range_id = 1;
+    struct {
+        StringId domain = StringId::empty;
+        std::int64_t pid = 0, id = 0;
+    } last_domain;  // the answer of the latest domain_of()
+
+    // Runs `body` within a transaction. The first failure ends all writing.
+    template <typename Body>
+    void write(Body body) {
+        if (!failure.empty()) throw StoreError(failure);
+        if (!inserts) throw StoreError(database.path() + " is finished; open another trace to write to");
+        try {
+            if (!in_transaction) {
+                database.execute("BEGIN");
+                in_transaction = true;
+            }
+            body(*inserts);
+        } catch (const NoSpaceError& error) {
+            failure = error.what();
+            say_that_disk_was_full();
+            throw;
+        } catch (const StoreError& error) {
+            failure = error.what();
+            throw;
+        }
+    }
+
+    void commit();
+    void say_that_disk_was_full();
+    std::int64_t domain_id(StringId domain);  // its number; 0 is the default domain
+    // The same for a range; the domain's name is written once for each process that uses it.
+    std::int64_t domain_of(const RangeRow& row);
+    void write_gpu(const GpuRow& row);
+    void write_cuda_device(const GpuRow& row);
+};
+
+}  // namespace shardscope::traces

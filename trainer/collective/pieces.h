@@ -1,0 +1,39 @@
+// Arithmetic of collectives that every process group shares: who has which piece, and whether members agree.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include <fmt/core.h>
+
+#include "trainer/collective/collective_call.h"
+
+namespace shardscope::trainer {
+
+struct ElementRange {
+    std::int64_t begin = 0, end = 0;
+    std::int64_t count() const { return end - begin; }
+};
+
+// What falls to `place` when `elements` are cut into as many equal pieces as there are members.
+inline ElementRange piece_of(std::int64_t elements, std::size_t members, std::size_t place) {
+    const auto n = static_cast<std::int64_t>(members);
+    const std::int64_t each = (elements + n - 1) / n;
+    const std::int64_t begin = std::min(elements, static_cast<std::int64_t>(place) * each);
+    return {begin, std::min(elements, begin + each)};
+}
+
+inline bool agree(const CollectiveCall& a, const CollectiveCall& b) {
+    return a.operation == b.operation && a.dtype == b.dtype && a.full_elements == b.full_elements &&
+           a.divisor == b.divisor;
+}
+
+// For messages.
+inline std::string describe(const CollectiveCall& call) {
+    return fmt::format("{} of {} {} elements over {}", traces::name(call.operation), call.full_elements,
+                       kDTypeNames[static_cast<std::size_t>(call.dtype)], call.divisor);
+}
+
+}  // namespace shardscope::trainer

@@ -1,0 +1,53 @@
+// What shardscope-train and the CUDA module, a shared library that it opens at run time, say to each other.
+// Both are built from one tree; `version` keeps a module of another build out.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "profiler/log/thread_log.h"
+#include "trainer/device/bootstrap.h"
+#include "trainer/device/device.h"
+#include "trainer/plan/mesh.h"
+
+namespace shardscope::trainer::cuda {
+
+// Told of each piece of work around the calls that enqueue it, on the host thread that enqueues: what happens
+// on the device in between belongs to it.
+class WorkMarks {
+  public:
+    virtual ~WorkMarks() = default;
+    virtual void begin(const profiler::DeviceWork& work) = 0;
+    virtual void end() = 0;
+};
+
+enum class GroupKind : std::uint8_t { automatic, local, nccl };
+
+struct DeviceSettings {
+    std::string version;  // of the caller: SHARDSCOPE_VERSION
+    Mesh mesh;
+    GroupKind group = GroupKind::automatic;
+    bool tf32 = false;
+    double timeout_s = 0;        // a collective that takes longer ends the run; 0: none does
+    WorkMarks* marks = nullptr;  // null: nothing is recorded
+    // Where the job has several processes: the mesh's ranks that this one hosts, rising (empty: all), its
+    // number among those of its host, which chooses its GPU, and the others. Null: there are none.
+    std::vector<int> ranks;
+    int local_rank = 0;
+    std::shared_ptr<Bootstrap> bootstrap;
+};
+
+// The entry points. Where they cannot do what is asked, `why` is one sentence: what is missing, what to do.
+using OpenDevice = Device* (*)(const DeviceSettings& settings, std::string& why);  // null: see `why`
+inline constexpr const char* kOpenDeviceSymbol = "shardscope_open_cuda_device";
+
+struct Gpus {
+    std::string text;             // "1 x NVIDIA H200"
+    std::string driver, runtime;  // versions of CUDA: "12.8"
+};
+using FindGpus = bool (*)(const std::string& version, Gpus& gpus, std::string& why);
+inline constexpr const char* kFindGpusSymbol = "shardscope_find_gpus";
+
+}  // namespace shardscope::trainer::cuda

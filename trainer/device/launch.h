@@ -1,0 +1,20 @@
+// A piece of a Plan's work with its addresses: what a rank's host thread hands to a device.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "profiler/log/thread_log.h"
+#include "trainer/device/kernel_context.h"
+#include "trainer/plan/plan.h"
+
+namespace shardscope::trainer {
+
+struct Launch {
+    const Op* op = nullptr;        // a kernel, memcpy or memset
+    std::vector<std::byte*> data;  // by Op::args
+    KernelContext context;
+    profiler::DeviceWork work;  // where it is recorded
+};
+
+}  // namespace shardscope::trainer

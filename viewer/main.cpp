@@ -1,0 +1,221 @@
+// shardscope-view: opens traces and shows panels, in a window, as a picture, or driven by a script.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <fmt/core.h>
+#include <imgui.h>
+
+#include "traces/report/text_table.h"
+#include "viewer/app/export.h"
+#include "viewer/app/options.h"
+#include "viewer/app/program.h"
+#include "viewer/app/redraw.h"
+#include "viewer/app/saved_state.h"
+#include "viewer/app/stage.h"
+#include "viewer/backend/headless.h"
+#include "viewer/backend/window.h"
+#include "viewer/panels/panel_table.h"
+#include "viewer/script/runner.h"
+
+namespace shardscope::viewer {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Set where an analysis still runs that nobody waits for: a window that is closed is gone at once.
+bool g_ends_at_once = false;
+
+struct ImGuiOwner {
+    ImGuiOwner() {
+        ImGui::CreateContext();
+        ImGui::GetIO().IniFilename = nullptr;  // nothing is left behind in the user's folder
+        ImGui::GetIO().LogFilename = nullptr;
+    }
+    ~ImGuiOwner() { ImGui::DestroyContext(); }
+    ImGuiOwner(const ImGuiOwner&) = delete;
+    ImGuiOwner& operator=(const ImGuiOwner&) = delete;
+};
+
+void print_errors(const Session& session) {
+    for (const OpenTrace& entry : session.open) {
+        if (!entry.error.empty()) fmt::print(stderr, "shardscope-view: {}\n", traces::printable(entry.error));
+    }
+}
+
+bool any_failed(const Session& session) {
+    return std::any_of(session.open.begin(), session.open.end(),
+                       [](const OpenTrace& e) { return !e.error.empty(); });
+}
+
+// The picture shows finished work: files are read first, then frames are drawn until every analysis that the
+// panel asked for is there, and a few more in which Dear ImGui settles sizes.
+int take_picture(Program& program, const Options& options) {
+    while (program.session.loading()) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        program.session.poll();
+    }
+    if (any_failed(program.session)) {
+        print_errors(program.session);
+        return 1;
+    }
+    const ImGuiOwner imgui;
+    HeadlessCanvas canvas(options.width, options.height);
+    Stage stage(program, canvas, 1);
+    constexpr int kSettled = 4;
+    for (int calm = 0; calm < kSettled;) {
+        stage.frame({.headless = true});
+        const bool working = program.working();
+        calm = working ? 0 : calm + 1;
+        if (working) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    if (const std::string failure = program.session.analyses.failure(); !failure.empty()) {
+        fmt::print(stderr, "shardscope-view: {}\n", failure);
+        return 1;
+    }
+    write_picture(options.screenshot, canvas);
+    return 0;
+}
+
+// A script drives the viewer in memory. Time in the frames is counted, not measured, so that runs repeat.
+int run_script(Program& program, const Options& options, script::Script script) {
+    const ImGuiOwner imgui;
+    script::prepare_keys();
+    HeadlessCanvas canvas(options.width, options.height);
+    Stage stage(program, canvas, 1);
+    script::Runner runner(std::move(script), program, canvas);
+    for (Frame frame; !runner.done(); frame.seconds += 1.0 / 60) {
+        stage.frame(frame, [&] { runner.before_frame(); });
+        runner.after_frame();
+        program.session.poll_files();
+        if (program.working()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    if (!runner.failure().empty()) {
+        fmt::print(stderr, "shardscope-view: {}\n", runner.failure());
+        return 1;
+    }
+    if (!options.screenshot.empty()) write_picture(options.screenshot, canvas);
+    return 0;
+}
+
+// Files that are no traces are refused within milliseconds: where all are, there is nothing to show and no
+// window opens. What takes longer is read while the window shows its progress.
+bool all_refused(Session& session) {
+    const auto until = Clock::now() + std::chrono::milliseconds(500);
+    while (session.loading() && Clock::now() < until) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        session.poll();
+    }
+    return !session.open.empty() && std::all_of(session.open.begin(), session.open.end(),
+                                                [](const OpenTrace& e) { return !e.error.empty(); });
+}
+
+int run_window(Program& program, const Options& options, std::optional<script::Script> script) {
+    const bool refused = all_refused(program.session);
+    print_errors(program.session);
+    if (refused && !options.files.empty())
+        return 1;  // what was open last time may have gone: no reason to stop
+    const ImGuiOwner imgui;
+    Window window(options.width, options.height, "Shardscope");
+    window.on_drop([&](const std::string& path) { program.open(path); });
+    Stage stage(program, window, window.scale());
+    std::unique_ptr<script::Runner> runner;
+    if (script) runner = std::make_unique<script::Runner>(std::move(*script), program, window);
+    Frame frame;
+    Redraw redraw;
+    const auto start = Clock::now();
+    while (!window.wants_close()) {
+        const Redraw::Doing now{program.working(), runner != nullptr || program.session.animating};
+        const bool input = window.wait(Redraw::patience(now));
+        if (!redraw.due(now, input, program.session.poll_files())) continue;
+        frame.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+        stage.frame(frame, [&] {
+            if (runner) runner->before_frame();
+        });
+        window.end_frame();
+        if (runner) {
+            runner->after_frame();
+            if (!runner->failure().empty()) {
+                fmt::print(stderr, "shardscope-view: {}\n", runner->failure());
+                return 1;
+            }
+            if (runner->quit()) return 0;
+            if (runner->done()) runner.reset();
+        }
+        if (program.quit) window.close();
+    }
+    return 0;
+}
+
+int run(int argc, char** argv) {
+    Program program;
+    program.panels = make_panels();
+    std::vector<std::string> names;
+    for (const auto& panel : program.panels) names.emplace_back(panel->name());
+    const Parsed parsed = parse_options(argc, argv, names);
+    if (!parsed.options) return parsed.status;
+    const Options& options = *parsed.options;
+    std::optional<script::Script> script;
+    if (!options.script.empty()) {
+        script = script::read_script(options.script);
+        const std::string wrong =
+            script->error.empty() ? script::unknown_names(*script, program) : script->error;
+        if (!wrong.empty()) {
+            fmt::print(stderr, "shardscope-view: {}\n", traces::printable(wrong));
+            return 2;
+        }
+    }
+    const bool with_window = options.window || (!script && options.screenshot.empty());
+    const bool with_state = with_window && !script && options.state;  // else runs would not repeat
+    if (with_state) {
+        if (const auto state = read_state(state_path(), program.notice))
+            restore(*state, program, options.files.empty());
+        if (!program.notice.empty())
+            fmt::print(stderr, "shardscope-view: {}\n", traces::printable(program.notice));
+    }
+    if (!with_state || !options.files.empty() || options.panel_given || program.session.open.empty())
+        program.show(options.panel);
+    if (options.scale) program.set_zoom(*options.scale);
+    if (options.appearance) program.set_appearance(*options.appearance);
+    program.session.first_range = options.range;
+    for (const std::string& file : options.files) {
+        program.session.open_file(file);
+        program.remember(file);
+    }
+    if (options.panel_given) program.show(options.panel);  // whatever the files hold
+    if (script && !options.window) return run_script(program, options, std::move(*script));
+    if (!options.screenshot.empty()) return take_picture(program, options);
+    const int status = run_window(program, options, std::move(script));
+    if (with_state) {
+        const std::string failure = write_state(state_path(), state_of(program));
+        if (!failure.empty()) fmt::print(stderr, "shardscope-view: {}\n", failure);
+    }
+    g_ends_at_once = program.session.analyses.abandon();
+    return status;
+}
+
+}  // namespace
+}  // namespace shardscope::viewer
+
+int main(int argc, char** argv) {
+    try {
+        const int status = shardscope::viewer::run(argc, argv);
+        if (shardscope::viewer::g_ends_at_once) {
+            std::fflush(nullptr);
+            std::_Exit(status);
+        }
+        return status;
+    } catch (const std::exception& error) {
+        fmt::print(stderr, "shardscope-view: {}\n", shardscope::traces::printable(error.what()));
+        return 1;
+    }
+}

@@ -1,0 +1,105 @@
+// See arrangement.h.
+#include "viewer/model/arrangement.h"
+
+#include <algorithm>
+#include <cctype>
+#include <iterator>
+
+#include <nlohmann/json.hpp>
+
+#include "traces/schema/json_text.h"
+
+namespace shardscope::viewer {
+namespace {
+
+using Json = nlohmann::json;
+
+template <typename Strings>
+void take_strings(const Json& json, const char* key, Strings& into) {
+    const auto it = json.find(key);
+    if (it == json.end() || !it->is_array()) return;
+    for (const Json& value : *it) {
+        if (value.is_string()) into.insert(into.end(), value.get<std::string>());
+    }
+}
+
+char lower(char c) {
+    return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+}
+
+}  // namespace
+
+void RowArrangement::toggle_collapsed(const std::string& key) {
+    if (collapsed.erase(key) == 0) collapsed.insert(key);
+}
+
+bool RowArrangement::is_pinned(std::string_view key) const {
+    return std::find(pinned.begin(), pinned.end(), key) != pinned.end();
+}
+
+void RowArrangement::toggle_pinned(const std::string& key) {
+    if (std::erase(pinned, key) == 0) pinned.push_back(key);
+}
+
+void RowArrangement::move(const std::string& key, const std::string& before,
+                          const std::vector<std::string>& siblings) {
+    if (key == before) return;
+    std::vector<std::string> wanted;
+    for (const std::string& sibling : siblings) {
+        if (sibling == before) wanted.push_back(key);
+        if (sibling != key) wanted.push_back(sibling);
+    }
+    if (std::find(wanted.begin(), wanted.end(), key) == wanted.end()) wanted.push_back(key);
+    std::erase_if(order, [&](const std::string& k) {
+        return std::find(wanted.begin(), wanted.end(), k) != wanted.end();
+    });
+    order.insert(order.end(), wanted.begin(), wanted.end());
+}
+
+void RowArrangement::step(const std::string& key, int by, const std::vector<std::string>& siblings) {
+    const auto at = std::find(siblings.begin(), siblings.end(), key);
+    if (at == siblings.end() || (by < 0 && at == siblings.begin())) return;
+    if (by < 0) return move(key, *std::prev(at), siblings);
+    if (std::next(at) == siblings.end()) return;
+    const auto after = std::next(at, 2);
+    move(key, after == siblings.end() ? std::string() : *after, siblings);
+}
+
+std::string to_json(const RowArrangement& a) {
+    const Json json = {{"grouping", a.grouping == RowArrangement::Grouping::kind ? "kind" : "rank"},
+                       {"collapsed", a.collapsed},
+                       {"hidden", a.hidden},
+                       {"pinned", a.pinned},
+                       {"order", a.order},
+                       {"filter", a.filter}};
+    // Labels may hold bytes that are no UTF-8.
+    return traces::dump_json(json);
+}
+
+RowArrangement arrangement_from_json(std::string_view text) {
+    RowArrangement a;
+    const Json json = traces::parse_json(text);
+    if (!json.is_object()) return a;
+    if (json.value("grouping", Json()) == "kind") a.grouping = RowArrangement::Grouping::kind;
+    take_strings(json, "collapsed", a.collapsed);
+    take_strings(json, "hidden", a.hidden);
+    take_strings(json, "pinned", a.pinned);
+    take_strings(json, "order", a.order);
+    if (const auto it = json.find("filter"); it != json.end() && it->is_string())
+        a.filter = it->get<std::string>();
+    return a;
+}
+
+bool matches_filter(std::string_view text, std::string_view filter) {
+    while (!filter.empty()) {
+        const std::size_t space = filter.find(' ');
+        const std::string_view word = filter.substr(0, space);
+        filter = space == std::string_view::npos ? std::string_view() : filter.substr(space + 1);
+        const auto found = std::search(text.begin(), text.end(), word.begin(), word.end(),
+                                       [](char a, char b) { return lower(a) == lower(b); });
+        if (found == text.end() && !word.empty()) return false;
+    }
+    return true;
+}
+
+}  // namespace shardscope::viewer

@@ -1,0 +1,32 @@
+// The steps of one rank, found without a look at those of the others: a trace may have a thousand ranks of a
+// thousand steps. No Dear ImGui; any thread.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+
+#include "traces/store/columns/trace.h"
+
+namespace shardscope::viewer {
+
+// In order of their starts. `rank` is an index into Trace::ranks.
+inline std::span<const traces::Step> steps_of(const traces::Trace& trace, int rank) {
+    const auto& all = trace.steps;  // sorted by (rank, start)
+    const auto first =
+        std::partition_point(all.begin(), all.end(), [rank](const traces::Step& s) { return s.rank < rank; });
+    const auto last =
+        std::partition_point(first, all.end(), [rank](const traces::Step& s) { return s.rank == rank; });
+    return {first, last};
+}
+
+// The first that holds the instant; nullptr where none does.
+inline const traces::Step* step_at(const traces::Trace& trace, int rank, std::int64_t time) {
+    const std::span<const traces::Step> steps = steps_of(trace, rank);
+    const auto found = std::find_if(steps.begin(), steps.end(), [time](const traces::Step& s) {
+        return s.start <= time && time < s.end;
+    });
+    return found == steps.end() ? nullptr : &*found;
+}
+
+}  // namespace shardscope::viewer

@@ -1,0 +1,379 @@
+// See session.h. Each file is read on its own thread; poll() takes over what has arrived.
+#include "viewer/model/session.h"
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <filesystem>
+#include <future>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "traces/import/open.h"
+#include "viewer/model/file_stamp.h"
+#include "viewer/model/rank_steps.h"
+#include "viewer/model/same_event.h"
+
+namespace shardscope::viewer {
+namespace {
+
+// A file that has not grown for so long is not being written any more.
+constexpr std::chrono::seconds kStillRuns{10};
+
+struct Outcome {
+    TracePtr trace;
+    std::string error;
+};
+
+// One file being read. Destroying it waits for its thread, so cancel first.
+struct Load {
+    std::vector<FileStamp> stamps;  // of the files when reading began
+    std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();
+    std::shared_ptr<traces::LoadProgress> progress = std::make_shared<traces::LoadProgress>();
+    std::future<Outcome> outcome;
+    bool finished() const { return outcome.wait_for(std::chrono::seconds(0)) == std::future_status::ready; }
+};
+
+Outcome read(const std::vector<std::string>& paths, traces::LoadProgress& progress) {
+    try {
+        // Of a damaged file what can be read is shown, and the Runs panel says so.
+        traces::ImportOptions options;
+        options.partial = true;
+        options.progress = &progress;
+        return {traces::open_any(paths, options), {}};
+    } catch (const std::bad_alloc&) {
+        return {nullptr,
+                paths.front() + ": there is not enough memory to read it; slice it to a shorter time range."};
+    } catch (const std::exception& e) {
+        return {nullptr, e.what()};
+    }
+}
+
+// A little air at both ends, so that the first and last event do not touch the edge.
+TimeRange whole(const traces::Trace& trace) {
+    const std::int64_t length = std::max<std::int64_t>(trace.last_ns - trace.first_ns, 1000);
+    const std::int64_t air = length / 50;
+    return {trace.first_ns - air, trace.first_ns + length + air};
+}
+
+std::vector<std::string> files_of(const OpenTrace& entry) {
+    return entry.merged.empty() ? std::vector<std::string>{entry.path} : entry.merged;
+}
+
+// Whether every index into the first is one into the second, as after a trace has grown.
+bool has_all_of(const traces::Trace& now, const traces::Trace& before) {
+    return now.ranks.size() >= before.ranks.size() && now.device.size() >= before.device.size() &&
+           now.ranges.size() >= before.ranges.size() && now.runtime.size() >= before.runtime.size();
+}
+
+std::string with_folder(const std::string& path) {
+    const std::filesystem::path p(path);
+    const auto folder = p.parent_path().filename().string();
+    return folder.empty() ? p.filename().string() : folder + "/" + p.filename().string();
+}
+
+}  // namespace
+
+bool holds_plan(const traces::Trace& trace) {
+    return !trace.plan.empty() || !trace.config_value("plan.job").empty();
+}
+
+bool holds_only_plan(const traces::Trace& trace) {
+    return holds_plan(trace) && trace.device.size() == 0 && trace.ranges.size() == 0 &&
+           trace.runtime.size() == 0 && trace.memory.size() == 0;
+}
+
+std::string run_state(const OpenTrace& entry) {
+    if (entry.trace == nullptr || entry.trace->ended) return "";
+    if (!entry.running()) return "the run did not end";
+    const std::size_t steps = steps_of(*entry.trace, 0).size();
+    const auto ago =
+        std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - *entry.grew);
+    return fmt::format("running, {} step{}, {} s ago", steps, steps == 1 ? "" : "s", ago.count());
+}
+
+struct Session::Loads {
+    std::vector<std::unique_ptr<Load>> of_entry;  // beside `open`; nullptr: nothing is being read
+    struct Read {
+        std::vector<FileStamp> stamps;  // of what is shown; none: it came from memory
+        std::chrono::steady_clock::time_point next_look;
+    };
+    std::vector<Read> of_file;  // beside `open`
+    std::vector<std::unique_ptr<Load>> cancelled;
+    int next_color = 0;
+
+    ~Loads() {
+        for (auto& load : of_entry) {
+            if (load) load->progress->cancel = true;
+        }
+    }
+};
+
+Session::Session() : loads_(std::make_unique<Loads>()) {}
+Session::~Session() = default;
+
+void Session::open_file(const std::string& path) {
+    OpenTrace entry;
+    entry.path = path;
+    entry.name = std::filesystem::path(path).filename().string();
+    entry.color = loads_->next_color++;
+    for (OpenTrace& other : open) {
+        if (other.name != entry.name || other.path == path) continue;
+        other.name = with_folder(other.path);
+        entry.name = with_folder(path);
+    }
+    start(std::move(entry));
+}
+
+void Session::open_merged(const std::vector<std::string>& paths) {
+    if (paths.empty()) return;
+    if (paths.size() == 1) return open_file(paths.front());
+    OpenTrace entry;
+    entry.path = paths.front();
+    entry.merged = paths;
+    entry.name = fmt::format("{} + {} more", std::filesystem::path(paths.front()).filename().string(),
+                             paths.size() - 1);
+    entry.color = loads_->next_color++;
+    start(std::move(entry));
+}
+
+void Session::start(OpenTrace entry) {
+    open.push_back(std::move(entry));
+    loads_->of_entry.push_back(nullptr);
+    loads_->of_file.emplace_back();
+    read_entry(open.size() - 1);
+}
+
+void Session::read_entry(std::size_t index) {
+    const OpenTrace& entry = open[index];
+    auto load = std::make_unique<Load>();
+    std::vector<std::string> paths = files_of(entry);
+    load->stamps = stamps_of(paths);
+    load->outcome = std::async(std::launch::async, [paths = std::move(paths), progress = load->progress] {
+        return read(paths, *progress);
+    });
+    loads_->of_entry[index] = std::move(load);
+}
+
+void Session::reload(std::size_t index) {
+    if (index >= open.size() || loads_->of_entry[index] || open[index].next) return;
+    OpenTrace& entry = open[index];
+    entry.notice.clear();
+    entry.error.clear();
+    entry.progress = 0;
+    entry.reading_again = entry.trace != nullptr;
+    read_entry(index);
+}
+
+// The questions about the old trace are asked of the new one while the old one still shows.
+void Session::renew(std::size_t index, TracePtr trace) {
+    OpenTrace& entry = open[index];
+    entry.next = std::move(trace);
+    if (has_all_of(*entry.next, *entry.trace)) analyses.renew(entry.trace, entry.next);
+}
+
+// What is shown stays in sight; where all of the old trace was, all of the new one is.
+void Session::replace(std::size_t index) {
+    OpenTrace& entry = open[index];
+    entry.reading_again = false;
+    const TracePtr before = std::exchange(entry.trace, std::exchange(entry.next, nullptr));
+    const TimeRange all_before = whole(*before);
+    if (entry.visible.from <= all_before.from && entry.visible.to >= all_before.to)
+        entry.visible = whole(*entry.trace);
+    if (index == active) {
+        selected = same_event(*before, selected, *entry.trace);
+        rank = std::clamp(rank, 0, std::max(0, static_cast<int>(entry.trace->ranks.size()) - 1));
+        if (selected_unit >= static_cast<int>(entry.trace->units.size())) selected_unit = -1;
+    }
+    analyses.forget(before);
+    gone_.push_back({before, entry.trace});
+}
+
+std::vector<GoneTrace> Session::take_gone() {
+    return std::exchange(gone_, {});
+}
+
+bool Session::poll_files() {
+    const auto now = std::chrono::steady_clock::now();
+    bool news = false;
+    for (std::size_t i = 0; i < open.size(); ++i) {
+        auto& file = loads_->of_file[i];
+        OpenTrace& entry = open[i];
+        if (loads_->of_entry[i] || entry.next || file.stamps.empty() || now < file.next_look || !entry.trace)
+            continue;
+        file.next_look = now + std::chrono::seconds(1);
+        const std::vector<std::string> paths = files_of(entry);
+        bool same = true;
+        for (std::size_t f = 0; f < paths.size(); ++f) {
+            const FileStamp stamp = stamp_of(paths[f]);
+            const std::string change = change_of(file.stamps[f], stamp);
+            if (change.empty()) continue;
+            same = false;
+            const bool grows =
+                stamp.exists() && stamp.inode == file.stamps[f].inode && stamp.bytes >= file.stamps[f].bytes;
+            news = true;
+            if (!entry.trace->ended && grows) entry.grew = now;
+            if (follow && !entry.trace->ended && grows) {
+                reload(i);
+            } else {
+                entry.notice = fmt::format("{} {}.", paths[f], change);
+                file.stamps[f] = stamp;  // said once; reading again clears it
+            }
+            break;
+        }
+        // Only a look can tell that it grows no more: while a large trace is read again nobody looks.
+        if (same && entry.grew && now - *entry.grew > kStillRuns) {
+            entry.grew.reset();
+            news = true;
+        }
+    }
+    return news;
+}
+
+void Session::add_trace(TracePtr trace, const std::string& name) {
+    OpenTrace entry;
+    entry.path = trace->path;
+    entry.name = name;
+    entry.color = loads_->next_color++;
+    entry.visible = first_range.value_or(whole(*trace));
+    entry.limit = first_range;
+    entry.trace = std::move(trace);
+    open.push_back(std::move(entry));
+    loads_->of_entry.push_back(nullptr);
+    loads_->of_file.emplace_back();
+}
+
+void Session::close(std::size_t index) {
+    if (index >= open.size()) return;
+    if (auto& load = loads_->of_entry[index]) {
+        load->progress->cancel = true;
+        loads_->cancelled.push_back(std::move(load));
+    }
+    for (const TracePtr& trace : {open[index].trace, open[index].next}) {
+        if (trace == nullptr) continue;
+        analyses.forget(trace);
+        gone_.push_back({trace, nullptr});
+    }
+    simulation.remove(open[index].path);
+    loads_->of_entry.erase(loads_->of_entry.begin() + static_cast<std::ptrdiff_t>(index));
+    loads_->of_file.erase(loads_->of_file.begin() + static_cast<std::ptrdiff_t>(index));
+    open.erase(open.begin() + static_cast<std::ptrdiff_t>(index));
+    if (index == active) {
+        set_active(std::min(active, open.empty() ? 0 : open.size() - 1));
+    } else if (index < active) {
+        --active;
+    }
+}
+
+void Session::set_active(std::size_t index) {
+    active = index;
+    selected = {};
+    selected_module = -1;
+    selected_unit = -1;
+    const TracePtr now = trace();
+    const int ranks = now ? static_cast<int>(now->ranks.size()) : 0;
+    rank = std::clamp(rank, 0, std::max(0, ranks - 1));
+}
+
+void Session::open_simulated(const std::string& path, const std::string& name) {
+    wanted_panel = "timeline";
+    for (std::size_t i = 0; i < open.size(); ++i) {
+        if (open[i].path == path && open[i].error.empty()) return set_active(i);
+    }
+    open_file(path);
+    if (!name.empty()) open.back().name = name;
+    set_active(open.size() - 1);
+}
+
+void Session::poll(const std::function<bool(const TracePtr&)>& ready) {
+    analyses.begin_frame();
+    noted_work_ = std::exchange(notes_work_, false);
+    if (const auto made = simulation.poll()) open_simulated(made->path, made->name);
+    for (std::size_t i = 0; i < open.size(); ++i) {
+        auto& load = loads_->of_entry[i];
+        if (open[i].next && !analyses.busy_with(open[i].next) &&
+            (i != active || !ready || ready(open[i].next) || analyses.failed_with(open[i].next)))
+            replace(i);
+        if (!load) continue;
+        open[i].progress = load->progress->fraction;
+        if (!load->finished()) continue;
+        Outcome outcome = load->outcome.get();
+        // A trace that grows is not read all the time: three times as long as it takes lies between.
+        const auto took = std::chrono::steady_clock::now() - load->began;
+        loads_->of_file[i] = {std::move(load->stamps),
+                              std::chrono::steady_clock::now() +
+                                  std::max<std::chrono::nanoseconds>(3 * took, std::chrono::seconds(1))};
+        load.reset();
+        open[i].progress = 1;
+        if (open[i].trace) {
+            if (outcome.trace) {
+                renew(i, std::move(outcome.trace));
+            } else {
+                open[i].reading_again = false;
+                open[i].notice = outcome.error + " What was read before is still shown.";
+            }
+            continue;
+        }
+        open[i].error = std::move(outcome.error);
+        open[i].trace = std::move(outcome.trace);
+        if (!open[i].trace) continue;
+        open[i].visible = open[i].wanted_visible.value_or(first_range.value_or(whole(*open[i].trace)));
+        open[i].limit = open[i].wanted_limit ? open[i].wanted_limit : first_range;
+        if (i == active) set_active(i);
+        if (i == active && open[i].leads_to_plan && holds_only_plan(*open[i].trace)) wanted_panel = "plan";
+    }
+    std::erase_if(loads_->cancelled, [](const auto& load) { return load->finished(); });
+}
+
+bool Session::loading() const {
+    return std::any_of(open.begin(), open.end(),
+                       [](const OpenTrace& e) { return e.loading() || e.reading_again; });
+}
+
+OpenTrace* Session::current() {
+    return active < open.size() ? &open[active] : nullptr;
+}
+
+const OpenTrace* Session::current() const {
+    return active < open.size() ? &open[active] : nullptr;
+}
+
+TracePtr Session::trace() const {
+    return active < open.size() ? open[active].trace : nullptr;
+}
+
+std::vector<TracePtr> Session::ready() const {
+    std::vector<TracePtr> traces;
+    for (const OpenTrace& entry : open) {
+        if (entry.trace && !holds_only_plan(*entry.trace)) traces.push_back(entry.trace);
+    }
+    return traces;
+}
+
+void Session::fit() {
+    if (OpenTrace* entry = current(); entry != nullptr && entry->trace) entry->visible = whole(*entry->trace);
+}
+
+void Session::go_to(TimeRange time, std::optional<int> rank_index, SelectedEvent event) {
+    OpenTrace* entry = current();
+    if (entry == nullptr || entry->trace == nullptr) return;
+    const TimeRange all = whole(*entry->trace);
+    const std::int64_t air = std::max<std::int64_t>((time.to - time.from) / 2, 500);
+    entry->visible = {std::max(all.from, time.from - air), std::min(all.to, time.to + air)};
+    if (entry->visible.to <= entry->visible.from) entry->visible = all;
+    if (rank_index) rank = *rank_index;
+    if (event.kind != EventKind::none) selected = event;
+    wanted_panel = "timeline";
+}
+
+traces::Selection Session::selection(const OpenTrace& entry) {
+    traces::Selection selection;
+    if (entry.limit) {
+        selection.from_ns = entry.limit->from;
+        selection.to_ns = entry.limit->to;
+    }
+    return selection;
+}
+
+}  // namespace shardscope::viewer

@@ -1,0 +1,213 @@
+// Advice: what the rules found, as cards: the evidence in figures, what to change, and the way to the place.
+#include <algorithm>
+#include <array>
+
+#include <fmt/core.h>
+#include <imgui.h>
+
+#include "traces/analysis/advice/advice.h"
+#include "traces/analysis/advice/advice_place.h"
+#include "viewer/model/session.h"
+#include "viewer/theme/theme.h"
+#include "viewer/draw/chart.h"
+#include "viewer/draw/format.h"
+#include "viewer/draw/items.h"
+#include "viewer/draw/text.h"
+#include "viewer/panels/advice/advice_rows.h"
+#include "viewer/model/panel.h"
+#include "viewer/widgets/toolbar.h"
+
+namespace shardscope::viewer {
+namespace {
+
+using traces::AdvicePlace;
+using traces::AdviceReport;
+using traces::Finding;
+using traces::FindingWeight;
+
+Color weight_color(FindingWeight weight) {
+    if (weight == FindingWeight::serious) return theme::bad();
+    return weight == FindingWeight::notable ? theme::accent() : theme::text_dim();
+}
+
+void dim(std::string_view t) {
+    ImGui::PushStyleColor(ImGuiCol_Text, theme::text_dim());
+    text(t);
+    ImGui::PopStyleColor();
+}
+
+// A label, and text that wraps beside it.
+void labelled(std::string_view label, const std::string& said, float indent) {
+    if (said.empty()) return;
+    dim(label);
+    ImGui::SameLine(indent);  // of the card's group
+    ImGui::BeginGroup();
+    text(said);
+    ImGui::EndGroup();
+}
+
+// The same for a line that one copies.
+void copyable(const char* id, std::string_view label, const std::string& said, float indent) {
+    if (said.empty()) return;
+    dim(label);
+    ImGui::SameLine(indent);
+    ImGui::PushID(id);
+    if (ImGui::SmallButton("Copy")) ImGui::SetClipboardText(said.c_str());
+    ImGui::PopID();
+    ImGui::SameLine();
+    ImGui::PushStyleColor(ImGuiCol_Text, theme::good());
+    text(said);
+    ImGui::PopStyleColor();
+}
+
+// The figures side by side: the value large enough to read at a glance, its name below.
+void draw_figures(const Finding& finding) {
+    const float font = ImGui::GetFontSize();
+    bool first = true;
+    for (const traces::AdviceFigure& figure : finding.figures) {
+        const std::string value = figure_text(figure), label = spaced(figure.name);
+        const float width =
+            std::max(ImGui::CalcTextSize(value.c_str()).x, ImGui::CalcTextSize(label.c_str()).x);
+        if (!first) {
+            ImGui::SameLine(0, font * 1.8F);
+            if (ImGui::GetContentRegionAvail().x < width) ImGui::NewLine();
+        }
+        first = false;
+        ImGui::BeginGroup();
+        text(value);
+        dim(label);
+        ImGui::EndGroup();
+        items::value(fmt::format("advice.{}.{}", finding.id, figure.name), value);
+    }
+}
+
+class AdvicePanel final : public Panel {
+  public:
+    std::string_view name() const override { return "advice"; }
+
+    void draw(Session& session, const Frame&) override {
+        draw_choosers(session, false);
+        if (session.ready().size() > 1) ImGui::NewLine();
+        const auto report = session.analyses.analysis<AdviceReport>(
+            "advice", session.trace(), Session::selection(*session.current()),
+            [](const traces::Trace& t, const traces::Selection& s) { return traces::advice(t, s); });
+        if (report == nullptr) return draw_waiting(session, "the advice");
+        draw_limit_note(session);
+        for (const std::string& said : report->notes) note(said);
+        if (report->findings.empty()) {
+            note(
+                fmt::format("None of {} rules found its evidence in this trace: nothing to change was found.",
+                            report->rules));
+            return;
+        }
+        heading(fmt::format("{} of {} rules found evidence", report->findings.size(), report->rules));
+        note("What gains most comes first; gains of time are by a replay of the run with the change.");
+        ImGui::BeginChild("cards");
+        for (const std::size_t i : by_weight(*report)) draw_card(session, report->findings[i]);
+        ImGui::EndChild();
+        follow(session);
+    }
+
+  private:
+    void draw_card(Session& session, const Finding& finding) {
+        const float font = ImGui::GetFontSize(), pad = font * 0.8F;
+        const Color color = weight_color(finding.weight);
+        ImDrawList* draw = ImGui::GetWindowDrawList();
+        const ImVec2 at = ImGui::GetCursorScreenPos();
+        const float width = ImGui::GetContentRegionAvail().x;
+        // The ground is drawn once the card's height is known, below what stands on it.
+        draw->ChannelsSplit(2);
+        draw->ChannelsSetCurrent(1);
+        ImGui::PushID(finding.id.data(), finding.id.data() + finding.id.size());
+        ImGui::SetCursorScreenPos({at.x + pad * 1.4F, at.y + pad * 0.8F});
+        ImGui::BeginGroup();
+        draw_head(session, finding, color, at.x + width - pad);
+        draw_body(finding, at.x + width - pad);
+        ImGui::EndGroup();
+        ImGui::PopID();
+        const float bottom = ImGui::GetItemRectMax().y + pad * 0.8F;
+        draw->ChannelsSetCurrent(0);
+        draw->AddRectFilled(at, {at.x + width, bottom}, theme::surface(), font * 0.3F);
+        draw->AddRectFilled(at, {at.x + font * 0.3F, bottom}, color, font * 0.15F);
+        draw->ChannelsMerge();
+        items::place(fmt::format("advice.{}", finding.id), at, {at.x + width, bottom},
+                     fmt::format("{}: {}", finding.title, finding.what));
+        ImGui::SetCursorScreenPos({at.x, bottom + font * 0.6F});
+        ImGui::Dummy({1, 0});
+    }
+
+    void draw_head(Session& session, const Finding& finding, Color color, float right) {
+        const float font = ImGui::GetFontSize(), start = ImGui::GetCursorScreenPos().x;
+        const std::string weight(traces::kFindingWeightNames[static_cast<std::size_t>(finding.weight)]);
+        ImGui::AlignTextToFramePadding();
+        text(finding.title);
+        ImGui::SameLine(0, font * 0.8F);
+        ImGui::PushStyleColor(ImGuiCol_Text, color);
+        text(weight);
+        ImGui::PopStyleColor();
+        const std::string panel(panel_of(finding.id, !session.trace()->units.empty()));
+        const std::string open = panel.empty() ? "" : fmt::format("Open {}", spaced(panel));
+        const float padding = ImGui::GetStyle().FramePadding.x * 2;
+        float wide = open.empty() ? 0 : ImGui::CalcTextSize(open.c_str()).x + padding;
+        const bool place = has_place(finding.id);
+        if (place) wide += ImGui::CalcTextSize("Show me").x + padding + font * 0.4F;
+        const float left = right - wide - start;  // of the card's group
+        ImGui::SameLine(std::max(left, ImGui::GetItemRectMax().x - start + font));
+        if (place) {
+            if (ImGui::Button("Show me")) wanted_ = std::string(finding.id);
+            items::mark(fmt::format("advice.{}.show", finding.id));
+            ImGui::SameLine(0, font * 0.4F);
+        }
+        if (!open.empty()) {
+            if (ImGui::Button(open.c_str())) session.wanted_panel = panel;
+            items::mark(fmt::format("advice.{}.open", finding.id));
+        }
+    }
+
+    static void draw_body(const Finding& finding, float right) {
+        const float font = ImGui::GetFontSize(), indent = font * 6;
+        const float wrap = right - ImGui::GetWindowPos().x;
+        ImGui::PushTextWrapPos(wrap);
+        text(finding.what);
+        ImGui::Dummy({0, font * 0.15F});
+        draw_figures(finding);
+        ImGui::Dummy({0, font * 0.15F});
+        labelled("Change", finding.change, indent);
+        copyable("job", "Job file", finding.job_setting, indent);
+        copyable("pytorch", "PyTorch", finding.pytorch, indent);
+        labelled("Expected", finding.expected, indent);
+        ImGui::PopTextWrapPos();
+    }
+
+    // "Show me" was clicked: the place is looked for off the frame thread.
+    void follow(Session& session) {
+        if (wanted_.empty()) return;
+        const std::string rule = wanted_;
+        const auto place = session.analyses.analysis<std::optional<AdvicePlace>>(
+            "place of advice " + rule, session.trace(), Session::selection(*session.current()),
+            [rule](const traces::Trace& t, const traces::Selection& s) {
+                return traces::advice_place(t, s, rule);
+            });
+        if (place == nullptr) return;
+        wanted_.clear();
+        if (!place->has_value()) {
+            session.wanted_panel = panel_of(rule);
+            return;
+        }
+        SelectedEvent event;
+        if ((*place)->event >= 0) event = {EventKind::device, (*place)->event};
+        if ((*place)->range >= 0) event = {EventKind::range, (*place)->range};
+        session.current()->cursor = (*place)->from + ((*place)->to - (*place)->from) / 2;
+        session.go_to({(*place)->from, (*place)->to}, (*place)->rank, event);
+    }
+
+    std::string wanted_;  // a finding's id
+};
+
+}  // namespace
+
+std::unique_ptr<Panel> make_advice_panel() {
+    return std::make_unique<AdvicePanel>();
+}
+
+}  // namespace shardscope::viewer

@@ -1,0 +1,99 @@
+// See advice_rows.h.
+#include "viewer/panels/advice/advice_rows.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+
+#include <fmt/core.h>
+
+#include "traces/schema/sort_rows.h"
+#include "viewer/draw/format.h"
+
+namespace shardscope::viewer {
+namespace {
+
+struct RulePanel {
+    std::string_view rule, panel;
+    bool place = true;
+};
+constexpr std::array kPanels = {
+    RulePanel{"exposed-communication", "units"},
+    RulePanel{"slow-link", "distributed"},
+    RulePanel{"prefetch-off", "units"},
+    RulePanel{"prefetch-miss", "units"},
+    RulePanel{"prefetch-mistarget", "units"},
+    RulePanel{"limiter-stall", "units"},
+    RulePanel{"late-reduction", "collectives"},
+    RulePanel{"wasted-regather", "units"},
+    RulePanel{"checkpoint-regather", "units"},
+    RulePanel{"padding", "collectives"},
+    RulePanel{"wrap-too-fine", "units"},
+    RulePanel{"straggler", "distributed"},
+    RulePanel{"host-communication", "distributed"},
+    RulePanel{"uneven-ranks", "distributed"},
+    RulePanel{"data-loader", "summary"},
+    RulePanel{"host-bound", "idle"},
+    RulePanel{"idle-device", "idle"},
+    RulePanel{"copies-on-path", "idle"},
+    RulePanel{"low-occupancy", "kernels"},
+    RulePanel{"wrap-too-coarse", "memory"},
+    RulePanel{"activations-are-peak", "memory"},
+    RulePanel{"optimizer-is-peak", "memory"},
+    RulePanel{"gradient-double-buffer", "memory"},
+    RulePanel{"memory-near-limit", "memory"},
+    RulePanel{"untracked-memory", "memory"},
+    RulePanel{"fragmentation", "memory"},
+    RulePanel{"out-of-memory", "memory"},
+    RulePanel{"policy-matched-nothing", "modules", false},
+    RulePanel{"empty-shard", "shardmap", false},
+    RulePanel{"clip-mismatch", "runs", false},
+    RulePanel{"double-average", "runs", false},
+};
+
+const RulePanel* find(std::string_view rule) {
+    const auto at =
+        std::find_if(kPanels.begin(), kPanels.end(), [&](const RulePanel& p) { return p.rule == rule; });
+    return at == kPanels.end() ? nullptr : &*at;
+}
+
+}  // namespace
+
+std::string figure_text(const traces::AdviceFigure& figure) {
+    if (figure.unit == "us/step") return format_duration(figure.value * 1e3) + " a step";
+    if (figure.unit == "us") return format_duration(figure.value * 1e3);
+    if (figure.unit == "bytes") return format_size(std::llround(figure.value));
+    if (figure.unit == "bytes/step") return format_size(std::llround(figure.value)) + " a step";
+    if (figure.unit == "%") return format_percent(figure.value);
+    const bool whole = figure.value == std::round(figure.value) && std::abs(figure.value) < 1e15;
+    std::string number = whole ? format_count(std::llround(figure.value)) : format_decimal(figure.value, 2);
+    if (figure.unit.empty()) return number;
+    if (figure.unit == "times/step" && figure.value == 1) return "once a step";
+    if (figure.unit == "times/step") return number + " times a step";
+    if (figure.unit == "times" && figure.value == 1) return "once";
+    return fmt::format("{} {}", number, figure.unit);
+}
+
+std::vector<std::size_t> by_weight(const traces::AdviceReport& report) {
+    std::vector<std::size_t> order(report.findings.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    traces::sort_rows(order, [&](std::size_t a, std::size_t b) {
+        return report.findings[a].weight < report.findings[b].weight;
+    });
+    return order;
+}
+
+std::string_view panel_of(std::string_view rule, bool units) {
+    // The one rule of the units' panel that also finds what has no units.
+    if (rule == "exposed-communication" && !units) return "distributed";
+    const RulePanel* found = find(rule);
+    return found != nullptr ? found->panel : "runs";
+}
+
+bool has_place(std::string_view rule) {
+    const RulePanel* found = find(rule);
+    return found != nullptr && found->place;
+}
+
+}  // namespace shardscope::viewer

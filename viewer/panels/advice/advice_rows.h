@@ -1,0 +1,28 @@
+// What a finding's card says beside the finding: its figures as people read them, the order of the cards, the
+// panel that tells more. Pure; any thread.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "traces/analysis/advice/advice.h"
+
+namespace shardscope::viewer {
+
+// "1.23 ms a step", "12.34 %", "108.1 MB", "3".
+std::string figure_text(const traces::AdviceFigure& figure);
+
+// Indices of the findings: serious first, else in the report's order.
+std::vector<std::size_t> by_weight(const traces::AdviceReport& report);
+
+// The panel that tells more of a rule's subject; "runs" where it is about the configuration. `units`: the
+// trace has FSDP units, so that their panel shows something.
+std::string_view panel_of(std::string_view rule, bool units = true);
+
+// Whether a stretch of the trace shows it (traces/analysis/advice/advice_place.h); false: it is about the
+// configuration.
+bool has_place(std::string_view rule);
+
+}  // namespace shardscope::viewer

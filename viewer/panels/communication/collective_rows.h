@@ -1,0 +1,55 @@
+// What the Collectives and Distributed panels show of traces/analysis: tables, and collectives counted by
+// size. No drawing; any thread. Times in microseconds, MB = 2^20 bytes, GB/s = 10^9 bytes a second.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "traces/analysis/communication/collectives.h"
+#include "traces/analysis/communication/distributed.h"
+#include "traces/analysis/communication/stragglers.h"
+#include "viewer/tables/table_model.h"
+
+namespace shardscope::viewer {
+
+// By operation, of one rank. `stepped`: the trace names steps, so that there are figures of a step.
+std::shared_ptr<const CellTable> operation_table(const traces::RankCollectives& rank, bool stepped = true);
+
+// How ranks came to collectives; `kind` none: over all operations, else index into StragglersReport::kinds.
+std::shared_ptr<const CellTable> straggler_table(const traces::StragglersReport& report, int kind);
+
+// By group, operation and size.
+std::shared_ptr<const CellTable> traffic_table(const traces::DistributedReport& report);
+
+// One row a rank, means of a step; of the whole trace where it names none.
+std::shared_ptr<const CellTable> rank_table(const traces::DistributedReport& report, bool stepped = true);
+
+// Of which the ranks waited longest.
+std::shared_ptr<const CellTable> slowest_table(const traces::DistributedReport& report);
+
+// One row for each host, and for each kind of collective within and between hosts.
+std::shared_ptr<const CellTable> host_table(const traces::HostsReport& report);
+std::shared_ptr<const CellTable> host_traffic_table(const traces::HostsReport& report);
+
+// How many collectives of each operation are of which size: size class as in Traffic, then the sizes that are
+// not known.
+inline constexpr std::size_t kHistogramClasses = std::size(traces::kSizeClasses) + 2;
+struct SizeHistogram {
+    struct Operation {
+        traces::Operation operation = traces::Operation::other;
+        std::array<std::int64_t, kHistogramClasses> count{}, bytes{};
+    };
+    std::vector<Operation> operations;  // in the order of their first traffic
+    std::int64_t most = 0;              // of one class, all operations together
+};
+SizeHistogram size_histogram(const traces::DistributedReport& report);
+std::string size_class_text(std::size_t index);  // "64 KB - 1 MB", "size unknown"
+
+Color operation_color(traces::Operation operation);
+
+}  // namespace shardscope::viewer

@@ -1,0 +1,35 @@
+// The table of every collective by itself (traces/analysis/communication/collective_list.h). No drawing; any thread. Times
+// in microseconds, MB = 2^20 bytes, GB/s = 10^9 bytes a second.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "traces/analysis/communication/collective_list.h"
+#include "viewer/tables/table_model.h"
+
+namespace shardscope::traces {
+struct Trace;
+}
+
+namespace shardscope::viewer {
+
+// Cells are made when they are looked at, so that millions cost nothing.
+class CollectiveTable final : public TableModel {
+  public:
+    CollectiveTable(std::shared_ptr<const std::vector<traces::CollectiveTimes>> list,
+                    const traces::Trace& trace);
+    std::size_t rows() const override { return list_->size(); }
+    std::string text(std::size_t row, std::size_t column) const override;
+    double number(std::size_t row, std::size_t column) const override;
+    Color swatch(std::size_t row) const override;
+
+  private:
+    void leave_out_unknown();
+    std::shared_ptr<const std::vector<traces::CollectiveTimes>> list_;
+    std::vector<std::string> units_;
+    std::vector<std::size_t> fields_;  // what each column is
+};
+
+}  // namespace shardscope::viewer

@@ -1,0 +1,286 @@
+// Collectives: by operation with bandwidths and sizes, each by itself, and who comes last to them.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <fmt/core.h>
+#include <imgui.h>
+
+#include "traces/analysis/time/overlap.h"
+#include "traces/store/grouped.h"
+#include "traces/store/columns/trace.h"
+#include "viewer/model/session.h"
+#include "viewer/theme/theme.h"
+#include "viewer/draw/chart.h"
+#include "viewer/draw/format.h"
+#include "viewer/draw/items.h"
+#include "viewer/draw/text.h"
+#include "viewer/panels/communication/collective_rows.h"
+#include "viewer/panels/communication/collective_table.h"
+#include "viewer/model/panel.h"
+#include "viewer/widgets/segmented.h"
+#include "viewer/widgets/toolbar.h"
+#include "viewer/tables/table.h"
+
+namespace shardscope::viewer {
+namespace {
+
+using traces::CollectiveTimes;
+
+class CollectivesPanel final : public Panel {
+  public:
+    std::string_view name() const override { return "collectives"; }
+
+    void draw(Session& session, const Frame&) override {
+        draw_choosers(session, part_ == operations);
+        static constexpr std::string_view kParts[] = {"By operation", "Each", "Stragglers"};
+        segmented("collectives.show", kParts, part_);
+        const TracePtr trace = session.trace();
+        const auto selection = Session::selection(*session.current());
+        const auto report = session.analyses.collectives(trace, selection);
+        const auto distributed = session.analyses.analysis<traces::DistributedReport>(
+            "distributed", trace, selection,
+            [](const auto& t, const auto& s) { return traces::distributed_report(t, s); });
+        if (report == nullptr || distributed == nullptr) return draw_waiting(session, "the collectives");
+        if (distributed->collectives == 0) return say_why_empty(session);
+        draw_limit_note(session);
+        if (part_ == operations) return draw_operations(session, report, distributed, selection);
+        if (part_ == each) return draw_each(session, selection);
+        draw_stragglers(session, selection);
+    }
+
+  private:
+    enum Part { operations, each, stragglers };  // indices of the buttons
+
+    static void say_why_empty(const Session& session) {
+        if (session.current()->limit) return note("No collective lies in the limit range.");
+        note(
+            "This trace holds no collectives, because its ranks did not communicate or the device's work was "
+            "not "
+            "recorded. Record a run of several ranks, with the device's activity, to see them.");
+    }
+
+    // --- by operation ---
+
+    void draw_operations(Session& session, const std::shared_ptr<const traces::CollectivesReport>& report,
+                         const std::shared_ptr<const traces::DistributedReport>& distributed,
+                         const traces::Selection& selection) {
+        const traces::RankCollectives* rank = chosen_rank(report->ranks, session);
+        if (rank == nullptr || rank->operations.empty())
+            return note("This rank takes part in no collective in what is looked at.");
+        const auto overlap = session.analyses.analysis<traces::OverlapReport>(
+            "overlap", session.trace(), selection,
+            [](const auto& t, const auto& s) { return traces::overlap_report(t, s); });
+        draw_headline(*rank, overlap != nullptr ? chosen_rank(overlap->ranks, session) : nullptr,
+                      *distributed, !session.trace()->steps.empty());
+        if (operations_of_ != rank || report_ != report || appearance_ != theme::appearance()) {
+            report_ = report;
+            operations_of_ = rank;
+            appearance_ = theme::appearance();
+            operations_ = operation_table(*rank, !session.trace()->steps.empty());
+            traffic_ = traffic_table(*distributed);
+            histogram_ = size_histogram(*distributed);
+        }
+        const float font = ImGui::GetFontSize();
+        const float rows = static_cast<float>(rank->operations.size());
+        ImGui::BeginChild("page");  // scrolls where the window is small
+        const float height = std::min(std::max(ImGui::GetContentRegionAvail().y * 0.4F, font * 12),
+                                      font * (3.2F + 1.6F * rows));
+        draw_table("collectives", operations_, operations_state_,
+                   {.size = {0, height}, .filter = false, .name = "collectives by operation"});
+        ImGui::Dummy({0, font * 0.3F});
+        const ImVec2 room = ImGui::GetContentRegionAvail();
+        const bool beside = room.x > font * 76;
+        const float sizes = font * (4.5F + 1.6F * static_cast<float>(kHistogramClasses));
+        const float below = std::max(font * 14, beside ? room.y : room.y - sizes);
+        ImGui::BeginChild("sizes", beside ? ImVec2{room.x * 0.36F, below} : ImVec2{0, sizes});
+        heading("How many of which size");
+        draw_histogram();
+        ImGui::EndChild();
+        if (beside) ImGui::SameLine(0, font);
+        ImGui::BeginChild("traffic", {0, below});
+        heading("By group and size, each collective once");
+        draw_table("collectives.traffic", traffic_, traffic_state_,
+                   {.filter = false, .name = "collectives by group and size"});
+        ImGui::EndChild();
+        ImGui::EndChild();
+    }
+
+    static void draw_headline(const traces::RankCollectives& rank, const traces::RankOverlap* overlap,
+                              const traces::DistributedReport& distributed, bool stepped) {
+        std::string line =
+            fmt::format("{} collectives, each counted once", format_count(distributed.collectives));
+        if (overlap != nullptr && !overlap->steps.empty()) {
+            line += fmt::format(
+                ". {} of rank {}: {} of communication ran beside compute, {} was exposed (overlap {})",
+                stepped ? "A step" : "The whole time", rank.rank,
+                format_duration(overlap->mean_us(overlap->sum.overlapped) * 1e3),
+                format_duration(overlap->mean_us(overlap->sum.exposed_communication) * 1e3),
+                format_percent(overlap->sum.overlap_percent()));
+        }
+        line += ".";
+        if (distributed.unmatched > 0)
+            line += fmt::format(" {} no counterpart on another rank.",
+                                traces::counted(distributed.unmatched, "part has", "parts have"));
+        if (distributed.without_metadata > 0) {
+            line += fmt::format(" {} kernel alone: no bytes, matched by order.",
+                                traces::counted(distributed.without_metadata, "part is known from its",
+                                                "parts are known from their"));
+        }
+        ImGui::PushTextWrapPos(0);
+        text(line);
+        ImGui::PopTextWrapPos();
+        items::value("collectives.headline", line);
+    }
+
+    // One line a size class, its operations side by side.
+    void draw_histogram() const {
+        const float font = ImGui::GetFontSize();
+        std::vector<LegendItem> labels;
+        for (const auto& o : histogram_.operations)
+            labels.push_back({spaced(traces::name(o.operation)), operation_color(o.operation)});
+        legend(labels);
+        ImGui::Dummy({0, font * 0.2F});
+        const float label = ImGui::CalcTextSize("16 MB - 256 MB").x + font * 0.8F;
+        const float value = ImGui::CalcTextSize("999,999").x + font * 0.4F;
+        const float width = std::max(font * 2, ImGui::GetContentRegionAvail().x - label - value);
+        for (std::size_t size = 0; size < kHistogramClasses; ++size) {
+            std::vector<Segment> segments;
+            std::int64_t sum = 0;
+            for (const auto& o : histogram_.operations) {
+                segments.push_back({static_cast<double>(o.count[size]), operation_color(o.operation), {}});
+                sum += o.count[size];
+            }
+            if (size + 1 == kHistogramClasses && sum == 0) continue;
+            const ImVec2 at = ImGui::GetCursorScreenPos();
+            ImDrawList* draw = ImGui::GetWindowDrawList();
+            draw->AddText(at, sum > 0 ? theme::text() : theme::text_dim(), size_class_text(size).c_str());
+            const int hovered = stacked_bar({at.x + label, at.y + font * 0.05F}, {width, font}, segments,
+                                            static_cast<double>(histogram_.most), false);
+            const std::string count = format_count(sum);
+            draw->AddText({at.x + label + width + value - ImGui::CalcTextSize(count.c_str()).x, at.y},
+                          sum > 0 ? theme::text() : theme::text_dim(), count.c_str());
+            ImGui::Dummy({label + width + value, font * 1.25F});
+            items::mark("collectives.size." + size_class_text(size), count);
+            if (hovered < 0) continue;
+            const auto& o = histogram_.operations[static_cast<std::size_t>(hovered)];
+            begin_tip(fmt::format("{}, {}", spaced(traces::name(o.operation)), size_class_text(size)));
+            tip_row("Collectives", format_count(o.count[size]));
+            tip_row("Full buffers", format_size(o.bytes[size]));
+            end_tip();
+        }
+    }
+
+    // --- each by itself ---
+
+    void draw_each(Session& session, const traces::Selection& selection) {
+        const TracePtr trace = session.trace();
+        const auto list = session.analyses.analysis<std::vector<CollectiveTimes>>(
+            "collective_list", trace, selection,
+            [](const auto& t, const auto& s) { return traces::collective_list(t, s); });
+        if (list == nullptr) return draw_waiting(session, "every collective");
+        if (list_ != list) {
+            list_ = list;
+            each_ = std::make_shared<const CollectiveTable>(list, *trace);
+        }
+        note(
+            "A click marks it, a double-click shows it on the timeline. Waiting, exposed and overlapped time "
+            "are sums over the ranks.");
+        const TableEvents events =
+            draw_table("collectives.each", each_, each_state_, {.name = "collectives"});
+        if (events.clicked) mark(session, *trace, (*list)[*events.clicked]);
+        if (events.opened) open(session, *trace, (*list)[*events.opened]);
+    }
+
+    static void mark(Session& session, const traces::Trace& trace, const CollectiveTimes& c) {
+        session.selected = {EventKind::device, c.event};
+        session.rank = trace.device.rank[static_cast<std::size_t>(c.event)];
+        session.current()->cursor = c.start_ns;
+    }
+
+    static void open(Session& session, const traces::Trace& trace, const CollectiveTimes& c) {
+        session.go_to({c.start_ns, c.start_ns + c.longest_ns},
+                      trace.device.rank[static_cast<std::size_t>(c.event)], {EventKind::device, c.event});
+    }
+
+    // --- stragglers ---
+
+    void draw_stragglers(Session& session, const traces::Selection& selection) {
+        const auto report = session.analyses.analysis<traces::StragglersReport>(
+            "stragglers", session.trace(), selection,
+            [](const auto& t, const auto& s) { return traces::straggler_report(t, s); });
+        if (report == nullptr) return draw_waiting(session, "who comes last");
+        if (report->trace_ranks < 2) {
+            return note(
+                "This trace holds one rank, so that there is nobody to compare it with. Open the traces of "
+                "all "
+                "ranks merged (shardscope-trace merge) to see who comes last.");
+        }
+        if (report->collectives == 0)
+            return note("No collective has its counterparts on other ranks in what is looked at.");
+        kind_ = std::min(kind_, static_cast<int>(report->kinds.size()) - 1);
+        std::vector<std::string> names = {"All operations"};
+        for (const traces::KindStragglers& kind : report->kinds)
+            names.push_back(spaced(traces::name(kind.operation)));
+        int chosen = kind_ + 1;
+        segmented("collectives.stragglers", std::vector<std::string_view>(names.begin(), names.end()),
+                  chosen);
+        kind_ = chosen - 1;
+        if (stragglers_of_ != report || kind_ != stragglers_kind_ ||
+            stragglers_look_ != theme::appearance()) {
+            stragglers_of_ = report;
+            stragglers_kind_ = kind_;
+            stragglers_look_ = theme::appearance();
+            stragglers_ = straggler_table(*report, kind_);
+        }
+        const auto& ranks = kind_ < 0 ? report->ranks : report->kinds[static_cast<std::size_t>(kind_)].ranks;
+        if (ranks.size() > 1 && !traces::equally_late(ranks)) draw_latest(ranks.front());
+        note(
+            "All ranks of a collective end together, so that the one that is in it for the shortest time "
+            "came last. "
+            "Durations are compared, not clocks.");
+        const TableEvents events = draw_table("collectives.stragglers", stragglers_, stragglers_state_,
+                                              {.filter = false, .name = "stragglers"});
+        if (events.clicked) choose_rank(session, ranks[*events.clicked].rank);
+    }
+
+    static void draw_latest(const traces::Arrivals& latest) {
+        const ImVec2 at = ImGui::GetCursorPos();
+        const float font = ImGui::GetFontSize();
+        big_number(fmt::format("rank {}", latest.rank));
+        ImGui::SetCursorPos({at.x + ImGui::GetItemRectSize().x + font, at.y + font * 0.55F});
+        text(fmt::format("is the latest: last in {} of {}, {} behind the first in sum",
+                         format_count(latest.last),
+                         traces::counted(latest.collectives, "collective", "collectives"),
+                         format_duration(static_cast<double>(latest.late_ns))));
+        ImGui::SetCursorPos({at.x, at.y + font * 2.4F});
+        items::value("collectives.latest", fmt::format("{}", latest.rank));
+    }
+
+    static void choose_rank(Session& session, int number) {
+        const auto& ranks = session.trace()->ranks;
+        for (std::size_t r = 0; r < ranks.size(); ++r) {
+            if (ranks[r].number == number) session.rank = static_cast<int>(r);
+        }
+    }
+
+    int part_ = operations;
+    std::shared_ptr<const traces::CollectivesReport> report_;
+    const void* operations_of_ = nullptr;
+    Appearance appearance_ = Appearance::dark, stragglers_look_ = Appearance::dark;
+    std::shared_ptr<const CellTable> operations_, traffic_, stragglers_;
+    SizeHistogram histogram_;
+    std::shared_ptr<const std::vector<CollectiveTimes>> list_;
+    std::shared_ptr<const CollectiveTable> each_;
+    std::shared_ptr<const traces::StragglersReport> stragglers_of_;
+    int kind_ = -1, stragglers_kind_ = -2;
+    TableState operations_state_, traffic_state_, each_state_, stragglers_state_;
+};
+
+}  // namespace
+
+std::unique_ptr<Panel> make_collectives_panel() {
+    return std::make_unique<CollectivesPanel>();
+}
+
+}  // namespace shardscope::viewer

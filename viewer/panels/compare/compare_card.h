@@ -1,0 +1,55 @@
+// One run as a card: what differs, peak memory, step time, communication, a step of its trace and its module
+// tree. Keeps the strip of the last frame, which is folded again only when step or width change. Drawing
+// layer (Dear ImGui); frame thread only. Pixels.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "traces/analysis/compare/compare.h"
+#include "traces/analysis/modules/modules.h"
+#include "traces/analysis/time/summary.h"
+#include "traces/store/columns/trace.h"
+#include "viewer/theme/theme.h"
+#include "viewer/draw/strip.h"
+#include "viewer/panels/memory/memory_chart.h"
+
+namespace shardscope::viewer {
+
+class CompareCard {
+  public:
+    struct Input {
+        std::string title, file;
+        Color color = 0;  // of the run
+        const traces::RunColumn* run = nullptr;
+        const traces::RunColumn* first = nullptr;  // the base; the same as `run` on the first card
+        bool comparable = true;                    // times with those of the base: both of steps, or of all
+        const traces::Trace* trace = nullptr;
+        const traces::RankSummary* rank0 = nullptr;  // nullptr while it is worked out
+        const traces::RankModules* modules = nullptr;
+        std::span<const traces::MemoryPoint>
+            curve;  // of the rank with the largest peak; empty while it is worked out
+        const traces::RankMemory* memory = nullptr;  // of the same rank
+        int memory_rank = 0;                         // index into Trace::ranks
+        std::int64_t largest_peak = 0;               // common scale of the memory bars
+        std::int64_t longest_step = 0;               // common scale of the strips, ns
+    };
+
+    void draw(const Input& input, float width, float height);
+
+  private:
+    float figures_height(const Input& input) const;
+    void draw_strip(const Input& input);
+    void draw_curve(const Input& input);
+    const std::vector<StripRow>& folded(const Input& input, const traces::StepSummary& step, int columns);
+
+    const traces::Trace* trace_ = nullptr;
+    std::int64_t from_ = 0, to_ = 0;
+    int columns_ = 0;
+    std::vector<StripRow> rows_;
+    MemoryChart chart_;
+};
+
+}  // namespace shardscope::viewer

@@ -1,0 +1,171 @@
+// See compare_memory_view.h.
+#include "viewer/panels/compare/compare_memory_view.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/core.h>
+#include <imgui.h>
+
+#include "viewer/theme/theme.h"
+#include "viewer/draw/chart.h"
+#include "viewer/draw/format.h"
+#include "viewer/draw/items.h"
+#include "viewer/draw/text.h"
+#include "viewer/panels/compare/compare_legend.h"
+#include "viewer/widgets/toolbar.h"
+
+namespace shardscope::viewer {
+
+// The curve of each run's rank with the largest peak, and the part of it that is shown.
+void CompareMemoryView::take_curves(Session& session, const ComparedRuns& runs) {
+    curves_.resize(runs.traces.size());
+    for (std::size_t r = 0; r < runs.traces.size(); ++r) {
+        Curve& curve = curves_[r];
+        const TracePtr& trace = runs.traces[r];
+        if (ranks_[r] == nullptr) {
+            curve = {};
+            continue;
+        }
+        const auto rank = std::find_if(trace->ranks.begin(), trace->ranks.end(),
+                                       [&](const traces::Rank& k) { return k.number == ranks_[r]->rank; });
+        if (rank == trace->ranks.end()) continue;
+        curve.trace = trace;
+        curve.rank = static_cast<int>(rank - trace->ranks.begin());
+        curve.points = session.analyses.category_curve(trace, curve.rank);
+        curve.peak = static_cast<double>(ranks_[r]->peak_bytes);
+        const traces::Selection& selection = runs.selections[r];
+        curve.time = {selection.from_ns.value_or(trace->first_ns), selection.to_ns.value_or(trace->last_ns)};
+        if (whole_) continue;
+        const auto step = std::find_if(trace->steps.begin(), trace->steps.end(), [&](const traces::Step& s) {
+            return s.rank == curve.rank && s.start <= ranks_[r]->peak_time_ns &&
+                   ranks_[r]->peak_time_ns < s.end;
+        });
+        if (step != trace->steps.end()) curve.time = {step->start, step->end};
+    }
+}
+
+// How much the peaks are, at the right above their lines; beside each other where they are close.
+void CompareMemoryView::draw_peaks(const Chart& chart, const ComparedRuns& runs) const {
+    const float font = ImGui::GetFontSize(), gap = font * 0.5F;
+    std::vector<ImVec4> taken;  // left, top, right, bottom
+    for (std::size_t r = 0; r < curves_.size(); ++r) {
+        if (curves_[r].points == nullptr) continue;
+        const std::string label = format_mb(static_cast<std::int64_t>(curves_[r].peak));
+        const ImVec2 size = ImGui::CalcTextSize(label.c_str());
+        const float y = std::max(chart.min.y, static_cast<float>(chart.y.pixel(curves_[r].peak)) - size.y);
+        float x = chart.max.x - size.x - gap;
+        for (const ImVec4& other : taken) {
+            if (y < other.w && y + size.y > other.y) x = std::min(x, other.x - size.x - gap);
+        }
+        taken.push_back({x, y, x + size.x, y + size.y});
+        chart.draw->AddRectFilled({x - 2, y}, {x + size.x + 2, y + size.y}, faded(theme::ground(), 0.8F));
+        chart.draw->AddText({std::floor(x), std::floor(y)}, runs.heads[r].color, label.c_str());
+    }
+}
+
+void CompareMemoryView::draw_curves(const ComparedRuns& runs, float height) {
+    std::int64_t longest = 1;
+    double highest = 0;
+    for (const Curve& curve : curves_) {
+        if (curve.points == nullptr) continue;
+        longest = std::max(longest, curve.time.length());
+        highest = std::max(highest, curve.peak);
+    }
+    const ChartAxes axes{0, static_cast<double>(longest), axis_top(highest)};
+    const Chart chart = begin_chart("curves", {ImGui::GetContentRegionAvail().x, height}, axes);
+    items::mark("compare.curves");
+    for (std::size_t r = 0; r < curves_.size(); ++r) {
+        Curve& curve = curves_[r];
+        if (curve.points == nullptr || curve.time.length() <= 0) continue;
+        const auto right = static_cast<float>(chart.x.pixel(static_cast<double>(curve.time.length())));
+        const int count = std::max(1, static_cast<int>((right - chart.min.x) / 2));
+        if (curve.folded_of != curve.points.get() || curve.folded_time != curve.time ||
+            static_cast<int>(curve.columns.size()) != count) {
+            curve.columns = fold_curve(*curve.points, curve.time.from, curve.time.to, count);
+            curve.folded_of = curve.points.get();
+            curve.folded_time = curve.time;
+        }
+        const float width = (right - chart.min.x) / static_cast<float>(count);
+        const ImU32 color = runs.heads[r].color;
+        float before = chart.max.y;
+        for (int c = 0; c < count; ++c) {
+            const FoldedColumn& column = curve.columns[static_cast<std::size_t>(c)];
+            const auto top = static_cast<float>(chart.y.pixel(static_cast<double>(column.highest)));
+            const auto low = static_cast<float>(chart.y.pixel(static_cast<double>(column.lowest)));
+            const float x = chart.min.x + width * static_cast<float>(c);
+            chart.draw->AddRectFilled({x, top}, {x + width, chart.max.y}, faded(color, 0.10F));
+            chart.draw->AddRectFilled({x, std::min(top, before) - 0.75F},
+                                      {x + width, std::max(low, std::min(before, low)) + 0.75F}, color);
+            before = low;
+        }
+        level_line(chart, curve.peak, faded(color, 0.6F), "");
+    }
+    draw_peaks(chart, runs);
+    crosshair(chart);
+    if (!chart.hovered) return;
+    const auto after = static_cast<std::int64_t>(chart.x.value(ImGui::GetIO().MousePos.x));
+    begin_tip(format_duration(static_cast<double>(after)) + " after the start");
+    for (std::size_t r = 0; r < curves_.size(); ++r) {
+        if (curves_[r].points == nullptr || after > curves_[r].time.length()) continue;
+        const auto* point = point_at(curves_[r].points->points, curves_[r].time.from + after);
+        tip_row(runs.heads[r].name, format_mb(point != nullptr ? point->total : 0), runs.heads[r].color);
+    }
+    end_tip();
+}
+
+void CompareMemoryView::draw(Session& session, const ComparedRuns& runs) {
+    std::vector<std::shared_ptr<const traces::MemoryReport>> of;
+    for (std::size_t r = 0; r < runs.traces.size(); ++r)
+        of.push_back(session.analyses.memory(runs.traces[r], runs.selections[r]));
+    if (std::find(of.begin(), of.end(), nullptr) != of.end())
+        return draw_waiting(session, "the memory of each run");
+    const std::vector<std::string> names = names_of(runs);
+    if (of != of_ || table_ == nullptr || table_by_ != by_ || names_ != names) {
+        of_ = of;
+        table_by_ = by_;
+        names_ = names;
+        ranks_.clear();
+        for (const auto& report : of_) ranks_.push_back(largest_rank(*report));
+        table_ = std::make_shared<MemoryModel>(runs.heads, ranks_, by_);
+    }
+    if (std::all_of(ranks_.begin(), ranks_.end(), [](const auto* rank) { return rank == nullptr; })) {
+        return note(
+            "None of these traces holds allocations. shardscope-train records them; PyTorch's profiler does "
+            "with profile_memory=True, and memory snapshots hold nothing else.");
+    }
+    draw_run_legend(runs);
+    if (choice_button("Step of the peak", !whole_, "compare.memory_step")) whole_ = false;
+    ImGui::SameLine(0, 2);
+    if (choice_button("Whole run", whole_, "compare.memory_whole")) whole_ = true;
+    ImGui::SameLine(0, ImGui::GetFontSize() * 1.5F);
+    ImGui::AlignTextToFramePadding();
+    ImGui::TextDisabled("Table by");
+    for (const auto& [label, by] :
+         {std::pair("category", MemoryBy::category), std::pair("unit", MemoryBy::unit),
+          std::pair("module", MemoryBy::module), std::pair("buffer", MemoryBy::buffer)}) {
+        ImGui::SameLine(0, by == MemoryBy::category ? ImGui::GetFontSize() * 0.5F : 2);
+        if (choice_button(label, by_ == by, fmt::format("compare.memory_by.{}", label))) by_ = by;
+    }
+    take_curves(session, runs);
+    draw_curves(runs, std::max(ImGui::GetFontSize() * 8, ImGui::GetContentRegionAvail().y * 0.46F));
+    for (std::size_t r = 0; r < ranks_.size(); ++r) {
+        if (ranks_[r] == nullptr) note(fmt::format("{} holds no allocations.", runs.heads[r].name));
+    }
+    TableOptions options;
+    options.filter = by_ != MemoryBy::category;
+    options.name = "compare-memory";
+    const TableEvents events = draw_table("compare.memory", table_, state_, options);
+    if (!events.opened) return;
+    // To the instant of the peak, in the run that holds most.
+    const auto most = std::max_element(ranks_.begin(), ranks_.end(), [](const auto* a, const auto* b) {
+        return (a != nullptr ? a->peak_bytes : -1) < (b != nullptr ? b->peak_bytes : -1);
+    });
+    const auto run = static_cast<std::size_t>(most - ranks_.begin());
+    session.set_active(runs.entries[run]);
+    if (OpenTrace* entry = session.current()) entry->cursor = (*most)->peak_time_ns;
+    session.rank = curves_[run].rank;
+    session.wanted_panel = "memory";
+}
+
+}  // namespace shardscope::viewer

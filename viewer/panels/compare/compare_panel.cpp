@@ -1,0 +1,201 @@
+// Compare: several runs side by side, each in its own limit range, against one of them.
+//
+// For scripts: "compare.base", "compare.run.<n>" (shows or hides a run, n in the order of the open files from
+// 1), "compare.tab.<page>", "compare.per_step"; the pages as their own headers say.
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/core.h>
+#include <imgui.h>
+
+#include "viewer/model/session.h"
+#include "viewer/theme/theme.h"
+#include "viewer/draw/format.h"
+#include "viewer/draw/items.h"
+#include "viewer/draw/text.h"
+#include "viewer/panels/compare/compare_memory_view.h"
+#include "viewer/panels/compare/compare_overview.h"
+#include "viewer/panels/compare/compare_parts_view.h"
+#include "viewer/panels/compare/compare_rows.h"
+#include "viewer/panels/compare/compare_runs.h"
+#include "viewer/panels/compare/compare_spread_view.h"
+#include "viewer/model/panel.h"
+#include "viewer/widgets/toolbar.h"
+
+namespace shardscope::viewer {
+namespace {
+
+using traces::CompareBy;
+
+enum class Page { overview, steps, modules, kernels, operators, collectives, units, memory };
+constexpr std::array<std::pair<Page, const char*>, 8> kPages = {{{Page::overview, "Overview"},
+                                                                 {Page::steps, "Steps"},
+                                                                 {Page::modules, "Modules"},
+                                                                 {Page::kernels, "Kernels"},
+                                                                 {Page::operators, "Operators"},
+                                                                 {Page::collectives, "Collectives"},
+                                                                 {Page::units, "Units"},
+                                                                 {Page::memory, "Memory"}}};
+
+std::string item_of(const char* page) {
+    std::string item = fmt::format("compare.tab.{}", page);
+    std::transform(item.begin(), item.end(), item.begin(), [](unsigned char c) { return std::tolower(c); });
+    return item;
+}
+
+class ComparePanel final : public Panel {
+  public:
+    std::string_view name() const override { return "compare"; }
+    bool needs_timeline() const override { return false; }  // other files may have one
+
+    void closed(const traces::Trace&, const TracePtr&) override { memory_.forget(); }
+
+    void draw(Session& session, const Frame&) override {
+        ComparedRuns runs = choice_.runs(session);
+        if (session.ready().empty()) {
+            return note(
+                "What is open are plans, which have no timeline to compare. Open two runs, or the simulated "
+                "traces of two rows of a plan.");
+        }
+        if (runs.traces.empty()) {
+            draw_run_line(session, runs);
+            return note("No run is chosen.");
+        }
+        const auto comparison = comparison_of(session, runs);
+        if (comparison == nullptr || comparison->runs.size() != runs.traces.size())
+            return draw_waiting(session, "the comparison");
+        const std::vector<std::string> titles = run_titles(*comparison);
+        for (std::size_t r = 0; r < runs.heads.size(); ++r) runs.heads[r].name = titles[r];
+        draw_run_line(session, runs);
+        if (session.ready().size() < 2) note("One run is open. Open another to see what differs.");
+        if (runs.left_out > 0) {
+            note(
+                fmt::format("{} of {} chosen runs are compared, the most at a time; hide some to see others.",
+                            runs.traces.size(), runs.traces.size() + runs.left_out));
+        }
+        draw_limits(session, runs);
+        if (!ImGui::BeginTabBar("pages", ImGuiTabBarFlags_FittingPolicyScroll)) return;
+        for (const auto& [page, title] : kPages) {
+            const bool shown = ImGui::BeginTabItem(title);
+            items::mark(item_of(title), shown ? "shown" : "");
+            if (!shown) continue;
+            draw_page(session, runs, comparison, page);
+            ImGui::EndTabItem();
+        }
+        ImGui::EndTabBar();
+    }
+
+  private:
+    // Which runs, and which of them the others are compared with.
+    void draw_run_line(Session& session, const ComparedRuns& runs) {
+        const std::vector<TracePtr> ready = session.ready();
+        if (ready.size() < 2) return;
+        const float font = ImGui::GetFontSize();
+        const auto title = [&](const TracePtr& trace, std::size_t entry) {
+            const auto at = std::find(runs.traces.begin(), runs.traces.end(), trace);
+            return at == runs.traces.end()
+                       ? session.open[entry].name
+                       : runs.heads[static_cast<std::size_t>(at - runs.traces.begin())].name;
+        };
+        ImGui::AlignTextToFramePadding();
+        ImGui::TextDisabled("Against");
+        ImGui::SameLine();
+        const std::string base = runs.heads.empty() ? std::string() : runs.heads.front().name;
+        const float width_of_base =
+            std::clamp(ImGui::CalcTextSize(base.c_str()).x + font * 2.8F, font * 10, font * 24);
+        ImGui::SetNextItemWidth(width_of_base);
+        const bool open = ImGui::BeginCombo("##base", fit_text(base, width_of_base - font * 2.5F).c_str());
+        items::mark("compare.base", base);
+        const float right = ImGui::GetWindowPos().x + ImGui::GetWindowContentRegionMax().x;
+        std::size_t number = 0;
+        if (open) {
+            for (std::size_t i = 0; i < session.open.size(); ++i) {
+                const TracePtr& trace = session.open[i].trace;
+                if (trace == nullptr) continue;
+                ImGui::PushID(static_cast<int>(i));
+                const bool chosen = !runs.traces.empty() && runs.traces.front() == trace;
+                swatch(run_color(session.open[i].color));
+                if (ImGui::Selectable(title(trace, i).c_str(), chosen)) choice_.set_base(trace);
+                items::mark(fmt::format("compare.base.{}", ++number), session.open[i].name);
+                ImGui::PopID();
+            }
+            ImGui::EndCombo();
+        }
+        number = 0;
+        for (std::size_t i = 0; i < session.open.size(); ++i) {
+            const TracePtr& trace = session.open[i].trace;
+            if (trace == nullptr) continue;
+            const std::string label = shorten_middle(title(trace, i), 44);
+            const float width = ImGui::CalcTextSize(label.c_str()).x + font * 3.2F;
+            if (ImGui::GetItemRectMax().x + font + width < right) ImGui::SameLine(0, font);
+            ImGui::PushID(static_cast<int>(i));
+            bool on = choice_.shown(trace);
+            ImGui::PushStyleColor(ImGuiCol_CheckMark, run_color(session.open[i].color));
+            if (ImGui::Checkbox(label.c_str(), &on)) choice_.show(trace, on);
+            ImGui::PopStyleColor();
+            items::mark(fmt::format("compare.run.{}", ++number), on ? "shown" : "hidden");
+            ImGui::PopID();
+        }
+    }
+
+    static void draw_limits(const Session& session, const ComparedRuns& runs) {
+        for (std::size_t r = 0; r < runs.traces.size(); ++r) {
+            const OpenTrace& entry = session.open[runs.entries[r]];
+            if (!entry.limit) continue;
+            note(fmt::format("Of {} only {} to {}: it has a limit range.", runs.heads[r].name,
+                             format_duration(static_cast<double>(entry.limit->from)),
+                             format_duration(static_cast<double>(entry.limit->to))));
+        }
+    }
+
+    void draw_page(Session& session, const ComparedRuns& runs,
+                   const std::shared_ptr<const traces::Comparison>& comparison, Page page) {
+        switch (page) {
+            case Page::overview:
+                return overview_.draw(session, runs, comparison);
+            case Page::steps:
+                return spread_.draw(session, runs);
+            case Page::memory:
+                return memory_.draw(session, runs);
+            case Page::modules:
+                return draw_parts(session, runs, CompareBy::module);
+            case Page::kernels:
+                return draw_parts(session, runs, CompareBy::kernel);
+            case Page::operators:
+                return draw_parts(session, runs, CompareBy::operation);
+            case Page::collectives:
+                return draw_parts(session, runs, CompareBy::collective);
+            case Page::units:
+                return draw_parts(session, runs, CompareBy::unit);
+        }
+    }
+
+    void draw_parts(Session& session, const ComparedRuns& runs, CompareBy by) {
+        ImGui::Checkbox("Per step", &per_step_);
+        items::mark("compare.per_step", per_step_ ? "on" : "off");
+        if (ImGui::IsItemHovered()) {
+            ImGui::SetTooltip(
+                "On: the mean of a step, so that runs of different lengths compare. Off: of all kept steps.");
+        }
+        ImGui::SameLine(0, ImGui::GetFontSize() * 1.5F);
+        parts_.draw(session, runs, by, per_step_);
+    }
+
+    RunChoice choice_;
+    bool per_step_ = true;
+    CompareOverview overview_;
+    CompareSpreadView spread_;
+    ComparePartsView parts_;
+    CompareMemoryView memory_;
+};
+
+}  // namespace
+
+std::unique_ptr<Panel> make_compare_panel() {
+    return std::make_unique<ComparePanel>();
+}
+
+}  // namespace shardscope::viewer

@@ -1,0 +1,180 @@
+// See compare_parts_view.h.
+#include "viewer/panels/compare/compare_parts_view.h"
+
+#include <algorithm>
+
+#include <fmt/core.h>
+#include <imgui.h>
+
+#include "viewer/theme/theme.h"
+#include "viewer/draw/format.h"
+#include "viewer/draw/items.h"
+#include "viewer/draw/text.h"
+#include "viewer/panels/compare/compare_legend.h"
+#include "viewer/panels/compare/compare_places.h"
+#include "viewer/widgets/toolbar.h"
+
+namespace shardscope::viewer {
+namespace {
+
+using traces::CompareBy;
+
+std::string_view plural_of(CompareBy by) {
+    switch (by) {
+        case CompareBy::module:
+            return "modules";
+        case CompareBy::kernel:
+            return "kernels";
+        case CompareBy::collective:
+            return "collectives";
+        case CompareBy::unit:
+            return "FSDP units";
+        case CompareBy::operation:
+            return "operators";
+    }
+    return {};
+}
+
+std::string measured(CompareBy by, bool per_step, bool on_host) {
+    const char* what = "";
+    const char* scope = per_step ? "a step" : "all steps";
+    if (on_host) {
+        return fmt::format(
+            "Host time of each by itself, as nothing is recorded on a device; one rank in the mean, {}.",
+            scope);
+    }
+    switch (by) {
+        case CompareBy::module:
+            what = "Device time of what each module launches itself, without the modules in it";
+            break;
+        case CompareBy::kernel:
+            what = "Device time by kernel";
+            break;
+        case CompareBy::collective:
+            what = "Device time of the collectives";
+            break;
+        case CompareBy::unit:
+            what = "Device time of each unit's gathers and reductions";
+            break;
+        case CompareBy::operation:
+            what = "Device time of what each operator launches itself";
+            break;
+    }
+    return fmt::format("{}; one rank in the mean, {}.", what, scope);
+}
+
+std::string_view what_to_record(CompareBy by) {
+    switch (by) {
+        case CompareBy::module:
+            return "ranges \"nn.Module: Class_n\" name them";
+        case CompareBy::kernel:
+            return "the profiler must record the device's activity";
+        case CompareBy::collective:
+            return "only runs on several ranks communicate";
+        case CompareBy::unit:
+            return "FSDP's own ranges, or shardscope-train's units, name them";
+        case CompareBy::operation:
+            return "the profiler must record host ranges";
+    }
+    return {};
+}
+
+}  // namespace
+
+void ComparePartsView::take(Page& page, const std::shared_ptr<const traces::PartsComparison>& parts,
+                            const ComparedRuns& runs, bool per_step) {
+    const std::vector<std::string> names = names_of(runs);
+    if (page.of == parts && page.per_step == per_step && page.names == names) return;
+    page.of = parts;
+    page.per_step = per_step;
+    page.names = names;
+    if (parts->by == CompareBy::module) {
+        const bool first = page.tree == nullptr;
+        page.tree = std::make_shared<ComparedModules>(parts, runs.heads, per_step);
+        if (first) {  // as much as the window has room for
+            const float line = ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().CellPadding.y;
+            const float rows = std::max(1.0F, ImGui::GetContentRegionAvail().y / line - 4);
+            page.tree_state.open_levels(levels_that_fit(*page.tree, static_cast<std::size_t>(rows * 1.5F)));
+        }
+    } else {
+        page.table = std::make_shared<PartsModel>(parts, runs.heads, per_step);
+    }
+}
+
+void ComparePartsView::draw(Session& session, const ComparedRuns& runs, CompareBy by, bool per_step) {
+    const auto parts = parts_of(session, runs, by);
+    if (parts == nullptr) return draw_waiting(session, fmt::format("the {} of each run", plural_of(by)));
+    if (parts->parts.empty()) {
+        return note(fmt::format("None of these traces holds {}: {}.", plural_of(by), what_to_record(by)));
+    }
+    Page& page = pages_[by];
+    take(page, parts, runs, per_step);
+    const std::string id = fmt::format("compare.{}", traces::kCompareByNames[static_cast<std::size_t>(by)]);
+    draw_run_legend(runs);
+    note(measured(by, per_step, parts->on_host));
+    std::optional<std::size_t> opened;
+    std::string name;
+    if (by == CompareBy::module) {
+        draw_tree_controls(id.c_str(), *page.tree, page.tree_state);
+        opened = draw_tree(id.c_str(), page.tree, page.tree_state, {.name = "compare-modules"}).opened;
+        if (opened) name = page.tree->node(*opened).path;
+    } else {
+        TableOptions options;
+        options.name = fmt::format("compare-{}s", traces::kCompareByNames[static_cast<std::size_t>(by)]);
+        opened = draw_table(id.c_str(), page.table, page.state, options).opened;
+        if (opened) name = parts->parts[*opened].name;
+    }
+    if (opened) {
+        by_ = by;
+        part_ = name;
+        ImGui::OpenPopup("go");
+    }
+    draw_go(session, runs);
+}
+
+// Which run to show the part in; then its longest event is looked for off this thread.
+void ComparePartsView::draw_go(Session& session, const ComparedRuns& runs) {
+    if (ImGui::BeginPopup("go")) {
+        note(fmt::format("The longest of {} in", shorten_middle(part_, 48)));
+        for (std::size_t r = 0; r < runs.heads.size(); ++r) {
+            ImGui::PushID(static_cast<int>(r));
+            swatch(runs.heads[r].color);
+            if (ImGui::Selectable(fmt::format("Timeline of {}", runs.heads[r].name).c_str())) {
+                going_ = r;
+                to_module_ = false;
+            }
+            items::mark(fmt::format("compare.go.{}", r + 1), runs.heads[r].name);
+            if (by_ == CompareBy::module) {
+                swatch(runs.heads[r].color);
+                if (ImGui::Selectable(fmt::format("Module View of {}", runs.heads[r].name).c_str())) {
+                    going_ = r;
+                    to_module_ = true;
+                }
+                items::mark(fmt::format("compare.go_module.{}", r + 1), runs.heads[r].name);
+            }
+            ImGui::PopID();
+        }
+        ImGui::EndPopup();
+    }
+    if (!going_) return;
+    if (*going_ >= runs.traces.size()) return going_.reset();
+    const auto place = session.analyses.analysis<PartPlace>(
+        fmt::format("place/{}/{}", static_cast<int>(by_), part_), runs.traces[*going_],
+        runs.selections[*going_],
+        [by = by_, part = part_](const traces::Trace& trace, const traces::Selection& selection) {
+            return longest_of_part(trace, by, part, selection);
+        });
+    if (place == nullptr) return;
+    session.set_active(runs.entries[*going_]);
+    going_.reset();
+    if (!place->found) return;
+    if (to_module_) {
+        session.selected_module = place->module;
+        session.rank = place->rank;
+        session.wanted_panel = "modules";
+    } else {
+        session.go_to(place->time, place->rank, place->event);
+    }
+}
+
+}  // namespace shardscope::viewer

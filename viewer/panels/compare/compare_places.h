@@ -1,0 +1,25 @@
+// Where in a run the parts of the compare panel's tables are: what a click on a row shows in the timeline.
+// Pure search over columns, no drawing; any thread.
+#pragma once
+
+#include <string>
+
+#include "traces/analysis/compare/compare_parts.h"
+#include "viewer/model/session.h"
+
+namespace shardscope::viewer {
+
+struct PartPlace {
+    bool found = false;
+    TimeRange time;
+    int rank = 0;  // index into Trace::ranks
+    SelectedEvent event;
+    int module = -1;  // ModuleRow::id, of modules that have one
+};
+
+// The longest event of the part in the selection: a kernel of that name, a collective of that operation and
+// unit, a unit's gather or reduction of that phase, an operator's or a module's call.
+PartPlace longest_of_part(const traces::Trace& trace, traces::CompareBy by, const std::string& name,
+                          const traces::Selection& selection);
+
+}  // namespace shardscope::viewer

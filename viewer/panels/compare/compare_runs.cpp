@@ -1,0 +1,85 @@
+// See compare_runs.h.
+#include "viewer/panels/compare/compare_runs.h"
+
+#include <algorithm>
+
+#include <fmt/core.h>
+
+namespace shardscope::viewer {
+namespace {
+
+std::vector<const traces::Trace*> plain(const std::vector<TracePtr>& traces) {
+    std::vector<const traces::Trace*> pointers;
+    pointers.reserve(traces.size());
+    for (const TracePtr& trace : traces) pointers.push_back(trace.get());
+    return pointers;
+}
+
+}  // namespace
+
+ComparedRuns RunChoice::runs(const Session& session) const {
+    ComparedRuns runs;
+    const TracePtr base = base_.lock();
+    for (std::size_t i = 0; i < session.open.size(); ++i) {
+        const OpenTrace& entry = session.open[i];
+        if (entry.trace == nullptr || holds_only_plan(*entry.trace) || !shown(entry.trace)) continue;
+        const auto at = static_cast<std::ptrdiff_t>(entry.trace == base ? 0 : runs.traces.size());
+        runs.traces.insert(runs.traces.begin() + at, entry.trace);
+        runs.entries.insert(runs.entries.begin() + at, i);
+        runs.selections.insert(runs.selections.begin() + at, Session::selection(entry));
+        runs.heads.insert(runs.heads.begin() + at, {entry.name, run_color(entry.color)});
+    }
+    if (runs.traces.size() > kMostCompared) {
+        runs.left_out = runs.traces.size() - kMostCompared;
+        runs.traces.resize(kMostCompared);
+        runs.entries.resize(kMostCompared);
+        runs.selections.resize(kMostCompared);
+        runs.heads.resize(kMostCompared);
+    }
+    for (const traces::Selection& selection : runs.selections) {
+        runs.key += selection.from_ns ? fmt::format("/{}:{}", *selection.from_ns, *selection.to_ns) : "/-";
+    }
+    return runs;
+}
+
+bool RunChoice::shown(const TracePtr& trace) const {
+    return std::none_of(hidden_.begin(), hidden_.end(), [&](const auto& h) { return h.lock() == trace; });
+}
+
+void RunChoice::show(const TracePtr& trace, bool on) {
+    std::erase_if(hidden_, [&](const auto& h) { return h.expired() || h.lock() == trace; });
+    if (!on) hidden_.push_back(trace);
+}
+
+void RunChoice::set_base(const TracePtr& trace) {
+    base_ = trace;
+    show(trace, true);
+}
+
+std::vector<bool> stepped_runs(const ComparedRuns& runs) {
+    std::vector<bool> stepped;
+    for (const TracePtr& trace : runs.traces) stepped.push_back(!trace->steps.empty());
+    return stepped;
+}
+
+bool comparable_with_base(const ComparedRuns& runs, std::size_t r) {
+    return runs.traces[r]->steps.empty() == runs.traces.front()->steps.empty();
+}
+
+std::shared_ptr<const traces::Comparison> comparison_of(Session& session, const ComparedRuns& runs) {
+    return session.analyses.get<traces::Comparison>("compare" + runs.key, runs.traces,
+                                                    [selections = runs.selections](const auto& traces) {
+                                                        return traces::compare(plain(traces), selections);
+                                                    });
+}
+
+std::shared_ptr<const traces::PartsComparison> parts_of(Session& session, const ComparedRuns& runs,
+                                                        traces::CompareBy by) {
+    return session.analyses.get<traces::PartsComparison>(
+        fmt::format("compare_parts/{}{}", static_cast<int>(by), runs.key), runs.traces,
+        [selections = runs.selections, by](const auto& traces) {
+            return traces::compare_parts(plain(traces), by, selections);
+        });
+}
+
+}  // namespace shardscope::viewer

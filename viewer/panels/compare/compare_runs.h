@@ -1,0 +1,49 @@
+// Which of the open runs are compared, against which, each in its own limit range; and the analyses of them.
+// No Dear ImGui; frame thread only.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "traces/analysis/compare/compare_parts.h"
+#include "viewer/model/session.h"
+#include "viewer/panels/compare/compare_parts_rows.h"
+
+namespace shardscope::viewer {
+
+// A table of Dear ImGui has at most 64 columns: one for each run beside the names.
+inline constexpr std::size_t kMostCompared = 63;
+
+struct ComparedRuns {
+    std::vector<TracePtr> traces;      // the base first
+    std::vector<std::size_t> entries;  // their places in Session::open
+    std::vector<traces::Selection> selections;
+    std::vector<RunHead> heads;  // the files' names until the comparison knows what differs
+    std::size_t left_out = 0;    // runs that were chosen beyond kMostCompared, the last of them
+    std::string key;             // tells these selections from others: for the names of analyses
+};
+
+class RunChoice {
+  public:
+    ComparedRuns runs(const Session& session) const;
+    bool shown(const TracePtr& trace) const;
+    void show(const TracePtr& trace, bool on);
+    void set_base(const TracePtr& trace);
+
+  private:
+    std::vector<std::weak_ptr<const traces::Trace>> hidden_;
+    std::weak_ptr<const traces::Trace> base_;  // none: the first that is shown
+};
+
+// Which of them name steps.
+std::vector<bool> stepped_runs(const ComparedRuns& runs);
+// Whether the figures of a step of run `r` can be compared with those of the base.
+bool comparable_with_base(const ComparedRuns& runs, std::size_t r);
+
+// nullptr while they are worked out.
+std::shared_ptr<const traces::Comparison> comparison_of(Session& session, const ComparedRuns& runs);
+std::shared_ptr<const traces::PartsComparison> parts_of(Session& session, const ComparedRuns& runs,
+                                                        traces::CompareBy by);
+
+}  // namespace shardscope::viewer

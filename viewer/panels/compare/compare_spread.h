@@ -1,0 +1,58 @@
+// How the steps and the kernels of several runs spread: their durations, histograms that lie over each other,
+// and a table of them. Pure arithmetic over analysis results and columns, no drawing; any thread. Times in
+// microseconds unless said.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "traces/analysis/base/selection.h"
+#include "traces/analysis/time/steps.h"
+#include "viewer/model/session.h"
+#include "viewer/panels/compare/compare_parts_rows.h"
+#include "viewer/tables/table_model.h"
+
+namespace shardscope::viewer {
+
+struct Durations {
+    std::vector<double> us;  // steps by number, kernels by start
+    // The longest: where it is.
+    TimeRange longest;
+    int longest_rank = 0;  // index into Trace::ranks
+    SelectedEvent longest_event;
+};
+
+// The windows of the selected kept steps, each the mean over the ranks that kept it (what the spread of
+// "Compare" is of), by number.
+Durations step_durations(const traces::Trace& trace, const traces::StepsReport& steps);
+
+// Of every selected device event of that name (compute and communication kernels) in a kept step.
+Durations kernel_durations(const traces::Trace& trace, const traces::Selection& selection,
+                           const std::string& name);
+
+// The same bins for all runs: bin i covers [low + i*width, low + (i+1)*width), the last one `high` too. A
+// run's bins hold percent of its values, so that runs of different lengths compare.
+struct Histogram {
+    double low = 0, high = 1;
+    std::vector<std::vector<double>> percent;  // by run, then bin
+    double largest = 0;                        // percent
+    std::vector<double> medians;               // by run; kNoNumber: it has no value
+};
+Histogram make_histogram(const std::vector<Durations>& runs, int bins);
+
+// Durations in their order in at most `columns` columns of equally many: the shortest and the longest of
+// each.
+struct DurationColumn {
+    std::size_t first = 0;  // its first value's index
+    double shortest = 0, longest = 0;
+};
+std::vector<DurationColumn> fold_durations(const Durations& run, std::size_t columns);
+
+// A row for each run: how many, mean, median, spread (half the interquartile range), shortest, longest, and
+// the change of mean and median against the first run.
+std::shared_ptr<const TableModel> durations_table(const std::vector<RunHead>& heads,
+                                                  const std::vector<Durations>& runs, const char* what);
+
+}  // namespace shardscope::viewer

@@ -1,0 +1,185 @@
+// Idle: why each rank's device and its streams stood still, gap by gap, and what holds the steps up.
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include <fmt/core.h>
+#include <imgui.h>
+
+#include "viewer/model/session.h"
+#include "viewer/theme/theme.h"
+#include "viewer/draw/format.h"
+#include "viewer/draw/text.h"
+#include "viewer/panels/idle/idle_rows.h"
+#include "viewer/widgets/kept_model.h"
+#include "viewer/panels/idle/label_bars.h"
+#include "viewer/model/panel.h"
+#include "viewer/panels/idle/path_view.h"
+#include "viewer/widgets/segmented.h"
+#include "viewer/widgets/toolbar.h"
+#include "viewer/tables/table.h"
+
+namespace shardscope::viewer {
+namespace {
+
+using traces::IdleDetails;
+using traces::IdleReport;
+using traces::RankIdle;
+using traces::StreamIdleDetails;
+
+constexpr std::size_t kMostGaps = 1000;  // of each kind a stream: the longest
+
+ImU32 busy_color() {
+    return kind_color(traces::DeviceKind::kernel);
+}
+
+LabelBar bar_of(const RankIdle& rank, bool chosen) {
+    const traces::StreamIdle& device = rank.device;
+    const double idle =
+        device.span > 0 ? 100 * static_cast<double>(device.idle()) / static_cast<double>(device.span) : 0;
+    LabelBar bar{fmt::format("Rank {}", rank.rank), fmt::format("{} idle", format_percent(idle)), {}, chosen};
+    bar.segments.push_back({static_cast<double>(device.busy), busy_color(), "Busy"});
+    for (int k = 0; k < traces::kGapKinds; ++k) {
+        const auto kind = static_cast<traces::GapKind>(k);
+        bar.segments.push_back(
+            {static_cast<double>(device.gap(kind).ns), gap_color(kind), std::string(gap_title(kind))});
+    }
+    return bar;
+}
+
+class IdlePanel final : public Panel {
+  public:
+    std::string_view name() const override { return "idle"; }
+
+    void closed(const traces::Trace&, const TracePtr&) override { path_.forget(); }
+
+    void draw(Session& session, const Frame&) override {
+        static constexpr std::array<std::string_view, 2> kViews = {"Idle time", "Critical path"};
+        draw_choosers(session);
+        segmented("idle.view", kViews, view_);
+        if (session.trace()->device.size() == 0) {
+            return note(
+                "This trace holds no events of a device, so nothing is known of its idleness: record kernels "
+                "and copies (CUDA activity) to see it.");
+        }
+        ImGui::BeginChild("page");  // scrolls where the window is small
+        view_ == 1 ? path_.draw(session) : draw_idle(session);
+        ImGui::EndChild();
+    }
+
+  private:
+    void draw_idle(Session& session) {
+        const TracePtr trace = session.trace();
+        const traces::Selection selection = Session::selection(*session.current());
+        const auto report = session.analyses.analysis<IdleReport>(
+            "idle", trace, selection,
+            [](const traces::Trace& t, const traces::Selection& s) { return traces::idle_report(t, s); });
+        const auto details = session.analyses.analysis<IdleDetails>(
+            "idle details", trace, selection, [](const traces::Trace& t, const traces::Selection& s) {
+                return traces::idle_details(t, s, kMostGaps);
+            });
+        if (report == nullptr || details == nullptr) return draw_waiting(session, "the idle time");
+        const RankIdle* rank = chosen_rank(report->ranks, session);
+        const traces::RankIdleDetails* gaps = chosen_rank(details->ranks, session);
+        if (rank == nullptr || gaps == nullptr || rank->device.events == 0)
+            return note("No event of this rank's device lies in what is looked at.");
+        draw_limit_note(session);
+        draw_ranks(session, *report, *rank);
+        const std::size_t stream = draw_streams(report, *rank);
+        draw_details(
+            session, details, gaps->streams[std::min(stream, gaps->streams.size() - 1)],
+            stream == 0 ? "all streams as one" : idle_stream_title(rank->streams[stream - 1], false));
+    }
+
+    static void draw_ranks(Session& session, const IdleReport& report, const RankIdle& rank) {
+        heading("Where the devices' time went, all streams of a rank as one");
+        std::vector<LegendItem> kinds = {{"Busy", busy_color()}};
+        for (int k = 0; k < traces::kGapKinds; ++k)
+            kinds.push_back({std::string(gap_title(static_cast<traces::GapKind>(k))),
+                             gap_color(static_cast<traces::GapKind>(k))});
+        legend(kinds);
+        std::vector<LabelBar> bars;
+        double longest = 0;
+        for (const RankIdle& one : report.ranks) {
+            bars.push_back(bar_of(one, &one == &rank));
+            longest = std::max(longest, static_cast<double>(one.device.span));
+        }
+        const float font = ImGui::GetFontSize();
+        const float most = std::max(4.0F, std::floor(ImGui::GetContentRegionAvail().y / (font * 5.5F)));
+        const float rows = std::min(static_cast<float>(bars.size()), most);
+        const LabelBarsHit hit =
+            draw_label_bars("idle.ranks", bars, longest, rows * font * 1.6F + font * 0.2F);
+        if (hit.row) {
+            const LabelBar& bar = bars[*hit.row];
+            const Segment& segment = bar.segments[*hit.segment];
+            const auto span = static_cast<double>(report.ranks[*hit.row].device.span);
+            begin_tip(fmt::format("{}: {}", bar.label, segment.label));
+            tip_row("Time", format_duration(segment.value), segment.color);
+            tip_row("Share", format_percent(span > 0 ? 100 * segment.value / span : 0));
+            end_tip();
+        }
+        if (!hit.clicked) return;
+        const auto& ranks = session.trace()->ranks;
+        for (std::size_t i = 0; i < ranks.size(); ++i)
+            if (ranks[i].number == report.ranks[*hit.clicked].rank) session.rank = static_cast<int>(i);
+    }
+
+    // Returns the row that is chosen: what the rest of the page is about.
+    std::size_t draw_streams(const std::shared_ptr<const IdleReport>& report, const RankIdle& rank) {
+        heading(fmt::format("Rank {}: its streams", rank.rank));
+        const auto model =
+            streams_model_.of(report, fmt::format("{}", rank.rank), [&] { return idle_stream_table(rank); });
+        const float line = ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().CellPadding.y;
+        const float rows = std::min(static_cast<float>(model->rows()), 6.0F);
+        draw_table("idle.streams", model, streams_,
+                   {.size = {0, line * (rows + 2.2F)}, .filter = false, .name = "idle_streams"});
+        return std::min(streams_.chosen.value_or(0), rank.streams.size());
+    }
+
+    void draw_details(Session& session, const std::shared_ptr<const IdleDetails>& details,
+                      const StreamIdleDetails& stream, const std::string& title) {
+        const float font = ImGui::GetFontSize();
+        heading(fmt::format("The longest gaps and the launches of {} (choose a stream above)", title));
+        ImVec2 room = ImGui::GetContentRegionAvail();
+        room.y = std::max(room.y, font * 17);  // where the window has less the page scrolls
+        const float charts = std::clamp(room.x * 0.4F, font * 20, font * 44);
+        const auto model = gaps_model_.of(details, fmt::format("{}/{}", session.rank, stream.stream),
+                                          [&] { return idle_gap_table(*session.trace(), stream); });
+        ImGui::BeginChild("gaps", {room.x - charts - font * 1.5F, room.y});
+        if (model->rows() == 0) {
+            note("There is no gap between its events.");
+        } else {
+            const TableEvents events = draw_table("idle.gaps", model, gaps_, {.name = "idle_gaps"});
+            if (const auto row = events.go_to()) go_to(session, stream.gaps[*row]);
+        }
+        ImGui::EndChild();
+        ImGui::SameLine(0, font * 1.5F);
+        ImGui::BeginChild("launches", {0, room.y});
+        const float gap = ImGui::GetStyle().ItemSpacing.y,
+                    height = (ImGui::GetContentRegionAvail().y - gap) / 2;
+        draw_histogram("idle.delays", "Launches by delay (call to start)", delay_histogram(stream),
+                       AxisUnit::count, runtime_color(), {charts, height});
+        draw_histogram("idle.queue", "Time by launches not yet started", queue_histogram(stream),
+                       AxisUnit::nanoseconds, time_category_color(traces::TimeCategory::cpu_exec),
+                       {charts, height});
+        ImGui::EndChild();
+    }
+
+    static void go_to(Session& session, const traces::IdleGap& gap) {
+        const std::uint16_t rank = session.trace()->device.rank[static_cast<std::size_t>(gap.event)];
+        session.go_to({gap.from, gap.to}, rank, {EventKind::device, gap.event});
+    }
+
+    int view_ = 0;
+    PathView path_;
+    TableState streams_, gaps_;
+    KeptModel streams_model_, gaps_model_;
+};
+
+}  // namespace
+
+std::unique_ptr<Panel> make_idle_panel() {
+    return std::make_unique<IdlePanel>();
+}
+
+}  // namespace shardscope::viewer

@@ -1,0 +1,162 @@
+// See idle_rows.h.
+#include "viewer/panels/idle/idle_rows.h"
+
+#include <algorithm>
+
+#include <fmt/core.h>
+
+#include "viewer/theme/theme.h"
+#include "viewer/draw/format.h"
+#include "viewer/widgets/columns.h"
+
+namespace shardscope::viewer {
+namespace {
+
+using traces::GapKind;
+using traces::StreamIdle;
+using Kind = TableColumn::Kind;
+
+double percent(std::int64_t part, std::int64_t whole) {
+    return whole > 0 ? 100 * static_cast<double>(part) / static_cast<double>(whole) : kNoNumber;
+}
+
+void add_stream(CellTable& table, const StreamIdle& stream, bool device) {
+    std::vector<CellTable::Cell> cells = {text_cell(idle_stream_title(stream, device)),
+                                          count_cell(stream.events), us_cell(us(stream.span)),
+                                          percent_cell(percent(stream.busy, stream.span))};
+    for (int k = 0; k < traces::kGapKinds; ++k) {
+        const traces::GapStats& gap = stream.gap(static_cast<GapKind>(k));
+        cells.push_back(us_cell(us(gap.ns)));
+        cells.push_back(percent_cell(percent(gap.ns, stream.span)));
+    }
+    const bool launched = stream.launch.count > 0;
+    const auto known = [&](double ns) { return launched ? us_cell(ns * 1e-3) : no_cell(); };
+    cells.push_back(known(stream.launch.mean));
+    cells.push_back(known(stream.launch.median));
+    cells.push_back(known(stream.launch.p95));
+    cells.push_back(known(static_cast<double>(stream.launch.longest)));
+    cells.push_back(launched ? decimal_cell(stream.queue.mean, 2) : no_cell());
+    cells.push_back(launched ? count_cell(stream.queue.longest) : no_cell());
+    table.add(std::move(cells));
+}
+
+// Only what lies between the first and the last bin that hold something.
+template <std::size_t N, class Make>
+std::vector<HistogramBin> bins(const std::array<std::int64_t, N>& counts, const Make& make) {
+    const auto some = [](std::int64_t n) { return n > 0; };
+    const auto first = std::find_if(counts.begin(), counts.end(), some);
+    const auto last = std::find_if(counts.rbegin(), counts.rend(), some).base();
+    std::vector<HistogramBin> result;
+    for (auto at = first; at < last; ++at) {
+        HistogramBin bin = make(static_cast<std::size_t>(at - counts.begin()));
+        bin.value = static_cast<double>(*at);
+        result.push_back(std::move(bin));
+    }
+    return result;
+}
+
+}  // namespace
+
+std::string_view gap_title(GapKind kind) {
+    static constexpr std::array<std::string_view, traces::kGapKinds> kTitles = {"Host wait", "Kernel wait",
+                                                                                "Other"};
+    return kTitles[static_cast<std::size_t>(kind)];
+}
+
+std::string_view gap_help(GapKind kind) {
+    static constexpr std::array<std::string_view, traces::kGapKinds> kHelp = {
+        "Gaps before work that was launched only after the work before it had ended: the host was late.",
+        "Short gaps before work that was launched in time: what the device needs between two kernels.",
+        "The rest: dependencies on other streams, limiters."};
+    return kHelp[static_cast<std::size_t>(kind)];
+}
+
+Color gap_color(GapKind kind) {
+    // The host's calls were late; the device was between two kernels; nobody knows.
+    const std::array<Color, traces::kGapKinds> kColors = {runtime_color(), rgb(0x9AD1F5), no_hue_color()};
+    return kColors[static_cast<std::size_t>(kind)];
+}
+
+std::string idle_stream_title(const StreamIdle& stream, bool device) {
+    if (device) return "all as one";
+    return stream.name.empty() ? fmt::format("{}", stream.stream)
+                               : fmt::format("{} {}", stream.stream, stream.name);
+}
+
+std::shared_ptr<const TableModel> idle_stream_table(const traces::RankIdle& rank) {
+    std::vector<TableColumn> columns = {
+        {"stream", "Stream", "", Kind::text, 10, 20, 0,
+         "A stream of the device; \"all as one\": idle where no stream runs anything."},
+        {"events", "Events", "", Kind::number, 5, 9, 0, {}},
+        {"span_us", "Span", "\u00b5s", Kind::number, 8, 12, 0, "From the first start to the last end."},
+        {"busy_percent", "Busy", "%", Kind::number, 5, 18, 0, "The union of its events, of the span."},
+    };
+    static constexpr std::array<int, traces::kGapKinds> kPriority = {17, 15, 16};
+    for (int k = 0; k < traces::kGapKinds; ++k) {
+        const auto kind = static_cast<GapKind>(k);
+        const std::string id(traces::kGapKindNames[static_cast<std::size_t>(k)]), title(gap_title(kind)),
+            help(gap_help(kind));
+        columns.push_back({id + "_us", title, "\u00b5s", Kind::number, 7.5F,
+                           kPriority[static_cast<std::size_t>(k)], gap_color(kind), help});
+        columns.push_back({id + "_percent", title, "% of span", Kind::number, 5.5F, 6, 0, help});
+    }
+    const std::string delay = "From the end of the launching call to the start on the device.";
+    columns.push_back({"delay_mean_us", "Delay mean", "\u00b5s", Kind::number, 6.5F, 11, 0, delay});
+    columns.push_back({"delay_median_us", "Delay median", "\u00b5s", Kind::number, 7, 8, 0, delay});
+    columns.push_back({"delay_p95_us", "Delay p95", "\u00b5s", Kind::number, 6.5F, 7, 0, delay});
+    columns.push_back({"delay_max_us", "Delay max", "\u00b5s", Kind::number, 6.5F, 5, 0, delay});
+    const std::string queue = "Launched and not started; the mean is weighted with time.";
+    columns.push_back({"queue_mean", "Queue mean", "launches", Kind::number, 6.5F, 10, 0, queue});
+    columns.push_back({"queue_max", "Queue max", "launches", Kind::number, 6, 4, 0, queue});
+    auto table = std::make_shared<CellTable>(std::move(columns));
+    add_stream(*table, rank.device, true);
+    for (const StreamIdle& stream : rank.streams) add_stream(*table, stream, false);
+    return table;
+}
+
+std::shared_ptr<const TableModel> idle_gap_table(const traces::Trace& trace,
+                                                 const traces::StreamIdleDetails& stream) {
+    auto table = std::make_shared<CellTable>(std::vector<TableColumn>{
+        {"gap", "Gap", "", Kind::number, 3.5F, 20, 0, "1 is the longest."},
+        {"us", "Length", "\u00b5s", Kind::number, 7, 19, no_hue_color(), {}},
+        {"cause", "Cause", "", Kind::text, 7, 18, 0, "As in the table above."},
+        {"from_ms", "From", "ms", Kind::number, 7.5F, 17, 0, "Since the start of the capture."},
+        {"to_ms", "To", "ms", Kind::number, 7.5F, 10, 0, {}},
+        {"next", "Ended by", "", Kind::text, 0, 16, 0, "The event that the gap is before.", 0, 6},
+        {"stream", "Its stream", "", Kind::text, 8, 12, 0, {}},
+    });
+    std::int64_t number = 0;
+    for (const traces::IdleGap& gap : stream.gaps) {
+        const auto event = static_cast<std::size_t>(gap.event);
+        const traces::DeviceStream& on = trace.streams[trace.device.stream[event]];
+        table->add(
+            {count_cell(++number), us_cell(us(gap.length())), text_cell(gap_title(gap.kind)),
+             decimal_cell(static_cast<double>(gap.from) * 1e-6, 3),
+             decimal_cell(static_cast<double>(gap.to) * 1e-6, 3),
+             text_cell(trace.strings[trace.device.name[event]]),
+             text_cell(on.name.empty() ? fmt::format("{}", on.id) : fmt::format("{} {}", on.id, on.name))},
+            gap_color(gap.kind));
+    }
+    return table;
+}
+
+std::vector<HistogramBin> delay_histogram(const traces::StreamIdleDetails& stream) {
+    return bins(stream.delays, [](std::size_t b) {
+        const auto from = static_cast<double>(traces::bin_start(b)),
+                   to = static_cast<double>(traces::bin_start(b + 1));
+        return HistogramBin{0, format_duration(from),
+                            fmt::format("{} to {}", format_duration(from), format_duration(to))};
+    });
+}
+
+std::vector<HistogramBin> queue_histogram(const traces::StreamIdleDetails& stream) {
+    return bins(stream.queue_ns, [](std::size_t b) {
+        const std::int64_t from = traces::queue_bin_start(b), to = traces::queue_bin_start(b + 1) - 1;
+        const std::string first = format_count(from);
+        return HistogramBin{0, first,
+                            to > from ? fmt::format("{} to {} in the queue", first, format_count(to))
+                                      : first + " in the queue"};
+    });
+}
+
+}  // namespace shardscope::viewer

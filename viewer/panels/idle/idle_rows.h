@@ -1,0 +1,42 @@
+// Idle time of one rank as tables: its streams, and its longest gaps one by one. Text and numbers over
+// analysis results (traces/analysis/{idle,idle_details}.h), no drawing; any thread. Times in us, or ms since
+// the start.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "traces/analysis/time/idle.h"
+#include "traces/analysis/time/idle_details.h"
+#include "traces/store/columns/trace.h"
+#include "viewer/tables/table_model.h"
+
+namespace shardscope::viewer {
+
+std::string_view gap_title(traces::GapKind kind);  // "Host wait"
+std::string_view gap_help(traces::GapKind kind);   // the definition
+Color gap_color(traces::GapKind kind);
+
+// "0 compute", "all as one".
+std::string idle_stream_title(const traces::StreamIdle& stream, bool device);
+
+// Row 0 is the device as one, then one a stream, as in StreamIdleDetails' order.
+std::shared_ptr<const TableModel> idle_stream_table(const traces::RankIdle& rank);
+
+// Row i is gap i of the details.
+std::shared_ptr<const TableModel> idle_gap_table(const traces::Trace& trace,
+                                                 const traces::StreamIdleDetails& stream);
+
+struct HistogramBin {
+    double value = 0;   // launches, or ns of time
+    std::string from;   // where the bin begins, with its unit
+    std::string title;  // "1.02 to 2.05 ms"
+};
+
+// From the first bin that holds something to the last; empty where nothing was launched.
+std::vector<HistogramBin> delay_histogram(const traces::StreamIdleDetails& stream);
+std::vector<HistogramBin> queue_histogram(const traces::StreamIdleDetails& stream);
+
+}  // namespace shardscope::viewer

@@ -1,0 +1,34 @@
+// Rows of label, stacked bar and value on one scale, and a histogram of ready bins. Drawing layer (Dear
+// ImGui); frame thread only.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "viewer/draw/chart.h"
+#include "viewer/panels/idle/idle_rows.h"
+
+namespace shardscope::viewer {
+
+struct LabelBar {
+    std::string label, value;
+    std::vector<Segment> segments;  // their labels are for the tooltip
+    bool chosen = false;
+};
+
+struct LabelBarsHit {
+    std::optional<std::size_t> clicked;       // a row
+    std::optional<std::size_t> row, segment;  // under the mouse
+};
+
+// As wide as what is left and `height` high; more rows scroll. `full`: what a whole bar stands for. For
+// scripts: "<id>.<label>" in the row's place, with its value.
+LabelBarsHit draw_label_bars(const char* id, std::span<const LabelBar> bars, double full, float height);
+
+// Bars over named bins with a title above. `unit` is that of the values. The tooltip tells a bin's share.
+void draw_histogram(const char* id, std::string_view title, std::span<const HistogramBin> bins, AxisUnit unit,
+                    ImU32 color, ImVec2 size);
+
+}  // namespace shardscope::viewer

@@ -1,0 +1,52 @@
+// The critical path as tables: what lies on it by name and by module, and piece by piece. Text and numbers
+// over an analysis result (traces/analysis/path/critical_path.h), no drawing; any thread. Times in us, or ms since
+// start.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "traces/analysis/path/critical_path.h"
+#include "traces/store/columns/trace.h"
+#include "viewer/tables/table_model.h"
+
+namespace shardscope::viewer {
+
+std::string_view path_kind_title(traces::PathKind kind);  // "Launch delay"
+std::string_view path_kind_help(traces::PathKind kind);   // the definition
+Color path_kind_color(traces::PathKind kind);
+
+std::string path_title(const traces::RankPath& path);  // "Rank 0", "Job"
+
+std::shared_ptr<const TableModel> path_share_table(const traces::RankPath& path, bool stepped = true);
+std::shared_ptr<const TableModel> path_module_table(const traces::RankPath& path, bool stepped = true);
+
+// One row a piece, in order of time. There may be millions: cells are made when they are asked for.
+class PathPieceTable final : public TableModel {
+  public:
+    // `path` points into `report`; both are kept alive.
+    PathPieceTable(std::shared_ptr<const traces::Trace> trace,
+                   std::shared_ptr<const traces::CriticalPathReport> report, const traces::RankPath& path);
+    std::size_t rows() const override { return path_.pieces.size(); }
+    std::string text(std::size_t row, std::size_t column) const override;
+    double number(std::size_t row, std::size_t column) const override;
+    Color swatch(std::size_t row) const override { return path_kind_color(piece(row).kind); }
+    const traces::PathPiece& piece(std::size_t row) const { return path_.pieces[row]; }
+
+  private:
+    std::shared_ptr<const traces::Trace> trace_;
+    std::shared_ptr<const traces::CriticalPathReport> report_;
+    const traces::RankPath& path_;
+};
+
+// For each row of path_share_table() the longest of its pieces, an index into RankPath::pieces; -1 none.
+std::vector<std::int64_t> longest_pieces(const traces::RankPath& path);
+
+// What the factors are called in the analyses' names: "1/0.5/1/1/1/1".
+std::string factors_key(const traces::PathFactors& factors);
+// What a what-if foretells: "-2.9 %".
+std::string predicted_change(const traces::RankPath& path);
+
+}  // namespace shardscope::viewer

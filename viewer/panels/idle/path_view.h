@@ -1,0 +1,45 @@
+// The critical path on the screen: what it is made of on every rank, what-if sliders, and what lies on it by
+// name, by module and piece by piece. Drawing layer (Dear ImGui); frame thread only.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+
+#include "viewer/model/session.h"
+#include "viewer/widgets/kept_model.h"
+#include "viewer/panels/idle/path_rows.h"
+#include "viewer/tables/table.h"
+
+namespace shardscope::viewer {
+
+class PathView {
+  public:
+    void draw(Session& session);
+    // The table of pieces reads a trace that has gone.
+    void forget() {
+        for (KeptModel& model : models_) model.forget();
+        for (TableState& state : states_) state.forget_model();
+    }
+
+  private:
+    using Report = std::shared_ptr<const traces::CriticalPathReport>;
+    const traces::RankPath* chosen(const Report& report, const Session& session) const;
+    void draw_paths(Session& session, const Report& report, const traces::RankPath& path, float most);
+    void draw_what_if(Session& session, const traces::RankPath& path);
+    void draw_sliders();
+    void draw_prediction(Session& session, const traces::RankPath& path);
+    void draw_table_of(Session& session, const Report& report, const traces::RankPath& path);
+    void go_to_longest(Session& session, const Report& report, const traces::RankPath& path);
+    void go_to(Session& session, const traces::PathPiece& piece);
+
+    bool job_ = true;  // the job's path, where there is one; else that of the chosen rank
+    int last_rank_ = -1;
+    int view_ = 0;  // names, modules, pieces
+    traces::PathFactors sliders_ = traces::kUnscaled, asked_ = traces::kUnscaled;
+    std::optional<std::size_t> wanted_share_;  // a name that was opened: its longest piece is looked for
+    TableState states_[3];
+    KeptModel models_[3];
+};
+
+}  // namespace shardscope::viewer

@@ -1,0 +1,55 @@
+// The memory curve of one rank, stacked by category, in the order of the allocations, each equally wide: a
+// step that is over in a blink shows its shape. (Over time: memory_time_chart.h.) Keeps the fold of the last
+// frame, which is worked out again only when curve, part or width change. Drawing layer; frame thread only.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "traces/analysis/memory/memory.h"
+#include "viewer/draw/chart.h"
+#include "viewer/draw/fold.h"
+
+namespace shardscope::traces {
+struct Trace;
+}
+
+namespace shardscope::viewer {
+
+class MemoryChart {
+  public:
+    struct Input {
+        const traces::Trace* trace = nullptr;
+        int rank_index = 0;
+        std::span<const traces::MemoryPoint> curve;  // the part that is shown
+        const traces::RankMemory* memory = nullptr;
+        std::int64_t top = 0;                // bytes: the height of the chart, 0: the peak's
+        std::optional<std::int64_t> cursor;  // ns: a line at the last point until then
+    };
+
+    // Draws into the current window and takes `size`. Returns the time of the point that was clicked.
+    std::optional<std::int64_t> draw_in_order(const Input& input, ImVec2 size);
+
+  private:
+    struct Shown {  // what `columns_` was folded from
+        const traces::MemoryPoint* curve = nullptr;
+        std::size_t size = 0;
+        int columns = 0;
+        bool operator==(const Shown&) const = default;
+    };
+
+    Shown shown_;
+    std::vector<FoldedColumn> columns_;
+};
+
+// The part of the curve that belongs to the step of the peak; around the peak where it lies in no step.
+struct CurvePart {
+    std::size_t first = 0, count = 0;
+    std::int64_t step = -1;  // its number, -1 none
+};
+CurvePart part_of_peak(const traces::Trace& trace, int rank_index, std::span<const traces::MemoryPoint> curve,
+                       std::int64_t peak_time_ns);
+
+}  // namespace shardscope::viewer

@@ -1,0 +1,33 @@
+// Curves of one number (another rank's memory, what a pool held) folded into pixel columns as fold.h folds
+// those by category. Pure arithmetic, no drawing; any thread. Times in nanoseconds, values in bytes.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "traces/analysis/memory/memory_curves.h"
+#include "viewer/draw/fold.h"
+
+namespace shardscope::viewer {
+
+// A curve of one number.
+struct LineCurve {
+    traces::ByteCurve curve;
+    CurveIndex<std::int64_t> index;
+};
+LineCurve line_curve(traces::ByteCurve curve);
+
+struct LineColumn {
+    std::int64_t lowest = 0, highest = 0;
+    std::int64_t first = 0;  // what held when the column began
+    bool operator==(const LineColumn&) const = default;
+};
+// Columns as fold_curve()'s; `shift` is added to the curve's times.
+std::vector<LineColumn> fold_line(const LineCurve& line, std::int64_t from, std::int64_t to, int columns,
+                                  std::int64_t shift = 0);
+// What held at `time`, 0 before the first point.
+std::int64_t line_at(const LineCurve& line, std::int64_t time);
+// The largest value in force at any instant of [from, to).
+std::int64_t line_most(const LineCurve& line, std::int64_t from, std::int64_t to);
+
+}  // namespace shardscope::viewer

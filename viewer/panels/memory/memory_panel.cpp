@@ -1,0 +1,400 @@
+// Memory: the curve of one rank by category, or of all ranks, or beside another run, on the timeline's own
+// time; below it what lived when, and every allocation (memory_views.h).
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <fmt/core.h>
+#include <imgui.h>
+
+#include "traces/schema/sort_rows.h"
+#include "traces/store/grouped.h"
+#include "viewer/model/session.h"
+#include "viewer/theme/theme.h"
+#include "viewer/draw/chart.h"
+#include "viewer/draw/format.h"
+#include "viewer/draw/items.h"
+#include "viewer/draw/text.h"
+#include "viewer/panels/memory/memory_chart.h"
+#include "viewer/panels/memory/memory_time_chart.h"
+#include "viewer/panels/memory/memory_views.h"
+#include "viewer/panels/memory/memory_words.h"
+#include "viewer/model/panel.h"
+#include "viewer/widgets/segmented.h"
+#include "viewer/widgets/toolbar.h"
+
+namespace shardscope::viewer {
+namespace {
+
+using traces::MemoryCategory;
+using traces::MemorySpace;
+using traces::RankMemory;
+
+constexpr std::size_t kMostLines = 8;  // ranks that are drawn at once: nobody tells more lines apart
+constexpr int kPlum = 5;               // a run's colour that stands out less than the others
+
+// Which spaces a trace has events of.
+using Spaces = std::array<bool, traces::kMemorySpaces>;
+Spaces spaces_of(const traces::Trace& trace, const traces::Selection&) {
+    Spaces told{};
+    for (const MemorySpace space : trace.memory.space) told[static_cast<std::size_t>(space)] = true;
+    return told;
+}
+
+struct PoolLines {
+    LineCurve reserved, active, allocated;
+};
+
+class MemoryPanel final : public Panel {
+  public:
+    std::string_view name() const override { return "memory"; }
+
+    void closed(const traces::Trace& trace, const TracePtr&) override { views_.forget(trace); }
+
+    void draw(Session& session, const Frame&) override {
+        MemoryFacts facts;
+        facts.trace = session.trace();
+        facts.entry = session.current();
+        facts.rank_index = session.rank;
+        draw_choosers(session);
+        const auto spaces = session.analyses.analysis<Spaces>("memory spaces", facts.trace, {}, spaces_of);
+        if (spaces == nullptr) {
+            gather(session, facts);  // asked for at once, so that nothing waits for its turn
+            ImGui::NewLine();
+            return draw_waiting(session, "the memory curve");
+        }
+        draw_controls(session, *spaces);
+        facts.space = space_;
+        if (!gather(session, facts)) return draw_waiting(session, "the memory curve");
+        if (facts.memory == nullptr || facts.curve->points.empty()) {
+            return note(
+                "This trace holds no allocations of this rank. PyTorch's profiler records them with "
+                "profile_memory=True, Nsight Systems with --cuda-memory-usage=true, and our recorder always; "
+                "a "
+                "memory snapshot (torch.cuda.memory._dump_snapshot) opens here too.");
+        }
+        draw_headline(facts);
+        draw_limit_note(session);
+        const std::vector<MemoryLine> lines = lines_of(session, facts);
+        draw_legend(facts, lines);
+        for (const traces::MemoryFailure& failure : facts.memory->failures) draw_failure(failure);
+
+        const float font = ImGui::GetFontSize();
+        // Scrolls where the window is too small for both halves.
+        ImGui::BeginChild("page");
+        const float room = ImGui::GetContentRegionAvail().y - ImGui::GetStyle().ItemSpacing.y;
+        const float below = std::max(std::min(font * 19, room * 0.52F), font * 12);
+        const std::optional<std::int64_t> cursor = facts.entry->cursor;
+        draw_charts(facts, lines, std::max(font * 10, room - below));
+        if (facts.entry->cursor != cursor) views_.show_cursor();
+        ImGui::BeginChild("views", {0, std::max(below, ImGui::GetContentRegionAvail().y)});
+        views_.draw(session, facts);
+        ImGui::EndChild();
+        ImGui::EndChild();
+    }
+
+  private:
+    // --- what is shown ---
+
+    void draw_controls(Session& session, const Spaces& spaces) {
+        const float gap = ImGui::GetFontSize() * 1.2F;
+        if (session.trace()->ranks.size() > 1) {
+            toggle_button("memory.all_ranks", "All ranks", all_ranks_);
+            ImGui::SameLine(0, gap);
+        } else {
+            all_ranks_ = false;
+        }
+        std::vector<std::string_view> names;
+        std::vector<MemorySpace> told;
+        constexpr std::array<std::string_view, traces::kMemorySpaces> kNames = {"Device", "Pinned", "Host"};
+        for (std::size_t s = 0; s < spaces.size(); ++s) {
+            if (!spaces[s]) continue;
+            names.push_back(kNames[s]);
+            told.push_back(static_cast<MemorySpace>(s));
+        }
+        auto at = std::find(told.begin(), told.end(), space_);
+        if (at == told.end()) {
+            space_ = told.empty() ? MemorySpace::device : told.front();
+            at = told.begin();
+        }
+        if (told.size() > 1) {
+            int chosen = static_cast<int>(at - told.begin());
+            if (segmented("memory.space", names, chosen)) space_ = told[static_cast<std::size_t>(chosen)];
+            ImGui::SameLine(0, gap);
+        }
+        choose_other(session);
+        // Ends the line that others left open.
+        const bool open = session.trace()->ranks.size() > 1 || told.size() > 1;
+        if (open && session.ready().size() < 2) ImGui::NewLine();
+    }
+
+    // The run that this one is compared with: one of the other open ones, or none.
+    void choose_other(Session& session) {
+        const OpenTrace* other = other_of(session);
+        if (session.ready().size() < 2) return;
+        flow(ImGui::GetFontSize() * 16);
+        const float width = std::min(ImGui::GetFontSize() * 16, ImGui::GetContentRegionAvail().x);
+        ImGui::SetNextItemWidth(width);
+        const std::string shown = other != nullptr ? "against " + other->name : "against no other run";
+        if (ImGui::BeginCombo("##other", fit_in_combo(shown, width).c_str())) {
+            if (ImGui::Selectable("no other run", other == nullptr)) other_.reset();
+            for (const OpenTrace& entry : session.open) {
+                if (entry.trace == nullptr || &entry == session.current()) continue;
+                ImGui::PushID(&entry);
+                if (ImGui::Selectable(entry.name.c_str(), &entry == other)) other_ = entry.trace;
+                items::mark("memory.other." + entry.name);
+                ImGui::PopID();
+            }
+            ImGui::EndCombo();
+        }
+        items::mark("memory.other", other != nullptr ? other->name : "");
+    }
+
+    const OpenTrace* other_of(const Session& session) const {
+        const TracePtr wanted = other_.lock();
+        for (const OpenTrace& entry : session.open) {
+            if (wanted != nullptr && entry.trace == wanted && &entry != session.current()) return &entry;
+        }
+        return nullptr;
+    }
+
+    // --- what it is drawn from ---
+
+    using ReportPtr = std::shared_ptr<const traces::MemoryReport>;
+    static ReportPtr report_of(Session& session, const OpenTrace& entry, MemorySpace space) {
+        const traces::Selection selection = Session::selection(entry);
+        if (space == MemorySpace::device) return session.analyses.memory(entry.trace, selection);
+        return session.analyses.analysis<traces::MemoryReport>(
+            fmt::format("memory of space {}", static_cast<int>(space)), entry.trace, selection,
+            [space](const traces::Trace& trace, const traces::Selection& s) {
+                return traces::memory_report(trace, s, space);
+            });
+    }
+
+    static std::shared_ptr<const LineCurve> total_of(Session& session, const TracePtr& trace, int rank,
+                                                     MemorySpace space) {
+        return session.analyses.get<LineCurve>(
+            fmt::format("total curve/{}/{}", rank, static_cast<int>(space)), {trace},
+            [=](const auto& t) { return line_curve(traces::allocated_curve(*t.front(), rank, space)); });
+    }
+
+    // False while the first of it is being worked out.
+    bool gather(Session& session, MemoryFacts& facts) {
+        facts.report = report_of(session, *facts.entry, space_);
+        facts.curve = session.analyses.category_curve(facts.trace, facts.rank_index, space_);
+        if (space_ == MemorySpace::device) {
+            facts.explanation = session.analyses.analysis<traces::MemoryExplanation>(
+                "memory explained", facts.trace, Session::selection(*facts.entry), traces::explain_memory);
+        }
+        if (facts.report == nullptr || facts.curve == nullptr) return false;
+        facts.memory = chosen_rank(facts.report->ranks, session);
+        if (facts.memory == nullptr) return true;
+        if (facts.explanation != nullptr) {
+            for (const traces::RankExplanation& rank : facts.explanation->ranks) {
+                if (rank.memory.rank == facts.memory->rank) facts.explained = &rank;
+            }
+        }
+        facts.other = other_of(session);
+        if (facts.other == nullptr) return true;
+        facts.other_report = report_of(session, *facts.other, space_);
+        if (facts.other_report == nullptr || facts.other_report->ranks.empty()) return true;
+        facts.other_memory = &facts.other_report->ranks.front();
+        for (const RankMemory& rank : facts.other_report->ranks) {
+            if (rank.rank == facts.memory->rank) facts.other_memory = &rank;
+        }
+        return true;
+    }
+
+    std::vector<MemoryLine> lines_of(Session& session, const MemoryFacts& facts) {
+        std::vector<MemoryLine> lines;
+        kept_.clear();
+        if (all_ranks_) {
+            add_ranks(session, facts, lines);
+        } else if (space_ == MemorySpace::device) {
+            add_pool(session, facts, lines);
+        }
+        if (facts.other_memory != nullptr) add_other(session, facts, lines);
+        return lines;
+    }
+
+    // The fullest, and the chosen one whatever it holds.
+    void add_ranks(Session& session, const MemoryFacts& facts, std::vector<MemoryLine>& lines) {
+        std::vector<const RankMemory*> ranks;
+        for (const RankMemory& rank : facts.report->ranks) ranks.push_back(&rank);
+        traces::sort_rows(ranks, [&](const RankMemory* a, const RankMemory* b) {
+            if ((a == facts.memory) != (b == facts.memory)) return a == facts.memory;
+            return a->peak_bytes > b->peak_bytes;
+        });
+        if (ranks.size() > kMostLines) ranks.resize(kMostLines);
+        std::sort(ranks.begin(), ranks.end(),
+                  [](const RankMemory* a, const RankMemory* b) { return a->rank < b->rank; });
+        for (const RankMemory* rank : ranks) {
+            for (std::size_t i = 0; i < facts.trace->ranks.size(); ++i) {
+                if (facts.trace->ranks[i].number != rank->rank) continue;
+                add_line(lines, total_of(session, facts.trace, static_cast<int>(i), space_),
+                         run_color(static_cast<int>(lines.size())), fmt::format("rank {}", rank->rank), 0,
+                         rank == facts.memory ? 2.5F : 1.5F);
+            }
+        }
+    }
+
+    void add_pool(Session& session, const MemoryFacts& facts, std::vector<MemoryLine>& lines) {
+        const int rank = facts.rank_index;
+        const auto pool = session.analyses.get<PoolLines>(
+            fmt::format("pool lines/{}", rank), {facts.trace}, [=](const auto& t) {
+                traces::PoolCurves curves = traces::pool_curves(*t.front(), rank);
+                return PoolLines{line_curve(std::move(curves.reserved)), line_curve(std::move(curves.active)),
+                                 line_curve(std::move(curves.allocated))};
+            });
+        if (pool == nullptr) return;
+        const auto add = [&](const LineCurve& line, Color color, const char* label) {
+            if (line.curve.empty()) return;
+            add_line(lines, std::shared_ptr<const LineCurve>(pool, &line), color, label);
+        };
+        // What is reserved may be far above; then it is said in words only, so that the curve keeps its
+        // height.
+        if (facts.memory->reserved_bytes < 2 * facts.memory->peak_bytes)
+            add(pool->reserved, theme::text_dim(), "reserved");
+        if (!facts.memory->until_last_use) add(pool->active, run_color(kPlum), "active");
+        add(pool->allocated, theme::text(), "allocated");
+    }
+
+    void add_other(Session& session, const MemoryFacts& facts, std::vector<MemoryLine>& lines) {
+        const traces::Trace& there = *facts.other->trace;
+        int rank = 0;
+        for (std::size_t i = 0; i < there.ranks.size(); ++i) {
+            if (there.ranks[i].number == facts.other_memory->rank) rank = static_cast<int>(i);
+        }
+        add_line(lines, total_of(session, facts.other->trace, rank, space_), run_color(facts.other->color),
+                 facts.other->name, alignment(*facts.trace, facts.rank_index, there, rank), 2);
+    }
+
+    void add_line(std::vector<MemoryLine>& lines, std::shared_ptr<const LineCurve> line, Color color,
+                  std::string label, std::int64_t shift = 0, float thickness = 1.5F) {
+        if (line == nullptr) return;  // it is still being worked out
+        lines.push_back({line.get(), color, std::move(label), shift, thickness});
+        kept_.push_back(std::move(line));
+    }
+
+    // --- drawing ---
+
+    void draw_headline(const MemoryFacts& facts) {
+        const RankMemory& memory = *facts.memory;
+        const float font = ImGui::GetFontSize();
+        const ImVec2 at = ImGui::GetCursorPos();
+        big_number(format_mb(memory.peak_bytes));
+        items::mark("memory.value.peak", format_mb(memory.peak_bytes));
+        const float right = ImGui::GetItemRectSize().x + font;
+        ImGui::SetCursorPos({at.x + right, at.y + font * 0.05F});
+        draw_facts(fmt::format("peak {} {} memory of rank {}: {} bytes, {}",
+                               memory.until_last_use ? "active" : "allocated", traces::name(space_),
+                               memory.rank, format_count(memory.peak_bytes),
+                               moment(*facts.trace, facts.rank_index, memory.peak_time_ns)),
+                   false);
+        items::mark("memory.value.peak_bytes", fmt::format("{}", memory.peak_bytes));
+        ImGui::SetCursorPosX(at.x + right);
+        draw_facts(space_ == MemorySpace::device ? prediction(*facts.trace, memory) + other_facts(memory)
+                                                 : "Counted in the order of the host's program.");
+        ImGui::SetCursorPos({at.x, std::max(at.y + font * 2.4F, ImGui::GetCursorPosY())});
+        if (items::kept()) {
+            items::value("memory.value.peak_time_ns", fmt::format("{}", memory.peak_time_ns));
+            for (std::size_t c = 0; c < memory.at_peak.size(); ++c)
+                items::value(fmt::format("memory.value.at_peak.{}", traces::kMemoryCategoryNames[c]),
+                             fmt::format("{}", memory.at_peak[c]));
+        }
+    }
+
+    static void draw_failure(const traces::MemoryFailure& failure) {
+        ImGui::PushStyleColor(ImGuiCol_Text, theme::bad());
+        text_fit(fmt::format("{}: {}", format_duration(static_cast<double>(failure.time_ns)), failure.text));
+        ImGui::PopStyleColor();
+    }
+
+    // The categories that ever hold anything, in the order of the stack; then the lines.
+    void draw_legend(const MemoryFacts& facts, const std::vector<MemoryLine>& lines) const {
+        std::vector<LegendItem> items;
+        for (std::size_t c = 0; !all_ranks_ && c < facts.curve->most.size(); ++c) {
+            if (facts.curve->most[c] > 0)
+                items.push_back({spaced(traces::kMemoryCategoryNames[c]),
+                                 category_color(static_cast<MemoryCategory>(c))});
+        }
+        for (const MemoryLine& line : lines)
+            items.push_back({line.shift != 0 ? line.label + " (from the same step)"
+                             : all_ranks_    ? line.label
+                                             : line.label + " (line)",
+                             line.color});
+        if (all_ranks_ && facts.report->ranks.size() > kMostLines)
+            items.push_back({fmt::format("the fullest of {} ranks", facts.report->ranks.size()), 0});
+        legend(items);
+    }
+
+    // The whole time at the left; at the right, where there is room, one step allocation by allocation.
+    void draw_charts(const MemoryFacts& facts, const std::vector<MemoryLine>& lines, float height) {
+        const float font = ImGui::GetFontSize(), gap = font * 1.2F;
+        const float line = ImGui::GetTextLineHeightWithSpacing();
+        const float width = ImGui::GetContentRegionAvail().x;
+        const bool beside = !all_ranks_ && width > font * 66;
+        constexpr ImGuiWindowFlags kStill = ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse;
+        MemoryTimeChart chart;
+        chart.entry = facts.entry;
+        chart.rank_index = facts.rank_index;
+        chart.stack = all_ranks_ ? nullptr : facts.curve.get();
+        chart.lines = lines;
+        chart.peak = {facts.memory->peak_time_ns, facts.memory->peak_bytes};
+        ImGui::BeginChild("time", {beside ? (width - gap) * 0.62F : 0, height}, false, kStill);
+        dim_line(all_ranks_ ? "All ranks over time" : "Over time");
+        draw_memory_over_time("memory.chart", chart, {ImGui::GetContentRegionAvail().x, height - line});
+        ImGui::EndChild();
+        if (!beside) return;
+        ImGui::SameLine(0, gap);
+        ImGui::BeginChild("order", {0, height}, false, kStill);
+        draw_in_order(facts, height - line);
+        ImGui::EndChild();
+    }
+
+    void draw_in_order(const MemoryFacts& facts, float height) {
+        // The step of the cursor, where there is one.
+        std::int64_t time = facts.memory->peak_time_ns;
+        if (facts.entry->cursor && point_at(facts.curve->points, *facts.entry->cursor) != nullptr)
+            time = *facts.entry->cursor;
+        const CurvePart part = part_of_peak(*facts.trace, facts.rank_index, facts.curve->points, time);
+        MemoryChart::Input input{facts.trace.get(), facts.rank_index,
+                                 std::span(facts.curve->points).subspan(part.first, part.count),
+                                 facts.memory};
+        input.cursor = facts.entry->cursor;
+        const bool at_peak = time == facts.memory->peak_time_ns;
+        dim_line(fmt::format("{}: {}, in their order",
+                             part.step >= 0 ? fmt::format("Step {}", part.step)
+                             : at_peak      ? "Around the peak"
+                                            : "Around the cursor",
+                             traces::counted(static_cast<std::int64_t>(part.count), "allocation or free",
+                                             "allocations and frees")));
+        const auto clicked = in_order_.draw_in_order(input, {ImGui::GetContentRegionAvail().x, height});
+        if (clicked) facts.entry->cursor = clicked;
+        shown_curve_ = facts.curve;  // kept until the chart has folded another one
+    }
+
+    static void dim_line(std::string_view line) {
+        ImGui::PushStyleColor(ImGuiCol_Text, theme::text_dim());
+        text(line);
+        ImGui::PopStyleColor();
+    }
+
+    bool all_ranks_ = false;
+    MemorySpace space_ = MemorySpace::device;
+    std::weak_ptr<const traces::Trace> other_;
+    MemoryChart in_order_;
+    MemoryViews views_;
+    std::shared_ptr<const CategoryCurve> shown_curve_;
+    std::vector<std::shared_ptr<const LineCurve>> kept_;  // of this frame's lines
+};
+
+}  // namespace
+
+std::unique_ptr<Panel> make_memory_panel() {
+    return std::make_unique<MemoryPanel>();
+}
+
+}  // namespace shardscope::viewer

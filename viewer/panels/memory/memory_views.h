@@ -1,0 +1,88 @@
+// The lower half of the Memory panel: what lives at the peak or at the cursor, the peak of every step and
+// rank, every allocation, the pool, and another run beside this one. Drawing layer; frame thread only.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+
+#include "traces/analysis/memory/allocations.h"
+#include "traces/analysis/memory/memory_explanation.h"
+#include "viewer/model/session.h"
+#include "viewer/widgets/kept_model.h"
+#include "viewer/panels/memory/memory_fold.h"
+#include "viewer/panels/memory/memory_tables.h"
+#include "viewer/tables/table.h"
+
+namespace shardscope::viewer {
+
+// What the panel has worked out for this frame.
+struct MemoryFacts {
+    TracePtr trace;
+    OpenTrace* entry = nullptr;
+    int rank_index = 0;
+    traces::MemorySpace space = traces::MemorySpace::device;
+    std::shared_ptr<const traces::MemoryReport> report;
+    const traces::RankMemory* memory = nullptr;  // of the rank, in *report
+    std::shared_ptr<const CategoryCurve> curve;
+    std::shared_ptr<const traces::MemoryExplanation>
+        explanation;                                     // nullptr: other space, or being worked out
+    const traces::RankExplanation* explained = nullptr;  // of the rank, in *explanation
+    const OpenTrace* other = nullptr;                    // that it is compared with
+    std::shared_ptr<const traces::MemoryReport> other_report;
+    const traces::RankMemory* other_memory = nullptr;
+};
+
+class MemoryViews {
+  public:
+    void draw(Session& session, const MemoryFacts& facts);
+    // The cursor was put somewhere on a curve: what lives there is shown.
+    void show_cursor() {
+        view_ = View::live;
+        at_cursor_ = 1;
+    }
+    void forget(const traces::Trace& trace);
+
+  private:
+    enum class View { live, steps, allocations, ranks, pool, other_run };
+    void draw_live(Session& session, const MemoryFacts& facts);
+    void draw_holders(const MemoryFacts& facts, const std::shared_ptr<const traces::MemoryReport>& report,
+                      const traces::RankMemory& memory, std::size_t place);
+    void draw_steps(Session& session, const MemoryFacts& facts);
+    void draw_allocations(Session& session, const MemoryFacts& facts);
+    void draw_ranks(Session& session, const MemoryFacts& facts);
+    void draw_pool(const MemoryFacts& facts);
+    void draw_other_run(const MemoryFacts& facts);
+    bool choose_kind(const char* id, const std::vector<HolderKind>& told, HolderKind& kind);
+    // The report of the instant of the cursor, or of the one before while that is worked out.
+    std::shared_ptr<const traces::MemoryReport> at_cursor(Session& session, const MemoryFacts& facts);
+
+    View view_ = View::live;
+    int at_cursor_ = 0;  // of the live view: 0 at the peak, 1 at the cursor
+
+    struct Holders {
+        HolderKind kind = HolderKind::unit;
+        bool chosen = false;  // by hand
+        KeptModel model;
+        TableState state;
+    };
+    std::array<Holders, 2> holders_;
+
+    struct Instant {
+        TracePtr trace;
+        int rank = -1;
+        traces::MemorySpace space = traces::MemorySpace::device;
+        std::int64_t time = 0;
+        bool operator==(const Instant&) const = default;
+    };
+    Instant asked_, shown_;
+    bool waiting_ = false;
+    std::shared_ptr<const traces::MemoryReport> instant_;
+
+    KeptModel categories_model_, steps_model_, ranks_model_, pool_model_, allocations_model_,
+        compared_categories_model_, compared_holders_model_;
+    TableState categories_, steps_, ranks_, pool_, allocations_, compared_categories_, compared_holders_;
+    HolderKind compared_kind_ = HolderKind::unit;
+};
+
+}  // namespace shardscope::viewer

@@ -1,0 +1,245 @@
+// See module_rows.h.
+#include "viewer/panels/modules/module_rows.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <string_view>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "viewer/theme/theme.h"
+#include "viewer/draw/format.h"
+
+namespace shardscope::viewer {
+namespace {
+
+using traces::ModuleNode;
+
+enum Column : std::size_t {
+    kPath,
+    kCalls,
+    kOperators,
+    kHost,
+    kHostSelf,
+    kDevice,
+    kDeviceSelf,
+    kDeviceBusy,
+    kBackward,
+    kRecomputedCalls,
+    kRecomputeHost,
+    kRecomputeDevice,
+    kParameters,
+    kGathered,
+    kReduced,
+    kUnshardWait,
+    kPeak,
+};
+
+// Bars stand behind the columns that are read at a glance.
+std::vector<TableColumn> module_columns() {
+    using Kind = TableColumn::Kind;
+    const Color kernel = time_category_color(traces::TimeCategory::kernel);
+    const Color communication = time_category_color(traces::TimeCategory::communication);
+    const Color memory = category_color(traces::MemoryCategory::activations);
+    return {
+        {"module", "Module", "", Kind::text, 0, 99, 0, "The modules' calls as they nest"},
+        {"calls", "Calls", "", Kind::number, 3.6F, 8, 0, "Forward calls"},
+        {"operators", "Operators", "", Kind::number, 5.2F, 3, 0,
+         "Operators directly under it, forward and backward"},
+        {"host_us", "Host total", "\u00b5s", Kind::number, 6.2F, 9, 0,
+         "Duration of its calls and backward ranges on the host"},
+        {"host_self_us", "Host self", "\u00b5s", Kind::number, 6.2F, 4, 0, "The same without modules inside"},
+        {"device_us", "Device total", "\u00b5s", Kind::number, 7.2F, 12, kernel,
+         "Sum of the device events launched inside"},
+        {"device_self_us", "Device self", "\u00b5s", Kind::number, 6.8F, 10, kernel,
+         "Those not launched in a module inside"},
+        {"device_busy_us", "Device busy", "\u00b5s", Kind::number, 6.8F, 0, 0,
+         "When any of the device events launched inside ran"},
+        {"backward_percent", "Backward", "% of device", Kind::number, 6.2F, 6, 0,
+         "The backward's share of the device total"},
+        {"recomputations", "Recomputed", "calls", Kind::number, 5.6F, 0, 0,
+         "Forward calls that activation checkpointing repeats in the backward; they are not among the calls"},
+        {"recompute_host_us", "Recompute host", "\u00b5s", Kind::number, 7.4F, 0, 0,
+         "Of the backward: duration of the repeated calls on the host"},
+        {"recompute_device_us", "Recompute", "\u00b5s", Kind::number, 6.2F, 7, 0,
+         "Of the backward: sum of the device events launched in repeated calls"},
+        {"parameters", "Parameters", "", Kind::number, 6.6F, 5, 0, "Elements, modules inside included"},
+        {"gathered_mb", "Gathered", "MB", Kind::number, 5.4F, 7, communication,
+         "All-gathers of the unit that it wraps"},
+        {"reduced_mb", "Reduced", "MB", Kind::number, 5.4F, 2, communication,
+         "Reductions of the unit that it wraps"},
+        {"unshard_wait_us", "Unshard wait", "\u00b5s", Kind::number, 7, 1, 0,
+         "Host time in its rate limiter and unshard waits"},
+        {"peak_mb", "Peak", "MB", Kind::number, 5.4F, 11, memory,
+         "Largest allocated device memory while a call is open"},
+    };
+}
+
+double megabytes(std::int64_t bytes) {
+    return bytes == 0 ? kNoNumber : static_cast<double>(bytes) / (1024.0 * 1024.0);
+}
+
+std::string_view class_of(std::string_view name) {
+    const std::size_t line = name.rfind('_');
+    const bool numbered = line != std::string_view::npos && line + 1 < name.size() &&
+                          std::all_of(name.begin() + static_cast<std::ptrdiff_t>(line) + 1, name.end(),
+                                      [](unsigned char c) { return std::isdigit(c) != 0; });
+    return numbered ? name.substr(0, line) : name;
+}
+
+// Classes all the way down: equal shapes print alike.
+std::string shape_of(const ModuleNode& node) {
+    std::string shape(class_of(node.name));
+    if (node.children.empty()) return shape;
+    shape += '(';
+    for (const ModuleNode& child : node.children) shape += shape_of(child) + ',';
+    return shape + ')';
+}
+
+void add_lines(std::span<const ModuleNode> nodes, int depth, std::vector<TreeLine>& lines) {
+    std::vector<std::pair<std::string, std::vector<const ModuleNode*>>>
+        groups;  // in order of first appearance
+    for (const ModuleNode& node : nodes) {
+        const std::string shape = shape_of(node);
+        auto group =
+            std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.first == shape; });
+        if (group == groups.end()) group = groups.insert(groups.end(), {shape, {}});
+        group->second.push_back(&node);
+    }
+    for (const auto& [shape, members] : groups) {
+        const ModuleNode& first = *members.front();
+        std::string text = first.name;
+        if (members.size() > 1) {
+            const std::string_view last = members.back()->name;
+            const std::string_view number = last.substr(std::min(last.size(), class_of(last).size() + 1));
+            text =
+                fmt::format("{} .. {}  \u00d7{}", first.name, number.empty() ? last : number, members.size());
+        }
+        lines.push_back({depth, std::move(text)});
+        add_lines(first.children, depth + 1, lines);
+    }
+}
+
+void add_every_line(std::span<const ModuleNode> nodes, int depth, std::vector<TreeLine>& lines) {
+    for (const ModuleNode& node : nodes) {
+        lines.push_back({depth, node.name});
+        add_every_line(node.children, depth + 1, lines);
+    }
+}
+
+}  // namespace
+
+double backward_percent(const ModuleNode& node) {
+    return node.device_us > 0 ? 100.0 * node.backward_device_us / node.device_us : 0.0;
+}
+
+ModulesModel::ModulesModel(std::shared_ptr<const traces::ModuleView> view, const traces::RankModules& rank)
+    : view_(std::move(view)) {
+    for (const ModuleNode& node : rank.modules) add(node, 0);
+    const std::vector<TableColumn> all = module_columns();
+    for (std::size_t c = 0; c < all.size(); ++c) {
+        bool told = c <= kDevice;  // what a module view always has
+        for (std::size_t row = 0; !told && row < rows(); ++row) told = !std::isnan(value(row, c));
+        if (!told) continue;
+        columns_.push_back(all[c]);
+        what_.push_back(c);
+    }
+    for (std::size_t c = 0; c < columns_.size(); ++c) {
+        if (columns_[c].bar != 0) columns_[c].full = largest(c);
+    }
+}
+
+void ModulesModel::add(const ModuleNode& node, int depth) {
+    add_node(node.name, depth);
+    modules_.push_back(&node);
+    for (const ModuleNode& child : node.children) add(child, depth + 1);
+}
+
+double ModulesModel::number(std::size_t row, std::size_t column) const {
+    return value(row, what_[column]);
+}
+
+double ModulesModel::value(std::size_t row, std::size_t what) const {
+    const ModuleNode& node = *modules_[row];
+    switch (what) {
+        case kCalls:
+            return static_cast<double>(node.occurrences);
+        case kOperators:
+            return static_cast<double>(node.operators);
+        case kHost:
+            return node.host_us;
+        case kHostSelf:
+            return node.host_self_us;
+        case kDevice:
+            return node.device_us;
+        case kDeviceSelf:
+            return node.device_self_us;
+        case kDeviceBusy:
+            return node.device_busy_us;
+        case kBackward:
+            return node.device_us > 0 ? backward_percent(node) : kNoNumber;
+        case kRecomputedCalls:
+            return node.recomputations > 0 ? static_cast<double>(node.recomputations) : kNoNumber;
+        case kRecomputeHost:
+            return node.recomputations > 0 ? node.recompute_host_us : kNoNumber;
+        case kRecomputeDevice:
+            return node.recompute_device_us > 0 ? node.recompute_device_us : kNoNumber;
+        case kParameters:
+            return node.parameters == 0 ? kNoNumber : static_cast<double>(node.parameters);
+        case kGathered:
+            return megabytes(node.gathered_bytes);
+        case kReduced:
+            return megabytes(node.reduced_bytes);
+        case kUnshardWait:
+            return node.unshard_wait_us > 0 ? node.unshard_wait_us : kNoNumber;
+        case kPeak:
+            return megabytes(node.peak_bytes);
+        default:
+            return kNoNumber;
+    }
+}
+
+std::string ModulesModel::text(std::size_t row, std::size_t column) const {
+    if (column == kPath) return nodes_[row].path;
+    const double value = number(row, column);
+    if (std::isnan(value)) return "-";
+    switch (what_[column]) {
+        case kCalls:
+        case kOperators:
+        case kRecomputedCalls:
+        case kParameters:
+            return format_count(static_cast<std::int64_t>(value));
+        case kBackward:
+            return format_decimal(value, 1);
+        case kGathered:
+        case kReduced:
+        case kPeak:
+            return format_decimal(value, 2);
+        default:
+            return format_decimal(value, 0);
+    }
+}
+
+std::optional<std::size_t> ModulesModel::find_module(int id) const {
+    const auto at = std::find_if(modules_.begin(), modules_.end(),
+                                 [id](const ModuleNode* node) { return node->module == id; });
+    if (id < 0 || at == modules_.end()) return std::nullopt;
+    return static_cast<std::size_t>(at - modules_.begin());
+}
+
+std::vector<TreeLine> compact_tree(std::span<const ModuleNode> roots, std::size_t lines) {
+    std::vector<TreeLine> all;
+    add_every_line(roots, 0, all);
+    if (all.size() <= lines) return all;
+    all.clear();
+    add_lines(roots, 0, all);
+    if (all.size() <= lines || lines == 0) return all;
+    const std::size_t left_out = all.size() - (lines - 1);
+    all.resize(lines - 1);
+    all.push_back({all.empty() ? 0 : all.back().depth, fmt::format("... {} more", left_out)});
+    return all;
+}
+
+}  // namespace shardscope::viewer

@@ -1,0 +1,50 @@
+// The module tree as a table's model, and the compact tree of a card. Pure text and numbers over an analysis
+// result, no drawing; any thread.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "traces/analysis/modules/modules.h"
+#include "viewer/tables/tree_model.h"
+
+namespace shardscope::viewer {
+
+// The share of the node's device time that is its backward, in percent; 0 where it has no device time.
+double backward_percent(const traces::ModuleNode& node);
+
+// The tree of one rank. Times in us, sizes in MB (2^20 bytes).
+class ModulesModel final : public TreeModel {
+  public:
+    // `rank` points into `view`, which is kept alive.
+    ModulesModel(std::shared_ptr<const traces::ModuleView> view, const traces::RankModules& rank);
+
+    std::string text(std::size_t row, std::size_t column) const override;
+    double number(std::size_t row, std::size_t column) const override;
+
+    const traces::ModuleNode& module(std::size_t row) const { return *modules_[row]; }
+    std::optional<std::size_t> find_module(int id) const;  // ModuleRow::id
+
+  private:
+    void add(const traces::ModuleNode& node, int depth);
+    double value(std::size_t row, std::size_t what) const;
+
+    std::vector<std::size_t> what_;  // of each column: columns in which no module has a number are left out
+    std::shared_ptr<const traces::ModuleView> view_;
+    std::vector<const traces::ModuleNode*> modules_;  // by row
+};
+
+// A run of siblings that print alike, for the compact tree of a card: "FullyShardedDataParallel_1 .. 8".
+struct TreeLine {
+    int depth = 0;
+    std::string text;
+};
+
+// The tree in at most `lines` lines: siblings of one class and one inner structure become one line with their
+// count; what then does not fit is named by a last line "... N more".
+std::vector<TreeLine> compact_tree(std::span<const traces::ModuleNode> roots, std::size_t lines);
+
+}  // namespace shardscope::viewer

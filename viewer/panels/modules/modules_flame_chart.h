@@ -1,0 +1,42 @@
+// Draws a FlameChart on a time axis of its own: wheel zooms at the mouse, dragging pans, a click selects an
+// event, a double-click shows it in the timeline. Drawing layer (Dear ImGui); frame thread only.
+//
+// For scripts: "modules.flame" (the whole), "modules.flame.<lane>.<n>" (the n-th bar in sight of a lane, both
+// from 0) with the bar's name.
+#pragma once
+
+#include <memory>
+
+#include <imgui.h>
+
+#include "viewer/model/session.h"
+#include "viewer/panels/modules/modules_flame.h"
+
+namespace shardscope::viewer {
+
+class FlameView {
+  public:
+    // Takes `size` in the current window.
+    void draw(Session& session, const TracePtr& trace, const std::shared_ptr<const FlameChart>& chart,
+              ImVec2 size);
+    void fit() { shown_.reset(); }  // all of the call again
+
+  private:
+    struct Bar {
+        SelectedEvent event;
+        TimeRange time;
+        std::size_t count = 1;  // that share its pixels
+    };
+    void take_mouse(bool hovered, float left, float width);
+    void draw_axis(const TimeView& view, ImVec2 at, float width, float height) const;
+    void draw_lane(const Session& session, const traces::Trace& trace, const FlameLane& lane,
+                   std::size_t number, const TimeView& view, ImVec2 at, float left, float height);
+
+    std::shared_ptr<const FlameChart> chart_;
+    std::shared_ptr<const FlameChart> shown_;  // that `visible_` is of
+    TimeRange visible_;
+    std::optional<Bar> hovered_;
+    bool dragging_ = false;
+};
+
+}  // namespace shardscope::viewer

@@ -1,0 +1,383 @@
+// The Module View: the tree of modules of one rank with its host and device time, bytes and memory, above
+// the flame chart of one call of the chosen module.
+//
+// For scripts: the tree as "modules" (tables/tree_table.h); "modules.forward", "modules.backward",
+// "modules.previous", "modules.next", "modules.slowest", "modules.median", "modules.fit", "modules.frames",
+// "modules.timeline", "modules.splitter"; "modules.call" says which call is shown; the chart as
+// modules_flame_chart.h says.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <fmt/core.h>
+#include <imgui.h>
+
+#include "viewer/model/session.h"
+#include "viewer/theme/theme.h"
+#include "viewer/draw/chart.h"
+#include "viewer/draw/format.h"
+#include "viewer/draw/items.h"
+#include "viewer/draw/text.h"
+#include "viewer/panels/modules/module_rows.h"
+#include "viewer/panels/modules/modules_flame.h"
+#include "viewer/panels/modules/modules_flame_chart.h"
+#include "viewer/model/panel.h"
+#include "viewer/widgets/toolbar.h"
+#include "viewer/tables/tree_table.h"
+
+namespace shardscope::viewer {
+namespace {
+
+using AllCalls = std::vector<traces::RankModuleCalls>;
+
+class ModulesPanel final : public Panel {
+  public:
+    std::string_view name() const override { return "modules"; }
+
+    void draw(Session& session, const Frame&) override {
+        draw_choosers(session);
+        const TracePtr trace = session.trace();
+        const traces::Selection selection = Session::selection(*session.current());
+        const auto view = session.analyses.modules(trace, selection);
+        if (view == nullptr) {
+            flow(ImGui::GetWindowWidth());
+            return draw_waiting(session, "the module tree");
+        }
+        const traces::RankModules* rank = chosen_rank(view->ranks, session);
+        if (rank == nullptr || rank->modules.empty()) {
+            flow(ImGui::GetWindowWidth());
+            return note(
+                "This trace names no modules. They come from ranges called \"nn.Module: Class_n\": "
+                "shardscope-train writes them, PyTorch's profiler does with with_stack=True, and NVTX ranges "
+                "of "
+                "that name count too.");
+        }
+        take_model(session, view, *rank);
+        draw_tree_controls("modules", *model_, tree_);
+        draw_limit_note(session);
+        follow_session(session);
+
+        const float font = ImGui::GetFontSize();
+        const float room = ImGui::GetContentRegionAvail().y, grip = std::round(font * 0.5F);
+        const float least = std::min(font * 7, room * 0.3F);
+        float height = std::clamp((room - grip) * share_, least, std::max(least, room - grip - least));
+        open_what_fits(trace, height);
+        if (!dragged_ && tree_.view().search.empty())
+            height = std::min(height, std::max(least, height_of_tree()));
+        height_ = height;
+        draw_tree_part(session, height);
+        draw_splitter(room, grip);
+        draw_call(session, trace, selection, rank->rank);
+    }
+
+  private:
+    void take_model(const Session& session, const std::shared_ptr<const traces::ModuleView>& view,
+                    const traces::RankModules& rank) {
+        if (view_ == view && rank_ == session.rank && appearance_ == theme::appearance()) return;
+        view_ = view;
+        rank_ = session.rank;
+        appearance_ = theme::appearance();
+        model_ = std::make_shared<ModulesModel>(view, rank);
+        if (!tree_.chosen || !model_->find(*tree_.chosen)) choose(0);
+    }
+
+    void choose(std::size_t row) {
+        tree_.chosen = model_->node(row).path;
+        call_ = 0;
+    }
+
+    // Another panel chose a module.
+    void follow_session(const Session& session) {
+        if (session.selected_module == known_module_) return;
+        known_module_ = session.selected_module;
+        const auto row = model_->find_module(known_module_);
+        if (!row || model_->node(*row).path == tree_.chosen) return;
+        choose(*row);
+        tree_.reveal(*model_, *row);
+        tree_.scroll_to_chosen = true;
+    }
+
+    // Of another trace as much is open as the tree has room for.
+    void open_what_fits(const TracePtr& trace, float height) {
+        if (shown_.lock() == trace) return;
+        shown_ = trace;
+        const float line = ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().CellPadding.y;
+        const float rows = height / line - 3;  // the header has two lines
+        // A tree that has to be scrolled a little is better than one that is closed and mostly empty.
+        tree_.open_levels(levels_that_fit(*model_, static_cast<std::size_t>(std::max(1.0F, rows * 2))));
+    }
+
+    // With all of its rows that are open: a short tree leaves its room to the chart until the splitter is
+    // used.
+    float height_of_tree() {
+        const float line = ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().CellPadding.y;
+        return line * (static_cast<float>(tree_.rows(model_).size()) + 1.5F) + ImGui::GetTextLineHeight();
+    }
+
+    void draw_tree_part(Session& session, float height) {
+        TreeOptions options;
+        options.size = {0, height};
+        options.tip = [this](std::size_t row) { draw_tip(row); };
+        ImGui::BeginChild("tree", {0, height});
+        const TreeEvents events = draw_tree("modules", model_, tree_, {.tip = options.tip});
+        ImGui::EndChild();
+        if (!events.clicked) return;
+        choose(*events.clicked);
+        session.selected_module = known_module_ = model_->module(*events.clicked).module;
+    }
+
+    void draw_tip(std::size_t row) const {
+        begin_tip(model_->node(row).name);
+        tip_row("Path", shorten_middle(model_->node(row).path, 64));
+        for (std::size_t c = 1; c < model_->columns().size(); ++c) {
+            const TableColumn& column = model_->columns()[c];
+            const std::string value = model_->text(row, c);
+            const std::string unit = column.unit.substr(0, column.unit.find(' '));
+            tip_row(column.title, value == "-" || unit.empty() ? value : value + " " + unit);
+        }
+        end_tip();
+    }
+
+    void draw_splitter(float room, float grip) {
+        const float spacing = ImGui::GetStyle().ItemSpacing.y;
+        ImGui::SetCursorPosY(ImGui::GetCursorPosY() - spacing);
+        const ImVec2 at = ImGui::GetCursorScreenPos();
+        const float width = std::max(1.0F, ImGui::GetContentRegionAvail().x);
+        place_button("splitter", {width, grip});
+        items::mark("modules.splitter");
+        const bool held = ImGui::IsItemActive(), over = ImGui::IsItemHovered();
+        if (held && !dragged_ && ImGui::GetIO().MouseDelta.y != 0) {  // from where it stands
+            dragged_ = true;
+            share_ = room > 1 ? height_ / room : share_;
+        }
+        if (held && room > 1) share_ = std::clamp(share_ + ImGui::GetIO().MouseDelta.y / room, 0.12F, 0.88F);
+        if (held || over) ImGui::SetMouseCursor(ImGuiMouseCursor_ResizeNS);
+        const float y = std::floor(at.y + grip / 2);
+        ImGui::GetWindowDrawList()->AddRectFilled({at.x, y}, {at.x + width, y + (held || over ? 2.0F : 1.0F)},
+                                                  held || over ? theme::accent() : theme::line());
+    }
+
+    // --- the chosen module's calls ------------------------------------------------------------------
+
+    void draw_call(Session& session, const TracePtr& trace, const traces::Selection& selection, int rank) {
+        const auto all = session.analyses.analysis<AllCalls>(
+            "module_calls", trace, selection,
+            [](const traces::Trace& t, const traces::Selection& s) { return traces::module_calls(t, s); });
+        if (all == nullptr) return draw_waiting(session, "the modules' calls");
+        take_calls(all, rank);
+        if (forward_.empty() && backward_.empty())
+            return note(fmt::format("No call of {} starts in what is looked at.", shown_name()));
+        if (direction_ == CallDirection::forward && forward_.empty()) direction_ = CallDirection::backward;
+        if (direction_ == CallDirection::backward && backward_.empty()) direction_ = CallDirection::forward;
+        const std::vector<std::int32_t>& calls = direction_ == CallDirection::forward ? forward_ : backward_;
+        call_ = std::min(call_, calls.size() - 1);
+        draw_call_controls(*trace, calls);
+        const std::int32_t range = calls[call_];
+        const auto chart = session.analyses.get<FlameChart>(
+            fmt::format("flame/{}/{}", range, frames_), {trace},
+            [range, frames = frames_](const std::vector<TracePtr>& t) {
+                return make_flame(*t.front(), range, frames ? Frames::shown : Frames::hidden);
+            });
+        if (chart != nullptr && chart->frames > 0) {
+            ImGui::SameLine(0, ImGui::GetFontSize() * 0.3F);
+            flow(button_width("Program frames") + ImGui::GetFontSize() * 2);
+            ImGui::Checkbox("Program frames", &frames_);
+            items::mark("modules.frames", frames_ ? "shown" : "hidden");
+        }
+        draw_facts(session, *trace, range, chart.get());
+        draw_durations(*trace, calls);
+        if (chart != nullptr) last_chart_ = chart;
+        if (last_chart_ == nullptr || (chart == nullptr && chart_trace_.lock() != trace))
+            return draw_waiting(session, "the call");
+        chart_trace_ = trace;
+        flame_.draw(session, trace, last_chart_, {0, ImGui::GetContentRegionAvail().y});
+    }
+
+    std::string shown_name() const {
+        return tree_.chosen ? tree_.chosen->substr(tree_.chosen->rfind('/') + 1) : std::string();
+    }
+
+    void take_calls(const std::shared_ptr<const AllCalls>& all, int rank) {
+        if (calls_ == all && calls_rank_ == rank && calls_of_ == tree_.chosen) return;
+        calls_ = all;
+        calls_rank_ = rank;
+        calls_of_ = tree_.chosen;
+        forward_.clear();
+        backward_.clear();
+        for (const traces::RankModuleCalls& of_rank : *all) {
+            if (of_rank.rank != rank) continue;
+            const auto module = std::find_if(of_rank.modules.begin(), of_rank.modules.end(),
+                                             [&](const auto& m) { return m.path == tree_.chosen; });
+            if (module == of_rank.modules.end()) continue;
+            forward_ = calls_in(*module, CallDirection::forward);
+            backward_ = calls_in(*module, CallDirection::backward);
+        }
+    }
+
+    void direction_button(const char* label, const char* item, CallDirection direction,
+                          const std::vector<std::int32_t>& calls) {
+        const bool chosen = direction_ == direction;
+        ImGui::BeginDisabled(calls.empty());
+        ImGui::PushStyleColor(ImGuiCol_Button, chosen ? theme::accent() : theme::raised());
+        ImGui::PushStyleColor(ImGuiCol_Text, chosen ? theme::ground() : theme::text());
+        if (ImGui::Button(label)) {
+            direction_ = direction;
+            call_ = 0;
+        }
+        ImGui::PopStyleColor(2);
+        ImGui::EndDisabled();
+        items::mark(item, fmt::format("{}", calls.size()));
+    }
+
+    void draw_call_controls(const traces::Trace& trace, const std::vector<std::int32_t>& calls) {
+        const float font = ImGui::GetFontSize(), gap = font * 0.3F;
+        ImGui::AlignTextToFramePadding();
+        text(fit_text(shown_name(), ImGui::GetContentRegionAvail().x * 0.3F));
+        ImGui::SameLine(0, font);
+        direction_button("Forward", "modules.forward", CallDirection::forward, forward_);
+        ImGui::SameLine(0, 2);
+        direction_button("Backward", "modules.backward", CallDirection::backward, backward_);
+        ImGui::SameLine(0, font);
+        if (ImGui::Button("<") && call_ > 0) --call_;
+        items::mark("modules.previous");
+        ImGui::SameLine(0, gap);
+        const std::string which =
+            fmt::format("call {} of {}", format_count(static_cast<std::int64_t>(call_) + 1),
+                        format_count(static_cast<std::int64_t>(calls.size())));
+        ImGui::AlignTextToFramePadding();
+        text(which);
+        items::mark("modules.call", which);
+        ImGui::SameLine(0, gap);
+        if (ImGui::Button(">") && call_ + 1 < calls.size()) ++call_;
+        items::mark("modules.next");
+        ImGui::SameLine(0, font);
+        flow(button_width("Slowest"));
+        if (ImGui::Button("Slowest")) call_ = slowest_call(trace, calls).value_or(0);
+        items::mark("modules.slowest");
+        ImGui::SameLine(0, gap);
+        flow(button_width("Median"));
+        if (ImGui::Button("Median")) call_ = median_call(trace, calls).value_or(0);
+        items::mark("modules.median");
+        ImGui::SameLine(0, gap);
+        flow(button_width("Fit"));
+        if (ImGui::Button("Fit")) flame_.fit();
+        items::mark("modules.fit");
+    }
+
+    // One line: when the call was, how long it took, what it launched.
+    static void draw_facts(Session& session, const traces::Trace& trace, std::int32_t range,
+                           const FlameChart* chart) {
+        const auto i = static_cast<std::size_t>(range);
+        const TimeRange time{trace.ranges.start[i], trace.ranges.end[i]};
+        ImGui::SameLine(0, ImGui::GetFontSize() * 0.3F);
+        flow(button_width("Timeline"));
+        if (ImGui::Button("Timeline")) {
+            session.go_to(time, std::max(0, trace.threads[trace.ranges.thread[i]].rank),
+                          {EventKind::range, range});
+        }
+        items::mark("modules.timeline");
+        std::string facts = fmt::format("at {}, host {}", format_duration(static_cast<double>(time.from)),
+                                        format_duration(static_cast<double>(time.length())));
+        if (chart != nullptr && chart->device_events > 0) {
+            facts += fmt::format(", device {} in {} event{}",
+                                 format_duration(static_cast<double>(chart->device_ns)),
+                                 format_count(chart->device_events), chart->device_events == 1 ? "" : "s");
+        } else if (chart != nullptr) {
+            facts += ", no device work";
+        }
+        const float font = ImGui::GetFontSize();
+        const float left = ImGui::GetItemRectMax().x + font;
+        const float right = ImGui::GetCursorScreenPos().x + ImGui::GetContentRegionAvail().x;
+        const float wide = ImGui::CalcTextSize(facts.c_str()).x;
+        if (left + wide <= right) {  // else on a line of their own
+            ImGui::SameLine(0, font);
+            ImGui::AlignTextToFramePadding();
+        }
+        ImGui::TextDisabled("%s", fit_text(facts, ImGui::GetContentRegionAvail().x).c_str());
+        items::mark("modules.facts", facts);
+    }
+
+    // A bar for each call (the longest of those that share one), a click chooses it.
+    void draw_durations(const traces::Trace& trace, const std::vector<std::int32_t>& calls) {
+        if (calls.size() < 2) return;
+        const float font = ImGui::GetFontSize(), height = std::round(font * 1.8F);
+        const float label = std::min(font * 9, ImGui::GetContentRegionAvail().x * 0.22F);
+        const ImVec2 start = ImGui::GetCursorScreenPos();
+        const float width = ImGui::GetContentRegionAvail().x - label;
+        if (width < font) return;
+        const auto columns = static_cast<int>(width / std::max(3.0F, font * 0.25F));
+        if (durations_of_ != &calls || durations_columns_ != columns || durations_chosen_ != calls_of_ ||
+            durations_calls_ != calls_) {
+            durations_ = longest_by_column(trace, calls, columns);
+            durations_of_ = &calls;
+            durations_columns_ = columns;
+            durations_chosen_ = calls_of_;
+            durations_calls_ = calls_;
+        }
+        const std::int64_t most =
+            std::max<std::int64_t>(1, *std::max_element(durations_.begin(), durations_.end()));
+        ImDrawList* draw = ImGui::GetWindowDrawList();
+        draw->AddText({start.x, start.y + (height - font) / 2}, theme::text_dim(), "all calls");
+        const float left = start.x + label;
+        place_button("durations", {label + width, height});
+        items::mark("modules.durations", format_duration(static_cast<double>(most)));
+        const bool hovered = ImGui::IsItemHovered();
+        const bool clicked = ImGui::IsItemClicked();
+        draw->AddRectFilled({left, start.y}, {left + width, start.y + height}, faded(theme::raised(), 0.6F));
+        const auto count = static_cast<float>(durations_.size());
+        const float bar = std::min(width / count, font * 2.5F);
+        const std::size_t chosen = call_ * durations_.size() / calls.size();
+        std::optional<std::size_t> over;
+        for (std::size_t i = 0; i < durations_.size(); ++i) {
+            const float x = left + bar * static_cast<float>(i);
+            const float high =
+                std::max(1.0F, (height - 2) * static_cast<float>(durations_[i]) / static_cast<float>(most));
+            const ImVec2 min{x, start.y + height - high}, max{x + std::max(1.0F, bar - 1), start.y + height};
+            draw->AddRectFilled(min, max, i == chosen ? theme::accent() : faded(theme::text_dim(), 0.6F));
+            const float mouse = ImGui::GetIO().MousePos.x;
+            if (hovered && mouse >= x && mouse < x + bar) over = i;
+        }
+        if (!over) return;
+        const std::size_t first = (*over * calls.size() + durations_.size() - 1) / durations_.size();
+        ImGui::SetTooltip("call %zu: %s", first + 1,
+                          format_duration(static_cast<double>(durations_[*over])).c_str());
+        if (clicked) call_ = std::min(first, calls.size() - 1);
+    }
+
+    TreeState tree_;
+    std::shared_ptr<const traces::ModuleView> view_;
+    int rank_ = -1;
+    Appearance appearance_ = Appearance::dark;
+    std::shared_ptr<const ModulesModel> model_;
+    std::weak_ptr<const traces::Trace> shown_;
+    int known_module_ = -1;
+    float share_ = 0.52F;  // of the height that the tree has
+    float height_ = 0;     // the tree's, in this frame
+    bool dragged_ = false;
+    bool frames_ = false;  // of the host program are shown too
+
+    std::shared_ptr<const AllCalls> calls_;
+    int calls_rank_ = -1;
+    std::optional<std::string> calls_of_;
+    std::vector<std::int32_t> forward_, backward_;  // of the chosen module
+    CallDirection direction_ = CallDirection::forward;
+    std::size_t call_ = 0;  // index into the direction's calls
+
+    std::shared_ptr<const FlameChart> last_chart_;  // stays while the next is made
+    std::weak_ptr<const traces::Trace> chart_trace_;
+    FlameView flame_;
+
+    std::vector<std::int64_t> durations_;
+    const std::vector<std::int32_t>* durations_of_ = nullptr;
+    int durations_columns_ = 0;
+    std::optional<std::string> durations_chosen_;
+    std::shared_ptr<const AllCalls> durations_calls_;
+};
+
+}  // namespace
+
+std::unique_ptr<Panel> make_modules_panel() {
+    return std::make_unique<ModulesPanel>();
+}
+
+}  // namespace shardscope::viewer

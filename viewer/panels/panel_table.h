@@ -1,0 +1,41 @@
+// The table of panels: one row for each, in the order of the sidebar and of their keys. No Dear ImGui; any thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace shardscope::viewer {
+
+class Panel;
+
+// A stroke of an icon on a grid of 16 x 16: a line from a to b, a filled box, an outlined box, or a filled or
+// outlined circle (a: centre, b.x: radius).
+enum class Shape : std::uint8_t { line, box, frame, dot, ring };
+struct Stroke {
+    Shape shape;
+    float ax, ay, bx, by;
+};
+
+struct PanelEntry {
+    std::string_view name;   // as in --panel: "timeline"
+    std::string_view title;  // on its tab, in menus and in the palette
+    std::string_view group;
+    std::span<const Stroke> icon;
+    std::unique_ptr<Panel> (*make)();
+};
+
+std::span<const PanelEntry> panel_table();
+// Null where no panel has this name.
+const PanelEntry* find_panel(std::string_view name);
+// The name itself, and "", of a panel that is not in the table.
+std::string_view panel_title(std::string_view name);
+std::string_view panel_group(std::string_view name);
+// Throws std::out_of_range for a name that no panel has.
+std::unique_ptr<Panel> make_panel(std::string_view name);
+// One of each, in the order of the table. A program makes them once.
+std::vector<std::unique_ptr<Panel>> make_panels();
+
+}  // namespace shardscope::viewer

@@ -1,0 +1,387 @@
+// Query: SQL on the open trace, with its schema beside it, the queries that come with the tools, and the way
+// from a row to its place in the timeline.
+#include <algorithm>
+#include <array>
+
+#include <fmt/core.h>
+#include <imgui.h>
+#include <imgui_stdlib.h>
+
+#include "traces/query/shipped_queries.h"
+#include "traces/store/grouped.h"
+#include "viewer/model/session.h"
+#include "viewer/theme/theme.h"
+#include "viewer/draw/format.h"
+#include "viewer/draw/items.h"
+#include "viewer/draw/text.h"
+#include "viewer/model/panel.h"
+#include "viewer/panels/query/query_history.h"
+#include "viewer/panels/query/query_plot.h"
+#include "viewer/panels/query/query_runner.h"
+#include "viewer/panels/query/query_table.h"
+#include "viewer/panels/query/schema_browser.h"
+#include "viewer/widgets/segmented.h"
+#include "viewer/widgets/toolbar.h"
+#include "viewer/tables/table.h"
+
+namespace shardscope::viewer {
+namespace {
+
+struct TimeLimit {
+    const char* label;
+    std::optional<std::chrono::nanoseconds> time;
+};
+const std::array<TimeLimit, 4> kTimes = {{{"5 s", std::chrono::seconds(5)},
+                                          {"30 s", std::chrono::seconds(30)},
+                                          {"5 min", std::chrono::minutes(5)},
+                                          {"no limit", {}}}};
+constexpr std::array<std::size_t, 3> kRows = {1'000, 100'000, 1'000'000};
+
+class QueryPanel final : public Panel {
+  public:
+    QueryPanel() {
+        table_.all_columns = kAllColumns;
+        for (const traces::ShippedQuery& query : traces::shipped_queries())
+            if (query.name == "kernels_by_time") sql_ = query.sql;
+    }
+    std::string_view name() const override { return "query"; }
+    bool needs_timeline() const override { return false; }
+    bool busy() const override { return runner_.running(); }
+    std::string saved() const override { return history_.to_text(); }
+    void restore(std::string_view saved) override { history_.from_text(saved); }
+
+    void draw(Session& session, const Frame&) override {
+        runner_.poll();
+        const TraceFiles files = files_of(*session.current());
+        notice_trace(session, files);
+        draw_choosers(session, false);
+        draw_toolbar(session, files);
+        const float font = ImGui::GetFontSize(), width = ImGui::GetContentRegionAvail().x;
+        const float browser = std::clamp(width * 0.26F, font * 15, font * 26);
+        ImGui::BeginChild("schema", {browser, 0});
+        draw_schema(session, files);
+        ImGui::EndChild();
+        ImGui::SameLine(0, font);
+        ImGui::BeginChild("sql");
+        draw_editor(session, files);
+        offer_views(session, files);
+        draw_answer(session, files);
+        ImGui::EndChild();
+        if (runner_.running()) session.note_work();
+    }
+
+  private:
+    static constexpr bool kAllColumns = true;  // who names a column wants to see it
+
+    // Another trace: what was answered is not about it. A database is asked at once, so that the page is not
+    // empty; what would have to be imported first waits for the person.
+    void notice_trace(Session& session, const TraceFiles& files) {
+        if (shown_.lock() == session.trace()) return;
+        if (runner_.running()) return;  // of the trace before: its answer is waited for
+        shown_ = session.trace();
+        stamp_ = file_stamp(files);
+        answer_ = nullptr;
+        models_.clear();
+        ignore_ = runner_.answer();
+        asked_once_ = false;
+        runner_.import_exports(false);
+    }
+
+    // An export of Nsight Systems has the tables, but none of the views that people ask.
+    bool has_views(const TraceFiles& files) const {
+        const auto schema = runner_.schema(files);
+        return schema != nullptr && std::any_of(schema->begin(), schema->end(),
+                                                [](const traces::SchemaObject& o) { return o.view; });
+    }
+    void offer_views(Session& session, const TraceFiles& files) {
+        if (runner_.running() || runner_.schema(files) == nullptr || !runner_.schema_error().empty() ||
+            has_views(files))
+            return;
+        note(
+            "This database has none of the views that the queries ask: it is an export of another tool. "
+            "Write "
+            "SQL for its tables, or import it to a temporary database that has the views.");
+        if (ImGui::Button("Import, and have the views")) {
+            runner_.import_exports(true);
+            runner_.load_schema(files);
+            session.note_work();
+        }
+        items::mark("query.import_views");
+    }
+
+    void first_questions(const TraceFiles& files) {
+        if (runner_.running()) return;
+        if (runner_.schema(files) == nullptr && schema_asked_ != files) {
+            if (files.size() != 1 || !traces::is_database(files.front())) return;
+            schema_asked_ = files;
+            runner_.load_schema(files);
+            return;
+        }
+        if (!asked_once_ && has_views(files) && files.size() == 1 && traces::is_database(files.front())) {
+            asked_once_ = true;
+            runner_.run(files, sql_, limits_);
+        }
+    }
+
+    void run(Session& session, const TraceFiles& files) {
+        if (runner_.running()) return;
+        asked_once_ = true;
+        history_.add(sql_);
+        runner_.run(files, sql_, limits_);
+        session.note_work();
+    }
+
+    void draw_toolbar(Session& session, const TraceFiles& files) {
+        const float font = ImGui::GetFontSize(), gap = font * 0.5F;
+        if (runner_.running()) {
+            if (ImGui::Button("Stop")) runner_.stop();
+            items::mark("query.stop");
+        } else {
+            if (ImGui::Button("Run")) run(session, files);
+            items::mark("query.run");
+        }
+        if (ImGui::IsItemHovered()) ImGui::SetTooltip("Ctrl+Enter in the editor runs the query, too.");
+        ImGui::SameLine(0, gap);
+        draw_shipped();
+        ImGui::SameLine(0, gap);
+        draw_history();
+        ImGui::SameLine(0, font);
+        flow(ImGui::CalcTextSize("at most").x + font * 16.5F);
+        draw_limits();
+        first_questions(files);
+    }
+
+    void draw_shipped() {
+        flow(ImGui::GetFontSize() * 11);
+        ImGui::SetNextItemWidth(ImGui::GetFontSize() * 11);
+        const bool open = ImGui::BeginCombo("##shipped", "Queries");
+        items::mark("query.shipped");
+        if (!open) return;
+        for (const traces::ShippedQuery& query : traces::shipped_queries()) {
+            if (ImGui::Selectable(std::string(query.name).c_str())) set_sql(std::string(query.sql));
+            items::mark(fmt::format("query.shipped.{}", query.name));
+            if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", traces::question_of(query.sql).c_str());
+        }
+        ImGui::EndCombo();
+    }
+
+    void draw_history() {
+        flow(ImGui::GetFontSize() * 8);
+        ImGui::SetNextItemWidth(ImGui::GetFontSize() * 8);
+        const std::vector<std::string>& entries = history_.entries();
+        ImGui::BeginDisabled(entries.empty());
+        const bool open = ImGui::BeginCombo("##history", "History");
+        items::mark("query.history", fmt::format("{}", entries.size()));
+        if (open) {
+            for (std::size_t i = 0; i < entries.size(); ++i) {
+                const std::string line = fit_text(entries[i], ImGui::GetFontSize() * 40);
+                ImGui::PushID(static_cast<int>(i));
+                if (ImGui::Selectable(line.c_str())) set_sql(entries[i]);
+                items::mark(fmt::format("query.history.{}", i), entries[i]);
+                if (ImGui::IsItemHovered()) full_text_tip(entries[i]);
+                ImGui::PopID();
+            }
+            ImGui::EndCombo();
+        }
+        ImGui::EndDisabled();
+    }
+
+    void draw_limits() {
+        const float font = ImGui::GetFontSize();
+        ImGui::AlignTextToFramePadding();
+        ImGui::TextDisabled("at most");
+        ImGui::SameLine(0, font * 0.4F);
+        ImGui::SetNextItemWidth(font * 6);
+        const auto chosen = std::find_if(kTimes.begin(), kTimes.end(),
+                                         [&](const TimeLimit& t) { return t.time == limits_.time; });
+        if (ImGui::BeginCombo("##time", chosen != kTimes.end() ? chosen->label : "")) {
+            for (const TimeLimit& limit : kTimes)
+                if (ImGui::Selectable(limit.label, limit.time == limits_.time)) limits_.time = limit.time;
+            ImGui::EndCombo();
+        }
+        ImGui::SameLine(0, font * 0.4F);
+        ImGui::SetNextItemWidth(font * 9.5F);
+        const auto rows = [](std::size_t n) {
+            return traces::counted(static_cast<std::int64_t>(n), "row", "rows");
+        };
+        if (ImGui::BeginCombo("##rows", rows(limits_.rows).c_str())) {
+            for (const std::size_t n : kRows)
+                if (ImGui::Selectable(rows(n).c_str(), n == limits_.rows)) limits_.rows = n;
+            ImGui::EndCombo();
+        }
+    }
+
+    void set_sql(std::string sql) {
+        sql_ = std::move(sql);
+        ++editor_;  // Dear ImGui keeps its own copy of a text that is being edited
+    }
+
+    void draw_schema(Session& session, const TraceFiles& files) {
+        const auto schema = runner_.schema(files);
+        if (schema != nullptr) {
+            if (!runner_.schema_error().empty()) return note(runner_.schema_error());
+            if (const auto picked = browser_.draw(*schema)) set_sql(sql_of(*picked));
+            return;
+        }
+        if (runner_.running()) return note("Reading the schema ...");
+        note(
+            "This trace is no database. To be asked it is imported to a temporary one, which may take a "
+            "while.");
+        if (ImGui::Button("Import and list its tables")) {
+            schema_asked_ = files;
+            runner_.load_schema(files);
+            session.note_work();
+        }
+        items::mark("query.import");
+    }
+
+    static std::string sql_of(const std::string& table) {
+        std::string quoted = "\"";
+        for (const char c : table) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+        return fmt::format("SELECT * FROM {}\" LIMIT 1000\n", quoted);
+    }
+
+    void draw_editor(Session& session, const TraceFiles& files) {
+        const float font = ImGui::GetFontSize();
+        const float height = std::clamp(ImGui::GetContentRegionAvail().y * 0.3F, font * 5, font * 15);
+        ImGui::PushID(editor_);
+        // With this flag true means Ctrl+Enter; the text follows every key all the same.
+        if (ImGui::InputTextMultiline(
+                "##sql", &sql_, {-1, height},
+                ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_AllowTabInput)) {
+            run(session, files);
+            ImGui::SetKeyboardFocusHere(-1);
+        }
+        items::mark("query.sql", sql_);
+        ImGui::PopID();
+        if (!stamp_.empty() && session.trace()->ended && file_stamp(files) != stamp_) {
+            ImGui::PushStyleColor(ImGuiCol_Text, theme::bad());
+            text(
+                "The file has changed since it was opened: answers come from the new one, other panels show "
+                "the old. Open it again to see it whole.");
+            ImGui::PopStyleColor();
+        }
+    }
+
+    void take_answer() {
+        const auto answer = runner_.answer();
+        if (answer == nullptr || answer == answer_ || answer == ignore_) return;
+        answer_ = answer;
+        chosen_result_ = answer->results.empty() ? 0 : static_cast<int>(answer->results.size()) - 1;
+        models_.clear();
+        for (const traces::QueryResult& result : answer->results)
+            models_.push_back(
+                std::make_shared<QueryTable>(std::shared_ptr<const traces::QueryResult>(answer, &result)));
+        table_ = {};
+        table_.all_columns = kAllColumns;
+    }
+
+    void draw_answer(Session& session, const TraceFiles& files) {
+        take_answer();
+        if (runner_.running()) {
+            const double seconds = runner_.running_seconds();
+            note(seconds < 0.3 ? std::string("Asking ...") : fmt::format("Asking ... {:.1f} s", seconds));
+            items::value("query.status", "running");
+            return;
+        }
+        if (answer_ == nullptr) {
+            note(runner_.schema(files) != nullptr
+                     ? "Write SQL above and press Ctrl+Enter. The views and tables are listed on the left."
+                     : "Write SQL above and press Ctrl+Enter: the trace is imported first.");
+            return;
+        }
+        if (!answer_->error.empty()) {
+            ImGui::PushStyleColor(ImGuiCol_Text, theme::bad());
+            ImGui::PushTextWrapPos(0);
+            text(answer_->error);
+            ImGui::PopTextWrapPos();
+            ImGui::PopStyleColor();
+            items::value("query.status", answer_->error);
+            return;
+        }
+        draw_result(session);
+    }
+
+    void draw_result(Session& session) {
+        const float font = ImGui::GetFontSize();
+        const auto at =
+            static_cast<std::size_t>(std::clamp(chosen_result_, 0, static_cast<int>(models_.size()) - 1));
+        const traces::QueryResult& result = answer_->results[at];
+        std::string status =
+            fmt::format("{} row{} in {}", format_count(static_cast<std::int64_t>(result.rows.size())),
+                        result.rows.size() == 1 ? "" : "s", format_duration(answer_->seconds * 1e9));
+        if (result.cut) status += "; there are more, raise the limit of rows or ask for less";
+        if (!answer_->note.empty()) status += ". " + answer_->note;
+        items::value("query.status", status);
+        if (models_.size() > 1) {
+            std::vector<std::string> labels;
+            for (std::size_t i = 0; i < models_.size(); ++i) labels.push_back(fmt::format("{}", i + 1));
+            const std::vector<std::string_view> views(labels.begin(), labels.end());
+            segmented("query.result_number", views, chosen_result_);
+            ImGui::SameLine(0, font);
+        }
+        static constexpr std::array<std::string_view, 2> kViews = {"Table", "Table and plot"};
+        segmented("query.view", kViews, view_);
+        ImGui::SameLine(0, font);
+        ImGui::AlignTextToFramePadding();
+        text_fit(status);
+        const RowPlaces places = find_places(result.columns);
+        const auto& model = models_[at];
+        if (result.rows.empty()) return note("The query found no row.");
+        const float whole = ImGui::GetContentRegionAvail().y;
+        const float plot = view_ == 1 ? std::max(font * 11, whole * 0.48F) : 0;
+        if (view_ == 1) {
+            const auto& order = plot_order_.of(model, table_.sort, table_.filter);
+            plot_.draw(model, order, {ImGui::GetContentRegionAvail().x, plot});
+        }
+        // Where the window is small the page scrolls, so that some rows are always in sight.
+        const float left = ImGui::GetContentRegionAvail().y - ImGui::GetFrameHeightWithSpacing();
+        const float height = left < font * 9 ? font * 9 : 0;
+        const TableEvents events =
+            draw_table("query.result", model, table_, {.size = {0, height}, .name = "query"});
+        if (events.hovered && places.known() && !events.clicked)
+            ImGui::SetTooltip("Click: show it in the timeline");
+        const auto row = events.go_to();
+        if (!row) return;
+        if (const auto place = place_of(*model, places, *row)) go_to(session, *place);
+    }
+
+    static void go_to(Session& session, const RowPlace& place) {
+        const traces::Trace& trace = *session.trace();
+        std::optional<int> rank;
+        for (std::size_t i = 0; i < trace.ranks.size(); ++i)
+            if (place.rank && trace.ranks[i].number == *place.rank) rank = static_cast<int>(i);
+        SelectedEvent event;
+        if (const auto device = device_event_at(trace, place); device >= 0) {
+            event = {EventKind::device, device};
+        } else if (const auto range = host_range_at(trace, place); range >= 0) {
+            event = {EventKind::range, range};
+        }
+        session.go_to({place.from, place.to}, rank, event);
+    }
+
+    std::string sql_;
+    int editor_ = 0;
+    QueryLimits limits_;
+    QueryHistory history_;
+    QueryRunner runner_;
+    SchemaBrowser browser_;
+    TraceFiles schema_asked_;
+    std::weak_ptr<const traces::Trace> shown_;
+    std::string stamp_;  // of the files when the trace was first seen here
+    bool asked_once_ = false;
+    std::shared_ptr<const QueryAnswer> answer_, ignore_;
+    std::vector<std::shared_ptr<const QueryTable>> models_;  // of its results
+    int chosen_result_ = 0, view_ = 0;
+    TableState table_;
+    TableOrder plot_order_;
+    QueryPlot plot_;
+};
+
+}  // namespace
+
+std::unique_ptr<Panel> make_query_panel() {
+    return std::make_unique<QueryPanel>();
+}
+
+}  // namespace shardscope::viewer

@@ -1,0 +1,42 @@
+// Two columns of a query's result as a plot: points, a line or bars. Drawing layer (Dear ImGui); frame
+// thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <imgui.h>
+
+#include "viewer/panels/query/query_table.h"
+
+namespace shardscope::viewer {
+
+class QueryPlot {
+  public:
+    // Choosers and the plot, as large as `size`. `order`: the rows as the table shows them.
+    void draw(const std::shared_ptr<const QueryTable>& table, const std::vector<std::uint32_t>& order,
+              ImVec2 size);
+
+  private:
+    enum class Look : int { points, line, bars };
+    void choose_columns(const QueryTable& table);
+    void draw_choosers(const QueryTable& table);
+    void refresh(const std::shared_ptr<const QueryTable>& table, const std::vector<std::uint32_t>& order,
+                 int columns);
+    void paint(const QueryTable& table, const struct Chart& chart) const;
+    void draw_tip(const QueryTable& table, const struct Chart& chart) const;
+
+    int x_ = -1, y_ = -1;  // columns; x -1: the row's place
+    int look_ = 0;
+    // What was folded, and of what.
+    std::shared_ptr<const QueryTable> seen_;
+    std::vector<std::uint32_t> seen_order_;
+    int seen_x_ = -2, seen_y_ = -2, seen_columns_ = 0;
+    std::vector<PlotPoint> points_;
+    std::vector<PlotColumn> folded_;
+    PlotRange range_;
+};
+
+}  // namespace shardscope::viewer

@@ -1,0 +1,92 @@
+// Runs SQL on a trace on a thread of its own: read-only, with a time limit, a limit of rows and a way to
+// stop. A trace that is no database is imported to a temporary one first, which is kept for the next query.
+// Frame thread (the worker is inside); no Dear ImGui.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <future>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "traces/query/as_database.h"
+#include "traces/query/database_schema.h"
+#include "traces/store/sqlite/query.h"
+
+namespace shardscope::viewer {
+
+struct OpenTrace;
+
+struct QueryLimits {
+    std::optional<std::chrono::nanoseconds> time = std::chrono::seconds(30);
+    std::size_t rows = 100'000;
+};
+
+struct QueryAnswer {
+    std::string sql;
+    std::vector<traces::QueryResult> results;  // of the statements that have columns
+    std::string error;                         // one sentence; empty: it went well
+    double seconds = 0;
+    std::string note;  // "imported to a temporary database ..."
+};
+
+// The files of one open trace.
+using TraceFiles = std::vector<std::string>;
+TraceFiles files_of(const OpenTrace& entry);
+
+class QueryRunner {
+  public:
+    QueryRunner() = default;
+    ~QueryRunner();  // stops what is running
+    QueryRunner(const QueryRunner&) = delete;
+    QueryRunner& operator=(const QueryRunner&) = delete;
+
+    // Nothing while something runs.
+    void run(const TraceFiles& files, const std::string& sql, const QueryLimits& limits);
+    void load_schema(const TraceFiles& files);
+    // From the next question on: whether an export of Nsight Systems is imported too, so that it has our
+    // views.
+    void import_exports(bool on) { import_exports_ = on; }
+    void stop() { cancel_ = true; }
+    bool running() const { return work_.valid(); }
+    double running_seconds() const;
+
+    void poll();  // once a frame: takes over what is done
+    const std::shared_ptr<const QueryAnswer>& answer() const { return answer_; }
+    // Of the files that it was loaded for; nullptr where it is not there (yet).
+    std::shared_ptr<const std::vector<traces::SchemaObject>> schema(const TraceFiles& files) const;
+    const std::string& schema_error() const { return schema_error_; }
+
+  private:
+    using Clock = std::chrono::steady_clock;
+    void start(std::function<void()> work);
+    std::string database(const TraceFiles& files, bool import_exports);  // on the worker
+
+    std::future<void> work_;
+    std::atomic<bool> cancel_ = false;
+    bool import_exports_ = false;
+    Clock::time_point since_;
+    std::shared_ptr<const QueryAnswer> answer_;
+    std::shared_ptr<const std::vector<traces::SchemaObject>> schema_;
+    TraceFiles schema_files_;
+    std::string schema_error_;
+
+    // The worker's while it runs.
+    std::shared_ptr<QueryAnswer> next_answer_;
+    std::shared_ptr<std::vector<traces::SchemaObject>> next_schema_;
+    std::string next_schema_error_;
+    std::unique_ptr<traces::AsDatabase> as_database_;
+    TraceFiles database_files_;
+    std::string database_stamp_;
+    bool database_imported_ = false;
+};
+
+// Tells one state of files from another: sizes, times of writing, places on the disk. Empty where one is
+// missing.
+std::string file_stamp(const TraceFiles& files);
+
+}  // namespace shardscope::viewer

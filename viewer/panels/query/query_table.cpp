@@ -1,0 +1,278 @@
+// See query_table.h.
+#include "viewer/panels/query/query_table.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <set>
+#include <string_view>
+
+#include <fmt/core.h>
+
+#include "traces/schema/sort_rows.h"
+#include "viewer/draw/format.h"
+
+namespace shardscope::viewer {
+namespace {
+
+using traces::QueryValue;
+
+constexpr double kExactInteger = 9007199254740992.0;  // 2^53: doubles hold every whole number up to it
+
+std::string lower(std::string_view text) {
+    std::string result(text);
+    std::transform(result.begin(), result.end(), result.begin(),
+                   [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+    return result;
+}
+
+struct UnitEnding {
+    std::string_view ending, unit;
+};
+constexpr std::array kEndings = {
+    UnitEnding{"_ns", "ns"},       UnitEnding{"_us", "\u00b5s"}, UnitEnding{"_ms", "ms"},
+    UnitEnding{"_s", "s"},         UnitEnding{"_percent", "%"},  UnitEnding{"percent", "%"},
+    UnitEnding{"_bytes", "bytes"}, UnitEnding{"bytes", "bytes"}, UnitEnding{"_mb", "MB"},
+    UnitEnding{"_gbps", "GB/s"},   UnitEnding{"_mib", "MiB"},
+};
+
+std::string unit_of(std::string_view column) {
+    const std::string name = lower(column);
+    for (const UnitEnding& e : kEndings)
+        if (name.ends_with(e.ending)) return std::string(e.unit);
+    return {};
+}
+
+bool exact_number(const QueryValue& value) {
+    if (std::holds_alternative<double>(value)) return true;
+    const auto* whole = std::get_if<std::int64_t>(&value);
+    return whole != nullptr && std::abs(static_cast<double>(*whole)) <= kExactInteger;
+}
+
+// Columns of which every value is a number, and one at least is.
+std::vector<bool> number_columns(const traces::QueryResult& result) {
+    std::vector<bool> number(result.columns.size(), true), any(result.columns.size(), false);
+    for (const auto& row : result.rows) {
+        for (std::size_t c = 0; c < row.size(); ++c) {
+            if (std::holds_alternative<std::monostate>(row[c])) continue;
+            any[c] = true;
+            if (!exact_number(row[c])) number[c] = false;
+        }
+    }
+    for (std::size_t c = 0; c < number.size(); ++c) number[c] = number[c] && any[c];
+    return number;
+}
+
+// One for a column, so that its points stand below each other.
+int decimals_of(const traces::QueryResult& result, std::size_t column) {
+    double largest = 0;
+    for (const auto& row : result.rows) {
+        const auto* real = std::get_if<double>(&row[column]);
+        if (real != nullptr && std::isfinite(*real)) largest = std::max(largest, std::abs(*real));
+    }
+    return largest < 10 ? 3 : 2;
+}
+
+// Names of a CSV's and a JSON's columns are to differ.
+std::string distinct(const std::string& name, std::set<std::string>& used) {
+    std::string id = name.empty() ? "column" : name;
+    for (int n = 2; !used.insert(id).second; ++n) id = fmt::format("{}_{}", name, n);
+    return id;
+}
+
+// As wide as the longest of the first rows, within reason.
+float width_of(const traces::QueryResult& result, std::size_t column, bool number) {
+    std::size_t longest = result.columns[column].size() + 1;
+    for (std::size_t r = 0; r < std::min<std::size_t>(result.rows.size(), 50); ++r) {
+        const QueryValue& value = result.rows[r][column];
+        if (const auto* text = std::get_if<std::string>(&value)) longest = std::max(longest, text->size());
+        if (const auto* whole = std::get_if<std::int64_t>(&value))
+            longest = std::max(longest, format_count(*whole).size());
+    }
+    return std::clamp(static_cast<float>(longest) * (number ? 0.62F : 0.56F) + 1, 4.0F, 26.0F);
+}
+
+struct Match {
+    int column = -1;
+    double ns = 1;
+};
+
+Match find_column(const std::vector<std::string>& columns, std::initializer_list<std::string_view> names) {
+    struct Unit {
+        std::string_view ending;
+        double ns;
+    };
+    static constexpr std::array kUnits = {Unit{"", 1}, Unit{"_ns", 1}, Unit{"_us", 1e3}, Unit{"_ms", 1e6},
+                                          Unit{"_s", 1e9}};
+    for (const std::string_view name : names) {
+        for (const Unit& unit : kUnits) {
+            for (std::size_t c = 0; c < columns.size(); ++c) {
+                if (lower(columns[c]) == fmt::format("{}{}", name, unit.ending))
+                    return {static_cast<int>(c), unit.ns};
+            }
+        }
+    }
+    return {};
+}
+
+std::optional<std::int64_t> as_ns(const QueryTable& table, std::size_t row, int column, double factor) {
+    if (column < 0) return {};
+    const double value = table.number(row, static_cast<std::size_t>(column)) * factor;
+    if (!std::isfinite(value) || std::abs(value) > 9e18) return {};
+    return static_cast<std::int64_t>(std::llround(value));
+}
+
+}  // namespace
+
+QueryTable::QueryTable(std::shared_ptr<const traces::QueryResult> result) : result_(std::move(result)) {
+    const std::vector<bool> number = number_columns(*result_);
+    std::set<std::string> used;
+    for (std::size_t c = 0; c < result_->columns.size(); ++c) {
+        TableColumn column;
+        column.id = distinct(result_->columns[c], used);
+        column.title = result_->columns[c];
+        column.kind = number[c] ? TableColumn::Kind::number : TableColumn::Kind::text;
+        if (number[c]) column.unit = unit_of(column.title);
+        column.width = width_of(*result_, c, number[c]);
+        column.priority = 1000 - static_cast<int>(c);  // the query's order is the person's
+        columns_.push_back(std::move(column));
+        decimals_.push_back(decimals_of(*result_, c));
+    }
+}
+
+std::string QueryTable::text(std::size_t row, std::size_t column) const {
+    const QueryValue& value = result_->rows[row][column];
+    const TableColumn& about = columns_[column];
+    if (const auto* whole = std::get_if<std::int64_t>(&value))
+        return about.unit.empty() ? fmt::format("{}", *whole) : format_count(*whole);
+    if (const auto* real = std::get_if<double>(&value)) {
+        if (!std::isfinite(*real)) return fmt::format("{}", *real);
+        const double size = std::abs(*real);
+        if (size != 0 && (size < 0.0005 || size >= 1e15)) return fmt::format("{:.4g}", *real);
+        return format_decimal(*real, decimals_[column]);
+    }
+    if (const auto* text = std::get_if<std::string>(&value)) return *text;
+    return "-";
+}
+
+double QueryTable::number(std::size_t row, std::size_t column) const {
+    const QueryValue& value = result_->rows[row][column];
+    if (const auto* whole = std::get_if<std::int64_t>(&value)) return static_cast<double>(*whole);
+    if (const auto* real = std::get_if<double>(&value)) return *real;
+    return kNoNumber;
+}
+
+RowPlaces find_places(const std::vector<std::string>& columns) {
+    RowPlaces places;
+    const Match start = find_column(columns, {"start", "begin", "from", "time", "ts", "peak_time"});
+    const Match end = find_column(columns, {"end", "to"});
+    const Match duration = find_column(columns, {"duration", "dur", "length"});
+    places.start = start.column;
+    places.start_ns = start.ns;
+    places.end = end.column;
+    places.end_ns = end.ns;
+    places.duration = duration.column;
+    places.duration_ns = duration.ns;
+    places.rank = find_column(columns, {"rank"}).column;
+    return places;
+}
+
+std::optional<RowPlace> place_of(const QueryTable& table, const RowPlaces& places, std::size_t row) {
+    const auto from = as_ns(table, row, places.start, places.start_ns);
+    if (!from) return {};
+    RowPlace place{*from, *from, {}};
+    if (const auto to = as_ns(table, row, places.end, places.end_ns)) {
+        place.to = std::max(*from, *to);
+    } else if (const auto length = as_ns(table, row, places.duration, places.duration_ns)) {
+        place.to = *from + std::clamp<std::int64_t>(*length, 0, INT64_MAX / 4);
+    }
+    if (const auto rank = as_ns(table, row, places.rank, 1)) place.rank = static_cast<int>(*rank);
+    return place;
+}
+
+std::int64_t device_event_at(const traces::Trace& trace, const RowPlace& place) {
+    const auto& start = trace.device.start;
+    for (auto at = std::lower_bound(start.begin(), start.end(), place.from);
+         at != start.end() && *at == place.from; ++at) {
+        const auto i = static_cast<std::size_t>(at - start.begin());
+        const bool rank = !place.rank || trace.ranks[trace.device.rank[i]].number == *place.rank;
+        if (trace.device.end[i] == place.to && rank) return static_cast<std::int64_t>(i);
+    }
+    return -1;
+}
+
+std::int64_t host_range_at(const traces::Trace& trace, const RowPlace& place) {
+    const auto& start = trace.ranges.start;
+    for (auto at = std::lower_bound(start.begin(), start.end(), place.from);
+         at != start.end() && *at == place.from; ++at) {
+        const auto i = static_cast<std::size_t>(at - start.begin());
+        const int on = trace.threads[trace.ranges.thread[i]].rank;
+        const bool rank =
+            !place.rank || (on >= 0 && trace.ranks[static_cast<std::size_t>(on)].number == *place.rank);
+        if (trace.ranges.end[i] == place.to && rank) return static_cast<std::int64_t>(i);
+    }
+    return -1;
+}
+
+std::vector<PlotPoint> plot_points(const QueryTable& table, std::span<const std::uint32_t> order, int x,
+                                   int y) {
+    std::vector<PlotPoint> points;
+    for (std::size_t i = 0; i < order.size(); ++i) {
+        const auto value = [&](int column) {
+            return column < 0 ? static_cast<double>(i)
+                              : table.number(order[i], static_cast<std::size_t>(column));
+        };
+        const PlotPoint point{value(x), value(y)};
+        if (std::isfinite(point.x) && std::isfinite(point.y)) points.push_back(point);
+    }
+    return points;
+}
+
+PlotRange plot_range(std::span<const PlotPoint> points) {
+    PlotRange range;
+    if (points.empty()) return range;
+    const auto [left, right] = std::minmax_element(points.begin(), points.end(),
+                                                   [](const auto& a, const auto& b) { return a.x < b.x; });
+    const auto [low, high] = std::minmax_element(points.begin(), points.end(),
+                                                 [](const auto& a, const auto& b) { return a.y < b.y; });
+    range.x_low = left->x;
+    range.x_high = right->x > left->x ? right->x : left->x + 1;
+    range.y_low = low->y < 0 ? -axis_top(-low->y) : 0;
+    range.y_high = low->y < 0 && high->y <= 0 ? 0 : axis_top(high->y);
+    return range;
+}
+
+std::vector<PlotColumn> fold_plot(std::span<const PlotPoint> points, const PlotRange& range, int columns) {
+    std::vector<PlotPoint> sorted(points.begin(), points.end());
+    traces::sort_rows(sorted, [](const auto& a, const auto& b) { return a.x < b.x; });
+    std::vector<PlotColumn> folded;
+    const double width = range.x_high - range.x_low;
+    for (const PlotPoint& point : sorted) {
+        const double share = width > 0 ? (point.x - range.x_low) / width : 0;
+        const int at = std::clamp(static_cast<int>(share * columns), 0, std::max(0, columns - 1));
+        if (folded.empty() || folded.back().column != at) {
+            folded.push_back({at, point.y, point.y, point.y, point.y});
+            continue;
+        }
+        PlotColumn& column = folded.back();
+        column.lowest = std::min(column.lowest, point.y);
+        column.highest = std::max(column.highest, point.y);
+        column.last = point.y;
+    }
+    return folded;
+}
+
+AxisUnit axis_unit_of(const std::string& unit) {
+    if (unit == "ns" || unit == "\u00b5s" || unit == "ms" || unit == "s") return AxisUnit::nanoseconds;
+    if (unit == "bytes" || unit == "MB" || unit == "MiB") return AxisUnit::bytes;
+    return unit == "%" ? AxisUnit::percent : AxisUnit::count;
+}
+
+double axis_factor_of(const std::string& unit) {
+    if (unit == "\u00b5s") return 1e3;
+    if (unit == "ms") return 1e6;
+    if (unit == "s") return 1e9;
+    return unit == "MB" || unit == "MiB" ? 1048576.0 : 1.0;
+}
+
+}  // namespace shardscope::viewer

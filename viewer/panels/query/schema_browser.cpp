@@ -1,0 +1,95 @@
+// See schema_browser.h.
+#include "viewer/panels/query/schema_browser.h"
+
+#include <algorithm>
+
+#include <fmt/core.h>
+#include <imgui.h>
+#include <imgui_stdlib.h>
+
+#include "viewer/theme/theme.h"
+#include "viewer/draw/items.h"
+#include "viewer/draw/text.h"
+
+namespace shardscope::viewer {
+namespace {
+
+bool holds(const std::string& text, const std::string& part) {
+    const auto same = [](char a, char b) {
+        const auto low = [](char c) { return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : int{c}; };
+        return low(a) == low(b);
+    };
+    return std::search(text.begin(), text.end(), part.begin(), part.end(), same) != text.end();
+}
+
+bool wanted(const traces::SchemaObject& object, const std::string& filter) {
+    if (filter.empty() || holds(object.name, filter)) return true;
+    return std::any_of(object.columns.begin(), object.columns.end(),
+                       [&](const traces::SchemaItem& c) { return holds(c.name, filter); });
+}
+
+void tip(const std::string& title, const std::string& said) {
+    if (!ImGui::IsItemHovered() || said.empty()) return;
+    ImGui::BeginTooltip();
+    text(title);
+    ImGui::Separator();
+    ImGui::PushTextWrapPos(ImGui::GetFontSize() * 30);
+    text(said);
+    ImGui::PopTextWrapPos();
+    ImGui::EndTooltip();
+}
+
+void draw_columns(const traces::SchemaObject& object) {
+    if (!object.error.empty()) note(object.error);
+    for (const traces::SchemaItem& column : object.columns) {
+        ImGui::BeginGroup();
+        text(column.name);
+        const std::string kind = !column.unit.empty() ? column.unit : column.type;
+        if (!kind.empty()) {
+            ImGui::SameLine(0, ImGui::GetFontSize() * 0.6F);
+            ImGui::PushStyleColor(ImGuiCol_Text, theme::text_dim());
+            text_fit(kind);
+            ImGui::PopStyleColor();
+        }
+        ImGui::EndGroup();
+        tip(column.type.empty() ? column.name : column.name + "  " + column.type, column.meaning);
+    }
+}
+
+}  // namespace
+
+std::optional<std::string> SchemaBrowser::draw(const std::vector<traces::SchemaObject>& objects) {
+    std::optional<std::string> picked;
+    ImGui::SetNextItemWidth(-1);
+    ImGui::InputTextWithHint("##filter", "Find a table or column", &filter_);
+    items::mark("query.schema.filter", filter_);
+    ImGui::BeginChild("objects");
+    bool views = false, tables = false;
+    for (const traces::SchemaObject& object : objects) {
+        if (!wanted(object, filter_)) continue;
+        bool& headed = object.view ? views : tables;
+        if (!headed) heading(object.view ? "Views" : "Tables");
+        headed = true;
+        ImGui::PushID(object.name.c_str());
+        const std::string shown =
+            fit_text(object.name, ImGui::GetContentRegionAvail().x - ImGui::GetTreeNodeToLabelSpacing());
+        const bool open =
+            ImGui::TreeNodeEx("object", ImGuiTreeNodeFlags_SpanAvailWidth | ImGuiTreeNodeFlags_OpenOnArrow,
+                              "%s", shown.c_str());
+        items::mark(fmt::format("query.schema.{}", object.name), object.name);
+        if (ImGui::IsItemHovered() && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left))
+            picked = object.name;
+        tip(object.name, object.meaning.empty() ? "Double-click: write a SELECT"
+                                                : object.meaning + "\nDouble-click: write a SELECT");
+        if (open) {
+            draw_columns(object);
+            ImGui::TreePop();
+        }
+        ImGui::PopID();
+    }
+    if (!views && !tables) note("Nothing is called so.");
+    ImGui::EndChild();
+    return picked;
+}
+
+}  // namespace shardscope::viewer

@@ -1,0 +1,285 @@
+// Runs: what is open, side by side: key figures, configuration with what differs, what check found, hosts and
+// devices; and the way from here to the other panels.
+#include <algorithm>
+#include <array>
+#include <string>
+#include <vector>
+
+#include <fmt/core.h>
+#include <imgui.h>
+
+#include "viewer/model/session.h"
+#include "viewer/theme/theme.h"
+#include "viewer/draw/format.h"
+#include "viewer/draw/items.h"
+#include "viewer/draw/text.h"
+#include "viewer/widgets/kept_model.h"
+#include "viewer/model/panel.h"
+#include "viewer/panels/runs/runs_rows.h"
+#include "viewer/widgets/segmented.h"
+#include "viewer/widgets/toolbar.h"
+#include "viewer/tables/table.h"
+
+namespace shardscope::viewer {
+namespace {
+
+constexpr std::size_t kNotesShown = 200;  // lines; a damaged trace may have a thousand faults
+
+std::vector<RunFacts> facts_of(Session& session) {
+    std::vector<RunFacts> runs;
+    for (const OpenTrace& entry : session.open) {
+        RunFacts& run = runs.emplace_back();
+        run.entry = &entry;
+        if (entry.trace == nullptr) continue;
+        run.info = session.analyses.info(entry.trace);
+        run.faults = session.analyses.faults(entry.trace);
+        run.notes = session.analyses.analysis<std::vector<std::string>>(
+            "notes", entry.trace, {},
+            [](const traces::Trace& t, const traces::Selection&) { return traces::check_notes(t); });
+        run.figures = session.analyses.analysis<traces::Comparison>(
+            "key figures", entry.trace, Session::selection(entry),
+            [](const traces::Trace& t, const traces::Selection& s) { return traces::compare({&t}, s); });
+    }
+    return runs;
+}
+
+// What the tables are made from, so that they are made again only where it changed.
+std::string signature(const std::vector<RunFacts>& runs) {
+    std::string text;
+    for (const RunFacts& run : runs) {
+        text +=
+            fmt::format("{}|{}|{}|{}|{}|{}\n", run.entry->name, run.entry->color, state_of(run),
+                        static_cast<const void*>(run.info.get()), static_cast<const void*>(run.faults.get()),
+                        static_cast<const void*>(run.figures.get()));
+    }
+    return text;
+}
+
+void bullet(std::string_view line, ImU32 color) {
+    ImGui::PushStyleColor(ImGuiCol_Text, color);
+    ImGui::Bullet();
+    ImGui::SameLine();
+    ImGui::PushTextWrapPos(0);
+    constexpr std::size_t kLongest = 600;  // bytes: a name of a megabyte says no more
+    text(line.size() <= kLongest ? std::string(line) : std::string(line.substr(0, kLongest)) + " ...");
+    ImGui::PopTextWrapPos();
+    ImGui::PopStyleColor();
+}
+
+class RunsPanel final : public Panel {
+  public:
+    std::string_view name() const override { return "runs"; }
+    bool needs_timeline() const override { return false; }
+    bool needs_trace() const override { return false; }
+
+    void closed(const traces::Trace&, const TracePtr&) override { devices_model_.forget(); }
+
+    void draw(Session& session, const Frame&) override {
+        if (session.open.empty()) {
+            return note(
+                "No trace is open. Drop a file here, or name one on the command line: shardscope-view "
+                "run.sqlite");
+        }
+        const std::vector<RunFacts> runs = facts_of(session);
+        const std::string changed = signature(runs);
+        const float font = ImGui::GetFontSize();
+        draw_runs(session, runs, changed);
+        draw_errors(runs);
+        ImGui::Dummy({0, font * 0.2F});
+        if (session.trace() == nullptr) return;
+        draw_links(session);
+        draw_limit_note(session);
+        ImGui::Dummy({0, font * 0.2F});
+
+        const float gap = font * 1.2F;
+        const ImVec2 left = ImGui::GetContentRegionAvail();
+        // Beside each other where the configuration has room for a column of each run (its table's widths).
+        const float wanted = font * (14 + 9 * static_cast<float>(runs.size()));
+        const bool two = (left.x - gap) * 0.55F > std::max(wanted, font * 30);
+        if (!two) {
+            constexpr std::array<std::string_view, 4> kAll = {"Check", "Devices", "Rows", "Configuration"};
+            segmented("runs.view", kAll, view_);
+            if (view_ != kConfiguration) return draw_view(session, runs, changed);
+            return draw_configuration(runs, changed);
+        }
+        ImGui::BeginChild("configuration", {(left.x - gap) * 0.55F, left.y});
+        draw_configuration(runs, changed);
+        ImGui::EndChild();
+        ImGui::SameLine(0, gap);
+        ImGui::BeginChild("more", {0, left.y});
+        constexpr std::array<std::string_view, 3> kViews = {"Check", "Devices", "Rows"};
+        if (view_ == kConfiguration) view_ = kCheck;
+        segmented("runs.view", kViews, view_);
+        draw_view(session, runs, changed);
+        ImGui::EndChild();
+    }
+
+  private:
+    enum View { kCheck, kDevices, kRows, kConfiguration };
+
+    void draw_runs(Session& session, const std::vector<RunFacts>& runs, const std::string& changed) {
+        const float line = ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().CellPadding.y;
+        // The header has two lines.
+        const float wanted = line * static_cast<float>(runs.size() + 1) + ImGui::GetTextLineHeight() + 2;
+        const float height = std::min(wanted, ImGui::GetContentRegionAvail().y * 0.45F);
+        const auto model = runs_model_.of(nullptr, changed, [&] { return runs_table(runs); });
+        if (runs_.seen != model.get()) runs_.seen = model.get();
+        runs_.chosen = session.active;
+        const TableEvents events =
+            draw_table("runs.files", model, runs_, {.size = {0, height}, .filter = false, .name = "runs"});
+        if (events.hovered && *events.hovered < runs.size())
+            ImGui::SetTooltip("%s", runs[*events.hovered].entry->path.c_str());
+        const auto row = events.opened ? events.opened : events.clicked;
+        if (!row || *row >= runs.size()) return;
+        if (*row != session.active) session.set_active(*row);
+        if (events.opened && runs[*row].entry->trace != nullptr) session.wanted_panel = "timeline";
+    }
+
+    static void draw_errors(const std::vector<RunFacts>& runs) {
+        for (const RunFacts& run : runs) {
+            if (!run.entry->error.empty())
+                bullet(fmt::format("{}: {}", run.entry->name, run.entry->error), theme::bad());
+        }
+    }
+
+    // The chosen run, and where to look at it.
+    static void draw_links(Session& session) {
+        const float font = ImGui::GetFontSize();
+        ImGui::AlignTextToFramePadding();
+        swatch(run_color(session.current()->color));
+        text(fit_text(session.current()->name, font * 20));
+        items::value("runs.value.active", session.current()->name);
+        struct Link {
+            const char *label, *panel;
+        };
+        const traces::Trace& trace = *session.trace();
+        const bool timeline = !holds_only_plan(trace);
+        bool first = true;
+        constexpr std::array<Link, 7> kLinks = {{{"Plan", "plan"},
+                                                 {"Timeline", "timeline"},
+                                                 {"Modules", "modules"},
+                                                 {"Memory", "memory"},
+                                                 {"Summary", "summary"},
+                                                 {"Advice", "advice"},
+                                                 {"Compare", "compare"}}};
+        for (const Link& link : kLinks) {
+            const bool plan = link.panel == std::string_view("plan");
+            if (plan ? !holds_plan(trace) : !timeline) continue;
+            if (link.panel == std::string_view("compare") && session.ready().size() < 2) continue;
+            ImGui::SameLine(0, first ? font * 1.2F : font * 0.3F);
+            first = false;
+            if (ImGui::Button(link.label)) session.wanted_panel = link.panel;
+            items::mark(fmt::format("runs.go.{}", link.panel));
+        }
+    }
+
+    void draw_configuration(const std::vector<RunFacts>& runs, const std::string& changed) {
+        if (counted_ != changed) {
+            count_ = count_configuration(runs);
+            counted_ = changed;
+        }
+        const ConfigurationCount count = count_;
+        if (count.keys == 0) {
+            return note(
+                "These traces name no configuration: only runs of our trainer store theirs (shardscope-train "
+                "JOB.toml --trace OUT.sqlite).");
+        }
+        const auto read =
+            std::count_if(runs.begin(), runs.end(), [](const RunFacts& r) { return r.info != nullptr; });
+        ImGui::AlignTextToFramePadding();
+        if (read > 1) {
+            toggle_button("runs.only_differences", "Only what differs", only_differences_);
+            ImGui::SameLine(0, ImGui::GetFontSize());
+            ImGui::PushStyleColor(ImGuiCol_Text, theme::text_dim());
+            text_fit(fmt::format("{} of {} settings differ{}", count.different, count.keys,
+                                 count.different == 1 ? "s" : ""));
+            ImGui::PopStyleColor();
+            items::value("runs.value.differences", fmt::format("{}", count.different));
+        } else {
+            text(fmt::format("Configuration: {} setting{}", count.keys, count.keys == 1 ? "" : "s"));
+        }
+        const bool only = only_differences_ && read > 1;
+        if (only && count.different == 0) return note("Every setting is the same.");
+        draw_table("runs.configuration",
+                   configuration_model_.of(nullptr, changed + (only ? "only" : ""),
+                                           [&] { return configuration_table(runs, only); }),
+                   configuration_, {.name = "configuration"});
+    }
+
+    void draw_view(Session& session, const std::vector<RunFacts>& runs, const std::string& changed) {
+        const RunFacts& run = runs[session.active];
+        if (view_ == kDevices) {
+            draw_table(
+                "runs.devices",
+                devices_model_.of(run.entry->trace, "", [&] { return devices_table(*run.entry->trace); }),
+                devices_, {.filter = false, .name = "ranks and devices"});
+        } else if (view_ == kRows) {
+            draw_table("runs.counts", counts_model_.of(nullptr, changed, [&] { return counts_table(runs); }),
+                       counts_, {.filter = false, .name = "rows"});
+        } else {
+            ImGui::BeginChild("check");
+            draw_check(run);
+            ImGui::EndChild();
+        }
+    }
+
+    static void draw_check(const RunFacts& run) {
+        if (run.info == nullptr || run.faults == nullptr || run.notes == nullptr)
+            return note("Checking the trace ...");
+        const std::vector<std::string> faults = *faults_of(run);
+        if (run.entry->running())
+            bullet(
+                fmt::format("The run goes on ({}); all that it wrote so far is here.", run_state(*run.entry)),
+                theme::good());
+        if (faults.empty())
+            bullet(run.entry->running() ? "No fault was found." : "No fault was found: the trace is whole.",
+                   theme::good());
+        items::value("runs.value.faults", fmt::format("{}", faults.size()));
+        draw_lines(faults, theme::bad());
+        draw_lines(*run.notes, theme::text());
+        std::vector<std::string> noted;
+        for (const auto& line : run.info->noted) {
+            if (noted.size() > kNotesShown) break;
+            noted.push_back(fmt::format("{}  {}", format_duration(line.time_ms * 1e6), line.text));
+        }
+        if (!noted.empty()) heading("What the recorder noted");
+        draw_lines(noted, theme::text_dim());
+        heading("File");
+        fact("Path", run.entry->path);
+        fact("Written by", run.info->schema_version > 0
+                               ? fmt::format("Shardscope, schema {}", run.info->schema_version)
+                               : std::string("another tool"));
+        fact("Started (UTC)", run.info->started_utc.empty() ? "not told" : run.info->started_utc);
+        fact("Device", run.info->device.empty() ? "not told" : run.info->device);
+    }
+
+    static void draw_lines(const std::vector<std::string>& lines, ImU32 color) {
+        const std::size_t shown = std::min(lines.size(), kNotesShown);
+        for (std::size_t i = 0; i < shown; ++i) bullet(lines[i], color);
+        if (lines.size() > shown)
+            note(fmt::format("... {} more", format_count(static_cast<std::int64_t>(lines.size() - shown))));
+    }
+
+    static void fact(std::string_view label, const std::string& value) {
+        ImGui::PushStyleColor(ImGuiCol_Text, theme::text_dim());
+        text(label);
+        ImGui::PopStyleColor();
+        ImGui::SameLine(ImGui::GetFontSize() * 8);
+        text_fit(value);
+    }
+
+    bool only_differences_ = false;
+    ConfigurationCount count_;
+    std::string counted_;  // what count_ is of
+    int view_ = kCheck;
+    KeptModel runs_model_, configuration_model_, counts_model_, devices_model_;
+    TableState runs_, configuration_, counts_, devices_;
+};
+
+}  // namespace
+
+std::unique_ptr<Panel> make_runs_panel() {
+    return std::make_unique<RunsPanel>();
+}
+
+}  // namespace shardscope::viewer

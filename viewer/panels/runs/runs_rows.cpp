@@ -1,0 +1,272 @@
+// See runs_rows.h.
+#include "viewer/panels/runs/runs_rows.h"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "traces/analysis/base/shown_ranks.h"
+#include "viewer/theme/theme.h"
+#include "viewer/draw/format.h"
+
+namespace shardscope::viewer {
+namespace {
+
+using traces::TraceInfo;
+
+TableColumn text_column(std::string id, std::string title, float width, int priority = 10) {
+    return {.id = std::move(id),
+            .title = std::move(title),
+            .kind = TableColumn::Kind::text,
+            .width = width,
+            .priority = priority};
+}
+
+const std::string* value_of(const RunFacts& run, const std::string& key) {
+    if (run.info == nullptr) return nullptr;
+    for (const auto& [k, value] : run.info->config) {
+        if (k == key) return &value;
+    }
+    return nullptr;
+}
+
+// Where a run puts its trace is no difference between runs.
+bool names_the_output(const std::string& key) {
+    return key == "run.trace" || key == "run.overwrite";
+}
+
+struct Key {
+    std::string name;
+    bool differs = false;
+};
+
+std::vector<Key> keys_of(const std::vector<RunFacts>& runs) {
+    std::vector<Key> keys;
+    for (const RunFacts& run : runs) {
+        if (run.info == nullptr) continue;
+        for (const auto& [name, value] : run.info->config) {
+            if (std::none_of(keys.begin(), keys.end(), [&n = name](const Key& k) { return k.name == n; }))
+                keys.push_back({name});
+        }
+    }
+    for (Key& key : keys) {
+        const std::string* first = nullptr;
+        bool any = false;
+        for (const RunFacts& run : runs) {
+            if (run.info == nullptr || run.info->config.empty()) continue;
+            const std::string* value = value_of(run, key.name);
+            if (any && (value == nullptr) != (first == nullptr)) key.differs = true;
+            if (any && value != nullptr && first != nullptr && *value != *first) key.differs = true;
+            if (!any) first = value;
+            any = true;
+        }
+        if (names_the_output(key.name)) key.differs = false;
+    }
+    std::stable_partition(keys.begin(), keys.end(), [](const Key& k) { return k.differs; });
+    return keys;
+}
+
+// A text column for each run that is read; they share the room.
+void run_columns(const std::vector<RunFacts>& runs, std::vector<TableColumn>& columns) {
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+        if (runs[i].info == nullptr) continue;
+        columns.push_back(text_column(fmt::format("run_{}", i), runs[i].entry->name, 0));
+    }
+}
+
+// "8 of 1,024" of a simulation whose trace shows a few that stand for all.
+CellTable::Cell ranks_cell(int ranks, const traces::Trace* trace) {
+    CellTable::Cell cell = count_cell(ranks);
+    if (trace != nullptr && traces::shows_some_ranks(*trace))
+        cell.text += fmt::format(" of {}", format_count(traces::ranks_of_run(*trace)));
+    return cell;
+}
+
+}  // namespace
+
+std::string state_of(const RunFacts& run) {
+    if (!run.entry->error.empty()) return "cannot be read";
+    if (run.entry->loading()) return fmt::format("reading, {:.0f} %", 100 * run.entry->progress);
+    if (run.info == nullptr) return "working";
+    return run.info->ended ? "ended" : run.entry->running() ? "running" : "did not end";
+}
+
+namespace {
+
+// Green is a run only while it goes on. The square before a row is the run's own colour, in every panel.
+CellTable::Cell state_cell(const RunFacts& run) {
+    CellTable::Cell cell = text_cell(state_of(run));
+    if (run.entry->running()) {
+        cell.ink = theme::good();
+    } else if (!run.entry->error.empty() || (run.info != nullptr && !run.info->ended)) {
+        cell.ink = theme::bad();
+    }
+    return cell;
+}
+
+}  // namespace
+
+std::optional<std::vector<std::string>> faults_of(const RunFacts& run) {
+    if (run.faults == nullptr) return std::nullopt;
+    std::vector<std::string> faults = *run.faults;
+    if (run.entry->running())
+        std::erase_if(faults, [](const std::string& f) { return f.starts_with("The run did not end"); });
+    return faults;
+}
+
+std::shared_ptr<const TableModel> runs_table(const std::vector<RunFacts>& runs) {
+    auto table = std::make_shared<CellTable>(std::vector<TableColumn>{
+        text_column("file", "File", 0),
+        text_column("state", "State", 7),
+        {.id = "ranks",
+         .title = "Ranks",
+         .width = 5,
+         .priority = 8,
+         .help = "that the trace shows; of a simulation also how many they stand for"},
+        {.id = "steps",
+         .title = "Steps",
+         .width = 3.5F,
+         .priority = 8,
+         .help = "that the trace names; none: it has no figures of a step"},
+        {.id = "duration_ms", .title = "Duration", .unit = "ms", .width = 6.5F, .priority = 6},
+        {.id = "average_step_us",
+         .title = "Mean step",
+         .unit = "\u00b5s",
+         .width = 7,
+         .help = "mean over the kept steps and the ranks"},
+        {.id = "exposed_communication_us",
+         .title = "Exposed comm.",
+         .unit = "\u00b5s",
+         .width = 7,
+         .priority = 8,
+         .help = "communication of a step outside compute"},
+        {.id = "device_busy_percent",
+         .title = "Device busy",
+         .unit = "%",
+         .width = 6,
+         .priority = 7,
+         .help = "of the steps' time (of the whole trace where it names none): at least one kernel, copy or "
+                 "collective ran"},
+        {.id = "peak_mb",
+         .title = "Peak memory",
+         .unit = "MB",
+         .width = 6.5F,
+         .priority = 9,
+         .help = "allocated device memory of the fullest rank"},
+        {.id = "faults",
+         .title = "Faults",
+         .width = 4,
+         .priority = 9,
+         .help = "found by check; 0: the trace is whole"},
+        {.id = "dropped", .title = "Dropped", .unit = "events", .width = 5, .priority = 5},
+        text_column("device", "Device", 14, 4),
+        text_column("started_utc", "Started (UTC)", 12, 3)});
+    for (const RunFacts& run : runs) {
+        const TraceInfo* info = run.info.get();
+        const auto faults = faults_of(run);
+        const traces::RunColumn* figures =
+            run.figures != nullptr && !run.figures->runs.empty() ? &run.figures->runs.front() : nullptr;
+        // A trace without steps counts as one: what it took is its duration, and no step's.
+        const bool device = figures != nullptr && figures->steps > 0 && run.entry->trace != nullptr &&
+                            run.entry->trace->device.size() > 0;
+        const bool stepped = figures != nullptr && figures->steps > 0 && info != nullptr && info->steps > 0;
+        table->add({text_cell(run.entry->name), state_cell(run),
+                    info != nullptr ? ranks_cell(info->ranks, run.entry->trace.get()) : no_cell(),
+                    info == nullptr    ? no_cell()
+                    : info->steps == 0 ? CellTable::Cell{"none", 0}
+                                       : count_cell(info->steps),
+                    info != nullptr ? decimal_cell(info->duration_ms, 3) : no_cell(),
+                    stepped ? us_cell(figures->average_step_us) : no_cell(),
+                    stepped && device ? us_cell(figures->exposed_communication_us) : no_cell(),
+                    device ? percent_cell(figures->device_busy_percent) : no_cell(),
+                    figures != nullptr && figures->peak_bytes > 0 ? mb_cell(figures->peak_bytes) : no_cell(),
+                    faults ? count_cell(static_cast<std::int64_t>(faults->size())) : no_cell(),
+                    info != nullptr ? count_cell(info->dropped) : no_cell(),
+                    text_cell(info == nullptr        ? ""
+                              : info->device.empty() ? "not told"
+                                                     : info->device),
+                    text_cell(info == nullptr ? "" : info->started_utc)},
+                   run_color(run.entry->color));
+    }
+    return table;
+}
+
+ConfigurationCount count_configuration(const std::vector<RunFacts>& runs) {
+    ConfigurationCount count;
+    for (const Key& key : keys_of(runs)) {
+        ++count.keys;
+        count.different += key.differs ? 1 : 0;
+    }
+    return count;
+}
+
+std::shared_ptr<const TableModel> configuration_table(const std::vector<RunFacts>& runs,
+                                                      bool only_differences) {
+    std::vector<TableColumn> columns = {text_column("key", "Setting",
+                                                    runs.size() == 1   ? 20.0F
+                                                    : runs.size() == 2 ? 11.5F
+                                                                       : 13.0F)};
+    run_columns(runs, columns);
+    auto table = std::make_shared<CellTable>(std::move(columns));
+    for (const Key& key : keys_of(runs)) {
+        if (only_differences && !key.differs) continue;
+        std::vector<CellTable::Cell> cells = {text_cell(key.name)};
+        for (const RunFacts& run : runs) {
+            if (run.info == nullptr) continue;
+            const std::string* value = value_of(run, key.name);
+            cells.push_back(text_cell(value == nullptr ? "-" : *value));
+        }
+        if (key.differs) {
+            for (CellTable::Cell& cell : cells) cell.ink = theme::accent();
+        }
+        table->add(std::move(cells));
+    }
+    return table;
+}
+
+std::shared_ptr<const TableModel> counts_table(const std::vector<RunFacts>& runs) {
+    std::vector<TableColumn> columns = {text_column("rows", "Rows of", 11)};
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+        if (runs[i].info == nullptr) continue;
+        columns.push_back({.id = fmt::format("run_{}", i), .title = runs[i].entry->name, .width = 10});
+        for (const auto& [name, count] : runs[i].info->counts) {
+            if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+        }
+    }
+    auto table = std::make_shared<CellTable>(std::move(columns));
+    for (const std::string& name : names) {
+        std::vector<CellTable::Cell> cells = {text_cell(spaced(name))};
+        for (const RunFacts& run : runs) {
+            if (run.info == nullptr) continue;
+            const auto& counts = run.info->counts;
+            const auto at =
+                std::find_if(counts.begin(), counts.end(), [&](const auto& c) { return c.first == name; });
+            cells.push_back(at == counts.end() ? no_cell() : count_cell(at->second));
+        }
+        table->add(std::move(cells));
+    }
+    return table;
+}
+
+std::shared_ptr<const TableModel> devices_table(const traces::Trace& trace) {
+    auto table = std::make_shared<CellTable>(std::vector<TableColumn>{
+        {.id = "rank", .title = "Rank", .width = 4},
+        text_column("host", "Host", 10, 8),
+        text_column("device", "Device", 0, 9),
+        {.id = "device_memory_mb", .title = "Device memory", .unit = "MB", .width = 8, .priority = 6},
+        {.id = "process", .title = "Process", .unit = "id", .width = 6, .priority = 5}});
+    const auto told = [](const std::string& text) { return text_cell(text.empty() ? "not told" : text); };
+    for (const traces::Rank& rank : trace.ranks) {
+        const std::int64_t process = rank.global_pid >> 24 & 0xFFFFFF;
+        table->add({count_cell(rank.number), told(rank.host), told(rank.device_name),
+                    rank.device_memory > 0 ? mb_cell(rank.device_memory) : no_cell(),
+                    process > 0 ? CellTable::Cell{fmt::format("{}", process), static_cast<double>(process)}
+                                : no_cell()});
+    }
+    return table;
+}
+
+}  // namespace shardscope::viewer

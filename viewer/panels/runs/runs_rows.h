@@ -1,0 +1,50 @@
+// The rows of the Runs panel's tables: the open files side by side, from the results of traces/analysis. No
+// Dear ImGui; any thread.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "traces/analysis/compare/compare.h"
+#include "traces/analysis/facts/info.h"
+#include "viewer/model/session.h"
+#include "viewer/tables/table_model.h"
+
+namespace shardscope::viewer {
+
+// One open file; what is nullptr is read or worked out still.
+struct RunFacts {
+    const OpenTrace* entry = nullptr;
+    std::shared_ptr<const traces::TraceInfo> info;
+    std::shared_ptr<const std::vector<std::string>> faults, notes;
+    std::shared_ptr<const traces::Comparison> figures;  // of this run alone, in its limit range
+};
+
+// "reading, 40 %", "ended", "running", "did not end", "cannot be read".
+std::string state_of(const RunFacts& run);
+
+// What check found; that a run has not ended is no fault while it goes on. nullopt: check is at work.
+std::optional<std::vector<std::string>> faults_of(const RunFacts& run);
+
+// A row for every file with its key figures.
+std::shared_ptr<const TableModel> runs_table(const std::vector<RunFacts>& runs);
+
+// A row for every configuration key with a column for every run, those that differ marked and first.
+// `only_differences`: no others.
+std::shared_ptr<const TableModel> configuration_table(const std::vector<RunFacts>& runs,
+                                                      bool only_differences);
+// Whether any run has a configuration; how many of its keys differ.
+struct ConfigurationCount {
+    std::size_t keys = 0, different = 0;
+};
+ConfigurationCount count_configuration(const std::vector<RunFacts>& runs);
+
+// A row for every kind of row that a file may hold, with a column for every run.
+std::shared_ptr<const TableModel> counts_table(const std::vector<RunFacts>& runs);
+
+// The ranks of a run: host, device and its memory.
+std::shared_ptr<const TableModel> devices_table(const traces::Trace& trace);
+
+}  // namespace shardscope::viewer

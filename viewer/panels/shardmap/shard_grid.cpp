@@ -1,0 +1,316 @@
+// See shard_grid.h.
+#include "viewer/panels/shardmap/shard_grid.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include <fmt/core.h>
+
+#include "traces/store/columns/trace.h"
+#include "viewer/theme/theme.h"
+#include "viewer/draw/chart.h"
+#include "viewer/draw/format.h"
+#include "viewer/draw/items.h"
+#include "viewer/draw/text.h"
+
+namespace shardscope::viewer {
+namespace {
+
+using traces::ShardChange;
+using traces::ShardState;
+using traces::UnitHistory;
+
+constexpr int kMostRectangles = 7000;  // of all lanes in sight
+constexpr int kWidestColumn = 16;      // pixels
+
+float cell_width(std::size_t ranks) {
+    const float font = ImGui::GetFontSize();
+    return std::clamp(font * 16 / static_cast<float>(std::max<std::size_t>(ranks, 1)), font * 0.7F,
+                      font * 2.2F);
+}
+
+float least_row() {
+    return ImGui::GetFontSize() * 1.35F;
+}
+float numbers_height() {  // of the ranks', above the rows
+    return ImGui::GetFontSize() * 1.5F;
+}
+
+float name_width(const traces::ShardStates& states) {
+    float widest = ImGui::CalcTextSize("Unit").x;
+    for (const std::string& unit : states.units)
+        widest = std::max(widest, ImGui::CalcTextSize(unit.data(), unit.data() + unit.size()).x);
+    return std::min(widest, ImGui::GetFontSize() * 13) + ImGui::GetFontSize() * 0.8F;
+}
+
+std::string_view letter(ShardState state) {
+    constexpr std::array<std::string_view, traces::kShardStates> kLetters = {"",  "G",      "F",
+                                                                             "C", "\u00b7", "R"};
+    return kLetters[static_cast<std::size_t>(state)];
+}
+
+void put_centered(ImVec2 min, ImVec2 max, ImU32 color, std::string_view text) {
+    const ImVec2 size = ImGui::CalcTextSize(text.data(), text.data() + text.size());
+    ImGui::GetWindowDrawList()->AddText(
+        {std::floor((min.x + max.x - size.x) / 2), std::floor((min.y + max.y - size.y) / 2)}, color,
+        text.data(), text.data() + text.size());
+}
+
+// "all_gather 12 of group 0: 3.01 MB in 1.20 ms".
+std::string collective_text(const traces::Trace& trace, std::int32_t event) {
+    const auto at = static_cast<std::size_t>(event);
+    const std::int32_t row = trace.device.collective[at];
+    std::string text;
+    if (row >= 0) {
+        const auto c = static_cast<std::size_t>(row);
+        text = fmt::format("{} {}, {}", spaced(name(trace.collectives.operation[c])),
+                           trace.collectives.sequence[c], format_size(trace.collectives.bytes[c]));
+    } else {
+        text = std::string(trace.strings[trace.device.name[at]]);
+    }
+    return fmt::format("{} in {}", text,
+                       format_duration(static_cast<double>(trace.device.end[at] - trace.device.start[at])));
+}
+
+void state_tip(const ShardGrid::Input& input, std::size_t rank, std::size_t unit, std::int64_t time) {
+    constexpr std::int64_t kFirst = std::numeric_limits<std::int64_t>::min(),
+                           kLast = std::numeric_limits<std::int64_t>::max();
+    const UnitHistory& history = input.states->of(rank, unit);
+    const ShardChange& now = history.at(time);
+    const traces::Interval span = history.span(time);
+    begin_tip(fmt::format("{} on rank {} at {}", input.states->units[unit], input.trace->ranks[rank].number,
+                          format_duration(static_cast<double>(time))));
+    tip_row("State", name(now.state), shard_color(now.state));
+    if (span.start != kFirst) tip_row("For", format_duration(static_cast<double>(time - span.start)));
+    if (span.end != kLast) tip_row("Still for", format_duration(static_cast<double>(span.end - time)));
+    if (input.states->bytes[unit] >= 0) tip_row("Whole unit", format_size(input.states->bytes[unit]));
+    tip_row("Whole on the device", now.whole ? "yes" : "no");
+    if (input.states->allocations)
+        tip_row("Held by the host program", traces::holds(history.allocated, time) ? "yes" : "no");
+    if (now.event >= 0) {
+        const bool to_come = now.state == ShardState::freed;
+        tip_row(to_come ? "Waits for" : "By", collective_text(*input.trace, now.event));
+    }
+    end_tip();
+}
+
+}  // namespace
+
+float ShardGrid::left_width(const Input& input, float panel_width) {
+    const float wanted = name_width(*input.states) +
+                         cell_width(input.states->ranks) * static_cast<float>(input.states->ranks) +
+                         ImGui::GetFontSize();
+    return std::min(wanted, panel_width * 0.5F);
+}
+
+bool ShardGrid::scrolls(std::size_t units, float height) {
+    return std::floor(least_row()) * static_cast<float>(units) > height - numbers_height();
+}
+
+ShardGrid::Events ShardGrid::draw(const Input& input, float height) {
+    Events events;
+    const float font = ImGui::GetFontSize();
+    const std::size_t units = input.states->units.size();
+    if (folded_.size() != units) folded_.assign(units, {});
+    if (input.from != from_ || input.to != to_) column_pixels_ = 1;
+    from_ = input.from;
+    to_ = input.to;
+    rectangles_ = 0;
+    const float name = name_width(*input.states), cell = cell_width(input.states->ranks);
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    const float room = input.lanes_left - font * 0.6F - at.x - name;
+    const int ranks = static_cast<int>(input.states->ranks);
+    shown_ranks_ = std::clamp(static_cast<int>(room / cell), 1, std::max(1, ranks));
+    // The chosen rank stays in sight.
+    first_rank_ = std::clamp(first_rank_, std::max(0, input.rank_index - shown_ranks_ + 1), input.rank_index);
+    first_rank_ = std::clamp(first_rank_, 0, std::max(0, ranks - shown_ranks_));
+
+    ImGui::SetCursorScreenPos({at.x + name, at.y});
+    draw_rank_numbers(input, cell, events);
+    ImGui::SetCursorScreenPos({at.x, at.y + numbers_height()});
+    const float inner = std::max(font * 2, height - numbers_height());
+    constexpr ImGuiWindowFlags kFlags = ImGuiWindowFlags_NoScrollWithMouse | ImGuiWindowFlags_NoBackground;
+    ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {0, 0});
+    ImGui::BeginChild("units", {0, inner}, false, kFlags);
+    ImGui::PopStyleVar();  // tooltips keep theirs
+    const float row_height = std::floor(
+        std::clamp(inner / static_cast<float>(std::max<std::size_t>(units, 1)), least_row(), font * 3));
+    if (ImGui::IsWindowHovered() && ImGui::GetIO().MousePos.x < input.lanes_left &&
+        ImGui::GetIO().MouseWheel != 0)
+        ImGui::SetScrollY(ImGui::GetScrollY() - ImGui::GetIO().MouseWheel * row_height * 3);
+    ImGuiListClipper clipper;
+    clipper.Begin(static_cast<int>(units), row_height);
+    const ImVec2 start = ImGui::GetCursorScreenPos();
+    while (clipper.Step()) {
+        for (int u = clipper.DisplayStart; u < clipper.DisplayEnd; ++u) {
+            const Row row{static_cast<std::size_t>(u), start.y + row_height * static_cast<float>(u),
+                          row_height, cell};
+            draw_name(input, row, name, events);
+            draw_cells(input, row, start.x + name, events);
+            draw_lane(input, row, events);
+        }
+    }
+    ImGui::SetCursorScreenPos({start.x, start.y + row_height * static_cast<float>(units)});
+    ImGui::Dummy({1, 0});
+    const float cursor =
+        std::floor(input.lanes_left + (input.lanes_right - input.lanes_left) *
+                                          static_cast<float>(static_cast<double>(input.cursor - input.from) /
+                                                             static_cast<double>(input.to - input.from)));
+    if (cursor >= input.lanes_left && cursor <= input.lanes_right) {
+        ImGui::GetWindowDrawList()->AddRectFilled(
+            {cursor, start.y}, {cursor + 1.5F, start.y + row_height * static_cast<float>(units)},
+            theme::peak());
+    }
+    ImGui::EndChild();
+    if (rectangles_ > kMostRectangles && column_pixels_ < kWidestColumn) column_pixels_ *= 2;
+    return events;
+}
+
+void ShardGrid::draw_rank_numbers(const Input& input, float cell, Events& events) const {
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    const float height = ImGui::GetFontSize() * 1.4F;
+    const float number = ImGui::CalcTextSize(fmt::format("{}", input.trace->ranks.back().number).c_str()).x;
+    const int stride =
+        std::max(1, static_cast<int>(std::ceil((number + ImGui::GetFontSize() * 0.3F) / cell)));
+    for (int i = 0; i < shown_ranks_; ++i) {
+        const int rank = first_rank_ + i;
+        const bool chosen = rank == input.rank_index;
+        const ImVec2 min = {at.x + cell * static_cast<float>(i), at.y}, max = {min.x + cell, at.y + height};
+        ImGui::SetCursorScreenPos(min);
+        ImGui::PushID(rank);
+        if (place_button("rank", {cell, height})) events.rank = rank;
+        ImGui::PopID();
+        const std::string text = fmt::format("{}", input.trace->ranks[static_cast<std::size_t>(rank)].number);
+        items::mark("shardmap.rank." + text, text);
+        if (ImGui::IsItemHovered()) ImGui::SetTooltip("Rank %s", text.c_str());
+        if (chosen || i % stride == 0)
+            put_centered(min, max, chosen ? theme::text() : theme::text_dim(), text);
+        if (chosen)
+            ImGui::GetWindowDrawList()->AddRectFilled({min.x + 1, max.y - 2}, {max.x - 1, max.y},
+                                                      theme::accent());
+    }
+}
+
+void ShardGrid::draw_name(const Input& input, const Row& row, float width, Events& events) const {
+    const float font = ImGui::GetFontSize();
+    const std::string& unit = input.states->units[row.unit];
+    const ImVec2 at = {ImGui::GetWindowPos().x, row.top};
+    ImDrawList* draw = ImGui::GetWindowDrawList();
+    if (input.selected_unit == static_cast<int>(row.unit))
+        draw->AddRectFilled(at, {input.lanes_right, at.y + row.height}, faded(theme::accent(), 0.22F));
+    ImGui::SetCursorScreenPos(at);
+    ImGui::PushID(static_cast<int>(row.unit));
+    if (place_button("unit", {width, row.height})) events.unit = static_cast<int>(row.unit);
+    ImGui::PopID();
+    items::mark("shardmap.unit." + unit, unit);
+    const std::string shown = fit_text(unit, width - font * 0.6F);
+    if (shown.size() != unit.size() && ImGui::IsItemHovered()) ImGui::SetTooltip("%s", unit.c_str());
+    draw->AddText({at.x, std::floor(at.y + (row.height - font) / 2)}, theme::text(), shown.c_str());
+}
+
+void ShardGrid::draw_cells(const Input& input, const Row& row, float left, Events& events) const {
+    ImDrawList* draw = ImGui::GetWindowDrawList();
+    const ImVec2 mouse = ImGui::GetIO().MousePos;
+    for (int i = 0; i < shown_ranks_; ++i) {
+        const auto rank = static_cast<std::size_t>(first_rank_) + static_cast<std::size_t>(i);
+        const UnitHistory& history = input.states->of(rank, row.unit);
+        const ShardChange& now = history.at(input.cursor);
+        const ImVec2 min = {std::floor(left + row.cell * static_cast<float>(i)) + 1, row.top + 1};
+        const ImVec2 max = {std::floor(left + row.cell * static_cast<float>(i + 1)),
+                            row.top + row.height - 1};
+        const ImU32 color = shard_color(now.state);
+        draw->AddRectFilled(min, max, color, 2);
+        // What the host program holds: a bar below, whatever the device does with it.
+        if (traces::holds(history.allocated, input.cursor)) {
+            const float thick = std::max(2.0F, row.height * 0.12F);
+            draw->AddRectFilled({min.x, max.y - thick}, max, theme::text(), 1);
+        }
+        if (row.cell > ImGui::GetFontSize() * 1.1F) put_centered(min, max, text_on(color), letter(now.state));
+        if (items::kept())
+            items::place(fmt::format("shardmap.cell.{}.{}", input.states->units[row.unit],
+                                     input.trace->ranks[rank].number),
+                         min, max, name(now.state));
+        const bool hovered = ImGui::IsWindowHovered() && mouse.x >= min.x && mouse.x < max.x &&
+                             mouse.y >= min.y && mouse.y < max.y;
+        if (!hovered) continue;
+        state_tip(input, rank, row.unit, input.cursor);
+        if (ImGui::IsMouseClicked(ImGuiMouseButton_Left)) {
+            events.rank = static_cast<int>(rank);
+            events.unit = static_cast<int>(row.unit);
+        }
+        if (ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left) && now.event >= 0) events.opened = now.event;
+    }
+}
+
+void ShardGrid::draw_lane(const Input& input, const Row& row, Events& events) {
+    ImDrawList* draw = ImGui::GetWindowDrawList();
+    const float width = input.lanes_right - input.lanes_left;
+    if (width < 1) return;
+    const int columns = std::max(1, static_cast<int>(width) / column_pixels_);
+    auto& [key, runs] = folded_[row.unit];
+    const StateLane& lane = (*input.lanes)[row.unit];
+    if (const Folded wanted{&lane, input.from, input.to, columns}; key != wanted) {
+        runs = lane.fold(input.from, input.to, columns);
+        key = wanted;
+    }
+    const float top = row.top + 2, bottom = row.top + row.height - 2;
+    draw->AddRectFilled({input.lanes_left, top}, {input.lanes_right, bottom},
+                        shard_color(ShardState::sharded));
+    const float step = width / static_cast<float>(columns);
+    rectangles_ += static_cast<int>(runs.size());
+    for (const StateRun& run : runs) {
+        const float x0 = input.lanes_left + step * static_cast<float>(run.first);
+        const float x1 = std::max(x0 + 1, x0 + step * static_cast<float>(run.count));
+        const float height = (bottom - top) * std::max(0.25F, run.share);
+        draw->AddRectFilled({x0, bottom - height}, {x1, bottom}, shard_color(run.state));
+    }
+    draw_allocated(input, row);
+    items::place("shardmap.lane." + input.states->units[row.unit], {input.lanes_left, top},
+                 {input.lanes_right, bottom});
+    // The lane catches the mouse: a drag scrubs also outside of it.
+    ImGui::SetCursorScreenPos({input.lanes_left, row.top});
+    ImGui::PushID(static_cast<int>(row.unit));
+    place_button("lane", {width, row.height});
+    ImGui::PopID();
+    const auto time = input.from + static_cast<std::int64_t>(
+                                       static_cast<double>(ImGui::GetIO().MousePos.x - input.lanes_left) /
+                                       width * static_cast<double>(input.to - input.from));
+    if (ImGui::IsItemActive()) events.scrub = time;
+    if (!ImGui::IsItemHovered()) return;
+    events.hovers_lanes = true;
+    if (ImGui::IsItemClicked()) events.unit = static_cast<int>(row.unit);
+    state_tip(input, static_cast<std::size_t>(input.rank_index), row.unit, time);
+    if (ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) {
+        const ShardChange& now =
+            input.states->of(static_cast<std::size_t>(input.rank_index), row.unit).at(time);
+        if (now.event >= 0) events.opened = now.event;
+    }
+}
+
+// When the host program held the whole parameters: a thin line below the lane, merged where it is closer than
+// a pixel.
+void ShardGrid::draw_allocated(const Input& input, const Row& row) {
+    const traces::IntervalSet& held =
+        input.states->of(static_cast<std::size_t>(input.rank_index), row.unit).allocated;
+    const double per_ns = static_cast<double>(input.lanes_right - input.lanes_left) /
+                          static_cast<double>(input.to - input.from);
+    const auto x_of = [&](std::int64_t time) {
+        const std::int64_t shown = std::clamp(time, input.from, input.to) - input.from;
+        return input.lanes_left + static_cast<float>(static_cast<double>(shown) * per_ns);
+    };
+    auto next = std::partition_point(held.begin(), held.end(),
+                                     [&](const traces::Interval& i) { return i.end <= input.from; });
+    const float bottom = row.top + row.height - 2, thick = std::max(1.5F, row.height * 0.08F);
+    while (next != held.end() && next->start < input.to) {
+        const float x0 = x_of(next->start);
+        std::int64_t end = next->end;
+        const auto pixel = static_cast<std::int64_t>(1.0 / per_ns);
+        for (++next; next != held.end() && next->start <= end + pixel; ++next) end = next->end;
+        ImGui::GetWindowDrawList()->AddRectFilled({x0, bottom - thick}, {std::max(x0 + 1, x_of(end)), bottom},
+                                                  theme::text());
+    }
+}
+
+}  // namespace shardscope::viewer

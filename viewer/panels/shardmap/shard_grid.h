@@ -1,0 +1,73 @@
+// The shard map's picture: units from top to bottom; at the left one cell a rank, coloured by the unit's
+// state at the cursor's time; at the right the lane of the unit on the chosen rank over time. Draws what it
+// is given and says what the mouse did. Drawing layer (Dear ImGui); frame thread only. Times in nanoseconds.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include <imgui.h>
+
+#include "viewer/panels/shardmap/shard_rows.h"
+
+namespace shardscope::traces {
+struct Trace;
+}
+
+namespace shardscope::viewer {
+
+class ShardGrid {
+  public:
+    struct Input {
+        const traces::Trace* trace = nullptr;
+        const traces::ShardStates* states = nullptr;
+        const std::vector<StateLane>* lanes = nullptr;  // of the chosen rank, by unit
+        int rank_index = 0;
+        std::int64_t from = 0, to = 1;  // what the lanes show
+        std::int64_t cursor = 0;
+        int selected_unit = -1;
+        float lanes_left = 0, lanes_right = 0;  // on the screen
+    };
+    struct Events {
+        std::optional<int> unit, rank;       // clicked
+        std::optional<std::int64_t> scrub;   // the mouse is held down on a lane at this time
+        std::optional<std::int32_t> opened;  // DeviceEvents row of the collective double-clicked
+        bool hovers_lanes = false;
+    };
+
+    // Takes `height` pixels of the current window; scrolls where the units need more.
+    Events draw(const Input& input, float height);
+
+    void forget() { folded_.clear(); }  // the lanes are others now
+    // Whether so many units need scrolling in this height.
+    static bool scrolls(std::size_t units, float height);
+
+    // The width that names and cells want, for a panel of this width.
+    static float left_width(const Input& input, float panel_width);
+
+  private:
+    struct Row {
+        std::size_t unit = 0;
+        float top = 0, height = 0, cell = 0;  // cell: width of one rank's
+    };
+    struct Folded {  // what a lane's runs were folded from
+        const StateLane* lane = nullptr;
+        std::int64_t from = 0, to = 0;
+        int columns = 0;
+        bool operator==(const Folded&) const = default;
+    };
+    void draw_rank_numbers(const Input& input, float cell, Events& events) const;
+    void draw_name(const Input& input, const Row& row, float width, Events& events) const;
+    void draw_cells(const Input& input, const Row& row, float left, Events& events) const;
+    void draw_lane(const Input& input, const Row& row, Events& events);
+    static void draw_allocated(const Input& input, const Row& row);
+
+    int first_rank_ = 0, shown_ranks_ = 0;
+    // Pixels a column of the lanes: grows where one of them would make more rectangles than a frame can bear.
+    int column_pixels_ = 1, rectangles_ = 0;
+    std::int64_t from_ = 0, to_ = 0;
+    std::vector<std::pair<Folded, std::vector<StateRun>>> folded_;  // by unit
+};
+
+}  // namespace shardscope::viewer

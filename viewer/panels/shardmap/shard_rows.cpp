@@ -1,0 +1,178 @@
+// See shard_rows.h.
+#include "viewer/panels/shardmap/shard_rows.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace shardscope::viewer {
+namespace {
+
+using traces::ShardChange;
+using traces::ShardState;
+using traces::ShardStates;
+using traces::UnitHistory;
+
+constexpr std::size_t kMostMoments = 256;  // looked at for the busiest one
+
+std::size_t index(ShardState state) {
+    return static_cast<std::size_t>(state);
+}
+
+std::int64_t edge(std::int64_t from, std::int64_t to, int column, int columns) {
+    return from + static_cast<std::int64_t>(static_cast<double>(to - from) * column / columns);
+}
+
+}  // namespace
+
+StateLane::StateLane(const UnitHistory& history) : history_(&history) {
+    std::array<std::int64_t, traces::kShardStates> sum{};
+    before_.reserve(history.changes.size());
+    for (std::size_t c = 0; c < history.changes.size(); ++c) {
+        if (c > 0) {
+            const ShardChange& last = history.changes[c - 1];
+            sum[index(last.state)] += history.changes[c].time - last.time;
+        }
+        before_.push_back(sum);
+    }
+}
+
+std::array<std::int64_t, traces::kShardStates> StateLane::up_to(std::int64_t time) const {
+    const auto& changes = history_->changes;
+    if (changes.empty()) return {};
+    const auto after = std::partition_point(changes.begin(), changes.end(),
+                                            [&](const ShardChange& c) { return c.time <= time; });
+    std::array<std::int64_t, traces::kShardStates> sum{};
+    if (after == changes.begin()) {
+        sum[index(history_->at_first.state)] = time - changes.front().time;  // counted backwards
+        return sum;
+    }
+    const auto at = static_cast<std::size_t>(after - changes.begin()) - 1;
+    sum = before_[at];
+    sum[index(changes[at].state)] += time - changes[at].time;
+    return sum;
+}
+
+std::array<std::int64_t, traces::kShardStates> StateLane::time_in(std::int64_t from, std::int64_t to) const {
+    if (history_->changes.empty()) {
+        std::array<std::int64_t, traces::kShardStates> all{};
+        all[index(history_->at_first.state)] = to - from;
+        return all;
+    }
+    auto result = up_to(to);
+    const auto first = up_to(from);
+    for (std::size_t s = 0; s < result.size(); ++s) result[s] -= first[s];
+    return result;
+}
+
+std::vector<StateRun> StateLane::fold(std::int64_t from, std::int64_t to, int columns) const {
+    std::vector<StateRun> runs;
+    if (to <= from) return runs;
+    for (int column = 0; column < columns; ++column) {
+        const std::int64_t begin = edge(from, to, column, columns);
+        const std::int64_t end = std::max(begin + 1, edge(from, to, column + 1, columns));
+        const auto time = time_in(begin, end);
+        const auto most = std::max_element(time.begin() + 1, time.end());  // beside sharded, which is first
+        if (*most <= 0) continue;
+        const std::int64_t active = end - begin - time[index(ShardState::sharded)];
+        const StateRun run{
+            column, 1, static_cast<ShardState>(most - time.begin()),
+            static_cast<float>(static_cast<double>(active) / static_cast<double>(end - begin))};
+        StateRun* last = runs.empty() ? nullptr : &runs.back();
+        if (last != nullptr && last->first + last->count == column && last->state == run.state &&
+            last->share == run.share) {
+            ++last->count;
+        } else {
+            runs.push_back(run);
+        }
+    }
+    return runs;
+}
+
+std::vector<std::int64_t> change_times(const ShardStates& states, std::size_t rank_index) {
+    std::vector<std::int64_t> times;
+    if (rank_index >= states.ranks) return times;
+    for (std::size_t u = 0; u < states.units.size(); ++u) {
+        for (const ShardChange& change : states.of(rank_index, u).changes) times.push_back(change.time);
+    }
+    std::sort(times.begin(), times.end());
+    times.erase(std::unique(times.begin(), times.end()), times.end());
+    return times;
+}
+
+std::optional<std::int64_t> next_change(const std::vector<std::int64_t>& times, std::int64_t time) {
+    const auto it = std::upper_bound(times.begin(), times.end(), time);
+    return it == times.end() ? std::nullopt : std::optional(*it);
+}
+
+std::optional<std::int64_t> previous_change(const std::vector<std::int64_t>& times, std::int64_t time) {
+    const auto it = std::lower_bound(times.begin(), times.end(), time);
+    return it == times.begin() ? std::nullopt : std::optional(*(it - 1));
+}
+
+ShardCounts counts_at(const ShardStates& states, std::size_t rank_index, std::int64_t time) {
+    ShardCounts counts;
+    if (rank_index >= states.ranks) return counts;
+    for (std::size_t u = 0; u < states.units.size(); ++u) {
+        const UnitHistory& history = states.of(rank_index, u);
+        const ShardChange& now = history.at(time);
+        ++counts.units[index(now.state)];
+        if (now.whole) {
+            ++counts.whole;
+            counts.whole_bytes += std::max<std::int64_t>(states.bytes[u], 0);
+        }
+        if (traces::holds(history.allocated, time)) ++counts.allocated;
+    }
+    return counts;
+}
+
+std::int64_t busiest_moment(const ShardStates& states, std::size_t rank_index,
+                            const std::vector<std::int64_t>& times, std::int64_t from, std::int64_t to) {
+    const auto first = std::lower_bound(times.begin(), times.end(), from);
+    const auto last = std::lower_bound(first, times.end(), to);
+    const auto count = static_cast<std::size_t>(last - first);
+    const std::size_t stride = count / kMostMoments + 1;
+    std::int64_t best = from;
+    int most = -1;
+    for (std::size_t i = 0; i < count; i += stride) {
+        const std::int64_t time = *(first + static_cast<std::ptrdiff_t>(i));
+        const int active = static_cast<int>(states.units.size()) -
+                           counts_at(states, rank_index, time).units[index(ShardState::sharded)];
+        if (active <= most) continue;
+        most = active;
+        best = time;
+    }
+    return best;
+}
+
+std::vector<traces::MemoryPoint> whole_parameters_curve(const ShardStates& states, std::size_t rank_index) {
+    std::vector<std::pair<std::int64_t, std::int64_t>> edges;  // time, bytes more
+    std::int64_t now = 0;
+    for (std::size_t u = 0; rank_index < states.ranks && u < states.units.size(); ++u) {
+        const std::int64_t bytes = std::max<std::int64_t>(states.bytes[u], 0);
+        const UnitHistory& history = states.of(rank_index, u);
+        bool whole = history.at_first.whole;
+        if (whole) now += bytes;
+        for (const ShardChange& change : history.changes) {
+            if (change.whole != whole) edges.emplace_back(change.time, change.whole ? bytes : -bytes);
+            whole = change.whole;
+        }
+    }
+    std::sort(edges.begin(), edges.end());  // a release before a gather of the same instant
+    std::vector<traces::MemoryPoint> curve;
+    const auto add = [&](std::int64_t time) {
+        traces::MemoryPoint point;
+        point.time = time;
+        point.total = now;
+        point.bytes[static_cast<std::size_t>(traces::MemoryCategory::unsharded_parameters)] = now;
+        curve.push_back(point);
+    };
+    if (now > 0) add(std::numeric_limits<std::int64_t>::min());
+    for (const auto& [time, bytes] : edges) {
+        now += bytes;
+        add(time);
+    }
+    return curve;
+}
+
+}  // namespace shardscope::viewer

@@ -1,0 +1,68 @@
+// What the shard map shows of the states of units (traces/analysis/fsdp/shard_states.h): one lane per unit folded
+// to pixel columns, the moments to step to, and how many units are whole. Pure arithmetic, no drawing; any
+// thread. Times in nanoseconds.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "traces/analysis/memory/memory.h"
+#include "traces/analysis/fsdp/shard_states.h"
+
+namespace shardscope::viewer {
+
+// Neighbouring pixel columns that look alike.
+struct StateRun {
+    int first = 0, count = 0;
+    traces::ShardState state = traces::ShardState::sharded;  // with the most time beside sharded
+    float share = 0;  // of the time that is not sharded, 0 < share <= 1
+    bool operator==(const StateRun&) const = default;
+};
+
+// A history with the time in each state up to each change, so that a column costs O(log n) whatever lies in
+// it. Points into the history.
+class StateLane {
+  public:
+    explicit StateLane(const traces::UnitHistory& history);
+
+    // The time in each state within [from, to); sums to its length.
+    std::array<std::int64_t, traces::kShardStates> time_in(std::int64_t from, std::int64_t to) const;
+    // Column i covers [from + i (to - from) / columns, from + (i + 1) (to - from) / columns). Columns that
+    // are sharded throughout have no run.
+    std::vector<StateRun> fold(std::int64_t from, std::int64_t to, int columns) const;
+
+  private:
+    std::array<std::int64_t, traces::kShardStates> up_to(std::int64_t time) const;
+    const traces::UnitHistory* history_;
+    std::vector<std::array<std::int64_t, traces::kShardStates>> before_;  // each change, from the first one
+};
+
+// The moments at which any unit of the rank changes, sorted, each once.
+std::vector<std::int64_t> change_times(const traces::ShardStates& states, std::size_t rank_index);
+// The nearest moment after (before) `time`; nullopt where there is none.
+std::optional<std::int64_t> next_change(const std::vector<std::int64_t>& times, std::int64_t time);
+std::optional<std::int64_t> previous_change(const std::vector<std::int64_t>& times, std::int64_t time);
+
+struct ShardCounts {  // of one rank at one time
+    std::array<int, traces::kShardStates> units{};
+    int whole = 0;                 // units whose whole parameters the device's memory holds
+    std::int64_t whole_bytes = 0;  // of those whose size is known
+    int allocated = 0;             // units whose whole parameters the host program holds
+};
+ShardCounts counts_at(const traces::ShardStates& states, std::size_t rank_index, std::int64_t time);
+
+// The moment in [from, to) at which the most units of the rank are not sharded, the first of several: what is
+// shown before anyone has chosen a moment. `from` where nothing happens.
+std::int64_t busiest_moment(const traces::ShardStates& states, std::size_t rank_index,
+                            const std::vector<std::int64_t>& times, std::int64_t from, std::int64_t to);
+
+// What the device's memory holds of whole parameters, by the states and the units' sizes: stands below the
+// map where a trace has no memory events. The category is unsharded_parameters.
+std::vector<traces::MemoryPoint> whole_parameters_curve(const traces::ShardStates& states,
+                                                        std::size_t rank_index);
+
+}  // namespace shardscope::viewer

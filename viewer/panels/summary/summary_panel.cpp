@@ -1,0 +1,296 @@
+// The Execution Summary: where the time of an average step went, of each rank, and of every step.
+#include <algorithm>
+#include <array>
+#include <string>
+#include <vector>
+
+#include <fmt/core.h>
+#include <imgui.h>
+
+#include "traces/analysis/time/steps.h"
+#include "viewer/model/session.h"
+#include "viewer/theme/theme.h"
+#include "viewer/draw/chart.h"
+#include "viewer/draw/format.h"
+#include "viewer/draw/items.h"
+#include "viewer/draw/text.h"
+#include "viewer/widgets/kept_model.h"
+#include "viewer/model/panel.h"
+#include "viewer/widgets/segmented.h"
+#include "viewer/widgets/step_bars.h"
+#include "viewer/panels/summary/summary_rows.h"
+#include "viewer/widgets/toolbar.h"
+#include "viewer/tables/table.h"
+
+namespace shardscope::viewer {
+namespace {
+
+using traces::ExecutionSummary;
+using traces::RankSummary;
+using traces::TimeCategory;
+
+std::vector<Segment> segments_of(const RankSummary& rank) {
+    std::vector<Segment> segments;
+    for (std::size_t c = 0; c < traces::kTimeCategories; ++c) {
+        const auto category = static_cast<TimeCategory>(c);
+        segments.push_back(
+            {rank.average_us[c], time_category_color(category), std::string(traces::kTimeCategoryNames[c])});
+    }
+    return segments;
+}
+
+void category_tip(const RankSummary& rank, int hovered) {
+    if (hovered < 0) return;
+    const auto category = static_cast<TimeCategory>(hovered);
+    begin_tip(
+        fmt::format("Rank {}: {}", rank.rank, traces::kTimeCategoryNames[static_cast<std::size_t>(hovered)]));
+    tip_row("Mean of the windows", format_duration(rank.average_us[static_cast<std::size_t>(hovered)] * 1e3));
+    tip_row("Share", format_percent(rank.percent(category)));
+    end_tip();
+}
+
+void choose(Session& session, int rank_number) {
+    const auto& ranks = session.trace()->ranks;
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+        if (ranks[i].number == rank_number) session.rank = static_cast<int>(i);
+    }
+}
+
+// One bar a rank on a common scale; a click chooses the rank.
+void draw_ranks(Session& session, const ExecutionSummary& summary, float height, bool stepped) {
+    const float font = ImGui::GetFontSize();
+    double longest = 0;
+    for (const RankSummary& rank : summary.ranks) longest = std::max(longest, rank.average_step_us);
+    ImGui::BeginChild("ranks", {0, height});
+    ImGui::PushStyleColor(ImGuiCol_Text, theme::text_dim());
+    text(stepped ? "Average step of each rank" : "The whole time of each rank");
+    ImGui::PopStyleColor();
+    ImGui::Dummy({0, font * 0.3F});
+    const float label = ImGui::CalcTextSize("rank 9999").x,
+                value = ImGui::CalcTextSize("9999.99 ms").x + font;
+    const float width = std::max(font * 4, ImGui::GetContentRegionAvail().x - label - value - font);
+    // Closer where that shows all of them.
+    const float room = ImGui::GetContentRegionAvail().y / static_cast<float>(summary.ranks.size());
+    const float line = std::clamp(std::floor(room - 1), std::ceil(font * 1.45F), std::ceil(font * 1.7F));
+    ImGuiListClipper clipper;
+    clipper.Begin(static_cast<int>(summary.ranks.size()), line);
+    while (clipper.Step()) {
+        for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
+            const RankSummary& rank = summary.ranks[static_cast<std::size_t>(i)];
+            const ImVec2 at = ImGui::GetCursorScreenPos();
+            const bool chosen = chosen_rank(summary.ranks, session) == &rank;
+            const ImU32 ink = chosen ? theme::text() : theme::text_dim();
+            ImDrawList* draw = ImGui::GetWindowDrawList();
+            const float y = at.y + font * 0.2F;
+            draw->AddText({at.x, y}, ink, fmt::format("rank {}", rank.rank).c_str());
+            const int hovered = stacked_bar({at.x + label + font * 0.5F, at.y + font * 0.1F},
+                                            {width, font * 1.25F}, segments_of(rank), longest, false);
+            const std::string time = format_duration(rank.average_step_us * 1e3);
+            draw->AddText({at.x + label + width + value - ImGui::CalcTextSize(time.c_str()).x, y}, ink,
+                          time.c_str());
+            ImGui::PushID(i);
+            if (place_button("rank", {label + width + value, line - ImGui::GetStyle().ItemSpacing.y}))
+                choose(session, rank.rank);
+            ImGui::PopID();
+            if (items::kept()) items::mark(fmt::format("summary.rank.{}", rank.rank), time);
+            category_tip(rank, hovered);
+        }
+    }
+    ImGui::EndChild();
+}
+
+class SummaryPanel final : public Panel {
+  public:
+    std::string_view name() const override { return "summary"; }
+
+    void draw(Session& session, const Frame&) override {
+        draw_choosers(session);
+        toggle_button("summary.fold_communication", "Communication as Kernel", folded_);
+        if (ImGui::IsItemHovered()) {
+            ImGui::SetTooltip(
+                "Seven rows, as profilers show that take NCCL's kernels for compute: communication then "
+                "counts\n"
+                "as Kernel and stands before the copies.");
+        }
+        const std::shared_ptr<const ExecutionSummary> summary = ask(session);
+        if (summary == nullptr) return draw_waiting(session, "the execution summary");
+        const RankSummary* rank = chosen_rank(summary->ranks, session);
+        if (rank == nullptr || rank->steps.empty()) {
+            return note(session.trace()->ranks.empty()
+                            ? "This trace holds no ranks, and so no time to sum up."
+                            : "This rank has no complete step in what is looked at. Widen or clear the limit "
+                              "range, or "
+                              "record more than one step.");
+        }
+        draw_limit_note(session);
+        ImGui::BeginChild("page");  // scrolls where the window is small
+        draw_average(session, summary, *rank);
+        draw_below(session, summary, *rank);
+        ImGui::EndChild();
+    }
+
+  private:
+    enum View { kSteps, kStepTable, kRanks, kRankTable };
+
+    std::shared_ptr<const ExecutionSummary> ask(Session& session) const {
+        const traces::Selection selection = Session::selection(*session.current());
+        if (!folded_) return session.analyses.summary(session.trace(), selection);
+        return session.analyses.analysis<ExecutionSummary>(
+            "summary with communication as kernel", session.trace(), selection,
+            [](const traces::Trace& trace, const traces::Selection& s) {
+                return traces::summarize(trace, s, traces::CommunicationAs::kernel);
+            });
+    }
+
+    void draw_average(Session& session, const std::shared_ptr<const ExecutionSummary>& summary,
+                      const RankSummary& rank) {
+        const float font = ImGui::GetFontSize();
+        const float line = ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().CellPadding.y;
+        // The header, which has two lines, the mean and the categories.
+        const float height =
+            line * static_cast<float>(traces::kTimeCategories + 2) + ImGui::GetTextLineHeight() + 2;
+        const bool stepped = !session.trace()->steps.empty();
+        const float table = std::min(font * 32, ImGui::GetContentRegionAvail().x * 0.56F);
+        heading(stepped ? fmt::format("Rank {}: mean of {} step{}", rank.rank, rank.steps.size(),
+                                      rank.steps.size() == 1 ? "" : "s")
+                        : fmt::format("Rank {}: the whole trace, which names no steps", rank.rank));
+        items::value("summary.value.average_step_us", fmt::format("{}", rank.average_step_us));
+        items::value("summary.value.steps", fmt::format("{}", rank.steps.size()));
+        const ImVec2 top = ImGui::GetCursorScreenPos();
+        draw_table("summary.categories",
+                   categories_model_.of(summary, fmt::format("{}", rank.rank),
+                                        [&] { return category_times(*summary, rank, stepped); }),
+                   categories_, {.size = {table, height}, .filter = false, .name = "execution summary"});
+        const float donut_size = std::min(height * 0.86F, ImGui::GetContentRegionAvail().x * 0.24F);
+        ImGui::SetCursorScreenPos({top.x + table + font * 2, top.y + font * 0.5F});
+        category_tip(
+            rank, donut("donut", donut_size, segments_of(rank), format_duration(rank.average_step_us * 1e3),
+                        stepped ? "a window" : "in all"));
+        const float left = table + donut_size + font * 4;
+        if (summary->ranks.size() > 1 && ImGui::GetContentRegionAvail().x - left > font * 16) {
+            ImGui::SetCursorScreenPos({top.x + left, top.y});
+            draw_ranks(session, *summary, height, stepped);
+        }
+        ImGui::SetCursorScreenPos({top.x, top.y + height});
+    }
+
+    void draw_below(Session& session, const std::shared_ptr<const ExecutionSummary>& summary,
+                    const RankSummary& rank) {
+        const float font = ImGui::GetFontSize();
+        ImGui::Dummy({0, font * 0.2F});
+        constexpr std::array<std::string_view, 4> kViews = {"Every step", "Table of steps", "Every rank",
+                                                            "Table of ranks"};
+        const bool ranks = summary->ranks.size() > 1, steps = !session.trace()->steps.empty();
+        if (!ranks && !steps) return;  // all is said above
+        if (!ranks && view_ > kStepTable) view_ = kSteps;
+        if (!steps && view_ < kRanks) view_ = kRanks;
+        int shown = view_ - (steps ? 0 : kRanks);
+        segmented("summary.view", std::span(kViews).subspan(steps ? 0 : 2, ranks && steps ? 4 : 2), shown);
+        view_ = shown + (steps ? 0 : kRanks);
+        ImGui::SameLine(0, font * 1.5F);
+        ImGui::AlignTextToFramePadding();
+        ImGui::PushStyleColor(ImGuiCol_Text, theme::text_dim());
+        text_fit(about(rank));
+        ImGui::PopStyleColor();
+        if (view_ == kStepTable) return draw_step_table(session, summary, rank);
+        if (view_ == kRankTable) return draw_rank_table(session, summary);
+        draw_legend(*summary);
+        const float height = std::max(font * 8, ImGui::GetContentRegionAvail().y);
+        if (view_ == kRanks) {
+            const int clicked = draw_time_bars("summary.rank_bar", "Rank", bars_.of_ranks(summary), height);
+            if (clicked >= 0) choose(session, summary->ranks[static_cast<std::size_t>(clicked)].rank);
+            return;
+        }
+        const int clicked =
+            draw_time_bars("summary.step_bar", "Window of step", bars_.of_steps(summary, rank), height);
+        if (clicked >= 0) show_in_timeline(session, rank.steps[static_cast<std::size_t>(clicked)]);
+    }
+
+    std::string about(const RankSummary& rank) const {
+        if (view_ == kRanks || view_ == kRankTable) return "A click chooses the rank.";
+        const std::string cut = rank.cut_steps > 0
+                                    ? fmt::format("  {} last step{} cut off and left out.", rank.cut_steps,
+                                                  rank.cut_steps == 1 ? " was" : "s were")
+                                    : "";
+        // Not the ruler's host step: that ends where the host's range does.
+        constexpr std::string_view kWindow = "Times are of a step's window, which its device work ends. ";
+        return fmt::format("{}{} a step to see it on the timeline.{}", kWindow,
+                           view_ == kSteps ? "Click" : "Double-click", cut);
+    }
+
+    void draw_step_table(Session& session, const std::shared_ptr<const ExecutionSummary>& summary,
+                         const RankSummary& rank) {
+        const auto report = session.analyses.analysis<traces::StepsReport>(
+            "steps", session.trace(), Session::selection(*session.current()), traces::steps_report);
+        const traces::RankStepDetails* details =
+            report != nullptr ? chosen_rank(report->ranks, session) : nullptr;
+        const auto model =
+            steps_model_.of(summary, fmt::format("{}/{}", rank.rank, static_cast<const void*>(details)),
+                            [&] { return step_times(*summary, rank, details); });
+        const TableEvents events =
+            draw_table("summary.steps", model, steps_, {.filter = false, .name = "steps"});
+        if (events.opened) show_in_timeline(session, rank.steps[*events.opened]);
+    }
+
+    void draw_rank_table(Session& session, const std::shared_ptr<const ExecutionSummary>& summary) {
+        const auto model = ranks_model_.of(summary, "", [&] { return rank_times(*summary); });
+        const TableEvents events =
+            draw_table("summary.ranks", model, ranks_, {.filter = false, .name = "ranks"});
+        if (events.clicked) choose(session, summary->ranks[*events.clicked].rank);
+    }
+
+    static void draw_legend(const ExecutionSummary& summary) {
+        std::vector<LegendItem> items;
+        for (std::size_t c = 0; c < traces::kTimeCategories; ++c) {
+            const bool any = std::any_of(summary.ranks.begin(), summary.ranks.end(),
+                                         [c](const RankSummary& r) { return r.average_us[c] > 0; });
+            if (any)
+                items.push_back({std::string(traces::kTimeCategoryNames[c]),
+                                 time_category_color(static_cast<TimeCategory>(c))});
+        }
+        legend(items);
+    }
+
+    static void show_in_timeline(Session& session, const traces::StepSummary& step) {
+        session.current()->visible = {step.window_start, step.window_end};
+        session.current()->lit = session.current()->visible;
+        session.wanted_panel = "timeline";
+    }
+
+    // The bars of the frame before, made again where what they show is another.
+    class Bars {
+      public:
+        const std::vector<TimeBar>& of_steps(const std::shared_ptr<const ExecutionSummary>& summary,
+                                             const RankSummary& rank) {
+            if (source_ != summary || shown_ != &rank) bars_ = bars_of_steps(rank);
+            source_ = summary;
+            shown_ = &rank;
+            return bars_;
+        }
+        const std::vector<TimeBar>& of_ranks(const std::shared_ptr<const ExecutionSummary>& summary) {
+            if (source_ != summary || shown_ != summary.get()) bars_ = bars_of_ranks(*summary);
+            source_ = summary;
+            shown_ = summary.get();
+            return bars_;
+        }
+
+      private:
+        std::shared_ptr<const ExecutionSummary> source_;
+        const void* shown_ = nullptr;
+        std::vector<TimeBar> bars_;
+    };
+
+    bool folded_ = false;
+    int view_ = kSteps;
+    Bars bars_;
+    KeptModel categories_model_, steps_model_, ranks_model_;
+    TableState categories_, steps_, ranks_;
+};
+
+}  // namespace
+
+std::unique_ptr<Panel> make_summary_panel() {
+    return std::make_unique<SummaryPanel>();
+}
+
+}  // namespace shardscope::viewer

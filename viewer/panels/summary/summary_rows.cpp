@@ -1,0 +1,144 @@
+// See summary_rows.h.
+#include "viewer/panels/summary/summary_rows.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "viewer/theme/theme.h"
+
+namespace shardscope::viewer {
+namespace {
+
+using traces::ExecutionSummary;
+using traces::RankSummary;
+using traces::TimeCategory;
+
+constexpr const char* kMicroseconds = "\u00b5s";
+
+// "CPU Exec" -> "cpu_exec_us"
+std::string key_of(std::size_t category) {
+    std::string key(traces::kTimeCategoryNames[category]);
+    for (char& c : key) c = c == ' ' ? '_' : (c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c);
+    return key + "_us";
+}
+
+std::vector<std::size_t> categories_of(const ExecutionSummary& summary) {
+    std::vector<std::size_t> categories;
+    for (std::size_t c = 0; c < traces::kTimeCategories; ++c) {
+        if (summary.has(static_cast<TimeCategory>(c))) categories.push_back(c);
+    }
+    return categories;
+}
+
+void category_columns(const ExecutionSummary& summary, std::vector<TableColumn>& columns) {
+    for (const std::size_t c : categories_of(summary)) {
+        const std::string title(traces::kTimeCategoryNames[c]);
+        columns.push_back({.id = key_of(c),
+                           .title = title,
+                           .unit = kMicroseconds,
+                           .width = std::max(6.5F, 0.62F * static_cast<float>(title.size())),
+                           .priority = 8,
+                           .bar = time_category_color(static_cast<TimeCategory>(c))});
+    }
+}
+
+// "-" where the category is a device's and nothing is recorded on one.
+CellTable::Cell category_cell(const RankSummary& rank, std::size_t category, double us) {
+    return rank.knows(static_cast<TimeCategory>(category)) ? us_cell(us) : no_cell();
+}
+
+constexpr const char* kWindow =
+    "from the end of the device work before it to the end of its own, so that a step that the host runs "
+    "ahead "
+    "of is not counted twice";
+
+}  // namespace
+
+std::shared_ptr<const TableModel> category_times(const ExecutionSummary& summary, const RankSummary& rank,
+                                                 bool stepped) {
+    auto table = std::make_shared<CellTable>(std::vector<TableColumn>{
+        {.id = "category", .title = "Category", .kind = TableColumn::Kind::text, .width = 0},
+        {.id = "us", .title = stepped ? "Mean window" : "Time", .unit = kMicroseconds, .width = 7.5F},
+        {.id = "percent", .title = "Share", .unit = "%", .width = 6.5F, .bar = theme::accent()}});
+    table->add({text_cell(stepped ? "Average Step Time" : "Whole trace"), us_cell(rank.average_step_us),
+                percent_cell(rank.average_step_us > 0 ? 100 : 0)});
+    for (const std::size_t c : categories_of(summary)) {
+        const auto category = static_cast<TimeCategory>(c);
+        table->add({text_cell(traces::kTimeCategoryNames[c]), category_cell(rank, c, rank.average_us[c]),
+                    rank.knows(category) ? percent_cell(rank.percent(category)) : no_cell()},
+                   time_category_color(category));
+    }
+    return table;
+}
+
+std::shared_ptr<const TableModel> step_times(const ExecutionSummary& summary, const RankSummary& rank,
+                                             const traces::RankStepDetails* details) {
+    std::vector<TableColumn> columns = {
+        {.id = "step", .title = "Step", .width = 4},
+        {.id = "start_ms", .title = "Start", .unit = "ms", .width = 7, .priority = 5},
+        {.id = "window_us", .title = "Window", .unit = kMicroseconds, .width = 8, .help = kWindow}};
+    const bool told = details != nullptr && details->steps.size() == rank.steps.size();
+    if (told)
+        columns.push_back({.id = "host_us",
+                           .title = "Host step",
+                           .unit = kMicroseconds,
+                           .width = 8,
+                           .priority = 9,
+                           .help = "the step's range on the host, as the timeline's ruler shows it"});
+    category_columns(summary, columns);
+    const bool losses = told && std::any_of(details->steps.begin(), details->steps.end(),
+                                            [](const traces::StepDetail& s) { return s.loss.has_value(); });
+    if (told)
+        columns.push_back({.id = "device_busy_percent",
+                           .title = "Device busy",
+                           .unit = "%",
+                           .width = 6.5F,
+                           .priority = 6,
+                           .help = "of the step's time: at least one kernel, copy or collective ran"});
+    if (losses) columns.push_back({.id = "loss", .title = "Loss", .width = 6, .priority = 6});
+    auto table = std::make_shared<CellTable>(std::move(columns));
+    for (std::size_t i = 0; i < rank.steps.size(); ++i) {
+        const traces::StepSummary& step = rank.steps[i];
+        const auto window = static_cast<double>(step.window_end - step.window_start);
+        std::vector<CellTable::Cell> cells = {count_cell(step.number),
+                                              decimal_cell(static_cast<double>(step.window_start) * 1e-6, 3),
+                                              us_cell(window * 1e-3)};
+        if (told) {
+            const traces::StepDetail& detail = details->steps[i];
+            cells.push_back(us_cell(static_cast<double>(detail.host_end - detail.host_start) * 1e-3));
+        }
+        for (const std::size_t c : categories_of(summary))
+            cells.push_back(category_cell(rank, c, static_cast<double>(step.ns[c]) * 1e-3));
+        if (told)
+            cells.push_back(percent_cell(
+                window > 0 ? 100 * static_cast<double>(details->steps[i].device_busy) / window : 0));
+        if (losses)
+            cells.push_back(details->steps[i].loss ? decimal_cell(*details->steps[i].loss, 6) : no_cell());
+        table->add(std::move(cells));
+    }
+    return table;
+}
+
+std::shared_ptr<const TableModel> rank_times(const ExecutionSummary& summary) {
+    std::vector<TableColumn> columns = {{.id = "rank", .title = "Rank", .width = 4},
+                                        {.id = "steps", .title = "Steps", .width = 4, .priority = 5},
+                                        {.id = "average_step_us",
+                                         .title = "Mean window",
+                                         .unit = kMicroseconds,
+                                         .width = 8,
+                                         .help = kWindow}};
+    category_columns(summary, columns);
+    auto table = std::make_shared<CellTable>(std::move(columns));
+    for (const RankSummary& rank : summary.ranks) {
+        std::vector<CellTable::Cell> cells = {count_cell(rank.rank),
+                                              count_cell(static_cast<std::int64_t>(rank.steps.size())),
+                                              us_cell(rank.average_step_us)};
+        for (const std::size_t c : categories_of(summary))
+            cells.push_back(category_cell(rank, c, rank.average_us[c]));
+        table->add(std::move(cells));
+    }
+    return table;
+}
+
+}  // namespace shardscope::viewer

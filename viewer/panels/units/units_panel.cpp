@@ -1,0 +1,304 @@
+// Units: what sharding costs, per FSDP unit and phase: a bar for each beside the table of everything.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <fmt/core.h>
+#include <imgui.h>
+
+#include "traces/store/columns/trace.h"
+#include "viewer/model/session.h"
+#include "viewer/theme/theme.h"
+#include "viewer/draw/chart.h"
+#include "viewer/draw/format.h"
+#include "viewer/draw/items.h"
+#include "viewer/draw/text.h"
+#include "viewer/model/panel.h"
+#include "viewer/widgets/segmented.h"
+#include "viewer/widgets/toolbar.h"
+#include "viewer/panels/units/unit_rows.h"
+#include "viewer/tables/table.h"
+
+namespace shardscope::viewer {
+namespace {
+
+using traces::RankUnits;
+using traces::UnitCosts;
+using traces::UnitPhase;
+using traces::UnitsReport;
+
+Color gather_color() {
+    return kind_color(traces::DeviceKind::communication);
+}
+Color reduce_color() {
+    return shard_color(traces::ShardState::reducing);
+}
+
+class UnitsPanel final : public Panel {
+  public:
+    std::string_view name() const override { return "units"; }
+
+    void draw(Session& session, const Frame&) override {
+        draw_choosers(session, all_ranks_ == 0 && by_rank_ == 0);
+        const TracePtr trace = session.trace();
+        const auto selection = Session::selection(*session.current());
+        const auto report = session.analyses.analysis<UnitsReport>(
+            "units", trace, selection,
+            [](const auto& t, const auto& s) { return traces::units_report(t, s); });
+        const auto states = session.analyses.analysis<traces::ShardStates>(
+            "shard_states", trace, {}, [](const auto& t, const auto&) { return traces::shard_states(t); });
+        if (report == nullptr || states == nullptr) {
+            flow(ImGui::GetWindowWidth());
+            return draw_waiting(session, "what sharding costs");
+        }
+        if (!report->any_unit) {
+            flow(ImGui::GetWindowWidth());
+            return note(
+                "This trace tells of no FSDP units, because its program shards nothing or its ranges name "
+                "none (FullyShardedDataParallel.forward, FSDP::all_gather). Record a run of ours with "
+                "parallel.mode = \"fsdp\", or a PyTorch profile of fully_shard, to see what they cost.");
+        }
+        if (trace->device.size() == 0) {
+            flow(ImGui::GetWindowWidth());
+            return note(
+                "This trace names FSDP units but holds no work of a device (a memory snapshot never does), "
+                "so "
+                "it is not known how long their gathers and reductions took. Record CUDA activity to see it; "
+                "what the units hold is told in Memory.");
+        }
+        draw_choices(*trace);
+        draw_limit_note(session);
+        const RankUnits* rank = chosen_rank(report->ranks, session);
+        const bool all = all_ranks_ == 1 && trace->ranks.size() > 1;
+        const bool empty = report->rank_steps == 0 || (!all && (rank == nullptr || rank->steps == 0));
+        if (empty) return note("No complete step lies in what is looked at.");
+        const std::vector<UnitPhase>& rows = all ? report->all_ranks : rank->rows;
+        const std::int64_t steps = all ? report->rank_steps : rank->steps;
+        draw_headline(*report, all ? nullptr : rank, rows, steps);
+        take(report, rows, steps);
+        if (by_rank_ == 1) return draw_by_rank(session, *trace);
+        draw_by_unit(session, *trace, *states, rows, steps);
+    }
+
+  private:
+    void draw_choices(const traces::Trace& trace) {
+        static constexpr std::string_view kBy[] = {"By unit", "By rank"},
+                                          kRanks[] = {"This rank", "All ranks"},
+                                          kShow[] = {"Mean of a step", "Sum of the steps"};
+        const float gap = ImGui::GetFontSize();
+        if (trace.ranks.size() > 1) {
+            segmented("units.show", kBy, by_rank_);
+            ImGui::SameLine(0, gap);
+            if (by_rank_ == 0) {
+                segmented("units.show", kRanks, all_ranks_);
+                ImGui::SameLine(0, gap);
+            }
+        }
+        if (!trace.steps.empty()) segmented("units.show", kShow, sums_);
+    }
+
+    void draw_headline(const UnitsReport& report, const RankUnits* rank, const std::vector<UnitPhase>& rows,
+                       std::int64_t steps) const {
+        UnitCosts sum;
+        for (const UnitPhase& row : rows) sum.add(row.sum);
+        const auto mean = [&](std::int64_t ns) {
+            return format_duration(static_cast<double>(ns) / static_cast<double>(steps));
+        };
+        const ImVec2 at = ImGui::GetCursorPos();
+        const float font = ImGui::GetFontSize();
+        big_number(mean(sum.exposed_ns()));
+        const float right = at.x + ImGui::GetItemRectSize().x + font;
+        ImGui::SetCursorPos({right, at.y + font * 0.05F});
+        const std::string_view a_step = report.stepped ? " a step" : "";
+        text(fmt::format("of gathers and reductions{} outside compute, {}", a_step,
+                         rank != nullptr ? fmt::format("rank {}", rank->rank) : "mean of the ranks"));
+        ImGui::SetCursorPos({right, at.y + font * 1.1F});
+        std::string line =
+            fmt::format("gathers {}, reductions {}, waits {}, limiter {}{}", mean(sum.gather_ns),
+                        mean(sum.reduce_ns), mean(sum.wait_ns), mean(sum.limiter_ns), a_step);
+        if (report.uneven.busy > 0) {
+            line +=
+                fmt::format("; largest rank over the mean: busy {}", format_decimal(report.uneven.busy, 3));
+            if (report.uneven.peak_bytes > 0)
+                line += fmt::format(", peak {}", format_decimal(report.uneven.peak_bytes, 3));
+        }
+        draw_facts(line);
+        ImGui::SetCursorPos({at.x, std::max(at.y + font * 2.4F, ImGui::GetCursorPosY())});
+        items::value("units.exposed", mean(sum.exposed_ns()));
+        if (const std::string again = regather_text(rows, steps, report.stepped); !again.empty()) note(again);
+    }
+
+    void take(const std::shared_ptr<const UnitsReport>& report, const std::vector<UnitPhase>& rows,
+              std::int64_t steps) {
+        const Shown wanted{rows.data(), steps, sums_, theme::appearance()};
+        if (report_ == report && shown_ == wanted) return;
+        report_ = report;
+        shown_ = wanted;
+        const bool means = means_of(*report);
+        table_ = unit_table(rows, means ? std::optional(steps) : std::nullopt);
+        ranks_ = unit_rank_table(*report, means);
+    }
+
+    // Of a trace without steps means and sums are the same, and no step is spoken of.
+    bool means_of(const UnitsReport& report) const { return report.stepped && sums_ == 0; }
+
+    void draw_by_rank(Session& session, const traces::Trace& trace) {
+        const TableEvents events =
+            draw_table("units.ranks_table", ranks_, ranks_state_, {.filter = false, .name = "units by rank"});
+        if (!events.clicked) return;
+        const int number = report_->ranks[*events.clicked].rank;
+        for (std::size_t r = 0; r < trace.ranks.size(); ++r) {
+            if (trace.ranks[r].number == number) session.rank = static_cast<int>(r);
+        }
+    }
+
+    void draw_by_unit(Session& session, const traces::Trace& trace, const traces::ShardStates& states,
+                      const std::vector<UnitPhase>& rows, std::int64_t steps) {
+        const float font = ImGui::GetFontSize();
+        const ImVec2 room = ImGui::GetContentRegionAvail();
+        const bool beside = room.x > font * 84;
+        legend(std::vector<LegendItem>{{"gather, hidden by compute", faded(gather_color(), 0.45F)},
+                                       {"gather, exposed", gather_color()},
+                                       {"reduction, hidden", faded(reduce_color(), 0.45F)},
+                                       {"reduction, exposed", reduce_color()},
+                                       {"waiting for the gather", waiting_color()}});
+        std::optional<std::size_t> clicked, opened;
+        const float left = ImGui::GetContentRegionAvail().y;
+        const ImVec2 chart =
+            beside ? ImVec2{room.x * 0.36F, left}
+                   : ImVec2{0, std::min(left * 0.42F, font * 1.5F * static_cast<float>(rows.size()) + font)};
+        ImGui::BeginChild("bars", chart);
+        draw_bars(rows, means_of(*report_) ? steps : 1, clicked, opened);
+        ImGui::EndChild();
+        if (beside) ImGui::SameLine(0, font);
+        ImGui::BeginChild("table");
+        const TableEvents events = draw_table("units", table_, state_, {.name = "units"});
+        ImGui::EndChild();
+        if (events.clicked) clicked = events.clicked;
+        if (events.opened) opened = events.opened;
+        if (clicked) {
+            state_.chosen = clicked;
+            select(session, trace, rows[*clicked].name);
+        }
+        if (opened) open(session, trace, states, rows[*opened]);
+    }
+
+    // One line a row: the time on the device above, the wait below it. Times are divided by `steps`.
+    void draw_bars(const std::vector<UnitPhase>& rows, std::int64_t steps,
+                   std::optional<std::size_t>& clicked, std::optional<std::size_t>& opened) const {
+        const float font = ImGui::GetFontSize(), line = font * 1.5F;
+        double longest = 0;
+        float label = 0;
+        for (const UnitPhase& row : rows) {
+            longest = std::max(longest, static_cast<double>(std::max(row.sum.gather_ns + row.sum.reduce_ns,
+                                                                     row.sum.wait_ns)));
+            label = std::max(label, ImGui::CalcTextSize(unit_row_name(row).c_str()).x);
+        }
+        const float room = ImGui::GetContentRegionAvail().x;
+        label = std::min(label, room * 0.36F) + font * 0.6F;
+        const float value = ImGui::CalcTextSize("999.99 ms").x + font * 0.4F;
+        const float width = std::max(font * 2, room - label - value);
+        const double n = static_cast<double>(steps);
+        ImGuiListClipper clipper;
+        clipper.Begin(static_cast<int>(rows.size()), line);
+        while (clipper.Step()) {
+            for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
+                const UnitPhase& row = rows[static_cast<std::size_t>(i)];
+                const UnitCosts& c = row.sum;
+                const ImVec2 at = ImGui::GetCursorScreenPos();
+                const std::string row_name = unit_row_name(row);
+                ImGui::PushID(i);
+                constexpr ImGuiSelectableFlags kFlags = ImGuiSelectableFlags_AllowDoubleClick;
+                if (ImGui::Selectable("##bar", state_.chosen == static_cast<std::size_t>(i), kFlags,
+                                      {room, line - ImGui::GetStyle().ItemSpacing.y})) {
+                    clicked = static_cast<std::size_t>(i);
+                    if (ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) opened = clicked;
+                }
+                ImGui::PopID();
+                items::mark("units.bar." + row_name,
+                            format_duration(static_cast<double>(c.gather_ns + c.reduce_ns) / n));
+                const bool hovered = ImGui::IsItemHovered();
+                ImDrawList* draw = ImGui::GetWindowDrawList();
+                draw->AddText(at, theme::text(), fit_text(row_name, label - font * 0.6F).c_str());
+                const std::vector<Segment> segments = {
+                    {static_cast<double>(c.gather_ns - c.gather_exposed_ns),
+                     faded(gather_color(), 0.45F),
+                     {}},
+                    {static_cast<double>(c.gather_exposed_ns), gather_color(), {}},
+                    {static_cast<double>(c.reduce_ns - c.reduce_exposed_ns),
+                     faded(reduce_color(), 0.45F),
+                     {}},
+                    {static_cast<double>(c.reduce_exposed_ns), reduce_color(), {}}};
+                stacked_bar({at.x + label, at.y + font * 0.05F}, {width, font * 0.7F}, segments, longest,
+                            false);
+                const std::vector<Segment> wait = {{static_cast<double>(c.wait_ns), waiting_color(), {}}};
+                stacked_bar({at.x + label, at.y + font * 0.8F}, {width, font * 0.25F}, wait, longest, false);
+                const std::string time = format_duration(static_cast<double>(c.gather_ns + c.reduce_ns) / n);
+                draw->AddText({at.x + room - ImGui::CalcTextSize(time.c_str()).x, at.y}, theme::text_dim(),
+                              time.c_str());
+                if (hovered) bar_tip(row, n);
+            }
+        }
+    }
+
+    void bar_tip(const UnitPhase& row, double steps) const {
+        const UnitCosts& c = row.sum;
+        const auto mean = [&](std::int64_t ns) { return format_duration(static_cast<double>(ns) / steps); };
+        begin_tip(unit_row_name(row) + (!report_->stepped ? ""
+                                        : sums_ == 0      ? ", mean of a step"
+                                                          : ", sum of the steps"));
+        if (c.gathers > 0) {
+            tip_row("Gather", mean(c.gather_ns), gather_color());
+            tip_row("  of it exposed", mean(c.gather_exposed_ns));
+            tip_row("Waiting for it", mean(c.wait_ns), waiting_color());
+            tip_row("Limiter", mean(c.limiter_ns));
+            tip_row("Held", mean(c.held_ns));
+        }
+        if (c.reductions > 0) {
+            tip_row("Reduction", mean(c.reduce_ns), reduce_color());
+            tip_row("  of it exposed", mean(c.reduce_exposed_ns));
+        }
+        if (!row.hidden_by.empty()) tip_row("Hidden mostly by", row.hidden_by);
+        tip_row("Double-click", "go to its first collective");
+        end_tip();
+    }
+
+    static void select(Session& session, const traces::Trace& trace, const std::string& unit) {
+        session.selected_unit = -1;
+        for (std::size_t u = 0; u < trace.units.size(); ++u) {
+            if (trace.units[u].name == unit) session.selected_unit = static_cast<int>(u);
+        }
+    }
+
+    static void open(Session& session, const traces::Trace& trace, const traces::ShardStates& states,
+                     const UnitPhase& row) {
+        const auto limit = session.current()->limit;
+        const std::int32_t event = first_gather(trace, states, static_cast<std::size_t>(session.rank),
+                                                row.name, row.phase, limit ? limit->from : trace.first_ns);
+        if (event < 0) return;
+        const auto at = static_cast<std::size_t>(event);
+        session.go_to({trace.device.start[at], trace.device.end[at]}, session.rank,
+                      {EventKind::device, event});
+    }
+
+    struct Shown {
+        const void* rows = nullptr;
+        std::int64_t steps = 0;
+        int sums = 0;
+        Appearance appearance = Appearance::dark;
+        bool operator==(const Shown&) const = default;
+    };
+    int by_rank_ = 0, all_ranks_ = 0, sums_ = 0;  // of two choices the second
+    std::shared_ptr<const UnitsReport> report_;
+    Shown shown_;
+    std::shared_ptr<const CellTable> table_, ranks_;
+    TableState state_, ranks_state_;
+};
+
+}  // namespace
+
+std::unique_ptr<Panel> make_units_panel() {
+    return std::make_unique<UnitsPanel>();
+}
+
+}  // namespace shardscope::viewer

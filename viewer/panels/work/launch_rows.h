@@ -1,0 +1,59 @@
+// What a trace's database knows of kernels and copies and the columns in memory do not: launch sizes,
+// registers, shared memory, the kinds of memory that copies go between. SQL, its answer as tables, and where
+// each row's longest event lies. Pure; any thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "traces/store/sqlite/query.h"
+#include "traces/store/columns/trace.h"
+#include "viewer/tables/table_model.h"
+
+namespace shardscope::viewer {
+
+struct LaunchRange {
+    std::optional<std::int64_t> from, to;  // ns; events that start in it
+};
+
+// Of tables that Nsight Systems has as well. Grouped by name and launch size; by direction and memory.
+std::string launches_sql(const LaunchRange& range);
+std::string copies_sql(const LaunchRange& range);
+
+struct Launches {
+    int rank = 0;  // index into Trace::ranks
+    std::string name;
+    std::int64_t grid[3] = {}, block[3] = {};  // blocks, threads
+    std::int64_t registers = 0;                // of a thread; 0 unknown
+    std::int64_t shared_bytes = 0;             // of a block
+    std::int64_t count = 0, ns = 0, longest_ns = 0, longest_start = 0;
+    // Traces that know nothing of a launch's size say that all is one.
+    bool known() const;
+};
+struct Copies {
+    int rank = 0;
+    std::string name;      // "Memcpy HtoD"
+    std::string from, to;  // kinds of memory: "Pinned"; "-" unknown
+    std::int64_t bytes = 0;
+    std::int64_t count = 0, ns = 0, longest_ns = 0, longest_start = 0;
+};
+
+// Of the answers to the SQL above; rows of devices that are no rank's are left out. Longest time first.
+std::vector<Launches> launches_of(const traces::QueryResult& answer, const traces::Trace& trace);
+std::vector<Copies> copies_of(const traces::QueryResult& answer, const traces::Trace& trace);
+
+// Row i is the i-th of those of `rank` (an index): rows_of() tells which.
+template <class Row>
+std::vector<std::size_t> rows_of(const std::vector<Row>& all, int rank) {
+    std::vector<std::size_t> rows;
+    for (std::size_t i = 0; i < all.size(); ++i)
+        if (all[i].rank == rank) rows.push_back(i);
+    return rows;
+}
+std::shared_ptr<const TableModel> launch_table(const std::vector<Launches>& all, int rank);
+std::shared_ptr<const TableModel> copy_table(const std::vector<Copies>& all, int rank);
+
+}  // namespace shardscope::viewer

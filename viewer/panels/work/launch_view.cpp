@@ -1,0 +1,105 @@
+// See launch_view.h.
+#include "viewer/panels/work/launch_view.h"
+
+#include <fmt/core.h>
+#include <imgui.h>
+
+#include "viewer/draw/items.h"
+#include "viewer/draw/text.h"
+#include "viewer/panels/query/query_table.h"
+
+namespace shardscope::viewer {
+
+void LaunchView::draw_launches(Session& session) {
+    if (!ready(session, launches)) return;
+    const int rank = session.rank;
+    const auto model = launches_model_.of(launches_, fmt::format("{}", rank),
+                                          [&] { return launch_table(*launches_, rank); });
+    if (model->rows() == 0)
+        return note("The database holds no kernel of this rank by itself in what is looked at.");
+    const TableEvents events = draw_table("kernels.launches", model, launches_state_, {.name = "launches"});
+    if (!events.opened) return;
+    const Launches& row = (*launches_)[rows_of(*launches_, rank)[*events.opened]];
+    go_to(session, rank, row.longest_start, row.longest_ns);
+}
+
+void LaunchView::draw_copies(Session& session) {
+    if (!ready(session, copies)) return;
+    const int rank = session.rank;
+    const auto model =
+        copies_model_.of(copies_, fmt::format("{}", rank), [&] { return copy_table(*copies_, rank); });
+    if (model->rows() == 0) return note("This rank copies nothing in what is looked at.");
+    const TableEvents events =
+        draw_table("kernels.copies", model, copies_state_, {.filter = false, .name = "copies"});
+    if (!events.opened) return;
+    const Copies& row = (*copies_)[rows_of(*copies_, rank)[*events.opened]];
+    go_to(session, rank, row.longest_start, row.longest_ns);
+}
+
+bool LaunchView::ready(Session& session, Part part) {
+    const TracePtr trace = session.trace();
+    const std::optional<TimeRange> limit = session.current()->limit;
+    runner_.poll();
+    if (!runner_.running() && pending_) take_answer();
+    Asked& asked = asked_[part];
+    if (asked.there && asked.of.lock() == trace && asked.limit == limit) {
+        if (!asked.error.empty()) note(asked.error);
+        return asked.error.empty();
+    }
+    const TraceFiles files = files_of(*session.current());
+    if (!runner_.running()) {
+        if (!may_ask(session, files)) return false;
+        LaunchRange range;
+        if (limit) range = {limit->from, limit->to};
+        asked = {trace, limit, false, {}};
+        pending_ = part;
+        runner_.run(files, part == launches ? launches_sql(range) : copies_sql(range), {});
+    }
+    session.note_work();
+    note("Asking the database ...");
+    return false;
+}
+
+// A database at once; what must be imported when the person says so.
+bool LaunchView::may_ask(Session& session, const TraceFiles& files) {
+    if (seen_.lock() != session.trace()) {
+        seen_ = session.trace();
+        database_ = files.size() == 1 && traces::is_database(files.front());
+        allowed_ = false;
+    }
+    if (database_ || allowed_) return true;
+    note(
+        "This is not kept in memory, and the trace is no database that could be asked: it would have to be "
+        "imported to a temporary one, which may take a while.");
+    if (ImGui::Button("Import and ask")) allowed_ = true;
+    items::mark("kernels.import");
+    return allowed_;
+}
+
+void LaunchView::take_answer() {
+    const Part part = *pending_;
+    pending_.reset();
+    Asked& asked = asked_[part];
+    const TracePtr trace = asked.of.lock();
+    const auto answer = runner_.answer();
+    if (trace == nullptr || answer == nullptr) return;
+    asked.there = true;
+    asked.error = answer->error;
+    if (!answer->error.empty() || answer->results.empty()) return;
+    const traces::QueryResult& result = answer->results.front();
+    if (part == launches) {
+        launches_ = std::make_shared<const std::vector<Launches>>(launches_of(result, *trace));
+    } else {
+        copies_ = std::make_shared<const std::vector<Copies>>(copies_of(result, *trace));
+    }
+}
+
+void LaunchView::go_to(Session& session, int rank, std::int64_t start, std::int64_t length) {
+    const traces::Trace& trace = *session.trace();
+    const RowPlace place{start, start + length, trace.ranks[static_cast<std::size_t>(rank)].number};
+    const std::int64_t event = device_event_at(trace, place);
+    session.go_to({place.from, place.to}, rank,
+                  event >= 0 ? SelectedEvent{EventKind::device, event} : SelectedEvent{});
+}
+
+}  // namespace shardscope::viewer

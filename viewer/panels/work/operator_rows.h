@@ -1,0 +1,35 @@
+// Operators and kernels by name as tables, and the largest of them as shares of the device's time. Text and
+// numbers over an analysis result (traces/analysis/{operators,kernels}.h), no drawing; any thread. Times in
+// us.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "traces/analysis/time/kernels.h"
+#include "traces/analysis/modules/operators.h"
+#include "viewer/tables/table_model.h"
+
+namespace shardscope::viewer {
+
+// Row i is the report's row i.
+std::shared_ptr<const TableModel> operator_table(const traces::RankOperators& rank, bool by_shape);
+std::shared_ptr<const TableModel> kernel_table(const traces::RankKernels& rank);
+
+struct NameShare {
+    std::string name;
+    double us = 0, percent = 0;
+    Color color = 0;
+    int row = -1;  // of the table; -1: all that have no part of their own
+};
+
+inline constexpr std::size_t kNamedShares = 8;  // as many colours as there are to tell them apart
+
+// The rows with the most time (an operator's device time of its own, a kernel's total) in the report's order,
+// then the rest as one part. The colours are those of the table's rows.
+std::vector<NameShare> operator_shares(const traces::RankOperators& rank);
+std::vector<NameShare> kernel_shares(const traces::RankKernels& rank);
+
+}  // namespace shardscope::viewer

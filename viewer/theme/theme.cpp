@@ -1,0 +1,159 @@
+// See theme.h.
+#include "viewer/theme/theme.h"
+
+#include <array>
+
+namespace shardscope::viewer {
+namespace {
+
+constexpr Color kBlue = rgb(0x5BA8E6), kDeepBlue = rgb(0x2F77B8), kPaleBlue = rgb(0x9AD1F5);
+constexpr Color kOrange = rgb(0xE8873A), kRust = rgb(0xC2552D), kSand = rgb(0xF2B872);
+constexpr Color kGreen = rgb(0x35B48B), kYellow = rgb(0xEBD75E), kViolet = rgb(0x9A86D3);
+constexpr Color kPink = rgb(0xD58BB5), kSteel = rgb(0x6F7F93), kGrey = rgb(0x4A5361);
+constexpr Color kOlive = rgb(0x97872B), kMagenta = rgb(0xC04FA8), kTeal = rgb(0x4F8C96);
+
+constexpr Palette kDark = {
+    .ground = rgb(0x15181D),
+    .surface = rgb(0x1B1F26),
+    .raised = rgb(0x252B34),
+    .hover = rgb(0x323A46),
+    .line = rgb(0x343B47),
+    .text = rgb(0xE3E7ED),
+    .text_dim = rgb(0x949EAC),
+    .accent = rgb(0x5BA8E6),
+    .good = rgb(0x3DBE91),
+    .bad = rgb(0xE8743B),
+    .peak = rgb(0xF2F4F7),
+};
+constexpr Palette kLight = {
+    .ground = rgb(0xFAFBFC),
+    .surface = rgb(0xF1F3F6),
+    .raised = rgb(0xE4E8ED),
+    .hover = rgb(0xD5DBE3),
+    .line = rgb(0xCDD4DD),
+    .text = rgb(0x1D232B),
+    .text_dim = rgb(0x5A6573),
+    .accent = rgb(0x1F6FB5),
+    .good = rgb(0x1C7F5C),
+    .bad = rgb(0xA63E08),
+    .peak = rgb(0x11151A),
+};
+Appearance now = Appearance::dark;
+
+template <class Enum>
+std::size_t index(Enum value) {
+    return static_cast<std::size_t>(value);
+}
+
+}  // namespace
+
+namespace theme {
+Appearance appearance() {
+    return now;
+}
+void set_appearance(Appearance appearance) {
+    now = appearance;
+}
+const Palette& palette() {
+    return now == Appearance::dark ? kDark : kLight;
+}
+}  // namespace theme
+
+Color kind_color(traces::DeviceKind kind) {
+    static constexpr std::array<Color, traces::kDeviceKinds> kColors = {kBlue, kGreen, kYellow, kOrange};
+    return kColors[index(kind)];
+}
+
+Color range_color(traces::RangeKind kind) {
+    switch (kind) {
+        case traces::RangeKind::module:
+            return kViolet;
+        case traces::RangeKind::backward:
+            return kPink;
+        case traces::RangeKind::step:
+            return kGrey;
+        case traces::RangeKind::data_loader:
+            return kOlive;
+        case traces::RangeKind::communication:
+            return kSand;
+        case traces::RangeKind::function:
+            return rgb(0x556375);
+        case traces::RangeKind::annotation:
+        case traces::RangeKind::operation:
+            break;
+    }
+    return kSteel;
+}
+
+Color runtime_color() {
+    return kTeal;
+}
+
+Color category_color(traces::MemoryCategory category) {
+    static constexpr std::array<Color, traces::kMemoryCategories> kColors = {
+        kDeepBlue, kPaleBlue, kRust, kSand, kViolet, kGreen, kYellow, kSteel};
+    return kColors[index(category)];
+}
+
+Color time_category_color(traces::TimeCategory category) {
+    static constexpr std::array<Color, traces::kTimeCategories> kColors = {kBlue, kGreen, kYellow, kOrange,
+                                                                           kTeal, kOlive, kSteel,  kGrey};
+    return kColors[index(category)];
+}
+
+Color shard_color(traces::ShardState state) {
+    switch (state) {
+        case traces::ShardState::gathering:
+            return kOrange;
+        case traces::ShardState::full:
+            return kPaleBlue;
+        case traces::ShardState::computing:
+            return kDeepBlue;
+        case traces::ShardState::freed:
+            return kYellow;
+        case traces::ShardState::reducing:
+            return kViolet;
+        case traces::ShardState::sharded:
+            break;
+    }
+    return theme::raised();
+}
+
+Color waiting_color() {
+    return kMagenta;
+}
+
+Color exposed_color() {
+    return kRust;
+}
+
+Color overlapped_color() {
+    return kDeepBlue;
+}
+
+Color transfer_color() {
+    return rgb(0xB4E3A0);
+}
+
+// No hue of a kind of work or of memory: a run beside others must not look like one. The first four stay
+// apart for colour-blind eyes, too.
+Color run_color(int i) {
+    static constexpr std::array<Color, 8> kColors = {rgb(0x1FC3CF), rgb(0xE4506B), rgb(0x9CCB3B),
+                                                     rgb(0x5F63DD), rgb(0xF4A093), rgb(0x8B3F86),
+                                                     rgb(0x8A5B3D), rgb(0xC4B4F0)};
+    const int n = static_cast<int>(kColors.size());
+    return kColors[static_cast<std::size_t>((i % n + n) % n)];
+}
+
+Color hue_color(int i) {
+    static constexpr std::array<Color, 12> kColors = {
+        rgb(0x2F77B8), rgb(0xF2B872), rgb(0x1F8A66), rgb(0xC9BBF0), rgb(0xC2552D), rgb(0x9AD1F5),
+        rgb(0x7559B5), rgb(0xEBD75E), rgb(0xA8376F), rgb(0x8FDCC0), rgb(0x85771F), rgb(0xF0A8CC)};
+    return kColors[static_cast<std::size_t>(i) % kColors.size()];
+}
+
+Color no_hue_color() {
+    return kSteel;
+}
+
+}  // namespace shardscope::viewer

@@ -1,0 +1,94 @@
+// The colours of everything, stated once: a dark or a light ground, and for kinds of work hues that stay
+// apart for colour-blind eyes (after Okabe and Ito) and differ in lightness too. No Dear ImGui; a Color has
+// the layout of its ImU32.
+#pragma once
+
+#include <cstdint>
+
+#include "traces/analysis/fsdp/shard_states.h"
+#include "traces/analysis/time/summary.h"
+#include "traces/schema/enums.h"
+#include "traces/store/columns/trace.h"
+
+namespace shardscope::viewer {
+
+using Color = std::uint32_t;  // 0xAABBGGRR
+
+// rgb(0x4FA3D9)
+constexpr Color rgb(std::uint32_t hex, std::uint32_t alpha = 0xFF) {
+    return alpha << 24 | (hex & 0xFF) << 16 | (hex & 0xFF00) | hex >> 16;
+}
+
+enum class Appearance : std::uint8_t { dark, light };
+
+// What everything that is not data is painted with.
+struct Palette {
+    Color ground;   // behind everything
+    Color surface;  // panels, cards
+    Color raised;   // buttons, fields, headers
+    Color hover;
+    Color line;  // separators, grid
+    Color text, text_dim;
+    Color accent;  // what is active, selected, focused
+    Color good, bad;
+    Color peak;  // the peak's mark
+};
+
+// The appearance of this program: dark until it is set. Frame thread only. Whoever sets it calls
+// apply_style() again.
+namespace theme {
+Appearance appearance();
+void set_appearance(Appearance appearance);
+const Palette& palette();
+inline Color ground() {
+    return palette().ground;
+}
+inline Color surface() {
+    return palette().surface;
+}
+inline Color raised() {
+    return palette().raised;
+}
+inline Color hover() {
+    return palette().hover;
+}
+inline Color line() {
+    return palette().line;
+}
+inline Color text() {
+    return palette().text;
+}
+inline Color text_dim() {
+    return palette().text_dim;
+}
+inline Color accent() {
+    return palette().accent;
+}
+inline Color good() {
+    return palette().good;
+}
+inline Color bad() {
+    return palette().bad;
+}
+inline Color peak() {
+    return palette().peak;
+}
+}  // namespace theme
+
+Color kind_color(traces::DeviceKind kind);  // device events
+Color range_color(traces::RangeKind kind);  // host ranges
+Color runtime_color();                      // runtime API calls
+Color category_color(traces::MemoryCategory category);
+Color time_category_color(traces::TimeCategory category);
+Color shard_color(traces::ShardState state);  // of the shard map; sharded: hardly more than the ground
+Color waiting_color();                        // time in which something waits for another rank or a gather
+Color exposed_color();                        // communication that no compute hides
+Color overlapped_color();                     // compute and communication at once
+Color transfer_color();                       // of a collective: from when all its ranks take part
+Color run_color(int index);  // a trace, or a rank's line, among several; none of the above; any index
+// For things that are told apart by name (color_modes.h): six hues, each dark and pale, so that neighbours
+// differ in lightness too; any index. no_hue_color(): what has no name.
+Color hue_color(int index);
+Color no_hue_color();
+
+}  // namespace shardscope::viewer

@@ -1,0 +1,41 @@
+// A table's model, made again only when what it is made from is another, or the appearance. Frame thread
+// only; no Dear ImGui.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "viewer/theme/theme.h"
+#include "viewer/tables/table_model.h"
+
+namespace shardscope::viewer {
+
+class KeptModel {
+  public:
+    // `source` is what the rows come from (kept alive, so that its address stays its own); `variant` tells
+    // apart what is made from it. make() returns a std::shared_ptr of a TableModel.
+    template <class Make>
+    std::shared_ptr<const TableModel> of(const std::shared_ptr<const void>& source,
+                                         const std::string& variant, const Make& make) {
+        if (model_ == nullptr || source != source_ || variant != variant_ ||
+            theme::appearance() != appearance_) {
+            model_ = make();
+            source_ = source;
+            variant_ = variant;
+            appearance_ = theme::appearance();
+        }
+        return model_;
+    }
+
+    // Lets go of it and of what it was made from.
+    void forget() { *this = {}; }
+
+  private:
+    std::shared_ptr<const TableModel> model_;
+    std::shared_ptr<const void> source_;
+    std::string variant_;
+    Appearance appearance_ = Appearance::dark;
+};
+
+}  // namespace shardscope::viewer

@@ -1,0 +1,67 @@
+// See segmented.h.
+#include "viewer/widgets/segmented.h"
+
+#include <algorithm>
+#include <string>
+
+#include <fmt/core.h>
+#include <imgui.h>
+
+#include "viewer/theme/theme.h"
+#include "viewer/draw/items.h"
+#include "viewer/draw/text.h"
+
+namespace shardscope::viewer {
+namespace {
+
+std::string key_of(std::string_view label) {
+    std::string key(label);
+    std::transform(key.begin(), key.end(), key.begin(), [](char c) {
+        return c == ' ' ? '_' : (c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c);
+    });
+    return key;
+}
+
+bool button(std::string_view label, bool on) {
+    ImGui::PushStyleColor(ImGuiCol_Button, on ? theme::accent() : theme::raised());
+    ImGui::PushStyleColor(ImGuiCol_ButtonHovered, on ? theme::accent() : theme::hover());
+    ImGui::PushStyleColor(ImGuiCol_Text, on ? theme::ground() : theme::text());
+    const bool clicked = ImGui::Button(std::string(label).c_str());
+    ImGui::PopStyleColor(3);
+    return clicked;
+}
+
+}  // namespace
+
+bool segmented(std::string_view id, std::span<const std::string_view> labels, int& chosen) {
+    constexpr float kBetween = 2;
+    bool changed = false;
+    float width = -kBetween;
+    for (const std::string_view label : labels) width += button_width(label) + kBetween;
+    flow(width);
+    ImGui::PushID(id.data(), id.data() + id.size());
+    for (std::size_t i = 0; i < labels.size(); ++i) {
+        if (i > 0) ImGui::SameLine(0, kBetween);
+        if (button(labels[i], chosen == static_cast<int>(i)) && chosen != static_cast<int>(i)) {
+            chosen = static_cast<int>(i);
+            changed = true;
+        }
+        if (items::kept())
+            items::mark(fmt::format("{}.{}", id, key_of(labels[i])),
+                        chosen == static_cast<int>(i) ? "on" : "off");
+    }
+    ImGui::PopID();
+    return changed;
+}
+
+bool toggle_button(std::string_view id, std::string_view label, bool& on) {
+    ImGui::PushID(id.data(), id.data() + id.size());
+    flow(button_width(label));
+    const bool clicked = button(label, on);
+    if (clicked) on = !on;
+    items::mark(id, on ? "on" : "off");
+    ImGui::PopID();
+    return clicked;
+}
+
+}  // namespace shardscope::viewer

@@ -1,0 +1,143 @@
+// See toolbar.h.
+#include "viewer/widgets/toolbar.h"
+
+#include <algorithm>
+
+#include <fmt/core.h>
+#include <imgui.h>
+
+#include "traces/analysis/base/shown_ranks.h"
+#include "viewer/theme/theme.h"
+#include "viewer/draw/format.h"
+#include "viewer/draw/items.h"
+#include "viewer/draw/text.h"
+
+namespace shardscope::viewer {
+namespace {
+
+constexpr std::size_t kRankButtons = 8;  // more ranks than this are chosen from a list
+
+void choose_trace(Session& session) {
+    const OpenTrace* current = session.current();
+    const std::string name = current != nullptr ? current->name : std::string();
+    const float width = ImGui::GetFontSize() * 16;
+    ImGui::SetNextItemWidth(width);
+    const std::string shown = fit_in_combo(name, width);
+    const bool open = ImGui::BeginCombo("##trace", shown.c_str());
+    if (!open && shown != name && ImGui::IsItemHovered()) full_text_tip(name);
+    items::mark("app.trace", shown);
+    if (!open) return;
+    for (std::size_t i = 0; i < session.open.size(); ++i) {
+        if (session.open[i].trace == nullptr) continue;
+        ImGui::PushID(static_cast<int>(i));
+        if (ImGui::Selectable(session.open[i].name.c_str(), i == session.active)) session.set_active(i);
+        ImGui::PopID();
+    }
+    ImGui::EndCombo();
+}
+
+void choose_rank_by_button(Session& session, const traces::Trace& trace) {
+    for (std::size_t i = 0; i < trace.ranks.size(); ++i) {
+        const bool chosen = session.rank == static_cast<int>(i);
+        if (i > 0) ImGui::SameLine(0, 2);
+        ImGui::PushStyleColor(ImGuiCol_Button, chosen ? theme::accent() : theme::raised());
+        ImGui::PushStyleColor(ImGuiCol_Text, chosen ? theme::ground() : theme::text());
+        if (ImGui::Button(fmt::format("{}##rank", trace.ranks[i].number).c_str()))
+            session.rank = static_cast<int>(i);
+        ImGui::PopStyleColor(2);
+    }
+}
+
+void choose_rank_by_list(Session& session, const traces::Trace& trace) {
+    const auto index = std::min(static_cast<std::size_t>(std::max(0, session.rank)), trace.ranks.size() - 1);
+    ImGui::SetNextItemWidth(ImGui::GetFontSize() * 6);
+    if (!ImGui::BeginCombo("##rank", fmt::format("{}", trace.ranks[index].number).c_str())) return;
+    for (std::size_t i = 0; i < trace.ranks.size(); ++i) {
+        if (ImGui::Selectable(fmt::format("{}", trace.ranks[i].number).c_str(), i == index))
+            session.rank = static_cast<int>(i);
+    }
+    ImGui::EndCombo();
+}
+
+}  // namespace
+
+void draw_choosers(Session& session, bool with_rank) {
+    const float gap = ImGui::GetFontSize() * 1.2F;
+    if (session.ready().size() > 1) {
+        choose_trace(session);
+        ImGui::SameLine(0, gap);
+    }
+    const TracePtr trace = session.trace();
+    if (with_rank && trace != nullptr && trace->ranks.size() > 1) {
+        ImGui::AlignTextToFramePadding();
+        ImGui::TextDisabled("Rank");
+        ImGui::SameLine();
+        if (trace->ranks.size() <= kRankButtons) {
+            choose_rank_by_button(session, *trace);
+        } else {
+            choose_rank_by_list(session, *trace);
+        }
+        ImGui::SameLine(0, gap);
+    }
+}
+
+void draw_waiting(const Session& session, std::string_view what) {
+    const std::string failure = session.analyses.failure();
+    note(failure.empty() ? fmt::format("Working out {} ...", what) : failure);
+}
+
+void draw_limit_note(const Session& session) {
+    const OpenTrace* entry = session.current();
+    if (entry == nullptr || !entry->limit) return;
+    note(fmt::format("Only {} to {} of the trace: a limit range is set.",
+                     format_duration(static_cast<double>(entry->limit->from)),
+                     format_duration(static_cast<double>(entry->limit->to))));
+}
+
+void draw_shown_ranks(const traces::Trace& trace) {
+    std::string said = traces::shown_ranks_sentence(trace);
+    if (said.empty()) return;
+    for (const std::string& like : traces::ranks_like_it(trace))
+        said += (said.ends_with('.') ? " " : ". ") + like;
+    note(said);
+    items::mark("app.shown_ranks", said);
+}
+
+void draw_facts(std::string_view facts, bool dimmed) {
+    const float room = ImGui::GetContentRegionAvail().x, left = ImGui::GetCursorPosX();
+    const auto width = [&](std::size_t from, std::size_t to) {
+        return ImGui::CalcTextSize(facts.data() + from, facts.data() + to).x;
+    };
+    ImGui::PushStyleColor(ImGuiCol_Text, dimmed ? theme::text_dim() : theme::text());
+    ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
+    for (std::size_t from = std::min(facts.find_first_not_of(' '), facts.size()); from < facts.size();) {
+        std::size_t to = from, end = from;  // as many words as fit, one at least
+        while (end < facts.size()) {
+            end = std::min(facts.find(' ', end + 1), facts.size());
+            if (to > from && width(from, end) > room) break;
+            to = end;
+        }
+        ImGui::SetCursorPosX(left);
+        text(facts.substr(from, to - from));
+        from = std::min(facts.find_first_not_of(' ', to), facts.size());
+    }
+    ImGui::PopStyleVar();
+    ImGui::PopStyleColor();
+    ImGui::SetCursorPosY(ImGui::GetCursorPosY() + ImGui::GetStyle().ItemSpacing.y);
+}
+
+void big_number(std::string_view t) {
+    // A second font of the atlas is the large one; where there is none the text is scaled.
+    const ImFontAtlas& fonts = *ImGui::GetIO().Fonts;
+    if (fonts.Fonts.Size > 1) {
+        ImGui::PushFont(fonts.Fonts[1]);
+        text(t);
+        ImGui::PopFont();
+        return;
+    }
+    ImGui::SetWindowFontScale(1.9F);
+    text(t);
+    ImGui::SetWindowFontScale(1);
+}
+
+}  // namespace shardscope::viewer
