@@ -76,11 +76,20 @@ if(SHARDSCOPE_PCH)
         <vector> <fmt/core.h>)
 endif()
 
-# shardscope_library(NAME [EXACT] SOURCES a.cpp ... [FAST b.cpp ...] [ALONE c.cpp ...] LINK lib ...): a static library of
-# one folder. EXACT: fast arithmetic whose bits do not depend on how the compiler vectorises. Sources of one batch share
-# no local name. FAST: sources that -O2 was measured to make faster, in no batch. ALONE: others in no batch.
+# shardscope_library(NAME [EXACT] [FOLDERS f ...] [SOURCES a.cpp ...] [FAST b.cpp ...] [ALONE c.cpp ...] LINK lib ...): a
+# static library. FOLDERS: every .cpp of these folders that no other argument names and that is not main.cpp. EXACT:
+# fast arithmetic whose bits do not depend on how the compiler vectorises. FAST: sources that -O2 was measured to make
+# faster. ALONE: other sources that are in no batch, as those of FAST are. Sources of one batch share no local name.
 function(shardscope_library name)
-    cmake_parse_arguments(ARG "EXACT" "" "SOURCES;FAST;ALONE;LINK" ${ARGN})
+    cmake_parse_arguments(ARG "EXACT" "" "FOLDERS;SOURCES;FAST;ALONE;LINK" ${ARGN})
+    foreach(folder IN LISTS ARG_FOLDERS)
+        file(GLOB found CONFIGURE_DEPENDS RELATIVE "${CMAKE_CURRENT_SOURCE_DIR}"
+             "${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cpp")
+        list(TRANSFORM found REPLACE "^\\./" "")
+        list(REMOVE_ITEM found main.cpp ${ARG_SOURCES} ${ARG_FAST} ${ARG_ALONE})
+        list(APPEND folder_sources ${found})
+    endforeach()
+    list(APPEND ARG_SOURCES ${folder_sources})
     add_library(${name} STATIC ${ARG_SOURCES} ${ARG_FAST} ${ARG_ALONE})
     target_link_libraries(${name} PUBLIC shardscope_options ${ARG_LINK})
     if(ARG_EXACT)

@@ -10,11 +10,11 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # HEADER ; PLACES (patterns) ; what does it elsewhere
 table='
 fmt/(format|ranges|args|color|compile|std|os)\.h ; ^traces/schema/formatting\.cpp$ ; fmt/core.h, and joined() of traces/schema/joined.h
-fmt/chrono\.h ; ^traces/analysis/info\.cpp$ ; iso_8601() of that source
+fmt/chrono\.h ; ^traces/analysis/facts/info\.cpp$ ; iso_8601() of that source
 CLI/.* ; ^(traces/cli/main|trainer/cli/main|profiler/record/command_line|viewer/app/options)\.cpp$ ; the command line of the tool
 asio(/.*)?\.hpp ; ^trainer/world/ ; the wires of trainer/comm and World of trainer/world/world.h
 toml\+\+/.* ; ^trainer/(job/job|sim/figure_reader)\.cpp$ ; trainer/job/job.h and trainer/sim/figure_reader.h
-simdjson\.h ; ^traces/import/(event_batch|bench/bench_import)\.cpp$ ; traces/import/kineto/event_stream.h
+simdjson\.h ; ^traces/import/(kineto/event_batch|bench/bench_import)\.cpp$ ; traces/import/kineto/event_stream.h
 nlohmann/json\.hpp ; \.cpp$ ; nlohmann/json_fwd.hpp in a header
 regex ; ^viewer/script/ ; std::string_view and from_chars
 iostream ; \.cpp$ ; fmt/core.h

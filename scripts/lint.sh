@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Layout, scripts, names of types, heavy headers and code are checked: clang-format, shellcheck, type_names.sh,
-# heavy_headers.sh, clang-tidy.
+# Layout, scripts, names of types, includes and code are checked: clang-format, shellcheck, type_names.sh,
+# heavy_headers.sh, check_includes.sh, clang-tidy.
 #
 #   scripts/lint.sh [--quick] [BASE [MOST]]
 #
@@ -33,6 +33,8 @@ echo "-- type_names.sh: ${#sources[@]} files"
 scripts/type_names.sh "${sources[@]}"
 echo "-- heavy_headers.sh"
 scripts/heavy_headers.sh
+echo "-- check_includes.sh"
+scripts/check_includes.sh
 
 # A tree of its own: each source by itself.
 tree=build/lint

@@ -11,8 +11,8 @@
 #include <thread>
 #include <vector>
 
-#include "profiler/bench/injection_calls.h"
 #include "profiler/base/clock.h"
+#include "profiler/bench/injection_calls.h"
 
 namespace shardscope::bench {
 namespace {

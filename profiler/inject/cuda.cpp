@@ -20,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "profiler/base/old_symbols.h"
 #include "profiler/cupti/buffers.h"
 #include "profiler/cupti/calls.h"
 #include "profiler/cupti/library.h"
@@ -27,7 +28,6 @@
 #include "profiler/inject/cuda_activity.h"
 #include "profiler/inject/process_log.h"
 #include "profiler/inject/window.h"
-#include "profiler/base/old_symbols.h"
 
 namespace shardscope::profiler::inject {
 

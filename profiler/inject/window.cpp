@@ -3,9 +3,9 @@
 
 #include <cstring>
 
-#include "profiler/log/chunk_arena.h"
 #include "profiler/inject/nvtx_events.h"
 #include "profiler/inject/process_log.h"
+#include "profiler/log/chunk_arena.h"
 
 namespace shardscope::profiler::inject {
 

@@ -7,9 +7,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "profiler/log/chunk_arena.h"
 #include "profiler/base/clock.h"
 #include "profiler/base/record.h"
+#include "profiler/log/chunk_arena.h"
 
 namespace shardscope::profiler {
 

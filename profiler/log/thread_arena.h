@@ -9,8 +9,8 @@
 
 #include <sys/types.h>
 
-#include "profiler/log/chunk_arena.h"
 #include "profiler/base/record.h"
+#include "profiler/log/chunk_arena.h"
 
 namespace shardscope::profiler {
 

@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
-#include "profiler/recorder/calibration.h"
 #include "profiler/record/findings.h"
 #include "profiler/record/host_counters.h"
 #include "profiler/record/process_records.h"
+#include "profiler/recorder/calibration.h"
 #include "traces/store/sink.h"
 
 namespace shardscope::profiler {

@@ -11,12 +11,12 @@
 
 #include <fmt/core.h>
 
-#include "profiler/recorder/cuda_clock.h"
-#include "profiler/recorder/cuda_rows.h"
 #include "profiler/cupti/abi.h"
 #include "profiler/cupti/records.h"
-#include "profiler/recorder/kernel_names.h"
 #include "profiler/record/findings.h"
+#include "profiler/recorder/cuda_clock.h"
+#include "profiler/recorder/cuda_rows.h"
+#include "profiler/recorder/kernel_names.h"
 #include "profiler/recorder/record_reading.h"
 #include "traces/store/grouped.h"
 

@@ -7,10 +7,10 @@
 #include <memory>
 #include <string>
 
-#include "profiler/recorder/calibration.h"
-#include "profiler/log/chunk_reader.h"
 #include "profiler/inject/session_format.h"
+#include "profiler/log/chunk_reader.h"
 #include "profiler/record/row_pids.h"
+#include "profiler/recorder/calibration.h"
 #include "profiler/recorder/record_converter.h"
 #include "traces/store/sink.h"
 

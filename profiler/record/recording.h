@@ -8,7 +8,6 @@
 #include <optional>
 #include <string>
 
-#include "profiler/recorder/calibration.h"
 #include "profiler/record/collector.h"
 #include "profiler/record/counter_sampler.h"
 #include "profiler/record/launch.h"
@@ -17,6 +16,7 @@
 #include "profiler/record/record_command.h"
 #include "profiler/record/row_counts.h"
 #include "profiler/record/session.h"
+#include "profiler/recorder/calibration.h"
 #include "traces/store/write/writer.h"
 
 namespace shardscope::profiler {

@@ -4,8 +4,8 @@
 
 #include <fmt/core.h>
 
-#include "profiler/recorder/cuda_rows.h"
 #include "profiler/cupti/convert.h"
+#include "profiler/recorder/cuda_rows.h"
 
 namespace shardscope::profiler {
 

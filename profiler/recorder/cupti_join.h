@@ -9,10 +9,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include "profiler/recorder/cuda_clock.h"
 #include "profiler/cupti/library.h"
-#include "profiler/recorder/cupti_rows.h"
 #include "profiler/log/thread_log.h"
+#include "profiler/recorder/cuda_clock.h"
+#include "profiler/recorder/cupti_rows.h"
 
 namespace shardscope::profiler {
 

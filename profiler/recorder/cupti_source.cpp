@@ -14,12 +14,12 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include "profiler/base/quiet_thread.h"
 #include "profiler/cupti/buffers.h"
 #include "profiler/cupti/calls.h"
 #include "profiler/cupti/clock_pair.h"
 #include "profiler/cupti/subscription.h"
 #include "profiler/recorder/cupti_join.h"
-#include "profiler/base/quiet_thread.h"
 #include "traces/store/grouped.h"
 
 namespace shardscope::profiler {

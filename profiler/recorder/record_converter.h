@@ -15,8 +15,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "profiler/recorder/calibration.h"
 #include "profiler/base/record.h"
+#include "profiler/recorder/calibration.h"
 #include "traces/store/sink.h"
 
 namespace shardscope::profiler {

@@ -21,11 +21,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "profiler/recorder/calibration.h"
-#include "profiler/log/chunk_reader.h"
 #include "profiler/base/quiet_thread.h"
-#include "profiler/recorder/record_converter.h"
+#include "profiler/log/chunk_reader.h"
 #include "profiler/log/thread_arena.h"
+#include "profiler/recorder/calibration.h"
+#include "profiler/recorder/record_converter.h"
 
 namespace shardscope::profiler {
 namespace {

@@ -5,9 +5,9 @@
 #include <numeric>
 
 #include "tests/fuzz/made_values.h"
-#include "traces/analysis/time/idle.h"
 #include "traces/analysis/modules/modules.h"
 #include "traces/analysis/modules/operators.h"
+#include "traces/analysis/time/idle.h"
 #include "traces/analysis/time/summary.h"
 #include "traces/analysis/time/temporal.h"
 #include "traces/import/input/importer.h"

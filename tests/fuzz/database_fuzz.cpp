@@ -17,8 +17,8 @@
 #include "traces/analysis/memory/memory.h"
 #include "traces/analysis/modules/modules.h"
 #include "traces/analysis/time/summary.h"
-#include "traces/store/load/loader.h"
 #include "traces/store/columns/names.h"
+#include "traces/store/load/loader.h"
 #include "traces/store/write/writer.h"
 
 namespace {

@@ -12,17 +12,17 @@
 
 #include "tests/fuzz/made_values.h"
 #include "traces/analysis/communication/collectives.h"
-#include "traces/analysis/path/critical_path.h"
-#include "traces/analysis/time/idle.h"
+#include "traces/analysis/fsdp/units.h"
 #include "traces/analysis/memory/memory.h"
 #include "traces/analysis/modules/modules.h"
+#include "traces/analysis/path/critical_path.h"
+#include "traces/analysis/time/idle.h"
 #include "traces/analysis/time/summary.h"
-#include "traces/analysis/fsdp/units.h"
+#include "traces/store/columns/names.h"
+#include "traces/store/columns/trace.h"
 #include "traces/store/error.h"
 #include "traces/store/load/loader.h"
-#include "traces/store/columns/names.h"
 #include "traces/store/rows.h"
-#include "traces/store/columns/trace.h"
 
 namespace {
 

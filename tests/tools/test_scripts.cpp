@@ -14,6 +14,7 @@ namespace shardscope::tools {
 namespace TEST_FILE {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -129,6 +130,50 @@ TEST(TypeNames, MayComeAgainWhereTheLinkerKeepsThemApart) {
         EXPECT_EQ(outcome.status, 0) << other;
         EXPECT_EQ(outcome.out + outcome.err, "") << other;
     }
+}
+
+// A small house of its own: `files` (path, text), and a page that lists traces/low before traces/high.
+Outcome check_includes(const std::vector<std::pair<std::string, std::string>>& files) {
+    const TemporaryFolder folder;
+    const auto write = [&](const std::string& path, const std::string& text) {
+        fs::create_directories(fs::path(folder / path).parent_path());
+        std::ofstream(folder / path) << text;
+    };
+    write("docs/architecture.md", "| traces/low | 2 | it |\n| traces/high | 2 | it |\n| viewer | 2 | it |\n");
+    for (const auto& [path, text] : files) write(path, text);
+    fs::create_directories(folder / "scripts");
+    fs::copy_file(kScripts + "/scripts/check_includes.sh", folder / "scripts/check_includes.sh");
+    EXPECT_EQ(run_command({"git", "-C", folder.path(), "init", "-q"}).status, 0);
+    EXPECT_EQ(run_command({"git", "-C", folder.path(), "add", "."}).status, 0);
+    return run_command({"bash", folder / "scripts/check_includes.sh"});
+}
+
+TEST(Includes, RunOneWay) {
+    const std::pair<std::string, std::string> low = {"traces/low/a.h", "#pragma once\n"},
+                                              high = {"traces/high/b.h", "#include \"traces/low/a.h\"\n"},
+                                              viewer = {"viewer/main.cpp", "#include \"traces/high/b.h\"\n"};
+    const Outcome whole = check_includes({low, high, viewer});
+    EXPECT_EQ(whole.status, 0);
+    EXPECT_EQ(whole.out + whole.err, "");
+
+    const auto refused = [&](const std::string& path, const std::string& text) {
+        std::vector<std::pair<std::string, std::string>> files = {low, high, viewer};
+        std::erase_if(files, [&](const auto& file) { return file.first == path; });
+        files.emplace_back(path, text);
+        const Outcome outcome = check_includes(files);
+        EXPECT_EQ(outcome.status, 1) << path << text;
+        return outcome.out;
+    };
+    EXPECT_THAT(
+        refused("traces/low/a.h", "\n#include \"traces/high/b.h\"\n"),
+        AllOf(HasSubstr("traces/low/a.h:2: traces/low includes traces/high/b.h, of a folder above it"),
+              HasSubstr("include each other in a circle: traces/high/b.h traces/low/a.h")));
+    EXPECT_THAT(refused("traces/high/b.h", "#include \"viewer/main.h\"\n"),
+                HasSubstr("traces/high/b.h:1: traces includes viewer/main.h; it may include traces only"));
+    EXPECT_THAT(refused("traces/cellar/c.h", "\n"),
+                HasSubstr("traces/cellar: docs/architecture.md does not list"));
+    EXPECT_THAT(refused("traces/high/b.h", std::string(200, '\n')),
+                HasSubstr("traces/high: docs/architecture.md says 2 lines, there are 200; correct its row"));
 }
 
 TEST(Quickstart, ExplainsItselfAndRefusesWhatItDoesNotKnow) {

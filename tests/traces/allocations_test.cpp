@@ -7,9 +7,9 @@
 #include <gtest/gtest.h>
 
 #include "tests/traces/run_builder.h"
+#include "traces/analysis/facts/row_counts.h"
 #include "traces/analysis/memory/memory.h"
 #include "traces/analysis/memory/memory_curves.h"
-#include "traces/analysis/facts/row_counts.h"
 
 namespace shardscope::traces {
 namespace TEST_FILE {

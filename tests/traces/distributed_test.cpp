@@ -6,8 +6,8 @@
 
 #include "tests/traces/run_builder.h"
 #include "traces/analysis/communication/matching.h"
-#include "traces/analysis/compare/scaling.h"
 #include "traces/analysis/communication/stragglers.h"
+#include "traces/analysis/compare/scaling.h"
 #include "traces/report/report.h"
 #include "traces/store/columns/names.h"
 

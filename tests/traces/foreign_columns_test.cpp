@@ -5,9 +5,9 @@
 
 #include "tests/traces/temporary_folder.h"
 #include "traces/store/columns/column_sink.h"
-#include "traces/store/load/loader.h"
 #include "traces/store/columns/memory_origin.h"
 #include "traces/store/columns/names.h"
+#include "traces/store/load/loader.h"
 #include "traces/store/write/writer.h"
 
 namespace shardscope::traces {

@@ -4,8 +4,8 @@
 #include "tests/traces/temporary_folder.h"
 #include "traces/merge/merge.h"
 #include "traces/merge/slice.h"
-#include "traces/store/load/loader.h"
 #include "traces/store/columns/names.h"
+#include "traces/store/load/loader.h"
 #include "traces/store/write/writer.h"
 
 namespace shardscope::traces {

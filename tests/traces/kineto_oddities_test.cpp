@@ -5,8 +5,8 @@
 #include <zlib.h>
 
 #include "kineto_text.h"
-#include "traces/import/kineto/event_stream.h"
 #include "traces/import/json/json_scan.h"
+#include "traces/import/kineto/event_stream.h"
 #include "traces/import/kineto/scalar_values.h"
 
 namespace shardscope::traces {

@@ -18,9 +18,9 @@
 #include "traces/analysis/communication/stopped.h"
 #include "traces/import/open.h"
 #include "traces/merge/merge.h"
-#include "traces/store/write/finalize.h"
 #include "traces/store/load/loader.h"
 #include "traces/store/sqlite/sqlite.h"
+#include "traces/store/write/finalize.h"
 
 namespace shardscope::traces {
 namespace TEST_FILE {

@@ -17,10 +17,10 @@
 #include "traces/import/open.h"
 #include "traces/merge/merge.h"
 #include "traces/schema/schema.h"
-#include "traces/store/write/create.h"
 #include "traces/store/load/loader.h"
 #include "traces/store/nccl/nccl_calls.h"
 #include "traces/store/rows.h"
+#include "traces/store/write/create.h"
 
 namespace shardscope::traces {
 namespace TEST_FILE {

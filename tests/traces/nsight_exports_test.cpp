@@ -7,8 +7,8 @@
 #include "traces/analysis/modules/modules.h"
 #include "traces/analysis/time/summary.h"
 #include "traces/schema/enums.h"
-#include "traces/store/load/loader.h"
 #include "traces/store/columns/nvtx_names.h"
+#include "traces/store/load/loader.h"
 #include "traces/store/sqlite/sqlite.h"
 
 namespace shardscope::traces {

@@ -16,11 +16,11 @@
 
 #include "tests/traces/sample_run.h"
 #include "tests/traces/temporary_folder.h"
-#include "traces/store/write/finalize.h"
 #include "traces/store/load/loader.h"
 #include "traces/store/sqlite/open.h"
 #include "traces/store/sqlite/query.h"
 #include "traces/store/sqlite/wal_damage.h"
+#include "traces/store/write/finalize.h"
 #include "traces/store/write/writer.h"
 
 namespace shardscope::traces {

@@ -1,16 +1,21 @@
 // The printed results: tables as golden texts, JSON by its fixed keys, CSV by its lines.
 #include "traces/report/report.h"
 
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "tests/traces/report_samples.h"
-#include "traces/analysis/memory/allocations_report.h"
 #include "traces/analysis/compare/compare_parts.h"
-#include "traces/analysis/path/critical_path.h"
-#include "traces/analysis/modules/operators.h"
 #include "traces/analysis/fsdp/units.h"
+#include "traces/analysis/memory/allocations_report.h"
+#include "traces/analysis/modules/operators.h"
+#include "traces/analysis/path/critical_path.h"
+#include "traces/report/result_page.h"
 
 namespace shardscope::traces {
 namespace TEST_FILE {
@@ -535,6 +540,23 @@ TEST(Reports, SayOneInTheSingular) {
     EXPECT_THAT(render(path, Format::table), HasSubstr("1 collective does not overlap"));
     path.clocks_disagree = 2;
     EXPECT_THAT(render(path, Format::table), HasSubstr("2 collectives do not overlap"));
+}
+
+// docs/results.md is made from the fields. After a change: SHARDSCOPE_UPDATE_DOCS=1 and run this test.
+TEST(ResultPage, SaysWhatTheFieldsSay) {
+    if (std::getenv("SHARDSCOPE_UPDATE_DOCS") != nullptr)
+        std::ofstream(SHARDSCOPE_RESULTS_PAGE) << results_markdown();
+    std::ifstream page(SHARDSCOPE_RESULTS_PAGE);
+    const std::string text{std::istreambuf_iterator<char>(page), {}};
+    EXPECT_TRUE(text == results_markdown())
+        << "docs/results.md is out of date: run this test with SHARDSCOPE_UPDATE_DOCS=1 and commit the page";
+}
+
+TEST(ResultPage, NamesTheKeysThatAVerbPrints) {
+    const std::string keys = result_keys("kernels");
+    EXPECT_THAT(keys, HasSubstr("\n  mean_us (us)                       The mean of their durations.\n"));
+    EXPECT_THAT(keys, Not(HasSubstr("Kernel's name without")));
+    EXPECT_EQ(result_keys("critical-path"), "");
 }
 
 }  // namespace TEST_FILE

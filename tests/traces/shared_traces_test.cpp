@@ -17,21 +17,21 @@
 
 #include "tests/traces/shared_folder.h"
 #include "tests/traces/temporary_folder.h"
-#include "traces/analysis/time/device_time.h"
-#include "traces/analysis/time/kernels.h"
+#include "traces/analysis/communication/stragglers.h"
 #include "traces/analysis/memory/memory.h"
 #include "traces/analysis/modules/modules.h"
 #include "traces/analysis/modules/operators.h"
+#include "traces/analysis/time/device_time.h"
+#include "traces/analysis/time/kernels.h"
 #include "traces/analysis/time/overlap.h"
-#include "traces/analysis/communication/stragglers.h"
 #include "traces/analysis/time/summary.h"
 #include "traces/analysis/time/temporal.h"
 #include "traces/import/input/input.h"
-#include "traces/import/pytorch_memory/memory_snapshot.h"
 #include "traces/import/open.h"
+#include "traces/import/pytorch_memory/memory_snapshot.h"
 #include "traces/import/read_file.h"
-#include "traces/store/sqlite/sqlite.h"
 #include "traces/store/columns/trace.h"
+#include "traces/store/sqlite/sqlite.h"
 
 namespace shardscope::traces {
 namespace TEST_FILE {

@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "tests/traces/run_builder.h"
-#include "traces/analysis/path/path_names.h"
 #include "traces/analysis/base/step_windows.h"
+#include "traces/analysis/path/path_names.h"
 #include "traces/report/report.h"
 
 namespace shardscope::traces {

@@ -6,10 +6,10 @@
 
 #include <gtest/gtest.h>
 
-#include "traces/analysis/time/idle.h"
-#include "traces/analysis/time/kernels.h"
 #include "traces/analysis/modules/modules.h"
 #include "traces/analysis/modules/operators.h"
+#include "traces/analysis/time/idle.h"
+#include "traces/analysis/time/kernels.h"
 #include "traces/analysis/time/overlap.h"
 #include "traces/analysis/time/steps.h"
 #include "traces/analysis/time/summary.h"

@@ -6,15 +6,15 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/traces/run_builder.h"
+#include "traces/analysis/modules/operators.h"
 #include "traces/analysis/time/idle.h"
 #include "traces/analysis/time/kernels.h"
-#include "traces/analysis/modules/operators.h"
 #include "traces/analysis/time/overlap.h"
 #include "traces/analysis/time/steps.h"
 #include "traces/analysis/time/summary.h"
 #include "traces/analysis/time/temporal.h"
-#include "traces/report/kernel_label.h"
 #include "traces/report/report.h"
+#include "traces/report/text_table.h"
 
 namespace shardscope::traces {
 namespace TEST_FILE {
@@ -109,11 +109,11 @@ TEST(TimeReport, TablesSayWhenNothingIsSelectedOrThere) {
 }
 
 TEST(TimeReport, KernelNamesLoseReturnTypeAndParametersBeforeTheirMiddle) {
-    EXPECT_EQ(kernel_label("void f<4>(int, g(float))", 40), "f<4>");
-    EXPECT_EQ(kernel_label("ncclDevKernel_AllGather_RING_LL", 40), "ncclDevKernel_AllGather_RING_LL");
-    EXPECT_EQ(kernel_label("(int)", 40), "(int)");
-    EXPECT_EQ(kernel_label("a)", 40), "a)");
-    EXPECT_LE(kernel_label(std::string(1000, 'x'), 40).size(), 40u + 2);  // "…" takes three bytes
+    EXPECT_EQ(kernel_label("void f<4>(int, g(float))"), "f<4>");
+    EXPECT_EQ(kernel_label("ncclDevKernel_AllGather_RING_LL"), "ncclDevKernel_AllGather_RING_LL");
+    EXPECT_EQ(kernel_label("(int)"), "(int)");
+    EXPECT_EQ(kernel_label("a)"), "a)");
+    EXPECT_LE(shortened(kernel_label(std::string(1000, 'x')), 40).size(), 40u + 2);  // "…" takes three bytes
 }
 
 }  // namespace TEST_FILE

@@ -14,8 +14,8 @@
 
 #include "tests/traces/sql_rows.h"
 #include "tests/traces/temporary_folder.h"
-#include "traces/store/load/loader.h"
 #include "traces/store/columns/owners.h"
+#include "traces/store/load/loader.h"
 #include "traces/store/sqlite/temporary_file.h"
 
 namespace shardscope::traces {

@@ -13,9 +13,9 @@
 #include "tests/traces/temporary_folder.h"
 #include "tests/viewer/panel_fixture.h"
 #include "traces/store/write/writer.h"
-#include "viewer/panels/panel_table.h"
 #include "viewer/app/program.h"
 #include "viewer/app/shell.h"
+#include "viewer/panels/panel_table.h"
 
 namespace shardscope::viewer {
 namespace TEST_FILE {

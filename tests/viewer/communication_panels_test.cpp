@@ -5,10 +5,10 @@
 #include "tests/viewer/panel_fixture.h"
 #include "traces/analysis/communication/collectives.h"
 #include "traces/analysis/communication/distributed.h"
-#include "traces/analysis/time/overlap.h"
-#include "traces/analysis/fsdp/shard_states.h"
 #include "traces/analysis/communication/stragglers.h"
+#include "traces/analysis/fsdp/shard_states.h"
 #include "traces/analysis/fsdp/units.h"
+#include "traces/analysis/time/overlap.h"
 #include "traces/store/columns/column_sink.h"
 #include "viewer/draw/format.h"
 
@@ -261,8 +261,8 @@ TEST_F(CommunicationPanels, TheShardMapSaysThatDdpShardsNothing) {
 TEST_F(CommunicationPanels, SurviveAnySizeAndAMouseThatClicksEverywhere) {
     open({.per_linear = true, .layers = 30}, "linear.sqlite");
     open({.per_linear = false}, "root.sqlite");
-    for (const auto& panel :
-         {make_panel("units"), make_panel("collectives"), make_panel("distributed"), make_panel("shardmap")}) {
+    for (const auto& panel : {make_panel("units"), make_panel("collectives"), make_panel("distributed"),
+                              make_panel("shardmap")}) {
         for (const float size : {1.0F, 40.0F, 200.0F, 1000.0F}) draw(*panel, size, size);
         draw(*panel);
         EXPECT_LT(ImGui::GetDrawData()->TotalVtxCount, 4 * 12000) << panel->name();

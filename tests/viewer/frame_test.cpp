@@ -14,9 +14,10 @@
 #include "viewer/app/program.h"
 #include "viewer/app/shell.h"
 #include "viewer/app/style.h"
-#include "viewer/theme/theme.h"
 #include "viewer/backend/headless.h"
 #include "viewer/draw/items.h"
+#include "viewer/panels/panel_table.h"
+#include "viewer/theme/theme.h"
 
 namespace shardscope::viewer {
 namespace TEST_FILE {

@@ -7,13 +7,13 @@
 
 #include "tests/viewer/mlp_sample.h"
 #include "traces/store/columns/column_sink.h"
-#include "viewer/theme/theme.h"
 #include "viewer/panels/memory/allocation_table.h"
 #include "viewer/panels/memory/memory_fold.h"
 #include "viewer/panels/memory/memory_tables.h"
 #include "viewer/panels/memory/memory_words.h"
 #include "viewer/panels/runs/runs_rows.h"
 #include "viewer/panels/summary/summary_rows.h"
+#include "viewer/theme/theme.h"
 
 namespace shardscope::viewer {
 namespace TEST_FILE {

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <memory>
 
-#include "traces/store/sink.h"
 #include "traces/store/columns/trace.h"
+#include "traces/store/sink.h"
 
 namespace shardscope::viewer {
 

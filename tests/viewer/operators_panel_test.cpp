@@ -2,8 +2,8 @@
 #include <gmock/gmock.h>
 
 #include "tests/viewer/panel_fixture.h"
-#include "traces/analysis/time/kernels.h"
 #include "traces/analysis/modules/operators.h"
+#include "traces/analysis/time/kernels.h"
 #include "viewer/draw/format.h"
 #include "viewer/panels/work/operator_rows.h"
 
@@ -115,7 +115,7 @@ TEST(OperatorRows, OccupancyHasAColumnOnlyWhereItIsKnown) {
     const auto table = kernel_table(rank);
     ASSERT_EQ(table->columns().size(), 11U);
     EXPECT_EQ(table->columns().back().id, "occupancy_percent");
-    EXPECT_EQ(table->text(0, 10), "37.5");
+    EXPECT_EQ(table->text(0, 10), "37.50");
 }
 
 }  // namespace TEST_FILE

@@ -12,10 +12,10 @@
 #include <imgui.h>
 
 #include "tests/viewer/mlp_sample.h"
-#include "viewer/model/session.h"
 #include "viewer/app/style.h"
 #include "viewer/draw/items.h"
 #include "viewer/model/panel.h"
+#include "viewer/model/session.h"
 #include "viewer/panels/panel_table.h"
 
 namespace shardscope::viewer {

@@ -13,10 +13,10 @@
 #include "tests/viewer/mlp_sample.h"
 #include "tests/viewer/panel_fixture.h"
 #include "traces/store/columns/column_sink.h"
-#include "viewer/panels/panel_table.h"
-#include "viewer/model/session.h"
 #include "viewer/app/style.h"
 #include "viewer/model/panel.h"
+#include "viewer/model/session.h"
+#include "viewer/panels/panel_table.h"
 
 namespace shardscope::viewer {
 namespace TEST_FILE {

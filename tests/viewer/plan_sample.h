@@ -8,8 +8,8 @@
 #include <fmt/core.h>
 
 #include "traces/store/columns/column_sink.h"
-#include "traces/store/rows.h"
 #include "traces/store/columns/trace.h"
+#include "traces/store/rows.h"
 
 namespace shardscope::viewer {
 

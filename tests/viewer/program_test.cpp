@@ -19,8 +19,8 @@
 #include "viewer/app/options.h"
 #include "viewer/app/redraw.h"
 #include "viewer/model/session.h"
-#include "viewer/theme/theme.h"
 #include "viewer/panels/idle/path_rows.h"
+#include "viewer/theme/theme.h"
 #include "viewer/timeline/color_modes.h"
 
 namespace shardscope::viewer {

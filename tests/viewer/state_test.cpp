@@ -14,9 +14,9 @@
 
 #include "tests/viewer/mlp_sample.h"
 #include "traces/store/write/writer.h"
+#include "viewer/app/saved_state.h"
 #include "viewer/model/file_stamp.h"
 #include "viewer/model/same_event.h"
-#include "viewer/app/saved_state.h"
 #include "viewer/theme/theme.h"
 
 namespace shardscope::viewer {

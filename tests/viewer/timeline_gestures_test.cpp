@@ -25,8 +25,9 @@
 #include "viewer/backend/headless.h"
 #include "viewer/draw/format.h"
 #include "viewer/draw/items.h"
-#include "viewer/timeline/measure.h"
 #include "viewer/model/time_view.h"
+#include "viewer/panels/panel_table.h"
+#include "viewer/timeline/measure.h"
 #include "viewer/timeline/tracks.h"
 
 namespace shardscope::viewer {

@@ -11,8 +11,9 @@
 
 #include <fmt/core.h>
 
-#include "traces/store/load/loader.h"
 #include "traces/store/columns/trace.h"
+#include "traces/store/load/loader.h"
+#include "traces/store/sqlite/open.h"
 #include "traces/store/sqlite/wal_damage.h"
 
 namespace shardscope::traces {

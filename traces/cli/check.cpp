@@ -12,10 +12,11 @@
 #include "traces/analysis/facts/info.h"
 #include "traces/cli/verbs.h"
 #include "traces/import/open.h"
-#include "traces/store/write/finalize.h"
-#include "traces/store/sqlite/integrity.h"
 #include "traces/store/load/loader.h"
+#include "traces/store/sqlite/integrity.h"
+#include "traces/store/sqlite/open.h"
 #include "traces/store/sqlite/wal_damage.h"
+#include "traces/store/write/finalize.h"
 
 namespace shardscope::traces {
 

@@ -17,6 +17,7 @@
 #include "traces/cli/query_verb.h"
 #include "traces/cli/report_verb.h"
 #include "traces/cli/verbs.h"
+#include "traces/report/result_page.h"
 #include "traces/report/text_table.h"
 #include "traces/schema/schema.h"
 #include "traces/store/sqlite/query.h"
@@ -351,6 +352,7 @@ class CommandLine {
         CLI::App* command = add_reader(name, help, std::move(verb));
         command->add_option("--rank", inputs_.selection.rank, "This rank only")->type_name("R");
         add_time_options(command);
+        command->footer(result_keys(name));
         return command;
     }
 

@@ -11,8 +11,8 @@
 #include "traces/report/html_report.h"
 #include "traces/report/reported_run.h"
 #include "traces/store/apart.h"
-#include "traces/store/error.h"
 #include "traces/store/columns/trace.h"
+#include "traces/store/error.h"
 
 namespace shardscope::traces {
 

@@ -7,11 +7,11 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
-#include "traces/analysis/memory/allocations_report.h"
 #include "traces/analysis/communication/collectives.h"
 #include "traces/analysis/compare/compare.h"
 #include "traces/analysis/compare/compare_parts.h"
 #include "traces/analysis/facts/info.h"
+#include "traces/analysis/memory/allocations_report.h"
 #include "traces/analysis/memory/memory.h"
 #include "traces/analysis/memory/memory_explanation.h"
 #include "traces/analysis/modules/modules.h"

@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "traces/analysis/communication/distributed.h"
-#include "traces/analysis/compare/scaling.h"
 #include "traces/analysis/communication/stragglers.h"
+#include "traces/analysis/compare/scaling.h"
 #include "traces/analysis/fsdp/units.h"
 #include "traces/cli/analyse.h"
 #include "traces/cli/verbs.h"

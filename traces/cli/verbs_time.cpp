@@ -3,9 +3,9 @@
 
 #include <fmt/core.h>
 
+#include "traces/analysis/modules/operators.h"
 #include "traces/analysis/time/idle.h"
 #include "traces/analysis/time/kernels.h"
-#include "traces/analysis/modules/operators.h"
 #include "traces/analysis/time/overlap.h"
 #include "traces/analysis/time/steps.h"
 #include "traces/analysis/time/temporal.h"

@@ -4,8 +4,8 @@
 #include "traces/import/flight/flight_recorder.h"
 #include "traces/import/input/importer.h"
 #include "traces/import/json/json_tree.h"
-#include "traces/import/pytorch_memory/memory_snapshot.h"
 #include "traces/import/pickle/pickle.h"
+#include "traces/import/pytorch_memory/memory_snapshot.h"
 
 namespace shardscope::traces {
 

@@ -13,9 +13,9 @@
 #include "traces/merge/row_ids.h"
 #include "traces/schema/column_roles.h"
 #include "traces/schema/schema.h"
+#include "traces/store/sqlite/temporary_file.h"
 #include "traces/store/write/create.h"
 #include "traces/store/write/finalize.h"
-#include "traces/store/sqlite/temporary_file.h"
 #include "traces/store/write/writer.h"
 
 namespace shardscope::traces {

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "traces/merge/work.h"
-#include "traces/store/sqlite/sqlite.h"
 #include "traces/store/columns/trace.h"
+#include "traces/store/sqlite/sqlite.h"
 
 namespace shardscope::traces {
 

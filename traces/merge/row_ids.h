@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "traces/schema/column_roles.h"
-#include "traces/store/sqlite/sqlite.h"
 #include "traces/store/columns/trace.h"
+#include "traces/store/sqlite/sqlite.h"
 
 namespace shardscope::traces {
 

@@ -29,8 +29,6 @@ std::string labelled(std::string_view label, const std::string& text, std::size_
     return result;
 }
 
-}  // namespace
-
 std::string table_text(const AdviceReport& report, std::size_t width) {
     std::string notes;
     for (const std::string& note : report.notes) {
@@ -94,7 +92,7 @@ std::string csv_text(const AdviceReport& report) {
                         finding.expected, finding.gain_us ? Cell(*finding.gain_us) : Cell(),
                         finding.gain_bytes > 0 ? Cell(finding.gain_bytes) : Cell()});
     }
-    return csv_text({{"id"},
+    return rows_csv({{"id"},
                      {"title"},
                      {"weight"},
                      {"what"},
@@ -106,6 +104,14 @@ std::string csv_text(const AdviceReport& report) {
                      {"gain_us"},
                      {"gain_bytes"}},
                     rows);
+}
+
+}  // namespace
+
+std::string render(const AdviceReport& result, Format format, std::size_t width) {
+    return render_as(
+        format, [&] { return table_text(result, width); }, [&] { return json_text(result); },
+        [&] { return csv_text(result); });
 }
 
 }  // namespace shardscope::traces

@@ -1,17 +1,24 @@
 // Runs side by side: one column a run, then its difference from the first. MB = 2^20 bytes.
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <functional>
 #include <limits>
 #include <map>
 
 #include <fmt/core.h>
+#include <nlohmann/json.hpp>
 
 #include "traces/report/formats.h"
+#include "traces/report/json_parts.h"
+#include "traces/report/memory_parts.h"
+#include "traces/report/result_text.h"
 #include "traces/report/text_table.h"
 
 namespace shardscope::traces {
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 constexpr double kMb = 1 << 20;
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
@@ -159,7 +166,13 @@ void add_rows(TextTable& table, const Comparison& comparison, const std::vector<
     }
 }
 
-}  // namespace
+// "CPU Exec" -> "cpu_exec".
+std::string snake_case(std::string_view name) {
+    std::string result;
+    for (const char c : name)
+        result += c == ' ' ? '_' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    return result;
+}
 
 std::string table_text(const Comparison& comparison, std::size_t width) {
     if (comparison.runs.empty()) return "No runs to compare.\n";
@@ -220,6 +233,88 @@ std::string table_text(const Comparison& comparison, std::size_t width) {
             notes += fmt::format(" Memory of {} is the host's: no device allocated.", titles[r]);
     }
     return table.text(width) + paragraph(notes, width);
+}
+
+std::string json_text(const Comparison& comparison) {
+    Json runs = Json::array();
+    for (const RunColumn& run : comparison.runs) {
+        Json categories = Json::object();
+        for (std::size_t c = 0; c < run.categories_us.size(); ++c) {
+            categories[std::string(kTimeCategoryNames[c])] = {{"us", run.categories_us[c]},
+                                                              {"median_us", run.categories_spread[c].median},
+                                                              {"spread_us", run.categories_spread[c].spread}};
+        }
+        Json json = {{"file", run.file},
+                     {"config", json_pairs(run.config)},
+                     {"ranks", run.ranks},
+                     {"stepped", run.stepped},
+                     {"steps", run.steps},
+                     {"average_step_us", run.average_step_us},
+                     {"median_step_us", run.median_step_us},
+                     {"spread_step_us", run.spread_step_us},
+                     {"categories", std::move(categories)},
+                     {"space", name(run.space)},
+                     {"peak_bytes", known_or_null(run.peak_bytes)},
+                     {"at_peak", bytes_by_category(run.at_peak)},
+                     {"predicted_peak_bytes", nullptr},
+                     {"communication_us", run.communication_us},
+                     {"communication_spread_us", run.communication_spread.spread},
+                     {"exposed_communication_us", run.exposed_communication_us},
+                     {"exposed_communication_spread_us", run.exposed_communication_spread.spread},
+                     {"memcpy_us", run.memcpy_us},
+                     {"memcpy_spread_us", run.memcpy_spread.spread},
+                     {"device_busy_percent", run.device_busy_percent},
+                     {"device_busy_spread_percent", run.device_busy_spread.spread},
+                     {"collectives", json_of(result_table(collective_fields(), run.collectives))}};
+        if (run.predicted_peak_bytes >= 0) json["predicted_peak_bytes"] = run.predicted_peak_bytes;
+        if (&run != &comparison.runs.front()) {
+            json["step_inside_spread_of_first"] = inside_spread(comparison.runs.front(), run);
+        }
+        runs.push_back(std::move(json));
+    }
+    return json_line({{"runs", std::move(runs)}});
+}
+
+std::string csv_text(const Comparison& comparison) {
+    std::vector<Column> names = csv_columns({"file", "ranks", "steps", "average_step_us", "median_step_us",
+                                             "spread_step_us", "peak_bytes", "communication_us",
+                                             "exposed_communication_us", "memcpy_us", "device_busy_percent"});
+    // "communication" and "memcpy" alone are the whole, those of the split only what nothing before them
+    // covers.
+    for (const auto category : kTimeCategoryNames) names.push_back({"split_" + snake_case(category) + "_us"});
+    for (const auto category : kMemoryCategoryNames)
+        names.push_back({fmt::format("at_peak_{}_bytes", category)});
+    if (!comparison.runs.empty()) {
+        for (const auto& [key, value] : comparison.runs.front().config) names.push_back({key});
+    }
+    std::vector<std::vector<Cell>> rows;
+    for (const RunColumn& run : comparison.runs) {
+        std::vector<Cell> row = {to_cell(run.file),
+                                 to_cell(run.ranks),
+                                 run.steps,
+                                 run.average_step_us,
+                                 run.median_step_us,
+                                 run.spread_step_us,
+                                 Cell(),  // the peak
+                                 run.communication_us,
+                                 run.exposed_communication_us,
+                                 run.memcpy_us,
+                                 run.device_busy_percent};
+        if (run.peak_bytes > 0) row[6] = run.peak_bytes;
+        row.insert(row.end(), run.categories_us.begin(), run.categories_us.end());
+        row.insert(row.end(), run.at_peak.begin(), run.at_peak.end());
+        for (const auto& [key, value] : run.config) row.emplace_back(value);
+        rows.push_back(std::move(row));
+    }
+    return rows_csv(names, rows);
+}
+
+}  // namespace
+
+std::string render(const Comparison& result, Format format, std::size_t width) {
+    return render_as(
+        format, [&] { return table_text(result, width); }, [&] { return json_text(result); },
+        [&] { return csv_text(result); });
 }
 
 }  // namespace shardscope::traces

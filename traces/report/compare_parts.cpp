@@ -63,8 +63,6 @@ std::string title(CompareBy by) {
     return {};
 }
 
-}  // namespace
-
 std::string table_text(const PartsComparison& comparison, std::size_t width) {
     std::string text;
     const std::vector<RunColumn>& runs = comparison.whole.runs;
@@ -115,7 +113,7 @@ std::string table_text(const PartsComparison& comparison, std::size_t width) {
 }
 
 std::string json_text(const PartsComparison& comparison) {
-    Json json = parse_ordered_json(json_text(comparison.whole));
+    Json json = parse_ordered_json(render(comparison.whole, Format::json));
     json["by"] = kCompareByNames[static_cast<std::size_t>(comparison.by)];
     json["on"] = comparison.on_host ? "host" : "device";
     // Each run has its own figures under the parts' names, for --fail-if; "parts" has them side by side.
@@ -159,7 +157,7 @@ std::string csv_text(const PartsComparison& comparison) {
                             std::string(r > 0 && inside(f, first) ? "true" : "false")});
         }
     }
-    return csv_text({{"name"},
+    return rows_csv({{"name"},
                      {"file"},
                      {"us"},
                      {"median_us"},
@@ -169,6 +167,14 @@ std::string csv_text(const PartsComparison& comparison) {
                      {"difference_us"},
                      {"inside_spread_of_first"}},
                     rows);
+}
+
+}  // namespace
+
+std::string render(const PartsComparison& result, Format format, std::size_t width) {
+    return render_as(
+        format, [&] { return table_text(result, width); }, [&] { return json_text(result); },
+        [&] { return csv_text(result); });
 }
 
 }  // namespace shardscope::traces

@@ -184,8 +184,6 @@ Json path_json(const RankPath& path, bool what_if) {
     return json;
 }
 
-}  // namespace
-
 std::string table_text(const CriticalPathReport& report, std::size_t width) {
     if (report.ranks.empty()) return std::string(kNothingSelected);
     std::string text = parts_table(report, width);
@@ -237,7 +235,15 @@ std::string csv_text(const CriticalPathReport& report) {
             rows.push_back(std::move(row));
         }
     }
-    return csv_text(columns, rows);
+    return rows_csv(columns, rows);
+}
+
+}  // namespace
+
+std::string render(const CriticalPathReport& result, Format format, std::size_t width) {
+    return render_as(
+        format, [&] { return table_text(result, width); }, [&] { return json_text(result); },
+        [&] { return csv_text(result); });
 }
 
 }  // namespace shardscope::traces

@@ -1,8 +1,8 @@
-// The ranks' work together as a table, JSON and CSV; see distributed_report.
+// The ranks together; see rank_traffic_fields(), traffic_fields() and slow_collective_fields().
 #include "traces/analysis/communication/distributed.h"
 
 #include <algorithm>
-#include <iterator>
+#include <span>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
@@ -10,55 +10,38 @@
 #include "traces/report/formats.h"
 #include "traces/report/hosts.h"
 #include "traces/report/json_parts.h"
-#include "traces/report/units.h"
-#include "traces/schema/json_text.h"
+#include "traces/report/result_text.h"
 
 namespace shardscope::traces {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr std::size_t kShownSlow = 10, kShownTraffic = 40;
 
-std::string size_name(std::int64_t bytes) {
-    return bytes >= (1 << 20) ? fmt::format("{} MB", bytes >> 20) : fmt::format("{} KB", bytes >> 10);
-}
-// "64 KB - 1 MB".
-std::string class_name(int size_class) {
-    constexpr int kClasses = static_cast<int>(std::size(kSizeClasses));
-    if (size_class < 0) return "unknown";
-    if (size_class == 0) return "< " + size_name(kSizeClasses[0]);
-    if (size_class >= kClasses) return ">= " + size_name(kSizeClasses[kClasses - 1]);
-    return size_name(kSizeClasses[size_class - 1]) + " - " + size_name(kSizeClasses[size_class]);
-}
-
-std::string where(int nodes) {
-    if (nodes == 0) return "-";
-    return nodes == 1 ? "one node" : fmt::format("{} nodes", nodes);
-}
-
-// Groups as small numbers, in the order of the table: ids are hashes where NCCL tells them.
+// Groups as small numbers, in the order of the table: ids are hashes where NCCL gives them.
 class GroupNames {
   public:
-    std::string operator[](std::int64_t group) {
-        if (group == -1) return "-";
+    std::int64_t operator[](std::int64_t group) {
         const auto it = std::find(groups_.begin(), groups_.end(), group);
-        if (it != groups_.end()) return std::to_string(it - groups_.begin());
+        if (it != groups_.end()) return it - groups_.begin();
         groups_.push_back(group);
-        return std::to_string(groups_.size() - 1);
+        return static_cast<std::int64_t>(groups_.size()) - 1;
+    }
+    void apply_to(ResultTable& table) {
+        for (std::size_t c = 0; c < table.columns.size(); ++c) {
+            if (table.columns[c].key != "group") continue;
+            for (std::vector<Cell>& row : table.rows) {
+                if (const auto* group = std::get_if<std::int64_t>(&row[c])) row[c] = (*this)[*group];
+            }
+        }
     }
 
   private:
     std::vector<std::int64_t> groups_;
 };
 
-// What compute hides of host threads' collectives is not known.
-bool knows_overlap(const RankTraffic& rank) {
-    return rank.device_known && !rank.on_host;
-}
-
-bool knows_collectives(const RankTraffic& rank) {
-    return rank.device_known || rank.on_host;
+template <class Row>
+ResultTable first_rows(Fields<Row> fields, const std::vector<Row>& rows, std::size_t most) {
+    return result_table(fields, std::span(rows).first(std::min(most, rows.size())));
 }
 
 // Why figures are missing, where host threads communicated.
@@ -74,69 +57,28 @@ std::string host_sentence(const DistributedReport& report, std::size_t width) {
 }
 
 std::string ranks_table(const DistributedReport& report, std::size_t width) {
-    TextTable table({Align::right, Align::left, Align::right, Align::right, Align::right, Align::right,
-                     Align::right, Align::right, Align::right, Align::right});
-    table.header({"Rank", "Host", "Computation", "Overlapped", "Exposed", "Other", "Collectives", "MB",
-                  "Transfer", "Waiting"});
-    for (const RankTraffic& r : report.ranks) {
-        const auto mean = [&](std::int64_t value) {
-            return r.steps > 0 ? static_cast<double>(value) / static_cast<double>(r.steps) : 0.0;
-        };
-        const auto known = [&](std::int64_t value, bool is_known) {
-            return is_known ? mean_us(value, r.steps) : std::string("-");
-        };
-        const bool whole = r.collectives % std::max<std::int64_t>(r.steps, 1) == 0;
-        table.row({std::to_string(r.rank), r.host.empty() ? "-" : r.host,
-                   known(r.parts.computation, r.device_known), known(r.parts.overlapped, knows_overlap(r)),
-                   known(r.parts.exposed_communication, knows_overlap(r)),
-                   known(r.parts.other, knows_overlap(r)),
-                   knows_collectives(r) ? grouped(mean(r.collectives), whole ? 0 : 2) : "-",
-                   known_mb(mean(r.bytes)), known(r.transfer_ns, knows_collectives(r)),
-                   known(r.ns - r.transfer_ns, knows_collectives(r))});
-    }
     const std::string of = report.stepped ? "Mean of a step" : "The whole trace, which names no steps,";
-    return of + " by rank; times in us, MB = 2^20 bytes of the full buffers\n" + table.text(width);
+    return of + " by rank; MB = 2^20 bytes of the full buffers\n" +
+           text_of(result_table(rank_traffic_fields(), report.ranks), width);
 }
 
 std::string traffic_table(const DistributedReport& report, GroupNames& groups, std::size_t width) {
-    TextTable table({Align::left, Align::right, Align::right, Align::left, Align::left, Align::right,
-                     Align::right, Align::right, Align::right, Align::right, Align::right},
-                    2);
-    table.header({"Operation", "Group", "Ranks", "Within", "Size", "Count", "MB", "Transfer (us)",
-                  "Wait/part", "algbw", "busbw"});
-    std::size_t shown = 0;
-    for (const Traffic& t : report.traffic) {
-        if (shown++ >= kShownTraffic) continue;
-        table.row({std::string(name(t.operation)), groups[t.group],
-                   t.group_size > 0 ? std::to_string(t.group_size) : "-", where(t.nodes),
-                   class_name(t.size_class), grouped(t.count), known_mb(t.bytes), us(micro(t.transfer_ns)),
-                   mean_us(t.waiting_ns, t.parts), known_rate(t.algbw_gbps, 2), known_rate(t.busbw_gbps, 2)});
+    ResultTable table = first_rows(traffic_fields(), report.traffic, kShownTraffic);
+    groups.apply_to(table);
+    std::string text = "\nTraffic: each collective once; wait of one rank's part; GB/s = 10^9 bytes/s\n" +
+                       text_of(table, width, 2);
+    if (report.traffic.size() > kShownTraffic) {
+        text +=
+            fmt::format("... and {} more; --format json has all.\n", report.traffic.size() - kShownTraffic);
     }
-    std::string text =
-        "\nTraffic: each collective once; wait of one rank's part in us; GB/s = 10^9 bytes/s\n" +
-        table.text(width);
-    if (shown > kShownTraffic)
-        text += fmt::format("... and {} more; --format json has all.\n", shown - kShownTraffic);
     return text;
 }
 
 std::string slow_table(const DistributedReport& report, GroupNames& groups, std::size_t width) {
-    TextTable table({Align::left, Align::right, Align::right, Align::right, Align::right, Align::right,
-                     Align::right, Align::right, Align::right, Align::right},
-                    3);
-    table.header({"Operation", "Group", "Number", "Start (ms)", "MB", "Ranks", "Transfer (us)",
-                  "Longest (us)", "Waiting (us)", "Last rank"});
-    for (std::size_t i = 0; i < std::min(kShownSlow, report.slowest.size()); ++i) {
-        const SlowCollective& s = report.slowest[i];
-        table.row({std::string(name(s.operation)), groups[s.group],
-                   s.sequence >= 0 ? grouped(s.sequence) : "-", milliseconds(s.start_ns), known_mb(s.bytes),
-                   std::to_string(s.ranks), us(micro(s.transfer_ns)), us(micro(s.longest_ns)),
-                   us(micro(s.waiting_ns)), std::to_string(s.last_rank)});
-    }
-    return "\nWhere ranks waited most: the sum over ranks, and who came last\n" + table.text(width);
+    ResultTable table = first_rows(slow_collective_fields(), report.slowest, kShownSlow);
+    groups.apply_to(table);
+    return "\nWhere ranks waited most: the sum over ranks, and who came last\n" + text_of(table, width, 3);
 }
-
-}  // namespace
 
 std::string table_text(const DistributedReport& report, std::size_t width) {
     if (report.ranks.empty()) return std::string(kNothingSelected);
@@ -147,7 +89,9 @@ std::string table_text(const DistributedReport& report, std::size_t width) {
     text += hosts_text(report.hosts, width);
     text += traffic_table(report, groups, width);
     text += groups_text(
-        report.hosts, [&](std::int64_t group) { return groups[group]; }, width);
+        report.hosts,
+        [&](std::int64_t group) { return group == -1 ? std::string("-") : std::to_string(groups[group]); },
+        width);
     if (!report.slowest.empty()) text += slow_table(report, groups, width);
     text += host_sentence(report, width);
     if (report.without_metadata > 0) {
@@ -164,80 +108,26 @@ std::string table_text(const DistributedReport& report, std::size_t width) {
 }
 
 std::string json_text(const DistributedReport& report) {
-    Json ranks = Json::array(), traffic = Json::array(), slowest = Json::array();
-    for (const RankTraffic& r : report.ranks) {
-        const double steps = r.steps > 0 ? static_cast<double>(r.steps) : 1;
-        const auto mean = [&](std::int64_t ns, bool is_known) {
-            return is_known ? Json(micro(ns) / steps) : Json(nullptr);
-        };
-        const auto sum = [&](std::int64_t ns) {
-            return knows_collectives(r) ? Json(micro(ns)) : Json(nullptr);
-        };
-        ranks.push_back({{"rank", r.rank},
-                         {"host", r.host},
-                         {"steps", r.steps},
-                         {"on", r.on_host ? "host" : "device"},
-                         {"computation_us", mean(r.parts.computation, r.device_known)},
-                         {"overlapped_us", mean(r.parts.overlapped, knows_overlap(r))},
-                         {"exposed_communication_us", mean(r.parts.exposed_communication, knows_overlap(r))},
-                         {"other_us", mean(r.parts.other, knows_overlap(r))},
-                         {"overlap_percent",
-                          r.parts.communication() > 0 ? Json(r.parts.overlap_percent()) : Json(nullptr)},
-                         {"collectives", knows_collectives(r) ? Json(r.collectives) : Json(nullptr)},
-                         {"bytes", known_or_null(r.bytes)},
-                         {"us", sum(r.ns)},
-                         {"transfer_us", sum(r.transfer_ns)},
-                         {"waiting_us", sum(r.ns - r.transfer_ns)}});
-    }
-    for (const Traffic& t : report.traffic) {
-        traffic.push_back({{"name", name(t.operation)},
-                           {"on", t.on_host ? "host" : "device"},
-                           {"group", t.group == -1 ? Json(nullptr) : Json(t.group)},
-                           {"group_size", t.group_size > 0 ? Json(t.group_size) : Json(nullptr)},
-                           {"nodes", t.nodes > 0 ? Json(t.nodes) : Json(nullptr)},
-                           {"size", class_name(t.size_class)},
-                           {"count", t.count},
-                           {"bytes", known_or_null(t.bytes)},
-                           {"transfer_us", micro(t.transfer_ns)},
-                           {"waiting_us", micro(t.waiting_ns)},
-                           {"parts", t.parts},
-                           {"unmatched", t.unmatched},
-                           {"algbw_gbps", known_or_null(t.algbw_gbps)},
-                           {"busbw_gbps", known_or_null(t.busbw_gbps)}});
-    }
-    for (const SlowCollective& s : report.slowest) {
-        slowest.push_back({{"name", name(s.operation)},
-                           {"on", s.on_host ? "host" : "device"},
-                           {"group", s.group == -1 ? Json(nullptr) : Json(s.group)},
-                           {"sequence", s.sequence >= 0 ? Json(s.sequence) : Json(nullptr)},
-                           {"bytes", known_or_null(s.bytes)},
-                           {"ranks", s.ranks},
-                           {"start_ns", s.start_ns},
-                           {"transfer_us", micro(s.transfer_ns)},
-                           {"longest_us", micro(s.longest_ns)},
-                           {"waiting_us", micro(s.waiting_ns)},
-                           {"last_rank", s.last_rank}});
-    }
-    const Json json = {{"ranks", std::move(ranks)},         {"traffic", std::move(traffic)},
-                       {"slowest", std::move(slowest)},     {"collectives", report.collectives},
-                       {"unmatched", report.unmatched},     {"without_metadata", report.without_metadata},
-                       {"hosts", hosts_json(report.hosts)}, {"stopped", stopped_json(report.stopped)}};
-    return dump_json(json) + "\n";
+    return json_line({{"ranks", json_of(result_table(rank_traffic_fields(), report.ranks))},
+                      {"traffic", json_of(result_table(traffic_fields(), report.traffic))},
+                      {"slowest", json_of(result_table(slow_collective_fields(), report.slowest))},
+                      {"collectives", report.collectives},
+                      {"unmatched", report.unmatched},
+                      {"without_metadata", report.without_metadata},
+                      {"hosts", hosts_json(report.hosts)},
+                      {"stopped", stopped_json(report.stopped)}});
 }
 
 std::string csv_text(const DistributedReport& report) {
-    std::vector<Column> columns;
-    for (const char* column : {"name", "group", "group_size", "nodes", "size", "count", "bytes",
-                               "transfer_us", "waiting_us", "parts", "unmatched", "algbw_gbps", "busbw_gbps"})
-        columns.push_back({column});
-    std::vector<std::vector<Cell>> rows;
-    for (const Traffic& t : report.traffic) {
-        rows.push_back({std::string(name(t.operation)), t.group == -1 ? Cell{} : Cell{t.group},
-                        known(std::int64_t{t.group_size}), t.nodes > 0 ? Cell{std::int64_t{t.nodes}} : Cell{},
-                        class_name(t.size_class), t.count, known(t.bytes), micro(t.transfer_ns),
-                        micro(t.waiting_ns), t.parts, t.unmatched, known(t.algbw_gbps), known(t.busbw_gbps)});
-    }
-    return csv_text(columns, rows);
+    return csv_of(result_table(traffic_fields(), report.traffic));
+}
+
+}  // namespace
+
+std::string render(const DistributedReport& result, Format format, std::size_t width) {
+    return render_as(
+        format, [&] { return table_text(result, width); }, [&] { return json_text(result); },
+        [&] { return csv_text(result); });
 }
 
 }  // namespace shardscope::traces

@@ -188,8 +188,6 @@ Json group_json(const FlightGroup& group) {
     return json;
 }
 
-}  // namespace
-
 std::string table_text(const FlightReport& report, std::size_t width) {
     if (report.groups.empty()) return "The flight recorder holds no record of what is selected.\n";
     std::string text = fmt::format("NCCL flight recorder: dumps of {} rank{} ({})\n", report.ranks.size(),
@@ -232,7 +230,7 @@ std::string csv_text(const FlightReport& report) {
             add(("mismatch of " + mismatch.what).c_str(), mismatch.sequence, mismatch.places);
         add("pending", -1, group.pending);
     }
-    return csv_text({{"group"},
+    return rows_csv({{"group"},
                      {"description"},
                      {"what"},
                      {"sequence"},
@@ -248,6 +246,14 @@ std::string csv_text(const FlightReport& report) {
                      {"created_ns"},
                      {"at"}},
                     rows);
+}
+
+}  // namespace
+
+std::string render(const FlightReport& result, Format format, std::size_t width) {
+    return render_as(
+        format, [&] { return table_text(result, width); }, [&] { return json_text(result); },
+        [&] { return csv_text(result); });
 }
 
 }  // namespace shardscope::traces

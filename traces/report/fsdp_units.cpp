@@ -123,8 +123,6 @@ std::string uneven_text(double value) {
     return value > 0 ? grouped(value, 3) : "-";
 }
 
-}  // namespace
-
 std::string table_text(const UnitsReport& report, std::size_t width) {
     if (report.ranks.empty()) return std::string(kNothingSelected);
     if (!report.any_unit) return paragraph(kNoUnits, width);
@@ -236,7 +234,15 @@ std::string csv_text(const UnitsReport& report) {
             rows.push_back(std::move(cells));
         }
     }
-    return csv_text(columns, rows);
+    return rows_csv(columns, rows);
+}
+
+}  // namespace
+
+std::string render(const UnitsReport& result, Format format, std::size_t width) {
+    return render_as(
+        format, [&] { return table_text(result, width); }, [&] { return json_text(result); },
+        [&] { return csv_text(result); });
 }
 
 }  // namespace shardscope::traces

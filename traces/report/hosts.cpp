@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "traces/report/json_parts.h"
+#include "traces/report/result_text.h"
 #include "traces/report/text_table.h"
 #include "traces/report/units.h"
 #include "traces/schema/joined.h"
@@ -56,17 +57,8 @@ std::string places_table(const HostsReport& report, std::size_t width) {
 
 std::string traffic_table(const HostsReport& report, std::size_t width) {
     if (report.traffic.empty()) return {};
-    TextTable table({Align::left, Align::left, Align::right, Align::right, Align::right, Align::right,
-                     Align::right, Align::right},
-                    2);
-    table.header({"Hosts", "Operation", "Count", "MB", "Transfer (us)", "Waiting (us)", "algbw", "busbw"});
-    for (const HostTraffic& t : report.traffic) {
-        table.row({name(t.where), std::string(name(t.operation)), grouped(t.count), known_mb(t.bytes),
-                   us(to_us(t.transfer_ns)), us(to_us(t.waiting_ns)), known_rate(t.algbw_gbps, 2),
-                   known_rate(t.busbw_gbps, 2)});
-    }
     return "\nTraffic of groups within a host and between hosts: each collective once, full buffers\n" +
-           table.text(width);
+           text_of(result_table(host_traffic_fields(), report.traffic), width, 2);
 }
 
 std::string clock_lines(const HostsReport& report) {
@@ -153,7 +145,7 @@ Json places_json(const std::vector<HostPlace>& all) {
 }
 
 Json hosts_json(const HostsReport& report) {
-    Json hosts = places_json(report.hosts), groups = Json::array(), traffic = Json::array();
+    Json hosts = places_json(report.hosts), groups = Json::array();
     for (std::size_t h = 0; h < report.hosts.size(); ++h) {
         const HostPlace& host = report.hosts[h];
         hosts[h]["collectives"] = report.known ? Json(host.collectives) : Json(nullptr);
@@ -168,16 +160,6 @@ Json hosts_json(const HostsReport& report) {
                           {"collectives", g.collectives},
                           {"bytes", known_or_null(g.bytes)}});
     }
-    for (const HostTraffic& t : report.traffic) {
-        traffic.push_back({{"hosts", name(t.where)},
-                           {"name", name(t.operation)},
-                           {"count", t.count},
-                           {"bytes", known_or_null(t.bytes)},
-                           {"transfer_us", to_us(t.transfer_ns)},
-                           {"waiting_us", to_us(t.waiting_ns)},
-                           {"algbw_gbps", known_or_null(t.algbw_gbps)},
-                           {"busbw_gbps", known_or_null(t.busbw_gbps)}});
-    }
     Json clocks = nullptr;
     if (report.clocks) {
         const ClockAgreement& c = *report.clocks;
@@ -188,7 +170,7 @@ Json hosts_json(const HostsReport& report) {
     }
     return {{"hosts", std::move(hosts)},
             {"groups", std::move(groups)},
-            {"traffic", std::move(traffic)},
+            {"traffic", json_of(result_table(host_traffic_fields(), report.traffic))},
             {"skew",
              {{"collectives", report.known ? Json(report.skewed) : Json(nullptr)},
               {"median_us", report.skewed > 0 ? Json(to_us(report.median_skew_ns)) : Json(nullptr)},

@@ -1,5 +1,5 @@
 // What the table and the JSON text of `distributed` (and `info`) tell of hosts and of a job that failed.
-// Inside the room only.
+// Internal to traces/report.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The sections of the HTML report, each from the result of one analysis. Inside the room only.
+// The sections of the HTML report, each from the result of one analysis. Internal to traces/report.
 #pragma once
 
 #include <string>

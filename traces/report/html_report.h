@@ -12,11 +12,11 @@
 #include "traces/analysis/communication/collectives.h"
 #include "traces/analysis/compare/compare_parts.h"
 #include "traces/analysis/facts/info.h"
+#include "traces/analysis/fsdp/units.h"
 #include "traces/analysis/memory/memory.h"
 #include "traces/analysis/modules/modules.h"
 #include "traces/analysis/time/overlap.h"
 #include "traces/analysis/time/summary.h"
-#include "traces/analysis/fsdp/units.h"
 
 namespace shardscope::traces {
 

@@ -1,4 +1,4 @@
-// How the HTML report looks. Inside the room only.
+// How the HTML report looks. Internal to traces/report.
 #pragma once
 
 #include <string_view>

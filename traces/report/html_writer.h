@@ -1,4 +1,4 @@
-// The small words of which the HTML report is made: escaped text, tables, bars. Inside the room only.
+// The small words of which the HTML report is made: escaped text, tables, bars. Internal to traces/report.
 #pragma once
 
 #include <cstdint>

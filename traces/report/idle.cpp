@@ -1,9 +1,10 @@
-// Idleness, launch delays and queues as table, JSON and CSV.
+// Idleness, launch delays and queues; see gap_fields() and launch_delay_fields().
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "traces/report/formats.h"
 #include "traces/report/json_parts.h"
+#include "traces/report/result_text.h"
 #include "traces/report/text_table.h"
 #include "traces/report/units.h"
 
@@ -17,31 +18,19 @@ std::string stream_name(const StreamIdle& idle) {
     return shortened(fmt::format("{} {}", idle.stream, idle.name), 20);
 }
 
-void add_gaps(TextTable& table, std::string rank, std::string stream, const StreamIdle& idle) {
-    std::vector<std::string> cells = {std::move(rank), std::move(stream), grouped(idle.events),
-                                      us(to_us(idle.span)), percent(idle.busy, idle.span)};
-    for (const GapStats& gap : idle.gaps) {
-        cells.push_back(us(to_us(gap.ns)));
-        cells.push_back(percent(gap.ns, idle.span));
-    }
-    table.row(std::move(cells));
-}
-
-void add_launches(TextTable& table, std::string rank, std::string stream, const StreamIdle& idle) {
-    const LaunchDelay& launch = idle.launch;
-    if (launch.count == 0) return;
-    table.row({std::move(rank), std::move(stream), grouped(launch.count), us(to_us(launch.mean)),
-               us(to_us(launch.median)), us(to_us(launch.p95)), us(to_us(launch.longest)),
-               grouped(idle.queue.mean, 2), grouped(idle.queue.longest)});
-}
-
-template <typename Add>
-void add_all(TextTable& table, const IdleReport& report, Add add) {
+// A row for each stream of each rank and, where there are several, one for all as one.
+ResultTable streams_table(const IdleReport& report, Fields<StreamIdle> fields, bool launched_alone) {
+    ResultTable table = empty_table(fields, {kRankColumn, {"stream", "Stream", Unit::text, "The stream."}});
+    const auto add = [&](int rank, std::string stream, const StreamIdle& idle) {
+        if (launched_alone && idle.launch.count == 0) return;
+        table.rows.push_back({std::int64_t{rank}, std::move(stream)});
+        add_cells(table.rows.back(), fields, idle);
+    };
     for (const RankIdle& rank : report.ranks) {
-        const std::string number = std::to_string(rank.rank);
-        for (const StreamIdle& stream : rank.streams) add(table, number, stream_name(stream), stream);
-        if (rank.streams.size() != 1) add(table, number, "all as one", rank.device);
+        for (const StreamIdle& stream : rank.streams) add(rank.rank, stream_name(stream), stream);
+        if (rank.streams.size() != 1) add(rank.rank, "all as one", rank.device);
     }
+    return table;
 }
 
 Json stream_json(const StreamIdle& idle) {
@@ -64,19 +53,8 @@ Json stream_json(const StreamIdle& idle) {
     return json;
 }
 
-}  // namespace
-
 std::string table_text(const IdleReport& report, std::size_t width) {
     if (report.ranks.empty()) return std::string(kNothingSelected);
-    const Align l = Align::left, r = Align::right;
-    TextTable gaps({r, l, r, r, r, r, r, r, r, r, r}, 2);
-    gaps.header({"Rank", "Stream", "Events", "Span (us)", "Busy (%)", "Host wait (us)", "%",
-                 "Kernel wait (us)", "%", "Other (us)", "%"});
-    add_all(gaps, report, add_gaps);
-    TextTable launches({r, l, r, r, r, r, r, r, r}, 2);
-    launches.header({"Rank", "Stream", "Launches", "Mean delay (us)", "Median (us)", "p95 (us)", "Max (us)",
-                     "Mean queue", "Max queue"});
-    add_all(launches, report, add_launches);
     const std::string longest =
         grouped(to_us(report.kernel_wait_ns), report.kernel_wait_ns % 1000 == 0 ? 0 : 3);
     return paragraph(fmt::format(
@@ -85,12 +63,12 @@ std::string table_text(const IdleReport& report, std::size_t width) {
                          "for other streams.",
                          longest),
                      width) +
-           gaps.text(width) + "\n" +
+           text_of(streams_table(report, gap_fields(), false), width, 2) + "\n" +
            paragraph(
                "From the end of the launching call to the start on the device, and what was launched but had "
                "not started.",
                width) +
-           launches.text(width);
+           text_of(streams_table(report, launch_delay_fields(), true), width, 2);
 }
 
 std::string json_text(const IdleReport& report) {
@@ -111,37 +89,28 @@ std::string json_text(const IdleReport& report) {
 
 // The stream is empty in the row of all streams as one.
 std::string csv_text(const IdleReport& report) {
-    std::vector<std::vector<Cell>> rows;
-    const auto add = [&](int rank, Cell stream, const StreamIdle& i) {
-        std::vector<Cell> cells = {std::int64_t(rank), std::move(stream), std::string(i.name),
-                                   i.events,           to_us(i.span),     to_us(i.busy)};
-        for (const GapStats& gap : i.gaps) cells.emplace_back(to_us(gap.ns));
-        cells.insert(cells.end(),
-                     {i.launch.count, to_us(i.launch.mean), to_us(i.launch.median), to_us(i.launch.p95),
-                      to_us(i.launch.longest), i.queue.mean, i.queue.longest});
-        rows.push_back(std::move(cells));
+    ResultTable table = empty_table(
+        gap_fields(), {kRankColumn, {"stream", "Stream", Unit::index, "The stream; none: all as one."}});
+    const Fields<StreamIdle> delays = launch_delay_fields();
+    table.columns.insert(table.columns.end(), delays.begin(), delays.end());
+    const auto add = [&](int rank, Cell stream, const StreamIdle& idle) {
+        table.rows.push_back({std::int64_t{rank}, std::move(stream)});
+        for (const Fields<StreamIdle> fields : {gap_fields(), launch_delay_fields()})
+            add_cells(table.rows.back(), fields, idle);
     };
     for (const RankIdle& rank : report.ranks) {
-        add(rank.rank, std::monostate(), rank.device);
-        for (const StreamIdle& stream : rank.streams) add(rank.rank, std::int64_t(stream.stream), stream);
+        add(rank.rank, {}, rank.device);
+        for (const StreamIdle& stream : rank.streams) add(rank.rank, std::int64_t{stream.stream}, stream);
     }
-    return csv_text({{"rank"},
-                     {"stream"},
-                     {"name"},
-                     {"events"},
-                     {"span_us"},
-                     {"busy_us"},
-                     {"host_wait_us"},
-                     {"kernel_wait_us"},
-                     {"other_us"},
-                     {"launches"},
-                     {"launch_delay_mean_us"},
-                     {"launch_delay_median_us"},
-                     {"launch_delay_p95_us"},
-                     {"launch_delay_max_us"},
-                     {"queue_mean"},
-                     {"queue_max"}},
-                    rows);
+    return csv_of(table);
+}
+
+}  // namespace
+
+std::string render(const IdleReport& result, Format format, std::size_t width) {
+    return render_as(
+        format, [&] { return table_text(result, width); }, [&] { return json_text(result); },
+        [&] { return csv_text(result); });
 }
 
 }  // namespace shardscope::traces

@@ -1,8 +1,10 @@
-// What the JSON texts of the results share. Inside the room only.
+// What the JSON texts of the results share. Internal to traces/report.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -14,6 +16,19 @@ std::string json_line(const nlohmann::ordered_json& json);
 // A sum of bytes, or a bandwidth: 0 is "not known" (a barrier, a kernel without metadata) and becomes null.
 nlohmann::ordered_json known_or_null(std::int64_t value);
 nlohmann::ordered_json known_or_null(double value);
+
+// An object of texts.
+nlohmann::ordered_json json_pairs(const std::vector<std::pair<std::string, std::string>>& all);
+
+// {"ranks":[...]} as a line: what `to_json` makes of each.
+template <typename Ranks, typename ToJson>
+std::string ranks_line(const Ranks& ranks, ToJson to_json) {
+    using Json = decltype(to_json(*ranks.begin()));
+    Json all = Json::array(), json = Json::object();
+    for (const auto& rank : ranks) all.push_back(to_json(rank));
+    json["ranks"] = std::move(all);
+    return json_line(json);
+}
 
 // Nanoseconds as JSON's microseconds.
 constexpr double to_us(std::int64_t ns) {

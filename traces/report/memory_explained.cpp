@@ -5,8 +5,10 @@
 #include <utility>
 
 #include <fmt/core.h>
+#include <nlohmann/json.hpp>
 
 #include "traces/report/formats.h"
+#include "traces/report/json_parts.h"
 #include "traces/report/memory_parts.h"
 #include "traces/report/text_table.h"
 #include "traces/report/units.h"
@@ -14,6 +16,8 @@
 
 namespace shardscope::traces {
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 std::string plural(std::int64_t count, std::string_view one) {
     return fmt::format("{} {}{}", grouped(count), one, count == 1 ? "" : "s");
@@ -259,7 +263,63 @@ std::string pool_text(const RankMemory& rank, const PoolMemory& pool, bool has_s
     return text;
 }
 
-}  // namespace
+Json optional_json(const std::optional<std::int64_t>& value) {
+    return value ? Json(*value) : Json(nullptr);
+}
+
+// Measured beside predicted; null where nothing is predicted, the percent also where that is 0.
+Json explained(Json row, std::int64_t bytes, const std::optional<std::int64_t>& predicted) {
+    row["bytes"] = bytes;
+    row["predicted_bytes"] = optional_json(predicted);
+    row["difference_bytes"] = predicted ? Json(bytes - *predicted) : Json(nullptr);
+    row["difference_percent"] =
+        predicted.value_or(0) != 0 ? Json(difference_percent(bytes, *predicted)) : Json(nullptr);
+    return row;
+}
+
+Json explained_holders(const std::vector<MemoryHolder>& all) {
+    Json json = Json::array();
+    for (const MemoryHolder& h : all) json.push_back(explained({{"name", h.name}}, h.bytes, h.predicted));
+    return json;
+}
+
+Json explained_categories(const RankMemory& rank) {
+    const bool predicted = rank.predicted_peak_bytes >= 0 && rank.prediction_applies;
+    Json json = Json::array();
+    for (std::size_t c = 0; c < rank.at_peak.size(); ++c) {
+        json.push_back(explained({{"name", std::string(kMemoryCategoryNames[c])}}, rank.at_peak[c],
+                                 predicted ? std::optional(rank.predicted_at_peak[c]) : std::nullopt));
+    }
+    return json;
+}
+
+Json moment_json(const PeakMoment& moment) {
+    return {{"step", optional_json(moment.step)},
+            {"phase", std::string(name(moment.phase))},
+            {"buffer", moment.buffer},
+            {"unit", moment.unit},
+            {"module", moment.module},
+            {"annotation", moment.annotation},
+            {"stack", moment.stack},
+            {"bytes", moment.bytes}};
+}
+
+Json pool_json(const RankMemory& rank, const PoolMemory& pool) {
+    const bool known = pool.reserved_peak_bytes.has_value();
+    const auto where_known = [&](auto value) { return known ? Json(value) : Json(nullptr); };
+    return {{"allocated_peak_bytes",
+             rank.until_last_use ? optional_json(pool.allocated_peak_bytes) : Json(rank.peak_bytes)},
+            {"active_peak_bytes",
+             rank.until_last_use ? Json(rank.peak_bytes) : optional_json(pool.active_peak_bytes)},
+            {"reserved_peak_bytes", optional_json(pool.reserved_peak_bytes)},
+            {"reserved_at_peak_bytes", where_known(pool.reserved_at_peak)},
+            {"cached_at_peak_bytes", where_known(pool.cached_at_peak)},
+            {"allocated_at_reserved_peak_bytes", where_known(pool.allocated_at_reserved_peak)},
+            {"active_at_reserved_peak_bytes", optional_json(pool.active_at_reserved_peak)},
+            {"fragmentation_percent", where_known(pool.fragmentation_percent)},
+            {"growths", pool.growths},
+            {"growths_in_steps", pool.growths_in_steps}};
+}
 
 std::string table_text(const MemoryExplanation& explanation, std::size_t width) {
     if (explanation.ranks.empty()) return std::string(kNothingSelected);
@@ -293,6 +353,93 @@ std::string table_text(const MemoryExplanation& explanation, std::size_t width) 
         text += pool_text(rank, explained.pool, !explained.steps.empty(), width);
     }
     return text;
+}
+
+std::string json_text(const MemoryExplanation& explanation) {
+    return ranks_line(explanation.ranks, [](const RankExplanation& rank) {
+        Json json = memory_json(rank.memory);
+        json["space"] = name(MemorySpace::device);
+        json["prediction_applies"] = rank.memory.predicted_peak_bytes >= 0 && rank.memory.prediction_applies;
+        json["moment"] = moment_json(rank.moment);
+        json["categories"] = explained_categories(rank.memory);
+        json["units"] = explained_holders(rank.memory.units);
+        json["modules"] = explained_holders(rank.memory.modules);
+        json["buffers"] = explained_holders(rank.memory.buffers);
+        Json steps = Json::array();
+        for (const StepMemory& step : rank.steps) {
+            Json row = explained({{"step", step.step}}, step.peak_bytes, step.predicted);
+            row["active_bytes"] = optional_json(step.active_bytes);
+            row["reserved_bytes"] = optional_json(step.reserved_bytes);
+            row["growths"] = step.growths;
+            steps.push_back(std::move(row));
+        }
+        json["steps"] = std::move(steps);
+        json["pool"] = pool_json(rank.memory, rank.pool);
+        return json;
+    });
+}
+
+std::string csv_text(const MemoryExplanation& explanation) {
+    std::vector<std::vector<Cell>> rows;
+    for (const RankExplanation& explained : explanation.ranks) {
+        const RankMemory& rank = explained.memory;
+        const auto add = [&](const char* by, std::string_view name, std::int64_t bytes,
+                             std::optional<std::int64_t> predicted, std::vector<Cell> more = {}) {
+            std::vector<Cell> row = {to_cell(rank.rank), to_cell(by), to_cell(name), bytes};
+            row.resize(7);
+            if (predicted) {
+                row[4] = *predicted;
+                row[5] = bytes - *predicted;
+                if (*predicted != 0) row[6] = difference_percent(bytes, *predicted);
+            }
+            row.insert(row.end(), more.begin(), more.end());
+            row.resize(11);
+            rows.push_back(std::move(row));
+        };
+        const auto cell = [](std::optional<std::int64_t> bytes) { return bytes ? Cell(*bytes) : Cell(); };
+        const PoolMemory& pool = explained.pool;
+        const bool predicted = rank.predicted_peak_bytes >= 0 && rank.prediction_applies;
+        const auto where_predicted = [&](std::int64_t bytes) {
+            return predicted ? std::optional(bytes) : std::nullopt;
+        };
+        add("peak", "total", rank.peak_bytes, where_predicted(rank.predicted_peak_bytes),
+            {cell(pool.active_peak_bytes), cell(pool.reserved_peak_bytes), pool.growths,
+             pool.reserved_peak_bytes ? Cell(pool.fragmentation_percent) : Cell()});
+        for (std::size_t c = 0; c < rank.at_peak.size(); ++c) {
+            add("category", kMemoryCategoryNames[c], rank.at_peak[c],
+                where_predicted(rank.predicted_at_peak[c]));
+        }
+        for (const auto& [by, holders] : {std::pair("unit", &rank.units),
+                                          {"module", &rank.modules},
+                                          {"buffer", &rank.buffers},
+                                          {"annotation", &rank.annotations},
+                                          {"stack", &rank.stacks}}) {
+            for (const MemoryHolder& holder : *holders) add(by, holder.name, holder.bytes, holder.predicted);
+        }
+        for (const StepMemory& step : explained.steps) {
+            add("step", std::to_string(step.step), step.peak_bytes, step.predicted,
+                {cell(step.active_bytes), cell(step.reserved_bytes), step.growths});
+        }
+        if (!pool.reserved_peak_bytes) continue;
+        add("pool", "reserved_at_peak", pool.reserved_at_peak, {});
+        add("pool", "cached_at_peak", pool.cached_at_peak, {});
+        add("pool", "allocated_at_reserved_peak", pool.allocated_at_reserved_peak, {});
+        if (pool.active_at_reserved_peak) {
+            add("pool", "active_at_reserved_peak", *pool.active_at_reserved_peak, {});
+        }
+    }
+    return rows_csv(csv_columns({"rank", "by", "name", "bytes", "predicted_bytes", "difference_bytes",
+                                 "difference_percent", "active_bytes", "reserved_bytes", "growths",
+                                 "fragmentation_percent"}),
+                    rows);
+}
+
+}  // namespace
+
+std::string render(const MemoryExplanation& result, Format format, std::size_t width) {
+    return render_as(
+        format, [&] { return table_text(result, width); }, [&] { return json_text(result); },
+        [&] { return csv_text(result); });
 }
 
 }  // namespace shardscope::traces

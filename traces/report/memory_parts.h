@@ -1,10 +1,12 @@
 // What both memory tables print of foreign traces: the words for what is counted, the lines about the
-// allocator's memory, other spaces and failures. Inside the room only.
+// allocator's memory, other spaces and failures. Internal to traces/report.
 #pragma once
 
 #include <cstddef>
 #include <string>
 #include <string_view>
+
+#include <nlohmann/json_fwd.hpp>
 
 #include "traces/analysis/memory/memory.h"
 
@@ -27,6 +29,9 @@ std::string spaces_and_failures(const RankMemory& rank);
 
 // That communication memory grew from step to step, and what that may mean; "" where it did not.
 std::string growth_text(const RankMemory& rank, std::size_t width);
+
+nlohmann::ordered_json bytes_by_category(const CategoryBytes& bytes);
+nlohmann::ordered_json memory_json(const RankMemory& rank);
 
 // A single holder that names nobody ("(no unit)") says nothing.
 bool names_somebody(const std::vector<MemoryHolder>& holders);

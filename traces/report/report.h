@@ -5,8 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <variant>
 #include <vector>
+
+#include "traces/analysis/base/result_table.h"
 
 namespace shardscope::traces {
 
@@ -65,10 +66,6 @@ std::string render(const IdleReport& report, Format format, std::size_t width = 
 std::string render(const StepsReport& report, Format format, std::size_t width = kTableWidth);
 std::string render(const KernelsReport& report, Format format, std::size_t width = kTableWidth);
 std::string render(const OperatorsReport& report, Format format, std::size_t width = kTableWidth);
-
-// One value of a free-form result: nothing (NULL), a whole number, a real number or text. Text need not be
-// valid UTF-8 (a blob): bytes that are not are shown as U+FFFD.
-using Cell = std::variant<std::monostate, std::int64_t, double, std::string>;
 
 struct Column {
     std::string name;

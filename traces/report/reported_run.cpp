@@ -6,8 +6,8 @@
 
 #include <fmt/core.h>
 
-#include "traces/analysis/memory/memory_curves.h"
 #include "traces/analysis/facts/row_counts.h"
+#include "traces/analysis/memory/memory_curves.h"
 #include "traces/report/units.h"
 
 namespace shardscope::traces {

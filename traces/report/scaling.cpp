@@ -119,8 +119,6 @@ std::string parts_table(const ScalingReport& report, std::size_t width) {
            table.text(width);
 }
 
-}  // namespace
-
 std::string table_text(const ScalingReport& report, std::size_t width) {
     if (report.runs.empty()) return "No run.\n";
     bool all_tokens = true, all_samples = true;
@@ -202,7 +200,15 @@ std::string csv_text(const ScalingReport& report) {
         for (std::size_t o = 0; o < kOperations; ++o) row.emplace_back(us_of(run, static_cast<Operation>(o)));
         rows.push_back(std::move(row));
     }
-    return csv_text(columns, rows);
+    return rows_csv(columns, rows);
+}
+
+}  // namespace
+
+std::string render(const ScalingReport& result, Format format, std::size_t width) {
+    return render_as(
+        format, [&] { return table_text(result, width); }, [&] { return json_text(result); },
+        [&] { return csv_text(result); });
 }
 
 }  // namespace shardscope::traces

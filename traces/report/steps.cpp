@@ -86,8 +86,6 @@ std::string rank_table(const RankStepDetails& rank, bool loss, std::size_t width
     return table.text(width);
 }
 
-}  // namespace
-
 std::string table_text(const StepsReport& report, std::size_t width) {
     if (report.ranks.empty()) return std::string(kNothingSelected);
     const bool loss = any_loss(report);
@@ -154,7 +152,7 @@ std::string csv_text(const StepsReport& report) {
             rows.push_back(std::move(cells));
         }
     }
-    return csv_text({{"rank"},
+    return rows_csv({{"rank"},
                      {"step"},
                      {"start_ns"},
                      {"us"},
@@ -173,6 +171,14 @@ std::string csv_text(const StepsReport& report) {
                      {"host_start_ns"},
                      {"host_end_ns"}},
                     rows);
+}
+
+}  // namespace
+
+std::string render(const StepsReport& result, Format format, std::size_t width) {
+    return render_as(
+        format, [&] { return table_text(result, width); }, [&] { return json_text(result); },
+        [&] { return csv_text(result); });
 }
 
 }  // namespace shardscope::traces

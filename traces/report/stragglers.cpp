@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "traces/report/formats.h"
+#include "traces/report/result_text.h"
 #include "traces/report/units.h"
 #include "traces/schema/json_text.h"
 
@@ -16,16 +17,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 std::string arrivals_table(const std::vector<Arrivals>& ranks, std::size_t width) {
-    TextTable table(std::vector<Align>(8, Align::right));
-    table.header({"Rank", "Collectives", "Last", "Last (%)", "Behind the first (us)", "Mean (us)",
-                  "Held others (us)", "Waited itself (us)"});
-    for (const Arrivals& a : ranks) {
-        table.row({std::to_string(a.rank), grouped(a.collectives), grouped(a.last),
-                   percent(a.last, a.collectives), us(micro(a.late_ns)),
-                   us(micro(a.late_ns) / static_cast<double>(std::max<std::int64_t>(a.collectives, 1))),
-                   us(micro(a.held_ns)), us(micro(a.waited_ns))});
-    }
-    return table.text(width);
+    return text_of(result_table(arrival_fields(), ranks), width);
 }
 
 std::string order_of(const std::vector<Arrivals>& ranks) {
@@ -37,23 +29,12 @@ std::string order_of(const std::vector<Arrivals>& ranks) {
 }
 
 Json arrivals_json(const std::vector<Arrivals>& ranks) {
-    Json json = Json::array();
-    for (const Arrivals& a : ranks) {
-        json.push_back({{"rank", a.rank},
-                        {"collectives", a.collectives},
-                        {"last", a.last},
-                        {"late_us", micro(a.late_ns)},
-                        {"held_us", micro(a.held_ns)},
-                        {"waited_us", micro(a.waited_ns)}});
-    }
-    return json;
+    return json_of(result_table(arrival_fields(), ranks));
 }
-
-}  // namespace
 
 std::string table_text(const StragglersReport& report, std::size_t width) {
     std::string text;
-    if (!report.flight.groups.empty()) text = table_text(report.flight, width) + "\n";
+    if (!report.flight.groups.empty()) text = render(report.flight, Format::table, width) + "\n";
     if (report.trace_ranks < 2) {
         return text + fmt::format(
                           "The trace has {}: who comes late is seen where all ranks are opened together "
@@ -96,26 +77,33 @@ std::string json_text(const StragglersReport& report) {
                  {"trace_ranks", report.trace_ranks},
                  {"collectives", report.collectives},
                  {"unmatched", report.unmatched}};
-    if (!report.flight.groups.empty()) json["flight"] = parse_ordered_json(json_text(report.flight));
+    if (!report.flight.groups.empty())
+        json["flight"] = parse_ordered_json(render(report.flight, Format::json));
     return dump_json(json) + "\n";
 }
 
 std::string csv_text(const StragglersReport& report) {
     // Two tables do not fit one CSV: dumps of a flight recorder come without timed collectives.
-    if (report.collectives == 0 && !report.flight.groups.empty()) return csv_text(report.flight);
-    std::vector<Column> columns;
-    for (const char* column : {"operation", "rank", "collectives", "last", "late_us", "held_us", "waited_us"})
-        columns.push_back({column});
-    std::vector<std::vector<Cell>> rows;
+    if (report.collectives == 0 && !report.flight.groups.empty()) return render(report.flight, Format::csv);
+    ResultTable table = empty_table(
+        arrival_fields(), {{"operation", "Operation", Unit::text, "The kind of collective, or all."}});
     const auto add = [&](const std::string& operation, const std::vector<Arrivals>& ranks) {
-        for (const Arrivals& a : ranks) {
-            rows.push_back({operation, std::int64_t{a.rank}, a.collectives, a.last, micro(a.late_ns),
-                            micro(a.held_ns), micro(a.waited_ns)});
+        for (const Arrivals& arrivals : ranks) {
+            table.rows.push_back({operation});
+            add_cells(table.rows.back(), arrival_fields(), arrivals);
         }
     };
     add("all", report.ranks);
     for (const KindStragglers& kind : report.kinds) add(std::string(name(kind.operation)), kind.ranks);
-    return csv_text(columns, rows);
+    return csv_of(table);
+}
+
+}  // namespace
+
+std::string render(const StragglersReport& result, Format format, std::size_t width) {
+    return render_as(
+        format, [&] { return table_text(result, width); }, [&] { return json_text(result); },
+        [&] { return csv_text(result); });
 }
 
 }  // namespace shardscope::traces

@@ -1,5 +1,5 @@
 // How a table becomes no wider than its place: headers in several lines, then shorter texts, then columns
-// that go on below. Widths in terminal columns. Inside the room only.
+// that go on below. Widths in terminal columns. Internal to traces/report.
 #pragma once
 
 #include <cstddef>

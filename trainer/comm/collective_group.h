@@ -10,10 +10,10 @@
 #include <memory>
 #include <string>
 
+#include "trainer/collective/delays.h"
 #include "trainer/comm/inquiry.h"
 #include "trainer/comm/process_group.h"
 #include "trainer/comm/wire.h"
-#include "trainer/collective/delays.h"
 #include "trainer/plan/mesh.h"
 
 namespace shardscope::trainer {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "trainer/collective/pieces.h"
 #include "trainer/comm/message_line.h"
 #include "trainer/comm/message_tag.h"
-#include "trainer/collective/pieces.h"
 #include "trainer/kernels/streaming.h"
 
 namespace shardscope::trainer::collectives {

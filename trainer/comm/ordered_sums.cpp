@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "trainer/collective/pieces.h"
 #include "trainer/comm/block_sums.h"
 #include "trainer/comm/message_line.h"
 #include "trainer/comm/message_tag.h"
-#include "trainer/collective/pieces.h"
 #include "trainer/kernels/streaming.h"
 
 namespace shardscope::trainer::collectives {

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <array>
 
+#include "trainer/collective/pieces.h"
 #include "trainer/comm/block_sums.h"
 #include "trainer/comm/message_line.h"
 #include "trainer/comm/message_tag.h"
 #include "trainer/comm/ring_order.h"
-#include "trainer/collective/pieces.h"
 
 namespace shardscope::trainer::collectives {
 

@@ -7,10 +7,10 @@
 #include <optional>
 #include <vector>
 
+#include "trainer/collective/delays.h"
 #include "trainer/comm/header_exchange.h"
 #include "trainer/comm/scratch_pool.h"
 #include "trainer/comm/wire.h"
-#include "trainer/collective/delays.h"
 #include "trainer/device/device.h"
 
 namespace shardscope::trainer::collectives {

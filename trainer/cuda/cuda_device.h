@@ -14,9 +14,9 @@
 #include "trainer/cuda/gemm.h"
 #include "trainer/cuda/gpus.h"
 #include "trainer/cuda/group.h"
-#include "trainer/device/cuda_interface.h"
 #include "trainer/cuda/nccl_library.h"
 #include "trainer/cuda/stream.h"
+#include "trainer/device/cuda_interface.h"
 
 namespace shardscope::trainer::cuda {
 

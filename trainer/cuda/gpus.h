@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "trainer/device/cuda_interface.h"
 #include "trainer/cuda/runtime.h"
+#include "trainer/device/cuda_interface.h"
 
 namespace shardscope::trainer::cuda {
 

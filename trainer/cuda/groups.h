@@ -6,8 +6,8 @@
 
 #include "trainer/cuda/gpus.h"
 #include "trainer/cuda/group.h"
-#include "trainer/device/cuda_interface.h"
 #include "trainer/cuda/nccl_library.h"
+#include "trainer/device/cuda_interface.h"
 
 namespace shardscope::trainer::cuda {
 

@@ -6,8 +6,8 @@
 
 #include <fmt/core.h>
 
-#include "trainer/cuda/local_kernels.h"
 #include "trainer/collective/pieces.h"
+#include "trainer/cuda/local_kernels.h"
 
 namespace shardscope::trainer::cuda {
 

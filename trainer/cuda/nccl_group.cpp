@@ -8,9 +8,9 @@
 
 #include <fmt/core.h>
 
+#include "trainer/collective/pieces.h"
 #include "trainer/cuda/local_kernels.h"
 #include "trainer/cuda/nccl_start.h"
-#include "trainer/collective/pieces.h"
 
 namespace shardscope::trainer::cuda {
 

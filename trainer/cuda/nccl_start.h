@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "trainer/device/bootstrap.h"
 #include "trainer/cuda/nccl_library.h"
+#include "trainer/device/bootstrap.h"
 
 namespace shardscope::trainer::cuda {
 

@@ -21,9 +21,9 @@
 #include <thread>
 #include <vector>
 
-#include "trainer/device/bootstrap.h"
 #include "trainer/cuda/nccl_library.h"
 #include "trainer/cuda/progress.h"
+#include "trainer/device/bootstrap.h"
 #include "trainer/device/device.h"
 
 namespace shardscope::trainer::cuda {

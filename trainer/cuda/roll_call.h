@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include "trainer/device/bootstrap.h"
 #include "trainer/cuda/gpus.h"
 #include "trainer/cuda/nccl_library.h"
+#include "trainer/device/bootstrap.h"
 
 namespace shardscope::trainer::cuda {
 

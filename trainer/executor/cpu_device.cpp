@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 
 #include "profiler/recorder/recorder.h"
+#include "trainer/executor/cpu_kernels.h"
 #include "trainer/executor/host_memory.h"
 #include "trainer/executor/processor.h"
 

@@ -8,8 +8,8 @@
 #include <memory>
 #include <vector>
 
-#include "trainer/comm/process_group.h"
 #include "trainer/collective/delays.h"
+#include "trainer/comm/process_group.h"
 #include "trainer/device/device.h"
 #include "trainer/executor/local_group.h"
 #include "trainer/executor/scheduler.h"

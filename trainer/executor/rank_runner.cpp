@@ -9,6 +9,7 @@
 
 #include <fmt/core.h>
 
+#include "trainer/executor/cpu_kernels.h"
 #include "trainer/executor/out_of_memory.h"
 #include "trainer/executor/run.h"
 #include "trainer/executor/runtime_call.h"

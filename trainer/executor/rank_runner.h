@@ -10,9 +10,9 @@
 #include <span>
 #include <vector>
 
-#include "trainer/executor/allocator.h"
 #include "trainer/collective/delays.h"
 #include "trainer/device/device.h"
+#include "trainer/executor/allocator.h"
 #include "trainer/executor/instruments.h"
 #include "trainer/executor/nvtx.h"
 #include "trainer/plan/account.h"

@@ -8,9 +8,9 @@
 
 #include <fmt/core.h>
 
+#include "traces/analysis/base/step_windows.h"
 #include "traces/analysis/communication/matching.h"
 #include "traces/analysis/memory/memory.h"
-#include "traces/analysis/base/step_windows.h"
 #include "traces/store/columns/trace.h"
 #include "trainer/lift/host_points.h"
 #include "trainer/lift/mean_step.h"

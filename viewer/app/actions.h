@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "viewer/model/keys.h"
 #include "viewer/app/program.h"
+#include "viewer/model/keys.h"
 
 namespace shardscope::viewer {
 

@@ -10,10 +10,10 @@
 #include <imgui.h>
 #include <imgui_stdlib.h>
 
-#include "viewer/theme/theme.h"
 #include "viewer/draw/format.h"
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
+#include "viewer/theme/theme.h"
 
 namespace shardscope::viewer {
 namespace {

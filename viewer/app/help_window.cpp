@@ -9,9 +9,9 @@
 #include <imgui.h>
 
 #include "viewer/app/actions.h"
-#include "viewer/theme/theme.h"
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
+#include "viewer/theme/theme.h"
 
 namespace shardscope::viewer {
 namespace {

@@ -11,9 +11,9 @@
 #include "traces/schema/sort_rows.h"
 #include "viewer/app/actions.h"
 #include "viewer/app/fuzzy.h"
-#include "viewer/theme/theme.h"
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
+#include "viewer/theme/theme.h"
 
 namespace shardscope::viewer {
 namespace {

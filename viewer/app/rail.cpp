@@ -8,11 +8,11 @@
 #include <imgui.h>
 
 #include "viewer/app/actions.h"
-#include "viewer/panels/panel_table.h"
 #include "viewer/app/rail_icons.h"
-#include "viewer/theme/theme.h"
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
+#include "viewer/panels/panel_table.h"
+#include "viewer/theme/theme.h"
 
 namespace shardscope::viewer {
 namespace {

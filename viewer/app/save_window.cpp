@@ -10,10 +10,10 @@
 #include <imgui_stdlib.h>
 
 #include "viewer/app/export.h"
-#include "viewer/theme/theme.h"
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
 #include "viewer/tables/table.h"
+#include "viewer/theme/theme.h"
 
 namespace shardscope::viewer {
 namespace {

@@ -13,13 +13,13 @@
 #include "traces/store/grouped.h"
 #include "viewer/app/actions.h"
 #include "viewer/app/help_window.h"
-#include "viewer/panels/panel_table.h"
 #include "viewer/app/rail.h"
-#include "viewer/theme/theme.h"
 #include "viewer/draw/format.h"
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
+#include "viewer/panels/panel_table.h"
 #include "viewer/tables/table.h"
+#include "viewer/theme/theme.h"
 
 namespace shardscope::viewer {
 namespace {

@@ -9,12 +9,12 @@
 #include <string_view>
 #include <vector>
 
+#include "traces/analysis/base/selection.h"
 #include "traces/analysis/communication/collectives.h"
 #include "traces/analysis/compare/compare.h"
 #include "traces/analysis/facts/info.h"
 #include "traces/analysis/memory/memory.h"
 #include "traces/analysis/modules/modules.h"
-#include "traces/analysis/base/selection.h"
 #include "traces/analysis/time/summary.h"
 #include "traces/store/columns/trace.h"
 #include "viewer/draw/fold.h"

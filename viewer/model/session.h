@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "viewer/model/analysis_cache.h"
-#include "viewer/model/row_simulation.h"
 #include "viewer/model/arrangement.h"
+#include "viewer/model/row_simulation.h"
 
 namespace shardscope::viewer {
 

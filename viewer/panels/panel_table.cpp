@@ -101,7 +101,9 @@ constexpr PanelEntry kPanels[] = {
 
 }  // namespace
 
-std::span<const PanelEntry> panel_table() { return kPanels; }
+std::span<const PanelEntry> panel_table() {
+    return kPanels;
+}
 
 const PanelEntry* find_panel(std::string_view name) {
     for (const PanelEntry& entry : kPanels) {

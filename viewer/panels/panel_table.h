@@ -1,4 +1,5 @@
-// The table of panels: one row for each, in the order of the sidebar and of their keys. No Dear ImGui; any thread.
+// The table of panels: one row for each, in the order of the sidebar and of their keys. No Dear ImGui; any
+// thread.
 #pragma once
 
 #include <cstdint>

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "viewer/timeline/rows.h"
 #include "viewer/model/time_view.h"
+#include "viewer/timeline/rows.h"
 #include "viewer/timeline/tracks.h"
 
 namespace shardscope::viewer {

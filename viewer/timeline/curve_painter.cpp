@@ -1,8 +1,8 @@
 // See curve_painter.h.
 #include "viewer/timeline/curve_painter.h"
 
-#include "viewer/theme/theme.h"
 #include "viewer/draw/chart.h"
+#include "viewer/theme/theme.h"
 #include "viewer/timeline/canvas.h"
 #include "viewer/timeline/counter_fold.h"
 

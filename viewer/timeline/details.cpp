@@ -7,8 +7,8 @@
 #include <fmt/core.h>
 
 #include "traces/store/grouped.h"
-#include "viewer/model/rank_steps.h"
 #include "viewer/draw/format.h"
+#include "viewer/model/rank_steps.h"
 
 namespace shardscope::viewer {
 namespace {

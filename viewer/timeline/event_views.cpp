@@ -3,10 +3,10 @@
 
 #include <fmt/core.h>
 
-#include "viewer/theme/theme.h"
 #include "viewer/draw/fold.h"
 #include "viewer/draw/format.h"
 #include "viewer/draw/text.h"
+#include "viewer/theme/theme.h"
 #include "viewer/timeline/details.h"
 
 namespace shardscope::viewer {

@@ -7,10 +7,10 @@
 #include <imgui.h>
 #include <imgui_stdlib.h>
 
-#include "viewer/theme/theme.h"
 #include "viewer/draw/format.h"
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
+#include "viewer/theme/theme.h"
 #include "viewer/timeline/match_table.h"
 
 namespace shardscope::viewer {

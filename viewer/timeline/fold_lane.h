@@ -8,8 +8,8 @@
 #include <optional>
 #include <vector>
 
-#include "viewer/timeline/lane.h"
 #include "viewer/model/time_view.h"
+#include "viewer/timeline/lane.h"
 
 namespace shardscope::viewer {
 

@@ -7,10 +7,10 @@
 #include <memory>
 #include <vector>
 
-#include "viewer/model/session.h"
 #include "viewer/draw/fold.h"
-#include "viewer/timeline/rows.h"
+#include "viewer/model/session.h"
 #include "viewer/model/time_view.h"
+#include "viewer/timeline/rows.h"
 
 namespace shardscope::viewer {
 

@@ -1,8 +1,8 @@
 // The column of row names at the left of the timeline. See painter.h.
 #include <fmt/core.h>
 
-#include "viewer/theme/theme.h"
 #include "viewer/draw/format.h"
+#include "viewer/theme/theme.h"
 #include "viewer/timeline/canvas.h"
 
 namespace shardscope::viewer {

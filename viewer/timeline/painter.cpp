@@ -6,9 +6,9 @@
 #include <string_view>
 #include <utility>
 
+#include "viewer/draw/chart.h"
 #include "viewer/model/rank_steps.h"
 #include "viewer/theme/theme.h"
-#include "viewer/draw/chart.h"
 #include "viewer/timeline/canvas.h"
 #include "viewer/timeline/curve_painter.h"
 #include "viewer/timeline/details.h"

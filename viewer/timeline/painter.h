@@ -11,14 +11,14 @@
 
 #include <imgui.h>
 
-#include "viewer/model/session.h"
 #include "viewer/draw/fold.h"
+#include "viewer/model/session.h"
+#include "viewer/model/time_view.h"
 #include "viewer/timeline/color_modes.h"
 #include "viewer/timeline/counter_fold.h"
 #include "viewer/timeline/folded_rows.h"
 #include "viewer/timeline/memory_rows.h"
 #include "viewer/timeline/rows.h"
-#include "viewer/model/time_view.h"
 
 namespace shardscope::viewer {
 

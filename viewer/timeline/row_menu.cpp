@@ -8,8 +8,8 @@
 
 #include <fmt/core.h>
 
-#include "viewer/theme/theme.h"
 #include "viewer/draw/items.h"
+#include "viewer/theme/theme.h"
 
 namespace shardscope::viewer {
 namespace {

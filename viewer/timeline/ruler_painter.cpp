@@ -7,12 +7,12 @@
 
 #include <fmt/core.h>
 
-#include "viewer/model/rank_steps.h"
-#include "viewer/theme/theme.h"
 #include "viewer/draw/axis.h"
 #include "viewer/draw/chart.h"
 #include "viewer/draw/format.h"
 #include "viewer/draw/items.h"
+#include "viewer/model/rank_steps.h"
+#include "viewer/theme/theme.h"
 #include "viewer/timeline/canvas.h"
 
 namespace shardscope::viewer {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "viewer/model/session.h"
 #include "viewer/draw/text.h"
+#include "viewer/model/session.h"
 #include "viewer/timeline/counter_fold.h"
 #include "viewer/timeline/folded_rows.h"
 #include "viewer/timeline/links.h"

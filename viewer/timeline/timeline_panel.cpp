@@ -12,12 +12,11 @@
 #include <fmt/core.h>
 #include <imgui.h>
 
-#include "viewer/model/session.h"
-#include "viewer/theme/theme.h"
 #include "viewer/draw/format.h"
 #include "viewer/draw/text.h"
 #include "viewer/model/panel.h"
-#include "viewer/widgets/toolbar.h"
+#include "viewer/model/session.h"
+#include "viewer/theme/theme.h"
 #include "viewer/timeline/event_views.h"
 #include "viewer/timeline/minimap.h"
 #include "viewer/timeline/overlays.h"
@@ -26,6 +25,7 @@
 #include "viewer/timeline/timeline_paint.h"
 #include "viewer/timeline/timeline_parts.h"
 #include "viewer/timeline/timeline_toolbar.h"
+#include "viewer/widgets/toolbar.h"
 
 namespace shardscope::viewer {
 namespace {

@@ -9,12 +9,12 @@
 #include <imgui.h>
 #include <imgui_stdlib.h>
 
-#include "viewer/theme/theme.h"
 #include "viewer/draw/format.h"
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
-#include "viewer/widgets/toolbar.h"
+#include "viewer/theme/theme.h"
 #include "viewer/timeline/measure.h"
+#include "viewer/widgets/toolbar.h"
 
 namespace shardscope::viewer {
 namespace {

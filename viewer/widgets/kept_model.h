@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
-#include "viewer/theme/theme.h"
 #include "viewer/tables/table_model.h"
+#include "viewer/theme/theme.h"
 
 namespace shardscope::viewer {
 

@@ -7,10 +7,10 @@
 #include <imgui.h>
 
 #include "traces/store/grouped.h"
-#include "viewer/theme/theme.h"
 #include "viewer/draw/format.h"
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
+#include "viewer/theme/theme.h"
 
 namespace shardscope::viewer {
 namespace {

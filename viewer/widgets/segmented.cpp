@@ -7,9 +7,9 @@
 #include <fmt/core.h>
 #include <imgui.h>
 
-#include "viewer/theme/theme.h"
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
+#include "viewer/theme/theme.h"
 
 namespace shardscope::viewer {
 namespace {

@@ -6,9 +6,9 @@
 
 #include <imgui.h>
 
-#include "viewer/theme/theme.h"
 #include "viewer/draw/format.h"
 #include "viewer/model/time_view.h"
+#include "viewer/theme/theme.h"
 
 namespace shardscope::viewer {
 namespace {

@@ -3,8 +3,8 @@
 // double-click shows the whole trace. Drawing layer (Dear ImGui); frame thread only.
 #pragma once
 
-#include "viewer/model/session.h"
 #include "viewer/draw/chart.h"
+#include "viewer/model/session.h"
 
 namespace shardscope::viewer {
 

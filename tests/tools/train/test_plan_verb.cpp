@@ -7,8 +7,8 @@
 #include <gtest/gtest.h>
 
 #include "tests/tools/train/train_tool.h"
-#include "traces/store/load/loader.h"
 #include "traces/store/columns/trace.h"
+#include "traces/store/load/loader.h"
 
 namespace shardscope::tools {
 namespace TEST_FILE {

@@ -9,9 +9,9 @@
 #include <fmt/core.h>
 
 #include "traces/analysis/advice/advice_links.h"
+#include "traces/analysis/base/step_windows.h"
 #include "traces/analysis/communication/host_collectives.h"
 #include "traces/analysis/communication/matching.h"
-#include "traces/analysis/base/step_windows.h"
 #include "traces/store/columns/trace.h"
 
 namespace shardscope::traces {
@@ -80,11 +80,11 @@ void add_transfers(AdviceFacts& f) {
 
 HostCommunication communication_on_host(const Trace& trace, const TraceSteps& steps,
                                         const Selection& selection) {
-    struct Sums {
+    struct HostSums {
         IntervalSet time;  // grows in order of start
         std::int64_t waiting = 0, count = 0, bytes = 0;
     };
-    std::vector<Sums> sums(trace.ranks.size());
+    std::vector<HostSums> sums(trace.ranks.size());
     HostCommunication found;
     bool matched = true;
     for (const auto& [c, in_step] :
@@ -92,7 +92,7 @@ HostCommunication communication_on_host(const Trace& trace, const TraceSteps& st
         if (!in_step) continue;
         const StringId name = trace.ranges.name[static_cast<std::size_t>(c.range)];
         if (found.library.empty()) found.library = host_library(trace.strings[name]);
-        Sums& own = sums[c.rank];
+        HostSums& own = sums[c.rank];
         append_merged(own.time, {c.start, c.end});
         own.waiting += c.end - c.start - c.transfer_ns;
         ++own.count;

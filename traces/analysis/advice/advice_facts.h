@@ -10,15 +10,15 @@
 
 #include "traces/analysis/advice/advice.h"
 #include "traces/analysis/advice/advice_links.h"
-#include "traces/analysis/path/critical_path.h"
-#include "traces/analysis/time/idle.h"
-#include "traces/analysis/time/kernels.h"
-#include "traces/analysis/memory/memory.h"
-#include "traces/analysis/path/replay.h"
-#include "traces/analysis/time/summary.h"
 #include "traces/analysis/fsdp/unit_collectives.h"
 #include "traces/analysis/fsdp/unit_ranges.h"
 #include "traces/analysis/fsdp/units.h"
+#include "traces/analysis/memory/memory.h"
+#include "traces/analysis/path/critical_path.h"
+#include "traces/analysis/path/replay.h"
+#include "traces/analysis/time/idle.h"
+#include "traces/analysis/time/kernels.h"
+#include "traces/analysis/time/summary.h"
 
 namespace shardscope::traces {
 

@@ -5,8 +5,8 @@
 #include <fmt/core.h>
 
 #include "traces/analysis/advice/advice_facts.h"
-#include "traces/store/grouped.h"
 #include "traces/store/columns/trace.h"
+#include "traces/store/grouped.h"
 
 namespace shardscope::traces {
 namespace {

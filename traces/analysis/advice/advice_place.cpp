@@ -3,13 +3,13 @@
 
 #include <algorithm>
 
-#include "traces/analysis/path/critical_path.h"
-#include "traces/analysis/communication/host_collectives.h"
-#include "traces/analysis/time/idle_details.h"
 #include "traces/analysis/base/intervals.h"
+#include "traces/analysis/base/step_windows.h"
+#include "traces/analysis/communication/host_collectives.h"
 #include "traces/analysis/communication/matching.h"
 #include "traces/analysis/memory/memory.h"
-#include "traces/analysis/base/step_windows.h"
+#include "traces/analysis/path/critical_path.h"
+#include "traces/analysis/time/idle_details.h"
 #include "traces/store/columns/trace.h"
 
 namespace shardscope::traces {

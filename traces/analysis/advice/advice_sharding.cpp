@@ -12,8 +12,8 @@
 #include "traces/analysis/advice/advice_facts.h"
 #include "traces/analysis/communication/matching.h"
 #include "traces/analysis/fsdp/unit_names.h"
-#include "traces/store/grouped.h"
 #include "traces/store/columns/trace.h"
+#include "traces/store/grouped.h"
 
 namespace shardscope::traces {
 namespace {

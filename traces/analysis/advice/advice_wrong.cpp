@@ -7,9 +7,9 @@
 
 #include "traces/analysis/advice/advice_facts.h"
 #include "traces/analysis/communication/matching.h"
-#include "traces/store/grouped.h"
 #include "traces/store/columns/memory_facts.h"
 #include "traces/store/columns/trace.h"
+#include "traces/store/grouped.h"
 
 namespace shardscope::traces {
 namespace {

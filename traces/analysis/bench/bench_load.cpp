@@ -21,12 +21,12 @@
 #include <sqlite3.h>
 #include <time.h>
 
-#include "traces/analysis/time/idle.h"
+#include "traces/analysis/fsdp/units.h"
 #include "traces/analysis/memory/memory.h"
 #include "traces/analysis/modules/modules.h"
+#include "traces/analysis/time/idle.h"
 #include "traces/analysis/time/overlap.h"
 #include "traces/analysis/time/summary.h"
-#include "traces/analysis/fsdp/units.h"
 #include "traces/store/load/loader.h"
 #include "traces/store/sqlite/open.h"
 #include "traces/store/sqlite/sqlite.h"

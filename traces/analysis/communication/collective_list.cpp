@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "traces/analysis/communication/collectives.h"
 #include "traces/analysis/base/intervals.h"
-#include "traces/analysis/communication/matching.h"
 #include "traces/analysis/base/step_windows.h"
+#include "traces/analysis/communication/collectives.h"
+#include "traces/analysis/communication/matching.h"
 #include "traces/schema/sort_rows.h"
 #include "traces/store/columns/trace.h"
 

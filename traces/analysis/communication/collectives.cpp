@@ -7,10 +7,10 @@
 #include <limits>
 #include <span>
 
-#include "traces/analysis/time/device_time.h"
+#include "traces/analysis/base/step_windows.h"
 #include "traces/analysis/communication/host_collectives.h"
 #include "traces/analysis/communication/matching.h"
-#include "traces/analysis/base/step_windows.h"
+#include "traces/analysis/time/device_time.h"
 #include "traces/store/columns/trace.h"
 
 namespace shardscope::traces {
@@ -178,6 +178,38 @@ CollectivesReport collectives_report(const Trace& trace, const Selection& select
         report.ranks.push_back(std::move(result));
     }
     return report;
+}
+
+Fields<OperationStats> collective_fields() {
+    using O = OperationStats;
+    static constexpr Field<O> kFields[] = {
+        {{"name", "Operation", Unit::text, "The kind of collective."},
+         [](const O& o) { return to_cell(name(o.operation)); }},
+        {{"count", "Count", Unit::count, "Collectives in the current selection."}, value_of<&O::count>},
+        {{"bytes", "MB", Unit::bytes, "Sum of the full buffers, of those whose bytes are known."},
+         known_value_of<&O::bytes>},
+        {{"us", "Time", Unit::us, "Sum of their durations."}, value_of<&O::us>},
+        {{"transfer_us", "Transfer", Unit::us, "Sum of the shortest duration among the ranks of each."},
+         value_of<&O::transfer_us>},
+        {{"waiting_us", "Waiting", Unit::us,
+          "Their durations without the transfer: waiting for other ranks."},
+         value_of<&O::waiting_us>},
+        {{"exposed_us", "Exposed", Unit::us,
+          "Their union outside compute kernels; unknown where host threads carried them out."},
+         [](const O& o) { return o.on_host ? Cell() : Cell(o.exposed_us); }},
+        {{"on", "", Unit::text, "\"device\", or \"host\" where host threads carried them out.", in_json},
+         [](const O& o) { return to_cell(o.on_host ? "host" : "device"); }},
+        {{"algbw_gbps", "algbw", Unit::gbps, "Algorithm bandwidth as nccl-tests defines it."},
+         known_value_of<&O::algbw_gbps>},
+        {{"busbw_gbps", "busbw", Unit::gbps, "Bus bandwidth as nccl-tests defines it."},
+         known_value_of<&O::busbw_gbps>},
+        {{"count_per_step", "Count/step", Unit::count, "Mean count of a step."},
+         value_of<&O::count_per_step>},
+        {{"bytes_per_step", "MB/step", Unit::bytes, "Mean bytes of a step."},
+         [](const O& o) { return o.bytes > 0 ? Cell(o.bytes_per_step) : Cell(); }},
+        {{"us_per_step", "", Unit::us, "Mean time of a step.", in_programs}, value_of<&O::us_per_step>},
+    };
+    return kFields;
 }
 
 }  // namespace shardscope::traces

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "traces/analysis/base/result_table.h"
 #include "traces/analysis/base/selection.h"
 #include "traces/schema/enums.h"
 #include "traces/store/columns/names.h"
@@ -28,6 +29,8 @@ struct OperationStats {
     // Over the kept steps; work outside steps is not counted.
     double count_per_step = 0, bytes_per_step = 0, us_per_step = 0;
 };
+
+Fields<OperationStats> collective_fields();
 
 struct RankCollectives {
     int rank = 0;

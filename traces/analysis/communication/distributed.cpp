@@ -7,10 +7,12 @@
 #include <optional>
 #include <tuple>
 
+#include <fmt/core.h>
+
+#include "traces/analysis/base/step_windows.h"
 #include "traces/analysis/communication/collectives.h"
 #include "traces/analysis/communication/host_collectives.h"
 #include "traces/analysis/communication/matching.h"
-#include "traces/analysis/base/step_windows.h"
 #include "traces/analysis/time/steps.h"
 #include "traces/schema/sort_rows.h"
 #include "traces/store/columns/trace.h"
@@ -280,6 +282,160 @@ RankSkew rank_skew(const DistributedReport& report) {
     skew.least_waiting_us = least_wait;
     skew.most_waiting_us = most_wait;
     return skew;
+}
+
+namespace {
+
+// What compute hides of host threads' collectives is not known.
+bool knows_overlap(const RankTraffic& r) {
+    return r.device_known && !r.on_host;
+}
+bool knows_collectives(const RankTraffic& r) {
+    return r.device_known || r.on_host;
+}
+
+// The mean of a step, in us, where it is known.
+Cell mean_us(const RankTraffic& r, std::int64_t ns, bool known) {
+    return known ? us_cell(static_cast<double>(ns) / static_cast<double>(std::max<std::int64_t>(r.steps, 1)))
+                 : Cell();
+}
+template <std::int64_t OverlapParts::*Part>
+Cell overlap_of(const RankTraffic& r) {
+    return mean_us(r, r.parts.*Part, knows_overlap(r));
+}
+Cell sum_us(const RankTraffic& r, std::int64_t ns) {
+    return knows_collectives(r) ? us_cell(static_cast<double>(ns)) : Cell();
+}
+// A mean is whole where the sum can be divided.
+Cell mean_of(const RankTraffic& r, std::int64_t sum) {
+    const std::int64_t steps = std::max<std::int64_t>(r.steps, 1);
+    return sum % steps == 0 ? Cell(sum / steps) : Cell(static_cast<double>(sum) / static_cast<double>(steps));
+}
+
+template <class Row>
+Cell group_of(const Row& row) {
+    return row.group == -1 ? Cell() : Cell(row.group);
+}
+template <class Row>
+Cell carried_by(const Row& row) {
+    return to_cell(row.on_host ? "host" : "device");
+}
+
+std::string size_text(std::int64_t bytes) {
+    return bytes >= (1 << 20) ? fmt::format("{} MB", bytes >> 20) : fmt::format("{} KB", bytes >> 10);
+}
+// "64 KB - 1 MB".
+Cell size_of(const Traffic& traffic) {
+    constexpr int kClasses = static_cast<int>(std::size(kSizeClasses));
+    const int size = traffic.size_class;
+    if (size < 0) return to_cell("unknown");
+    if (size == 0) return "< " + size_text(kSizeClasses[0]);
+    if (size >= kClasses) return ">= " + size_text(kSizeClasses[kClasses - 1]);
+    return size_text(kSizeClasses[size - 1]) + " - " + size_text(kSizeClasses[size]);
+}
+
+constexpr ResultColumn kCarriedBy = {"on", "", Unit::text,
+                                     "Who carried it out: \"device\", or \"host\" threads.", in_json};
+constexpr ResultColumn kOperation = {"name", "Operation", Unit::text, "The kind of collective."};
+constexpr ResultColumn kGroup = {"group", "Group", Unit::index,
+                                 "The communicator; in tables numbered in the order in which they appear."};
+constexpr ResultColumn kBytes = {"bytes", "MB", Unit::bytes, "Sum of the full buffers."};
+
+}  // namespace
+
+Fields<RankTraffic> rank_traffic_fields() {
+    using R = RankTraffic;
+    static constexpr Field<R> kFields[] = {
+        {kRankColumn, value_of<&R::rank>},
+        {{"host", "Host", Unit::text, "Name of the rank's host."}, value_of<&R::host>},
+        {{"steps", "", Unit::count, "Kept steps.", in_json}, value_of<&R::steps>},
+        {kCarriedBy, carried_by<R>},
+        {{"computation_us", "Computation", Unit::us,
+          "Compute kernels without communication beside them; mean of a step."},
+         [](const R& r) { return mean_us(r, r.parts.computation, r.device_known); }},
+        {{"overlapped_us", "Overlapped", Unit::us, "Communication beside compute kernels; mean of a step."},
+         overlap_of<&OverlapParts::overlapped>},
+        {{"exposed_communication_us", "Exposed", Unit::us,
+          "Communication outside compute kernels; mean of a step."},
+         overlap_of<&OverlapParts::exposed_communication>},
+        {{"other_us", "Other", Unit::us, "Neither of them; mean of a step."},
+         overlap_of<&OverlapParts::other>},
+        {{"overlap_percent", "", Unit::percent, "Share of communication beside compute kernels.", in_json},
+         [](const R& r) { return r.parts.communication() > 0 ? Cell(r.parts.overlap_percent()) : Cell(); }},
+        {{"collectives", "Collectives", Unit::count, "Collectives; mean of a step.", in_table},
+         [](const R& r) { return knows_collectives(r) ? mean_of(r, r.collectives) : Cell(); }},
+        {{"bytes", "MB", Unit::bytes, "Full buffers; mean of a step.", in_table},
+         [](const R& r) { return r.bytes > 0 ? mean_of(r, r.bytes) : Cell(); }},
+        {{"transfer_us", "Transfer", Unit::us, "Shortest duration among the ranks of each; mean of a step.",
+          in_table},
+         [](const R& r) { return mean_us(r, r.transfer_ns, knows_collectives(r)); }},
+        {{"waiting_us", "Waiting", Unit::us, "Durations without the transfer; mean of a step.", in_table},
+         [](const R& r) { return mean_us(r, r.ns - r.transfer_ns, knows_collectives(r)); }},
+        {{"collectives", "", Unit::count, "Collectives.", in_json},
+         [](const R& r) { return knows_collectives(r) ? Cell(r.collectives) : Cell(); }},
+        {{"bytes", "", Unit::bytes, "Full buffers.", in_json}, known_value_of<&R::bytes>},
+        {{"us", "", Unit::us, "Durations.", in_json}, [](const R& r) { return sum_us(r, r.ns); }},
+        {{"transfer_us", "", Unit::us, "Shortest duration among the ranks of each.", in_json},
+         [](const R& r) { return sum_us(r, r.transfer_ns); }},
+        {{"waiting_us", "", Unit::us, "Durations without the transfer.", in_json},
+         [](const R& r) { return sum_us(r, r.ns - r.transfer_ns); }},
+    };
+    return kFields;
+}
+
+Fields<Traffic> traffic_fields() {
+    using T = Traffic;
+    static constexpr Field<T> kFields[] = {
+        {kOperation, [](const T& t) { return to_cell(name(t.operation)); }},
+        {kCarriedBy, carried_by<T>},
+        {kGroup, group_of<T>},
+        {{"group_size", "Ranks", Unit::index, "Ranks of the group."}, known_value_of<&T::group_size>},
+        {{"nodes", "", Unit::count, "Hosts that the group spans.", in_programs}, known_value_of<&T::nodes>},
+        {{"within", "Within", Unit::text, "Hosts that the group spans.", in_table},
+         [](const T& t) {
+             if (t.nodes == 0) return Cell();
+             return to_cell(t.nodes == 1 ? "one node" : fmt::format("{} nodes", t.nodes));
+         }},
+        {{"size", "Size", Unit::text, "Class of the full buffer's size."}, size_of},
+        {{"count", "Count", Unit::count, "Collectives, each once."}, value_of<&T::count>},
+        {kBytes, known_value_of<&T::bytes>},
+        {{"transfer_us", "Transfer", Unit::us, "Sum of the shortest durations."}, micros_of<&T::transfer_ns>},
+        {{"waiting_us", "", Unit::us, "Sum over ranks of duration without transfer.", in_programs},
+         micros_of<&T::waiting_ns>},
+        {{"wait_part_us", "Wait/part", Unit::us, "Waiting of one rank's part, a mean.", in_table},
+         [](const T& t) {
+             return t.parts > 0 ? us_cell(static_cast<double>(t.waiting_ns) / static_cast<double>(t.parts))
+                                : Cell();
+         }},
+        {{"parts", "", Unit::count, "Ranks' parts with a time.", in_programs}, value_of<&T::parts>},
+        {{"unmatched", "", Unit::count, "Parts without a counterpart.", in_programs},
+         value_of<&T::unmatched>},
+        {{"algbw_gbps", "algbw", Unit::gbps, "Algorithm bandwidth.", everywhere, 2},
+         known_value_of<&T::algbw_gbps>},
+        {{"busbw_gbps", "busbw", Unit::gbps, "Bus bandwidth.", everywhere, 2},
+         known_value_of<&T::busbw_gbps>},
+    };
+    return kFields;
+}
+
+Fields<SlowCollective> slow_collective_fields() {
+    using S = SlowCollective;
+    static constexpr Field<S> kFields[] = {
+        {kOperation, [](const S& s) { return to_cell(name(s.operation)); }},
+        {kCarriedBy, carried_by<S>},
+        {kGroup, group_of<S>},
+        {{"sequence", "Number", Unit::count, "Its number in the group."},
+         [](const S& s) { return s.sequence >= 0 ? Cell(s.sequence) : Cell(); }},
+        {{"start_ns", "Start", Unit::ns, "When the first rank began it."}, value_of<&S::start_ns>},
+        {kBytes, known_value_of<&S::bytes>},
+        {{"ranks", "Ranks", Unit::index, "Ranks that took part."}, value_of<&S::ranks>},
+        {{"transfer_us", "Transfer", Unit::us, "The shortest duration."}, micros_of<&S::transfer_ns>},
+        {{"longest_us", "Longest", Unit::us, "The longest duration."}, micros_of<&S::longest_ns>},
+        {{"waiting_us", "Waiting", Unit::us, "Sum over ranks of duration without transfer."},
+         micros_of<&S::waiting_ns>},
+        {{"last_rank", "Last rank", Unit::index, "The rank that came last."}, value_of<&S::last_rank>},
+    };
+    return kFields;
 }
 
 }  // namespace shardscope::traces

@@ -6,10 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "traces/analysis/communication/hosts.h"
-#include "traces/analysis/time/overlap.h"
+#include "traces/analysis/base/result_table.h"
 #include "traces/analysis/base/selection.h"
+#include "traces/analysis/communication/hosts.h"
 #include "traces/analysis/communication/stopped.h"
+#include "traces/analysis/time/overlap.h"
 #include "traces/schema/enums.h"
 
 namespace shardscope::traces {
@@ -35,6 +36,9 @@ struct RankTraffic {
     std::int64_t ns = 0, transfer_ns = 0;  // ns - transfer_ns: waiting for other ranks
 };
 
+// Means of a step; of the collectives sums.
+Fields<RankTraffic> rank_traffic_fields();
+
 // Collectives of one kind among one group. A collective counts once, whatever the ranks.
 struct Traffic {
     Operation operation = Operation::other;
@@ -51,6 +55,8 @@ struct Traffic {
     double algbw_gbps = 0, busbw_gbps = 0;
 };
 
+Fields<Traffic> traffic_fields();
+
 // A collective in which ranks waited.
 struct SlowCollective {
     Operation operation = Operation::other;
@@ -61,6 +67,7 @@ struct SlowCollective {
     int last_rank = -1;  // whose duration is the shortest; its number
     bool on_host = false;
 };
+Fields<SlowCollective> slow_collective_fields();
 
 struct DistributedReport {
     std::vector<RankTraffic> ranks;

@@ -14,8 +14,8 @@
 
 #include "traces/schema/json_text.h"
 #include "traces/schema/sort_rows.h"
-#include "traces/store/stack_text.h"
 #include "traces/store/columns/trace.h"
+#include "traces/store/stack_text.h"
 
 namespace shardscope::traces {
 namespace {

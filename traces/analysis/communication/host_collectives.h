@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include "traces/analysis/communication/matching.h"
 #include "traces/analysis/base/selection.h"
 #include "traces/analysis/base/step_windows.h"
+#include "traces/analysis/communication/matching.h"
 #include "traces/schema/enums.h"
 
 namespace shardscope::traces {

@@ -7,8 +7,8 @@
 #include <map>
 #include <set>
 
-#include "traces/analysis/communication/collectives.h"
 #include "traces/analysis/base/percentile.h"
+#include "traces/analysis/communication/collectives.h"
 #include "traces/store/columns/trace.h"
 
 namespace shardscope::traces {
@@ -183,6 +183,26 @@ HostsReport HostsAnalysis::take() {
     if (!skews_.empty()) report_.worst_skew_ns = *std::max_element(skews_.begin(), skews_.end());
     report_.median_skew_ns = std::llround(percentile(std::span(skews_), 0.5));
     return std::move(report_);
+}
+
+Fields<HostTraffic> host_traffic_fields() {
+    using T = HostTraffic;
+    static constexpr Field<T> kFields[] = {
+        {{"hosts", "Hosts", Unit::text, "Whether the group lies within a host or spans several."},
+         [](const T& t) { return to_cell(name(t.where)); }},
+        {{"name", "Operation", Unit::text, "The kind of collective."},
+         [](const T& t) { return to_cell(name(t.operation)); }},
+        {{"count", "Count", Unit::count, "Collectives, each once."}, value_of<&T::count>},
+        {{"bytes", "MB", Unit::bytes, "Sum of the full buffers."}, known_value_of<&T::bytes>},
+        {{"transfer_us", "Transfer", Unit::us, "Sum of the shortest durations."}, micros_of<&T::transfer_ns>},
+        {{"waiting_us", "Waiting", Unit::us, "Sum over ranks of duration without transfer."},
+         micros_of<&T::waiting_ns>},
+        {{"algbw_gbps", "algbw", Unit::gbps, "Algorithm bandwidth.", everywhere, 2},
+         known_value_of<&T::algbw_gbps>},
+        {{"busbw_gbps", "busbw", Unit::gbps, "Bus bandwidth.", everywhere, 2},
+         known_value_of<&T::busbw_gbps>},
+    };
+    return kFields;
 }
 
 }  // namespace shardscope::traces

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "traces/analysis/base/result_table.h"
 #include "traces/analysis/communication/matching.h"
 #include "traces/schema/enums.h"
 
@@ -46,6 +47,7 @@ struct HostTraffic {
     double algbw_gbps = 0, busbw_gbps = 0;
 };
 const char* name(HostTraffic::Where where);
+Fields<HostTraffic> host_traffic_fields();
 
 // How the clocks of a merged trace agree, as the merge wrote it; ns.
 struct ClockAgreement {

@@ -5,8 +5,8 @@
 #include <array>
 #include <span>
 
-#include "traces/analysis/communication/matching.h"
 #include "traces/analysis/base/step_windows.h"
+#include "traces/analysis/communication/matching.h"
 #include "traces/analysis/time/steps.h"
 #include "traces/schema/sort_rows.h"
 #include "traces/store/columns/trace.h"
@@ -109,6 +109,37 @@ StragglersReport straggler_report(const Trace& trace, const Selection& selection
             {static_cast<Operation>(o), kinds[o].collectives, latest_first(trace, kinds[o], selection)});
     }
     return report;
+}
+
+Fields<Arrivals> arrival_fields() {
+    using A = Arrivals;
+    static constexpr Field<A> kFields[] = {
+        {{"rank", "Rank", Unit::index, "Number of the rank."}, value_of<&A::rank>},
+        {{"collectives", "Collectives", Unit::count,
+          "Those in which at least two ranks' durations are known."},
+         value_of<&A::collectives>},
+        {{"last", "Last", Unit::count, "Those in which it came last, and was the only one."},
+         value_of<&A::last>},
+        {{"last_percent", "Last", Unit::percent, "Share of the collectives.", in_table},
+         [](const A& a) {
+             return Cell(a.collectives > 0
+                             ? 100.0 * static_cast<double>(a.last) / static_cast<double>(a.collectives)
+                             : 0.0);
+         }},
+        {{"late_us", "Behind the first", Unit::us, "Sum of how long after the first rank it came."},
+         micros_of<&A::late_ns>},
+        {{"late_mean_us", "Mean", Unit::us, "The same for each collective.", in_table},
+         [](const A& a) {
+             const auto collectives = static_cast<double>(std::max<std::int64_t>(a.collectives, 1));
+             return us_cell(static_cast<double>(a.late_ns) / collectives);
+         }},
+        {{"held_us", "Held others", Unit::us,
+          "Where it was last: sum of how long after the last but one it came."},
+         micros_of<&A::held_ns>},
+        {{"waited_us", "Waited itself", Unit::us, "Sum of its own waits for the last."},
+         micros_of<&A::waited_ns>},
+    };
+    return kFields;
 }
 
 }  // namespace shardscope::traces

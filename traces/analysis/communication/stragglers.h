@@ -7,8 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "traces/analysis/communication/flight.h"
+#include "traces/analysis/base/result_table.h"
 #include "traces/analysis/base/selection.h"
+#include "traces/analysis/communication/flight.h"
 #include "traces/schema/enums.h"
 
 namespace shardscope::traces {
@@ -24,6 +25,8 @@ struct Arrivals {
     std::int64_t held_ns = 0;      // sum over those where it was last: how long after the last but one
     std::int64_t waited_ns = 0;    // sum over all: its own wait for the last
 };
+
+Fields<Arrivals> arrival_fields();
 
 // Whether several ranks, the latest first, came equally late: none of them is a straggler (are_alike,
 // steps.h).

@@ -9,11 +9,11 @@
 #include <set>
 #include <span>
 
-#include "traces/analysis/time/device_time.h"
-#include "traces/analysis/communication/host_collectives.h"
 #include "traces/analysis/base/intervals.h"
-#include "traces/analysis/communication/matching.h"
 #include "traces/analysis/base/step_windows.h"
+#include "traces/analysis/communication/host_collectives.h"
+#include "traces/analysis/communication/matching.h"
+#include "traces/analysis/time/device_time.h"
 #include "traces/store/columns/trace.h"
 
 namespace shardscope::traces {

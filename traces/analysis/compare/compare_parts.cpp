@@ -9,13 +9,13 @@
 
 #include <fmt/core.h>
 
+#include "traces/analysis/base/step_windows.h"
 #include "traces/analysis/communication/host_collectives.h"
 #include "traces/analysis/communication/matching.h"
+#include "traces/analysis/fsdp/units.h"
 #include "traces/analysis/modules/module_join.h"
 #include "traces/analysis/modules/modules.h"
 #include "traces/analysis/modules/operators.h"
-#include "traces/analysis/base/step_windows.h"
-#include "traces/analysis/fsdp/units.h"
 #include "traces/schema/sort_rows.h"
 #include "traces/store/columns/trace.h"
 

@@ -6,13 +6,13 @@
 
 #include <fmt/core.h>
 
-#include "traces/analysis/communication/collectives.h"
-#include "traces/analysis/facts/info.h"
 #include "traces/analysis/base/shown_ranks.h"
 #include "traces/analysis/base/step_windows.h"
+#include "traces/analysis/communication/collectives.h"
+#include "traces/analysis/facts/info.h"
+#include "traces/store/columns/trace.h"
 #include "traces/store/grouped.h"
 #include "traces/store/sqlite/no_space.h"
-#include "traces/store/columns/trace.h"
 
 namespace shardscope::traces {
 namespace {

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <array>
 
-#include "traces/analysis/facts/info.h"
 #include "traces/analysis/base/step_windows.h"
+#include "traces/analysis/facts/info.h"
 #include "traces/store/columns/memory_facts.h"
 #include "traces/store/columns/trace.h"
 

@@ -7,8 +7,8 @@
 #include <unordered_map>
 #include <utility>
 
-#include "traces/analysis/communication/matching.h"
 #include "traces/analysis/base/step_windows.h"
+#include "traces/analysis/communication/matching.h"
 #include "traces/analysis/fsdp/unit_collectives.h"
 #include "traces/analysis/fsdp/unit_ranges.h"
 #include "traces/store/columns/trace.h"

@@ -8,16 +8,16 @@
 #include <unordered_map>
 #include <utility>
 
-#include "traces/analysis/path/blocking_calls.h"
 #include "traces/analysis/base/intervals.h"
-#include "traces/analysis/communication/matching.h"
-#include "traces/analysis/memory/peak_search.h"
 #include "traces/analysis/base/step_windows.h"
+#include "traces/analysis/communication/matching.h"
 #include "traces/analysis/fsdp/unit_collectives.h"
 #include "traces/analysis/fsdp/unit_compute.h"
 #include "traces/analysis/fsdp/unit_ranges.h"
 #include "traces/analysis/fsdp/unit_residencies.h"
 #include "traces/analysis/fsdp/unit_rows.h"
+#include "traces/analysis/memory/peak_search.h"
+#include "traces/analysis/path/blocking_calls.h"
 #include "traces/store/columns/trace.h"
 
 namespace shardscope::traces {

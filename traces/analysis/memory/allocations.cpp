@@ -5,8 +5,8 @@
 #include <numeric>
 #include <tuple>
 
-#include "traces/analysis/memory/peak_search.h"
 #include "traces/analysis/base/step_windows.h"
+#include "traces/analysis/memory/peak_search.h"
 #include "traces/store/columns/trace.h"
 
 namespace shardscope::traces {

@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "traces/analysis/memory/allocations.h"
+#include <fmt/core.h>
+
 #include "traces/analysis/base/step_windows.h"
+#include "traces/analysis/memory/allocations.h"
 #include "traces/store/columns/trace.h"
+#include "traces/store/stack_text.h"
 
 namespace shardscope::traces {
 namespace {
@@ -77,6 +80,54 @@ AllocationsReport allocations_report(const Trace& trace, const Selection& select
         report.ranks.push_back(std::move(rank));
     }
     return report;
+}
+
+namespace {
+
+// What is not known is an empty text in a table, null in JSON and an empty cell in CSV.
+Cell known_text(std::string_view text) {
+    return text.empty() ? Cell() : to_cell(text);
+}
+template <std::string_view AllocationDetail::*Text>
+Cell text_of(const AllocationDetail& a) {
+    return known_text(a.*Text);
+}
+Cell asked_by(const AllocationDetail& a) {
+    const std::string_view frame = asking_frame(a.stack);
+    return frame.empty() ? Cell() : Cell(short_frame(frame));
+}
+
+}  // namespace
+
+Fields<AllocationDetail> allocation_fields() {
+    using A = AllocationDetail;
+    static constexpr Field<A> kFields[] = {
+        {{"exact_bytes", "Bytes", Unit::count, "Its size.", in_table}, value_of<&A::bytes>},
+        {{"bytes", "MB", Unit::bytes, "Its size."}, value_of<&A::bytes>},
+        {{"time_ns", "From", Unit::ns, "When it was allocated."}, value_of<&A::time>},
+        {{"freed_ns", "", Unit::ns, "When it was freed; none: it lived on at the end.", in_programs},
+         value_of<&A::freed>},
+        {{"lived_ns", "Lived", Unit::ns, "From its allocation to its free.", in_table},
+         [](const A& a) { return a.freed ? Cell(*a.freed - a.time) : Cell(); }},
+        {{"category", "Category", Unit::text, "What it was for."},
+         [](const A& a) { return to_cell(name(a.category)); }},
+        {{"space", "Space", Unit::text, "Where it lies: device, pinned or host."},
+         [](const A& a) { return to_cell(name(a.space)); }},
+        {{"unit", "Unit", Unit::text, "The FSDP unit.", everywhere, -1, true}, text_of<&A::unit>},
+        {{"module", "Module", Unit::text, "The module.", everywhere, -1, true}, text_of<&A::module>},
+        {{"name", "Name", Unit::text, "The buffer.", everywhere, -1, true}, text_of<&A::name>},
+        {{"annotation", "Annotation", Unit::text, "The user's annotation.", everywhere, -1, true},
+         text_of<&A::annotation>},
+        {{"stack", "", Unit::text, "Frames, innermost first.", in_json}, text_of<&A::stack>},
+        {{"asked_for_by", "Asked for by", Unit::text, "The frame that asked for it.", in_table | in_csv, -1,
+          true},
+         asked_by},
+        {{"phase", "Phase", Unit::text, "Forward, backward or optimizer.", everywhere, -1, true},
+         [](const A& a) { return a.phase == Phase::none ? Cell() : to_cell(name(a.phase)); }},
+        {{"address", "", Unit::text, "Its address.", in_programs},
+         [](const A& a) { return Cell(fmt::format("{:#x}", a.address)); }},
+    };
+    return kFields;
 }
 
 }  // namespace shardscope::traces

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "traces/analysis/base/result_table.h"
 #include "traces/analysis/base/selection.h"
 #include "traces/schema/enums.h"
 
@@ -25,6 +26,8 @@ struct AllocationDetail {
     std::string_view unit, module, name, annotation;
     std::string_view stack;  // frames, innermost first, one a line; see store/stack_text.h
 };
+
+Fields<AllocationDetail> allocation_fields();
 
 struct RankAllocations {
     int rank = 0;

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "traces/analysis/memory/fragmentation.h"
 #include "traces/analysis/base/selection.h"
+#include "traces/analysis/memory/fragmentation.h"
 #include "traces/schema/enums.h"
 
 namespace shardscope::traces {

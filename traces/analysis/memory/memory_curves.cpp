@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "traces/analysis/base/counter_curve.h"
-#include "traces/analysis/memory/peak_search.h"
 #include "traces/analysis/base/step_windows.h"
+#include "traces/analysis/memory/peak_search.h"
 #include "traces/store/columns/trace.h"
 
 namespace shardscope::traces {

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "traces/analysis/memory/memory.h"
 #include "traces/analysis/base/selection.h"
+#include "traces/analysis/memory/memory.h"
 #include "traces/schema/enums.h"
 
 namespace shardscope::traces {

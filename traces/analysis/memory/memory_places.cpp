@@ -8,8 +8,8 @@
 
 #include "traces/analysis/communication/host_collectives.h"
 #include "traces/store/columns/memory_facts.h"
-#include "traces/store/stack_text.h"
 #include "traces/store/columns/trace.h"
+#include "traces/store/stack_text.h"
 
 namespace shardscope::traces {
 namespace {

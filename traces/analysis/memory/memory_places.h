@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "traces/analysis/base/step_windows.h"
 #include "traces/analysis/memory/memory.h"
 #include "traces/analysis/memory/peak_search.h"
-#include "traces/analysis/base/step_windows.h"
 
 namespace shardscope::traces {
 

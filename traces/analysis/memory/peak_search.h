@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "traces/analysis/memory/memory.h"
 #include "traces/analysis/base/selection.h"
 #include "traces/analysis/base/step_windows.h"
+#include "traces/analysis/memory/memory.h"
 
 namespace shardscope::traces {
 

@@ -7,11 +7,11 @@
 #include <unordered_map>
 #include <utility>
 
-#include "traces/analysis/modules/autograd_nodes.h"
 #include "traces/analysis/base/intervals.h"
-#include "traces/analysis/modules/module_tree.h"
-#include "traces/analysis/memory/peak_index.h"
 #include "traces/analysis/base/step_windows.h"
+#include "traces/analysis/memory/peak_index.h"
+#include "traces/analysis/modules/autograd_nodes.h"
+#include "traces/analysis/modules/module_tree.h"
 #include "traces/store/columns/names.h"
 #include "traces/store/columns/trace.h"
 
@@ -352,6 +352,57 @@ ModuleView module_view(const Trace& trace, const Selection& selection) {
 
 std::vector<RankModuleCalls> module_calls(const Trace& trace, const Selection& selection) {
     return Builder(trace, selection).calls();
+}
+
+Fields<ModuleNode> module_fields() {
+    using N = ModuleNode;
+    static constexpr Field<N> kFields[] = {
+        {{"name", "Module", Unit::text, "The module's name within its parent."}, value_of<&N::name>},
+        {{"occurrences", "Calls", Unit::count, "Its forward calls."}, value_of<&N::occurrences>},
+        {{"operators", "Operators", Unit::count, "Operators inside."}, value_of<&N::operators>},
+        {{"host_us", "Host", Unit::us, "Host time inside, forward and backward."}, value_of<&N::host_us>},
+        {{"host_self_us", "Host self", Unit::us, "The same without modules inside."},
+         value_of<&N::host_self_us>},
+        {{"device_us", "Device", Unit::us, "Sum of the device work that was launched inside."},
+         value_of<&N::device_us>},
+        {{"device_self_us", "Device self", Unit::us, "The same without modules inside."},
+         value_of<&N::device_self_us>},
+        {{"device_busy_us", "", Unit::us, "Union of the device work that was launched inside.", in_programs},
+         value_of<&N::device_busy_us>},
+        {{"backward_host_us", "", Unit::us, "Host time of the backward.", in_programs},
+         value_of<&N::backward_host_us>},
+        {{"backward_device_us", "Backward device", Unit::us, "Device work of the backward.", everywhere, -1,
+          true},
+         value_of<&N::backward_device_us>},
+        {{"recomputations", "Recomputed calls", Unit::count, "Forward calls that checkpointing repeats.",
+          in_table | in_json, -1, true},
+         value_of<&N::recomputations>},
+        {{"recompute_host_us", "Recompute host", Unit::us, "Host time of these.", in_table | in_json, -1,
+          true},
+         value_of<&N::recompute_host_us>},
+        {{"recompute_device_us", "Recompute device", Unit::us, "Device work of these.", in_table | in_json,
+          -1, true},
+         value_of<&N::recompute_device_us>},
+        {{"parameters", "Parameters", Unit::count, "Elements of the parameters, with modules inside.",
+          everywhere, -1, true},
+         value_of<&N::parameters>},
+        {{"gathered_bytes", "Gathered", Unit::bytes, "What its unit gathered.", everywhere, -1, true},
+         value_of<&N::gathered_bytes>},
+        {{"reduced_bytes", "Reduced", Unit::bytes, "What its unit reduced.", everywhere, -1, true},
+         value_of<&N::reduced_bytes>},
+        {{"unshard_wait_us", "Unshard wait", Unit::us, "Host time in its unit's limiter and waits.",
+          everywhere, -1, true},
+         value_of<&N::unshard_wait_us>},
+        {{"peak_bytes", "Peak", Unit::bytes, "Most that was allocated while a call was open.", everywhere, -1,
+          true},
+         value_of<&N::peak_bytes>},
+        {{"recomputations", "", Unit::count, "Forward calls that checkpointing repeats.", in_csv},
+         value_of<&N::recomputations>},
+        {{"recompute_host_us", "", Unit::us, "Host time of these.", in_csv}, value_of<&N::recompute_host_us>},
+        {{"recompute_device_us", "", Unit::us, "Device work of these.", in_csv},
+         value_of<&N::recompute_device_us>},
+    };
+    return kFields;
 }
 
 }  // namespace shardscope::traces

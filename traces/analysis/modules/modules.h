@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "traces/analysis/base/result_table.h"
 #include "traces/analysis/base/selection.h"
 
 namespace shardscope::traces {
@@ -28,6 +29,9 @@ struct ModuleNode {
     std::int64_t peak_bytes = 0;  // largest allocated device total while a call is open
     std::vector<ModuleNode> children;
 };
+
+// Of a row without its children.
+Fields<ModuleNode> module_fields();
 
 struct RankModules {
     int rank = 0;

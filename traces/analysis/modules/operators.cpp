@@ -8,8 +8,8 @@
 #include <unordered_map>
 #include <utility>
 
-#include "traces/analysis/modules/operator_names.h"
 #include "traces/analysis/base/step_windows.h"
+#include "traces/analysis/modules/operator_names.h"
 #include "traces/store/columns/names.h"
 #include "traces/store/columns/trace.h"
 
@@ -183,6 +183,11 @@ RankOperators finish(std::vector<OperatorStats> all, int rank, std::size_t most)
     }
     std::sort(all.begin(), all.end(), more);
     if (most > 0 && all.size() > most) all.resize(most);
+    for (OperatorStats& o : all) {
+        if (result.device_self > 0)
+            o.device_percent =
+                100 * static_cast<double>(o.device_self) / static_cast<double>(result.device_self);
+    }
     result.operators = std::move(all);
     return result;
 }
@@ -245,6 +250,38 @@ std::vector<std::uint32_t> operator_calls(const Trace& trace, const Selection& s
         if (group.first == name && group.second == shapes) calls.push_back(static_cast<std::uint32_t>(i));
     }
     return calls;
+}
+
+Fields<OperatorStats> operator_fields(bool by_shape) {
+    using O = OperatorStats;
+    static constexpr Field<O> kFields[] = {
+        {{"name", "Operator", Unit::text, "The name of the operator's range."}, value_of<&O::name>},
+        {{"shapes", "Shapes", Unit::text, "The sizes of the operator's inputs.", in_csv},
+         value_of<&O::shapes>},
+        {{"shapes", "Shapes", Unit::text, "The sizes of the operator's inputs."}, value_of<&O::shapes>},
+        {{"calls", "Calls", Unit::count, "Calls that start in the current selection."}, value_of<&O::calls>},
+        {{"host_us", "Host total", Unit::us, "The calls' durations on the host, with operators inside."},
+         micros_of<&O::host_total>},
+        {{"host_self_us", "Host self", Unit::us,
+          "Without operators inside and without calls of the runtime."},
+         micros_of<&O::host_self>},
+        {{"device_us", "Device total", Unit::us, "Device work launched inside, in operators inside too."},
+         micros_of<&O::device_total>},
+        {{"device_self_us", "Device self", Unit::us,
+          "Device work launched inside, but not in an operator inside."},
+         micros_of<&O::device_self>},
+        {{"device_percent", "Device", Unit::percent, "Share of the device time that all operators launched.",
+          in_table},
+         value_of<&O::device_percent>},
+    };
+    // The first three: the name, and the shapes for CSV alone or for all.
+    static const auto choose = [](std::size_t left_out) {
+        std::vector<Field<O>> fields(std::begin(kFields), std::end(kFields));
+        fields.erase(fields.begin() + static_cast<std::ptrdiff_t>(left_out));
+        return fields;
+    };
+    static const std::vector<Field<O>> with_shapes = choose(1), without_shapes = choose(2);
+    return by_shape ? with_shapes : without_shapes;
 }
 
 }  // namespace shardscope::traces

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "traces/analysis/base/result_table.h"
 #include "traces/analysis/base/selection.h"
 
 namespace shardscope::traces {
@@ -21,7 +22,11 @@ struct OperatorStats {
     std::int64_t host_self = 0;     // without operators inside and without runtime calls
     std::int64_t device_total = 0;  // device events launched inside, in operators inside too
     std::int64_t device_self = 0;   // launched inside, but not in an operator inside
+    double device_percent = 0;      // device_self of that of all operators of the rank
 };
+
+// With a column for the shapes, or without.
+Fields<OperatorStats> operator_fields(bool by_shape);
 
 struct RankOperators {
     int rank = 0;

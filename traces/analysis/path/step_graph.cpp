@@ -13,7 +13,7 @@
 namespace shardscope::traces {
 namespace {
 
-constexpr std::int32_t kNone = StepGraph::kNone;
+constexpr std::int32_t kNoNode = StepGraph::kNone;
 
 PathKind kind_of(DeviceKind kind) {
     switch (kind) {
@@ -30,7 +30,7 @@ PathKind kind_of(DeviceKind kind) {
 
 // The two latest nodes with different keys (streams or threads): what came last besides one of them.
 struct LatestTwo {
-    std::int32_t node[2] = {kNone, kNone};
+    std::int32_t node[2] = {kNoNode, kNoNode};
     int key[2] = {-1, -1};
 
     void add(std::int32_t n, int k) {
@@ -68,13 +68,13 @@ class Builder {
   private:
     // Of one call of the step.
     struct CallState {
-        std::int32_t start = kNone, end = kNone;  // nodes
-        std::int32_t own_end = kNone;             // the latest end of what it launched, so far
-        int stream = -1;                          // on which it launches
-        std::int64_t waits = 0;                   // how often the stream had been told to wait by then
+        std::int32_t start = kNoNode, end = kNoNode;  // nodes
+        std::int32_t own_end = kNoNode;               // the latest end of what it launched, so far
+        int stream = -1;                              // on which it launches
+        std::int64_t waits = 0;                       // how often the stream had been told to wait by then
     };
     struct RankState {
-        std::int32_t begin = kNone, host_begin = kNone, last_host = kNone;
+        std::int32_t begin = kNoNode, host_begin = kNoNode, last_host = kNoNode;
         LatestTwo threads, streams;  // the latest host nodes, the latest device ends
         std::int64_t stream_waits = 0;
     };
@@ -85,18 +85,18 @@ class Builder {
         bool waits() const { return polls >= 3 && until - since >= 100'000; }
     };
     struct StreamState {
-        std::int32_t last_end = kNone;
+        std::int32_t last_end = kNoNode;
         std::int64_t waits = 0;       // of this stream, where the trace says so
         std::int64_t seen_waits = 0;  // at its last launch
     };
 
     void add_nodes() {
         const std::size_t ranks = trace_.ranks.size();
-        graph_.finish.assign(ranks, kNone);
+        graph_.finish.assign(ranks, kNoNode);
         graph_.step.assign(ranks, nullptr);
         ranks_.resize(ranks);
         streams_.resize(trace_.streams.size());
-        threads_.assign(trace_.threads.size(), kNone);
+        threads_.assign(trace_.threads.size(), kNoNode);
         spins_.resize(trace_.threads.size());
         for (std::size_t r = 0; r < ranks; ++r) {
             const std::vector<StepWindow>& steps = sources_.steps.ranks[r].steps;
@@ -108,7 +108,7 @@ class Builder {
 
     void add_rank(std::uint16_t rank, const StepWindow& step, std::size_t index) {
         graph_.step[rank] = &step;
-        const auto add = [&](std::int64_t time, GraphNode what, std::int32_t owner = kNone) {
+        const auto add = [&](std::int64_t time, GraphNode what, std::int32_t owner = kNoNode) {
             nodes_.push_back({time, what, rank, owner});
         };
         add(step.window.start, GraphNode::begin);
@@ -154,7 +154,7 @@ class Builder {
         nodes_ = {};
         graph_.after.resize(size);
         graph_.kind.assign(size, PathKind::host);
-        graph_.joined.assign(size, kNone);
+        graph_.joined.assign(size, kNoNode);
         start_of_.reserve(size / 2);
     }
 
@@ -201,11 +201,11 @@ class Builder {
     // The thread's own node before; another thread's where that was at work since.
     void hold_by_host(std::int32_t n, RankState& rank) {
         const std::uint16_t thread = trace_.runtime.thread[at(graph_.owner[at(n)])];
-        const std::int32_t own = threads_[thread] == kNone ? rank.host_begin : threads_[thread];
+        const std::int32_t own = threads_[thread] == kNoNode ? rank.host_begin : threads_[thread];
         hold(n, own);
         if (graph_.what[at(n)] == GraphNode::call_start) {
             const std::int32_t other = rank.threads.besides(thread);
-            if (other != kNone && (own == kNone || other > own)) hold(n, other);
+            if (other != kNoNode && (own == kNoNode || other > own)) hold(n, other);
         }
         threads_[thread] = n;
         rank.threads.add(n, thread);
@@ -216,7 +216,7 @@ class Builder {
     void hold_by_spin(std::int32_t n, const RankState& rank, std::uint16_t thread) {
         const Spin& spin = spins_[thread];
         const std::int32_t device = rank.streams.node[0];
-        if (spin.waits() && device != kNone && graph_.time[at(device)] > spin.since) hold(n, device);
+        if (spin.waits() && device != kNoNode && graph_.time[at(device)] > spin.since) hold(n, device);
     }
 
     void count_poll(std::size_t call) {
@@ -251,11 +251,11 @@ class Builder {
         CallState& state = calls_[call];
         hold_by_host(n, rank);
         std::int32_t device = state.own_end;  // a copy that blocks, a launch that is told to
-        if (device == kNone && sources_.call[at(call)] == GraphSources::Call::waits) {
+        if (device == kNoNode && sources_.call[at(call)] == GraphSources::Call::waits) {
             const std::int32_t stream = sources_.call_stream[at(call)];
             device = stream >= 0 ? streams_[at(stream)].last_end : rank.streams.node[0];
         }
-        if (device != kNone && graph_.time[at(device)] > trace_.runtime.start[at(call)]) hold(n, device);
+        if (device != kNoNode && graph_.time[at(device)] > trace_.runtime.start[at(call)]) hold(n, device);
         settle(n);
         state.end = n;
     }
@@ -280,7 +280,7 @@ class Builder {
             if (state.waits > stream.seen_waits) hold(n, rank.streams.besides(s));
             stream.seen_waits = std::max(stream.seen_waits, state.waits);
             // Work may start before the call that launched it returns.
-            hold(n, state.end != kNone ? state.end : state.start);
+            hold(n, state.end != kNoNode ? state.end : state.start);
         } else {
             hold(n, rank.last_host);  // no launch is known: the host knows why
         }
@@ -290,10 +290,10 @@ class Builder {
 
     // Work of earlier steps is not in the graph; all of it has ended when the window begins.
     void hold_by_begin(std::int32_t n, const RankState& rank) {
-        if (rank.begin == kNone) return;
+        if (rank.begin == kNoNode) return;
         const auto& edges = graph_.after[at(n)];
         const bool later = std::any_of(edges.begin(), edges.end(), [&](const StepGraph::Edge& e) {
-            return e.node != kNone && graph_.time[at(e.node)] >= graph_.time[at(rank.begin)];
+            return e.node != kNoNode && graph_.time[at(e.node)] >= graph_.time[at(rank.begin)];
         });
         if (!later) hold(n, rank.begin);
     }
@@ -321,9 +321,9 @@ class Builder {
     }
 
     void hold(std::int32_t n, std::int32_t before) {
-        if (before == kNone) return;
+        if (before == kNoNode) return;
         auto& edges = graph_.after[at(n)];
-        auto free = std::find_if(edges.begin(), edges.end(), [](const auto& e) { return e.node == kNone; });
+        auto free = std::find_if(edges.begin(), edges.end(), [](const auto& e) { return e.node == kNoNode; });
         if (free == edges.end()) {  // the earliest says least
             free = std::min_element(edges.begin(), edges.end(),
                                     [](const auto& a, const auto& b) { return a.node < b.node; });
@@ -337,14 +337,14 @@ class Builder {
     void settle(std::int32_t n) {
         auto& edges = graph_.after[at(n)];
         std::sort(edges.begin(), edges.end(), [](const auto& a, const auto& b) { return a.node > b.node; });
-        if (edges[0].node != kNone) edges[0].weight = graph_.time[at(n)] - graph_.time[at(edges[0].node)];
+        if (edges[0].node != kNoNode) edges[0].weight = graph_.time[at(n)] - graph_.time[at(edges[0].node)];
     }
 
     // A step that ends with its device work ends because of it, also where the host's end is said to be the
     // same instant (a trace without steps).
     void prefer_device(std::int32_t n) {
         auto& edges = graph_.after[at(n)];
-        if (edges[1].node == kNone || graph_.time[at(edges[0].node)] != graph_.time[at(edges[1].node)])
+        if (edges[1].node == kNoNode || graph_.time[at(edges[0].node)] != graph_.time[at(edges[1].node)])
             return;
         if (graph_.what[at(edges[0].node)] == GraphNode::host_end) std::swap(edges[0].node, edges[1].node);
     }
@@ -359,7 +359,7 @@ class Builder {
         };
         for (std::size_t n = 0; n < graph_.size(); ++n) {
             const StepGraph::Edge& edge = graph_.after[n][0];
-            if (graph_.what[n] == GraphNode::device_start && edge.node != kNone && is_call(edge.node)) {
+            if (graph_.what[n] == GraphNode::device_start && edge.node != kNoNode && is_call(edge.node)) {
                 delays.push_back(edge.weight);
             }
         }
@@ -370,7 +370,7 @@ class Builder {
             if (graph_.what[n] != GraphNode::device_start) continue;
             for (std::size_t e = 1; e < graph_.after[n].size(); ++e) {
                 StepGraph::Edge& edge = graph_.after[n][e];
-                if (edge.node == kNone || !is_call(edge.node)) continue;
+                if (edge.node == kNoNode || !is_call(edge.node)) continue;
                 edge.weight = std::min(*middle, graph_.time[n] - graph_.time[at(edge.node)]);
             }
         }
@@ -383,12 +383,12 @@ class Builder {
         factors[static_cast<std::size_t>(PathKind::host)] = 1 - StepGraph::kTie;
         const std::vector<double> when = graph_.evaluate(sources_, factors);
         for (std::size_t n = 0; n < graph_.size(); ++n) {
-            if (graph_.joined[n] != kNone) continue;
+            if (graph_.joined[n] != kNoNode) continue;
             const double factor = factors[static_cast<std::size_t>(graph_.kind[n])];
             double longest = -std::numeric_limits<double>::infinity();
             for (std::size_t e = 0; e < graph_.after[n].size(); ++e) {
                 const StepGraph::Edge& edge = graph_.after[n][e];
-                if (edge.node == kNone) break;
+                if (edge.node == kNoNode) break;
                 const double length = when[at(edge.node)] + factor * static_cast<double>(edge.weight);
                 if (length <= longest) continue;
                 longest = length;
@@ -430,8 +430,8 @@ std::int64_t StepGraph::together(const GraphSources& sources, std::int32_t end_n
 std::int32_t StepGraph::last_start_of(const GraphSources& sources, std::int32_t collective) const {
     const JoinedCollective& all = sources.joined[static_cast<std::size_t>(collective)];
     const auto at = last_start.find(collective);
-    if (at == last_start.end() || !all.clocks_agree()) return kNone;
-    return time[static_cast<std::size_t>(at->second)] == all.last_start ? at->second : kNone;
+    if (at == last_start.end() || !all.clocks_agree()) return kNoNode;
+    return time[static_cast<std::size_t>(at->second)] == all.last_start ? at->second : kNoNode;
 }
 
 }  // namespace shardscope::traces

@@ -28,8 +28,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "traces/analysis/path/critical_path.h"
 #include "traces/analysis/base/step_windows.h"
+#include "traces/analysis/path/critical_path.h"
 
 namespace shardscope::traces {
 

@@ -36,4 +36,68 @@ IdleReport idle_report(const Trace& trace, const Selection& selection, std::int6
     return report;
 }
 
+namespace {
+
+template <GapKind Kind>
+Cell gap_us(const StreamIdle& stream) {
+    return us_cell(static_cast<double>(stream.gap(Kind).ns));
+}
+Cell share_of_span(const StreamIdle& stream, std::int64_t ns) {
+    return stream.span > 0 ? 100.0 * static_cast<double>(ns) / static_cast<double>(stream.span) : 0.0;
+}
+template <GapKind Kind>
+Cell gap_share(const StreamIdle& stream) {
+    return share_of_span(stream, stream.gap(Kind).ns);
+}
+template <auto Member>
+Cell delay_us(const StreamIdle& stream) {
+    return us_cell(static_cast<double>(stream.launch.*Member));
+}
+
+}  // namespace
+
+Fields<StreamIdle> gap_fields() {
+    using S = StreamIdle;
+    static constexpr ResultColumn kShare = {"percent", "%", Unit::percent, "Share of the span.", in_table};
+    static constexpr Field<S> kFields[] = {
+        {{"name", "", Unit::text, "The stream's name.", in_csv}, value_of<&S::name>},
+        {{"events", "Events", Unit::count, "Device events of the stream."}, value_of<&S::events>},
+        {{"span_us", "Span", Unit::us, "From the first start to the last end."}, micros_of<&S::span>},
+        {{"busy_us", "", Unit::us, "Union of its events.", in_programs}, micros_of<&S::busy>},
+        {{"busy_percent", "Busy", Unit::percent, "Share of the span.", in_table},
+         [](const S& s) { return share_of_span(s, s.busy); }},
+        {{"host_wait_us", "Host wait", Unit::us, "Gaps before work that was launched only after they began."},
+         gap_us<GapKind::host_wait>},
+        {kShare, gap_share<GapKind::host_wait>},
+        {{"kernel_wait_us", "Kernel wait", Unit::us,
+          "Short gaps before work that was launched before they began."},
+         gap_us<GapKind::kernel_wait>},
+        {kShare, gap_share<GapKind::kernel_wait>},
+        {{"other_us", "Other", Unit::us, "The other gaps, such as waits for other streams."},
+         gap_us<GapKind::other>},
+        {kShare, gap_share<GapKind::other>},
+    };
+    return kFields;
+}
+
+Fields<StreamIdle> launch_delay_fields() {
+    using S = StreamIdle;
+    using L = LaunchDelay;
+    static constexpr Field<S> kFields[] = {
+        {{"launches", "Launches", Unit::count, "Events whose launching call is known."},
+         [](const S& s) { return Cell(s.launch.count); }},
+        {{"launch_delay_mean_us", "Mean delay", Unit::us,
+          "From the end of the launching call to the start on the device; a mean."},
+         delay_us<&L::mean>},
+        {{"launch_delay_median_us", "Median", Unit::us, "The median of the delays."}, delay_us<&L::median>},
+        {{"launch_delay_p95_us", "p95", Unit::us, "95 % of the delays are not longer."}, delay_us<&L::p95>},
+        {{"launch_delay_max_us", "Max", Unit::us, "The longest delay."}, delay_us<&L::longest>},
+        {{"queue_mean", "Mean queue", Unit::number, "Launched and not started; a mean over time."},
+         [](const S& s) { return Cell(s.queue.mean); }},
+        {{"queue_max", "Max queue", Unit::count, "The most that were launched and not started."},
+         [](const S& s) { return Cell(s.queue.longest); }},
+    };
+    return kFields;
+}
+
 }  // namespace shardscope::traces

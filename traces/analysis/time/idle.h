@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "traces/analysis/base/result_table.h"
 #include "traces/analysis/base/selection.h"
 
 namespace shardscope::traces {
@@ -53,6 +54,9 @@ struct StreamIdle {
     const GapStats& gap(GapKind kind) const { return gaps[static_cast<std::size_t>(kind)]; }
     std::int64_t idle() const { return span - busy; }
 };
+
+Fields<StreamIdle> gap_fields();           // its gaps by kind
+Fields<StreamIdle> launch_delay_fields();  // its launches and its queue
 
 struct RankIdle {
     int rank = 0;

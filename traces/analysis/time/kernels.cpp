@@ -148,4 +148,57 @@ std::vector<std::uint32_t> kernel_events(const Trace& trace, const Selection& se
     return events;
 }
 
+namespace {
+
+// Where the last parenthesis of the name opens, if it closes at the name's end.
+std::size_t parameters_start(std::string_view name) {
+    if (!name.ends_with(')')) return name.npos;
+    int depth = 0;
+    for (std::size_t i = name.size(); i-- > 0;) {
+        if (name[i] == ')') ++depth;
+        if (name[i] == '(' && --depth == 0) return i;
+    }
+    return name.npos;
+}
+
+}  // namespace
+
+std::string_view kernel_label(std::string_view name) {
+    if (const auto at = parameters_start(name); at != name.npos && at > 0) name = name.substr(0, at);
+    if (name.starts_with("void ")) name.remove_prefix(5);
+    return name;
+}
+
+Fields<KernelStats> kernel_fields() {
+    using K = KernelStats;
+    static constexpr Field<K> kFields[] = {
+        {{"name", "", Unit::text, "The kernel's name.", in_programs}, value_of<&K::name>},
+        {{"name", "Kernel", Unit::text, "The kernel's name without its parameters.", in_table},
+         [](const K& k) { return to_cell(kernel_label(k.name)); }},
+        {{"communication", "", Unit::text, "Whether it is the kernel of a collective.", in_json},
+         value_of<&K::communication>},
+        {{"kind", "Kind", Unit::text, "Compute, or the kernel of a collective.", in_viewer},
+         [](const K& k) { return to_cell(k.communication ? "collective" : "compute"); }},
+        {{"count", "Count", Unit::count, "Kernels of that name in the current selection."},
+         value_of<&K::count>},
+        {{"us", "Total", Unit::us, "The sum of their durations."}, micros_of<&K::total>},
+        {{"percent", "%", Unit::percent, "Share of the time of all kernels of the rank.", in_table},
+         value_of<&K::share>},
+        {{"mean_us", "Mean", Unit::us, "The mean of their durations."}, micros_of<&K::mean>},
+        {{"median_us", "Median", Unit::us, "The median of their durations."}, micros_of<&K::median>},
+        {{"p95_us", "p95", Unit::us, "95 % of them are not longer."}, micros_of<&K::p95>},
+        {{"min_us", "Min", Unit::us, "The shortest duration."}, micros_of<&K::shortest>},
+        {{"max_us", "Max", Unit::us, "The longest duration."}, micros_of<&K::longest>},
+        {{"percent", "", Unit::percent, "Share of the time of all kernels of the rank.", in_programs},
+         value_of<&K::share>},
+        {{"blocks_per_sm", "Blocks/SM", Unit::number,
+          "Launched blocks for each multiprocessor, a mean weighted with duration.", everywhere, -1, true},
+         value_of<&K::blocks_per_sm>},
+        {{"occupancy_percent", "Occupancy", Unit::percent,
+          "Achieved occupancy, a mean weighted with duration.", everywhere, -1, true},
+         value_of<&K::occupancy_percent>},
+    };
+    return kFields;
+}
+
 }  // namespace shardscope::traces

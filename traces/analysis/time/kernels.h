@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "traces/analysis/base/result_table.h"
 #include "traces/analysis/base/selection.h"
 
 namespace shardscope::traces {
@@ -22,6 +23,8 @@ struct KernelStats {
     // Means weighted with the durations of the events that know them; none: no event does.
     std::optional<double> blocks_per_sm, occupancy_percent;
 };
+
+Fields<KernelStats> kernel_fields();
 
 struct RankKernels {
     int rank = 0;
@@ -39,5 +42,8 @@ KernelsReport kernels_report(const Trace& trace, const Selection& selection = {}
 // The events that one row of the report counts, in order of start. The selection should name the rank.
 std::vector<std::uint32_t> kernel_events(const Trace& trace, const Selection& selection,
                                          std::string_view name);
+
+// A kernel's C++ name without return type and parameters: "void f<4>(int)" -> "f<4>".
+std::string_view kernel_label(std::string_view name);
 
 }  // namespace shardscope::traces

@@ -1,9 +1,11 @@
 // See overlap.h: lengths of unions inside the windows, one pass over each.
 #include "traces/analysis/time/overlap.h"
 
-#include "traces/analysis/time/device_time.h"
+#include <functional>
+
 #include "traces/analysis/base/intervals.h"
 #include "traces/analysis/base/step_windows.h"
+#include "traces/analysis/time/device_time.h"
 #include "traces/store/columns/trace.h"
 
 namespace shardscope::traces {
@@ -64,6 +66,38 @@ OverlapReport overlap_report(const Trace& trace, const Selection& selection) {
         report.ranks.push_back(std::move(rank));
     }
     return report;
+}
+
+namespace {
+
+template <auto Part>
+Cell mean_of(const MeanOverlap& mean) {
+    const OverlapParts& parts = mean.parts;
+    return static_cast<double>(std::invoke(Part, parts)) * 1e-3 / mean.steps;
+}
+
+}  // namespace
+
+Fields<MeanOverlap> overlap_fields() {
+    using P = OverlapParts;
+    static constexpr Field<MeanOverlap> kFields[] = {
+        {{"window_us", "Window", Unit::us, "The step's window.", in_table | in_csv}, mean_of<&P::whole>},
+        {{"computation_us", "Computation", Unit::us, "Compute kernels without communication beside them."},
+         mean_of<&P::computation>},
+        {{"overlapped_us", "Overlapped", Unit::us, "Communication beside compute kernels."},
+         mean_of<&P::overlapped>},
+        {{"exposed_communication_us", "Exposed comm.", Unit::us, "Communication outside compute kernels."},
+         mean_of<&P::exposed_communication>},
+        {{"other_us", "Other", Unit::us, "Neither: copies, and nothing at all."}, mean_of<&P::other>},
+        {{"communication_us", "", Unit::us, "Overlapped and exposed communication.", in_json},
+         mean_of<&P::communication>},
+        {{"window_us", "", Unit::us, "The step's window.", in_json}, mean_of<&P::whole>},
+        {{"overlap_percent", "Overlap", Unit::percent, "Share of communication beside compute kernels."},
+         [](const MeanOverlap& mean) {
+             return mean.parts.communication() > 0 ? Cell(mean.parts.overlap_percent()) : Cell();
+         }},
+    };
+    return kFields;
 }
 
 }  // namespace shardscope::traces

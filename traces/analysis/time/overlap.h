@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "traces/analysis/base/result_table.h"
 #include "traces/analysis/base/selection.h"
 
 namespace shardscope::traces {
@@ -26,6 +27,13 @@ struct OverlapParts {
                    : 0.0;
     }
 };
+
+// Of the parts over `steps` steps: their means.
+struct MeanOverlap {
+    OverlapParts parts;
+    double steps = 1;
+};
+Fields<MeanOverlap> overlap_fields();
 
 struct StepOverlap {
     std::int64_t number = 0;

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <map>
 
-#include "traces/analysis/time/device_time.h"
 #include "traces/analysis/base/intervals.h"
 #include "traces/analysis/base/step_windows.h"
+#include "traces/analysis/time/device_time.h"
 #include "traces/store/columns/trace.h"
 
 namespace shardscope::traces {

@@ -5,10 +5,10 @@
 #include <span>
 #include <utility>
 
-#include "traces/analysis/time/device_time.h"
 #include "traces/analysis/base/intervals.h"
 #include "traces/analysis/base/percentile.h"
 #include "traces/analysis/base/step_windows.h"
+#include "traces/analysis/time/device_time.h"
 #include "traces/store/columns/trace.h"
 
 namespace shardscope::traces {

@@ -2,9 +2,10 @@
 #include "traces/analysis/time/temporal.h"
 
 #include <algorithm>
+#include <functional>
 
-#include "traces/analysis/time/device_time.h"
 #include "traces/analysis/base/step_windows.h"
+#include "traces/analysis/time/device_time.h"
 #include "traces/store/columns/trace.h"
 
 namespace shardscope::traces {
@@ -80,6 +81,46 @@ TemporalReport temporal_breakdown(const Trace& trace, const Selection& selection
         report.ranks.push_back(std::move(rank));
     }
     return report;
+}
+
+namespace {
+
+template <auto Part>
+Cell part_of(const TemporalParts& parts) {
+    return us_cell(static_cast<double>(std::invoke(Part, parts)));
+}
+template <auto Part>
+Cell share_of(const TemporalParts& parts) {
+    const auto whole = static_cast<double>(parts.whole());
+    return whole > 0 ? 100.0 * static_cast<double>(std::invoke(Part, parts)) / whole : 0.0;
+}
+
+}  // namespace
+
+Fields<TemporalParts> temporal_fields() {
+    using P = TemporalParts;
+    static constexpr Field<P> kFields[] = {
+        {{"total_us", "Total", Unit::us, "From the first to the last device event."}, part_of<&P::whole>},
+        {{"idle_us", "Idle", Unit::us, "No device event ran."}, part_of<&P::idle>},
+        {{"idle_percent", "%", Unit::percent, "Share of the total.", in_table}, share_of<&P::idle>},
+        {{"compute_us", "Compute", Unit::us, "Union of compute kernels."}, part_of<&P::compute>},
+        {{"compute_percent", "%", Unit::percent, "Share of the total.", in_table}, share_of<&P::compute>},
+        {{"exposed_communication_us", "Comm.", Unit::us, "Communication outside compute kernels."},
+         part_of<&P::exposed_communication>},
+        {{"exposed_communication_percent", "%", Unit::percent, "Share of the total.", in_table},
+         share_of<&P::exposed_communication>},
+        {{"exposed_memory_us", "Memory", Unit::us, "Copies and fills outside compute and communication."},
+         part_of<&P::exposed_memory>},
+        {{"exposed_memory_percent", "%", Unit::percent, "Share of the total.", in_table},
+         share_of<&P::exposed_memory>},
+        {{"non_compute_us", "", Unit::us, "Exposed communication and memory.", in_json},
+         part_of<&P::non_compute>},
+        {{"start_ns", "", Unit::ns, "Where the time begins.", in_json},
+         [](const P& parts) { return Cell(parts.time.start); }},
+        {{"end_ns", "", Unit::ns, "Where it ends.", in_json},
+         [](const P& parts) { return Cell(parts.time.end); }},
+    };
+    return kFields;
 }
 
 }  // namespace shardscope::traces

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "traces/analysis/base/intervals.h"
+#include "traces/analysis/base/result_table.h"
 #include "traces/analysis/base/selection.h"
 
 namespace shardscope::traces {
@@ -22,6 +23,8 @@ struct TemporalParts {
     // What Holistic Trace Analysis calls non_compute.
     std::int64_t non_compute() const { return exposed_communication + exposed_memory; }
 };
+
+Fields<TemporalParts> temporal_fields();
 
 struct StepTemporal {
     std::int64_t number = 0;

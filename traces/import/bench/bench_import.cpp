@@ -23,8 +23,8 @@
 #include <unistd.h>
 
 #include "traces/import/import.h"
-#include "traces/import/open.h"
 #include "traces/import/kineto/trace_event.h"
+#include "traces/import/open.h"
 #include "traces/store/columns/trace.h"
 
 namespace {

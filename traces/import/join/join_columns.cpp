@@ -6,8 +6,8 @@
 
 #include <fmt/core.h>
 
-#include "traces/store/error.h"
 #include "traces/store/columns/owners.h"
+#include "traces/store/error.h"
 
 namespace shardscope::traces {
 

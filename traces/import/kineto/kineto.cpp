@@ -7,8 +7,8 @@
 
 #include <fmt/core.h>
 
-#include "traces/import/kineto/event_stream.h"
 #include "traces/import/input/importer.h"
+#include "traces/import/kineto/event_stream.h"
 #include "traces/import/kineto/kineto_rows.h"
 
 namespace shardscope::traces {

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "traces/import/kineto/trace_event.h"
-#include "traces/store/sink.h"
 #include "traces/store/columns/tensor_sizes.h"
+#include "traces/store/sink.h"
 
 namespace shardscope::traces {
 

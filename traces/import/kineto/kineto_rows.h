@@ -11,8 +11,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "traces/import/kineto/chrome_ranges.h"
 #include "traces/import/input/importer.h"
+#include "traces/import/kineto/chrome_ranges.h"
 #include "traces/import/kineto/kineto_collectives.h"
 #include "traces/import/kineto/kineto_names.h"
 #include "traces/import/kineto/our_metadata.h"

@@ -11,9 +11,9 @@
 #include "traces/import/pytorch_memory/frames.h"
 #include "traces/import/pytorch_memory/snapshot_rows.h"
 #include "traces/import/pytorch_memory/snapshot_values.h"
-#include "traces/store/grouped.h"
 #include "traces/store/columns/memory_facts.h"
 #include "traces/store/columns/names.h"
+#include "traces/store/grouped.h"
 
 namespace shardscope::traces {
 namespace {

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "traces/import/pytorch_memory/annotations.h"
 #include "traces/import/json/value_tree.h"
+#include "traces/import/pytorch_memory/annotations.h"
 
 namespace shardscope::traces {
 

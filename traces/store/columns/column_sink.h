@@ -13,9 +13,9 @@
 #include <string>
 #include <string_view>
 
+#include "traces/store/columns/trace.h"
 #include "traces/store/error.h"
 #include "traces/store/sink.h"
-#include "traces/store/columns/trace.h"
 
 namespace shardscope::traces {
 

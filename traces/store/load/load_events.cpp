@@ -8,10 +8,10 @@
 #include <fmt/core.h>
 
 #include "traces/schema/enums.h"
-#include "traces/store/load/load_source.h"
 #include "traces/store/columns/name_facts.h"
-#include "traces/store/nccl/nccl_collectives.h"
 #include "traces/store/columns/nvtx_names.h"
+#include "traces/store/load/load_source.h"
+#include "traces/store/nccl/nccl_collectives.h"
 
 namespace shardscope::traces {
 

@@ -17,8 +17,8 @@
 
 #include "traces/schema/enums.h"
 #include "traces/store/columns/column_sink.h"
-#include "traces/store/load/loader.h"
 #include "traces/store/columns/pending_rows.h"
+#include "traces/store/load/loader.h"
 #include "traces/store/sqlite/sqlite.h"
 
 namespace shardscope::traces {

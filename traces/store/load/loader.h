@@ -5,8 +5,8 @@
 #include <memory>
 #include <string>
 
-#include "traces/store/error.h"
 #include "traces/store/columns/trace.h"
+#include "traces/store/error.h"
 
 namespace shardscope::traces {
 

@@ -20,11 +20,11 @@ namespace {
 constexpr std::uint64_t kPayloadHead = 32;  // rows.h: binary_payload()
 constexpr int kTypeInt = 5;                 // NVTX's number of the type; the other fields have 8 bytes
 
-struct Field {
+struct PayloadField {
     std::uint64_t offset = 0, size = 0;  // size 0: the schema has no such field
 };
 struct Layout {
-    Field communicator, message, ranks;
+    PayloadField communicator, message, ranks;
 };
 
 // Where the payloads of each schema hold what matters here.
@@ -37,8 +37,8 @@ class Layouts {
                                                 domains));
         while (entries.step()) {
             const std::string_view name = entries.text(1);
-            const Field field = {static_cast<std::uint64_t>(entries.integer_or(3, 0)),
-                                 entries.integer(2) == kTypeInt ? 4u : 8u};
+            const PayloadField field = {static_cast<std::uint64_t>(entries.integer_or(3, 0)),
+                                        entries.integer(2) == kTypeInt ? 4u : 8u};
             Layout& layout = by_schema_[static_cast<std::uint64_t>(entries.integer(0))];
             if (name == "NCCL communicator ID") layout.communicator = field;
             if (name == "Message size [bytes]") layout.message = field;
@@ -58,7 +58,7 @@ class Layouts {
     std::unordered_map<std::uint64_t, Layout> by_schema_;
 };
 
-std::optional<std::uint64_t> value(std::string_view blob, const Field& field) {
+std::optional<std::uint64_t> value(std::string_view blob, const PayloadField& field) {
     if (field.size == 0 || field.offset > blob.size() ||
         blob.size() - field.offset < kPayloadHead + field.size) {
         return std::nullopt;

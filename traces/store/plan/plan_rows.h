@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "traces/store/sqlite/insert.h"
 #include "traces/store/rows.h"
+#include "traces/store/sqlite/insert.h"
 
 namespace shardscope::traces {
 

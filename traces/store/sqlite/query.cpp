@@ -161,6 +161,9 @@ class Parameters {
 
   private:
     static void bind_one(Statement& statement, int index, std::monostate) { statement.bind_null(index); }
+    static void bind_one(Statement& statement, int index, bool value) {
+        statement.bind(index, std::int64_t{value});
+    }
     static void bind_one(Statement& statement, int index, std::int64_t value) {
         statement.bind(index, value);
     }

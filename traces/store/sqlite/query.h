@@ -9,9 +9,9 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <variant>
 #include <vector>
 
+#include "traces/store/cell.h"
 #include "traces/store/error.h"
 
 namespace shardscope::traces {
@@ -35,7 +35,7 @@ class QueryStopped : public StoreError {
 };
 
 // NULL, whole number, real number, text (or the bytes of a blob).
-using QueryValue = std::variant<std::monostate, std::int64_t, double, std::string>;
+using QueryValue = Cell;
 
 struct QueryResult {
     std::vector<std::string> columns;

@@ -79,7 +79,7 @@ int at_end(sqlite3_vtab_cursor* base) {
 
 int column(sqlite3_vtab_cursor* base, sqlite3_context* context, int index) {
     const auto* cursor = static_cast<const FeedCursor*>(base);
-    cursor->columns[index].get(Cell(context), cursor->row);
+    cursor->columns[index].get(SqlValue(context), cursor->row);
     return SQLITE_OK;
 }
 
@@ -107,17 +107,17 @@ constexpr sqlite3_module kModule = make_module();
 
 }  // namespace
 
-void Cell::integer(std::int64_t value) const {
+void SqlValue::integer(std::int64_t value) const {
     sqlite3_result_int64(context_, value);
 }
-void Cell::real(double value) const {
+void SqlValue::real(double value) const {
     sqlite3_result_double(context_, value);
 }
-void Cell::text(std::string_view value) const {
+void SqlValue::text(std::string_view value) const {
     sqlite3_result_text64(context_, value.data() != nullptr ? value.data() : "", value.size(), SQLITE_STATIC,
                           SQLITE_UTF8);
 }
-void Cell::blob(std::string_view value) const {
+void SqlValue::blob(std::string_view value) const {
     sqlite3_result_blob64(context_, value.data(), value.size(), SQLITE_STATIC);
 }
 

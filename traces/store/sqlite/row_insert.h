@@ -25,9 +25,9 @@ struct sqlite3_module;
 namespace shardscope::traces {
 
 // The value of one column of one row, on its way into SQLite. A cell that nobody sets is NULL.
-class Cell {
+class SqlValue {
   public:
-    explicit Cell(sqlite3_context* context) : context_(context) {}
+    explicit SqlValue(sqlite3_context* context) : context_(context) {}
     void integer(std::int64_t value) const;
     void real(double value) const;
     void text(std::string_view value) const;  // must live as long as the row
@@ -39,9 +39,9 @@ class Cell {
 
 struct RowColumn {
     std::string_view name;
-    void (*get)(Cell cell, const void* row) = nullptr;  // null: `constant` in every row
-    std::string_view constant = {};                     // SQL
-    bool rare = false;                                  // NULL in most rows: left out where it is in all
+    void (*get)(SqlValue cell, const void* row) = nullptr;  // null: `constant` in every row
+    std::string_view constant = {};                         // SQL
+    bool rare = false;                                      // NULL in most rows: left out where it is in all
 };
 
 // Columns of a table that is fed with `Row`s. `Get` is a member, or a function of the row.
@@ -49,14 +49,14 @@ template <typename Row>
 struct ColumnOf {
     template <auto Get>
     static constexpr RowColumn integer(std::string_view name) {
-        return {name, [](Cell cell, const void* row) {
+        return {name, [](SqlValue cell, const void* row) {
                     cell.integer(static_cast<std::int64_t>(std::invoke(Get, *static_cast<const Row*>(row))));
                 }};
     }
     // NULL where it is negative.
     template <auto Get>
     static constexpr RowColumn id(std::string_view name) {
-        return {name, [](Cell cell, const void* row) {
+        return {name, [](SqlValue cell, const void* row) {
                     const auto value =
                         static_cast<std::int64_t>(std::invoke(Get, *static_cast<const Row*>(row)));
                     if (value >= 0) cell.integer(value);
@@ -65,27 +65,27 @@ struct ColumnOf {
     // NULL where a std::optional is empty.
     template <auto Get>
     static constexpr RowColumn optional(std::string_view name) {
-        return {name, [](Cell cell, const void* row) {
+        return {name, [](SqlValue cell, const void* row) {
                     const auto& value = std::invoke(Get, *static_cast<const Row*>(row));
                     if (value) cell.integer(static_cast<std::int64_t>(*value));
                 }};
     }
     template <auto Get>
     static constexpr RowColumn real(std::string_view name) {
-        return {name, [](Cell cell, const void* row) {
+        return {name, [](SqlValue cell, const void* row) {
                     cell.real(static_cast<double>(std::invoke(Get, *static_cast<const Row*>(row))));
                 }};
     }
     template <auto Get>
     static constexpr RowColumn text(std::string_view name) {
-        return {name, [](Cell cell, const void* row) {
+        return {name, [](SqlValue cell, const void* row) {
                     cell.text(std::invoke(Get, *static_cast<const Row*>(row)));
                 }};
     }
     // Sets the cell itself.
     template <auto Set>
     static constexpr RowColumn any(std::string_view name) {
-        return {name, [](Cell cell, const void* row) { Set(cell, *static_cast<const Row*>(row)); }};
+        return {name, [](SqlValue cell, const void* row) { Set(cell, *static_cast<const Row*>(row)); }};
     }
     static constexpr RowColumn constant(std::string_view name, std::string_view sql) {
         return {name, nullptr, sql};

@@ -22,7 +22,7 @@ constexpr auto or_not_applicable = [](const auto& row) -> std::int64_t {
 };
 // An address is NULL where it is 0.
 template <auto Member>
-constexpr auto address = [](Cell cell, const auto& row) {
+constexpr auto address = [](SqlValue cell, const auto& row) {
     const std::uint64_t value = std::invoke(Member, row);
     if (value != 0) cell.integer(static_cast<std::int64_t>(value));
 };
@@ -173,7 +173,7 @@ constexpr std::array kGraphTrace = {
 using Usage = ColumnOf<MemoryUsageRow>;
 // Of the pool that the memory came from; NULL where it came from none.
 template <auto Member>
-constexpr auto of_pool = [](Cell cell, const MemoryUsageRow& r) {
+constexpr auto of_pool = [](SqlValue cell, const MemoryUsageRow& r) {
     if (r.row.pool_address != 0) cell.integer(static_cast<std::int64_t>(std::invoke(Member, r.row)));
 };
 constexpr std::array kMemoryUsage = {
@@ -182,14 +182,15 @@ constexpr std::array kMemoryUsage = {
     Usage::integer<[](const MemoryUsageRow& r) { return r.row.device; }>("deviceId"),
     Usage::integer<[](const MemoryUsageRow& r) { return r.row.context; }>("contextId"),
     Usage::integer<[](const MemoryUsageRow& r) { return r.row.address; }>("address"),
-    Usage::any<[](Cell cell, const MemoryUsageRow& r) { address<&CudaMemoryRow::pc>(cell, r.row); }>("pc"),
+    Usage::any<[](SqlValue cell, const MemoryUsageRow& r) { address<&CudaMemoryRow::pc>(cell, r.row); }>(
+        "pc"),
     Usage::integer<[](const MemoryUsageRow& r) { return r.row.bytes; }>("bytes"),
     Usage::integer<[](const MemoryUsageRow& r) { return r.row.mem_kind; }>("memKind"),
     Usage::integer<[](const MemoryUsageRow& r) { return r.row.is_free; }>("memoryOperationType"),
-    Usage::any<[](Cell cell, const MemoryUsageRow& r) {
+    Usage::any<[](SqlValue cell, const MemoryUsageRow& r) {
         if (r.row.name != StringId::empty) cell.text(r.name);
     }>("name"),
-    Usage::any<[](Cell cell, const MemoryUsageRow& r) {
+    Usage::any<[](SqlValue cell, const MemoryUsageRow& r) {
         if (r.row.correlation != 0) cell.integer(r.row.correlation);
     }>("correlationId"),
     Usage::id<[](const MemoryUsageRow& r) { return r.row.stream; }>("streamId"),
@@ -217,7 +218,7 @@ constexpr std::array kMemoryPool = {
 using Nvtx = ColumnOf<NvtxRow>;
 // The payload, in the column of its type.
 template <RangePayload::Type Type>
-constexpr auto payload = [](Cell cell, const NvtxRow& r) {
+constexpr auto payload = [](SqlValue cell, const NvtxRow& r) {
     using enum RangePayload::Type;
     const RangePayload& p = r.range.payload;
     if (p.type != Type) return;
@@ -240,11 +241,11 @@ constexpr std::array kNvtx = {
     rare(Nvtx::optional<[](const NvtxRow& r) { return r.range.end_global_tid; }>("endGlobalTid")),
     Nvtx::integer<[](const NvtxRow& r) { return r.range.text; }>("textId"),
     Nvtx::integer<&NvtxRow::domain>("domainId"),
-    rare(Nvtx::any<[](Cell cell, const NvtxRow& r) {
+    rare(Nvtx::any<[](SqlValue cell, const NvtxRow& r) {
         if (r.range.external_id != 0) return cell.integer(r.range.external_id);
         payload<RangePayload::Type::uint64>(cell, r);
     }>("uint64Value")),
-    Nvtx::any<[](Cell cell, const NvtxRow& r) {
+    Nvtx::any<[](SqlValue cell, const NvtxRow& r) {
         if (r.range.module >= 0) return cell.integer(r.range.module);
         payload<RangePayload::Type::int64>(cell, r);
     }>("int64Value"),
@@ -253,7 +254,7 @@ constexpr std::array kNvtx = {
     rare(Nvtx::any<payload<RangePayload::Type::int32>>("int32Value")),
     rare(Nvtx::any<payload<RangePayload::Type::real32>>("floatValue")),
     rare(Nvtx::id<name_id<[](const NvtxRow& r) { return r.range.detail; }>>("jsonTextId")),
-    rare(Nvtx::any<[](Cell cell, const NvtxRow& r) {
+    rare(Nvtx::any<[](SqlValue cell, const NvtxRow& r) {
         if (!r.range.binary.empty()) cell.blob(r.range.binary);
     }>("binaryData")),
 };
@@ -291,7 +292,7 @@ constexpr std::array kMemory = {
     Memory::id<&MemoryRow::module>("module"),
     Memory::id<&MemoryRow::stream>("streamId"),
     Memory::integer<&MemoryRow::name>("nameId"),
-    rare(Memory::any<[](Cell cell, const MemoryRow& r) {
+    rare(Memory::any<[](SqlValue cell, const MemoryRow& r) {
         if (r.global_tid != 0) cell.integer(r.global_tid);
     }>("globalTid")),
     rare(Memory::id<&MemoryRow::total>("total")),
@@ -321,7 +322,7 @@ constexpr std::array kLink = {
 
 using Detail = ColumnOf<DeviceDetailRow>;
 template <auto Member>
-constexpr auto if_known = [](Cell cell, const DeviceDetailRow& r) {
+constexpr auto if_known = [](SqlValue cell, const DeviceDetailRow& r) {
     const float value = std::invoke(Member, r);
     if (value >= 0) cell.real(value);
 };
@@ -330,7 +331,7 @@ constexpr std::array kDetail = {
     Detail::integer<&DeviceDetailRow::device>("deviceId"),
     Detail::integer<&DeviceDetailRow::stream>("streamId"),
     Detail::integer<&DeviceDetailRow::correlation>("correlationId"),
-    Detail::any<[](Cell cell, const DeviceDetailRow& r) {
+    Detail::any<[](SqlValue cell, const DeviceDetailRow& r) {
         if (r.external_id != 0) cell.integer(r.external_id);
     }>("externalId"),
     Detail::any<if_known<&DeviceDetailRow::blocks_per_sm>>("blocksPerSm"),

@@ -2,8 +2,8 @@
 // a row's members becomes. The other tables: table_inserts.h. Internal to the store.
 #pragma once
 
-#include "traces/store/sqlite/row_insert.h"
 #include "traces/store/rows.h"
+#include "traces/store/sqlite/row_insert.h"
 
 namespace shardscope::traces {
 

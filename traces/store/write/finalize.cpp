@@ -14,14 +14,14 @@
 #include <unistd.h>
 
 #include "traces/schema/schema.h"
-#include "traces/store/write/create.h"
-#include "traces/store/sqlite/insert.h"
 #include "traces/store/columns/memory_usage.h"
 #include "traces/store/nccl/nccl_collectives.h"
+#include "traces/store/sqlite/insert.h"
 #include "traces/store/sqlite/no_space.h"
 #include "traces/store/sqlite/open.h"
-#include "traces/store/write/sorted_copy.h"
 #include "traces/store/sqlite/temporary_file.h"
+#include "traces/store/write/create.h"
+#include "traces/store/write/sorted_copy.h"
 #include "traces/store/write/totals.h"
 #include "traces/store/write/writer_impl.h"
 

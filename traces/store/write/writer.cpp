@@ -4,8 +4,8 @@
 #include <fmt/core.h>
 #include <sqlite3.h>
 
-#include "traces/store/write/create.h"
 #include "traces/store/grouped.h"
+#include "traces/store/write/create.h"
 #include "traces/store/write/writer_impl.h"
 
 namespace shardscope::traces {

@@ -10,8 +10,8 @@
 #include <string>
 
 #include "traces/store/error.h"
-#include "traces/store/write/finalize.h"
 #include "traces/store/sink.h"
+#include "traces/store/write/finalize.h"
 
 namespace shardscope::traces {
 

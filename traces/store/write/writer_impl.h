@@ -9,12 +9,12 @@
 #include <unordered_map>
 #include <utility>
 
+#include "traces/store/columns/trace.h"
 #include "traces/store/sqlite/disk_reserve.h"
-#include "traces/store/write/event_inserts.h"
 #include "traces/store/sqlite/no_space.h"
 #include "traces/store/sqlite/sqlite.h"
+#include "traces/store/write/event_inserts.h"
 #include "traces/store/write/table_inserts.h"
-#include "traces/store/columns/trace.h"
 #include "traces/store/write/writer.h"
 
 namespace shardscope::traces {

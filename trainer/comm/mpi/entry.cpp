@@ -4,8 +4,8 @@
 
 #include <shardscope/version.h>
 
-#include "trainer/comm/mpi_entry.h"
 #include "trainer/comm/mpi/mpi_job.h"
+#include "trainer/comm/mpi_entry.h"
 
 using namespace shardscope::trainer;
 

@@ -7,14 +7,14 @@
 
 #include "traces/analysis/advice/advice.h"
 #include "traces/analysis/advice/advice_place.h"
-#include "viewer/model/session.h"
-#include "viewer/theme/theme.h"
 #include "viewer/draw/chart.h"
 #include "viewer/draw/format.h"
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
-#include "viewer/panels/advice/advice_rows.h"
 #include "viewer/model/panel.h"
+#include "viewer/model/session.h"
+#include "viewer/panels/advice/advice_rows.h"
+#include "viewer/theme/theme.h"
 #include "viewer/widgets/toolbar.h"
 
 namespace shardscope::viewer {

@@ -1,5 +1,5 @@
-// The table of every collective by itself (traces/analysis/communication/collective_list.h). No drawing; any thread. Times
-// in microseconds, MB = 2^20 bytes, GB/s = 10^9 bytes a second.
+// The table of every collective by itself (traces/analysis/communication/collective_list.h). No drawing; any
+// thread. Times in microseconds, MB = 2^20 bytes, GB/s = 10^9 bytes a second.
 #pragma once
 
 #include <memory>

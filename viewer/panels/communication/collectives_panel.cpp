@@ -7,20 +7,20 @@
 #include <imgui.h>
 
 #include "traces/analysis/time/overlap.h"
-#include "traces/store/grouped.h"
 #include "traces/store/columns/trace.h"
-#include "viewer/model/session.h"
-#include "viewer/theme/theme.h"
+#include "traces/store/grouped.h"
 #include "viewer/draw/chart.h"
 #include "viewer/draw/format.h"
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
+#include "viewer/model/panel.h"
+#include "viewer/model/session.h"
 #include "viewer/panels/communication/collective_rows.h"
 #include "viewer/panels/communication/collective_table.h"
-#include "viewer/model/panel.h"
+#include "viewer/tables/table.h"
+#include "viewer/theme/theme.h"
 #include "viewer/widgets/segmented.h"
 #include "viewer/widgets/toolbar.h"
-#include "viewer/tables/table.h"
 
 namespace shardscope::viewer {
 namespace {

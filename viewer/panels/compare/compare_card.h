@@ -12,9 +12,9 @@
 #include "traces/analysis/modules/modules.h"
 #include "traces/analysis/time/summary.h"
 #include "traces/store/columns/trace.h"
-#include "viewer/theme/theme.h"
 #include "viewer/draw/strip.h"
 #include "viewer/panels/memory/memory_chart.h"
+#include "viewer/theme/theme.h"
 
 namespace shardscope::viewer {
 

@@ -6,8 +6,8 @@
 
 #include <fmt/core.h>
 
-#include "viewer/theme/theme.h"
 #include "viewer/draw/format.h"
+#include "viewer/theme/theme.h"
 
 namespace shardscope::viewer {
 namespace {

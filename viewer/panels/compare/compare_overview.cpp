@@ -7,12 +7,12 @@
 #include <fmt/core.h>
 #include <imgui.h>
 
-#include "viewer/theme/theme.h"
 #include "viewer/draw/chart.h"
 #include "viewer/draw/format.h"
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
 #include "viewer/tables/table.h"
+#include "viewer/theme/theme.h"
 
 namespace shardscope::viewer {
 namespace {

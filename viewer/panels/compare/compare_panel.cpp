@@ -11,18 +11,18 @@
 #include <fmt/core.h>
 #include <imgui.h>
 
-#include "viewer/model/session.h"
-#include "viewer/theme/theme.h"
 #include "viewer/draw/format.h"
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
+#include "viewer/model/panel.h"
+#include "viewer/model/session.h"
 #include "viewer/panels/compare/compare_memory_view.h"
 #include "viewer/panels/compare/compare_overview.h"
 #include "viewer/panels/compare/compare_parts_view.h"
 #include "viewer/panels/compare/compare_rows.h"
 #include "viewer/panels/compare/compare_runs.h"
 #include "viewer/panels/compare/compare_spread_view.h"
-#include "viewer/model/panel.h"
+#include "viewer/theme/theme.h"
 #include "viewer/widgets/toolbar.h"
 
 namespace shardscope::viewer {

@@ -6,12 +6,12 @@
 #include <fmt/core.h>
 #include <imgui.h>
 
-#include "viewer/theme/theme.h"
 #include "viewer/draw/format.h"
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
 #include "viewer/panels/compare/compare_legend.h"
 #include "viewer/panels/compare/compare_places.h"
+#include "viewer/theme/theme.h"
 #include "viewer/widgets/toolbar.h"
 
 namespace shardscope::viewer {

@@ -6,10 +6,10 @@
 
 #include <fmt/core.h>
 
+#include "traces/analysis/base/step_windows.h"
 #include "traces/analysis/communication/matching.h"
 #include "traces/analysis/modules/module_join.h"
 #include "traces/analysis/modules/modules.h"
-#include "traces/analysis/base/step_windows.h"
 
 namespace shardscope::viewer {
 namespace {

@@ -6,8 +6,8 @@
 #include <numeric>
 #include <utility>
 
-#include "traces/analysis/compare/compare.h"
 #include "traces/analysis/base/step_windows.h"
+#include "traces/analysis/compare/compare.h"
 #include "viewer/draw/format.h"
 
 namespace shardscope::viewer {

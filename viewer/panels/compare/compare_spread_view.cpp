@@ -8,12 +8,12 @@
 #include <imgui.h>
 
 #include "traces/analysis/time/steps.h"
-#include "viewer/theme/theme.h"
 #include "viewer/draw/chart.h"
 #include "viewer/draw/format.h"
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
 #include "viewer/panels/compare/compare_legend.h"
+#include "viewer/theme/theme.h"
 #include "viewer/widgets/toolbar.h"
 
 namespace shardscope::viewer {

@@ -6,18 +6,18 @@
 #include <fmt/core.h>
 #include <imgui.h>
 
-#include "viewer/model/session.h"
-#include "viewer/theme/theme.h"
 #include "viewer/draw/format.h"
 #include "viewer/draw/text.h"
-#include "viewer/panels/idle/idle_rows.h"
-#include "viewer/widgets/kept_model.h"
-#include "viewer/panels/idle/label_bars.h"
 #include "viewer/model/panel.h"
+#include "viewer/model/session.h"
+#include "viewer/panels/idle/idle_rows.h"
+#include "viewer/panels/idle/label_bars.h"
 #include "viewer/panels/idle/path_view.h"
+#include "viewer/tables/table.h"
+#include "viewer/theme/theme.h"
+#include "viewer/widgets/kept_model.h"
 #include "viewer/widgets/segmented.h"
 #include "viewer/widgets/toolbar.h"
-#include "viewer/tables/table.h"
 
 namespace shardscope::viewer {
 namespace {

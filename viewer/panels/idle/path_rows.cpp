@@ -7,8 +7,8 @@
 
 #include <fmt/core.h>
 
-#include "viewer/theme/theme.h"
 #include "viewer/draw/format.h"
+#include "viewer/theme/theme.h"
 #include "viewer/widgets/columns.h"
 
 namespace shardscope::viewer {

@@ -1,6 +1,6 @@
 // The critical path as tables: what lies on it by name and by module, and piece by piece. Text and numbers
-// over an analysis result (traces/analysis/path/critical_path.h), no drawing; any thread. Times in us, or ms since
-// start.
+// over an analysis result (traces/analysis/path/critical_path.h), no drawing; any thread. Times in us, or ms
+// since start.
 #pragma once
 
 #include <memory>

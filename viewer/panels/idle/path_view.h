@@ -7,9 +7,9 @@
 #include <optional>
 
 #include "viewer/model/session.h"
-#include "viewer/widgets/kept_model.h"
 #include "viewer/panels/idle/path_rows.h"
 #include "viewer/tables/table.h"
+#include "viewer/widgets/kept_model.h"
 
 namespace shardscope::viewer {
 

@@ -8,11 +8,11 @@
 #include <imgui.h>
 
 #include "traces/store/columns/trace.h"
-#include "viewer/model/rank_steps.h"
-#include "viewer/theme/theme.h"
 #include "viewer/draw/format.h"
 #include "viewer/draw/text.h"
+#include "viewer/model/rank_steps.h"
 #include "viewer/panels/memory/memory_time_chart.h"
+#include "viewer/theme/theme.h"
 
 namespace shardscope::viewer {
 namespace {

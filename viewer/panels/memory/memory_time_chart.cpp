@@ -9,10 +9,10 @@
 #include <imgui.h>
 
 #include "traces/store/columns/trace.h"
-#include "viewer/theme/theme.h"
 #include "viewer/draw/format.h"
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
+#include "viewer/theme/theme.h"
 #include "viewer/widgets/time_gestures.h"
 
 namespace shardscope::viewer {

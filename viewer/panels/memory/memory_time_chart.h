@@ -8,10 +8,10 @@
 #include <span>
 #include <string>
 
-#include "viewer/model/session.h"
-#include "viewer/theme/theme.h"
 #include "viewer/draw/chart.h"
+#include "viewer/model/session.h"
 #include "viewer/panels/memory/memory_fold.h"
+#include "viewer/theme/theme.h"
 
 namespace shardscope::viewer {
 

@@ -8,11 +8,11 @@
 #include <imgui.h>
 
 #include "traces/store/grouped.h"
-#include "viewer/theme/theme.h"
 #include "viewer/draw/format.h"
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
 #include "viewer/panels/memory/allocation_table.h"
+#include "viewer/theme/theme.h"
 #include "viewer/widgets/segmented.h"
 #include "viewer/widgets/toolbar.h"
 

@@ -9,10 +9,10 @@
 #include "traces/analysis/memory/allocations.h"
 #include "traces/analysis/memory/memory_explanation.h"
 #include "viewer/model/session.h"
-#include "viewer/widgets/kept_model.h"
 #include "viewer/panels/memory/memory_fold.h"
 #include "viewer/panels/memory/memory_tables.h"
 #include "viewer/tables/table.h"
+#include "viewer/widgets/kept_model.h"
 
 namespace shardscope::viewer {
 

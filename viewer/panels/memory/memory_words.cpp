@@ -5,8 +5,8 @@
 
 #include <fmt/core.h>
 
-#include "viewer/model/rank_steps.h"
 #include "viewer/draw/format.h"
+#include "viewer/model/rank_steps.h"
 
 namespace shardscope::viewer {
 

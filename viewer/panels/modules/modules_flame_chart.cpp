@@ -8,12 +8,12 @@
 
 #include <fmt/core.h>
 
-#include "viewer/theme/theme.h"
 #include "viewer/draw/axis.h"
 #include "viewer/draw/chart.h"
 #include "viewer/draw/format.h"
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
+#include "viewer/theme/theme.h"
 #include "viewer/timeline/details.h"
 
 namespace shardscope::viewer {

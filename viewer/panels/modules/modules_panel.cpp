@@ -12,18 +12,18 @@
 #include <fmt/core.h>
 #include <imgui.h>
 
-#include "viewer/model/session.h"
-#include "viewer/theme/theme.h"
 #include "viewer/draw/chart.h"
 #include "viewer/draw/format.h"
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
+#include "viewer/model/panel.h"
+#include "viewer/model/session.h"
 #include "viewer/panels/modules/module_rows.h"
 #include "viewer/panels/modules/modules_flame.h"
 #include "viewer/panels/modules/modules_flame_chart.h"
-#include "viewer/model/panel.h"
-#include "viewer/widgets/toolbar.h"
 #include "viewer/tables/tree_table.h"
+#include "viewer/theme/theme.h"
+#include "viewer/widgets/toolbar.h"
 
 namespace shardscope::viewer {
 namespace {

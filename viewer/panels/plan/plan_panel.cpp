@@ -13,19 +13,19 @@
 #include <imgui.h>
 
 #include "traces/store/plan/plan_parts.h"
-#include "viewer/model/session.h"
-#include "viewer/theme/theme.h"
 #include "viewer/draw/format.h"
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
 #include "viewer/model/panel.h"
+#include "viewer/model/session.h"
 #include "viewer/panels/plan/plan_chart.h"
 #include "viewer/panels/plan/plan_details.h"
 #include "viewer/panels/plan/plan_picture.h"
 #include "viewer/panels/plan/plan_rows.h"
+#include "viewer/tables/table.h"
+#include "viewer/theme/theme.h"
 #include "viewer/widgets/segmented.h"
 #include "viewer/widgets/toolbar.h"
-#include "viewer/tables/table.h"
 
 namespace shardscope::viewer {
 namespace {

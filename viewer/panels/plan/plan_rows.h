@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "traces/store/columns/trace.h"
-#include "viewer/theme/theme.h"
 #include "viewer/tables/table_model.h"
+#include "viewer/theme/theme.h"
 
 namespace shardscope::viewer {
 

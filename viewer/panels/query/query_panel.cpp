@@ -9,20 +9,20 @@
 
 #include "traces/query/shipped_queries.h"
 #include "traces/store/grouped.h"
-#include "viewer/model/session.h"
-#include "viewer/theme/theme.h"
 #include "viewer/draw/format.h"
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
 #include "viewer/model/panel.h"
+#include "viewer/model/session.h"
 #include "viewer/panels/query/query_history.h"
 #include "viewer/panels/query/query_plot.h"
 #include "viewer/panels/query/query_runner.h"
 #include "viewer/panels/query/query_table.h"
 #include "viewer/panels/query/schema_browser.h"
+#include "viewer/tables/table.h"
+#include "viewer/theme/theme.h"
 #include "viewer/widgets/segmented.h"
 #include "viewer/widgets/toolbar.h"
-#include "viewer/tables/table.h"
 
 namespace shardscope::viewer {
 namespace {

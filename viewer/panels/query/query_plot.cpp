@@ -7,11 +7,11 @@
 
 #include <fmt/core.h>
 
-#include "viewer/theme/theme.h"
 #include "viewer/draw/chart.h"
 #include "viewer/draw/format.h"
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
+#include "viewer/theme/theme.h"
 #include "viewer/widgets/segmented.h"
 
 namespace shardscope::viewer {

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "traces/store/sqlite/query.h"
 #include "traces/store/columns/trace.h"
+#include "traces/store/sqlite/query.h"
 #include "viewer/draw/axis.h"
 #include "viewer/tables/table_model.h"
 

@@ -8,8 +8,8 @@
 #include <fmt/core.h>
 
 #include "traces/analysis/base/shown_ranks.h"
-#include "viewer/theme/theme.h"
 #include "viewer/draw/format.h"
+#include "viewer/theme/theme.h"
 
 namespace shardscope::viewer {
 namespace {

@@ -1,6 +1,6 @@
-// What the shard map shows of the states of units (traces/analysis/fsdp/shard_states.h): one lane per unit folded
-// to pixel columns, the moments to step to, and how many units are whole. Pure arithmetic, no drawing; any
-// thread. Times in nanoseconds.
+// What the shard map shows of the states of units (traces/analysis/fsdp/shard_states.h): one lane per unit
+// folded to pixel columns, the moments to step to, and how many units are whole. Pure arithmetic, no drawing;
+// any thread. Times in nanoseconds.
 #pragma once
 
 #include <array>
@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "traces/analysis/memory/memory.h"
 #include "traces/analysis/fsdp/shard_states.h"
+#include "traces/analysis/memory/memory.h"
 
 namespace shardscope::viewer {
 

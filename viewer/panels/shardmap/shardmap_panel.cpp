@@ -9,18 +9,18 @@
 #include <fmt/core.h>
 #include <imgui.h>
 
-#include "viewer/model/session.h"
-#include "viewer/theme/theme.h"
 #include "viewer/draw/chart.h"
 #include "viewer/draw/fold.h"
 #include "viewer/draw/format.h"
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
 #include "viewer/model/panel.h"
-#include "viewer/widgets/segmented.h"
+#include "viewer/model/session.h"
 #include "viewer/panels/shardmap/shard_grid.h"
 #include "viewer/panels/shardmap/shard_rows.h"
 #include "viewer/panels/shardmap/shard_view.h"
+#include "viewer/theme/theme.h"
+#include "viewer/widgets/segmented.h"
 #include "viewer/widgets/toolbar.h"
 
 namespace shardscope::viewer {

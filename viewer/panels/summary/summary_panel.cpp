@@ -8,19 +8,19 @@
 #include <imgui.h>
 
 #include "traces/analysis/time/steps.h"
-#include "viewer/model/session.h"
-#include "viewer/theme/theme.h"
 #include "viewer/draw/chart.h"
 #include "viewer/draw/format.h"
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
-#include "viewer/widgets/kept_model.h"
 #include "viewer/model/panel.h"
+#include "viewer/model/session.h"
+#include "viewer/panels/summary/summary_rows.h"
+#include "viewer/tables/table.h"
+#include "viewer/theme/theme.h"
+#include "viewer/widgets/kept_model.h"
 #include "viewer/widgets/segmented.h"
 #include "viewer/widgets/step_bars.h"
-#include "viewer/panels/summary/summary_rows.h"
 #include "viewer/widgets/toolbar.h"
-#include "viewer/tables/table.h"
 
 namespace shardscope::viewer {
 namespace {

@@ -1,5 +1,5 @@
-// What the Units panel shows: the rows of traces/analysis/fsdp/units.h as tables. Sums as the analysis gives them
-// (and JSON prints them), or divided by the steps (as the text table does). No drawing; any thread.
+// What the Units panel shows: the rows of traces/analysis/fsdp/units.h as tables. Sums as the analysis gives
+// them (and JSON prints them), or divided by the steps (as the text table does). No drawing; any thread.
 #pragma once
 
 #include <cstdint>

@@ -7,17 +7,17 @@
 #include <imgui.h>
 
 #include "traces/store/columns/trace.h"
-#include "viewer/model/session.h"
-#include "viewer/theme/theme.h"
 #include "viewer/draw/chart.h"
 #include "viewer/draw/format.h"
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
 #include "viewer/model/panel.h"
-#include "viewer/widgets/segmented.h"
-#include "viewer/widgets/toolbar.h"
+#include "viewer/model/session.h"
 #include "viewer/panels/units/unit_rows.h"
 #include "viewer/tables/table.h"
+#include "viewer/theme/theme.h"
+#include "viewer/widgets/segmented.h"
+#include "viewer/widgets/toolbar.h"
 
 namespace shardscope::viewer {
 namespace {

@@ -6,18 +6,18 @@
 #include <imgui.h>
 
 #include "traces/store/grouped.h"
-#include "viewer/model/session.h"
 #include "viewer/draw/format.h"
 #include "viewer/draw/short_name.h"
 #include "viewer/draw/text.h"
-#include "viewer/panels/work/launch_view.h"
-#include "viewer/widgets/occurrence_bar.h"
-#include "viewer/panels/work/operator_rows.h"
 #include "viewer/model/panel.h"
-#include "viewer/widgets/segmented.h"
+#include "viewer/model/session.h"
+#include "viewer/panels/work/launch_view.h"
+#include "viewer/panels/work/operator_rows.h"
 #include "viewer/panels/work/share_bar.h"
-#include "viewer/widgets/toolbar.h"
 #include "viewer/tables/table.h"
+#include "viewer/widgets/occurrence_bar.h"
+#include "viewer/widgets/segmented.h"
+#include "viewer/widgets/toolbar.h"
 
 namespace shardscope::viewer {
 namespace {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "traces/store/sqlite/query.h"
 #include "traces/store/columns/trace.h"
+#include "traces/store/sqlite/query.h"
 #include "viewer/tables/table_model.h"
 
 namespace shardscope::viewer {

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "viewer/model/session.h"
-#include "viewer/widgets/kept_model.h"
-#include "viewer/panels/work/launch_rows.h"
 #include "viewer/panels/query/query_runner.h"
+#include "viewer/panels/work/launch_rows.h"
 #include "viewer/tables/table.h"
+#include "viewer/widgets/kept_model.h"
 
 namespace shardscope::viewer {
 

@@ -7,15 +7,16 @@
 
 #include <fmt/core.h>
 
-#include "viewer/theme/theme.h"
 #include "viewer/draw/short_name.h"
-#include "viewer/widgets/columns.h"
+#include "viewer/tables/result_model.h"
+#include "viewer/theme/theme.h"
 #include "viewer/timeline/color_modes.h"
+#include "viewer/widgets/columns.h"
 
 namespace shardscope::viewer {
 namespace {
 
-using Kind = TableColumn::Kind;
+using traces::TimeCategory;
 
 constexpr float kNameWidth = 24;  // font sizes: what most names of functions have room in
 
@@ -33,10 +34,6 @@ std::vector<Color> share_colors(const std::vector<Row>& rows) {
         colors[i] = hue_color(static_cast<int>(hue));
     }
     return colors;
-}
-
-CellTable::Cell share_cell(std::int64_t ns, std::int64_t whole) {
-    return whole > 0 ? percent_cell(100 * static_cast<double>(ns) / static_cast<double>(whole)) : no_cell();
 }
 
 template <class Row, class Time>
@@ -61,89 +58,49 @@ std::vector<NameShare> shares(const std::vector<Row>& rows, std::int64_t whole, 
 }  // namespace
 
 std::shared_ptr<const TableModel> operator_table(const traces::RankOperators& rank, bool by_shape) {
-    const Color bar = time_category_color(traces::TimeCategory::kernel);
-    std::vector<TableColumn> columns = {
-        {"name", "Operator", "", Kind::text, 0, 20, 0, "The range's name.", 0, kNameWidth},
-        {"shapes", "Input shapes", "", Kind::text, 14, 11, 0, "The sizes of the operator's inputs."},
-        {"calls", "Calls", "", Kind::number, 5, 15, 0, "Calls that start in what is looked at."},
-        {"host_us", "Host total", "\u00b5s", Kind::number, 7, 12, 0,
-         "The calls' durations on the host, with operators inside."},
-        {"host_self_us", "Host self", "\u00b5s", Kind::number, 7, 13,
-         time_category_color(traces::TimeCategory::cpu_exec),
-         "Without operators inside and without calls of the runtime."},
-        {"device_us", "Device total", "\u00b5s", Kind::number, 7.5F, 14, 0,
-         "Device work launched inside, in operators inside too."},
-        {"device_self_us", "Device self", "\u00b5s", Kind::number, 7.5F, 16, bar,
-         "Device work launched inside, but not in an operator inside."},
-        {"device_percent", "Device", "%", Kind::number, 5, 10, 0,
-         "Of the device's time that all operators launched."},
+    std::vector<ColumnLook> looks = {
+        {.key = "name", .width = 0, .priority = 20, .least = kNameWidth},
+        {.key = "calls", .width = 5, .priority = 15},
+        {.key = "host_us", .width = 7, .priority = 12},
+        {.key = "host_self_us",
+         .width = 7,
+         .priority = 13,
+         .bar = time_category_color(TimeCategory::cpu_exec)},
+        {.key = "device_us", .width = 7.5F, .priority = 14},
+        {.key = "device_self_us",
+         .width = 7.5F,
+         .priority = 16,
+         .bar = time_category_color(TimeCategory::kernel)},
+        {.key = "device_percent", .width = 5},
     };
-    if (!by_shape) columns.erase(columns.begin() + 1);
-    auto table = std::make_shared<CellTable>(std::move(columns));
-    const std::vector<Color> colors = share_colors(rank.operators);
-    for (std::size_t i = 0; i < rank.operators.size(); ++i) {
-        const traces::OperatorStats& row = rank.operators[i];
-        std::vector<CellTable::Cell> cells = {text_cell(row.name)};
-        if (by_shape) cells.push_back(text_cell(row.shapes.empty() ? "-" : row.shapes));
-        for (CellTable::Cell& cell : std::vector<CellTable::Cell>{
-                 count_cell(row.calls), us_cell(us(row.host_total)), us_cell(us(row.host_self)),
-                 us_cell(us(row.device_total)), us_cell(us(row.device_self)),
-                 share_cell(row.device_self, rank.device_self)}) {
-            cells.push_back(std::move(cell));
-        }
-        table->add(std::move(cells), row.device_self > 0 ? colors[i] : Color{0});
+    if (by_shape)
+        looks.insert(looks.begin() + 1,
+                     {.key = "shapes", .width = 14, .priority = 11, .title = "Input shapes"});
+    std::vector<Color> colors = share_colors(rank.operators);
+    for (std::size_t i = 0; i < colors.size(); ++i) {
+        if (rank.operators[i].device_self <= 0) colors[i] = 0;
     }
-    return table;
+    return result_model(traces::result_table(traces::operator_fields(by_shape), rank.operators), looks,
+                        colors);
 }
 
 std::shared_ptr<const TableModel> kernel_table(const traces::RankKernels& rank) {
-    const auto any = [&](auto member) {
-        return std::any_of(rank.kernels.begin(), rank.kernels.end(),
-                           [&](const traces::KernelStats& k) { return (k.*member).has_value(); });
+    const ColumnLook looks[] = {
+        {.key = "name", .width = 0, .priority = 20, .least = kNameWidth},
+        {.key = "kind", .priority = 6},
+        {.key = "count", .width = 5, .priority = 15},
+        {.key = "us", .width = 7.5F, .priority = 16, .bar = time_category_color(TimeCategory::kernel)},
+        {.key = "percent", .width = 5, .priority = 14, .title = "Share"},
+        {.key = "mean_us", .priority = 13},
+        {.key = "median_us", .priority = 9},
+        {.key = "p95_us"},
+        {.key = "min_us", .priority = 7, .title = "Shortest"},
+        {.key = "max_us", .priority = 12, .title = "Longest"},
+        {.key = "blocks_per_sm", .width = 5, .priority = 5, .title = "Blocks", .unit = "per SM"},
+        {.key = "occupancy_percent", .priority = 11},
     };
-    const bool blocks = any(&traces::KernelStats::blocks_per_sm),
-               occupancy = any(&traces::KernelStats::occupancy_percent);
-    std::vector<TableColumn> columns = {
-        {"name", "Kernel", "", Kind::text, 0, 20, 0, "The kernel's name.", 0, kNameWidth},
-        {"kind", "Kind", "", Kind::text, 6, 6, 0, "Compute, or the kernel of a collective."},
-        {"count", "Count", "", Kind::number, 5, 15, 0, "Kernels of that name in what is looked at."},
-        {"us", "Total", "\u00b5s", Kind::number, 7.5F, 16, time_category_color(traces::TimeCategory::kernel),
-         "The sum of their durations."},
-        {"percent", "Share", "%", Kind::number, 5, 14, 0, "Of the time of all kernels of the rank."},
-        {"mean_us", "Mean", "\u00b5s", Kind::number, 6, 13, 0, {}},
-        {"median_us", "Median", "\u00b5s", Kind::number, 6, 9, 0, {}},
-        {"p95_us", "p95", "\u00b5s", Kind::number, 6, 10, 0, "95 % of them are not longer."},
-        {"min_us", "Shortest", "\u00b5s", Kind::number, 6, 7, 0, {}},
-        {"max_us", "Longest", "\u00b5s", Kind::number, 6, 12, 0, {}},
-    };
-    if (blocks) {
-        columns.push_back({"blocks_per_sm", "Blocks", "per SM", Kind::number, 5, 5, 0,
-                           "Launched blocks for each multiprocessor; mean weighted with duration."});
-    }
-    if (occupancy) {
-        columns.push_back({"occupancy_percent", "Occupancy", "%", Kind::number, 6, 11, 0,
-                           "Achieved occupancy; mean weighted with duration."});
-    }
-    auto table = std::make_shared<CellTable>(std::move(columns));
-    const std::vector<Color> colors = share_colors(rank.kernels);
-    for (std::size_t i = 0; i < rank.kernels.size(); ++i) {
-        const traces::KernelStats& k = rank.kernels[i];
-        std::vector<CellTable::Cell> cells = {text_cell(readable_name(k.name)),
-                                              text_cell(k.communication ? "collective" : "compute"),
-                                              count_cell(k.count),
-                                              us_cell(us(k.total)),
-                                              percent_cell(k.share),
-                                              us_cell(k.mean * 1e-3),
-                                              us_cell(k.median * 1e-3),
-                                              us_cell(k.p95 * 1e-3),
-                                              us_cell(us(k.shortest)),
-                                              us_cell(us(k.longest))};
-        if (blocks) cells.push_back(k.blocks_per_sm ? decimal_cell(*k.blocks_per_sm, 2) : no_cell());
-        if (occupancy)
-            cells.push_back(k.occupancy_percent ? decimal_cell(*k.occupancy_percent, 1) : no_cell());
-        table->add(std::move(cells), colors[i]);
-    }
-    return table;
+    return result_model(traces::result_table(traces::kernel_fields(), rank.kernels), looks,
+                        share_colors(rank.kernels));
 }
 
 std::vector<NameShare> operator_shares(const traces::RankOperators& rank) {

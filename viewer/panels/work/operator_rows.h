@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "traces/analysis/time/kernels.h"
 #include "traces/analysis/modules/operators.h"
+#include "traces/analysis/time/kernels.h"
 #include "viewer/tables/table_model.h"
 
 namespace shardscope::viewer {

@@ -1,0 +1,149 @@
+// One description of a number. Beside the struct of a result's row stands one list of fields: key, title,
+// unit, meaning and how to get the value. From it come the text table, JSON and CSV
+// (traces/report/result_text.h), the viewer's table (viewer/tables/result_model.h) and docs/results.md.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "traces/store/cell.h"
+
+namespace shardscope::traces {
+
+enum class Unit : std::uint8_t {
+    text,
+    index,   // a number that names something, such as a rank: without separators
+    count,   // "1,234"; a mean of counts has two decimals
+    number,  // a real number without a unit
+    us,      // microseconds
+    ns,      // nanoseconds; a table shows milliseconds
+    bytes,   // a table shows MB of 2^20
+    percent,
+    gbps,  // 10^9 bytes a second
+};
+
+// Where a column is printed.
+enum ShownIn : std::uint8_t {
+    in_viewer = 0,  // there alone; the viewer chooses among all columns
+    in_table = 1,
+    in_json = 2,
+    in_csv = 4,
+    in_programs = in_json | in_csv,
+    everywhere = in_table | in_programs
+};
+
+struct ResultColumn {
+    std::string_view key;    // of JSON and CSV: "mean_us"
+    std::string_view title;  // of tables, without the unit: "Mean"
+    Unit unit = Unit::text;
+    std::string_view meaning;  // one sentence
+    std::uint8_t shown = everywhere;
+    std::int8_t decimals = -1;  // in tables; -1: as usual for the unit
+    bool where_known = false;   // in a table only where some row has a value other than 0
+};
+
+// "us", "MB"; "" where a column needs none.
+std::string_view symbol(Unit unit);
+// The title with the unit behind it: "Mean (us)". A title that begins with the unit ("MB/step") needs none.
+std::string header_text(const ResultColumn& column);
+// The value in the column's unit, as people read it: "1,234.5"; "-" where it is unknown or an empty text.
+std::string cell_text(const ResultColumn& column, const Cell& cell);
+
+template <class Row>
+struct Field : ResultColumn {
+    Cell (*of)(const Row&) = nullptr;
+};
+template <class Row>
+using Fields = std::span<const Field<Row>>;
+
+struct ResultTable {
+    std::vector<ResultColumn> columns;
+    std::vector<std::vector<Cell>> rows;  // a cell for each column
+    std::vector<std::size_t> rules;       // rows with a line above them
+};
+
+template <class Value>
+Cell to_cell(const Value& value) {
+    if constexpr (std::is_same_v<Value, bool> || std::is_floating_point_v<Value>) {
+        return value;
+    } else if constexpr (std::is_integral_v<Value>) {
+        return static_cast<std::int64_t>(value);
+    } else {
+        return std::string(value);
+    }
+}
+template <class Value>
+Cell to_cell(const std::optional<Value>& value) {
+    return value ? to_cell(*value) : Cell();
+}
+// Where 0 stands for "unknown".
+template <class Number>
+Cell known_cell(Number value) {
+    return value > 0 ? to_cell(value) : Cell();
+}
+inline Cell us_cell(double ns) {
+    return ns * 1e-3;
+}
+
+// The usual ways to get a value.
+template <auto Member, class Row>
+Cell value_of(const Row& row) {
+    return to_cell(row.*Member);
+}
+template <auto Member, class Row>
+Cell known_value_of(const Row& row) {
+    return known_cell(row.*Member);
+}
+template <auto Member, class Row>
+Cell micros_of(const Row& row) {
+    return us_cell(static_cast<double>(row.*Member));
+}
+
+template <class Row>
+void add_cells(std::vector<Cell>& cells, Fields<Row> fields, const Row& row) {
+    for (const Field<Row>& field : fields) cells.push_back(field.of(row));
+}
+
+// Columns without rows: those of the fields, behind others.
+template <class Row>
+ResultTable empty_table(Fields<Row> fields, std::initializer_list<ResultColumn> before = {}) {
+    ResultTable table{before, {}, {}};
+    table.columns.insert(table.columns.end(), fields.begin(), fields.end());
+    return table;
+}
+
+template <class Row, class Rows>
+ResultTable result_table(Fields<Row> fields, const Rows& rows) {
+    ResultTable table = empty_table(fields);
+    for (const Row& row : rows) add_cells(table.rows.emplace_back(), fields, row);
+    return table;
+}
+
+// Whether a text table has the column: it is for tables and, where it is shown only where known, some row
+// knows it.
+bool shown_in_table(const ResultTable& table, std::size_t column);
+// The same without these columns (keys) where it is shown as a table.
+ResultTable without(ResultTable table, std::initializer_list<std::string_view> keys);
+
+inline constexpr ResultColumn kRankColumn = {"rank", "Rank", Unit::index, "Number of the rank."};
+
+// The rows of all ranks, with the rank before each.
+template <class Row, class Rank>
+ResultTable by_rank(Fields<Row> fields, const std::vector<Rank>& ranks, std::vector<Row> Rank::*rows) {
+    ResultTable table = empty_table(fields, {kRankColumn});
+    for (const Rank& rank : ranks) {
+        for (const Row& row : rank.*rows) {
+            table.rows.push_back({std::int64_t{rank.rank}});
+            add_cells(table.rows.back(), fields, row);
+        }
+    }
+    return table;
+}
+
+}  // namespace shardscope::traces

@@ -1,0 +1,116 @@
+// See result_page.h.
+#include "traces/report/result_page.h"
+
+#include <algorithm>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include "traces/report/formats.h"
+
+namespace shardscope::traces {
+namespace {
+
+// The rows of a result: which verb prints them, where its JSON has them, and whether they are the rows of its
+// CSV.
+struct ResultRows {
+    std::string_view verb, path;
+    bool in_csv;
+    std::vector<ResultColumn> columns;
+};
+
+template <class Row>
+ResultRows rows_of(std::string_view verb, std::string_view path, bool in_csv, Fields<Row> fields) {
+    return {verb, path, in_csv, {fields.begin(), fields.end()}};
+}
+
+std::vector<ResultRows> all_rows() {
+    return {
+        rows_of("modules", "ranks[].modules[], and children[] of each", true, module_fields()),
+        rows_of("collectives", "ranks[].operations[]", true, collective_fields()),
+        rows_of("distributed", "ranks[]", false, rank_traffic_fields()),
+        rows_of("distributed", "traffic[]", true, traffic_fields()),
+        rows_of("distributed", "slowest[]", false, slow_collective_fields()),
+        rows_of("distributed", "hosts.traffic[]", false, host_traffic_fields()),
+        rows_of("stragglers", "ranks[] and operations[].ranks[]", true, arrival_fields()),
+        rows_of("overlap", "ranks[], and per_step[] and device_time of each", true, overlap_fields()),
+        rows_of("temporal", "ranks[], and per_step[] of each", true, temporal_fields()),
+        rows_of("idle", "", true, gap_fields()),
+        rows_of("idle", "", true, launch_delay_fields()),
+        rows_of("kernels", "ranks[].kernels[]", true, kernel_fields()),
+        rows_of("operators", "ranks[].operators[]", true, operator_fields(true)),
+        rows_of("memory", "ranks[].allocations[], with --allocations", true, allocation_fields()),
+    };
+}
+
+std::string_view unit_of(const ResultColumn& column) {
+    switch (column.unit) {
+        case Unit::ns:
+            return "ns";
+        case Unit::bytes:
+            return "bytes";
+        default:
+            return symbol(column.unit);
+    }
+}
+
+// The columns for programs, each key once; `shown`: where it is printed, of all columns of that key.
+std::vector<ResultColumn> keys_of(const ResultRows& rows) {
+    std::vector<ResultColumn> keys;
+    for (const ResultColumn& column : rows.columns) {
+        const auto programs = static_cast<std::uint8_t>(column.shown & in_programs);
+        if (programs == 0) continue;
+        const auto same = std::find_if(keys.begin(), keys.end(),
+                                       [&](const ResultColumn& key) { return key.key == column.key; });
+        if (same == keys.end()) {
+            keys.push_back(column);
+            keys.back().shown = programs;
+        } else {
+            same->shown |= programs;
+        }
+    }
+    return keys;
+}
+
+}  // namespace
+
+std::string results_markdown() {
+    std::string text =
+        "# Keys of results\n\n"
+        "What `shardscope-trace VERB --format json` and `--format csv` print, row by row; made from the "
+        "code. A key is\n"
+        "never renamed. What is not known is `null` in JSON and empty in CSV, where rows of ranks begin with "
+        "`rank`.\n"
+        "[definitions.md](definitions.md) defines each number.\n";
+    std::string_view verb;
+    for (const ResultRows& rows : all_rows()) {
+        if (rows.verb != verb) text += fmt::format("\n## {}\n", rows.verb);
+        verb = rows.verb;
+        if (!rows.path.empty())
+            text += fmt::format("\nJSON: {}{}.\n", rows.path, rows.in_csv ? "; also CSV" : "");
+        text += "\n| key | unit | in | meaning |\n| --- | --- | --- | --- |\n";
+        for (const ResultColumn& key : keys_of(rows)) {
+            const char* in = key.shown == in_json                       ? "JSON"
+                             : key.shown == in_csv || rows.path.empty() ? "CSV"
+                                                                        : "both";
+            text += fmt::format("| `{}` | {} | {} | {} |\n", key.key, unit_of(key), rows.in_csv ? in : "JSON",
+                                key.meaning);
+        }
+    }
+    return text;
+}
+
+std::string result_keys(std::string_view verb) {
+    std::string text;
+    for (const ResultRows& rows : all_rows()) {
+        if (rows.verb != verb || !rows.in_csv || verb == "memory") continue;
+        for (const ResultColumn& key : keys_of(rows)) {
+            const std::string name =
+                unit_of(key).empty() ? std::string(key.key) : fmt::format("{} ({})", key.key, unit_of(key));
+            text += fmt::format("  {:<34} {}\n", name, key.meaning);
+        }
+    }
+    return text.empty() ? text : "Keys of JSON and CSV:\n" + text;
+}
+
+}  // namespace shardscope::traces

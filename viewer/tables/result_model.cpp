@@ -1,0 +1,88 @@
+// See result_model.h.
+#include "viewer/tables/result_model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <string>
+
+namespace shardscope::viewer {
+namespace {
+
+using traces::ResultColumn;
+using traces::ResultTable;
+using traces::Unit;
+
+std::string unit_text(Unit unit) {
+    return unit == Unit::us ? "\u00b5s" : std::string(traces::symbol(unit));
+}
+
+// What one of the unit that is shown is, in the column's unit.
+double scale_of(Unit unit) {
+    return unit == Unit::bytes ? 1 << 20 : unit == Unit::ns ? 1e6 : 1;
+}
+
+CellTable::Cell cell_of(const ResultColumn& column, const traces::Cell& cell) {
+    const double scale = scale_of(column.unit);
+    if (const auto* whole = std::get_if<std::int64_t>(&cell)) {
+        if (column.unit == Unit::bytes) return mb_cell(*whole);
+        return {traces::cell_text(column, cell), static_cast<double>(*whole) / scale};
+    }
+    if (const auto* real = std::get_if<double>(&cell))
+        return {traces::cell_text(column, cell), std::isfinite(*real) ? *real / scale : kNoNumber};
+    return text_cell(traces::cell_text(column, cell));
+}
+
+// The column of that name that tables show, else any.
+std::size_t find_column(const ResultTable& result, std::string_view key) {
+    std::size_t found = result.columns.size();
+    for (std::size_t c = result.columns.size(); c-- > 0;) {
+        const ResultColumn& column = result.columns[c];
+        if (column.key != key) continue;
+        if (found == result.columns.size() || (column.shown & traces::in_table) != 0) found = c;
+    }
+    if (found == result.columns.size()) throw std::out_of_range("no column is called " + std::string(key));
+    return found;
+}
+
+bool is_known(const ResultTable& result, std::size_t column) {
+    return std::any_of(result.rows.begin(), result.rows.end(), [column](const auto& row) {
+        const auto* text = std::get_if<std::string>(&row[column]);
+        return text != nullptr ? !text->empty() : !std::holds_alternative<std::monostate>(row[column]);
+    });
+}
+
+}  // namespace
+
+std::shared_ptr<CellTable> result_model(const ResultTable& result, std::span<const ColumnLook> looks,
+                                        const std::vector<Color>& swatches) {
+    std::vector<TableColumn> columns;
+    std::vector<std::size_t> places;
+    for (const ColumnLook& look : looks) {
+        const std::size_t c = find_column(result, look.key);
+        const ResultColumn& column = result.columns[c];
+        if ((column.where_known && !traces::shown_in_table(result, c)) ||
+            (look.where_known && !is_known(result, c)))
+            continue;
+        places.push_back(c);
+        const bool text = look.as_text || column.unit == Unit::text;
+        columns.push_back({.id = std::string(look.id.empty() ? look.key : look.id),
+                           .title = std::string(look.title.empty() ? column.title : look.title),
+                           .unit = look.unit.empty() ? unit_text(column.unit) : std::string(look.unit),
+                           .kind = text ? TableColumn::Kind::text : TableColumn::Kind::number,
+                           .width = look.width,
+                           .priority = look.priority,
+                           .bar = look.bar,
+                           .help = std::string(column.meaning),
+                           .least = look.least});
+    }
+    auto table = std::make_shared<CellTable>(std::move(columns));
+    for (std::size_t r = 0; r < result.rows.size(); ++r) {
+        std::vector<CellTable::Cell> cells;
+        for (const std::size_t c : places) cells.push_back(cell_of(result.columns[c], result.rows[r][c]));
+        table->add(std::move(cells), r < swatches.size() ? swatches[r] : Color{0});
+    }
+    return table;
+}
+
+}  // namespace shardscope::viewer
