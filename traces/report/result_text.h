@@ -21,12 +21,9 @@ std::string csv_of(const ResultTable& table);
 nlohmann::ordered_json json_of(const ResultTable& table);
 nlohmann::ordered_json json_of(const Cell& cell);
 // One row as an object.
-template <class Row>
-nlohmann::ordered_json json_row(Fields<Row> fields, const Row& row);
 nlohmann::ordered_json json_row(const std::vector<ResultColumn>& columns, const std::vector<Cell>& cells);
-
-template <class Row>
-nlohmann::ordered_json json_row(Fields<Row> fields, const Row& row) {
+template <class Row, class Json = nlohmann::ordered_json>
+Json json_row(Fields<Row> fields, const Row& row) {
     std::vector<Cell> cells;
     add_cells(cells, fields, row);
     return json_row({fields.begin(), fields.end()}, cells);
