@@ -118,5 +118,15 @@ TEST(OperatorRows, OccupancyHasAColumnOnlyWhereItIsKnown) {
     EXPECT_EQ(table->text(0, 10), "37.50");
 }
 
+TEST(OperatorRows, AKernelIsCalledAsItsSourceSpellsIt) {
+    traces::RankKernels rank;
+    rank.kernels.push_back({.name = "_Z4gemmPf"});
+    rank.kernels.push_back({.name = "void relu<4>(float*)"});
+    const auto table = kernel_table(rank);
+    EXPECT_EQ(table->columns().front().id, "name");
+    EXPECT_EQ(table->text(0, 0), "gemm(float*)");
+    EXPECT_EQ(table->text(1, 0), "void relu<4>(float*)");
+}
+
 }  // namespace TEST_FILE
 }  // namespace shardscope::viewer

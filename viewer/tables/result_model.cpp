@@ -57,14 +57,18 @@ bool is_known(const ResultTable& result, std::size_t column) {
 std::shared_ptr<CellTable> result_model(const ResultTable& result, std::span<const ColumnLook> looks,
                                         const std::vector<Color>& swatches) {
     std::vector<TableColumn> columns;
-    std::vector<std::size_t> places;
+    struct Place {
+        std::size_t column;
+        std::string (*write)(std::string_view);
+    };
+    std::vector<Place> places;
     for (const ColumnLook& look : looks) {
         const std::size_t c = find_column(result, look.key);
         const ResultColumn& column = result.columns[c];
         if ((column.where_known && !traces::shown_in_table(result, c)) ||
             (look.where_known && !is_known(result, c)))
             continue;
-        places.push_back(c);
+        places.push_back({c, look.write});
         const bool text = look.as_text || column.unit == Unit::text;
         columns.push_back({.id = std::string(look.id.empty() ? look.key : look.id),
                            .title = std::string(look.title.empty() ? column.title : look.title),
@@ -79,7 +83,10 @@ std::shared_ptr<CellTable> result_model(const ResultTable& result, std::span<con
     auto table = std::make_shared<CellTable>(std::move(columns));
     for (std::size_t r = 0; r < result.rows.size(); ++r) {
         std::vector<CellTable::Cell> cells;
-        for (const std::size_t c : places) cells.push_back(cell_of(result.columns[c], result.rows[r][c]));
+        for (const auto& [c, write] : places) {
+            cells.push_back(cell_of(result.columns[c], result.rows[r][c]));
+            if (write != nullptr) cells.back().text = write(cells.back().text);
+        }
         table->add(std::move(cells), r < swatches.size() ? swatches[r] : Color{0});
     }
     return table;

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -21,6 +22,7 @@ struct ColumnLook {
     std::string_view title = {};  // in place of the result's title
     std::string_view unit = {};   // in place of the result's unit
     float least = 0;
+    std::string (*write)(std::string_view text) = nullptr;  // a text as it is shown, where not as it is
     bool as_text = false;      // a number that nobody computes with, such as a hash
     bool where_known = false;  // only where some row knows it
 };

@@ -173,6 +173,7 @@ Fields<KernelStats> kernel_fields() {
     using K = KernelStats;
     static constexpr Field<K> kFields[] = {
         {{"name", "", Unit::text, "The kernel's name.", in_programs}, value_of<&K::name>},
+        {{"full_name", "Kernel", Unit::text, "The kernel's name.", in_viewer}, value_of<&K::name>},
         {{"name", "Kernel", Unit::text, "The kernel's name without its parameters.", in_table},
          [](const K& k) { return to_cell(kernel_label(k.name)); }},
         {{"communication", "", Unit::text, "Whether it is the kernel of a collective.", in_json},

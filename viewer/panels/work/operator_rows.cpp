@@ -86,7 +86,12 @@ std::shared_ptr<const TableModel> operator_table(const traces::RankOperators& ra
 
 std::shared_ptr<const TableModel> kernel_table(const traces::RankKernels& rank) {
     const ColumnLook looks[] = {
-        {.key = "name", .width = 0, .priority = 20, .least = kNameWidth},
+        {.key = "full_name",
+         .width = 0,
+         .priority = 20,
+         .id = "name",
+         .least = kNameWidth,
+         .write = readable_name},
         {.key = "kind", .priority = 6},
         {.key = "count", .width = 5, .priority = 15},
         {.key = "us", .width = 7.5F, .priority = 16, .bar = time_category_color(TimeCategory::kernel)},
