@@ -67,7 +67,7 @@ TEST(Check, NamesWhatTheRecordingLost) {
     run.sink().add(DiagnosticRow{.time = 0, .severity = Severity::warning, .text = "not a fault"});
     const auto trace = run.take();
     EXPECT_THAT(check_trace(*trace),
-                ElementsAre(HasSubstr("did not end"), HasSubstr("12 events were dropped"),
+                ElementsAre(HasSubstr("did not end"), HasSubstr("12 events were lost"),
                             HasSubstr("1 event is left out: an end before the start"),
                             HasSubstr("1.000 ms the recorder noted an error: disk full")));
 }

@@ -142,7 +142,7 @@ constexpr std::array kDiagnostic = {
     SchemaColumn{"timestampType", kIntNN, "enum", "ENUM_DIAGNOSTIC_TIMESTAMP_SOURCE"},
     SchemaColumn{"source", kIntNN, "enum", "ENUM_DIAGNOSTIC_SOURCE_TYPE"},
     SchemaColumn{"severity", kIntNN, "enum", "ENUM_DIAGNOSTIC_SEVERITY_LEVEL"},
-    SchemaColumn{"text", kTextNN, "", "What happened, for example how many events were dropped."},
+    SchemaColumn{"text", kTextNN, "", "What happened, for example how many events were lost."},
     kPid,
 };
 

@@ -21,7 +21,8 @@ constexpr SchemaColumn kPhase = {"phase", kIntNN, "enum", "The part of the step.
 
 constexpr std::array kState = {
     SchemaColumn{"ended", kIntNN, "0/1", "1 once the run has ended; 0: it was killed, or still runs."},
-    SchemaColumn{"dropped", kIntNN, "count", "Events that were lost because a buffer was full."},
+    SchemaColumn{"dropped", kIntNN, "count",
+                 "Events that were lost: a buffer was full, or the device gave them no valid times."},
 };
 
 constexpr std::array kRun = {

@@ -32,10 +32,10 @@ void check_recording(const Trace& trace, Faults& faults) {
             why.empty() ? "it was killed or still runs" : why, at_ms(trace.last_ns)));
     }
     if (trace.dropped > 0) {
-        faults.push_back(
-            fmt::format("{} dropped while recording because a buffer was full: times and counts are "
-                        "too low; record fewer steps.",
-                        counted(trace.dropped, "event was", "events were")));
+        faults.push_back(fmt::format(
+            "{} lost while recording (a buffer was full, or the device gave them no valid times): times and "
+            "counts are too low; record fewer steps.",
+            counted(trace.dropped, "event was", "events were")));
     }
     if (trace.invalid_events > 0) {
         faults.push_back(

@@ -84,10 +84,11 @@ void DatabaseWriter::set_start_utc_ns(std::int64_t ns) {
 FinalizeResult DatabaseWriter::finish(std::int64_t duration_ns, std::int64_t dropped,
                                       const FinalizeOptions& options) {
     if (dropped > 0) {
-        add(DiagnosticRow{.time = duration_ns,
-                          .severity = Severity::warning,
-                          .text = fmt::format("{} dropped because a buffer was full",
-                                              counted(dropped, "event was", "events were"))});
+        add(DiagnosticRow{
+            .time = duration_ns,
+            .severity = Severity::warning,
+            .text = fmt::format("{} lost: a buffer was full, or the device gave them no valid times",
+                                counted(dropped, "event was", "events were"))});
     }
     impl_->write([&](Inserts&) {
         impl_->database.execute(
