@@ -47,12 +47,14 @@ for i in 1 2 3 4; do
     mkdir "$work/disk-node$i"
 done
 
-# mpirun's way to a host: what ssh would do. Its time since boot is its own, seconds that no other host has.
+# mpirun's way to a host: what ssh would do. Its time since boot is its own, seconds that no other host has (and never
+# below zero: the kernel refuses that).
 cat > "$work/enter" << 'END'
 #!/usr/bin/env bash
 host=$1
 shift
-case $host in node1) boot=0 ;; node2) boot=1000000 ;; node3) boot=-3000 ;; *) boot=86400 ;; esac
+read -r up _ < /proc/uptime
+case $host in node1) boot=0 ;; node2) boot=1000000 ;; node3) boot=-$((${up%.*} / 2)) ;; *) boot=86400 ;; esac
 exec ip netns exec "$host" unshare --mount --uts --time --monotonic $boot --fork --kill-child sh -c '
     hostname "$1"
     mount --bind "$2/disk-$1" "$2/disk"
