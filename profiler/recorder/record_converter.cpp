@@ -86,8 +86,9 @@ bool RecordConverter::convert_one(std::uint32_t log, std::int64_t global_tid, co
         case RecordKind::pop: {
             const auto r = read_record<PopRecord>(bytes, size);
             if (!r) return false;
-            Stack& stack = logs_[log][r->header.flags & kDomainStack ? r->domain : 0];
-            const std::int64_t now = to_trace_ns(r->ticks);
+            Log& its = logs_[log];
+            Stack& stack = its.stacks[r->header.flags & kDomainStack ? r->domain : 0];
+            const std::int64_t now = its.closing(to_trace_ns(r->ticks));
             close_deeper(stack, std::uint64_t{r->depth} + 1, now);
             if (stack.empty() || stack.back().depth != r->depth) return true;
             if (!payloads_.empty()) stack.back().row.binary += take_payload(log);
@@ -111,8 +112,8 @@ bool RecordConverter::convert_one(std::uint32_t log, std::int64_t global_tid, co
             const auto r = read_record<RuntimeRecord>(bytes, size);
             if (!r) return false;
             traces::RuntimeRow row;
-            row.start = to_trace_ns(r->start);
-            row.end = to_trace_ns(r->end);
+            row.start = logs_[log].calling(to_trace_ns(r->start));
+            row.end = std::max(row.start, to_trace_ns(r->end));
             row.global_tid = global_tid;
             row.correlation = r->correlation;
             row.name = name(r->header.name);

@@ -3,9 +3,11 @@
 // came from the recorder's own logs or from a file that an injected program mapped.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -93,7 +95,26 @@ class RecordConverter {
         std::uint32_t depth = 0;
     };
     using Stack = std::vector<Open>;
-    using Log = std::unordered_map<std::uint32_t, Stack>;  // by domain (0 for logs that have one stack)
+    // Some clocks tick every 10 ns only. Where a range opens and closes in the same ticks as the one around
+    // it, nobody could say which lies inside: within a log times never go back, and no two ranges open at the
+    // same nanosecond.
+    class Log {
+      public:
+        std::unordered_map<std::uint32_t, Stack> stacks;  // by domain (0 for logs that have one stack)
+
+        std::int64_t opening(std::int64_t ns) {
+            ticked_ = ns;
+            return opened_ = latest_ = std::max({ns, latest_, opened_ + 1});
+        }
+        std::int64_t closing(std::int64_t ns) { return latest_ = std::max(ns, latest_); }
+        // Of a call that came after the latest push: inside that range.
+        std::int64_t calling(std::int64_t ns) const { return ns >= ticked_ ? std::max(ns, opened_) : ns; }
+
+      private:
+        static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::min();
+        std::int64_t latest_ = kNever, opened_ = kNever;
+        std::int64_t ticked_ = kNever;  // the latest opening as the clock had it
+    };
 
     struct Handled {
         RecordKind first, last;

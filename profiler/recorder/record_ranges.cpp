@@ -46,7 +46,9 @@ bool RecordConverter::convert_range(std::uint32_t log, std::int64_t global_tid, 
             emit(row);
             return true;
         case RecordKind::push: {
-            Stack& stack = logs_[log][flags & kDomainStack ? r->domain : 0];
+            Log& its = logs_[log];
+            Stack& stack = its.stacks[flags & kDomainStack ? r->domain : 0];
+            row.start = its.opening(row.start);
             close_deeper(stack, open.depth, row.start);  // whose ends were lost
             stack.push_back(std::move(open));
             return true;
@@ -103,8 +105,9 @@ void RecordConverter::close_deeper(Stack& stack, std::uint64_t min_depth, std::i
 }
 
 void RecordConverter::close_after_loss(std::uint32_t log, std::uint64_t ticks, std::uint64_t min_depth) {
-    const std::int64_t now = to_trace_ns(ticks);
-    for (auto& [domain, stack] : logs_[log]) close_deeper(stack, min_depth, now);
+    Log& its = logs_[log];
+    const std::int64_t now = its.closing(to_trace_ns(ticks));
+    for (auto& [domain, stack] : its.stacks) close_deeper(stack, min_depth, now);
 }
 
 void RecordConverter::close_open_ranges(std::int64_t end_ns) {
@@ -122,7 +125,7 @@ void RecordConverter::close_open_ranges(std::int64_t end_ns) {
 
 void RecordConverter::end_open_ranges(std::int64_t end_ns) {
     for (auto& [number, log] : logs_) {
-        for (auto& [domain, stack] : log) close_deeper(stack, 0, end_ns);
+        for (auto& [domain, stack] : log.stacks) close_deeper(stack, 0, end_ns);
     }
     for (auto& [id, row] : started_) {
         Open open{row, 0};
@@ -135,7 +138,7 @@ void RecordConverter::end_open_ranges(std::int64_t end_ns) {
 void RecordConverter::visit_open(const std::function<void(const traces::RangeRow&)>& visit) const {
     std::vector<const traces::RangeRow*> open;
     for (const auto& [number, log] : logs_) {
-        for (const auto& [domain, stack] : log) {
+        for (const auto& [domain, stack] : log.stacks) {
             for (const Open& range : stack) open.push_back(&range.row);
         }
     }

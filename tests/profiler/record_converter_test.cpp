@@ -74,6 +74,26 @@ TEST_F(Conversion, closes_nested_ranges_innermost_first) {
     EXPECT_EQ(outer.global_tid, traces::global_tid(kPid, kTid));
 }
 
+TEST_F(Conversion, nests_ranges_of_one_tick_as_they_were_opened) {
+    // All within one tick of a coarse clock, which does not say what lies in what; then a sibling of the same
+    // tick.
+    convert(
+        Bytes().push(1010, 1, 0).push(1010, 2, 1).pop(1010, 1).push(1010, 3, 1).pop(1010, 1).pop(1010, 0));
+    const auto &outer = got_.range("outer"), &first = got_.range("inner"), &second = got_.range("NCCL");
+    EXPECT_EQ(outer.start, 10);
+    EXPECT_LT(outer.start, first.start);
+    EXPECT_LE(first.end, second.start);
+    EXPECT_LT(first.start, second.start);
+    EXPECT_LE(second.end, outer.end);
+    EXPECT_LE(outer.end, 13);
+    // The same for what begins and ends with the range around it, and lasts.
+    convert(Bytes().push(1110, 1, 0).push(1110, 2, 1).pop(1190, 1).pop(1190, 0));
+    EXPECT_EQ(got_.ranges[3].start, 111);
+    EXPECT_EQ(got_.ranges[3].end, 190);
+    EXPECT_EQ(got_.ranges[4].start, 110);
+    EXPECT_EQ(got_.ranges[4].end, 190);
+}
+
 TEST_F(Conversion, gives_ranges_that_stay_open_the_end_of_the_run) {
     convert(Bytes().push(1010, 1, 0).push(1020, 2, 1));
     EXPECT_TRUE(got_.ranges.empty());
