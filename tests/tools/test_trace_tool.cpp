@@ -350,7 +350,7 @@ TEST_F(TraceTool, RefusesFilesThatAreNoTraces) {
     for (const char* verb : {"info", "summary", "modules", "memory", "collectives"}) {
         expect_refused({verb, folder_ / "none"}, 2, "does not exist");
         expect_refused({verb, bare}, 1, "a folder without a trace in it");
-        expect_refused({verb, file("text", "no database")}, 1, "no trace that is known");
+        expect_refused({verb, file("text", "no database")}, 1, "not a trace of a known format");
         expect_refused({verb, file("empty", "")}, 1, "is empty");
         expect_refused({verb, file("wide.json", std::string("\xFF\xFE{\0}\0", 6))}, 1, "UTF-16");
     }

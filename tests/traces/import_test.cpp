@@ -14,7 +14,6 @@
 #include "traces/import/inputs.h"
 #include "traces/import/join/join.h"
 #include "traces/import/open.h"
-#include "traces/import/read_file.h"
 
 namespace shardscope::traces {
 namespace TEST_FILE {
@@ -225,7 +224,7 @@ TEST(Import, whatGoesWrongLeavesNothing) {
 
 TEST(Import, whatIsNoTraceIsSaid) {
     const TemporaryFolder folder;
-    for (const auto& [text, word] : {std::pair("", "is empty"), {"hello", "no trace that is known"}}) {
+    for (const auto& [text, word] : {std::pair("", "is empty"), {"hello", "not a trace of a known format"}}) {
         try {
             open_any({write(folder / "x", text)});
             FAIL();

@@ -26,10 +26,10 @@
 #include "traces/analysis/time/overlap.h"
 #include "traces/analysis/time/summary.h"
 #include "traces/analysis/time/temporal.h"
+#include "traces/import/importer_table.h"
 #include "traces/import/input/input.h"
 #include "traces/import/open.h"
 #include "traces/import/pytorch_memory/memory_snapshot.h"
-#include "traces/import/read_file.h"
 #include "traces/store/columns/trace.h"
 #include "traces/store/sqlite/sqlite.h"
 
@@ -316,9 +316,8 @@ TEST_P(SharedNsight, CountsAndSums) {
     for (std::size_t r = 0; r < trace->ranges.size(); ++r)
         range_ns += trace->ranges.end[r] - trace->ranges.start[r];
     {
-        Input file = Input::open((shared_folder() / GetParam()).string(), {});
-        const UnpackedDatabase unpacked(file);
-        Database database(unpacked.path(), Database::Mode::read_only);
+        const KnownFile file(Input::open((shared_folder() / GetParam()).string(), {}));
+        Database database(file.database(), Database::Mode::read_only);
         if (database.has_table("NVTX_EVENTS"))
             names = database.integer("SELECT count(*) FROM NVTX_EVENTS WHERE eventType IN (75, 76)");
         Statement rows(database,

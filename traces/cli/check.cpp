@@ -1,16 +1,14 @@
 // The check verb: what is wrong with a trace, and finishing one whose run was killed.
-#include <atomic>
-#include <csignal>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <string_view>
 
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include "traces/analysis/facts/info.h"
-#include "traces/cli/verbs.h"
+#include "traces/cli/analyse.h"
+#include "traces/cli/long_work.h"
+#include "traces/cli/verb.h"
 #include "traces/import/open.h"
 #include "traces/store/load/loader.h"
 #include "traces/store/sqlite/integrity.h"
@@ -22,55 +20,10 @@ namespace shardscope::traces {
 
 namespace {
 
-std::atomic<bool> check_stopped{false};
-static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler sets it");
-
-// While it lives, Ctrl-C and a polite kill ask the work to stop instead of ending the program.
-class StopOnSignal {
-  public:
-    StopOnSignal() {
-        struct sigaction action = {};
-        action.sa_handler = [](int) { check_stopped = true; };
-        ::sigemptyset(&action.sa_mask);
-        ::sigaction(SIGINT, &action, &interrupt_before_);
-        ::sigaction(SIGTERM, &action, &terminate_before_);
-    }
-    ~StopOnSignal() {
-        ::sigaction(SIGINT, &interrupt_before_, nullptr);
-        ::sigaction(SIGTERM, &terminate_before_, nullptr);
-    }
-    StopOnSignal(const StopOnSignal&) = delete;
-    StopOnSignal& operator=(const StopOnSignal&) = delete;
-
-  private:
-    struct sigaction interrupt_before_ = {}, terminate_before_ = {};
-};
-
-// How far it is, for a person who waits.
-class Progress {
-  public:
-    void show(double share) {
-        const int percent = static_cast<int>(100 * share);
-        if (!watched_ || percent == shown_) return;
-        shown_ = percent;
-        fmt::print(stderr, "\rfinalizing: {} % ", percent);
-    }
-    ~Progress() {
-        if (shown_ >= 0) fmt::print(stderr, "\r                  \r");
-    }
-
-  private:
-    const bool watched_ = ::isatty(STDERR_FILENO) != 0;
-    int shown_ = -1;
-};
-
 // False where it was stopped.
 bool finish_file(const std::string& file) {
-    const StopOnSignal stop;
-    Progress progress;
-    FinalizeOptions options;
-    options.cancel = &check_stopped;
-    options.progress = [&progress](double share) { progress.show(share); };
+    const LongWork work("finalizing");
+    const FinalizeOptions options{.cancel = work.options().cancel, .progress = work.options().progress};
     return finalize_trace(file, options).outcome != FinalizeResult::Outcome::cancelled;
 }
 
@@ -90,9 +43,7 @@ bool begins_as_database(const std::string& file) {
     return kMagic.starts_with(head);
 }
 
-}  // namespace
-
-int run_check(const std::string& file, bool finalize, Format format) {
+int check_file(const std::string& file, bool finalize, Format format) {
     if (finalize && is_folder(file))
         throw UsageError(fmt::format("{} is a folder; give the trace that --finalize makes whole", file));
     if (finalize && !opening_note(file).empty()) {
@@ -116,7 +67,7 @@ int run_check(const std::string& file, bool finalize, Format format) {
         if (database) {
             if (std::string damage = damage_of(file); !damage.empty()) faults.push_back(std::move(damage));
         }
-        const auto trace = database ? load_trace(file) : open_any({file});
+        const auto trace = open_any({file});
         for (std::string& fault : check_trace(*trace)) faults.push_back(std::move(fault));
         notes = check_notes(*trace);
     } catch (const StoreError& error) {
@@ -124,6 +75,17 @@ int run_check(const std::string& file, bool finalize, Format format) {
     }
     print(render_check(file, faults, notes, format));
     return faults.empty() ? kDone : kFailed;
+}
+
+}  // namespace
+
+Work check_verb(Options& options) {
+    options.files("FILE", "The trace", 1, 1);
+    const bool& finalize = options.flag(
+        "--finalize",
+        "First make a finished file of one whose run did not end: sorted, indexed and in one piece. "
+        "Until that is done the file stays as it is, also when Ctrl-C stops it");
+    return [&](const Inputs& inputs) { return check_file(inputs.files[0], finalize, inputs.format); };
 }
 
 }  // namespace shardscope::traces

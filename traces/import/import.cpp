@@ -12,9 +12,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "traces/import/importer_table.h"
 #include "traces/import/inputs.h"
 #include "traces/import/overlapped_sink.h"
-#include "traces/import/read_file.h"
 #include "traces/store/apart.h"
 #include "traces/store/sqlite/temporary_file.h"
 #include "traces/store/write/writer.h"
@@ -70,9 +70,9 @@ WorkOptions part_of(const WorkOptions& work, double from, double size) {
     return part;
 }
 
-class Importer {
+class ImportRun {
   public:
-    Importer(const ImportToOptions& options, const WorkOptions& work) : options_(options), work_(work) {}
+    ImportRun(const ImportToOptions& options, const WorkOptions& work) : options_(options), work_(work) {}
 
     ImportResult run() {
         const std::vector<InputFile> files = list_inputs(options_.inputs);
@@ -81,24 +81,21 @@ class Importer {
         const WorkFolder folder(options_.output);
         const bool several = files.size() > 1;
         std::vector<std::string> parts;
-        std::vector<std::unique_ptr<UnpackedDatabase>> unpacked;
-        bool databases = false;
+        std::vector<std::unique_ptr<KnownFile>> databases;
         for (std::size_t i = 0; i < files.size(); ++i) {
             const double size = (several ? kShareOfParts : 1.0) / static_cast<double>(files.size());
             const WorkOptions work = part_of(work_, size * static_cast<double>(i), size);
-            Input input = open(files[i].path, work);
-            const FileFormat format = sniff_format(input);
-            if (format == FileFormat::sqlite) {
-                databases = true;
-                if (input.packed()) unpacked.push_back(std::make_unique<UnpackedDatabase>(input));
-                parts.push_back(input.packed() ? unpacked.back()->path() : files[i].path);
-                result_.files.push_back({.file = files[i].path, .format = "database"});
+            auto file = std::make_unique<KnownFile>(open(files[i].path, work));
+            if (file->is_loaded_as_it_is()) {
+                parts.push_back(file->database());
+                result_.files.push_back({.file = files[i].path, .format = file->importer().name});
+                databases.push_back(std::move(file));
                 continue;
             }
             parts.push_back(folder.place(i, files[i].path));
-            import_one(std::move(input), format, files[i], several, parts.back(), work);
+            import_one(std::move(file), files[i], several, parts.back(), work);
         }
-        if (several || databases) {
+        if (several || !databases.empty()) {
             merge(parts, files);
         } else {
             publish(parts.front());
@@ -114,7 +111,7 @@ class Importer {
         return input;
     }
 
-    void import_one(Input input, FileFormat format, const InputFile& file, bool several,
+    void import_one(std::unique_ptr<KnownFile> known, const InputFile& file, bool several,
                     const std::string& part, const WorkOptions& work) {
         FileRequest request{.rank = file.rank, .one_of_several = several, .partial = options_.partial};
         for (;;) {
@@ -122,7 +119,7 @@ class Importer {
             {
                 DatabaseWriter writer({.path = part, .overwrite = true, .on_this_machine = false});
                 OverlappedSink sink(writer);
-                facts = read_file(input, format, sink, request);
+                facts = known->read(sink, request);
                 sink.finish();
                 if (!facts.rank || *facts.rank == facts.rows_rank || *facts.rank == request.rank) {
                     writer.set_start_utc_ns(facts.start_utc_ns);
@@ -136,8 +133,8 @@ class Importer {
                     if (finished.outcome == FinalizeResult::Outcome::cancelled)
                         throw Cancelled("it was stopped; nothing was written");
                     result_.files.push_back({.file = file.path,
-                                             .format = name_of(format),
-                                             .bytes = static_cast<std::int64_t>(input.offset()),
+                                             .format = known->importer().name,
+                                             .bytes = static_cast<std::int64_t>(known->input().offset()),
                                              .partial = facts.partial});
                     if (facts.partial)
                         result_.notes.push_back(
@@ -148,22 +145,8 @@ class Importer {
                 }
             }
             request.rank = *facts.rank;  // told after the events: again, now with it
-            input = open(file.path, work);
+            known = std::make_unique<KnownFile>(open(file.path, work));
         }
-    }
-
-    static std::string name_of(FileFormat format) {
-        switch (format) {
-            case FileFormat::json_trace:
-                return "Chrome trace";
-            case FileFormat::json_flight:
-                return "flight recorder dump";
-            case FileFormat::pickle:
-                return "pickle";
-            case FileFormat::sqlite:
-                break;
-        }
-        return "database";
     }
 
     // Parts are known to a person by the files that they came from.
@@ -209,7 +192,7 @@ class Importer {
 }  // namespace
 
 ImportResult import_files(const ImportToOptions& options, const WorkOptions& work) {
-    return Importer(options, work).run();
+    return ImportRun(options, work).run();
 }
 
 }  // namespace shardscope::traces

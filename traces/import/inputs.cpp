@@ -2,14 +2,15 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstring>
 #include <filesystem>
 #include <set>
 #include <system_error>
 
 #include <fmt/core.h>
 
-#include "traces/import/format.h"
-#include "traces/import/read_file.h"
+#include "traces/import/importer_table.h"
+#include "traces/store/error.h"
 
 namespace shardscope::traces {
 
@@ -17,14 +18,24 @@ namespace fs = std::filesystem;
 
 namespace {
 
-bool is_trace(const std::string& path) {
-    try {
-        Input input = Input::open(path);
-        sniff_format(input);
-        return true;
-    } catch (const StoreError&) {
-        return false;
+constexpr int kRankAtMost = 1 << 20;
+
+// The number that begins at `at`; -1 none.
+int number_at(const std::string& text, std::size_t at) {
+    int number = -1;
+    for (; at < text.size() && std::isdigit(static_cast<unsigned char>(text[at])) != 0; ++at) {
+        number = (number < 0 ? 0 : number * 10) + (text[at] - '0');
+        if (number > kRankAtMost) return -1;
     }
+    return number;
+}
+
+// The number before the last extension, "trace_3.json"; -1 none.
+int number_of_name(const std::string& path) {
+    const std::string name = fs::path(path).filename().string();
+    const std::string stem = name.substr(0, name.find('.'));
+    const auto last = stem.find_last_not_of("0123456789");
+    return number_at(stem, last == std::string::npos ? 0 : last + 1);
 }
 
 // "worker2" before "worker10".
@@ -83,6 +94,19 @@ bool assign(std::vector<InputFile>& files, Number number, bool from_zero_on) {
 }
 
 }  // namespace
+
+int rank_of_name(const std::string& path) {
+    std::string name = fs::path(path).filename().string();
+    for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    for (const std::string word : {"rank", "worker"}) {
+        for (auto at = name.find(word); at != std::string::npos; at = name.find(word, at + 1)) {
+            std::size_t digits = at + word.size();
+            if (digits < name.size() && std::strchr("-_=", name[digits]) != nullptr) ++digits;
+            if (const int number = number_at(name, digits); number >= 0) return number;
+        }
+    }
+    return -1;
+}
 
 std::vector<InputFile> list_inputs(const std::vector<std::string>& paths) {
     std::vector<InputFile> files;

@@ -18,4 +18,7 @@ std::vector<InputFile> list_inputs(const std::vector<std::string>& paths);
 // Their paths alone.
 std::vector<std::string> file_paths(const std::vector<std::string>& paths);
 
+// The rank that a file's name tells: "rank3", "rank_3", "worker3"; -1 none.
+int rank_of_name(const std::string& path);
+
 }  // namespace shardscope::traces

@@ -2,9 +2,9 @@
 
 #include <utility>
 
+#include "traces/import/importer_table.h"
 #include "traces/import/inputs.h"
 #include "traces/import/join/join.h"
-#include "traces/import/read_file.h"
 #include "traces/store/columns/column_sink.h"
 
 namespace shardscope::traces {
@@ -29,17 +29,15 @@ std::unique_ptr<Trace> open_one(const std::string& path, const ImportOptions& op
     for (;;) {
         Input input = Input::open(path, how);
         input.set_cut_is_end(options.partial);  // also where it is cut within what tells the format
-        const FileFormat format = sniff_format(input);
-        if (format == FileFormat::sqlite) {
-            if (!input.packed()) return load_trace(path, options.progress);
-            const UnpackedDatabase database(input);
-            auto trace = load_trace(database.path(), options.progress);
+        KnownFile file(std::move(input));
+        if (file.is_loaded_as_it_is()) {
+            auto trace = load_trace(file.database(), options.progress);
             trace->path = path;
             return trace;
         }
         ColumnSink sink;
         sink.set_path(path);
-        const FileFacts facts = read_file(input, format, sink, request);
+        const FileFacts facts = file.read(sink, request);
         if (facts.rank && *facts.rank != facts.rows_rank && *facts.rank != request.rank) {
             request.rank = *facts.rank;  // told after the events: again, now with it
             continue;
