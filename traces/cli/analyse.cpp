@@ -7,6 +7,7 @@
 
 #include "traces/cli/long_work.h"
 #include "traces/import/open.h"
+#include "traces/query/as_database.h"
 
 namespace shardscope::traces {
 
@@ -65,6 +66,13 @@ std::unique_ptr<Trace> load(const Inputs& inputs) {
         if (LongWork::stopped_status() != 0) throw Cancelled("reading was stopped");
         throw;
     }
+}
+
+AsDatabaseOptions database_options(const Inputs& inputs) {
+    return {.files = inputs.files,
+            .partial = inputs.partial,
+            .max_bytes = parse_size(inputs.max_size),
+            .ours = false};
 }
 
 }  // namespace shardscope::traces

@@ -6,11 +6,13 @@
 
 #include "traces/cli/arguments.h"
 #include "traces/cli/terminal.h"
-#include "traces/cli/verbs.h"
+#include "traces/cli/verb.h"
 #include "traces/report/text_table.h"
 #include "traces/store/columns/trace.h"
 
 namespace shardscope::traces {
+
+struct AsDatabaseOptions;
 
 inline constexpr std::string_view kNothingOnDevices =
     "Nothing is recorded on a device in this trace: the job ran on processors, or its kernels were not "
@@ -21,6 +23,9 @@ inline constexpr std::string_view kNothingOnDevices =
 // Opens the files together. Throws UsageError or StoreError; notes about how they are read go to standard
 // error.
 std::unique_ptr<Trace> load(const Inputs& inputs);
+
+// How query and export read them: as a database. Throws UsageError.
+AsDatabaseOptions database_options(const Inputs& inputs);
 
 // `analysis(trace, selection)` gives what render() prints. Parses before it loads, so that a wrong option is
 // told at once.

@@ -1,5 +1,4 @@
-#include "traces/cli/query_verb.h"
-
+// query: SQL on a trace, the queries that come with the tool, and the page of the schema.
 #include <algorithm>
 #include <cctype>
 #include <chrono>
@@ -10,8 +9,9 @@
 
 #include <fmt/core.h>
 
+#include "traces/cli/analyse.h"
 #include "traces/cli/long_work.h"
-#include "traces/cli/verbs.h"
+#include "traces/cli/verb.h"
 #include "traces/query/as_database.h"
 #include "traces/query/shipped_queries.h"
 #include "traces/report/report.h"
@@ -118,43 +118,65 @@ std::vector<QueryResult> ask(AsDatabaseOptions files, const std::string& sql, co
 
 }  // namespace
 
-int run_sql(const QueryArguments& arguments) {
-    if (arguments.list) return list_queries(arguments.inputs.format);
-    if (arguments.schema) return show_schema(arguments.file_and_sql);
-    if (arguments.file_and_sql.size() != 2) {
-        throw UsageError(
-            arguments.file_and_sql.empty()
-                ? "query: there is no trace; write query FILE \"SELECT ...\""
-                : fmt::format("query: write one trace and then the SQL in one argument (in quotes); {}",
-                              arguments.file_and_sql.size() == 1 ? "there is no SQL" : "there are more"));
-    }
-    const std::string& file = arguments.file_and_sql[0];
-    const std::string sql = as_sql(arguments.file_and_sql[1]);
-    QueryOptions options{.parameters = as_parameters(arguments.parameters), .write = arguments.write};
-    if (!arguments.time_limit.empty())
-        options.time_limit = std::chrono::nanoseconds(parse_duration("--time-limit", arguments.time_limit));
-    Inputs inputs = arguments.inputs;
-    inputs.files = {file};
-    check_input_or_folder(file);
-    if (options.write && !is_database(file)) {
-        throw UsageError(fmt::format(
-            "query --write: {} is no database; import it first and change what that gives", file));
-    }
-    std::vector<QueryResult> results;
-    LongWork work("running the query");
-    options.cancel = work.options().cancel;
-    try {
-        results = ask(database_options(inputs), sql, options, work.options());
-    } catch (const QueryStopped&) {
-        if (const int status = LongWork::stopped_status(); status != 0) return status;
-        throw;
-    } catch (const Cancelled&) {
-        return LongWork::stopped_status();
-    }
-    if (results.empty() && !options.write)
-        throw UsageError("query: the SQL has no statement with a result; write a SELECT");
-    print_results(results, arguments.inputs.format);
-    return kDone;
+Work query_verb(Options& options) {
+    const auto& given = options.arguments(
+        "FILE_AND_SQL", "FILE SQL",
+        "The trace, of any kind (an export of Nsight Systems is imported to a temporary file where the SQL "
+        "names our tables or views); then SQL, a file that ends in .sql, or the name of a query that comes "
+        "with the tool");
+    const auto& parameters = options.repeated_text(
+        "--param", "NAME=VALUE",
+        "The value of :NAME in the SQL. May be repeated; values that the head of the SQL states "
+        "(-- :top = 10) need none");
+    const bool& list = options.flag("--list", "List the queries that come with the tool, and exit");
+    const bool& schema = options.flag(
+        "--schema", "Print what the tables and views hold, of all or of those that are named, and exit");
+    const bool& write = options.flag("--write", "Statements may change the file: all of them do, or none");
+    const std::string& time_limit =
+        options.text("--time-limit", "TIME",
+                     "Stop the query after this time, such as 10s or 500ms; else it runs until it ends");
+    options.reading();
+    options.footer(
+        "Functions: demangle(text), pretty_time(ns), pretty_bytes(n), overlap(start, end, a, b) and the\n"
+        "aggregate percentile(value, p). docs/schema.md is what --schema prints.");
+    return [&](const Inputs& inputs) {
+        if (list) return list_queries(inputs.format);
+        if (schema) return show_schema(given);
+        if (given.size() != 2) {
+            throw UsageError(
+                given.empty()
+                    ? "query: there is no trace; write query FILE \"SELECT ...\""
+                    : fmt::format("query: write one trace and then the SQL in one argument (in quotes); {}",
+                                  given.size() == 1 ? "there is no SQL" : "there are more"));
+        }
+        const std::string& file = given[0];
+        const std::string sql = as_sql(given[1]);
+        QueryOptions asked{.parameters = as_parameters(parameters), .write = write};
+        if (!time_limit.empty())
+            asked.time_limit = std::chrono::nanoseconds(parse_duration("--time-limit", time_limit));
+        Inputs one = inputs;
+        one.files = {file};
+        check_input_or_folder(file);
+        if (write && !is_database(file)) {
+            throw UsageError(fmt::format(
+                "query --write: {} is no database; import it first and change what that gives", file));
+        }
+        std::vector<QueryResult> results;
+        LongWork work("running the query");
+        asked.cancel = work.options().cancel;
+        try {
+            results = ask(database_options(one), sql, asked, work.options());
+        } catch (const QueryStopped&) {
+            if (const int status = LongWork::stopped_status(); status != 0) return status;
+            throw;
+        } catch (const Cancelled&) {
+            return LongWork::stopped_status();
+        }
+        if (results.empty() && !write)
+            throw UsageError("query: the SQL has no statement with a result; write a SELECT");
+        print_results(results, inputs.format);
+        return kDone;
+    };
 }
 
 }  // namespace shardscope::traces

@@ -1,24 +1,16 @@
-#include "traces/cli/verbs.h"
-
+// The frame's small parts, and the commands that show what a trace holds and where its memory went.
 #include <cstdio>
-#include <memory>
 #include <string_view>
 
 #include <fmt/core.h>
 #include <unistd.h>
 
-#include "traces/analysis/communication/collectives.h"
-#include "traces/analysis/compare/compare.h"
-#include "traces/analysis/compare/compare_parts.h"
-#include "traces/analysis/facts/info.h"
 #include "traces/analysis/memory/allocations_report.h"
 #include "traces/analysis/memory/memory.h"
 #include "traces/analysis/memory/memory_explanation.h"
-#include "traces/analysis/modules/modules.h"
 #include "traces/analysis/time/summary.h"
 #include "traces/cli/analyse.h"
-#include "traces/cli/fail_if.h"
-#include "traces/query/as_database.h"
+#include "traces/cli/verb.h"
 #include "traces/report/text_table.h"
 
 namespace shardscope::traces {
@@ -58,74 +50,58 @@ void print_notes(const std::vector<std::string>& sentences) {
         fmt::print(stderr, "shardscope-trace: note: {}\n", printable(note));
 }
 
-AsDatabaseOptions database_options(const Inputs& inputs) {
-    return {.files = inputs.files,
-            .partial = inputs.partial,
-            .max_bytes = parse_size(inputs.max_size),
-            .ours = false};
+const std::optional<std::size_t>& top_option(Options& options) {
+    return options.count("--top", "N", "Rows a rank at most, 0 for all (a table 20, JSON and CSV all)");
 }
 
-int run_info(const Inputs& inputs) {
-    print(render(trace_info(*load(inputs)), inputs.format));
-    return kDone;
+// A terminal holds some rows; programs get all.
+std::size_t most_rows(const Inputs& inputs, const std::optional<std::size_t>& top) {
+    constexpr std::size_t kRowsOfATable = 20;
+    return top.value_or(inputs.format == Format::table ? kRowsOfATable : 0);
 }
 
-int run_summary(const Inputs& inputs, bool fold_communication) {
-    const auto communication = fold_communication ? CommunicationAs::kernel : CommunicationAs::category;
-    return analyse(inputs,
-                   [=](const Trace& t, const Selection& s) { return summarize(t, s, communication); });
+Output trace_output(Options& options) {
+    const std::string& path = options.required_text("-o,--output", "OUT.sqlite", "The trace to write");
+    return {path, options.flag("--overwrite", "Replace OUT.sqlite if it exists")};
 }
 
-int run_modules(const Inputs& inputs) {
-    return analyse(inputs, [](const Trace& t, const Selection& s) { return module_view(t, s); });
-}
-
-int run_memory(const Inputs& inputs, const MemoryArguments& arguments) {
-    const std::optional<MemorySpace> space = parse_space(arguments.space);
-    if (arguments.explain)
-        return analyse(inputs, [](const Trace& t, const Selection& s) { return explain_memory(t, s); });
-    if (arguments.allocations) {
-        const std::size_t most = most_rows(inputs, arguments.top);
-        return analyse(inputs, [=](const Trace& t, const Selection& s) {
-            return allocations_report(t, s, space, most);
-        });
-    }
-    return analyse(inputs, [=](const Trace& t, const Selection& s) {
-        return memory_report(t, s, space ? *space : space_in_use(t));
-    });
-}
-
-int run_collectives(const Inputs& inputs) {
-    return analyse(inputs, [](const Trace& t, const Selection& s) { return collectives_report(t, s); });
-}
-
-int run_compare(const Inputs& inputs, const std::string& by, const std::vector<std::string>& fail_if) {
-    const Selection selection = parse_selection(inputs.selection);
-    const std::optional<CompareBy> parts = compare_by(by);
-    if (!by.empty() && !parts) {
-        throw UsageError(
-            fmt::format("--by {} is unknown; use module, kernel, collective, unit or operator", by));
-    }
-    std::vector<FailIf> conditions;
-    conditions.reserve(fail_if.size());
-    for (const std::string& text : fail_if) conditions.push_back(parse_fail_if(text));
-    std::vector<std::unique_ptr<Trace>> traces;
-    std::vector<const Trace*> pointers;
-    for (const std::string& file : inputs.files) {
-        Inputs one = inputs;
-        one.files = {file};
-        traces.push_back(load(one));
-        check_selection(selection, *traces.back());
-        pointers.push_back(traces.back().get());
-    }
-    const auto told = [&](const auto& comparison) {
-        print(render(comparison, inputs.format, table_width()));
-        return failures(conditions, render(comparison, Format::json));
+Work summary_verb(Options& options) {
+    const bool& folds =
+        options.flag("--fold-communication", "Communication counts as Kernel and has no row of its own");
+    return [&folds](const Inputs& inputs) {
+        const auto communication = folds ? CommunicationAs::kernel : CommunicationAs::category;
+        return analyse(inputs,
+                       [=](const Trace& t, const Selection& s) { return summarize(t, s, communication); });
     };
-    const auto failed =
-        parts ? told(compare_parts(pointers, *parts, selection)) : told(compare(pointers, selection));
-    for (const std::string& sentence : failed) fmt::print(stderr, "shardscope-trace: {}\n", sentence);
-    return failed.empty() ? kDone : kFailed;
+}
+
+Work memory_verb(Options& options) {
+    const bool& explain = options.flag(
+        "--explain",
+        "With the stored prediction and the difference beside each category, FSDP unit, module and buffer, "
+        "the peak of each step, and reserved against allocated memory");
+    const bool& allocations = options.flag("--allocations",
+                                           "Each allocation that lived in the selected time, largest first: "
+                                           "size, time, how long it lived, what it was for");
+    const std::string& space = options.text("--space", "device|pinned|host",
+                                            "The memory of this space only (device; of allocations all)");
+    const auto& top = top_option(options);
+    options.excludes("--explain", "--allocations");
+    options.excludes("--explain", "--space");
+    options.needs("--top", "--allocations");
+    return [&](const Inputs& inputs) {
+        const std::optional<MemorySpace> wanted = parse_space(space);
+        if (explain)
+            return analyse(inputs, [](const Trace& t, const Selection& s) { return explain_memory(t, s); });
+        if (allocations) {
+            return analyse(inputs, [&, most = most_rows(inputs, top)](const Trace& t, const Selection& s) {
+                return allocations_report(t, s, wanted, most);
+            });
+        }
+        return analyse(inputs, [&](const Trace& t, const Selection& s) {
+            return memory_report(t, s, wanted ? *wanted : space_in_use(t));
+        });
+    };
 }
 
 }  // namespace shardscope::traces

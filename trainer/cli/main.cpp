@@ -218,7 +218,7 @@ int run_plan(const std::vector<std::string>& arguments) {
     return plan(common.file, overrides, options);
 }
 
-int run_calibrate(std::vector<std::string> arguments) {
+int run_calibrate(const std::vector<std::string>& arguments) {
     CLI::App app{"Fits a cost model (sim.cluster) to traces of runs of this trainer.",
                  "shardscope-train calibrate"};
     app.footer(kCalibrateHelp);
@@ -236,7 +236,7 @@ int run_calibrate(std::vector<std::string> arguments) {
         ->check(CLI::IsMember({"table", "json"}))
         ->capture_default_str();
     std::vector<Override> none;
-    if (const auto status = parse(app, std::move(arguments), none)) return *status;
+    if (const auto status = parse(app, arguments, none)) return *status;
     if (!none.empty()) {
         throw JobError(fmt::format(
             "command line: --{}: a trace stores its job, so calibrate takes no keys; leave it out",
@@ -246,14 +246,23 @@ int run_calibrate(std::vector<std::string> arguments) {
     return calibrate_traces(traces, options);
 }
 
+// What the tool does besides training.
+struct Verb {
+    const char* name;
+    const char* help;
+    int (*run)(const std::vector<std::string>& arguments);
+};
+constexpr Verb kVerbs[] = {
+    {"sweep", "the same for every combination of some values", run_sweep},
+    {"plan", "which configuration of a job fits a cluster, and which is the fastest", run_plan},
+    {"calibrate", "a cost model for simulations from traces of runs", run_calibrate},
+};
+
 int run_train(const std::vector<std::string>& arguments) {
-    CLI::App app{
-        "Trains a model under FSDP or DDP and records what it does.\n"
-        "shardscope-train sweep --help: the same for every combination of some values.\n"
-        "shardscope-train plan --help: which configuration of a job fits a cluster, and which is the "
-        "fastest.\n"
-        "shardscope-train calibrate --help: a cost model for simulations from traces of runs.",
-        "shardscope-train"};
+    std::string description = "Trains a model under FSDP or DDP and records what it does.";
+    for (const Verb& verb : kVerbs)
+        description += fmt::format("\nshardscope-train {} --help: {}.", verb.name, verb.help);
+    CLI::App app{description, "shardscope-train"};
     app.footer(std::string(kStatus) + "Every key of the job file can be given as --section.key=value:\n\n" +
                job_help());
     Common common;
@@ -306,12 +315,10 @@ int run_train(const std::vector<std::string>& arguments) {
 
 int run(int argc, char** argv) {
     const std::vector<std::string> arguments(argv + 1, argv + argc);
-    if (!arguments.empty() && arguments.front() == "sweep")
-        return run_sweep({arguments.begin() + 1, arguments.end()});
-    if (!arguments.empty() && arguments.front() == "plan")
-        return run_plan({arguments.begin() + 1, arguments.end()});
-    if (!arguments.empty() && arguments.front() == "calibrate")
-        return run_calibrate({arguments.begin() + 1, arguments.end()});
+    for (const Verb& verb : kVerbs) {
+        if (!arguments.empty() && arguments.front() == verb.name)
+            return verb.run({arguments.begin() + 1, arguments.end()});
+    }
     return run_train(arguments);
 }
 

@@ -1,0 +1,116 @@
+// compare, scaling and report: several runs, each a trace or the folder of its ranks.
+#include <memory>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include "traces/analysis/compare/compare.h"
+#include "traces/analysis/compare/compare_parts.h"
+#include "traces/analysis/compare/scaling.h"
+#include "traces/cli/analyse.h"
+#include "traces/cli/fail_if.h"
+#include "traces/cli/verb.h"
+#include "traces/export/text_output.h"
+#include "traces/import/inputs.h"
+#include "traces/report/html_report.h"
+#include "traces/report/reported_run.h"
+#include "traces/store/apart.h"
+#include "traces/store/columns/trace.h"
+#include "traces/store/error.h"
+
+namespace shardscope::traces {
+namespace {
+
+struct Runs {
+    std::vector<std::unique_ptr<Trace>> traces;
+    std::vector<const Trace*> pointers;
+};
+
+Runs load_runs(const Inputs& inputs, const Selection& selection) {
+    Runs runs;
+    for (const std::string& file : inputs.files) {
+        Inputs one = inputs;
+        one.files = {file};
+        runs.traces.push_back(load(one));
+        check_selection(selection, *runs.traces.back());
+        runs.pointers.push_back(runs.traces.back().get());
+    }
+    return runs;
+}
+
+}  // namespace
+
+Work scaling_verb(Options& options) {
+    options.describe_files("The runs, each a trace of any kind or the folder of its ranks", 2);
+    return [](const Inputs& inputs) {
+        const Selection selection = parse_selection(inputs.selection);
+        const Runs runs = load_runs(inputs, selection);
+        print(render(scaling_report(runs.pointers, selection), inputs.format, table_width()));
+        return kDone;
+    };
+}
+
+Work compare_verb(Options& options) {
+    options.describe_files("The runs, two or more: a trace or a folder each", 2);
+    const std::string& by = options.text("--by", "module|kernel|collective|unit|operator",
+                                         "Part by part, joined by path or name, largest difference first");
+    const auto& fail_if = options.repeated_text(
+        "--fail-if", "CONDITION",
+        "Exit with 1 where the condition holds for a run after the first: a key of a run in the JSON "
+        "result, > >= < or <=, and a number; with a sign it counts from the first run "
+        "('median_step_us>+5%', 'average_step_us>+5%'; with --by kernel also 'kernels.NAME.us>+5%'). "
+        "May be repeated");
+    return [&](const Inputs& inputs) {
+        const Selection selection = parse_selection(inputs.selection);
+        const std::optional<CompareBy> parts = compare_by(by);
+        if (!by.empty() && !parts) {
+            throw UsageError(
+                fmt::format("--by {} is unknown; use module, kernel, collective, unit or operator", by));
+        }
+        std::vector<FailIf> conditions;
+        conditions.reserve(fail_if.size());
+        for (const std::string& text : fail_if) conditions.push_back(parse_fail_if(text));
+        const Runs runs = load_runs(inputs, selection);
+        const auto failed_of = [&](const auto& comparison) {
+            print(render(comparison, inputs.format, table_width()));
+            return failures(conditions, render(comparison, Format::json));
+        };
+        const auto failed = parts ? failed_of(compare_parts(runs.pointers, *parts, selection))
+                                  : failed_of(compare(runs.pointers, selection));
+        for (const std::string& sentence : failed) fmt::print(stderr, "shardscope-trace: {}\n", sentence);
+        return failed.empty() ? kDone : kFailed;
+    };
+}
+
+// One HTML file.
+Work report_verb(Options& options) {
+    options.describe_files("The traces, of any kind; each file or folder is a run", 1);
+    const std::string& path = options.required_text("-o,--output", "OUT.html", "The file to write");
+    const std::string& title = options.text("--title", "TEXT", "Its title; without: the names of the files");
+    const bool& redact =
+        options.flag("--redact", "Leave out names of machines, paths, command lines and stack frames");
+    const bool& overwrite = options.flag("--overwrite", "Replace OUT.html if it exists");
+    return [&](const Inputs& inputs) {
+        const Selection selection = parse_selection(inputs.selection);
+        for (const std::string& file : inputs.files) check_input_or_folder(file);
+        try {
+            check_apart(file_paths(inputs.files), path);
+            TextOutput::check(path, overwrite);
+        } catch (const StoreError& error) {
+            throw UsageError(error.what());
+        }
+        const Runs runs = load_runs(inputs, selection);
+        std::vector<ReportedRun> reported;
+        for (std::size_t i = 0; i < runs.pointers.size(); ++i)
+            reported.push_back(reported_run(*runs.pointers[i], inputs.files[i], selection));
+        const auto comparison =
+            reported_comparison(runs.pointers, std::vector<Selection>(runs.pointers.size(), selection));
+        TextOutput output(path, overwrite, false);
+        output.buffer() = html_report(reported, comparison, {.title = title, .redact = redact});
+        output.finish();
+        fmt::print(stderr, "shardscope-trace: {} written\n", path);
+        return kDone;
+    };
+}
+
+}  // namespace shardscope::traces

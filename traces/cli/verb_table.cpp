@@ -1,0 +1,115 @@
+// The table of commands. One that analyses and has no options is a row here; another is declared in a file of
+// its own subject and has a row here.
+#include "traces/analysis/advice/advice.h"
+#include "traces/analysis/communication/collectives.h"
+#include "traces/analysis/communication/distributed.h"
+#include "traces/analysis/communication/stragglers.h"
+#include "traces/analysis/facts/info.h"
+#include "traces/analysis/fsdp/units.h"
+#include "traces/analysis/modules/modules.h"
+#include "traces/analysis/time/overlap.h"
+#include "traces/analysis/time/steps.h"
+#include "traces/analysis/time/temporal.h"
+#include "traces/cli/analyse.h"
+#include "traces/cli/verb.h"
+
+namespace shardscope::traces {
+
+Work summary_verb(Options& options);
+Work memory_verb(Options& options);
+Work scaling_verb(Options& options);
+Work idle_verb(Options& options);
+Work kernels_verb(Options& options);
+Work operators_verb(Options& options);
+Work critical_path_verb(Options& options);
+Work compare_verb(Options& options);
+Work query_verb(Options& options);
+Work report_verb(Options& options);
+Work export_verb(Options& options);
+Work check_verb(Options& options);
+Work import_verb(Options& options);
+Work merge_verb(Options& options);
+Work slice_verb(Options& options);
+
+namespace {
+
+// `Report`: what of a trace and a selection gives a result that render() prints.
+template <auto Report>
+Work analysis(Options&) {
+    return [](const Inputs& inputs) {
+        return analyse(inputs, [](const Trace& t, const Selection& s) { return Report(t, s); });
+    };
+}
+
+// The same of what runs on devices.
+template <auto Report>
+Work analysis_of_devices(Options&) {
+    return [](const Inputs& inputs) {
+        return analyse_devices(inputs, [](const Trace& t, const Selection& s) { return Report(t, s); });
+    };
+}
+
+Work info(Options&) {
+    return [](const Inputs& inputs) {
+        print(render(trace_info(*load(inputs)), inputs.format));
+        return kDone;
+    };
+}
+
+Work distributed(Options&) {
+    return [](const Inputs& inputs) {
+        return analyse_devices(
+            inputs, [](const Trace& t, const Selection& s) { return distributed_report(t, s); },
+            [](const DistributedReport& report) { return !report.host_libraries.empty(); });
+    };
+}
+
+constexpr Verb kVerbs[] = {
+    {"info", "What a trace holds: ranks, steps, counts, configuration", Reads::traces, info},
+    {"summary", "Execution Summary: where the time of a step went", Reads::selection, summary_verb},
+    {"modules", "Module View: the module tree with host and device time", Reads::selection,
+     analysis<module_view>},
+    {"memory", "Peak memory of each rank and what lived at the peak", Reads::selection, memory_verb},
+    {"collectives", "Collectives by operation: counts, bytes, time, bandwidth", Reads::selection,
+     analysis<collectives_report>},
+    {"units", "FSDP units: gathers, reductions, waits, and what hid them", Reads::selection,
+     analysis_of_devices<units_report>},
+    {"distributed", "Ranks together: overlap, traffic by group and size, transfer and waiting",
+     Reads::selection, distributed},
+    {"stragglers", "Which rank comes last to collectives, how often and how long others wait",
+     Reads::selection, analysis<straggler_report>},
+    {"scaling", "Runs at several sizes: throughput, speed-up, efficiency, what grew", Reads::selection,
+     scaling_verb},
+    {"steps", "Step by step: how long, where the time went, which was slowest", Reads::selection,
+     analysis<steps_report>},
+    {"overlap", "Communication beside compute: computation, overlapped, exposed, other", Reads::selection,
+     analysis_of_devices<overlap_report>},
+    {"temporal", "Device time: idle, compute, exposed communication, exposed memory", Reads::selection,
+     analysis_of_devices<temporal_breakdown>},
+    {"idle", "Why streams stood still; launch delays and queue lengths", Reads::selection, idle_verb},
+    {"kernels", "Kernels by name: count, times, share, occupancy", Reads::selection, kernels_verb},
+    {"operators", "Operators by name: calls, host and device time", Reads::selection, operators_verb},
+    {"critical-path", "What each step waited for, from its end back to its start", Reads::selection,
+     critical_path_verb},
+    {"advice", "What could be better, with the figures that say so and what to change", Reads::selection,
+     analysis<advice>},
+    {"compare", "Several runs side by side, against the first", Reads::selection, compare_verb},
+    {"query", "The result of SQL on a trace", Reads::what_it_declares, query_verb},
+    {"report", "One HTML file that tells of a run, or of several side by side", Reads::selection,
+     report_verb},
+    {"export", "A trace for other tools: Chrome JSON or CSV", Reads::traces, export_verb},
+    {"check", "Whether a trace is whole; exit status 0 whole, 1 not", Reads::what_it_declares, check_verb},
+    {"import", "Traces of other tools into a trace of ours", Reads::traces, import_verb},
+    {"merge", "Parts of one job, from processes or hosts, into one trace", Reads::what_it_declares,
+     merge_verb},
+    {"slice", "Ranks, steps or a range of time of a trace, as a trace of its own", Reads::what_it_declares,
+     slice_verb},
+};
+
+}  // namespace
+
+std::span<const Verb> verb_table() {
+    return kVerbs;
+}
+
+}  // namespace shardscope::traces

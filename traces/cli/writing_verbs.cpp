@@ -1,0 +1,313 @@
+// import, export, merge and slice: traces in, files out, and a line on each part.
+#include <charconv>
+#include <cstdio>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+
+#include <fmt/core.h>
+
+#include "traces/cli/analyse.h"
+#include "traces/cli/long_work.h"
+#include "traces/cli/verb.h"
+#include "traces/export/chrome_trace.h"
+#include "traces/export/csv_tables.h"
+#include "traces/export/text_output.h"
+#include "traces/import/import.h"
+#include "traces/import/inputs.h"
+#include "traces/merge/merge.h"
+#include "traces/merge/slice.h"
+#include "traces/query/as_database.h"
+#include "traces/store/apart.h"
+#include "traces/store/grouped.h"
+#include "traces/store/number_list.h"
+#include "traces/store/write/writer.h"
+
+namespace shardscope::traces {
+
+namespace {
+
+constexpr std::int64_t kRanksAtMost = 1 << 20;
+
+double us(std::int64_t ns) {
+    return static_cast<double>(ns) / 1000;
+}
+
+// What is wrong with the command line is told before anything is read.
+void check_output(const std::string& output, bool overwrite) {
+    try {
+        DatabaseWriter::check_output(output, overwrite);
+    } catch (const StoreError& error) {
+        throw UsageError(error.what());
+    }
+}
+
+// Of these verbs, which carry rows over from database to database.
+void check_database(const std::string& verb, const std::string& file) {
+    check_input(file);
+    std::error_code error;
+    constexpr std::uintmax_t kHead = 16;  // shorter ones are told of as they are opened
+    if (is_database(file) || std::filesystem::file_size(file, error) < kHead || error) return;
+    throw UsageError(
+        fmt::format("{0}: {1} is not a database, and {0} takes those of Shardscope and of Nsight Systems; "
+                    "import it first: shardscope-trace import {1} -o NEW.sqlite",
+                    verb, file));
+}
+
+// A table's last lines; beside JSON and CSV they go to standard error.
+void tell(const std::string& sentence, Format format) {
+    if (format == Format::table) return print(sentence + "\n");
+    fmt::print(stderr, "shardscope-trace: {}\n", sentence);
+}
+
+// `action` until it is done or a signal stops it.
+template <typename Action>
+int stoppable(const std::string& name, const std::string& output, Action action) {
+    try {
+        const LongWork long_work(name);
+        action(long_work.options());
+        return kDone;
+    } catch (const Cancelled&) {
+        fmt::print(stderr, "shardscope-trace: {} was stopped; {} was not written\n", name, output);
+        return LongWork::stopped_status() != 0 ? LongWork::stopped_status() : kFailed;
+    }
+}
+
+std::string clocks(const MergeResult& result) {
+    if (result.parts.size() < 2) return "";
+    std::string measured;
+    if (result.was_measured())
+        measured = fmt::format("measured to within {:.3f} us", us(result.uncertainty_ns()));
+    if (result.collectives == 0) {
+        return fmt::format("; clocks: {}, since the parts have no collectives in common",
+                           measured.empty() ? "by the wall clock alone" : measured + " and no more");
+    }
+    if (!measured.empty()) measured += "; ";
+    return fmt::format(
+        "; clocks: {}{} within {:.3f} us (median; {:.3f} us at worst; "
+        "{}{:.3f} us by the wall clock alone)",
+        measured, counted(result.collectives, "collective in common ends", "collectives in common end"),
+        us(result.residual_ns), us(result.worst_ns),
+        result.was_measured()
+            ? fmt::format("{:.3f} us by the measurements alone; ", us(result.residual_measured_ns))
+            : "",
+        us(result.residual_by_wall_ns));
+}
+
+// Both ends included. Throws UsageError where the text is no list of ranks.
+std::vector<std::pair<std::int64_t, std::int64_t>> parse_rank_list(const std::string& text) {
+    const auto wrong = [&] {
+        return UsageError(
+            fmt::format("--rank {}: it is no list of ranks; write for example 0,8 or 0-3", text));
+    };
+    const auto number = [&](std::string_view digits) {
+        std::int64_t value = 0;
+        const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+        if (error != std::errc() || end != digits.data() + digits.size() || value < 0 || value > kRanksAtMost)
+            throw wrong();
+        return value;
+    };
+    std::vector<std::pair<std::int64_t, std::int64_t>> ranks;
+    std::string_view rest = text;
+    for (bool more = !text.empty(); more;) {
+        const auto comma = rest.find(',');
+        const std::string_view item = rest.substr(0, comma);
+        more = comma != std::string_view::npos;
+        rest = more ? rest.substr(comma + 1) : std::string_view();
+        const auto dash = item.find('-');
+        const std::int64_t first = number(item.substr(0, dash));
+        const std::int64_t last = dash == std::string_view::npos ? first : number(item.substr(dash + 1));
+        if (last < first) throw wrong();
+        ranks.emplace_back(first, last);
+    }
+    return ranks;
+}
+
+void print_chrome(const std::string& output, const ChromeExportResult& result, Format format) {
+    print(
+        render_rows({{"file"}, {"events"}, {"json_bytes"}}, {{output, result.events, result.bytes}}, format));
+}
+
+void print_csv(const std::string& folder, const std::vector<CsvTable>& tables, Format format) {
+    std::vector<std::vector<Cell>> rows;
+    rows.reserve(tables.size());
+    for (const CsvTable& table : tables) rows.push_back({folder + "/" + table.file, table.rows});
+    print(render_rows({{"file"}, {"rows"}}, rows, format));
+}
+
+int import_into(const Inputs& inputs, const std::string& output, bool overwrite) {
+    const ImportToOptions options{.inputs = inputs.files,
+                                  .output = output,
+                                  .overwrite = overwrite,
+                                  .partial = inputs.partial,
+                                  .max_bytes = parse_size(inputs.max_size)};
+    for (const std::string& file : inputs.files) check_input_or_folder(file);
+    check_output(output, overwrite);
+    ImportResult result;
+    const int status = stoppable("importing", output,
+                                 [&](const WorkOptions& work) { result = import_files(options, work); });
+    if (status != kDone) return status;
+    print_notes(result.notes);
+    const bool several = result.files.size() > 1;
+    std::vector<std::vector<Cell>> rows;
+    for (std::size_t i = 0; i < result.files.size(); ++i) {
+        const ImportedFile& file = result.files[i];
+        std::vector<Cell>& row = rows.emplace_back(std::vector<Cell>{file.file, file.format, file.bytes});
+        if (!several) continue;
+        const MergedPart& part = result.merged.parts[i];
+        for (const Cell& cell : {Cell(number_list(part.ranks)), Cell(part.rows), Cell(us(part.shift_ns)),
+                                 Cell(us(part.correction_ns))})
+            row.push_back(cell);
+    }
+    std::vector<Column> columns = {{"file"}, {"format"}, {"bytes"}};
+    if (several) {
+        for (const char* title : {"ranks", "rows", "shift_us", "by_collectives_us"})
+            columns.push_back({title});
+    }
+    print(render_rows(columns, rows, inputs.format));
+    tell(several ? fmt::format("{}: {} of {} files{}", output, counted(result.merged.rows, "row", "rows"),
+                               result.files.size(), clocks(result.merged))
+                 : fmt::format("{} is written", output),
+         inputs.format);
+    return kDone;
+}
+
+}  // namespace
+
+Work import_verb(Options& options) {
+    const Output output = trace_output(options);
+    options.footer(
+        "Reads Kineto and Chrome traces (JSON), memory snapshots and flight recorder dumps of PyTorch, "
+        "SQLite\n"
+        "exports of Nsight Systems; each plain or packed with gzip. Several files, or a folder, are the "
+        "ranks\n"
+        "of one job: their clocks are brought together as merge does. What is not JSON, but can be\n"
+        "understood, is read and counted (info tells it).");
+    return [=](const Inputs& inputs) { return import_into(inputs, output.path, output.overwrite); };
+}
+
+Work export_verb(Options& options) {
+    const std::string& to = options.required_text(
+        "--to", "chrome|csv|sqlite",
+        "chrome: JSON as PyTorch's profiler writes it, for Perfetto and others; csv: a folder of "
+        "tables; sqlite: our own database");
+    const std::string& output = options.required_text(
+        "-o,--output", "OUT", "The file to write (packed where it ends in .gz), or for csv the folder");
+    const bool& overwrite = options.flag("--overwrite", "Replace what exists of that name");
+    return [&](const Inputs& inputs) -> int {
+        if (to == "sqlite") return import_into(inputs, output, overwrite);
+        if (to != "chrome" && to != "csv")
+            throw UsageError(fmt::format("--to {} is unknown; use chrome, csv or sqlite", to));
+        for (const std::string& file : inputs.files) check_input_or_folder(file);
+        try {
+            const LongWork work("exporting");
+            if (to == "chrome") {
+                try {
+                    check_apart(file_paths(inputs.files), output);
+                    TextOutput::check(output, overwrite);
+                } catch (const StoreError& error) {
+                    throw UsageError(error.what());
+                }
+            }
+            AsDatabaseOptions as_ours = database_options(inputs);
+            as_ours.ours = true;
+            const AsDatabase database(as_ours, work.options());
+            print_notes(database.notes());
+            if (to == "csv") {
+                print_csv(output, export_csv(database.path(), output, overwrite, work.options()),
+                          inputs.format);
+                return kDone;
+            }
+            const ChromeExportOptions chrome{.overwrite = overwrite, .pack = output.ends_with(".gz")};
+            print_chrome(output, export_chrome(database.path(), output, chrome, work.options()),
+                         inputs.format);
+            return kDone;
+        } catch (const Cancelled&) {
+            fmt::print(stderr, "shardscope-trace: exporting was stopped; {} was not written\n", output);
+            return LongWork::stopped_status() != 0 ? LongWork::stopped_status() : kFailed;
+        }
+    };
+}
+
+Work merge_verb(Options& options) {
+    const Output output = trace_output(options);
+    options.files("IN", "The parts; the first one's clock counts", 1, 0);
+    options.footer(
+        "Ranks keep their numbers; ids that clash are renumbered. Clocks are brought together by the "
+        "wall\n"
+        "clock and then by the ends of the collectives that parts have in common; what is left is "
+        "printed.\n"
+        "docs/merging.md says it exactly.");
+    return [=](const Inputs& inputs) {
+        for (const std::string& file : inputs.files) check_database("merge", file);
+        check_output(output.path, output.overwrite);
+        MergeResult result;
+        const int status = stoppable("merging", output.path, [&](const WorkOptions& work) {
+            result = merge_traces(
+                {.inputs = inputs.files, .output = output.path, .overwrite = output.overwrite}, work);
+        });
+        if (status != kDone) return status;
+        print_notes(result.notes);
+        std::vector<std::vector<Cell>> rows;
+        for (const MergedPart& part : result.parts) {
+            rows.push_back({part.file, number_list(part.ranks), part.rows, us(part.shift_ns),
+                            us(part.correction_ns), part.drift_ppm, part.collectives,
+                            part.uncertainty_ns < 0 ? Cell{} : Cell{us(part.uncertainty_ns)}});
+        }
+        print(render_rows({{"part"},
+                           {"ranks"},
+                           {"rows"},
+                           {"shift_us"},
+                           {"by_collectives_us"},
+                           {"drift_ppm"},
+                           {"collectives_in_common"},
+                           {"measured_within_us"}},
+                          rows, inputs.format));
+        tell(fmt::format("{}: {} of {}{}", output.path, counted(result.rows, "row", "rows"),
+                         counted(static_cast<std::int64_t>(result.parts.size()), "part", "parts"),
+                         clocks(result)),
+             inputs.format);
+        return kDone;
+    };
+}
+
+Work slice_verb(Options& options) {
+    const Output output = trace_output(options);
+    options.files("IN", "The trace", 1, 1);
+    const std::string& ranks =
+        options.text("--rank,--ranks", "LIST", "These ranks only, for example 0,8 or 0-3");
+    options.times();
+    options.footer(
+        "Times stay what they are. Device work belongs to the step in which it was launched; memory "
+        "that\n"
+        "is live at the start is allocated there. docs/merging.md says it exactly.");
+    return [=, &ranks](const Inputs& inputs) {
+        const std::string& file = inputs.files[0];
+        const Selection parsed = parse_selection(inputs.selection);
+        const SliceOptions sliced{.input = file,
+                                  .output = output.path,
+                                  .overwrite = output.overwrite,
+                                  .choice = {.ranks = parse_rank_list(ranks),
+                                             .first_step = parsed.first_step,
+                                             .last_step = parsed.last_step,
+                                             .from_ns = parsed.from_ns,
+                                             .to_ns = parsed.to_ns}};
+        if (sliced.choice.ranks.empty() && !sliced.choice.cuts_time())
+            throw UsageError("slice: nothing says what to keep; give --rank, --step or --range");
+        check_database("slice", file);
+        check_output(output.path, output.overwrite);
+        SliceResult result;
+        const int status = stoppable("slicing", output.path,
+                                     [&](const WorkOptions& work) { result = slice_trace(sliced, work); });
+        if (status != kDone) return status;
+        print_notes(result.notes);
+        print(
+            render_rows({{"file"}, {"ranks"}, {"steps"}, {"from_us"}, {"to_us"}, {"rows"}, {"rows_of_input"}},
+                        {{output.path, number_list(result.ranks), number_list(result.steps),
+                          us(result.first_ns), us(result.last_ns), result.rows, result.rows_of_input}},
+                        inputs.format));
+        return kDone;
+    };
+}
+
+}  // namespace shardscope::traces
