@@ -193,10 +193,10 @@ TEST(Schedule, ThePrintedPlanTellsWhichRanksACollectiveIsAmongAndItsDivisor) {
     EXPECT_EQ(lines_of(job, "all_reduce").size(), 4U);
 }
 
-TEST(Schedule, ThePrintedPlanNamesAllArgsOfAKernel) {
+TEST(Schedule, ThePrintedPlanNamesAllArgsAndDimsOfAKernel) {
     const std::vector<std::string> lines =
         lines_of(testing::with_wrap(testing::mlp_job(1, 8, 2, 2), "root"), "mse_loss_backward");
-    EXPECT_THAT(lines, ElementsAre(EndsWith("  output.grad, net.0.output, target")));
+    EXPECT_THAT(lines, ElementsAre(EndsWith("  dy: output.grad, y: net.0.output, target: target | n 16")));
 }
 
 }  // namespace TEST_FILE

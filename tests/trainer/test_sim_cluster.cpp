@@ -75,11 +75,11 @@ TEST(SimCluster, IsReadWithWhatItLeavesOut) {
     EXPECT_EQ(cluster.nodes, 0);
     EXPECT_EQ(cluster.node_of(9), 2);
     const DeviceModel& device = cluster.device;
-    EXPECT_EQ(device.rates(OpClass::matmul).flops, (std::array<double, 3>{1e12, 1e12, 4e12}));
-    EXPECT_EQ(device.rates(OpClass::attention).flops, device.rates(OpClass::matmul).flops);
-    EXPECT_EQ(device.rates(OpClass::optimizer).flops[0], 2e11);
-    EXPECT_EQ(device.rates(OpClass::copy).bandwidth_share.at(123), 0.8);
-    const Curve& curve = device.rates(OpClass::attention).efficiency;
+    EXPECT_EQ(device.rates(KernelClass::matmul).flops, (std::array<double, 3>{1e12, 1e12, 4e12}));
+    EXPECT_EQ(device.rates(KernelClass::attention).flops, device.rates(KernelClass::matmul).flops);
+    EXPECT_EQ(device.rates(KernelClass::optimizer).flops[0], 2e11);
+    EXPECT_EQ(device.rates(KernelClass::copy).bandwidth_share.at(123), 0.8);
+    const Curve& curve = device.rates(KernelClass::attention).efficiency;
     EXPECT_EQ(curve.at(1), 0.1);
     EXPECT_NEAR(curve.at(1e4), 0.3, 1e-12);
     EXPECT_EQ(curve.at(1e9), 0.5);
@@ -103,8 +103,8 @@ bandwidth_share = 0.25
     EXPECT_EQ(device.rates(Kernel::gelu_forward).flops[0], 2e11);
     EXPECT_EQ(device.rates(Kernel::gelu_backward).bandwidth_share.at(1), 0.8);
     for (int k = 1; k <= static_cast<int>(Kernel::lamb); ++k)
-        EXPECT_FALSE(kernel_name(static_cast<Kernel>(k)).empty()) << k;
-    EXPECT_EQ(kernel_name(Kernel::adamw), "adamw");
+        EXPECT_FALSE(kernel_info(static_cast<Kernel>(k)).name.empty()) << k;
+    EXPECT_EQ(kernel_info(Kernel::adamw).name, "adamw");
     EXPECT_THAT(error_of(with("[host]", "[kernels.gelu_forwards]\nfp32 = 1e9\n[host]")),
                 HasSubstr("there is no figure kernels.gelu_forwards.fp32"));
 }

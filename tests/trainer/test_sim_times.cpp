@@ -76,7 +76,7 @@ TEST(SimTimes, OfAKernelFollowItsTypeAndOfACopyItsDirection) {
 TEST(SimTimes, OfAKernelAreTheLongerOfArithmeticAndMemory) {
     sim::Cluster cluster = testing::round_cluster();
     cluster.device.kernel_latency = 5e-6;
-    sim::ClassRates& rates = cluster.device.classes[static_cast<std::size_t>(sim::OpClass::matmul)];
+    sim::ClassRates& rates = cluster.device.classes[static_cast<std::size_t>(KernelClass::matmul)];
     rates.efficiency.points = {{1e3, 0.1}, {1e5, 0.5}};
     rates.bandwidth_share.points = {{1, 0.25}};
     Op op;

@@ -71,7 +71,8 @@ struct Errors {
 std::string kind_of(const Op& op) {
     switch (op.kind) {
         case OpKind::kernel:
-            return std::string(sim::kOpClassNames[static_cast<std::size_t>(sim::class_of(op.kernel))]);
+            return std::string(
+                kKernelClassNames[static_cast<std::size_t>(kernel_info(op.kernel).kernel_class)]);
         case OpKind::collective:
             return std::string(traces::name(op.collective));
         case OpKind::memset:

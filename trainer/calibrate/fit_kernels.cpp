@@ -17,7 +17,6 @@ namespace {
 
 using sim::Arithmetic;
 using sim::ClassRates;
-using sim::OpClass;
 
 constexpr std::size_t kFewest = 5;    // times of a size, lone and busy, to be compared
 constexpr double kNearlyWhole = 0.2;  // so far from a whole number of busy cores
@@ -62,8 +61,8 @@ Groups group(const Runs& runs, const Seconds& seconds_of) {
 }
 
 // What limits a class: its operations, or its bytes.
-bool computes(OpClass c) {
-    return c == OpClass::matmul || c == OpClass::attention;
+bool computes(KernelClass c) {
+    return c == KernelClass::matmul || c == KernelClass::attention;
 }
 
 // Rates that some groups show, with bytes a second in place of the share of a memory's bandwidth.
@@ -90,7 +89,8 @@ Shown rates_of(const std::vector<const KernelGroup*>& groups, const ClassRates& 
         static_cast<Arithmetic>(std::max_element(weights.begin(), weights.end()) - weights.begin());
     std::vector<RateSample> computing, moving;
     for (const KernelGroup* own : groups) {
-        const bool by_flops = own->flops > 0 && (computes(sim::class_of(own->kernel)) || own->bytes <= 0);
+        const bool by_flops =
+            own->flops > 0 && (computes(kernel_info(own->kernel).kernel_class) || own->bytes <= 0);
         double& best = shown.rates.flops[static_cast<std::size_t>(own->arithmetic)];
         if (own->flops > 0) best = std::max(best, own->flops / own->time);
         if (by_flops && own->arithmetic == main)
@@ -241,13 +241,13 @@ void fit_kernels(const Runs& runs, Calibration& into) {
 
     const Groups groups =
         group(runs, [&](const MeasuredRun&, const MeasuredOp& work) { return alone(work, into); });
-    std::map<OpClass, std::vector<const KernelGroup*>> by_class;
+    std::map<KernelClass, std::vector<const KernelGroup*>> by_class;
     std::map<Kernel, std::vector<const KernelGroup*>> by_kernel;
     for (const KernelGroup& own : groups) {
-        by_class[sim::class_of(own.kernel)].push_back(&own);
+        by_class[kernel_info(own.kernel).kernel_class].push_back(&own);
         by_kernel[own.kernel].push_back(&own);
     }
-    std::map<OpClass, Shown> classes;
+    std::map<KernelClass, Shown> classes;
     std::map<Kernel, Shown> kernels;
     double fastest = 0;
     for (const auto& [c, own] : by_class) {
@@ -263,12 +263,12 @@ void fit_kernels(const Runs& runs, Calibration& into) {
     for (auto& [kernel, rates] : device.kernels) {  // of a base model that was fitted itself
         rates.bandwidth_share =
             rebased(rates.bandwidth_share, base.memory_bandwidth, device.memory_bandwidth);
-        into.notes[fmt::format("kernels.{}", sim::kernel_name(kernel))] = "from " + into.base;
+        into.notes[fmt::format("kernels.{}", kernel_info(kernel).name)] = "from " + into.base;
     }
-    for (std::size_t i = 0; i < sim::kOpClasses; ++i) {
-        const auto c = static_cast<OpClass>(i);
+    for (std::size_t i = 0; i < kKernelClasses; ++i) {
+        const auto c = static_cast<KernelClass>(i);
         ClassRates& rates = device.classes[i];
-        const std::string section = fmt::format("operators.{}", sim::kOpClassNames[i]);
+        const std::string section = fmt::format("operators.{}", kKernelClassNames[i]);
         const auto own = classes.find(c);
         if (own == classes.end()) {
             rates.bandwidth_share =
@@ -285,7 +285,7 @@ void fit_kernels(const Runs& runs, Calibration& into) {
         ClassRates& rates = device.kernels[kernel] = shown.rates;
         rates.efficiency = thinned(rates.efficiency);
         rates.bandwidth_share = as_share(shown.bytes_per_second, device.memory_bandwidth);
-        into.notes[fmt::format("kernels.{}", sim::kernel_name(kernel))] = seen(shown);
+        into.notes[fmt::format("kernels.{}", kernel_info(kernel).name)] = seen(shown);
     }
 }
 

@@ -95,12 +95,12 @@ std::string model_file(const Calibration& calibration) {
     if (device.reserve > 0) out.figure("reserve", device.reserve);
     if (device.price_per_hour > 0) out.figure("price_per_hour", device.price_per_hour);
 
-    for (std::size_t c = 0; c < sim::kOpClasses; ++c) {
-        out.section(fmt::format("operators.{}", sim::kOpClassNames[c]));
+    for (std::size_t c = 0; c < kKernelClasses; ++c) {
+        out.section(fmt::format("operators.{}", kKernelClassNames[c]));
         out.rates(device.classes[c]);
     }
     for (const auto& [kernel, rates] : device.kernels) {
-        out.section(fmt::format("kernels.{}", sim::kernel_name(kernel)));
+        out.section(fmt::format("kernels.{}", kernel_info(kernel).name));
         out.rates(rates);
     }
 

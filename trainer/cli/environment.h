@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "traces/store/rows.h"
+#include "traces/schema/rows.h"
 #include "trainer/executor/processes.h"
 #include "trainer/job/job.h"
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "traces/store/rows.h"
+#include "traces/schema/rows.h"
 #include "trainer/comm/mpi_module.h"
 #include "trainer/executor/processes.h"
 #include "trainer/job/job.h"

@@ -13,7 +13,7 @@
 #include <string>
 
 #include "profiler/log/thread_log.h"
-#include "traces/store/rows.h"
+#include "traces/schema/rows.h"
 #include "trainer/collective/collective_call.h"
 #include "trainer/device/launch.h"
 #include "trainer/device/memory_device.h"

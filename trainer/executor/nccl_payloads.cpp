@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "profiler/recorder/recorder.h"
-#include "traces/store/rows.h"
+#include "traces/schema/rows.h"
 
 namespace shardscope::trainer {
 namespace {

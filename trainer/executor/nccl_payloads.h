@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "traces/schema/enums.h"
-#include "traces/store/rows.h"
+#include "traces/schema/rows.h"
 
 namespace shardscope::profiler {
 class Recorder;

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "traces/store/rows.h"
+#include "traces/schema/rows.h"
 #include "trainer/sharding/program.h"
 
 namespace shardscope::trainer {

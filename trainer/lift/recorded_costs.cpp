@@ -196,10 +196,11 @@ EngineWork work_of(const Plan& plan) {
         if (op.stream == Stream::host) continue;
         const auto bytes = static_cast<double>(op.bytes);
         if (op.kind == OpKind::kernel && op.kernel != Kernel::none) {
-            (sim::class_of(op.kernel) == sim::OpClass::optimizer ? sums.optimizer : sums.others) += bytes;
+            (kernel_info(op.kernel).kernel_class == KernelClass::optimizer ? sums.optimizer : sums.others) +=
+                bytes;
         } else if ((op.kind == OpKind::memcpy && op.copy_kind == traces::kCopyDeviceToDevice) ||
                    op.kind == OpKind::memset) {
-            if (op.dims[5] == 0) sums.others += (op.kind == OpKind::memcpy ? 2 : 1) * bytes;
+            if (op.recorded_ns == 0) sums.others += (op.kind == OpKind::memcpy ? 2 : 1) * bytes;
         }
     }
     return sums;
@@ -279,7 +280,7 @@ EngineHost calibrate_engine(const Plan& plan, const RecordedFigures& figures, si
     if (others_s > 0 && planned.others > 0) cluster.device.memory_bandwidth = planned.others / others_s;
     if (optimizer_s > 0 && planned.optimizer > 0) {
         const double share = planned.optimizer / optimizer_s / cluster.device.memory_bandwidth;
-        cluster.device.classes[static_cast<std::size_t>(sim::OpClass::optimizer)].bandwidth_share.points = {
+        cluster.device.classes[static_cast<std::size_t>(KernelClass::optimizer)].bandwidth_share.points = {
             {1, share}};
     }
     EngineHost host;

@@ -10,8 +10,6 @@ namespace shardscope::trainer::lift {
 
 namespace {
 
-constexpr std::size_t kRecorded = 5;  // of Op::dims: see Kernel::none
-
 // Writes items into a Plan; knows which buffers and gradients live.
 class Player {
   public:
@@ -92,7 +90,7 @@ class Player {
 void Player::host(PlanBuilder& builder, std::int64_t ns) {
     const std::int64_t left = ns - owed_;
     owed_ = std::max<std::int64_t>(0, -left);
-    if (left > 0) builder.host_call(HostCall::none, "host", {}).dims[kRecorded] = left;
+    if (left > 0) builder.host_call(HostCall::none, "host", {}).recorded_ns = left;
 }
 
 void Player::play(PlanBuilder& builder, ParameterStore* store, const Item& item) {
@@ -113,18 +111,18 @@ void Player::play(PlanBuilder& builder, ParameterStore* store, const Item& item)
             live_[i] = {};
             return;
         case Item::Kind::kernel:
-            builder.kernel(Kernel::none, item.name, {}, {}).dims[kRecorded] = took;
+            builder.kernel(Kernel::none, item.name, {}, {}).recorded_ns = took;
             return;
         case Item::Kind::memcpy: {
             Op& op = builder.memcpy({}, {}, item.copy_kind);
             op.bytes = item.bytes;
-            op.dims[kRecorded] = took;
+            op.recorded_ns = took;
             return;
         }
         case Item::Kind::memset: {
             Op& op = builder.memset({});
             op.bytes = item.bytes;
-            op.dims[kRecorded] = took;
+            op.recorded_ns = took;
             return;
         }
         case Item::Kind::gradient:

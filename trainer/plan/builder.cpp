@@ -5,6 +5,8 @@
 
 #include <fmt/core.h>
 
+#include "trainer/plan/kernel_table.h"
+
 namespace shardscope::trainer {
 
 namespace {
@@ -137,6 +139,8 @@ Op& PlanBuilder::kernel(Kernel kernel, std::string_view name, std::vector<Arg> a
     op.dims = dims;
     op.flops = flops;
     for (const Arg& arg : op.args) op.bytes += arg.bytes;
+    if (const std::string wrong = misfit(op); !wrong.empty())
+        throw std::logic_error("a Plan cannot be: " + wrong);
     return op;
 }
 

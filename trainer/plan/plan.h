@@ -51,81 +51,16 @@ enum class OpKind : std::uint8_t {
     collective,    // collective, args[0] output, args[1] input
 };
 
-// Kernels, with the order of their args (outputs first) and dims. T is the operation's dtype (fp32 or bf16);
-// arithmetic is fp32 whatever T is. Args marked f are fp32, d fp64, i int32; n, rows … count elements.
-// The norms' backward leaves out the gradients that nobody wants, linear_gelu_forward the sum that no
-// backward will read: their args have no buffer.
+// The kernels, by their names in kernels.def, which says what each takes.
 enum class Kernel : std::uint8_t {
-    none,          // of a trace that was lifted: work that took dims[5] nanoseconds (any memcpy, memset, too)
-    init_normal,   // f param | key, first element of the param in the sequence, elements, elements per rank
-                   // (0: the rank holds all); scalars: mean, std
-    init_uniform,  // the same; scalars: low, high
-    init_constant,        // the same; scalars: value
-    linear_forward,       // y, x, weight[, bias] | rows, in, out
-    linear_relu_forward,  // y, x, weight[, bias] | rows, in, out       y = relu(x weight^T + bias)
-    linear_gelu_forward,  // y, sum, x, weight[, bias] | rows, in, out  sum = x weight^T + bias, y = gelu(sum)
-    linear_backward_input,   // dx, dy, weight | rows, in, out
-    linear_backward_weight,  // dw, dy, x | rows, in, out
-    linear_backward_bias,    // db, dy | rows, out
-    relu_forward,            // y, x | n
-    relu_backward,           // dx, dy, y | n
-    gelu_forward,            // y, x | n
-    gelu_backward,           // dx, dy, x | n
-    silu_mul_forward,        // y, gate, up | n                      y = gate * sigmoid(gate) * up
-    silu_mul_backward,       // dgate, dup, dy, gate, up | n
-    dropout_forward,         // y, x | n, key; scalars: p            kept elements are scaled by 1 / (1 - p)
-    dropout_backward,        // dx, dy | n, key; scalars: p          the same mask, made again
-    add,                     // y, a, b | n
-    accumulate,              // y, x | n, input_dim(dtype of x)            y += x
-    scale,                   // y | n; scalars: factor
-    cast_to_bf16,            // bf16 y, f x | n
-    cast_to_fp32,            // f y, bf16 x | n
-    layer_norm_forward,      // y, f mean, f rstd, x, gamma, beta | rows, cols
-    layer_norm_backward,     // dx, dgamma, dbeta, dy, x, gamma, f mean, f rstd | rows, cols
-    rms_norm_forward,        // y, f rstd, x, gamma | rows, cols
-    rms_norm_backward,       // dx, dgamma, dy, x, gamma, f rstd | rows, cols
-    rotary_table,            // table | context, head width; scalars: base; T of the table
-    rotary_forward,   // y, x, table | batch, context, rotated heads, heads, head width; dtype of the table in
-                      // dims[5]; the first `rotated heads` of each row's `heads` turn, the rest is copied
-    rotary_backward,  // dx, dy, table | the same
-    // Attention: the last dimension is 1 where every position sees all of its sequence.
-    attention_forward,   // y, probabilities, qkv | batch, context, heads, width, kv heads
-    attention_backward,  // dqkv, f scratch, dy, qkv, probabilities | batch, context, heads, width, kv heads
-    fused_attention_forward,   // y, f lse, qkv | batch, context, heads, width, kv heads
-    fused_attention_backward,  // dqkv, f scratch, dy, qkv, y, lse | batch, context, heads, width, kv heads
-    embedding_forward,         // y, i tokens, table | rows, width
-    embedding_backward,        // dtable, dy, i tokens | rows, width, table rows
-    position_forward,          // y, x, table | batch, context, width
-    position_backward,         // dtable, dy | batch, context, width, table rows
-    mse_forward,               // d loss, f out, f target | n
-    mse_backward,              // f dout, f out, f target | n
-    cross_entropy_forward,   // d loss, f probabilities, f logits, i targets | rows, classes, counted (0: all)
-    cross_entropy_backward,  // f dlogits, f probabilities, i targets | rows, classes, counted
-    cat,                     // out, in... : contiguous copies of bytes, one after the other
-    split,                   // in is args[0]; args[1...] receive it piece by piece
-    chunk_cat,  // out, in... | ranks, input_dim(dtype of the ins): in i is cut into `ranks` equal pieces, the
-                // last ones padded with zeros; out is, rank by rank, the pieces of all ins as T
-    chunk_split,     // in is args[0]; args[1...] are put together again from their pieces | ranks
-    sum_of_squares,  // d sum, x | n                          of finite or other values, in fp64
-    clip_factor,     // f factor, d norm, d sums | count; scalars: max norm
-                     // norm = sqrt(sum of sums); factor = min(1, max norm / (norm + 1e-6))
-    scale_by,        // x, f factor | n                       x *= factor[0]
-    // Optimizers: f param, f grad[, f state...] | elements, elements per rank (0: the rank holds all), with
-    // the Op's segments: which parts of the sequence are trained. The learning rate comes from the run's
-    // context.
-    sgd,         // param, grad[, buffer]; scalars: momentum, weight_decay, nesterov (0 or 1)
-    adam,        // param, grad, m, v; scalars: beta1, beta2, eps, weight_decay (added to the gradient)
-    adamw,       // param, grad, m, v; scalars: beta1, beta2, eps, weight_decay (decoupled)
-    lars_norms,  // d norms, param, grad: norms[2 i] = |param|^2, norms[2 i + 1] = |grad|^2 of segment i
-    lars,        // param, grad, buffer, d norms; scalars: momentum, weight_decay, trust coefficient, nesterov
-    lamb_update,  // d norms, grad, param, m, v; scalars: beta1, beta2, eps, weight_decay: the update replaces
-                  // grad; norms[2 i] = |param|^2, norms[2 i + 1] = |update|^2 of segment i
-    lamb,         // param, update, d norms
+#define KERNEL(name, kernel_class, operands, meaning) name,
+#include "trainer/plan/kernels.def"
+#undef KERNEL
 };
 
 // Named functions of the run that host_call reaches.
 enum class HostCall : std::uint8_t {
-    none,        // of a trace that was lifted: dims[5] nanoseconds of the host's own time
+    none,        // of a trace that was lifted: the host's own time, recorded_ns
     next_batch,  // args: input, target (host buffers) receive the samples of the micro-batch of this rank
     read_loss,   // args: the pinned losses (one fp64 per micro-batch) and the pinned non-finite flag (int32)
                  // of the step before
@@ -171,14 +106,15 @@ struct Op {
     EventId event = -1;
     std::int64_t padding = 0;  // collective: bytes of the full buffer that are padding
     std::int64_t flops = 0;
-    std::int64_t bytes = 0;      // moved by the work; collective: of the full buffer
-    std::int32_t segments = -1;  // optimizer kernels: index into Plan::segments
+    std::int64_t bytes = 0;        // moved by the work; collective: of the full buffer
+    std::int32_t segments = -1;    // optimizer kernels: index into Plan::segments
+    std::int64_t recorded_ns = 0;  // of a trace that was lifted: how long it took; 0 otherwise
     std::array<std::int64_t, 6> dims{};
     std::array<double, 5> scalars{};
     std::vector<Arg> args;
 };
 
-// Of the inputs of accumulate and chunk_cat, in dims[1]: 1 + their dtype, or 0 where it is the operation's.
+// "dtype of x" of accumulate and chunk_cat, dims[1]: 1 + that, or 0 where it is the operation's.
 inline std::int64_t input_dim(DType type) {
     return 1 + static_cast<std::int64_t>(type);
 }

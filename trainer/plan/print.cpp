@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include "trainer/plan/kernel_table.h"
+
 namespace shardscope::trainer {
 
 namespace {
@@ -15,14 +17,25 @@ std::string buffer_name(const Plan& plan, const Arg& arg) {
     return arg.buffer < 0 ? "-" : plan.buffers[static_cast<std::size_t>(arg.buffer)].name;
 }
 
-// All of them: outputs first, "-" where a kernel leaves one out.
-std::string buffer_names(const Plan& plan, const Op& op) {
-    std::string names;
-    for (const Arg& arg : op.args) {
-        if (!names.empty()) names += ", ";
-        names += buffer_name(plan, arg);
+// "y: blocks.0 out, x: blocks.0 in, weight: blocks.0 flat_param (unsharded) | rows 32, in 64, out 256": all
+// that the kernel is given, "-" where it leaves an arg out.
+std::string describe_kernel(const Plan& plan, const Op& op) {
+    const KernelInfo& info = kernel_info(op.kernel);
+    std::string text;
+    const auto add = [&](std::string_view between, const std::string& part) {
+        text += fmt::format("{}{}", text.empty() ? "" : between, part);
+    };
+    for (std::size_t i = 0; i < op.args.size(); ++i) {
+        const bool is_flag = op.checks_output && i + 1 == op.args.size();
+        add(", ",
+            fmt::format("{}: {}", is_flag ? "not finite" : info.arg(i).name, buffer_name(plan, op.args[i])));
     }
-    return names;
+    for (std::size_t i = 0; i < info.dims.size(); ++i)
+        add(i == 0 ? " | " : ", ", fmt::format("{} {}", info.dims[i], op.dims[i]));
+    for (std::size_t i = 0; i < info.scalars.size(); ++i)
+        add(i == 0 ? " | " : ", ", fmt::format("{} {}", info.scalars[i], op.scalars[i]));
+    if (op.dtype != DType::fp32) add(" | ", std::string(kDTypeNames[static_cast<std::size_t>(op.dtype)]));
+    return text;
 }
 
 // "root flat_param -> root flat_param (unsharded), shard group, divided by 8"
@@ -76,7 +89,7 @@ Words describe_op(const Plan& plan, const Op& op) {
         case OpKind::wait_event:
             return {"wait event", fmt::format("event {}", op.event)};
         case OpKind::kernel:
-            return {name, buffer_names(plan, op)};
+            return {name, describe_kernel(plan, op)};
         case OpKind::memcpy:
             return {copy_name(op.copy_kind),
                     buffer_name(plan, op.args[1]) + " -> " + buffer_name(plan, op.args[0])};

@@ -45,8 +45,8 @@ double model_flops(const Program& program) {
     for (const Op& op : program.step(program.warm_up_steps()).ops) {
         if (op.kind != OpKind::kernel || (op.phase != Phase::forward && op.phase != Phase::backward))
             continue;
-        const sim::OpClass c = sim::class_of(op.kernel);
-        if (c == sim::OpClass::matmul || c == sim::OpClass::attention) flops += static_cast<double>(op.flops);
+        const KernelClass c = kernel_info(op.kernel).kernel_class;
+        if (c == KernelClass::matmul || c == KernelClass::attention) flops += static_cast<double>(op.flops);
     }
     return flops;
 }
@@ -58,8 +58,7 @@ double peak_rate(const Job& job, const sim::Cluster& cluster) {
     } else if (job.precision.tf32) {
         arithmetic = sim::Arithmetic::tf32;
     }
-    const double rate =
-        cluster.device.rates(sim::OpClass::matmul).flops[static_cast<std::size_t>(arithmetic)];
+    const double rate = cluster.device.rates(KernelClass::matmul).flops[static_cast<std::size_t>(arithmetic)];
     if (cluster.device.cores == 0) return rate;
     const int nodes = cluster.node_of(job.run.ranks - 1) + 1;
     return rate * std::min(1.0, static_cast<double>(cluster.device.cores) * nodes / job.run.ranks);

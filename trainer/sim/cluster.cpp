@@ -22,65 +22,6 @@ namespace {
 
 constexpr double kLongestLatency = 10;  // seconds; more is a unit that was mistaken
 
-// In the order of Kernel.
-constexpr std::array<std::string_view, 56> kKernelNames = {"none",
-                                                           "init_normal",
-                                                           "init_uniform",
-                                                           "init_constant",
-                                                           "linear_forward",
-                                                           "linear_relu_forward",
-                                                           "linear_gelu_forward",
-                                                           "linear_backward_input",
-                                                           "linear_backward_weight",
-                                                           "linear_backward_bias",
-                                                           "relu_forward",
-                                                           "relu_backward",
-                                                           "gelu_forward",
-                                                           "gelu_backward",
-                                                           "silu_mul_forward",
-                                                           "silu_mul_backward",
-                                                           "dropout_forward",
-                                                           "dropout_backward",
-                                                           "add",
-                                                           "accumulate",
-                                                           "scale",
-                                                           "cast_to_bf16",
-                                                           "cast_to_fp32",
-                                                           "layer_norm_forward",
-                                                           "layer_norm_backward",
-                                                           "rms_norm_forward",
-                                                           "rms_norm_backward",
-                                                           "rotary_table",
-                                                           "rotary_forward",
-                                                           "rotary_backward",
-                                                           "attention_forward",
-                                                           "attention_backward",
-                                                           "fused_attention_forward",
-                                                           "fused_attention_backward",
-                                                           "embedding_forward",
-                                                           "embedding_backward",
-                                                           "position_forward",
-                                                           "position_backward",
-                                                           "mse_forward",
-                                                           "mse_backward",
-                                                           "cross_entropy_forward",
-                                                           "cross_entropy_backward",
-                                                           "cat",
-                                                           "split",
-                                                           "chunk_cat",
-                                                           "chunk_split",
-                                                           "sum_of_squares",
-                                                           "clip_factor",
-                                                           "scale_by",
-                                                           "sgd",
-                                                           "adam",
-                                                           "adamw",
-                                                           "lars_norms",
-                                                           "lars",
-                                                           "lamb_update",
-                                                           "lamb"};
-static_assert(kKernelNames.size() == static_cast<std::size_t>(Kernel::lamb) + 1);
-
 std::string rate_of(Arithmetic arithmetic, std::string_view what) {
     return fmt::format("the {} operations a second that {} reaches at best",
                        kArithmeticNames[static_cast<std::size_t>(arithmetic)], what);
@@ -101,30 +42,31 @@ void read_rates(FigureReader& read, const std::string& section, std::string_view
     read.curve(section, "bandwidth_share", rates.bandwidth_share);
 }
 
-void read_class(FigureReader& read, OpClass c, Presence presence, ClassRates& rates) {
-    const std::string_view name = kOpClassNames[static_cast<std::size_t>(c)];
+void read_class(FigureReader& read, KernelClass c, Presence presence, ClassRates& rates) {
+    const std::string_view name = kKernelClassNames[static_cast<std::size_t>(c)];
     read_rates(read, fmt::format("operators.{}", name), name, presence, rates);
 }
 
 void read_classes(FigureReader& read, DeviceModel& device) {
-    const auto rates = [&](OpClass c) -> ClassRates& { return device.classes[static_cast<std::size_t>(c)]; };
-    read_class(read, OpClass::matmul, Presence::required, rates(OpClass::matmul));
-    read_class(read, OpClass::elementwise, Presence::required, rates(OpClass::elementwise));
-    for (const OpClass c : {OpClass::attention, OpClass::norm, OpClass::embedding, OpClass::loss,
-                            OpClass::optimizer, OpClass::copy}) {
-        rates(c) = rates(c == OpClass::attention ? OpClass::matmul : OpClass::elementwise);
+    const auto rates = [&](KernelClass c) -> ClassRates& {
+        return device.classes[static_cast<std::size_t>(c)];
+    };
+    read_class(read, KernelClass::matmul, Presence::required, rates(KernelClass::matmul));
+    read_class(read, KernelClass::elementwise, Presence::required, rates(KernelClass::elementwise));
+    for (const KernelClass c : {KernelClass::attention, KernelClass::norm, KernelClass::embedding,
+                                KernelClass::loss, KernelClass::optimizer, KernelClass::copy}) {
+        rates(c) = rates(c == KernelClass::attention ? KernelClass::matmul : KernelClass::elementwise);
         read_class(read, c, Presence::optional, rates(c));
     }
 }
 
 // Kernels that have a section of their own; it leaves out what is as in their class.
 void read_kernels(FigureReader& read, DeviceModel& device) {
-    for (std::size_t k = 1; k < kKernelNames.size(); ++k) {
-        const std::string section = fmt::format("kernels.{}", kKernelNames[k]);
-        if (!read.has(section)) continue;
-        const auto kernel = static_cast<Kernel>(k);
-        ClassRates& rates = device.kernels[kernel] = device.rates(class_of(kernel));
-        read_rates(read, section, kKernelNames[k], Presence::optional, rates);
+    for (const KernelInfo& info : kernel_table()) {
+        const std::string section = fmt::format("kernels.{}", info.name);
+        if (info.kernel == Kernel::none || !read.has(section)) continue;
+        ClassRates& rates = device.kernels[info.kernel] = device.rates(info.kernel_class);
+        read_rates(read, section, info.name, Presence::optional, rates);
     }
 }
 
@@ -225,58 +167,6 @@ double Curve::at(double size) const {
     const Point &low = *(above - 1), &high = *above;
     const double way = std::log(size / low.size) / std::log(high.size / low.size);
     return low.share + way * (high.share - low.share);
-}
-
-std::string_view kernel_name(Kernel kernel) {
-    return kKernelNames[static_cast<std::size_t>(kernel)];
-}
-
-OpClass class_of(Kernel kernel) {
-    switch (kernel) {
-        case Kernel::linear_forward:
-        case Kernel::linear_relu_forward:
-        case Kernel::linear_gelu_forward:
-        case Kernel::linear_backward_input:
-        case Kernel::linear_backward_weight:
-            return OpClass::matmul;
-        case Kernel::attention_forward:
-        case Kernel::attention_backward:
-        case Kernel::fused_attention_forward:
-        case Kernel::fused_attention_backward:
-            return OpClass::attention;
-        case Kernel::layer_norm_forward:
-        case Kernel::layer_norm_backward:
-        case Kernel::rms_norm_forward:
-        case Kernel::rms_norm_backward:
-            return OpClass::norm;
-        case Kernel::embedding_forward:
-        case Kernel::embedding_backward:
-        case Kernel::position_forward:
-        case Kernel::position_backward:
-            return OpClass::embedding;
-        case Kernel::mse_forward:
-        case Kernel::mse_backward:
-        case Kernel::cross_entropy_forward:
-        case Kernel::cross_entropy_backward:
-            return OpClass::loss;
-        case Kernel::sgd:
-        case Kernel::adam:
-        case Kernel::adamw:
-        case Kernel::lars_norms:
-        case Kernel::lars:
-        case Kernel::lamb_update:
-        case Kernel::lamb:
-            return OpClass::optimizer;
-        case Kernel::cast_to_bf16:
-        case Kernel::cast_to_fp32:
-        case Kernel::cat:
-        case Kernel::split:
-        case Kernel::chunk_cat:
-        case Kernel::chunk_split:
-            return OpClass::copy;
-        default:
-            return OpClass::elementwise;
-    }
 }
 
 Cluster parse_cluster(const std::string& toml, const std::string& file) {

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "trainer/plan/plan.h"
+#include "trainer/plan/kernel_table.h"
 
 namespace shardscope::trainer::sim {
 
@@ -20,16 +20,6 @@ class ClusterError : public std::runtime_error {
   public:
     using std::runtime_error::runtime_error;
 };
-
-// Kernels that are limited by the same things.
-enum class OpClass : std::uint8_t { matmul, attention, norm, elementwise, embedding, loss, optimizer, copy };
-inline constexpr std::size_t kOpClasses = 8;
-inline constexpr std::array<std::string_view, kOpClasses> kOpClassNames = {
-    "matmul", "attention", "norm", "elementwise", "embedding", "loss", "optimizer", "copy"};
-OpClass class_of(Kernel kernel);
-
-// A kernel's name in a cost model: as plan.h writes it.
-std::string_view kernel_name(Kernel kernel);
 
 // Rates of arithmetic that differ.
 enum class Arithmetic : std::uint8_t { fp32, tf32, bf16 };
@@ -70,13 +60,13 @@ struct DeviceModel {
     int cores = 0;
     Curve busy_share;           // of a core's speed, over how many of the node's cores are busy
     double price_per_hour = 0;  // of one device, in USD; 0: not said
-    std::array<ClassRates, kOpClasses> classes;
+    std::array<ClassRates, kKernelClasses> classes;
     std::map<Kernel, ClassRates> kernels;  // those that are known by themselves, not by their class alone
 
-    const ClassRates& rates(OpClass c) const { return classes[static_cast<std::size_t>(c)]; }
+    const ClassRates& rates(KernelClass c) const { return classes[static_cast<std::size_t>(c)]; }
     const ClassRates& rates(Kernel kernel) const {
         const auto own = kernels.find(kernel);
-        return own != kernels.end() ? own->second : rates(class_of(kernel));
+        return own != kernels.end() ? own->second : rates(kernel_info(kernel).kernel_class);
     }
 };
 

@@ -6,8 +6,6 @@ namespace shardscope::trainer::sim {
 
 namespace {
 
-constexpr std::size_t kRecorded = 5;  // of Op::dims: nanoseconds, see Kernel::none
-
 bool is_pageable(const Plan& plan, const Arg& arg) {
     return plan.buffers[static_cast<std::size_t>(arg.buffer)].space == MemorySpace::host;
 }
@@ -22,7 +20,8 @@ double total_bytes(const Op& op) {
 
 Arithmetic arithmetic_of(const Op& op, bool tf32) {
     if (op.dtype == DType::bf16) return Arithmetic::bf16;
-    return tf32 && class_of(op.kernel) == OpClass::matmul ? Arithmetic::tf32 : Arithmetic::fp32;
+    return tf32 && kernel_info(op.kernel).kernel_class == KernelClass::matmul ? Arithmetic::tf32
+                                                                              : Arithmetic::fp32;
 }
 
 double Costs::on_device_bandwidth() const {
@@ -60,8 +59,7 @@ double Costs::copy(const Plan& plan, const Op& op) const {
 }
 
 double Costs::on_device(const Plan& plan, const Op& op) const {
-    if (op.kernel == Kernel::none && op.dims[kRecorded] > 0)
-        return static_cast<double>(op.dims[kRecorded]) * 1e-9;
+    if (op.kernel == Kernel::none && op.recorded_ns > 0) return static_cast<double>(op.recorded_ns) * 1e-9;
     switch (op.kind) {
         case OpKind::kernel:
             return kernel(op);
@@ -75,7 +73,7 @@ double Costs::on_device(const Plan& plan, const Op& op) const {
 double Costs::on_host(const Op& op) const {
     const HostModel& host = cluster_.host;
     if (op.kind == OpKind::host_call) {
-        if (op.call == HostCall::none) return static_cast<double>(op.dims[kRecorded]) * 1e-9;
+        if (op.call == HostCall::none) return static_cast<double>(op.recorded_ns) * 1e-9;
         const double rate = host.batch_bandwidth > 0 ? host.batch_bandwidth : host.memory_bandwidth;
         return op.call == HostCall::next_batch ? total_bytes(op) / rate : 0;
     }

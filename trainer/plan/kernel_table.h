@@ -1,0 +1,61 @@
+// What the rows of kernels.def say, read once.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trainer/plan/plan.h"
+
+namespace shardscope::trainer {
+
+// Kernels that are limited by the same things.
+enum class KernelClass : std::uint8_t {
+    matmul,
+    attention,
+    norm,
+    elementwise,
+    embedding,
+    loss,
+    optimizer,
+    copy
+};
+inline constexpr std::size_t kKernelClasses = 8;
+inline constexpr std::array<std::string_view, kKernelClasses> kKernelClassNames = {
+    "matmul", "attention", "norm", "elementwise", "embedding", "loss", "optimizer", "copy"};
+
+struct KernelArg {
+    enum class Role : std::uint8_t { in, out, inout };
+    std::string_view name;
+    Role role = Role::in;
+    int element_bytes = 0;        // 0: as the operation's dtype
+    bool may_have_none = false;   // no buffer where nobody wants it
+    bool may_be_missing = false;  // at the end
+    bool repeats = false;         // one or more
+};
+
+struct KernelInfo {
+    Kernel kernel = Kernel::none;
+    std::string_view name;
+    KernelClass kernel_class = KernelClass::elementwise;
+    std::vector<KernelArg> args;
+    std::vector<std::string_view> dims, scalars;
+    std::string_view meaning;
+
+    // Of the arg at `place` of an operation.
+    const KernelArg& arg(std::size_t place) const {
+        return args[place < args.size() ? place : args.size() - 1];
+    }
+};
+
+const KernelInfo& kernel_info(Kernel kernel);
+const std::vector<KernelInfo>& kernel_table();  // by Kernel
+
+// What does not fit the kernel's row: a number of args, an arg without a buffer, no room for an element, a
+// dim too many. Empty: all fits. For a kernel as PlanBuilder::kernel() makes it.
+std::string misfit(const Op& op);
+
+}  // namespace shardscope::trainer
