@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "profiler/record/device_map.h"
-#include "traces/store/rows.h"
+#include "traces/schema/rows.h"
 
 namespace shardscope::profiler {
 

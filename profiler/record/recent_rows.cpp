@@ -12,21 +12,10 @@ namespace {
 constexpr std::size_t kForgetAbove = std::size_t{32} << 20;  // bytes of strings that are worth a look
 constexpr std::size_t kStringOverhead = 96;                  // of an entry of the table, about
 
-// Calls `visit` with each string id of a row.
-template <typename Row, typename VisitId>
-void visit_ids_of(Row& row, VisitId visit) {
-    const auto offer = [&](auto& member) {
-        if constexpr (std::is_same_v<std::remove_cvref_t<decltype(member)>, traces::StringId>) visit(member);
-    };
-    if constexpr (requires { row.name; }) offer(row.name);
-    if constexpr (requires { row.text; }) offer(row.text);
-    if constexpr (requires { row.domain; }) offer(row.domain);
-    if constexpr (requires { row.short_name; }) {
-        offer(row.short_name);
-        offer(row.demangled_name);
-        offer(row.mangled_name);
-    }
-}
+template <typename T, typename Tuple>
+inline constexpr bool kIsEvent = false;
+template <typename T, typename... Ts>
+inline constexpr bool kIsEvent<T, std::tuple<Ts...>> = (std::is_same_v<T, Ts> || ...);
 
 // When the event was over; `unknown` where the row does not say.
 template <typename Row>
@@ -59,7 +48,7 @@ std::size_t bytes_of(const Kept& kept) {
 }
 
 // Hands rows on with the other sink's string ids.
-class Translator final : public EachRow<Translator> {
+class Translator final : public traces::EachRow<Translator> {
   public:
     Translator(traces::EventSink& sink, std::unordered_map<traces::StringId, std::string_view> texts)
         : sink_(sink), texts_(std::move(texts)) {}
@@ -68,7 +57,7 @@ class Translator final : public EachRow<Translator> {
     void commit() override { sink_.commit(); }
     template <typename Row>
     void take(Row row) {
-        visit_ids_of(row, [this](traces::StringId& id) { id = translate(id); });
+        traces::visit_names(row, [this](traces::StringId& id) { id = translate(id); });
         sink_.add(row);
     }
 
@@ -119,7 +108,7 @@ void RecentRows::take(const Row& row) {
         if (diagnostics_.size() == kMaxDiagnostics)
             diagnostics_.erase(diagnostics_.begin() + kFirstDiagnostics);
         diagnostics_.push_back(row);
-    } else if constexpr (std::is_constructible_v<Fact, std::in_place_type_t<Row>, const Row&>) {
+    } else if constexpr (!kIsEvent<Rows<Row>, decltype(events_)>) {
         facts_.emplace_back(std::in_place_type<Row>, row);
     } else {
         Rows<Row>& rows = std::get<Rows<Row>>(events_);
@@ -171,12 +160,12 @@ void RecentRows::forget_strings() {
     std::unordered_set<traces::StringId> used;
     const auto mark = [&](traces::StringId id) { used.insert(id); };
     const auto mark_all = [&](const auto& rows) {
-        for (const auto& kept : rows) visit_ids_of(kept.row, mark);
+        for (const auto& kept : rows) traces::visit_names(kept.row, mark);
     };
     std::apply([&](const auto&... rows) { (mark_all(rows), ...); }, events_);
     mark_all(counters_);
-    for (const Fact& fact : facts_) {
-        std::visit([&](const auto& row) { visit_ids_of(row, mark); }, fact);
+    for (const traces::AnyRow& fact : facts_) {
+        std::visit([&](const auto& row) { traces::visit_names(row, mark); }, fact);
     }
     if (visit_ids_) visit_ids_(mark);
     string_bytes_ = 0;
@@ -205,7 +194,7 @@ std::unique_ptr<traces::EventSink> RecentRows::translator(traces::EventSink& sin
 void RecentRows::write_to(traces::EventSink& sink, std::int64_t since_ns) {
     drop_old();
     const auto into = translator(sink);
-    for (const Fact& fact : facts_) {
+    for (const traces::AnyRow& fact : facts_) {
         std::visit([&](const auto& row) { into->add(row); }, fact);
     }
     for (const traces::DiagnosticRow& row : diagnostics_) into->add(row);

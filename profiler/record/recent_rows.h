@@ -18,12 +18,11 @@
 #include <variant>
 #include <vector>
 
-#include "profiler/record/each_row.h"
 #include "traces/store/sink.h"
 
 namespace shardscope::profiler {
 
-class RecentRows final : public EachRow<RecentRows> {
+class RecentRows final : public traces::EachRow<RecentRows> {
   public:
     static constexpr std::size_t kMaxBytes = std::size_t{256} << 20;
     static constexpr std::size_t kMaxCounterBytes = std::size_t{16} << 20;
@@ -71,11 +70,6 @@ class RecentRows final : public EachRow<RecentRows> {
     };
     template <typename Row>
     using Rows = std::deque<Kept<Row>>;
-    using Fact = std::variant<traces::RunInfoRow, traces::RankRow, traces::ProcessRow, traces::ThreadRow,
-                              traces::StreamRow, traces::ModuleRow, traces::UnitRow, traces::PredictionRow,
-                              traces::PredictionPartRow, traces::PayloadSchemaRow, traces::PayloadEnumRow,
-                              traces::ScopeRow, traces::GpuRow, traces::CudaContextRow, traces::CudaStreamRow,
-                              traces::NcclCommunicatorRow>;
     struct TextHash {
         using is_transparent = void;
         std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
@@ -99,7 +93,7 @@ class RecentRows final : public EachRow<RecentRows> {
                Rows<traces::NcclOperationRow>>
         events_;
     Rows<traces::CounterRow> counters_;
-    std::vector<Fact> facts_;
+    std::vector<traces::AnyRow> facts_;               // of the other kinds
     std::vector<traces::DiagnosticRow> diagnostics_;  // the first ones and the last
     std::size_t bytes_ = 0, counter_bytes_ = 0;
     std::int64_t dropped_ = 0;

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <type_traits>
 
-#include "profiler/record/each_row.h"
+#include "traces/store/sink.h"
 
 namespace shardscope::profiler {
 
@@ -14,7 +14,7 @@ struct RowCounts {
     std::int64_t kernels = 0, copies = 0, calls = 0, collectives = 0;
 };
 
-class CountingSink final : public EachRow<CountingSink> {
+class CountingSink final : public traces::EachRow<CountingSink> {
   public:
     explicit CountingSink(traces::EventSink& sink) : sink_(sink) {}
 

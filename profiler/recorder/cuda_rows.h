@@ -4,7 +4,7 @@
 #pragma once
 
 #include "profiler/cupti/records.h"
-#include "traces/store/rows.h"
+#include "traces/schema/rows.h"
 
 namespace shardscope::profiler {
 

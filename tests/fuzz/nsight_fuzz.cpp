@@ -18,11 +18,11 @@
 #include "traces/analysis/path/critical_path.h"
 #include "traces/analysis/time/idle.h"
 #include "traces/analysis/time/summary.h"
+#include "traces/schema/rows.h"
 #include "traces/store/columns/names.h"
 #include "traces/store/columns/trace.h"
 #include "traces/store/error.h"
 #include "traces/store/load/loader.h"
-#include "traces/store/rows.h"
 
 namespace {
 

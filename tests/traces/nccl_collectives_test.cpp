@@ -19,7 +19,7 @@
 #include "traces/schema/schema.h"
 #include "traces/store/load/loader.h"
 #include "traces/store/nccl/nccl_calls.h"
-#include "traces/store/rows.h"
+#include "traces/schema/rows.h"
 #include "traces/store/write/create.h"
 
 namespace shardscope::traces {

@@ -9,7 +9,7 @@
 
 #include "traces/store/columns/column_sink.h"
 #include "traces/store/columns/trace.h"
-#include "traces/store/rows.h"
+#include "traces/schema/rows.h"
 
 namespace shardscope::viewer {
 

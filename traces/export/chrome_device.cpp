@@ -19,7 +19,6 @@ namespace shardscope::traces {
 
 namespace {
 
-constexpr std::int64_t kNotApplicable = 4294967295;  // "no stream", "no event"
 
 // What PyTorch's process groups call the operations, by Operation.
 constexpr std::array<std::string_view, kOperations> kProcessGroupNames = {"_allgather_base",

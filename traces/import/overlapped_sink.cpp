@@ -20,62 +20,6 @@ namespace {
 constexpr std::size_t kRowsOfBatch = 4096;
 constexpr std::size_t kBatchesAhead = 8;
 
-// The names of a row, which the other sink numbers in its own way.
-template <typename Any, typename Map>
-void map_names(Any&, Map) {}
-template <typename Map>
-void map_names(KernelRow& row, Map map) {
-    map(row.short_name);
-    map(row.demangled_name);
-    map(row.mangled_name);
-}
-template <typename Map>
-void map_names(RuntimeRow& row, Map map) {
-    map(row.name);
-}
-template <typename Map>
-void map_names(RangeRow& row, Map map) {
-    map(row.text);
-    map(row.domain);
-    map(row.detail);
-}
-template <typename Map>
-void map_names(MemoryRow& row, Map map) {
-    map(row.name);
-    map(row.annotation);
-    map(row.stack);
-}
-template <typename Map>
-void map_names(CounterRow& row, Map map) {
-    map(row.name);
-}
-template <typename Map>
-void map_names(OverheadRow& row, Map map) {
-    map(row.name);
-}
-template <typename Map>
-void map_names(CudaMemoryRow& row, Map map) {
-    map(row.name);
-}
-template <typename Map>
-void map_names(PayloadSchemaRow& row, Map map) {
-    map(row.domain);
-}
-template <typename Map>
-void map_names(PayloadEnumRow& row, Map map) {
-    map(row.domain);
-}
-template <typename Map>
-void map_names(ScopeRow& row, Map map) {
-    map(row.domain);
-}
-template <typename Map>
-void map_names(FlightRow& row, Map map) {
-    for (StringId* id :
-         {&row.group, &row.group_description, &row.name, &row.data_type, &row.sizes, &row.stack})
-        map(*id);
-}
-
 struct Commit {};
 using Entry = std::variant<AnyRow, Commit>;
 
@@ -173,7 +117,7 @@ struct OverlappedSink::Impl {
             }
             std::visit(
                 [&](auto& row) {
-                    map_names(row, map);
+                    visit_names(row, map);  // the other sink numbers them in its own way
                     to.add(row);
                 },
                 std::get<AnyRow>(entry));
@@ -200,8 +144,8 @@ std::string_view OverlappedSink::text(StringId id) const {
 void OverlappedSink::commit() {
     impl_->batch.rows.emplace_back(Commit{});
 }
-void OverlappedSink::take(AnyRow row) {
-    impl_->add(std::move(row));
+void OverlappedSink::take(const AnyRow& row) {
+    impl_->add(row);
 }
 
 }  // namespace shardscope::traces

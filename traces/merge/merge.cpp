@@ -21,7 +21,7 @@
 #include "traces/store/apart.h"
 #include "traces/store/grouped.h"
 #include "traces/store/number_list.h"
-#include "traces/store/rows.h"
+#include "traces/schema/rows.h"
 
 namespace shardscope::traces {
 

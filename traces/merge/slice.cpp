@@ -18,7 +18,7 @@
 #include "traces/schema/schema.h"
 #include "traces/store/apart.h"
 #include "traces/store/number_list.h"
-#include "traces/store/rows.h"
+#include "traces/schema/rows.h"
 
 namespace shardscope::traces {
 

@@ -111,6 +111,29 @@ inline std::string_view name(FlightState v) {
     return kFlightStateNames[static_cast<std::size_t>(v)];
 }
 
+// How many values each has.
+constexpr int size_of(MemoryCategory) {
+    return kMemoryCategories;
+}
+constexpr int size_of(MemorySpace) {
+    return kMemorySpaces;
+}
+constexpr int size_of(Phase) {
+    return kPhases;
+}
+constexpr int size_of(Operation) {
+    return kOperations;
+}
+constexpr int size_of(PredictionPart) {
+    return kPredictionParts;
+}
+constexpr int size_of(LinkKind) {
+    return kLinkKinds;
+}
+constexpr int size_of(FlightState) {
+    return kFlightStates;
+}
+
 // NVTX_EVENTS.eventType, as Nsight Systems numbers them.
 inline constexpr int kNvtxCategory = 33;
 inline constexpr int kNvtxMark = 34;
@@ -127,6 +150,9 @@ inline constexpr int kCopyHostToHost = 9;
 inline constexpr int kMemKindPageable = 0;
 inline constexpr int kMemKindPinned = 1;
 inline constexpr int kMemKindDevice = 2;
+
+inline constexpr std::int64_t kVmId = std::int64_t{1} << 48;  // Nsight's "this machine"
+inline constexpr std::int64_t kNotApplicable = 4294967295;  // Nsight's "no stream", "no event"
 
 // ENUM_CUPTI_SYNC_TYPE.
 inline constexpr int kSyncEvent = 1;

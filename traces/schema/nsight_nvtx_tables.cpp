@@ -1,39 +1,85 @@
 // Nsight Systems' tables of what a program says of itself through NVTX (schema 3.25.0).
 #include <array>
+#include <bit>
 
 #include "traces/schema/nsight_columns.h"
+#include "traces/schema/row_access.h"
 #include "traces/schema/schema.h"
 
 namespace shardscope::traces {
 
 namespace {
 
+template <auto Member>
+constexpr ColumnAccess of_range = from<[](const NvtxRow& row) { return row.range.*Member; }>;
+
+// The payload, in the column of its type.
+template <RangePayload::Type Type>
+constexpr auto payload = [](const NvtxRow& row) {
+    using enum RangePayload::Type;
+    const RangePayload& p = row.range.payload;
+    const auto low = static_cast<std::uint32_t>(p.bits);
+    const auto if_its = [&](auto value) { return p.type == Type ? std::optional(value) : std::nullopt; };
+    if constexpr (Type == real64) return if_its(std::bit_cast<double>(p.bits));
+    if constexpr (Type == real32) return if_its(std::bit_cast<float>(low));
+    if constexpr (Type == uint32) return if_its(low);
+    if constexpr (Type == int32) return if_its(static_cast<std::int32_t>(low));
+    if constexpr (Type == uint64 || Type == int64) return if_its(static_cast<std::int64_t>(p.bits));
+};
+
+constexpr ColumnAccess kBinary = {
+    .get =
+        [](SqlValue cell, const void* row) {
+            const std::string& binary = static_cast<const NvtxRow*>(row)->range.binary;
+            if (!binary.empty()) cell.blob(binary);
+        },
+    .any = access::any<&NvtxRow::range, [](const NvtxRow& row) { return !row.range.binary.empty(); }>};
+
 constexpr std::array kNvtx = {
-    kStart,
-    SchemaColumn{"end", kInt, "ns", "When the range was closed; NULL for a mark."},
+    with(kStart, of_range<&RangeRow::start>),
+    SchemaColumn{"end", kInt, "ns", "When the range was closed; NULL for a mark.", of_range<&RangeRow::end>},
     SchemaColumn{"eventType", kIntNN, "enum",
-                 "59 push/pop, 60 start/end, 34 mark, 75 domain. ENUM_NSYS_EVENT_TYPE"},
-    SchemaColumn{"rangeId", kInt, "id", "Number of a start/end range; else NULL."},
-    SchemaColumn{"category", kInt, "id", "The program's own category."},
-    SchemaColumn{"color", kInt, "ARGB", "Colour that the program asked for."},
-    SchemaColumn{"text", kText, "", "The range's name; the same text as textId's."},
-    kTid,
-    SchemaColumn{"endGlobalTid", kInt, "id", "The closing thread where that is another one."},
-    SchemaColumn{"textId", kInt, "id", "The range's name. StringIds.id"},
+                 "59 push/pop, 60 start/end, 34 mark, 75 domain. ENUM_NSYS_EVENT_TYPE",
+                 of_range<&RangeRow::event_type>},
+    SchemaColumn{"rangeId", kInt, "id", "Number of a start/end range; else NULL.",
+                 rarely(unless_negative<&NvtxRow::range_id>)},
+    SchemaColumn{"category", kInt, "id", "The program's own category.",
+                 rarely(of_range<&RangeRow::category>)},
+    SchemaColumn{"color", kInt, "ARGB", "Colour that the program asked for.",
+                 rarely(of_range<&RangeRow::color>)},
+    SchemaColumn{"text", kText, "", "The range's name; the same text as textId's.", from<&NvtxRow::text>},
+    with(kTid, of_range<&RangeRow::global_tid>),
+    SchemaColumn{"endGlobalTid", kInt, "id", "The closing thread where that is another one.",
+                 rarely(of_range<&RangeRow::end_global_tid>)},
+    SchemaColumn{"textId", kInt, "id", "The range's name. StringIds.id", of_range<&RangeRow::text>},
     SchemaColumn{"domainId", kInt, "id",
-                 "0 the default domain, 1 NCCL, then others; named by rows of type 75."},
-    SchemaColumn{"uint64Value", kInt, "", "Payload of that type."},
-    SchemaColumn{"int64Value", kInt, "id", "Payload; in our own ranges the module. SHARD_MODULES.id"},
-    SchemaColumn{"doubleValue", kReal, "", "Payload of that type."},
-    SchemaColumn{"uint32Value", kInt, "", "Payload of that type."},
-    SchemaColumn{"int32Value", kInt, "", "Payload of that type."},
-    SchemaColumn{"floatValue", kReal, "", "Payload of that type."},
-    SchemaColumn{"jsonTextId", kInt, "id", "Payload as JSON. StringIds.id"},
+                 "0 the default domain, 1 NCCL, then others; named by rows of type 75.",
+                 from<&NvtxRow::domain>},
+    SchemaColumn{"uint64Value", kInt, "", "Payload of that type.", rarely(from<[](const NvtxRow& row) {
+                     return row.range.external_id != 0 ? std::optional(row.range.external_id)
+                                                       : payload<RangePayload::Type::uint64>(row);
+                 }>)},
+    SchemaColumn{"int64Value", kInt, "id", "Payload; in our own ranges the module. SHARD_MODULES.id",
+                 from<[](const NvtxRow& row) {
+                     return row.range.module >= 0 ? std::optional<std::int64_t>(row.range.module)
+                                                  : payload<RangePayload::Type::int64>(row);
+                 }>},
+    SchemaColumn{"doubleValue", kReal, "", "Payload of that type.",
+                 rarely(from<payload<RangePayload::Type::real64>>)},
+    SchemaColumn{"uint32Value", kInt, "", "Payload of that type.",
+                 rarely(from<payload<RangePayload::Type::uint32>>)},
+    SchemaColumn{"int32Value", kInt, "", "Payload of that type.",
+                 rarely(from<payload<RangePayload::Type::int32>>)},
+    SchemaColumn{"floatValue", kReal, "", "Payload of that type.",
+                 rarely(from<payload<RangePayload::Type::real32>>)},
+    SchemaColumn{"jsonTextId", kInt, "id", "Payload as JSON. StringIds.id",
+                 rarely(unless_zero<[](const NvtxRow& row) { return row.range.detail; }>)},
     SchemaColumn{"jsonText", kText, "", "Payload as JSON."},
     SchemaColumn{
         "binaryData", "BLOB", "",
         "Payload of a schema: four integers of 8 bytes (1, NVTX_PAYLOAD_SCHEMAS.schemaId, the payload's "
-        "size, 32 + that size), then the payload as the program laid it out."},
+        "size, 32 + that size), then the payload as the program laid it out.",
+        rarely(kBinary)},
 };
 
 constexpr SchemaColumn kDomain = {"domainId", kInt, "id", "The domain, as in NVTX_EVENTS."};

@@ -5,11 +5,16 @@
 #include <vector>
 
 #include "traces/schema/nsight_columns.h"
+#include "traces/schema/row_access.h"
 #include "traces/schema/schema.h"
 
 namespace shardscope::traces {
 
 namespace {
+
+constexpr bool is_cuda(const GpuRow& row) {
+    return row.compute_major != 0;
+}
 
 constexpr std::array kStringIds = {
     SchemaColumn{"id", "INTEGER NOT NULL PRIMARY KEY", "id", "What other tables refer to."},
@@ -17,77 +22,96 @@ constexpr std::array kStringIds = {
 };
 
 constexpr std::array kGpu = {
-    SchemaColumn{"vmId", kIntNN, "id", "The machine, serialized."},
-    SchemaColumn{"id", kIntNN, "id", "The device, as in deviceId columns."},
-    SchemaColumn{"name", kText, "", "The GPU's or, on the CPU device, the processor's name."},
-    SchemaColumn{"busLocation", kText, "", "On the PCI bus."},
-    SchemaColumn{"isDiscrete", kInt, "0/1", "1: with memory of its own."},
-    SchemaColumn{"l2CacheSize", kInt, "bytes", "Level 2 cache."},
-    SchemaColumn{"totalMemory", kInt, "bytes", "The device's memory."},
-    SchemaColumn{"memoryBandwidth", kInt, "bytes/s", "Of that memory."},
-    SchemaColumn{"clockRate", kInt, "Hz", "Clock."},
-    SchemaColumn{"smCount", kInt, "count", "Multiprocessors."},
+    SchemaColumn{"vmId", kIntNN, "id", "The machine, serialized.", always("281474976710656")},
+    SchemaColumn{"id", kIntNN, "id", "The device, as in deviceId columns.", from<&GpuRow::device>},
+    SchemaColumn{"name", kText, "", "The GPU's or, on the CPU device, the processor's name.",
+                 from<&GpuRow::name>},
+    SchemaColumn{"busLocation", kText, "", "On the PCI bus.", unless_zero<&GpuRow::bus_location>},
+    SchemaColumn{"isDiscrete", kInt, "0/1", "1: with memory of its own.",
+                 from<[](const GpuRow& row) { return is_cuda(row) ? std::optional(1) : std::nullopt; }>},
+    SchemaColumn{"l2CacheSize", kInt, "bytes", "Level 2 cache.", unless_zero<&GpuRow::l2_bytes>},
+    SchemaColumn{"totalMemory", kInt, "bytes", "The device's memory.", from<&GpuRow::memory>},
+    SchemaColumn{"memoryBandwidth", kInt, "bytes/s", "Of that memory.",
+                 unless_zero<&GpuRow::memory_bandwidth>},
+    SchemaColumn{"clockRate", kInt, "Hz", "Clock.", unless_zero<&GpuRow::clock_hz>},
+    SchemaColumn{"smCount", kInt, "count", "Multiprocessors.", unless_zero<&GpuRow::multiprocessors>},
     SchemaColumn{"pwGpuId", kInt, "id", "Not used."},
-    SchemaColumn{"uuid", kText, "", "The device's own id."},
+    SchemaColumn{"uuid", kText, "", "The device's own id.", unless_zero<&GpuRow::uuid>},
     SchemaColumn{"luid", kInt, "id", "Not used."},
-    SchemaColumn{"chipName", kText, "", "The chip."},
-    SchemaColumn{"cuDevice", kInt, "id", "CUDA's number of the device."},
+    SchemaColumn{"chipName", kText, "", "The chip.", unless_zero<&GpuRow::chip>},
+    SchemaColumn{"cuDevice", kInt, "id", "CUDA's number of the device.", from<&GpuRow::cuda_device>},
     SchemaColumn{"ctxswDevPath", kText, "", "Not used."},
     SchemaColumn{"ctrlDevPath", kText, "", "Not used."},
     SchemaColumn{"revision", kInt, "", "Not used."},
     SchemaColumn{"nodeMask", kInt, "", "Not used."},
-    SchemaColumn{"constantMemory", kInt, "bytes", "For constants."},
+    SchemaColumn{"constantMemory", kInt, "bytes", "For constants.", unless_zero<&GpuRow::constant_bytes>},
     SchemaColumn{"maxIPC", kInt, "count", "Instructions per clock at most."},
-    SchemaColumn{"maxRegistersPerBlock", kInt, "count", "Registers of a block at most."},
-    SchemaColumn{"maxShmemPerBlock", kInt, "bytes", "Shared memory of a block at most."},
+    SchemaColumn{"maxRegistersPerBlock", kInt, "count", "Registers of a block at most.",
+                 unless_zero<&GpuRow::max_registers_per_block>},
+    SchemaColumn{"maxShmemPerBlock", kInt, "bytes", "Shared memory of a block at most.",
+                 unless_zero<&GpuRow::max_shared_per_block>},
     SchemaColumn{"maxShmemPerBlockOptin", kInt, "bytes", "The same, if asked for."},
-    SchemaColumn{"maxShmemPerSm", kInt, "bytes", "Shared memory of a multiprocessor."},
-    SchemaColumn{"maxRegistersPerSm", kInt, "count", "Registers of a multiprocessor."},
-    SchemaColumn{"threadsPerWarp", kInt, "threads", "Warp size."},
-    SchemaColumn{"asyncEngines", kInt, "count", "Copy engines."},
-    SchemaColumn{"maxWarpsPerSm", kInt, "count", "Warps of a multiprocessor at most."},
-    SchemaColumn{"maxBlocksPerSm", kInt, "count", "Blocks of a multiprocessor at most."},
-    SchemaColumn{"maxThreadsPerBlock", kInt, "threads", "Threads of a block at most."},
+    SchemaColumn{"maxShmemPerSm", kInt, "bytes", "Shared memory of a multiprocessor.",
+                 unless_zero<&GpuRow::max_shared_per_multiprocessor>},
+    SchemaColumn{"maxRegistersPerSm", kInt, "count", "Registers of a multiprocessor.",
+                 unless_zero<&GpuRow::max_registers_per_multiprocessor>},
+    SchemaColumn{"threadsPerWarp", kInt, "threads", "Warp size.", unless_zero<&GpuRow::warp_threads>},
+    SchemaColumn{"asyncEngines", kInt, "count", "Copy engines.", unless_zero<&GpuRow::copy_engines>},
+    SchemaColumn{"maxWarpsPerSm", kInt, "count", "Warps of a multiprocessor at most.",
+                 unless_zero<&GpuRow::max_warps_per_multiprocessor>},
+    SchemaColumn{"maxBlocksPerSm", kInt, "count", "Blocks of a multiprocessor at most.",
+                 unless_zero<&GpuRow::max_blocks_per_multiprocessor>},
+    SchemaColumn{"maxThreadsPerBlock", kInt, "threads", "Threads of a block at most.",
+                 unless_zero<&GpuRow::max_threads_per_block>},
     SchemaColumn{"maxBlockDimX", kInt, "threads", "Block size in x at most."},
     SchemaColumn{"maxBlockDimY", kInt, "threads", "Block size in y at most."},
     SchemaColumn{"maxBlockDimZ", kInt, "threads", "Block size in z at most."},
     SchemaColumn{"maxGridDimX", kInt, "blocks", "Grid size in x at most."},
     SchemaColumn{"maxGridDimY", kInt, "blocks", "Grid size in y at most."},
     SchemaColumn{"maxGridDimZ", kInt, "blocks", "Grid size in z at most."},
-    SchemaColumn{"computeMajor", kInt, "", "Compute capability, before the dot."},
-    SchemaColumn{"computeMinor", kInt, "", "Compute capability, after the dot."},
-    SchemaColumn{"smMajor", kInt, "", "Multiprocessor version, before the dot."},
-    SchemaColumn{"smMinor", kInt, "", "Multiprocessor version, after the dot."},
+    SchemaColumn{"computeMajor", kInt, "", "Compute capability, before the dot.",
+                 from_if<is_cuda, &GpuRow::compute_major>},
+    SchemaColumn{"computeMinor", kInt, "", "Compute capability, after the dot.",
+                 from_if<is_cuda, &GpuRow::compute_minor>},
+    SchemaColumn{"smMajor", kInt, "", "Multiprocessor version, before the dot.",
+                 from_if<is_cuda, &GpuRow::compute_major>},
+    SchemaColumn{"smMinor", kInt, "", "Multiprocessor version, after the dot.",
+                 from_if<is_cuda, &GpuRow::compute_minor>},
     SchemaColumn{"numaNodeId", kInt, "id", "The NUMA node nearest to the device."},
 };
 
 constexpr std::array kCudaDevice = {
-    SchemaColumn{"gpuId", kInt, "id", "TARGET_INFO_GPU.id"},
-    SchemaColumn{"cudaId", kIntNN, "id", "The device's number in the process."},
-    SchemaColumn{"pid", kIntNN, "id", "The process."},
-    SchemaColumn{"uuid", kText, "", "The device's own id."},
-    SchemaColumn{"numMultiprocessors", kInt, "count", "Multiprocessors."},
+    SchemaColumn{"gpuId", kInt, "id", "TARGET_INFO_GPU.id", from<&CudaDeviceRow::device>},
+    SchemaColumn{"cudaId", kIntNN, "id", "The device's number in the process.",
+                 from<&CudaDeviceRow::cuda_device>},
+    SchemaColumn{"pid", kIntNN, "id", "The process.", from<&CudaDeviceRow::pid>},
+    SchemaColumn{"uuid", kText, "", "The device's own id.", unless_zero<&CudaDeviceRow::uuid>},
+    SchemaColumn{"numMultiprocessors", kInt, "count", "Multiprocessors.",
+                 unless_zero<&CudaDeviceRow::multiprocessors>},
 };
 
 constexpr std::array kCudaContext = {
-    SchemaColumn{"nullStreamId", kIntNN, "id", "The context's default stream."},
-    SchemaColumn{"hwId", kIntNN, "id", "The machine; 0."},
-    SchemaColumn{"vmId", kIntNN, "id", "The virtual machine; 1."},
-    SchemaColumn{"processId", kIntNN, "id", "The process."},
-    SchemaColumn{"deviceId", kIntNN, "id", "Its device. TARGET_INFO_GPU.id"},
-    SchemaColumn{"contextId", kIntNN, "id", "The context, a number within the process."},
+    SchemaColumn{"nullStreamId", kIntNN, "id", "The context's default stream.",
+                 from<&CudaContextRow::null_stream>},
+    SchemaColumn{"hwId", kIntNN, "id", "The machine; 0.", always("0")},
+    SchemaColumn{"vmId", kIntNN, "id", "The virtual machine; 1.", always("1")},
+    SchemaColumn{"processId", kIntNN, "id", "The process.", from<&CudaContextRow::pid>},
+    SchemaColumn{"deviceId", kIntNN, "id", "Its device. TARGET_INFO_GPU.id", from<&CudaContextRow::device>},
+    SchemaColumn{"contextId", kIntNN, "id", "The context, a number within the process.",
+                 from<&CudaContextRow::context>},
     SchemaColumn{"parentContextId", kInt, "id", "Of a green context: the one that it is part of."},
-    SchemaColumn{"isGreenContext", kInt, "0/1", "1: a green context."},
+    SchemaColumn{"isGreenContext", kInt, "0/1", "1: a green context.", always("0")},
 };
 
 constexpr std::array kCudaStream = {
-    SchemaColumn{"streamId", kIntNN, "id", "The stream, a number within the context."},
-    SchemaColumn{"hwId", kIntNN, "id", "The machine; 0."},
-    SchemaColumn{"vmId", kIntNN, "id", "The virtual machine; 1."},
-    SchemaColumn{"processId", kIntNN, "id", "The process."},
-    SchemaColumn{"contextId", kIntNN, "id", "Its context."},
-    SchemaColumn{"priority", kIntNN, "", "Its priority; lower runs first."},
-    SchemaColumn{"flag", kIntNN, "enum", "ENUM_CUPTI_STREAM_TYPE"},
+    SchemaColumn{"streamId", kIntNN, "id", "The stream, a number within the context.",
+                 from<&CudaStreamRow::stream>},
+    SchemaColumn{"hwId", kIntNN, "id", "The machine; 0.", always("0")},
+    SchemaColumn{"vmId", kIntNN, "id", "The virtual machine; 1.", always("1")},
+    SchemaColumn{"processId", kIntNN, "id", "The process.", from<&CudaStreamRow::pid>},
+    SchemaColumn{"contextId", kIntNN, "id", "Its context.", from<&CudaStreamRow::context>},
+    SchemaColumn{"priority", kIntNN, "", "Its priority; lower runs first.", from<&CudaStreamRow::priority>},
+    SchemaColumn{"flag", kIntNN, "enum", "ENUM_CUPTI_STREAM_TYPE", from<&CudaStreamRow::flag>},
 };
 
 constexpr std::array kSystemEnv = {
@@ -121,15 +145,15 @@ constexpr std::array kAnalysisDetails = {
 };
 
 constexpr std::array kProcesses = {
-    kPid,
-    SchemaColumn{"pid", kInt, "id", "The system's number of the process."},
-    SchemaColumn{"name", kText, "", "Its name."},
+    with(kPid, from<&ProcessRow::global_pid>),
+    SchemaColumn{"pid", kInt, "id", "The system's number of the process.", from<&ProcessRow::pid>},
+    SchemaColumn{"name", kText, "", "Its name.", from<&ProcessRow::name>},
 };
 
 constexpr std::array kThreadNames = {
-    SchemaColumn{"nameId", kIntNN, "id", "StringIds.id"},
+    SchemaColumn{"nameId", kIntNN, "id", "StringIds.id", from<&ThreadNameRow::name>},
     SchemaColumn{"priority", kInt, "", "The thread's priority."},
-    kTid,
+    with(kTid, from<&ThreadNameRow::global_tid>),
 };
 
 constexpr std::array kNameValue = {
@@ -138,11 +162,14 @@ constexpr std::array kNameValue = {
 };
 
 constexpr std::array kDiagnostic = {
-    SchemaColumn{"timestamp", kIntNN, "ns", "When, since the start of the capture."},
-    SchemaColumn{"timestampType", kIntNN, "enum", "ENUM_DIAGNOSTIC_TIMESTAMP_SOURCE"},
-    SchemaColumn{"source", kIntNN, "enum", "ENUM_DIAGNOSTIC_SOURCE_TYPE"},
-    SchemaColumn{"severity", kIntNN, "enum", "ENUM_DIAGNOSTIC_SEVERITY_LEVEL"},
-    SchemaColumn{"text", kTextNN, "", "What happened, for example how many events were lost."},
+    SchemaColumn{"timestamp", kIntNN, "ns", "When, since the start of the capture.",
+                 from<&DiagnosticRow::time>},
+    SchemaColumn{"timestampType", kIntNN, "enum", "ENUM_DIAGNOSTIC_TIMESTAMP_SOURCE", always("1")},
+    SchemaColumn{"source", kIntNN, "enum", "ENUM_DIAGNOSTIC_SOURCE_TYPE", always("1")},
+    SchemaColumn{"severity", kIntNN, "enum", "ENUM_DIAGNOSTIC_SEVERITY_LEVEL",
+                 from<[](const DiagnosticRow& row) { return row.severity; }>},
+    SchemaColumn{"text", kTextNN, "", "What happened, for example how many events were lost.",
+                 from<&DiagnosticRow::text>},
     kPid,
 };
 

@@ -3,6 +3,7 @@
 // Everything here is constant data; any thread may read it.
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,11 +17,26 @@ inline constexpr int kApplicationId = 0x53485244;
 // The version of Nsight Systems' export schema whose names and values we follow.
 inline constexpr std::string_view kNsightSchemaVersion = "3.25.0";
 
+class SqlValue;
+class LoadedCell;
+
+// Where a column's value comes from, and where it goes; row_access.h makes it from a member of a row's
+// struct.
+struct ColumnAccess {
+    void (*get)(SqlValue cell, const void* row) = nullptr;
+    void (*set)(const LoadedCell& cell, void* row) = nullptr;  // null: not of this struct alone
+    // Whether it is not NULL in some of an array of rows.
+    bool (*any)(const void* rows, std::size_t count) = nullptr;
+    std::string_view constant = {};  // SQL of the value of every row
+    bool rare = false;               // NULL in most rows
+};
+
 struct SchemaColumn {
     std::string_view name;
     std::string_view type;  // SQL type with its constraints; empty for a view's column
     std::string_view unit;  // "ns", "bytes", "id" ...; empty: none
     std::string_view meaning;
+    ColumnAccess access = {};  // none: always NULL in files of ours
 };
 
 struct EnumRow {
@@ -54,7 +70,9 @@ std::span<const SchemaTable> nsight_device_tables();  // parts of the above
 std::span<const SchemaTable> nsight_nvtx_tables();
 std::span<const SchemaTable> nsight_enums();
 // What Nsight has no table for.
-std::span<const SchemaTable> shard_tables();
+std::span<const SchemaTable> shard_tables();        // all of them
+std::span<const SchemaTable> shard_event_tables();  // parts of the above
+std::span<const SchemaTable> shard_plan_tables();
 std::span<const SchemaTable> shard_enums();
 std::span<const SchemaView> views();
 // Made when a run ends; none exist while it is recorded.

@@ -4,67 +4,52 @@
 
 #include <string_view>
 
-#include "traces/store/rows.h"
+#include "traces/schema/rows.h"
 
 namespace shardscope::traces {
 
-class EventSink {
+// One virtual add() for each kind of row, which does nothing where nobody overrides it.
+template <typename Rows>
+class Adds;
+template <>
+class Adds<std::variant<>> {
   public:
-    virtual ~EventSink() = default;
+    virtual ~Adds() = default;
+    void add();  // for the using below
+};
+template <typename First, typename... Rest>
+class Adds<std::variant<First, Rest...>> : public Adds<std::variant<Rest...>> {
+  public:
+    using Adds<std::variant<Rest...>>::add;
+    virtual void add(const First&) {}
+};
 
+class EventSink : public Adds<AnyRow> {
+  public:
     // The id of a string in this sink; equal strings give equal ids.
     virtual StringId intern(std::string_view text) = 0;
     // The string of such an id, until the next call; empty where the sink does not keep them.
     virtual std::string_view text(StringId) const { return {}; }
-
-    virtual void add(const KernelRow& row) = 0;
-    virtual void add(const MemcpyRow& row) = 0;
-    virtual void add(const MemsetRow& row) = 0;
-    virtual void add(const RuntimeRow& row) = 0;
-    virtual void add(const SynchronizationRow& row) = 0;
-    virtual void add(const RangeRow& row) = 0;
-    virtual void add(const CollectiveRow& row) = 0;
-    virtual void add(const MemoryRow& row) = 0;
-    virtual void add(const CounterRow& row) = 0;
-    virtual void add(const StepRow& row) = 0;
-    virtual void add(const LossRow& row) = 0;
-
-    virtual void add(const RunInfoRow& row) = 0;
-    virtual void add(const RankRow& row) = 0;
-    virtual void add(const ProcessRow& row) = 0;
-    virtual void add(const ThreadRow& row) = 0;
-    virtual void add(const StreamRow& row) = 0;
-    virtual void add(const ModuleRow& row) = 0;
-    virtual void add(const UnitRow& row) = 0;
-    virtual void add(const PredictionRow& row) = 0;
-    virtual void add(const PredictionPartRow& row) = 0;
-    virtual void add(const DiagnosticRow& row) = 0;
-
-    // Details that a database keeps; a sink that has no place for them leaves them out.
-    virtual void add(const PayloadSchemaRow&) {}
-    virtual void add(const PayloadEnumRow&) {}
-    virtual void add(const ScopeRow&) {}
-    virtual void add(const CudaEventRow&) {}
-    virtual void add(const OverheadRow&) {}
-    virtual void add(const GraphTraceRow&) {}
-    virtual void add(const CudaMemoryRow&) {}
-    virtual void add(const CudaPoolRow&) {}
-    virtual void add(const GpuRow&) {}
-    virtual void add(const CudaContextRow&) {}
-    virtual void add(const CudaStreamRow&) {}
-    virtual void add(const NcclCommunicatorRow&) {}
-    virtual void add(const NcclOperationRow&) {}
-
-    // What only some sources know; a database and columns both keep it.
-    virtual void add(const LinkRow&) {}
-    virtual void add(const SegmentRow&) {}
-    virtual void add(const FlightRow&) {}
-    virtual void add(const ClockRow&) {}
-    virtual void add(const StopRow&) {}
-    virtual void add(const PlanRow&) {}
-
     // Everything added so far becomes durable (a database commits).
     virtual void commit() = 0;
 };
+
+// A sink that treats rows alike: `class X final : public EachRow<X>` and a `template <typename Row> void
+// take(const Row&)`, with overloads where a kind differs.
+template <typename Self, typename Base, typename Rows>
+class EachAdd;
+template <typename Self, typename Base>
+class EachAdd<Self, Base, std::variant<>> : public Base {
+  public:
+    using Base::add;
+};
+template <typename Self, typename Base, typename First, typename... Rest>
+class EachAdd<Self, Base, std::variant<First, Rest...>> : public EachAdd<Self, Base, std::variant<Rest...>> {
+  public:
+    using EachAdd<Self, Base, std::variant<Rest...>>::add;
+    void add(const First& row) final { static_cast<Self*>(this)->take(row); }
+};
+template <typename Self>
+using EachRow = EachAdd<Self, EventSink, AnyRow>;
 
 }  // namespace shardscope::traces

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "traces/analysis/modules/modules.h"
-#include "traces/store/rows.h"
+#include "traces/schema/rows.h"
 
 namespace shardscope::traces {
 

@@ -14,7 +14,7 @@
 
 #include "traces/schema/enums.h"
 #include "traces/store/columns/index_column.h"
-#include "traces/store/rows.h"
+#include "traces/schema/rows.h"
 
 namespace shardscope::traces {
 

@@ -143,23 +143,9 @@ class DeviceLoader {
 void load_collectives(LoadSource& source) {
     PendingRows& rows = source.sink.pending();
     rows.collectives.reserve(static_cast<std::size_t>(source.rows_at_most("SHARD_COLLECTIVES")));
-    source.scan_fast("SHARD_COLLECTIVES",
-                     {"rank", "correlationId", "operation", "bytes", "padding", "groupId", "groupSize",
-                      "sequence", "unit", "phase"},
-                     [&](const FastRow& r) {
-                         const CollectiveRow row{
-                             .rank = narrow(r.integer(0)),
-                             .correlation = r.integer(1),
-                             .operation = to_enum(r.integer(2), kOperations, Operation::other),
-                             .bytes = r.integer(3),
-                             .padding = r.integer(4),
-                             .group = r.integer(5),
-                             .group_size = narrow(r.integer(6)),
-                             .sequence = r.integer(7),
-                             .unit = narrow(r.integer_or(8, -1)),
-                             .phase = to_enum(r.integer(9), kPhases, Phase::none)};
-                         if (rows.accept(row)) rows.collectives.push_back(row);
-                     });
+    source.scan_rows<CollectiveRow>([&](const CollectiveRow& row) {
+        if (rows.accept(row)) rows.collectives.push_back(row);
+    });
 }
 
 // --- host ------------------------------------------------------------------------------------------------

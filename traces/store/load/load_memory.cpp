@@ -45,36 +45,6 @@ void load_allocations(LoadSource& source) {
         });
 }
 
-void load_flight(LoadSource& source) {
-    source.scan("SHARD_FLIGHT_RECORDS",
-                {"rank", "id", "groupNameId", "groupDescriptionId", "groupSize", "sequence", "pointToPoint",
-                 "operation", "nameId", "inputBytes", "outputBytes", "dataTypeId", "sizesId", "state",
-                 "created", "started", "completed", "timeout", "stackId"},
-                [&](const Statement& r) {
-                    FlightRow row;
-                    row.rank = narrow(r.integer(0));
-                    row.id = r.integer(1);
-                    row.group = source.string(r, 2);
-                    row.group_description = source.string(r, 3);
-                    row.group_size = r.integer(4);
-                    row.sequence = r.integer(5);
-                    row.point_to_point = r.integer(6) != 0;
-                    row.operation = to_enum(r.integer(7), kOperations, Operation::other);
-                    row.name = source.string(r, 8);
-                    row.input_bytes = r.integer_or(9, -1);
-                    row.output_bytes = r.integer_or(10, -1);
-                    row.data_type = source.string(r, 11);
-                    row.sizes = source.string(r, 12);
-                    row.state = to_enum(r.integer(13), kFlightStates, FlightState::scheduled);
-                    row.created = r.integer(14);
-                    if (!r.is_null(15)) row.started = r.integer(15);
-                    if (!r.is_null(16)) row.completed = r.integer(16);
-                    row.timeout_ms = r.integer_or(17, -1);
-                    row.stack = source.string(r, 18);
-                    source.sink.add(row);
-                });
-}
-
 struct Owner {  // of a device in a process
     int rank = 0;
     std::size_t device = 0;  // its place among the rank's
@@ -123,17 +93,9 @@ void load_cuda_memory(LoadSource& source) {
 
 void load_memory(LoadSource& source) {
     load_allocations(source);
-    source.scan("SHARD_SEGMENTS", {"time", "rank", "address", "bytes", "streamId"}, [&](const Statement& r) {
-        source.sink.add(SegmentRow{.time = r.integer(0),
-                                   .rank = narrow(r.integer(1)),
-                                   .address = static_cast<std::uint64_t>(r.integer(2)),
-                                   .bytes = r.integer(3),
-                                   .stream = narrow(r.integer_or(4, -1))});
-    });
-    load_flight(source);
-    source.scan("SHARD_COUNTERS", {"time", "rank", "nameId", "value"}, [&](const Statement& r) {
-        source.sink.add(CounterRow{r.integer(0), narrow(r.integer(1)), source.string(r, 2), r.real(3)});
-    });
+    source.add_rows<SegmentRow>();
+    source.add_rows<FlightRow>();
+    source.add_rows<CounterRow>();
     // What CUDA allocated in a program that knows no categories. Where there are any, these tell the same
     // again.
     if (source.sink.pending().memory.size() == 0) load_cuda_memory(source);

@@ -59,7 +59,7 @@ std::int64_t LoadSource::rows_at_most(std::string_view table) {
     return last.step() ? std::clamp<std::int64_t>(last.integer(0), 0, file_rows_) : 0;
 }
 
-std::string LoadSource::values(std::string_view table, std::initializer_list<std::string_view> columns) {
+std::string LoadSource::values(std::string_view table, const std::vector<std::string_view>& columns) {
     const auto one = [&](std::string_view column) {
         return db.has_column(table, column) ? quoted_name(column) : std::string("NULL");
     };
@@ -86,7 +86,7 @@ void LoadSource::receive(sqlite3_context* context, int, sqlite3_value** values) 
     }
 }
 
-void LoadSource::run_fast(std::string_view table, std::initializer_list<std::string_view> columns) {
+void LoadSource::run_fast(std::string_view table, const std::vector<std::string_view>& columns) {
     receiver_.failure = nullptr;
     // NOT INDEXED: an index could give the rows in another order.
     Statement statement(db, fmt::format("SELECT {}({}) FROM {} NOT INDEXED", kReceive, values(table, columns),

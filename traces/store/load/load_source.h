@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <exception>
-#include <initializer_list>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -16,6 +15,7 @@
 #include <sqlite3.h>
 
 #include "traces/schema/enums.h"
+#include "traces/schema/row_access.h"
 #include "traces/store/columns/column_sink.h"
 #include "traces/store/columns/pending_rows.h"
 #include "traces/store/load/loader.h"
@@ -23,7 +23,6 @@
 
 namespace shardscope::traces {
 
-inline constexpr std::int64_t kNotApplicable = 4294967295;  // Nsight's "no stream", "no event"
 inline constexpr const char* kDeviceTables[] = {"CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY",
                                                 "CUPTI_ACTIVITY_KIND_MEMSET"};
 
@@ -43,6 +42,7 @@ Enum to_enum(std::int64_t value, int count, Enum otherwise) {
 class FastRow {
   public:
     explicit FastRow(sqlite3_value** values) : values_(values) {}
+    sqlite3_value* value(int column) const { return values_[column]; }
     std::int64_t integer(int column) const { return sqlite3_value_int64(values_[column]); }
     double real(int column) const { return sqlite3_value_double(values_[column]); }
     int type(int column) const { return sqlite3_value_type(values_[column]); }
@@ -62,10 +62,10 @@ class FastRow {
     sqlite3_value** values_;
 };
 
-class LoadSource {
+class LoadSource final : public LoadedStrings {
   public:
     LoadSource(Database& database, ColumnSink& into, LoadProgress* progress);
-    ~LoadSource();
+    ~LoadSource() override;
     LoadSource(const LoadSource&) = delete;
     LoadSource& operator=(const LoadSource&) = delete;
 
@@ -77,7 +77,7 @@ class LoadSource {
 
     // Calls `take` with a Statement for each row.
     template <typename Take>
-    void scan(std::string_view table, std::initializer_list<std::string_view> columns, Take take) {
+    void scan(std::string_view table, const std::vector<std::string_view>& columns, Take take) {
         if (!has(table)) return;
         Statement statement(
             db, "SELECT " + values(table, columns) + " FROM " + quoted_name(table) + " NOT INDEXED");
@@ -89,15 +89,38 @@ class LoadSource {
     // The same with a FastRow, for tables with many rows. A column "a|b" is the first of the two that is not
     // NULL. `take` makes no other scan_fast().
     template <typename Take>
-    void scan_fast(std::string_view table, std::initializer_list<std::string_view> columns, Take take) {
+    void scan_fast(std::string_view table, const std::vector<std::string_view>& columns, Take take) {
         if (!has(table)) return;
         receiver_.self = &take;
         receiver_.call = [](void* self, const FastRow& row) { (*static_cast<Take*>(self))(row); };
         run_fast(table, columns);
     }
 
+    // Calls `take` with a Row for each row of its table, as the schema says which column is which member.
+    template <typename Row, typename Take>
+    void scan_rows(Take take) {
+        std::vector<std::string_view> names;
+        std::vector<void (*)(const LoadedCell&, void*)> setters;
+        for (const SchemaColumn& column : find_table(Row::kTable)->columns) {
+            if (column.access.set == nullptr) continue;
+            names.push_back(column.name);
+            setters.push_back(column.access.set);
+        }
+        scan_fast(Row::kTable, names, [&](const FastRow& values) {
+            Row row;
+            for (std::size_t i = 0; i < setters.size(); ++i)
+                setters[i](LoadedCell(values.value(static_cast<int>(i)), *this), &row);
+            take(row);
+        });
+    }
+    // The same into the sink.
+    template <typename Row>
+    void add_rows() {
+        scan_rows<Row>([this](const Row& row) { sink.add(row); });
+    }
+
     // The sink's id of StringIds.id.
-    StringId string(std::int64_t id) const {
+    StringId string(std::int64_t id) const override {
         if (id >= 0 && id < static_cast<std::int64_t>(strings_.size())) {
             return strings_[static_cast<std::size_t>(id)];
         }
@@ -154,8 +177,8 @@ class LoadSource {
         std::exception_ptr failure;
     };
     static void receive(sqlite3_context* context, int count, sqlite3_value** values);
-    void run_fast(std::string_view table, std::initializer_list<std::string_view> columns);
-    std::string values(std::string_view table, std::initializer_list<std::string_view> columns);
+    void run_fast(std::string_view table, const std::vector<std::string_view>& columns);
+    std::string values(std::string_view table, const std::vector<std::string_view>& columns);
     void count_row() {
         if ((++rows_ & 0xFFF) == 0) report();
     }
@@ -172,11 +195,8 @@ class LoadSource {
 // The parts of load_tables().
 void load_facts(LoadSource& source);
 void load_ranks(LoadSource& source);  // and devices
-void load_clocks(LoadSource& source);
-void load_plan(LoadSource& source);  // plan_rows.cpp
 void load_threads(LoadSource& source);
 void load_model(LoadSource& source);
-void load_steps(LoadSource& source);
 void load_device_events(LoadSource& source);
 void load_host_events(LoadSource& source);
 void load_memory(LoadSource& source);

@@ -11,12 +11,14 @@ void load_tables(Database& database, ColumnSink& sink, LoadProgress* progress) {
     load_facts(source);
     load_threads(source);
     load_model(source);
-    load_steps(source);
+    source.add_rows<StepRow>();
+    source.add_rows<LossRow>();
     load_device_events(source);
     load_host_events(source);
     load_ranks(source);  // which an export tells by what happened
-    load_clocks(source);
-    load_plan(source);
+    source.add_rows<ClockRow>();
+    source.add_rows<StopRow>();
+    source.add_rows<PlanRow>();
     load_nccl_calls(source);
     load_memory(source);
 }

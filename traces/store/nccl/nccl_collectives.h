@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "traces/store/rows.h"
+#include "traces/schema/rows.h"
 #include "traces/store/sqlite/sqlite.h"
 
 namespace shardscope::traces {

@@ -6,7 +6,7 @@
 #include <fmt/core.h>
 #include <sqlite3.h>
 
-#include "traces/schema/schema.h"
+#include "traces/schema/row_access.h"
 
 namespace shardscope::traces {
 
@@ -19,7 +19,7 @@ struct FeedTable : sqlite3_vtab {
 struct FeedCursor : sqlite3_vtab_cursor {
     const std::byte* row = nullptr;
     const std::byte* end = nullptr;
-    const RowColumn* columns = nullptr;
+    const RowFeed::Get* columns = nullptr;
     std::size_t row_size = 0;
     std::int64_t number = 0;
 };
@@ -79,7 +79,7 @@ int at_end(sqlite3_vtab_cursor* base) {
 
 int column(sqlite3_vtab_cursor* base, sqlite3_context* context, int index) {
     const auto* cursor = static_cast<const FeedCursor*>(base);
-    cursor->columns[index].get(SqlValue(context), cursor->row);
+    cursor->columns[index](SqlValue(context), cursor->row);
     return SQLITE_OK;
 }
 
@@ -107,61 +107,37 @@ constexpr sqlite3_module kModule = make_module();
 
 }  // namespace
 
-void SqlValue::integer(std::int64_t value) const {
-    sqlite3_result_int64(context_, value);
-}
-void SqlValue::real(double value) const {
-    sqlite3_result_double(context_, value);
-}
-void SqlValue::text(std::string_view value) const {
-    sqlite3_result_text64(context_, value.data() != nullptr ? value.data() : "", value.size(), SQLITE_STATIC,
-                          SQLITE_UTF8);
-}
-void SqlValue::blob(std::string_view value) const {
-    sqlite3_result_blob64(context_, value.data(), value.size(), SQLITE_STATIC);
-}
-
-std::string insert_sql(std::string_view table, std::span<const RowColumn> columns, std::string_view feed,
-                       bool all) {
+std::string insert_sql(std::string_view table, std::string_view verb, std::string_view feed, bool all) {
     // All columns of the table in its order: SQLite then builds the record from where the values were read.
     std::string values;
-    for (const SchemaColumn& c : find_table(table)->columns) {
-        const auto* given = std::find_if(columns.data(), columns.data() + columns.size(),
-                                         [&](const RowColumn& column) { return column.name == c.name; });
+    for (const SchemaColumn& column : find_table(table)->columns) {
+        const ColumnAccess& access = column.access;
         values += values.empty() ? "" : ", ";
-        if (given == columns.data() + columns.size() || (given->rare && !all)) {
-            values += "NULL";
-        } else if (given->get == nullptr) {
-            values += given->constant;
+        if (access.get != nullptr && (all || !access.rare)) {
+            fmt::format_to(std::back_inserter(values), "\"{}\"", column.name);
         } else {
-            fmt::format_to(std::back_inserter(values), "\"{}\"", c.name);
+            values += access.constant.empty() ? "NULL" : access.constant;
         }
     }
-    // OR FAIL: a row that is refused ends the whole transaction anyway, so that nothing needs to be kept to
-    // undo this statement alone.
-    return fmt::format("INSERT OR FAIL INTO \"{}\" SELECT {} FROM \"{}\"", table, values, feed);
+    return fmt::format("{} INTO \"{}\" SELECT {} FROM \"{}\"", verb, table, values, feed);
 }
 
-RowFeed::RowFeed(Database& database, std::string name, std::span<const RowColumn> columns,
+RowFeed::RowFeed(Database& database, std::string name, std::span<const SchemaColumn> columns,
                  std::size_t row_size)
     : database_(database), name_(std::move(name)), row_size_(row_size) {
-    for (const RowColumn& c : columns) {
-        if (c.get != nullptr) columns_.push_back(c);
+    for (const SchemaColumn& column : columns) {
+        if (column.access.get == nullptr) continue;
+        fmt::format_to(std::back_inserter(declaration_), "{}\"{}\"",
+                       columns_.empty() ? "CREATE TABLE x (" : ", ", column.name);
+        columns_.push_back(column.access.get);
     }
+    declaration_ += ')';
     const int code = sqlite3_create_module_v2(database.handle(), name_.c_str(), &kModule, this, nullptr);
     if (code != SQLITE_OK) database.fail(code, "preparing to write it");
 }
 
 RowFeed::~RowFeed() {
     sqlite3_create_module_v2(database_.handle(), name_.c_str(), nullptr, nullptr, nullptr);
-}
-
-std::string RowFeed::declaration() const {
-    std::string sql;
-    for (const RowColumn& c : columns_) {
-        fmt::format_to(std::back_inserter(sql), "{}\"{}\"", sql.empty() ? "CREATE TABLE x (" : ", ", c.name);
-    }
-    return sql + ")";
 }
 
 void RowFeed::run(Statement& statement, const void* rows, std::size_t count) {

@@ -10,6 +10,7 @@
 #include <fmt/core.h>
 
 #include "traces/schema/enums.h"
+#include "traces/schema/row_access.h"
 #include "traces/store/sqlite/row_insert.h"
 
 namespace shardscope::traces {
@@ -23,7 +24,7 @@ constexpr std::int64_t kLongest = 4'000'000'000'000'000'000;  // ns; more is dam
 struct TimedRow {
     std::int64_t time = 0, row = 0;
 };
-constexpr std::array kTimedRow = {ColumnOf<TimedRow>::integer<&TimedRow::row>("row")};
+constexpr std::array kTimedRow = {SchemaColumn{"row", "", "", "", from<&TimedRow::row>}};
 
 struct Window {  // both ends included
     std::int64_t first = 0, last = 0;

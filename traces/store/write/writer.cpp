@@ -34,12 +34,11 @@ DatabaseWriter::Impl::Impl(const WriterOptions& options)
 void DatabaseWriter::Impl::commit() {
     write([this](Inserts& into) {
         for (; strings_written < strings.size(); ++strings_written) {
-            into.tables.strings.integer(static_cast<std::int64_t>(strings_written))
+            into.strings.integer(static_cast<std::int64_t>(strings_written))
                 .text(strings[static_cast<StringId>(strings_written)])
                 .end_row();
         }
-        into.tables.flush();
-        into.events.flush();
+        into.flush();
         database.execute("COMMIT");
         in_transaction = false;
     });

@@ -24,7 +24,7 @@ struct WriterOptions {
     bool on_this_machine = true;       // the run is here: its machine's facts are stored
 };
 
-class DatabaseWriter final : public EventSink {
+class DatabaseWriter final : public EachRow<DatabaseWriter> {
   public:
     // Creates the file with all tables, enums and views. Throws StoreError,
     // whose text is one sentence that names the file.
@@ -33,48 +33,10 @@ class DatabaseWriter final : public EventSink {
 
     StringId intern(std::string_view text) override;
     std::string_view text(StringId id) const override;
-    void add(const KernelRow& row) override;
-    void add(const MemcpyRow& row) override;
-    void add(const MemsetRow& row) override;
-    void add(const RuntimeRow& row) override;
-    void add(const SynchronizationRow& row) override;
-    void add(const RangeRow& row) override;
-    void add(const CollectiveRow& row) override;
-    void add(const MemoryRow& row) override;
-    void add(const CounterRow& row) override;
-    void add(const StepRow& row) override;
-    void add(const LossRow& row) override;
-    void add(const RunInfoRow& row) override;
-    void add(const RankRow& row) override;
-    void add(const ProcessRow& row) override;
-    void add(const ThreadRow& row) override;
-    void add(const StreamRow& row) override;
-    void add(const ModuleRow& row) override;
-    void add(const UnitRow& row) override;
-    void add(const PredictionRow& row) override;
-    void add(const PredictionPartRow& row) override;
-    void add(const DiagnosticRow& row) override;
-    void add(const PayloadSchemaRow& row) override;
-    void add(const PayloadEnumRow& row) override;
-    void add(const ScopeRow& row) override;
-    void add(const CudaEventRow& row) override;
-    void add(const OverheadRow& row) override;
-    void add(const GraphTraceRow& row) override;
-    void add(const CudaMemoryRow& row) override;
-    void add(const CudaPoolRow& row) override;
-    void add(const GpuRow& row) override;
-    void add(const CudaContextRow& row) override;
-    void add(const CudaStreamRow& row) override;
-    void add(const NcclCommunicatorRow& row) override;
-    void add(const NcclOperationRow& row) override;
-    void add(const LinkRow& row) override;
-    void add(const SegmentRow& row) override;
-    void add(const FlightRow& row) override;
-    void add(const ClockRow& row) override;
-    void add(const StopRow& row) override;
-    void add(const PlanRow& row) override;
-
     void commit() override;
+    // Behind every add().
+    template <typename Row>
+    void take(const Row& row);
 
     // The wall clock at capture time 0, of a source that tells it late.
     void set_start_utc_ns(std::int64_t ns);
@@ -90,6 +52,7 @@ class DatabaseWriter final : public EventSink {
 
   private:
     struct Impl;
+    struct Storing;
     std::unique_ptr<Impl> impl_;
 };
 

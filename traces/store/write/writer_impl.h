@@ -1,35 +1,89 @@
-// The state of a DatabaseWriter, for the files that implement it: writer.cpp (from creation to the end),
-// writer_events.cpp (what happened) and writer_facts.cpp (who and what took part). Internal to the store.
+// The state of a DatabaseWriter, for the files that implement it: writer.cpp (from creation to the end) and
+// writer_rows.cpp (what becomes of a row). Internal to the store.
 #pragma once
 
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
+#include <variant>
 
 #include "traces/store/columns/trace.h"
 #include "traces/store/sqlite/disk_reserve.h"
+#include "traces/store/sqlite/insert.h"
 #include "traces/store/sqlite/no_space.h"
+#include "traces/store/sqlite/row_insert.h"
 #include "traces/store/sqlite/sqlite.h"
-#include "traces/store/write/event_inserts.h"
-#include "traces/store/write/table_inserts.h"
 #include "traces/store/write/writer.h"
 
 namespace shardscope::traces {
 
-inline constexpr std::int64_t kVmId = std::int64_t{1} << 48;  // Nsight's "this machine"
+// Prepared statements: one insert for each kind of row that has a table, made as its first row comes, and
+// those of tables whose rows are parts of a kind.
+class Inserts {
+  public:
+    explicit Inserts(Database& database)
+        : strings(database, "StringIds", {{"id"}, {"value"}}),
+          payload_schemas(database, "NVTX_PAYLOAD_SCHEMAS",
+                          {{"domainId"},
+                           {"schemaId"},
+                           {"name"},
+                           {"type"},
+                           {"flags"},
+                           {"numEntries"},
+                           {"payloadSize"},
+                           {"alignTo"}}),
+          payload_entries(database, "NVTX_PAYLOAD_SCHEMA_ENTRIES",
+                          {{"domainId"},
+                           {"schemaId"},
+                           {"idx"},
+                           {"flags"},
+                           {"type"},
+                           {"name"},
+                           {"description"},
+                           {"arrayOrUnionDetail"},
+                           {"offset"}}),
+          payload_enums(database, "NVTX_PAYLOAD_ENUMS",
+                        {{"domainId"}, {"schemaId"}, {"name"}, {"numEntries"}, {"size"}}),
+          payload_values(database, "NVTX_PAYLOAD_ENUM_ENTRIES",
+                         {{"domainId"}, {"schemaId"}, {"idx"}, {"name"}, {"value"}, {"isFlag"}}),
+          scopes(database, "NVTX_SCOPES", {{"domainId"}, {"scopeId"}, {"parentScopeId"}, {"path"}}),
+          database_(database) {}
 
-inline std::int64_t text_id(StringId id) {
-    return static_cast<std::int64_t>(id);
-}
+    template <typename Row>
+    RowInsert<Row>& of() {
+        auto& insert = std::get<Place<Row>>(rows_);
+        if (!insert) insert.emplace(database_);
+        return *insert;
+    }
+    void flush();
 
-// Prepared statements of all tables.
-struct Inserts {
-    explicit Inserts(Database& database) : events(database), tables(database) {}
-    EventInserts events;
-    TableInserts tables;
+    BatchInsert strings, payload_schemas, payload_entries, payload_enums, payload_values, scopes;
+
+  private:
+    template <typename Row>
+    struct NoTable {};
+    template <typename Row, bool HasTable = requires { Row::kTable; }
+    > struct PlaceOf { using type = NoTable<Row>; };
+    template <typename Row>
+    struct PlaceOf<Row, true> {
+        using type = std::optional<RowInsert<Row>>;
+    };
+    template <typename Row>
+    using Place = typename PlaceOf<Row>::type;
+    template <typename Rows, typename... More>
+    struct Places;
+    template <typename... Rows, typename... More>
+    struct Places<std::variant<Rows...>, More...> {
+        using type = std::tuple<Place<Rows>..., Place<More>...>;
+    };
+
+    Database& database_;
+    Places<AnyRow, NvtxRow, MemoryUsageRow, DeviceDetailRow, ThreadNameRow, RankThreadRow,
+           CudaDeviceRow>::type rows_;
 };
 
 struct DatabaseWriter::Impl {
@@ -84,7 +138,6 @@ struct DatabaseWriter::Impl {
     std::int64_t domain_id(StringId domain);  // its number; 0 is the default domain
     // The same for a range; the domain's name is written once for each process that uses it.
     std::int64_t domain_of(const RangeRow& row);
-    void write_gpu(const GpuRow& row);
     void write_cuda_device(const GpuRow& row);
 };
 

@@ -1,7 +1,7 @@
 // The layout of NVTX_EVENTS.binaryData.
 #include <cstring>
 
-#include "traces/store/rows.h"
+#include "traces/schema/rows.h"
 
 namespace shardscope::traces {
 

@@ -5,9 +5,12 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <variant>
 #include <vector>
 
 #include "traces/schema/enums.h"
@@ -17,9 +20,14 @@ namespace shardscope::traces {
 // Index into the sink's string table; 0 is the empty string.
 enum class StringId : std::uint32_t { empty = 0 };
 
+// A struct's kTable is the table that its rows become, whose columns say which member each holds (schema.h,
+// row_access.h). kVerb: what becomes of a row whose key is there already; an error where there is none.
+inline constexpr std::string_view kReplace = "INSERT OR REPLACE", kKeepFirst = "INSERT OR IGNORE";
+
 // --- what happened -------------------------------------------------------------------------------
 
 struct KernelRow {
+    static constexpr std::string_view kTable = "CUPTI_ACTIVITY_KIND_KERNEL";
     std::int64_t start = 0, end = 0;
     int device = 0;  // TARGET_INFO_GPU.id; one device per rank
     int stream = 0;
@@ -44,9 +52,17 @@ struct KernelRow {
     std::int64_t external_id = 0;  // of the operator that launched it, as the source says; 0 none
     float blocks_per_sm = -1;      // blocks of the grid for each multiprocessor; negative: not known
     float occupancy = -1;          // achieved, 0..100, as the source estimates it; negative: not known
+
+    template <typename Row, typename Visit>
+    static void each_name(Row& row, Visit visit) {
+        visit(row.short_name);
+        visit(row.demangled_name);
+        visit(row.mangled_name);
+    }
 };
 
 struct MemcpyRow {
+    static constexpr std::string_view kTable = "CUPTI_ACTIVITY_KIND_MEMCPY";
     std::int64_t start = 0, end = 0;
     int device = 0, stream = 0;
     std::int64_t correlation = 0, global_pid = 0;
@@ -61,6 +77,7 @@ struct MemcpyRow {
 };
 
 struct MemsetRow {
+    static constexpr std::string_view kTable = "CUPTI_ACTIVITY_KIND_MEMSET";
     std::int64_t start = 0, end = 0;
     int device = 0, stream = 0;
     std::int64_t correlation = 0, global_pid = 0;
@@ -74,15 +91,22 @@ struct MemsetRow {
 
 // A runtime (or driver) API call on a host thread; the name carries CUDA's suffix ("cudaLaunchKernel_v7000").
 struct RuntimeRow {
+    static constexpr std::string_view kTable = "CUPTI_ACTIVITY_KIND_RUNTIME";
     std::int64_t start = 0, end = 0;
     std::int64_t global_tid = 0;
     std::int64_t correlation = 0;
     StringId name = StringId::empty;
     int return_value = 0;
     bool driver = false;
+
+    template <typename Row, typename Visit>
+    static void each_name(Row& row, Visit visit) {
+        visit(row.name);
+    }
 };
 
 struct SynchronizationRow {
+    static constexpr std::string_view kTable = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION";
     std::int64_t start = 0, end = 0;
     int device = 0, stream = -1;  // -1: not applicable
     std::int64_t correlation = 0, global_pid = 0;
@@ -116,10 +140,18 @@ struct RangeRow {
     std::string binary;  // payload of a schema, as NVTX_EVENTS.binaryData holds it (binary_payload())
     StringId detail = StringId::empty;  // what else is known, as one JSON object ({"Input Dims":[[2,3]]})
     std::int64_t external_id = 0;       // the operator's, which device events may name; 0 none
+
+    template <typename Row, typename Visit>
+    static void each_name(Row& row, Visit visit) {
+        visit(row.text);
+        visit(row.domain);
+        visit(row.detail);
+    }
 };
 
 // Ties one host range to another, each told by its thread and the time at which it starts.
 struct LinkRow {
+    static constexpr std::string_view kTable = "SHARD_LINKS";
     LinkKind kind = LinkKind::backward;
     std::int64_t from_tid = 0, from_time = 0;  // the forward operator
     std::int64_t to_tid = 0, to_time = 0;      // its backward
@@ -140,6 +172,11 @@ struct PayloadSchemaRow {
     std::string name;
     std::uint64_t type = 0, flags = 0, size = 0, align = 0;
     std::vector<Entry> entries;
+
+    template <typename Row, typename Visit>
+    static void each_name(Row& row, Visit visit) {
+        visit(row.domain);
+    }
 };
 
 struct PayloadEnumRow {
@@ -152,17 +189,28 @@ struct PayloadEnumRow {
     std::uint64_t id = 0, size = 0;
     std::string name;
     std::vector<Entry> entries;
+
+    template <typename Row, typename Visit>
+    static void each_name(Row& row, Visit visit) {
+        visit(row.domain);
+    }
 };
 
 struct ScopeRow {
     StringId domain = StringId::empty;
     std::uint64_t id = 0, parent = 0;
     std::string path;
+
+    template <typename Row, typename Visit>
+    static void each_name(Row& row, Visit visit) {
+        visit(row.domain);
+    }
 };
 
 // --- CUDA's own account (CUPTI), which only a database keeps ---------------------------------------------
 
 struct CudaEventRow {
+    static constexpr std::string_view kTable = "CUPTI_ACTIVITY_KIND_CUDA_EVENT";
     std::int64_t time = 0;  // 0: not measured
     int device = 0, context = 1, stream = 0;
     std::int64_t correlation = 0, global_pid = 0;
@@ -170,13 +218,20 @@ struct CudaEventRow {
 };
 
 struct OverheadRow {
+    static constexpr std::string_view kTable = "CUPTI_ACTIVITY_KIND_OVERHEAD";
     std::int64_t start = 0, end = 0;
     int overhead_type = 1;  // ENUM_CUPTI_OVERHEAD_TYPE
     std::int64_t global_tid = 0, correlation = 0;
     StringId name = StringId::empty;
+
+    template <typename Row, typename Visit>
+    static void each_name(Row& row, Visit visit) {
+        visit(row.name);
+    }
 };
 
 struct GraphTraceRow {
+    static constexpr std::string_view kTable = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE";
     std::int64_t start = 0, end = 0;
     int device = 0, context = 1, stream = 0;
     std::int64_t graph = 0, graph_exec = -1;
@@ -196,9 +251,15 @@ struct CudaMemoryRow {
     StringId name = StringId::empty;
     std::uint64_t pool_address = 0;  // 0: from no pool
     std::int64_t pool_threshold = 0, pool_size = 0, pool_used = 0;
+
+    template <typename Row, typename Visit>
+    static void each_name(Row& row, Visit visit) {
+        visit(row.name);
+    }
 };
 
 struct CudaPoolRow {
+    static constexpr std::string_view kTable = "CUDA_GPU_MEMORY_POOL_EVENTS";
     std::int64_t time = 0, global_pid = 0;
     int device = 0;
     std::uint64_t address = 0;
@@ -208,6 +269,7 @@ struct CudaPoolRow {
 
 // A device with all that is known of it; comes before the RankRow that uses it, or without one.
 struct GpuRow {
+    static constexpr std::string_view kTable = "TARGET_INFO_GPU";
     int device = 0;       // the id in this file
     int cuda_device = 0;  // CUDA's number in the process
     std::int64_t pid = 0;
@@ -220,11 +282,13 @@ struct GpuRow {
 };
 
 struct CudaContextRow {
+    static constexpr std::string_view kTable = "TARGET_INFO_CUDA_CONTEXT_INFO";
     std::int64_t pid = 0;
     int device = 0, context = 1, null_stream = 0;
 };
 
 struct CudaStreamRow {
+    static constexpr std::string_view kTable = "TARGET_INFO_CUDA_STREAM";
     std::int64_t pid = 0;
     int context = 1, stream = 0;
     std::int64_t priority = 0;
@@ -234,6 +298,7 @@ struct CudaStreamRow {
 // --- NCCL's own account (its profiler plugin) ------------------------------------------------------------
 
 struct NcclCommunicatorRow {
+    static constexpr std::string_view kTable = "SHARD_NCCL_COMMUNICATORS";
     std::uint64_t communicator = 0;
     std::int64_t global_pid = 0;
     int rank = 0, ranks = 0, nodes = 0;
@@ -241,6 +306,7 @@ struct NcclCommunicatorRow {
 };
 
 struct NcclOperationRow {
+    static constexpr std::string_view kTable = "SHARD_NCCL_OPERATIONS";
     std::uint64_t communicator = 0;
     std::int64_t global_pid = 0, global_tid = 0;
     int rank = 0;
@@ -254,6 +320,7 @@ struct NcclOperationRow {
 };
 
 struct CollectiveRow {
+    static constexpr std::string_view kTable = "SHARD_COLLECTIVES";
     int rank = 0;
     std::int64_t correlation = 0;  // that of its KernelRow
     Operation operation = Operation::other;
@@ -268,6 +335,7 @@ struct CollectiveRow {
 
 // One allocation (bytes > 0) or free (bytes < 0) in host program order.
 struct MemoryRow {
+    static constexpr std::string_view kTable = "SHARD_MEMORY";
     std::int64_t time = 0;
     int rank = 0;
     std::uint64_t address = 0;
@@ -283,10 +351,18 @@ struct MemoryRow {
                  reserved = -1;             // of the device right after it, as the allocator says; -1 unknown
     StringId annotation = StringId::empty;  // the range around it, as the source says
     StringId stack = StringId::empty;       // frames, innermost first, one a line: "file.py:12 function"
+
+    template <typename Row, typename Visit>
+    static void each_name(Row& row, Visit visit) {
+        visit(row.name);
+        visit(row.annotation);
+        visit(row.stack);
+    }
 };
 
 // Memory that the caching allocator took from the device (bytes > 0) or gave back (bytes < 0).
 struct SegmentRow {
+    static constexpr std::string_view kTable = "SHARD_SEGMENTS";
     std::int64_t time = 0;
     int rank = 0;
     std::uint64_t address = 0;
@@ -296,6 +372,7 @@ struct SegmentRow {
 
 // What PyTorch's NCCL flight recorder says of one collective of one rank.
 struct FlightRow {
+    static constexpr std::string_view kTable = "SHARD_FLIGHT_RECORDS";
     int rank = 0;
     std::int64_t id = 0;  // in the order of issue, within the rank
     StringId group = StringId::empty, group_description = StringId::empty;
@@ -312,17 +389,34 @@ struct FlightRow {
     std::optional<std::int64_t> started = {}, completed = {};
     std::int64_t timeout_ms = -1;
     StringId stack = StringId::empty;  // as MemoryRow's
+
+    template <typename Row, typename Visit>
+    static void each_name(Row& row, Visit visit) {
+        visit(row.group);
+        visit(row.group_description);
+        visit(row.name);
+        visit(row.data_type);
+        visit(row.sizes);
+        visit(row.stack);
+    }
 };
 
 // A value that changes over time, for example "reserved_bytes" of a rank.
 struct CounterRow {
+    static constexpr std::string_view kTable = "SHARD_COUNTERS";
     std::int64_t time = 0;
     int rank = 0;
     StringId name = StringId::empty;
     double value = 0;
+
+    template <typename Row, typename Visit>
+    static void each_name(Row& row, Visit visit) {
+        visit(row.name);
+    }
 };
 
 struct StepRow {
+    static constexpr std::string_view kTable = "SHARD_STEPS";
     int rank = 0;
     std::int64_t step = 0;
     std::int64_t start = 0, end = 0;  // on the rank's host thread
@@ -330,17 +424,23 @@ struct StepRow {
 };
 
 struct LossRow {  // the global mean loss of a step, known one step late
+    static constexpr std::string_view kTable = "SHARD_LOSSES";
+    static constexpr std::string_view kVerb = kReplace;
     std::int64_t step = 0;
-    double loss = 0;
+    double loss = std::numeric_limits<double>::quiet_NaN();
 };
 
 // --- who and what took part ------------------------------------------------------------------------
 
 struct RunInfoRow {  // configuration and facts of the run: "model.width" = "1024"
+    static constexpr std::string_view kTable = "SHARD_RUN";
+    static constexpr std::string_view kVerb = kReplace;
     std::string key, value;
 };
 
 struct RankRow {
+    static constexpr std::string_view kTable = "SHARD_RANKS";
+    static constexpr std::string_view kVerb = kReplace;
     int rank = 0;
     int device = 0;
     std::int64_t global_pid = 0, global_tid = 0;  // of the rank's host thread
@@ -355,12 +455,15 @@ struct RankRow {
 // How a clock was measured: when this part's time was `at_ns`, rank 0's CLOCK_MONOTONIC read what that of
 // this part's host read + offset_ns, to within uncertainty_ns (half of the shortest round trip).
 struct ClockRow {
+    static constexpr std::string_view kTable = "SHARD_CLOCKS";
     int rank = 0;  // that measured it
     std::int64_t at_ns = 0, offset_ns = 0, uncertainty_ns = 0;
 };
 
 // A job that failed, as one of its ranks saw it when it was told; a rank that was killed says nothing.
 struct StopRow {
+    static constexpr std::string_view kTable = "SHARD_STOPS";
+    static constexpr std::string_view kVerb = kKeepFirst;
     int rank = 0;  // that says it
     std::int64_t at_ns = 0;
     int first_rank = -1;  // whose failure ended the job; -1 unknown
@@ -372,6 +475,8 @@ struct StopRow {
 
 // One configuration of a job, as a planner judged it (SHARD_PLAN says what each value means). Times in us.
 struct PlanRow {
+    static constexpr std::string_view kTable = "SHARD_PLAN";
+    static constexpr std::string_view kVerb = kReplace;
     int number = 0;
     std::string outcome, reason, settings, job;
     int ranks = 0, nodes = 0;       // nodes 0: unknown
@@ -396,6 +501,7 @@ struct PlanRow {
 };
 
 struct ProcessRow {
+    static constexpr std::string_view kTable = "PROCESSES";
     std::int64_t global_pid = 0;
     std::int64_t pid = 0;
     std::string name;
@@ -408,6 +514,7 @@ struct ThreadRow {
 };
 
 struct StreamRow {
+    static constexpr std::string_view kTable = "SHARD_STREAMS";
     int rank = 0;
     int stream = 0;
     std::string name;  // "compute", "unshard", "post_backward" ...
@@ -415,6 +522,8 @@ struct StreamRow {
 
 // A module of the model; the root has parent -1. `name` is what ranges show ("Linear_0").
 struct ModuleRow {
+    static constexpr std::string_view kTable = "SHARD_MODULES";
+    static constexpr std::string_view kVerb = kReplace;
     int id = 0, parent = -1;
     std::string name, class_name, path;  // path: PyTorch's fully qualified name, "net.0"
     int unit = -1;                       // the FSDP unit that holds its parameters
@@ -422,6 +531,8 @@ struct ModuleRow {
 };
 
 struct UnitRow {
+    static constexpr std::string_view kTable = "SHARD_UNITS";
+    static constexpr std::string_view kVerb = kReplace;
     int id = 0;
     int module = -1;  // the wrapped module (its FullyShardedDataParallel_n row)
     std::string name;
@@ -430,6 +541,8 @@ struct UnitRow {
 
 // The memory account's prediction, stored beside the run.
 struct PredictionRow {
+    static constexpr std::string_view kTable = "SHARD_PREDICTION";
+    static constexpr std::string_view kVerb = kReplace;
     int rank = 0;
     std::int64_t peak_bytes = 0;
     std::int64_t at_peak[kMemoryCategories] = {};
@@ -440,6 +553,7 @@ struct PredictionRow {
 // the buffers'. `id` is UnitRow::id or ModuleRow::id (-1: what belongs to none), -1 for a buffer, and for a
 // step its number: what is stored holds until the next number that is stored, the last for all later steps.
 struct PredictionPartRow {
+    static constexpr std::string_view kTable = "SHARD_PREDICTION_PARTS";
     int rank = 0;
     PredictionPart kind = PredictionPart::unit;
     std::int64_t id = -1;
@@ -450,9 +564,73 @@ struct PredictionPartRow {
 enum class Severity { information = 1, warning = 2, error = 3 };
 
 struct DiagnosticRow {
+    static constexpr std::string_view kTable = "DIAGNOSTIC_EVENT";
     std::int64_t time = 0;
     Severity severity = Severity::warning;
     std::string text;
+};
+
+// Every kind of row that a source hands to a sink. A new kind is its struct, this line, and the columns of
+// its table.
+using AnyRow =
+    std::variant<KernelRow, MemcpyRow, MemsetRow, RuntimeRow, SynchronizationRow, RangeRow, CollectiveRow,
+                 MemoryRow, CounterRow, StepRow, LossRow, RunInfoRow, RankRow, ProcessRow, ThreadRow,
+                 StreamRow, ModuleRow, UnitRow, PredictionRow, PredictionPartRow, DiagnosticRow,
+                 PayloadSchemaRow, PayloadEnumRow, ScopeRow, CudaEventRow, OverheadRow, GraphTraceRow,
+                 CudaMemoryRow, CudaPoolRow, GpuRow, CudaContextRow, CudaStreamRow, NcclCommunicatorRow,
+                 NcclOperationRow, LinkRow, SegmentRow, FlightRow, ClockRow, StopRow, PlanRow>;
+
+// Calls `visit` with each StringId of a row.
+template <typename Row, typename Visit>
+void visit_names(Row& row, Visit visit) {
+    if constexpr (requires { std::remove_const_t<Row>::each_name(row, visit); })
+        std::remove_const_t<Row>::each_name(row, visit);
+}
+
+// --- rows as a database has them, where it needs more than a source gives ---------------------------------
+
+struct NvtxRow {
+    static constexpr std::string_view kTable = "NVTX_EVENTS";
+    RangeRow range;
+    std::string_view text;
+    std::int64_t domain = 0;  // its number
+    std::int64_t range_id = -1;
+};
+
+struct MemoryUsageRow {
+    static constexpr std::string_view kTable = "CUDA_GPU_MEMORY_USAGE_EVENTS";
+    CudaMemoryRow memory;
+    std::string_view name;
+};
+
+// What Nsight's tables of device work have no column for.
+struct DeviceDetailRow {
+    static constexpr std::string_view kTable = "SHARD_DEVICE_DETAILS";
+    std::int64_t start = 0;
+    int device = 0, stream = 0;
+    std::int64_t correlation = 0, external_id = 0;
+    float blocks_per_sm = -1, occupancy = -1;
+};
+
+struct ThreadNameRow {
+    static constexpr std::string_view kTable = "ThreadNames";
+    StringId name = StringId::empty;
+    std::int64_t global_tid = 0;
+};
+
+struct RankThreadRow {
+    static constexpr std::string_view kTable = "SHARD_THREADS";
+    static constexpr std::string_view kVerb = kReplace;
+    std::int64_t global_tid = 0;
+    int rank = 0;
+};
+
+struct CudaDeviceRow {
+    static constexpr std::string_view kTable = "TARGET_INFO_CUDA_DEVICE";
+    int device = 0, cuda_device = 0;
+    std::int64_t pid = 0;
+    std::string uuid;
+    int multiprocessors = 0;
 };
 
 }  // namespace shardscope::traces
