@@ -16,10 +16,10 @@
 #include "tests/traces/temporary_folder.h"
 #include "traces/import/open.h"
 #include "traces/merge/merge.h"
+#include "traces/schema/rows.h"
 #include "traces/schema/schema.h"
 #include "traces/store/load/loader.h"
 #include "traces/store/nccl/nccl_calls.h"
-#include "traces/schema/rows.h"
 #include "traces/store/write/create.h"
 
 namespace shardscope::traces {

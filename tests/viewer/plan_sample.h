@@ -7,9 +7,9 @@
 
 #include <fmt/core.h>
 
+#include "traces/schema/rows.h"
 #include "traces/store/columns/column_sink.h"
 #include "traces/store/columns/trace.h"
-#include "traces/schema/rows.h"
 
 namespace shardscope::viewer {
 

@@ -19,7 +19,6 @@ namespace shardscope::traces {
 
 namespace {
 
-
 // What PyTorch's process groups call the operations, by Operation.
 constexpr std::array<std::string_view, kOperations> kProcessGroupNames = {"_allgather_base",
                                                                           "_reduce_scatter_base",

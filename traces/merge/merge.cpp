@@ -17,11 +17,11 @@
 #include "traces/merge/table_copy.h"
 #include "traces/schema/column_roles.h"
 #include "traces/schema/enums.h"
+#include "traces/schema/rows.h"
 #include "traces/schema/schema.h"
 #include "traces/store/apart.h"
 #include "traces/store/grouped.h"
 #include "traces/store/number_list.h"
-#include "traces/schema/rows.h"
 
 namespace shardscope::traces {
 

@@ -152,7 +152,7 @@ inline constexpr int kMemKindPinned = 1;
 inline constexpr int kMemKindDevice = 2;
 
 inline constexpr std::int64_t kVmId = std::int64_t{1} << 48;  // Nsight's "this machine"
-inline constexpr std::int64_t kNotApplicable = 4294967295;  // Nsight's "no stream", "no event"
+inline constexpr std::int64_t kNotApplicable = 4294967295;    // Nsight's "no stream", "no event"
 
 // ENUM_CUPTI_SYNC_TYPE.
 inline constexpr int kSyncEvent = 1;

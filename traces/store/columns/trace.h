@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "traces/schema/enums.h"
-#include "traces/store/columns/index_column.h"
 #include "traces/schema/rows.h"
+#include "traces/store/columns/index_column.h"
 
 namespace shardscope::traces {
 
