@@ -9,19 +9,34 @@ namespace shardscope::traces {
 
 namespace {
 
+struct FullName {
+    StringId operator()(const KernelRow& row) const {
+        return row.demangled_name != StringId::empty ? row.demangled_name : row.short_name;
+    }
+};
+template <std::size_t I>
+struct Cluster {
+    int operator()(const KernelRow& row) const { return row.cluster[I]; }
+};
 // Nsight's "no stream" and "no event" is not NULL.
 template <auto Member>
-constexpr ColumnAccess or_not_applicable = from<[](const SynchronizationRow& row) -> std::int64_t {
-    const std::int64_t value = row.*Member;
-    return value < 0 ? kNotApplicable : value;
-}>;
+struct OrNotApplicable {
+    std::int64_t operator()(const SynchronizationRow& row) const {
+        const std::int64_t value = row.*Member;
+        return value < 0 ? kNotApplicable : value;
+    }
+};
 template <auto Member>
-constexpr ColumnAccess of_memory = from<[](const MemoryUsageRow& row) { return row.memory.*Member; }>;
+struct OfMemory {
+    auto operator()(const MemoryUsageRow& row) const { return row.memory.*Member; }
+};
 // Of the pool that the memory came from; NULL where it came from none.
 template <auto Member>
-constexpr ColumnAccess of_pool = from<[](const MemoryUsageRow& row) {
-    return row.memory.pool_address != 0 ? std::optional(row.memory.*Member) : std::nullopt;
-}>;
+struct OfPool {
+    auto operator()(const MemoryUsageRow& row) const {
+        return row.memory.pool_address != 0 ? std::optional(row.memory.*Member) : std::nullopt;
+    }
+};
 
 constexpr std::array kKernel = {
     with(kStart, from<&KernelRow::start>),
@@ -33,9 +48,7 @@ constexpr std::array kKernel = {
     with(kCorrelation, from<&KernelRow::correlation>),
     with(kPid, from<&KernelRow::global_pid>),
     SchemaColumn{"demangledName", kIntNN, "id", "Full name with its signature. StringIds.id",
-                 from<[](const KernelRow& row) {
-                     return row.demangled_name != StringId::empty ? row.demangled_name : row.short_name;
-                 }>},
+                 from<FullName{}>},
     SchemaColumn{"shortName", kIntNN, "id", "Name without template and arguments. StringIds.id",
                  from<&KernelRow::short_name>},
     SchemaColumn{"mangledName", kInt, "id", "The symbol. StringIds.id",
@@ -72,12 +85,9 @@ constexpr std::array kKernel = {
     SchemaColumn{"qmdLastCtaDone", kInt, "ns", "When the last block was done."},
     SchemaColumn{"graphId", kInt, "id", "The CUDA graph that it came from.",
                  rarely(unless_negative<&KernelRow::graph>)},
-    SchemaColumn{"clusterX", kInt, "blocks", "Cluster size in x.",
-                 rarely(unless_negative<[](const KernelRow& row) { return row.cluster[0]; }>)},
-    SchemaColumn{"clusterY", kInt, "blocks", "Cluster size in y.",
-                 rarely(unless_negative<[](const KernelRow& row) { return row.cluster[1]; }>)},
-    SchemaColumn{"clusterZ", kInt, "blocks", "Cluster size in z.",
-                 rarely(unless_negative<[](const KernelRow& row) { return row.cluster[2]; }>)},
+    SchemaColumn{"clusterX", kInt, "blocks", "Cluster size in x.", rarely(unless_negative<Cluster<0>{}>)},
+    SchemaColumn{"clusterY", kInt, "blocks", "Cluster size in y.", rarely(unless_negative<Cluster<1>{}>)},
+    SchemaColumn{"clusterZ", kInt, "blocks", "Cluster size in z.", rarely(unless_negative<Cluster<2>{}>)},
     SchemaColumn{"clusterSchedulingPolicy", kInt, "", "CUDA's policy for clusters.",
                  rarely(unless_negative<&KernelRow::cluster_policy>)},
     SchemaColumn{"maxPotentialClusterSize", kInt, "blocks",
@@ -162,14 +172,14 @@ constexpr std::array kSynchronization = {
     with(kContext, from<&SynchronizationRow::context>),
     kGreenContext,
     SchemaColumn{"streamId", kIntNN, "id", "The stream; 4294967295 where none is concerned.",
-                 or_not_applicable<&SynchronizationRow::stream>},
+                 from<OrNotApplicable<&SynchronizationRow::stream>{}>},
     with(kCorrelation, from<&SynchronizationRow::correlation>),
     with(kPid, from<&SynchronizationRow::global_pid>),
     SchemaColumn{"deprecatedSyncType", kInt, "enum", "Not used."},
     SchemaColumn{"syncType", kIntNN, "enum", "What was waited for. ENUM_CUPTI_SYNC_TYPE",
                  from<&SynchronizationRow::sync_type>},
     SchemaColumn{"eventId", kIntNN, "id", "The event; 4294967295 where none is concerned.",
-                 or_not_applicable<&SynchronizationRow::event_id>},
+                 from<OrNotApplicable<&SynchronizationRow::event_id>{}>},
     SchemaColumn{"eventSyncId", kInt, "id", "Not used.", unless_negative<&SynchronizationRow::event_sync_id>},
 };
 
@@ -235,32 +245,31 @@ constexpr std::array kGraphs = {
 
 constexpr std::array kMemoryUsage = {
     SchemaColumn{"start", kIntNN, "ns", "When it happened, since the start of the capture.",
-                 of_memory<&CudaMemoryRow::time>},
-    with(kPid, of_memory<&CudaMemoryRow::global_pid>),
-    with(kDevice, of_memory<&CudaMemoryRow::device>),
-    with(kContext, of_memory<&CudaMemoryRow::context>),
-    SchemaColumn{"address", kInt, "address", "Of the block.", of_memory<&CudaMemoryRow::address>},
-    SchemaColumn{"pc", kInt, "address", "Of the calling code.",
-                 unless_zero<[](const MemoryUsageRow& row) { return row.memory.pc; }>},
+                 from<OfMemory<&CudaMemoryRow::time>{}>},
+    with(kPid, from<OfMemory<&CudaMemoryRow::global_pid>{}>),
+    with(kDevice, from<OfMemory<&CudaMemoryRow::device>{}>),
+    with(kContext, from<OfMemory<&CudaMemoryRow::context>{}>),
+    SchemaColumn{"address", kInt, "address", "Of the block.", from<OfMemory<&CudaMemoryRow::address>{}>},
+    SchemaColumn{"pc", kInt, "address", "Of the calling code.", unless_zero<OfMemory<&CudaMemoryRow::pc>{}>},
     SchemaColumn{"bytes", kIntNN, "bytes", "Size of the block, also when it is freed.",
-                 of_memory<&CudaMemoryRow::bytes>},
+                 from<OfMemory<&CudaMemoryRow::bytes>{}>},
     SchemaColumn{"memKind", kInt, "enum", "Which memory. ENUM_CUDA_MEM_KIND",
-                 of_memory<&CudaMemoryRow::mem_kind>},
+                 from<OfMemory<&CudaMemoryRow::mem_kind>{}>},
     SchemaColumn{"memoryOperationType", kInt, "enum", "0 allocation, 1 free. ENUM_CUDA_DEV_MEM_EVENT_OPER",
-                 of_memory<&CudaMemoryRow::is_free>},
+                 from<OfMemory<&CudaMemoryRow::is_free>{}>},
     SchemaColumn{"name", kText, "", "The buffer's name.", unless_zero<&MemoryUsageRow::name>},
     SchemaColumn{"correlationId", kInt, "id", "The call that did it.",
-                 unless_zero<[](const MemoryUsageRow& row) { return row.memory.correlation; }>},
+                 unless_zero<OfMemory<&CudaMemoryRow::correlation>{}>},
     SchemaColumn{"streamId", kInt, "id", "The stream that it is ordered by.",
-                 unless_negative<[](const MemoryUsageRow& row) { return row.memory.stream; }>},
+                 unless_negative<OfMemory<&CudaMemoryRow::stream>{}>},
     SchemaColumn{"localMemoryPoolAddress", kInt, "address", "Pool that it came from.",
-                 of_pool<&CudaMemoryRow::pool_address>},
+                 from<OfPool<&CudaMemoryRow::pool_address>{}>},
     SchemaColumn{"localMemoryPoolReleaseThreshold", kInt, "bytes", "What that pool keeps.",
-                 of_pool<&CudaMemoryRow::pool_threshold>},
+                 from<OfPool<&CudaMemoryRow::pool_threshold>{}>},
     SchemaColumn{"localMemoryPoolSize", kInt, "bytes", "What that pool holds.",
-                 of_pool<&CudaMemoryRow::pool_size>},
+                 from<OfPool<&CudaMemoryRow::pool_size>{}>},
     SchemaColumn{"localMemoryPoolUtilizedSize", kInt, "bytes", "What that pool has given out.",
-                 of_pool<&CudaMemoryRow::pool_used>},
+                 from<OfPool<&CudaMemoryRow::pool_used>{}>},
     SchemaColumn{"importedMemoryPoolAddress", kInt, "address", "Pool of another process."},
     SchemaColumn{"importedMemoryPoolProcessId", kInt, "id", "That process."},
 };

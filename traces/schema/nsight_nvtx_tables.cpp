@@ -11,69 +11,80 @@ namespace shardscope::traces {
 namespace {
 
 template <auto Member>
-constexpr ColumnAccess of_range = from<[](const NvtxRow& row) { return row.range.*Member; }>;
+struct OfRange {
+    auto operator()(const NvtxRow& row) const { return row.range.*Member; }
+};
 
 // The payload, in the column of its type.
 template <RangePayload::Type Type>
-constexpr auto payload = [](const NvtxRow& row) {
-    using enum RangePayload::Type;
-    const RangePayload& p = row.range.payload;
-    const auto low = static_cast<std::uint32_t>(p.bits);
-    const auto if_its = [&](auto value) { return p.type == Type ? std::optional(value) : std::nullopt; };
-    if constexpr (Type == real64) return if_its(std::bit_cast<double>(p.bits));
-    if constexpr (Type == real32) return if_its(std::bit_cast<float>(low));
-    if constexpr (Type == uint32) return if_its(low);
-    if constexpr (Type == int32) return if_its(static_cast<std::int32_t>(low));
-    if constexpr (Type == uint64 || Type == int64) return if_its(static_cast<std::int64_t>(p.bits));
+struct Payload {
+    auto operator()(const NvtxRow& row) const {
+        using enum RangePayload::Type;
+        const RangePayload& p = row.range.payload;
+        const auto low = static_cast<std::uint32_t>(p.bits);
+        const auto if_its = [&](auto value) { return p.type == Type ? std::optional(value) : std::nullopt; };
+        if constexpr (Type == real64) return if_its(std::bit_cast<double>(p.bits));
+        if constexpr (Type == real32) return if_its(std::bit_cast<float>(low));
+        if constexpr (Type == uint32) return if_its(low);
+        if constexpr (Type == int32) return if_its(static_cast<std::int32_t>(low));
+        if constexpr (Type == uint64 || Type == int64) return if_its(static_cast<std::int64_t>(p.bits));
+    }
+};
+struct ExternalId {
+    std::optional<std::int64_t> operator()(const NvtxRow& row) const {
+        return row.range.external_id != 0 ? row.range.external_id
+                                          : Payload<RangePayload::Type::uint64>()(row);
+    }
+};
+struct Module {
+    std::optional<std::int64_t> operator()(const NvtxRow& row) const {
+        return row.range.module >= 0 ? row.range.module : Payload<RangePayload::Type::int64>()(row);
+    }
 };
 
-constexpr ColumnAccess kBinary = {
-    .get =
-        [](SqlValue cell, const void* row) {
-            const std::string& binary = static_cast<const NvtxRow*>(row)->range.binary;
-            if (!binary.empty()) cell.blob(binary);
-        },
-    .any = access::any<&NvtxRow::range, [](const NvtxRow& row) { return !row.range.binary.empty(); }>};
+struct Binary {
+    static void get(SqlValue cell, const void* row) {
+        const std::string& binary = static_cast<const NvtxRow*>(row)->range.binary;
+        if (!binary.empty()) cell.blob(binary);
+    }
+    bool operator()(const NvtxRow& row) const { return !row.range.binary.empty(); }
+};
+constexpr ColumnAccess kBinary = {.get = Binary::get, .any = access::any<&NvtxRow::range, Binary>};
 
 constexpr std::array kNvtx = {
-    with(kStart, of_range<&RangeRow::start>),
-    SchemaColumn{"end", kInt, "ns", "When the range was closed; NULL for a mark.", of_range<&RangeRow::end>},
+    with(kStart, from<OfRange<&RangeRow::start>{}>),
+    SchemaColumn{"end", kInt, "ns", "When the range was closed; NULL for a mark.",
+                 from<OfRange<&RangeRow::end>{}>},
     SchemaColumn{"eventType", kIntNN, "enum",
                  "59 push/pop, 60 start/end, 34 mark, 75 domain. ENUM_NSYS_EVENT_TYPE",
-                 of_range<&RangeRow::event_type>},
+                 from<OfRange<&RangeRow::event_type>{}>},
     SchemaColumn{"rangeId", kInt, "id", "Number of a start/end range; else NULL.",
                  rarely(unless_negative<&NvtxRow::range_id>)},
     SchemaColumn{"category", kInt, "id", "The program's own category.",
-                 rarely(of_range<&RangeRow::category>)},
+                 rarely(from<OfRange<&RangeRow::category>{}>)},
     SchemaColumn{"color", kInt, "ARGB", "Colour that the program asked for.",
-                 rarely(of_range<&RangeRow::color>)},
+                 rarely(from<OfRange<&RangeRow::color>{}>)},
     SchemaColumn{"text", kText, "", "The range's name; the same text as textId's.", from<&NvtxRow::text>},
-    with(kTid, of_range<&RangeRow::global_tid>),
+    with(kTid, from<OfRange<&RangeRow::global_tid>{}>),
     SchemaColumn{"endGlobalTid", kInt, "id", "The closing thread where that is another one.",
-                 rarely(of_range<&RangeRow::end_global_tid>)},
-    SchemaColumn{"textId", kInt, "id", "The range's name. StringIds.id", of_range<&RangeRow::text>},
+                 rarely(from<OfRange<&RangeRow::end_global_tid>{}>)},
+    SchemaColumn{"textId", kInt, "id", "The range's name. StringIds.id", from<OfRange<&RangeRow::text>{}>},
     SchemaColumn{"domainId", kInt, "id",
                  "0 the default domain, 1 NCCL, then others; named by rows of type 75.",
                  from<&NvtxRow::domain>},
-    SchemaColumn{"uint64Value", kInt, "", "Payload of that type.", rarely(from<[](const NvtxRow& row) {
-                     return row.range.external_id != 0 ? std::optional(row.range.external_id)
-                                                       : payload<RangePayload::Type::uint64>(row);
-                 }>)},
+    SchemaColumn{"uint64Value", kInt, "", "Payload of that type.", rarely(from<ExternalId{}>)},
     SchemaColumn{"int64Value", kInt, "id", "Payload; in our own ranges the module. SHARD_MODULES.id",
-                 from<[](const NvtxRow& row) {
-                     return row.range.module >= 0 ? std::optional<std::int64_t>(row.range.module)
-                                                  : payload<RangePayload::Type::int64>(row);
-                 }>},
+                 from<Module{}>},
     SchemaColumn{"doubleValue", kReal, "", "Payload of that type.",
-                 rarely(from<payload<RangePayload::Type::real64>>)},
+                 rarely(from<Payload<RangePayload::Type::real64>{}>)},
     SchemaColumn{"uint32Value", kInt, "", "Payload of that type.",
-                 rarely(from<payload<RangePayload::Type::uint32>>)},
+                 rarely(from<Payload<RangePayload::Type::uint32>{}>)},
     SchemaColumn{"int32Value", kInt, "", "Payload of that type.",
-                 rarely(from<payload<RangePayload::Type::int32>>)},
+                 rarely(from<Payload<RangePayload::Type::int32>{}>)},
     SchemaColumn{"floatValue", kReal, "", "Payload of that type.",
-                 rarely(from<payload<RangePayload::Type::real32>>)},
+                 rarely(from<Payload<RangePayload::Type::real32>{}>)},
     SchemaColumn{"jsonTextId", kInt, "id", "Payload as JSON. StringIds.id",
-                 rarely(unless_zero<[](const NvtxRow& row) { return row.range.detail; }>)},
+                 rarely(unless_zero<OfRange<&RangeRow::detail>{}>)},
     SchemaColumn{"jsonText", kText, "", "Payload as JSON."},
     SchemaColumn{
         "binaryData", "BLOB", "",

@@ -12,9 +12,17 @@ namespace shardscope::traces {
 
 namespace {
 
-constexpr bool is_cuda(const GpuRow& row) {
-    return row.compute_major != 0;
-}
+struct IsCuda {
+    bool operator()(const GpuRow& row) const { return row.compute_major != 0; }
+};
+struct IsDiscrete {
+    std::optional<int> operator()(const GpuRow& row) const {
+        return IsCuda()(row) ? std::optional(1) : std::nullopt;
+    }
+};
+struct SeverityOf {
+    Severity operator()(const DiagnosticRow& row) const { return row.severity; }
+};
 
 constexpr std::array kStringIds = {
     SchemaColumn{"id", "INTEGER NOT NULL PRIMARY KEY", "id", "What other tables refer to."},
@@ -27,8 +35,7 @@ constexpr std::array kGpu = {
     SchemaColumn{"name", kText, "", "The GPU's or, on the CPU device, the processor's name.",
                  from<&GpuRow::name>},
     SchemaColumn{"busLocation", kText, "", "On the PCI bus.", unless_zero<&GpuRow::bus_location>},
-    SchemaColumn{"isDiscrete", kInt, "0/1", "1: with memory of its own.",
-                 from<[](const GpuRow& row) { return is_cuda(row) ? std::optional(1) : std::nullopt; }>},
+    SchemaColumn{"isDiscrete", kInt, "0/1", "1: with memory of its own.", from<IsDiscrete{}>},
     SchemaColumn{"l2CacheSize", kInt, "bytes", "Level 2 cache.", unless_zero<&GpuRow::l2_bytes>},
     SchemaColumn{"totalMemory", kInt, "bytes", "The device's memory.", from<&GpuRow::memory>},
     SchemaColumn{"memoryBandwidth", kInt, "bytes/s", "Of that memory.",
@@ -70,13 +77,13 @@ constexpr std::array kGpu = {
     SchemaColumn{"maxGridDimY", kInt, "blocks", "Grid size in y at most."},
     SchemaColumn{"maxGridDimZ", kInt, "blocks", "Grid size in z at most."},
     SchemaColumn{"computeMajor", kInt, "", "Compute capability, before the dot.",
-                 from_if<is_cuda, &GpuRow::compute_major>},
+                 from_if<IsCuda, &GpuRow::compute_major>},
     SchemaColumn{"computeMinor", kInt, "", "Compute capability, after the dot.",
-                 from_if<is_cuda, &GpuRow::compute_minor>},
+                 from_if<IsCuda, &GpuRow::compute_minor>},
     SchemaColumn{"smMajor", kInt, "", "Multiprocessor version, before the dot.",
-                 from_if<is_cuda, &GpuRow::compute_major>},
+                 from_if<IsCuda, &GpuRow::compute_major>},
     SchemaColumn{"smMinor", kInt, "", "Multiprocessor version, after the dot.",
-                 from_if<is_cuda, &GpuRow::compute_minor>},
+                 from_if<IsCuda, &GpuRow::compute_minor>},
     SchemaColumn{"numaNodeId", kInt, "id", "The NUMA node nearest to the device."},
 };
 
@@ -166,8 +173,7 @@ constexpr std::array kDiagnostic = {
                  from<&DiagnosticRow::time>},
     SchemaColumn{"timestampType", kIntNN, "enum", "ENUM_DIAGNOSTIC_TIMESTAMP_SOURCE", always("1")},
     SchemaColumn{"source", kIntNN, "enum", "ENUM_DIAGNOSTIC_SOURCE_TYPE", always("1")},
-    SchemaColumn{"severity", kIntNN, "enum", "ENUM_DIAGNOSTIC_SEVERITY_LEVEL",
-                 from<[](const DiagnosticRow& row) { return row.severity; }>},
+    SchemaColumn{"severity", kIntNN, "enum", "ENUM_DIAGNOSTIC_SEVERITY_LEVEL", from<SeverityOf{}>},
     SchemaColumn{"text", kTextNN, "", "What happened, for example how many events were lost.",
                  from<&DiagnosticRow::text>},
     kPid,

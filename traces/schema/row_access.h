@@ -4,7 +4,7 @@
 //
 //   SchemaColumn{"bytes", kIntNN, "bytes", "Copied.", from<&MemcpyRow::bytes>},
 //   SchemaColumn{"graphNodeId", kInt, "id", "...", rarely(unless_negative<&MemcpyRow::graph_node>)},
-//   SchemaColumn{"gridX", kIntNN, "blocks", "...", from<[](const KernelRow& row) { return row.grid[0]; }>},
+//   SchemaColumn{"gridX", kIntNN, "blocks", "...", element<&KernelRow::grid, 0>},
 #pragma once
 
 #include <algorithm>
@@ -78,11 +78,11 @@ template <auto Get>
     return *static_cast<const typename Owner<decltype(Get)>::type*>(row);
 }
 
-// Whether `Has` is true of some of an array of rows of the struct that `Get` is of.
-template <auto Get, auto Has>
+// Whether `HasValue` holds for some of an array of rows of the struct that `Get` belongs to.
+template <auto Get, typename HasValue>
 bool any(const void* rows, std::size_t count) {
     const auto* first = static_cast<const typename Owner<decltype(Get)>::type*>(rows);
-    return std::any_of(first, first + count, Has);
+    return std::any_of(first, first + count, HasValue());
 }
 
 template <typename T>
@@ -140,68 +140,94 @@ void take(const LoadedCell& cell, T& member) {
 
 // Gives a member back; nothing for what is made from several.
 template <auto Get>
+void set_member(const LoadedCell& cell, void* row) {
+    take(cell, static_cast<typename Owner<decltype(Get)>::type*>(row)->*Get);
+}
+template <auto Get>
 constexpr auto setter() {
     using Set = void (*)(const LoadedCell&, void*);
     if constexpr (std::is_member_object_pointer_v<decltype(Get)>) {
-        return Set([](const LoadedCell& cell, void* row) {
-            take(cell, static_cast<typename Owner<decltype(Get)>::type*>(row)->*Get);
-        });
+        return Set(set_member<Get>);
     } else {
         return Set(nullptr);
     }
 }
 
-// `IsNone` of the value: NULL.
-template <auto Get, auto IsNone>
-constexpr ColumnAccess unless() {
-    return {.get =
-                [](SqlValue cell, const void* row) {
-                    const auto& value = std::invoke(Get, row_of<Get>(row));
-                    if (!IsNone(value)) put(cell, value);
-                },
-            .set = setter<Get>(),
-            .any = any<Get, [](const auto& row) { return !IsNone(std::invoke(Get, row)); }>};
-}
+// What counts as NULL. (Types with names: a lambda as an argument of a template has the name of another one
+// in clang 14.)
+struct EmptyOptional {
+    template <typename T>
+    bool operator()(const T& value) const {
+        if constexpr (is_optional<T>) {
+            return !value.has_value();
+        } else {
+            return false;
+        }
+    }
+};
+struct Negative {
+    template <typename T>
+    bool operator()(const T& value) const {
+        return value < 0;
+    }
+};
+struct Zero {
+    template <typename T>
+    bool operator()(const T& value) const {
+        return is_zero(value);
+    }
+};
+
+template <auto Get, typename IsNone>
+struct Value {
+    static void get(SqlValue cell, const void* row) {
+        const auto& value = std::invoke(Get, row_of<Get>(row));
+        if (!IsNone()(value)) put(cell, value);
+    }
+    bool operator()(const typename Owner<decltype(Get)>::type& row) const {
+        return !IsNone()(std::invoke(Get, row));
+    }
+    static constexpr ColumnAccess access() {
+        return {.get = get, .set = setter<Get>(), .any = any<Get, Value>};
+    }
+};
 
 }  // namespace access
 
 // `Get`: a member, or a function of the row.
 template <auto Get>
-inline constexpr ColumnAccess from = access::unless<Get, [](const auto& value) {
-    if constexpr (access::is_optional<std::remove_cvref_t<decltype(value)>>) {
-        return !value.has_value();
-    } else {
-        return false;
-    }
-}>();
+inline constexpr ColumnAccess from = access::Value<Get, access::EmptyOptional>::access();
 // NULL where it is below 0, which stands for "none" or "unknown".
 template <auto Get>
-inline constexpr ColumnAccess unless_negative =
-    access::unless<Get, [](const auto& value) { return value < 0; }>();
+inline constexpr ColumnAccess unless_negative = access::Value<Get, access::Negative>::access();
 // NULL where it is 0 or empty.
 template <auto Get>
-inline constexpr ColumnAccess unless_zero =
-    access::unless<Get, [](const auto& value) { return access::is_zero(value); }>();
+inline constexpr ColumnAccess unless_zero = access::Value<Get, access::Zero>::access();
 
 // The element at `I` of a member that is an array.
 template <auto Array, std::size_t I>
-inline constexpr ColumnAccess element = {
-    .get = [](SqlValue cell,
-              const void* row) { access::put(cell, std::invoke(Array, access::row_of<Array>(row))[I]); },
-    .set =
-        [](const LoadedCell& cell, void* row) {
-            using Row = typename access::Owner<decltype(Array)>::type;
-            access::take(cell, std::invoke(Array, *static_cast<Row*>(row))[I]);
-        }};
+struct Element {
+    using Row = typename access::Owner<decltype(Array)>::type;
+    static void get(SqlValue cell, const void* row) {
+        access::put(cell, std::invoke(Array, access::row_of<Array>(row))[I]);
+    }
+    static void set(const LoadedCell& cell, void* row) {
+        access::take(cell, std::invoke(Array, *static_cast<Row*>(row))[I]);
+    }
+};
+template <auto Array, std::size_t I>
+inline constexpr ColumnAccess element = {.get = Element<Array, I>::get, .set = Element<Array, I>::set};
 
-// The same of what has a value only in rows for which `Holds` is true.
-template <auto Holds, auto Member>
-inline constexpr ColumnAccess from_if = {.get =
-                                             [](SqlValue cell, const void* row) {
-                                                 const auto& its = access::row_of<Member>(row);
-                                                 if (Holds(its)) access::put(cell, std::invoke(Member, its));
-                                             },
-                                         .set = access::setter<Member>()};
+// NULL but in rows for which `Holds` is true.
+template <typename Holds, auto Member>
+struct ValueIf {
+    static void get(SqlValue cell, const void* row) {
+        const auto& its = access::row_of<Member>(row);
+        if (Holds()(its)) access::put(cell, std::invoke(Member, its));
+    }
+};
+template <typename Holds, auto Member>
+inline constexpr ColumnAccess from_if = {.get = ValueIf<Holds, Member>::get, .set = access::setter<Member>()};
 
 // NULL in most rows, and left out of the statement where it is in all that are written together.
 constexpr ColumnAccess rarely(ColumnAccess access) {

@@ -12,14 +12,21 @@ namespace {
 
 using namespace own;
 
-constexpr auto is_simulated = [](const PlanRow& row) { return row.simulated(); };
-constexpr auto is_exposed = [](const PlanRow& row) { return !row.exposed_operation.empty(); };
+struct IsSimulated {
+    bool operator()(const PlanRow& row) const { return row.simulated(); }
+};
+struct IsExposed {
+    bool operator()(const PlanRow& row) const { return !row.exposed_operation.empty(); }
+};
 template <std::size_t Category>
-constexpr ColumnAccess plan_at_peak = {.get =
-                                           [](SqlValue cell, const void* row) {
-                                               const auto& plan = *static_cast<const PlanRow*>(row);
-                                               if (plan.peak_bytes >= 0) cell.integer(plan.at_peak[Category]);
-                                           },
+struct AtPeak {
+    static void get(SqlValue cell, const void* row) {
+        const auto& plan = *static_cast<const PlanRow*>(row);
+        if (plan.peak_bytes >= 0) cell.integer(plan.at_peak[Category]);
+    }
+};
+template <std::size_t Category>
+constexpr ColumnAccess plan_at_peak = {.get = AtPeak<Category>::get,
                                        .set = element<&PlanRow::at_peak, Category>.set};
 
 constexpr std::array kPlan = {
@@ -64,20 +71,20 @@ constexpr std::array kPlan = {
                  "Most that the allocator of a rank held; NULL, as are the times and rates below, where the "
                  "configuration was not simulated.",
                  unless_negative<&PlanRow::reserved_bytes>},
-    SchemaColumn{"step", "REAL", "us", "Mean step time.", from_if<is_simulated, &PlanRow::step_us>},
+    SchemaColumn{"step", "REAL", "us", "Mean step time.", from_if<IsSimulated, &PlanRow::step_us>},
     SchemaColumn{"exposed", "REAL", "us",
                  "Communication outside kernels, of a mean step, mean over the ranks.",
-                 from_if<is_simulated, &PlanRow::exposed_us>},
+                 from_if<IsSimulated, &PlanRow::exposed_us>},
     SchemaColumn{"lastStep", "REAL", "us", "The last step of rank 0, which is a steady one.",
-                 from_if<is_simulated, &PlanRow::last_step_us>},
+                 from_if<IsSimulated, &PlanRow::last_step_us>},
     SchemaColumn{"lastKernel", "REAL", "us", "Of it: kernels.",
-                 from_if<is_simulated, &PlanRow::last_kernel_us>},
-    SchemaColumn{"lastCopy", "REAL", "us", "Of it: copies.", from_if<is_simulated, &PlanRow::last_copy_us>},
+                 from_if<IsSimulated, &PlanRow::last_kernel_us>},
+    SchemaColumn{"lastCopy", "REAL", "us", "Of it: copies.", from_if<IsSimulated, &PlanRow::last_copy_us>},
     SchemaColumn{"lastExposed", "REAL", "us", "Of it: communication outside kernels.",
-                 from_if<is_simulated, &PlanRow::last_exposed_us>},
+                 from_if<IsSimulated, &PlanRow::last_exposed_us>},
     SchemaColumn{"samplesPerSecond", "REAL", "", "Of all ranks together.",
-                 from_if<is_simulated, &PlanRow::samples_per_second>},
-    SchemaColumn{"mfu", "REAL", "", "Model FLOPs utilisation, 0 to 1.", from_if<is_simulated, &PlanRow::mfu>},
+                 from_if<IsSimulated, &PlanRow::samples_per_second>},
+    SchemaColumn{"mfu", "REAL", "", "Model FLOPs utilisation, 0 to 1.", from_if<IsSimulated, &PlanRow::mfu>},
     SchemaColumn{"tokensPerSecond", "REAL", "",
                  "Of all ranks together; NULL where the model counts no tokens.",
                  unless_zero<&PlanRow::tokens_per_second>},
@@ -91,7 +98,7 @@ constexpr std::array kPlan = {
     SchemaColumn{"exposedPhase", kText, "", "In which part of the step.",
                  unless_zero<&PlanRow::exposed_phase>},
     SchemaColumn{"exposedTime", "REAL", "us", "How much, in the last step of rank 0.",
-                 from_if<is_exposed, &PlanRow::most_exposed_us>},
+                 from_if<IsExposed, &PlanRow::most_exposed_us>},
     SchemaColumn{"exposedUnit", kText, "", "The FSDP unit with most of that.",
                  unless_zero<&PlanRow::exposed_unit>},
     SchemaColumn{"front", kIntNN, "0/1",
