@@ -1,4 +1,4 @@
-// Nsight Systems' tables of what devices did and of the calls that asked for it (schema 3.25.0).
+// Nsight Systems' tables of device work and of the API calls that requested it (schema 3.25.0).
 #include <array>
 
 #include "traces/schema/nsight_columns.h"
@@ -9,7 +9,7 @@ namespace shardscope::traces {
 
 namespace {
 
-// Nsight's "no stream" and "no event" is not NULL.
+// Nsight's "no stream" and "no event" are a number, not NULL.
 template <auto Member>
 constexpr ColumnAccess or_not_applicable = from<[](const SynchronizationRow& row) -> std::int64_t {
     const std::int64_t value = row.*Member;
@@ -17,7 +17,7 @@ constexpr ColumnAccess or_not_applicable = from<[](const SynchronizationRow& row
 }>;
 template <auto Member>
 constexpr ColumnAccess of_memory = from<[](const MemoryUsageRow& row) { return row.memory.*Member; }>;
-// Of the pool that the memory came from; NULL where it came from none.
+// A property of the pool that the memory came from; NULL if it did not come from a pool.
 template <auto Member>
 constexpr ColumnAccess of_pool = from<[](const MemoryUsageRow& row) {
     return row.memory.pool_address != 0 ? std::optional(row.memory.*Member) : std::nullopt;

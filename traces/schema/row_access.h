@@ -1,6 +1,6 @@
-// How a column takes its value from a row's struct when it is written, and gives it back when it is loaded.
-// What a member's type says is enough: an integer, an enum, a text, an id of a string, or a std::optional,
-// which is NULL where it is empty. NULL leaves a member as the struct begins.
+// How a column takes its value from a row's struct when it is written, and stores it there when it is loaded.
+// The member's type determines how: an integer, an enum, a text, an id of a string, or a std::optional,
+// which is NULL where it is empty. A NULL that is loaded leaves the member's initial value.
 //
 //   SchemaColumn{"bytes", kIntNN, "bytes", "Copied.", from<&MemcpyRow::bytes>},
 //   SchemaColumn{"graphNodeId", kInt, "id", "...", rarely(unless_negative<&MemcpyRow::graph_node>)},
@@ -25,7 +25,7 @@ struct sqlite3_value;
 
 namespace shardscope::traces {
 
-// The value of one column of one row, on its way into SQLite. A cell that nobody sets is NULL.
+// The value of one column of one row, on its way into SQLite. A cell that is not set is NULL.
 class SqlValue {
   public:
     explicit SqlValue(sqlite3_context* context) : context_(context) {}
@@ -38,21 +38,21 @@ class SqlValue {
     sqlite3_context* context_;
 };
 
-// Which of a sink's strings the ids of a file stand for.
+// Maps the string ids of a file to those of a sink.
 class LoadedStrings {
   public:
     virtual ~LoadedStrings() = default;
     virtual StringId string(std::int64_t id) const = 0;
 };
 
-// The value of one column of one row, as it comes out of SQLite.
+// The value of one column of one row, as read from SQLite.
 class LoadedCell {
   public:
     LoadedCell(sqlite3_value* value, const LoadedStrings& strings) : value_(value), strings_(strings) {}
     bool is_null() const;
     std::int64_t integer() const;
     double real() const;
-    std::string_view text() const;  // while the row is looked at
+    std::string_view text() const;  // valid until the next row
     StringId string() const { return strings_.string(integer()); }
 
   private:
@@ -62,7 +62,7 @@ class LoadedCell {
 
 namespace access {
 
-// The struct that a member, or a function of one argument, is of.
+// The struct to which a member, or the argument of a function, belongs.
 template <typename T>
 struct Owner : Owner<decltype(&T::operator())> {};
 template <typename Member, typename Row>
@@ -78,7 +78,7 @@ template <auto Get>
     return *static_cast<const typename Owner<decltype(Get)>::type*>(row);
 }
 
-// Whether `Has` is true of some of an array of rows of the struct that `Get` is of.
+// Whether `Has` is true for at least one row of an array, whose struct is that of `Get`.
 template <auto Get, auto Has>
 bool any(const void* rows, std::size_t count) {
     const auto* first = static_cast<const typename Owner<decltype(Get)>::type*>(rows);
@@ -123,7 +123,7 @@ void take(const LoadedCell& cell, T& member) {
     } else if constexpr (std::is_same_v<T, bool>) {
         member = cell.integer() != 0;
     } else if constexpr (std::is_enum_v<T>) {
-        // A damaged value, or one of a newer file, is as good as none.
+        // A damaged value, or one from a newer file, is treated as absent.
         if (cell.integer() >= 0 && cell.integer() < size_of(T{})) member = static_cast<T>(cell.integer());
     } else if constexpr (std::is_integral_v<T> && sizeof(T) < sizeof(std::int64_t)) {
         constexpr std::int64_t kLeast = std::numeric_limits<T>::min(), kMost = std::numeric_limits<T>::max();
@@ -138,7 +138,7 @@ void take(const LoadedCell& cell, T& member) {
     }
 }
 
-// Gives a member back; nothing for what is made from several.
+// A function that sets the member; null for a value that is made from several.
 template <auto Get>
 constexpr auto setter() {
     using Set = void (*)(const LoadedCell&, void*);
@@ -151,7 +151,7 @@ constexpr auto setter() {
     }
 }
 
-// `IsNone` of the value: NULL.
+// Writes NULL where `IsNone` is true for the value.
 template <auto Get, auto IsNone>
 constexpr ColumnAccess unless() {
     return {.get =
@@ -174,11 +174,11 @@ inline constexpr ColumnAccess from = access::unless<Get, [](const auto& value) {
         return false;
     }
 }>();
-// NULL where it is below 0, which stands for "none" or "unknown".
+// NULL where the value is negative, which means "none" or "unknown".
 template <auto Get>
 inline constexpr ColumnAccess unless_negative =
     access::unless<Get, [](const auto& value) { return value < 0; }>();
-// NULL where it is 0 or empty.
+// NULL where the value is 0 or empty.
 template <auto Get>
 inline constexpr ColumnAccess unless_zero =
     access::unless<Get, [](const auto& value) { return access::is_zero(value); }>();
@@ -194,7 +194,7 @@ inline constexpr ColumnAccess element = {
             access::take(cell, std::invoke(Array, *static_cast<Row*>(row))[I]);
         }};
 
-// The same of what has a value only in rows for which `Holds` is true.
+// The same for a column that has a value only in rows for which `Holds` is true.
 template <auto Holds, auto Member>
 inline constexpr ColumnAccess from_if = {.get =
                                              [](SqlValue cell, const void* row) {
@@ -203,18 +203,18 @@ inline constexpr ColumnAccess from_if = {.get =
                                              },
                                          .set = access::setter<Member>()};
 
-// NULL in most rows, and left out of the statement where it is in all that are written together.
+// NULL in most rows; the column is omitted from the statement if it is NULL in all rows of a batch.
 constexpr ColumnAccess rarely(ColumnAccess access) {
     access.rare = true;
     return access;
 }
 
-// SQL of a value that is the same in every row.
+// SQL for a value that is the same in every row.
 constexpr ColumnAccess always(std::string_view sql) {
     return {.constant = sql};
 }
 
-// A column that several tables have, with the access of one of them.
+// A column that several tables have, with the access that one of them needs.
 constexpr SchemaColumn with(SchemaColumn column, ColumnAccess access) {
     column.access = access;
     return column;
