@@ -32,7 +32,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Set where an analysis still runs that nobody waits for: a window that is closed is gone at once.
+// Set while an analysis that nothing waits for still runs: a closed window disappears immediately.
 bool g_ends_at_once = false;
 
 struct ImGuiOwner {
@@ -58,7 +58,7 @@ bool any_failed(const Session& session) {
 }
 
 // The picture shows finished work: files are read first, then frames are drawn until every analysis that the
-// panel asked for is there, and a few more in which Dear ImGui settles sizes.
+// panel asked for is done, and a few more in which Dear ImGui settles sizes.
 int take_picture(Program& program, const Options& options) {
     while (program.session.loading()) {
         std::this_thread::sleep_for(std::chrono::milliseconds(2));
@@ -86,7 +86,8 @@ int take_picture(Program& program, const Options& options) {
     return 0;
 }
 
-// A script drives the viewer in memory. Time in the frames is counted, not measured, so that runs repeat.
+// A script drives the viewer in memory. Time in the frames is counted, not measured, so that runs are
+// repeatable.
 int run_script(Program& program, const Options& options, script::Script script) {
     const ImGuiOwner imgui;
     script::prepare_keys();
@@ -107,8 +108,8 @@ int run_script(Program& program, const Options& options, script::Script script) 
     return 0;
 }
 
-// Files that are no traces are refused within milliseconds: where all are, there is nothing to show and no
-// window opens. What takes longer is read while the window shows its progress.
+// Files that are not traces are refused within milliseconds: if all are refused, there is nothing to show and
+// no window opens. Anything slower is read while the window shows its progress.
 bool all_refused(Session& session) {
     const auto until = Clock::now() + std::chrono::milliseconds(500);
     while (session.loading() && Clock::now() < until) {
@@ -123,7 +124,7 @@ int run_window(Program& program, const Options& options, std::optional<script::S
     const bool refused = all_refused(program.session);
     print_errors(program.session);
     if (refused && !options.files.empty())
-        return 1;  // what was open last time may have gone: no reason to stop
+        return 1;  // a file that was open last time may be gone: not a reason to stop
     const ImGuiOwner imgui;
     Window window(options.width, options.height, "Shardscope");
     window.on_drop([&](const std::string& path) { program.open(path); });
@@ -175,7 +176,7 @@ int run(int argc, char** argv) {
         }
     }
     const bool with_window = options.window || (!script && options.screenshot.empty());
-    const bool with_state = with_window && !script && options.state;  // else runs would not repeat
+    const bool with_state = with_window && !script && options.state;  // for repeatable runs
     if (with_state) {
         if (const auto state = read_state(state_path(), program.notice))
             restore(*state, program, options.files.empty());
@@ -191,7 +192,7 @@ int run(int argc, char** argv) {
         program.session.open_file(file);
         program.remember(file);
     }
-    if (options.panel_given) program.show(options.panel);  // whatever the files hold
+    if (options.panel_given) program.show(options.panel);  // regardless of what the files hold
     if (script && !options.window) return run_script(program, options, std::move(*script));
     if (!options.screenshot.empty()) return take_picture(program, options);
     const int status = run_window(program, options, std::move(script));

@@ -1,4 +1,4 @@
-// Where libraries are that a tool opens at run time.
+// Finds the libraries that a tool opens at run time.
 #pragma once
 
 #include <string>

@@ -13,8 +13,8 @@ namespace shardscope::profiler {
 namespace {
 
 #if defined(__x86_64__)
-// Linux takes "tsc" out of this list when it finds the cores' counters apart or their rate changing.
-// Where the file cannot be read (some sandboxes) the processor's own word has to do.
+// Linux removes "tsc" from this list when the cores' counters disagree or their rate changes. Where the file
+// cannot be read (some sandboxes), the processor's own report is trusted.
 bool kernel_trusts_the_counter() {
     const int fd =
         ::open("/sys/devices/system/clocksource/clocksource0/available_clocksource", O_RDONLY | O_CLOEXEC);

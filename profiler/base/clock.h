@@ -21,13 +21,13 @@ inline std::int64_t monotonic_ns() {
 }
 
 namespace detail {
-// Apart, so that the counter's way needs no stack.
+// Kept out of line, so that the counter's path needs no stack.
 [[gnu::noinline, gnu::cold]] inline std::uint64_t monotonic_ticks() {
     return static_cast<std::uint64_t>(monotonic_ns());
 }
 }  // namespace detail
 
-// One reading of the given source. `counter` only where clock_source() of this machine says so.
+// One reading of the given source. `counter` is valid only if clock_source() returns it.
 inline std::uint64_t read_ticks(ClockSource source) {
 #if defined(__x86_64__)
     if (source == ClockSource::counter) return __rdtsc();
@@ -48,10 +48,10 @@ struct DetectedClock {
     DetectedClock();
     ClockSource source;
 };
-extern const DetectedClock detected_clock;  // made before any other object of this program
+extern const DetectedClock detected_clock;  // constructed before any other object of this program
 }  // namespace detail
 
-// The source of ticks() in this process: the counter if all cores share one of constant rate.
+// The source of ticks() in this process: the counter if all cores share one that runs at a constant rate.
 inline ClockSource clock_source() {
     return detail::detected_clock.source;
 }

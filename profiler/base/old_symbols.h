@@ -1,6 +1,6 @@
 // glibc 2.34 moved these functions to another library under a new version. The injected library asks for the
-// old version, which newer systems still have, so that it loads into programs of older ones. They are weak: a
-// program without threads has none on an old system.
+// old version, which newer systems still have, so that it also loads into programs on older ones. They are
+// weak: on an old system a program without threads does not have them.
 #pragma once
 
 #include <dlfcn.h>

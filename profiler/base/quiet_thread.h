@@ -1,4 +1,4 @@
-// Threads of ours in a program whose signals are its own business.
+// Threads of ours that leave a program's signals to the program.
 #pragma once
 
 #include <thread>
@@ -9,7 +9,7 @@
 
 namespace shardscope::profiler {
 
-// A thread that takes no signals. Throws std::system_error.
+// Starts a thread that receives no signals. Throws std::system_error.
 template <typename Work>
 std::thread start_quietly(Work work) {
     sigset_t all, before;

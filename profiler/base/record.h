@@ -35,14 +35,14 @@ enum class RecordKind : std::uint8_t {
     define_name,      // TextRecord: header.name = id
     thread_name,      // TextRecord: owner = tid
     category_name,    // TextRecord: header.name = category, owner = domain
-    thread_end,       // PopRecord: the thread writes no more
-    thread_start,     // TextRecord: owner = tid, text = the system's name of the thread
-    payload,          // PayloadRecord: of the range, mark, pop or end that follows in this log
+    thread_end,       // PopRecord: the thread has ended its log
+    thread_start,     // TextRecord: owner = tid, text = the system's name for the thread
+    payload,          // PayloadRecord: belongs to the next range, mark, pop or end in this log
     payload_schema,   // SchemaRecord
     payload_enum,     // EnumRecord
     scope,            // ScopeRecord
 
-    // Kinds of sources that have a RecordHandler of their own; their structs stand beside the source.
+    // Kinds of sources that have a RecordHandler of their own; their structs are declared beside the source.
     cuda_first = 64,  // cupti/records.h
     cuda_last = 95,
     nccl_first = 96,  // inject/nccl_records.h
@@ -61,13 +61,13 @@ inline constexpr std::uint8_t kHasColor = 1;
 inline constexpr std::uint8_t kHasCategory = 2;
 inline constexpr std::uint8_t kHasText = 4;  // NUL-terminated text follows the struct
 inline constexpr std::uint8_t kDomainStack =
-    8;                                       // NVTX: each domain nests for itself; ours: one stack per thread
+    8;                                       // NVTX: one stack per thread and domain; ours: one per thread
 inline constexpr std::uint8_t kIsLong = 16;  // a RangeRecord; else a PlainRangeRecord
 
 // Longest text that a record holds, with its NUL; longer ones are cut.
 inline constexpr std::size_t kMaxText = 4096;
 
-// A push or mark that has no more to tell than this: the hot case, and the first part of a RangeRecord.
+// A push or mark without further fields: the hot case, and the first part of a RangeRecord.
 struct PlainRangeRecord {
     RecordHeader header;
     std::uint64_t ticks;
@@ -86,15 +86,15 @@ struct RangeRecord {  // push, mark, range_start
     std::uint64_t id;  // range_start: unique in the process
     std::uint32_t category;
     std::uint32_t value_type;  // of an NVTX payload value: traces::RangePayload::Type
-    std::uint64_t value;       // its bytes, in the low end
+    std::uint64_t value;       // its bytes, at the low end
 };
 static_assert(sizeof(PlainRangeRecord) == 32 && offsetof(RangeRecord, id) == sizeof(PlainRangeRecord));
 
 struct PopRecord {
     RecordHeader header;
     std::uint64_t ticks;
-    std::uint32_t domain;  // with kDomainStack: whose stack
-    std::uint32_t depth;   // that of the push it closes
+    std::uint32_t domain;  // with kDomainStack: the domain that owns the stack
+    std::uint32_t depth;   // the depth of the push that it closes
 };
 
 struct RangeEndRecord {
@@ -162,7 +162,7 @@ struct StepRecord {
     std::int64_t rank;
 };
 
-// Records were lost between the one before and the one after, because no chunk was free.
+// Records were lost between the previous one and the next, because no chunk was free.
 struct GapRecord {
     RecordHeader header;
     std::uint64_t ticks;      // when the first was lost
@@ -179,7 +179,7 @@ struct TextRecord {
 
 // --- NVTX payloads (the payload extension): bytes, and what the program said about their layout ------------
 
-// Bytes in the layout of a schema. Several may stand before one event.
+// Bytes in the layout of a schema. Several may precede one event.
 struct PayloadRecord {
     RecordHeader header;
     std::uint64_t schema;
@@ -190,7 +190,7 @@ struct SchemaRecord {
     RecordHeader header;   // name: the schema's
     std::uint64_t domain;  // name id
     std::uint64_t id, type, flags, size, align;
-    std::uint64_t entries;  // SchemaEntry, so many, follow
+    std::uint64_t entries;  // the number of SchemaEntry that follow
 };
 struct SchemaEntry {
     std::uint32_t name, description;  // name ids
@@ -201,7 +201,7 @@ struct EnumRecord {
     RecordHeader header;
     std::uint64_t domain;
     std::uint64_t id, size;
-    std::uint64_t entries;  // EnumEntry, so many, follow
+    std::uint64_t entries;  // the number of EnumEntry that follow
 };
 struct EnumEntry {
     std::uint32_t name;
@@ -210,7 +210,7 @@ struct EnumEntry {
 };
 
 struct ScopeRecord {
-    RecordHeader header;  // name: the path, below the parent
+    RecordHeader header;  // name: the path relative to the parent
     std::uint64_t domain;
     std::uint64_t id, parent;
 };
@@ -226,7 +226,7 @@ struct ChunkHeader {
     std::uint32_t reserved;
     std::uint64_t sequence;           // 0, 1, 2 … in the log
     std::atomic<std::uint64_t> used;  // bytes of published records
-    // Of the log, up to now. While records are being lost the chunk is full and the gap is open.
+    // The log's losses so far. While records are being lost, the chunk is full and the gap is open.
     std::atomic<std::uint64_t> dropped;
     std::atomic<std::uint64_t> gap_ticks;  // 0: no gap is open
     std::atomic<std::uint64_t> gap_min_depth;

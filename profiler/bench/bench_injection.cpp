@@ -1,14 +1,14 @@
-// What NVTX ranges cost a program that is recorded from outside, beside two readings of the clock (the least
-// that a timed range can cost), beside the same program alone and, where nsys is found (on PATH or as $NSYS),
-// beside Nsight Systems; all in turn, several rounds, so that a busy machine is as unkind to each. Not a
-// test.
+// What NVTX ranges cost a program that is recorded from outside, compared with two readings of the clock
+// (the least that a timed range can cost), with the same program alone and, if nsys is found (on PATH or as
+// $NSYS), with Nsight Systems. All run in turn, in several rounds, so that a busy machine affects each
+// alike. Not a test.
 //
 //   bench_injection [--rounds N]
 //   bench_injection --soak SECONDS [--rate RANGES_PER_SECOND] [--threads N] [--output FILE] [--strict]
 //
 // The soak records paced ranges to FILE (default: in /dev/shm), watches the memory of program and tool, and
-// compares what was sent with what is in the file: ends with 1 unless sent = stored + lost. With --strict
-// also when something was lost or either held more than 256 MiB.
+// compares what was sent with what is in the file: exits with 1 unless sent = stored + lost. With --strict,
+// also if something was lost or either used more than 256 MiB.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -40,7 +40,7 @@ fs::path self() {
     return fs::read_symlink("/proc/self/exe");
 }
 
-// A folder of this run, gone with it.
+// A folder for this run, removed at its end.
 class Folder {
   public:
     explicit Folder(const std::string& parent) : path_(parent + "/bench-injection-XXXXXX") {
@@ -115,8 +115,8 @@ double median(std::vector<double> values) {
 
 // --- what a range costs ------------------------------------------------------------------------------------
 
-// Not at all; recorded; with the library inside while a window of no kind, or of a named range, is closed;
-// and by Nsight Systems.
+// The ways of recording: not at all; recorded; with the library inside while a window of no kind, or of a
+// named range, is closed; and by Nsight Systems.
 enum Way { kAlone, kRecorded, kClosed, kWaiting, kNsys, kWays };
 
 int compare(int rounds) {
@@ -221,7 +221,7 @@ pid_t first_child(pid_t pid) {
 }
 
 struct Memory {
-    double half = 0, most = 0;  // after half of the time, and the most
+    double half = 0, most = 0;  // after half of the time, and the maximum
 };
 
 int soak(double seconds, double rate, int threads, std::string output, bool strict) {

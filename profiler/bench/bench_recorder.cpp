@@ -1,11 +1,11 @@
-// What recording costs on the thread that records, beside two readings of the clock, which is the least that
-// a range can cost. Not a test: run it on a quiet machine.
+// What recording costs on the thread that records, compared with two readings of the clock, the least that a
+// range can cost. Not a test: run it on a quiet machine.
 //
 //   bench_recorder [--benchmark_repetitions=15 --benchmark_enable_random_interleaving=true …]
 //
 // An iteration is a batch of a thousand, timed as a whole; between batches the writer gets time to drain, as
-// it has in a program that does something beside recording. `burst` gives it none, so that each chunk is
-// memory that was never touched. Times are of one call or pair; "dropped" must be 0, a lost event is cheaper.
+// in a program that does something besides recording. `burst` gives it none, so that each chunk is memory
+// that was never touched. Times are of one call or pair; "dropped" must be 0, a lost event is cheaper.
 #include <chrono>
 #include <memory>
 #include <thread>
@@ -51,12 +51,12 @@ class NullSink final : public traces::EventSink {
 constexpr int kBatch = 1000;
 constexpr int kBatches = 200;
 
-// Nothing that came before is put off until after.
+// A compiler barrier: memory accesses before it are not delayed past it.
 void keep_in_order() {
     asm volatile("" ::: "memory");
 }
 
-// Times `call` in batches. `rest`: what the writer gets between them.
+// Times `call` in batches. `rest`: the time that the writer gets between them.
 template <typename Call>
 void measure(benchmark::State& state, Call call, std::chrono::microseconds rest) {
     using Clock = std::chrono::steady_clock;
@@ -84,7 +84,7 @@ void two_clock_reads(benchmark::State& state) {
 }
 BENCHMARK(two_clock_reads)->UseManualTime()->Iterations(kBatches);
 
-// `work(recorder, log)` gives the call to time.
+// `work(recorder, log)` returns the call to time.
 template <typename Work>
 void record(benchmark::State& state, Work work, std::chrono::microseconds rest = kRest) {
     Recorder recorder(std::make_unique<NullSink>(), nullptr);
@@ -113,7 +113,7 @@ void push_and_pop_burst(benchmark::State& state) {
 }
 BENCHMARK(push_and_pop_burst)->UseManualTime()->Iterations(kBatches);
 
-// As the trainer asks: no recorder, no log.
+// As the trainer tests it: without a recorder there is no log.
 void push_and_pop_off(benchmark::State& state) {
     ThreadLog* log = nullptr;
     benchmark::DoNotOptimize(log);

@@ -1,4 +1,4 @@
-// Timing in batches: a batch is short enough to be interrupted seldom, and the median passes over those that
+// Timing in batches: a batch is short enough to be interrupted seldom, and the median ignores those that
 // were. Between batches the recorder's parent gets time to drain, as in a program that does something else
 // too.
 #include "profiler/bench/injection_worker.h"

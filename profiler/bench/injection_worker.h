@@ -1,5 +1,5 @@
-// The program that bench_injection runs: it makes NVTX calls and times them. With NVIDIA's own headers where
-// the CUDA Toolkit is, else through tables of our own that are filled as NVTX's are.
+// The program that bench_injection runs: it makes NVTX calls and times them. It uses NVIDIA's own headers
+// where the CUDA Toolkit is installed, else tables of our own that are filled as NVTX's are.
 #pragma once
 
 namespace shardscope::bench {
@@ -8,11 +8,11 @@ namespace shardscope::bench {
 // time of one push and pop, on each of the case's threads.
 int time_calls(const char* result_file);
 
-// Push and pop of ranges on `threads` threads, `rate` a second in all, for that long. Writes how many it made
-// and how long it took: "sent N", "seconds S".
+// Pushes and pops ranges on `threads` threads, `rate` a second in total, for `seconds`. Writes how many it
+// made and how long it took: "sent N", "seconds S".
 int make_ranges(const char* result_file, int threads, double rate, double seconds);
 
-// Says whether this was built with NVTX's own headers.
+// Whether this was built with NVTX's own headers.
 bool has_nvtx_headers();
 
 }  // namespace shardscope::bench

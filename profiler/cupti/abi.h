@@ -1,8 +1,8 @@
-// The part of CUPTI that we use, stated here so that a build needs no CUDA Toolkit: the library is found at
-// run time (library.h). Names, numbers and layouts are those of CUPTI's activity and
-// callback interfaces (NVIDIA's CUPTI documentation; CUDA 11.2 to 13.0); a test compares them with the
-// Toolkit's headers where they are found. Later versions append fields only, so that each struct holds for
-// every version up to the fields that bytes_known() says.
+// The part of CUPTI that we use, declared here so that a build needs no CUDA Toolkit: the library is found
+// at run time (library.h). Names, numbers and layouts are those of CUPTI's activity and callback interfaces
+// (NVIDIA's CUPTI documentation; CUDA 11.2 to 13.0); a test compares them with the Toolkit's headers where
+// they are found. Later versions append fields only, so that each struct is valid for every version, up to
+// the size that bytes_known() returns.
 #pragma once
 
 #include <cstddef>
@@ -150,7 +150,7 @@ struct Overhead {
 };
 inline constexpr std::uint32_t kObjectThread = 2;
 
-// Comes with the record of each call that was made while its thread had that id pushed.
+// Accompanies the record of each call that was made while that id was pushed on its thread.
 struct ExternalCorrelation {
     std::uint32_t kind, external_kind;
     std::uint64_t external_id;
@@ -189,7 +189,7 @@ struct Stream {
     std::uint32_t kind, context, stream, priority, flag, correlation;
 };
 
-// How much of a record a library of that version fills.
+// The number of bytes of a record that a library of that version fills.
 template <typename Record>
 constexpr std::size_t bytes_known(std::uint32_t) {
     return sizeof(Record);
@@ -231,7 +231,7 @@ inline constexpr int kDomainDriver = 1, kDomainRuntime = 2, kDomainResource = 3;
 inline constexpr std::uint32_t kContextDestroyStarting = 2;  // in kDomainResource
 inline constexpr int kApiEnter = 0, kApiExit = 1;
 
-// The first part of what an API callback gets.
+// The first part of what an API callback receives.
 struct CallbackData {
     int site;
 };

@@ -31,7 +31,7 @@ bool CudaBuffers::keep(Filled* buffer) {
 }
 
 void CudaBuffers::recycle(Filled* buffer) {
-    // Only `valid` bytes were written: the rest is as it was handed out.
+    // Only `valid` bytes were written: the rest is still zero.
     ::memset(buffer->data, 0, buffer->valid);
     if (keep(buffer)) return;
     ::munmap(buffer, kHeaderBytes + kBytes);

@@ -1,5 +1,5 @@
-// The buffers that CUPTI fills with records: handed out in the program's threads, given back full or at a
-// flush, emptied by a worker of ours. No lock: CUPTI calls in while it holds its own.
+// The buffers that CUPTI fills with records: handed out in the program's threads, returned when full or at a
+// flush, emptied by a worker of ours. No lock: CUPTI calls these functions while it holds its own.
 #pragma once
 
 #include <atomic>
@@ -11,7 +11,7 @@ namespace shardscope::profiler::cupti {
 class CudaBuffers {
   public:
     static constexpr std::size_t kBytes = 8u << 20;  // about 38,000 kernels
-    static constexpr std::uint32_t kMost = 32;       // with CUPTI or waiting; 256 MiB
+    static constexpr std::uint32_t kMost = 32;       // held by CUPTI or waiting; 256 MiB
     static constexpr std::uint32_t kSpare = 2;       // kept zeroed for the next request
 
     struct Filled {
@@ -20,7 +20,8 @@ class CudaBuffers {
         std::size_t valid;
     };
 
-    // A zeroed buffer of kBytes. nullptr: there are kMost already and `may_refuse`, or there is no memory.
+    // A zeroed buffer of kBytes. nullptr if there are kMost already and `may_refuse` is set, or if there is
+    // no memory.
     std::uint8_t* request(bool may_refuse) {
         for (auto& place : spare_) {
             if (Filled* buffer = place.exchange(nullptr, std::memory_order_acquire)) return buffer->data;
@@ -33,10 +34,10 @@ class CudaBuffers {
         return buffer != nullptr ? buffer->data : nullptr;
     }
 
-    // So many are with CUPTI or wait that a refusal is near.
+    // Whether so many are held by CUPTI or waiting that a refusal is near.
     bool are_many() const { return count_.load(std::memory_order_relaxed) > kMost / 2; }
 
-    // From CUPTI; any thread.
+    // Returns a buffer from CUPTI; any thread.
     void give_back(std::uint8_t* data, std::size_t valid) {
         Filled* buffer = of(data);
         buffer->valid = valid < kBytes ? valid : kBytes;
@@ -46,7 +47,7 @@ class CudaBuffers {
                                               std::memory_order_relaxed));
     }
 
-    // Worker: everything that was given back, oldest first; it must recycle() each.
+    // Worker: takes all returned buffers, oldest first; it must recycle() each.
     Filled* take_filled() {
         Filled* newest = filled_.exchange(nullptr, std::memory_order_acquire);
         Filled* oldest = nullptr;
@@ -59,17 +60,17 @@ class CudaBuffers {
         return oldest;
     }
 
-    // Zeroes it and keeps it for the next request, or gives its memory back.
+    // Zeroes it and keeps it for the next request, or frees its memory.
     void recycle(Filled* buffer);
 
-    // From CUPTI while nobody reads them; any thread.
+    // Returns a buffer from CUPTI that is not going to be read; any thread.
     void take_back(std::uint8_t* data, std::size_t valid) {
         Filled* buffer = of(data);
         buffer->valid = valid < kBytes ? valid : kBytes;
         recycle(buffer);
     }
 
-    // Worker: has spare buffers ready before they are asked for, with their pages made.
+    // Worker: prepares spare buffers, with their pages mapped, before they are requested.
     void provide_spare();
 
   private:

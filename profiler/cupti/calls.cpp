@@ -1,5 +1,4 @@
-// Names of calls, and turning them on: the driver's one by one, of the runtime's all but those that are not
-// wanted.
+// Names of calls, and enabling them: the driver's one by one, the runtime's all except the unwanted ones.
 #include "profiler/cupti/calls.h"
 
 #include <initializer_list>

@@ -12,14 +12,14 @@ class CudaCalls {
   public:
     static constexpr std::uint32_t kMost = 2048;  // of each interface
 
-    // `domain` is kDomainDriver or kDomainRuntime; a name is as CUPTI has it ("cudaLaunchKernel_v7000").
+    // `domain` is kDomainDriver or kDomainRuntime; names are CUPTI's ("cudaLaunchKernel_v7000").
     using IsWanted = bool (*)(int domain, const char* name);
-    // Asks for all names.
+    // Calls `is_wanted` for all names.
     void init(const Cupti& cupti, IsWanted is_wanted);
 
     struct Call {
-        const char* name = nullptr;  // CUPTI's, for ever
-        std::uint32_t id = 0;        // the user's, of the name
+        const char* name = nullptr;  // owned by CUPTI, never freed
+        std::uint32_t id = 0;        // the user's id of the name
         bool wanted = false;
     };
     // nullptr: CUPTI has no such call.
@@ -30,7 +30,7 @@ class CudaCalls {
     // 0: CUPTI has no call of that name.
     std::uint32_t number_of(int domain, const char* name);
 
-    // Has the wanted calls recorded: no others where the library can choose (since 12.x), else all.
+    // Enables recording of the wanted calls: only those if the library can choose (since 12.x), else all.
     void enable(const Cupti& cupti);
     void disable(const Cupti& cupti);
 
@@ -38,7 +38,7 @@ class CudaCalls {
     Call calls_[2][kMost] = {};
 };
 
-// Whether a name begins so.
+// Whether `name` begins with `start`.
 bool begins_with(const char* name, const char* start);
 
 }  // namespace shardscope::profiler::cupti

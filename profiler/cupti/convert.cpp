@@ -1,10 +1,10 @@
-// Field by field; what a version does not tell is -1.
+// Converts field by field; what a version does not report is -1.
 #include "profiler/cupti/convert.h"
 
 namespace shardscope::profiler::cupti {
 namespace {
 
-// What all work on a device has.
+// The fields that all work on a device has.
 template <typename Record, typename Work>
 void set_place(Record& r, const Work& work) {
     r.start = signed_time(work.start);

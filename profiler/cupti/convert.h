@@ -1,4 +1,4 @@
-// CUPTI's records as ours (records.h), by whichever version of the library filled them. Pure functions: no
+// Converts CUPTI's records, filled by any version of the library, to ours (records.h). Pure functions: no
 // heap, no exceptions.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace shardscope::profiler::cupti {
 
-// A record as it lies in a buffer. Older libraries fill less of it: the rest stays zero.
+// A copy of a record in a buffer. Older libraries fill less of it: the rest is zero.
 template <typename Record>
 Record read(const void* record, std::uint32_t version) {
     Record copy{};
@@ -24,7 +24,7 @@ inline std::uint32_t kind_of(const void* record) {
     return kind;
 }
 
-// Whether CUPTI could measure both.
+// Whether CUPTI could measure both times.
 inline bool is_timed(std::uint64_t start, std::uint64_t end) {
     return start != 0 && end >= start;
 }
@@ -33,7 +33,7 @@ inline std::int64_t signed_time(std::uint64_t time) {
     return static_cast<std::int64_t>(time);
 }
 
-// An id where 32 bits of it were all the room.
+// An id in 32 bits; -1 if it does not fit.
 inline std::int32_t small(std::uint64_t value) {
     return value <= 0x7FFFFFFF ? static_cast<std::int32_t>(value) : -1;
 }
@@ -45,7 +45,7 @@ Record make_record(CudaKind kind, std::uint32_t name = 0, std::uint8_t flags = 0
     return record;
 }
 
-// What ran on a device. `name`: what header.name shall be.
+// The records of device work. `name` becomes header.name.
 CudaKernelRecord to_record(const Kernel& kernel, std::uint32_t version, std::uint32_t name);
 CudaMemcpyRecord to_record(const Memcpy& copy);
 CudaMemcpyRecord to_record(const MemcpyPeer& copy);

@@ -30,8 +30,8 @@ const char* program_version() {
     return "";
 }
 
-// The newest CUDA that the kernel's driver serves ("13"), by the number of its branch; "" where it does not
-// tell. Source: the table of CUDA and driver versions in the CUDA Toolkit's release notes.
+// The newest CUDA that the kernel's driver supports ("13"), by the number of its branch; "" if unknown.
+// Source: the table of CUDA and driver versions in the CUDA Toolkit's release notes.
 const char* driver_version() {
     FILE* file = ::fopen("/proc/driver/nvidia/version", "re");
     if (file == nullptr) return "";
@@ -49,7 +49,7 @@ const char* driver_version() {
     return "";
 }
 
-// Of that major version.
+// Whether the library is of that major version.
 bool is_of_version(const char* name, const char* version) {
     constexpr std::size_t kStem = sizeof "libcupti.so." - 1;
     return strlen(name) > kStem && strncmp(name + kStem, version, 2) == 0;
@@ -78,7 +78,7 @@ void* find_library() {
     for (const char* name : kNames) {
         if (void* library = ::dlopen(name, RTLD_LAZY | RTLD_NOLOAD)) return library;
     }
-    // A library that is newer than the driver does not start.
+    // A library that is newer than the driver does not work.
     const char* version = program_version();
     if (*version == 0) version = driver_version();
     for (const char* name : kNames) {

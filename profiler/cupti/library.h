@@ -38,8 +38,8 @@ struct Cupti {
     Result (*ActivityEnableCudaEventDeviceTimestamps)(std::uint8_t enable) = nullptr;
 };
 
-// Finds the library (one that the program has loaded already, else of the program's CUDA version, else the
-// newest) and its functions. False: `why` says in a sentence what is missing.
+// Finds the library (one that the program has loaded already, else that of the program's CUDA version, else
+// the newest) and its functions. False: `why` says in a sentence what is missing.
 bool open_cupti(Cupti& cupti, char (&why)[512]);
 
 }  // namespace shardscope::profiler::cupti

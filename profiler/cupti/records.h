@@ -1,5 +1,5 @@
-// The records of what CUDA did (kinds 64..95 of record.h), as the injected library writes them. All come from
-// one thread of ours, so that the thread of a call stands in the record.
+// The records of what CUDA did (kinds 64..95 of record.h), as the injected library writes them. One thread
+// of ours writes all of them, so the record of a call contains the call's thread.
 //
 // Times are nanoseconds of CLOCK_REALTIME, as CUPTI gives them: a clock record before them ties that clock to
 // ticks. Ids of contexts, streams, events and calls are CUPTI's, unique in the process; enum values are
@@ -31,12 +31,12 @@ enum class CudaKind : std::uint8_t {
     graph,
 };
 
-// As RecordHeader::kind says it.
+// The value of RecordHeader::kind.
 constexpr RecordKind record_kind(CudaKind kind) {
     return static_cast<RecordKind>(kind);
 }
 
-// Both clocks, read together. Every record that follows tells of something that had happened by then.
+// Both clocks, read together. Every record that follows describes something that had happened by then.
 struct CudaClockRecord {
     RecordHeader header;
     std::uint64_t ticks;
@@ -45,7 +45,7 @@ struct CudaClockRecord {
 
 // A notice is a TextRecord: `owner` is a traces::Severity, the text a sentence for the user.
 
-// What did not become a record, so far.
+// Counts of what has not become a record so far.
 struct CudaLossRecord {
     RecordHeader header;
     std::uint64_t dropped;    // CUPTI had no room for them

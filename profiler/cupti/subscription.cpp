@@ -1,4 +1,4 @@
-// Since CUDA 13.0 CUPTI tells who else uses it.
+// Since CUDA 13.0 CUPTI reports which other tool uses it.
 #include "profiler/cupti/subscription.h"
 
 #include <stdio.h>

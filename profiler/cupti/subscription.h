@@ -1,12 +1,12 @@
-// Becoming the one tool that CUPTI serves in a process.
+// Subscribes as the one tool that CUPTI serves in a process.
 #pragma once
 
 #include "profiler/cupti/library.h"
 
 namespace shardscope::profiler::cupti {
 
-// False: CUPTI has another user, or cannot be used; `why` says so in a sentence, which ends with `advice` in
-// the first case.
+// Returns false if CUPTI has another user or cannot be used; `why` is then a sentence, which ends with
+// `advice` in the first case.
 bool subscribe(const Cupti& cupti, Callback callback, const char* advice, void** subscriber,
                char (&why)[512]);
 

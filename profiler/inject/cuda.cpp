@@ -2,8 +2,8 @@
 // CUDA; from then on CUPTI fills buffers in the program's threads, and one thread of ours empties them into
 // its log (cuda_activity.h), asks for what is finished each second, and for the rest when the program ends.
 //
-// No lock of ours is held while CUPTI is called, and none is taken where CUPTI calls us: its own are held
-// there. Nothing here is ever destroyed, since CUPTI's threads outlive main().
+// No lock of ours is held while CUPTI is called, and none is taken where CUPTI calls us, since it holds its
+// own then. Nothing here is ever destroyed, since CUPTI's threads outlive main().
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -38,7 +38,7 @@ namespace {
 constexpr std::int64_t kLookNs = 20'000'000;          // how often the worker looks for buffers and orders
 constexpr std::int64_t kFlushNs = 1'000'000'000;      // what a crash can lose
 constexpr std::int64_t kLastWaitNs = 10'000'000'000;  // for the worker, when the program ends
-constexpr int kFlushesAfterStop = 2;                  // at once, and a second later
+constexpr int kFlushesAfterStop = 2;                  // immediately, and a second later
 
 constexpr std::uint32_t kKinds[] = {
     cupti::kKindDevice,           cupti::kKindContext, cupti::kKindStream,
@@ -47,7 +47,7 @@ constexpr std::uint32_t kKinds[] = {
     cupti::kKindCudaEvent,        cupti::kKindMemory2, cupti::kKindMemoryPool, cupti::kKindOverhead,
 };
 
-// Turns of the recording, from whichever thread makes them to the worker.
+// Turns of the recording on and off, passed to the worker from the threads that make them.
 struct Turns {
     static constexpr std::uint32_t kMost = 256;
     struct Turn {
@@ -62,7 +62,7 @@ struct Turns {
 struct Cuda {
     std::atomic<bool> started{false};
     std::atomic<bool> dead{false};   // in a forked child
-    std::atomic<bool> asked{false};  // for a buffer: there is something to flush
+    std::atomic<bool> asked{false};  // CUPTI has requested a buffer: there is something to flush
     pid_t pid = 0;
     Cupti cupti;
     CudaBuffers buffers;
@@ -74,8 +74,8 @@ struct Cuda {
     bool enabled = false;  // worker, and before it runs
     std::uint64_t dropped = 0;
 
-    std::atomic<std::uint32_t> calls_for_worker{0};  // counts; it waits for a change
-    std::atomic<bool> ending{false};                 // the program ends
+    std::atomic<std::uint32_t> calls_for_worker{0};  // a count; its changes wake the worker
+    std::atomic<bool> ending{false};                 // the program is ending
     std::atomic<std::uint32_t> ended{1};             // 0 while the worker runs
 };
 constinit Cuda cuda;
@@ -86,7 +86,7 @@ std::int64_t now_of(clockid_t clock) {
     return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
-// Waits until the word is no longer `value`, or that long.
+// Waits until the word is no longer `value`, at most for `ns`.
 void wait_while(const std::atomic<std::uint32_t>& word, std::uint32_t value, std::int64_t ns) {
     const timespec time{static_cast<time_t>(ns / 1'000'000'000), static_cast<long>(ns % 1'000'000'000)};
     ::syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, value, &time, nullptr, 0);
@@ -101,7 +101,7 @@ void call_worker() {
     set_and_wake(cuda.calls_for_worker, cuda.calls_for_worker.load(std::memory_order_relaxed) + 1);
 }
 
-// Tells the user something; severity as traces::Severity numbers it.
+// Sends the user a notice; `severity` is the number of a traces::Severity.
 void notice(std::uint64_t severity, const char* text) {
     write_text(record_kind(CudaKind::notice), 0, severity, narrow_text(text));
 }
@@ -117,11 +117,11 @@ void notice_missing(const char* why) {
 
 void buffer_requested(std::uint8_t** buffer, std::size_t* size, std::size_t* max_records) {
     cuda.asked.store(true, std::memory_order_relaxed);
-    // Older libraries crash when they are refused one.
+    // Older libraries crash when a buffer is refused.
     const bool may_refuse = cuda.cupti.version >= cupti::kVersion12_9;
     *buffer = cuda.dead.load(std::memory_order_relaxed) ? nullptr : cuda.buffers.request(may_refuse);
     *size = *buffer != nullptr ? CudaBuffers::kBytes : 0;
-    *max_records = 0;  // as many as find room
+    *max_records = 0;  // as many as fit
 }
 
 void buffer_completed(void*, std::uint32_t, std::uint8_t* buffer, std::size_t, std::size_t valid) {
@@ -169,7 +169,7 @@ void enable() {
     cuda.enabled = true;
     for (const std::uint32_t kind : kKinds) {
         const cupti::Result result = cuda.cupti.ActivityEnable(kind);
-        // Without kernels there is nothing to see; what else a library or device lacks is left out.
+        // Without kernels there is nothing to see; other kinds that a library or device lacks are left out.
         if (result != cupti::kSuccess && kind == cupti::kKindConcurrentKernel) {
             char why[512];
             cupti::describe_failure(cuda.cupti, "cuptiActivityEnable", result,
@@ -202,7 +202,7 @@ void take_turns() {
         if (time == 0) return;  // being written
         cuda.activity.launches().turn(time, turn.on.load(std::memory_order_relaxed));
     }
-    // What the tool says has no thread of this process to tell of it.
+    // Turns made by the tool are not reported by any thread of this process.
     if (cuda.activity.launches().is_on() != recording()) {
         cuda.activity.launches().turn(now_of(CLOCK_REALTIME), recording());
     }
@@ -221,18 +221,18 @@ void take_buffers() {
 }
 
 void flush() {
-    // Not while the program is still in its cuInit(), which may take seconds.
+    // Does nothing while the program is still in its cuInit(), which may take seconds.
     if (!cuda.asked.load(std::memory_order_relaxed)) return;
     cuda.cupti.ActivityFlushAll(0);
     take_buffers();
     std::size_t dropped = 0;
     if (cuda.cupti.ActivityGetNumDroppedRecords(nullptr, 0, &dropped) == cupti::kSuccess) {
-        cuda.dropped += dropped;  // since the last time
+        cuda.dropped += dropped;  // since the last call
     }
     cuda.activity.write_loss(cuda.dropped);
 }
 
-// Whatever the window is.
+// Whether the tool records, regardless of the window.
 bool tool_records() {
     return session()->state.load(std::memory_order_relaxed) == SessionState::recording;
 }
@@ -243,7 +243,7 @@ void* work(void*) {
     std::int64_t flushed = now_of(CLOCK_MONOTONIC);
     int flushes_after_stop = 0;
     std::uint32_t calls = 0;
-    // Where CUPTI cannot be turned off, its buffers have to be emptied for ever.
+    // Where CUPTI cannot be turned off, its buffers must be emptied for ever.
     while (!cuda.ending.load(std::memory_order_acquire) &&
            (flushes_after_stop < kFlushesAfterStop || cuda.enabled)) {
         wait_while(cuda.calls_for_worker, calls, kLookNs);
@@ -259,7 +259,7 @@ void* work(void*) {
         flushed = now;
         if (has_stopped && ++flushes_after_stop == kFlushesAfterStop) disable();
     }
-    // The end of the program has flushed by force before it woke us.
+    // end() has forced a flush before it woke this thread.
     flush();
     cuda.activity.settle(true);
     cuda.activity.write_loss(cuda.dropped);
@@ -269,7 +269,7 @@ void* work(void*) {
 
 bool start_worker() {
     if (&::pthread_create == nullptr || &::pthread_detach == nullptr) return false;
-    // Signals are the program's.
+    // Signals are left to the program.
     sigset_t all, before;
     ::sigfillset(&all);
     ::sigprocmask(SIG_SETMASK, &all, &before);
@@ -280,7 +280,7 @@ bool start_worker() {
     return runs;
 }
 
-// The program calls exit(), or this library is unloaded: the last moment in which CUDA still answers.
+// The program calls exit(), or this library is unloaded: the last moment in which CUDA still works.
 void end() {
     if (cuda.dead.load(std::memory_order_acquire) || cuda.pid != ::getpid()) return;
     if (cuda.ended.load(std::memory_order_acquire) != 0) return;
@@ -349,7 +349,7 @@ void start() {
 }  // namespace
 }  // namespace shardscope::profiler::inject
 
-// Called by libcuda in cuInit(), of the library that CUDA_INJECTION64_PATH names.
+// libcuda calls this in cuInit(), in the library that CUDA_INJECTION64_PATH names.
 extern "C" __attribute__((visibility("default"))) int InitializeInjection() {
     const int saved = errno;
     shardscope::profiler::inject::start();

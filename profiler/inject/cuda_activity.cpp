@@ -1,4 +1,4 @@
-// CUPTI's records, one kind after the other.
+// Converts CUPTI's records, kind by kind.
 #include "profiler/inject/cuda_activity.h"
 
 #include <initializer_list>
@@ -33,7 +33,7 @@ bool is_wanted_runtime(const char* name) {
     return true;
 }
 
-// Of the driver's calls those that launch, copy, wait or manage memory: for programs that have no runtime.
+// The driver's calls that launch, copy, wait or manage memory: for programs without the runtime.
 bool is_wanted_driver(const char* name) {
     for (const char* noise : {"cuMemGet", "cuMemHostGet", "cuMemPoolGet", "cuMemRangeGet",
                               "cuMemExportToShareableHandle", "cuMemRetainAllocationHandle"}) {
@@ -47,7 +47,7 @@ bool is_wanted_driver(const char* name) {
     return false;
 }
 
-// Writes a record as it is, behind a header.
+// Writes a record as it is, after a header.
 template <typename Record>
 void write(const Record& record) {
     Entered thread;
@@ -98,7 +98,7 @@ void CudaActivity::wait(const void* record, std::size_t bytes, std::uint32_t cor
             room <= kMostWaiting ? ::realloc(waiting_, room * sizeof(Waiting)) : nullptr;  // trivial structs
         if (more == nullptr) {
             settle(true);
-            if (waiting_count_ == waiting_room_) return;  // there never was any memory
+            if (waiting_count_ == waiting_room_) return;  // no memory was ever available
         } else {
             waiting_ = static_cast<Waiting*>(more);
             waiting_room_ = room;
@@ -112,7 +112,7 @@ void CudaActivity::wait(const void* record, std::size_t bytes, std::uint32_t cor
 }
 
 void CudaActivity::settle(bool last) {
-    constexpr std::uint32_t kRounds = 3;  // flushes; its call should have come long ago
+    constexpr std::uint32_t kRounds = 3;  // in flushes; the call should have arrived long ago
     std::size_t kept = 0;
     for (std::size_t i = 0; i < waiting_count_; ++i) {
         Waiting& work = waiting_[i];
@@ -194,7 +194,7 @@ void CudaActivity::convert_one(const void* record) {
             r.flag = small(from.flag & 0xFFFF);
             return write(r);
         }
-        default:  // of a kind that was not asked for
+        default:  // a kind that was not enabled
             return;
     }
 }
@@ -219,7 +219,7 @@ std::uint32_t CudaActivity::kernel_name(const char* name) {
     if (name == nullptr) return 0;
     const auto bits = reinterpret_cast<std::uintptr_t>(name);
     KnownName& known = names_[(bits >> 4 ^ bits >> 14) % (sizeof names_ / sizeof *names_)];
-    // A module that was unloaded may have left its place to another's names.
+    // Names of another module may now lie at an address of an unloaded one.
     if (known.address == name && ::strcmp(known.text, name) == 0) return known.id;
     const std::uint32_t id = name_id(narrow_text(name));
     ::free(known.text);
@@ -284,7 +284,7 @@ void CudaActivity::convert_memory(const cupti::Memory& memory) {
     r.is_free = memory.operation == cupti::kMemoryRelease;
     r.pool_address = memory.pool_address;
     r.pool_threshold = static_cast<std::int64_t>(memory.pool_threshold);
-    // Of an imported pool the size's place holds the process that it came from.
+    // For an imported pool, the size field holds the process that it came from.
     const bool is_local = memory.pool_type == cupti::kPoolLocal;
     r.pool_size = is_local ? static_cast<std::int64_t>(memory.pool_size) : 0;
     r.pool_used = is_local ? static_cast<std::int64_t>(memory.pool_used) : 0;

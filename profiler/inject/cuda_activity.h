@@ -30,17 +30,17 @@ class CudaActivity {
     // Reads a buffer.
     void convert(std::uint8_t* buffer, std::size_t valid);
 
-    // Decides about work whose launch was not seen yet; call it once after each flush. `last`: by its own
-    // time if need be, since nothing more comes.
+    // Decides about work whose launch has not been seen yet; call it once after each flush. `last`: no more
+    // records follow, so the work's own time decides if necessary.
     void settle(bool last);
 
-    // Both clocks, now.
+    // Writes the current time of both clocks.
     static void write_clock();
-    // The counts, if they have changed.
+    // Writes the counts of losses, if they have changed.
     void write_loss(std::uint64_t dropped_by_cupti);
 
   private:
-    // Work that waits for its launch: the finished record.
+    // The finished record of work that waits for its launch.
     struct Waiting {
         std::uint32_t correlation, rounds;
         std::int64_t start;

@@ -1,7 +1,7 @@
-// Which device work belongs to the recorded part of a run: that which a call launched while the recording was
-// on, whenever it ran. CUPTI numbers calls in the order in which they begin (correlation ids) and gives the
-// time of each, so that each turning on or off of the recording is a place in that order, known better with
-// each call that is seen. One thread; times are nanoseconds of one clock.
+// Decides which device work belongs to the recorded part of a run: work that was launched while recording
+// was on, whenever it ran. CUPTI numbers calls in the order in which they begin (correlation ids) and
+// reports the time of each. So each turn of the recording on or off is a position in that order, which is
+// known more exactly with each call that is seen. One thread; times are nanoseconds of one clock.
 #pragma once
 
 #include <cstddef>
@@ -13,13 +13,13 @@ class CudaLaunches {
   public:
     enum class Verdict : std::uint8_t { keep, drop, unknown };
 
-    // The state before any turn().
+    // Sets the state before any turn().
     void begin(bool on) {
         before_ = on;
         count_ = 0;
     }
 
-    // Recording was turned on or off at that time, later than all before.
+    // Reports that recording was turned on or off at that time, which is later than all before.
     void turn(std::int64_t time, bool on) {
         if (on == is_on() || (count_ > 0 && time < turns_[count_ - 1].time)) return;
         if (count_ == kMost) {  // the oldest is forgotten
@@ -48,7 +48,7 @@ class CudaLaunches {
         return before_;
     }
 
-    // A call of that number began then.
+    // Reports that the call of that number began at `start`.
     void saw_call(std::uint32_t correlation, std::int64_t start) {
         if (!seen_ || is_after(correlation, latest_)) {
             latest_ = correlation;
@@ -67,7 +67,7 @@ class CudaLaunches {
         }
     }
 
-    // Of work that the call of that number launched.
+    // The verdict on work that the call of that number launched.
     Verdict of_launch(std::uint32_t correlation) const {
         for (std::size_t i = count_; i-- > 0;) {
             const Turn& turn = turns_[i];

@@ -1,6 +1,6 @@
 // The library's own C interface, for programs without NVTX (Python's ctypes on $NVTX_INJECTION64_PATH):
 // ranges and marks of the default domain, and the beginning and end of what is recorded. Each joins the
-// session by itself; without one nothing happens. Any thread.
+// session automatically, and does nothing without one. Any thread.
 #include "profiler/inject/nvtx_events.h"
 #include "profiler/inject/process_log.h"
 #include "profiler/inject/window.h"
@@ -19,7 +19,7 @@ inject::Event describe(const char* text) {
 
 #define SHARDSCOPE_EXPORT extern "C" __attribute__((visibility("default")))
 
-// A range from here to the shardscope_range_pop() of the same thread that belongs to it. UTF-8; copied.
+// A range from here to the matching shardscope_range_pop() of the same thread. UTF-8; copied.
 SHARDSCOPE_EXPORT void shardscope_range_push(const char* text) {
     if (inject::join_session()) inject::push(*inject::default_domain(), describe(text));
 }
@@ -30,7 +30,7 @@ SHARDSCOPE_EXPORT void shardscope_mark(const char* text) {
     if (inject::join_session()) inject::mark(*inject::default_domain(), describe(text));
 }
 
-// As cudaProfilerStart() and cudaProfilerStop(): of use when the session waits for them.
+// As cudaProfilerStart() and cudaProfilerStop(): useful if the session waits for them.
 SHARDSCOPE_EXPORT void shardscope_profiler_start() {
     if (inject::join_session()) inject::open_window(shardscope::profiler::WindowKind::cuda_profiler);
 }

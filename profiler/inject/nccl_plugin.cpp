@@ -2,8 +2,8 @@
 // for each version of its interface, and the functions behind them. Any thread of the program runs this.
 //
 // NCCL ends events late: after the communicator is gone, or after it has unloaded the plugin (the library is
-// linked so that it stays). Nothing can go wrong with that here, because a handle is a number and no object,
-// and what we know of a communicator is never freed.
+// linked so that it stays). Nothing can go wrong with that here, because a handle is a number, not an
+// object, and what we know about a communicator is never freed.
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
@@ -18,16 +18,16 @@ namespace {
 
 using nccl::Descriptor;
 
-// What we know of a communicator; NCCL hands it back with each event, also late ones, so that none is ever
+// What we know about a communicator; NCCL passes it back with each event, even late ones, so none is ever
 // freed.
 struct Communicator {
     std::uint64_t id;
-    std::atomic<bool> told;  // to the reader
+    std::atomic<bool> told;  // sent to the reader
     Communicator* before;    // the one made before it: all can be found from `communicators`
 };
 std::atomic<Communicator*> communicators{nullptr};
 
-// The same for every version of the interface.
+// An event, the same for every version of the interface.
 struct Event {
     NcclEvent kind = NcclEvent::operation;
     const void* parent = nullptr;
@@ -56,7 +56,7 @@ void copy_name(char (&to)[N], const char* from) {
 
 // --- writing -----------------------------------------------------------------------------------------------
 
-// Tells the reader of the communicator, also before the window opens: events refer to it later.
+// Sends the communicator to the reader, even before the window opens: later events refer to it.
 void tell(std::uint64_t id, const char* name, int nodes, int ranks, int rank) {
     if (stopped()) return;
     const Entered thread;
@@ -106,7 +106,7 @@ void* start(const Event& event) {
 
 // --- descriptors of the versions ---------------------------------------------------------------------------
 
-// The descriptor as the longer one that its type says it is.
+// The descriptor, cast to the longer one that its type stands for.
 template <typename About, typename Type>
 const Descriptor<Type, About>& as(const nccl::AnyDescriptor<Type>& any) {
     return reinterpret_cast<const Descriptor<Type, About>&>(any);
@@ -194,7 +194,7 @@ Event read_copy_engine(const Descriptor<std::uint64_t, nccl::CopyEngineColl6>& d
 
 // --- the functions of the structs --------------------------------------------------------------------------
 
-// Whether NCCL's events are asked for at all.
+// Whether NCCL's events are requested at all.
 bool wanted() {
     return join_session() && (session()->sources & kSourceNccl) != 0;
 }
@@ -226,7 +226,7 @@ int init_4(void** context, int* mask, const char* name, std::uint64_t id, int no
     return result;
 }
 
-// A lower kind of event brings its parents along: that is why the calls are asked for by name.
+// Enabling a lower kind of event enables its parents too: so the calls are requested explicitly.
 constexpr std::uint64_t kEvents5 = nccl::kCollApi | nccl::kColl | nccl::kP2pApi | nccl::kP2p;
 
 int init_5(void** context, std::uint64_t id, int* mask, const char* name, int nodes, int ranks, int rank,
@@ -243,7 +243,7 @@ int init_6(void** context, std::uint64_t id, int* mask, const char* name, int no
     return result;
 }
 
-// Up to version 3 the first operation tells of its communicator, and not how many ranks it has.
+// Up to version 3 the first operation describes its communicator, without its number of ranks.
 void tell_once(Communicator& communicator, const char* name, const Event& event) {
     if (communicator.told.load(std::memory_order_relaxed)) return;
     if (!communicator.told.exchange(true, std::memory_order_relaxed)) {
@@ -299,7 +299,7 @@ int start_new(void* context, void** handle, nccl::NewDescriptor* descriptor) {
     return nccl::kSuccess;
 }
 
-// What was begun while we recorded is ended also after the window closed.
+// Events that began while we recorded are ended even after the window has closed.
 int stop(void* handle) {
     if (handle == nullptr || stopped()) return nccl::kSuccess;
     const Entered thread;
@@ -312,7 +312,7 @@ int stop(void* handle) {
     return nccl::kSuccess;
 }
 
-// The states are of kinds of event that we do not take.
+// The states belong to kinds of event that we do not take.
 int record_state(void*, int, void*) {
     return nccl::kSuccess;
 }

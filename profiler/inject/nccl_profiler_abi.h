@@ -1,8 +1,8 @@
-// The binary interface between NCCL and a profiler plugin, versions 1 to 6, stated by ourselves so that no
-// header of NCCL is needed: one exported struct of functions for each version, and the descriptors of the
-// events that we take. Numbers and layouts are NCCL's and do not change.
-// Source: NVIDIA/nccl, ext-profiler/example/nccl/profiler_v1.h … v5.h,
-// src/include/plugin/profiler/profiler_v6.h and src/include/plugin/nccl_profiler.h (NCCL 2.23 to 2.30).
+// The binary interface between NCCL and a profiler plugin, versions 1 to 6, declared here so that no header
+// of NCCL is needed: one exported struct of functions for each version, and the descriptors of the events
+// that we take. Numbers and layouts are NCCL's and do not change. Source: NVIDIA/nccl,
+// ext-profiler/example/nccl/profiler_v1.h … v5.h, src/include/plugin/profiler/profiler_v6.h and
+// src/include/plugin/nccl_profiler.h (NCCL 2.23 to 2.30).
 #pragma once
 
 #include <cstddef>
@@ -145,7 +145,7 @@ struct AnyDescriptor {
     int rank;
 };
 
-// On a 64-bit machine the union of what events are about begins at 24 in every version.
+// On a 64-bit machine the union of what events are about begins at offset 24 in every version.
 using OldDescriptor = AnyDescriptor<std::uint8_t>;   // versions 1 to 4
 using NewDescriptor = AnyDescriptor<std::uint64_t>;  // versions 5 and 6
 static_assert(offsetof(OldDescriptor, parent) == 8 && offsetof(OldDescriptor, rank) == 16);

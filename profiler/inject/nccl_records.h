@@ -1,8 +1,8 @@
 // Records of NCCL's own account of its operations, kinds nccl_first to nccl_last (record.h): written by the
 // profiler plugin (nccl_plugin.cpp), read by shardscope-record (record/nccl_handler.h). Times are raw ticks.
 //
-// An operation is one event (an older NCCL), or two: the call of the program and, as its child, what NCCL
-// made of it when it enqueued the work. The ids are unique in the process.
+// An operation is one event (in older versions of NCCL) or two: the program's call and, as its child, the
+// work that NCCL enqueued for it. The ids are unique in the process.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,13 @@ struct NcclCommunicatorRecord {
     RecordHeader header;
     std::uint64_t ticks;
     std::uint64_t communicator;       // NCCL's hash of it, equal on all its ranks
-    std::int32_t rank, ranks, nodes;  // 0 ranks or nodes: not told
+    std::int32_t rank, ranks, nodes;  // 0 ranks or nodes: unknown
     std::int32_t reserved;
     // its name follows, NUL-terminated
 };
 
 enum class NcclEvent : std::uint8_t {
-    call = 0,       // of the program; NCCL 2.28 and later tell it
+    call = 0,       // by the program; reported by NCCL 2.28 and later
     operation = 1,  // as enqueued
 };
 
@@ -38,7 +38,7 @@ struct NcclStartRecord {
     std::int64_t count;     // elements
     std::int32_t rank;
     std::int32_t root;             // or peer; -1: none
-    std::int16_t channels, warps;  // -1: not told
+    std::int16_t channels, warps;  // -1: unknown
     NcclEvent event;
     std::uint8_t captured;  // 1: into a CUDA graph, so that the call may have many operations
     std::uint16_t reserved;

@@ -1,5 +1,5 @@
-// The NVTX end of the injected library: the functions that an instrumented program's NVTX calls are led to,
-// and the entry point that puts them into its tables. Any thread of the program runs this.
+// The NVTX end of the injected library: the functions that an instrumented program's NVTX calls are
+// redirected to, and the entry point that puts them into its tables. Any thread of the program runs this.
 #include <cstddef>
 #include <cstdint>
 
@@ -70,7 +70,7 @@ bool is_known(const EventAttributes* attributes) {
     return event;
 }
 
-// The general ways, kept out of the functions that are called so often.
+// The general paths, kept out of the functions that are called so often.
 [[gnu::noinline]] int push_any(const Domain& domain, const EventAttributes* a) {
     char buffer[kMaxText];
     return push(domain, describe(a, buffer));
@@ -82,7 +82,7 @@ bool is_known(const EventAttributes* attributes) {
     return pop(domain);
 }
 
-// At once, where the event has a registered or narrow message and nothing else.
+// Takes the fast path if the event has a registered or narrow message and nothing else.
 [[gnu::always_inline]] inline int push_attributes(const Domain& domain, const EventAttributes* a) {
     ThreadState* const thread = ready_thread();
     if (thread == nullptr || !is_known(a) || a->payload_type != 0 || a->category != 0 || a->color_type != 0)
@@ -201,9 +201,9 @@ nvtx::DomainHandle domain_create_w(const wchar_t* name) {
     return const_cast<Domain*>(domain(wide_text(name, buffer)));
 }
 
-// A domain's handle stays good, since other modules may share it.
+// A domain's handle stays valid, since other modules may share it.
 void domain_destroy(nvtx::DomainHandle) {}
-// Resources (named mutexes, say) are no events; the program gets a handle that means nothing.
+// Resources (named mutexes, say) are not events; the program gets a handle that means nothing.
 nvtx::ResourceHandle domain_resource_create(nvtx::DomainHandle, const void*) {
     static constexpr char kAnyResource = 0;
     return const_cast<char*>(&kAnyResource);
@@ -226,7 +226,7 @@ class Table {
     }
 
   private:
-    nvtx::Function** slots_ = nullptr;  // places of the program's function pointers
+    nvtx::Function** slots_ = nullptr;  // slots of the program's function pointers
     unsigned size_ = 0;
 };
 

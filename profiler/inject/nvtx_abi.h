@@ -1,6 +1,6 @@
 // The binary interface through which a program's NVTX calls reach an injected library (NVTX version 3),
-// stated by ourselves so that no header of the CUDA Toolkit is needed. Numbers and layouts are NVTX's and do
-// not change; tests compare them with the Toolkit's headers where those are found.
+// declared here so that no header of the CUDA Toolkit is needed. Numbers and layouts are NVTX's and do not
+// change; tests compare them with the Toolkit's headers where those are found.
 #pragma once
 
 #include <cstddef>
@@ -36,10 +36,10 @@ static_assert(sizeof(EventAttributes) == 48 && offsetof(EventAttributes, message
 inline constexpr std::int32_t kColorArgb = 1;
 inline constexpr std::int32_t kMessageAscii = 1, kMessageUnicode = 2, kMessageRegistered = 3;
 
-// What push and pop answer when nobody tracks levels.
+// The result of push and pop when levels are not tracked.
 inline constexpr int kNoPushPopTracking = -2;
 
-// The tables that a module offers to fill.
+// The tables that a module offers to be filled.
 inline constexpr std::uint32_t kExportCallbacks = 1;
 inline constexpr int kModuleCore = 1, kModuleCore2 = 5;
 

@@ -1,6 +1,6 @@
 // What NVTX calls do to the calling thread's log: pushes, pops, marks, starts and ends. Inline: this is the
-// injected library's hot path. Any thread. What is not recorded is left out of the count of lost events, so
-// that events sent are events stored and events lost, exactly.
+// injected library's hot path. Any thread. Events that are not to be recorded do not count as lost, so that
+// events sent are exactly events stored plus events lost.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct Payloads {
     std::size_t count = 0;
 };
 
-// What one event says, whichever of the calls said it.
+// The contents of one event, whichever call sent it.
 struct Event {
     Text text{"", 0};
     std::uint32_t name = 0;  // of a registered string; then there is no text
@@ -30,8 +30,8 @@ struct Event {
     Payloads payloads;
 };
 
-// Whether NVTX calls are to be led here at all: their events are recorded, or open the window. Joins the
-// session.
+// Whether NVTX calls are to be redirected here at all: if their events are recorded, or open the window.
+// Joins the session.
 inline bool wants_nvtx() {
     return join_session() && (records_nvtx.load(std::memory_order_relaxed) || watches_ranges());
 }
@@ -46,7 +46,7 @@ inline bool recording_nvtx() {
     return recording() && records_nvtx.load(std::memory_order_relaxed);
 }
 
-// The same in one look, and no: the hot path goes on only if nothing else has to be done.
+// The same with a single load. Also false if anything but recording has to be done: for the hot path.
 inline bool just_recording_nvtx() {
     return nvtx_gate.load(std::memory_order_acquire)->load(std::memory_order_relaxed) ==
            SessionState::recording;
@@ -55,7 +55,7 @@ inline bool just_recording_nvtx() {
 // Copies payloads to the log, for the event that is written next (nvtx_payload.cpp).
 void write_payloads(ThreadState& thread, const Domain& domain, Payloads payloads);
 
-// What the record of an event consists of.
+// The layout of an event's record.
 struct RangeShape {
     RangeShape(RecordKind kind, const Event& event)
         : is_long(kind == RecordKind::range_start || event.category != 0 || event.value_type != 0),
@@ -66,7 +66,7 @@ struct RangeShape {
     std::size_t fixed, bytes;
 };
 
-// Everything but the time.
+// Fills in everything but the time.
 [[gnu::always_inline]] inline void fill_range(PlainRangeRecord* r, const RangeShape& shape,
                                               const Domain& domain, const Event& event, std::uint32_t depth,
                                               std::uint64_t id) {
@@ -105,33 +105,33 @@ struct RangeShape {
     if (Entered thread; thread) write_range(*thread, RecordKind::mark, domain, event, 0, 0);
 }
 
-// The thread's part of the window's ranges; rare (window.cpp).
-// The event's text, or the id of its registered name, by value: it then lives in registers alone.
+// The thread's part of the window's ranges; rare (window.cpp). The event's text, or the id of its registered
+// name, is passed by value, so that it stays in registers.
 Watched range_begins(Text text, std::uint32_t name);
 void watch_push(ThreadState& thread, const Domain& domain, Text text, std::uint32_t name,
                 std::uint32_t depth);
 void watch_pop(ThreadState& thread, const Domain& domain, std::uint32_t depth);
 
-// Answer of push_at_once() and pop_at_once(): nothing was done, call push() or pop().
+// The result of push_at_once() and pop_at_once() if nothing was done: call push() or pop().
 inline constexpr int kNotAtOnce = -1000;
 
-// The thread where a push is no more than its record: it has its log, and nothing but records is wanted; else
-// null.
+// This thread's state if a push needs only its record: the log exists, and nothing but records is wanted.
+// Else null.
 [[gnu::always_inline]] inline ThreadState* ready_thread() {
     ThreadState* const thread = this_thread;
     const bool ready = reinterpret_cast<std::uintptr_t>(thread) > 1 && !thread->busy && just_recording_nvtx();
     return ready ? thread : nullptr;
 }
 
-// Keeps signal handlers out of a thread that ready_thread() or pop_at_once() looked at, as Entered does.
+// Keeps signal handlers out of a thread that ready_thread() or pop_at_once() checked, as Entered does.
 [[gnu::always_inline]] inline void keep_out(ThreadState& thread, bool out) {
     std::atomic_signal_fence(std::memory_order_seq_cst);
     thread.busy = out;
     std::atomic_signal_fence(std::memory_order_seq_cst);
 }
 
-// What a push nearly always is, in such a thread. Calls nothing, so that its caller has no registers to save
-// (a seventh of what a push costs). The room is looked at once handlers are out: they might take it.
+// The common case of a push, in such a thread. It calls nothing, so that its caller has no registers to save
+// (a seventh of a push's cost). Space is checked after handlers are kept out, since they might take it.
 [[gnu::always_inline]] inline int push_at_once(ThreadState& thread, const Domain& domain,
                                                const Event& event) {
     const RangeShape shape(RecordKind::push, event);
@@ -161,7 +161,7 @@ inline constexpr int kNotAtOnce = -1000;
     int answer = kNotAtOnce;
     ThreadState::Stack& stack = thread->stacks[domain.ordinal];
     const std::uint32_t depth = stack.open - 1;
-    if (stack.open != 0 && stack.recorded <= depth) {  // nothing that was recorded ends
+    if (stack.open != 0 && stack.recorded <= depth) {  // the range was not recorded
         stack.open = depth;
         answer = static_cast<int>(depth);
     } else if (stack.open != 0 && thread->writer.is_ready(sizeof(PopRecord))) [[likely]] {
@@ -180,7 +180,7 @@ inline constexpr int kNotAtOnce = -1000;
     return answer;
 }
 
-// The answers are NVTX's: the level of the range, from 0.
+// Returns the level of the range, from 0, as NVTX does.
 [[gnu::always_inline]] inline int push(const Domain& domain, const Event& event) {
     Entered thread;
     if (!thread) return nvtx::kNoPushPopTracking;
@@ -200,7 +200,7 @@ inline constexpr int kNotAtOnce = -1000;
     ThreadState::Stack& stack = thread->stacks[domain.ordinal];
     if (stack.open == 0) return nvtx::kNoPushPopTracking;
     const std::uint32_t depth = --stack.open;
-    if (stack.recorded > depth) {  // also where nothing new is recorded any more
+    if (stack.recorded > depth) {  // even if new ranges are no longer recorded
         const std::uint64_t now = thread->writer.now();
         stack.recorded = depth;
         if (payloads.count != 0) [[unlikely]]

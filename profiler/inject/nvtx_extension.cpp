@@ -50,8 +50,8 @@ std::int64_t timestamp_get() {
     const SessionHeader* joined = session();
     return joined == nullptr ? 0 : static_cast<std::int64_t>(read_ticks(joined->clock));
 }
-// Time domains are of events that are submitted later, which are not recorded; the program gets its own id
-// back, or one that no one asks for again.
+// Time domains are for events that are submitted later, which are not recorded; the program gets its own id
+// back, or one that is never used again.
 std::uint64_t time_domain_register(DomainHandle, const nvtx::TimeDomainAttributes* attributes) {
     return attributes != nullptr && attributes->id != 0 ? attributes->id : nvtx::kDynamicIds;
 }

@@ -8,16 +8,16 @@
 namespace shardscope::profiler::inject {
 namespace {
 
-// Of one event; more are left out.
+// Payloads of one event; more are left out.
 constexpr std::size_t kMostPayloads = 64;
 
-// What payloads of an id need to know about it. Nodes of a list that only grows.
+// What is needed to read payloads of an id. Nodes of a list that only grows.
 struct Layout {
     Layout* next;
     std::uint32_t domain;  // name id
     RecordKind kind;
     std::uint64_t id;
-    std::uint64_t size;         // 0: told by each payload
+    std::uint64_t size;         // 0: given by each payload
     nvtx::SchemaEntry message;  // the entry that is the event's text; type 0: none
 };
 constinit std::atomic<Layout*> layouts{nullptr};
@@ -44,7 +44,7 @@ std::uint32_t optional_name(const char* text) {
     return text == nullptr ? 0 : name_id(narrow_text(text));
 }
 
-// Memory for a record that is told, given back at the end of the scope. Null when it would be too long.
+// Memory for a record passed to tell(), freed at the end of the scope. Null if the record would be too long.
 template <typename Record, typename Entry>
 class Building {
   public:
@@ -188,7 +188,7 @@ Event describe(const Domain& domain, Payloads payloads) {
     return event;
 }
 
-// What is too large for a chunk, or of unknown size, is left out and counted.
+// A payload that is too large for a chunk, or of unknown size, is left out and counted.
 void write_payloads(ThreadState& thread, const Domain& domain, Payloads payloads) {
     for (std::size_t i = 0; i < payloads.count; ++i) {
         const nvtx::PayloadData& payload = payloads.data[i];

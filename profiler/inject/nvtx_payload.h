@@ -1,5 +1,5 @@
-// The payload extension's registry: layouts (schemas, enumerations) and scopes that the program told. Any
-// thread; nothing is ever forgotten.
+// The payload extension's registry: layouts (schemas, enumerations) and scopes that the program has
+// registered. Any thread; nothing is ever removed.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@
 
 namespace shardscope::profiler::inject {
 
-// The ids under which payloads refer to it: the program's own, or a new one. 0 when the attributes make no
-// sense. What is known already is not told again.
+// Returns the id by which payloads refer to it: the program's own, or a new one. 0 if the attributes are
+// invalid. What is known already is not sent again.
 std::uint64_t register_schema(const Domain& domain, const nvtx::SchemaAttributes* attributes);
 std::uint64_t register_enum(const Domain& domain, const nvtx::EnumAttributes* attributes);
 std::uint64_t register_scope(const Domain& domain, const nvtx::ScopeAttributes* attributes);
 
-// An event that has nothing but payloads; its text is what a schema says is the message.
+// An event that has only payloads; its text is the entry that a schema marks as the message.
 Event describe(const Domain& domain, Payloads payloads);
 
 }  // namespace shardscope::profiler::inject

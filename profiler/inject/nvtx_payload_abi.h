@@ -1,7 +1,7 @@
-// The binary interface of NVTX's payload extension (module 2), stated by ourselves as the core's is
-// (nvtx_abi.h). A module of the program hands its slots to InitializeInjectionNvtxExtension at its first call
-// of the extension. Source: NVTX 3's nvToolsExtPayload.h and nvtxExtTypes.h, with which tests compare this
-// where they are found.
+// The binary interface of NVTX's payload extension (module 2), declared here like the core's (nvtx_abi.h). A
+// module of the program hands its slots to InitializeInjectionNvtxExtension at its first call of the
+// extension. Source: NVTX 3's nvToolsExtPayload.h and nvtxExtTypes.h, with which tests compare this where
+// they are found.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace shardscope::profiler::nvtx {
 
-// EventAttributes::payload_type of payloads of a schema: `payload` is then a PayloadData*, `reserved` how
-// many.
+// EventAttributes::payload_type of payloads of a schema: `payload` is then a PayloadData*, `reserved` their
+// number.
 inline constexpr auto kPayloadTypeExtended = static_cast<std::int32_t>(0xDFBD0009u);
 // Greatest payload_type of a plain value (1 u64, 2 i64, 3 double, 4 u32, 5 i32, 6 float).
 inline constexpr std::int32_t kPayloadTypeLast = 6;
@@ -32,7 +32,7 @@ struct SchemaEntry {
 };
 
 struct SchemaAttributes {
-    std::uint64_t fields;  // which of the following hold: kSchema…
+    std::uint64_t fields;  // which of the following are set: kSchema…
     const char* name;
     std::uint64_t type, flags;
     const SchemaEntry* entries;
@@ -79,7 +79,7 @@ inline constexpr std::uint64_t kEntryArrayMask = 7 << 4;
 inline constexpr std::uint64_t kTypeChar = 1, kTypeCString = 75, kTypeCStringUtf8 = 76,
                                kTypeRegisteredString = 80;
 
-// Ids that the program does not choose start here.
+// Ids not chosen by the program start here.
 inline constexpr std::uint64_t kDynamicIds = std::uint64_t{1} << 32;
 
 inline constexpr std::uint16_t kPayloadModule = 2;

@@ -1,5 +1,5 @@
-// Session, record file, names and threads inside the injected program. Any thread of it gets here, at any
-// moment: also while it forks, ends or runs out of space.
+// Session, record file, names and threads inside the injected program. Any of its threads may call this at
+// any moment, even while it forks, ends or runs out of space.
 #include "profiler/inject/process_log.h"
 
 #include <atomic>
@@ -56,13 +56,13 @@ class KeepErrno {
     int value_;
 };
 
-// A record that was told (tell()), with its bytes behind it; in the order of telling.
+// A record passed to tell(), followed by its bytes; in the order of the calls.
 struct Told {
     Told* next;
     std::size_t bytes;
 };
 
-// The library's one piece of global state: it is called from nowhere with a context of ours.
+// The library's one piece of global state: no caller passes it a context of ours.
 struct Process {
     pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // session, record file, names, domains
     std::atomic<SessionHeader*> session{nullptr};
@@ -120,8 +120,9 @@ std::uint64_t pid_namespace() {
     return number == nullptr ? 0 : ::strtoull(number + 1, nullptr, 10);
 }
 
-// Gives a further chunk its place on disk, so that no later store can fail for want of it. The file is opened
-// by its path each time: a descriptor kept open might be closed, and its number reused, by the program.
+// Reserves disk space for a further chunk, so that no later store can fail for lack of it. The file is
+// opened by its path each time: a descriptor kept open might be closed, and its number reused, by the
+// program.
 bool grow_file(void*, std::uint32_t index) {
     const KeepErrno keep;
     const int fd = ::open(process.path, O_RDWR | O_CLOEXEC);
@@ -242,7 +243,7 @@ void after_fork_in_child() {
 
 // --- threads ---------------------------------------------------------------------------------------------
 
-// The argument tells nothing: after a fork the state that was current when this was arranged is gone.
+// The argument is not used: after a fork, the state that was current at registration is gone.
 void end_thread(void*) {
     ThreadState* state = this_thread;
     if (state == nullptr || state == no_thread_state()) {
@@ -274,7 +275,7 @@ void write_text_record(LogWriter& writer, RecordKind kind, std::uint32_t name, s
     writer.publish();
 }
 
-// The session that the environment names, mapped; null when there is none or it speaks another format.
+// The session that the environment names, mapped; null if there is none or it has another format.
 SessionHeader* find_session() {
     const char* directory = ::getenv(kSessionVariable);
     if (directory == nullptr || ::strlen(directory) >= sizeof process.directory) return nullptr;

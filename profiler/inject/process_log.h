@@ -1,6 +1,6 @@
 // The injected library's memory of its process: the session it belongs to, the record file that it maps, the
-// names it gave out and a log per thread. Made lazily by the first event. No C++ runtime, no exceptions;
-// every function keeps errno, since it runs inside the program's own code.
+// names it has assigned and a log per thread. Created lazily by the first event. No C++ runtime, no
+// exceptions; every function keeps errno, since it runs inside the program's own code.
 #pragma once
 
 #include <atomic>
@@ -21,7 +21,7 @@ struct ThreadState {
     // The push/pop ranges of one domain that are open.
     struct Stack {
         std::uint32_t open = 0;      // how many
-        std::uint32_t recorded = 0;  // up to which of them there may be recorded ones
+        std::uint32_t recorded = 0;  // only ranges of a smaller depth may be recorded
     };
     // An open push/pop range that the window waits for.
     struct WatchedRange {
@@ -42,8 +42,8 @@ struct Domain {
     std::uint32_t name;     // its id in records
 };
 
-// Joins the session named by the environment; false when there is none, it speaks another format or does not
-// want this rank. Cheap when called again.
+// Joins the session named by the environment; false if there is none, or it has another format or does not
+// record this rank. Cheap when called again.
 bool join_session();
 
 // The session that was joined, or null. Its `sources` say what is to be recorded.
@@ -52,31 +52,31 @@ const SessionHeader* session();
 // What the gate leads to: the session's state while the window is open, a constant `waiting` otherwise.
 extern std::atomic<const std::atomic<SessionState>*> gate;
 extern std::atomic<bool> records_nvtx;  // the session asks for the source
-// As `gate` for NVTX events alone; leads elsewhere than to `recording` also while the window watches them.
+// As `gate`, for NVTX events alone; never leads to `recording` while the window watches them.
 extern std::atomic<const std::atomic<SessionState>*> nvtx_gate;
 void set_gate(const std::atomic<SessionState>* state, bool watches);  // for window.cpp; null: closed
 
-// Whether events are wanted now: the session records and its window is open. Also right without a session.
+// Whether events are wanted now: the session records and its window is open. Also valid without a session.
 inline bool recording() {
     return gate.load(std::memory_order_acquire)->load(std::memory_order_relaxed) == SessionState::recording;
 }
 
-// Whether the tool takes nothing more, also not the ends of what was begun. Also right without a session.
+// Whether the tool takes no more records, not even ends of what has begun. Also valid without a session.
 extern std::atomic<const std::atomic<SessionState>*> session_state;
 inline bool stopped() {
     return session_state.load(std::memory_order_acquire)->load(std::memory_order_relaxed) ==
            SessionState::stopped;
 }
 
-// Of this thread: null before its first event; no_thread_state() while it is being made and when there can be
-// none.
+// This thread's state: null before its first event; no_thread_state() while it is being made, or if it
+// cannot be.
 extern constinit __attribute__((tls_model("initial-exec"))) thread_local ThreadState* this_thread;
 inline ThreadState* no_thread_state() {
     return reinterpret_cast<ThreadState*>(1);
 }
 [[gnu::cold]] ThreadState* attach_thread();
 
-// This thread's log, made if need be; nullptr when there can be none (no space, thread ending, re-entered).
+// This thread's log, made if necessary; nullptr if it cannot be made (no space, thread ending, re-entered).
 inline ThreadState* thread_state() {
     ThreadState* state = this_thread;
     if (reinterpret_cast<std::uintptr_t>(state) > 1) [[likely]]
@@ -91,25 +91,25 @@ inline const Domain* default_domain() {
     return &kDefaultDomain;
 }
 
-// The id of a string, registered once and told to the reader; 0 when there is no memory.
+// The id of a string, registered once and sent to the reader; 0 when there is no memory.
 std::uint32_t name_id(Text text);
 
-// The text of such an id; it stays where it is.
+// The text of such an id; its memory never moves.
 Text name_text(std::uint32_t id);
 
-// Writes a record that describes (a layout, a device …) to the log of names: the reader has it before
-// anything that any thread writes from now on. A copy is kept: a forked child tells it again. `bytes` is a
-// multiple of 8 and the header's. False when there is no memory or the record is too long; then it is counted
-// as lost.
+// Writes a descriptive record (a layout, a device …) to the log of names: the reader has it before anything
+// that any thread writes from now on. A copy is kept, which a forked child writes again. `bytes` is a
+// multiple of 8 and equals the header's. False if there is no memory or the record is too long, which counts
+// as a loss.
 bool tell(const RecordHeader* record, std::size_t bytes);
 
-// Longest record that a chunk surely takes.
+// The longest record that always fits into a chunk.
 inline constexpr std::size_t kMaxRecord = kMappedChunkBytes - sizeof(ChunkHeader) - sizeof(GapRecord);
 
 // Writes a record of text (thread_name, category_name) to this thread's log.
 void write_text(RecordKind kind, std::uint32_t name, std::uint64_t owner, Text text);
 
-// Uses a thread's log and keeps everything else of the thread out meanwhile.
+// Uses a thread's log, and keeps the thread's re-entrant calls out meanwhile.
 class Entered {
   public:
     Entered() : state_(thread_state()) {

@@ -28,7 +28,7 @@ inline constexpr std::uint32_t kSourceNccl = 4;
 inline constexpr std::uint32_t kSourceWholeGraphs =
     8;  // CUDA graphs as one event each, without their kernels
 
-// The part of the run that is recorded, as each process finds it for itself while the state is `recording`.
+// The part of the run that is recorded, as each process determines it while the state is `recording`.
 enum class WindowKind : std::uint32_t {
     always = 0,
     steps = 1,         // from the start of step first_step to the end of step last_step (both included)
@@ -50,8 +50,8 @@ struct SessionHeader {
         std::int32_t first, last;  // both included
     } ranks[32];
     std::int64_t first_step, last_step;
-    // Of the step ranges ("ProfilerStep#" unless asked for otherwise, then the number), or of the named
-    // range.
+    // The prefix of the step ranges before their number ("ProfilerStep#" by default), or the named range's
+    // name.
     char range_name[256];
 };
 
@@ -62,7 +62,7 @@ struct ProcessHeader {
     std::uint64_t magic;
     std::uint32_t format;
     std::uint32_t pid, parent_pid;
-    std::int32_t rank;  // told by the launcher's environment, or -1
+    std::int32_t rank;  // from the launcher's environment, or -1
     std::uint64_t pid_namespace;
     std::uint64_t start_ticks;
     std::uint32_t chunk_bytes, max_chunks;

@@ -1,4 +1,4 @@
-// Text as NVTX callers hand it over: any length, maybe null, narrow (UTF-8 as it is) or wide. No heap.
+// Text as NVTX callers pass it: any length, maybe null, narrow (UTF-8 as it is) or wide. No heap.
 #pragma once
 
 #include <cstddef>
@@ -17,12 +17,12 @@ struct Text {
     std::size_t size;  // without a NUL, less than kMaxText
 };
 
-// Bytes that the text takes behind a record, with its NUL.
+// Bytes that the text takes after a record, with its NUL.
 inline std::size_t padded_size(Text text) {
     return (text.size + 1 + 7) / 8 * 8;
 }
 
-// Moves a number of bytes that the compiler knows: loads and stores, no call.
+// Copies a number of bytes known at compile time: loads and stores, no call.
 template <std::size_t kBytes>
 inline void copy_fixed(char* to, const char* from) {
     char bytes[kBytes];
@@ -30,9 +30,9 @@ inline void copy_fixed(char* to, const char* from) {
     __builtin_memcpy(to, bytes, kBytes);
 }
 
-// Puts the text there, padded with NULs to padded_size(). Written out because a call of memcpy would be
-// watched by a thread sanitizer in the program, which does not see how chunks pass from thread to thread; and
-// quicker for texts of this length: the last part of each size overlaps the one before.
+// Copies the text, padded with NULs to padded_size(). Written out because a thread sanitizer in the program
+// would check a call of memcpy, but does not see how chunks pass from thread to thread. It is also faster
+// for texts of this length: the last part of each size overlaps the one before.
 [[gnu::always_inline]] inline void copy_text(void* to, Text text) {
     char* out = static_cast<char*>(to);
     const char* in = text.data;
@@ -55,8 +55,8 @@ inline void copy_fixed(char* to, const char* from) {
     }
 }
 
-// How many bytes come before the NUL, at most `most`. By aligned blocks of 16, which never reach into a page
-// that the text is not in; a call of strnlen costs more than most texts take.
+// The number of bytes before the NUL, at most `most`. Reads aligned blocks of 16, which never reach into a
+// page without text; a call of strnlen costs more than this does for most texts.
 inline std::size_t text_length(const char* text, std::size_t most) {
 #if defined(__x86_64__)
     const std::size_t skew = reinterpret_cast<std::uintptr_t>(text) & 15;
@@ -65,7 +65,7 @@ inline std::size_t text_length(const char* text, std::size_t most) {
     for (std::size_t at = 0; at < most + skew; at += 16) {
         const __m128i bytes = _mm_load_si128(reinterpret_cast<const __m128i*>(block + at));
         auto nuls = static_cast<std::uint32_t>(_mm_movemask_epi8(_mm_cmpeq_epi8(bytes, zero)));
-        if (at == 0) nuls = nuls >> skew << skew;  // what comes before the text
+        if (at == 0) nuls = nuls >> skew << skew;  // the bytes before the text
         if (nuls == 0) continue;
         const std::size_t size = at + static_cast<std::size_t>(__builtin_ctz(nuls)) - skew;
         return size < most ? size : most;
@@ -87,7 +87,7 @@ inline Text narrow_text(const char* text) {
     return {text, size};
 }
 
-// UTF-32 to UTF-8 into `buffer`; what is no character becomes '?'.
+// UTF-32 to UTF-8 into `buffer`; invalid characters become '?'.
 [[gnu::noinline]] inline Text wide_text(const wchar_t* text, char (&buffer)[kMaxText]) {
     std::size_t size = 0;
     for (; text != nullptr && *text != 0; ++text) {

@@ -27,9 +27,9 @@ struct Window {
     SpinLock lock;
     const SessionHeader* session = nullptr;
     WindowKind kind = WindowKind::always;
-    Text name{"", 0};  // of the ranges: all of it, or what stands before the number
+    Text name{"", 0};  // of the ranges: all of it, or the part before the number
     bool is_open = false;
-    bool over = false;         // it opens no more
+    bool over = false;         // it does not open again
     bool last_ended = false;   // steps: a range of the last step has ended
     std::uint32_t ranges = 0;  // watched ranges that are open
     Id ids[kMaxIds] = {};
@@ -45,7 +45,7 @@ class Held {
     Held& operator=(const Held&) = delete;
 };
 
-// Under the lock. Whether that changed something.
+// Called under the lock. Returns whether that changed something.
 bool set_open(bool open) {
     if (open == window.is_open || (open && window.over)) return false;
     window.is_open = open;
@@ -67,7 +67,7 @@ void tell(bool changed, bool open) {
 }
 
 // The number that follows the name, as in "ProfilerStep#12" or "ProfilerStep#12, op_id = 3" (PyTorch's
-// emit_nvtx); -1 when the text is another.
+// emit_nvtx); -1 for any other text.
 std::int64_t step_number(Text text) {
     std::size_t at = window.name.size;
     if (text.size <= at || std::memcmp(text.data, window.name.data, at) != 0) return -1;
@@ -105,7 +105,7 @@ bool prepare_window(const SessionHeader& session, std::int32_t rank) {
     return true;
 }
 
-// The one thread that there is in the child.
+// Called on the only thread of the child.
 void reset_window_in_child() {
     window.lock.reset();
     window.ranges = 0;
@@ -206,7 +206,7 @@ void watch_id(std::uint64_t id, Watched watched) {
         window_ids.fetch_add(1, std::memory_order_relaxed);
         return;
     }
-    // No place: the range counts no longer, or the window would never close.
+    // No free place: the range no longer counts, since otherwise the window would never close.
     if (window.ranges != 0) --window.ranges;
 }
 

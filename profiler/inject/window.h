@@ -1,8 +1,8 @@
 // The part of the run that this process records (session_format.h: WindowKind), found from its own ranges or
-// from calls. While the window is closed recording() is false. A range that was begun while it was open is
-// recorded whole, one that was begun before it opened is left out.
+// from calls. While the window is closed recording() is false. A range that began while it was open is
+// recorded whole, one that began before it opened is left out.
 //
-// Any thread; no C++ runtime. What a thread reports here it reports inside Entered (process_log.h).
+// Any thread; no C++ runtime. Threads report to it from inside Entered (process_log.h).
 #pragma once
 
 #include <atomic>
@@ -13,23 +13,23 @@
 
 namespace shardscope::profiler::inject {
 
-// Takes the session's window; `rank` is this process's or -1. False: this rank never records.
+// Sets up the session's window; `rank` is this process's or -1. Returns false if this rank never records.
 bool prepare_window(const SessionHeader& session, std::int32_t rank);
 
-// In a forked child: it looks for its own window, unless that is over already.
+// For a forked child, which looks for its own window unless the window is over already.
 void reset_window_in_child();
 
-// Opens or closes the window if it is of that kind; nothing otherwise. cudaProfilerStart() and -Stop().
+// Opens or closes the window if it is of that kind, else does nothing. For cudaProfilerStart() and -Stop().
 void open_window(WindowKind kind = WindowKind::cuda_profiler);
 void close_window(WindowKind kind = WindowKind::cuda_profiler);
 
-// Calls `changed` on the thread that opens (true) or closes (false) the window, right after; once for each
-// change. At most four listeners; false when there is no place.
+// Calls `changed` right after each change, on the thread that opens (true) or closes (false) the window. At
+// most four listeners; returns false if there is no place.
 bool listen_to_window(void (*changed)(bool open));
 
 // --- what ranges mean to it --------------------------------------------------------------------------------
 
-// A range that the window waits for; kept by whoever sees its end.
+// Whether the window waits for a range; kept by the code that sees the range's end.
 enum class Watched : std::uint8_t { no, yes, last };
 
 extern std::atomic<bool> window_watches;       // ranges matter
@@ -39,9 +39,9 @@ inline bool watches_ranges() {
     return window_watches.load(std::memory_order_relaxed);
 }
 
-// A range of that text begins: opens the window if this is what it waits for.
+// Reports that a range of that text begins: opens the window if it waits for this one.
 Watched range_begins(Text text);
-// A range for which range_begins() answered something else than `no` has ended.
+// Reports the end of a range for which range_begins() did not return `no`.
 void range_ended(Watched watched);
 
 // The same for start/end ranges, which end by their id on any thread.
@@ -51,8 +51,8 @@ inline bool watches_ids() {
 }
 void id_ended(std::uint64_t id);
 
-// Whether a text could be a range that the window waits for; and whether a registered one is, so that ranges
-// of registered strings need not be looked at for nothing.
+// Whether the window could wait for a range of this text; and whether any registered text is such a one:
+// otherwise ranges of registered strings need no check.
 bool window_wants(Text text);
 extern std::atomic<bool> window_names;
 void name_registered(Text text);

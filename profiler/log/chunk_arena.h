@@ -1,6 +1,6 @@
-// A bounded set of equal chunks (record.h) in one stretch of memory: writers take free ones, the reader gives
-// them back. Used in memory by the recorder and over a shared file by the injected library, which links no
-// C++ runtime: nothing here allocates from the heap or throws.
+// A bounded set of equal chunks (record.h) in one stretch of memory: writers take free ones, the reader
+// returns them. Used in memory by the recorder and over a shared file by the injected library, which links
+// no C++ runtime: nothing here allocates from the heap or throws.
 //
 // Memory: the caller reserves `max_chunks * chunk_bytes` of address space at `base`; `grow` makes further
 // chunks of it usable. acquire() is the slow path of a log, once per chunk: it takes a spin lock.
@@ -33,7 +33,7 @@ class ChunkArena {
     // Makes chunk number `index` (the first that does not exist yet) usable; false when it cannot.
     using Grow = bool (*)(void* context, std::uint32_t index);
 
-    // All zero: nothing to acquire. init() once before use; `control` outlives the arena.
+    // Call init() once before use: an arena of zeros has nothing to acquire. `control` outlives the arena.
     void init(std::byte* base, std::uint32_t chunk_bytes, std::uint32_t max_chunks, ArenaControl* control,
               Grow grow, void* context) {
         base_ = base;
@@ -71,14 +71,14 @@ class ChunkArena {
         lock_.unlock();
     }
 
-    // No further chunk will be handed out.
+    // Hands out no further chunks.
     void close() {
         lock_.lock();
         max_chunks_ = 0;
         lock_.unlock();
     }
 
-    // The owner's last word on a chunk; the reader frees it when it has read it.
+    // Ends the owner's use of a chunk; the reader frees it after reading.
     static void seal(ChunkHeader* chunk) {
         chunk->state.store(ChunkState::sealed, std::memory_order_release);
     }
@@ -91,9 +91,9 @@ class ChunkArena {
     void unlock_in_child() { lock_.reset(); }
 
   private:
-    // A few low chunks first, so that a program that writes little stays in memory that is warm; then on from
-    // where the last search ended, which finds chunks in the order in which the reader frees them. A search
-    // that found nothing is not repeated until the reader has freed something.
+    // Tries a few low chunks first, so that a program that writes little stays in warm memory; then
+    // continues where the last search ended, which finds chunks in the order in which the reader frees them.
+    // A search that found nothing is not repeated until the reader has freed something.
     ChunkHeader* find_free() {
         const std::uint32_t released = control_->released.load(std::memory_order_acquire);
         if (max_chunks_ == 0 || (none_free_ && released == none_free_at_)) return nullptr;
@@ -129,7 +129,7 @@ class ChunkArena {
     ArenaControl* control_ = nullptr;
     Grow grow_ = nullptr;
     static constexpr std::uint32_t kWarm = 8;
-    std::uint32_t next_ = 0;  // where the next search begins, behind the warm ones
+    std::uint32_t next_ = 0;  // where the next search begins, after the warm ones
     bool none_free_ = false;  // when none_free_at_ chunks had been released
     std::uint32_t none_free_at_ = 0;
     void* context_ = nullptr;

@@ -1,9 +1,9 @@
 // The reading end of an arena (record.h): finds what is published, hands it over log by log in order, and
-// gives finished chunks back. One thread. The chunks may be shared with a program that can die or scribble at
-// any moment, so nothing in them is believed beyond their bounds.
+// frees finished chunks. One thread. The chunks may be shared with a program that can die or corrupt them at
+// any moment, so nothing in them is trusted beyond their bounds.
 //
-// snapshot() and drain() are apart because the order of looking matters: what a record refers to (a name, a
-// clock anchor) is collected after the snapshot, and so is never missing.
+// snapshot() and drain() are separate because the order of reading matters: what a record refers to (a name,
+// a clock anchor) is collected after the snapshot, and so is never missing.
 #pragma once
 
 #include <cstddef>
@@ -22,22 +22,22 @@ class ChunkReader {
     // `base` holds up to max_chunks chunks of chunk_bytes each, of which control says how many exist.
     ChunkReader(std::byte* base, std::size_t chunk_bytes, std::uint32_t max_chunks, ArenaControl* control);
 
-    // No more chunks than this are looked at from now on (a file may be shorter than its header claims).
+    // Reads no more chunks than this from now on (a file may be shorter than its header claims).
     void limit(std::uint32_t max_chunks) { max_chunks_ = max_chunks; }
 
-    // Remembers what is published now. The names (log 0) are looked at last: they cover all other logs.
+    // Remembers what is published now. The names (log 0) are read last, so that they cover all other logs.
     void snapshot();
 
     // Whole records of one log, in order of time; `tid` is the thread that wrote them.
     using Visit =
         std::function<void(std::uint32_t log, std::uint32_t tid, std::span<const std::byte> records)>;
-    // Hands over what the last snapshot saw and was not handed over before; log 0 first. With a `share` below
-    // 1 only so much of the snapshot's bytes (whole chunks), and the rest in later calls.
+    // Hands over what the last snapshot saw and has not been handed over yet; log 0 first. With a `share`
+    // below 1, only that part of the snapshot's bytes (in whole chunks), and the rest in later calls.
     void drain(const Visit& visit, double share = 1);
     // Bytes that the last snapshot saw.
     std::size_t bytes_seen() const { return bytes_seen_; }
 
-    // Logs that are losing records at this moment: since when, and down to which depth ranges are in doubt.
+    // Visits logs that are losing records now: since when, and from which depth on ranges are in doubt.
     using VisitGap = std::function<void(std::uint32_t log, std::uint64_t ticks, std::uint64_t min_depth)>;
     void open_gaps(const VisitGap& visit) const;
 
@@ -68,7 +68,7 @@ class ChunkReader {
     std::uint32_t max_chunks_;
     ArenaControl* control_;
     std::vector<Seen> seen_;
-    std::size_t next_seen_ = 0;                    // of seen_, to be handed over
+    std::size_t next_seen_ = 0;                    // the next of seen_ to hand over
     std::size_t bytes_seen_ = 0, bytes_past_ = 0;  // of all of seen_, and of those before next_seen_
     std::unordered_map<std::uint32_t, Log> logs_;
     std::uint64_t lost_ = 0;

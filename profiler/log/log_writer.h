@@ -30,8 +30,8 @@ class LogWriter {
     std::uint64_t dropped() const { return dropped_.load(std::memory_order_relaxed); }
 
     // Space for a record of `bytes` (a multiple of 8), header filled in; the caller fills the rest and then
-    // calls publish(). nullptr: it is lost. `depth` is for records that end ranges: how deep the reader has
-    // to doubt what is open. `counts`: whether its loss is that of an event.
+    // calls publish(). nullptr: the record is lost. `depth` is for records that end ranges: if lost, open
+    // ranges of this depth or deeper are in doubt. `counts`: whether its loss counts as a lost event.
     template <typename Record>
     Record* begin(RecordKind kind, std::uint32_t name, std::size_t bytes = sizeof(Record),
                   std::uint64_t depth = ~std::uint64_t{0}, bool counts = true) {
@@ -44,8 +44,8 @@ class LogWriter {
         return place<Record>(kind, name, bytes);
     }
 
-    // Whether such a record has its place here and now, and time is read without a call: then place() and
-    // counter() do as begin() and now() do.
+    // Whether such a record fits into the current chunk, and time is read without a call: then place() and
+    // counter() can replace begin() and now().
     bool is_ready(std::size_t bytes) const {
         return static_cast<std::size_t>(end_ - cursor_) >= bytes && clock_ == ClockSource::counter;
     }
@@ -64,8 +64,8 @@ class LogWriter {
                            std::memory_order_release);
     }
 
-    // Counts a record as lost that is left out on purpose, because no chunk could hold it. What is open is
-    // not in doubt, and recording goes on.
+    // Counts a record as lost that is left out on purpose, because no chunk could hold it. Open ranges are
+    // not in doubt, and recording continues.
     void leave_out() {
         const std::uint64_t total = dropped_.load(std::memory_order_relaxed) + 1;
         dropped_.store(total, std::memory_order_relaxed);
@@ -76,7 +76,7 @@ class LogWriter {
         }
     }
 
-    // The thread writes no more: its last chunk is the reader's.
+    // Ends the log: its last chunk passes to the reader.
     void finish() {
         if (chunk_ == nullptr) return;
         if (gap_count_ == 0 || make_room(0)) ChunkArena::seal(chunk_);
@@ -86,8 +86,8 @@ class LogWriter {
     }
 
   private:
-    // The reader's processor has touched the chunk since it was written last: taking its lines back takes
-    // longer than filling them, so it begins early.
+    // The reader's processor has touched the chunk since it was last written: fetching its cache lines back
+    // takes longer than filling them, so the fetch begins early.
     static constexpr std::size_t kAhead = 512;
     static void fetch_for_writing(const std::byte* address) {
 #if defined(__x86_64__)
@@ -97,10 +97,10 @@ class LogWriter {
 #endif
     }
 
-    // A new chunk with at least `bytes` free, behind the report of a gap if there was one.
+    // A new chunk with at least `bytes` free, after the report of a gap if there was one.
     [[gnu::noinline]] bool make_room(std::size_t bytes) {
         if (closed_ || bytes + sizeof(GapRecord) > arena_->capacity()) return false;
-        // While losing, only look for a chunk again when the reader has freed one.
+        // While records are being lost, looks for a chunk only after the reader has freed one.
         if (gap_count_ != 0 &&
             arena_->control().released.load(std::memory_order_relaxed) == released_when_lost_) {
             return false;
@@ -121,7 +121,7 @@ class LogWriter {
         ChunkHeader* next = arena_->acquire(log_, tid_, sequence_);
         if (next == nullptr) return false;
         const std::uint64_t dropped_so_far = dropped_.load(std::memory_order_relaxed);
-        // From now on the chunk's header tells what this log lost (lose() told the arena before).
+        // From now on the chunk's header counts this log's losses (so far lose() counted them in the arena).
         if (sequence_ == 0) arena_->control().lost.fetch_sub(dropped_so_far, std::memory_order_relaxed);
         next->dropped.store(dropped_so_far, std::memory_order_relaxed);
         ++sequence_;
@@ -139,7 +139,7 @@ class LogWriter {
         if (gap_count_++ == 0) {
             gap_ticks_ = now();
             gap_min_depth_ = depth;
-            cursor_ = end_;  // smaller records must not slip in behind the lost one
+            cursor_ = end_;  // smaller records must not slip in after the lost one
         } else if (depth < gap_min_depth_) {
             gap_min_depth_ = depth;
         }

@@ -1,6 +1,5 @@
 // The memory of one in-process log: an arena of chunks in a stretch of anonymous pages, reserved whole and
-// touched chunk by chunk as it is needed, within what all logs of a recorder may take together. Owns the
-// mapping.
+// touched chunk by chunk as needed, within the budget of all logs of a recorder. Owns the mapping.
 #pragma once
 
 #include <atomic>
@@ -14,7 +13,7 @@
 
 namespace shardscope::profiler {
 
-// What the logs of one recorder share. Any thread.
+// The memory budget that the logs of one recorder share. Any thread.
 class MemoryBudget {
   public:
     explicit MemoryBudget(std::size_t bytes) : left_(static_cast<std::int64_t>(bytes)) {}
@@ -38,8 +37,8 @@ class ThreadArena {
   public:
     static constexpr std::uint32_t kChunkBytes = 256u << 10;
 
-    // At least two chunks of address space; how many become memory is the budget's decision, which outlives
-    // the arena. Throws std::bad_alloc when the address space cannot be had.
+    // At least two chunks of address space; the budget, which outlives the arena, decides how many become
+    // memory. Throws std::bad_alloc if the address space cannot be reserved.
     ThreadArena(std::size_t max_bytes, MemoryBudget& budget);
     ~ThreadArena();
     ThreadArena(const ThreadArena&) = delete;
@@ -55,7 +54,7 @@ class ThreadArena {
 
     std::uint32_t max_chunks_;
     MemoryBudget& budget_;
-    pid_t owner_;  // a forked child gets no further chunk: nobody reads there
+    pid_t owner_;  // a forked child gets no further chunk: it has no reader
     std::byte* base_ = nullptr;
     ArenaControl control_{};
     ChunkArena arena_;

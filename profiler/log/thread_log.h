@@ -15,7 +15,7 @@ namespace shardscope::profiler {
 // A name known to the recorder; 0 is the empty name.
 enum class NameId : std::uint32_t { none = 0 };
 
-// What a device event (kernel, memcpy, memset, collective) tells beside its times.
+// What a device event (kernel, memcpy, memset, collective) contains besides its times.
 struct DeviceWork {
     NameId name = NameId::none;  // kernel's short name
     int device = 0, stream = 0;
@@ -70,7 +70,7 @@ class ThreadLog {
         writer_.publish();
     }
 
-    // Before a push(): what the range carries, bytes in the layout of a schema
+    // For use before a push(): the range's payload, bytes in the layout of a schema
     // (traces::PayloadSchemaRow::id).
     void payload(std::uint64_t schema, const void* bytes, std::size_t size) {
         const std::size_t padded = (size + 7) / 8 * 8;
@@ -82,7 +82,7 @@ class ThreadLog {
         writer_.publish();
     }
 
-    // Without an open range: nothing.
+    // Does nothing without an open range.
     void pop() {
         if (depth_ == 0) return;
         const std::uint64_t now = writer_.now();
@@ -193,7 +193,7 @@ class ThreadLog {
         writer_.publish();
     }
 
-    // Events that found no room. Any thread.
+    // Events lost for lack of space. Any thread.
     std::uint64_t dropped() const { return writer_.dropped(); }
 
   private:

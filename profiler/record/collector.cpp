@@ -18,7 +18,7 @@
 namespace shardscope::profiler {
 namespace {
 
-// "model name : …" of the first processor; empty where the system does not tell.
+// "model name : …" of the first processor; empty if unknown.
 std::string processor_name() {
     std::ifstream file("/proc/cpuinfo");
     for (std::string line; std::getline(file, line);) {
@@ -33,7 +33,7 @@ std::int64_t host_memory_bytes() {
     return std::int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGE_SIZE);
 }
 
-// 3 of "rank 3" and "rank 3 host"; -1: the name has no rank.
+// 3 of "rank 3" and "rank 3 host"; -1 for a name without a rank.
 int rank_in(std::string_view thread) {
     constexpr std::string_view kRank = "rank ";
     if (thread.substr(0, kRank.size()) != kRank) return -1;
@@ -57,7 +57,7 @@ void Collector::look_for_processes() {
         bool not_ours = false;
         auto process =
             ProcessRecords::open(path, sink_, clock_, origin_ns_, row_pids_, opened_, &findings_, &not_ours);
-        if (process == nullptr && !not_ours) continue;  // again next time
+        if (process == nullptr && !not_ours) continue;  // try again next time
         seen_files_.insert(path);
         if (process == nullptr) {
             ++closed_damaged_;
@@ -95,7 +95,7 @@ void Collector::describe_rank(const ProcessRecords& process, int rank, std::int6
     sink_.add(row);
 }
 
-// Of a process that has no rank itself. The first process that has a rank is that rank, here too.
+// Finds ranks in a process that has none itself. Here too, the first process that has a rank is that rank.
 void Collector::find_ranks_of_threads(const ProcessRecords& process) {
     if (process.rank() >= 0) return;
     for (const auto& [tid, name] : process.converter().threads()) {
@@ -119,7 +119,7 @@ void Collector::drain() {
 
 void Collector::drain(std::int64_t end_ns) {
     look_for_processes();
-    // Who is gone now cannot write after the snapshot that follows.
+    // A process that is gone now cannot write after the snapshot that follows.
     std::vector<bool> gone(open_.size());
     for (std::size_t i = 0; i < open_.size(); ++i) gone[i] = open_[i]->gone();
     for (auto& process : open_) process->snapshot();
@@ -129,7 +129,8 @@ void Collector::drain(std::int64_t end_ns) {
         ProcessRecords& process = *open_[i];
         process.drain();
         find_ranks_of_threads(process);
-        // A process that called exec is the same process with a new file: the old one ended where that began.
+        // A process that called exec is the same process with a new file: the old file ended where the new
+        // one began.
         for (std::size_t later = i + 1; later < open_.size(); ++later) {
             if (open_[later]->row_pid() != process.row_pid()) continue;
             close(process, open_[later]->start_ns());
@@ -172,7 +173,7 @@ void Collector::add_places(const ProcessRecords& process, std::int64_t until_ns,
     const std::size_t first = places->size();
     process.converter().visit_open([&](const traces::RangeRow& range) {
         const std::int64_t tid = range.global_tid & 0xFFFFFF;
-        // The last one of a thread is the innermost.
+        // A thread's last range is its innermost.
         if (places->size() == first || places->back().tid != tid) {
             const auto name = threads.find(static_cast<std::uint32_t>(tid));
             Place place;

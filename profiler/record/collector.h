@@ -1,6 +1,6 @@
-// Finds the record files of a session's processes as they come, and drains them into a sink: rows for
+// Finds the record files of a session's processes as they appear, and drains them into a sink: rows for
 // processes, ranks, threads and everything recorded. A rank is a process whose environment names one, or a
-// thread that a program of several ranks calls "rank N", or "rank N" and more words, by NVTX. One thread.
+// thread that a program of several ranks names "rank N", or "rank N" and more words, by NVTX. One thread.
 #pragma once
 
 #include <cstdint>
@@ -24,16 +24,16 @@ class Collector {
     // References must outlive the collector. Trace time is CLOCK_MONOTONIC minus origin_ns.
     Collector(std::string directory, traces::EventSink& sink, Calibration& clock, std::int64_t origin_ns);
 
-    // Everything that is published now becomes rows. Processes that have ended are closed.
+    // Turns everything published so far into rows, and closes processes that have ended.
     void drain();
 
     // The last drain: open ranges end at end_ns (trace time).
     void finish(std::int64_t end_ns);
-    // Recording pauses: drains, and open ranges end now; more may come later.
+    // For a pause in recording: drains, and ends open ranges now; more may follow later.
     void pause(std::int64_t now_ns);
 
-    // Everything that is open in living processes, with their threads, as rows that end at now_ns, to another
-    // sink with the same string ids. Nothing changes here.
+    // Writes everything that is open in living processes, with their threads, as rows that end at now_ns, to
+    // another sink with the same string ids. Changes nothing here.
     void write_open(traces::EventSink& sink, std::int64_t now_ns) const;
     // RecordConverter::visit_strings of all living processes.
     void visit_strings(const std::function<void(traces::StringId)>& visit) const;
@@ -47,21 +47,20 @@ class Collector {
         std::string text;  // of the range
         std::int64_t since_ns = 0, until_ns = 0;
     };
-    // Of threads of processes that ended while ranges were open, after that time: the last kMostPlaces of
-    // them.
+    // The places of threads whose processes ended after that time with ranges open: the last kMostPlaces.
     static constexpr std::size_t kMostPlaces = 1024;
     std::vector<Place> places_at_end(std::int64_t after_ns) const;
-    // Of threads of living processes that are in a range.
+    // The places of threads of living processes that are in a range.
     std::vector<Place> places_now(std::int64_t now_ns) const;
 
-    // Processes of this tool's pid namespace that write records and live, and their ranks.
+    // The living processes of this tool's pid namespace that write records, and their ranks.
     std::vector<WatchedProcess> living() const;
 
-    // A process of this tool's own pid namespace.
+    // Whether a process of this tool's own pid namespace is known.
     bool knows(std::int64_t pid) const { return row_pids_.knows(own_pid_namespace(), pid); }
     // Grows whenever anything at all is recorded.
     std::uint64_t activity() const;
-    // What the processes told beside their events.
+    // What the processes reported besides their events.
     const Findings& findings() const { return findings_; }
     std::int64_t processes() const { return row_pids_.processes(); }
     std::int64_t rows() const;
@@ -69,7 +68,7 @@ class Collector {
     std::int64_t damaged() const;  // stretches of records that made no sense
 
   private:
-    void drain(std::int64_t end_ns);  // trace time; processes that are gone ended then at the latest
+    void drain(std::int64_t end_ns);  // trace time; processes that are gone ended by then
     void look_for_processes();
     void describe(const ProcessRecords& process);
     void describe_rank(const ProcessRecords& process, int rank, std::int64_t tid);
@@ -88,7 +87,7 @@ class Collector {
     std::set<std::string> seen_files_;
     RowPids row_pids_;
     std::set<std::int64_t> described_processes_, described_threads_;
-    std::map<int, std::int64_t> ranks_;         // and the process (row_pid) that each is of
+    std::map<int, std::int64_t> ranks_;         // and each one's process (row_pid)
     std::map<std::int64_t, int> thread_ranks_;  // by global_tid
     std::vector<Place> places_;
     std::uint64_t closed_activity_ = 0;

@@ -1,4 +1,4 @@
-// Options as a table of CLI11, then the rules of what goes with what.
+// The options as a table of CLI11, then the rules for combining them.
 #include "profiler/record/command_line.h"
 
 #include <cstdio>
@@ -36,7 +36,7 @@ constexpr const char* kFooter =
     "           shardscope-record -o run.sqlite --steps 100:103 --ranks 0,8 -- torchrun train.py\n"
     "           shardscope-record -o end.sqlite --keep-last 60 --hang 300 -- python3 train.py\n";
 
-// CLI11 does not know of the part behind "--".
+// CLI11 does not know the part after "--".
 class UsageWithCommand final : public CLI::Formatter {
   public:
     std::string make_usage(const CLI::App*, std::string) const override {
@@ -44,7 +44,7 @@ class UsageWithCommand final : public CLI::Formatter {
     }
 };
 
-// What a person wrote, before it is understood.
+// The texts of options before they are parsed.
 struct Texts {
     std::string steps, ranks, range, step_name = "ProfilerStep#", toggle, max_size;
     bool profiler_api = false, step_name_given = false;
@@ -100,7 +100,7 @@ void add_options(CLI::App& app, RecordOptions& options, Texts& texts) {
         ->check(some_seconds);
 }
 
-// For an error behind an option's name.
+// Prefixes a parse error with the option's name.
 template <typename Parse>
 auto understood(const char* option, const std::string& text, Parse parse) {
     try {
@@ -157,7 +157,7 @@ void understand(RecordOptions& options, const Texts& texts) {
 }  // namespace
 
 CommandLine parse_command_line(int argc, char** argv) {
-    // All behind the first "--" is the command's, whatever it looks like.
+    // Everything after the first "--" belongs to the command, whatever it looks like.
     int own = 1;
     while (own < argc && std::strcmp(argv[own], "--") != 0) ++own;
 

@@ -7,12 +7,12 @@
 
 namespace shardscope::profiler {
 
-// The status of shardscope-record where it is its own and not the command's.
+// The exit status for failures of shardscope-record itself, not of the command.
 inline constexpr int kOwnFailure = 125;
 
 struct CommandLine {
     RecordOptions options;
-    std::optional<int> status;  // exit with it at once: --help, --version or an error, which is told
+    std::optional<int> status;  // exit with it immediately: --help, --version or a reported error
 };
 
 CommandLine parse_command_line(int argc, char** argv);

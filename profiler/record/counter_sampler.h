@@ -1,5 +1,5 @@
 // Samples what processes and GPUs do while a command runs, and adds it to the trace as counters. One thread,
-// beside the one that GpuCounters has for itself.
+// besides GpuCounters' own.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,13 @@ class CounterSampler {
     // Trace time is CLOCK_MONOTONIC minus origin_ns.
     explicit CounterSampler(std::int64_t origin_ns) : origin_ns_(origin_ns) {}
 
-    // Every now and then; samples when it is time.
+    // To be called regularly; samples when a sample is due.
     //
-    // Counters of a GPU ("gpu_power_watts") go to the ranks whose processes use it. Where the system does not
-    // tell, and for further GPUs of a rank, the name has the GPU's number ("gpu1_power_watts").
+    // Counters of a GPU ("gpu_power_watts") go to the ranks whose processes use it. Where the system does
+    // not report these, and for further GPUs of a rank, the name has the GPU's number ("gpu1_power_watts").
     void tick(std::int64_t now_ns, std::span<const WatchedProcess> processes, traces::EventSink& sink);
 
-    // What was sampled meanwhile is of no use: recording did not go on.
+    // Discards what was sampled meanwhile, since recording was off.
     void discard();
 
   private:

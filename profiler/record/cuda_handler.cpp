@@ -25,7 +25,7 @@ namespace {
 
 using traces::StringId;
 
-// ENUM_CUPTI_OVERHEAD_TYPE, and what is to be read in the row. Types that have no number there are unknown.
+// ENUM_CUPTI_OVERHEAD_TYPE, and the name shown in the row. Types that have no number there are unknown.
 struct OverheadKind {
     std::uint32_t cupti;
     int type;
@@ -162,7 +162,8 @@ class CudaHandler final : public RecordHandler {
 
     // --- what others build on ------------------------------------------------------------------------------
 
-    // Both ends in trace time; false before the first clock record, and for what no clock can have shown.
+    // Sets both ends in trace time; false before the first clock record, and for times that no clock can
+    // have shown.
     bool set_times(std::int64_t start, std::int64_t end, std::int64_t* row_start, std::int64_t* row_end) {
         if (clock_.place(start, end, row_start, row_end)) return true;
         ++unplaced_;
@@ -189,14 +190,14 @@ class CudaHandler final : public RecordHandler {
         return device_id(to, cuda_device);
     }
 
-    // Where the record tells the context alone; the process's first device where that is not known.
+    // For records that contain only the context; the process's first device if the context is unknown.
     int device_of_context(RecordConverter& to, std::int32_t context) {
         const auto known = contexts_.find(context);
         if (known != contexts_.end()) return device_id(to, known->second);
         return devices_.empty() ? device_id(to, 0) : devices_.begin()->second;
     }
 
-    // Once it is used, and CUPTI has told of it.
+    // Describes a device once it is used and CUPTI has reported it.
     void describe(RecordConverter& to, std::int32_t cuda_device) {
         const auto facts = facts_.find(cuda_device);
         const auto id = devices_.find(cuda_device);
@@ -205,7 +206,7 @@ class CudaHandler final : public RecordHandler {
         to.sink().add(facts->second);
         const auto rank = process_.findings->ranks.find(process_.rank);
         if (rank == process_.findings->ranks.end() || rank->second.device != id->second) return;
-        // Of a launcher's processes of one rank, the rank is the one that uses its device.
+        // If a launcher starts several processes of one rank, the rank is the process that uses its device.
         rank->second.global_pid = global_pid();
         rank->second.global_tid = traces::global_tid(process_.pid, process_.pid);
         rank->second.device_name = facts->second.name;
@@ -239,7 +240,7 @@ class CudaHandler final : public RecordHandler {
         if (!r || r->owner < 1 || r->owner > 3) return false;
         const char* text = reinterpret_cast<const char*>(bytes) + sizeof(TextRecord);
         const std::string sentence(text, ::strnlen(text, size - sizeof(TextRecord)));
-        // Of many processes that all lack the same, one is enough.
+        // If many processes lack the same, one notice is enough.
         if (process_.findings->note(sentence)) {
             to.sink().add(traces::DiagnosticRow{to.to_trace_ns(r->ticks),
                                                 static_cast<traces::Severity>(r->owner), sentence});
@@ -248,7 +249,7 @@ class CudaHandler final : public RecordHandler {
     }
 
     void loss(RecordConverter&, const CudaLossRecord& r) {
-        // They only grow, and never so far.
+        // The counts only grow, and never beyond this.
         constexpr std::uint64_t kMost = std::uint64_t{1} << 50;
         if (r.dropped < told_.dropped || r.untimed < told_.untimed || r.dropped > kMost || r.untimed > kMost)
             return;
@@ -453,13 +454,13 @@ class CudaHandler final : public RecordHandler {
         to.emit(row);
     }
 
-    static constexpr int kMostSteps = 8;                                 // that are told
+    static constexpr int kMostSteps = 8;                                 // that are reported
     static constexpr std::int64_t kLongest = 1'000'000'000'000'000'000;  // of a recording: 31 years
 
     const ProcessFacts process_;
     CudaClock clock_;
     int steps_ = 0;
-    std::int64_t unplaced_ = 0;  // events whose time could not be told
+    std::int64_t unplaced_ = 0;  // events whose time could not be determined
     CudaLossRecord told_{};
     std::map<std::int32_t, int> devices_;            // CUDA's number to the trace's id, of those in use
     std::map<std::int32_t, traces::GpuRow> facts_;   // of all, by CUDA's number

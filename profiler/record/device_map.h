@@ -1,6 +1,6 @@
-// The ids of CUDA devices in a trace. CUDA numbers devices in each process (and each process may see others),
-// but a trace has one device per rank, or per process that has none: a device's id there is the rank's number
-// where it is the first device of a process with a rank, else the next that is free. One thread.
+// The ids of CUDA devices in a trace. CUDA numbers devices in each process (and each process may see
+// others), but a trace has one device per rank, or per process that has none: a device's id there is the
+// rank's number if it is the first device of a process with a rank, else the next free number. One thread.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ class DeviceMap {
     // Ids that ranks may claim later are not given to others: call this for every rank as it is found.
     void reserve_rank(int rank) { ranks_.insert(rank); }
 
-    // The id of the device that CUDA numbers `cuda_device` in the process. `rank`: of the process; -1: none.
+    // The id of the device that CUDA numbers `cuda_device` in the process. `rank`: the process's; -1: none.
     int id(std::int64_t pid, int cuda_device, int rank) {
         const auto known = ids_.find({pid, cuda_device});
         if (known != ids_.end()) return known->second;

@@ -16,11 +16,11 @@ namespace shardscope::profiler {
 
 struct Findings {
     DeviceMap devices;
-    std::map<int, traces::RankRow> ranks;  // as they were written last
+    std::map<int, traces::RankRow> ranks;  // as last written
 
     // Sentences for the tool's last lines, each once.
     std::vector<std::string> notices;
-    // True: it is new.
+    // Returns whether it is new.
     bool note(std::string text) {
         if (std::find(notices.begin(), notices.end(), text) != notices.end()) return false;
         notices.push_back(std::move(text));

@@ -1,4 +1,4 @@
-// NVML on a thread.
+// Samples NVML on a thread.
 #include "profiler/record/gpu_counters.h"
 
 #include <algorithm>
@@ -23,14 +23,14 @@ using namespace std::chrono_literals;
 constexpr auto kPeriod = 100ms;
 constexpr int kPciePeriods = 10;  // NVML measures it for 20 ms each time
 constexpr auto kPatience = 300ms;
-constexpr std::size_t kMostSamples = 10'000;  // nobody takes them: the oldest go
+constexpr std::size_t kMostSamples = 10'000;  // if they are not taken, the oldest are dropped
 constexpr unsigned kMostProcesses = 64;
 
 std::atomic<bool> left_behind{false};
 
 class Nvml {
   public:
-    // False: no library, too old a one, or no GPU.
+    // False: the library is missing or too old, or there is no GPU.
     bool open() {
         library_ = ::dlopen(nvml::kLibrary, RTLD_NOW | RTLD_LOCAL);
         if (library_ == nullptr) return false;
@@ -150,7 +150,7 @@ class Nvml {
                static_cast<double>(now.time_ns - before.time_ns);
     }
 
-    void* library_ = nullptr;  // stays open: closing it would pull the floor from under its threads
+    void* library_ = nullptr;  // stays open: its threads still need its code
     nvml::Functions call_;
     std::vector<Gpu> gpus_;
 };

@@ -1,9 +1,9 @@
 // What the GPUs do while the command runs: use, memory, power, clocks, throttling and link traffic, by
-// NVIDIA's management library, which is opened at run time. Where it is missing, or knows no GPU, there are
+// NVIDIA's management library, which is opened at run time. Where it is missing or finds no GPU, there are
 // no samples.
 //
 // A thread of its own samples, since some of these calls take tens of milliseconds, and starting the library
-// may take seconds; take() hands over what came since the last call.
+// may take seconds; take() returns the samples since the last call.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace shardscope::profiler {
 struct GpuSample {
     std::int64_t monotonic_ns = 0;
     int gpu = 0;  // NVML's number
-    // Which processes use the GPU just now (as far as the system tells).
+    // The processes that use the GPU now (as far as the system reports them).
     std::vector<pid_t> pids;
     struct Value {
         const char* name;  // "utilization_percent", "memory_used_bytes", "power_watts", "sm_clock_mhz" …
@@ -31,13 +31,14 @@ class GpuCounters {
   public:
     // Starts the thread.
     GpuCounters();
-    // Waits for it a little; one that hangs in the driver is left behind, and stuck() says so from then on.
+    // Waits briefly for the thread; one that hangs in the driver is left behind, and stuck() is true from
+    // then on.
     ~GpuCounters();
     GpuCounters(const GpuCounters&) = delete;
     GpuCounters& operator=(const GpuCounters&) = delete;
 
     std::vector<GpuSample> take();
-    // A thread was left behind: this process must end by _Exit.
+    // Whether a thread was left behind: if so, this process must end by _Exit.
     static bool stuck();
 
   private:

@@ -1,5 +1,5 @@
-// Which sources of records a recording understands beyond NVTX: the one place where CUDA, NCCL and whatever
-// comes next give each process's converter their handlers.
+// Which sources of records a recording understands beyond NVTX: the one place where CUDA, NCCL and any later
+// source give each process's converter their handlers.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@ namespace shardscope::profiler {
 
 struct Findings;
 
-// What a handler may need to know of the process whose records it converts.
+// What a handler may need to know about the process whose records it converts.
 struct ProcessFacts {
     std::int64_t pid = 0;          // of rows (row_pids.h)
-    int rank = -1;                 // told by the launcher; -1: none
+    int rank = -1;                 // from the launcher; -1: none
     int number = 0;                // 0, 1, 2 … in the recording, in the order in which processes were found
     Findings* findings = nullptr;  // of the whole recording; outlives the handlers
 };

@@ -1,4 +1,4 @@
-// Reads what the kernel tells of other processes of this user.
+// Reads what the kernel reports about other processes of this user.
 #include "profiler/record/host_counters.h"
 
 #include <cstdio>

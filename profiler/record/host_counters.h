@@ -23,8 +23,8 @@ class HostCounters {
     // Adds, for each rank (and once for all processes without one, as rank -1), the sums over its processes:
     //   process_cpu_cores       processor seconds per second since the last sample
     //   process_resident_bytes  memory that is in use now; what processes share counts for each
-    // A process counts for cpu from its second sample on; one that is gone no longer counts. Returns how many
-    // rows were added.
+    // A process counts for cpu from its second sample on; one that is gone no longer counts. Returns the
+    // number of rows added.
     int sample(std::int64_t now_ns, std::span<const WatchedProcess> processes, traces::EventSink& sink);
 
   private:

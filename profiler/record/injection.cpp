@@ -27,7 +27,7 @@ Injection make_injection(const std::string& library, const std::string& session_
     Injection result;
     const auto inject = [&](const char* variable, const char* what) {
         const char* given = std::getenv(variable);
-        // One of ours comes from a recording around this one, whose place we take.
+        // Our own library there comes from an enclosing recording, which this one replaces.
         if (given != nullptr && *given != '\0' && fs::path(given).filename() != kLibrary) {
             result.notices.push_back(fmt::format("{} is set already (to {}) and stays so: {} not recorded",
                                                  variable, given, what));

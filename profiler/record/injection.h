@@ -1,5 +1,4 @@
-// How the library gets into the command: where it stands, and which variables make NVTX, CUDA and NCCL load
-// it.
+// How the library gets into the command: where it is, and which variables make NVTX, CUDA and NCCL load it.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +18,7 @@ struct Injection {
 };
 
 // `sources`: bits of SessionHeader::sources. `window_needs_nvtx`: steps or a named range decide what is
-// recorded, so NVTX is injected even where its events are not asked for.
+// recorded, so NVTX is injected even if its events are not requested.
 Injection make_injection(const std::string& library, const std::string& session_directory,
                          std::uint32_t sources, bool window_needs_nvtx);
 

@@ -25,7 +25,7 @@ sigset_t handled_signals(int own_signal) {
     return set;
 }
 
-// In the child: becomes the command, or tells through the pipe why not.
+// In the child: becomes the command, or reports through the pipe why it could not.
 [[noreturn]] void execute(const std::vector<std::string>& arguments, const Command::Variables& variables,
                           const sigset_t& mask, const struct sigaction& on_child, int tell) {
     for (const auto& [name, value] : variables) ::setenv(name.c_str(), value.c_str(), 1);
@@ -59,7 +59,7 @@ Command::Command(const std::vector<std::string>& arguments, const Variables& var
     const sigset_t handled = handled_signals(own_signal);
     sigset_t before;
     ::sigprocmask(SIG_BLOCK, &handled, &before);
-    // Where whoever started us ignores this signal, the command's status could not be waited for.
+    // If our parent left this signal ignored, the command's status could not be waited for.
     struct sigaction on_child_before, on_child{};
     on_child.sa_handler = SIG_DFL;
     ::sigaction(SIGCHLD, &on_child, &on_child_before);
@@ -132,8 +132,8 @@ void Command::pass_signals_on() {
             continue;
         }
         if (signal == SIGCHLD) continue;
-        // A key of the terminal (^C) has reached the command already: it is in our process group. That the
-        // terminal is gone is told to its session's first process alone, which may be this one.
+        // A terminal key (^C) has already reached the command, which is in our process group. The loss of
+        // the terminal is reported to the leader of its session alone, which may be this process.
         const bool told_by_terminal = info.ssi_code == SI_KERNEL;
         if (told_by_terminal && (signal != SIGHUP || ::getsid(0) != ::getpid())) continue;
         ::kill(pid_, signal);

@@ -27,7 +27,7 @@ class Command {
     // Runs arguments[0], looked for in PATH, with these variables added to the environment. From now on the
     // calling thread's terminating signals go to the command, as long as this object lives; `own_signal` (0:
     // none) is counted instead. A full disk or a closed pipe no longer ends this process. Throws LaunchError
-    // when it could not be executed; else the new program is running.
+    // if the command could not be executed; otherwise the new program is running on return.
     Command(const std::vector<std::string>& arguments, const Variables& variables, int own_signal = 0);
     ~Command();
     Command(const Command&) = delete;
@@ -35,14 +35,14 @@ class Command {
 
     pid_t pid() const { return pid_; }
 
-    // Waits that long at most, passing signals on. The exit status (128 + n after a signal) once it has
-    // ended.
+    // Waits at most that long, and passes signals on. Returns the exit status (128 + n after a signal) once
+    // the command has ended.
     std::optional<int> wait(std::chrono::milliseconds time);
 
-    // Once the command has ended: whether somebody wants this process to end too, since the last call.
+    // For use once the command has ended: whether a signal since the last call asks this process to end too.
     bool told_to_end();
 
-    // How often own_signal has come since the last call.
+    // How often own_signal has arrived since the last call.
     int take_own_signals() { return std::exchange(own_signals_, 0); }
 
   private:

@@ -15,8 +15,8 @@
 namespace shardscope::profiler {
 namespace {
 
-// Latest calls that are kept for their operations; operations that wait for their call; ends of unknown
-// events.
+// The limit on each of: latest calls kept for their operations; operations that wait for their call; ends of
+// unknown events.
 constexpr std::size_t kMostKept = 1u << 14;
 
 template <std::size_t N>
@@ -143,7 +143,7 @@ class NcclHandler final : public RecordHandler {
             emit(converter, found->second);
             operations_.erase(found);
         } else {
-            // Of an event whose record another log still holds; or of one that is long told.
+            // The end of an event whose record is still in another log, or of one that was emitted long ago.
             if (early_ends_.size() >= kMostKept) early_ends_.clear();
             early_ends_[id] = end_ns;
         }
@@ -171,7 +171,7 @@ class NcclHandler final : public RecordHandler {
     Events calls_;       // the latest
     std::deque<std::uint64_t> call_order_;
     std::unordered_multimap<std::uint64_t, Event>
-        orphans_;  // ended, by the call that another log still holds
+        orphans_;  // ended, by the call that is still in another log
     std::unordered_map<std::uint64_t, std::int64_t> early_ends_;
 };
 

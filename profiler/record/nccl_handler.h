@@ -1,4 +1,4 @@
-// NCCL's own account of its operations (inject/nccl_records.h), from one process, to rows of the sink.
+// Converts NCCL's own account of its operations (inject/nccl_records.h) in one process to rows of the sink.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,6 @@
-// The few functions of NVIDIA's management library that the counters need, declared by hand, since its header
-// is not everywhere: names, numbers and layouts from the NVML API reference. All return 0 for success.
+// The few functions of NVIDIA's management library that the counters need, declared by hand, since its
+// header is not installed everywhere: names, numbers and layouts from the NVML API reference. All return 0
+// for success.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +39,7 @@ struct FieldValue {
 };
 static_assert(sizeof(FieldValue) == 40);
 inline constexpr int kTypeUnsigned = 1;
-// Data that went over all NVLinks of a device, in KiB since the driver was loaded.
+// Data transferred over all NVLinks of a device, in KiB since the driver was loaded.
 inline constexpr unsigned kNvlinkSent = 138, kNvlinkReceived = 139, kAllLinks = ~0u;
 
 struct Functions {

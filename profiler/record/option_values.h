@@ -1,5 +1,5 @@
-// What a person writes behind an option, as numbers. Each function throws std::invalid_argument with a
-// sentence without an end mark, which names what was written and what is wanted.
+// Parses the values of options. Each function throws std::invalid_argument with a sentence without a full
+// stop, which names what was given and what is expected.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ std::pair<std::int64_t, std::int64_t> parse_steps(const std::string& text);
 inline constexpr std::size_t kMostRankRanges = 32;
 std::vector<std::pair<std::int32_t, std::int32_t>> parse_ranks(const std::string& text);
 
-// "USR2", "SIGUSR2" or "12": one of the signals that are there for such uses: USR1, USR2, RTMIN and RTMIN+n.
+// "USR2", "SIGUSR2" or "12": one of the signals meant for such uses: USR1, USR2, RTMIN and RTMIN+n.
 int parse_signal(const std::string& text);
 
 }  // namespace shardscope::profiler

@@ -14,7 +14,7 @@ namespace shardscope::profiler {
 using Environment = std::function<std::optional<std::string>(const std::string& name)>;
 std::optional<std::string> environment_variable(const std::string& name);
 
-// `otherwise`: where the system does not tell.
+// `otherwise` is returned if the system does not report it.
 std::string host_name(const char* otherwise);
 
 // The place that a launcher (torchrun, mpirun, srun) gives this process, if it started several.
@@ -27,12 +27,13 @@ struct OutputName {
     std::string path;
     bool made_up = false;   // the user named no file
     std::string all_ranks;  // a shell pattern for the files of all ranks; empty: this is the only file
-    std::string merged;     // a good name for what they are merged to
+    std::string merged;     // a good name for the merged file
 };
 
 // `wanted`: what the user gave to -o, or empty. In it %p is this process's id, %r its rank (0 without one),
-// %h the host's name, %q{NAME} the value of an environment variable and %% a percent sign. Without %r, %p, %h
-// or %q a rank of several gets ".rankN" before the ending. Throws std::invalid_argument with a sentence.
+// %h the host's name, %q{NAME} the value of an environment variable and %% a percent sign. Without %r, %p,
+// %h or %q, one of several ranks gets ".rankN" before the ending. Throws std::invalid_argument with a
+// sentence.
 OutputName output_name(const std::string& wanted, const std::string& program, pid_t pid,
                        const Environment& environment);
 

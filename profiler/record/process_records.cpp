@@ -38,9 +38,9 @@ std::unique_ptr<ProcessRecords> ProcessRecords::open(const std::string& path, tr
     struct stat facts;
     if (::fstat(fd, &facts) != 0 || facts.st_size < static_cast<off_t>(kProcessHeaderBytes)) {
         ::close(fd);
-        return nullptr;  // just being made
+        return nullptr;  // still being made
     }
-    // The header alone first: it says how far the file may grow.
+    // Maps the header alone first: it says how far the file may grow.
     void* memory = ::mmap(nullptr, kProcessHeaderBytes, PROT_READ, MAP_SHARED, fd, 0);
     if (memory == MAP_FAILED) {
         ::close(fd);

@@ -1,5 +1,5 @@
-// The record file of one injected process, mapped, and what it takes to turn it into rows. The process may be
-// alive, dead or scribbling. One thread.
+// The record file of one injected process, mapped, and what is needed to turn it into rows. The process may
+// be alive, dead or corrupting the file. One thread.
 #pragma once
 
 #include <cstddef>
@@ -20,8 +20,8 @@ struct Findings;
 
 class ProcessRecords {
   public:
-    // nullptr while the process has not finished writing the header. A file that is not ours gives nullptr
-    // too, with *not_ours set. `number` and `findings` are those of ProcessFacts.
+    // Returns nullptr while the process has not finished writing the header, and for a file that is not
+    // ours, with *not_ours set. `number` and `findings` are those of ProcessFacts.
     static std::unique_ptr<ProcessRecords> open(const std::string& path, traces::EventSink& sink,
                                                 const Calibration& clock, std::int64_t origin_ns,
                                                 RowPids& row_pids, int number, Findings* findings,
@@ -42,9 +42,9 @@ class ProcessRecords {
 
     void snapshot();
     void drain();
-    // Nothing more will come: open ranges end at end_ns (trace time).
+    // No more records follow: open ranges end at end_ns (trace time).
     void close(std::int64_t end_ns);
-    // Open ranges end, but the process goes on.
+    // Ends open ranges, but the process continues.
     void end_open_ranges(std::int64_t now_ns) { converter_.end_open_ranges(now_ns); }
 
     std::uint64_t bytes_read() const { return bytes_read_; }

@@ -9,15 +9,15 @@
 namespace shardscope::profiler {
 namespace {
 
-constexpr std::size_t kForgetAbove = std::size_t{32} << 20;  // bytes of strings that are worth a look
-constexpr std::size_t kStringOverhead = 96;                  // of an entry of the table, about
+constexpr std::size_t kForgetAbove = std::size_t{32} << 20;  // bytes of strings; fewer are not searched
+constexpr std::size_t kStringOverhead = 96;                  // of an entry of the table, approximately
 
 template <typename T, typename Tuple>
 inline constexpr bool kIsEvent = false;
 template <typename T, typename... Ts>
 inline constexpr bool kIsEvent<T, std::tuple<Ts...>> = (std::is_same_v<T, Ts> || ...);
 
-// When the event was over; `unknown` where the row does not say.
+// When the event ended; `unknown` if the row does not contain it.
 template <typename Row>
 std::int64_t time_of(const Row& row, std::int64_t unknown) {
     if constexpr (std::is_same_v<Row, traces::RangeRow> || std::is_same_v<Row, traces::NcclOperationRow>) {
@@ -47,7 +47,7 @@ std::size_t bytes_of(const Kept& kept) {
     return bytes;
 }
 
-// Hands rows on with the other sink's string ids.
+// Passes rows on with the other sink's string ids.
 class Translator final : public traces::EachRow<Translator> {
   public:
     Translator(traces::EventSink& sink, std::unordered_map<traces::StringId, std::string_view> texts)
@@ -136,7 +136,7 @@ void RecentRows::drop_old() {
     drop(counters_);
 }
 
-// Makes room for some more at once, so that it is not called for each row.
+// Makes room for several rows at a time, so that it is not called for each row.
 void RecentRows::drop_for_space() {
     drop_old();
     while (bytes_ > max_bytes_ - max_bytes_ / 16) {

@@ -1,9 +1,9 @@
 // The last seconds of a recording, in memory: what --keep-last writes to a file when something goes wrong.
-// Rows of events are kept for as long as the window says and within a stated number of bytes, oldest gone
-// first; rows that say who took part (ranks, processes, schemas …) stay. One thread.
+// Rows of events are kept for the length of the window and within a given number of bytes, and the oldest
+// are dropped first; rows that describe the participants (ranks, processes, schemas …) stay. One thread.
 //
-// "The last" is counted back from the newest event, not from now: a program that hangs is found as it was
-// when it still did something. Counters, which the recorder itself samples, do not count as events.
+// "The last" is counted back from the newest event, not from now: a program that hangs is shown as it was
+// when it was last active. Counters, which the recorder itself samples, do not count as events.
 #pragma once
 
 #include <cstddef>
@@ -30,12 +30,12 @@ class RecentRows final : public traces::EachRow<RecentRows> {
 
     explicit RecentRows(std::int64_t window_ns, std::size_t max_bytes = kMaxBytes);
 
-    // Ids that others hold and may still use in rows (RecordConverter::visit_strings): asked for when strings
-    // that nobody uses any more are forgotten.
+    // Visits ids that others hold and may still use in rows (RecordConverter::visit_strings); called when
+    // unused strings are removed.
     using Visit = std::function<void(traces::StringId)>;
     void set_other_users(std::function<void(const Visit&)> visit_ids) { visit_ids_ = std::move(visit_ids); }
 
-    // The time (trace time, ns) that no event can lie behind.
+    // Sets the current trace time (ns): no event can be later.
     void advance(std::int64_t now_ns) { now_ns_ = now_ns; }
 
     traces::StringId intern(std::string_view text) override;
@@ -43,20 +43,19 @@ class RecentRows final : public traces::EachRow<RecentRows> {
     template <typename Row>
     void take(const Row& row);
 
-    // Lets go of what is too old. Call it every now and then.
+    // Drops what is too old. Call it regularly.
     void commit() override;
 
-    // What is kept of events that ended at `since_ns` or later, and all else, into another sink; nothing of
-    // it is lost here.
+    // Copies the kept events that ended at `since_ns` or later, and all other rows, to another sink.
     void write_to(traces::EventSink& sink, std::int64_t since_ns = INT64_MIN);
-    // A sink that takes rows with this one's string ids and hands them on to `sink`. Lives no longer than
-    // both.
+    // A sink that takes rows with this one's string ids and passes them on to `sink`. It must not outlive
+    // either.
     std::unique_ptr<traces::EventSink> translator(traces::EventSink& sink);
 
     std::size_t rows() const;
     std::size_t bytes() const { return bytes_ + counter_bytes_ + string_bytes_; }
     std::size_t strings() const { return strings_.size(); }
-    // Rows that were let go before their time, because they took too many bytes.
+    // Rows that were dropped early, because they took too many bytes.
     std::int64_t dropped() const { return dropped_; }
     // When the newest event ended, and what rows() reaches back to; 0 before the first.
     std::int64_t newest_ns() const { return newest_ns_; }
@@ -98,7 +97,7 @@ class RecentRows final : public traces::EachRow<RecentRows> {
     std::size_t bytes_ = 0, counter_bytes_ = 0;
     std::int64_t dropped_ = 0;
 
-    // Ids are never given to another string.
+    // Ids are never reused for another string.
     std::unordered_map<std::string, traces::StringId, TextHash, std::equal_to<>> strings_;
     std::uint32_t next_id_ = 1;
     std::size_t string_bytes_ = 0, forget_above_;

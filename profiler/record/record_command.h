@@ -22,7 +22,7 @@ struct RecordOptions {
     // Which part is recorded. The first three are decided by each process for itself.
     WindowKind window = WindowKind::always;
     std::int64_t first_step = 0, last_step = 0;  // of WindowKind::steps, both included
-    std::string range_name;  // of WindowKind::range; of WindowKind::steps what is before the number
+    std::string range_name;  // of WindowKind::range; for WindowKind::steps the text before the number
     std::vector<std::pair<std::int32_t, std::int32_t>> ranks;  // both included; empty: all
     double delay_s = 0;                                        // recording begins that long after the start
     std::optional<double> duration_s;                          // and lasts that long at most
@@ -30,11 +30,11 @@ struct RecordOptions {
     // Recording stops when the trace has that many bytes; with keep_last_s: that many are kept in memory.
     std::optional<std::int64_t> max_bytes;
 
-    std::optional<double> keep_last_s;  // keep so much in memory and write it when something goes wrong
-    std::optional<double> hang_s;       // no event for so long is something going wrong
+    std::optional<double> keep_last_s;  // keep this much in memory and write it when something goes wrong
+    std::optional<double> hang_s;       // a time without events that counts as something going wrong
 };
 
-// The status to exit with: the command's, or 125, 126, 127 when it could not be started. Errors are told on
+// Returns the exit status: the command's, or 125, 126, 127 if it could not be started. Reports errors on
 // standard error.
 int record(const RecordOptions& options);
 

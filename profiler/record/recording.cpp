@@ -31,7 +31,7 @@ using namespace std::chrono_literals;
 constexpr std::chrono::milliseconds kDrainPeriod{20};
 constexpr std::int64_t kCommitPeriodNs = 500'000'000;
 constexpr std::int64_t kRowsPerCommit = 100'000;
-// Device work that was launched before a stop: programs tell of it when it has ended, each second.
+// How long to wait for device work launched before a stop: programs report ended work each second.
 constexpr std::int64_t kLateNs = 2'000'000'000;
 
 std::int64_t utc_ns() {
@@ -69,7 +69,7 @@ Recording::Recording(const RecordOptions& options, const OutputName& output)
       session_(session_options(options)),
       clock_(clock_source()) {}
 
-// The first failure ends recording, and is told.
+// The first failure ends recording, and is reported.
 template <typename Work>
 void Recording::guarded(Work work) {
     if (failed_) return;
@@ -175,7 +175,7 @@ void Recording::describe_run(traces::EventSink& sink) const {
 void Recording::tick() {
     const std::int64_t now = now_ns();
     if (const int signals = command_->take_own_signals(); signals != 0) {
-        // Two in one go cancel each other out, but for --keep-last.
+        // Two at the same time cancel each other out, except for --keep-last.
         if (recent_ != nullptr || signals % 2 == 1) on_signal(now);
     }
     if (stopped_ns_ >= 0) {
@@ -255,7 +255,7 @@ void Recording::look_for_hang(std::int64_t now) {
         hung_ = false;
         return;
     }
-    // A program that has not begun to record is starting, and one is told once that it hangs.
+    // A program that has not begun to record is still starting, and a hang is reported only once.
     if (activity_ == 0 || hung_ || now - active_ns_ < to_ns(*options_.hang_s)) return;
     hung_ = true;
     write_kept(

@@ -1,6 +1,6 @@
 // One run of a command with its trace: the loop of shardscope-record, on its one thread. Waits a little,
-// drains what the processes recorded, commits; then finishes the trace. The command goes on whatever happens
-// to that.
+// drains what the processes recorded, commits; then finishes the trace. The command continues whatever
+// happens to the trace.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ class Recording {
     // `options` must outlive it; output.path is where the trace goes.
     Recording(const RecordOptions& options, const OutputName& output);
 
-    // Runs the command to its end. The status to exit with. Throws LaunchError, or another exception when
+    // Runs the command to its end and returns the exit status. Throws LaunchError, or another exception if
     // nothing was started because the trace could not be written.
     int run();
 
@@ -52,7 +52,7 @@ class Recording {
     void look_at_size(std::int64_t now);
 
     void finish(int status);
-    struct Keep {  // what is written of memory, and why
+    struct Keep {  // what is written from memory, and why
         const std::string& reason;
         std::int64_t end_ns;
         bool goes_on;
@@ -69,7 +69,7 @@ class Recording {
     Calibration clock_;
     std::optional<Command> command_;
 
-    // Either a database or memory is fed, through the counter of rows.
+    // Rows go to either a database or memory, through the row counter.
     std::unique_ptr<traces::DatabaseWriter> writer_;
     std::unique_ptr<RecentRows> recent_;
     std::unique_ptr<CountingSink> sink_;
@@ -78,7 +78,7 @@ class Recording {
 
     std::int64_t origin_ns_ = 0, start_utc_ns_ = 0;
     std::int64_t stopped_ns_ = -1;  // when --duration or --max-size ended the recording
-    bool took_late_ = false;        // and what the device did until then had its time to come
+    bool took_late_ = false;        // and device work until then has had time to arrive
     std::int64_t committed_ns_ = 0, committed_rows_ = 0;
     std::uint64_t activity_ = 0;  // for --hang: when it last changed
     std::int64_t active_ns_ = 0;

@@ -1,5 +1,5 @@
 // The end of a recording: the trace is finished, or the last seconds are written, and the last lines are
-// told.
+// printed.
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
@@ -40,7 +40,7 @@ std::string sentence(const Collector::Place& place) {
                        seconds(place.until_ns - place.since_ns));
 }
 
-// Says where each thread was that had not come out of its ranges.
+// Adds where each thread was that had not left its ranges.
 void add_places(traces::EventSink& sink, const std::vector<Collector::Place>& places, std::int64_t now) {
     for (const Collector::Place& place : places) {
         sink.add(traces::DiagnosticRow{std::min(place.until_ns, now), traces::Severity::information,
@@ -80,7 +80,7 @@ void Recording::finish(int status) {
         sink_->add(traces::DiagnosticRow{end, traces::Severity::warning, text});
         tell(text);
     }
-    command_->told_to_end();  // the signal that ended the command, too
+    command_->told_to_end();  // discards the signal that ended the command, too
     if (recent_ != nullptr) {
         if (status != 0) {
             write_kept({ending(status), exited, false});
@@ -111,8 +111,8 @@ void Recording::finish(int status) {
     report(end);
 }
 
-// The whole of it or, where the disk is too full for that, its newer half, a quarter, ... and last what every
-// thread was doing. A recording that goes on does so whatever happens here.
+// Writes the whole of it or, if the disk is too full for that, its newer half, a quarter, ... and finally
+// only what every thread was doing. A recording that is to go on does so whatever happens here.
 void Recording::write_kept(const Keep& keep) {
     std::string path;
     do path = numbered(output_.path, ++kept_files_);
@@ -136,7 +136,7 @@ void Recording::write_kept(const Keep& keep) {
                      *options_.keep_last_s, failure));
 }
 
-// Throws NoSpaceError where the disk is too full; then nothing is left of the file.
+// Throws NoSpaceError if the disk is too full; the file is then removed.
 void Recording::write_kept_since(const Keep& keep, std::int64_t since_ns, const std::string& path) {
     traces::WriterOptions into = writer_options(path);
     into.first_ns = since_ns;

@@ -1,4 +1,4 @@
-// Counts rows by kind on their way to another sink: what the last lines of shardscope-record say.
+// Counts rows by kind on their way to another sink: for the last lines that shardscope-record prints.
 #pragma once
 
 #include <cstdint>

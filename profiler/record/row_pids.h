@@ -31,7 +31,7 @@ class RowPids {
     std::int64_t next_ = kLargestPid + 1;
 };
 
-// Of this process; 0: the system does not say.
+// The pid namespace of this process; 0: unknown.
 std::uint64_t own_pid_namespace();
 
 }  // namespace shardscope::profiler

@@ -25,8 +25,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* kDirectoryPrefix = "shardscope-session-";
 
-// A tool that was killed leaves its directory behind. Ours are recognised by the session file, which a living
-// tool keeps locked; young ones are left alone, since their tool may not have come to the lock.
+// A tool that was killed leaves its directory behind. Ours are recognised by the session file, which a
+// living tool keeps locked; young ones are left alone, since their tool may not have locked the file yet.
 void remove_abandoned(const std::string& parent) {
     std::error_code error;
     for (const auto& entry : fs::directory_iterator(parent, error)) {
@@ -49,7 +49,7 @@ std::string make_directory(const std::string& parent) {
     return ::mkdtemp(path.data()) != nullptr ? path : std::string();
 }
 
-// Room for the first records of a process beside the session file: with less, memory is no place for them.
+// Space for the first records of a process beside the session file: with less, memory is not used.
 constexpr std::uint64_t kLeastFreeBytes = std::uint64_t{4} << 20;
 
 bool has_room(const std::string& folder) {
@@ -109,7 +109,7 @@ Session::Session(const SessionOptions& options) : directory_(make_directory()) {
 }
 
 Session::~Session() {
-    set_state(SessionState::stopped);  // whoever still runs stops writing
+    set_state(SessionState::stopped);  // programs that still run stop writing
     ::munmap(header_, sizeof(SessionHeader));
     std::error_code ignored;
     fs::remove_all(directory_, ignored);

@@ -1,5 +1,5 @@
 // A private directory in which injected programs leave their records, and the file in it that tells them
-// whether and how to record. Owns the directory: it is gone, with what is in it, when the session is.
+// whether and how to record. Owns the directory, which is removed with its contents when the session ends.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace shardscope::profiler {
 
-// What injected programs are told, once (inject/session_format.h).
+// The instructions for injected programs, written once (inject/session_format.h).
 struct SessionOptions {
     std::uint64_t max_bytes_per_process = std::uint64_t{256} << 20;
     std::uint32_t sources = kSourceNvtx;
@@ -23,8 +23,8 @@ struct SessionOptions {
 
 class Session {
   public:
-    // Removes what a tool that was killed has left, then makes a new one. In memory (/dev/shm) where that is
-    // possible, else in $TMPDIR or /tmp; for this user only. Throws std::runtime_error with a sentence.
+    // Removes directories left by killed tools, then makes a new one: in memory (/dev/shm) where possible,
+    // else in $TMPDIR or /tmp; for this user only. Throws std::runtime_error with a sentence.
     explicit Session(const SessionOptions& options = {});
     ~Session();
     Session(const Session&) = delete;
@@ -35,7 +35,7 @@ class Session {
 
   private:
     std::string directory_;
-    int lock_ = -1;                    // the session file, locked: somebody lives here
+    int lock_ = -1;                    // the session file, locked while the session is in use
     SessionHeader* header_ = nullptr;  // mapped
 };
 

@@ -16,10 +16,10 @@ namespace shardscope::profiler {
 namespace fs = std::filesystem;
 
 void tell(const std::string& sentence) {
-    // Names of ranges may hold anything, and a terminal obeys.
+    // Names of ranges may contain control sequences, which a terminal obeys.
     const std::string line = "shardscope-record: " + traces::printable(sentence) + '\n';
-    // In one piece, so that lines of several ranks do not mix.
-    if (::write(STDERR_FILENO, line.data(), line.size()) < 0) return;  // there is nobody to tell
+    // Written in one piece, so that lines of several ranks do not mix.
+    if (::write(STDERR_FILENO, line.data(), line.size()) < 0) return;  // there is nowhere to report it
 }
 
 std::string seconds(std::int64_t ns) {

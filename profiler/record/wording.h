@@ -9,19 +9,19 @@
 
 namespace shardscope::profiler {
 
-// One line on standard error, which may be closed.
+// Writes one line to standard error, which may be closed.
 void tell(const std::string& sentence);
 
 std::string seconds(std::int64_t ns);          // "3.07 s"
 std::string human_bytes(std::uint64_t bytes);  // "1.2 MB"
 std::string plural(std::int64_t count, const char* one, const char* many);
-std::string listed(const RowCounts& counts);  // "300 ranges, 12 kernels": what there is any of
+std::string listed(const RowCounts& counts);  // "300 ranges, 12 kernels": the kinds that occur
 std::string ending(int exit_status);          // "the command ended with status 134 (SIGABRT)"
 
-// As one would type it: arguments with anything unusual in them are quoted.
+// The command as one would type it: arguments with anything unusual in them are quoted.
 std::string shell_line(const std::vector<std::string>& arguments);
 
-std::uint64_t file_bytes(const std::string& path);          // 0: it is not there
+std::uint64_t file_bytes(const std::string& path);          // 0: no such file
 std::string numbered(const std::string& path, int number);  // from 2 on: "trace.sqlite" -> "trace-2.sqlite"
 
 }  // namespace shardscope::profiler

@@ -42,8 +42,8 @@ ClockAnchor read_anchor(ClockSource source) {
 
 Calibration::Calibration(ClockSource source) : source_(source) {
     anchors_.push_back(read_anchor(source));
-    // A first slope: a millisecond apart, with 20 ns of doubt at each end, it is good to 40 ppm,
-    // which the next anchor, a few milliseconds later, improves.
+    // A first slope: from anchors a millisecond apart, with an error of 20 ns at each, it is good to 40 ppm;
+    // the next anchor, a few milliseconds later, improves it.
     const std::int64_t until = anchors_[0].ns + 1'000'000;
     while (monotonic_ns() < until) {
     }
@@ -58,7 +58,7 @@ void Calibration::add(ClockAnchor anchor) {
     if (anchors_.size() > kMaxAnchors) thin();
 }
 
-// Every second anchor of the older half goes; the oldest stays.
+// Drops every second anchor of the older half; the oldest stays.
 void Calibration::thin() {
     const std::size_t half = anchors_.size() / 2;
     std::size_t kept = 0;

@@ -2,8 +2,8 @@
 //
 // Between two anchors the mapping is a straight line, so it is continuous and monotone, and follows a clock
 // that the kernel slews. A drain takes an anchor after it has seen which records are there, so that every
-// record lies before the newest anchor and nothing is extrapolated but ticks from the future.
-// One thread feeds it, and may read without a lock; other readers share a lock with update().
+// record lies before the newest anchor and only ticks from the future are extrapolated. One thread feeds it,
+// and may read without a lock; other readers share a lock with update().
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,7 @@ class Calibration {
 
     // Takes another anchor.
     void update() { add(read_anchor(source_)); }
-    // Adds a measured one; ignored unless it lies after the last on both clocks.
+    // Adds a measured anchor; ignored unless it is later than the last one on both clocks.
     void add(ClockAnchor anchor);
 
     std::int64_t to_ns(std::uint64_t ticks) const;

@@ -41,7 +41,7 @@ bool CudaClock::place(std::int64_t start, std::int64_t end, std::int64_t* trace_
     const auto from = is_sane ? to_trace(start) : std::nullopt;
     if (!from) return false;
     *trace_start = *from;
-    // A length is a length, also where the system's clock was set in between.
+    // The duration is kept, even if the system's clock was set in between.
     *trace_end = *from + (end - start);
     return true;
 }

@@ -1,6 +1,6 @@
-// CUPTI's clock, CLOCK_REALTIME, in trace time. Both run alike except where the system's clock is set: pairs
-// of both, measured in the program before each batch of records, make stretches without such a step, and a
-// time belongs to the stretch that it lies in, or nearest to. One thread; nanoseconds.
+// Converts CUPTI's clock, CLOCK_REALTIME, to trace time. Both run alike except where the system's clock is
+// set: pairs of both, measured in the program before each batch of records, form stretches without such a
+// step, and a time belongs to the stretch that contains it, else to the nearest. One thread; nanoseconds.
 #pragma once
 
 #include <cstddef>
@@ -13,24 +13,24 @@ namespace shardscope::profiler {
 
 class CudaClock {
   public:
-    // Apart by more than this, two pairs have a step between them. (The measurement is good to some hundred.)
+    // Two pairs that differ by more have a step between them. (The measurement is good to a few hundred.)
     static constexpr std::int64_t kStep = 50'000;
 
-    // A pair, later than all before. The step that lies before it, if there is one: positive where the
-    // system's clock was set ahead.
+    // Adds a pair, later than all before. Returns the step that precedes it, if there is one: positive where
+    // the system's clock was set ahead.
     std::optional<std::int64_t> add(std::int64_t realtime, std::int64_t trace);
 
     static constexpr std::int64_t kLatest = 4'000'000'000'000'000'000;  // in the year 2096: nothing is later
 
-    // Both ends of something in trace time. False before the first pair, and for times that no clock can have
-    // shown.
+    // Converts both ends of an event to trace time. False before the first pair, and for times that no clock
+    // can have shown.
     bool place(std::int64_t start, std::int64_t end, std::int64_t* trace_start,
                std::int64_t* trace_end) const;
 
     // A sentence about a step that add() found at that trace time.
     static std::string describe_step(std::int64_t step, std::int64_t trace);
 
-    // No pair yet: std::nullopt.
+    // std::nullopt before the first pair.
     std::optional<std::int64_t> to_trace(std::int64_t realtime) const;
 
   private:
@@ -40,8 +40,8 @@ class CudaClock {
     struct Stretch {
         std::vector<Pair> pairs;  // increasing realtime; never empty
     };
-    static constexpr std::size_t kMostPairs = 4096;    // of a stretch; then every second older one goes
-    static constexpr std::size_t kMostStretches = 64;  // the oldest go
+    static constexpr std::size_t kMostPairs = 4096;    // per stretch; then every second older one is dropped
+    static constexpr std::size_t kMostStretches = 64;  // then the oldest are dropped
     static std::int64_t offset_at(const Stretch& stretch, std::int64_t realtime);
 
     std::vector<Stretch> stretches_;

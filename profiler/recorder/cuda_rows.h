@@ -1,5 +1,5 @@
-// What a record of device work (cupti/records.h) says, in the fields of a row: all but times, device, stream,
-// correlation, process and names, which depend on who recorded it. CUPTI's values become Nsight's (schema
+// Copies a record of device work (cupti/records.h) to the fields of a row: all but times, device, stream,
+// correlation, process and names, which depend on the recorder. CUPTI's values become Nsight's (schema
 // 3.25.0). Pure functions.
 #pragma once
 
@@ -9,10 +9,10 @@
 namespace shardscope::profiler {
 
 void fill_row(const CudaKernelRecord& record, traces::KernelRow& row);
-void fill_row(const CudaMemcpyRecord& record, traces::MemcpyRow& row);  // of the two devices nothing
+void fill_row(const CudaMemcpyRecord& record, traces::MemcpyRow& row);  // does not set the two devices
 void fill_row(const CudaMemsetRecord& record, traces::MemsetRow& row);
 
-// ENUM_CUDA_MEM_KIND counts from 0 and has its unknown last.
+// ENUM_CUDA_MEM_KIND counts from 0, and its last value is "unknown".
 int mem_kind(int cupti_kind);
 
 }  // namespace shardscope::profiler

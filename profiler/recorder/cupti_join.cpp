@@ -75,7 +75,7 @@ void CuptiJoin::take(const Record& record) {
 
 void CuptiJoin::take_kernel(const cupti::Kernel& kernel) {
     CuptiKernel work;
-    // The symbol's text is the library's, and may go with the code that it names.
+    // The library owns the symbol's text, and may free it with the code that it names.
     work.name = rows_.name(kernel.name);
     if (fill(cupti::to_record(kernel, cupti_.version, 0), work.row)) keep(kernel.correlation, work);
 }

@@ -1,5 +1,5 @@
-// Brings together what CUPTI tells in separate records: what ran on a device, which names the call that
-// launched it, and which piece of work that call belonged to. The two come in any order and in different
+// Joins what CUPTI reports in separate records: what ran on a device, with the number of the call that
+// launched it, and the piece of work that the call belonged to. The two arrive in any order and in different
 // buffers, so each waits for the other. One thread.
 #pragma once
 
@@ -16,39 +16,39 @@
 
 namespace shardscope::profiler {
 
-// Where a piece of work belongs, in the 64 bits that CUPTI carries along: the device in 20, the stream in 12,
-// the rest of the correlation in 32.
+// Where a piece of work belongs, in the 64 bits that CUPTI carries along: 20 for the device, 12 for the
+// stream, 32 for the rest of the correlation.
 struct WorkPlace {
     static constexpr int kMostDevices = 1 << 20, kMostStreams = 1 << 12;
 
     int device = 0, stream = 0;
     std::int64_t correlation = 0;  // device << 32 | a count
 
-    // Throws std::logic_error where the work has another correlation than that, or does not fit.
+    // Throws std::logic_error if the work's correlation has another form, or does not fit.
     static std::uint64_t pack(const DeviceWork& work);
     static WorkPlace unpack(std::uint64_t id);
 };
 
 class CuptiJoin {
   public:
-    // How many wait for their counterpart at most; the oldest go.
+    // Limits on what waits for its counterpart; beyond them, the oldest are dropped.
     static constexpr std::size_t kMostWaiting = 1 << 16, kMostKnown = 1 << 18;
 
     CuptiJoin(const cupti::Cupti& cupti, std::int64_t global_pid, CuptiRows& rows)
         : cupti_(cupti), global_pid_(global_pid), rows_(rows) {}
 
-    // CUPTI's clock, to be told before the buffers that were filled until then.
+    // CUPTI's clock; add a pair to it before reading the buffers that were filled until then.
     CudaClock& clock() { return clock_; }
 
-    // All records of a buffer.
+    // Reads all records of a buffer.
     void read(std::uint8_t* buffer, std::size_t valid);
 
     struct Counts {
-        std::int64_t placed = 0;    // in rows
-        std::int64_t unplaced = 0;  // belong to no piece of work that was told
+        std::int64_t placed = 0;    // became rows
+        std::int64_t unplaced = 0;  // belong to no known piece of work
         std::int64_t untimed = 0;   // without valid times
     };
-    // Nothing more comes: what still waits is unplaced.
+    // Ends the input: what still waits is unplaced.
     Counts finish();
 
   private:
@@ -66,7 +66,7 @@ class CuptiJoin {
     const std::int64_t global_pid_;
     CuptiRows& rows_;
     CudaClock clock_;
-    std::unordered_map<std::uint32_t, std::uint64_t> known_;  // calls to WorkPlace::pack()
+    std::unordered_map<std::uint32_t, std::uint64_t> known_;  // WorkPlace::pack(), by call
     std::deque<std::uint32_t> known_order_;
     std::unordered_map<std::uint32_t, std::vector<CuptiWork>> waiting_;  // by call
     std::deque<std::uint32_t> waiting_order_;                            // one for each in waiting_

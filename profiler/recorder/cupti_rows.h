@@ -1,5 +1,5 @@
-// What ran on a device, as rows on their way into a recorder: gathered into batches that the recorder's
-// writer adds to its sink. One thread adds; times are trace time.
+// Sends what ran on a device to a recorder, as rows gathered into batches that the recorder's writer adds to
+// its sink. One thread adds; times are trace time.
 #pragma once
 
 #include <atomic>
@@ -28,7 +28,7 @@ class CuptiRows {
     // The number of a kernel's symbol, which may be null.
     std::uint32_t name(const char* symbol);
 
-    // Waits where the recorder's writer is far behind (kMostUnwritten rows).
+    // Waits if the recorder's writer lags far behind (kMostUnwritten rows).
     void add(const CuptiWork& work);
     // Hands over what was added.
     void flush();
@@ -42,7 +42,7 @@ class CuptiRows {
                          base = traces::StringId::empty;
     };
     struct Batch {
-        std::vector<std::string> symbols;  // that are new, in the order of their numbers
+        std::vector<std::string> symbols;  // the new ones, in the order of their numbers
         std::vector<CuptiWork> work;
     };
     // The writer's end; it may outlive this object.

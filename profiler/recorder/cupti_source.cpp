@@ -1,5 +1,5 @@
 // CUPTI fills buffers in the threads that call CUDA; one thread of ours empties them and asks for what is
-// finished. No lock of ours is taken where CUPTI calls us: its own are held there.
+// finished. No lock of ours is taken where CUPTI calls us, since it holds its own then.
 #include "profiler/recorder/cupti_source.h"
 
 #include <atomic>
@@ -35,17 +35,17 @@ constexpr std::uint32_t kKinds[] = {
     cupti::kKindConcurrentKernel,  // not KERNEL, which makes kernels run one after the other
     cupti::kKindMemcpy, cupti::kKindMemcpy2, cupti::kKindMemset, cupti::kKindExternalCorrelation};
 
-// What CUPTI calls has no place for an object of ours, and may be called when a source is gone.
+// CUPTI's callbacks take no object of ours, and may be called after a source is gone.
 constinit CudaBuffers buffers;
 constinit std::atomic<bool> in_use{false};      // by a source
-constinit std::atomic<bool> asked{false};       // for a buffer: there is something to flush
-constinit std::atomic<bool> may_refuse{false};  // older libraries crash when they are refused a buffer
+constinit std::atomic<bool> asked{false};       // CUPTI has requested a buffer: there is something to flush
+constinit std::atomic<bool> may_refuse{false};  // older libraries crash when a buffer is refused
 
 void buffer_requested(std::uint8_t** buffer, std::size_t* size, std::size_t* max_records) {
     asked.store(true, std::memory_order_relaxed);
     *buffer = buffers.request(may_refuse.load(std::memory_order_relaxed));
     *size = *buffer != nullptr ? CudaBuffers::kBytes : 0;
-    *max_records = 0;  // as many as find room
+    *max_records = 0;  // as many as fit
 }
 
 void buffer_completed(void*, std::uint32_t, std::uint8_t* buffer, std::size_t, std::size_t valid) {
@@ -57,9 +57,9 @@ void buffer_completed(void*, std::uint32_t, std::uint8_t* buffer, std::size_t, s
     }
 }
 
-void called(void*, int, std::uint32_t, const void*) {}  // no callback is asked for
+void called(void*, int, std::uint32_t, const void*) {}  // no callback is enabled
 
-// External ids come with the records of calls: of those that have something done on a device.
+// External ids come with the records of calls; only calls that start work on a device are wanted.
 bool is_wanted(int domain, const char* name) {
     const bool is_runtime = domain == cupti::kDomainRuntime;
     for (const char* start : {"cudaLaunch", "cudaMemcpy", "cudaMemset", "cudaGraphLaunch"}) {
@@ -150,7 +150,7 @@ bool CuptiSource::Impl::start(std::string& why) {
 bool CuptiSource::Impl::enable(char (&why)[512]) {
     for (const std::uint32_t kind : kKinds) {
         const cupti::Result result = cupti.ActivityEnable(kind);
-        // Copies between GPUs are no loss where there is one.
+        // Copies between GPUs are not missed if there is only one GPU.
         if (result == cupti::kSuccess || kind == cupti::kKindMemcpy2) continue;
         cupti::describe_failure(cupti, "cuptiActivityEnable", result,
                                 "is the driver new enough, and may this user profile the GPU?", why);
@@ -243,7 +243,7 @@ std::int64_t CuptiSource::rows() const {
 void CuptiSource::Impl::stop() {
     if (std::exchange(finished, true)) return;
     if (owner != ::getpid()) {
-        // In a forked child neither the worker nor CUDA is there.
+        // A forked child has neither the worker nor CUDA.
         static_cast<void>(new std::thread(std::move(worker)));
         return;
     }
@@ -258,7 +258,7 @@ void CuptiSource::Impl::stop() {
     disable();
     cupti.Unsubscribe(subscriber);
     in_use.store(false, std::memory_order_release);
-    // What came back since the flush tells nothing of this trace.
+    // Buffers returned since the flush contain nothing of this trace.
     for (CudaBuffers::Filled* filled = buffers.take_filled(); filled != nullptr;) {
         buffers.recycle(std::exchange(filled, filled->next));
     }

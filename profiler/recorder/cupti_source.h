@@ -27,17 +27,17 @@ class CuptiSource {
     CuptiSource(const CuptiSource&) = delete;
     CuptiSource& operator=(const CuptiSource&) = delete;
 
-    // What the calling thread launches from begin() to end() belongs to `work`, of which device, stream and
-    // correlation count; the limits are WorkPlace's (cupti_join.h). Pairs do not nest. Throws
+    // What the calling thread launches from begin() to end() belongs to `work`, of which only device, stream
+    // and correlation are used; the limits are WorkPlace's (cupti_join.h). Pairs do not nest. Throws
     // std::logic_error.
     void begin(const DeviceWork& work);
     void end();
 
-    // What was begun has ended and the devices are idle: takes what CUPTI still holds, leaves CUPTI to others
-    // and tells the recorder what was lost, if anything was. Before Recorder::finish(). Idempotent.
+    // Takes what CUPTI still holds, releases CUPTI for others and reports any losses to the recorder. Call
+    // it when everything begun has ended and the devices are idle, before Recorder::finish(). Idempotent.
     void finish();
 
-    // Rows that were made; after finish().
+    // The number of rows made; valid after finish().
     std::int64_t rows() const;
 
   private:

@@ -12,12 +12,12 @@ namespace {
 
 constexpr auto kNone = std::string_view::npos;
 
-// Where the bracket that ends at `at` begins, of all kinds of bracket inside; kNone if it never does.
+// Where the bracket that closes at `at` opens, with all kinds of bracket inside; kNone if nowhere.
 std::size_t opening(std::string_view text, std::size_t at) {
     int depth = 0;
     for (std::size_t i = at + 1; i-- > 0;) {
         const char c = text[i];
-        // "->" and the names operator>, operator<< and their kin are no brackets.
+        // "->" and the names operator>, operator<< and the like are not brackets.
         if (c == '>' && i > 0 && text[i - 1] == '-') continue;
         if (c == ')' || c == '>' || c == '}' || c == ']') ++depth;
         if (c == '(' || c == '<' || c == '{' || c == '[') --depth;
@@ -34,7 +34,7 @@ void drop_end(std::string_view& text, std::string_view end) {
     if (ends_with(text, end)) text.remove_suffix(end.size());
 }
 
-// Where the last part of a qualified name begins: behind "::" or the blank after a return type.
+// Where the last part of a qualified name begins: after "::" or the blank after a return type.
 std::size_t last_part(std::string_view text) {
     if (const std::size_t found = text.rfind("operator"); found != kNone) {
         const bool starts = found == 0 || text[found - 1] == ':' || text[found - 1] == ' ';

@@ -1,4 +1,4 @@
-// Names of kernels as people know them, from the symbols that CUPTI gives. Pure functions.
+// Readable names of kernels, from the symbols that CUPTI reports. Pure functions.
 #pragma once
 
 #include <string>
@@ -6,11 +6,12 @@
 
 namespace shardscope::profiler {
 
-// The full name with its signature; the symbol itself where it is no mangled C++ name.
+// The full name with its signature; the symbol itself where it is not a mangled C++ name.
 std::string demangle(const std::string& symbol);
 
 // The function's own name within a demangled one: without return type, namespaces, template arguments and
-// signature. "void at::native::fill<4, float>(int, float)" gives "fill". What has no such part stays whole.
+// signature. "void at::native::fill<4, float>(int, float)" gives "fill". A name without such a part is
+// returned whole.
 std::string_view base_name(std::string_view demangled);
 
 }  // namespace shardscope::profiler

@@ -11,7 +11,7 @@
 namespace shardscope::profiler {
 namespace {
 
-// Ids that could only come from a damaged file.
+// Larger ids can only come from a damaged file.
 constexpr std::uint32_t kMostNames = 1u << 24;
 
 }  // namespace
@@ -64,7 +64,7 @@ bool RecordConverter::convert_any(std::uint32_t log, std::uint32_t tid, RecordKi
     if (kind == RecordKind::payload) return convert_payload(log, bytes, size);
     if (kind < RecordKind::cuda_first) {
         const bool understood = convert_one(log, traces::global_tid(pid_, tid), bytes, size);
-        if (!payloads_.empty()) payloads_.erase(log);  // of an event that was lost
+        if (!payloads_.empty()) payloads_.erase(log);  // they belong to a lost event
         return understood;
     }
     for (const Handled& handled : handlers_) {

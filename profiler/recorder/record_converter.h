@@ -29,15 +29,15 @@ class RecordConverter;
 class RecordHandler {
   public:
     virtual ~RecordHandler() = default;
-    // `size` is the record's own, and lies within what was read. False: it is damaged.
+    // `size` is the record's own, within the bytes that were read. Returns false for a damaged record.
     virtual bool convert(RecordConverter& converter, std::uint32_t tid, RecordKind kind,
                          const std::byte* bytes, std::size_t size) = 0;
-    // Nothing more comes; `end_ns` (trace time) is the latest that the process can have recorded.
+    // No more records follow; `end_ns` (trace time) is the latest time that the process can have recorded.
     virtual void close(RecordConverter& converter, std::int64_t end_ns) = 0;
-    // Adds rows for what has begun and not ended by `now_ns`, as close() would, to another sink with the same
-    // string ids. Nothing changes: the process goes on.
+    // Adds rows for what has begun and not ended by `now_ns`, as close() would, to another sink with the
+    // same string ids. Changes nothing: the process continues.
     virtual void write_open(const RecordConverter&, traces::EventSink&, std::int64_t /*now_ns*/) const {}
-    // Names the strings that the handler keeps ids of from one record to the next (see visit_strings()).
+    // Visits the strings whose ids the handler keeps between records (see visit_strings()).
     virtual void visit_strings(const std::function<void(traces::StringId)>&) const {}
 };
 
@@ -53,24 +53,24 @@ class RecordConverter {
     // Gives a name to an id that records carry; ids are small and dense.
     void define_name(std::uint32_t id, std::string_view text);
 
-    // Whole records of one log, in order. Stops at the first that is damaged; the rest is counted as damage.
+    // Converts whole records of one log, in order. Stops at a damaged one; the rest is counted as damage.
     void convert(std::uint32_t log, std::uint32_t tid, std::span<const std::byte> records);
 
-    // Records of a log were lost from `ticks` on: its open ranges of that depth or deeper end there.
+    // Ends a log's open ranges of that depth or deeper at `ticks`, from where records of it were lost.
     void close_after_loss(std::uint32_t log, std::uint64_t ticks, std::uint64_t min_depth);
 
-    // Ranges that are still open end at trace time end_ns, and the process with them; a diagnostic says how
-    // many.
+    // Ends the process, and the ranges that are still open, at trace time end_ns; a diagnostic counts these.
     void close_open_ranges(std::int64_t end_ns);
-    // The same in the midst of things: recording pauses, and more records may come.
+    // Ends only the open ranges: recording pauses, and more records may follow.
     void end_open_ranges(std::int64_t end_ns);
 
-    // Ranges that are open now, without their end; those of a thread with the outer before the inner.
+    // Visits the ranges that are open now, which have no end yet; in each thread, the outer before the
+    // inner.
     void visit_open(const std::function<void(const traces::RangeRow&)>& visit) const;
-    // Everything that is open, as rows that end at now_ns, to another sink with the same string ids.
+    // Writes everything that is open, as rows that end at now_ns, to another sink with the same string ids.
     void write_open(traces::EventSink& sink, std::int64_t now_ns) const;
-    // All ids of strings that later rows may carry without asking the sink again: a sink that forgets strings
-    // must keep these.
+    // Visits all ids of strings that later rows may carry without asking the sink again: a sink that forgets
+    // strings must keep these.
     void visit_strings(const std::function<void(traces::StringId)>& visit) const;
 
     std::int64_t to_trace_ns(std::uint64_t ticks) const { return clock_.to_ns(ticks) - origin_ns_; }
@@ -78,7 +78,7 @@ class RecordConverter {
     std::int64_t pid() const { return pid_; }
     traces::EventSink& sink() { return sink_; }
     traces::StringId name(std::uint32_t id) const;
-    std::string text(std::uint64_t id) const;  // of a name; empty when nobody told it
+    std::string text(std::uint64_t id) const;  // of a name; empty if it was not defined
     // Adds a row to the sink and counts it.
     template <typename Row>
     void emit(const Row& row) {
@@ -86,7 +86,7 @@ class RecordConverter {
         ++rows_;
     }
     std::int64_t damaged() const { return damaged_; }
-    // Every thread that wrote, by tid, and its name: given through NVTX, else the system's.
+    // The names, by tid, of all threads that wrote: set through NVTX, else the system's.
     const std::map<std::uint32_t, std::string>& threads() const { return threads_; }
 
   private:
@@ -95,8 +95,8 @@ class RecordConverter {
         std::uint32_t depth = 0;
     };
     using Stack = std::vector<Open>;
-    // Some clocks tick every 10 ns only. Where a range opens and closes in the same ticks as the one around
-    // it, nobody could say which lies inside: within a log times never go back, and no two ranges open at the
+    // Some clocks tick only every 10 ns. If a range opens and closes in the same ticks as the one around it,
+    // their nesting would be ambiguous: so times within a log never decrease, and no two ranges open at the
     // same nanosecond.
     class Log {
       public:
@@ -107,13 +107,13 @@ class RecordConverter {
             return opened_ = latest_ = std::max({ns, latest_, opened_ + 1});
         }
         std::int64_t closing(std::int64_t ns) { return latest_ = std::max(ns, latest_); }
-        // Of a call that came after the latest push: inside that range.
+        // The time of a call; a call after the latest push lies inside that range.
         std::int64_t calling(std::int64_t ns) const { return ns >= ticked_ ? std::max(ns, opened_) : ns; }
 
       private:
         static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::min();
         std::int64_t latest_ = kNever, opened_ = kNever;
-        std::int64_t ticked_ = kNever;  // the latest opening as the clock had it
+        std::int64_t ticked_ = kNever;  // the latest opening, by the clock
     };
 
     struct Handled {
@@ -136,8 +136,8 @@ class RecordConverter {
     const Calibration& clock_;
     std::int64_t origin_ns_, pid_;
     std::int64_t rows_ = 0, damaged_ = 0;
-    std::vector<traces::StringId> names_;  // by id, and …
-    std::vector<std::string> texts_;       // … what they say
+    std::vector<traces::StringId> names_;  // by id …
+    std::vector<std::string> texts_;       // … and their texts
     std::unordered_map<std::uint32_t, Log> logs_;
     std::unordered_map<std::uint64_t, traces::RangeRow> started_;  // start/end ranges, by id
     struct End {
@@ -145,8 +145,8 @@ class RecordConverter {
         std::string payload;
     };
     void end_started(Open& open, End& end);
-    std::unordered_map<std::uint64_t, End> early_ends_;        // whose start another log still holds
-    std::unordered_map<std::uint32_t, std::string> payloads_;  // by log: for the event that comes next
+    std::unordered_map<std::uint64_t, End> early_ends_;        // their starts are still in another log
+    std::unordered_map<std::uint32_t, std::string> payloads_;  // by log: for the next event
     std::map<std::uint32_t, std::string> threads_;
     std::vector<Handled> handlers_;
 };

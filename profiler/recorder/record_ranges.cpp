@@ -1,5 +1,5 @@
-// The converter's ranges: which are open on which thread, what ends them, and what is told of those that
-// nothing ended.
+// The converter's ranges: which are open on which thread, what ends them, and what is reported about those
+// that were never ended.
 #include <algorithm>
 #include <tuple>
 #include <utility>
@@ -68,7 +68,7 @@ bool RecordConverter::convert_range(std::uint32_t log, std::int64_t global_tid, 
     }
 }
 
-// The end of a start/end range, which may be another thread's doing.
+// The end of a start/end range, which may come from another thread.
 void RecordConverter::end_started(Open& open, End& end) {
     if (end.global_tid != open.row.global_tid) open.row.end_global_tid = end.global_tid;
     open.row.binary += end.payload;

@@ -1,5 +1,5 @@
-// Reading records out of memory that another program may have scribbled in: copied out, never believed beyond
-// their bounds.
+// Reads records from memory that another program may have corrupted: they are copied, and never trusted
+// beyond their bounds.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace shardscope::profiler {
 
-// A record as it lies in the chunk; std::nullopt if it is cut short.
+// A copy of a record in the chunk; std::nullopt if it is cut short.
 template <typename Record>
 std::optional<Record> read_record(const std::byte* bytes, std::size_t size) {
     if (size < sizeof(Record)) return std::nullopt;
@@ -18,7 +18,7 @@ std::optional<Record> read_record(const std::byte* bytes, std::size_t size) {
     return record;
 }
 
-// The NUL-terminated text behind a struct.
+// The NUL-terminated text after a struct.
 inline std::string_view text_after(const std::byte* bytes, std::size_t struct_size, std::size_t size) {
     if (size <= struct_size) return {};
     const char* text = reinterpret_cast<const char*>(bytes) + struct_size;

@@ -1,5 +1,5 @@
 // The recorder: attached threads with their logs, and the background writer that drains them. The writer's
-// thread owns the sink, the converter and the clock's changes; each lock below guards what stands under it.
+// thread owns the sink, the converter and the clock's changes; each lock below guards the members after it.
 #include "profiler/recorder/recorder.h"
 
 #include <algorithm>
@@ -35,12 +35,12 @@ using Clock = std::chrono::steady_clock;
 constexpr std::int64_t kRowsPerCommit = 100'000;
 constexpr std::size_t kBytesPerRound = std::size_t{2} << 20;  // some 50,000 rows
 
-// Whether the thread that owns a log is still there. Shared by the thread and the recorder, since either may
-// go first.
+// Whether the thread that owns a log still exists. Shared by the thread and the recorder, since either may
+// end first.
 using Alive = std::shared_ptr<std::atomic<bool>>;
 
-// Which log this thread has in which recorder. Recorders are told apart by a number that is never used again,
-// so an entry of one that is gone is never found.
+// Which log this thread has in which recorder. Recorders are identified by a number that is never reused, so
+// an entry of a destroyed recorder is never found.
 struct AttachedLog {
     std::uint64_t recorder;
     ThreadLog* log;
@@ -72,7 +72,7 @@ struct AttachedThread {
           log_number(number),
           global_tid(traces::global_tid(::getpid(), tid)) {}
 
-    const std::shared_ptr<MemoryBudget> budget;  // outlives the arena, also one that is left behind
+    const std::shared_ptr<MemoryBudget> budget;  // outlives the arena, even one that is left behind
     ThreadArena arena;
     ThreadLog log;
     ChunkReader reader;
@@ -93,7 +93,7 @@ bool is_alive(const AttachedThread& thread) {
     return thread.alive->load(std::memory_order_acquire);
 }
 
-// Logs whose threads outlived their recorder, for good: such a thread may be about to write.
+// Keeps logs whose threads outlived their recorder, for ever: such a thread may be about to write.
 void leave_behind(std::unique_ptr<AttachedThread> thread) {
     static std::mutex mutex;
     static auto& left = *new std::vector<std::unique_ptr<AttachedThread>>;  // never destroyed
@@ -128,7 +128,7 @@ struct Recorder::Impl {
     const std::unique_ptr<traces::EventSink> sink;
     const FinishSink on_finish;
 
-    std::mutex clock_mutex;  // the writer alone changes the clock, and reads it without
+    std::mutex clock_mutex;  // only the writer changes the clock; it reads without locking
     Calibration clock;
     const std::int64_t origin_ns;
 
@@ -192,11 +192,11 @@ void Recorder::Impl::drain() {
     }
     ended_threads.clear();
     for (AttachedThread* thread : known_threads) {
-        if (!is_alive(*thread)) ended_threads.push_back(thread);  // nothing comes after the snapshot
+        if (!is_alive(*thread)) ended_threads.push_back(thread);  // nothing follows after the snapshot
     }
     for (AttachedThread* thread : known_threads) thread->reader.snapshot();
 
-    // Everything that the records seen refer to was there before them: collected from here on.
+    // Everything that the seen records refer to existed before them, so it is collected only now.
     {
         std::lock_guard lock(clock_mutex);
         clock.update();
@@ -219,13 +219,13 @@ void Recorder::Impl::drain() {
 
 void Recorder::Impl::drain_threads() {
     for (AttachedThread* thread : known_threads) {
-        // A thread number is used again by the system after its thread has ended; the first name stays.
+        // The system reuses a thread number after its thread has ended; the first name stays.
         if (described_threads.insert(thread->global_tid).second) {
             sink->add(traces::ThreadRow{thread->global_tid, thread->name, thread->rank});
         }
     }
-    // In rounds: the threads advance together, so that what is committed after a round is of about the same
-    // time for all, also where the writer has fallen behind and a snapshot holds much.
+    // Drains in rounds: the threads advance together, so that what is committed after a round reaches about
+    // the same time for all, even if the writer has fallen behind and a snapshot is large.
     std::size_t bytes = 0;
     for (const AttachedThread* thread : known_threads) bytes += thread->reader.bytes_seen();
     const std::size_t rounds = 1 + bytes / kBytesPerRound;
@@ -280,7 +280,7 @@ void Recorder::Impl::end_run() {
 void Recorder::Impl::fail(std::exception_ptr reason) {
     failure = std::move(reason);
     failed.store(true, std::memory_order_release);
-    // No chunk is read or handed out any more: each thread fills the one that it has and then only counts.
+    // Chunks are no longer read or handed out: each thread fills the one that it has and then only counts.
     {
         std::lock_guard lock(threads_mutex);
         for (const auto& thread : threads) thread->arena.arena().close();
@@ -303,7 +303,7 @@ Recorder::~Recorder() {
     }
     try {
         finish();
-    } catch (...) {  // whoever wants to know calls finish()
+    } catch (...) {  // callers that want the failure call finish()
     }
     std::erase_if(attached_logs.logs, [&](const AttachedLog& attached) {
         if (attached.recorder != impl_->number) return false;

@@ -9,8 +9,8 @@
 // The hot path takes no lock, allocates nothing and does no atomic read-modify-write. Time stamps are raw
 // ticks (clock.h); the writer converts them. Names are interned off the path.
 //
-// A forked child has the recorder's memory but not its writer: what it records is lost to it, and finish()
-// and the destructor do nothing there, so that the parent's trace is the parent's alone.
+// A forked child has the recorder's memory but not its writer: what it records is lost, and finish() and the
+// destructor do nothing there, so that the parent's trace is the parent's alone.
 #pragma once
 
 #include <chrono>
@@ -27,14 +27,15 @@
 namespace shardscope::profiler {
 
 struct RecorderOptions {
-    // Beyond these, events are dropped and counted. A thread that has ended gives its memory back.
+    // Beyond these limits, events are dropped and counted. The memory of a thread that has ended is freed.
     std::size_t max_bytes_per_thread = std::size_t{64} << 20;
     std::size_t max_bytes = std::size_t{256} << 20;  // of all threads together
     std::chrono::milliseconds drain_period{20};
     std::chrono::milliseconds commit_period{500};
-    // CLOCK_MONOTONIC at time 0 of the trace (as WriterOptions::start_system_ns); 0: the construction.
+    // CLOCK_MONOTONIC at time 0 of the trace (as WriterOptions::start_system_ns); 0: that of the
+    // construction.
     std::int64_t start_system_ns = 0;
-    // Told of the sink's first failure, on the writer's thread, when it happens.
+    // Called on the writer's thread when the sink first fails.
     std::function<void(const std::exception_ptr&)> on_failure = {};
 };
 
@@ -54,9 +55,9 @@ class Recorder {
     // locks.
     NameId name(std::string_view text);
 
-    // The calling thread's log; `rank` -1 for a thread of no rank. The same thread gets the same log again.
-    // What is recorded after finish() is ignored. The log is good as long as the recorder is or, where the
-    // thread outlives the recorder, as long as the thread is.
+    // The calling thread's log; `rank` is -1 for a thread without one. The same thread gets the same log
+    // again. What is recorded after finish() is ignored. The log is valid as long as the recorder exists or,
+    // if the thread outlives the recorder, as long as the thread runs.
     ThreadLog* attach_thread(std::string_view thread_name, int rank);
 
     // Rows that describe the run (RunInfoRow, RankRow, StreamRow, ModuleRow, UnitRow, PredictionRow, LossRow,
@@ -73,10 +74,10 @@ class Recorder {
     // sink's first failure. Idempotent. Every thread that records must have stopped recording.
     void finish();
 
-    // True once the sink failed (disk full): recording goes on as a no-op, finish() tells the reason.
+    // True once the sink failed (disk full): recording goes on as a no-op, finish() throws the reason.
     bool failed() const;
     std::int64_t dropped() const;
-    // Processor time that the writer thread has taken so far.
+    // Processor time that the writer thread has used so far.
     std::int64_t writer_cpu_ns() const;
 
     // Trace time (ns) of a raw tick count, and of now.

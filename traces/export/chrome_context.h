@@ -1,5 +1,5 @@
-// What the parts of the Chrome export share: the database, the file, names by id and numbers of processes.
-// Internal to the room. One thread.
+// The state that the parts of the Chrome export share: the database, the file, names by id and numbers of
+// processes. Internal to the library. One thread.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct ExportedRank {
     std::string cpus;
 };
 
-// Domains of ranges, by process: numbers count within one.
+// Domains of ranges, by process: domain numbers are unique within one process only.
 using RangeDomains = std::map<std::pair<std::int64_t, std::int64_t>, std::string>;
 
 class ChromeContext {
@@ -35,27 +35,27 @@ class ChromeContext {
     Database& database() { return database_; }
     std::string& out() { return output_.buffer(); }
 
-    // The name of an id of StringIds as a JSON string, and as it is.
+    // The text of an id of StringIds as a JSON string, and unescaped.
     const std::string& name(std::int64_t id);
     const std::string& plain_name(std::int64_t id);
 
-    // The pid and tid that events of a process or thread carry.
+    // The pid and tid in the events of a process or thread.
     std::int64_t pid_of(std::int64_t global_pid);
     std::int64_t pid_of_thread(std::int64_t global_tid) { return pid_of(global_tid & kPidMask); }
     static std::int64_t tid_of(std::int64_t global_tid) { return global_tid & 0xFFFFFF; }
 
     const std::vector<ExportedRank>& ranks() const { return ranks_; }
     const ExportedRank* rank(std::int64_t number) const;
-    const std::set<std::int64_t>& processes() const { return processes_; }  // that events spoke of so far
+    const std::set<std::int64_t>& processes() const { return processes_; }  // those in events so far
 
-    // SQL that puts the rows of a table of events, `t`, into the order of time; empty where they lie so.
+    // SQL that sorts the rows of a table of events, `t`, by time; empty where they are stored in that order.
     std::string ordered_by(std::string_view table, std::string_view column);
 
-    // The comma and what all events begin with: {"ph":"X","cat":"kernel","name":"sgemm" (name: JSON).
+    // Writes the comma and the start of every event: {"ph":"X","cat":"kernel","name":"sgemm" (`name`: JSON).
     std::string& begin(std::string_view phase, std::string_view category, std::string_view name);
     void place(std::int64_t pid, std::int64_t tid, std::int64_t start);  // ,"pid":1,"tid":2,"ts":3.000
     void duration(std::int64_t start, std::int64_t end);                 // ,"dur":1.000
-    void end();                                                          // } and now and then the file
+    void end();                                                          // writes }, and flushes now and then
     std::int64_t events() const { return events_; }
 
   private:
@@ -78,7 +78,7 @@ class ChromeContext {
 };
 
 // The parts of the file, in their order. Each event is written whole.
-void write_head(ChromeContext& context, std::int64_t start_utc_ns);  // all before traceEvents
+void write_head(ChromeContext& context, std::int64_t start_utc_ns);  // everything before traceEvents
 void write_device_events(ChromeContext& context);
 void write_synchronizations(ChromeContext& context);
 void write_host_events(ChromeContext& context);

@@ -1,4 +1,4 @@
-// Kernels, copies and settings of memory, with the flows from their launches; waits for devices.
+// Kernels, memcpys and memsets, with the flows from their launches; waits for devices.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -83,7 +83,7 @@ class Details {
     std::vector<Detail> same_start_;
 };
 
-// The columns that all device tables have, then each one's own.
+// The columns that all device tables have; each table's own follow.
 enum Common {
     kRow,
     kStart,
@@ -103,13 +103,13 @@ class DeviceTable {
     DeviceTable(ChromeContext& context, std::string_view table)
         : context_(context), table_(table), details_(context) {}
 
-    // `take(row)` writes what is the table's own: begin(), then args without their braces' end.
+    // `take(row)` writes what is specific to the table: begin(), then args without the closing brace.
     template <typename Take>
     void write(std::initializer_list<std::string_view> columns, std::string_view joins,
                std::string_view joined_columns, Take take) {
         Database& database = context_.database();
         if (!database.has_table(table_)) return;
-        // A graph's launch has many rows, and a runtime call may hold a driver call: the first one counts.
+        // A graph launch has many rows, and a runtime call may contain a driver call: the first call counts.
         const std::string order = context_.ordered_by(table_, "start");
         Statement row(
             database,
@@ -153,7 +153,7 @@ class DeviceTable {
         context_.end();
     }
 
-    // They are stored with the precision of a float. JSON has no infinity.
+    // The values are stored with the precision of a float. JSON has no infinity.
     void number(std::string_view key, const std::optional<double>& value) {
         if (value && std::isfinite(*value))
             fmt::format_to(std::back_inserter(context_.out()), ",\"{}\":{}", key, static_cast<float>(*value));
@@ -168,7 +168,7 @@ class DeviceTable {
             if (phase == "f") context_.out() += ",\"bp\":\"e\"";
             context_.end();
         };
-        // One launch of several rows has one start.
+        // A launch of several rows gets a single flow start.
         if (row.integer(kCorrelation) != last_flow_) {
             flow("s", context_.pid_of_thread(row.integer(kCallTid)),
                  ChromeContext::tid_of(row.integer(kCallTid)), row.integer(kCallStart));
@@ -213,7 +213,7 @@ std::string_view named(const std::array<std::string_view, kOperations>& names, s
                                                            : static_cast<std::size_t>(Operation::other)];
 }
 
-// As PyTorch tells a collective on its kernel: elements of one byte.
+// A collective in the form in which PyTorch describes it on its kernel, with elements of one byte.
 void write_collective(std::string& out, const Statement& row) {
     const std::int64_t operation = row.integer(kOperation), bytes = row.integer(kBytes);
     const std::int64_t ranks = std::max<std::int64_t>(row.integer(kGroupSize), 1);
@@ -265,7 +265,7 @@ void write_kernels(ChromeContext& context) {
     };
     const bool collectives = context.database().has_table("SHARD_COLLECTIVES");
     if (collectives) {
-        // A table with a key: SQLite does not always make an index for what is selected inside a join.
+        // A table with a key, because SQLite does not always index a subquery of a join.
         context.database().execute(fmt::format(
             "PRAGMA query_only = OFF;"
             "CREATE TEMP TABLE collective_of_kernel (kernel INTEGER PRIMARY KEY, collective INTEGER);"

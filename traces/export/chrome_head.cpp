@@ -1,5 +1,5 @@
-// What stands before the events: devices, the job, and what Kineto has no word for; after them the names of
-// processes, threads and streams.
+// Everything before the events: devices, the job, and what Kineto has no word for; after the events, the
+// names of processes, threads and streams.
 #include <algorithm>
 #include <iterator>
 #include <map>
@@ -24,7 +24,7 @@ std::string json(std::string_view text) {
     return quoted;
 }
 
-// `items` as [a,b].
+// Formats `items` as [a,b].
 class JsonList {
   public:
     explicit JsonList(std::string& to, std::string_view open = "[") : to_(to) { to_ += open; }
@@ -60,7 +60,8 @@ void write_devices(ChromeContext& context) {
     out += ']';
 }
 
-// As PyTorch tells it: a file of one rank says which; of several, how many there are.
+// The job as in PyTorch's traces: a file of one rank contains its number, a file of several ranks only how
+// many there are.
 void write_job(ChromeContext& context) {
     const std::vector<ExportedRank>& ranks = context.ranks();
     if (ranks.empty()) return;
@@ -110,7 +111,7 @@ void write_ranks(ChromeContext& context) {
     out += ']';
 }
 
-// One list of objects from a table. `format`: of one row, with its braces.
+// Writes a list of objects from a table. `format` writes one row, without its braces.
 template <typename Format>
 void write_list(ChromeContext& context, std::string_view key, std::string_view table,
                 std::initializer_list<std::string_view> columns, Format format) {
@@ -165,7 +166,7 @@ void write_steps_and_losses(ChromeContext& context) {
     out += '}';
 }
 
-// How the clocks of the ranks' hosts stood, and who stopped first.
+// The measured clocks of the ranks' hosts, and the ranks' stops.
 void write_processes(ChromeContext& context) {
     write_list(context, "clocks", "SHARD_CLOCKS", {"rank", "time", "offset", "uncertainty"},
                [](const Statement& row, auto to) {

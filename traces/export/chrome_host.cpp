@@ -1,4 +1,5 @@
-// Ranges and calls of host threads, marks, steps, and what ties a forward operator to its backward.
+// Ranges and calls of host threads, marks, steps, and the flows from forward operators to their backward
+// ones.
 #include <algorithm>
 #include <charconv>
 #include <iterator>
@@ -33,7 +34,7 @@ struct Range {
     bool mark = false;
 };
 
-// The frames of a thread that are open: Python's ids tie a frame to the one around it.
+// An open frame of a thread; Python's ids link a frame to the one around it.
 struct Frame {
     std::int64_t end = 0, id = 0;
 };
@@ -92,17 +93,17 @@ class Ranges {
         }
         const auto domain = domains_.find({range.global_tid & kPidMask, row.integer(4)});
         if (domain != domains_.end()) range.domain = domain->second;
-        // The same column is a program's own payload where it names no operator or module.
+        // Where the column does not name an operator or module, it is a program's own payload.
         if (!row.is_null(7) && (range.domain == kOperatorDomain || range.domain == kAnnotationDomain))
             range.external = row.integer(7);
         if (!row.is_null(8) && known_modules_.contains(row.integer(8))) range.module = row.integer(8);
         if (!row.is_null(9)) range.detail = inside_of(row.integer(9));
-        // Rows of one time come in the order in which they ended, or in none: the longer one is around.
+        // Rows with equal starts are in the order of their ends, or in none: the longer one is the outer one.
         if (!waiting_.empty() && waiting_.front().start != range.start) write_waiting();
         waiting_.push_back(std::move(range));
     }
 
-    // What stands between the braces of a JSON object; empty where the text is none.
+    // The content between the braces of a JSON object; empty where the text is not one.
     std::string inside_of(std::int64_t id) {
         const auto [it, is_new] = details_.try_emplace(id);
         if (is_new) {
@@ -170,7 +171,7 @@ class Ranges {
     std::set<std::int64_t> known_modules_;
     RangeDomains domains_;
     std::unordered_map<std::int64_t, std::string> details_;
-    std::vector<Range> waiting_;  // of one start
+    std::vector<Range> waiting_;  // with equal starts
     std::unordered_map<std::int64_t, std::vector<Frame>> frames_;
     std::int64_t last_frame_ = 0;
 };
@@ -203,7 +204,7 @@ void write_overheads(ChromeContext& context) {
                });
 }
 
-// Steps that no range tells of.
+// Writes the steps that have no range.
 void write_steps(ChromeContext& context) {
     const std::string told =
         fmt::format("SELECT 1 FROM NVTX_EVENTS WHERE text LIKE 'ProfilerStep#%' LIMIT 1");

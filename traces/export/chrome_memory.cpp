@@ -46,7 +46,7 @@ std::string_view named(const std::array<std::string_view, N>& names, std::int64_
                                                                     : otherwise];
 }
 
-// What the profiler's own events have no word for; nothing where nothing is known.
+// Fields that the profiler's own events do not have; empty where none is known.
 std::string ours(ChromeContext& context, const Statement& row) {
     std::string text;
     const auto add = [&](std::string_view key, std::string_view value) {
@@ -62,7 +62,7 @@ std::string ours(ChromeContext& context, const Statement& row) {
     const auto category =
         named(kMemoryCategoryNames, row.integer(Memory::kCategory), kMemoryCategoryNames.size() - 1);
     if (category != name(MemoryCategory::other)) add("category", fmt::format("\"{}\"", category));
-    // Device Type tells the others.
+    // The other spaces follow from Device Type.
     if (row.integer(Memory::kSpace) == static_cast<int>(MemorySpace::pinned)) add("space", "\"pinned\"");
     if (const auto phase = named(kPhaseNames, row.integer(Memory::kPhase), 0); phase != name(Phase::none))
         add("phase", fmt::format("\"{}\"", phase));
@@ -80,7 +80,7 @@ int place_of(const Statement& row) {
 }
 
 void write_allocations(ChromeContext& context) {
-    // By rank and the place of its device (device_streams.h); -1 the host's.
+    // By rank and the index of its device (device_streams.h); -1 for the host.
     std::map<std::pair<std::int64_t, int>, std::int64_t> live;
     scan_table(
         context.database(), "SHARD_MEMORY",
@@ -115,7 +115,7 @@ void write_allocations(ChromeContext& context) {
 void write_counters(ChromeContext& context) {
     scan_table(context.database(), "SHARD_COUNTERS", {"time", "rank", "nameId", "value"},
                context.ordered_by("SHARD_COUNTERS", "time"), [&](const Statement& row) {
-                   if (row.is_null(3) || !std::isfinite(row.real(3))) return;  // JSON has no word for it
+                   if (row.is_null(3) || !std::isfinite(row.real(3))) return;  // not representable in JSON
                    const ExportedRank* rank = context.rank(row.integer(1));
                    context.begin("C", "", context.name(row.integer(2)));
                    context.place(rank != nullptr ? context.pid_of(rank->global_pid) : -1,

@@ -1,6 +1,6 @@
-// A trace database as Chrome trace JSON in Kineto's own spelling: TensorBoard's plugin, Holistic Trace
-// Analysis, Perfetto and chrome://tracing read it, and our own importer gets every rank back. Streams from
-// SQL to the file: memory does not grow with the number of events.
+// Exports a trace database as Chrome trace JSON in Kineto's own spelling: TensorBoard's plugin, Holistic
+// Trace Analysis, Perfetto and chrome://tracing read it, and our own importer restores every rank. Streams
+// from SQL to the file: memory does not grow with the number of events.
 //
 // Layout (times in us with three decimals since baseTimeNanoseconds, the UTC time of capture time 0):
 //
@@ -14,7 +14,7 @@
 //   cuda_runtime, cuda_driver, cuda_sync, overhead, kernel, gpu_memcpy, gpu_memset, cpu_instant_event
 //   [memory] ac2g, fwdbwd        flows: launch to work, forward to backward and counters (ph C), marks (ph i)
 //   and metadata (ph M: process_name, thread_name).
-// Host events stand under their process's `pid`, device events under pid = device and tid = stream.
+// Host events have their process's `pid`, device events have pid = device and tid = stream.
 //
 // What Kineto has no word for:
 //   "shardscope": {"version":1, "schema":5, "ended":true, "dropped":0,
@@ -32,11 +32,11 @@
 //     "predictions":[{"rank":0, "peak_bytes":1, "where":"...", "at_peak":{"parameters":1, ...}}],
 //     "prediction_parts":[{"rank":0, "part":"unit", "id":0, "name":"", "bytes":1}],
 //     "segments":[{"rank":0, "time_ns":0, "address":1, "bytes":1, "stream":0}]}
-//   `pid` is the one of the events: where two processes of different machines have one number, or a device
-//   has it, it is a free one, and `process` the number on the machine. `threads`: tids that work for the
-//   rank. args."shardscope" of an event, each key only where known:
+//   `pid` is that of the events: a free number where processes of different machines, or a process and a
+//   device, have the same one; `process` is the number on the machine. `threads`: tids that work for the
+//   rank. args."shardscope" of an event has each key only where it is known:
 //     range        {"module":id, "domain":"NCCL"}
-//     kernel       {"short_name":"..."} where it is not the name; of a collective with it {"operation":
+//     kernel       {"short_name":"..."} where it is not the name; for a collective also {"operation":
 //                  "all_gather", "bytes":n, "padding":n, "group":n, "group_size":n, "sequence":n, "unit":id,
 //                  "phase":"forward"}
 //     [memory]     {"category":"activations", "space":"device", "phase":"forward", "unit":id, "module":id,
@@ -60,8 +60,8 @@ struct ChromeExportResult {
     std::int64_t bytes = 0;   // of JSON, before packing
 };
 
-// Exports the Shardscope database `input`. The file takes its name only when it is whole. Throws StoreError:
-// the database cannot be read, the output exists or cannot be written; Cancelled on demand.
+// Exports the Shardscope database `input`. The file gets its name only when it is complete. Throws
+// StoreError: the database cannot be read, the output exists or cannot be written; Cancelled on demand.
 ChromeExportResult export_chrome(const std::string& input, const std::string& output,
                                  const ChromeExportOptions& options = {}, const WorkOptions& work = {});
 

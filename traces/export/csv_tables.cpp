@@ -23,7 +23,7 @@ struct Table {
     std::string_view name, sql;
 };
 
-// The views of the schema (docs/schema.md) say what each column means.
+// docs/schema.md describes the columns, which are those of the schema's views.
 constexpr std::array<Table, 9> kTables = {{
     {"events",
      R"(SELECT rank, device, stream, stream_name, kind, name, start_ns, duration_ns, bytes, correlation FROM (

@@ -1,5 +1,5 @@
-// A trace database as CSV files (RFC 4180), one for each kind of row, made for spreadsheets and data frames.
-// The header says the unit: start_ns, bytes. Names are resolved, the rank is on every row.
+// Exports a trace database as CSV files (RFC 4180), one for each kind of row, for spreadsheets and data
+// frames. The header contains the units: start_ns, bytes. Names are resolved, and every row has its rank.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,9 @@ struct CsvTable {
     std::int64_t rows = 0;
 };
 
-// Writes events.csv (kernels, copies and settings of memory), ranges.csv, calls.csv, collectives.csv,
-// memory.csv, counters.csv, steps.csv, modules.csv and units.csv of the Shardscope database `input` into
-// `folder`, which is made where it does not exist. Each file takes its name when it is whole. Throws
-// StoreError; Cancelled on demand.
+// Writes events.csv (kernels, memcpys and memsets), ranges.csv, calls.csv, collectives.csv, memory.csv,
+// counters.csv, steps.csv, modules.csv and units.csv of the Shardscope database `input` into `folder`, which
+// is created if missing. Each file gets its name when it is complete. Throws StoreError; Cancelled on demand.
 std::vector<CsvTable> export_csv(const std::string& input, const std::string& folder, bool overwrite,
                                  const WorkOptions& work = {});
 

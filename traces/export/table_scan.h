@@ -1,5 +1,5 @@
 // One pass over a table of a trace database, whatever schema version wrote it: columns that it lacks are
-// NULL. Internal to the room.
+// NULL. Internal to the library.
 #pragma once
 
 #include <initializer_list>
@@ -12,7 +12,7 @@
 
 namespace shardscope::traces {
 
-// `"alias.column"` as SQL: the column of the table, or NULL where it has none such.
+// `"alias.column"` as SQL: the column of the table, or NULL where it does not have the column.
 inline std::string column_or_null(Database& database, std::string_view table, std::string_view alias,
                                   std::string_view column) {
     return database.has_column(table, column) ? fmt::format("{}.\"{}\"", alias, column) : "NULL";

@@ -1,5 +1,5 @@
-// A text file that is written from front to back, plain or packed with gzip, and takes its name only when it
-// is whole. One thread.
+// A text file that is written from front to back, plain or packed with gzip, and gets its name only when it
+// is complete. One thread.
 #pragma once
 
 #include <cstdint>
@@ -11,21 +11,21 @@ namespace shardscope::traces {
 
 class TextOutput {
   public:
-    // Throws StoreError: the file exists (and `overwrite` is not said), or cannot be made.
+    // Throws StoreError where the file exists (without `overwrite`), or cannot be created.
     TextOutput(const std::string& path, bool overwrite, bool pack);
-    ~TextOutput();  // without finish(): nothing is left
+    ~TextOutput();  // without finish(): leaves no file
     TextOutput(const TextOutput&) = delete;
     TextOutput& operator=(const TextOutput&) = delete;
 
-    // Append to this; flush() now and then, where a record is whole.
+    // Records are appended to this; call flush() now and then, after a complete record.
     std::string& buffer() { return buffer_; }
     void flush_if_full() {
         if (buffer_.size() >= kFull) flush();
     }
     void finish();
-    std::int64_t bytes() const { return bytes_; }  // before packing, of what was flushed
+    std::int64_t bytes() const { return bytes_; }  // flushed so far, before packing
 
-    // Whether it could be written; throws StoreError with the reason. Touches nothing.
+    // Checks whether the file could be written; throws StoreError with the reason. Changes nothing.
     static void check(const std::string& path, bool overwrite);
 
   private:
@@ -40,12 +40,12 @@ class TextOutput {
     std::int64_t bytes_ = 0;
 };
 
-// The longest name that is written as it is, in bytes: it stands at each of its events.
+// The longest name that is written in full, in bytes: it is repeated at each of its events.
 inline constexpr std::size_t kLongestName = std::size_t{64} << 10;
-// A longer one is cut there and tells its length.
+// Cuts a longer name there and adds its length.
 std::string cut_name(std::string_view name);
 
-// `text` as a JSON string with its quotes; bytes that are no UTF-8 become U+FFFD.
+// `text` as a JSON string with its quotes; bytes that are not UTF-8 become U+FFFD.
 void append_json(std::string& to, std::string_view text);
 // Nanoseconds as microseconds with three decimals: 1234 -> 1.234.
 void append_us(std::string& to, std::int64_t ns);

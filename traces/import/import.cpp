@@ -28,7 +28,7 @@ namespace {
 constexpr double kShareOfReading = 0.7;  // of the work on one file; the rest sorts and indexes
 constexpr double kShareOfParts = 0.7;    // of the work on several; the rest merges them
 
-// Where parts grow, beside the output; gone with the scope.
+// The folder of the parts while they are written, beside the output; removed by the destructor.
 class WorkFolder {
   public:
     explicit WorkFolder(const std::string& output) {
@@ -50,7 +50,7 @@ class WorkFolder {
     WorkFolder(const WorkFolder&) = delete;
     WorkFolder& operator=(const WorkFolder&) = delete;
 
-    // Each file in a folder of its own, under its own name, which the merged file tells.
+    // Each file is in a folder of its own, under its own name, which the merged file records.
     std::string place(std::size_t number, const std::string& input) const {
         const std::string folder = fmt::format("{}/{}", path_, number);
         std::error_code error;
@@ -107,7 +107,7 @@ class ImportRun {
     Input open(const std::string& path, const WorkOptions& work) const {
         Input input =
             Input::open(path, {.max_bytes = options_.max_bytes, .work = part_of(work, 0, kShareOfReading)});
-        input.set_cut_is_end(options_.partial);  // also where it is cut within what tells the format
+        input.set_cut_is_end(options_.partial);  // also where it is cut before the format is known
         return input;
     }
 
@@ -144,12 +144,12 @@ class ImportRun {
                     return;
                 }
             }
-            request.rank = *facts.rank;  // told after the events: again, now with it
+            request.rank = *facts.rank;  // known only after the events: read again with it
             known = std::make_unique<KnownFile>(open(file.path, work));
         }
     }
 
-    // Parts are known to a person by the files that they came from.
+    // Users know parts by the files that they came from.
     std::string told(std::string text, const std::vector<std::string>& parts,
                      const std::vector<InputFile>& files) const {
         for (std::size_t i = 0; i < parts.size(); ++i) {

@@ -1,4 +1,4 @@
-// Foreign traces into a database of ours: `import`.
+// Imports foreign traces into a Shardscope database: the command `import`.
 #pragma once
 
 #include <cstdint>
@@ -21,19 +21,19 @@ struct ImportToOptions {
 struct ImportedFile {
     std::string file;
     std::string format;      // "kineto", "chrome", "memory snapshot" ..., "database"
-    std::int64_t bytes = 0;  // of its content, unpacked; 0 of a database
-    bool partial = false;    // something was left out
+    std::int64_t bytes = 0;  // of its content, unpacked; 0 for a database
+    bool partial = false;    // whether something was left out
 };
 
 struct ImportResult {
     std::vector<ImportedFile> files;
-    MergeResult merged;              // of several files: their clocks and ranks
+    MergeResult merged;              // for several files: their clocks and ranks
     std::vector<std::string> notes;  // sentences
 };
 
-// One file becomes the database as it is read; of several each becomes a part, and the parts are merged
-// (merge/merge.h). The output takes its name when it is whole: whatever goes wrong before, Ctrl-C among it,
-// leaves nothing of it. Memory does not grow with the number of events. Throws StoreError, Cancelled.
+// A single file becomes the database as it is read; of several, each becomes a part, and the parts are merged
+// (merge/merge.h). The output gets its name when it is complete: a failure before, or Ctrl-C, leaves nothing
+// behind. Memory does not grow with the number of events. Throws StoreError, Cancelled.
 ImportResult import_files(const ImportToOptions& options, const WorkOptions& work = {});
 
 }  // namespace shardscope::traces

@@ -23,10 +23,10 @@ constexpr std::size_t kHead = std::size_t{64} << 10;
 constexpr std::size_t kReadChunk = std::size_t{4} << 20;
 constexpr std::string_view kSqlite("SQLite format 3\0", 16);
 
-// --- what knows each format
+// --- detection of each format
 // ----------------------------------------------------------------------------------------
 
-// Behind a byte order mark and white space.
+// The text after a byte order mark and white space.
 std::string_view json_of(std::string_view head) {
     if (head.starts_with("\xEF\xBB\xBF")) head.remove_prefix(3);
     const auto first = head.find_first_not_of(" \t\r\n");
@@ -53,7 +53,7 @@ void each_key(std::string_view head, See see) {
     }
 }
 
-// A flight recorder's dump has its own keys.
+// A flight recorder's dump is known by its keys.
 bool is_flight_json(const FileHead& head) {
     constexpr std::array<std::string_view, 5> kFlight = {"entries", "pg_status", "pg_config",
                                                          "nccl_comm_state", "comm_lib_version"};
@@ -73,8 +73,8 @@ bool is_json(const FileHead& head) {
     return json.starts_with('{') || json.starts_with('[');
 }
 
-// Protocols 2 and later begin with their number, the older ones with what they build: a tuple's or list's
-// mark, an empty list or an empty dictionary.
+// Protocols 2 and later begin with their number, older ones with what they build: the mark of a tuple or
+// list, an empty list or an empty dictionary.
 bool is_pickle(const FileHead& head) {
     return !head.bytes.empty() &&
            std::string_view("\x80(]}").find(head.bytes.front()) != std::string_view::npos;
@@ -97,7 +97,7 @@ const Importer& importer_of(const FileHead& head, const std::string& path) {
     for (const Importer& importer : kImporters) {
         if (importer.knows(head)) return importer;
     }
-    // Editors and shells of Windows write JSON so.
+    // UTF-16, in which editors and shells of Windows write JSON.
     if (head.bytes.starts_with("\xFF\xFE") || head.bytes.starts_with("\xFE\xFF")) {
         throw StoreError(fmt::format(
             "{} is text in UTF-16, and traces are in UTF-8; convert it with iconv -f UTF-16 -t UTF-8", path));
@@ -107,8 +107,7 @@ const Importer& importer_of(const FileHead& head, const std::string& path) {
                     readable_formats()));
 }
 
-// --- a database that lies packed
-// -----------------------------------------------------------------------------------
+// --- packed databases -----------------------------------------------------------------------------------
 
 struct Descriptor {
     ~Descriptor() {
@@ -117,7 +116,7 @@ struct Descriptor {
     int number = -1;
 };
 
-// How long the packed database says that it is, from its first page, looked at before anything is unpacked.
+// The size of the packed database according to its first page, which is read before anything is unpacked.
 // Source: SQLite's documentation "Database File Format", 1.3 and 1.6.
 std::uint64_t bytes_of_database(Input& input) {
     const std::string_view head = input.peek(101);
@@ -127,7 +126,7 @@ std::uint64_t bytes_of_database(Input& input) {
         return value;
     };
     constexpr std::uint64_t kFractions = 0x402020;     // fixed bytes
-    constexpr std::uint64_t kLeaf = 0x0D, kInner = 5;  // of the table of tables, which begins the first page
+    constexpr std::uint64_t kLeaf = 0x0D, kInner = 5;  // pages of sqlite_schema, which is on the first page
     const bool whole = head.size() > 100 && number(21, 3) == kFractions &&
                        (number(100, 1) == kLeaf || number(100, 1) == kInner);
     const std::uint64_t page = !whole ? 0 : number(16, 2) == 1 ? 65536 : number(16, 2);
@@ -163,7 +162,7 @@ bool FileHead::has_table_like(std::string_view begin) const {
             if (names.text(0).starts_with(begin)) return true;
         }
     } catch (const StoreError&) {
-        // The loader says what is wrong with it.
+        // The loader reports what is wrong with it.
     }
     return false;
 }
@@ -224,7 +223,7 @@ bool is_trace(const std::string& path) {
     try {
         Input input = Input::open(path);
         const std::string_view bytes = input.peek(kHead);
-        // Whether a packed database is a trace is seen as it is opened.
+        // Whether a packed database is a trace is checked when it is opened.
         importer_of(FileHead(bytes, bytes.starts_with(kSqlite) ? path : ""), path);
         return true;
     } catch (const StoreError&) {

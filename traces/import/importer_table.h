@@ -1,7 +1,7 @@
-// The table of what a trace file can be: one row for each format, in the order in which they are asked.
+// The table of trace formats: one row for each, in the order in which they are tried.
 //
-// A row is one function that knows the format by the file's first bytes (of an SQLite file by its tables) and
-// one that feeds its rows to a sink; input/importer.h says what that is given and answers.
+// A row has one function that recognizes the format by the file's first bytes (an SQLite file by its tables)
+// and one that feeds the file's rows to a sink; input/importer.h describes its arguments and result.
 #pragma once
 
 #include <optional>
@@ -15,14 +15,14 @@
 
 namespace shardscope::traces {
 
-// What a file shows of itself before it is read.
+// What is known of a file before it is read.
 class FileHead {
   public:
     FileHead(std::string_view head, std::string database) : bytes(head), database_(std::move(database)) {}
 
     const std::string_view bytes;  // the first 64 KiB, unpacked
     bool is_database() const { return !database_.empty(); }
-    // Of an SQLite file, whether one of its tables has a name that begins so. False where it cannot be
+    // Whether it is an SQLite file with a table whose name begins with `begin`. False where it cannot be
     // opened.
     bool has_table_like(std::string_view begin) const;
 
@@ -31,13 +31,13 @@ class FileHead {
 };
 
 struct Importer {
-    const char* name;  // of one file, as `import` prints it: "Chrome trace"
-    const char*
-        reads;  // in a list of what can be read: "Kineto and Chrome traces (JSON)"; "": another row says it
+    const char* name;   // singular, as `import` prints it: "Chrome trace"
+    const char* reads;  // in a list of formats: "Kineto and Chrome traces (JSON)"; "": in another row
     bool (*knows)(const FileHead& head);
-    // One of them, or neither: a database that is loaded as it is (store/load/loader.h).
+    // At most one of `read` and `read_database` is set; neither: a database that is loaded directly
+    // (store/load/loader.h).
     FileFacts (*read)(Input& input, EventSink& sink, const FileRequest& request);
-    // `database`: where it lies; `name`: what messages call it.
+    // `database`: its path; `name`: its name in messages.
     FileFacts (*read_database)(const std::string& database, const std::string& name, EventSink& sink,
                                const FileRequest& request);
 };
@@ -46,21 +46,21 @@ std::span<const Importer> importers();
 // "databases of Shardscope, ..., Kineto and Chrome traces (JSON) and ..."
 std::string readable_formats();
 
-// A file, and where it is a database that lay packed, its unpacked copy: in a folder of the owner's alone,
-// gone with the scope.
+// A file of a known format and, for a packed database, its unpacked copy: in a folder that only its owner can
+// read and that the destructor removes.
 class KnownFile {
   public:
-    // Throws StoreError with a sentence where no row knows it.
+    // Throws StoreError with a sentence where no row recognizes it.
     explicit KnownFile(Input input);
 
     const Importer& importer() const { return *importer_; }
     bool is_loaded_as_it_is() const { return !importer_->read && !importer_->read_database; }
     Input& input() { return input_; }
-    // A database that can be opened: the file itself, or its copy.
+    // The path of a database that can be opened: the file itself, or its copy.
     const std::string& database() const { return database_; }
 
-    // Feeds it to the sink. Once the file itself said another rank than `request.rank` (facts.rank !=
-    // facts.rows_rank), the caller starts again with the file opened anew and a new sink.
+    // Feeds it to the sink. Where the file itself has another rank than `request.rank` (facts.rank !=
+    // facts.rows_rank), the caller starts again with the file reopened and a new sink.
     FileFacts read(EventSink& sink, const FileRequest& request);
 
   private:

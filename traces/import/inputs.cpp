@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kRankAtMost = 1 << 20;
 
-// The number that begins at `at`; -1 none.
+// The number that begins at `at`, -1 if there is none.
 int number_at(const std::string& text, std::size_t at) {
     int number = -1;
     for (; at < text.size() && std::isdigit(static_cast<unsigned char>(text[at])) != 0; ++at) {
@@ -30,7 +30,7 @@ int number_at(const std::string& text, std::size_t at) {
     return number;
 }
 
-// The number before the last extension, "trace_3.json"; -1 none.
+// The number before the last extension ("trace_3.json"), -1 if there is none.
 int number_of_name(const std::string& path) {
     const std::string name = fs::path(path).filename().string();
     const std::string stem = name.substr(0, name.find('.'));
@@ -38,7 +38,7 @@ int number_of_name(const std::string& path) {
     return number_at(stem, last == std::string::npos ? 0 : last + 1);
 }
 
-// "worker2" before "worker10".
+// Sorts "worker2" before "worker10".
 bool natural_less(const std::string& a, const std::string& b) {
     const auto digit = [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; };
     std::size_t i = 0, j = 0;

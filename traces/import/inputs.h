@@ -1,4 +1,4 @@
-// What a person gave as input: files, a folder of them, the ranks that they are.
+// The user's input: files, folders of files, and the rank of each file.
 #pragma once
 
 #include <string>
@@ -8,17 +8,18 @@ namespace shardscope::traces {
 
 struct InputFile {
     std::string path;
-    int rank = 0;  // as its name or its place tells; the file itself may know better
+    int rank = 0;  // from its name or its position; the file itself may have another one
 };
 
-// A folder stands for the traces in it (not in folders below). Ranks: by the names where all names tell
-// different ones ("rank3", "worker_3", or "trace_0" to "trace_7" for eight files), else by order, names with
-// numbers in the order of these. Throws StoreError where something is not there or a folder holds no trace.
+// A folder stands for the traces in it (not in folders below). Ranks are taken from the names where these are
+// all different ("rank3", "worker_3", or "trace_0" to "trace_7" for eight files), otherwise from the order,
+// in which names are sorted by their numbers. Throws StoreError where an input does not exist or a folder
+// contains no trace.
 std::vector<InputFile> list_inputs(const std::vector<std::string>& paths);
 // Their paths alone.
 std::vector<std::string> file_paths(const std::vector<std::string>& paths);
 
-// The rank that a file's name tells: "rank3", "rank_3", "worker3"; -1 none.
+// The rank in a file's name ("rank3", "rank_3", "worker3"), -1 if there is none.
 int rank_of_name(const std::string& path);
 
 }  // namespace shardscope::traces

@@ -1,5 +1,5 @@
-// Opens any trace that people have, into columns: a database of ours, an export of Nsight Systems, Kineto or
-// Chrome JSON, a memory snapshot or a flight recorder's dump of PyTorch; plain or packed with gzip.
+// Opens any kind of trace into columns: a Shardscope database, an export of Nsight Systems, Kineto or Chrome
+// JSON, a memory snapshot or a flight recorder's dump of PyTorch; plain or packed with gzip.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,16 @@
 namespace shardscope::traces {
 
 struct ImportOptions {
-    // Keep what can be read of a damaged file (the trace then says so) in place of refusing it.
+    // Whether to keep what can be read of a damaged file (the trace then says so) instead of refusing it.
     bool partial = false;
-    // Most bytes that a packed file may unpack to.
+    // The most bytes that a packed file may unpack to.
     std::uint64_t max_bytes = std::uint64_t{256} << 30;
     LoadProgress* progress = nullptr;
 };
 
-// One trace of one path or of several: files of the ranks of one job, or a folder of such files, are opened
-// together, with their clocks aligned as `merge` does. Throws StoreError with one sentence that names the
-// file, where in it (byte offset, line) and what was expected.
+// Opens one trace from one path or several: files of the ranks of one job, or a folder of such files, are
+// opened together, with their clocks aligned as by `merge`. Throws StoreError with one sentence that names
+// the file, where in it (byte offset, line) and what was expected.
 std::unique_ptr<Trace> open_any(const std::vector<std::string>& paths, const ImportOptions& options = {});
 
 }  // namespace shardscope::traces

@@ -24,7 +24,7 @@ struct Commit {};
 using Entry = std::variant<AnyRow, Commit>;
 
 struct Batch {
-    std::vector<std::string> strings;  // new ones, in the order of their numbers
+    std::vector<std::string> strings;  // new strings, in the order of their ids
     std::vector<Entry> rows;
 };
 
@@ -43,7 +43,7 @@ struct OverlappedSink::Impl {
     std::deque<Batch> queue;
     bool ended = false, dropped = false;
     std::exception_ptr failure;
-    std::thread thread;  // the last member: it uses the others
+    std::thread thread;  // the last member, because it uses the others
 
     void add(AnyRow row) {
         batch.rows.emplace_back(std::move(row));
@@ -82,7 +82,7 @@ struct OverlappedSink::Impl {
         if (failure) std::rethrow_exception(failure);
     }
 
-    // On the other thread.
+    // Runs on the other thread.
     void run() {
         std::vector<StringId> names = {StringId::empty};
         for (;;) {

@@ -1,6 +1,6 @@
 // A sink that hands its rows to another one on a thread of its own, so that reading and writing overlap:
-// whoever adds rows only fills a batch; a bounded queue of batches keeps the memory small. What the other
-// sink throws is thrown by the next call here, or by finish().
+// adding a row only fills a batch; a bounded queue of batches keeps the memory small. An exception of the
+// other sink is rethrown by the next call here, or by finish().
 //
 //   OverlappedSink sink(writer);
 //   read_file(input, format, sink, request);
@@ -17,7 +17,7 @@ namespace shardscope::traces {
 class OverlappedSink final : public EachRow<OverlappedSink> {
   public:
     explicit OverlappedSink(EventSink& to);
-    ~OverlappedSink() override;  // without finish(): what waits is dropped
+    ~OverlappedSink() override;  // without finish(): waiting rows are dropped
     OverlappedSink(const OverlappedSink&) = delete;
     OverlappedSink& operator=(const OverlappedSink&) = delete;
 
@@ -25,7 +25,7 @@ class OverlappedSink final : public EachRow<OverlappedSink> {
 
     StringId intern(std::string_view text) override;
     std::string_view text(StringId id) const override;
-    void take(const AnyRow& row);  // behind every add()
+    void take(const AnyRow& row);  // called by every add()
     void commit() override;
 
   private:

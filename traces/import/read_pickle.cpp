@@ -1,4 +1,4 @@
-// What PyTorch writes as pickles or as JSON of their shape: which kind it is, its content says.
+// Files that PyTorch writes as pickles or as JSON of the same shape; the content decides which kind each is.
 #include <fmt/core.h>
 
 #include "traces/import/flight/flight_recorder.h"
@@ -19,7 +19,7 @@ FileFacts read_tree(const Value& root, const std::string& damage, const std::str
     } else if (is_flight_dump(root)) {
         facts = read_flight_dump(root, path, sink, request);
     } else {
-        // The damage begins with the file's path, too.
+        // `damage` begins with the file's path, too.
         const std::size_t known = damage.starts_with(path) ? path.size() : 0;
         throw StoreError(fmt::format(
             "{}: this is neither a memory snapshot (segments, device_traces) nor a flight recorder's dump "

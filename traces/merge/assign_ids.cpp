@@ -13,7 +13,7 @@ namespace shardscope::traces {
 
 namespace {
 
-// One part after another; what it has seen is of the file.
+// Takes one part after another; its members hold what the merged file has so far.
 class Assigner {
   public:
     Assigner(std::vector<std::unique_ptr<Part>>& parts, StringTable& strings, Assignment& result)
@@ -38,8 +38,8 @@ class Assigner {
   private:
     // --- machines and processes
 
-    // Whether a thread of the part is, by its ids, an earlier part's but works for another rank; or a process
-    // has another name.
+    // Whether a thread of the part has the ids of an earlier part's thread but works for another rank, or a
+    // process has the ids of an earlier one but another name.
     bool clashes(const Part& part, std::int64_t from, std::int64_t to) const {
         const auto there = [&](std::int64_t id) { return to << 48 | (id & 0xFFFFFFFFFFFF); };
         for (const auto& [thread, rank] : part.rank_of_thread) {
@@ -63,7 +63,7 @@ class Assigner {
         if (machines.empty()) machines.insert(1);
         for (const std::int64_t machine : machines) {
             const auto named = part.hosts.find(machine);
-            // Without a name nothing says that it is an earlier part's, except its being the only one.
+            // A machine without a name matches an earlier one only where that has no name either.
             const std::string host = named != part.hosts.end() ? named->second : "";
             std::int64_t number = 0;
             for (const auto& [known, its_host] : machines_) {
@@ -89,7 +89,7 @@ class Assigner {
 
     struct KnownRank {
         std::size_t part = 0;
-        std::int64_t thread = 0;  // in the file
+        std::int64_t thread = 0;  // its number in the merged file
     };
 
     static std::set<std::tuple<std::int64_t, std::int64_t, std::int64_t>> collectives(Part& part,
@@ -181,7 +181,7 @@ class Assigner {
         }
     }
 
-    // --- numbers that must not meet
+    // --- numbers that must not overlap
 
     NumberSpan span_of(Part& part, ColumnRole role) const {
         NumberSpan span;
@@ -204,7 +204,7 @@ class Assigner {
         return span;
     }
 
-    // Keeps the numbers where they lie apart from those of all earlier parts; else they follow the highest.
+    // Returns 0 where the numbers do not overlap those of earlier parts; otherwise they follow the highest.
     std::int64_t offset_of(const Part& part, const NumberSpan& span, std::vector<NumberSpan>& taken) const {
         if (span.empty()) return 0;
         std::int64_t offset = 0;
@@ -253,7 +253,7 @@ class Assigner {
             ids.domains[{row.integer(0), row.integer(1) & kPidMask}] = number;
             ids.domains.try_emplace({row.integer(0), 0}, number);
         }
-        // Domains that nobody named; each part's are its own.
+        // Domains without a name; each part has its own.
         Statement used(part.database, "SELECT DISTINCT domainId FROM NVTX_EVENTS WHERE domainId NOT NULL");
         while (used.step()) {
             if (ids.domains.contains({used.integer(0), 0})) continue;
@@ -300,7 +300,7 @@ class Assigner {
         for (std::size_t i = 0; i < models_.size(); ++i) {
             KnownModel& known = models_[i];
             if (!agree(model.modules, known.rows.modules) || !agree(model.units, known.rows.units)) continue;
-            // A part that was sliced has only what it used; together they may have more, if there is room.
+            // A sliced part has only the rows that it used; merging may add rows, if there are free ids.
             if (i + 1 < models_.size() && (last(model.modules) > last(known.rows.modules) ||
                                            last(model.units) > last(known.rows.units)))
                 continue;
@@ -339,9 +339,9 @@ class Assigner {
     Assignment& result_;
     PayloadIds payloads_;
     std::map<std::int64_t, std::string> machines_;   // number in the file -> host
-    std::map<std::int64_t, std::int64_t> threads_;   // of the file -> rank in its part
-    std::map<std::int64_t, std::string> processes_;  // of the file -> name
-    std::map<std::int64_t, KnownRank> ranks_;        // of the file
+    std::map<std::int64_t, std::int64_t> threads_;   // thread in the merged file -> rank in its part
+    std::map<std::int64_t, std::string> processes_;  // process in the merged file -> name
+    std::map<std::int64_t, KnownRank> ranks_;        // by number in the merged file
     std::set<std::int64_t> groups_;
     std::vector<NumberSpan> correlations_, ranges_;
     std::map<std::string, std::int64_t> domains_;

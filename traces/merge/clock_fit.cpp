@@ -20,7 +20,7 @@ double middle(std::vector<double> values) {
     return *at;
 }
 
-// The middle of what is left of the differences beside a line through `from` with that slope.
+// The median point of the residuals about a line through `from` with that slope.
 Point middle(std::span<const ClockPair> pairs, std::int64_t from, double slope) {
     std::vector<double> times, differences;
     times.reserve(pairs.size());
@@ -32,7 +32,8 @@ Point middle(std::span<const ClockPair> pairs, std::int64_t from, double slope) 
     return {middle(std::move(times)), middle(std::move(differences))};
 }
 
-// Polished until what is left has no slope: with the first slope alone, outliers shift the thirds' middles.
+// Repeated until the residuals have no slope: after the first slope alone, outliers still shift the medians
+// of the thirds.
 double resistant_slope(std::span<const ClockPair> pairs, std::int64_t from) {
     const std::size_t third = pairs.size() / 3;
     double slope = 0;

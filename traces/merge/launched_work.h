@@ -1,5 +1,6 @@
-// Which device work belongs to a slice of time. Work belongs where it was launched, by correlation id; what
-// was launched nowhere in the trace belongs where it starts. A range of time has what runs in it, too.
+// Which device work belongs to a slice. Work belongs to the time at which it was launched (by correlation
+// id), or at which it starts where the trace has no launch for it. A slice of a time range also includes the
+// work that runs in it.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@ namespace shardscope::traces {
 
 struct Part;
 
-// Numbers that are added in any order and looked up once all are there.
+// Numbers that are added in any order and looked up once all have been added.
 class NumberSet {
   public:
     void add(std::int64_t number) { numbers_.push_back(number); }
@@ -27,7 +28,7 @@ class NumberSet {
     std::vector<std::int64_t> numbers_;
 };
 
-// SQL of when a row of the table began and ended, as the part has it; empty: it has no times.
+// SQL for the start and the end of a row of the table in this part; empty where it has no times.
 std::pair<std::string, std::string> times_of(Part& part, const SchemaTable& table);
 
 class LaunchedWork {
@@ -44,7 +45,7 @@ class LaunchedWork {
     bool has(std::int64_t correlation) const {
         return launched_.has(correlation) || beside_.has(correlation);
     }
-    // Of work that is kept though its call is not in the windows.
+    // Whether the work is kept although its call is outside the windows.
     bool is_beside(std::int64_t correlation) const { return beside_.has(correlation); }
     bool has_beside() const { return !beside_.empty(); }
 
@@ -53,7 +54,7 @@ class LaunchedWork {
 
     bool by_steps_;
     NumberSet launched_;  // correlation ids of calls in the windows
-    NumberSet beside_;    // of work in the windows that belongs to the slice, but its call is not there
+    NumberSet beside_;    // of work that belongs to the slice although its call is outside the windows
 };
 
 }  // namespace shardscope::traces

@@ -9,7 +9,7 @@ namespace shardscope::traces {
 
 namespace {
 
-// Damaged files hold larger numbers; up to here no sum below overflows. 31 years, in ns.
+// 31 years, in ns. Damaged files may hold larger numbers; up to this one no sum below overflows.
 constexpr std::int64_t kLatest = 1'000'000'000'000'000'000;
 
 std::int64_t scaled(double factor, std::int64_t ns) {
@@ -19,7 +19,7 @@ std::int64_t scaled(double factor, std::int64_t ns) {
 }  // namespace
 
 std::int64_t MeasuredClock::uncertainty_at(std::int64_t time) const {
-    if (uncertainty == 0) return 0;  // rank 0's own
+    if (uncertainty == 0) return 0;  // rank 0's own clock
     const std::int64_t outside = std::max({at - time, time - until, std::int64_t{0}});
     return uncertainty + scaled(kUnseenDrift, outside);
 }
@@ -45,7 +45,8 @@ std::optional<MeasuredClock> fit_measures(std::vector<ClockMeasure> measures, st
                         .uncertainty = best.uncertainty};
     if (best.uncertainty == 0 || third == 0) return clock;
 
-    // The surest of the beginning and of the end: processes of one host measured the same clock.
+    // The measurements with the least uncertainty at the start and at the end: several processes of one host
+    // measured the same clock.
     const auto first_late =
         std::find_if(measures.begin(), measures.end(), [&](const auto& m) { return m.at >= late; });
     const auto first_after =
@@ -63,8 +64,9 @@ std::optional<MeasuredClock> fit_measures(std::vector<ClockMeasure> measures, st
     return clock;
 }
 
-// Rank 0's clock at time t of a clock: t + base + offset + drift · (t - at). That of `own` at t, taken back
-// on `other`, is a line again; it is stated at own.at, where the numbers are small.
+// Rank 0's clock at time t of a clock is t + base + offset + drift · (t - at). Mapping t from `own` to rank
+// 0's clock and from there to `other` is linear, too; the line is anchored at own.at, where the numbers are
+// small.
 ClockMap map_between(const MeasuredClock& own, const MeasuredClock& other) {
     const std::int64_t moved_by = own.base + own.offset - other.base - other.offset;  // without drifts
     const std::int64_t since = own.at + moved_by - other.at;

@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::int64_t kSecondsApart = 3600;  // a note from there on
+constexpr std::int64_t kSecondsApart = 3600;  // parts farther apart than this get a note
 constexpr double kShareOfCopying = 0.6;       // of the whole work; the rest finishes the file
 
 void check_inputs(const MergeOptions& options) {
@@ -89,7 +89,7 @@ class Merge {
                 note(fmt::format("{} does not say when it began", part.path));
         }
         const Alignment alignment = align_clocks(clocks);
-        // Time 0 is that of the earliest part, told on the clocks of the first one.
+        // Time 0 is that of the earliest part, on the clock of the first one.
         std::int64_t first = std::numeric_limits<std::int64_t>::max();
         for (const AlignedPart& part : alignment.parts) first = std::min(first, part.clock(0));
         utc_ns_ = parts_.front()->utc_ns == 0 ? 0 : parts_.front()->utc_ns + first;
@@ -122,7 +122,7 @@ class Merge {
                part.ranks.front().host == part.hosts.begin()->second;
     }
 
-    // Parts of one job run at the same time, or one after the other within it.
+    // Parts of one job should run at the same time, or soon after one another.
     void tell_lonely_parts() {
         for (std::size_t p = 0; p < parts_.size() && parts_.size() > 1; ++p) {
             std::int64_t nearest = std::numeric_limits<std::int64_t>::max();
@@ -181,7 +181,8 @@ class Merge {
         }
     }
 
-    // Rows of NVTX_EVENTS that name a domain, a category or a thread: once for each process or thread.
+    // Rows of NVTX_EVENTS that name a domain, a category or a thread are written once for each process or
+    // thread.
     bool is_new_name(const TableCopy& rows, RowIds& ids, std::int64_t type) {
         if (type != kNvtxDomainCreate && type != kNvtxCategory && type != kNvtxThreadName) return true;
         const std::int64_t thread = ids.process(rows.integer("globalTid").value_or(0));
@@ -194,7 +195,7 @@ class Merge {
             .second;
     }
 
-    // A device that several ranks of the part shared is several now.
+    // A device that several ranks of the part shared becomes several devices.
     void copy_devices(TableCopy& rows, RowIds& ids) {
         while (rows.next()) {
             const std::int64_t old = rows.integer("id").value_or(0);
@@ -266,7 +267,7 @@ class Merge {
         result_.notes.push_back(text);
     }
 
-    // Ranks of parts that were cut off, as the merged file numbers them.
+    // Ranks of the parts that did not end, as the merged file numbers them.
     std::vector<std::int64_t> unended_ranks() const {
         std::set<std::int64_t> ranks;
         for (std::size_t p = 0; p < parts_.size(); ++p) {
@@ -299,9 +300,9 @@ class Merge {
     MergeResult result_;
     OutputFile* output_ = nullptr;
     std::int64_t utc_ns_ = 0, system_ns_ = 0;
-    std::map<std::string_view, std::set<std::string>> facts_;  // rows that were written, by table
+    std::map<std::string_view, std::set<std::string>> facts_;  // rows written so far, by table
     std::set<std::array<std::int64_t, 5>> names_;              // NVTX rows that name something
-    std::set<std::int64_t> devices_;                           // with a row in TARGET_INFO_GPU
+    std::set<std::int64_t> devices_;                           // those with a row in TARGET_INFO_GPU
     std::vector<std::string> noted_;
 };
 

@@ -1,5 +1,5 @@
-// Parts of one job, from processes or hosts, into one file. docs/merging.md says what becomes of ids and
-// clocks.
+// Merges the parts of one job, from processes or hosts, into one file. docs/merging.md describes how ids and
+// clocks are mapped.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace shardscope::traces {
 
 struct MergeOptions {
-    std::vector<std::string> inputs;  // one or more; in the order given, the first is the reference
+    std::vector<std::string> inputs;  // one or more, in the order given; the first is the reference
     std::string output;
     bool overwrite = false;
 };
@@ -22,26 +22,27 @@ struct MergedPart {
     std::vector<std::int64_t> ranks;  // in the merged file
     std::int64_t rows = 0;
     std::int64_t shift_ns = 0;       // added to its times
-    double drift_ppm = 0;            // its clock's speed against the reference, corrected
+    double drift_ppm = 0;            // the speed of its clock against the reference, which was corrected
     std::int64_t by_wall_ns = 0;     // what the wall clock alone would have added
-    std::int64_t collectives = 0;    // in common with other parts
-    bool by_collectives = false;     // whether these decided the shift
-    std::int64_t correction_ns = 0;  // how far they moved it
-    // How well its clock was measured against the first part's (SHARD_CLOCKS), at worst; -1: it was not.
+    std::int64_t collectives = 0;    // those shared with other parts
+    bool by_collectives = false;     // whether collectives decided the shift
+    std::int64_t correction_ns = 0;  // how far collectives moved it
+    // The largest uncertainty of its clock as measured against the first part's (SHARD_CLOCKS); -1: not
+    // measured.
     std::int64_t uncertainty_ns = -1;
 };
 
 struct MergeResult {
     std::vector<MergedPart> parts;
     std::int64_t rows = 0;
-    std::int64_t collectives = 0;  // that several parts have
-    // Between the first and the last end of such a collective over the parts, ns.
+    std::int64_t collectives = 0;  // those that several parts have
+    // Time between the first and the last end of such a collective over the parts, ns: median and worst.
     std::int64_t residual_ns = 0, worst_ns = 0;
-    std::int64_t residual_by_wall_ns = 0;   // the median before it was improved
+    std::int64_t residual_by_wall_ns = 0;   // the median by the wall clock alone
     std::int64_t residual_measured_ns = 0;  // the median by the measured clocks alone
     std::vector<std::string> notes;         // sentences; the merged file has them as diagnostics
 
-    // Of the part whose clock was measured worst; -1: none was.
+    // The largest uncertainty of a part's clock; -1: none was measured.
     std::int64_t uncertainty_ns() const {
         std::int64_t worst = -1;
         for (const MergedPart& part : parts) worst = std::max(worst, part.uncertainty_ns);
@@ -51,8 +52,8 @@ struct MergeResult {
 };
 
 // Writes the merged file; the inputs are only read. Throws StoreError with one sentence: an input that is
-// missing, no trace, damaged, of a newer schema, given twice or the output itself; parts that contradict each
-// other; an output that cannot be written. Then nothing is left of the output. Throws Cancelled on demand.
+// missing, not a trace, damaged, of a newer schema, given twice or the output itself; parts that contradict
+// each other; an output that cannot be written. No output is then left behind. Throws Cancelled on demand.
 MergeResult merge_traces(const MergeOptions& options, const WorkOptions& work = {});
 
 }  // namespace shardscope::traces

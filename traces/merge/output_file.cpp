@@ -31,7 +31,7 @@ std::string final_name(const std::string& path) {
     return fs::exists(path, ignored) ? fs::canonical(path, ignored).string() : path;
 }
 
-// What create_database() says of this machine is not the run's.
+// create_database() records facts of this machine, which is not the run's.
 void clear(Database& database) {
     for (const auto tables : {nsight_tables(), shard_tables()}) {
         for (const SchemaTable& table : tables) {
@@ -41,7 +41,7 @@ void clear(Database& database) {
     }
 }
 
-// Onto the disk before it takes its name.
+// Writes the file to the disk before it is renamed.
 void synchronize(const std::string& path) {
     const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (file < 0) return;
@@ -63,7 +63,7 @@ OutputFile::OutputFile(const std::string& path, bool overwrite, std::int64_t utc
     remove_litter(target);
     create_database(
         {.path = temporary_, .overwrite = true, .start_utc_ns = utc_ns, .start_system_ns = system_ns});
-    // Nobody knows the file yet, so nothing is lost with it.
+    // The file does not have its name yet, so losing it loses nothing.
     database_.emplace(temporary_, Database::Mode::read_write);
     database_->execute(
         "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;"
@@ -145,7 +145,7 @@ void OutputFile::finish(const OutputFacts& facts, const WorkOptions& options, do
 
     std::error_code ignored;
     const bool exists = fs::exists(path_, ignored);
-    if (exists && !overwrite_) DatabaseWriter::check_output(path_, false);  // somebody made it meanwhile
+    if (exists && !overwrite_) DatabaseWriter::check_output(path_, false);  // created meanwhile
     const std::string target = exists ? fs::canonical(path_, ignored).string() : path_;
     rename_database(temporary_, target, true);
     temporary_.clear();

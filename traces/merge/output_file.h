@@ -1,6 +1,6 @@
-// The file that merge and slice write: under another name until it is whole, then finished as a recorded one
-// is (sorted, indexed, summed up) and renamed. Whatever goes wrong before leaves nothing, and an older file
-// of the name as it was. For its owner only (0600).
+// The file that merge and slice write: under a temporary name until it is complete, then finished as a
+// recorded one is (sorted, indexed, summed up) and renamed. A failure before that leaves nothing behind, and
+// an older file of the same name is untouched. Only its owner may read it (0600).
 #pragma once
 
 #include <cstdint>
@@ -33,9 +33,9 @@ class OutputFile {
     void add_fact(const std::string& key, const std::string& value);             // SHARD_RUN
     void add_note(std::int64_t time_ns, int severity, const std::string& text);  // DIAGNOSTIC_EVENT
     void add_strings(const StringTable& strings);
-    // An export has no table of ranks; there each process is one, and gets its row in SHARD_RANKS.
+    // An export has no table of ranks: each of its processes is a rank and gets a row in SHARD_RANKS.
     void add_ranks(const Part& part, RowIds& ids);
-    // The sentence for a failure of this file, which nobody knows by its other name.
+    // The sentence with the temporary name replaced by the file's own, which is the one that the user knows.
     std::string told(const std::string& sentence) const;
 
     // Throws Cancelled, or StoreError where the disk is full.

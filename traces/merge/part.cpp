@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* kDeviceTables[] = {"CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY",
                                          "CUPTI_ACTIVITY_KIND_MEMSET"};
-constexpr std::int64_t kRowsAtMost = std::int64_t{1} << 48;  // more no file has; a damaged one may say so
+constexpr std::int64_t kRowsAtMost = std::int64_t{1} << 48;  // no file has more; a damaged one may claim it
 constexpr const char* kThreadTables[] = {"CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS"};
 
 }  // namespace
@@ -27,9 +27,9 @@ void NumberSpan::add(std::int64_t number) {
 }
 
 Part::Part(const std::string& file) : path(file), database(open_trace(file)) {
-    // The connection cannot write the trace; what is sorted on the way may be larger than the memory.
+    // The connection cannot write the trace; temporary tables of a sort may be larger than the memory.
     database.execute("PRAGMA query_only = OFF; PRAGMA temp_store = FILE; PRAGMA cache_size = -65536;");
-    // All of it as it is now, also where the run still goes on.
+    // One transaction: a consistent view of the file, even while the run still writes it.
     database.execute("BEGIN");
     ours = database.has_table("SHARD_STATE");
     if (ours) {
@@ -88,7 +88,7 @@ void Part::read_measures() {
     while (row.step()) measures.push_back({row.integer(0), row.integer(1), row.integer(2)});
 }
 
-// As the loader does: each process that used a device is a rank.
+// As in the loader, each process that used a device is a rank.
 void Part::make_up_ranks() {
     std::set<DeviceOfProcess> pairs;
     for (const char* table : kDeviceTables) {
@@ -109,7 +109,7 @@ void Part::read_processes() {
     }
     for (const PartRank& rank : ranks) processes.emplace(rank.global_pid, "");
     for (const auto& [thread, rank] : rank_of_thread) processes.emplace(thread & kPidMask, "");
-    if (processes.empty()) {  // an export that knows its processes by their threads only
+    if (processes.empty()) {  // an export in which only threads name their processes
         for (const char* table : kThreadTables) {
             if (!has_table(table)) continue;
             Statement row(database, fmt::format("SELECT DISTINCT globalTid / 16777216 * 16777216 FROM {} "
@@ -139,7 +139,7 @@ void Part::read_extent() {
     for (const auto tables : {nsight_tables(), shard_tables()}) {
         for (const SchemaTable& table : tables) {
             if (table_role(table) == TableRole::made || !has_table(table.name)) continue;
-            // Rows of events are numbered from 1; of facts the key may be the number.
+            // Rows of events are numbered from 1; the rowid of a fact may be its key.
             if (table_role(table) == TableRole::events)
                 rows += std::clamp<std::int64_t>(
                     database.integer(fmt::format("SELECT max(rowid) FROM \"{}\"", table.name)), 0,

@@ -1,5 +1,5 @@
 // One input of merge or slice: a trace that is open for reading, and what must be known of it before a row is
-// copied. A file of Shardscope of any schema version, or an export of Nsight Systems.
+// copied. It is a Shardscope file of any schema version, or an export of Nsight Systems.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,11 @@
 
 namespace shardscope::traces {
 
-// The system's number of a process, of its serialized form.
+// The system's number of a process, from its serialized form.
 inline std::int64_t pid_number(std::int64_t global_pid) {
     return global_pid >> 24 & 0xFFFFFF;
 }
-// The two highest bytes of a serialized process or thread: the machine.
+// The machine: the two highest bytes of a serialized process or thread.
 inline std::int64_t machine_of(std::int64_t serialized) {
     return static_cast<std::int64_t>(static_cast<std::uint64_t>(serialized) >> 48);
 }
@@ -30,7 +30,7 @@ struct PartRank {
     std::string host;
 };
 
-// Smallest and largest number in use; empty where none is.
+// The smallest and the largest number in use; empty where there is none.
 struct NumberSpan {
     std::int64_t first = 0, last = -1;
     bool empty() const { return last < first; }
@@ -42,22 +42,22 @@ struct Part {
 
     std::string path;
     Database database;
-    bool ours = false;  // has Shardscope's own tables
-    bool ended = true;  // its run ended
+    bool ours = false;  // whether it has Shardscope's own tables
+    bool ended = true;  // whether its run ended
     std::int64_t dropped = 0;
     std::int64_t utc_ns = 0, system_ns = 0;  // clocks at its time 0; 0 unknown
     std::int64_t end_ns = 0;                 // of the capture, or of the last event
-    std::int64_t rows = 0;                   // about, of its tables of events
-    // How the clock of its time was measured: that of its first host, where a merged trace has several.
+    std::int64_t rows = 0;                   // approximate number in its tables of events
+    // Measurements of its clock; where a merged trace has several hosts, of the first one's.
     std::vector<ClockMeasure> measures;
 
-    std::vector<PartRank> ranks;  // by rank; of an export: made up, one for each process
+    std::vector<PartRank> ranks;  // by rank; an export has one made up for each process
     std::map<std::int64_t, std::int64_t> rank_of_thread;         // serialized thread -> rank
-    std::map<std::int64_t, std::string> processes;               // serialized -> name
+    std::map<std::int64_t, std::string> processes;               // serialized process -> name
     std::map<std::int64_t, std::string> hosts;                   // machine -> name
     std::vector<std::pair<std::string, std::string>> run_facts;  // SHARD_RUN
 
-    // Whether the table is there and is no view or a temporary stand-in.
+    // Whether the table exists and is neither a view nor a temporary stand-in.
     bool has_table(std::string_view table);
 
   private:

@@ -17,9 +17,9 @@ namespace shardscope::traces {
 
 namespace {
 
-constexpr std::int64_t kSameStart = 60'000'000'000;  // ns; a machine takes longer to start again
+constexpr std::int64_t kSameStart = 60'000'000'000;  // ns; a machine takes longer to reboot
 constexpr int kRounds = 20;
-constexpr std::int64_t kByOrder = std::int64_t{1} << 40;  // from here on numbers are places in an order
+constexpr std::int64_t kByOrder = std::int64_t{1} << 40;  // numbers from here on are positions in an order
 
 bool ends_together(Operation operation) {
     return operation == Operation::all_gather || operation == Operation::reduce_scatter ||
@@ -32,7 +32,7 @@ bool share_a_clock(const PartClock& a, const PartClock& b) {
     return std::abs((a.utc_ns - a.system_ns) - (b.utc_ns - b.system_ns)) < kSameStart;
 }
 
-// Shift of each part's clock to the first's.
+// The shift of each part's clock to that of the first.
 std::vector<std::int64_t> shifts_by_wall(const std::vector<PartClock>& parts) {
     std::vector<std::int64_t> shifts(parts.size(), 0);
     for (std::size_t i = 1; i < parts.size(); ++i) {
@@ -49,11 +49,11 @@ std::vector<std::int64_t> shifts_by_wall(const std::vector<PartClock>& parts) {
     return shifts;
 }
 
-// A collective that several parts have: (part, end on its clock).
+// The ends of a collective that several parts have: (part, end on its clock).
 using Shared = std::vector<std::pair<std::size_t, std::int64_t>>;
 
-// The ends of each part, those of collectives without a number among them: these have their place in their
-// rank's order as number, where all ranks have equally many of the kind, so that the order means something.
+// The ends of each part, including collectives without a number. Those are numbered by their position in
+// their rank's order, but only where all ranks have equally many of the kind, so that positions correspond.
 std::vector<CollectiveEnds> numbered_ends(const std::vector<PartClock>& parts) {
     std::map<std::pair<std::int64_t, std::int64_t>, std::set<std::size_t>> counts;
     for (const PartClock& part : parts) {
@@ -81,7 +81,7 @@ std::vector<CollectiveEnds> numbered_ends(const std::vector<PartClock>& parts) {
     return all;
 }
 
-// Of parts or clocks, by their place.
+// The collectives that several of the parts or clocks share, by index.
 std::vector<Shared> find_shared(const std::vector<CollectiveEnds>& ends_of) {
     std::map<CollectiveKey, Shared> all;
     for (std::size_t p = 0; p < ends_of.size(); ++p) {
@@ -94,15 +94,15 @@ std::vector<Shared> find_shared(const std::vector<CollectiveEnds>& ends_of) {
     return shared;
 }
 
-// What moves as one: a part or, where clocks were measured, all parts of one machine. Its time is that of its
-// first part.
+// The parts that move together: one part or, where clocks were measured, all parts of one machine. The
+// clock's time is that of its first part.
 struct Clock {
-    std::vector<std::pair<std::size_t, std::int64_t>> parts;  // and what is added to their times
-    CollectiveEnds ends;                                      // the last of its parts'
+    std::vector<std::pair<std::size_t, std::int64_t>> parts;  // (part, what is added to its times)
+    CollectiveEnds ends;                                      // the latest among its parts
     std::optional<MeasuredClock> measured;
     ClockMap map;                 // to the time of the first part
-    std::int64_t bound = -1;      // how far collectives may move it, ns; -1: as far as they say
-    std::int64_t correction = 0;  // how far they have
+    std::int64_t bound = -1;      // how far collectives may move it, ns; -1: no limit
+    std::int64_t correction = 0;  // how far collectives moved it, ns
     bool by_collectives = false;
 };
 
@@ -115,7 +115,7 @@ void add_part(Clock& clock, std::size_t part, std::int64_t added, const Collecti
     }
 }
 
-// The measured clock of the parts that share one with parts[i], on the time of parts[i].
+// The measured clock that parts[i] shares with other parts, in the time of parts[i].
 std::optional<MeasuredClock> measured_clock(const std::vector<PartClock>& parts, std::size_t i) {
     const PartClock& first = parts[i];
     if (first.system_ns == 0) return {};
@@ -134,15 +134,15 @@ std::optional<MeasuredClock> measured_clock(const std::vector<PartClock>& parts,
     return fit_measures(std::move(measures), first.system_ns, length);
 }
 
-// The clocks of the parts, where the wall clock or measurements put them.
+// The clocks of the parts, placed by the wall clock or by measurements.
 std::vector<Clock> find_clocks(const std::vector<PartClock>& parts, const std::vector<std::int64_t>& shifts,
                                const std::vector<CollectiveEnds>& ends) {
     const bool were_measured = std::any_of(parts.begin(), parts.end(), [](const PartClock& part) {
         return !part.measures.empty() && part.system_ns != 0;
     });
     std::vector<Clock> clocks;
-    const Clock* leader = nullptr;  // the first that was measured
-    clocks.reserve(parts.size());   // nothing moves in memory
+    const Clock* leader = nullptr;  // the first measured clock
+    clocks.reserve(parts.size());   // keeps `leader` valid
     for (std::size_t p = 0; p < parts.size(); ++p) {
         const auto shared = std::find_if(clocks.begin(), clocks.end(), [&](const Clock& clock) {
             return clock.measured && share_a_clock(parts[clock.parts.front().first], parts[p]);
@@ -202,7 +202,7 @@ class Aligner {
   private:
     std::int64_t aligned(std::size_t clock, std::int64_t end) const { return clocks_[clock].map(end); }
 
-    // The parts go where their clocks are.
+    // Gives each part the mapping of its clock.
     void place_parts() {
         for (const Clock& clock : clocks_) {
             for (const auto& [part, added] : clock.parts) {
@@ -219,14 +219,15 @@ class Aligner {
         }
     }
 
-    // Of a measured clock against the first one, which was measured, too; `time` on that clock.
+    // The uncertainty of a measured clock against the first one, which was measured, too; `time` is on
+    // `clock`.
     std::int64_t uncertainty_at(const Clock& clock, std::int64_t time) const {
         if (&clock == &clocks_.front()) return 0;
         return clock.measured->uncertainty_at(time) +
                clocks_.front().measured->uncertainty_at(clock.map(time));
     }
 
-    // What is between two measured clocks is known to within both uncertainties, when collectives ended.
+    // Collectives may move a measured clock by the largest sum of both clocks' uncertainties at their ends.
     void bound_clocks() {
         if (!clocks_.front().measured) return;
         for (Clock& clock : clocks_) {
@@ -268,7 +269,7 @@ class Aligner {
         return found;
     }
 
-    // The spanning tree, grown from the first clock; what is not reached begins a tree of its own.
+    // Grows the spanning tree from the first clock; a clock that is not reached begins a tree of its own.
     void join_all() {
         std::map<std::pair<std::size_t, std::size_t>, std::int64_t> common;
         for (const Shared& ends : shared_) {
@@ -306,7 +307,7 @@ class Aligner {
         const bool may_drift = is_bound ? !clock.measured->knows_drift : !same_clock;
         const ClockFit fit = fit_clock(found, may_drift);
         if (same_clock && std::abs(fit.offset) <= fit.spread) return;
-        // Twice the spread over the root of their number is about how far a median may be off.
+        // The error of a median is about twice the spread over the square root of the number of pairs.
         if (is_bound && 2 * static_cast<double>(fit.spread) / std::sqrt(static_cast<double>(found.size())) >=
                             static_cast<double>(clock.bound))
             return;
@@ -315,7 +316,7 @@ class Aligner {
             const std::int64_t from = fit.from - clock.map.shift;  // on the clock's own time
             if (clock.map.drift == 0) {
                 clock.map.from = from;
-            } else {  // both lines are one from where the first was stated
+            } else {  // the sum of both lines, anchored where the first one was
                 clock.map.shift += std::llround(fit.drift * static_cast<double>(clock.map.from - from));
             }
             clock.map.drift += fit.drift;
@@ -323,7 +324,7 @@ class Aligner {
         move(clock, fit.offset);
     }
 
-    // As far as it may; returns how far that was.
+    // Moves the clock by as much of `by` as its bound allows; returns that amount.
     static std::int64_t move(Clock& clock, std::int64_t by) {
         if (clock.bound >= 0)
             by = std::clamp(clock.correction + by, -clock.bound, clock.bound) - clock.correction;
@@ -332,7 +333,7 @@ class Aligner {
         return by;
     }
 
-    // Where a clock meets several others, all of them count.
+    // Where a clock shares collectives with several others, all of them count.
     void refine() {
         for (int round = 0; clocks_.size() > 2 && round < kRounds; ++round) {
             std::vector<std::vector<std::int64_t>> off(clocks_.size());
@@ -357,16 +358,15 @@ class Aligner {
 
     const std::vector<PartClock>& parts_;
     std::vector<Clock> clocks_;              // the first has the first part
-    std::vector<Shared> shared_, of_parts_;  // by clock and by part
+    std::vector<Shared> shared_, of_parts_;  // indexed by clock, and by part
     Alignment result_;
 };
 
-// Of an export, in which nobody wrote what NCCL did.
+// For an export, which has no rows of collectives.
 void read_nccl_calls(Part& part, const std::function<std::int64_t(std::int64_t)>& group_of, PartClock& into) {
     for (const char* table :
          {"StringIds", "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS", "NVTX_PAYLOAD_SCHEMA_ENTRIES"}) {
-        if (part.database.has_table(table) && !part.has_table(table))
-            return;  // no plain table, whatever it is
+        if (part.database.has_table(table) && !part.has_table(table)) return;  // a view or a stand-in
     }
     const NcclCollectives found = find_nccl_collectives(part.database);
     for (std::size_t i = 0; i < found.rows.size(); ++i) {

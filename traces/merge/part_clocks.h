@@ -1,21 +1,20 @@
-// The clocks of all parts brought onto one: by the wall clock or what was measured, then by the ends of
-// collectives.
+// Aligns the clocks of all parts: by the wall clock or by measurements, then by the ends of collectives.
 //
-// 1. Wall clock. A part's time 0 is TARGET_INFO_SESSION_START_TIME.utcEpochNs. Parts of one machine since one
-//    start of it (same host, and utcEpochNs - systemClockNs equal within a minute) share CLOCK_MONOTONIC,
-//    which nobody adjusts: there systemClockNs counts. A part without clocks begins with the first part.
+// 1. Wall clock. A part's time 0 is TARGET_INFO_SESSION_START_TIME.utcEpochNs. Parts of one machine since the
+//    same boot (same host, and utcEpochNs - systemClockNs equal within a minute) share CLOCK_MONOTONIC,
+//    which is never set: there systemClockNs counts. A part without clocks begins with the first part.
 // 2. Measurements. Where the processes measured their hosts' CLOCK_MONOTONIC against rank 0's (SHARD_CLOCKS,
 //    measured_clock.h), these count in place of the wall clock, and the parts of one machine are one clock:
 //    they move together or not at all.
 // 3. Ends of collectives that two parts have in common (same group, operation and sequence number; without
 //    sequence numbers by order, where all ranks have equally many of the group and operation; only operations
-//    that no rank can leave before all have come). Parts are joined one after another, the pair
-//    with most collectives in common first (a maximum spanning tree), each by fit_clock() against the one
-//    that is aligned already. Clocks that are shared anyhow are corrected only where the ends differ by more
-//    than their spread; clocks that were measured are moved by no more than their uncertainty, and only where
-//    the collectives tell the offset more exactly. Then each part but the first is moved by the median of its
-//    distances to the others' middle, in a few rounds, so that all pairs count. Parts that share no
-//    collective keep the wall clock.
+//    that no rank can leave before all have arrived). Parts are joined one after another, the pair with most
+//    collectives in common first (a maximum spanning tree), each by fit_clock() against the one that is
+//    already aligned. Parts that share a clock are corrected only where the ends differ by more than their
+//    spread; measured clocks are moved by no more than their uncertainty, and only where the collectives
+//    give a more exact offset. Then each part but the first is moved by the median of its distances to the
+//    median of the others, in a few rounds, so that all pairs count. Parts that share no collective keep the
+//    wall clock.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +35,7 @@ struct Part;
 
 // (group, operation, sequence)
 using CollectiveKey = std::tuple<std::int64_t, std::int64_t, std::int64_t>;
-// When each ended on the part's last rank, ns on its clock.
+// The time when each ended on the last rank of the part, ns on the part's clock.
 using CollectiveEnds = std::map<CollectiveKey, std::int64_t>;
 // (start, end) of each collective that has no sequence number, ns on the part's clock, in any order; by
 // (group, operation) and by rank.
@@ -47,36 +46,36 @@ using UnnumberedCollectives =
 struct PartClock {
     std::int64_t utc_ns = 0, system_ns = 0;  // at its time 0; 0 unknown
     std::string host;
-    std::vector<ClockMeasure> measures = {};  // of its host's clock; `at` is the part's time
-    bool has_rank_0 = false;                  // so that measurements are against its clock
+    std::vector<ClockMeasure> measures = {};  // of its host's clock; `at` is in the part's time
+    bool has_rank_0 = false;                  // then the measurements are against its clock
     std::int64_t length_ns = 0;               // of the part
     CollectiveEnds ends;
     UnnumberedCollectives unnumbered;
 
-    // A collective of one rank, where it can tell the time: those that no rank leaves before all have come.
+    // Adds a collective of one rank if it can align clocks: no rank leaves it before all have arrived.
     // `sequence` < 0: it has no number.
     void add(Operation operation, std::int64_t group, std::int64_t group_size, std::int64_t sequence,
              std::int64_t rank, std::int64_t start, std::int64_t end);
 };
 
-// What SHARD_COLLECTIVES says or, in an export of Nsight Systems, NCCL's ranges (store/nccl_collectives.h).
+// Reads SHARD_COLLECTIVES or, in an export of Nsight Systems, NCCL's ranges (store/nccl_collectives.h).
 // `group_of`: a group's number in the merged trace.
 void read_collectives(Part& part, const std::function<std::int64_t(std::int64_t)>& group_of, PartClock& into);
 
 struct AlignedPart {
     ClockMap clock;                  // to the clock of the first part
-    std::int64_t by_wall_ns = 0;     // what the wall clock alone said
-    std::int64_t collectives = 0;    // in common with other parts
-    bool by_collectives = false;     // whether these decided
-    std::int64_t correction_ns = 0;  // how far they moved it
-    // How well its clock was measured against the first part's, at worst; -1: it was not.
+    std::int64_t by_wall_ns = 0;     // the shift by the wall clock alone
+    std::int64_t collectives = 0;    // those shared with other parts
+    bool by_collectives = false;     // whether collectives decided the shift
+    std::int64_t correction_ns = 0;  // how far collectives moved it
+    // The largest uncertainty of its clock as measured against the first part's; -1: not measured.
     std::int64_t uncertainty_ns = -1;
 };
 
 struct Alignment {
     std::vector<AlignedPart> parts;
-    std::int64_t collectives = 0;  // that several parts have
-    // Between the first and the last end of a collective over the parts, ns: median and worst.
+    std::int64_t collectives = 0;  // those that several parts have
+    // Time between the first and the last end of a collective over the parts, ns: median and worst.
     std::int64_t residual_ns = 0, worst_ns = 0;
     std::int64_t residual_by_wall_ns = 0;   // the median with the wall clock alone
     std::int64_t residual_measured_ns = 0;  // the median before collectives moved a clock

@@ -12,13 +12,13 @@ namespace shardscope::traces {
 namespace {
 
 struct Layout {
-    std::string text;                  // everything that tells it from another
-    std::set<std::int64_t> refers_to;  // schemas that its entries are of
+    std::string text;                  // everything that distinguishes it from another layout
+    std::set<std::int64_t> refers_to;  // schemas of its entries
 };
 
 constexpr std::int64_t kFirstSchema = 1 << 24;  // lower numbers are NVTX's own types
 
-// The rows of one table, appended to the layouts that they are of.
+// Appends the rows of one table to their layouts.
 void read(Part& part, const RowIds& ids, const char* table, const char* columns, bool has_type,
           std::map<std::pair<std::int64_t, std::int64_t>, Layout>& layouts) {
     if (!part.has_table(table)) return;
@@ -49,7 +49,7 @@ void PayloadIds::assign(Part& part, RowIds& ids) {
         const auto it = layouts_.find(key);
         if (it != layouts_.end() && it->second != layout.text) ids.schemas[key] = next_++;
     }
-    for (bool more = true; more;) {  // what refers to a schema with a new id is another one, too
+    for (bool more = true; more;) {  // a schema that refers to one with a new id needs a new id, too
         more = false;
         for (const auto& [key, layout] : layouts) {
             for (const std::int64_t other : layout.refers_to) {

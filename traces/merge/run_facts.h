@@ -1,6 +1,6 @@
-// SHARD_RUN of a merged file: a key on which all parts that have it agree stands once; where they differ,
-// each part's value stands under "part.N.KEY" (N from 1, in the order given). What earlier merges and slices
-// said of their inputs is always a part's own.
+// SHARD_RUN of a merged file: a key on which all parts that have it agree is written once; where they differ,
+// each part's value is under "part.N.KEY" (N from 1, in the order given). Facts that earlier merges and
+// slices recorded of their inputs always belong to one part.
 #pragma once
 
 #include <string>
@@ -13,10 +13,10 @@ using RunFacts = std::vector<std::pair<std::string, std::string>>;
 
 // Whether a part's run was killed, and the file finished afterwards (finalize_trace).
 bool was_finished_later(const RunFacts& facts);
-// The fact that names the ranks whose parts did not end: a merged file ends, whatever they did.
+// The fact that names the ranks whose parts did not end; the merged file itself always counts as ended.
 inline constexpr const char* kUnendedRanks = "merge.unended_ranks";
 
-// One part's facts stay as they are.
+// The facts of a single part stay as they are.
 RunFacts merge_run_facts(const std::vector<RunFacts>& parts);
 
 }  // namespace shardscope::traces

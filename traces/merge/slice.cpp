@@ -28,7 +28,7 @@ namespace {
 
 constexpr double kShareOfSlicing = 0.6;  // of the whole work; the rest finishes the file
 
-// The places of a table's columns that say whose a row is and when it was; -1 where it has none.
+// The indexes of a table's columns with the owner and the time of a row; -1 where it has none.
 struct RowPlaces {
     int rank = -1, thread = -1, device = -1, process = -1, pid = -1, start = -1, end = -1, correlation = -1;
 
@@ -112,7 +112,7 @@ class Slice {
     bool cuts_time() const { return options_.choice.cuts_time(); }
     bool by_steps() const { return options_.choice.first_step || options_.choice.last_step; }
 
-    // --- whose device work is in the slice
+    // --- owners of rows
 
     const SliceWindows::Windows& owner(const TableCopy& rows, const RowPlaces& at) const {
         if (const auto rank = rows.integer_at(at.rank)) return windows_.of_rank(*rank);
@@ -127,7 +127,7 @@ class Slice {
 
     void copy(const SchemaTable& table) {
         if (table_role(table) == TableRole::made || !part_.has_table(table.name)) return;
-        if (table.name == "SHARD_MODULES" || table.name == "SHARD_UNITS") return;  // once it is known which
+        if (table.name == "SHARD_MODULES" || table.name == "SHARD_UNITS") return;  // see copy_model()
         if (table.name == "SHARD_MEMORY") return copy_state(table, live_allocations(part_, windows_));
         if (table.name == "SHARD_SEGMENTS") return copy_state(table, live_segments(part_, windows_));
         if (table.name == "CUDA_GPU_MEMORY_USAGE_EVENTS")
@@ -139,7 +139,7 @@ class Slice {
 
     std::string where(const SchemaTable& table) {
         if (!cuts_time() || table.name == "SHARD_COLLECTIVES") return {};
-        // Starts like its event, whose end it does not tell.
+        // A row has the start of its event but not the end.
         if (table.name == "SHARD_DEVICE_DETAILS") return {};
         const auto [start, end] = times_of(part_, table);
         if (start.empty()) return {};
@@ -150,7 +150,7 @@ class Slice {
         if (table.name == "NVTX_EVENTS")
             sql += fmt::format(" OR eventType IN ({}, {}, {})", kNvtxCategory, kNvtxThreadName,
                                kNvtxDomainCreate);
-        // Calls before the range whose work ran in it.
+        // Also calls before the range whose work ran in it.
         if (table.name == "CUPTI_ACTIVITY_KIND_RUNTIME" && work_kept_.has_beside()) return {};
         return sql;
     }
@@ -196,7 +196,7 @@ class Slice {
         return type == kNvtxDomainCreate || type == kNvtxCategory || type == kNvtxThreadName;
     }
 
-    // What holds at the start, with the time of the start, then what changed in the windows.
+    // Copies the state at the start, with the time of the start, then what changed in the windows.
     void copy_state(const SchemaTable& table, const std::vector<std::int64_t>& carried) {
         const auto [start, end] = times_of(part_, table);
         if (!carried.empty()) {
@@ -244,7 +244,7 @@ class Slice {
         });
     }
 
-    // Modules that rows refer to, with those around them, and the units of both.
+    // Copies the modules that rows refer to, their parents, and the units of both.
     void copy_model() {
         if (part_.has_table("SHARD_UNITS") && part_.has_table("SHARD_MODULES")) {
             std::map<std::int64_t, std::pair<std::int64_t, std::int64_t>>
@@ -277,7 +277,7 @@ class Slice {
 
     void copy_used(std::string_view name, const std::set<std::int64_t>& of) {
         if (!part_.has_table(name)) return;
-        const std::set<std::int64_t> used = of;  // copying marks, too
+        const std::set<std::int64_t> used = of;  // a copy: copying rows adds to the set
         TableCopy rows(part_.database, output_->database(), *find_table(name), ids_);
         rows.run(watch_, [&] { return used.contains(rows.integer("id").value_or(-1)); });
     }
@@ -295,7 +295,7 @@ class Slice {
         }
     }
 
-    // --- what the file says of itself
+    // --- facts about the file
 
     void write_facts() {
         const SliceChoice& choice = options_.choice;

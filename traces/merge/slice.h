@@ -1,6 +1,6 @@
-// Ranks, steps or a range of time out of a large trace, into a file of its own. docs/merging.md says what is
-// kept. The rows are read once and copied; what is held in memory is 8 bytes for each call that launched work
-// in the slice, the live allocations at its start, and its names.
+// Copies ranks, steps or a range of time of a large trace into a file of its own. docs/merging.md says what
+// is kept. The rows are read once and copied; memory holds 8 bytes for each call that launched work in the
+// slice, the live allocations at its start, and its names.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +20,13 @@ struct SliceOptions {
 
 struct SliceResult {
     std::vector<std::int64_t> ranks;
-    std::vector<std::int64_t> steps;  // where steps were chosen
+    std::vector<std::int64_t> steps;  // empty unless steps were chosen
     std::int64_t rows = 0, rows_of_input = 0;
-    std::int64_t first_ns = 0, last_ns = 0;  // of what was chosen, within the capture
+    std::int64_t first_ns = 0, last_ns = 0;  // of the slice, within the capture
     std::vector<std::string> notes;
 };
 
-// Throws as merge_traces() does, and StoreError where nothing is chosen.
+// Throws as merge_traces() does, and StoreError where the choice matches nothing.
 SliceResult slice_trace(const SliceOptions& options, const WorkOptions& work = {});
 
 }  // namespace shardscope::traces

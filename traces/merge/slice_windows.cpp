@@ -73,10 +73,10 @@ void SliceWindows::choose_ranks(Part& part, const SliceChoice& choice) {
                                        part.ranks.front().rank, part.ranks.back().rank));
 }
 
-// Threads and devices of ranks that are not chosen have an owner, too: one without windows.
+// Threads and devices of ranks that are not chosen also have an owner: one without windows.
 void SliceWindows::index_owners(const Part& part, const SliceChoice& choice) {
     for (const PartRank& rank : part.ranks) {
-        rank_of_process_.emplace(rank.global_pid, rank.rank);  // the ranks are sorted: the lowest
+        rank_of_process_.emplace(rank.global_pid, rank.rank);  // keeps the lowest: the ranks are sorted
         rank_of_device_.emplace(std::pair(rank.device, rank.global_pid), rank.rank);
         rank_of_device_.emplace(std::pair(rank.device, std::int64_t{0}), rank.rank);
     }
@@ -89,7 +89,7 @@ void SliceWindows::index_owners(const Part& part, const SliceChoice& choice) {
     }
 }
 
-// An owner's window is from the start of the first to the end of the last of steps that follow one another.
+// A window of an owner spans consecutive steps, from the start of the first to the end of the last.
 void SliceWindows::choose_steps(Part& part, const SliceChoice& choice) {
     std::vector<StepTime> all;
     if (part.has_table("SHARD_STEPS")) {
@@ -183,7 +183,7 @@ const SliceWindows::Windows& SliceWindows::of_thread(std::int64_t thread) const 
 
 const SliceWindows::Windows& SliceWindows::of_device(std::int64_t device, std::int64_t process) const {
     auto it = rank_of_device_.find({device, process});
-    // A further device of a process is its rank's, whoever else uses it.
+    // A further device of a process belongs to the process's rank, even if other ranks use it, too.
     if (it == rank_of_device_.end() && process != 0 && rank_of_process_.contains(process))
         return of_process(process);
     if (it == rank_of_device_.end()) it = rank_of_device_.find({device, 0});

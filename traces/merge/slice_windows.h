@@ -1,8 +1,10 @@
-// Which part of a trace a slice keeps: for each owner of events its windows of time, and who owns what.
+// Which part of a trace a slice keeps: the time windows of each owner of events, and the owner of each thread
+// and device.
 //
 // An owner is a rank, or a process that has none. Host threads belong to the rank that they work for; a
-// thread that works for none goes with the lowest rank of its process, and so does a device that is nobody's.
-// What names no owner (a counter of no rank), and a process of no rank, is kept where no ranks are chosen.
+// thread that works for none belongs to the lowest rank of its process, and so does a device without a rank.
+// Rows without an owner (a counter of no rank) and processes without a rank are kept where no ranks are
+// chosen.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +32,7 @@ struct SliceChoice {
 struct Window {
     std::int64_t from = INT64_MIN, to = INT64_MAX;  // half-open
     bool holds(std::int64_t time) const { return time >= from && time < to; }
-    // Whether something from `start` to `end` is in it, in part; an instant counts where it starts.
+    // Whether something from `start` to `end` overlaps the window; an instant counts where it starts.
     bool meets(std::int64_t start, std::int64_t end) const {
         return start < to && (end > from || (end == start && start >= from));
     }
@@ -38,24 +40,25 @@ struct Window {
 
 class SliceWindows {
   public:
-    // Throws StoreError where nothing is chosen: no such rank, no such step.
+    // Throws StoreError where the choice matches nothing: no such rank, no such step.
     SliceWindows(Part& part, const SliceChoice& choice);
 
-    // The owner's windows, in the order of time; empty: it is not in the slice.
+    // An owner's windows in the order of time; empty where the owner is not in the slice.
     using Windows = std::vector<Window>;
     const Windows& of_rank(std::int64_t rank) const;
     const Windows& of_thread(std::int64_t thread) const;
     const Windows& of_device(std::int64_t device, std::int64_t process) const;
     const Windows& of_process(std::int64_t process) const;
     const Windows& of_nobody() const;
-    // Whether an owner in the slice is of the process, by its serialized form or the system's number.
+    // Whether an owner in the slice belongs to the process, given in its serialized form or by the system's
+    // number.
     bool has_process(std::int64_t process) const { return processes_.contains(process); }
     bool has_pid(std::int64_t pid) const;
 
-    // Around all windows.
+    // The smallest window that contains all windows.
     Window hull() const { return hull_; }
     const std::set<std::int64_t>& ranks() const { return ranks_; }
-    // Steps that the slice has; empty where it has all.
+    // The steps of the slice; empty where it has all.
     const std::set<std::int64_t>& steps() const { return steps_; }
 
   private:
@@ -66,10 +69,10 @@ class SliceWindows {
     Windows none_, nobody_;
     Window hull_;
     std::set<std::int64_t> ranks_, steps_, processes_;
-    std::map<std::int64_t, Windows> by_rank_, by_process_;  // by_process_: of those without a rank
+    std::map<std::int64_t, Windows> by_rank_, by_process_;  // by_process_: processes without a rank
     std::map<std::int64_t, std::int64_t> rank_of_thread_, rank_of_process_;
     std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t>
-        rank_of_device_;  // (device, process; 0 any)
+        rank_of_device_;  // (device, process or 0 for any) -> rank
 };
 
 bool holds(const SliceWindows::Windows& windows, std::int64_t time);

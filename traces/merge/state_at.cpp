@@ -12,10 +12,11 @@ namespace shardscope::traces {
 
 namespace {
 
-// Rows before the slice's end, in the order of time, with what tells one state from another.
+// Goes through the rows in the order of time and returns those that hold at the first window of their owner;
+// `state` gives the key of a row's state and whether the row ends it.
 template <typename Key, typename Owner, typename State>
 std::vector<std::int64_t> fold(Part& part, const std::string& sql, Owner owner, State state) {
-    std::map<Key, std::int64_t> live;  // -> rowid
+    std::map<Key, std::int64_t> live;  // state -> rowid
     Statement row(part.database, sql);
     while (row.step()) {
         const SliceWindows::Windows& windows = owner(row);
@@ -34,7 +35,7 @@ std::vector<std::int64_t> fold(Part& part, const std::string& sql, Owner owner, 
     return rows;
 }
 
-// Nothing is before a slice that has everything from the start.
+// False where the slice begins with the trace, so that there is nothing before it.
 bool begins_later(const SliceWindows& windows) {
     return windows.hull().from != INT64_MIN;
 }

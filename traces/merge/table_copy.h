@@ -1,5 +1,5 @@
-// Copies the rows of one table from a part to the file, each value by its column's role. Columns that the
-// part lacks (an export, an older schema) are NULL, or 0, "" or [] where they must not be.
+// Copies the rows of one table from a part to the file and maps each value by its column's role. Columns that
+// the part lacks (an export, an older schema) are NULL, or 0, "" or [] where they must not be.
 #pragma once
 
 #include <cstdint>
@@ -19,29 +19,30 @@ namespace shardscope::traces {
 
 class TableCopy {
   public:
-    // `from` has the table. `where`: SQL after the table's name, for example "WHERE start < 5".
+    // `from` must have the table. `where`: SQL after the table's name, for example "WHERE start < 5".
     TableCopy(Database& from, Database& to, const SchemaTable& table, RowIds& ids,
               const std::string& where = {});
 
-    // The row's value of a column, as the part has it; none where it is NULL or the part has no such column.
+    // The row's value of a column, unmapped; empty where it is NULL or the part lacks the column.
     std::optional<std::int64_t> integer(std::string_view column) const;
-    // The place of a column in the row, -1 where the part has none; for integer_at() in a loop.
+    // The index of a column in the row, -1 where the part lacks it; for integer_at() in a loop.
     int place(std::string_view column) const;
     std::optional<std::int64_t> integer_at(int place) const;
 
     bool next() { return from_.step(); }
-    // Writes the row that next() went to; with another time if one is given (a state that began before).
+    // Writes the current row, with `time` in place of its own if given (a state that began before).
     void write(std::optional<std::int64_t> time = {});
-    // Writes it if no equal row was written before; false where one of the same key but other values was.
+    // Writes the row if no equal row was written before; false where one with the same key but other values
+    // was.
     bool write_once(std::set<std::string>& written);
 
-    // Writes all rows that `keep` wants; an empty function wants all. Returns how many.
+    // Writes all rows for which `keep` returns true; an empty function keeps all. Returns their number.
     std::int64_t run(WorkWatch& watch, const std::function<bool()>& keep = {});
 
   private:
     struct Column {
         ColumnRole role = ColumnRole::undecided;
-        int at = 0;  // in the row and, plus 1, in the insert
+        int at = 0;  // index in the row; plus 1, in the insert
         enum class Absent { null, zero, text, list } absent = Absent::null;
         bool of_moment = false;  // true at the row's own time only
     };

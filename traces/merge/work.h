@@ -1,4 +1,4 @@
-// What someone who started a long piece of work sees of it, and how they stop it.
+// Progress and cancellation of a long piece of work.
 #pragma once
 
 #include <atomic>
@@ -10,8 +10,8 @@
 namespace shardscope::traces {
 
 struct WorkOptions {
-    const std::atomic<bool>* cancel = nullptr;   // set by another thread or a signal handler: stop soon
-    std::function<void(double share)> progress;  // told now and then how much is done, 0 to 1
+    const std::atomic<bool>* cancel = nullptr;   // set by another thread or a signal handler to stop the work
+    std::function<void(double share)> progress;  // called now and then with the share done, 0 to 1
 };
 
 // The work was stopped on demand; nothing was written.
@@ -20,7 +20,7 @@ class Cancelled : public StoreError {
     using StoreError::StoreError;
 };
 
-// Counts rows of the work that has `rows` of them.
+// Counts the rows of a piece of work that has `rows` of them.
 class WorkWatch {
   public:
     WorkWatch(const WorkOptions& options, std::int64_t rows, double share)
@@ -43,7 +43,7 @@ class WorkWatch {
     static constexpr std::int64_t kMask = 0xFFFF;
     const WorkOptions& options_;
     std::int64_t rows_, done_ = 0;
-    double share_;  // of the whole work that these rows are
+    double share_;  // of these rows in the whole work
 };
 
 }  // namespace shardscope::traces

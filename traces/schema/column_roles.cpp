@@ -1,4 +1,4 @@
-// Roles by the column's name, with the exceptions of single tables. Names mean the same in every table.
+// Roles by column name, with exceptions for single tables. A name means the same in every other table.
 #include "traces/schema/column_roles.h"
 
 #include <algorithm>
@@ -64,7 +64,7 @@ constexpr std::array kByName = std::to_array<NamedRole>({
     {"communicator", ColumnRole::group},
     {"schemaId", ColumnRole::payload_schema},
     {"binaryData", ColumnRole::payload},
-    // Numbers within a process, a context, a stream, a domain or a communicator, or of nobody's.
+    // Numbers within a process, a context, a stream, a domain or a communicator, or without an owner.
     {"contextId", ColumnRole::kept},
     {"greenContextId", ColumnRole::kept},
     {"parentContextId", ColumnRole::kept},
@@ -111,10 +111,10 @@ constexpr std::array kExceptions = std::to_array<TableColumnRole>({
     {"SHARD_UNITS", "id", ColumnRole::unit},
     {"SHARD_PREDICTION_PARTS", "id", ColumnRole::prediction_part},
     {"SHARD_MEMORY", "category", ColumnRole::kept},
-    // Between two clocks, whatever is time 0.
+    // The difference of two clocks does not depend on time 0.
     {"SHARD_CLOCKS", "offset", ColumnRole::kept},
     {"SHARD_CLOCKS", "uncertainty", ColumnRole::kept},
-    // The rank within the communicator, which stays.
+    // The rank within the communicator does not change.
     {"SHARD_NCCL_COMMUNICATORS", "rank", ColumnRole::kept},
     {"SHARD_NCCL_OPERATIONS", "rank", ColumnRole::kept},
 });
@@ -146,13 +146,13 @@ TableRole table_role(const SchemaTable& table) {
         std::find(kMade.begin(), kMade.end(), table.name) != kMade.end()) {
         return TableRole::made;
     }
-    // Of the recording, not of what was recorded: equal ones are one, and a slice has them all.
+    // These describe the recording, not the recorded run: equal rows are merged, and a slice has them all.
     if (table.name == "DIAGNOSTIC_EVENT" || table.name == "SHARD_CLOCKS" || table.name == "SHARD_STOPS")
         return TableRole::facts;
     for (const SchemaColumn& column : table.columns) {
         const ColumnRole role = column_role(table.name, column);
         if (role == ColumnRole::time || role == ColumnRole::time_or_zero) return TableRole::events;
-        // Of something that happened; its time is that of the work.
+        // An event whose time is that of the work with its correlation id.
         if (table.name == "SHARD_COLLECTIVES" && role == ColumnRole::correlation) return TableRole::events;
     }
     return TableRole::facts;

@@ -9,43 +9,43 @@
 namespace shardscope::traces {
 
 enum class ColumnRole {
-    undecided,        // nobody said; only for columns that hold no id and no time (see is_decided)
-    kept,             // an id that has its meaning beside another one (a stream of a device), or a fact
-    time,             // ns since the start of the capture
-    time_or_zero,     // the same, where 0 says that it is not known
-    string,           // StringIds.id
-    text_or_string,   // text in our files, StringIds.id in Nsight Systems'
-    correlation,      // of a call and the work that it launched; 0 none
-    device,           // TARGET_INFO_GPU.id
-    process,          // serialized process
-    pid,              // the system's number of a process: kept, but tells whose the row's device is
-    thread,           // serialized thread
-    machine,          // serialized machine: hardware and virtual machine in the two highest bytes
-    hardware,         // the highest of these bytes alone
-    virtual_machine,  // the second alone
+    undecided,       // not stated; only for columns that hold neither an id nor a time (see is_decided)
+    kept,            // an id that is meaningful only together with another (a stream of a device), or a fact
+    time,            // ns since the start of the capture
+    time_or_zero,    // the same, where 0 means unknown
+    string,          // StringIds.id
+    text_or_string,  // text in our files, StringIds.id in Nsight Systems'
+    correlation,     // shared by a call and the work that it launched; 0 none
+    device,          // TARGET_INFO_GPU.id
+    process,         // serialized process
+    pid,             // the system's number of a process: kept, but identifies the process of the row's device
+    thread,          // serialized thread
+    machine,         // serialized machine: hardware and virtual machine in the two highest bytes
+    hardware,        // only the highest of these bytes
+    virtual_machine,  // only the second
     domain,           // NVTX domain
     range,            // number of a start/end range
     rank,             // SHARD_RANKS.rank; negative none
     module,           // SHARD_MODULES.id
-    module_payload,   // the same, if there is such a module; else a payload of the program's own
+    module_payload,   // the same, if there is such a module; else the program's own payload
     unit,             // SHARD_UNITS.id
-    prediction_part,  // SHARD_UNITS.id or SHARD_MODULES.id, by the column `part`
+    prediction_part,  // SHARD_UNITS.id or SHARD_MODULES.id, depending on the column `part`
     group,            // communicator
     payload_schema,   // NVTX_PAYLOAD_SCHEMAS.schemaId or NVTX_PAYLOAD_ENUMS.schemaId
-    payload_type,     // NVTX's number of a type; from 1 << 24 on a payload_schema
+    payload_type,     // NVTX's number of a type; a payload_schema from 1 << 24 on
     payload,          // binary, as NVTX_EVENTS.binaryData: names its schema
 };
 
 ColumnRole column_role(std::string_view table, const SchemaColumn& column);
 
-// Whether the role was stated, or none is needed: the unit says that the values are no id, time or rank.
+// Whether the role was stated, or none is needed: by their unit the values are not ids, times or ranks.
 bool is_decided(std::string_view table, const SchemaColumn& column);
 
 // How a table is carried over.
 enum class TableRole {
     events,  // rows with times, each a thing that happened
-    facts,   // rows that describe; equal ones are one
-    made,    // written anew for each file: the start time, strings, sums, enums
+    facts,   // descriptive rows; equal ones are merged
+    made,    // rewritten for each file: the start time, strings, sums, enums
 };
 TableRole table_role(const SchemaTable& table);
 

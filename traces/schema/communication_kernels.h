@@ -1,5 +1,5 @@
 // Which kernels communicate, by their names: the one list that the loaded columns, the SQL views and
-// docs/definitions.md follow. Upper and lower case differ.
+// docs/definitions.md follow. Case-sensitive.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@ namespace shardscope::traces {
 
 struct KernelNamePattern {
     std::string_view text;
-    bool anywhere = false;  // else the name starts with it
+    bool anywhere = false;  // false: the name must start with it
 };
 
 inline constexpr std::array kCommunicationKernelNames = {
@@ -34,15 +34,15 @@ constexpr bool is_communication_kernel(std::string_view name) {
     return false;
 }
 
-// The same of a column as an SQL expression; of a kernel either of its names counts, and NULL does not.
+// The same test as an SQL expression on a column. Either of a kernel's names may match; NULL does not.
 std::string communication_kernel_sql(std::string_view column);
 std::string communication_kernel_sql(std::string_view short_name, std::string_view full_name);
 
 // SELECT of (collective, kernel): the row id of each row of SHARD_COLLECTIVES, and that of the kernel that
 // carried it out or NULL. Join SHARD_COLLECTIVES to it, not it to SHARD_COLLECTIVES: it has no index. All
-// work of a launched graph has one correlation id: where several kernels have the id, those that communicate
-// by their names are the collectives', in the order of both; kernels without such a name only where they are
-// no more than the collectives of the id. As build_collectives() in the store ties them.
+// work of a launched graph has one correlation id: where several kernels have the id, those with a
+// communication kernel's name belong to the collectives, in the order of both; kernels without such a name
+// do only if they are no more than the collectives of the id. build_collectives() in the store does the same.
 std::string collective_kernels_sql();
 
 }  // namespace shardscope::traces

@@ -1,5 +1,6 @@
-// Values that are stored in the database and shared by every room: what an event is, where memory lives,
-// which part of a step the work belongs to. The numbers are the file format: never renumber, only append.
+// Values that are stored in the database and shared by all libraries: what an event is, where memory lives,
+// which part of a step the work belongs to. The numbers are part of the file format: never renumber, only
+// append.
 #pragma once
 
 #include <array>
@@ -68,10 +69,10 @@ inline constexpr std::array<std::string_view, kOperations> kOperationNcclNames =
     "AllGather", "ReduceScatter", "AllReduce", "Broadcast", "Barrier", "Reduce",
     "AlltoAll",  "Gather",        "Scatter",   "Send",      "Recv",    "Generic"};
 
-// What a part of the memory account's prediction is of (SHARD_PREDICTION_PARTS).
+// What a part of the memory account's prediction describes (SHARD_PREDICTION_PARTS).
 enum class PredictionPart : std::uint8_t {
     unit = 0,    // bytes of an FSDP unit at the predicted peak
-    module = 1,  // bytes that a module asked for, at the predicted peak
+    module = 1,  // bytes that a module allocated, at the predicted peak
     buffer = 2,  // bytes of the buffers of one name, at the predicted peak
     step = 3,    // predicted peak of a step
 };
@@ -86,7 +87,7 @@ enum class LinkKind : std::uint8_t {
 inline constexpr int kLinkKinds = 1;
 inline constexpr std::array<std::string_view, kLinkKinds> kLinkKindNames = {"backward"};
 
-// How far a collective of a flight recorder's dump had come (SHARD_FLIGHT_RECORDS).
+// How far a collective in a flight recorder's dump had progressed (SHARD_FLIGHT_RECORDS).
 enum class FlightState : std::uint8_t { scheduled = 0, started = 1, completed = 2 };
 inline constexpr int kFlightStates = 3;
 inline constexpr std::array<std::string_view, kFlightStates> kFlightStateNames = {"scheduled", "started",
@@ -111,7 +112,7 @@ inline std::string_view name(FlightState v) {
     return kFlightStateNames[static_cast<std::size_t>(v)];
 }
 
-// How many values each has.
+// The number of values of each enum.
 constexpr int size_of(MemoryCategory) {
     return kMemoryCategories;
 }
@@ -167,7 +168,7 @@ constexpr std::int64_t global_pid(std::int64_t pid) {
 constexpr std::int64_t global_tid(std::int64_t pid, std::int64_t tid) {
     return global_pid(pid) | (tid & 0xFFFFFF);
 }
-// What a thread's id has of its process: global_tid & kPidMask == global_pid.
+// The bits of a thread's id that identify its process: global_tid & kPidMask == global_pid.
 inline constexpr std::int64_t kPidMask = ~std::int64_t{0xFFFFFF};
 
 }  // namespace shardscope::traces

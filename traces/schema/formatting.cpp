@@ -1,4 +1,4 @@
-// What fmt::format_to() calls. libfmt has it as GCC names it; clang has another name for it.
+// The function that fmt::format_to() calls. libfmt exports it under GCC's name; clang mangles it differently.
 #ifdef __clang__
 #include <fmt/format.h>
 

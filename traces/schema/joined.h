@@ -8,8 +8,8 @@
 
 namespace shardscope::traces {
 
-// The words (or numbers) of a list, with a separator between each two. fmt::join would do, but its header
-// costs a source one to two seconds.
+// The words (or numbers) of a list, separated. fmt::join would do, but its header adds one to two seconds
+// to the compilation of a source.
 template <class List>
 std::string joined(const List& words, std::string_view separator) {
     std::string text;

@@ -1,4 +1,4 @@
-// Columns that several of Nsight Systems' tables have. Included by the files that state those tables.
+// Columns shared by several of Nsight Systems' tables. Included by the files that define those tables.
 #pragma once
 
 #include "traces/schema/schema.h"

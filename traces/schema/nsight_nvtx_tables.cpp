@@ -1,4 +1,4 @@
-// Nsight Systems' tables of what a program says of itself through NVTX (schema 3.25.0).
+// Nsight Systems' tables of a program's own NVTX annotations (schema 3.25.0).
 #include <array>
 #include <bit>
 

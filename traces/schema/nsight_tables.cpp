@@ -1,6 +1,6 @@
 // The tables that we share with Nsight Systems' SQLite export (schema 3.25.0): its names, types and units, so
-// that SQL written for an export runs on our files. What we do not know stays NULL, or 0 where it must not
-// be. Here: who and what took part; devices and NVTX have their own files.
+// that SQL written for an export runs on our files. Unknown values are NULL, or 0 where NULL is not allowed.
+// This file: processes, threads and machines; devices and NVTX have their own files.
 #include <array>
 #include <vector>
 

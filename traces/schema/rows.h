@@ -21,7 +21,7 @@ namespace shardscope::traces {
 enum class StringId : std::uint32_t { empty = 0 };
 
 // A struct's kTable is the table that its rows become, whose columns say which member each holds (schema.h,
-// row_access.h). kVerb: what becomes of a row whose key is there already; an error where there is none.
+// row_access.h). kVerb: how a row whose key exists already is stored; without it that is an error.
 inline constexpr std::string_view kReplace = "INSERT OR REPLACE", kKeepFirst = "INSERT OR IGNORE";
 
 // --- what happened -------------------------------------------------------------------------------
@@ -34,13 +34,13 @@ struct KernelRow {
     std::int64_t correlation = 0;  // unique in the file; ties the kernel to its launching RuntimeRow
     std::int64_t global_pid = 0;
     StringId short_name = StringId::empty;
-    StringId demangled_name = StringId::empty;  // with its signature; empty: as short_name
+    StringId demangled_name = StringId::empty;  // with its signature; empty: same as short_name
     StringId mangled_name = StringId::empty;    // the symbol; empty: unknown
     int grid[3] = {1, 1, 1}, block[3] = {1, 1, 1};
     int context = 1;
     int launch_type = 1;  // ENUM_CUDA_KERNEL_LAUNCH_TYPE
     int cache_config = -1;
-    int registers = 0;  // of a thread
+    int registers = 0;  // per thread
     int static_shared_memory = 0, dynamic_shared_memory = 0;
     int local_memory_per_thread = 0;
     std::int64_t local_memory_total = 0;
@@ -49,9 +49,9 @@ struct KernelRow {
     std::int64_t graph_node = -1, graph = -1;  // where a CUDA graph launched it
     int cluster[3] = {-1, -1, -1};
     int cluster_policy = -1, max_potential_cluster = -1, max_active_clusters = -1;
-    std::int64_t external_id = 0;  // of the operator that launched it, as the source says; 0 none
-    float blocks_per_sm = -1;      // blocks of the grid for each multiprocessor; negative: not known
-    float occupancy = -1;          // achieved, 0..100, as the source estimates it; negative: not known
+    std::int64_t external_id = 0;  // id of the operator that launched it, as recorded; 0 none
+    float blocks_per_sm = -1;      // blocks of the grid per multiprocessor; negative: unknown
+    float occupancy = -1;          // achieved, 0..100, as the source estimates it; negative: unknown
 
     template <typename Row, typename Visit>
     static void each_name(Row& row, Visit visit) {
@@ -70,9 +70,9 @@ struct MemcpyRow {
     int copy_kind = kCopyHostToDevice;
     int src_kind = kMemKindPageable, dst_kind = kMemKindDevice;
     int context = 1;
-    int src_device = -1, src_context = -1, dst_device = -1, dst_context = -1;  // of a copy between devices
+    int src_device = -1, src_context = -1, dst_device = -1, dst_context = -1;  // for copies between devices
     std::int64_t graph_node = -1;
-    int copies = -1;               // that the row stands for
+    int copies = -1;               // number of copies that the row represents
     std::int64_t external_id = 0;  // as KernelRow's
 };
 
@@ -137,9 +137,9 @@ struct RangeRow {
     std::optional<std::uint32_t> category;       // NVTX category; a kNvtxCategory row carries its name
     std::optional<std::int64_t> end_global_tid;  // of a start/end range that another thread ended
     RangePayload payload;
-    std::string binary;  // payload of a schema, as NVTX_EVENTS.binaryData holds it (binary_payload())
-    StringId detail = StringId::empty;  // what else is known, as one JSON object ({"Input Dims":[[2,3]]})
-    std::int64_t external_id = 0;       // the operator's, which device events may name; 0 none
+    std::string binary;  // payload with a schema, as stored in NVTX_EVENTS.binaryData (binary_payload())
+    StringId detail = StringId::empty;  // further facts, as one JSON object ({"Input Dims":[[2,3]]})
+    std::int64_t external_id = 0;       // the operator's id, to which device events may refer; 0 none
 
     template <typename Row, typename Visit>
     static void each_name(Row& row, Visit visit) {
@@ -149,7 +149,7 @@ struct RangeRow {
     }
 };
 
-// Ties one host range to another, each told by its thread and the time at which it starts.
+// Ties one host range to another; each is identified by its thread and start time.
 struct LinkRow {
     static constexpr std::string_view kTable = "SHARD_LINKS";
     LinkKind kind = LinkKind::backward;
@@ -157,11 +157,11 @@ struct LinkRow {
     std::int64_t to_tid = 0, to_time = 0;      // its backward
 };
 
-// What NVTX_EVENTS.binaryData holds for one payload of a schema: 1, the schema's id, the size and 32 + size
-// as four integers of 8 bytes, then the bytes. Source: exports of Nsight Systems 2026.
+// The content of NVTX_EVENTS.binaryData for one payload with a schema: 1, the schema's id, the size and 32 +
+// size as four integers of 8 bytes, then the bytes. Source: exports of Nsight Systems 2026.
 std::string binary_payload(std::uint64_t schema, std::string_view bytes);
 
-// The layout of binary payloads of a domain, with its entries; the same one may be told several times.
+// The layout of binary payloads of a domain, with its entries; the same one may be reported several times.
 struct PayloadSchemaRow {
     struct Entry {
         std::string name, description;
@@ -207,7 +207,7 @@ struct ScopeRow {
     }
 };
 
-// --- CUDA's own account (CUPTI), which only a database keeps ---------------------------------------------
+// --- CUDA's own records (CUPTI), which only a database keeps ---------------------------------------------
 
 struct CudaEventRow {
     static constexpr std::string_view kTable = "CUPTI_ACTIVITY_KIND_CUDA_EVENT";
@@ -238,7 +238,7 @@ struct GraphTraceRow {
     std::int64_t correlation = 0, global_pid = 0;
 };
 
-// An allocation or free that CUDA made (MemoryRow is for what knows its category).
+// An allocation or free made by CUDA (MemoryRow is for those whose category is known).
 struct CudaMemoryRow {
     std::int64_t time = 0, global_pid = 0;
     int device = 0, context = 1;
@@ -249,7 +249,7 @@ struct CudaMemoryRow {
     std::int64_t correlation = 0;
     int stream = -1;
     StringId name = StringId::empty;
-    std::uint64_t pool_address = 0;  // 0: from no pool
+    std::uint64_t pool_address = 0;  // 0: not from a pool
     std::int64_t pool_threshold = 0, pool_size = 0, pool_used = 0;
 
     template <typename Row, typename Visit>
@@ -267,7 +267,7 @@ struct CudaPoolRow {
     std::int64_t correlation = 0, min_bytes_to_keep = 0, threshold = 0, size = 0, used = 0;
 };
 
-// A device with all that is known of it; comes before the RankRow that uses it, or without one.
+// A device with all known facts; added before the RankRow that uses it, or without one.
 struct GpuRow {
     static constexpr std::string_view kTable = "TARGET_INFO_GPU";
     int device = 0;       // the id in this file
@@ -295,7 +295,7 @@ struct CudaStreamRow {
     int flag = 0;  // ENUM_CUPTI_STREAM_TYPE
 };
 
-// --- NCCL's own account (its profiler plugin) ------------------------------------------------------------
+// --- NCCL's own records (its profiler plugin) ------------------------------------------------------------
 
 struct NcclCommunicatorRow {
     static constexpr std::string_view kTable = "SHARD_NCCL_COMMUNICATORS";
@@ -322,10 +322,10 @@ struct NcclOperationRow {
 struct CollectiveRow {
     static constexpr std::string_view kTable = "SHARD_COLLECTIVES";
     int rank = 0;
-    std::int64_t correlation = 0;  // that of its KernelRow
+    std::int64_t correlation = 0;  // equals that of its KernelRow
     Operation operation = Operation::other;
     std::int64_t bytes = 0;    // of the full buffer (nccl-tests' S: the gathered size)
-    std::int64_t padding = 0;  // bytes of that which are padding
+    std::int64_t padding = 0;  // the part of `bytes` that is padding
     std::int64_t group = 0;    // id of the communicator
     int group_size = 0;
     std::int64_t sequence = 0;  // per communicator, in issue order, equal on all ranks
@@ -345,11 +345,11 @@ struct MemoryRow {
     Phase phase = Phase::none;
     int unit = -1, module = -1, stream = -1;
     StringId name = StringId::empty;  // the buffer's name, for example "net.0 flat_param"
-    // What sources other than our trainer know.
-    std::int64_t global_tid = 0;  // the thread that asked; 0 unknown
+    // Facts that only sources other than our trainer record.
+    std::int64_t global_tid = 0;  // the allocating thread; 0 unknown
     std::int64_t total = -1,
-                 reserved = -1;             // of the device right after it, as the allocator says; -1 unknown
-    StringId annotation = StringId::empty;  // the range around it, as the source says
+                 reserved = -1;  // the device's, right after it, as the allocator reports; -1 unknown
+    StringId annotation = StringId::empty;  // the enclosing range, as the source reports it
     StringId stack = StringId::empty;       // frames, innermost first, one a line: "file.py:12 function"
 
     template <typename Row, typename Visit>
@@ -360,7 +360,7 @@ struct MemoryRow {
     }
 };
 
-// Memory that the caching allocator took from the device (bytes > 0) or gave back (bytes < 0).
+// Memory that the caching allocator took from the device (bytes > 0) or returned to it (bytes < 0).
 struct SegmentRow {
     static constexpr std::string_view kTable = "SHARD_SEGMENTS";
     std::int64_t time = 0;
@@ -370,14 +370,14 @@ struct SegmentRow {
     int stream = -1;
 };
 
-// What PyTorch's NCCL flight recorder says of one collective of one rank.
+// PyTorch's NCCL flight recorder's entry for one collective of one rank.
 struct FlightRow {
     static constexpr std::string_view kTable = "SHARD_FLIGHT_RECORDS";
     int rank = 0;
     std::int64_t id = 0;  // in the order of issue, within the rank
     StringId group = StringId::empty, group_description = StringId::empty;
     std::int64_t group_size = 0;
-    std::int64_t sequence = -1;  // of the group's collectives, or of its sends and receives
+    std::int64_t sequence = -1;  // counted over the group's collectives, or its sends and receives
     bool point_to_point = false;
     Operation operation = Operation::other;
     StringId name = StringId::empty;  // "nccl:_all_gather_base"
@@ -388,7 +388,7 @@ struct FlightRow {
     std::int64_t created = 0;
     std::optional<std::int64_t> started = {}, completed = {};
     std::int64_t timeout_ms = -1;
-    StringId stack = StringId::empty;  // as MemoryRow's
+    StringId stack = StringId::empty;  // in the format of MemoryRow::stack
 
     template <typename Row, typename Visit>
     static void each_name(Row& row, Visit visit) {
@@ -430,7 +430,7 @@ struct LossRow {  // the global mean loss of a step, known one step late
     double loss = std::numeric_limits<double>::quiet_NaN();
 };
 
-// --- who and what took part ------------------------------------------------------------------------
+// --- participants ----------------------------------------------------------------------------------
 
 struct RunInfoRow {  // configuration and facts of the run: "model.width" = "1024"
     static constexpr std::string_view kTable = "SHARD_RUN";
@@ -448,45 +448,45 @@ struct RankRow {
     std::string device_name;  // the GPU's or, on the CPU device, the processor's name
     std::int64_t device_memory = 0;
     int data = 0, shard = 0, tensor = 0, pipeline = 0;  // place in the mesh
-    int local_rank = -1;  // among the job's processes on its host, as the launcher says; -1 unknown
+    int local_rank = -1;  // among the job's processes on its host, as the launcher set it; -1 unknown
     std::string cpus;     // the processors that its process may run on, "0-3,8"; empty: unknown
 };
 
-// How a clock was measured: when this part's time was `at_ns`, rank 0's CLOCK_MONOTONIC read what that of
-// this part's host read + offset_ns, to within uncertainty_ns (half of the shortest round trip).
+// A measurement of a clock: when this part's time was `at_ns`, rank 0's CLOCK_MONOTONIC equalled that of
+// this part's host + offset_ns, to within uncertainty_ns (half of the shortest round trip).
 struct ClockRow {
     static constexpr std::string_view kTable = "SHARD_CLOCKS";
-    int rank = 0;  // that measured it
+    int rank = 0;  // the rank that measured it
     std::int64_t at_ns = 0, offset_ns = 0, uncertainty_ns = 0;
 };
 
-// A job that failed, as one of its ranks saw it when it was told; a rank that was killed says nothing.
+// A job's failure as seen by one of its ranks when it was notified; a killed rank leaves no row.
 struct StopRow {
     static constexpr std::string_view kTable = "SHARD_STOPS";
     static constexpr std::string_view kVerb = kKeepFirst;
-    int rank = 0;  // that says it
+    int rank = 0;  // the rank that reports it
     std::int64_t at_ns = 0;
-    int first_rank = -1;  // whose failure ended the job; -1 unknown
-    bool lost = false;    // it is gone or silent; false: it said itself what is wrong
+    int first_rank = -1;  // the rank whose failure ended the job; -1 unknown
+    bool lost = false;    // that rank is gone or silent; false: it reported its failure itself
     std::string reason;   // a clause that can follow "rank 2 ": "has ended"
     std::string
-        waiting;  // in what this rank waited then: "all_gather 12 of group 1, step 3"; empty: in nothing
+        waiting;  // what this rank waited for then: "all_gather 12 of group 1, step 3"; empty: nothing
 };
 
-// One configuration of a job, as a planner judged it (SHARD_PLAN says what each value means). Times in us.
+// One configuration of a job, as a planner rated it (the meaning of each value: SHARD_PLAN). Times in us.
 struct PlanRow {
     static constexpr std::string_view kTable = "SHARD_PLAN";
     static constexpr std::string_view kVerb = kReplace;
     int number = 0;
     std::string outcome, reason, settings, job;
     int ranks = 0, nodes = 0;       // nodes 0: unknown
-    std::int64_t limit_bytes = -1;  // -1, also of the sizes below: unknown
+    std::int64_t limit_bytes = -1;  // -1, as for the sizes below: unknown
     std::int64_t peak_bytes = -1;
     std::string moment;
     std::array<std::int64_t, kMemoryCategories> at_peak{};
     std::string peak_unit, peak_module;
     std::int64_t peak_unit_bytes = -1, peak_module_bytes = -1;
-    std::int64_t reserved_bytes = -1;  // -1: it was not simulated, and has no times
+    std::int64_t reserved_bytes = -1;  // -1: not simulated, so without times
     double step_us = 0, exposed_us = 0;
     double last_step_us = 0, last_kernel_us = 0, last_copy_us = 0, last_exposed_us = 0;
     double samples_per_second = 0, mfu = 0;
@@ -520,7 +520,7 @@ struct StreamRow {
     std::string name;  // "compute", "unshard", "post_backward" ...
 };
 
-// A module of the model; the root has parent -1. `name` is what ranges show ("Linear_0").
+// A module of the model; the root has parent -1. `name` is the name in ranges ("Linear_0").
 struct ModuleRow {
     static constexpr std::string_view kTable = "SHARD_MODULES";
     static constexpr std::string_view kVerb = kReplace;
@@ -550,15 +550,15 @@ struct PredictionRow {
 };
 
 // A part of that prediction. The units' bytes sum to PredictionRow::peak_bytes, and so do the modules' and
-// the buffers'. `id` is UnitRow::id or ModuleRow::id (-1: what belongs to none), -1 for a buffer, and for a
-// step its number: what is stored holds until the next number that is stored, the last for all later steps.
+// the buffers'. `id` is UnitRow::id or ModuleRow::id (-1: belongs to none), -1 for a buffer, and the number
+// of a step: a stored value holds until the next stored number, the last one for all later steps.
 struct PredictionPartRow {
     static constexpr std::string_view kTable = "SHARD_PREDICTION_PARTS";
     int rank = 0;
     PredictionPart kind = PredictionPart::unit;
     std::int64_t id = -1;
     std::int64_t bytes = 0;
-    std::string name;  // of the buffer, as in MemoryRow::name; empty for the other kinds
+    std::string name;  // the buffer's, as in MemoryRow::name; empty for the other kinds
 };
 
 enum class Severity { information = 1, warning = 2, error = 3 };
@@ -587,13 +587,13 @@ void visit_names(Row& row, Visit visit) {
         std::remove_const_t<Row>::each_name(row, visit);
 }
 
-// --- rows as a database has them, where it needs more than a source gives ---------------------------------
+// --- rows as a database stores them, where it needs more than a source provides ----------------------------
 
 struct NvtxRow {
     static constexpr std::string_view kTable = "NVTX_EVENTS";
     RangeRow range;
     std::string_view text;
-    std::int64_t domain = 0;  // its number
+    std::int64_t domain = 0;  // the domain's number
     std::int64_t range_id = -1;
 };
 
@@ -603,7 +603,7 @@ struct MemoryUsageRow {
     std::string_view name;
 };
 
-// What Nsight's tables of device work have no column for.
+// Facts about device work for which Nsight's tables have no column.
 struct DeviceDetailRow {
     static constexpr std::string_view kTable = "SHARD_DEVICE_DETAILS";
     std::int64_t start = 0;

@@ -18,7 +18,8 @@ std::string quoted(std::string_view text) {
     return result + "'";
 }
 
-// Those that came after schema version `after`; for the file, or for the connection only ("TEMP ").
+// Appends the tables that are newer than schema version `after`, for the file or, with "TEMP ", for the
+// connection only.
 void append_tables(std::string& sql, std::span<const SchemaTable> tables, int after = 0,
                    std::string_view temporary = "") {
     for (const SchemaTable& table : tables) {

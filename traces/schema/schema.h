@@ -1,5 +1,5 @@
-// The one statement of what a trace database holds: tables, enum tables, views and indexes, each column with
-// its unit and meaning. CREATE statements, docs/schema.md and the tests are made from it.
+// The single definition of a trace database: tables, enum tables, views and indexes, each column with its
+// unit and meaning. CREATE statements, docs/schema.md and the tests are made from it.
 // Everything here is constant data; any thread may read it.
 #pragma once
 
@@ -12,7 +12,7 @@ namespace shardscope::traces {
 
 // PRAGMA user_version of the files that we write, and the newest that we read.
 inline constexpr int kSchemaVersion = 5;
-// PRAGMA application_id, "SHRD": tells our files from other SQLite files.
+// PRAGMA application_id, "SHRD": distinguishes our files from other SQLite files.
 inline constexpr int kApplicationId = 0x53485244;
 // The version of Nsight Systems' export schema whose names and values we follow.
 inline constexpr std::string_view kNsightSchemaVersion = "3.25.0";
@@ -24,8 +24,8 @@ class LoadedCell;
 // struct.
 struct ColumnAccess {
     void (*get)(SqlValue cell, const void* row) = nullptr;
-    void (*set)(const LoadedCell& cell, void* row) = nullptr;  // null: not of this struct alone
-    // Whether it is not NULL in some of an array of rows.
+    void (*set)(const LoadedCell& cell, void* row) = nullptr;  // null: made from more than this struct
+    // Whether the column is not NULL in at least one of `count` rows.
     bool (*any)(const void* rows, std::size_t count) = nullptr;
     std::string_view constant = {};  // SQL of the value of every row
     bool rare = false;               // NULL in most rows
@@ -36,7 +36,7 @@ struct SchemaColumn {
     std::string_view type;  // SQL type with its constraints; empty for a view's column
     std::string_view unit;  // "ns", "bytes", "id" ...; empty: none
     std::string_view meaning;
-    ColumnAccess access = {};  // none: always NULL in files of ours
+    ColumnAccess access = {};  // none: always NULL in our files
 };
 
 struct EnumRow {
@@ -48,7 +48,7 @@ struct SchemaTable {
     std::string_view name;
     std::string_view meaning;
     std::span<const SchemaColumn> columns;
-    std::span<const EnumRow> rows = {};  // of an enum table: what it is filled with
+    std::span<const EnumRow> rows = {};  // the content of an enum table
     int since = 1;                       // the first schema version that has it
 };
 
@@ -69,7 +69,7 @@ std::span<const SchemaTable> nsight_tables();         // all of them
 std::span<const SchemaTable> nsight_device_tables();  // parts of the above
 std::span<const SchemaTable> nsight_nvtx_tables();
 std::span<const SchemaTable> nsight_enums();
-// What Nsight has no table for.
+// The tables that Nsight does not have.
 std::span<const SchemaTable> shard_tables();        // all of them
 std::span<const SchemaTable> shard_event_tables();  // parts of the above
 std::span<const SchemaTable> shard_plan_tables();
@@ -78,19 +78,19 @@ std::span<const SchemaView> views();
 // Made when a run ends; none exist while it is recorded.
 std::span<const SchemaIndex> indexes();
 
-// Null where there is no such table.
+// Null if there is no such table.
 const SchemaTable* find_table(std::string_view name);
 
 // All CREATE statements, and the INSERTs that fill the enum tables.
 std::string creation_sql();
 std::string indexing_sql();
-// Temporary tables and views (empty) for what a file of an older schema lacks, so that every documented query
-// runs on it; the file itself stays as it is. Empty for the current version.
+// SQL that creates (empty) temporary tables and views for those that a file of an older schema lacks, so that
+// every documented query runs on it; the file itself is not changed. Empty for the current version.
 std::string migration_sql(int version);
 
 // The text of docs/schema.md.
 std::string schema_markdown();
-// Its section on one table or view (upper and lower case are one); empty where there is none.
+// Its section on one table or view (the name is case-insensitive); empty if there is none.
 std::string schema_markdown_of(std::string_view name);
 
 }  // namespace shardscope::traces

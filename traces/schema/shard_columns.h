@@ -1,4 +1,4 @@
-// Columns that several of Shardscope's own tables have. Included by the files that state those tables.
+// Columns shared by several of Shardscope's own tables. Included by the files that define those tables.
 #pragma once
 
 #include "traces/schema/schema.h"

@@ -1,4 +1,4 @@
-// What Nsight Systems has no table for: collectives, memory by category, NCCL's own account, counters.
+// Tables that Nsight Systems does not have: collectives, memory by category, NCCL's own records, counters.
 #include <array>
 
 #include "traces/schema/enums.h"

@@ -1,4 +1,4 @@
-// What a planner found out about the configurations of a job.
+// The table of a planner's findings about the configurations of a job.
 #include <array>
 
 #include "traces/schema/enums.h"

@@ -1,5 +1,5 @@
-// What Nsight Systems has no table for: the run, its ranks and steps, the module tree, the memory account's
-// prediction. An id of "none" is NULL. Events and the planner's rows have their own files.
+// Tables that Nsight Systems does not have: the run, its ranks and steps, the module tree, the memory
+// account's prediction. An absent id is NULL. Events and the planner's rows have their own files.
 #include <array>
 #include <vector>
 

@@ -1,4 +1,4 @@
-// Views with plain names for people: names resolved, the rank on every row, times in ns.
+// Views with readable names: ids resolved to names, the rank on every row, times in ns.
 #include <array>
 #include <string>
 
@@ -39,9 +39,9 @@ constexpr std::array kKernels = {
     kDuration,
     kCorrelation,
 };
-// {0}: communication_kernel_sql(), of both names; {1}: collective_kernels_sql(), worked out only where a
-// kernel has a collective's correlation id and no such name.
-// A further device of a process is its rank's (device_streams.h).
+// {0}: communication_kernel_sql() of both names; {1}: collective_kernels_sql(), evaluated only if a kernel
+// has a collective's correlation id but not such a name.
+// A further device of a process belongs to the process's rank (device_streams.h).
 constexpr std::string_view kKernelsSql =
     R"(SELECT coalesce(r.rank, (SELECT max(p.rank) FROM SHARD_RANKS p WHERE p.globalPid = k.globalPid GROUP BY p.globalPid HAVING count(*) = 1)) AS rank,
        k.deviceId AS device, k.streamId AS stream,
@@ -98,7 +98,7 @@ constexpr std::array kCollectives = {
     kDuration,
     kCorrelation,
 };
-// {0}: collective_kernels_sql(); {1}: a barrier, which has no bytes.
+// {0}: collective_kernels_sql(); {1}: the number of a barrier, which has no bytes.
 constexpr std::string_view kCollectivesSql =
     R"(SELECT c.rank AS rank, o.name AS operation, CASE WHEN c.operation = {1} THEN c.bytes ELSE nullif(c.bytes, 0) END AS bytes, c.padding AS padding,
        c.groupId AS group_id, c.groupSize AS group_size, c.sequence AS sequence, u.name AS unit, p.name AS phase,
@@ -320,7 +320,7 @@ LEFT JOIN SHARD_NCCL_COMMUNICATORS c ON c.communicator = o.communicator AND c.gl
        AND c.rank = o.rank
 LEFT JOIN SHARD_THREADS t ON t.globalTid = o.globalTid)";
 
-// The text is kept for as long as the program runs.
+// The text lives as long as the program.
 std::array<SchemaView, 12> make_views() {
     static const std::string kernels = fmt::format(
         fmt::runtime(kKernelsSql), communication_kernel_sql("s.value", "d.value"), collective_kernels_sql());

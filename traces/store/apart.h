@@ -1,4 +1,4 @@
-// What is written must not be what is read.
+// Checks that an output file is not one of the inputs.
 #pragma once
 
 #include <string>
@@ -6,10 +6,10 @@
 
 namespace shardscope::traces {
 
-// Whether both names are of one file that is there, also through "./", a link or a hard link.
+// Whether both names refer to one existing file, also through "./", a symbolic link or a hard link.
 bool same_file(const std::string& a, const std::string& b);
 
-// Throws StoreError where `output` is one of the inputs, or SQLite's journal beside one.
+// Throws StoreError if `output` is one of the inputs, or SQLite's journal beside one.
 void check_apart(const std::vector<std::string>& inputs, const std::string& output);
 
 }  // namespace shardscope::traces

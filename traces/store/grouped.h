@@ -1,4 +1,4 @@
-// Numbers as people read them, thousands apart: the one rounding of the tables, the viewer and the pages.
+// Numbers for people, with grouped thousands: the common rounding of the tables, the viewer and the pages.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace shardscope::traces {
 // 1234567 -> "1,234,567".
 std::string grouped(std::int64_t value);
 
-// To `decimals` places, half away from zero as the number's decimal digits say: 1234.56 -> "1,234.6", 1.25 ->
+// To `decimals` places, half away from zero by the number's decimal digits: 1234.56 -> "1,234.6", 1.25 ->
 // "1.3", 8.45 (which is less in binary) -> "8.5"; never "-0.0". Not a number: "-".
 std::string grouped(double value, int decimals);
 

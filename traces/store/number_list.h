@@ -1,4 +1,4 @@
-// Numbers as people write them.
+// Lists of numbers as people write them.
 #pragma once
 
 #include <cstdint>

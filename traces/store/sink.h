@@ -8,7 +8,7 @@
 
 namespace shardscope::traces {
 
-// One virtual add() for each kind of row, which does nothing where nobody overrides it.
+// One virtual add() for each kind of row, which does nothing unless overridden.
 template <typename Rows>
 class Adds;
 template <>

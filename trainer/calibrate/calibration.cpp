@@ -27,7 +27,7 @@ void check_machine(const MeasuredRun& first, const MeasuredRun& run) {
         first.file, device(first), run.file, device(run)));
 }
 
-// What the traces say of the machine itself.
+// Reads what the traces record about the machine itself.
 void read_machine(const Runs& runs, Calibration& into) {
     sim::Cluster& cluster = into.cluster;
     sim::DeviceModel& device = cluster.device;
@@ -43,7 +43,7 @@ void read_machine(const Runs& runs, Calibration& into) {
         devices = std::max(devices, run.devices_of_a_node);
     }
     if (memory > 0) device.memory = static_cast<double>(memory);
-    // An estimate for devices of 16 GB and more; of a small one it would leave nothing.
+    // An estimate for devices of 16 GB and more; it would leave nothing of a small one.
     device.reserve = std::min(device.reserve, device.memory / 8);
     into.notes["device.memory"] = memory > 0 ? "as the traces say" : "from " + into.base;
     if (device.type == sim::DeviceType::cpu) {
@@ -62,7 +62,7 @@ void read_machine(const Runs& runs, Calibration& into) {
     into.notes["cluster.devices"] = "of a node: from " + into.base;
 }
 
-// Of the kernels, copies and collectives of one kind.
+// The errors for kernels, copies and collectives of one kind.
 struct Errors {
     std::vector<double> errors;
     double seconds = 0;
@@ -182,7 +182,7 @@ Calibration calibrate(const Runs& runs, const sim::Cluster& base, const std::str
         fitted.notes.erase("inter.latency");
         fitted.notes.erase("inter.bandwidth");
     }
-    // What the file says is what is judged.
+    // The model is judged as it is read from the file.
     fitted.cluster = sim::parse_cluster(model_file(fitted), name);
     add_residuals(runs, fitted);
     add_steps(runs, fitted);

@@ -15,19 +15,19 @@
 
 namespace shardscope::trainer::calibrate {
 
-// Kernels of a class and type beside the fitted model.
+// The errors of the fitted model for kernels of a class and type.
 struct Residual {
     std::string name;        // "matmul", …; "copy to device", "all_gather", …
     std::string arithmetic;  // "fp32", …; empty: none
     std::int64_t count = 0;
-    double share = 0;                        // of the time of all rows
+    double share = 0;                        // share of the time of all rows
     double median_error = 0, p90_error = 0;  // of |model - measured| / measured
 };
 
 // A run's step: measured, and simulated with the fitted model.
 struct StepResidual {
     std::string file;
-    std::int64_t steps = 0;  // measured ones
+    std::int64_t steps = 0;  // number of measured ones
     double measured_s = 0, simulated_s = 0;
     double error() const { return measured_s > 0 ? simulated_s / measured_s - 1 : 0; }
 };
@@ -35,20 +35,20 @@ struct StepResidual {
 struct Calibration {
     sim::Cluster cluster;
     std::string base;                          // the base model's name
-    std::vector<std::string> files;            // of the runs
-    std::map<std::string, std::string> notes;  // where a figure comes from, by "section.key"
+    std::vector<std::string> files;            // files of the runs
+    std::map<std::string, std::string> notes;  // the source of each figure, by "section.key"
     std::vector<Residual> residuals;
     std::vector<StepResidual> steps;
 };
 
-// Throws CalibrationError where the runs are of different machines.
+// Throws CalibrationError where the runs are from different machines.
 Calibration calibrate(const std::vector<MeasuredRun>& runs, const sim::Cluster& base,
                       const std::string& name);
 
-// The shipped model that is nearest to what the runs ran on.
+// The shipped model that is nearest to the run's machine.
 std::string base_for(const MeasuredRun& run);
 
-// The model as a file that load_cluster reads, each figure with where it comes from.
+// The model as a file that load_cluster reads, with the source of each figure.
 std::string model_file(const Calibration& calibration);
 
 }  // namespace shardscope::trainer::calibrate

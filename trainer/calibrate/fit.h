@@ -1,4 +1,4 @@
-// The parts of a fit; each writes its figures into the model, and a note of where they come from.
+// The parts of a fit; each writes its figures into the model, and a note of their source.
 #pragma once
 
 #include <vector>
@@ -9,20 +9,20 @@ namespace shardscope::trainer::calibrate {
 
 using Runs = std::vector<MeasuredRun>;
 
-// device.busy_share; first of all, since the others take measured times back to those of a core that is
+// device.busy_share; must run first, since the others convert measured times to those of a core that is
 // alone.
 void fit_busy_share(const Runs& runs, Calibration& into);
 // Seconds that work would have taken with nothing else running on its node.
 double alone(const MeasuredOp& work, const Calibration& fitted);
 
-// A collective that all of its members were seen in.
+// A collective that was recorded on all of its members.
 struct CollectiveTime {
     const Op* op = nullptr;
     int rank = 0;  // one of its members
     int members = 0;
     double transfer = 0;      // of the member that arrived last, alone
     double whole = 0;         // until the last member has its data
-    bool finds_cores = true;  // there are as many as members
+    bool finds_cores = true;  // there are as many cores as members
 };
 std::vector<CollectiveTime> collective_times(const MeasuredRun& run, const Calibration& fitted);
 

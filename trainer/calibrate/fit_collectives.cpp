@@ -1,5 +1,5 @@
-// Collectives: how fast their bytes go, by operation, group and size, and how long it takes until all members
-// go on. A collective's own time is that from the arrival of its last member.
+// Collectives: the rate of their bytes, by operation, group and size, and how long it takes until all members
+// go on. A collective's own time starts at the arrival of its last member.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -22,15 +22,15 @@ struct Group {
     sim::Spread spread;
     std::int64_t bytes = 0;
     std::vector<double> transfers;
-    double time = 0;  // of one
+    double time = 0;  // of one collective
 
     double weight() const { return static_cast<double>(transfers.size()) * time; }
 };
 
-// Whether the ranks of a processor are threads that move each other's memory. A single rank says so only
-// where no others say something else.
+// Whether the ranks of a processor are threads that move each other's memory. A run of a single rank decides
+// this only where no other run does.
 bool share_memory(const Runs& runs) {
-    const MeasuredRun* first = nullptr;  // of several ranks, or else of one
+    const MeasuredRun* first = nullptr;  // with several ranks, or else with one
     for (const MeasuredRun& run : runs) {
         if (run.engine.empty()) continue;
         if (first && first->job.run.ranks > 1 && run.job.run.ranks > 1 && first->engine != run.engine) {
@@ -44,12 +44,12 @@ bool share_memory(const Runs& runs) {
     return first && !first->on_gpu() && first->engine == "local";
 }
 
-// Seconds that the model gives with these links and no latency.
+// Seconds by the model with these links and no latency.
 double transfer(const sim::Cluster& cluster, const Group& group) {
     return sim::collective_seconds(cluster, group.spread, group.operation, group.bytes);
 }
 
-// Links of a byte a second and no latency; between nodes bytes are the slower part.
+// Links of one byte per second and no latency; between nodes bytes are the slower part.
 sim::Cluster unit_links(sim::Cluster cluster) {
     cluster.collectives.latency = cluster.intra.latency = cluster.inter.latency = 0;
     cluster.intra.bandwidth = cluster.inter.bandwidth = 1;
@@ -57,15 +57,15 @@ sim::Cluster unit_links(sim::Cluster cluster) {
     return cluster;
 }
 
-// The bandwidth over sizes that gives the groups' times.
+// The bandwidth over sizes that reproduces the groups' times.
 std::int64_t fit_link(const std::vector<const Group*>& groups, const sim::Cluster& unit, sim::Link& link,
                       const sim::Cluster& latencies) {
     std::vector<RateSample> samples;
     std::int64_t count = 0;
     for (const Group* own : groups) {
-        // What the latencies leave of the time.
+        // The time without the latencies.
         const double time = std::max(own->time - transfer(latencies, *own), 0.1 * own->time);
-        const double at_one = transfer(unit, *own);  // with 1 byte a second
+        const double at_one = transfer(unit, *own);  // at 1 byte per second
         if (!(at_one > 0) || !(time > 0)) continue;
         samples.push_back({static_cast<double>(own->bytes), at_one / time, own->weight()});
         count += std::ssize(own->transfers);
@@ -77,8 +77,8 @@ std::int64_t fit_link(const std::vector<const Group*>& groups, const sim::Cluste
     return count;
 }
 
-// How far times are from scale * latency + bytes / bandwidth with the best bandwidth; 1: as far as they are
-// long.
+// How far the times are from scale * latency + bytes / bandwidth with the best bandwidth; 1: an error as
+// large as the times.
 double misfit(const std::vector<const Group*>& groups, const sim::Cluster& unit,
               const sim::Cluster& latencies, double scale) {
     std::vector<Weighted> rates;
@@ -100,7 +100,7 @@ double misfit(const std::vector<const Group*>& groups, const sim::Cluster& unit,
 // The latencies' factor for which one bandwidth explains most; 1 where it makes no difference.
 double fit_latency(const std::vector<const Group*>& groups, const sim::Cluster& unit,
                    const sim::Cluster& latencies) {
-    constexpr double kDifference = 0.005;  // of the misfit: smaller ones are noise
+    constexpr double kDifference = 0.005;  // in the misfit: smaller ones are noise
     double best = 1, least = misfit(groups, unit, latencies, 1) - kDifference;
     for (double scale = 0.01; scale < 1000; scale *= 1.02) {
         const double own = misfit(groups, unit, latencies, scale);
@@ -118,7 +118,7 @@ std::vector<CollectiveTime> collective_times(const MeasuredRun& run, const Calib
     for (const MeasuredOp& work : run.work) {
         if (work.op->kind != OpKind::collective) continue;
         CollectiveTime& own = found[{work.group, work.sequence}];
-        // The member that arrived last waited for nobody.
+        // The member that arrived last waited for no other.
         if (const double seconds = alone(work, fitted); work.begin == work.start && seconds > 0)
             own.transfer = own.transfer > 0 ? std::min(own.transfer, seconds) : seconds;
         own.whole = static_cast<double>(work.over - work.begin) * 1e-9;
@@ -130,7 +130,7 @@ std::vector<CollectiveTime> collective_times(const MeasuredRun& run, const Calib
     const Mesh& mesh = run.program->mesh();
     const int cores = fitted.cluster.device.cores;
     for (auto& [key, own] : found) {
-        // At the edge of what was recorded, or too short to be timed.
+        // At the edge of the recording, or too short to be timed.
         if (own.members != mesh.size(own.op->group) || !(own.transfer > 0)) continue;
         own.finds_cores = cores == 0 || mesh.ranks <= cores;
         result.push_back(own);
@@ -192,7 +192,7 @@ void fit_collectives(const Runs& runs, Calibration& into) {
     latencies.intra.bandwidth = latencies.inter.bandwidth = 1e30;
     if (const std::int64_t count = fit_link(inside, unit, cluster.intra, latencies); count > 0)
         into.notes["intra.bandwidth"] = fmt::format("{} collectives inside a node", count);
-    // The links inside are taken to be endless beside them.
+    // The links inside nodes are assumed to be infinitely fast beside them.
     unit.intra.bandwidth = 1e30;
     if (const std::int64_t count = fit_link(across, unit, cluster.inter, latencies); count > 0)
         into.notes["inter.bandwidth"] = fmt::format("{} collectives between nodes", count);

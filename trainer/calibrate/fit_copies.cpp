@@ -19,7 +19,7 @@ enum Direction : std::size_t { to_device = 0, to_host = 1, on_device = 2 };
 struct Copy {
     Direction direction = on_device;
     bool pageable = false;
-    double bytes = 0;  // moved: on the device, read and written
+    double bytes = 0;  // moved; on the device, read and written
 };
 
 Copy copy_of(const MeasuredOp& work) {
@@ -61,7 +61,7 @@ void fit_copies(const Runs& runs, Calibration& into) {
             {bytes, bytes / time, static_cast<double>(seconds.size()) * time});
         counts[direction] += std::ssize(seconds);
     }
-    // Memory that is not pinned, as if it were.
+    // Memory that is not pinned, scaled as if it were.
     const bool both = !rates[to_device][0].empty() && !rates[to_device][1].empty();
     if (both) {
         const double share = rate_curve(rates[to_device][1], Shape::any).best /
@@ -69,7 +69,7 @@ void fit_copies(const Runs& runs, Calibration& into) {
         copy.pageable_share = std::clamp(std::round(share * 1000) / 1000, 1e-3, 1.0);
     }
     into.notes["copy.pageable_share"] = both ? "measured beside pinned memory" : "from " + into.base;
-    std::vector<RateSample> normal;  // of both directions, as shares of their best
+    std::vector<RateSample> normal;  // both directions, as shares of their best
     std::array<double, 2> best{};
     for (const Direction direction : {to_device, to_host}) {
         std::vector<RateSample> all = rates[direction][0];

@@ -7,12 +7,12 @@
 
 namespace shardscope::trainer::calibrate {
 
-// Of the values in any order; 0 of none. The lower one of two in the middle is not preferred: their mean.
+// The median of the values in any order; 0 if empty. Of an even number: the mean of the two in the middle.
 double median(std::vector<double> values);
-// The smallest value that has at least `share` of the others at or below it; 0 of none.
+// The smallest value that has at least `share` of the others at or below it; 0 if empty.
 double percentile(std::vector<double> values, double share);
 
-// The mean without the tenth at either end: what many of them add up to, unless they are outliers. 0 of none.
+// The mean without the tenth at either end: what many of them add up to, without outliers. 0 if empty.
 double trimmed_mean(std::vector<double> values);
 
 struct Weighted {

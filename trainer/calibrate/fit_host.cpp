@@ -1,4 +1,4 @@
-// What the thread that walks the Plan takes: medians of its calls, and of the gaps between them.
+// The times of the thread that walks the Plan: medians of its calls, and of the gaps between them.
 #include <algorithm>
 #include <array>
 
@@ -21,7 +21,7 @@ std::vector<double> all(const Runs& runs, const Take& take) {
     return values;
 }
 
-// What is left of gaps that `chosen` takes, for each of what `count` counts.
+// The rest of the gaps that `chosen` accepts, per unit of what `count` counts.
 template <class Chosen, class Count>
 std::vector<double> per_item(const Runs& runs, const std::array<double, 2>& before, const Chosen& chosen,
                              const Count& count) {
@@ -48,7 +48,8 @@ void fit_calls(const Runs& runs, Calibration& into) {
         into.notes[fmt::format("host.{}", key)] =
             values.empty() ? "from " + into.base : fmt::format("median of {} {}", values.size(), what);
     };
-    // Between two calls with nothing in between: what belongs to the next call, be it a launch or not.
+    // Gaps between two calls with nothing in between: they belong to the next call, by whether it is a
+    // launch.
     std::array<double, 2> before{};
     for (const int launches : {0, 1}) {
         std::vector<double> gaps;
@@ -82,7 +83,7 @@ void fit_calls(const Runs& runs, Calibration& into) {
         all(
             runs, [](const MeasuredRun& run) -> auto& { return run.grow_calls; }),
         0, "calls for new memory");
-    // The call's own time is `event`, and stands beside it.
+    // The call's own time is `event`, which is a separate figure.
     set("wake", host.wake,
         all(
             runs, [](const MeasuredRun& run) -> auto& { return run.wakes; }),
@@ -92,9 +93,9 @@ void fit_calls(const Runs& runs, Calibration& into) {
 
 void fit_work(const Runs& runs, Calibration& into) {
     sim::HostModel& host = into.cluster.host;
-    // By how much they did, not how long it took: a thread that was interrupted says little.
+    // Weighted by how much they did, not by how long it took: a thread that was interrupted says little.
     std::vector<Weighted> computing, copying, batches;
-    double fastest = 0;  // bytes a second that kernels have moved
+    double fastest = 0;  // bytes per second that kernels have moved
     for (const MeasuredRun& run : runs) {
         for (const MeasuredHostWork& work : run.host_work) {
             const double seconds = work.seconds;

@@ -1,4 +1,4 @@
-// Rates of kernels, from the mean time of each size of each kernel, and the latencies around them.
+// Kernel rates, from the mean time of each size of each kernel, and the latencies around them.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -18,8 +18,8 @@ namespace {
 using sim::Arithmetic;
 using sim::ClassRates;
 
-constexpr std::size_t kFewest = 5;    // times of a size, lone and busy, to be compared
-constexpr double kNearlyWhole = 0.2;  // so far from a whole number of busy cores
+constexpr std::size_t kFewest = 5;    // times per size, lone and busy, needed to compare
+constexpr double kNearlyWhole = 0.2;  // distance from a whole number of busy cores
 
 // All times of one kernel at one size.
 struct KernelGroup {
@@ -27,7 +27,7 @@ struct KernelGroup {
     Arithmetic arithmetic = Arithmetic::fp32;
     double flops = 0, bytes = 0;
     std::vector<double> seconds;
-    double time = 0;  // of one: what many add up to
+    double time = 0;  // of one: the mean, as many add up
 
     double weight() const { return static_cast<double>(seconds.size()) * time; }
 };
@@ -65,7 +65,7 @@ bool computes(KernelClass c) {
     return c == KernelClass::matmul || c == KernelClass::attention;
 }
 
-// Rates that some groups show, with bytes a second in place of the share of a memory's bandwidth.
+// Rates that some groups show, with bytes per second in place of the share of a memory's bandwidth.
 struct Shown {
     ClassRates rates;
     sim::Curve bytes_per_second;
@@ -77,7 +77,7 @@ struct Shown {
 Shown rates_of(const std::vector<const KernelGroup*>& groups, const ClassRates& base, Shape shape) {
     Shown shown;
     shown.rates.flops = {};
-    // The type that took most time gives the curve; the others are so many times as fast.
+    // The type that took the most time gives the curve; the others are a constant factor faster or slower.
     std::array<double, sim::kArithmetics> weights{};
     for (const KernelGroup* own : groups) {
         weights[static_cast<std::size_t>(own->arithmetic)] += own->weight();
@@ -102,7 +102,7 @@ Shown rates_of(const std::vector<const KernelGroup*>& groups, const ClassRates& 
     if (efficiency.best > 0) {
         shown.rates.flops[static_cast<std::size_t>(main)] = efficiency.best;
         shown.rates.efficiency = efficiency.share;
-        // The others' rates are those that give their own times with this curve.
+        // The rates of the others are those that reproduce their times with this curve.
         for (const Arithmetic other : shown.arithmetics) {
             if (other == main) continue;
             std::vector<Weighted> rates;
@@ -117,7 +117,7 @@ Shown rates_of(const std::vector<const KernelGroup*>& groups, const ClassRates& 
     const RateCurve bandwidth = rate_curve(moving, Shape::any);
     for (const sim::Curve::Point& point : bandwidth.share.points)
         shown.bytes_per_second.points.push_back({point.size, point.share * bandwidth.best});
-    // Types that were not seen: in the base model's proportion.
+    // Types that were not seen keep the base model's proportions.
     double scale = 0;
     for (std::size_t a = 0; a < sim::kArithmetics; ++a) {
         if (shown.rates.flops[a] > 0 && scale == 0) scale = shown.rates.flops[a] / base.flops[a];
@@ -129,7 +129,7 @@ Shown rates_of(const std::vector<const KernelGroup*>& groups, const ClassRates& 
     return shown;
 }
 
-// Points that stand where the neighbours' line goes through say nothing.
+// Drops points on the line through their neighbours, which add nothing.
 sim::Curve thinned(const sim::Curve& curve) {
     constexpr double kSame = 0.01;
     sim::Curve result;
@@ -157,7 +157,7 @@ sim::Curve as_share(const sim::Curve& rates, double of) {
     return thinned(share);
 }
 
-// A base model's curve over another bandwidth.
+// A base model's curve for another bandwidth.
 sim::Curve rebased(const sim::Curve& share, double base, double now) {
     sim::Curve result = share;
     if (result.points.empty()) result.points = {{1, 1}};
@@ -260,7 +260,7 @@ void fit_kernels(const Runs& runs, Calibration& into) {
     into.notes["device.memory_bandwidth"] =
         fastest > 0 ? "the most bytes a second that any kernel moved, caches included" : "from " + into.base;
 
-    for (auto& [kernel, rates] : device.kernels) {  // of a base model that was fitted itself
+    for (auto& [kernel, rates] : device.kernels) {  // from a base model that was itself fitted
         rates.bandwidth_share =
             rebased(rates.bandwidth_share, base.memory_bandwidth, device.memory_bandwidth);
         into.notes[fmt::format("kernels.{}", kernel_info(kernel).name)] = "from " + into.base;

@@ -25,7 +25,7 @@ bool is_of_the_output(const Key& key) {
            (key.name == "trace" || key.name == "trace_parts" || key.name == "overwrite");
 }
 
-// "0-3,8" -> 5; 0 where it is no such list.
+// "0-3,8" -> 5; 0 where it is not such a list.
 int count_processors(const std::string& list) {
     int count = 0;
     std::istringstream parts(list);
@@ -40,7 +40,7 @@ int count_processors(const std::string& list) {
     return count;
 }
 
-// Without what the cpu device adds to it, which traces of earlier versions do not have.
+// The name without the cpu device's addition, which traces of earlier versions do not have.
 std::string processor_of(std::string name) {
     constexpr std::string_view kCpuDevice = " (cpu device)";
     if (name.ends_with(kCpuDevice)) name.resize(name.size() - kCpuDevice.size());
@@ -69,7 +69,7 @@ void read_machine(const traces::Trace& trace, MeasuredRun& run) {
         run.devices_of_a_node = std::max(run.devices_of_a_node, static_cast<int>(own.size()));
 }
 
-// Of rank 0, over the steps that figures are taken from.
+// The median step of rank 0, over the steps that figures are taken from.
 double median_step(const traces::Trace& trace, const MeasuredRun& run) {
     const traces::ExecutionSummary summary = traces::summarize(trace);
     if (summary.ranks.empty()) return 0;

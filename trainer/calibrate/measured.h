@@ -1,6 +1,6 @@
-// A recorded run beside the Plan that it carried out: which operation took which time, on the device and on
-// the host. The Plan is made again from the job that the trace stores, and joined with the trace's launching
-// calls, which are in the Plan's order. Times are nanoseconds from the start of the trace.
+// A recorded run beside the Plan that it carried out: the time of each operation, on the device and on the
+// host. The Plan is rebuilt from the job that the trace stores, and joined with the trace's launching calls,
+// which are in the Plan's order. Times are nanoseconds from the start of the trace.
 #pragma once
 
 #include <cstdint>
@@ -28,24 +28,24 @@ struct MeasuredOp {
     const Op* op = nullptr;
     int rank = 0;
     std::int64_t launched = 0;        // the launching call ended
-    std::int64_t start = 0, end = 0;  // of a collective: from its own arrival, until its data is there
-    std::int64_t begin = 0;           // it works from then on: start; a collective from the last arrival
-    std::int64_t over = 0;            // end; of a collective that of all members
-    // What it waited for (earlier work of its stream, events, the launch) was over; -1: not known.
+    std::int64_t start = 0, end = 0;  // of a collective: from its own arrival until its data is there
+    std::int64_t begin = 0;           // when it starts to work: start; for a collective the last arrival
+    std::int64_t over = 0;            // end; for a collective that of all members
+    // When what it waited for (earlier work of its stream, events, the launch) was over; -1: not known.
     std::int64_t ready = -1;
-    bool queued = false;  // the work before it on its stream was over last
+    bool queued = false;  // the previous work on its stream was the last of these to end
     double busy = 1;      // how many pieces of work ran on the node meanwhile, this one among them
-    std::int64_t group = 0, sequence = 0;  // collectives
+    std::int64_t group = 0, sequence = 0;  // of collectives
 };
 
-// What the host's thread does itself: kernels and copies on Stream::host, batches.
+// The host thread's own work: kernels and copies on Stream::host, batches.
 struct MeasuredHostWork {
     const Op* op = nullptr;
     double seconds = 0;
 };
 
-// Between the end of a runtime call and the start of the next: only operations that take the host no time
-// but their own.
+// The time between the end of a runtime call and the start of the next: only operations whose host time is
+// just their own.
 struct HostGap {
     double seconds = 0;
     int ranges = 0, allocations = 0, launches = 0;  // launches: 1 where the next call is one, else 0
@@ -57,8 +57,8 @@ struct MeasuredRun {
     std::unique_ptr<Program> program;
     std::string device_name;
     std::int64_t device_memory = 0;
-    int cores = 0;             // that the run's ranks could use on a node; 0: not known
-    std::string engine;        // that carried its collectives out: "local", "nccl"; empty: there are none
+    int cores = 0;             // cores that the run's ranks could use on a node; 0: not known
+    std::string engine;        // carried out its collectives: "local", "nccl"; empty: there are none
     std::vector<int> node_of;  // by rank: its host, counted from 0 in the order of ranks
     int nodes = 1, devices_of_a_node = 1;
 
@@ -67,16 +67,16 @@ struct MeasuredRun {
     std::vector<HostGap> gaps;
     std::vector<double> launch_calls, event_calls, grow_calls;  // seconds
     std::vector<double> wakes;  // seconds from an event until the thread that waits for it goes on
-    std::int64_t steps = 0;     // of each rank that were read
+    std::int64_t steps = 0;     // steps of each rank that were read
     double median_step_s = 0;   // windows of rank 0, as in docs/definitions.md
 
     bool on_gpu() const { return job.run.device == DeviceKind::cuda; }
 };
 
-// The job of a trace of the trainer, as it was carried out. Throws CalibrationError.
+// The job of a trainer's trace, as it was carried out. Throws CalibrationError.
 Job job_of(const traces::Trace& trace);
 
-// Throws CalibrationError: no trace of the trainer, simulated, no steps, not the Plan's order.
+// Throws CalibrationError: not a trace of the trainer, simulated, no steps, or not in the Plan's order.
 MeasuredRun measure(const traces::Trace& trace);
 
 }  // namespace shardscope::trainer::calibrate

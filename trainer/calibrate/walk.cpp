@@ -14,7 +14,7 @@ namespace shardscope::trainer::calibrate {
 
 namespace {
 
-// As traces hold it in memory: without CUDA's suffix.
+// The name as traces store it in memory: without CUDA's suffix.
 std::string_view bare(std::string_view call) {
     return call.substr(0, call.rfind("_v"));
 }
@@ -133,7 +133,7 @@ void Walk::find_calls() {
     }
 }
 
-// One call may have launched several kernels of a GPU.
+// One call may have launched several kernels on a GPU.
 void Walk::find_device_spans() {
     spans_.resize(trace_.runtime.size());
     for (std::size_t i = 0; i < trace_.device.size(); ++i) {
@@ -156,7 +156,7 @@ std::vector<JoinedStep> Walk::join_rank(std::size_t rank) {
     }
     if (own.empty()) return {};
     const auto warm_up = run_.program->warm_up_steps();
-    // One more step that finds cold caches, where there are enough.
+    // Skips one more step, whose caches are cold, where there are enough steps.
     const std::size_t first_used = std::min(own.size() > warm_up + 3 ? warm_up + 1 : warm_up, own.size() - 1);
     std::vector<JoinedStep> steps;
     for (std::size_t s = 0; s < own.size(); ++s) {
@@ -178,7 +178,7 @@ std::vector<JoinedStep> Walk::join_rank(std::size_t rank) {
     return steps;
 }
 
-// False: the calls are not the Plan's.
+// False: the calls do not match the Plan.
 bool Walk::join_step(std::size_t rank, const traces::Step& step, JoinedStep& joined) {
     const std::vector<std::int32_t>& calls = calls_[rank];
     const auto starts_before = [&](std::int32_t call, Time time) {
@@ -243,7 +243,7 @@ void Walk::read_host(std::size_t rank, const traces::Step& step, const JoinedSte
 }
 
 void Walk::read_calls(const JoinedStep& joined) {
-    std::optional<HostGap> gap;  // since the last call; none: something in it takes a time of its own
+    std::optional<HostGap> gap;  // since the last call; none: something in it has its own time
     Time since = 0;
     for (std::size_t i = 0; i < joined.plan->ops.size(); ++i) {
         const Op& op = joined.plan->ops[i];
@@ -284,7 +284,7 @@ void Walk::read_host_work(std::size_t rank, const traces::Step& step, const Join
     for (; at != ranges.end() && trace_.ranges.start[static_cast<std::size_t>(*at)] < step.end; ++at)
         by_name[trace_.strings[trace_.ranges.name[static_cast<std::size_t>(*at)]]].push_back(*at);
     std::unordered_map<std::string_view, std::size_t> opened;
-    std::int32_t around = -1;  // the range opened last
+    std::int32_t around = -1;  // the latest range opened
     for (const Op& op : joined.plan->ops) {
         const std::string_view name = range_of(*joined.plan, op);
         if (!name.empty()) {

@@ -21,7 +21,7 @@ struct JoinedStep {
     std::int64_t number = 0;
     const Plan* plan = nullptr;
     bool used = false;               // figures are taken from it; earlier ones warm up
-    std::vector<std::int32_t> call;  // index into Trace::runtime; -1: makes none
+    std::vector<std::int32_t> call;  // index into Trace::runtime; -1: no call
     std::vector<std::int32_t> work;  // index into MeasuredRun::work; -1: none, or its end was not recorded
 };
 
@@ -53,8 +53,8 @@ class Walk {
 
     const traces::Trace& trace_;
     MeasuredRun& run_;
-    std::vector<std::vector<std::int32_t>> calls_;   // by rank: of its thread, in their order
-    std::vector<std::vector<std::int32_t>> ranges_;  // the same of its ranges
+    std::vector<std::vector<std::int32_t>> calls_;   // by rank: its thread's calls, in order
+    std::vector<std::vector<std::int32_t>> ranges_;  // by rank: its thread's ranges
     std::vector<DeviceSpan> spans_;                  // by runtime call
     struct Meeting {
         Time last_arrival = 0, end = 0;
@@ -65,7 +65,7 @@ class Walk {
         int rank = 0;
         Time start = 0, end = 0;
     };
-    std::vector<HostInterval> host_intervals_;  // of the host's own work
+    std::vector<HostInterval> host_intervals_;  // the host's own work
 };
 
 }  // namespace shardscope::trainer::calibrate

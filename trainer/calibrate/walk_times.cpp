@@ -14,7 +14,7 @@ constexpr std::int64_t kUnknown = std::numeric_limits<std::int64_t>::min();
 
 }  // namespace
 
-// As RankRunner keeps streams and events, but with the times at which they were over.
+// Tracks streams and events as RankRunner does, but with the times at which they completed.
 void Walk::find_ready(const std::vector<JoinedStep>& steps) {
     std::array<Time, kStreams> last, waits;
     last.fill(kUnknown);
@@ -77,8 +77,8 @@ void Walk::find_busy() {
     }
     struct Point {
         Time time = 0;
-        double area = 0;  // work seen until then, in nanoseconds
-        int active = 0;   // from then on
+        double area = 0;  // work seen so far, in nanoseconds
+        int active = 0;   // from that time on
     };
     std::vector<std::vector<Point>> curves;
     for (auto& own : changes) {

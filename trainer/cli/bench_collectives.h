@@ -1,4 +1,4 @@
-// shardscope-train JOB.toml --bench-collectives: what the job's process group gives.
+// shardscope-train JOB.toml --bench-collectives: the performance of the job's process group.
 #pragma once
 
 #include "trainer/cli/join.h"

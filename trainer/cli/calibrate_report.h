@@ -7,7 +7,7 @@
 
 namespace shardscope::trainer {
 
-// `file`: the model's.
+// `file`: the model file.
 std::string calibration_table(const calibrate::Calibration& fitted, const std::string& file);
 std::string calibration_json(const calibrate::Calibration& fitted, const std::string& file);
 

@@ -1,4 +1,4 @@
-// shardscope-train calibrate: a cost model for sim.cluster from traces of runs, and how far it is from them.
+// shardscope-train calibrate: a cost model for sim.cluster from traces of runs, and its error against them.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ struct CalibrateOptions {
     bool json = false;
     bool overwrite = false;
     std::string output;  // the model's file
-    std::string base;    // model that gives what no trace shows; empty: a shipped one of such a device
+    std::string base;    // model with the figures that no trace shows; empty: a shipped one for the device
 };
 
 // Returns the exit status. Throws JobError (a trace or an option that cannot be used) and traces::StoreError.

@@ -30,13 +30,13 @@ void Checkpointing::open() {
     together(joined_, [&] {
         if (first()) folder = find_checkpoint(job_.checkpoint.load).string();
     });
-    // Which is the latest may look different from another host, and change under way: rank 0 says it.
+    // Another host may see a different latest one, and it may change meanwhile: rank 0 decides.
     if (joined_) folder = joined_->world().broadcast(folder);
     together(joined_, [&] { open(folder); });
     if (joined_) compare_manifests();
 }
 
-// Hosts may have copies of a checkpoint, of the same one.
+// Hosts may have their own copies of a checkpoint; they must be of the same one.
 void Checkpointing::compare_manifests() {
     const World& world = joined_->world();
     const std::string text = to_text(stored_->manifest());

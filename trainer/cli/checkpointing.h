@@ -1,6 +1,6 @@
-// Checkpoints of one training run: what it goes on from and what it saves, as hooks of the executor. Where
-// ranks are processes, all open the same checkpoint, each checks and reads what its rank holds, and all are
-// refused where one is.
+// Checkpoints of one training run: the one that it continues from and those that it saves, as hooks of the
+// executor. Where ranks are processes, all open the same checkpoint, each checks and reads its rank's part,
+// and all are refused where one is.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ namespace shardscope::trainer {
 
 class Checkpointing {
   public:
-    // `joined`: the job's processes, one rank each; null: all ranks are of this process.
+    // `joined`: the job's processes, one rank each; null: this process has all ranks.
     Checkpointing(const Job& job, Joined* joined) : job_(job), joined_(joined) {}
 
     // Opens checkpoint.load, where the job names one. CheckpointError: it cannot be used. JobError: no step
@@ -30,10 +30,9 @@ class Checkpointing {
     // The vocabulary that the stored run was trained with; null: bytes, no text, or nothing is loaded.
     std::shared_ptr<const Tokenizer> tokenizer() const { return tokenizer_; }
 
-    // Checks the stored values against the program and makes checkpoint.save ready. `used` is the run's
+    // Checks the stored values against the program and prepares checkpoint.save. `used` is the run's
     // vocabulary (null or bytes: none is saved); `on_saved` is called for every checkpoint, on a rank's
-    // thread, that of rank 0 where ranks are processes. CheckpointError as above, or where nothing can be
-    // saved.
+    // thread (rank 0's where ranks are processes). CheckpointError as above, or where nothing can be saved.
     void prepare(const Program& program, const Tokenizer* used,
                  std::function<void(const SaveReport&)> on_saved);
 

@@ -58,7 +58,7 @@ struct Pipe {
     ChildFile read, write;
 };
 
-// In the child, between fork and exec: system calls only.
+// Runs in the child, between fork and exec: system calls only.
 [[noreturn]] void become(char* const* words, int out, int err, pid_t parent) {
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -71,8 +71,8 @@ struct Pipe {
     _exit(kNotStarted);
 }
 
-// Whole lines of the child's standard error, passed on; remembers the last that is not indented: such lines
-// say more about the one before.
+// Passes on whole lines of the child's standard error; remembers the last that is not indented: indented
+// lines explain the one before.
 class ErrorLines {
   public:
     void add(std::string_view text) {
@@ -132,7 +132,7 @@ ChildResult run_again(const std::vector<std::string>& arguments) {
             const ssize_t n = read(end.fd, buffer.data(), buffer.size());
             if (n < 0 && errno == EINTR) continue;
             if (n <= 0) {
-                end.fd = -1;  // poll leaves it out
+                end.fd = -1;  // poll ignores it
             } else if (&end == ends.data()) {
                 result.out.append(buffer.data(), static_cast<std::size_t>(n));
             } else {

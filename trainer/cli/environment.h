@@ -1,4 +1,4 @@
-// What carries a job out, for people and for the trace: facts that are not in the job file.
+// The machine that a job runs on, for people and for the trace: facts that are not in the job file.
 #pragma once
 
 #include <string>

@@ -25,7 +25,7 @@ namespace shardscope::trainer {
 
 namespace {
 
-constexpr int kTokens = 400;  // that are generated
+constexpr int kTokens = 400;  // tokens to generate
 
 void check(const Job& job) {
     if (job.model.type == ModelType::mlp || job.model.type == ModelType::bert) {
@@ -54,7 +54,7 @@ std::unique_ptr<Tokenizer> tokenizer_of(const StoredCheckpoint& stored, const Jo
     return tokenizer;
 }
 
-// The text so far, what the model sees of it, and what it says comes next.
+// The text so far, the model's input from it, and the next token by the model's output.
 class Continuation {
   public:
     Continuation(const Job& job, const Tokenizer& tokenizer, const std::string& text)
@@ -66,8 +66,7 @@ class Continuation {
         print(text);
     }
 
-    // The last `context` tokens. Where there are fewer, zeros follow: what stands behind a token is hidden
-    // from it.
+    // The last `context` tokens. Where there are fewer, zeros follow: a token does not see those after it.
     void write_input(std::span<std::byte> input) const {
         std::vector<Token> window(context_, 0);
         const std::size_t seen = std::min(context_, tokens_.size());
@@ -78,7 +77,7 @@ class Continuation {
     // Takes the logits of that input; false: it was the last token.
     bool append(std::span<const float> logits) {
         const std::size_t last = std::min(context_, tokens_.size()) - 1;
-        // A model may have room for more tokens than the vocabulary has: those were never seen.
+        // A model may have room for more tokens than the vocabulary has: the excess ones were never seen.
         const auto known = static_cast<std::size_t>(tokenizer_.vocabulary());
         const Token token = next_token(logits.subspan(last * vocabulary_, std::min(known, vocabulary_)), {},
                                        kernels::uniform(seed_, kernels::stream_of("generate"), generated_));

@@ -1,4 +1,4 @@
-// shardscope-train JOB.toml --generate TEXT: the model of a checkpoint goes on with a text.
+// shardscope-train JOB.toml --generate TEXT: a checkpoint's model continues a text.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@ namespace shardscope::trainer {
 
 // Prints the text and 400 tokens that follow it on standard output, each as soon as it is drawn
 // (next_token.h, with run.seed); nothing else. The model sees the last model.context tokens. Returns the exit
-// status, 0. Throws JobError (no checkpoint.load, a model that knows no text), CheckpointError, RunError
-// (outputs that are not finite).
+// status, 0. Throws JobError (no checkpoint.load, a model without text), CheckpointError, RunError (outputs
+// that are not finite).
 int generate(const Job& job, const std::string& text);
 
 }  // namespace shardscope::trainer

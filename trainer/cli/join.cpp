@@ -26,16 +26,16 @@ namespace shardscope::trainer {
 
 namespace {
 
-// Where no job could be read, nobody waits long to say so.
+// Where no job could be read, the processes wait only briefly to report that.
 constexpr double kTimeoutWithoutJob = 60;
 
-// srun starts an MPI's processes only where it is told to (--mpi, or MpiDefault of the cluster); in others an
+// srun starts MPI processes only where it is configured to (--mpi, or the cluster's MpiDefault); in others,
 // MPI_Init ends the process.
 bool srun_started_mpi() {
     return std::getenv("PMIX_RANK") || std::getenv("PMI_RANK");
 }
 
-// By MPI, where its launcher started the processes or the job asks for it. srun starts both kinds.
+// Opens MPI where its launcher started the processes or the job requests it. srun starts both kinds.
 std::unique_ptr<MpiModule> open_mpi(const Place& place, const Job* job) {
     const CommKind comm = job ? job->run.comm : CommKind::automatic;
     const bool asked = comm == CommKind::mpi;
@@ -50,12 +50,12 @@ std::unique_ptr<MpiModule> open_mpi(const Place& place, const Job* job) {
     if (place.launcher != Launcher::srun || !useful || !srun_started_mpi()) return nullptr;
     try {
         return MpiModule::open();
-    } catch (const WorldError&) {  // srun without an MPI, as torchrun
+    } catch (const WorldError&) {  // srun without an MPI, like torchrun
         return nullptr;
     }
 }
 
-// Rank 0 tells the others through MPI where it listens and what they have in common.
+// Rank 0 sends the others, through MPI, its listening address and what they have in common.
 void meet_through(MpiModule& mpi, Place& place) {
     std::string told;
     if (place.rank == 0) {
@@ -74,7 +74,7 @@ void meet_through(MpiModule& mpi, Place& place) {
     place.token = told.substr(token + 1);
 }
 
-// How long the first failure takes to be known to all, and the one that tells it to say so: where a process
+// How long the first failure takes to reach all, and the process that reports it to do so: where a process
 // ends, its launcher may end the others.
 constexpr auto kKnown = std::chrono::seconds(1);
 constexpr auto kSaid = std::chrono::milliseconds(300);
@@ -85,7 +85,7 @@ struct FirstFailure {
     std::optional<Failure> failure;
 };
 
-// Ranks that fail alike say so of themselves.
+// Ranks with the same failure each name their own rank.
 std::string without_rank(std::string reason, int rank) {
     const std::string name = fmt::format("rank {}:", rank);
     for (auto at = reason.find(name); at != std::string::npos; at = reason.find(name, at))
@@ -154,7 +154,7 @@ void Joined::agree(const std::exception* error) {
     }
     if (status == 0) return;
     agreed_ = true;
-    // Before anyone leaves: where a process ends, its launcher may end the others.
+    // Runs before any process leaves: where a process ends, its launcher may end the others.
     if (world_->rank() == 0) {
         for (const std::string& sentence : rank_error_sentences(errors, hosts))
             fmt::print(stderr, "shardscope-train: {}\n", sentence);

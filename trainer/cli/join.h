@@ -1,5 +1,5 @@
-// The processes that a launcher has started for one job, come together: the World, and the wire that their
-// collectives go over.
+// The processes that a launcher started for one job, joined: the World, and the wire that their collectives
+// use.
 #pragma once
 
 #include <cstdint>
@@ -16,34 +16,34 @@
 
 namespace shardscope::trainer {
 
-// Who says why a run that has begun could not go on.
+// The process that reports why a run that has begun could not go on.
 enum class Teller : std::uint8_t {
     first,   // this process's failure is the job's first
-    itself,  // the job had failed before, in another way
-    other,   // the process that failed first says the same
+    itself,  // the job had failed before, for another reason
+    other,   // the process that failed first reports the same
 };
 
 class Joined {
   public:
-    // Collective among the processes. `job`: null where it could not be read; then the processes come
-    // together to say so. Throws WorldError.
+    // Collective among the processes. `job`: null where it could not be read; then the processes join to
+    // report that. Throws WorldError.
     Joined(Place place, const Job* job);
-    // Leaves with the others; after a failure (also while an exception is under way), alone.
+    // Leaves together with the others; after a failure (also while an exception is in flight), alone.
     ~Joined();
     Joined(const Joined&) = delete;
     Joined& operator=(const Joined&) = delete;
 
     World& world() { return *world_; }
     Processes& processes() { return processes_; }
-    // What the trace tells of them.
+    // The processes' facts for the trace.
     std::vector<traces::RunInfoRow> facts() const;
     // "4 processes on 2 hosts, started by mpirun, collectives over Open MPI v4.1.4"
     std::string line() const;
 
-    // Where any process has an error (null: this one has none), rank 0 prints those of all and all throw
-    // ToldTogether. Collective.
+    // Where any process has an error (null: this one has none), rank 0 prints the errors of all, and all
+    // throw ToldTogether. Collective.
     void agree(const std::exception* error);
-    // After this process's run has failed; the others learn of it.
+    // Call after this process's run has failed; the others learn of it.
     Teller teller(const std::exception& error);
 
   private:
@@ -55,12 +55,12 @@ class Joined {
     std::string mpi_library_;
     std::unique_ptr<World> world_;
     Processes processes_;
-    bool agreed_ = false;  // that an error ends all
+    bool agreed_ = false;  // an error ends all
     int exceptions_;
 };
 
 // Does `work` in every process and returns where it succeeded in all; otherwise all throw ToldTogether
-// (rank_errors.h). `joined` null: there is one process, and what it throws is thrown on.
+// (rank_errors.h). `joined` null: there is one process, and its exception is passed on.
 template <class Work>
 void together(Joined* joined, const Work& work) {
     if (!joined) return work();

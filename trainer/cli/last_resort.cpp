@@ -10,7 +10,7 @@ namespace shardscope::trainer {
 
 namespace {
 
-// For a rank to end what it is at: a step that goes on, a checkpoint that is being written.
+// Time for a rank to finish its current work: a step, or a checkpoint that is being written.
 constexpr std::chrono::seconds kMoment{10};
 
 }  // namespace

@@ -1,6 +1,5 @@
-// A process whose rank does not come back after the job has failed (it sleeps, or computes for ever) is ended
-// all the same: nobody waits for it any more, and what it recorded until the failure is in its part of the
-// trace.
+// Ends a process whose rank does not return after the job has failed (it sleeps, or computes for ever): no
+// other process waits for it any more, and its part of the trace has what it recorded until the failure.
 #pragma once
 
 #include <condition_variable>
@@ -16,15 +15,15 @@ namespace shardscope::trainer {
 
 class LastResort {
   public:
-    // From now on. After a failure the object must be gone within a moment (10 s), or the process ends with
-    // status 1 and a sentence.
+    // Starts the watch. After a failure the object must be destroyed within a moment (10 s), or the process
+    // ends with status 1 and a sentence.
     explicit LastResort(World& world);
     ~LastResort();
     LastResort(const LastResort&) = delete;
     LastResort& operator=(const LastResort&) = delete;
 
   private:
-    struct Shared {  // with the World, which calls its handlers when it likes
+    struct Shared {  // shared with the World, which calls its handlers at any time
         std::mutex mutex;
         std::condition_variable changed;
         std::optional<Failure> failure;

@@ -26,11 +26,11 @@ namespace {
 
 constexpr int kPollMicroseconds = 20'000;  // how late a signal or an end is noticed
 // Ranks that have come together end each other. Where one dies before that, the others wait for it: they are
-// asked to end so long after it. One that is about to finish its trace lets nobody hurry it by that; one that
-// is stopped (SIGSTOP) takes no question, and is killed.
+// asked to end after this time. One that is finishing its trace is not hurried by it; one that is stopped
+// (SIGSTOP) cannot react, and is killed.
 constexpr auto kGrace = std::chrono::seconds(10);
 
-// Words as exec wants them; good as long as they are.
+// Words in the form that exec takes; valid as long as they are.
 std::vector<char*> pointers_to(std::vector<std::string>& words) {
     std::vector<char*> pointers;
     pointers.reserve(words.size() + 1);
@@ -41,10 +41,10 @@ std::vector<char*> pointers_to(std::vector<std::string>& words) {
 
 [[noreturn]] void become_mpirun(const std::vector<std::string>& arguments, int processes) {
     const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
-    // Ranks may be more than cores here, as they may be with threads.
+    // There may be more ranks than cores here, as with threads.
     std::vector<std::string> words = {"mpirun", "--oversubscribe", "-np", std::to_string(processes), self};
     words.insert(words.end(), arguments.begin(), arguments.end());
-    if (geteuid() == 0) {  // whoever starts this as root has decided that
+    if (geteuid() == 0) {  // running as root is the caller's decision
         ::setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 0);
         ::setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 0);
     }
@@ -57,14 +57,14 @@ std::vector<char*> pointers_to(std::vector<std::string>& words) {
 
 struct Child {
     pid_t pid = 0;
-    std::optional<int> status;  // as waitpid gave it
-    bool asked = false;         // to end, because another did
-    bool stopped = false;       // by SIGSTOP or its like, and not continued
+    std::optional<int> status;  // as returned by waitpid
+    bool asked = false;         // to end, because another ended
+    bool stopped = false;       // by SIGSTOP or the like, and not continued
 };
 
-// Between fork and exec.
+// Runs between fork and exec.
 [[noreturn]] void become(char* const* words, char* const* environment, pid_t parent) {
-    setpgid(0, 0);  // a key pressed at the terminal reaches it through its parent only
+    setpgid(0, 0);  // a key pressed at the terminal reaches it only through its parent
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent) _exit(kNotStarted);
     signal(SIGINT, SIG_DFL);
@@ -105,16 +105,16 @@ void kill_rank(std::vector<Child>& children, std::size_t rank) {
     kill(children[rank].pid, SIGKILL);
 }
 
-// Until all have ended.
+// Waits until all have ended.
 void wait_for(std::vector<Child>& children) {
     using Clock = std::chrono::steady_clock;
     int passed_on = 0;
-    bool killed = false;  // one of them, by a signal
+    bool killed = false;  // some child, by a signal
     Clock::time_point patience = Clock::time_point::max();
     for (std::size_t left = children.size(); left > 0;) {
         if (StopSignals::count() > passed_on) {
             send(children, StopSignals::received());
-            // Asked twice, the ranks end at once, and nobody waits for one that is stopped.
+            // Asked twice, the ranks end immediately, and a stopped one is not waited for.
             patience = std::min(patience, Clock::now() + (++passed_on > 1 ? Clock::duration() : kGrace));
         }
         int status = 0;

@@ -8,10 +8,10 @@
 
 namespace shardscope::trainer {
 
-// Runs this program again with the same arguments, once for each rank, and waits for all. Signals that ask it
-// to stop are passed on. Returns the exit status for the whole: rank 0's, or that of the first rank that
-// failed where rank 0 did not. With CommKind::mpi mpirun starts them, in place of this process. Throws
-// WorldError, std::system_error.
+// Runs this program again with the same arguments, once for each rank, and waits for all. Passes on signals
+// that ask it to stop. Returns the exit status for the whole: rank 0's, or that of the first rank that failed
+// where rank 0 did not. With CommKind::mpi, mpirun replaces this process and starts them. Throws WorldError,
+// std::system_error.
 int launch(const std::vector<std::string>& arguments, const Job& job);
 
 }  // namespace shardscope::trainer

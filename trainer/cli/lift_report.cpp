@@ -90,7 +90,7 @@ std::vector<Column> setting_columns(const LiftResult& result) {
                                       : r.job.fsdp.limit_all_gathers ? "yes"
                                                                      : "no"; }},
     };
-    // And whatever else is asked for.
+    // Then the other keys that were asked for.
     static constexpr std::array<std::string_view, 6> kShown = {
         "parallel.mode", "fsdp.sharding_strategy", "fsdp.shard_group",
         "fsdp.wrap",     "fsdp.backward_prefetch", "fsdp.limit_all_gathers"};
@@ -206,7 +206,7 @@ std::string impossible_lines(const std::vector<Replay>& rows) {
     return text;
 }
 
-// What a row is, in a line: its settings that differ.
+// A row's name in one line: the settings that differ.
 std::string name_of(const Replay& row) {
     if (row.changes.empty()) return "as recorded";
     std::vector<std::string> words;
@@ -220,8 +220,8 @@ struct RowLines {
     std::vector<lift::PytorchLines> apis;
 };
 
-// The row that is shown; and where it is none of what was recorded (a DDP row for a job of fully_shard), for
-// each such API the fastest row that is. A row that was asked for stands alone.
+// The row that is shown; and where it uses an API other than the recorded ones (a DDP row for a job of
+// fully_shard), the fastest row of each recorded API. A row that was asked for is shown alone.
 std::vector<RowLines> rows_with_lines(const LiftResult& result) {
     std::vector<RowLines> out;
     std::set<std::string> covered;

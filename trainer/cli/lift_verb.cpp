@@ -62,7 +62,7 @@ class TracePlanning {
     lift::Question question_;
 };
 
-// Before the work, so that it is not in vain.
+// Runs before the work, so that the work is not in vain.
 void TracePlanning::check_options() const {
     if (options_.time_all)
         refuse_argument("--time-all", "it is for job files; every replay of a trace has its time");
@@ -118,7 +118,7 @@ void TracePlanning::write_trace(const lift::Lifted& lifted, const sim::Cluster& 
     writer.finish(trace.duration(), 0);
 }
 
-// The rows as those of a plan of a job: where a figure has no meaning for a trace it is absent.
+// The rows in the form of a job's plan; figures without a meaning for a trace are absent.
 void TracePlanning::write_database(const LiftResult& result) const {
     traces::DatabaseWriter writer(writer_options(options_.output, options_.overwrite));
     for (const Override& setting : result.lifted.settings)
@@ -222,7 +222,7 @@ bool is_trace(const std::string& path) {
     const auto first = head.find_first_not_of(" \t\r\n");
     if (first == head.npos) return false;
     if (head[first] == '{') return true;
-    if (head[first] != '[') return false;  // an array of events, not the name of a section
+    if (head[first] != '[') return false;  // an array of events, not a section's name
     const auto next = head.find_first_not_of(" \t\r\n", first + 1);
     return next != head.npos && head[next] == '{';
 }

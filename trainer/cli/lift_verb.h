@@ -11,10 +11,10 @@ namespace shardscope::trainer {
 
 struct LiftOptions {
     double bandwidth = 0;  // GB/s (10^9) on the bus of each collective; 0: as recorded
-    std::string cluster;   // whose links collectives use; empty: as recorded
+    std::string cluster;   // its links carry collectives; empty: as recorded
 };
 
-// Whether `path` is to be lifted: anything that is there and no job file.
+// Whether `path` is to be lifted: anything that exists and is not a job file.
 bool is_trace(const std::string& path);
 
 // Returns the exit status: 0, 1 where the trace cannot be lifted, 128 + n after signal n. Throws JobError and

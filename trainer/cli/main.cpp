@@ -84,7 +84,7 @@ Exit status: 0 done, 1 the model cannot be written, 2 a wrong command line, or a
 from.
 )";
 
-// Where ranks are processes, rank 0 alone says what is wrong with the command line or the job.
+// Where ranks are processes, only rank 0 reports errors of the command line or the job.
 bool g_silent = false;
 
 int complain(const std::exception& error) {
@@ -99,13 +99,13 @@ std::string version_text() {
                        shardscope::traces::kSchemaVersion);
 }
 
-// What both command lines share: the job file, --format, --overwrite, --dry-run.
+// Arguments that both command lines share: the job file, --format, --overwrite, --dry-run.
 struct Common {
     std::string file, format = "table";
     bool dry_run = false, overwrite = false;
 
     bool json() const { return format == "json"; }
-    // `dry_run_help` null: there is no such option.
+    // `dry_run_help` null: the option does not exist.
     void add_to(CLI::App& app, const char* dry_run_help, const char* file_name = "JOB.toml",
                 const char* file_help = "The job file") {
         app.set_version_flag("--version", version_text());
@@ -118,8 +118,8 @@ struct Common {
     }
 };
 
-// Fills what `app` was given and takes the job's keys out of it. A status: the help was printed, or the
-// command line is wrong; nothing: go on. Throws JobError.
+// Parses the arguments into `app` and takes the job's keys out of them. Returns a status where the help was
+// printed or the command line is wrong; nothing: go on. Throws JobError.
 std::optional<int> parse(CLI::App& app, std::vector<std::string> arguments,
                          std::vector<Override>& overrides) {
     try {
@@ -135,7 +135,7 @@ std::optional<int> parse(CLI::App& app, std::vector<std::string> arguments,
     return std::nullopt;
 }
 
-// A job whose processes are there.
+// A job whose processes have come together.
 struct JoinedJob {
     JoinedJob(const Place& place, std::optional<Job> read) : joined(place, read ? &*read : nullptr) {
         if (read) job = std::move(*read);
@@ -144,7 +144,7 @@ struct JoinedJob {
     Job job;
 };
 
-// Comes together with the other processes, also where the job could not be read, to say so.
+// Joins the other processes, even where the job could not be read, to report that.
 template <class Load>
 std::unique_ptr<JoinedJob> join(const Place& place, const Load& load) {
     std::optional<Job> job;
@@ -158,7 +158,7 @@ std::unique_ptr<JoinedJob> join(const Place& place, const Load& load) {
     together(&joined->joined, [&] {
         if (problem) std::rethrow_exception(problem);
     });
-    // Ranks of different jobs would train together, each its own.
+    // Ranks with different jobs would train together, each by its own job.
     const std::string first = joined->joined.world().broadcast(agreed_values(joined->job));
     together(&joined->joined, [&] { check_agreed(joined->job, first); });
     return joined;
@@ -246,7 +246,7 @@ int run_calibrate(const std::vector<std::string>& arguments) {
     return calibrate_traces(traces, options);
 }
 
-// What the tool does besides training.
+// A command of the tool besides training.
 struct Verb {
     const char* name;
     const char* help;
@@ -327,7 +327,7 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
     constexpr const char* kFullOutput =
         "shardscope-train: standard output cannot be written; check where it goes\n";
-    ::umask(::umask(S_IWOTH) | S_IWOTH);  // checkpoints and reports are nobody else's to change
+    ::umask(::umask(S_IWOTH) | S_IWOTH);  // only the owner may change checkpoints and reports
     try {
         const int status = run(argc, argv);
         if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;

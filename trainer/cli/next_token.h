@@ -1,4 +1,4 @@
-// Which token comes next, drawn from a model's logits.
+// Draws the next token from a model's logits.
 #pragma once
 
 #include <cstdint>

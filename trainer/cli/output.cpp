@@ -53,7 +53,7 @@ std::string strategy(const Job& job) {
     return text + ", wrap " + to_text(job.fsdp.wrap);
 }
 
-// What is not as a plain PyTorch job has it.
+// The options that differ from a plain PyTorch job.
 std::vector<std::string> options(const Job& job) {
     const Job defaults;
     std::vector<std::string> words;
@@ -98,7 +98,7 @@ nlohmann::ordered_json categories_json(const CategoryBytes& bytes) {
     return json;
 }
 
-// With every digit; JSON has no other word than null for what is not finite.
+// All digits; a value that is not finite is null, as JSON has nothing else for it.
 std::string json_loss(double loss) {
     return std::isfinite(loss) ? fmt::format("{:.17g}", loss) : "null";
 }
@@ -121,7 +121,7 @@ void Progress::report(const StepReport& step) {
     const double pause = terminal_ ? 0.1 : kSecondsBetweenLines;
     if (!last && last_shown_ >= 0 && step.seconds_since_start - last_shown_ < pause) return;
     last_shown_ = step.seconds_since_start;
-    // The first step warms up; it counts only while there is no other.
+    // The first step is a warm-up; it counts only while there is no other.
     const double steps_timed = first ? 1.0 : static_cast<double>(step.step - first_step_);
     const double time = first ? step.seconds_since_start : step.seconds_since_start - first_done_;
     const double per_step = time / steps_timed;

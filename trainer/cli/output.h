@@ -1,4 +1,4 @@
-// What a person sees of a run: the progress line, the tables at its end, the JSON result.
+// A run's output for people: the progress line, the tables at its end, the JSON result.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,12 @@
 
 namespace shardscope::trainer {
 
-// On standard error: step, loss, throughput and time left, rewritten in place on a terminal, otherwise a new
-// line every few seconds; and a line for each event. Called from the ranks' threads, one at a time or not.
+// Prints on standard error: step, loss, throughput and time left, rewritten in place on a terminal, otherwise
+// a new line every few seconds; and a line for each event. Called from the ranks' threads, possibly
+// concurrently.
 class Progress {
   public:
-    // `first_step`: done before this run.
+    // `first_step`: steps done before this run.
     Progress(const Job& job, std::int64_t first_step);
     void report(const StepReport& step);
     void report(const ValidationReport& validation);
@@ -32,11 +33,11 @@ class Progress {
     bool terminal_;
     double last_shown_ = -1;
     double first_done_ = 0;
-    bool open_ = false;  // a line that will be rewritten stands on the terminal
+    bool open_ = false;  // the terminal shows a line that will be rewritten
 };
 
 // "8 ranks, FSDP FULL_SHARD, wrap module:Linear, CPU offload; mlp, 8 layers, width 1024: 8,396,800 parameters
-// in 8 units": the strategy, the layout where it is not fsdp1, every option that is not at its default.
+// in 8 units": the strategy, the layout where it is not fsdp1, and every option that is not at its default.
 std::string describe_run(const Program& program);
 
 std::int64_t parameter_count(const Program& program);
@@ -44,13 +45,13 @@ std::int64_t parameter_count(const Program& program);
 // Peak by category, for runs without a trace. MB = 2^20 bytes.
 std::string peak_table(const MemoryPeak& peak);
 
-// Of rank 0: allocated, active and reserved, which mean different things (docs/definitions.md, "Memory").
+// For rank 0: allocated, active and reserved, which mean different things (docs/definitions.md, "Memory").
 std::string peaks_line(const RunResult& run);
 
 struct TrainResult {
     double average_step_us = 0;
     std::string trace;
-    std::string checkpoint;  // the last one saved; "" none
+    std::string checkpoint;  // the last one saved; "": none
 };
 // "losses" by step, from the first of this run; "step", "steps_done" and "stopped_at" count steps done.
 std::string train_json(const RunResult& run, const TrainResult& result);

@@ -82,7 +82,7 @@ traces::PlanRow stored(const std::vector<Row>& rows, const Row& row, const std::
     return out;
 }
 
-// The anatomy of every row that can be.
+// The anatomy of every possible row.
 std::vector<traces::PlanPart> parts_of(const std::vector<Row>& rows,
                                        const planner::ClusterMaker& cluster_of) {
     std::vector<traces::PlanPart> parts;
@@ -156,7 +156,7 @@ void write_database(const PlanResult& result, const planner::ClusterMaker& clust
                     const std::string& plan_of, const std::string& file, bool overwrite, int traced,
                     const std::string& trace) {
     traces::DatabaseWriter writer(writer_options(file, overwrite));
-    // What all rows share is the run's configuration: the first job that can be stands for it.
+    // What all rows share is the run's configuration: the first possible job represents it.
     for (const Row& row : result.rows) {
         if (!row.can_be()) continue;
         for (const auto& [key, value] : describe(row.job)) writer.add(traces::RunInfoRow{key, value});

@@ -9,19 +9,19 @@
 
 namespace shardscope::trainer {
 
-// Throws JobError: what the command line asks for cannot be had.
+// Throws JobError: the command line's request cannot be fulfilled.
 [[noreturn]] void refuse_argument(const std::string& what, const std::string& why);
 
-// A database of what was computed now, on no machine.
+// Options of a database that is computed now, not recorded on a machine.
 traces::WriterOptions writer_options(const std::string& file, bool overwrite);
 
-// *.toml: a job file that gives the row's figures when it is run; otherwise a simulated trace. `plan_of` is
-// the job file that was planned, for the comment. Throws JobError or StoreError where the file cannot be
-// written, OutOfMemory for the trace of a row that does not fit.
+// Writes *.toml: a job file that gives the row's figures when it is run; otherwise a simulated trace.
+// `plan_of` is the job file that was planned, for the comment. Throws JobError or StoreError where the file
+// cannot be written, OutOfMemory for the trace of a row that does not fit.
 void write_row(const planner::Row& row, const sim::Cluster& cluster, const std::string& plan_of,
                const std::string& file, bool overwrite);
 
-// A trace database without events whose SHARD_PLAN has all rows, and SHARD_PLAN_PARTS their memory by
+// Writes a trace database without events, whose SHARD_PLAN has all rows and SHARD_PLAN_PARTS their memory by
 // formula. `trace` is that of the row `traced`; "": none is written.
 void write_database(const PlanResult& result, const planner::ClusterMaker& cluster_of,
                     const std::string& plan_of, const std::string& file, bool overwrite, int traced,

@@ -49,7 +49,7 @@ std::string strategy_of(const Job& job) {
     return job.fsdp.shard_group > 0 ? fmt::format("{} of {}", name, job.fsdp.shard_group) : name;
 }
 
-// "root", "module:Block"; "-" where a strategy knows no such thing.
+// "root", "module:Block"; "-" where the strategy does not have such a thing.
 std::string of_units(const Job& job, std::string_view name) {
     return is_sharded(job) ? text_of(job, "fsdp", name) : "-";
 }
@@ -85,7 +85,7 @@ std::vector<Column> decided_columns() {
     };
 }
 
-// And those that the command line gave several values.
+// The keys that the command line gave several values.
 std::vector<Column> given_columns(const std::vector<Row>& rows) {
     static constexpr std::array<std::string_view, 15> kShown = {"fsdp.layout",
                                                                 "train.accumulation",
@@ -135,7 +135,7 @@ std::vector<Column> figure_columns(const std::vector<const Row*>& rows) {
     return columns;
 }
 
-// Columns whose cells are all alike say nothing apart: they become words above the tables.
+// Columns whose cells are all equal do not distinguish rows: they become text above the tables.
 std::vector<Column> that_differ(std::vector<Column> columns, const std::vector<const Row*>& rows,
                                 std::vector<std::string>& alike) {
     std::vector<Column> differ;
@@ -180,7 +180,7 @@ std::string counts_line(const PlanResult& result) {
     return text + fmt::format("; searched in {:.1f} s\n", result.seconds);
 }
 
-// Which row to take, and what else is as good as far as anybody can tell.
+// The row to take, and those that are as good as far as the model can tell.
 std::string best_line(const PlanResult& result) {
     const Row* best = planner::best(result.rows);
     const Row* fastest = planner::fastest(result.rows);
@@ -207,7 +207,7 @@ std::string best_line(const PlanResult& result) {
     return text;
 }
 
-// Each reason once, with how many it stopped.
+// Each reason once, with the number of rows that it rules out.
 std::string impossible_lines(const std::vector<Row>& rows) {
     std::map<std::string, int> reasons;
     for (const Row& row : rows)

@@ -1,5 +1,5 @@
-// What `plan` prints: the front first, then the best of the rest, why they lose, and the memory by formula.
-// Only printing.
+// What `plan` prints: the Pareto front first, then the best of the rest, why they lose, and the memory by
+// formula. Only printing.
 #pragma once
 
 #include <string>
@@ -11,16 +11,16 @@
 namespace shardscope::trainer {
 
 struct PlanResult {
-    std::vector<planner::Row> rows;  // in the order of their numbers, which may leave some out
+    std::vector<planner::Row> rows;  // sorted by number; some numbers may be missing
     std::string cluster, device;     // names
-    std::string limit_of;            // "into the 100 bytes of run.memory_limit"; empty: no row can be
-    double seconds = 0;              // of the person's time
-    bool complete = true;            // the whole space was searched: the front is known
-    bool raised_steps = false;       // the job has fewer steps than a steady one comes after
+    std::string limit_of;            // "into the 100 bytes of run.memory_limit"; empty: no row is possible
+    double seconds = 0;              // wall-clock time
+    bool complete = true;            // the whole space was searched: the Pareto front is known
+    bool raised_steps = false;       // the job has too few steps to reach a steady one
 };
 
 struct PlanPrint {
-    bool all = false;  // rows, not only the front and the best of the rest
+    bool all = false;  // all rows, not only the Pareto front and the best of the rest
 };
 
 // MB = 2^20 bytes.
@@ -30,12 +30,12 @@ std::string plan_table(const PlanResult& result, const PlanPrint& print = {});
 std::string anatomy_table(const planner::Row& row, const planner::Anatomy& anatomy);
 
 // {"cluster":"…","device":"…","limit_of":"…","configurations":n,"fits":n,"too_large":n,"impossible":n,"not_run":n,"complete":true,"best":n|null,
-//  "fastest":n|null,"ties":[n,…],"front":[n,…],"rows":[{"row":n,"outcome":"fits","settings":{…},"peak_bytes":n,"at_peak":{…},…}],
-//  "anatomy":{…}}. Figures that a row has not are absent. `anatomy`: of planner::best_or_smallest; null:
-//  there is none.
+// "fastest":n|null,"ties":[n,…],"front":[n,…],"rows":[{"row":n,"outcome":"fits","settings":{…},"peak_bytes":n,"at_peak":{…},…}],
+// "anatomy":{…}}. Figures that a row does not have are absent. `anatomy`: that of planner::best_or_smallest;
+// null: there is none.
 std::string plan_json(const PlanResult& result, const planner::Anatomy* anatomy);
 
-// Where nothing fits: the smallest peak and what makes it; "" where something does.
+// Where nothing fits, the smallest peak and its causes; otherwise "".
 std::string nothing_fits(const PlanResult& result);
 
 }  // namespace shardscope::trainer

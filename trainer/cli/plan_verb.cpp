@@ -48,10 +48,10 @@ class Clusters {
 
   private:
     std::mutex mutex_;
-    std::map<std::string, sim::Cluster> clusters_;  // references into it stay
+    std::map<std::string, sim::Cluster> clusters_;  // references into it stay valid
 };
 
-// What the command line gives, key by key; sweep's syntax.
+// The values that the command line gives, key by key; sweep's syntax.
 std::vector<planner::Given> given_by(const std::vector<Override>& overrides) {
     for (const Override& override : overrides) {
         if (override.key == "run.trace")
@@ -66,26 +66,26 @@ std::vector<planner::Given> given_by(const std::vector<Override>& overrides) {
     return given;
 }
 
-// The optimizer's state and DDP's buckets are there from the second or third step on: a plan is made for the
+// The optimizer's state and DDP's buckets exist from the second or third step on: a plan is made for the
 // steps that follow.
 constexpr std::int64_t kSteadySteps = 3;
 
-// A job that is meant for real devices becomes one of a simulation.
+// Turns a job for real devices into one for a simulation.
 Job simulated_job(const std::string& file, std::vector<Override> settings) {
     const std::vector<Override> of_devices = {
         {"run.comm", "auto"}, {"run.processes", "0"}, {"run.sums", "ordered"}, {"run.device", "sim"}};
     settings.insert(settings.end(), of_devices.begin(), of_devices.end());
     Job job = load_job(file, settings);
-    for (const Override& own : of_devices) job.origins.erase(own.key);  // nobody gave them
+    for (const Override& own : of_devices) job.origins.erase(own.key);  // not given by the user
     job.run.trace.clear();
     return job;
 }
 
-// Whose steps are too few for a steady one is tried with more; the settings of each row say so.
+// A job with too few steps for a steady one is tried with more; the settings of each row say so.
 std::vector<planner::Given> with_steady_steps(const std::string& file, std::vector<planner::Given> given,
                                               bool& raised) {
     const auto few = [](const std::string& steps) {
-        std::int64_t value = kSteadySteps;  // what is no number is refused later
+        std::int64_t value = kSteadySteps;  // a text that is not a number is refused later
         std::from_chars(steps.data(), steps.data() + steps.size(), value);
         return value > 0 && value < kSteadySteps;
     };
@@ -106,7 +106,7 @@ std::vector<planner::Given> with_steady_steps(const std::string& file, std::vect
     for (const planner::Given& key : given) first.push_back({key.key, key.values.front()});
     try {
         raised = few(std::to_string(simulated_job(file, first).run.steps));
-    } catch (const JobError&) {  // the search says what cannot be
+    } catch (const JobError&) {  // the search reports what is impossible
     }
     if (raised) given.push_back({"run.steps", {std::to_string(kSteadySteps)}});
     return given;
@@ -145,10 +145,10 @@ class Planning {
     PlanResult result_;
     const std::vector<planner::Given> given_;
     Clusters clusters_;
-    int written_ = 0;  // the row
+    int written_ = 0;  // number of the row
 };
 
-// Before the search, so that it is not in vain.
+// Runs before the search, so that the search is not in vain.
 void Planning::check_files() const {
     if (options_.write.empty() != options_.files.empty()) {
         refuse_argument(
@@ -167,7 +167,7 @@ void Planning::check_files() const {
     traces::DatabaseWriter::check_output(options_.output, options_.overwrite);
 }
 
-// What is tried where no candidate fits; nothing where it cannot be told.
+// What is tried where no candidate fits; nothing where it cannot be determined.
 std::vector<planner::Candidate> Planning::last_resorts() const {
     try {
         return planner::last_resorts(given_, make_job_, cluster_of_);
@@ -194,14 +194,14 @@ int Planning::row_to_write(std::size_t rows, std::size_t last_resorts) const {
 
 void Planning::search(const std::vector<planner::Candidate>& candidates) {
     const auto start = std::chrono::steady_clock::now();
-    std::vector<planner::Candidate> behind;  // the candidates, where a row is named
+    std::vector<planner::Candidate> behind;  // the candidates after these, where a row is named
     if (!options_.write.empty() && options_.write != "best") {
         behind = last_resorts();
         written_ = row_to_write(candidates.size(), behind.size());
     }
     const std::size_t place = written_ > 0 ? static_cast<std::size_t>(written_) - 1 : 0;
     const bool is_behind = place >= candidates.size();
-    if (written_ > 0 && options_.output.empty()) {  // the others are not in question
+    if (written_ > 0 && options_.output.empty()) {  // the others are irrelevant
         const auto& candidate = is_behind ? behind[place - candidates.size()] : candidates[place];
         result_.rows = {planner::evaluate(candidate, written_, make_job_, cluster_of_, options_.time_all)};
         planner::mark_front(result_.rows);
@@ -225,7 +225,8 @@ void Planning::search(const std::vector<planner::Candidate>& candidates) {
     result_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// Nothing fits, or one of these is asked for: what else there is, behind the rows that were tried.
+// Where nothing fits, or one of these is asked for: searches the last resorts, numbered after the rows that
+// were tried.
 void Planning::search_last_resorts(const planner::SearchOptions& options) {
     const std::vector<planner::Candidate> more = last_resorts();
     if (more.empty()) return;
@@ -238,7 +239,7 @@ void Planning::search_last_resorts(const planner::SearchOptions& options) {
     planner::mark_front(result_.rows);
 }
 
-// Where it is no configuration's fault.
+// Throws where no configuration is possible: the fault is not in one of them.
 void Planning::refuse_what_nothing_can_be() const {
     const bool none = std::all_of(result_.rows.begin(), result_.rows.end(),
                                   [](const Row& row) { return row.outcome == planner::Outcome::impossible; });
@@ -287,7 +288,7 @@ void Planning::print() {
             options_.output);
 }
 
-// What is one for all rows, or that it is not.
+// Names what all rows have in common, or that they differ.
 void Planning::name_what_is_one() {
     const auto name = [](std::string& of_all, const std::string& own, const char* several) {
         of_all = of_all.empty() || of_all == own ? own : several;

@@ -1,5 +1,5 @@
 // shardscope-train plan: which configurations of a job fit a cluster, how fast each would be, and which are
-// worth having. Nothing is trained; every figure is the simulator's.
+// worth having. Nothing is trained; every figure is simulated.
 #pragma once
 
 #include <string>
@@ -13,11 +13,11 @@ namespace shardscope::trainer {
 struct PlanOptions {
     bool json = false;
     bool all = false;       // print every row
-    bool time_all = false;  // also those that do not fit
+    bool time_all = false;  // also time those that do not fit
     bool overwrite = false;
-    std::string output;              // database of the rows; empty: none
+    std::string output;              // database of the rows; empty: none is written
     std::string write;               // a row's number or "best"; empty: none is written
-    std::vector<std::string> files;  // to write it to: *.toml, *.sqlite
+    std::vector<std::string> files;  // files to write it to: *.toml, *.sqlite
 };
 
 // `file` is the job file. Returns the exit status: 0 where something fits, 1 where nothing does, 128 + n

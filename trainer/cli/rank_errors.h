@@ -1,5 +1,5 @@
-// What goes wrong in several processes before a run begins, told once: equal errors as one, different ones
-// with the names of their ranks.
+// Errors in several processes before a run begins, reported once: equal errors as one, different ones with
+// their ranks.
 #pragma once
 
 #include <exception>
@@ -11,11 +11,11 @@
 
 namespace shardscope::trainer {
 
-// The exit status that an error stands for, and its sentence.
+// The exit status for an error, and its sentence.
 int status_of(const std::exception& error);
 std::string sentence_of(const std::exception& error);
 
-// One rank's error; an empty sentence: it has none.
+// One rank's error; an empty sentence: no error.
 struct RankError {
     std::string sentence;
     int status = 0;
@@ -24,12 +24,12 @@ struct RankError {
     static RankError from_text(const std::string& text);
 };
 
-// By rank; `hosts` names each rank's. The sentences to print: "... (on all 4 ranks)", "rank 2 on b: ...",
-// "ranks 0, 1 and 3: ...". Empty: no rank has any.
+// `errors` is by rank; `hosts` names each rank's. Returns the sentences to print: "... (on all 4 ranks)",
+// "rank 2 on b: ...", "ranks 0, 1 and 3: ...". Empty: no rank has an error.
 std::vector<std::string> rank_error_sentences(const std::vector<RankError>& errors,
                                               const std::vector<std::string>& hosts);
 
-// The processes know that some of them cannot go on, and rank 0 has printed why.
+// All processes know that some of them cannot go on, and rank 0 has printed why.
 class ToldTogether : public std::runtime_error {
   public:
     explicit ToldTogether(int status);

@@ -1,4 +1,4 @@
-// How far a search is.
+// The progress of a search.
 #pragma once
 
 #include <chrono>
@@ -14,7 +14,7 @@ namespace shardscope::trainer {
 // A bar on a terminal, otherwise a line every few seconds.
 class SearchBar {
   public:
-    // `what` is counted: "configurations".
+    // `what` names the things counted: "configurations".
     explicit SearchBar(const char* what) : what_(what) {}
     void show(std::size_t done, std::size_t all) {
         const double now = std::chrono::duration<double>(Clock::now() - start_).count();

@@ -33,13 +33,13 @@ using traces::grouped;
 
 constexpr std::size_t kExposuresShown = 5;
 
-// The message of a cost model begins with the file, or with the key of the job that is wrong.
+// A cost model's message begins with the file, or with the job's key that is wrong.
 [[noreturn]] void refuse(const Job& job, const sim::ClusterError& error) {
     const std::string message = error.what();
     throw JobError(where(job, message.substr(0, message.find(':'))) + message);
 }
 
-// Calls what can find the cost model wrong.
+// Calls something that may find the cost model faulty.
 template <class Call>
 auto checked(const Job& job, const Call& call) {
     try {
@@ -62,7 +62,7 @@ std::unique_ptr<traces::DatabaseWriter> open_trace(const Job& job) {
     return std::make_unique<traces::DatabaseWriter>(options);
 }
 
-// What the job asks for and a simulation cannot do.
+// The job's settings that a simulation cannot carry out.
 std::vector<std::string> notes_of(const Job& job) {
     std::vector<std::string> notes = job.notes;
     const auto note = [&](const std::string& key, const char* what) {
@@ -92,7 +92,7 @@ class Simulated {
           program_(sim::placed_on(job, cluster_)) {}
 
     const Program& program() const { return program_; }
-    std::int64_t memory() const { return sim::options_of(job(), cluster_).memory_limit; }  // of a rank
+    std::int64_t memory() const { return sim::options_of(job(), cluster_).memory_limit; }  // per rank
     int run();
 
   private:
@@ -103,14 +103,14 @@ class Simulated {
     RunResult as_run() const;
     void print() const;
     struct SteadyPeak {
-        std::int64_t bytes = 0;  // 0: the run comes to it
-        int step = 0;            // the first that has it, from 1
+        std::int64_t bytes = 0;  // 0: the run reaches it
+        int step = 0;            // the first that reaches it, from 1
     };
     SteadyPeak steady_peak() const;
     std::string steady_line() const;
     std::string json() const;
     std::string communication_table() const;
-    double usd_per_step() const {  // of all devices, by the cost model's price
+    double usd_per_step() const {  // for all devices, by the cost model's price
         return result_.average_step_s / 3600 * cluster_.device.price_per_hour * job().run.ranks;
     }
 
@@ -120,7 +120,7 @@ class Simulated {
     std::unique_ptr<traces::DatabaseWriter> writer_;
     std::unique_ptr<sim::SimTrace> trace_;
     sim::SimResult result_;
-    double took_s_ = 0;  // of the person's time
+    double took_s_ = 0;  // wall-clock time
     std::string tables_;
     bool trace_failed_ = false;
 };
@@ -140,7 +140,7 @@ void Simulated::simulate() {
     try {
         result_ = checked(job(), [&] { return sim::simulate(program_, cluster_, options, trace_.get()); });
     } catch (const std::exception& error) {
-        if (writer_) {  // what came before is worth reading, and why it ended
+        if (writer_) {  // the part before is worth reading, and why it ended
             writer_->add(traces::DiagnosticRow{trace_->duration(), traces::Severity::warning, error.what()});
             writer_->finish(trace_->duration(), 0);
         }
@@ -180,7 +180,7 @@ RunResult Simulated::as_run() const {
     return run;
 }
 
-// What a run of so few steps does not come to: the optimizer's state is there from the second step on.
+// The peak that a run of so few steps does not reach: the optimizer's state exists from the second step on.
 Simulated::SteadyPeak Simulated::steady_peak() const {
     const MemoryPrediction prediction = program_.predict();
     if (prediction.peak.bytes <= result_.classes.front().peak.bytes) return {};
@@ -222,7 +222,7 @@ std::string Simulated::json() const {
     return traces::dump_json(json) + "\n";
 }
 
-// Which unit's collectives kernels do not hide: those of rank 0 in the last step.
+// The units whose collectives kernels do not hide: rank 0, last step.
 std::string Simulated::communication_table() const {
     const sim::SimRanks& first = result_.classes.front();
     if (first.exposures.empty()) return "";

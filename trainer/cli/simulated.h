@@ -1,4 +1,4 @@
-// A job on the simulated device: what it would take on a cluster, printed as a training run is.
+// Runs a job on the simulated device: what it would take on a cluster, printed as for a training run.
 #pragma once
 
 #include "trainer/cli/train.h"

@@ -1,6 +1,6 @@
-// SIGINT (Ctrl-C) and SIGTERM while a run goes on. The first asks: the run ends after its step, saves where
-// it is to save, and finishes its trace. The second ends the process at once, as if nobody listened; but a
-// parent of ranks first has to end those.
+// Handles SIGINT (Ctrl-C) and SIGTERM during a run. The first is a request: the run ends after its step,
+// saves if it is set to, and finishes its trace. The second ends the process immediately, as without a
+// handler; but a parent of ranks first has to end those.
 #pragma once
 
 #include <atomic>
@@ -18,16 +18,16 @@ class StopSignals {
     StopSignals(const StopSignals&) = delete;
     StopSignals& operator=(const StopSignals&) = delete;
 
-    // The signal that came first, 0 if none did; also of one that is gone.
+    // The signal that arrived first, 0 if none did; also after the object is gone.
     static int received();
-    // How many came.
+    // The number of signals that arrived.
     static int count();
     // "SIGINT" or "SIGTERM".
     static const char* name(int signal);
 };
 
-// While it lives, a signal that ends the process at once first prints this sentence: where what was recorded
-// is, and how it is finished. One at a time, beside StopSignals or without.
+// While it lives, a signal that ends the process immediately first prints this sentence: where the recording
+// is, and how to finish it. One at a time, with or without StopSignals.
 class LastWords {
   public:
     explicit LastWords(const std::string& sentence);
@@ -37,7 +37,7 @@ class LastWords {
 
   private:
     const std::string line_;
-    const bool listens_;  // nobody else does
+    const bool listens_;  // no other object listens
 };
 
 }  // namespace shardscope::trainer

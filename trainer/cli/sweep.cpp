@@ -41,7 +41,7 @@ SweepForecast forecast(const Program& program) {
     return result;
 }
 
-// What the trace of a run says beside what the run printed.
+// Reads what a run's trace shows beyond the run's output.
 void read_trace(const std::string& file, SweepFigures& figures) {
     const auto trace = traces::load_trace(file);
     const traces::Comparison run = traces::compare({trace.get()});
@@ -57,7 +57,7 @@ double loss_of(const nlohmann::json& value) {
     return value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN();
 }
 
-// What the run printed; nothing where it did not come to its result.
+// Reads a run's output; nothing where the run did not reach its result.
 std::optional<SweepFigures> read_result(const std::string& text) {
     const nlohmann::json json = traces::parse_json(text);
     if (!json.is_object()) return std::nullopt;
@@ -109,7 +109,7 @@ Sweep::Sweep(const std::string& file, const SweepGrid& grid, const SweepOptions&
     }
 }
 
-// Whether the combination can be, and what its Plan foretells; nothing is trained.
+// Whether the combination is possible, and what its Plan predicts; nothing is trained.
 void Sweep::plan(const SweepPoint& point, SweepRow& row) {
     std::vector<Override> overrides = grid_.fixed;
     overrides.insert(overrides.end(), point.settings.begin(), point.settings.end());
@@ -226,7 +226,7 @@ int Sweep::run() {
         return row.outcome == SweepOutcome::impossible;
     });
     if (none_can_be && result_.rows.front().error == result_.rows.back().error)
-        throw JobError(result_.rows.front().error);  // no combination's fault
+        throw JobError(result_.rows.front().error);  // not the fault of a combination
     if (options_.dry_run) {
         for (SweepRow& row : result_.rows)
             if (row.outcome == SweepOutcome::not_run) row.outcome = SweepOutcome::done;

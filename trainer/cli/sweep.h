@@ -1,5 +1,5 @@
-// shardscope-train sweep: trains every combination of the values given, one after the other, each in a
-// process of its own, and compares what came of them.
+// shardscope-train sweep: trains every combination of the given values, one after the other, each in its own
+// process, and compares the results.
 #pragma once
 
 #include <string>
@@ -9,14 +9,14 @@
 namespace shardscope::trainer {
 
 struct SweepOptions {
-    std::string folder;  // of the traces; empty: sweep-JOBNAME here
+    std::string folder;  // for the traces; empty: sweep-JOBNAME here
     bool dry_run = false;
     bool json = false;
     bool overwrite = false;
 };
 
-// `file` is the job file. Returns the exit status: 0 where at least one combination ran (or was foretold, in
-// a dry run) and no process crashed, 1 otherwise, 2 where no combination can be, 128 + n after signal n.
+// `file` is the job file. Returns the exit status: 0 where at least one combination ran (or was predicted, in
+// a dry run) and no process crashed, 1 otherwise, 2 where no combination is possible, 128 + n after signal n.
 // Throws JobError and traces::StoreError before anything ran.
 int sweep(const std::string& file, const SweepGrid& grid, const SweepOptions& options);
 

@@ -29,7 +29,7 @@ const Key& key_of(const std::string& full_name) {
     refuse(full_name, section_known ? unknown_key(section, name) : unknown_section(section));
 }
 
-// A trailing separator ends the last value and begins none.
+// A trailing separator ends the last value and does not begin another.
 std::vector<std::string> split_at(const std::string& text, char separator) {
     std::vector<std::string> pieces(1);
     int depth = 0;
@@ -46,7 +46,7 @@ std::vector<std::string> split_at(const std::string& text, char separator) {
     return pieces;
 }
 
-// What is wrong with a value, "" if nothing; the setter knows what a text must look like.
+// The fault of a value, "" if there is none; the setter knows the form of a text.
 std::string fault(const Key& key, const std::string& text) {
     const auto value = parse_value(key.type, text);
     if (!value) return fmt::format("\"{}\" is not {}; use {}", text, name(key.type), allowed(key));
@@ -60,7 +60,7 @@ std::string fault(const Key& key, const std::string& text) {
     return {};
 }
 
-// As the key's own words: "true" and "on" are one value.
+// In the key's canonical form: "true" and "on" are one value.
 std::string canonical(const Key& key, const std::string& text) {
     const auto value = parse_value(key.type, text);
     return value ? to_text(*value) : text;
@@ -83,7 +83,7 @@ std::vector<std::string> values_of(const Key& key, const std::vector<std::string
                    fmt::format("the commas of \"{}\" may separate values or belong to one; {}", text, way));
         return pieces;
     }
-    // Commas inside a value ("module:A,B") leave a piece that is none by itself, while the whole is one.
+    // Commas inside a value ("module:A,B") leave a piece that is not a value alone, while the whole is one.
     for (const std::string& piece : pieces) {
         const std::string wrong = fault(key, piece);
         if (!wrong.empty() && fault(key, text).empty())
@@ -171,7 +171,7 @@ std::vector<SweepPoint> combinations(const SweepGrid& grid, const std::string& j
     for (std::size_t n = 0; n < count; ++n) {
         SweepPoint point;
         std::size_t rest = n;
-        for (std::size_t a = grid.axes.size(); a-- > 0;) {  // the last axis is the fastest digit
+        for (std::size_t a = grid.axes.size(); a-- > 0;) {  // the last axis changes fastest
             const SweepAxis& axis = grid.axes[a];
             point.settings.insert(point.settings.begin(), {axis.key, axis.values[rest % axis.values.size()]});
             rest /= axis.values.size();

@@ -1,12 +1,12 @@
 // What a sweep runs: every combination of the values that the command line gives for keys of the job.
 // Pure: reads no file, runs nothing.
 //
-// How values are told apart in the text of one --section.key=TEXT:
+// How values are separated in the text of one --section.key=TEXT:
 //   1. a key that is given more than once has one value each time, as written;
 //   2. a ';' in the text separates values, and commas belong to them ("root;module:A,B", "module:A,B;");
 //   3. otherwise commas separate, but for those inside [ ].
-// A piece that is no value of its key is an error, and so is a key that takes lists ("30,60") without [ ] or
-// ';'.
+// A piece that is not a value of its key is an error, and so is a key that takes lists ("30,60") without [ ]
+// or ';'.
 #pragma once
 
 #include <string>
@@ -31,7 +31,7 @@ struct SweepGrid {
 // One run of a sweep.
 struct SweepPoint {
     std::vector<Override> settings;  // one per axis, in its order
-    std::string name;                // "wrap=module-Linear,cpu_offload=true": of the trace, without ".sqlite"
+    std::string name;                // "wrap=module-Linear,cpu_offload=true": its trace, without ".sqlite"
 };
 
 inline constexpr std::size_t kMaxSweepRuns = 4096;
@@ -45,7 +45,7 @@ SweepGrid make_grid(const std::vector<Override>& overrides);
 // `job_name` names that one. Names are unique, and fit for a file name.
 std::vector<SweepPoint> combinations(const SweepGrid& grid, const std::string& job_name);
 
-// The keys of the axes as a table heads them: the last word ("wrap"), or the whole where two end in the same.
+// The keys of the axes as table headings: the last word ("wrap"), or the whole key where two end in the same.
 std::vector<std::string> short_names(const std::vector<SweepAxis>& axes);
 
 }  // namespace shardscope::trainer

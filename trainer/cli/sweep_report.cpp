@@ -40,7 +40,7 @@ std::string reason(const SweepRow& row) {
     return row.error.empty() ? verdict(row.outcome) : fmt::format("{}: {}", verdict(row.outcome), row.error);
 }
 
-// Sentences are long and often the same: the rows carry numbers, the sentences stand below the table.
+// Sentences are long and often the same: the rows carry numbers, the sentences are below the table.
 class Footnotes {
   public:
     // "cannot be [1]"; "" for a row with its figures.

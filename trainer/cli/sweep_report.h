@@ -10,23 +10,23 @@
 
 namespace shardscope::trainer {
 
-// Why a combination has no figures, or that it has.
+// Whether a combination has figures, or why not.
 enum class SweepOutcome : std::uint8_t { done, impossible, failed, stopped, not_run };
 
 struct SweepFigures {
-    std::int64_t peak_bytes = 0;           // allocated, of the rank with the largest peak
-    std::int64_t reserved_bytes = 0;       // most that a rank's pool held
+    std::int64_t peak_bytes = 0;           // allocated, on the rank with the largest peak
+    std::int64_t reserved_bytes = 0;       // the most that a rank's pool reserved
     double step_us = 0;                    // mean over steps and ranks
-    double first_loss = 0, last_loss = 0;  // not a number: there are none (a simulation)
-    double collective_bytes = 0;           // of full buffers, per step, mean over ranks
+    double first_loss = 0, last_loss = 0;  // NaN: there are none (a simulation)
+    double collective_bytes = 0;           // full buffers, per step, mean over ranks
     double exposed_us = 0;                 // communication outside compute, per step, mean over ranks
 };
 
-// What the Plan says before anything runs.
+// What the Plan predicts before anything runs.
 struct SweepForecast {
-    std::int64_t peak_bytes = 0;        // of every rank
-    std::int64_t collectives = 0;       // of a steady step
-    std::int64_t collective_bytes = 0;  // of full buffers, per steady step
+    std::int64_t peak_bytes = 0;        // of each rank
+    std::int64_t collectives = 0;       // per steady step
+    std::int64_t collective_bytes = 0;  // full buffers, per steady step
 };
 
 struct SweepRow {
@@ -48,7 +48,7 @@ struct SweepResult {
 std::string sweep_table(const SweepResult& result);
 
 // {"runs":[{"settings":{"fsdp.wrap":"root"},"trace":"...","peak_bytes":n,...,"error":null}]}. Figures that a
-// run has not are absent, its error is a sentence then.
+// run does not have are absent; its error is then a sentence.
 std::string sweep_json(const SweepResult& result);
 
 }  // namespace shardscope::trainer

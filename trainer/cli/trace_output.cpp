@@ -45,11 +45,11 @@ std::unique_ptr<profiler::Recorder> open_recorder(const std::string& path, bool 
         recorder);
 }
 
-// What a process tells rank 0 of its part.
+// What a process reports to rank 0 about its part.
 struct Part {
     std::string path;
     std::int64_t bytes = 0;
-    std::string error;  // it is incomplete; one sentence
+    std::string error;  // why it is incomplete; one sentence
 
     std::string text() const { return MessageWriter().add(path).add(bytes).add(error).text(); }
     static Part read(const std::string& text) {
@@ -60,7 +60,7 @@ struct Part {
         part.error = message.text();
         return part;
     }
-    // Whether this host has it: the same path, the same size.
+    // Whether this host has the file: the same path, the same size.
     bool here() const {
         std::error_code missing;
         return static_cast<std::int64_t>(fs::file_size(path, missing)) == bytes && !missing;
@@ -82,7 +82,7 @@ std::string merge_command(const std::string& pattern, const std::string& trace) 
     return fmt::format("shardscope-trace merge {} -o {}", pattern, trace);
 }
 
-// The parts of a run of `ranks`, as a shell finds them.
+// A shell pattern for the parts of a run of `ranks`.
 std::string pattern_of(const std::string& part) {
     const std::size_t number = part.rfind("rank-");
     return part.substr(0, number) + "rank-*" + fs::path(part).extension().string();
@@ -110,7 +110,7 @@ TraceOutput::TraceOutput(const Job& job, World* world) : job_(job), world_(world
         open_recorder(path_, job.run.overwrite, [this](const std::exception_ptr& reason) { failed(reason); });
 }
 
-// When it happens: the run may go on for days.
+// Reports it when it happens: the run may go on for days.
 void TraceOutput::failed(const std::exception_ptr& reason) {
     if (run_ended_) return;
     try {
@@ -124,7 +124,7 @@ void TraceOutput::failed(const std::exception_ptr& reason) {
 }
 
 void TraceOutput::measure_clock() {
-    if (!world_ || !recorder_) return;  // the same on all
+    if (!world_ || !recorder_) return;  // the same on all ranks
     const ClockOffset clock = world_->measure_clock();
     recorder_->describe(traces::ClockRow{world_->rank(), clock.at_ns - recorder_->origin_ns(),
                                          clock.offset_ns, clock.uncertainty_ns});
@@ -177,7 +177,7 @@ TraceOutput::End TraceOutput::finish() {
                 merge_command(pattern_of(fs::path(path_).filename().string()), job_.run.trace));
         }
     }
-    world_->barrier();  // nobody says that it is done before the trace is
+    world_->barrier();  // no rank reports success before the trace is complete
     return end;
 }
 
@@ -207,7 +207,7 @@ void TraceOutput::give_up() {
     if (!recorder_) return;
     try {
         recorder_->finish();
-    } catch (const traces::StoreError&) {  // the run's own failure is told
+    } catch (const traces::StoreError&) {  // the run's own failure is reported
     }
 }
 

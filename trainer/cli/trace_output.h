@@ -1,5 +1,5 @@
-// The trace that a run records: one file or, where ranks are processes, a part for each, which that of rank 0
-// brings together at the end where it can reach them.
+// The trace that a run records: one file or, where ranks are processes, a part for each; rank 0 merges the
+// parts that it can reach at the end.
 #pragma once
 
 #include <atomic>
@@ -18,26 +18,26 @@ namespace shardscope::trainer {
 
 class TraceOutput {
   public:
-    // Throws StoreError where what this process writes exists or cannot be written. `world` may be null.
+    // Throws StoreError where this process's file exists or cannot be written. `world` may be null.
     static void check(const Job& job, const World* world);
-    // Opens it: nothing where the job wants no trace. StoreError.
+    // Opens the file; does nothing where the job wants no trace. Throws StoreError.
     TraceOutput(const Job& job, World* world);
 
     profiler::Recorder* recorder() const { return recorder_.get(); }  // null: nothing is recorded
-    // Collective: how this process's clock stands to that of rank 0, now.
+    // Measures this process's clock against rank 0's, now. Collective.
     void measure_clock();
 
     struct End {
-        std::string trace;                  // that holds all ranks, to be read here; "": there is none here
+        std::string trace;                  // file with all ranks, readable here; "": none here
         std::vector<std::string> warnings;  // sentences
-        std::string note;                   // where the parts are, where they could not be brought together
+        std::string note;                   // location of the parts, where they could not be merged
         bool failed = false;                // something is missing
     };
-    // The run has ended well. Collective.
+    // Call when the run has ended successfully. Collective.
     End finish();
-    // It has failed: keeps what was recorded until then.
+    // Call when the run has failed: keeps what was recorded until then.
     void give_up();
-    // Where that is then, where it is more than this process's: a sentence, else "".
+    // Where the parts are after a failure, if there are others than this process's: a sentence, else "".
     std::string parts_kept() const;
 
   private:
@@ -48,8 +48,8 @@ class TraceOutput {
 
     const Job& job_;
     World* world_;
-    std::string path_;  // of this process's file
-    // Whether the run has ended, and whether it was told that the trace had ended before.
+    std::string path_;  // this process's file
+    // Whether the run has ended, and whether the early end of the trace has been reported.
     std::atomic<bool> run_ended_{false}, told_{false};
     std::unique_ptr<profiler::Recorder> recorder_;
 };

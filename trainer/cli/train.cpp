@@ -42,7 +42,7 @@ double mean_step_us(const traces::ExecutionSummary& summary) {
     return summary.ranks.empty() ? 0 : sum / static_cast<double>(summary.ranks.size());
 }
 
-// The tables of rank 0; the others do the same work, and shardscope-trace prints them all.
+// The tables of rank 0; the others do the same work, and shardscope-trace prints all of them.
 std::string rank_zero_tables(const traces::Trace& trace) {
     traces::Selection rank_zero;
     rank_zero.rank = 0;
@@ -65,7 +65,7 @@ class Training {
 
   private:
     const Job& job() const { return program_.job(); }
-    // Tells people what goes on: where ranks are processes, that of rank 0.
+    // Whether this process prints progress and results: where ranks are processes, only rank 0's does.
     bool speaks() const { return !joined_ || joined_->world().rank() == 0; }
     void say(const std::string& line);
     void open_trace();
@@ -79,21 +79,21 @@ class Training {
     int status() const;
 
     const Program program_;
-    Joined* const joined_;  // null: all ranks are of this process
+    Joined* const joined_;  // null: this process has all ranks
     Checkpointing checkpoints_;
     const bool json_;
     const MakeDevice make_device_;
     RunEnvironment environment_;
     DataSource data_;
     std::optional<TraceOutput> trace_;
-    std::optional<Progress> progress_;  // of the process that speaks
+    std::optional<Progress> progress_;  // of the process that prints
     RunResult run_;
     TrainResult result_;
     std::string tables_;
     bool trace_failed_ = false;
 };
 
-// Everything that can be refused is refused here, before anything is printed. Collective.
+// Refuses everything that can be refused, before anything is printed. Collective.
 void Training::open() {
     checkpoints_.open();
     together(joined_, [&] {
@@ -134,10 +134,10 @@ void Training::say(const std::string& line) {
     }
 }
 
-// The run cannot go on.
+// Handles a run that cannot go on.
 void Training::failed(const std::exception& error) {
     const Teller teller = joined_ ? joined_->teller(error) : Teller::first;
-    // First of all: where another process was killed, its launcher soon kills this one.
+    // This comes first: where another process was killed, its launcher soon kills this one.
     if (teller != Teller::other) tell(error);
     trace_->give_up();
     const auto* memory = dynamic_cast<const OutOfMemory*>(&error);
@@ -145,7 +145,7 @@ void Training::failed(const std::exception& error) {
     throw FailureTold(error.what());
 }
 
-// Why the run has ended. What was recorded until then is worth reading.
+// Reports why the run ended. The recording until then is worth reading.
 void Training::tell(const std::exception& error) {
     if (progress_) progress_->end();
     const std::string where = trace_->parts_kept();
@@ -279,7 +279,7 @@ int train(const Job& job, const TrainOptions& options) {
     }
     std::optional<Training> training;
     together(options.joined, [&] {
-        // The trace first: data and models may take their time. No process opens its own before all can.
+        // The trace comes first: data and models may take a while. No process opens its own before all can.
         TraceOutput::check(job, options.joined ? &options.joined->world() : nullptr);
         training.emplace(job, options);
     });

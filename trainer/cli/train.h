@@ -8,7 +8,7 @@
 
 namespace shardscope::trainer {
 
-// A run that could not go on, and whose message has been printed.
+// A run that could not go on; its message has been printed.
 class FailureTold : public RunError {
   public:
     using RunError::RunError;
@@ -18,14 +18,13 @@ struct TrainOptions {
     bool json = false;
     bool dry_run = false;
     Joined* joined = nullptr;  // the job's processes, one rank each; null: this is the only one
-    MakeDevice make_device;    // for tests; empty: the device that the job asks for
+    MakeDevice make_device;    // for tests; empty: the device that the job names
 };
 
 // Returns the exit status: 0; 1 where the trace or a checkpoint could not be written to its end; 128 + n
 // where signal n stopped the run before its last step. Throws JobError, DataError, CheckpointError,
 // traces::StoreError (before the first step) and kernels::BlasError, and FailureTold for a run that could not
-// go on: its trace is whole. Where ranks are processes, only that of rank 0 prints anything but its own
-// failure.
+// go on: its trace is complete. Where ranks are processes, only rank 0's prints anything but its own failure.
 int train(const Job& job, const TrainOptions& options);
 
 }  // namespace shardscope::trainer

@@ -44,7 +44,8 @@ std::string largest_category(const CategoryBytes& bytes) {
     return fmt::format("of it {} {}", mb_words(bytes[most]), traces::kMemoryCategoryNames[most]);
 }
 
-// Whose times compare configurations: the job's own choice; where it has none, a GPU's for a GPU.
+// The cluster whose times compare configurations: the job's own choice; without one, a GPU cluster for a GPU
+// job.
 std::string cluster_name(const Job& job) {
     const bool own = job.run.device != DeviceKind::cuda || job.origins.contains("sim.cluster");
     return own ? job.sim.cluster : "h100_ib";
@@ -83,13 +84,13 @@ void tell_what_fits(const Job& job, std::int64_t limit, bool among_processes) no
         if (limit <= 0) return;
         if (among_processes) std::signal(SIGTERM, SIG_IGN);
         planner::NearestOptions options;
-        // mpirun ends with force a second after it has asked.
+        // mpirun kills the process a second after it has asked it to end.
         options.seconds = among_processes ? 0.7 : 1.5;
         const sim::Cluster cluster = sim::load_cluster(cluster_name(job));
         fmt::print(stderr, "{}",
                    fits_text(planner::nearest_fits(job, limit, cluster, options), limit, cluster.name));
         std::fflush(stderr);
-    } catch (const std::exception&) {  // a help that is not there; the failure has been told
+    } catch (const std::exception&) {  // only the help is missing; the failure has been reported
     }
 }
 

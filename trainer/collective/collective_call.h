@@ -1,4 +1,4 @@
-// What one rank brings to a collective, whoever carries it out.
+// One rank's part in a collective, for every process group.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace shardscope::trainer {
 
 // A member's buffers may be in place (all_reduce; all_gather whose input is its own piece of the output;
 // reduce_scatter whose output is its own piece of the input; broadcast). Where the elements of an all_gather
-// or reduce_scatter do not divide by the members, pieces are of the next whole number and the last ones
+// or reduce_scatter are not divisible by the number of members, pieces are rounded up and the last ones are
 // shorter or empty.
 struct CollectiveCall {
     Operation operation = Operation::barrier;

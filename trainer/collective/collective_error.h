@@ -1,11 +1,11 @@
-// What ends a collective that cannot end by itself.
+// The error that ends a collective that cannot complete.
 #pragma once
 
 #include <stdexcept>
 
 namespace shardscope::trainer {
 
-// A collective that will never end; one sentence.
+// Thrown for a collective that will never end; the message is one sentence.
 class CollectiveError : public std::runtime_error {
   public:
     using std::runtime_error::runtime_error;

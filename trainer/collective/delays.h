@@ -1,4 +1,4 @@
-// Pseudo-random short sleeps, for the race test: whatever the timing, results must be the same bits.
+// Pseudo-random short sleeps, for the race test: results must have the same bits whatever the timing.
 #pragma once
 
 #include <atomic>
@@ -12,7 +12,7 @@ class Delays {
   public:
     explicit Delays(std::uint64_t seed) : seed_(seed) {}
 
-    // Sleeps at a quarter of the calls, up to 250 us. Seed 0: never. Any thread.
+    // Sleeps at a quarter of the calls, up to 250 us; with seed 0 never. Any thread may call it.
     void maybe_sleep() {
         if (seed_ == 0) return;
         std::uint64_t x = seed_ + 0x9e3779b97f4a7c15U * (1 + calls_.fetch_add(1, std::memory_order_relaxed));

@@ -1,4 +1,4 @@
-// Numbers and texts as bytes, for messages between the processes of one job: the same program on each.
+// Numbers and texts as bytes, for messages between the processes of one job, which all run the same program.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ class MessageWriter {
     std::string text_;
 };
 
-// Throws std::runtime_error where the message is shorter than what is read.
+// Throws std::runtime_error if a read goes beyond the end of the message.
 class MessageReader {
   public:
     explicit MessageReader(std::string_view text) : rest_(text) {}

@@ -1,4 +1,5 @@
-// Arithmetic of collectives that every process group shares: who has which piece, and whether members agree.
+// Arithmetic of collectives that every process group shares: which member has which piece, and whether
+// members agree.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +18,7 @@ struct ElementRange {
     std::int64_t count() const { return end - begin; }
 };
 
-// What falls to `place` when `elements` are cut into as many equal pieces as there are members.
+// The piece of the member at `place` when `elements` are cut into as many equal pieces as there are members.
 inline ElementRange piece_of(std::int64_t elements, std::size_t members, std::size_t place) {
     const auto n = static_cast<std::int64_t>(members);
     const std::int64_t each = (elements + n - 1) / n;
@@ -30,7 +31,7 @@ inline bool agree(const CollectiveCall& a, const CollectiveCall& b) {
            a.divisor == b.divisor;
 }
 
-// For messages.
+// The call as text, for messages.
 inline std::string describe(const CollectiveCall& call) {
     return fmt::format("{} of {} {} elements over {}", traces::name(call.operation), call.full_elements,
                        kDTypeNames[static_cast<std::size_t>(call.dtype)], call.divisor);

@@ -1,5 +1,5 @@
-// ReLU, GELU and gated SiLU; see activation.h. The formulas and the bounds at which an argument is held are
-// those of trainer/kernels/activation.cpp.
+// ReLU, GELU and gated SiLU; see activation.h. The formulas, and the bounds to which an argument is clamped,
+// are those of trainer/kernels/activation.cpp.
 #include "trainer/cuda/activation.h"
 #include "trainer/cuda/map.h"
 
@@ -11,7 +11,7 @@ constexpr float kCubic = 0.044715f;
 constexpr float kHeld = 8.0f;       // beyond it GELU's share of x is 1 to the last bit, or below 1e-21
 constexpr float kSiluHeld = 80.0f;  // beyond it the sigmoid is 1 to the last bit, or 2e-35
 
-// A NaN is in no bounds and stays one.
+// A NaN fails every comparison and stays a NaN.
 __device__ inline float held_below(float x, float bound) {
     return x < -bound ? -bound : x;
 }
@@ -20,7 +20,7 @@ __device__ inline float held(float x, float bound) {
     return x > bound ? bound : x;
 }
 
-// 1 / (1 + e^-x); the divisor is below 2^126, as __fdividef asks.
+// 1 / (1 + e^-x); the divisor is below 2^126, as __fdividef requires.
 __device__ inline float sigmoid(float x) {
     return __fdividef(1.0f, 1.0f + __expf(-x));
 }
@@ -63,7 +63,7 @@ struct SiluMulSlopes {
     }
 };
 
-// Two results, so not a map; a pack per thread.
+// Not a map, because it has two results; each thread does one pack.
 template <class T>
 __global__ void __launch_bounds__(kMapThreads)
     silu_mul_backward_kernel(const T* dy, const T* gate, const T* up, T* dgate, T* dup, std::size_t n,

@@ -1,6 +1,6 @@
-// ReLU, GELU (tanh form) and gated SiLU on a CUDA device: trainer/kernels/activation.h. ReLU is the same bit
+// ReLU, GELU (tanh form) and gated SiLU on a CUDA device: trainer/kernels/activation.h. ReLU matches it bit
 // for bit; the others use the device's fast exponential and quotient (a few 1e-7 of the result; CUDA C++
-// Programming Guide, intrinsic functions), because exact ones would make arithmetic the limit instead of
+// Programming Guide, intrinsic functions), because exact ones would make them bound by arithmetic instead of
 // memory. Units of T moved per element: relu and gelu forward 2, backward 3; silu_mul forward 3, backward 5.
 #pragma once
 
@@ -20,7 +20,7 @@ void relu_backward(const DeviceContext& device, const T* dy, const T* y, T* dx, 
 template <class T>
 void gelu_forward(const DeviceContext& device, const T* x, T* y, std::size_t n);
 
-// relu_forward and gelu_forward on a stream alone; y may be x.
+// relu_forward and gelu_forward that need only a stream; y may be x.
 template <class T>
 void launch_relu(const T* x, T* y, std::size_t n, cudaStream_t stream);
 template <class T>

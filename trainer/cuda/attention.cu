@@ -1,4 +1,4 @@
-// From an attention operation to its launches; see attention.h.
+// Launches the kernels of an attention operation; see attention.h.
 #include <stdexcept>
 
 #include "trainer/cuda/attention.h"
@@ -10,9 +10,10 @@ namespace shardscope::trainer::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kLanes = 8;  // threads to a row
+constexpr int kLanes = 8;  // threads per row
 
-// delta = sum over a head's features of dout * out, [B,H,T]: reads both tensors once, so memory is its limit.
+// delta = sum over a head's features of dout * out, [B,H,T]: reads both tensors once, so it is bound by
+// memory.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     attention_delta(const T* dout, const T* out, float* delta, AttentionSizes s) {
@@ -21,7 +22,7 @@ __global__ void __launch_bounds__(kThreads)
         static_cast<std::int64_t>(blockIdx.x) * (kThreads / kLanes) + threadIdx.x / kLanes;
     const int lane = static_cast<int>(threadIdx.x % kLanes);
     float sum = 0.0f;
-    if (row < rows) {  // rows of [B,T,H], as they lie in memory
+    if (row < rows) {  // rows of [B,T,H], in memory order
         const T *a = dout + row * s.d, *b = out + row * s.d;
         if (s.packed) {
             constexpr int kPack = kPackOf<T>;

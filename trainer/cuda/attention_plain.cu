@@ -1,5 +1,6 @@
-// See attention_plain.h. Where a warp's lanes are positions, each makes a whole product of two rows; where
-// they are features, all lanes take the same position and one share each has made is passed around.
+// See attention_plain.h. Where a warp's lanes are positions, each computes a whole dot product of two rows;
+// where they are features, all lanes take the same position, and a share that each has computed is passed
+// around.
 #include <algorithm>
 #include <cmath>
 
@@ -25,7 +26,7 @@ __device__ inline float combine(float value, F f) {
     return value;
 }
 
-// The row that this warp owns, counted over the launch; < 0: none.
+// The row that this warp owns, counted over the launch; negative if it has none.
 __device__ inline std::int64_t own_row(std::int64_t rows) {
     const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32;
     return row < rows ? row : -1;
@@ -54,7 +55,7 @@ __global__ void __launch_bounds__(kThreads)
         const float score = j <= last ? product(q, k + j * s.row, s.d) * s.scale : 0.0f;
         p[j] = rounded<T>(j <= last ? expf(score - largest) * inverse : 0.0f);
     }
-    __syncwarp();  // what the warp's lanes stored is read by all of them
+    __syncwarp();  // all lanes read what the warp's lanes stored
     for (int e = lane; e < s.d; e += 32) {
         float total = 0.0f;
         for (int j = 0; j <= last; ++j) total = fmaf(to_float(p[j]), to_float(v[j * s.row + e]), total);
@@ -84,7 +85,7 @@ __global__ void __launch_bounds__(kThreads)
     }
     delta = combine(delta, [](float a, float b) { return a + b; });
     if (lane == 0) deltas[local] = delta;
-    for (int e = lane; e - lane < s.d; e += 32) {  // all lanes come along: each makes some of the shares
+    for (int e = lane; e - lane < s.d; e += 32) {  // all lanes take part: each computes some of the shares
         float total = 0.0f;
         for (int j = 0; j <= last; j += 32) {
             const int mine = j + lane;
@@ -99,7 +100,7 @@ __global__ void __launch_bounds__(kThreads)
     }
 }
 
-// dk and dv of key heads [first, first + heads) of all B G; deltas of their query heads are there.
+// dk and dv of key heads [first, first + heads) of all B G; the deltas of their query heads are ready.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     attention_backward_keys_plain(const T* dout, const T* qkv, const T* probabilities, T* dqkv,
@@ -114,7 +115,7 @@ __global__ void __launch_bounds__(kThreads)
     const T* const own_value = qkv + at.value + key * s.row;
     const float* const own_deltas = deltas + (local / s.context) * s.group * s.context;
 
-    for (int e = lane; e - lane < s.d; e += 32) {  // all lanes come along: each makes some of the shares
+    for (int e = lane; e - lane < s.d; e += 32) {  // all lanes take part: each computes some of the shares
         float dk = 0.0f, dv = 0.0f;
         for (int member = 0; member < s.group; ++member) {
             const HeadOffsets from = offsets_of(s, b, first_head + member);
@@ -161,7 +162,8 @@ void launch_plain_forward(const T* qkv, T* out, T* probabilities, const Attentio
 template <class T>
 void launch_plain_backward(const T* dout, const T* qkv, const T* probabilities, T* dqkv, float* scratch,
                            const AttentionSizes& s, cudaStream_t stream) {
-    // The scratch holds max(T, H/G) heads' numbers: as many key heads at a time as their groups fit in.
+    // The scratch holds the numbers of max(T, H/G) heads, which limits the key heads (with their groups) per
+    // round.
     const int key_heads = s.batch * s.kv_heads;
     const int at_once = std::max(s.context, s.group) / s.group;
     for (int first = 0; first < key_heads; first += at_once) {

@@ -1,4 +1,4 @@
-// What every attention kernel is told, and which head a block works on. Internal to trainer/cuda.
+// The parameters of every attention kernel, and which head a block works on. Internal to trainer/cuda.
 #pragma once
 
 #include <cmath>
@@ -17,13 +17,13 @@ struct AttentionSizes {
     std::int64_t row = 0;  // elements of a row of qkv
     float scale = 0;       // 1 / sqrt(d)
     bool packed = false;   // rows of heads can be read 16 bytes at a time
-    bool causal = true;    // else every position sees all of its sequence (plain alone)
+    bool causal = true;    // else every position sees all of its sequence (plain only)
 
     // The last position that `here` sees, and the first that sees it.
     __host__ __device__ int last_seen(int here) const { return causal ? here : context - 1; }
     __host__ __device__ int first_seeing(int here) const { return causal ? here : 0; }
 
-    // From an attention's dims: batch, context, heads, width, kv heads, 1 where it is not causal.
+    // Made from an attention's dims: batch, context, heads, width, kv heads, 1 where it is not causal.
     static AttentionSizes of(const Op& op) {
         AttentionSizes s;
         s.batch = static_cast<int>(op.dims[0]);

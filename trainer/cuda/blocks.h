@@ -1,5 +1,5 @@
-// Sums and maxima over the threads of a warp or a block, for blocks of one dimension and whole warps. The
-// order is a fixed tree: the same values give the same bits. Device code.
+// Sums and maxima over the threads of a warp or a block, for one-dimensional blocks of whole warps. The order
+// is a fixed tree, so the same values give the same bits. Device code.
 #pragma once
 
 #include "trainer/cuda/runtime.h"
@@ -17,7 +17,7 @@ __device__ inline T warp_sum(T value) {
     return value;
 }
 
-// A NaN may be passed over.
+// A NaN may be ignored.
 __device__ inline float warp_max(float value) {
 #pragma unroll
     for (int lanes = kWarpLanes / 2; lanes > 0; lanes /= 2) {
@@ -26,14 +26,14 @@ __device__ inline float warp_max(float value) {
     return value;
 }
 
-// Every thread gets the sum. All threads of the block must call.
+// Every thread gets the sum. All threads of the block must call it.
 template <class T>
 __device__ inline T block_sum(T value) {
     __shared__ T sums[kWarpLanes];
     const unsigned lane = threadIdx.x % kWarpLanes, warps = blockDim.x / kWarpLanes;
     value = warp_sum(value);
     if (warps == 1) return value;
-    __syncthreads();  // whoever summed before has read the sums
+    __syncthreads();  // the readers of an earlier sum are done
     if (lane == 0) sums[threadIdx.x / kWarpLanes] = value;
     __syncthreads();
     return warp_sum(lane < warps ? sums[lane] : T{});
@@ -50,12 +50,12 @@ __device__ inline float block_max(float value) {
     return warp_max(largest[lane < warps ? lane : 0]);
 }
 
-// Blocks of `part` that n takes; a count beyond what a grid has is refused where it is launched.
+// The number of blocks of `part` that n needs; a count that is too large for a grid is refused at the launch.
 inline unsigned blocks_for(std::size_t n, std::size_t part) {
     return static_cast<unsigned>((n + part - 1) / part);
 }
 
-// Threads for `items`, in whole warps, `most` at most.
+// Threads for `items`, in whole warps, at most `most`.
 inline unsigned threads_for(std::size_t items, unsigned most) {
     const std::size_t warps = (items + kWarpLanes - 1) / kWarpLanes;
     return warps * kWarpLanes < most ? static_cast<unsigned>(warps == 0 ? 1 : warps) * kWarpLanes : most;

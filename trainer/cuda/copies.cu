@@ -1,6 +1,6 @@
 // See copies.h. The table of components travels as a kernel argument (up to 32,764 bytes since CUDA 12.1 on
-// sm_70 and later: CUDA C++ Programming Guide, __global__ function argument processing), so there is nothing
-// to allocate, to copy or to keep.
+// sm_70 and later: CUDA C++ Programming Guide, __global__ function argument processing), so nothing has to be
+// allocated, copied or kept.
 #include <algorithm>
 
 #include "trainer/cuda/blocks.h"
@@ -12,8 +12,8 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr std::int64_t kChunk =
-    16384;  // bytes, or elements, that a block moves: 4 words of 16 for each thread
-constexpr int kFew = 16, kMany = 640;  // components of one launch: 0.8 and 31 KB of arguments
+    16384;  // bytes, or elements, that a block moves: 4 words of 16 bytes per thread
+constexpr int kFew = 16, kMany = 640;  // components per launch: 0.8 and 31 KB of arguments
 
 struct Entry {
     Component component;
@@ -26,7 +26,7 @@ struct Table {
     Entry at[kMost];
 };
 
-// n words from one place to another by the whole block; all loads of a round before its stores.
+// The whole block copies n words; all loads of a round come before its stores.
 template <class Word>
 __device__ void copy_words(const std::byte* from, std::byte* to, std::int64_t n) {
     constexpr int kRound = 4;
@@ -63,7 +63,7 @@ __device__ void copy_bytes(const std::byte* from, std::byte* to, std::int64_t by
     copy_words<std::uint8_t>(from + done, to + done, bytes - done);
 }
 
-// What a block moves: [begin, end) of a piece, of which the component has what is before `held`.
+// What a block moves: [begin, end) of a piece, of which the component has the part before `held`.
 struct Share {
     const Component& component;
     std::int64_t part, begin, held, end;
@@ -72,7 +72,7 @@ struct Share {
 template <int kMost>
 __device__ Share share_of_block(const Table<kMost>& table, int entries) {
     const std::int64_t block = blockIdx.x;
-    int low = 0;  // the last entry that begins at this block or before
+    int low = 0;  // the last entry that begins at or before this block
     for (int high = entries; high - low > 1;) {
         const int middle = (low + high) / 2;
         (table.at[middle].first_block <= block ? low : high) = middle;
@@ -130,7 +130,7 @@ void with_table(std::int64_t parts, const Component* components, std::size_t cou
     launch_table(table, static_cast<unsigned>(blocks), entries);
 }
 
-// The same, in as many launches as the components take.
+// The same, in as many launches as the components need.
 template <class Launch>
 void with_tables(std::int64_t parts, const std::vector<Component>& components, Launch launch_table) {
     if (components.size() <= kFew) {

@@ -1,6 +1,6 @@
-// Pieces of buffers put together and taken apart on a CUDA device: cat, split, chunk_cat and chunk_split of a
-// Plan, one launch for all pieces. Bytes move in the widest words that the addresses allow (16 … 1); elements
-// that are converted move one by one. Limit: memory, twice the bytes of the whole buffer.
+// Joining and splitting buffers on a CUDA device: cat, split, chunk_cat and chunk_split of a Plan, one launch
+// for all pieces. Bytes move in the widest words that the addresses allow (16 … 1); elements that are
+// converted move one by one. Bound by memory: twice the bytes of the whole buffer.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 namespace shardscope::trainer::cuda {
 
 // One of the buffers that make up the whole. It is cut into pieces of `piece` bytes; piece r lies in part r
-// of the whole, `first` bytes behind that part's begin. The last pieces may be short of `bytes`.
+// of the whole, `first` bytes after the start of that part. `bytes` may end before the last pieces are full.
 struct Component {
     std::byte* data = nullptr;
     std::int64_t bytes = 0;
@@ -20,12 +20,12 @@ struct Component {
     std::int64_t first = 0;
 };
 
-// The whole has `parts` parts of `part_bytes` each. gather: components to whole, what a component is short of
-// its pieces filled with zeros; else whole to components.
+// The whole has `parts` parts of `part_bytes` each. gather: copies components to the whole and fills the rest
+// of a component's pieces with zeros; else copies the whole to the components.
 void move_pieces(const DeviceContext& device, std::byte* whole, std::int64_t parts, std::int64_t part_bytes,
                  const std::vector<Component>& components, bool gather);
 
-// Components of From to a whole of To (float and Bf16, or Bf16 and float), as gather does; numbers here and
+// As gather, from components of From to a whole of To (float and Bf16, or Bf16 and float); numbers here and
 // in the components count elements, not bytes.
 template <class From, class To>
 void convert_pieces(const DeviceContext& device, To* whole, std::int64_t parts, std::int64_t part_elements,

@@ -1,7 +1,7 @@
-// cuBLASLt as the ProductLibrary: opened at run time, the algorithm that its heuristics name for a product
-// kept for all later ones of the same shape and alignment. Source: NVIDIA, cuBLAS documentation, "Using the
-// cuBLASLt API". Only its header's types are used here; the header of one major version serves libraries of
-// the one before, as the numbers of attributes stay.
+// cuBLASLt as the ProductLibrary, opened at run time. The algorithm that its heuristics choose for a matmul
+// is kept for all later ones of the same shape and alignment. Source: NVIDIA, cuBLAS documentation, "Using
+// the cuBLASLt API". Only its header's types are used here; the header of one major version also serves
+// libraries of the previous one, because the numbers of attributes do not change.
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -47,7 +47,7 @@ struct Functions {
     }
 };
 
-// The first that can be opened; `why` takes what was wrong with each.
+// The first that can be opened; `why` receives the reason why each of the others could not.
 void* open_one_of(const std::vector<std::string>& names, std::string& opened, std::string& why) {
     for (const std::string& name : names) {
         if (void* handle = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) {
@@ -60,7 +60,7 @@ void* open_one_of(const std::vector<std::string>& names, std::string& opened, st
     return nullptr;
 }
 
-// SHARDSCOPE_CUBLASLT, else the major version of this build's header, else the one before. It stays open.
+// SHARDSCOPE_CUBLASLT, else the major version of this build's header, else the previous one. It stays open.
 Functions open_functions() {
     const char* wanted = std::getenv("SHARDSCOPE_CUBLASLT");
     std::vector<std::string> names;
@@ -102,11 +102,11 @@ Functions open_functions() {
 }
 
 const Functions& lt() {
-    static const Functions functions = open_functions();  // tried again where it threw
+    static const Functions functions = open_functions();  // tried again if it threw
     return functions;
 }
 
-// --- what it keeps for a kind of product -----------------------------------------------------------------
+// --- what it keeps for a kind of matmul ------------------------------------------------------------------
 
 struct Destroy {
     void operator()(cublasLtMatmulDesc_t desc) const { lt().desc_destroy(desc); }
@@ -126,13 +126,13 @@ Owned<cublasLtMatrixLayout_t> layout(cudaDataType_t type, std::int64_t rows, std
     return Owned<cublasLtMatrixLayout_t>(made);
 }
 
-// The largest power of two up to 256, which is all that matters, that the address is a multiple of.
+// The largest power of two up to 256 that divides the address; more does not matter.
 std::uint32_t alignment(const void* address) {
     const auto bits = reinterpret_cast<std::uintptr_t>(address) | 256;
     return static_cast<std::uint32_t>(bits & (~bits + 1));
 }
 
-// Products that one algorithm serves.
+// The key of matmuls that one algorithm serves.
 using ProductKind = std::array<std::int64_t, 16>;
 ProductKind kind_of(const ProductCall& call) {
     const Product& p = call.product;
@@ -154,13 +154,13 @@ ProductKind kind_of(const ProductCall& call) {
             alignment(call.sum)};
 }
 
-// How products of one kind are carried out.
+// How matmuls of one kind are carried out.
 struct Way {
     Owned<cublasLtMatmulDesc_t> desc;
     Owned<cublasLtMatrixLayout_t> a, b, c;
     cublasLtMatmulAlgo_t algorithm = {};
     std::size_t workspace_bytes = 0;
-    bool adds_bias = false, activates = false;  // in the product itself
+    bool adds_bias = false, activates = false;  // in the matmul itself
 };
 
 template <class Value>
@@ -168,12 +168,12 @@ void set_attribute(const Way& way, cublasLtMatmulDescAttributes_t attribute, con
     lt().check(lt().desc_set(way.desc.get(), attribute, &value, sizeof value),
                "cublasLtMatmulDescSetAttribute");
 }
-// A pointer that each product of a kind has its own of.
+// Sets a pointer that differs between matmuls of one kind.
 void set_pointer(const Way& way, cublasLtMatmulDescAttributes_t attribute, const void* pointer) {
     set_attribute(way, attribute, pointer);
 }
 
-// With its sum beside it, or alone.
+// The epilogue of the activation, which also stores the sum where that is kept.
 cublasLtEpilogue_t activating_epilogue(const ProductCall& call) {
     if (call.product.activation == Activation::relu)
         return call.bias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
@@ -181,7 +181,7 @@ cublasLtEpilogue_t activating_epilogue(const ProductCall& call) {
     return call.bias ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
 }
 
-// What is activated is in `sum` where that is kept, else in C.
+// The activation's input is in `sum` where that is kept, else in C.
 void launch_activation(const ProductCall& call, cudaStream_t stream) {
     const auto n = static_cast<std::size_t>(call.product.m * call.product.n);
     const auto start = [&]<class T>(T*) {
@@ -224,7 +224,7 @@ Owned<cublasLtMatmulDesc_t> ProductLibrary::State::new_desc(const ProductCall& c
     return desc;
 }
 
-// Nothing is found where the bias, say, is not aligned as its algorithms want it.
+// Finds nothing where, for example, the bias is not aligned as the algorithms require.
 bool ProductLibrary::State::find_algorithm(Way& way, const ProductCall& call) const {
     cublasLtMatmulPreference_t made = nullptr;
     lt().check(lt().preference_create(&made), "cublasLtMatmulPreferenceCreate");
@@ -239,7 +239,7 @@ bool ProductLibrary::State::find_algorithm(Way& way, const ProductCall& call) co
         static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
     set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment(call.a));
     set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment(call.b));
-    const std::uint32_t written = std::min(alignment(call.c), alignment(call.sum));  // the one or the other
+    const std::uint32_t written = std::min(alignment(call.c), alignment(call.sum));  // either is written
     set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, written);
     set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, std::min(written, alignment(call.bias)));
     cublasLtMatmulHeuristicResult_t result = {};
@@ -247,7 +247,8 @@ bool ProductLibrary::State::find_algorithm(Way& way, const ProductCall& call) co
     const cublasStatus_t status =
         lt().heuristic(handle.get(), way.desc.get(), way.a.get(), way.b.get(), way.c.get(), way.c.get(),
                        preference.get(), 1, &result, &found);
-    // Whatever it calls an activation that it has no kernel for: the product is then asked for without it.
+    // Either status may mean that it has no kernel with this activation: the caller then asks for one
+    // without.
     const bool lacks =
         status == CUBLAS_STATUS_NOT_SUPPORTED || (way.activates && status == CUBLAS_STATUS_INVALID_VALUE);
     if (!lacks) lt().check(status, "cublasLtMatmulAlgoGetHeuristic");
@@ -257,8 +258,8 @@ bool ProductLibrary::State::find_algorithm(Way& way, const ProductCall& call) co
     return true;
 }
 
-// An algorithm that computes the activation, too. GELU's sums can be kept where their columns are multiples
-// of 8 elements.
+// Finds an algorithm that computes the activation too. GELU's sums can be kept where their columns are
+// multiples of 8 elements.
 bool ProductLibrary::State::find_activating(Way& way, const ProductCall& call) const {
     constexpr std::int64_t kSumColumns = 8;
     if (call.product.activation == Activation::none) return false;
@@ -325,7 +326,7 @@ void ProductLibrary::multiply(const ProductCall& call, cudaStream_t stream) {
     if (way.activates && call.sum) set_pointer(way, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, call.sum);
     if (call.bias && way.adds_bias) {
         set_pointer(way, CUBLASLT_MATMUL_DESC_BIAS_POINTER, call.bias);
-    } else if (call.bias) {  // the product is added to the bias; a column of C is a row of y
+    } else if (call.bias) {  // the matmul is added to the bias; a column of C is a row of y
         const auto start = [&]<class T>(T*) {
             launch_repeat_row(reinterpret_cast<const T*>(call.bias), reinterpret_cast<T*>(c), call.product.n,
                               call.product.m, stream);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kPoison = 0xFF;  // all bits set: a NaN in fp32, bf16 and fp64
 
-// Tells `marks`, which may be null, of a piece of work from construction to the end of the scope.
+// Reports a piece of work to `marks`, which may be null, from construction to the end of the scope.
 class Marked {
   public:
     Marked(WorkMarks* marks, const profiler::DeviceWork& work) : marks_(marks) {
@@ -53,7 +53,7 @@ CudaDevice::CudaDevice(const DeviceSettings& settings, const NcclLibrary* nccl)
 
 CudaDevice::~CudaDevice() {
     stop();
-    for (const auto& group : groups_) group->end_watch();  // nobody reaches this object any more
+    for (const auto& group : groups_) group->end_watch();  // no callback reaches this object any more
     groups_.clear();
     streams_.clear();
     for (const auto& rank : ranks_) {
@@ -79,7 +79,7 @@ CudaDevice::Rank& CudaDevice::here(int rank) const {
     return *found;
 }
 
-// The runtime alone remembers which GPU is the thread's: groups and NCCL set it, too.
+// Not cached: groups and NCCL set the thread's GPU too, so only the runtime knows it.
 void CudaDevice::enter(const Rank& rank) {
     check(cudaSetDevice(rank.gpu->ordinal), "cudaSetDevice");
 }
@@ -96,7 +96,7 @@ StreamIndex CudaDevice::add_stream(int rank, Stream use) {
     Rank& of = enter(rank);
     StreamOf& own = streams_.emplace_back();
     own.rank = &of;
-    // As in PyTorch's FSDP, whose streams but the default one have a high priority.
+    // As in PyTorch's FSDP: all streams except the default one have high priority.
     own.stream = std::make_unique<CountedStream>(use != Stream::compute);
     own.workspace = std::make_unique<Workspace>(own.stream->get());
     return static_cast<StreamIndex>(streams_.size()) - 1;
@@ -183,7 +183,7 @@ void CudaDevice::wait(StreamEvent event) {
     while (true) {
         throw_if_failed();
         if (happened(event)) return;
-        // A step's end is awaited with little delay, a long one without a busy core.
+        // The end of a step is noticed with little delay, and a long wait does not keep a core busy.
         if (Clock::now() - begin < std::chrono::microseconds(200)) continue;
         std::this_thread::sleep_for(std::chrono::microseconds(20));
     }
@@ -195,7 +195,7 @@ std::byte* CudaDevice::take(int rank, MemorySpace space, std::int64_t bytes, boo
     const Rank& on = enter(rank);
     const auto size = static_cast<std::size_t>(bytes);
     void* data = nullptr;
-    // Buffers of the host alone are pinned too: batches wait there for their copy to the device.
+    // Host buffers are pinned too: batches wait there for their copy to the device.
     const cudaError_t result = space == MemorySpace::device
                                    ? cudaMalloc(&data, size)
                                    : cudaHostAlloc(&data, size, cudaHostAllocPortable);
@@ -238,7 +238,7 @@ std::int64_t CudaDevice::bytes_in_use(int rank) {
     return static_cast<std::int64_t>(total - free);
 }
 
-// What others have of the GPU, other ranks too, they keep.
+// Memory of the GPU that others use, other ranks included, stays theirs.
 std::int64_t CudaDevice::memory_for(int rank, std::int64_t reserved) {
     const std::int64_t used = bytes_in_use(rank);
     return used < 0 ? reserved : std::max(reserved, here(rank).gpu->memory - used + reserved);
@@ -284,7 +284,7 @@ void CudaDevice::throw_if_failed() {
 
 void CudaDevice::stop() {
     if (std::exchange(stopped_, true)) return;
-    // After a failure groups have given up what would never end; what remains ends, or has failed itself.
+    // After a failure the groups have aborted what would never end; the rest ends, or has failed itself.
     for (const StreamOf& each : streams_) {
         cudaSetDevice(each.rank->gpu->ordinal);
         cudaStreamSynchronize(each.stream->get());

@@ -1,5 +1,5 @@
 // CUDA devices as a Device: each rank's streams are CUDA streams of one GPU, its memory is that GPU's and
-// pinned memory of the host, its collectives are a Group's. Work is enqueued by the rank's own host thread as
+// pinned memory of the host, its collectives are run by a Group. The rank's own host thread enqueues work as
 // it walks the Plan; nothing here runs on a thread of its own.
 #pragma once
 
@@ -22,9 +22,10 @@ namespace shardscope::trainer::cuda {
 
 class CudaDevice final : public Device {
   public:
-    // Rank r is on GPU r modulo their number; where the job has several processes, those of this one are on
-    // GPUs from its local rank on. `nccl`: null: what is installed, if it is needed. Throws CudaError where
-    // there is no GPU or it cannot be used as asked, and what the bootstrap throws.
+    // Rank r is on GPU r modulo their number; where the job has several processes, the ranks of this one are
+    // on the GPUs from its local rank on. `nccl`: null for the installed library, opened if it is needed.
+    // Throws CudaError where there is no GPU or it cannot be used as requested, and what the bootstrap
+    // throws.
     explicit CudaDevice(const DeviceSettings& settings, const NcclLibrary* nccl = nullptr);
     ~CudaDevice() override;
 
@@ -55,11 +56,11 @@ class CudaDevice final : public Device {
     void stop() override;
 
   private:
-    // A rank's own; what is not const is used by its host thread.
+    // The state of one rank; only its host thread uses what is not const.
     struct Rank {
         const Gpu* gpu = nullptr;
         std::unique_ptr<Gemm> gemm;
-        cudaStream_t aside = nullptr;  // for what the host waits for: copies, first contents
+        cudaStream_t aside = nullptr;  // for work that the host waits for: copies, initial contents
     };
     struct StreamOf {
         Rank* rank = nullptr;
@@ -68,8 +69,8 @@ class CudaDevice final : public Device {
     };
 
     void add_rank(int rank, const Gpu& gpu);
-    Rank& here(int rank) const;           // of this process
-    static void enter(const Rank& rank);  // makes its GPU the thread's
+    Rank& here(int rank) const;           // a rank of this process
+    static void enter(const Rank& rank);  // makes its GPU the current one of the thread
     Rank& enter(int rank) const;
     StreamOf& enter_stream(StreamIndex stream, const Waits& waits);
     StreamEvent appended(StreamIndex stream);
@@ -78,7 +79,7 @@ class CudaDevice final : public Device {
 
     DeviceSettings settings_;
     std::vector<Gpu> gpus_;
-    std::vector<std::unique_ptr<Rank>> ranks_;    // by rank; null: another process's
+    std::vector<std::unique_ptr<Rank>> ranks_;    // by rank; null: of another process
     std::deque<StreamOf> streams_;                // by StreamIndex
     std::vector<std::unique_ptr<Group>> groups_;  // by Mesh::id
     std::atomic<bool> failed_ = false;

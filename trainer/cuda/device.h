@@ -1,5 +1,5 @@
-// What a kernel launch needs of its device and stream: shared by all launches of one rank's stream. Used by
-// that rank's thread alone.
+// What a kernel launch needs to know of its device and stream, shared by all launches of one rank's stream.
+// Only that rank's thread uses it.
 #pragma once
 
 #include <cstddef>
@@ -11,9 +11,9 @@ namespace shardscope::trainer::cuda {
 class Gemm;
 
 // Device memory that a kernel needs only while it runs (partial sums, the order of an embedding's rows): one
-// growing block per stream, kept until the stream's end, so that a step allocates nothing. What was taken
-// belongs to the kernels enqueued until the next take. Not part of the memory account, as a library's own
-// buffers are not; `bytes()` says how much it is.
+// growing block per stream, kept until the stream's end, so that a step allocates nothing. A block belongs to
+// the kernels that are enqueued until the next take. Like a library's own buffers it is not part of the
+// memory account; `bytes()` is its size.
 class Workspace {
   public:
     explicit Workspace(cudaStream_t stream) : stream_(stream) {}

@@ -1,4 +1,4 @@
-// See dropout.h. A thread does one pack, with the words of two or three counters (of one or two for float).
+// See dropout.h. A thread does one pack, from the words of two or three counters (one or two for float).
 #include "trainer/cuda/dropout.h"
 #include "trainer/cuda/map.h"
 #include "trainer/cuda/random.h"

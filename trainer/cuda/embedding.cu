@@ -1,7 +1,7 @@
 // See embedding.h. The backward sorts the rows by their entry, stably (radix sort: Knuth, The Art of Computer
 // Programming 3, 5.2.5), in as many passes over digits of 8 bits as the entries take; then each entry's rows
-// are added, those of an entry with many in pieces that blocks share. Both are linear in the rows, however
-// often an entry comes, and the order of the sums is the rows' own.
+// are added; where there are many, in pieces that are spread over blocks. Both are linear in the rows,
+// however often an entry occurs, and sums are in the order of the rows.
 #include <utility>
 
 #include "trainer/cuda/embedding.h"
@@ -45,7 +45,7 @@ __device__ inline int digit_of(std::int32_t token, int shift) {
     return token >> shift & (kDigits - 1);
 }
 
-// counts[d * tiles + t]: how many rows of tile t have digit d.
+// counts[d * tiles + t]: the number of rows of tile t that have digit d.
 __global__ void __launch_bounds__(kThreads)
     count_kernel(const std::int32_t* tokens, int rows, int shift, std::int32_t* counts) {
     __shared__ std::int32_t of_digit[kDigits];
@@ -60,8 +60,8 @@ __global__ void __launch_bounds__(kThreads)
     counts[thread * static_cast<int>(gridDim.x) + tile] = of_digit[thread];
 }
 
-// counts[e] becomes the sum of those before it; counts[entries], of all. One block: each thread sums a run of
-// entries, the runs are scanned, each thread goes through its run again.
+// counts[e] becomes the sum of the counts before it; counts[entries], the sum of all. One block: each thread
+// sums a run of entries, the runs are scanned, then each thread goes through its run again.
 __global__ void __launch_bounds__(kScanThreads) scan_kernel(std::int32_t* counts, int entries) {
     __shared__ std::int32_t of_warps[kWarpLanes];
     const int thread = static_cast<int>(threadIdx.x), lane = thread % kWarpLanes, warp = thread / kWarpLanes;
@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(kScanThreads) scan_kernel(std::int32_t* counts
     const int begin = min(thread * run, entries), end = min(begin + run, entries);
     std::int32_t sum = 0;
     for (int e = begin; e < end; ++e) sum += counts[e];
-    const auto scanned = [lane](std::int32_t value) {  // with those of the lanes before
+    const auto scanned = [lane](std::int32_t value) {  // plus the values of the lanes before
 #pragma unroll
         for (unsigned lanes = 1; lanes < kWarpLanes; lanes *= 2) {
             const std::int32_t before = __shfl_up_sync(kAllLanes, value, lanes);
@@ -91,13 +91,13 @@ __global__ void __launch_bounds__(kScanThreads) scan_kernel(std::int32_t* counts
     if (thread == kScanThreads - 1) counts[entries] = start;
 }
 
-// Tokens and the numbers of their rows (`order`; null: 0, 1, ...) by their digit, in the order in which they
-// are. starts: the scanned counts. A round of kThreads rows after the other: a row goes behind those of the
-// tile's rounds, of the round's warps and of the warp's lanes before it.
+// Sorts tokens and the numbers of their rows (`order`; null: 0, 1, ...) by their digit, stably. starts: the
+// scanned counts. Rows are taken in rounds of kThreads: a row goes after the rows of earlier rounds of the
+// tile, of earlier warps of the round and of earlier lanes of the warp.
 __global__ void __launch_bounds__(kThreads)
     sort_kernel(const std::int32_t* tokens, const std::int32_t* order, int rows, int shift,
                 const std::int32_t* starts, std::int32_t* sorted_tokens, std::int32_t* sorted_order) {
-    __shared__ std::int32_t next[kDigits];  // where the next row of the digit goes
+    __shared__ std::int32_t next[kDigits];  // where the next row of a digit goes
     __shared__ std::int32_t of_warps[kThreads / kWarpLanes][kDigits];
     const int thread = static_cast<int>(threadIdx.x), lane = thread % kWarpLanes, warp = thread / kWarpLanes;
     const int tile = static_cast<int>(blockIdx.x);
@@ -118,7 +118,7 @@ __global__ void __launch_bounds__(kThreads)
         const int before = __popc(same & ((1U << lane) - 1));
         if (i < end && before == 0) of_warps[warp][digit] = __popc(same);
         __syncthreads();
-        std::int32_t place = next[thread];  // of this thread's digit
+        std::int32_t place = next[thread];  // for this thread's digit
         for (auto& counts : of_warps) {
             const std::int32_t count = counts[thread];
             counts[thread] = place;
@@ -152,7 +152,7 @@ __global__ void __launch_bounds__(kThreads)
     starts[e] = low;
 }
 
-// The rows that sums are over: the k-th is row_of(k).
+// The rows that are summed: the k-th is row_of(k).
 struct SortedRows {
     const std::int32_t* order;
     __device__ int row_of(int k) const { return order[k]; }
@@ -177,15 +177,15 @@ __device__ inline void add_rows(const T* dy, int width, bool packed, const Rows&
     }
 }
 
-// Where the sum of the piece that begins at the sorted row `begin` is kept, for an entry whose rows begin at
-// `start`: of the rows in a window of kPiece, one piece of an entry that began before or with it begins
-// there, and one of an entry that begins within it and goes beyond.
+// The place of the sum of the piece that begins at the sorted row `begin`, for an entry whose rows begin at
+// `start`. At most two pieces begin in a window of kPiece rows: one of an entry that began before or with the
+// window, and one of an entry that begins within it and goes beyond it.
 __device__ inline std::size_t place_of_piece(int begin, int start) {
     const int window = begin / kPiece;
     return 2 * static_cast<std::size_t>(window) + (start > window * kPiece ? 1 : 0);
 }
 
-// Sums of the pieces of entries that have more rows than one; block (w, 0) or (w, 1) for the pieces that
+// Sums the pieces of entries that have more rows than one piece; blocks (w, 0) and (w, 1) do the pieces that
 // begin in window w.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
@@ -208,7 +208,8 @@ __global__ void __launch_bounds__(kThreads)
     });
 }
 
-// dtable[e] = sum of dy over its rows, one block per entry; of many rows the sums of their pieces are there.
+// dtable[e] = sum of dy over its rows, one block per entry; where there are many, the sums of their pieces
+// are ready.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     sum_entries_kernel(const T* dy, T* dtable, int width, const std::int32_t* starts,
@@ -231,7 +232,7 @@ __global__ void __launch_bounds__(kThreads)
     });
 }
 
-// dtable[e] = sum of dy over rows e, e + context, ..., one block per entry, a piece after the other.
+// dtable[e] = sum of dy over rows e, e + context, ..., one block per entry, piece by piece.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     sum_positions_kernel(const T* dy, T* dtable, int width, int rows, int context, bool packed) {
@@ -266,10 +267,10 @@ void look_up(const DeviceContext& device, const std::int32_t* tokens, int contex
            tokens, context, x, table, y, width, packed);
 }
 
-// Where the backward works; of device.workspace.
+// The arrays that the backward works in, taken from device.workspace.
 struct Sorting {
     std::int32_t *counts, *starts;
-    std::int32_t *tokens[2], *order[2];  // of a pass and of the next
+    std::int32_t *tokens[2], *order[2];  // of one pass and of the next
     float* pieces;
 };
 

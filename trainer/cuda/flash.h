@@ -1,7 +1,8 @@
 // Fused causal attention on a CUDA device, tile by tile: the launches. FlashAttention-2 (Dao, 2023,
 // arXiv:2307.08691) with the backward cut in two so that every gradient has one owner: a kernel over blocks
-// of queries makes dq, one over blocks of keys dk and dv, and both make the scores again (7 products of tiles
-// where a backward that gathers dq by atomics has 5). Heads of up to 256 features. Internal to trainer/cuda.
+// of queries computes dq, one over blocks of keys computes dk and dv, and both recompute the scores (7
+// matmuls of tiles, where a backward that adds up dq by atomics has 5). Heads of up to 256 features. Internal
+// to trainer/cuda.
 #pragma once
 
 #include "trainer/cuda/attention_shape.h"
@@ -23,7 +24,7 @@ struct FlashBackward {
     T* dqkv;
 };
 
-// On tensor cores, products of Bf16 with fp32 sums.
+// On tensor cores: matmuls of Bf16 with fp32 sums.
 void launch_flash(const FlashForward<Bf16>& tensors, const AttentionSizes& sizes, cudaStream_t stream);
 void launch_flash(const FlashBackward<Bf16>& tensors, const AttentionSizes& sizes, cudaStream_t stream);
 // In fp32 throughout.

@@ -1,9 +1,9 @@
-// Fused attention's backward on tensor cores; see flash.h. With p = e^(scale s - lse), dp = dout vᵀ and
-// ds = p (dp - delta): dq = scale ds k, dk = scale dsᵀ q, dv = pᵀ dout. Scores are known but for lse, so 16
-// columns at a time are enough: a warp makes them, rounds them and multiplies them on without leaving its
-// registers. In the kernel over keys the tiles are made transposed (k qᵀ and v doutᵀ), so that pᵀ and dsᵀ lie
-// as the A operands of the products that follow. What a block takes, as nvcc 13.0 makes it (nothing is
-// spilled):
+// Fused attention's backward on tensor cores; see flash.h. With p = e^(scale s - lse), dp = dout vᵀ and ds =
+// p (dp - delta): dq = scale ds k, dk = scale dsᵀ q, dv = pᵀ dout. As lse is known, no running maximum is
+// needed and 16 columns at a time are enough: a warp computes them, rounds them and feeds them to the next
+// matmul without leaving its registers. The kernel over keys computes the tiles transposed (k qᵀ and v
+// doutᵀ), so that pᵀ and dsᵀ have the layout of A operands for the matmuls that follow. Resources of a block,
+// as compiled by nvcc 13.0 (nothing is spilled):
 //   head width                          16   32   64   96  128  256
 //   registers of dq, sm_90              58   78  222  158  205  225
 //   registers of dk and dv, sm_90       72   80  248  168  242  236 and 164 (one after the other)
@@ -91,7 +91,7 @@ __global__ void __launch_bounds__(kThreads)
     Bf16* const keys = gradients + kRows * kPitch<D>;     // two tiles
     Bf16* const values = keys + 2 * kTile;                // two tiles
 
-    // The longest walks first.
+    // The longest loops come first.
     const int sequences = s.batch * s.heads;
     const int blocks = (s.context + kRows - 1) / kRows;
     const int first = (blocks - 1 - static_cast<int>(blockIdx.x) / sequences) * kRows;
@@ -126,7 +126,7 @@ __global__ void __launch_bounds__(kThreads)
         }
     }
 
-    // The block's own operands stay in registers where there are enough.
+    // The block's own operands stay in registers if there are enough.
     constexpr bool kHolds = kTiles * D <= 128;
     std::uint32_t held_queries[kTiles][kHolds ? D / 16 : 1][4];
     std::uint32_t held_gradients[kTiles][kHolds ? D / 16 : 1][4];
@@ -147,7 +147,7 @@ __global__ void __launch_bounds__(kThreads)
         }
         for (int piece = 0; piece < kKeys; piece += 16) {
             const int column = tile * kKeys + piece;
-            if (column > last) break;  // none of the warp's rows sees it or what is behind it
+            if (column > last) break;  // none of the warp's rows sees it or later columns
             const Bf16* const piece_keys = keys + tile % 2 * kTile + piece * kPitch<D>;
             const Bf16* const piece_values = values + tile % 2 * kTile + piece * kPitch<D>;
             float p[kTiles][2][4] = {}, ds[kTiles][2][4] = {};
@@ -175,7 +175,7 @@ __global__ void __launch_bounds__(kThreads)
             }
             add_products<D, kTiles>(sums, a, piece_keys, lane);
         }
-        __syncthreads();  // before the next but one tile takes this one's place
+        __syncthreads();  // before the tile after the next overwrites this one
     }
 
 #pragma unroll
@@ -188,7 +188,7 @@ __global__ void __launch_bounds__(kThreads)
 
 // --- dk and dv: a block owns 64 kTiles keys ---------------------------------------------------------------
 
-// Which gradients a launch makes: both, or, where registers hold the sums of one alone, one after the other.
+// Which gradients a launch computes: both, or one after the other where registers hold the sums of only one.
 enum class Wanted { both, keys, values };
 
 template <int D, int kTiles, int kQueries, Wanted kWanted>
@@ -205,7 +205,7 @@ __global__ void __launch_bounds__(kThreads)
     float* const lses = reinterpret_cast<float*>(gradients + 2 * kTile);  // two tiles' rows
     float* const deltas = lses + 2 * kQueries;
 
-    // The first keys are seen by the most queries: the longest walks first.
+    // The first keys are seen by the most queries: the longest loops come first.
     const int sequences = s.batch * s.kv_heads;
     const int first = static_cast<int>(blockIdx.x) / sequences * kRows;
     const int b = static_cast<int>(blockIdx.x) % sequences / s.kv_heads;
@@ -221,7 +221,7 @@ __global__ void __launch_bounds__(kThreads)
     Bf16* const own_keys = keys + warp_row * kPitch<D>;
     Bf16* const own_values = values + warp_row * kPitch<D>;
 
-    // Of all heads of the group, one head's queries after the other's.
+    // The queries of all heads of the group, head by head.
     const auto fetch = [&](int tile) {
         const int head = tile / tiles_of_head;
         const int query = (begin + tile % tiles_of_head) * kQueries;
@@ -289,7 +289,7 @@ __global__ void __launch_bounds__(kThreads)
             if constexpr (kMakesValues) add_products<D, kTiles>(dv, a, piece_gradients, lane);
             if constexpr (kMakesKeys) add_products<D, kTiles>(dk, da, piece_queries, lane);
         }
-        __syncthreads();  // before the next but one tile takes this one's place
+        __syncthreads();  // before the tile after the next overwrites this one
     }
 
 #pragma unroll

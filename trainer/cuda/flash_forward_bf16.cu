@@ -1,7 +1,7 @@
 // Fused attention's forward on tensor cores; see flash.h. A block of 4 warps owns 64 * kTiles queries of one
-// head, kTiles times 16 in a warp, and walks over the keys up to its last query: the next tile of keys and
-// values travels to shared memory while this one is worked on. Scores, probabilities and the output stay in
-// registers. What a block takes, as nvcc 13.0 makes it (nothing is spilled):
+// head, kTiles times 16 per warp, and loops over the keys up to its last query: the next tile of keys and
+// values is copied to shared memory while this one is processed. Scores, probabilities and the output stay in
+// registers. Resources of a block, as compiled by nvcc 13.0 (nothing is spilled):
 //   head width            16   32   64   96  128  256
 //   registers, sm_90     147  175  251  218  167  226
 //   shared memory, KiB    18   30   54   52   51   99
@@ -21,11 +21,11 @@ namespace {
 template <int kTiles>
 struct Running {
     float largest[kTiles][2];
-    float sum[kTiles][2];  // of this lane's columns alone
+    float sum[kTiles][2];  // of this lane's columns only
 };
 
-// Scores become e^(scale (score - largest so far)); out and sums are brought to the new largest. `first`: no
-// tile was before, `masked`: some of the columns [column, …) may not be seen.
+// Scores become e^(scale (score - largest so far)); out and sums are rescaled to the new largest. `first`:
+// this is the first tile; `masked`: some of the columns [column, …) must not be seen.
 template <int D, int kTiles, int kKeys>
 __device__ __forceinline__ void take_scores(float (&scores)[kTiles][kKeys / 8][4],
                                             float (&out)[kTiles][D / 8][4], Running<kTiles>& running, int row,
@@ -66,7 +66,7 @@ __device__ __forceinline__ void take_scores(float (&scores)[kTiles][kKeys / 8][4
                 }
             }
             running.sum[t][half] = running.sum[t][half] * keep + sum;
-            // Most tiles raise no maximum: then nothing has to be scaled.
+            // Most tiles do not raise a maximum: then nothing has to be scaled.
             if (__any_sync(0xffffffffu, keep != 1.0f)) {
 #pragma unroll
                 for (int n = 0; n < D / 8; ++n) {
@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(kThreads) flash_forward_bf16(FlashForward<Bf16
     Bf16* const keys = queries + kRows * kPitch<D>;     // two tiles
     Bf16* const values = keys + 2 * kKeys * kPitch<D>;  // two tiles
 
-    // The longest walks first.
+    // The longest loops come first.
     const int sequences = s.batch * s.heads;
     const int blocks = (s.context + kRows - 1) / kRows;
     const int first = (blocks - 1 - static_cast<int>(blockIdx.x) / sequences) * kRows;
@@ -177,7 +177,7 @@ __global__ void __launch_bounds__(kThreads) flash_forward_bf16(FlashForward<Bf16
                 }
             }
         }
-        __syncthreads();  // before the next but one tile takes this one's place
+        __syncthreads();  // before the tile after the next overwrites this one
     }
 
 #pragma unroll

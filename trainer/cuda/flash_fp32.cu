@@ -1,6 +1,7 @@
 // Fused attention in fp32; see flash.h. A block is 16 x 16 threads; thread (y, x) owns rows y, y + 16 … and
 // columns x, x + 16 … of every tile of scores, and columns x, x + 16 … of the D sums of its rows. Tiles lie
-// in shared memory; what a row's 16 threads make of the scores passes through it too, within their half warp.
+// in shared memory; the probabilities that a row's 16 threads compute pass through it too, within their half
+// warp.
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
@@ -14,7 +15,7 @@ namespace {
 constexpr int kSide = 16;
 constexpr int kThreads = kSide * kSide;
 
-// Elements from row to row of a tile: one 16-byte piece more than D, so that rows begin on other banks.
+// Elements from row to row of a tile: one 16-byte piece more than D, so that rows begin in different banks.
 template <int D>
 constexpr int kPitch = D + 4;
 
@@ -70,7 +71,7 @@ __device__ __forceinline__ void products(float (&c)[R][C], const float* left, co
     }
 }
 
-// A tile of what became of scores, [16 R, 16 C], for add_products.
+// Stores a tile of what the scores became, [16 R, 16 C], for add_products.
 template <int R, int C>
 __device__ __forceinline__ void put_shares(float* shares, const float (&c)[R][C]) {
 #pragma unroll
@@ -139,7 +140,7 @@ __global__ void __launch_bounds__(kThreads, 2)
 
     const int sequences = s.batch * s.heads;
     const int blocks = (s.context + kRows - 1) / kRows;
-    const int first = (blocks - 1 - static_cast<int>(blockIdx.x) / sequences) * kRows;  // long walks first
+    const int first = (blocks - 1 - static_cast<int>(blockIdx.x) / sequences) * kRows;  // long loops first
     const int sequence = static_cast<int>(blockIdx.x) % sequences;
     const HeadOffsets at = offsets_of(s, sequence / s.heads, sequence % s.heads);
 
@@ -152,7 +153,7 @@ __global__ void __launch_bounds__(kThreads, 2)
     fetch_tile<D, kRows>(queries, tensors.qkv + at.query, s.row, first, s);
     const int end = min(s.context, first + kRows);
     for (int column = 0; column < end; column += kKeys) {
-        __syncthreads();  // all have used the tile before
+        __syncthreads();  // all threads are done with the previous tile
         fetch_tile<D, kKeys>(keys, tensors.qkv + at.key, s.row, column, s);
         fetch_tile<D, kKeys>(values, tensors.qkv + at.value, s.row, column, s);
         __syncthreads();
@@ -198,7 +199,7 @@ __global__ void __launch_bounds__(kThreads, 2)
     store_rows<D, R>(tensors.out + at.out, sums, s.width, first, inverse, s);
 }
 
-// A tile of scores (rows: queries) and of dp becomes p and ds; see flash_backward_bf16.cu.
+// A score and an element of dp become p and ds; see flash_backward_bf16.cu.
 __device__ inline void to_gradient(float& score, float& gradient, bool seen, float scale, float lse,
                                    float delta) {
     score = seen ? expf(fmaf(score, scale, -lse)) : 0.0f;
@@ -233,7 +234,7 @@ __global__ void __launch_bounds__(kThreads, 2)
     fetch_tile<D, kRows>(gradients, tensors.dout + at.out, s.width, first, s);
     const int end = min(s.context, first + kRows);
     for (int column = 0; column < end; column += kKeys) {
-        __syncthreads();  // all have used the tile before
+        __syncthreads();  // all threads are done with the previous tile
         fetch_tile<D, kKeys>(keys, tensors.qkv + at.key, s.row, column, s);
         fetch_tile<D, kKeys>(values, tensors.qkv + at.value, s.row, column, s);
         __syncthreads();
@@ -279,7 +280,7 @@ __global__ void __launch_bounds__(kThreads, 2)
     for (int head = 0; head < s.group; ++head) {
         const HeadOffsets from = offsets_of(s, b, first_head + head);
         for (int query = first / kQueries * kQueries; query < s.context; query += kQueries) {
-            __syncthreads();  // all have used the tile before
+            __syncthreads();  // all threads are done with the previous tile
             fetch_tile<D, kQueries>(queries, tensors.qkv + from.query, s.row, query, s);
             fetch_tile<D, kQueries>(gradients, tensors.dout + from.out, s.width, query, s);
             __syncthreads();
@@ -344,7 +345,7 @@ void backward(const FlashBackward<float>& tensors, const AttentionSizes& s, cuda
 }  // namespace
 }  // namespace flash_fp32
 
-// Tiles get smaller as heads get wider, so that shared memory holds two blocks or more.
+// Tiles get smaller as heads get wider, so that shared memory holds at least two blocks.
 void launch_flash(const FlashForward<float>& tensors, const AttentionSizes& s, cudaStream_t stream) {
     if (s.d <= 16) return flash_fp32::forward<16, 4, 4>(tensors, s, stream);
     if (s.d <= 32) return flash_fp32::forward<32, 4, 4>(tensors, s, stream);

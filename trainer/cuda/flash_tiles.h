@@ -1,8 +1,7 @@
 // Tiles of Bf16 in shared memory and what a warp does with them on tensor cores; shared by the fused
 // attention's forward and backward. A tile has D columns, a multiple of 16; columns beyond the head's width
-// and rows beyond the context are zeros. A row takes D + 8 elements: its 16-byte pieces then fall on other
-// banks than those of the 7 rows around it, so that load_tiles is free of conflicts. Internal to
-// trainer/cuda.
+// and rows beyond the context are zeros. A row takes D + 8 elements: its 16-byte pieces then fall in other
+// banks than those of the 7 rows around it, so load_tiles is free of conflicts. Internal to trainer/cuda.
 #pragma once
 
 #include <cstddef>
@@ -23,8 +22,8 @@ constexpr std::size_t tile_bytes(int rows, int d) {
     return static_cast<std::size_t>(rows) * static_cast<std::size_t>(d + 8) * sizeof(Bf16);
 }
 
-// Rows [first, first + kRows) of a head's matrix, `stride` elements from row to row, by all threads of the
-// block. Where rows can be read in packs the copies are not waited for.
+// All threads of the block copy rows [first, first + kRows) of a head's matrix, `stride` elements from row to
+// row. Where rows can be read in packs, the copies are asynchronous.
 template <int D, int kRows>
 __device__ inline void fetch_tile(Bf16* tile, const Bf16* from, std::int64_t stride, int first,
                                   const AttentionSizes& s) {
@@ -43,7 +42,7 @@ __device__ inline void fetch_tile(Bf16* tile, const Bf16* from, std::int64_t str
     }
 }
 
-// Rows of a tile that this warp alone uses, back to a head's matrix.
+// Copies rows of a tile that only this warp uses back to a head's matrix.
 template <int D, int kRows>
 __device__ inline void store_tile(Bf16* to, const Bf16* tile, std::int64_t stride, int first,
                                   const AttentionSizes& s) {
@@ -61,10 +60,10 @@ __device__ inline void store_tile(Bf16* to, const Bf16* tile, std::int64_t strid
     }
 }
 
-// What one lane knows of its place (see tensor_cores.h).
+// One lane's place in a tile (see tensor_cores.h).
 struct Lane {
     int g, i;              // of the pieces of a product
-    int straight, across;  // element offsets of the row that it addresses in a 16x16 block of a tile
+    int straight, across;  // element offsets of the row that the lane addresses in a 16x16 block of a tile
 
     template <int D>
     __device__ static Lane of() {
@@ -73,7 +72,7 @@ struct Lane {
         l.g = lane / 4;
         l.i = lane % 4 * 2;
         // Tiles of a block in the order (rows 0-7, columns 0-7), (8-15, 0-7), (0-7, 8-15), (8-15, 8-15): the
-        // A operand as it lies, or, transposed, two B operands of 16 rows and 8 columns.
+        // A operand as stored, or, transposed, two B operands of 16 rows and 8 columns.
         l.straight = (lane % 16) * kPitch<D> + lane / 16 * 8;
         // (0-7, 0-7), (0-7, 8-15), (8-15, 0-7), (8-15, 8-15): two B operands, each 8 rows of the tile as
         // columns.
@@ -106,7 +105,7 @@ __device__ inline void pack_a(std::uint32_t (&a)[4], const float (&left)[4], con
     a[3] = pack(right[2], right[3]);
 }
 
-// C pieces of 16 rows, scaled, rounded into rows of a tile.
+// Stores C pieces of 16 rows, scaled and rounded, in rows of a tile.
 template <int D>
 __device__ inline void put_rows(Bf16* rows, const float (&c)[D / 8][4], float upper, float lower,
                                 const Lane& lane) {

@@ -9,8 +9,8 @@ namespace shardscope::trainer::cuda {
 
 namespace {
 
-// y = x wᵀ + b:  y [out,rows] = (w [in,out])ᵀ x [in,rows]. The input is the arg `x`, the weight and the bias,
-// if there is one, are behind it.
+// y = x wᵀ + b:  y [out,rows] = (w [in,out])ᵀ x [in,rows]. The input is the arg `x`; the weight and the bias,
+// if there is one, follow it.
 Product forward(const Op& op, std::size_t x) {
     const std::int64_t rows = op.dims[0], in = op.dims[1], out = op.dims[2];
     Product p;

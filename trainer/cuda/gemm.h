@@ -1,7 +1,7 @@
 // The matrix products of a Linear on a CUDA device, by cuBLASLt. That library is opened at run time; nothing
-// here needs its headers. One Gemm per rank (it belongs to the device that is current when it is made) and
-// used by that rank's thread alone. Everything is asynchronous on the stream given. Sizes in bytes where they
-// say so, else in elements.
+// here needs its headers. There is one Gemm per rank (it belongs to the device that is current when it is
+// made), used only by that rank's thread. Everything is asynchronous on the given stream. Sizes are in
+// elements unless they say bytes.
 #pragma once
 
 #include <cstddef>
@@ -15,11 +15,11 @@
 
 namespace shardscope::trainer::cuda {
 
-// A row-major product of the Plan in the words of cuBLAS, whose matrices are column-major: a row-major [r,c]
-// is a column-major [c,r] with leading dimension c. C[m,n] = op(A)[m,k] op(B)[k,n], op transposing where
-// asked; A, B, C are the args `a`, `b`, `c` of the Op. `bias`, 0 for none, is the arg with m elements that
-// are added to each column of C. With an activation, C is the activation of that; `sum`, 0 for none, is then
-// the arg, laid out as C, that receives what it is of.
+// A row-major matmul of the Plan in the terms of cuBLAS, whose matrices are column-major: a row-major [r,c]
+// is a column-major [c,r] with leading dimension c. C[m,n] = op(A)[m,k] op(B)[k,n], where op transposes if
+// requested; A, B, C are the args `a`, `b`, `c` of the Op. `bias`, 0 for none, is the arg with m elements
+// that are added to each column of C. With an activation, C is the activation of that result; `sum`, 0 for
+// none, is then the arg, laid out as C, that receives the activation's input.
 enum class Activation : std::uint8_t { none, relu, gelu };
 struct Product {
     std::int64_t m = 0, n = 0, k = 0;
@@ -29,30 +29,31 @@ struct Product {
     Activation activation = Activation::none;
 };
 
-// Of linear_forward, linear_relu_forward, linear_gelu_forward, linear_backward_input or
-// linear_backward_weight; std::logic_error for another kernel.
+// The matmul of linear_forward, linear_relu_forward, linear_gelu_forward, linear_backward_input or
+// linear_backward_weight. Throws std::logic_error for any other kernel.
 Product describe(const Op& op);
 
 class ProductLibrary;
 
 class Gemm {
   public:
-    // tf32: products of fp32 may round their operands to 10 bits of fraction (precision.tf32). Throws
+    // tf32: matmuls of fp32 may round their operands to 10 bits of fraction (precision.tf32). Throws
     // CudaError where cuBLASLt cannot be opened or started.
     explicit Gemm(bool tf32);
     ~Gemm();
     Gemm(const Gemm&) = delete;
     Gemm& operator=(const Gemm&) = delete;
 
-    // Device memory for split sums, aligned for it (256): `bytes` for the products of the forward and behind
-    // them as many for those of the backward (memory.gemm_workspace_bytes). It must live as long as products
-    // run. Without a call, or with 0 bytes, algorithms that need none are taken.
+    // Sets the device memory for split sums, aligned to 256: `bytes` for the matmuls of the forward, followed
+    // by as many for those of the backward (memory.gemm_workspace_bytes). It must live as long as matmuls
+    // run. Without a call, or with 0 bytes, algorithms that need none are used.
     void use_workspaces(std::byte* both, std::int64_t bytes);
 
     // Carries out linear_forward (with its bias, and its activation), linear_backward_input,
     // linear_backward_weight or linear_backward_bias of op.dtype: the same as run_kernel of
-    // trainer/executor/cpu_kernels.h but for the order of sums, and an activation may be that of the sum
-    // before it is rounded; op.checks_output is left to the caller. Sums are fp32. Throws CudaError.
+    // trainer/executor/cpu_kernels.h, except for the order of sums and that an activation may be computed
+    // from the sum before it is rounded. op.checks_output is left to the caller. Sums are fp32. Throws
+    // CudaError.
     void launch(const Op& op, const std::vector<std::byte*>& data, cudaStream_t stream);
 
   private:

@@ -6,7 +6,7 @@ namespace shardscope::trainer::cuda {
 
 namespace {
 
-// CUDA's numbers: 1000 * major + 10 * minor.
+// CUDA's version numbers are 1000 * major + 10 * minor.
 std::string version_text(int version) {
     return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
 }

@@ -17,20 +17,20 @@ class Group {
     Group(const Group&) = delete;
     Group& operator=(const Group&) = delete;
 
-    // Enqueues a member's part on its stream, on its host thread, whose device is current. All members call
-    // for the same collectives in the same order. Throws CudaError, and std::logic_error where members
-    // disagree on a collective.
+    // Enqueues a member's part on its stream. Called on its host thread, whose device is current. All members
+    // call it for the same collectives in the same order. Throws CudaError, and std::logic_error where
+    // members disagree on a collective.
     virtual void enqueue(const CollectiveLaunch& collective, const CountedStream& stream) = 0;
-    // Nobody waits for a member any more: those that do get `error`.
+    // Ends all waiting for members: the waiting calls throw `error`.
     virtual void fail(std::exception_ptr error) = 0;
-    // Whether a library carries them out that tells NVTX of them itself.
+    // Whether the library that carries them out reports them to NVTX itself.
     virtual bool announces() const { return false; }
-    // Begins to look after what is enqueued: a failure that nobody's call meets is told to `on_failure`,
-    // once, on a thread of the group. And ends to: nothing is told any more.
+    // watch starts to monitor what is enqueued: a failure that no call meets is reported to `on_failure`,
+    // once, on a thread of the group. end_watch stops that: nothing is reported any more.
     virtual void watch(const std::function<void(std::exception_ptr)>& /*on_failure*/) {}
     virtual void end_watch() {}
-    // The oldest collective between processes that a rank of this one waits in, as a clause; empty: none. Any
-    // thread.
+    // The oldest collective between processes that a rank of this process waits in, as a clause; empty if
+    // there is none. Any thread may call it.
     virtual std::string waiting() { return {}; }
 };
 

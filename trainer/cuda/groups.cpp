@@ -28,7 +28,7 @@ std::vector<std::vector<int>> members_of(const Mesh& mesh) {
     return members;
 }
 
-// Two ranks on one GPU, as a clause; empty: each has its own.
+// Two ranks that share a GPU, as a clause; empty if each has its own.
 std::string shared_gpu(const std::vector<int>& ordinals) {
     for (std::size_t rank = 0; rank < ordinals.size(); ++rank) {
         const auto first = std::find(ordinals.begin(), ordinals.end(), ordinals[rank]);
@@ -38,7 +38,7 @@ std::string shared_gpu(const std::vector<int>& ordinals) {
     return {};
 }
 
-// Ranks on different GPUs read each other's buffers.
+// Lets ranks on different GPUs read each other's buffers.
 void reach_peers(const std::vector<int>& ordinals) {
     const std::set<int> gpus(ordinals.begin(), ordinals.end());
     for (const int from : gpus) {
@@ -76,7 +76,7 @@ std::vector<std::unique_ptr<Group>> make_local_groups(const DeviceSettings& sett
     return groups;
 }
 
-// All ranks are of this process.
+// For a job whose ranks are all in this process.
 std::vector<std::unique_ptr<Group>> make_groups_of_one(const DeviceSettings& settings,
                                                        const std::vector<std::vector<int>>& members,
                                                        const std::vector<int>& ordinals,
@@ -98,7 +98,7 @@ std::vector<std::unique_ptr<Group>> make_groups_of_one(const DeviceSettings& set
     return make_local_groups(settings, members, ordinals);
 }
 
-// What this process tells the others. Also one that cannot go on comes, so that all hear why.
+// What this process sends to the others. A process that cannot go on takes part too, so that all learn why.
 Introduction introduce(const std::vector<std::vector<int>>& members, const std::vector<const Gpu*>& gpus,
                        const NcclLibrary* nccl, const std::string& why) {
     Introduction mine;
@@ -117,7 +117,7 @@ Introduction introduce(const std::vector<std::vector<int>>& members, const std::
     return mine;
 }
 
-// Some ranks are other processes'.
+// For a job with ranks in other processes.
 std::vector<std::unique_ptr<Group>> make_groups_of_several(const DeviceSettings& settings,
                                                            const std::vector<std::vector<int>>& members,
                                                            const std::vector<const Gpu*>& gpus,

@@ -12,9 +12,9 @@
 namespace shardscope::trainer::cuda {
 
 // Every communicator of the run, by Mesh::id. `gpus`: each rank's GPU, null for a rank of another process.
-// Automatic: NCCL where it is installed and every rank has a GPU of its own, else `local`; between processes
-// there is only NCCL. `nccl`: the library, null: the one that is installed. Throws CudaError where it is
-// asked for, or needed, and cannot be had.
+// Automatic means NCCL where it is installed and every rank has a GPU of its own, else `local`; between
+// processes there is only NCCL. `nccl`: the library; null for the installed one. Throws CudaError where NCCL
+// is requested or needed but not available.
 std::vector<std::unique_ptr<Group>> make_groups(const DeviceSettings& settings,
                                                 const std::vector<const Gpu*>& gpus, const NcclLibrary* nccl);
 

@@ -1,4 +1,4 @@
-// See initialize.h. A thread makes the four elements of one counter and writes those that are asked for.
+// See initialize.h. A thread computes the four elements of one counter and writes those that are requested.
 #include "trainer/cuda/initialize.h"
 #include "trainer/cuda/map.h"
 #include "trainer/cuda/random.h"
@@ -35,7 +35,7 @@ __global__ void __launch_bounds__(kMapThreads)
     make(philox(sequence.seed, sequence.stream, counter), made);
 #pragma unroll
     for (int k = 0; k < 4; ++k) {
-        // Before first_index it wraps around to a number that is no smaller than n.
+        // Before first_index it wraps around to a number that is not below n.
         const std::uint64_t i = 4 * counter + k - sequence.first_index;
         if (i < n) out[i] = made[k];
     }

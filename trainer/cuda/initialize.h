@@ -1,5 +1,5 @@
 // Initial values on a CUDA device: fill_normal and fill_uniform of trainer/kernels/random.h, bit for bit.
-// fp32. Limit: arithmetic (ten rounds per four elements); 4 bytes are written per element.
+// fp32. Bound by arithmetic (ten rounds per four elements); 4 bytes are written per element.
 #pragma once
 
 #include <cstddef>

@@ -24,13 +24,13 @@ namespace {
 
 constexpr float kNormEps = 1e-5F;  // torch.nn.LayerNorm's; Llama's
 
-// An Op's args and dims, by the types that kernels take.
+// An Op's args and dims, as the types that kernels take.
 struct Operands {
     const Op& op;
     const std::vector<std::byte*>& data;
     const KernelContext& context;
     const DeviceContext& device;
-    std::size_t count;  // of args that are the kernel's own
+    std::size_t count;  // of the kernel's own args
 
     template <class T>
     T* as(std::size_t arg) const {
@@ -45,13 +45,13 @@ struct Operands {
     double scalar(std::size_t i) const { return op.scalars[i]; }
 };
 
-// --- what works on a rank's part of a sequence of elements -------------------------------------------------
+// --- kernels on a rank's part of a sequence of elements ----------------------------------------------------
 
-// Elements that the rank holds; a buffer's first element is `begin`.
+// The elements that the rank holds; `begin` is the first element of a buffer.
 struct Held {
     std::int64_t begin = 0, end = 0;
 
-    // The part of [first, first + elements) that is held, by the buffer's own elements.
+    // The part of [first, first + elements) that is held, as indices into the buffer.
     Range part(std::int64_t first, std::int64_t elements) const {
         const std::int64_t from = std::max(begin, first);
         return {from - begin, std::max(from, std::min(end, first + elements)) - begin};
@@ -108,7 +108,7 @@ void step_segments(const Operands& o) {
                         o.op.kernel == Kernel::adamw);
         case Kernel::lars_norms:
             return squared_norms(device, ranges, o.f64(0), segments, o.f(1), o.f(2));
-        case Kernel::lars:  // the buffer is there only with momentum; the norms are last
+        case Kernel::lars:  // the buffer exists only with momentum; the norms are last
             return lars(device, ranges, o.f(0), o.f(1), o.count > 3 ? o.f(2) : nullptr, o.f64(o.count - 1),
                         lr, o.scalar(0), o.scalar(3) != 0, o.scalar(1), o.scalar(2));
         case Kernel::lamb_update:
@@ -140,7 +140,7 @@ void chunk_cat_or_split(const Operands& o) {
     if (o.context.segments.size() + 1 < o.count) {
         throw std::logic_error("a Plan cuts a buffer into pieces without saying where each is");
     }
-    // In bytes, or in elements where they are converted.
+    // Counted in bytes, or in elements where they are converted.
     const std::int64_t size = converts ? 1 : size_of(o.op.dtype);
     std::vector<Component> components;
     for (std::size_t i = 1; i < o.count; ++i) {
@@ -170,7 +170,7 @@ void turn(const Operands& o) {
     }
 }
 
-// The elements of a step's dropout are counted as the cpu executor does: by micro-batch, whoever does it.
+// The elements of a step's dropout are counted per micro-batch, as in the cpu executor.
 template <class T>
 void drop(const Operands& o) {
     const KernelContext& context = o.context;
@@ -180,7 +180,7 @@ void drop(const Operands& o) {
              micro_batch * o.n()});
 }
 
-// The parameters' first: dx may be dy.
+// The parameters' gradients come first, because dx may be dy.
 template <class T>
 void layer_norm_backward(const Operands& o) {
     const T *dy = o.as<const T>(3), *x = o.as<const T>(4);
@@ -264,7 +264,7 @@ void launch_typed(const Operands& o) {
     }
 }
 
-// Kernels whose element types are fixed, or the business of others; false: it is none of them.
+// Launches kernels whose element types are fixed or chosen elsewhere; false if the op is not one of them.
 bool launch_untyped(const Operands& o) {
     const DeviceContext& device = o.device;
     const std::size_t n = o.n();
@@ -322,7 +322,7 @@ bool launch_untyped(const Operands& o) {
     }
 }
 
-// Looks through the kernel's first arg.
+// Checks the kernel's first arg.
 void check_output(const Operands& o) {
     const Op& op = o.op;
     auto* flag = o.as<std::int32_t>(o.count);

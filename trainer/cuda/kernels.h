@@ -1,10 +1,10 @@
-// From a Plan's kernel operation to its launch on a CUDA device: what run_kernel of
-// trainer/executor/cpu_kernels.h is for the cpu executor, asynchronous on the device's stream.
+// Launches a Plan's kernel operation on a CUDA device: the counterpart of the cpu executor's run_kernel
+// (trainer/executor/cpu_kernels.h), asynchronous on the device's stream.
 //
 // Results equal the CPU's: bit for bit where an element is computed alone (initial values, dropout's masks,
 // conversions, optimizers, sums of two …), and within rounding where sums have another order (norms, losses,
-// gradients of weights, products, attention) or the device has its own exponential. Everything is
-// deterministic: no sum is gathered by atomics.
+// gradients of weights, matmuls, attention) or the device has its own exponential. Everything is
+// deterministic: no sum uses atomics.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,8 @@
 
 namespace shardscope::trainer::cuda {
 
-// `data`: the device addresses of op.args, in order; null for an arg without a buffer. With
-// op.checks_output a second kernel looks through args[0] and sets the flag, which the device must reach, by
+// `data`: the device addresses of op.args, in order; null for an arg without a buffer. With op.checks_output
+// a second kernel checks args[0] and sets the flag, which the device must be able to access, by
 // compare-and-swap from -1 to op.module. Throws CudaError where a launch is refused, std::logic_error where
 // the Plan contradicts itself.
 void launch_kernel(const Op& op, const std::vector<std::byte*>& data, const KernelContext& context,

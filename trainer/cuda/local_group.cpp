@@ -25,7 +25,7 @@ MemberBuffers buffers_of(const Calls& calls) {
     return buffers;
 }
 
-// Each member sums its piece: a reduce_scatter keeps it, an all_reduce writes it to everybody.
+// Each member sums its piece: a reduce_scatter keeps it, an all_reduce writes it to every member.
 template <class T>
 void reduce(const Calls& calls, std::size_t place, cudaStream_t stream) {
     const CollectiveCall& own = calls[place];
@@ -89,7 +89,7 @@ void LocalGroup::fail(std::exception_ptr error) {
     changed_.notify_all();
 }
 
-// Until `met`, all members have come that far; `passed` says which have.
+// Blocks until all members have come that far; `passed` says which have.
 void LocalGroup::meet(std::unique_lock<std::mutex>& lock, const CollectiveLaunch& collective,
                       const std::vector<bool>& passed) {
     const auto met = [&] {
@@ -139,7 +139,7 @@ void LocalGroup::enqueue(const CollectiveLaunch& collective, const CountedStream
     changed_.notify_all();
     meet(lock, collective, open.here);
 
-    // Every member's inputs are named, and the event of their being ready is recorded.
+    // Every member has named its inputs and recorded the event for when they are ready.
     lock.unlock();
     for (std::size_t m = 0; m < members_.size(); ++m) {
         if (m == place) continue;
@@ -152,7 +152,7 @@ void LocalGroup::enqueue(const CollectiveLaunch& collective, const CountedStream
     changed_.notify_all();
     meet(lock, collective, open.issued);
 
-    // A member's buffers are its own again when all parts are over.
+    // A member may use its buffers again when all parts are over.
     for (std::size_t m = 0; m < members_.size(); ++m) {
         if (m == place) continue;
         check(cudaStreamWaitEvent(stream.get(), members_[m].over->get(), 0), "cudaStreamWaitEvent");

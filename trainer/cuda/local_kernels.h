@@ -1,6 +1,6 @@
-// The work of the `local` process group's collectives on a device: each member's part pulls from the others'
-// buffers, which are on the same device or within reach of it. Its kernels bear NCCL's names with `local` for
-// the engine, so that a trace of them is read like one of NCCL's.
+// The work of the `local` process group's collectives on a device: each member's part reads from the others'
+// buffers, which are on the same device or accessible from it. The kernels have NCCL's names with `local` for
+// the engine, so that a trace of them reads like one of NCCL.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +19,8 @@ struct MemberBuffers {
     int members = 0;
 };
 
-// out[b] = in[m][b - m * piece] for the piece m that byte b of `bytes` falls into: all pieces but the last
-// ones are of `piece` bytes. A piece that is in its place already is left alone. Moves 2 * bytes.
+// out[b] = in[m][b - m * piece] for the piece m that byte b of `bytes` falls into: all pieces except the last
+// ones have `piece` bytes. A piece that is already in place is left alone. Moves 2 * bytes.
 void gather_members(const MemberBuffers& buffers, void* out, std::size_t piece, std::size_t bytes,
                     cudaStream_t stream);
 
@@ -38,7 +38,7 @@ template <class T>
 void all_reduce_members(const MemberBuffers& buffers, std::size_t first, std::size_t n, double factor,
                         cudaStream_t stream);
 
-// Nothing, on the record.
+// Does nothing, but is recorded.
 void barrier_members(cudaStream_t stream);
 
 // x[i] *= factor. T as above.

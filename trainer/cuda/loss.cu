@@ -1,6 +1,6 @@
 // See loss.h. Cross-entropy: one block per row. Each thread keeps the largest logit that it has seen and the
-// sum of e^(logit - largest), which it scales when the largest grows (Milakov, Gimelshein: "Online normalizer
-// calculation for softmax", arXiv:1805.02867, 2018), so the logits are read once for both.
+// sum of e^(logit - largest), which it rescales when the largest grows (Milakov, Gimelshein: "Online
+// normalizer calculation for softmax", arXiv:1805.02867, 2018), so the logits are read once for both.
 #include "trainer/cuda/loss.h"
 #include "trainer/cuda/map.h"
 #include "trainer/cuda/rows.h"
@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kThreads = 1024;
 constexpr int kCount = kPackOf<float>;
-constexpr float kLowest = -3.40282347e38f;  // the largest of nothing; not -infinity, whose difference is NaN
+constexpr float kLowest = -3.40282347e38f;  // the initial maximum; not -infinity, whose difference is NaN
 
 unsigned threads_of_row(int classes) {
     return threads_for((static_cast<std::size_t>(classes) + kCount - 1) / kCount, kThreads);

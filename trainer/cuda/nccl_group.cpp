@@ -30,7 +30,7 @@ int type_of(DType dtype) {
     throw std::logic_error("NCCL has no such type");
 }
 
-// Divides a sum that NCCL did not: the divisor is not the number of members.
+// Divides a sum that NCCL did not average, because the divisor is not the number of members.
 void divide(const CollectiveCall& call, std::int64_t elements, cudaStream_t stream) {
     const auto n = static_cast<std::size_t>(elements);
     const double factor = 1.0 / call.divisor;
@@ -46,7 +46,7 @@ void divide(const CollectiveCall& call, std::int64_t elements, cudaStream_t stre
     }
 }
 
-// Four bytes of a GPU: what a barrier sums, as NCCL has none.
+// Four bytes on a GPU, summed in place of a barrier, which NCCL does not have.
 class Token {
   public:
     explicit Token(int gpu) {
@@ -69,7 +69,7 @@ class NcclGroup final : public Group {
               const NcclPeers* peers)
         : nccl_(nccl), members_(ranks.size()), watchdog_(nccl, id, ranks, timeout_s, peers) {}
 
-    // A member of this process.
+    // Adds a member of this process.
     void adopt(const NcclStart::Member& member, NcclComm* comm);
     void watch(const std::function<void(std::exception_ptr)>& on_failure) override {
         watchdog_.start(on_failure);
@@ -149,7 +149,7 @@ void NcclGroup::enqueue(const CollectiveLaunch& collective, const CountedStream&
     watchdog_.issued(collective, stream.get());
 }
 
-// The members of a communicator that are of this process.
+// The members of a communicator that belong to this process.
 NcclStart start_of(const std::vector<int>& ranks, const std::vector<int>& ordinals) {
     NcclStart start;
     start.members = static_cast<int>(ranks.size());

@@ -1,5 +1,5 @@
-// The `nccl` process group: ranks that have a GPU each, as threads of this process, or of several. One NCCL
-// communicator for each group of ranks. Sums are in NCCL's order and averaged once after the sum.
+// The `nccl` process group: ranks with a GPU each, as threads of this process or of several. There is one
+// NCCL communicator for each group of ranks. Sums are in NCCL's order and averaged once after the sum.
 #pragma once
 
 #include <memory>
@@ -12,8 +12,8 @@
 namespace shardscope::trainer::cuda {
 
 // `members`: the ranks of each communicator, by Mesh::id; `ordinals`: each rank's GPU, -1 for a rank of
-// another process. Communicators that are the world again, or that this process has no rank in, are not made.
-// `peers`: what to know of the other processes, null: there are none. With `timeout_s` > 0 a run whose
+// another process. Communicators that equal the world, or in which this process has no rank, are not made.
+// `peers`: the data of the other processes; null if there are none. With `timeout_s` > 0 a run whose
 // collectives take longer is ended; see nccl_watchdog.h. Throws CudaError.
 std::vector<std::unique_ptr<Group>> make_nccl_groups(const NcclLibrary& nccl,
                                                      const std::vector<std::vector<int>>& members,

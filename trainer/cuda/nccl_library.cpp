@@ -13,7 +13,7 @@ namespace {
 
 struct Opened {
     NcclLibrary library;
-    std::string why;  // it cannot be used; empty: it can
+    std::string why;  // why it cannot be used; empty if it can
 };
 
 Opened open_library() {
@@ -48,7 +48,7 @@ Opened open_library() {
     find(nccl.AllReduce, "ncclAllReduce");
     find(nccl.Broadcast, "ncclBroadcast");
     find(nccl.GetErrorString, "ncclGetErrorString");
-    // Since 2.13; without it messages are shorter.
+    // Exists since 2.13; without it messages are shorter.
     nccl.GetLastError = reinterpret_cast<const char* (*)(NcclComm*)>(::dlsym(handle, "ncclGetLastError"));
     return opened;
 }

@@ -43,11 +43,11 @@ struct NcclLibrary {
     const char* (*GetErrorString)(int result) = nullptr;
     const char* (*GetLastError)(NcclComm* comm) = nullptr;
 
-    // libnccl.so.2, or what the environment's SHARDSCOPE_NCCL names. Null: `why` is a clause, what is missing
-    // and what to do.
+    // libnccl.so.2, or what the environment's SHARDSCOPE_NCCL names. Returns null where that fails: `why` is
+    // then a clause that says what is missing and what to do.
     static const NcclLibrary* open(std::string& why);
 
-    // Throws CudaError; `what` is what was tried.
+    // Throws CudaError where `result` is a failure; `what` is what was tried.
     void check(int result, const std::string& what, NcclComm* comm = nullptr) const;
 };
 

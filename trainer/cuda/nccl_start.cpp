@@ -56,7 +56,7 @@ Communicators start_all(const NcclLibrary& nccl, const std::vector<NcclStart>& s
     return made;
 }
 
-// What the thread that starts and the one that waits for it share; it outlives both.
+// State shared by the starting thread and the one that waits for it; it outlives both.
 struct Attempt {
     Attempt(const NcclLibrary& library, const std::vector<NcclStart>& wanted)
         : nccl(library), starts(wanted) {}
@@ -86,7 +86,7 @@ struct Attempt {
     }
 };
 
-// The job may fail, and the others be silent, at any time.
+// The job may fail, or the other processes fall silent, at any time.
 Communicators wait_for(Attempt& attempt, double timeout_s, Bootstrap& bootstrap) {
     const Clock::time_point begin = Clock::now();
     std::unique_lock lock(attempt.mutex);

@@ -1,4 +1,4 @@
-// Bringing the members of NCCL communicators together.
+// Starts NCCL communicators by bringing their members together.
 #pragma once
 
 #include <vector>
@@ -15,14 +15,14 @@ struct NcclStart {
         int gpu = 0;
     };
     NcclId id{};
-    int members = 1;           // of all processes
-    std::vector<Member> here;  // of this one, at least one
+    int members = 1;           // in all processes
+    std::vector<Member> here;  // those of this process, at least one
 };
 
-// The communicators, by start and member of it; they are begun in the order given, which must be the same on
-// all processes. Throws CudaError. With a `bootstrap`, also where that takes longer than `timeout_s` (0: it
-// may) and where the job fails meanwhile: then what is under way is left behind, as NCCL does not let itself
-// be interrupted there.
+// The communicators, by start and by member of it. They are started in the given order, which must be the
+// same in all processes. Throws CudaError; with a `bootstrap` also where that takes longer than `timeout_s`
+// (0: no limit) or where the job fails meanwhile: then what is under way is abandoned, because NCCL cannot be
+// interrupted there.
 std::vector<std::vector<NcclComm*>> start_communicators(const NcclLibrary& nccl,
                                                         const std::vector<NcclStart>& starts,
                                                         double timeout_s, Bootstrap* bootstrap);

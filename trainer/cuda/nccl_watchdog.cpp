@@ -14,9 +14,9 @@ namespace shardscope::trainer::cuda {
 namespace {
 
 constexpr std::chrono::milliseconds kTick{100};
-// For the others' answers, and for the job to find that a process is gone.
+// The time allowed for the others' answers, and for the job to find that a process is gone.
 constexpr std::chrono::milliseconds kMoment{1000};
-// For a call of NCCL to return; one that waits for a lost process returns only when it is aborted.
+// The time allowed for an NCCL call to return; one that waits for a lost process returns only when aborted.
 constexpr std::chrono::seconds kCall{5};
 
 // "rank 3 has", "ranks 3 and 5 have"
@@ -157,7 +157,7 @@ void NcclWatchdog::watch() {
     }
 }
 
-// Not at once where somebody else may know better.
+// Not confirmed immediately where another process may know better.
 bool NcclWatchdog::confirmed(const Trouble& trouble) {
     if (!bootstrap_) return true;
     if (!troubled_) {
@@ -168,7 +168,7 @@ bool NcclWatchdog::confirmed(const Trouble& trouble) {
     return trouble.certain || Clock::now() - *troubled_ > kMoment;
 }
 
-// The job hears of it first: its other processes would take an aborted communicator for a lost process.
+// The job is informed first: its other processes would take an aborted communicator for a lost process.
 void NcclWatchdog::give_up(std::unique_lock<std::mutex>& lock, const Trouble& trouble) {
     const std::exception_ptr error = bootstrap_ ? std::make_exception_ptr(CollectiveError(trouble.sentence))
                                                 : std::make_exception_ptr(CudaError(trouble.sentence));
@@ -187,7 +187,7 @@ void NcclWatchdog::forget_what_is_over(Member& member) {
         member.spare.push_back(over);
         member.in_flight.pop_front();
     }
-    (void)cudaGetLastError();  // "not ready" counts as one
+    (void)cudaGetLastError();  // "not ready" counts as an error
 }
 
 std::optional<NcclWatchdog::Trouble> NcclWatchdog::trouble() {
@@ -259,9 +259,9 @@ NcclWatchdog::Trouble NcclWatchdog::late(std::size_t place, const InFlight& coll
 
 // --- the end of it ---------------------------------------------------------------------------------------
 
-// Streams that wait in NCCL's kernels go on. The error is set, so no call begins; an abort frees what a call
-// uses, so those that are under way return first. The abort itself is not under the lock: it may take its
-// time.
+// Lets streams that wait in NCCL's kernels go on. As the error is set, no new call begins; an abort frees
+// what a call uses, so the calls under way must return first. The abort itself runs without the lock, because
+// it may take long.
 void NcclWatchdog::abort_communicators() {
     std::vector<std::pair<int, NcclComm*>> taken;
     {

@@ -1,10 +1,11 @@
-// Watches the collectives of one NCCL communicator, a thread for each: a run whose collectives fail or do not
-// end is ended, by aborting the communicator, so that no stream waits for ever, and with a sentence that
-// names the collective and the rank that did not come.
+// Watches the collectives of one NCCL communicator on a thread of its own. Where a collective fails or does
+// not end, it ends the run: it aborts the communicator, so that no stream waits for ever, and reports a
+// sentence that names the collective and the rank that did not arrive.
 //
 // Where the job has several processes, each watches its own members. The others are asked how far they have
-// come before anybody is named, and a failure that NCCL itself reports waits for a moment first: where a
-// process has died, those that talk to it hear of it as a broken connection, and the job knows better who.
+// come before a rank is named, and a failure that NCCL itself reports is held back for a moment: where a
+// process has died, those connected to it only see a broken connection, and the job knows better which one
+// died.
 #pragma once
 
 #include <atomic>
@@ -28,7 +29,7 @@
 
 namespace shardscope::trainer::cuda {
 
-// What the groups of one process need of the others.
+// What the groups of one process need from the other processes.
 struct NcclPeers {
     std::vector<NcclId> ids;  // of the communicators, by Mesh::id
     std::shared_ptr<Bootstrap> bootstrap;
@@ -37,23 +38,24 @@ struct NcclPeers {
 
 class NcclWatchdog {
   public:
-    // `ranks`: of the members, by place. `peers` may be null: all members are here. `timeout_s` 0:
-    // collectives may take as long as they like.
+    // `ranks`: the members' ranks, by place. `peers` is null if all members are in this process. `timeout_s`
+    // 0: collectives may take any time.
     NcclWatchdog(const NcclLibrary& nccl, int id, std::vector<int> ranks, double timeout_s,
                  const NcclPeers* peers);
     ~NcclWatchdog();
     NcclWatchdog(const NcclWatchdog&) = delete;
     NcclWatchdog& operator=(const NcclWatchdog&) = delete;
 
-    // A member of this process; its communicator is the watchdog's from now on.
+    // Adds a member of this process; the watchdog owns its communicator from now on.
     void adopt(std::size_t place, NcclComm* comm, int gpu);
-    // From now on; `on_failure` is told, on the watchdog's thread, what every call gets. It may be empty.
+    // Starts watching. `on_failure` receives, on the watchdog's thread, the error that every call throws. It
+    // may be empty.
     void start(std::function<void(std::exception_ptr)> on_failure);
-    // Not any more. Idempotent.
+    // Stops watching. Idempotent.
     void stop();
 
-    // Around the calls of NCCL for a member's part in a collective, on its host thread, from construction to
-    // the end of the scope: nobody aborts the communicator meanwhile, unless the calls do not return. Throws
+    // Encloses the NCCL calls for a member's part in a collective, on its host thread, from construction to
+    // the end of the scope: the communicator is not aborted meanwhile, unless the calls do not return. Throws
     // the failure, if there was one.
     class Call {
       public:
@@ -69,14 +71,14 @@ class NcclWatchdog {
         const CollectiveLaunch& collective_;
         NcclComm* comm_;
     };
-    // After it: the collective's work is all on the stream.
+    // Called after a Call: all of the collective's work is on the stream.
     void issued(const CollectiveLaunch& collective, cudaStream_t stream);
-    // NCCL refused the call. Throws `error`, or the job's failure that it comes from.
+    // NCCL refused the call. Throws `error`, or the job's failure that caused it.
     [[noreturn]] void refused(const std::exception_ptr& error);
 
-    // Any thread.
+    // May be called on any thread.
     void fail(std::exception_ptr error);
-    // The oldest collective that a member waits in, as a clause; empty: none.
+    // The oldest collective that a member waits in, as a clause; empty if there is none.
     std::string waiting();
 
   private:
@@ -89,8 +91,8 @@ class NcclWatchdog {
     struct Member {
         int gpu = 0;
         bool here = false;
-        bool called = false;       // NCCL is, for its communicator
-        NcclComm* comm = nullptr;  // null also once it is aborted
+        bool called = false;       // a call of NCCL for its communicator is under way
+        NcclComm* comm = nullptr;  // also null once it is aborted
         std::int64_t begun = 0;
         std::deque<InFlight> in_flight;  // in their order
         std::vector<cudaEvent_t> spare;
@@ -98,9 +100,9 @@ class NcclWatchdog {
     // What has gone wrong.
     struct Trouble {
         std::string sentence;
-        int rank = 0;         // whose fault it is, as far as this process knows
+        int rank = 0;         // the rank at fault, as far as this process knows
         std::string reason;   // a clause that can follow "rank 2 "
-        bool certain = true;  // nobody could say better
+        bool certain = true;  // no other process could know better
     };
 
     NcclComm* begin(const CollectiveLaunch& collective);
@@ -120,14 +122,14 @@ class NcclWatchdog {
     const int id_;
     const std::vector<int> ranks_;
     const double timeout_s_;
-    const std::shared_ptr<Bootstrap> bootstrap_;  // null: all members are here
+    const std::shared_ptr<Bootstrap> bootstrap_;  // null: all members are in this process
     const std::shared_ptr<Progress> progress_;
     std::function<void(std::exception_ptr)> on_failure_;
 
-    std::mutex mutex_;             // guards all below
+    std::mutex mutex_;             // guards everything below
     std::vector<Member> members_;  // by place
     std::exception_ptr error_;
-    std::optional<Clock::time_point> troubled_;  // since when; the others have been asked
+    std::optional<Clock::time_point> troubled_;  // since then the others have been asked
     bool ends_ = false;
     std::condition_variable changed_;
     std::thread thread_;

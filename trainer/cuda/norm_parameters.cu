@@ -1,6 +1,6 @@
 // Gradients of the norms' parameters: sums over the rows, column by column; see norms.h. A block sums a slice
-// of the rows for as many columns as a warp has packs, its warps taking rows in turn; then the slices are
-// summed in double, in their order. Which rows make a slice depends on the number of rows alone.
+// of the rows for the columns of one warp's packs, its warps taking rows in turn; then the slices are summed
+// in double, in order. The rows of a slice depend only on the number of rows.
 #include <algorithm>
 
 #include "trainer/cuda/norms.h"
@@ -10,8 +10,8 @@ namespace shardscope::trainer::cuda {
 namespace {
 
 constexpr int kWarps = 8;
-constexpr int kSlices = 128;       // wanted
-constexpr int kMostOfSlice = 512;  // rows that are summed in float: 64 of each warp
+constexpr int kSlices = 128;       // the intended number
+constexpr int kMostOfSlice = 512;  // rows that are summed in float: 64 per warp
 
 int rows_of_slice(int rows) {
     return std::clamp((rows + kSlices - 1) / kSlices, kWarps, kMostOfSlice);
@@ -21,7 +21,7 @@ int rows_of_slice(int rows) {
 template <class T>
 constexpr int kColumns = kWarpLanes* kPackOf<T>;
 
-// parts [slices, cols] for gamma, behind them as many for beta. kBeta: layer norm, which has a mean too.
+// parts: [slices, cols] for gamma, followed by as many for beta. kBeta: layer norm, which also has a mean.
 template <class T, bool kBeta>
 __global__ void __launch_bounds__(kWarps* kWarpLanes)
     slice_kernel(const T* dy, const T* x, const float* mean, const float* rstd, float* parts, int rows,
@@ -70,7 +70,8 @@ __global__ void __launch_bounds__(kWarps* kWarpLanes)
     }
 }
 
-// out[column] = the sum of the slices' parts: a warp for 32 columns of every eighth slice, then the eight.
+// out[column] = the sum of the slices' parts: each warp sums 32 columns of every eighth slice, then the eight
+// sums are added.
 template <class T>
 __global__ void __launch_bounds__(kWarps* kWarpLanes)
     slices_kernel(const float* parts, T* out, int cols, int slices) {

@@ -1,6 +1,6 @@
 // See optimizer.h. One kernel walks the ranges for every optimizer: a block does one chunk of one range, each
-// thread four elements at a time of all arrays. The table of ranges travels as a kernel argument (see
-// copies.cu). Compiled without contraction to FMA: the CPU's bits.
+// thread four elements of all arrays at a time. The table of ranges travels as a kernel argument (see
+// copies.cu). Compiled without contraction to FMA, for the CPU's bits.
 #include <algorithm>
 #include <cmath>
 
@@ -13,8 +13,8 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kCount = 4;               // floats in 16 bytes
-constexpr std::int64_t kChunk = 4096;   // elements of a block: 4 rounds
-constexpr int kFew = 32, kMany = 1000;  // ranges of one launch: 1 and 32 KB of arguments
+constexpr std::int64_t kChunk = 4096;   // elements per block: 4 rounds
+constexpr int kFew = 32, kMany = 1000;  // ranges per launch: 1 and 32 KB of arguments
 
 struct Entry {
     std::int64_t begin, end;
@@ -28,7 +28,7 @@ struct Table {
     Entry at[kMost];
 };
 
-// The entry that a block works for.
+// The entry that a block works on.
 template <int kMost>
 __device__ const Entry& entry_of(const Table<kMost>& table, int entries, std::int64_t block) {
     int low = 0;
@@ -44,7 +44,7 @@ struct Arrays {
     float* at[kArrays];
 };
 
-// Chunks begin at multiples of kChunk of the slot, whatever the range begins with: packs stay aligned.
+// Chunks begin at multiples of kChunk in the slot, wherever the range begins, so that packs stay aligned.
 __host__ __device__ inline std::int64_t chunk_of(std::int64_t element) {
     return element / kChunk;
 }
@@ -161,7 +161,7 @@ void step_some(const DeviceContext& device, const Range* ranges, std::size_t cou
     }
 }
 
-// `norms`: that the step looks at; `squares`: that it writes. Ranges are not empty.
+// `norms` are read by the step, `squares` are written. Ranges are not empty.
 template <class Step>
 void step_ranges(const DeviceContext& device, const std::vector<Range>& ranges,
                  const Arrays<Step::kArrays>& arrays, const Step& step, const double* norms = nullptr,
@@ -175,7 +175,7 @@ void step_ranges(const DeviceContext& device, const std::vector<Range>& ranges,
     }
 }
 
-// Ranges whose elements are treated alike and that follow on each other are one.
+// Joins adjacent ranges whose elements are treated alike.
 std::vector<Range> joined(const std::vector<Range>& ranges) {
     std::vector<Range> made;
     for (const Range& range : ranges) {
@@ -220,7 +220,7 @@ struct Sgd : Momentum<kBuffer>, LooksAtNothing {
     }
 };
 
-// Trust times the norm of the parameter by that of its gradient; the same bits as lars_rate's.
+// The rate is trust times the parameter's norm over its gradient's, with the same bits as lars_rate.
 template <bool kBuffer>
 struct Lars : Momentum<kBuffer> {
     float decay;
@@ -244,7 +244,7 @@ Momentum<kBuffer> momentum_of(double lr, double momentum, bool nesterov) {
 }
 
 Arrays<2> arrays_of(float* param, const float* grad) {
-    return {{param, const_cast<float*>(grad)}};  // read alone: kWritten
+    return {{param, const_cast<float*>(grad)}};  // only read: see kWritten
 }
 Arrays<3> arrays_of(float* param, const float* grad, float* buffer) {
     return {{param, const_cast<float*>(grad), buffer}};
@@ -252,7 +252,7 @@ Arrays<3> arrays_of(float* param, const float* grad, float* buffer) {
 
 // --- adam, adamw, lamb -------------------------------------------------------------------------------------
 
-// What does not depend on the element is worked out in double on the host.
+// Factors that do not depend on the element, computed in double on the host.
 struct AdamFactors {
     float fresh1, fresh2, decay2, root2, floor;
 
@@ -263,7 +263,7 @@ struct AdamFactors {
           root2(static_cast<float>(1.0 / std::sqrt(1.0 - std::pow(s.beta2, static_cast<double>(s.step))))),
           floor(static_cast<float>(s.eps)) {}
 
-    // m / (sqrt(vhat) + eps), after m and v took g in.
+    // m / (sqrt(vhat) + eps), after m and v are updated with g.
     __device__ float direction(float g, float& m, float& v) const {
         const float first = m + fresh1 * (g - m);
         const float second = decay2 * v + fresh2 * (g * g);
@@ -284,7 +284,7 @@ struct Adam : LooksAtNothing {
     static constexpr unsigned kWritten = 0b1101u;
     static constexpr bool kSquares = false;
     AdamFactors factors;
-    float decay, step_size;  // decoupled: what is kept of the parameter
+    float decay, step_size;  // decoupled: the factor that shrinks the parameter
 
     explicit Adam(const AdamSettings& s)
         : factors(s),

@@ -1,7 +1,7 @@
 // Optimizer steps on a CUDA device: trainer/kernels/optimizer.h on all trained segments of a slot in one
-// launch (of up to 1024 of them), bit for bit but for the norms, whose sums have another fixed order. fp32.
-// Limit: memory; bytes per element: sgd 12 (20 with momentum), adam and adamw 28, lars_norms 8, lars as sgd,
-// lamb_update 28, lamb 12.
+// launch (of up to 1024 of them), bit for bit except for the norms, whose sums have another fixed order.
+// fp32. Bound by memory; bytes per element: sgd 12 (20 with momentum), adam and adamw 28, lars_norms 8, lars
+// as sgd, lamb_update 28, lamb 12.
 #pragma once
 
 #include <cstddef>
@@ -15,11 +15,11 @@ namespace shardscope::trainer::cuda {
 // Elements [begin, end) of the slot's buffers.
 struct Range {
     std::int64_t begin = 0, end = 0;
-    std::int32_t segment = 0;  // its number: where its norms are
+    std::int32_t segment = 0;  // its number, which is the index of its norms
     bool adapted = true;       // LARS and LAMB scale its step by its norms
 };
 
-// buffer may be null: then momentum is 0.
+// Where buffer is null, momentum is 0.
 void sgd(const DeviceContext& device, const std::vector<Range>& ranges, float* param, const float* grad,
          float* buffer, double lr, double momentum, bool nesterov, double weight_decay);
 
@@ -32,12 +32,12 @@ struct AdamSettings {
 void adam(const DeviceContext& device, const std::vector<Range>& ranges, float* param, const float* grad,
           float* m, float* v, const AdamSettings& settings, bool decoupled);
 
-// norms[2 i] = |left|^2, norms[2 i + 1] = |right|^2 of segment i, 0 for the segments (of `segments`) that
-// have no range.
+// norms[2 i] = |left|^2, norms[2 i + 1] = |right|^2 of segment i, 0 for segments (of `segments` in all)
+// without a range.
 void squared_norms(const DeviceContext& device, const std::vector<Range>& ranges, double* norms,
                    std::size_t segments, const float* left, const float* right);
 
-// The rate of a range is lars_rate of its norms (1 where it is not adapted).
+// The rate of a range is lars_rate of its norms (1 for ranges that are not adapted).
 void lars(const DeviceContext& device, const std::vector<Range>& ranges, float* param, const float* grad,
           float* buffer, const double* norms, double lr, double momentum, bool nesterov, double weight_decay,
           double trust);

@@ -1,5 +1,5 @@
-// Who multiplies for Gemm: cuBLASLt (cublaslt.cpp), and in the tests without a device a column-major product
-// that is played on the CPU. Internal to trainer/cuda.
+// The library that multiplies for Gemm: cuBLASLt (cublaslt.cpp), or, in tests without a device, a
+// column-major matmul on the CPU. Internal to trainer/cuda.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace shardscope::trainer::cuda {
 
-// One product with everything that it needs: device addresses, `bias` and `sum` null for none.
+// One matmul with everything that it needs: device addresses; `bias` and `sum` are null for none.
 struct ProductCall {
     Product product;
     DType dtype = DType::fp32;  // of all operands; sums are fp32
@@ -24,7 +24,7 @@ struct ProductCall {
 // One per device and thread.
 class ProductLibrary {
   public:
-    // Throws CudaError where there is no library, or none that can be used.
+    // Throws CudaError where there is no usable library.
     explicit ProductLibrary(bool tf32);
     ~ProductLibrary();
     ProductLibrary(const ProductLibrary&) = delete;

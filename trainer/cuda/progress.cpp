@@ -9,9 +9,9 @@ namespace shardscope::trainer::cuda {
 
 namespace {
 
-// Both go to process 0, which passes them on to all.
+// Both topics go to process 0, which passes them on to all.
 constexpr const char* kAsk = "nccl.progress.ask";
-constexpr const char* kAnswer = "nccl.progress.answer";  // a line each: communicator, rank, begun
+constexpr const char* kAnswer = "nccl.progress.answer";  // one line each: communicator, rank, begun
 
 }  // namespace
 
@@ -28,7 +28,7 @@ std::shared_ptr<Progress> Progress::open(const std::vector<std::vector<int>>& me
     return progress;
 }
 
-// The bootstrap keeps what it calls, and may call it when all else is gone.
+// The bootstrap keeps the handlers, and may call them when everything else is gone.
 void Progress::listen() {
     const std::weak_ptr<Progress> weak = weak_from_this();
     bootstrap_->on(kAsk, [weak](int, std::string_view) {

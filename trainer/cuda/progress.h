@@ -1,6 +1,6 @@
-// How many collectives each rank of a job has begun, by communicator: what a watchdog needs to say who is
-// missing. The ranks of this process tell it as they go on; those of others are asked, when something does
-// not go on, and only then is anything sent.
+// How many collectives each rank of a job has begun, by communicator: what a watchdog needs to name the
+// missing rank. The ranks of this process record it as they go on; other processes are asked only when
+// something is stuck, and only then is anything sent.
 #pragma once
 
 #include <cstdint>
@@ -20,16 +20,17 @@ namespace shardscope::trainer::cuda {
 class Progress : public std::enable_shared_from_this<Progress> {
   public:
     // `members`: the ranks of each communicator, by Mesh::id; `here`: those of this process. It answers the
-    // others from now on, as long as the bootstrap lives.
+    // other processes from now on, as long as the bootstrap lives.
     static std::shared_ptr<Progress> open(const std::vector<std::vector<int>>& members,
                                           const std::vector<int>& here, std::shared_ptr<Bootstrap> bootstrap);
 
-    // All below from any thread.
-    // A rank of this process begins that collective of the communicator, 0 the first.
+    // Everything below may be called on any thread.
+    // Records that a rank of this process begins that collective of the communicator, 0 the first.
     void begins(int communicator, int rank, std::int64_t sequence);
     // Asks all other processes. What was known of their ranks before is forgotten.
     void ask();
-    // So many has the rank begun; of another process's: when it answered last. Nothing: it has not answered.
+    // How many the rank has begun; for a rank of another process, at its last answer. Empty if it has not
+    // answered.
     std::optional<std::int64_t> begun(int communicator, int rank) const;
 
   private:

@@ -1,6 +1,6 @@
-// The random numbers of trainer/kernels/random.h on the device, the same in all bits: Philox4x32-10 (Salmon,
-// Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3", SC 2011), key the seed, counter (index /
-// 4, stream). Sources that include this are compiled without contraction to FMA. Device code.
+// The random numbers of trainer/kernels/random.h on the device, bit for bit: Philox4x32-10 (Salmon, Moraes,
+// Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3", SC 2011), the key is the seed, the counter is
+// (index / 4, stream). Sources that include this are compiled without contraction to FMA. Device code.
 #pragma once
 
 #include <cstdint>

@@ -19,7 +19,7 @@ struct Square {
     __device__ double operator()(float x) const { return static_cast<double>(x) * static_cast<double>(x); }
 };
 
-// In the order of `sums`, by one thread: they are one per slot.
+// One thread adds `sums` in their order: there is one per slot.
 __global__ void clip_factor_kernel(const double* sums, std::size_t count, double max_norm, double* norm,
                                    float* factor) {
     double sum = 0.0;
@@ -29,7 +29,7 @@ __global__ void clip_factor_kernel(const double* sums, std::size_t count, double
     *factor = static_cast<float>(ratio > 1.0 ? 1.0 : ratio);
 }
 
-// Infinities and NaNs are what has all bits of the exponent.
+// Infinities and NaNs have all bits of the exponent set.
 __device__ inline bool is_finite(float x) {
     return (bits_of(x) & 0x7f800000u) != 0x7f800000u;
 }
@@ -37,7 +37,7 @@ __device__ inline bool is_finite(Bf16 x) {
     return (x.bits & 0x7f80u) != 0x7f80u;
 }
 
-constexpr int kFlagPacks = 4;  // of each thread
+constexpr int kFlagPacks = 4;  // per thread
 
 template <class T>
 __global__ void __launch_bounds__(kSumThreads)
@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(kSumThreads)
             for (std::size_t i = first; i < n && i < first + kCount; ++i) finite = finite && is_finite(x[i]);
         }
     }
-    // One word to the host, where the flag may be, for the whole block.
+    // One write for the whole block, because the flag may be in host memory.
     if (__syncthreads_or(finite ? 0 : 1) != 0 && threadIdx.x == 0) atomicCAS(flag, -1, module);
 }
 

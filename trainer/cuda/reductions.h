@@ -1,5 +1,5 @@
 // Reductions over a buffer on a CUDA device: trainer/kernels/reductions.h, sums in fp64 in another fixed
-// order. T is float or Bf16. Limit: memory, one read of n elements (of fp64 conversions on cards whose fp64
+// order. T is float or Bf16. Bound by memory, one read of n elements (by fp64 conversions on cards whose fp64
 // is slow).
 #pragma once
 

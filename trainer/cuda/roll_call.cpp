@@ -19,7 +19,7 @@ std::string host_name() {
     return ::gethostname(name.data(), name.size() - 1) == 0 && name[0] ? name.data() : "unknown";
 }
 
-// Containers of one machine share the number of its start; where there is none, the name has to do.
+// Containers on one machine share its boot id; where there is none, the host name is used.
 std::string machine() {
     std::ifstream file("/proc/sys/kernel/random/boot_id");
     std::string number;

@@ -1,6 +1,5 @@
-// What the processes of a job tell each other before their first collective: which GPU each rank is on, which
-// NCCL they have, and the numbers under which NCCL brings the members of a communicator together. One
-// exchange.
+// What the processes of a job exchange before their first collective: which GPU each rank is on, which NCCL
+// they have, and the ids by which NCCL brings the members of a communicator together. There is one exchange.
 #pragma once
 
 #include <map>
@@ -16,26 +15,27 @@ namespace shardscope::trainer::cuda {
 
 // A GPU as all processes know it.
 struct GpuPlace {
-    std::string machine;  // what tells one system that runs from every other
-    std::string bus;      // where the GPU is on it
-    std::string host;     // its name, for messages
-    int ordinal = 0;      // among those that the process sees, for messages
+    std::string machine;  // identifies one running system
+    std::string bus;      // the GPU's place in the machine
+    std::string host;     // the machine's name, for messages
+    int ordinal = 0;      // among the GPUs that the process sees, for messages
 };
 GpuPlace place_of(const Gpu& gpu);
 
-// What one process brings. As text it is lines of words.
+// What one process contributes; its text form is lines of words.
 struct Introduction {
-    int nccl_version = 0;        // 0: it has none
-    std::string missing;         // why; one clause
-    std::map<int, GpuPlace> on;  // by rank: those of this process
-    std::map<int, NcclId> ids;   // by communicator: those whose first rank is of this process
+    int nccl_version = 0;        // 0: no NCCL
+    std::string missing;         // why NCCL is missing; one clause
+    std::map<int, GpuPlace> on;  // by rank: the ranks of this process
+    std::map<int, NcclId> ids;   // by communicator: those whose first rank is in this process
 };
 std::string write(const Introduction& introduction);
-// Throws CudaError where the text is no introduction.
+// Throws CudaError where the text is not an introduction.
 Introduction read(std::string_view text);
 
-// All come together: the ids of all communicators, by Mesh::id; those that nobody needs are zeros. Throws
-// CudaError, the same on all: NCCL is missing somewhere or of different versions, or two ranks share a GPU.
+// All processes call it together. Returns the ids of all communicators, by Mesh::id; unused ids are zeros.
+// Throws the same CudaError in all of them if NCCL is missing somewhere or its versions differ, or if two
+// ranks share a GPU.
 std::vector<NcclId> call_roll(Bootstrap& bootstrap, const Introduction& mine, int ranks,
                               std::size_t communicators);
 

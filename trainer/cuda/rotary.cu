@@ -69,7 +69,7 @@ template <class T, class Table>
 void rotate(const DeviceContext& device, const T* x, const Table* table, T* y, const RotaryShape& shape,
             bool backward) {
     const int half = shape.head_width / 2;
-    // Packs have the count of T's, so a table of floats beside Bf16 is read by two loads each.
+    // Packs have as many elements as T's, so with Bf16 each pack of a float table takes two loads.
     const bool packed = half % kPackOf<T> == 0 && half % kPackOf<Table> == 0 && is_aligned(x) &&
                         is_aligned(y) && is_aligned(table);
     const int items = shape.heads * ((half + kPackOf<T> - 1) / kPackOf<T>);

@@ -1,5 +1,5 @@
 // Rotary position embedding on a CUDA device: trainer/kernels/rotary.h, the turns bit for bit; the table's
-// sines and cosines are the device's (in double, then rounded). Limit: memory, 2 units of T per element.
+// sines and cosines are the device's (in double, then rounded). Bound by memory, 2 units of T per element.
 #pragma once
 
 #include "trainer/cuda/device.h"

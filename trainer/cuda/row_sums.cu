@@ -1,7 +1,7 @@
-// See row_sums.h. A block takes 32 bytes of columns, the least that memory hands out, and all rows of them:
-// thread (r, c) of 512 x 2 adds rows r, r + 512 … of its 16 bytes of columns. So even a narrow matrix
-// (768 columns of Bf16: 48 blocks) is read by many threads without partial sums in memory. Then the block
-// adds its 512 partial sums in pairs.
+// See row_sums.h. A block takes 32 bytes of columns, the smallest unit of a memory access, and all their
+// rows: thread (r, c) of 512 x 2 adds rows r, r + 512 … of its 16 bytes of columns. So many threads read even
+// a narrow matrix (768 columns of Bf16: 48 blocks), without partial sums in memory. Then the block adds its
+// 512 partial sums in pairs.
 #include <algorithm>
 
 #include "trainer/cuda/row_sums.h"
@@ -11,7 +11,7 @@ namespace shardscope::trainer::cuda {
 namespace {
 
 constexpr int kThreads = 1024;
-constexpr int kSideBySide = 2;  // threads, each with a pack of 16 bytes
+constexpr int kSideBySide = 2;  // threads per row, each with a pack of 16 bytes
 constexpr int kRows = kThreads / kSideBySide;
 
 template <class T>
@@ -41,7 +41,7 @@ __global__ void __launch_bounds__(kThreads)
             }
         }
     }
-    // Lanes of a side add to each other, then the warps.
+    // First the lanes of one side are added, then the warps.
 #pragma unroll
     for (int i = 0; i < kPack; ++i) {
         for (int lanes = 16; lanes >= kSideBySide; lanes /= 2) {

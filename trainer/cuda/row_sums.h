@@ -1,4 +1,4 @@
-// The gradient of a bias: the sum of a matrix's rows. Reads the matrix once, so memory is its limit.
+// The gradient of a bias: the sum of a matrix's rows. Reads the matrix once, so it is bound by memory.
 #pragma once
 
 #include <cstdint>
@@ -7,12 +7,12 @@
 
 namespace shardscope::trainer::cuda {
 
-// sums[j] = x[0,j] + … + x[rows-1,j], row-major, in fp32 and rounded once; the order of the sum depends on
-// the shape alone.
+// sums[j] = x[0,j] + … + x[rows-1,j], row-major, in fp32 and rounded once; the order of the sum depends only
+// on the shape.
 template <class T>
 void launch_row_sums(const T* x, T* sums, std::int64_t rows, std::int64_t columns, cudaStream_t stream);
 
-// rows x [rows, columns], each the same.
+// Fills [rows, columns] with x in each row.
 template <class T>
 void launch_repeat_row(const T* row, T* x, std::int64_t rows, std::int64_t columns, cudaStream_t stream);
 

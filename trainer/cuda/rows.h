@@ -1,6 +1,6 @@
 // How a block shares a row: thread t takes packs t, t + threads, … of it. Rows of up to kRowThreads * kHeld
 // packs are kept in registers between passes (read once); longer ones are read again by each pass, from the
-// cache where they fit. Device code, and the choice of threads on the host.
+// cache if they fit. Device code; the host chooses the threads.
 #pragma once
 
 #include <algorithm>
@@ -12,9 +12,10 @@
 namespace shardscope::trainer::cuda {
 
 inline constexpr int kRowThreads = 512;
-inline constexpr int kHeld = 4;  // packs of a thread in registers
+inline constexpr int kHeld = 4;  // packs that a thread keeps in registers
 
-// f(k, first) for each of the thread's packs: its k-th begins at element `first` < n. kPacks 0: any number.
+// f(k, first) for each of the thread's packs: its k-th begins at element `first` < n. kPacks 0 means any
+// number.
 template <int kPacks, int kCount, class F>
 __device__ inline void each_pack(int n, F f) {
     if constexpr (kPacks > 0) {
@@ -46,7 +47,7 @@ __device__ inline void store_part(T* row, int first, int n, bool packed, const f
     }
 }
 
-// A row in registers, or in memory where kPacks is 0.
+// A row in registers, or in memory if kPacks is 0.
 template <class T, int kPacks>
 class Row {
   public:
@@ -76,7 +77,7 @@ class Row {
 
 // The form of kernel for rows of n elements of T, and the threads of a block.
 struct RowForm {
-    int packs = 0;  // of a thread: 1, kHeld, or 0 (read again)
+    int packs = 0;  // per thread: 1, kHeld, or 0 (read again)
     unsigned threads = 0;
 };
 template <class T>

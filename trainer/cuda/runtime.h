@@ -1,7 +1,7 @@
-// What every CUDA source of the trainer begins with: the runtime, errors as exceptions, and the one place
-// that launches kernels. Sources that include this compile with nvcc, and with a C++ compiler against a
-// played <cuda_runtime.h> (tests/trainer/played_cuda), which runs a grid's threads as fibers: so they launch
-// by launch(), reach dynamic shared memory by dynamic_shared(), and use no syntax that only nvcc knows.
+// The base of every CUDA source of the trainer: the runtime, errors as exceptions, and the one place that
+// launches kernels. Sources that include this compile with nvcc, and with a C++ compiler against a simulated
+// <cuda_runtime.h> (tests/trainer/played_cuda), which runs a grid's threads as fibers. Therefore they launch
+// with launch(), get dynamic shared memory with dynamic_shared(), and use no syntax that only nvcc knows.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace shardscope::trainer::cuda {
 
-// A call of the CUDA runtime, or of a library over it, that failed: what was tried and what came back.
+// A failed call of the CUDA runtime, or of a library above it: what was tried and what it returned.
 class CudaError : public std::runtime_error {
   public:
     explicit CudaError(const std::string& sentence, cudaError_t code = cudaErrorUnknown)
@@ -32,7 +32,7 @@ inline void check(cudaError_t result, const char* what) {
         result);
 }
 
-// Dynamic shared memory that a kernel gets without asking for more.
+// The dynamic shared memory that a kernel gets without requesting more.
 inline constexpr std::size_t kSharedWithoutAsking = 48 * 1024;
 
 // A kernel's large parameter, declared `const __grid_constant__ GridConstant<T> x`: all threads read the one
@@ -45,13 +45,13 @@ template <class T>
 using GridConstant = T;
 #endif
 
-// Both below are for CUDA sources alone: a C++ compiler beside them gets the rest of this header.
+// The next two are only for CUDA sources; C++ sources get the rest of this header.
 #if defined(__CUDACC__) || defined(SHARDSCOPE_PLAYED_CUDA)
 
 #if defined(__CUDACC__) || defined(SHARDSCOPE_PLAYED_CUDA)  // a C++ compiler knows no <<<>>>
 
-// Enqueues grid.x * grid.y * grid.z blocks of the kernel; an empty grid is no launch. Throws CudaError where
-// the launch itself is refused (a fault inside a kernel shows at a later call).
+// Enqueues grid.x * grid.y * grid.z blocks of the kernel; an empty grid is not launched. Throws CudaError
+// where the launch itself is refused (a fault inside a kernel appears at a later call).
 template <class... P, class... A>
 void launch(void (*kernel)(P...), dim3 grid, dim3 block, std::size_t shared_bytes, cudaStream_t stream,
             A&&... args) {

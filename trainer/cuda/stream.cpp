@@ -22,7 +22,7 @@ void CountedStream::poll() {
     while (!pending_.empty()) {
         const cudaError_t state = cudaEventQuery(pending_.front().event);
         if (state == cudaErrorNotReady) {
-            (void)cudaGetLastError();  // it counts as one, and the next launch would be blamed
+            (void)cudaGetLastError();  // it counts as an error, and the next launch would be blamed
             return;
         }
         check(state, "the work of a stream");
@@ -32,11 +32,11 @@ void CountedStream::poll() {
     }
 }
 
-// Of all that the stream holds.
+// Records an event for everything that the stream holds.
 cudaEvent_t CountedStream::record() {
     cudaEvent_t event = nullptr;
     if (spare_.empty()) {
-        // An event belongs to the device that is current when it is made, and is recorded on no other.
+        // An event belongs to the device that is current when it is made, and can be recorded only there.
         int current = 0;
         check(cudaGetDevice(&current), "cudaGetDevice");
         if (current != device_) check(cudaSetDevice(device_), "cudaSetDevice");
@@ -54,7 +54,7 @@ cudaEvent_t CountedStream::record() {
 void CountedStream::hold(std::uint64_t sequence) {
     if (sequence == 0 || sequence <= completed_) return;
     if (!pending_.empty() && pending_.back().sequence >= sequence) return;
-    // Events that nobody asks about any more go back as new ones come.
+    // Recycles events that are no longer waited for as new ones are recorded.
     if (pending_.size() >= 64) poll();
     record();
 }

@@ -1,5 +1,6 @@
 // A CUDA stream whose items are counted, so that an event can be named by (stream, sequence) as elsewhere in
-// the trainer. CUDA events are recorded only where somebody waits. Used by its rank's host thread alone.
+// the trainer. CUDA events are recorded only where something waits for them. Only its rank's host thread uses
+// it.
 #pragma once
 
 #include <cstdint>
@@ -12,27 +13,27 @@ namespace shardscope::trainer::cuda {
 
 class CountedStream {
   public:
-    // On the current device. `high`: goes before streams that are not.
+    // Created on the current device. `high`: takes priority over streams that are not.
     explicit CountedStream(bool high);
     ~CountedStream();
     CountedStream(const CountedStream&) = delete;
     CountedStream& operator=(const CountedStream&) = delete;
 
     cudaStream_t get() const { return stream_; }
-    // One more item has been enqueued; its sequence, 1 the first.
+    // Records that one more item was enqueued; returns its sequence, 1 for the first.
     std::uint64_t appended() { return ++enqueued_; }
 
-    // A later wait for this sequence is for no more than what the stream holds now.
+    // Makes a later wait for this sequence wait for no more than what the stream holds now.
     void hold(std::uint64_t sequence);
     // Whether the stream has completed that many items. Never blocks. Throws CudaError where the device has
     // failed.
     bool happened(std::uint64_t sequence);
-    // An event that happens when `sequence` has; null: it has already. Good until that has happened.
+    // An event that happens when `sequence` has; null if it already has. Valid until it has happened.
     cudaEvent_t event_of(std::uint64_t sequence);
 
   private:
     struct Pending {
-        std::uint64_t sequence = 0;  // happens when so many items are complete
+        std::uint64_t sequence = 0;  // happens when this many items are complete
         cudaEvent_t event = nullptr;
     };
     void poll();
@@ -45,7 +46,7 @@ class CountedStream {
     std::vector<cudaEvent_t> spare_;
 };
 
-// An event without times. Move-only owner.
+// Move-only owner of an event without timing.
 class Event {
   public:
     Event();

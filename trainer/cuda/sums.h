@@ -1,5 +1,5 @@
 // Sums over a whole buffer in fp64: part by part into the workspace, then the parts by one block. The order
-// depends on n alone, so the same values give the same bits on every device.
+// depends only on n, so the same values give the same bits on every device.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 namespace shardscope::trainer::cuda {
 
 inline constexpr int kSumThreads = 256;
-inline constexpr int kSumPacks = 4;  // of each thread, loaded before any is added
+inline constexpr int kSumPacks = 4;  // per thread, loaded before any is added
 
 // *total = (parts[0] + … + parts[count - 1]) / divisor, on the device.
 void sum_parts(const DeviceContext& device, const double* parts, std::size_t count, double divisor,
@@ -54,8 +54,8 @@ __global__ void __launch_bounds__(kSumThreads)
     if (threadIdx.x == 0) parts[blockIdx.x] = sum;
 }
 
-// *total = (sum of f(x[i], …)) / divisor over i < n, for one or two x of one type. F gives a double and 0 for
-// zeros.
+// *total = (sum of f(x[i], …)) / divisor over i < n, for one or two x of one type. F returns a double, and 0
+// for zeros.
 template <class F, class... X>
 void sum(const DeviceContext& device, std::size_t n, F f, double divisor, double* total, const X*... x) {
     constexpr std::size_t kPart = std::size_t{kSumThreads} * kSumPacks * kPackOf<std::common_type_t<X...>>;

@@ -1,12 +1,12 @@
-// Warp-wide instructions of sm_80 and later as functions: the matrix product of 16x8x16 tiles of Bf16 with
-// fp32 sums, loads of 8x8 tiles from shared memory, copies to shared memory that the thread does not wait
-// for. All 32 lanes of the warp call them together. Source: NVIDIA, PTX ISA, "Matrix multiply-accumulate
-// operation using mma instruction" (m16n8k16), "ldmatrix", "cp.async". Where the pieces of a lane lie
-// (g = lane / 4, i = lane % 4 * 2; an .x2 register holds two neighbouring elements, the first below):
-//   A [16,16]  a[0] row g, columns i, i+1 | a[1] row g+8 | a[2] row g, columns i+8, i+9 | a[3] row g+8, the
-//   same B [16,8]   b0 rows i, i+1 of column g | b1 rows i+8, i+9 of column g C [16,8]   c[0], c[1] row g,
-//   columns i, i+1 | c[2], c[3] row g+8
-// So the C tiles of columns 0…7 and 8…15, rounded, are the A tile of the next product.
+// Warp-wide instructions of sm_80 and later as functions: the matmul of 16x8x16 tiles of Bf16 with fp32 sums,
+// loads of 8x8 tiles from shared memory, asynchronous copies to shared memory. All 32 lanes of the warp call
+// them together. Source: NVIDIA, PTX ISA, "Matrix multiply-accumulate operation using mma instruction"
+// (m16n8k16), "ldmatrix", "cp.async". The pieces of a lane (g = lane / 4, i = lane % 4 * 2; an .x2 register
+// holds two neighbouring elements, the first below):
+//   A [16,16]  a[0] row g, columns i, i+1 | a[1] row g+8 | a[2] row g, columns i+8, i+9 | a[3] row g+8
+//   B [16,8]   b0 rows i, i+1 of column g | b1 rows i+8, i+9 of column g
+//   C [16,8]   c[0], c[1] row g, columns i, i+1 | c[2], c[3] row g+8 (a row alone: the same columns)
+// So the C tiles of columns 0…7 and 8…15, rounded, are the A tile of the next matmul.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ __device__ __forceinline__ void multiply_add(float (&c)[4], const std::uint32_t 
 }
 
 // Four 8x8 tiles of Bf16 from shared memory: lane l gives the address of row l % 8 of tile l / 8, 16 bytes
-// aligned to 16, and receives of each tile elements i and i+1 of row g.
+// aligned to 16, and receives elements i and i+1 of row g of each tile.
 __device__ __forceinline__ void load_tiles(std::uint32_t (&tiles)[4], const Bf16* row) {
     const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(row));
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
@@ -46,16 +46,16 @@ __device__ __forceinline__ void load_tiles_transposed(std::uint32_t (&tiles)[4],
                  : "memory");
 }
 
-// 16 bytes, both addresses aligned to 16, to shared memory; zeros where not `wanted` (`from` is not read
-// then).
+// Copies 16 bytes, both addresses aligned to 16, to shared memory; zeros if not `wanted` (then `from` is not
+// read).
 __device__ __forceinline__ void copy_later(Bf16* to, const Bf16* from, bool wanted) {
     const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(to));
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from),
                  "r"(wanted ? 16 : 0)
                  : "memory");
 }
-// Ends a group of this thread's copies; waits until all but the last `kBehind` groups are there (for this
-// thread: others see them behind a barrier).
+// Ends a group of this thread's copies; waits until all but the last `kBehind` groups have arrived (for this
+// thread; others see them after a barrier).
 __device__ __forceinline__ void end_copies() {
     asm volatile("cp.async.commit_group;" ::: "memory");
 }

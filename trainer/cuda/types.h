@@ -1,6 +1,6 @@
 // Element types on the device, and packs of them that move as one load or store of 16 bytes. Bf16 has the
-// layout and the rounding of trainer/kernels/bf16.h (nearest, ties to even; a NaN stays one, though its bits
-// may be others): a buffer of one is a buffer of the other. Arithmetic is fp32.
+// layout and the rounding of trainer/kernels/bf16.h (nearest, ties to even; a NaN stays a NaN, though its
+// bits may differ): their buffers are interchangeable. Arithmetic is fp32.
 #pragma once
 
 #include <cstddef>
@@ -83,7 +83,7 @@ __device__ inline Pack<T, kCount> load_pack(const T* from) {
 #ifdef __CUDA_ARCH__
     return *reinterpret_cast<const Pack<T, kCount>*>(from);
 #else
-    Pack<T, kCount> pack;  // a C++ compiler would be right to think that no Pack is there
+    Pack<T, kCount> pack;  // formally no Pack object exists at that address
     std::memcpy(&pack, from, sizeof pack);
     return pack;
 #endif
@@ -112,7 +112,7 @@ __device__ inline void store_floats(T* to, const float (&values)[kCount]) {
     store_pack(to, pack);
 }
 
-// Whether packs of 16 bytes can be read there. Null, an operand that is absent, always can.
+// Whether packs of 16 bytes can be read there; true for null, which is an absent operand.
 inline bool is_aligned(const void* address) {
     return reinterpret_cast<std::uintptr_t>(address) % 16 == 0;
 }

@@ -13,7 +13,7 @@
 namespace shardscope::trainer {
 namespace {
 
-constexpr Token kNone = std::numeric_limits<Token>::max();  // larger than every token: the last to be merged
+constexpr Token kNone = std::numeric_limits<Token>::max();  // larger than every token, so merged last
 constexpr std::size_t kRememberedWords = std::size_t{1} << 18;
 
 std::uint64_t key_of(Token left, Token right) {
@@ -53,8 +53,8 @@ Token BpeTokenizer::merged(Token left, Token right) const {
     return found == by_pair_.end() ? kNone : found->second;
 }
 
-// Always the earliest merge first, and of equal ones the leftmost. A merge makes only pairs of later merges,
-// so this is the same as applying each merge to the whole word in turn.
+// Always applies the earliest merge first, and among equal ones the leftmost. A merge creates only pairs of
+// later merges, so this equals applying each merge to the whole word in turn.
 void BpeTokenizer::append_word(std::string_view word, std::vector<Token>& tokens) const {
     std::array<Token, kLongestWord> at;    // the word so far
     std::array<Token, kLongestWord> pair;  // [i]: what at[i] and at[i + 1] become

@@ -1,7 +1,7 @@
 // A byte-level vocabulary made by merging frequent pairs (Sennrich, Haddow, Birch: "Neural machine
 // translation of rare words with subword units", ACL 2016; on bytes as in GPT-2): token 256 + i is the i-th
-// merge, two earlier tokens joined. A word (words.h) is written by applying the merges in their order.
-// Constant once made, so any number of threads may use it.
+// merge, two earlier tokens joined. A word (words.h) is encoded by applying the merges in order. Immutable,
+// so any number of threads may use it.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ struct Merge {
 
 class BpeTokenizer final : public Tokenizer {
   public:
-    // `merges` in their order; std::invalid_argument if one uses a token that is not there yet, repeats an
-    // earlier one, or makes an entry longer than a word can be.
+    // `merges` in order. Throws std::invalid_argument if one uses a token that does not exist yet, repeats an
+    // earlier merge, or makes an entry longer than a word can be.
     explicit BpeTokenizer(std::vector<Merge> merges);
 
     std::string name() const override { return "bpe"; }
@@ -40,7 +40,7 @@ class BpeTokenizer final : public Tokenizer {
     const std::vector<Merge>& merges() const { return merges_; }
 
   private:
-    Token merged(Token left, Token right) const;  // kNone: there is no such merge
+    Token merged(Token left, Token right) const;  // kNone if there is no such merge
     void append_word(std::string_view word, std::vector<Token>& tokens) const;
 
     std::vector<Merge> merges_;
@@ -53,12 +53,12 @@ class BpeTokenizer final : public Tokenizer {
 // "check H": 16 hexadecimal digits of a hash of all bytes before that line.
 std::string to_text(const BpeTokenizer& tokenizer);
 
-// The reverse. `name` stands for the text in messages. DataError: another kind of file, damaged or cut off
-// (the line and what is wrong with it).
+// The reverse. `name` names the text in messages. Throws DataError (with the line and what is wrong with it)
+// where it is another kind of file, damaged or truncated.
 BpeTokenizer bpe_from_text(std::string_view text, const std::string& name);
 
-// To and from a file. DataError: cannot be written or read, or as above. An existing file is replaced at once
-// when the new one is whole, or not at all.
+// To and from a file. Throws DataError where it cannot be written or read, or as above. An existing file is
+// replaced atomically when the new one is complete, or not at all.
 void save_bpe(const BpeTokenizer& tokenizer, const std::string& path);
 BpeTokenizer load_bpe(const std::string& path);
 

@@ -1,4 +1,4 @@
-// Counts of pairs, kept up to date merge by merge; see bpe_training.h.
+// Learns merges from counts of pairs, updated merge by merge; see bpe_training.h.
 #include "trainer/data/bpe_training.h"
 
 #include <cstdint>
@@ -18,13 +18,13 @@ struct MergeHash {
     }
 };
 
-// A kind of word: its tokens so far and how often it occurs.
+// A distinct word: its tokens so far and how often it occurs.
 struct Word {
     std::vector<Token> tokens;
     std::int64_t count = 0;
 };
 
-// Where a pair occurs. Words that have lost it meanwhile may still be listed.
+// The words in which a pair occurs. Words that no longer contain it may still be listed.
 struct Occurrences {
     std::int64_t count = 0;
     std::vector<std::uint32_t> words;
@@ -39,7 +39,7 @@ struct Candidate {
     std::int64_t count = 0;
     Merge pair;
 
-    // std::priority_queue gives the largest: most occurrences, then the smallest pair.
+    // Orders for std::priority_queue, which returns the largest: most occurrences, then the smallest pair.
     bool operator<(const Candidate& other) const {
         return count != other.count ? count < other.count : other.pair < pair;
     }
@@ -49,7 +49,7 @@ class Learner {
   public:
     explicit Learner(std::span<const std::string_view> texts);
 
-    // False when no pair occurs twice.
+    // Returns false when no pair occurs twice.
     bool learn(Merge& merge, Token token);
 
   private:
@@ -58,7 +58,7 @@ class Learner {
     std::vector<Word> words_;
     std::unordered_map<Merge, Occurrences, MergeHash> pairs_;
     // Every pair that occurs has an entry with its count or a larger one: counts of a pair only fall once the
-    // merge that made it possible is done, and an entry that is too large is put back when it comes up.
+    // merge that made it possible is done, and an entry that is too large is put back when it is popped.
     std::priority_queue<Candidate> candidates_;
     std::vector<Merge> fresh_;  // pairs that the current merge made, some more than once
 };
@@ -110,8 +110,8 @@ bool Learner::learn(Merge& merge, Token token) {
     return false;
 }
 
-// Replaces the pair in a word from left to right; at each replacement the pairs with the neighbours as they
-// stand at that moment go, and those of the new token come.
+// Replaces the pair in a word from left to right; each replacement removes the pairs with the current
+// neighbours and adds those of the new token.
 void Learner::replace(std::uint32_t index, const Merge& pair, Token token) {
     Word& word = words_[index];
     std::vector<Token>& tokens = word.tokens;

@@ -15,8 +15,8 @@ namespace shardscope::trainer {
 // left token, then the smaller right one. Fewer when no pair is left that occurs twice. A word never reaches
 // from one text into the next.
 //
-// Time: one pass over the text, then per merge only the words that hold its pair (counts are kept up to date,
-// the largest is found with a heap), each kind of word once however often it occurs.
+// Time: one pass over the text, then per merge only the words that contain its pair (counts are kept up to
+// date, the largest is found with a heap), each distinct word once however often it occurs.
 std::vector<Merge> learn_merges(std::span<const std::string_view> texts, int wanted);
 
 }  // namespace shardscope::trainer

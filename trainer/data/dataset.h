@@ -1,5 +1,6 @@
 // What a model is trained on: samples that are functions of (seed, sample number), so that any rank makes its
-// own and the numbers do not depend on how many ranks there are. Filled from any number of threads at once.
+// own and the numbers do not depend on how many ranks there are. Any number of threads may call fill() at the
+// same time.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +9,12 @@
 
 namespace shardscope::trainer {
 
-// The data cannot be used; one sentence that names what is at fault, where, and what to do.
+// Data that cannot be used; the message is one sentence that says what is wrong, where, and what to do.
 class DataError : public std::runtime_error {
   public:
     using std::runtime_error::runtime_error;
 
-    // Reads "KEY: SENTENCE"; `key` is the job's ("section.key") that the person has to change.
+    // Reads "KEY: SENTENCE"; `key` is the key of the job ("section.key") that the user has to change.
     DataError(const std::string& key, const std::string& sentence)
         : std::runtime_error(key + ": " + sentence), key_(key) {}
 
@@ -31,11 +32,11 @@ class Dataset {
     virtual std::int64_t input_bytes() const = 0;
     virtual std::int64_t target_bytes() const = 0;
 
-    // How many different samples there are: what one epoch shows. 0: made up as needed, none comes twice.
+    // The number of different samples, which is one epoch. 0: they are generated as needed and never repeat.
     virtual std::int64_t samples() const = 0;
 
-    // Samples first_sample … first_sample + count - 1, one after the other; the element type is the
-    // dataset's. first_sample >= 0.
+    // Writes samples first_sample … first_sample + count - 1, one after the other, in the dataset's element
+    // type. first_sample >= 0.
     virtual void fill(std::int64_t first_sample, int count, void* input, void* target) const = 0;
 };
 
@@ -45,8 +46,8 @@ constexpr std::int64_t first_sample_of(std::int64_t step, int ranks, int rank, i
     return step * ranks * batch + static_cast<std::int64_t>(rank) * batch;
 }
 
-// How many batches of all ranks a dataset of known size gives without a sample twice; what is left over is
-// not used. Throws DataError (data.validation) when it does not give one: the message says what would.
+// How many batches of all ranks a dataset of known size gives without repeating a sample; the rest is not
+// used. Throws DataError (data.validation) if there is not even one; the message says what to change.
 std::int64_t whole_batches(const Dataset& validation, int ranks, int batch);
 
 }  // namespace shardscope::trainer

@@ -1,4 +1,4 @@
-// The workers and what passes between them and the rank; see loader.h.
+// The workers and their slots, shared with the rank's thread; see loader.h.
 #include "trainer/data/loader.h"
 
 #include <array>
@@ -17,7 +17,7 @@
 namespace shardscope::trainer {
 
 // One worker. A slot belongs to the worker until it is counted as filled, then to next() until it is counted
-// as taken; its bytes are touched outside of the lock by the owner only.
+// as taken; only the owner touches its bytes, outside of the lock.
 struct DataLoader::Lane {
     struct Slot {
         std::vector<std::byte> input, target;
@@ -25,11 +25,11 @@ struct DataLoader::Lane {
     std::array<Slot, kBatchesPerWorker> slots;
 
     std::mutex mutex;
-    std::condition_variable changed;  // two sides, and never both wait: one is full, the other empty
+    std::condition_variable changed;  // never do both sides wait: one waits when full, the other when empty
     std::int64_t filled = 0;          // batches since the start
     std::int64_t taken = 0;
     bool stopping = false;
-    std::exception_ptr error;  // what ended the worker, after `filled` batches
+    std::exception_ptr error;  // the error that ended the worker after `filled` batches
 
     std::thread thread;
 
@@ -97,7 +97,7 @@ void DataLoader::work(int worker) {
                                   [&] { return lane.stopping || batch - lane.taken < kBatchesPerWorker; });
                 if (lane.stopping) return;
             }
-            // Sample by sample, so that a stop need not wait for a large batch.
+            // Filled sample by sample, so that a stop need not wait for a large batch.
             Lane::Slot& slot = lane.slot(batch);
             const std::int64_t first = first_sample_of(step, options_.ranks, options_.rank, options_.batch);
             for (int i = 0; i < options_.batch; ++i) {

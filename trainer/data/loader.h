@@ -1,8 +1,8 @@
-// Hands a rank its batches in the order of micro-steps, as PyTorch's DataLoader does: with 0 workers it fills
-// them when asked, with more, threads fill ahead into host memory and next() only copies, or waits. The
-// batches are the same whatever the number of workers: a sample depends on nothing but its number.
+// Hands a rank its batches in the order of micro-steps, as PyTorch's DataLoader does: with 0 workers next()
+// fills them itself; with more, threads prefetch into host memory and next() only copies, or waits. The
+// batches do not depend on the number of workers, because a sample depends only on its number.
 //
-// Thread: made, used and destroyed by one thread at a time (the rank's host thread). Worker w of W fills the
+// Threads: made, used and destroyed by one thread at a time (the rank's host thread). Worker w of W fills the
 // batches w, w + W, w + 2W … counted from the first; each has two buffers of its own, so that it fills one
 // while the other waits to be taken. Nothing spins.
 #pragma once
@@ -21,12 +21,13 @@ namespace shardscope::trainer {
 struct LoaderOptions {
     int ranks = 1;
     int rank = 0;
-    int batch = 1;                      // samples of a rank and micro-step
+    int batch = 1;                      // samples per rank and micro-step
     int workers = 0;                    // data.workers
-    std::int64_t first_micro_step = 0;  // where a resumed run goes on
-    // One past the last: nothing is filled ahead of it. No end where it is not known.
+    std::int64_t first_micro_step = 0;  // where a resumed run continues
+    // One past the last micro-step; nothing beyond it is prefetched. The default means that the end is
+    // unknown.
     std::int64_t end_micro_step = std::numeric_limits<std::int64_t>::max();
-    // Called on each worker's own thread before its first batch, at the same time as others'.
+    // Called on each worker's own thread before its first batch, concurrently with other workers.
     std::function<void(int worker)> on_worker_start;
 };
 
@@ -42,15 +43,15 @@ class DataLoader {
     DataLoader(const DataLoader&) = delete;
     DataLoader& operator=(const DataLoader&) = delete;
 
-    // The batch of the next micro-step: batch * input_bytes() and batch * target_bytes() bytes. Rethrows what
-    // the dataset (or on_worker_start) threw, at the micro-step where it did, and again if called again; the
-    // place in the sequence does not change then. std::out_of_range after the last.
+    // Copies the batch of the next micro-step: batch * input_bytes() and batch * target_bytes() bytes.
+    // Rethrows what the dataset (or on_worker_start) threw, at the micro-step where it did, and again if
+    // called again; the position then does not change. Throws std::out_of_range after the last.
     void next(void* input, void* target);
 
-    // The micro-step that next() will give.
+    // The micro-step that next() will return.
     std::int64_t micro_step() const { return micro_step_; }
 
-    // Host memory that the workers fill ahead.
+    // Host memory of the workers' prefetched batches.
     std::int64_t prefetch_bytes() const;
 
   private:

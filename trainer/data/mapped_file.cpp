@@ -20,7 +20,7 @@ namespace {
 
 class Descriptor {
   public:
-    // Not blocking: a pipe that took the file's name would wait for a writer.
+    // Non-blocking: opening a pipe that has replaced the file would wait for a writer.
     explicit Descriptor(const std::string& path)
         : number_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
         if (number_ < 0) fail(path, errno);
@@ -42,7 +42,7 @@ MappedFile::MappedFile(const std::string& path) {
     if (::fstat(file.number(), &status) != 0) fail(path, errno);
     if (!S_ISREG(status.st_mode)) fail(path, S_ISDIR(status.st_mode) ? EISDIR : EINVAL);
     const auto size = static_cast<std::size_t>(status.st_size);
-    if (size == 0) return;  // nothing can be mapped
+    if (size == 0) return;  // an empty file cannot be mapped
     void* memory = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.number(), 0);
     if (memory == MAP_FAILED) fail(path, errno);
     text_ = {static_cast<const char*>(memory), size};

@@ -1,6 +1,6 @@
-// A file mapped into memory for reading. Owns the mapping; views of text() end with it. The file must not be
-// shortened meanwhile: as with every mapped file, the system then ends the process (SIGBUS). Lengthening,
-// replacing (rename) and deleting it are harmless.
+// A file mapped into memory for reading. Owns the mapping; views of text() are valid as long as it lives. The
+// file must not be truncated meanwhile: as with every mapped file, the system then kills the process
+// (SIGBUS). Lengthening, replacing (rename) and deleting it are harmless.
 #pragma once
 
 #include <string>
@@ -10,7 +10,8 @@ namespace shardscope::trainer {
 
 class MappedFile {
   public:
-    // std::system_error with the system's reason if it cannot be read; EINVAL for what is no regular file.
+    // Throws std::system_error with the system's reason if it cannot be read; EINVAL if it is not a regular
+    // file.
     explicit MappedFile(const std::string& path);
     ~MappedFile();
     MappedFile(MappedFile&& other) noexcept;
@@ -21,7 +22,7 @@ class MappedFile {
     std::string_view text() const { return text_; }
 
   private:
-    std::string_view text_;  // empty: nothing is mapped
+    std::string_view text_;  // empty if nothing is mapped
 };
 
 }  // namespace shardscope::trainer

@@ -36,8 +36,8 @@ void MaskedDataset::fill(std::int64_t first_sample, int count, void* input, void
     }
 }
 
-// Goes through the positions once and chooses each with the probability that is left, so that the number is
-// always the same (selection sampling: Knuth, The Art of Computer Programming 2, 3.4.2, algorithm S).
+// Goes through the positions once and chooses each with the remaining probability, so that the number chosen
+// is always the same (selection sampling: Knuth, The Art of Computer Programming 2, 3.4.2, algorithm S).
 void MaskedDataset::mask(std::int64_t sample, std::int32_t* tokens, std::int32_t* targets) const {
     const auto seed = static_cast<std::uint64_t>(masking_.seed);
     const auto context = static_cast<std::uint64_t>(masking_.context);
@@ -47,7 +47,7 @@ void MaskedDataset::mask(std::int64_t sample, std::int32_t* tokens, std::int32_t
     std::fill_n(targets, context, kNoTarget);
     for (std::uint64_t t = 0; t < context && wanted > 0; ++t) {
         const std::uint64_t index = static_cast<std::uint64_t>(sample) * context + t;
-        // The upper 32 bits as a number below context - t; its unevenness is below 2^-15.
+        // The upper 32 bits as a number below context - t; its bias is below 2^-15.
         const std::uint64_t place = (kernels::random_bits(seed, kChoice, index) >> 32) * (context - t) >> 32;
         if (place >= wanted) continue;
         --wanted;

@@ -1,8 +1,8 @@
-// Text with gaps, for a model that fills them (Devlin et al., arXiv:1810.04805, section 3.1): of each sample
-// masked_tokens(context) tokens are chosen; 80 % of these are replaced by the mask, 10 % by any token, 10 %
-// stay. The target of a chosen position is its token, that of any other is negative: it adds nothing to the
-// loss. What is chosen is a function of (seed, number of the sample in the run's stream), so that a text that
-// comes again has other gaps.
+// Text with gaps, for a model that fills them (Devlin et al., arXiv:1810.04805, section 3.1):
+// masked_tokens(context) tokens of each sample are chosen; 80 % of these are replaced by the mask, 10 % by a
+// random token, and 10 % stay. The target of a chosen position is its token, that of any other is negative
+// and adds nothing to the loss. The choice is a function of (seed, number of the sample in the run's stream),
+// so that a text that is repeated has other gaps.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace shardscope::trainer {
 
 struct Masking {
     int context = 0;        // tokens of a sample
-    std::int32_t mask = 0;  // the token that stands for a gap; those of the text are below it
+    std::int32_t mask = 0;  // the token of a gap; the text's tokens are below it
     std::int64_t seed = 1;
 };
 
@@ -22,7 +22,7 @@ class MaskedDataset final : public Dataset {
   public:
     static constexpr std::int32_t kNoTarget = -1;
 
-    // Of `text` only the inputs are used, int32 tokens.
+    // Only the inputs of `text`, int32 tokens, are used.
     MaskedDataset(std::unique_ptr<const Dataset> text, const Masking& masking);
 
     std::int64_t input_bytes() const override { return text_->input_bytes(); }

@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::int64_t kLargest = std::int64_t{1} << 62;
 
-// Every bit of the result depends on every bit of x: the finaliser of SplitMix64 (Steele, Lea, Flood: "Fast
-// splittable pseudorandom number generators", OOPSLA 2014).
+// A mix in which every bit of the result depends on every bit of x: the finaliser of SplitMix64 (Steele, Lea,
+// Flood: "Fast splittable pseudorandom number generators", OOPSLA 2014).
 std::uint64_t mixed(std::uint64_t x) {
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
     x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;

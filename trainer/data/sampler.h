@@ -1,8 +1,8 @@
-// In which order a run sees the samples of its text: PyTorch's DistributedSampler with set_epoch as pure
+// The order in which a run sees the samples of its text: PyTorch's DistributedSampler with set_epoch as pure
 // functions, without its list of indices. The run's stream of samples has positions 0, 1, 2 …; the positions
-// [e*n, (e+1)*n) are epoch e and show each of the n samples once, in an order that follows from (seed, e).
-// A batch may hold the end of one epoch and the beginning of the next: nothing is dropped, padded or
-// repeated, whatever the number of ranks. Any position is found in constant time, so a resumed run goes on
+// [e*n, (e+1)*n) are epoch e and show each of the n samples once, in an order that follows from (seed, e). A
+// batch may hold the end of one epoch and the beginning of the next: nothing is dropped, padded or repeated,
+// whatever the number of ranks. Any position is computed in constant time, so a resumed run continues
 // exactly.
 #pragma once
 
@@ -15,10 +15,10 @@ namespace shardscope::trainer {
 // construct pseudorandom permutations from pseudorandom functions", SIAM J. Comput. 17(2), 1988) on the
 // smallest 2h bits that hold n, applied again while the result is not below n ("cycle walking": Black and
 // Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002). As 4^h < 4n, that takes fewer than four
-// rounds of it on average.
+// applications on average.
 class Permutation {
   public:
-    // 1 <= n <= 2^62; std::invalid_argument otherwise.
+    // 1 <= n <= 2^62; otherwise throws std::invalid_argument.
     Permutation(std::int64_t n, std::int64_t seed, std::int64_t epoch);
 
     // 0 <= i < n; the result is in the same range.
@@ -27,7 +27,7 @@ class Permutation {
     std::int64_t size() const { return static_cast<std::int64_t>(n_); }
 
   private:
-    static constexpr int kRounds = 8;  // four suffice for wide halves; these may have one bit
+    static constexpr int kRounds = 8;  // four are enough for wide halves, but these may have one bit
 
     std::uint64_t once(std::uint64_t i) const;
 
@@ -38,7 +38,7 @@ class Permutation {
 
 class Sampler {
   public:
-    // `samples` >= 1: the n of above.
+    // `samples` >= 1 is the n above.
     Sampler(std::int64_t samples, std::int64_t seed) : samples_(samples), seed_(seed) {}
 
     std::int64_t samples() const { return samples_; }

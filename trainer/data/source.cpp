@@ -1,4 +1,4 @@
-// Text, vocabulary, parts; see source.h.
+// The text, its vocabulary and its parts; see source.h.
 #include "trainer/data/source.h"
 
 #include <cmath>
@@ -44,7 +44,7 @@ std::shared_ptr<const Tokenizer> train_tokenizer(const TextFiles& text, int voca
     return std::make_shared<BpeTokenizer>(std::move(merges));
 }
 
-// What a share of a text is, in the words of the messages.
+// The division of a text into parts, with its checks and their messages.
 struct Parts {
     const TextFiles& text;
     const TextSettings& settings;
@@ -92,7 +92,7 @@ TextSource divided(const TextSettings& settings) {
     const auto text = std::make_shared<TextFiles>(settings.path);
     const bool trains = !settings.tokenizer && settings.vocabulary != 0;
     Parts parts{*text, settings, "bytes", text->bytes()};
-    parts.check_whole();  // before a vocabulary of nothing is trained: a token is at least one byte
+    parts.check_whole();  // before a vocabulary is trained on too little text: a token is at least one byte
 
     TextSource source;
     source.tokenizer = settings.tokenizer;
@@ -120,7 +120,7 @@ TextSource divided(const TextSettings& settings) {
     return source;
 }
 
-// Of a vocabulary whose last token is the mask: what the text's tokenizer has; 0: bytes.
+// The size of the text's vocabulary within one whose last token is the mask; 0 means bytes.
 int text_tokens(int vocabulary) {
     return vocabulary <= kByteTokens + 1 ? 0 : vocabulary - 1;
 }

@@ -1,5 +1,5 @@
-// From what a job says about its data to datasets: the text is found and mapped, its vocabulary trained if
-// one is asked for, its tokens divided into what is trained on and what is held out.
+// Makes datasets from a job's [data] settings: finds and maps the text, trains its vocabulary if requested,
+// and divides its tokens into a training part and a held-out part.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct TextSettings {
     int context = 128;      // model.context: tokens of a sample
     int vocabulary = 0;     // model.vocabulary: 0 bytes, else the entries of a vocabulary to train (> 256)
     double validation = 0;  // data.validation: the share of the tokens held out at the end, 0 … 0.5
-    // Instead of training one: that of a checkpoint. `vocabulary` is not looked at then.
+    // The tokenizer of a checkpoint, used instead of training one. `vocabulary` is then ignored.
     std::shared_ptr<const Tokenizer> tokenizer;
 };
 
@@ -31,8 +31,8 @@ struct TextSource {
 };
 
 // The last round(validation * tokens) tokens are held out. The vocabulary is trained on the whole text.
-// Throws DataError naming the key: no text, not readable, too short for a window of context + 1 tokens in
-// either part, a vocabulary larger than the text gives, memory that does not suffice for the tokens.
+// Throws DataError with the key at fault: no text, not readable, too short for a window of context + 1 tokens
+// in either part, a vocabulary larger than the text allows, or not enough memory for the tokens.
 TextSource open_text(const TextSettings& settings);
 
 struct DataSource {
@@ -41,8 +41,8 @@ struct DataSource {
     std::unique_ptr<Dataset> validation;  // null if nothing is held out
 };
 
-// What the job names. `tokenizer` as in TextSettings. DataError as above, with file and line of the key in
-// front.
+// Opens the data that the job names. `tokenizer` as in TextSettings. Throws DataError as above, with the file
+// and line of the key before the message.
 DataSource open_data(const Job& job, std::shared_ptr<const Tokenizer> tokenizer = nullptr);
 
 }  // namespace shardscope::trainer

@@ -1,4 +1,4 @@
-// Made-up samples; see synthetic.h.
+// Synthetic samples; see synthetic.h.
 #include "trainer/data/synthetic.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 using kernels::stream_of;
 
 constexpr std::uint64_t kIndicesPerRow =
-    64;  // rows start at multiples: the generator makes 64 numbers at once
+    64;  // rows start at multiples: the generator makes 64 numbers at a time
 
 // y[j] += weight[j] * x[j] for j in [0, n)
 void add_products(const float* weight, const float* x, float* y, std::size_t n) {
@@ -29,7 +29,7 @@ SyntheticDataset::SyntheticDataset(std::int64_t seed, int width)
       weight_(static_cast<std::size_t>(width) * kTaps) {
     kernels::fill_normal(offset_.data(), offset_.size(), seed_, stream_of("data.synthetic.offset"), 0, 0.0f,
                          0.5f);
-    // Variance 1/4 for each of the four taps: u has variance 1, where the curve bends.
+    // Variance 1/4 for each of the four taps, so that u has variance 1, where the curve bends.
     kernels::fill_normal(weight_.data(), weight_.size(), seed_, stream_of("data.synthetic.weight"), 0, 0.0f,
                          0.5f);
     for (int tap = 0; tap < kTaps; ++tap) {

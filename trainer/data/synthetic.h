@@ -1,4 +1,4 @@
-// Regression on made-up samples: the input is normal, the target a fixed smooth function of it that a model
+// Regression on synthetic samples: the input is normal, the target a fixed smooth function of it that a model
 // can learn. Both fp32, `width` elements.
 #pragma once
 
@@ -19,7 +19,8 @@ class SyntheticDataset final : public Dataset {
     void fill(std::int64_t first_sample, int count, void* input, void* target) const override;
 
     // x and y [count,width]. x[j] is normal; with u = sum over 4 taps of weight[tap][j] * x[(j + shift[tap])
-    // mod width], y[j] = offset[j] + u / sqrt(1 + u*u). Weights, shifts and offsets follow from the seed.
+    // mod width], y[j] = offset[j] + u / sqrt(1 + u*u). Weights, shifts and offsets are functions of the
+    // seed.
     void fill(std::int64_t first_sample, int count, float* x, float* y) const;
 
   private:

@@ -1,6 +1,6 @@
 // Text as samples: a part of a row of tokens is cut into windows of context + 1 tokens that start `context`
 // apart, so that every token but the part's first is a target once. A sample's first `context` tokens are the
-// input, its last `context` the targets: each token's successor. What is left over at the end is not used.
+// input, its last `context` the targets: each token's successor. The remainder at the end is not used.
 #pragma once
 
 #include <cstdint>
@@ -32,8 +32,8 @@ enum class SampleOrder : std::uint8_t {
 
 class TextDataset final : public Dataset {
   public:
-    // `part` lies within `tokens` and holds at least one window (windows_in); std::invalid_argument
-    // otherwise.
+    // `part` must lie within `tokens` and hold at least one window (windows_in); otherwise throws
+    // std::invalid_argument.
     TextDataset(std::shared_ptr<const TokenSequence> tokens, TokenRange part, int context, SampleOrder order,
                 std::int64_t seed);
 
@@ -44,7 +44,7 @@ class TextDataset final : public Dataset {
     std::int64_t target_bytes() const override;
     std::int64_t samples() const override { return windows_in(part_.count, context_); }
 
-    // In the order as_in_text std::out_of_range if a sample is not below samples().
+    // In the order as_in_text, throws std::out_of_range if a sample is not below samples().
     void fill(std::int64_t first_sample, int count, void* input, void* target) const override;
 
     // tokens and targets [count,context].
@@ -61,7 +61,7 @@ class TextDataset final : public Dataset {
     std::shared_ptr<const TokenSequence> tokens_;
     TokenRange part_;
     int context_;
-    std::optional<Sampler> sampler_;  // none: as in the text
+    std::optional<Sampler> sampler_;  // empty: as in the text
 };
 
 }  // namespace shardscope::trainer

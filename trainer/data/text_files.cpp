@@ -75,7 +75,8 @@ TextFiles::TextFiles(const std::string& path) : path_(path), starts_{0} {
 }
 
 int TextFiles::file_at(std::int64_t position) const {
-    // The last file that starts at or before it: empty files start where their successor does.
+    // The last file that starts at or before `position`, because an empty file starts where its successor
+    // does.
     return static_cast<int>(std::upper_bound(starts_.begin(), starts_.end(), position) - starts_.begin()) - 1;
 }
 

@@ -1,5 +1,5 @@
-// The text of a job: one file, or a folder's files joined in the order of their names. Mapped, not read: a
-// text may be larger than the memory. Constant, so any number of threads may use it.
+// The text of a job: one file, or a folder's files joined in the order of their names. Mapped, not read, so a
+// text may be larger than memory. Immutable, so any number of threads may use it.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ namespace shardscope::trainer {
 
 class TextFiles {
   public:
-    // In a folder, symbolic links (they would repeat a text), hidden files and sub-folders are passed over.
-    // Throws DataError (data.path): not there, not readable, nothing in it.
+    // In a folder, symbolic links (they would repeat a text), hidden files and sub-folders are ignored.
+    // Throws DataError (data.path) if it does not exist, is not readable, or is empty.
     explicit TextFiles(const std::string& path);
 
     const std::string& path() const { return path_; }
@@ -29,7 +29,7 @@ class TextFiles {
   private:
     std::string path_;
     std::vector<MappedFile> files_;
-    std::vector<std::int64_t> starts_;  // by file; the last is the number of bytes of all
+    std::vector<std::int64_t> starts_;  // by file; the last entry is the number of bytes in all
 };
 
 }  // namespace shardscope::trainer

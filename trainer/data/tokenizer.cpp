@@ -1,4 +1,4 @@
-// What all tokenizers share, and the simplest of them; see tokenizer.h.
+// Code that all tokenizers share, and the simplest tokenizer; see tokenizer.h.
 #include "trainer/data/tokenizer.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// Text to numbers and back. A token is a number in [0, vocabulary()) that stands for one or more bytes;
-// tokens 0 … 255 are the bytes themselves in every tokenizer here, so that any text can be written in tokens
-// and decode(encode(text)) == text for any bytes, valid UTF-8 or not.
+// Converts text to numbers and back. A token is a number in [0, vocabulary()) that stands for one or more
+// bytes; tokens 0 … 255 are the bytes themselves in every tokenizer here, so that any text can be encoded and
+// decode(encode(text)) == text for any bytes, valid UTF-8 or not.
 #pragma once
 
 #include <cstdint>
@@ -26,11 +26,11 @@ class Tokenizer {
     virtual int vocabulary() const = 0;     // tokens are 0 … vocabulary() - 1
     virtual int longest_entry() const = 0;  // the most bytes that a token stands for
 
-    // Hands the text's tokens to `sink` in order, a few at a time: no copy of a large text is made.
+    // Passes the text's tokens to `sink` in order, a few at a time, so that a large text is not copied.
     virtual void encode(std::string_view text, const Sink& sink) const = 0;
     std::vector<Token> encode(std::string_view text) const;
 
-    // The bytes of one token; std::out_of_range if there is no such token.
+    // The bytes of one token. Throws std::out_of_range if there is no such token.
     virtual std::string_view entry(Token token) const = 0;
 
     // The bytes of all, joined. A token may end within a UTF-8 character that the next one completes.

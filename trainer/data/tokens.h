@@ -1,4 +1,4 @@
-// A text as a row of tokens. Constant, so any number of threads may read it.
+// A text as a row of tokens. Immutable, so any number of threads may read it.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +17,11 @@ class TokenSequence {
 
     virtual std::int64_t size() const = 0;
 
-    // Tokens first … first + count - 1, all of them within [0, size()).
+    // Reads tokens first … first + count - 1, which must all be within [0, size()).
     virtual void read(std::int64_t first, int count, Token* out) const = 0;
 };
 
-// The bytes of the files as they are mapped, no copy.
+// The bytes of the mapped files, without a copy.
 class ByteTokens final : public TokenSequence {
   public:
     explicit ByteTokens(std::shared_ptr<const TextFiles> text) : text_(std::move(text)) {}
@@ -33,7 +33,7 @@ class ByteTokens final : public TokenSequence {
     std::shared_ptr<const TextFiles> text_;
 };
 
-// The files written in a tokenizer's tokens, once: 2 bytes each up to a vocabulary of 65,536, else 4.
+// The files encoded once with a tokenizer: 2 bytes per token up to a vocabulary of 65,536, else 4.
 class EncodedTokens final : public TokenSequence {
   public:
     EncodedTokens(const TextFiles& text, const Tokenizer& tokenizer);

@@ -27,7 +27,7 @@ Class class_of(char c) {
     return kClasses[static_cast<unsigned char>(c)];
 }
 
-// Where the run of equal classes that holds position `start` ends, at most at `limit`.
+// The end of the run of equal classes that contains position `start`, at most `limit`.
 std::size_t end_of_run(std::string_view text, std::size_t start, std::size_t limit) {
     std::size_t end = start + 1;
     while (end < limit && class_of(text[end]) == class_of(text[start])) ++end;

@@ -1,5 +1,5 @@
-// What the CUDA module needs of the other processes of a job, each of which hosts some of its ranks. The
-// executor gives it (executor/world_bootstrap.h); tests play it.
+// The CUDA module's interface to the other processes of a job, each of which hosts some of its ranks. The
+// executor implements it (executor/world_bootstrap.h); tests fake it.
 #pragma once
 
 #include <functional>
@@ -18,21 +18,21 @@ class Bootstrap {
 
     virtual int process() const = 0;  // the number of this one, from 0
 
-    // What each process brings, by process. All call it in the same order and wait for each other; throws a
-    // std::exception where one of them will not come.
+    // Returns each process's contribution, by process. All processes call it in the same order and wait for
+    // each other; throws a std::exception where one of them will not arrive.
     virtual std::vector<std::string> gather(std::string_view mine) = 0;
 
-    // One way. `handler` is called on a thread of the bootstrap, must not block, and may be called until the
-    // bootstrap's end.
+    // One-way messages. `handler` is called on a thread of the bootstrap, must not block, and may be called
+    // until the bootstrap is destroyed.
     using Handler = std::function<void(int from, std::string_view text)>;
     virtual void on(const std::string& topic, Handler handler) = 0;
-    virtual void tell(const std::string& topic, std::string_view text) = 0;  // process 0, also from itself
-    virtual void tell_all(const std::string& topic, std::string_view text) = 0;  // from process 0: the others
+    virtual void tell(const std::string& topic, std::string_view text) = 0;  // to process 0, also from itself
+    virtual void tell_all(const std::string& topic, std::string_view text) = 0;  // process 0 to the others
 
     // Ends the job on every process, without blocking; of several failures the first counts. `reason`: a
-    // clause that can follow "rank 2 ". Where the job has failed, each process's Device gets it by fail().
+    // clause that can follow "rank 2 ". Each process's Device receives the job's failure through fail().
     virtual void fail(int rank, const std::string& reason) = 0;
-    // Throws a std::exception where the job has failed; for the time before there is a Device.
+    // Throws a std::exception if the job has failed; for use before there is a Device.
     virtual void check() = 0;
 };
 

@@ -1,5 +1,5 @@
-// What shardscope-train and the CUDA module, a shared library that it opens at run time, say to each other.
-// Both are built from one tree; `version` keeps a module of another build out.
+// The interface between shardscope-train and the CUDA module, a shared library that it opens at run time.
+// Both are built from one tree; `version` rejects a module of another build.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@
 
 namespace shardscope::trainer::cuda {
 
-// Told of each piece of work around the calls that enqueue it, on the host thread that enqueues: what happens
-// on the device in between belongs to it.
+// Called before and after the calls that enqueue a piece of work, on the host thread that enqueues it: what
+// is enqueued on the device in between belongs to it.
 class WorkMarks {
   public:
     virtual ~WorkMarks() = default;
@@ -30,22 +30,22 @@ struct DeviceSettings {
     Mesh mesh;
     GroupKind group = GroupKind::automatic;
     bool tf32 = false;
-    double timeout_s = 0;        // a collective that takes longer ends the run; 0: none does
+    double timeout_s = 0;        // a collective that takes longer ends the run; 0: no limit
     WorkMarks* marks = nullptr;  // null: nothing is recorded
-    // Where the job has several processes: the mesh's ranks that this one hosts, rising (empty: all), its
-    // number among those of its host, which chooses its GPU, and the others. Null: there are none.
+    // Where the job has several processes: the mesh's ranks that this one hosts, ascending (empty: all), its
+    // number among the processes of its host, which selects its GPU, and the other processes (null: none).
     std::vector<int> ranks;
     int local_rank = 0;
     std::shared_ptr<Bootstrap> bootstrap;
 };
 
-// The entry points. Where they cannot do what is asked, `why` is one sentence: what is missing, what to do.
+// The entry points. If they fail, `why` is one sentence that says what is missing and what to do.
 using OpenDevice = Device* (*)(const DeviceSettings& settings, std::string& why);  // null: see `why`
 inline constexpr const char* kOpenDeviceSymbol = "shardscope_open_cuda_device";
 
 struct Gpus {
     std::string text;             // "1 x NVIDIA H200"
-    std::string driver, runtime;  // versions of CUDA: "12.8"
+    std::string driver, runtime;  // CUDA versions, such as "12.8"
 };
 using FindGpus = bool (*)(const std::string& version, Gpus& gpus, std::string& why);
 inline constexpr const char* kFindGpusSymbol = "shardscope_find_gpus";

@@ -1,10 +1,10 @@
-// What carries out a run's work: the streams, the memory and the communicators of a device, for all ranks of
-// this process. The rank's host thread (RankRunner) walks the Plan and hands each operation to it; nothing
-// here knows of Plans of steps, modules or sharding. One device is the CPU's pool of workers (cpu_device.h),
+// Carries out a run's work: the streams, the memory and the communicators of a device, for all ranks of this
+// process. The rank's host thread (RankRunner) walks the Plan and passes it each operation; nothing here
+// knows about Plans of steps, modules or sharding. One device is the CPU's pool of workers (cpu_device.h),
 // another CUDA's (a module that is opened at run time, see trainer/cuda).
 //
-// An event is a (stream, sequence) pair: it has happened when the stream has completed that many of the items
-// that were put on it.
+// An event is a (stream, sequence) pair: it has happened when the stream has completed that many of its
+// items.
 #pragma once
 
 #include <cstddef>
@@ -28,11 +28,11 @@ struct CollectiveLaunch {
     int place = 0, members = 1;  // of the rank among the communicator's ranks
     std::int64_t sequence = 0;   // of the communicator's collectives, 0 the first
     CollectiveCall call;
-    // For messages: what it belongs to.
+    // What the collective belongs to, for messages.
     std::int64_t step = 0;
     std::int32_t unit = -1;
     Phase phase = Phase::none;
-    // For the recorder; meant where `recorded`. `kernel`: the work that the device times.
+    // For the recorder; valid only if `recorded`. `kernel`: the work that the device times.
     bool recorded = false;
     profiler::DeviceWork kernel;
     profiler::CollectiveWork row;
@@ -41,52 +41,55 @@ struct CollectiveLaunch {
 class Device : public MemoryDevice {
   public:
     // --- streams ---------------------------------------------------------------------------------------
-    // A stream of the rank, for such work. Before any thread enqueues.
+    // Adds a stream of the rank for that use. Called before any thread enqueues.
     virtual StreamIndex add_stream(int rank, Stream use) = 0;
 
-    // These append an item that waits for `waits` at the head of its stream and return its event. One thread
-    // at a time for each stream: its rank's host thread. What `launch` and `collective` name must stay until
-    // the event has happened; they themselves need not.
+    // These append an item that waits for `waits` at the head of its stream, and return its event. Each
+    // stream is used by one thread, its rank's host thread. What `launch` and `collective` refer to must live
+    // until the event has happened; the arguments themselves need not.
     virtual StreamEvent enqueue(StreamIndex stream, const Waits& waits, const Launch& launch) = 0;
     virtual StreamEvent enqueue(StreamIndex stream, const Waits& waits,
                                 const CollectiveLaunch& collective) = 0;
-    // Nothing but the waits.
+    // Appends an item that only waits.
     virtual StreamEvent mark(StreamIndex stream, const Waits& waits) = 0;
 
-    // The event is its stream's latest, and may be waited for: also when the stream has been given more by
-    // then, a wait is for no more than what it stands for.
+    // Prepares for a wait for the event, which is its stream's latest: even if more has been enqueued by
+    // then, the wait is for no more than this event.
     virtual void hold(StreamEvent event) = 0;
 
     // --- memory ----------------------------------------------------------------------------------------
-    // Whether host threads read and write memory of this space in place.
+    // Whether host threads can read and write memory of this space in place.
     virtual bool host_reads(MemorySpace space) const = 0;
-    // Between any two spaces, done when it returns. The rank's streams are idle.
+    // Copies between any two spaces; done when it returns. The rank's streams must be idle.
     virtual void copy(int rank, std::byte* to, const std::byte* from, std::int64_t bytes) = 0;
 
-    // Device memory that the rank's matrix products may use while they run: `bytes` for those of the forward
-    // and behind them as many for those of the backward. It stays until the run ends.
+    // Sets the device memory that the rank's matmuls may use while they run: `bytes` for those of the
+    // forward, followed by as many for those of the backward. It stays until the run ends.
     virtual void use_product_workspaces(int rank, std::byte* both, std::int64_t bytes) = 0;
 
     // --- the run ---------------------------------------------------------------------------------------
-    // What the device is, for the trace: device_name, device_memory, and what else RankRow tells of it.
+    // Describes the device for the trace: device_name, device_memory, and the other columns of RankRow about
+    // it.
     virtual void describe(traces::RankRow& row) const = 0;
-    // Who carries out the collectives, as their kernels' names end: ncclDevKernel_AllGather_local.
+    // The engine that carries out the collectives, the end of their kernels' names:
+    // ncclDevKernel_AllGather_local.
     virtual const char* engine() const { return "local"; }
-    // Whether it records the collectives' rows itself, with the work that it times.
+    // Whether the device records the collectives' rows itself, with the work that it times.
     virtual bool records_collectives() const = 0;
-    // Whether the library that carries out its collectives tells NVTX of them, as NCCL does.
+    // Whether the library that carries out its collectives reports them to NVTX, as NCCL does.
     virtual bool announces_collectives() const { return false; }
-    // Bytes that the device itself says are in use, by whomever; -1 where it does not say.
+    // Bytes in use, by any process, as reported by the device; -1 if it does not report them.
     virtual std::int64_t bytes_in_use(int rank) = 0;
-    // Bytes of device memory that the rank can have in all, now that it has `reserved` and gets no more.
+    // All the bytes of device memory that the rank can have, when it has `reserved` and cannot get more.
     virtual std::int64_t memory_for(int /*rank*/, std::int64_t reserved) { return reserved; }
-    // Where a buffer of the rank does not fit: "into the memory that ...".
+    // The place, for messages, into which a buffer of the rank does not fit: "into the memory that ...".
     virtual std::string out_of_memory_place(int rank, MemorySpace space) = 0;
-    // The collective between processes that this one's ranks wait in, as a clause; empty: none.
+    // The collective between processes that the ranks of this process wait in, as a clause; empty if none.
     virtual std::string waiting() { return {}; }
-    // Stops everything because of `error`; every waiting host gets it.
+    // Stops everything because of `error`, which every waiting host thread receives.
     virtual void fail(std::exception_ptr error) = 0;
-    // Finishes what was enqueued, unless something failed. What work refers to may go after that. Idempotent.
+    // Finishes what was enqueued, unless something failed. Afterwards, what the work refers to may be freed.
+    // Idempotent.
     virtual void stop() = 0;
 };
 

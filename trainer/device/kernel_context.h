@@ -1,4 +1,4 @@
-// What a kernel needs beside its operation of the Plan, on every device.
+// What a kernel needs in addition to its operation of the Plan, on every device.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace shardscope::trainer {
 
-// What is not in the Plan because it differs by rank or step.
+// Values that are not in the Plan because they differ by rank or step.
 struct KernelContext {
     int rank = 0;
     int ranks = 1;

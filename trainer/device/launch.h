@@ -1,4 +1,4 @@
-// A piece of a Plan's work with its addresses: what a rank's host thread hands to a device.
+// A piece of a Plan's work with its addresses, which a rank's host thread passes to a device.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ struct Launch {
     const Op* op = nullptr;        // a kernel, memcpy or memset
     std::vector<std::byte*> data;  // by Op::args
     KernelContext context;
-    profiler::DeviceWork work;  // where it is recorded
+    profiler::DeviceWork work;  // set if it is recorded
 };
 
 }  // namespace shardscope::trainer

@@ -1,5 +1,5 @@
-// What an allocator needs of a device: memory, and whether streams have come past an item. A simulated run
-// has one that hands out addresses alone (trainer/sim).
+// What an allocator needs from a device: memory, and whether streams have passed an item. A simulated run has
+// one that only hands out addresses (trainer/sim).
 #pragma once
 
 #include <cstddef>
@@ -17,18 +17,18 @@ class MemoryDevice {
     MemoryDevice(const MemoryDevice&) = delete;
     MemoryDevice& operator=(const MemoryDevice&) = delete;
 
-    // Whether an event has happened; never blocks. Of events that were never enqueued: yes.
+    // Whether an event has happened; never blocks. True for events that were never enqueued.
     virtual bool happened(StreamEvent event) = 0;
     // Blocks the host thread. Rethrows the first failure of any work of the run.
     virtual void wait(StreamEvent event) = 0;
-    // Sets all bits of a piece of memory, after `waits`, on a stream of its own.
+    // Sets all bits of a piece of memory, after `waits`, on `stream`.
     virtual StreamEvent poison(StreamIndex stream, const Waits& waits, std::byte* data,
                                std::int64_t bytes) = 0;
 
-    // `bytes` of a space for a rank, all bits set (`poisoned`) or anything; null where the system has no
-    // more.
+    // Allocates `bytes` of a space for a rank, with all bits set (`poisoned`) or undefined contents; null if
+    // the system has no more.
     virtual std::byte* take(int rank, MemorySpace space, std::int64_t bytes, bool poisoned) = 0;
-    // No work uses it any more.
+    // Frees memory that no work uses any more.
     virtual void give_back(int rank, MemorySpace space, std::byte* data) noexcept = 0;
 };
 

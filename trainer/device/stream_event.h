@@ -1,4 +1,4 @@
-// How the host names what a stream has been given: a stream, an event, and events to wait for.
+// How the host names work on a stream: a stream, an event, and events to wait for.
 #pragma once
 
 #include <algorithm>
@@ -15,10 +15,10 @@ using StreamIndex = std::int32_t;  // over all ranks of the process
 
 struct StreamEvent {
     StreamIndex stream = -1;
-    std::uint64_t sequence = 0;  // happened when the stream has completed this many items; 0: at once
+    std::uint64_t sequence = 0;  // happened when the stream has completed this many items; 0: immediately
 };
 
-// Events of at most kCapacity streams; of one stream the latest counts.
+// Events of at most kCapacity streams; for each stream the latest counts.
 class Waits {
   public:
     static constexpr std::size_t kCapacity = 6;

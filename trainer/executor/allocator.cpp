@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::int64_t kGranularity = 512;  // PyTorch's smallest block
 
-// A cached block may be a quarter larger than asked for; beyond that too much would be wasted.
+// A cached block may be a quarter larger than the request; beyond that too much would be wasted.
 std::int64_t largest_acceptable(std::int64_t bytes) {
     return bytes + bytes / 4;
 }
@@ -20,8 +20,8 @@ Allocator::~Allocator() {
     for (const auto& block : blocks_) device_.give_back(rank_, block->space, block->data);
 }
 
-// Order on the stream itself protects a reuse there; any other stream must be past its last use. A poisoned
-// block is no stream's.
+// The order of the stream itself protects a reuse there; any other stream must be past its last use. A
+// poisoned block belongs to no stream.
 bool Allocator::reusable(const MemoryBlock& block, Stream stream) const {
     for (std::size_t s = 0; s < kStreams; ++s) {
         if (static_cast<int>(s) == static_cast<int>(stream)) continue;
@@ -75,7 +75,7 @@ bool Allocator::has_room(std::int64_t size, MemorySpace space) const {
            count(space).reserved + size <= options_.device_limit;
 }
 
-// Null where the system does not give it.
+// Null where the system has no memory.
 std::byte* Allocator::from_system(std::int64_t size, MemorySpace space) const {
     return device_.take(rank_, space, size, options_.poison_stream >= 0);
 }
@@ -100,8 +100,8 @@ MemoryBlock* Allocator::grow(std::int64_t size, MemorySpace space) {
     return blocks_.back().get();
 }
 
-// Until `size` more fit, the largest first; 0: all. Blocks that are still in use are waited for, as PyTorch
-// does before it gives up.
+// Frees cached blocks, the largest first, until `size` more bytes fit; 0: all. Waits for blocks that are
+// still in use, as PyTorch does before it gives up.
 void Allocator::give_back_cached(MemorySpace space, std::int64_t size) {
     auto& cached = cached_[static_cast<std::size_t>(space)];
     while (!cached.empty() && (size == 0 || !has_room(size, space))) {

@@ -2,7 +2,7 @@
 // when no stream can still be using them. Belongs to the rank's host thread.
 //
 // Three counts per space, in bytes: allocated (of buffers between allocate and free, in host program order),
-// active (with those freed whose last stream use is not over yet) and reserved (of all blocks held).
+// active (those and freed ones whose last stream use is not over yet) and reserved (of all blocks held).
 #pragma once
 
 #include <array>
@@ -26,15 +26,15 @@ struct MemoryBlock {
     MemorySpace space = MemorySpace::device;
     std::array<std::uint64_t, kStreams>
         last_use{};                 // sequence of the latest item of each stream that uses it
-    std::uint64_t last_poison = 0;  // of the poisoning stream
-    // The allocator's own:
-    std::int64_t bytes = 0;  // asked for by the buffer that has it, or had it last
+    std::uint64_t last_poison = 0;  // sequence of the block's latest poisoning
+    // Used by the allocator only:
+    std::int64_t bytes = 0;  // requested by the buffer that has it, or had it last
     std::uint32_t turn = 0;  // counts its allocations and frees
     bool lingering = false;  // freed, counted as active
     std::size_t index = 0;   // in the allocator's list
 };
 
-// Thrown where run.memory_limit is reached (what() says so) or the system has no more.
+// Thrown when run.memory_limit is reached (what() says so) or the system has no more memory.
 class PoolExhausted : public std::bad_alloc {
   public:
     PoolExhausted(bool by_limit) : by_limit_(by_limit) {}
@@ -46,7 +46,7 @@ class PoolExhausted : public std::bad_alloc {
 };
 
 struct AllocatorOptions {
-    std::int64_t device_limit = 0;   // most device bytes that are reserved; 0: no limit
+    std::int64_t device_limit = 0;   // maximum of reserved device bytes; 0: no limit
     StreamIndex poison_stream = -1;  // >= 0: see TestSettings::poison; a stream of its own
 };
 
@@ -60,9 +60,9 @@ class Allocator {
     Allocator(const Allocator&) = delete;
     Allocator& operator=(const Allocator&) = delete;
 
-    // A block for use on `stream` first (host: by the host thread at once). Where the pool would have to grow
-    // beyond its limit, cached blocks are given back to the system first, once the streams are done with
-    // them. Throws PoolExhausted.
+    // Returns a block that `stream` uses first (host: the host thread, immediately). Where the pool would
+    // have to grow beyond its limit, cached blocks are first returned to the system, once the streams are
+    // done with them. Throws PoolExhausted.
     MemoryBlock* allocate(std::int64_t bytes, MemorySpace space, Stream stream);
     void free(MemoryBlock* block);
     void used(MemoryBlock* block, Stream stream, std::uint64_t sequence) {
@@ -74,7 +74,7 @@ class Allocator {
     std::int64_t reserved_bytes(MemorySpace space) const { return count(space).reserved; }
     std::int64_t peak_active_bytes(MemorySpace space) const { return count(space).peak_active; }
     std::int64_t peak_reserved_bytes(MemorySpace space) const { return count(space).peak_reserved; }
-    // Takes note of the stream uses that are over by now; allocate and free do so too.
+    // Notes which stream uses are over by now; allocate and free do so too.
     void settle();
     // True if the last allocate() had to take new memory from the system.
     bool grew() const { return grew_; }

@@ -26,8 +26,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::array kOperations = {Operation::all_gather, Operation::reduce_scatter, Operation::all_reduce,
                                     Operation::broadcast};
-constexpr int kAlone = 5;                             // measurements of one alone in a round
-constexpr std::int64_t kRepeatedBytes = 128LL << 20;  // of one operation and size in a round, at most
+constexpr int kAlone = 5;                             // measurements of a single collective in a round
+constexpr std::int64_t kRepeatedBytes = 128LL << 20;  // maximum per operation and size in a round
 constexpr int kMostRepeats = 100, kFewestRepeats = 3;
 constexpr std::int64_t kCopied = 64 << 20;
 
@@ -39,7 +39,7 @@ int repeats_of(std::int64_t bytes) {
     return static_cast<int>(std::clamp<std::int64_t>(kRepeatedBytes / bytes, kFewestRepeats, kMostRepeats));
 }
 
-// The same two buffers in every Plan: what all have, and one rank's piece of it.
+// Every Plan has the same two buffers: the full one, and one rank's piece of it.
 class Plans {
   public:
     Plans(const Program& program, const CollectiveBenchOptions& options);
@@ -79,7 +79,7 @@ Plans::Plans(const Program& program, const CollectiveBenchOptions& options) : ra
     for (const Operation operation : kOperations) {
         for (std::int64_t bytes = options.smallest; bytes <= options.largest; bytes *= 4) {
             Measure measure;
-            // As nccl-tests: whole pieces of whole elements.
+            // As in nccl-tests: whole pieces of whole elements.
             const std::int64_t piece = std::int64_t{4} * ranks_;
             measure.rate.operation = operation;
             measure.rate.bytes = std::max<std::int64_t>(1, bytes / piece) * piece;
@@ -120,7 +120,7 @@ std::vector<const Plan*> Plans::all() const {
     return all;
 }
 
-// Bytes that a rank's memory must read and write for its part, each byte of each buffer once.
+// Bytes that a rank must read from and write to memory for its part, each byte of each buffer once.
 double bytes_moved(Operation operation, std::int64_t bytes, int ranks) {
     const auto all = static_cast<double>(bytes), piece = all / ranks;
     switch (operation) {
@@ -169,7 +169,7 @@ class Bench {
     std::vector<int> steps_ = std::vector<int>(static_cast<std::size_t>(program_.mesh().ranks), 0);
 };
 
-// Each is a step of the trace.
+// Each Plan is a step of the trace.
 void Bench::carry_out(const Plan& plan, int rank, RankRunner& runner, profiler::ThreadLog* log) {
     int& step = steps_[static_cast<std::size_t>(rank)];
     const std::uint64_t begin = log ? profiler::ticks() : 0;
@@ -195,7 +195,7 @@ Bench::Times Bench::measure(const Plans::Measure& measure, int rank, RankRunner&
     return {us_since(begin) / measure.rate.repeats, alone[kAlone / 2]};
 }
 
-// On every rank's host thread; the slowest rank counts.
+// Called on every rank's host thread; the slowest rank counts.
 void Bench::bring_together(std::size_t index, int rank, const Times& own) {
     {
         const std::lock_guard lock(mutex_);
@@ -221,7 +221,7 @@ void Bench::bring_together(std::size_t index, int rank, const Times& own) {
     ranks_.meet();
 }
 
-// Memory as a device takes it, for copies beside the collectives.
+// Memory allocated as a device does, for the copies that are measured beside the collectives.
 class Copies {
   public:
     explicit Copies(bool wanted) {

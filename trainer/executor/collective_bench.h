@@ -1,5 +1,5 @@
-// What a job's process group gives: time and latency of each collective by size, measured with Plans of
-// nothing else, so that they run, and are recorded, as a step's collectives are.
+// Performance of a job's process group: time and latency of each collective by size, measured with Plans that
+// contain nothing else, so that collectives run and are recorded as in a step.
 #pragma once
 
 #include <cstdint>
@@ -16,19 +16,19 @@ class Recorder;
 
 namespace shardscope::trainer {
 
-// All measurements take turns in every round, copies of memory too, and the fastest round of each counts: a
-// machine that others use as well is slow for some of them only.
+// Every round makes all measurements in turn, memory copies too, and the fastest round of each counts: on a
+// shared machine only some rounds are slow.
 inline constexpr int kCollectiveBenchRounds = 7;
 
 struct CollectiveRate {
     traces::Operation operation = traces::Operation::all_gather;
-    std::int64_t bytes = 0;  // of the full buffer
-    int repeats = 0;         // one after another, without a wait of the host between
-    // On the slowest rank, in the fastest round:
-    double us = 0;          // of each
+    std::int64_t bytes = 0;  // size of the full buffer
+    int repeats = 0;         // back to back, without a wait of the host in between
+    // Times on the slowest rank, in the fastest round:
+    double us = 0;          // of each repeat
     double latency_us = 0;  // of one alone, from the host's call until its wait returns; the round's median
-    // What the bytes that must move through a rank's memory take at least, at the rate that the ranks of one
-    // host copy memory all at once; 0: not known (a GPU, several hosts).
+    // Lower bound: the time to move the bytes through a rank's memory at the rate at which all ranks of one
+    // host copy memory at the same time; 0: unknown (a GPU, several hosts).
     double bound_us = 0;
 };
 
@@ -38,14 +38,14 @@ struct CollectiveBench {
 };
 
 struct CollectiveBenchOptions {
-    std::int64_t smallest = 4 << 10, largest = 64 << 20;  // bytes; four times as much from one to the next
+    std::int64_t smallest = 4 << 10, largest = 64 << 20;  // bytes; each size is four times the one before
     profiler::Recorder* recorder = nullptr;               // null: nothing is recorded
-    Processes* processes = nullptr;                       // null: all ranks are of this process
-    std::function<void(const CollectiveRate&)> on_rate;   // in the process of rank 0; may be empty
+    Processes* processes = nullptr;                       // null: all ranks are in this process
+    std::function<void(const CollectiveRate&)> on_rate;   // called in the process of rank 0; may be empty
 };
 
-// Among all ranks of the program, in fp32. The result is complete in the process of rank 0. Throws as
-// run_training does.
+// Measures among all ranks of the program, in fp32. The result is complete in the process of rank 0. Throws
+// as run_training does.
 CollectiveBench bench_collectives(const Program& program, const CollectiveBenchOptions& options);
 
 }  // namespace shardscope::trainer

@@ -60,7 +60,7 @@ StreamIndex CpuDevice::add_stream(int rank, Stream /*use*/) {
     return scheduler_.add_stream(rank);
 }
 
-// One that no worker uses any more; its launch is an earlier one.
+// A record that no worker uses any more; its launch is an earlier one.
 CpuDevice::InFlight& CpuDevice::in_flight(StreamIndex stream) {
     Launches& launches = launches_[static_cast<std::size_t>(stream)];
     if (launches.empty() || !scheduler_.happened(launches.front()->event)) {
@@ -80,7 +80,7 @@ StreamEvent CpuDevice::enqueue(StreamIndex stream, const Waits& waits, const Lau
     return own.event;
 }
 
-// On a worker.
+// Called on a worker.
 void CpuDevice::run(const Launch& launch, int worker) {
     if (options_.delays) options_.delays->maybe_sleep();
     if (!options_.recorder) return execute(launch);
@@ -101,7 +101,7 @@ StreamEvent CpuDevice::enqueue(StreamIndex stream, const Waits& waits, const Col
     return group_ ? begin(stream, waits, collective) : meet(stream, waits, collective);
 }
 
-// Among the ranks of this process.
+// A collective among the ranks of this process.
 StreamEvent CpuDevice::meet(StreamIndex stream, const Waits& waits, const CollectiveLaunch& collective) {
     const auto part = static_cast<std::size_t>(collective.place);
     auto meeting =
@@ -121,7 +121,7 @@ StreamEvent CpuDevice::meet(StreamIndex stream, const Waits& waits, const Collec
     return scheduler_.enqueue_arrival(stream, waits, std::move(meeting), part);
 }
 
-// Among processes. The kernel's time is from this rank's arrival to its own data in place.
+// A collective among processes. The kernel's time is from this rank's arrival to its own data in place.
 StreamEvent CpuDevice::begin(StreamIndex stream, const Waits& waits, const CollectiveLaunch& collective) {
     return scheduler_.enqueue_elsewhere(stream, waits, [this, stream, collective](int) {
         const std::uint64_t arrived = collective.recorded ? ticks() : 0;
@@ -131,7 +131,7 @@ StreamEvent CpuDevice::begin(StreamIndex stream, const Waits& waits, const Colle
     });
 }
 
-// On the group's thread.
+// Called on the group's thread.
 void CpuDevice::end(StreamIndex stream, const CollectiveLaunch& collective, std::uint64_t arrived,
                     const std::exception_ptr& error) {
     if (error) return scheduler_.fail(error);
@@ -172,7 +172,7 @@ std::byte* CpuDevice::take(int /*rank*/, MemorySpace /*space*/, std::int64_t byt
         }
         ::munmap(probe, headroom);
     }
-    // Touches the pages here, not inside a kernel.
+    // The pages are touched here, not inside a kernel.
     if (data) std::memset(data, poisoned ? kPoison : 0, size);
     return data;
 }

@@ -1,6 +1,6 @@
-// The CPU as a device: the streams of this process's ranks are carried out by one pool of workers, every
-// space is the process's own memory. Collectives are the `local` process group's or, between processes, a
-// ProcessGroup's.
+// The CPU as a device: one pool of workers carries out the streams of this process's ranks, and every space
+// is the process's own memory. The `local` process group carries out collectives, or, between processes, a
+// ProcessGroup.
 #pragma once
 
 #include <chrono>
@@ -25,17 +25,17 @@ struct CpuDeviceOptions {
     profiler::Recorder* recorder = nullptr;      // null: nothing is recorded
     std::chrono::microseconds transfer_delay{};  // see TestSettings
     Delays* delays = nullptr;                    // null: none
-    // Bytes of address space that a buffer must leave to others: a BLAS that gets none for its own buffers
-    // spins for ever.
+    // Bytes of address space that must stay free when a buffer is allocated: a BLAS that cannot allocate its
+    // own buffers spins for ever.
     std::int64_t headroom = 0;
-    // The process has a core to itself: what carries collectives to others may look for messages without a
-    // pause while no worker has anything to do.
+    // The process has a core to itself: the process group may poll for messages without a pause while no
+    // worker has anything to do.
     bool own_core = false;
 };
 
 class CpuDevice final : public Device {
   public:
-    // Returns when the workers run. `group`: carries the collectives; null: all ranks are of this process.
+    // Returns when the workers run. `group` carries out the collectives; null: all ranks are in this process.
     CpuDevice(const Mesh& mesh, const CpuDeviceOptions& options,
               std::unique_ptr<ProcessGroup> group = nullptr);
     ~CpuDevice() override { stop(); }
@@ -72,8 +72,8 @@ class CpuDevice final : public Device {
         Launch launch;
         StreamEvent event;
     };
-    // Records are used again, in the order of their stream, so that enqueuing allocates nothing once a run is
-    // warm. One stream's, used by its rank's host thread.
+    // The records of one stream, used by its rank's host thread. They are reused in the order of the stream,
+    // so that enqueuing allocates nothing once a run is warm.
     using Launches = std::deque<std::unique_ptr<InFlight>>;  // the oldest first
 
     InFlight& in_flight(StreamIndex stream);

@@ -32,7 +32,7 @@ constexpr float kNormEps = 1e-5F;  // torch.nn.LayerNorm's; Llama's
     throw std::logic_error("a Plan names a kernel that the cpu executor does not have");
 }
 
-// An Op's args and dims, by the types that kernels take.
+// An Op's args and dims, in the types that kernels take.
 struct Operands {
     const Op& op;
     const std::vector<std::byte*>& data;
@@ -66,7 +66,8 @@ void rotate(const Operands& o) {
     }
 }
 
-// The product, rounded, then the activation of that: the bits of the two kernels one after the other.
+// The matmul, rounded, then the activation of the result: the same bits as the two kernels one after the
+// other.
 template <class T>
 void linear_activation_forward(const Operands& o) {
     const bool relu = o.op.kernel == Kernel::linear_relu_forward;
@@ -79,8 +80,8 @@ void linear_activation_forward(const Operands& o) {
     relu ? k::relu_forward<T>(sum, y, n) : k::gelu_forward<T>(sum, y, n);
 }
 
-// Which elements of a step's dropout these are: the same on every rank that does this micro-batch, in the
-// backward and in a recomputation, and no other ones in any other micro-batch.
+// Identifies these elements within a step's dropout: the same numbers on every rank that does this
+// micro-batch, in the backward and in a recomputation, and different ones in every other micro-batch.
 template <class T>
 void drop(const Operands& o, const KernelContext& context) {
     const auto micro_batch = static_cast<std::uint64_t>(context.micro_step * context.ranks + context.rank);
@@ -197,7 +198,7 @@ void run_typed(const Operands& o, const KernelContext& context) {
     }
 }
 
-// Kernels whose element types are fixed; false: it is none of them.
+// Kernels whose element types are fixed; false: the operation is not one of them.
 bool run_untyped(const Operands& o, const KernelContext& context) {
     const std::size_t n = o.n();
     switch (o.op.kernel) {

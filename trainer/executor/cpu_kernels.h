@@ -1,4 +1,4 @@
-// From a Plan's kernel operation to the function that does it. Runs on a worker.
+// Calls the function that computes a Plan's kernel operation. Runs on a worker.
 #pragma once
 
 #include <cstddef>
@@ -10,11 +10,11 @@
 
 namespace shardscope::trainer {
 
-// `data`: the addresses of op.args, in order; null for an arg without a buffer (a gradient that nobody
-// wants). Throws std::logic_error where the Plan contradicts itself, and what kernel_dim throws.
+// `data`: the addresses of op.args, in order; null for an arg without a buffer (a gradient that is not
+// needed). Throws std::logic_error where the Plan contradicts itself, and what kernel_dim throws.
 void run_kernel(const Op& op, const std::vector<std::byte*>& data, const KernelContext& context);
 
-// A kernel, memcpy or memset on host memory, by the thread that calls.
+// Runs a kernel, memcpy or memset on host memory, on the calling thread.
 void execute(const Launch& launch);
 
 }  // namespace shardscope::trainer

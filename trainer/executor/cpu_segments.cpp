@@ -17,7 +17,7 @@ float* floats(std::byte* data) {
     return reinterpret_cast<float*>(data);
 }
 
-// Elements of a sequence that the rank holds; a buffer's first element is `begin`.
+// The elements of a sequence that the rank holds; a buffer's first element is `begin`.
 struct Held {
     std::int64_t begin = 0, end = 0;
 
@@ -78,7 +78,7 @@ class Stepper {
 
     const Op& op_;
     const std::vector<std::byte*>& data_;
-    std::int64_t step_;  // 1 the first
+    std::int64_t step_;  // the first is 1
     double lr_;
 };
 
@@ -138,7 +138,7 @@ void cat(const Op& op, const std::vector<std::byte*>& data, bool gather) {
 
 namespace {
 
-// Elements of one float type to the other, or bytes as they are.
+// Converts elements from one float type to the other, or copies bytes as they are.
 void copy_as(DType to_type, std::byte* to, DType from_type, const std::byte* from, std::int64_t elements) {
     using kernels::Bf16;
     const auto n = static_cast<std::size_t>(elements);
@@ -164,7 +164,7 @@ void chunk_cat(const Op& op, const std::vector<std::byte*>& data, const KernelCo
         const Segment& segment = context.segments[i - 1];
         const std::int64_t piece = segment.elements, elements = op.args[i].bytes / in_size;
         for (std::int64_t rank = 0; rank < ranks; ++rank) {
-            // A buffer that is no multiple of its pieces ends inside one of them.
+            // A buffer that is not a multiple of its pieces ends inside one of them.
             const std::int64_t here = std::clamp<std::int64_t>(elements - rank * piece, 0, piece);
             std::byte* in_part = data[0] + rank * part + segment.first * size;
             std::byte* in_piece = data[i] + std::min(rank * piece, elements) * in_size;

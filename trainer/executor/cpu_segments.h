@@ -1,5 +1,6 @@
 // Kernels of a Plan that work on parts of a slot's sequence (initialisation, optimizers) or move pieces
-// between buffers (cat, split and their forms by rank): on whatever of them the rank holds. Runs on a worker.
+// between buffers (cat, split and their forms by rank), applied to the part that the rank holds. Runs on a
+// worker.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +15,8 @@ namespace shardscope::trainer {
 // all. A weight depends on (seed, path, element) alone.
 void initialize(const Op& op, const std::vector<std::byte*>& data, const KernelContext& context);
 
-// sgd, adam, adamw, lars, lamb_update and lamb on the trained segments; what belongs to none (padding) stays
-// as it is. lars_norms and lamb_update write the squares of the norms of what the rank holds, for every
+// sgd, adam, adamw, lars, lamb_update and lamb on the trained segments; elements of no segment (padding) stay
+// as they are. lars_norms and lamb_update write the squared norms of the part that the rank holds, for every
 // segment of the slot: 0 where it holds nothing and where the segment is frozen.
 void step_segments(const Op& op, const std::vector<std::byte*>& data, const KernelContext& context);
 
@@ -24,7 +25,7 @@ void cat(const Op& op, const std::vector<std::byte*>& data, bool gather);
 
 // chunk_cat (`gather`) and chunk_split. args[0] is `ranks` parts of equal size; op.segments says, for each of
 // the other args in order, where its pieces are in a part (`first`) and how long one is (`elements` of
-// op.dtype). chunk_cat fills what a short arg leaves of its pieces with zeros.
+// op.dtype). Where an arg is shorter than its pieces, chunk_cat fills the rest with zeros.
 void chunk_cat(const Op& op, const std::vector<std::byte*>& data, const KernelContext& context, bool gather);
 
 }  // namespace shardscope::trainer

@@ -9,7 +9,7 @@
 
 namespace shardscope::trainer {
 
-// What run.device = "cuda" would use. Throws DeviceError: no module, no driver, no GPU.
+// The GPUs that run.device = "cuda" would use. Throws DeviceError: no module, no driver, no GPU.
 cuda::Gpus find_gpus();
 
 // `marks` may be null: nothing is recorded. Throws DeviceError.

@@ -1,5 +1,5 @@
-// What a run's GPUs do, in its trace: CUPTI's account, which is told of each piece of work by the device that
-// enqueues it.
+// A run's GPU activity in its trace: the records of CUPTI, which the device notifies of each piece of work
+// that it enqueues.
 #pragma once
 
 #include <memory>
@@ -19,15 +19,15 @@ class DeviceTrace final : public cuda::WorkMarks {
     explicit DeviceTrace(profiler::Recorder* recorder);  // null: nothing is recorded
     ~DeviceTrace() override;                             // calls finish()
 
-    // For a device that CUPTI knows of, before it is used: whom it has to tell. Null: nothing is recorded, or
-    // it cannot be; then problem() says why.
+    // Called before a device that CUPTI supports is used; returns the object that the device must notify.
+    // Null: nothing is recorded, or recording is impossible; then problem() says why.
     cuda::WorkMarks* open();
     const std::string& problem() const { return problem_; }  // one sentence; empty: none
 
     void begin(const profiler::DeviceWork& work) override;
     void end() override;
 
-    // The device is idle for good. Before Recorder::finish().
+    // Called when the device is idle for good, before Recorder::finish().
     void finish();
 
   private:

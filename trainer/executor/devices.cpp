@@ -21,10 +21,10 @@ namespace shardscope::trainer {
 namespace {
 
 // OpenBLAS takes a work buffer (128 MiB of address space and a little) for each of its concurrent callers at
-// the first large product, and spins for ever where the system does not give it.
+// the first large matmul, and spins for ever where the allocation fails.
 constexpr std::int64_t kBlasBuffer = std::int64_t{136} << 20;
 
-// Every collective of this process's rank, over the job's wire.
+// Carries out every collective of this process's rank, over the job's wire.
 std::unique_ptr<ProcessGroup> make_group(const DeviceRequest& request) {
     const Program& program = request.program;
     World& world = *request.processes->world;

@@ -1,4 +1,4 @@
-// Which device carries out a job.
+// The choice of the device that carries out a job.
 #pragma once
 
 #include <functional>
@@ -20,7 +20,7 @@ struct Processes;
 class Program;
 struct Job;
 
-// The device that the job asks for cannot be had; the message is one sentence: what is missing, what to do.
+// The requested device is not available; the message is one sentence: what is missing, what to do.
 class DeviceError : public std::runtime_error {
   public:
     using std::runtime_error::runtime_error;
@@ -32,15 +32,15 @@ struct DeviceRequest {
     const TestSettings& test;
     Delays& delays;
     DeviceTrace& trace;
-    Processes* processes = nullptr;  // of one rank each; null: all ranks are of this process
+    Processes* processes = nullptr;  // of one rank each; null: all ranks are in this process
 };
 using MakeDevice = std::function<std::unique_ptr<Device>(const DeviceRequest&)>;
 
-// By run.device. Throws DeviceError.
+// Makes the device that run.device names. Throws DeviceError.
 std::unique_ptr<Device> make_device(const DeviceRequest& request);
 
-// How many workers this process gets on the CPU: what the job asks for, else the cores that it may run on,
-// shared among the processes of its host where they may run on all. `processes` may be null.
+// The number of this process's CPU workers: the job's setting, else the cores that the process may run on,
+// divided among the processes of its host where they may run on all cores. `processes` may be null.
 int worker_count(const Job& job, const Processes* processes);
 
 }  // namespace shardscope::trainer

@@ -12,12 +12,13 @@
 
 namespace shardscope::trainer {
 
-// Every rank passes before each step. Once a stop is asked for, no rank begins a step that none has begun, so
-// that all end after the same one. Ranks of other processes have gates of their own: then `ask` is called
-// once, and somebody freezes all gates, finds the latest step that any rank has begun, and thaws them.
+// Every rank passes the gate before each step. Once a stop is requested, no rank begins a step that no rank
+// has begun, so that all end after the same one. Ranks of other processes have gates of their own: then `ask`
+// is called once, and its receiver freezes all gates, finds the latest step that any rank has begun, and
+// thaws them.
 class StopGate {
   public:
-    // `stop` may be null: nobody asks. `ask` empty: all ranks pass this gate.
+    // `stop` may be null: no stop can be requested. `ask` empty: all ranks pass this gate.
     StopGate(const std::atomic<bool>* stop, std::int64_t first_step, std::function<void()> ask = {})
         : stop_(stop), ask_(std::move(ask)), begun_(first_step - 1) {}
 
@@ -67,11 +68,11 @@ class StopGate {
     std::mutex mutex_;
     std::condition_variable thawed_;
     std::int64_t begun_;                // the latest step that any rank has begun
-    std::optional<std::int64_t> last_;  // that all ranks will do
+    std::optional<std::int64_t> last_;  // the last step that all ranks will do
     bool asked_ = false, frozen_ = false, failed_ = false;
 };
 
-// A barrier between host threads that a failure opens.
+// A barrier between host threads; a failure opens it.
 class HostBarrier {
   public:
     explicit HostBarrier(int ranks) : ranks_(ranks) {}

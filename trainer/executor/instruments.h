@@ -1,5 +1,5 @@
-// What a run's devices and ranks tell the recorder: names made ready once, off the hot path. Without a
-// recorder nothing of it is used.
+// What a run's devices and ranks record: the names are registered once, off the hot path. Unused without a
+// recorder.
 #pragma once
 
 #include <array>
@@ -33,7 +33,7 @@ class Instruments {
         stream_wait_event, event_synchronize, malloc_device, malloc_host;
     std::array<profiler::NameId, traces::kOperations> collective_kernel, collective_call;
     profiler::NameId nccl_domain, active_bytes, reserved_bytes, device_bytes;
-    profiler::NameId host_copy, host_zero, host_fill;  // ranges of what the host does itself
+    profiler::NameId host_copy, host_zero, host_fill;  // ranges of the host's own work
 
   private:
     void add(const Plan& plan);

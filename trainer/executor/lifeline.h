@@ -1,4 +1,4 @@
-// A pointer for calls from other threads that may come after its object is gone: then they do nothing.
+// A pointer for calls from other threads that may arrive after its object is gone: then they do nothing.
 #pragma once
 
 #include <memory>
@@ -20,7 +20,7 @@ class Lifeline {
         end_->object = nullptr;
     }
 
-    // A function for another thread: `call(object, arguments...)` while the object is there.
+    // Returns a function for another thread: it calls `call(object, arguments...)` while the object exists.
     template <class Call>
     auto guard(Call call) const {
         return [end = end_, call](auto&&... arguments) {

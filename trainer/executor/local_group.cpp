@@ -28,7 +28,7 @@ void move_bytes(const void* from, void* to, std::int64_t bytes, bool streams) {
     }
 }
 
-// Whether what `writers` of the members write of a collective goes past the caches.
+// Whether what `writers` of the members write in a collective bypasses the caches.
 bool past(std::size_t cache_bytes, const CollectiveCall& call, std::size_t writers) {
     return static_cast<std::size_t>(call.full_elements * size_of(call.dtype)) * writers > cache_bytes;
 }
@@ -66,7 +66,7 @@ void reduce_scatter(const Calls& calls, std::size_t place, std::size_t cache_byt
     kernels::sum_ranks(inputs.data(), ranks, output, count, 1.0 / own.divisor);
 }
 
-// Each member sums its part of the elements and writes the result to everybody, so that all hold the same
+// Each member sums its part of the elements and writes the result to all members, so that all hold the same
 // bits and nothing is read after it was overwritten (calls may be in place).
 template <class T>
 void all_reduce(const Calls& calls, std::size_t place, std::size_t cache_bytes) {
@@ -93,8 +93,8 @@ void reduce(const Calls& calls, std::size_t place, std::size_t cache_bytes) {
                                                            : reduce_scatter<T>(calls, place, cache_bytes);
 }
 
-// `cache_bytes`: what all members write stays in the last cache until it is read, if it is no more than
-// these.
+// `cache_bytes`: what all members write stays in the last-level cache until it is read, if it is no larger
+// than this.
 void carry_out(const Calls& calls, std::size_t place, std::size_t cache_bytes) {
     const CollectiveCall& own = calls[place];
     switch (own.operation) {
@@ -148,7 +148,8 @@ std::shared_ptr<Meeting> LocalGroup::join(int place, std::int64_t sequence, cons
 }
 
 LocalGroups::LocalGroups(const Mesh& mesh, std::chrono::microseconds transfer_delay, Delays* delays) {
-    // Mesh::id: the world, then the shard groups by replica, then the replicate groups by place.
+    // In the order of Mesh::id: the world, then the shard groups by replica, then the replicate groups by
+    // place.
     std::vector<int> members = {mesh.ranks};
     members.insert(members.end(), static_cast<std::size_t>(mesh.replicas()), mesh.shard);
     members.insert(members.end(), static_cast<std::size_t>(mesh.shard), mesh.replicas());

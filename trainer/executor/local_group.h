@@ -1,7 +1,7 @@
 // The `local` process group: collectives between ranks that are threads of one process. One object per
-// communicator. Each member names its buffers and gets the meeting of that collective; when all have arrived
-// at it, each member's part pulls its data straight from the others' buffers. Sums are in rank order, element
-// by element, scaled once at the end, so that the bits depend on the number of members alone.
+// communicator. Each member names its buffers and gets the meeting of that collective; when all have arrived,
+// each member's part pulls its data straight from the others' buffers. Sums are in rank order, element by
+// element, scaled once at the end, so that the bits depend on the number of members alone.
 #pragma once
 
 #include <chrono>
@@ -23,13 +23,13 @@ namespace shardscope::trainer {
 class LocalGroup {
   public:
     // For tests: `transfer_delay` of every collective (see Meeting); `delays` before each part of one;
-    // `cache_bytes`: collectives that write more than these go past the caches.
+    // `cache_bytes`: collectives that write more bytes than this bypass the caches.
     explicit LocalGroup(int members, std::chrono::microseconds transfer_delay = {}, Delays* delays = nullptr,
                         std::size_t cache_bytes = kernels::cached_bytes())
         : members_(members), transfer_delay_(transfer_delay), delays_(delays), cache_bytes_(cache_bytes) {}
     int members() const { return members_; }
 
-    // The `sequence`-th collective of the member at `place` (0 the first). Thread safe. Throws
+    // Joins the `sequence`-th collective (from 0) of the member at `place`. Thread safe. Throws
     // std::logic_error if the members disagree on the operation, its type or its size.
     std::shared_ptr<Meeting> join(int place, std::int64_t sequence, const CollectiveCall& call);
 
@@ -45,7 +45,7 @@ class LocalGroup {
     Delays* delays_;
     std::size_t cache_bytes_;
     std::mutex mutex_;
-    std::map<std::int64_t, Open> open_;  // by sequence; a meeting leaves when all members have joined
+    std::map<std::int64_t, Open> open_;  // by sequence; a meeting is removed when all members have joined
 };
 
 // Every communicator of a run.

@@ -1,4 +1,4 @@
-// Where the ranks bring their losses together: a step is reported when all have told theirs.
+// Collects the ranks' losses: a step is reported when all ranks have submitted theirs.
 #pragma once
 
 #include <cstddef>
@@ -15,18 +15,18 @@ namespace shardscope::trainer {
 struct BoardLoss {
     std::int64_t step = 0;
     double loss = 0;           // for each piece rank by rank, summed in double, divided once by their number
-    std::int32_t module = -1;  // first whose output was not finite, of the lowest rank that has one; -1: none
-    std::int64_t pieces = 0;   // that were summed, of all ranks
+    std::int32_t module = -1;  // first with a non-finite output, of the lowest rank that has one; -1: none
+    std::int64_t pieces = 0;   // number summed, of all ranks
 };
 
 class LossBoard {
   public:
-    // `on_step` is called in the order of steps, on the thread of the rank that told last, under a lock; what
-    // it throws, tell() throws.
+    // `on_step` is called in the order of steps, on the thread of the rank that submitted last, under a lock;
+    // tell() throws what it throws.
     LossBoard(int ranks, std::function<void(const BoardLoss&)> on_step);
 
-    // `losses`: of the rank's micro-batches (or batches), as many as the others'. Steps rise; one that the
-    // rank has told before is passed over.
+    // `losses`: of the rank's micro-batches (or batches), as many as on the other ranks. Steps increase; one
+    // that the rank has submitted before is ignored.
     void tell(int rank, std::int64_t step, std::span<const double> losses, std::int32_t module = -1);
 
   private:
@@ -40,8 +40,8 @@ class LossBoard {
     std::size_t ranks_;
     std::function<void(const BoardLoss&)> on_step_;
     std::mutex mutex_;
-    std::map<std::int64_t, Row> rows_;  // steps that somebody has not told yet
-    std::vector<std::int64_t> latest_;  // step told, by rank
+    std::map<std::int64_t, Row> rows_;  // steps that some rank has not submitted yet
+    std::vector<std::int64_t> latest_;  // step submitted, by rank
 };
 
 }  // namespace shardscope::trainer

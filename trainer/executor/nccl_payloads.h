@@ -1,6 +1,6 @@
-// What NCCL's NVTX ranges carry beside their names, so that our own "ncclAllGather" … can be read by whatever
-// reads those: communicator, message size, reduction. Payload schemas, ids and the meaning of the size are
-// NCCL's (NVIDIA/nccl, src/include/nvtx_payload_schemas.h; ids: 1 << 24 and the numbers of nvtx.h).
+// What NCCL's NVTX ranges carry beside their names, so that tools that read those can read our own
+// "ncclAllGather" …: communicator, message size, reduction. Payload schemas, ids and the meaning of the size
+// are NCCL's (NVIDIA/nccl, src/include/nvtx_payload_schemas.h; ids: 1 << 24 and the numbers of nvtx.h).
 #pragma once
 
 #include <cstddef>
@@ -28,16 +28,16 @@ struct NcclPayload {
 };
 static_assert(sizeof(NcclPayload::Value) == 24 && offsetof(NcclPayload::Value, argument) == 16);
 
-// `full_bytes`: of the whole buffer, as CollectiveWork::bytes. `divisor`: what sums are divided by; by the
-// number of ranks it is NCCL's average.
+// `full_bytes`: size of the whole buffer, as CollectiveWork::bytes. `divisor`: what sums are divided by; the
+// number of ranks stands for NCCL's average.
 NcclPayload nccl_payload(traces::Operation operation, std::int64_t communicator, int ranks,
                          std::int64_t full_bytes, int divisor);
 
-// The layouts of those payloads, and the enumeration that they refer to; their domain is the teller's.
+// The layouts of those payloads, and the enumeration that they refer to; the caller sets their domain.
 std::vector<traces::PayloadSchemaRow> nccl_payload_schemas();
 traces::PayloadEnumRow nccl_reductions();
 
-// Tells the trace of them.
+// Records them in the trace.
 void describe_nccl_payloads(profiler::Recorder& recorder);
 
 }  // namespace shardscope::trainer

@@ -1,5 +1,5 @@
-// By the headers of NVTX 3, which load the tool at the first call and are calls through null pointers without
-// one.
+// Implemented with the headers of NVTX 3, which load the tool at the first call; without a tool their calls
+// go through null pointers.
 #include "trainer/executor/nvtx.h"
 
 #include <fmt/core.h>
@@ -36,7 +36,7 @@ Nvtx::Name add_name(void* of_domain, const std::string& text) {
 }  // namespace
 
 std::unique_ptr<Nvtx> Nvtx::open(const Program& program, const std::vector<const Plan*>& more) {
-    void* nccl = nvtxDomainCreateA("NCCL");  // null: nobody is there to make one
+    void* nccl = nvtxDomainCreateA("NCCL");  // null: no tool is there to make one
     return std::unique_ptr<Nvtx>(nccl ? new Nvtx(program, more, nccl) : nullptr);
 }
 
@@ -115,7 +115,7 @@ void Nvtx::push_collective(traces::Operation operation, const NcclPayload& paylo
     const nvtxPayloadData_t data = {payload.schema, payload.size, &payload.value};
     if (payload.schema != 0) {
         event.payloadType = NVTX_PAYLOAD_TYPE_EXT;
-        event.reserved0 = 1;  // of them
+        event.reserved0 = 1;  // number of payloads
         event.payload.ullValue = NVTX_POINTER_AS_PAYLOAD_ULLVALUE(&data);
     }
     nvtxDomainRangePushEx(domain(nccl_), &event);

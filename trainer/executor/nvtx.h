@@ -1,5 +1,5 @@
 // The trainer's ranges for tools that listen to NVTX (Nsight Systems, shardscope-record): modules, steps and
-// collectives under the names that our own trace has. Nothing of it is there while no tool listens.
+// collectives under the names in our own trace. None of it exists while no tool listens.
 #pragma once
 
 #include <memory>
@@ -16,15 +16,14 @@ class Program;
 
 class Nvtx {
   public:
-    // A text that the tool knows already.
+    // A string that is already registered with the tool.
     using Name = void*;
 
-    // Null: no tool listens, or NVTX's headers were not there when this was built. Which tool it is, NVTX
-    // decides once in a process (NVTX_INJECTION64_PATH).
-    // `more`: Plans beside the program's.
+    // Null: no tool listens, or NVTX's headers were missing at build time. NVTX chooses the tool once in a
+    // process (NVTX_INJECTION64_PATH). `more`: Plans beside the program's.
     static std::unique_ptr<Nvtx> open(const Program& program, const std::vector<const Plan*>& more = {});
 
-    // By Op::name.
+    // The names of a Plan, by Op::name.
     const std::vector<Name>& of(const Plan& plan) const { return plans_.at(&plan); }
     Name host_copy = nullptr, host_zero = nullptr, host_fill = nullptr;
 
@@ -32,11 +31,11 @@ class Nvtx {
     void push(Name name) const;
     void push(const std::string& text) const;
     void pop() const;
-    // In the domain of NCCL, with what its own ranges carry.
+    // Pushes a range in NCCL's domain, with the payload of NCCL's own ranges.
     void push_collective(traces::Operation operation, const NcclPayload& payload) const;
     void pop_collective() const;
 
-    // Of the calling thread.
+    // Names the calling thread.
     void name_thread(const std::string& name) const;
 
   private:

@@ -1,4 +1,4 @@
-// Where NVTX's headers are not there: nobody is told.
+// The build without NVTX's headers: no tool is notified.
 #include "trainer/executor/nvtx.h"
 
 namespace shardscope::trainer {

@@ -1,4 +1,4 @@
-// What a person is told when a buffer does not fit.
+// The message for a buffer that does not fit.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,11 @@ struct MemoryShortage {
     std::string_view unit;             // the operation's, if it has one
     std::string place;                 // "into the 4096 bytes of run.memory_limit"
     std::string remedy;                // what else helps, "raise run.memory_limit, or "; may be empty
-    const AllocationCounter& counter;  // of what lives now
-    std::int64_t reserved = 0;         // by the allocator, on the device
+    const AllocationCounter& counter;  // counts the buffers that are alive now
+    std::int64_t reserved = 0;         // bytes, by the allocator, on the device
 };
 
-// `op` allocates.
+// `op` is an allocation.
 std::string out_of_memory_sentence(const Plan& plan, const Op& op, const MemoryShortage& shortage);
 
 }  // namespace shardscope::trainer

@@ -1,4 +1,4 @@
-// What the processes of a run know of their own ranks, brought to that of rank 0.
+// Gathers the memory peaks of a run's processes in the process of rank 0.
 #pragma once
 
 #include "trainer/executor/run.h"
@@ -6,8 +6,8 @@
 
 namespace shardscope::trainer {
 
-// Collective among the world's processes, of one rank each: on rank 0 `result` then holds the peaks of all,
-// by rank.
+// Collective among the world's processes, which have one rank each: afterwards `result` on rank 0 holds the
+// peaks of all, by rank.
 void bring_together(World& world, RunResult& result);
 
 }  // namespace shardscope::trainer

@@ -1,4 +1,4 @@
-// The other processes of a job whose ranks are a process each.
+// The other processes of a job in which each rank is a process.
 #pragma once
 
 #include <functional>
@@ -11,8 +11,8 @@ namespace shardscope::trainer {
 
 struct Processes {
     World* world = nullptr;
-    // What carries the bytes of collectives between processors; called once at most, by every process at the
-    // same point.
+    // Opens the wire that carries the bytes of collectives between processors; called at most once, by every
+    // process at the same point.
     std::function<std::unique_ptr<Wire>()> open_wire;
 };
 

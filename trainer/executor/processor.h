@@ -6,9 +6,9 @@
 
 namespace shardscope::trainer {
 
-std::string processor_name();  // "AMD EPYC 9654", or the architecture where the system does not tell
+std::string processor_name();  // "AMD EPYC 9654", or the architecture where the system does not report it
 std::string host_name();
-std::string processors_of_process();  // that it may run on: "0-3,8"; empty where the system does not tell
+std::string processors_of_process();  // usable cores: "0-3,8"; empty where not reported
 std::int64_t physical_memory();       // bytes
 
 }  // namespace shardscope::trainer

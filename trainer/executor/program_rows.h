@@ -54,8 +54,8 @@ void add_stream_rows(int rank, const Add& add) {
     }
 }
 
-// The memory account's prediction is the same for every rank. Without `parts`: the peak with its categories
-// alone.
+// The memory account's prediction is the same for every rank. Without `parts`: only the peak with its
+// categories.
 template <class Add>
 void add_prediction_rows(const MemoryPrediction& prediction, int rank, bool parts, const Add& add) {
     traces::PredictionRow row;

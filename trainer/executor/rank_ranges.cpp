@@ -15,7 +15,7 @@ void RankRunner::pop_range() {
     if (log_) log_->pop();
 }
 
-// Work on Stream::host.
+// The range of work on Stream::host.
 void RankRunner::push_host_work(const Op& op) {
     if (op.kind == OpKind::kernel) return push_range(op);
     const auto push = [&](auto& to, const auto& names) {

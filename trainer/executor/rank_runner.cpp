@@ -1,4 +1,4 @@
-// The walk through a Plan and what the host does at once; rank_streams.cpp has what it enqueues.
+// The walk through a Plan and the host's immediate work; rank_streams.cpp has what it enqueues.
 #include "trainer/executor/rank_runner.h"
 
 #include <atomic>
@@ -204,7 +204,7 @@ void RankRunner::record_memory(const Plan& plan, const Op& op, const MemoryBlock
     log_->memory(work);
 }
 
-// Of device memory, where they changed.
+// Records the counters of device memory that changed.
 void RankRunner::record_counters() {
     const Instruments& names = *shared_.instruments;
     const std::int64_t active = allocator_.active_bytes(MemorySpace::device);
@@ -277,7 +277,7 @@ void RankRunner::host_wait(const Op& op) {
     record_counters();
 }
 
-// Work on Stream::host: the Plan has waited for what it needs.
+// Does work on Stream::host; the Plan has already waited for its inputs.
 void RankRunner::do_at_once(const Plan& plan, const Op& op) {
     shared_.delays.maybe_sleep();
     prepare(plan, op, launch_);

@@ -1,5 +1,5 @@
 // Carries out Plans for one rank: the rank's host thread walks the operations in program order, does the
-// host's part at once and enqueues the rest on the rank's streams of a device. Knows nothing of FSDP.
+// host's part immediately and enqueues the rest on the rank's streams of a device. Knows nothing of FSDP.
 #pragma once
 
 #include <array>
@@ -24,23 +24,23 @@ namespace shardscope::trainer {
 
 struct Job;
 
-// What all ranks of the process share.
+// State that all ranks of the process share.
 struct Shared {
     Device& device;
     Delays& delays;
     Mesh mesh;
     const Job& job;
     bool poison = false;                  // see TestSettings
-    BufferId product_workspaces = -1;     // of each rank; -1: there are none
+    BufferId product_workspaces = -1;     // of each rank; -1: none
     std::vector<std::string> unit_names;  // by unit, for messages
     Instruments* instruments = nullptr;   // null: nothing is recorded
     const Nvtx* nvtx = nullptr;           // null: no tool listens
 };
 
-// What a Plan's host calls reach, on the rank's host thread.
+// The targets of a Plan's host calls, called on the rank's host thread.
 struct HostCalls {
     std::function<void(void* input, void* target)> next_batch;
-    // `losses`: by micro-batch. `module`: the first whose output was not finite, -1 if there is none.
+    // `losses`: by micro-batch. `module`: the first whose output was not finite; -1: none.
     std::function<void(std::int64_t step, std::span<const double> losses, std::int32_t module)> read_loss;
     std::function<void(double loss)> read_validation_loss;
     std::function<void(std::span<const float> logits)> read_logits;
@@ -48,15 +48,15 @@ struct HostCalls {
 
 class RankRunner {
   public:
-    // Adds the rank's streams to the device: before any thread enqueues.
+    // Adds the rank's streams to the device; call before any thread enqueues.
     RankRunner(int rank, Shared& shared, HostCalls calls);
 
-    // Called on the rank's host thread. `step` 0 is the first of all; set-up and finish use the step they
-    // stand at. Throws OutOfMemory and what the host calls throw.
+    // Called on the rank's host thread. `step` 0 is the first of all; set-up and finish use the step that
+    // they are at. Throws OutOfMemory and what the host calls throw.
     void run(const Plan& plan, std::int64_t step);
     void drain();  // waits for the rank's streams
 
-    // What a view holds, in any space, between Plans and after drain(); empty while it is not allocated.
+    // The contents of a view in any space, between Plans and after drain(); empty while it is not allocated.
     HostView contents(const Arg& arg);
 
     const MemoryPeak& peak() const { return counter_.peak(); }
@@ -105,13 +105,13 @@ class RankRunner {
     AllocationCounter counter_;
     const Instruments::PlanNames* names_ = nullptr;
     profiler::ThreadLog* log_ = nullptr;
-    const std::vector<Nvtx::Name>* nvtx_names_ = nullptr;  // of the Plan
-    std::vector<MemoryBlock*> blocks_;                     // by buffer; null while not allocated
-    std::vector<StreamEvent> events_;                      // by event slot
-    std::array<StreamEvent, kStreams> last_;               // latest item of each stream
-    std::array<Waits, kStreams> waits_;                    // that the next item of a stream takes along
-    Launch launch_;                                        // the latest
-    std::array<Communicator, kGroupNames.size()> communicators_;  // by Group; those that are the world: its
+    const std::vector<Nvtx::Name>* nvtx_names_ = nullptr;         // of the Plan
+    std::vector<MemoryBlock*> blocks_;                            // by buffer; null while not allocated
+    std::vector<StreamEvent> events_;                             // by event slot
+    std::array<StreamEvent, kStreams> last_;                      // latest item of each stream
+    std::array<Waits, kStreams> waits_;                           // for the next item of each stream
+    Launch launch_;                                               // the latest
+    std::array<Communicator, kGroupNames.size()> communicators_;  // by Group; if it is the world: the world's
     std::int64_t correlation_ = 0;
     std::int64_t step_ = 0;
     double lr_ = 0;

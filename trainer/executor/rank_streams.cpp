@@ -124,7 +124,7 @@ void RankRunner::use(const Op& op, StreamEvent event) {
     last_[static_cast<std::size_t>(op.stream)] = event;
 }
 
-// The event that happens when all that the stream holds now, its waits included, is done.
+// Returns the event that happens when everything now in the stream, its waits included, is done.
 StreamEvent RankRunner::record(Stream stream) {
     const auto s = static_cast<std::size_t>(stream);
     if (!waits_[s].empty()) {

@@ -49,7 +49,7 @@ std::vector<int> ranks_here(const Mesh& mesh, const Processes* processes) {
     return all;
 }
 
-// Where the job has failed, it says so itself, sooner or later.
+// Whether the job itself reports this failure, sooner or later.
 bool told_by_the_job(const std::exception_ptr& error) {
     try {
         std::rethrow_exception(error);
@@ -74,7 +74,7 @@ std::string text_of(const std::exception_ptr& error) {
     }
 }
 
-// Of what another rank says in full itself.
+// The first clause of a reason that another rank reports in full.
 std::string first_clause(const std::string& reason) {
     return reason.substr(0, reason.find("; "));
 }
@@ -116,10 +116,10 @@ Ranks::~Ranks() {
 
 void Ranks::meet() {
     barrier_.arrive_and_wait();
-    if (options_.processes) options_.processes->world->barrier();  // one rank a process
+    if (options_.processes) options_.processes->world->barrier();  // one rank per process
 }
 
-// Stops the ranks of this process. False: they have been before.
+// Stops the ranks of this process. False: they had been stopped before.
 bool Ranks::give_up(std::exception_ptr error) {
     {
         const std::lock_guard lock(error_mutex_);
@@ -138,8 +138,8 @@ void Ranks::fail(const std::exception_ptr& error) {
     world.fail({world.rank(), ": " + text_of(error), false});
 }
 
-// The collective that this process's rank waits in for one that is gone. One that is at work just then comes
-// to it soon.
+// The collective in which this process's rank waits for a rank that is gone. A rank that is computing just
+// then gets to it soon.
 std::string Ranks::waiting_after(const Failure& failure) {
     using Clock = std::chrono::steady_clock;
     const auto goes_on = [&] {
@@ -154,7 +154,7 @@ std::string Ranks::waiting_after(const Failure& failure) {
     return waiting;
 }
 
-// On the World's thread: some process of the job, perhaps this one, has failed.
+// Called on the World's thread: a process of the job, perhaps this one, has failed.
 void Ranks::hear(const Failure& failure) {
     const std::string waiting = waiting_after(failure);
     {

@@ -1,5 +1,5 @@
-// The ranks of a run that are of this process: one RankRunner and one host thread each, with the device that
-// they share. Where a job has several processes, each has one rank, and the failure of any ends all. Nothing
+// The ranks of a run in this process: one RankRunner and one host thread each, with the device that they
+// share. Where a job has several processes, each has one rank, and the failure of any ends all. Nothing
 // outlives the object.
 #pragma once
 
@@ -25,22 +25,22 @@ struct RanksOptions {
     profiler::Recorder* recorder = nullptr;  // null: nothing is recorded
     TestSettings test;
     MakeDevice make_device;               // empty: the device that the job asks for
-    Processes* processes = nullptr;       // null: all ranks are of this process
-    std::vector<const Plan*> more_plans;  // that are carried out beside the program's
-    std::function<void()> on_failure;     // told once, on any thread; may be empty
+    Processes* processes = nullptr;       // null: all ranks are in this process
+    std::vector<const Plan*> more_plans;  // carried out beside the program's
+    std::function<void()> on_failure;     // called once, on any thread; may be empty
 };
 
 class Ranks {
   public:
-    // `calls_of(rank)`: what the rank's host calls reach.
+    // `calls_of(rank)`: the targets of the rank's host calls.
     Ranks(const Program& program, RanksOptions options, const std::function<HostCalls(int rank)>& calls_of);
     ~Ranks();
     Ranks(const Ranks&) = delete;
     Ranks& operator=(const Ranks&) = delete;
 
-    // Of this process, rising.
+    // The ranks of this process, in increasing order.
     const std::vector<int>& here() const { return here_; }
-    // `rank` is one of them.
+    // `rank` is one of here().
     RankRunner& runner(int rank) { return *runners_[static_cast<std::size_t>(rank - here_.front())]; }
     // A barrier of all ranks' host threads. Throws std::runtime_error after a failure.
     void meet();
@@ -48,12 +48,13 @@ class Ranks {
     void fail(const std::exception_ptr& error);
     const Nvtx* nvtx() const { return nvtx_.get(); }  // null: no tool listens
 
-    // One sentence where the trace cannot have what the device does; else empty.
+    // One sentence where the trace cannot contain the device's activity; else empty.
     const std::string& trace_problem() const { return device_trace_.problem(); }
 
-    // Calls `host` for every rank on a thread of its own, all at once, and returns when all have ended and
-    // the streams are empty. Throws what the first failure threw (std::bad_alloc as OutOfMemory); a failure
-    // stops all ranks, also those of other processes; what these say is thrown as RunError. Once.
+    // Calls `host` for every rank on a thread of its own, all at the same time, and returns when all have
+    // ended and the streams are empty. Throws what the first failure threw (std::bad_alloc as OutOfMemory); a
+    // failure stops all ranks, also those of other processes, whose failures are thrown as RunError. Call
+    // once.
     void run(const std::function<void(int rank, RankRunner& runner, profiler::ThreadLog* log)>& host);
 
   private:
@@ -75,9 +76,9 @@ class Ranks {
     HostBarrier barrier_;
     std::vector<std::unique_ptr<RankRunner>> runners_;
     std::mutex error_mutex_;
-    std::condition_variable heard_;  // of a failure of the job
+    std::condition_variable heard_;  // notified of a failure of the job
     std::exception_ptr error_;
-    std::string job_failure_;  // what the job's processes say of it; one sentence
+    std::string job_failure_;  // the failure that the job's processes report; one sentence
     Lifeline<Ranks> lifeline_{this};
 };
 

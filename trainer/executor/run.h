@@ -1,4 +1,4 @@
-// What a run is given and what it returns, beside the Program.
+// Inputs and results of a run, beside the Program.
 #pragma once
 
 #include <atomic>
@@ -29,10 +29,10 @@ class RunError : public std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-// Neither run.memory_limit nor the system leaves room for a buffer.
+// A buffer does not fit into run.memory_limit or into the system's memory.
 class OutOfMemory : public RunError {
   public:
-    // `room`: bytes of device memory that the rank can have in all, as far as is known; 0: nothing is.
+    // `room`: total bytes of device memory that the rank can have; 0: unknown.
     explicit OutOfMemory(const std::string& sentence, std::int64_t room = 0)
         : RunError(sentence), room_(room) {}
     std::int64_t room() const { return room_; }
@@ -51,10 +51,10 @@ struct StepReport {  // called in order of steps, from one of rank 0's process's
 struct ValidationReport {      // called as StepReport is
     std::int64_t step = 0;     // the step after which it was measured
     double loss = 0;           // mean over the batches, summed in double: for each batch, rank by rank
-    std::int64_t batches = 0;  // of all ranks together
+    std::int64_t batches = 0;  // total over all ranks
 };
 
-// Asked from outside (another thread, a signal handler): end after the steps that have begun.
+// A request from outside (another thread, a signal handler) to end after the steps that have begun.
 struct RunControl {
     std::atomic<bool> stop = false;
 };
@@ -63,18 +63,19 @@ struct RunControl {
 struct RunHooks {
     // The rank's buffers hold the initial values and its streams are empty: a checkpoint may be put in place.
     std::function<void(int rank, RankRunner&)> after_setup;
-    // After every checkpoint.every steps, after the last and after a stop; `steps_done` counts from the first
-    // step of all, not of this run. No rank's streams hold anything before the last rank's call returned, and
-    // no rank goes on before it.
+    // After every checkpoint.every steps, after the last and after a stop; `steps_done` counts from the very
+    // first step, not from this run's. Until the last rank's call has returned, all ranks' streams are empty
+    // and no rank goes on.
     std::function<void(int rank, std::int64_t steps_done, RankRunner&)> at_step_end;
 };
 
 struct RunOptions {
     profiler::Recorder* recorder = nullptr;  // null: nothing is recorded
-    const Dataset* validation = nullptr;     // what is held out; null: no validation
+    const Dataset* validation = nullptr;     // the held-out data; null: no validation
     std::function<void(const StepReport&)> on_step;
     std::function<void(const ValidationReport&)> on_validation;
-    // Told once, before the first step, of what the trace cannot have: one sentence. On the caller's thread.
+    // Called once on the caller's thread, before the first step, with one sentence on what the trace cannot
+    // contain.
     std::function<void(const std::string&)> on_warning;
     RunControl* control = nullptr;
     RunHooks hooks;
@@ -86,12 +87,11 @@ struct RunOptions {
     Processes* processes = nullptr;  // of the job's ranks; null: all are threads of this process
 };
 
-// Where ranks are processes, losses, validation, peaks, active and reserved are known to that of rank 0
-// alone.
+// Where ranks are processes, only rank 0's knows losses, validation, peaks, active and reserved.
 struct RunResult {
     std::vector<double> losses;  // by step, from first_step on
     std::vector<ValidationReport> validation;
-    std::int64_t steps_done = 0;             // with those before this run
+    std::int64_t steps_done = 0;             // including those before this run
     std::optional<std::int64_t> stopped_at;  // RunControl::stop: steps_done when it ended early
     double seconds = 0;                      // from the first step until the device was done
     // By rank, of device memory: peaks of allocated bytes (host program order), of active ones (freed blocks

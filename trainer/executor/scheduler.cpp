@@ -148,7 +148,8 @@ void Scheduler::complete_head(StreamIndex stream) {
     for (const StreamIndex waiting : blocked) try_head(waiting);
 }
 
-// A part of another home, where a worker is at it for that home, and something else is ready of one's own.
+// Whether this is a part of another home for which a worker is at work, while other work of one's own home is
+// ready.
 bool Scheduler::leaves_to_another(const Ready& part, int home) const {
     if (!part.meeting || part.home < 0 || part.home == home) return false;
     bool attended = false;
@@ -188,7 +189,7 @@ bool Scheduler::take_due(std::shared_ptr<Meeting>& meeting) {
     return true;
 }
 
-// How many sleepers to wake, each once, for what is ready.
+// How many sleepers to wake, each once, for the ready items.
 std::size_t Scheduler::claim_wakes() {
     if (ready_count_ <= woken_ || asleep_ <= woken_) return 0;
     const std::size_t wakes = std::min(ready_count_, asleep_) - woken_;

@@ -2,9 +2,10 @@
 //
 // An event is a (stream, sequence) pair: it has happened when the stream has completed that many items. No
 // worker ever waits: an item is taken only when it heads its stream and its events have happened. A
-// collective is met by one item per rank: an item that could run *arrives*; when all have arrived, every
-// rank's part becomes work, and the streams go on when all parts are done. Workers prefer communication to
-// copies to compute. What another thread ends (a collective between processes) is only begun by a worker.
+// collective is a meeting of one item per rank: an item that could run *arrives*; when all have arrived,
+// every rank's part becomes work, and the streams go on when all parts are done. Workers prefer communication
+// to copies to compute. An item that another thread ends (a collective between processes) is only begun by a
+// worker.
 //
 // One lock guards all queues; work itself runs without it. Hosts enqueue and wait, workers run. A sleeping
 // worker is woken only for work that no other is about to take, a host only when its event has happened.
@@ -32,14 +33,14 @@ namespace shardscope::trainer {
 enum class Priority : std::uint8_t { communication = 0, copy = 1, compute = 2 };
 inline constexpr std::size_t kPriorities = 3;
 
-// Runs on a worker; the argument is the worker's index. One that captures no more than two pointers costs no
-// allocation.
+// Runs on a worker; the argument is the worker's index. A function that captures no more than two pointers
+// costs no allocation.
 using Work = std::function<void(int worker)>;
 
 // One collective of one group: a part per rank, released together.
 class Meeting {
   public:
-    // `transfer_delay`: the streams go on only so long after the last part was done (a test setting).
+    // `transfer_delay`: how long after the end of the last part the streams go on (a test setting).
     explicit Meeting(std::size_t ranks, std::chrono::microseconds transfer_delay = {})
         : parts_(ranks), transfer_delay_(transfer_delay) {
         streams_.reserve(ranks);
@@ -48,8 +49,8 @@ class Meeting {
     using Completion =
         std::function<void(std::uint64_t arrived, std::uint64_t done, std::uint64_t last_done, int worker)>;
 
-    // Before the rank's arrival is enqueued. `work` moves its data; `completion` is called once all parts are
-    // done, by the worker that ended the last one, before any stream goes on.
+    // Called before the rank's arrival is enqueued. `work` moves its data; `completion` is called once all
+    // parts are done, by the worker that ended the last one, before any stream goes on.
     void set_part(std::size_t part, Work work) { parts_[part].work = std::move(work); }
     void on_part_complete(std::size_t part, Completion completion) {
         parts_[part].completion = std::move(completion);
@@ -78,10 +79,10 @@ class Scheduler {
     Scheduler(const Scheduler&) = delete;
     Scheduler& operator=(const Scheduler&) = delete;
 
-    // Before any thread enqueues. Streams of one home (a rank) are a device: of what is ready a worker
-    // prefers, within a priority, the home that it worked for last; and where another worker is at work for
-    // the home of a collective's part, it leaves the part to that one if there is other work of its own home.
-    // So each rank pays for its own parts, and none falls behind for having come last.
+    // Called before any thread enqueues. Streams of one home (a rank) are a device: among ready items of one
+    // priority a worker prefers the home that it worked for last; and where another worker is at work for the
+    // home of a collective's part, it leaves the part to that worker if its own home has other work. So each
+    // rank pays for its own parts, and none falls behind for having arrived last.
     StreamIndex add_stream(int home = -1);
 
     // Appends an item that waits for `waits` at the head of its stream; returns its event.
@@ -93,7 +94,7 @@ class Scheduler {
     // any thread may call, once, also before `begin` has returned.
     StreamEvent enqueue_elsewhere(StreamIndex stream, const Waits& waits, Work begin);
     void end_elsewhere(StreamIndex stream);
-    // What the stream holds now: happens when all of it is done.
+    // The event that happens when everything now in the stream is done.
     StreamEvent last(StreamIndex stream) const;
 
     bool happened(StreamEvent event) const {  // takes no lock
@@ -103,13 +104,13 @@ class Scheduler {
     }
     // No item is ready or being run by a worker; takes no lock.
     bool resting() const { return active_.load(std::memory_order_relaxed) == 0; }
-    // Blocks a host thread. Rethrows the first failure of any work.
+    // Blocks a host thread until the event has happened. Rethrows the first failure of any work.
     void wait(StreamEvent event);
-    // For everything that was enqueued before the call.
+    // Waits for everything that was enqueued before the call.
     void wait_all();
 
-    // Finishes everything enqueued, unless something failed, and ends the workers. What work refers to may go
-    // after that. Idempotent.
+    // Finishes everything enqueued, unless something failed, and ends the workers. After that, objects that
+    // work refers to may be destroyed. Idempotent.
     void stop();
 
     // Stops everything because of `error`; every waiting host gets it.
@@ -135,7 +136,7 @@ class Scheduler {
         std::uint64_t enqueued = 0;
         std::atomic<std::uint64_t> completed{0};
         std::vector<StreamIndex> blocked;  // streams whose head waits for this one
-        std::vector<HostWait*> hosts;      // that wait for an item of this one
+        std::vector<HostWait*> hosts;      // hosts that wait for an item of this one
     };
     struct Ready {
         StreamIndex stream = -1;           // an ordinary item: the head of this stream
@@ -170,9 +171,9 @@ class Scheduler {
     std::array<std::deque<Ready>, kPriorities> ready_;
     std::size_t ready_count_ = 0;
     std::vector<Transfer> transfers_;
-    std::size_t asleep_ = 0, woken_ = 0;  // workers that sleep; of these, those that were told to wake
-    std::atomic<std::size_t> active_{0};  // ready or run by a worker
-    std::vector<int> home_of_worker_;     // what it works for, or worked for last; -1 none
+    std::size_t asleep_ = 0, woken_ = 0;  // workers that sleep; those of them that were notified
+    std::atomic<std::size_t> active_{0};  // items ready or run by a worker
+    std::vector<int> home_of_worker_;     // the current or most recent home; -1 none
     std::vector<bool> at_work_;           // by worker
     std::latch started_;
     std::vector<std::thread> workers_;

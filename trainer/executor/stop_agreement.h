@@ -1,5 +1,5 @@
-// A stop that all processes of a job agree on: whoever is asked to stop tells rank 0, which freezes every
-// process's gate, learns which step each has begun, and lets all go on to the latest of them.
+// A stop that all processes of a job agree on: a process that is asked to stop notifies rank 0, which freezes
+// every process's gate, learns which step each has begun, and lets all go on to the latest of these.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@ namespace shardscope::trainer {
 
 class StopAgreement {
   public:
-    // Answers for `gate`, which must outlive this. Tells the World's handlers.
+    // Answers for `gate`, which must outlive this. Sets the World's handlers.
     StopAgreement(World& world, StopGate& gate);
 
-    // What a gate calls that is asked to stop.
+    // Called by a gate that is asked to stop.
     static void ask(World& world) { world.tell(kAsk, ""); }
 
   private:
@@ -27,7 +27,7 @@ class StopAgreement {
 
     World& world_;
     StopGate& gate_;
-    // Of rank 0, on the World's thread.
+    // Used on rank 0 only, on the World's thread.
     bool asked_ = false;
     int answers_ = 0;
     std::int64_t latest_ = -1;

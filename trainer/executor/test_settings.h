@@ -1,4 +1,4 @@
-// How tests of the executor shake it: none of it may change a bit of any result.
+// Settings with which tests disturb the executor: none may change a bit of any result.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The names that a run's trace has for what is no part of the Plan: runtime calls under CUDA's names, with
-// its suffixes; collectives under NCCL's; counters. The same for every device, the simulated one too.
+// The names in a run's trace for what is not part of the Plan: runtime calls under CUDA's names, with its
+// suffixes; collectives under NCCL's; counters. The same for every device, the simulated one too.
 #pragma once
 
 #include <string>
@@ -29,7 +29,7 @@ inline constexpr std::string_view kHostCopy = "aten::copy_";
 inline constexpr std::string_view kHostZero = "aten::zero_";
 inline constexpr std::string_view kHostFill = "aten::fill_";
 
-// "ncclDevKernel_AllGather_local"; `engine`: who carries it out.
+// "ncclDevKernel_AllGather_local"; `engine`: what carries it out.
 inline std::string collective_kernel(traces::Operation operation, std::string_view engine) {
     return fmt::format("ncclDevKernel_{}_{}",
                        traces::kOperationNcclNames[static_cast<std::size_t>(operation)], engine);
@@ -43,7 +43,7 @@ inline std::string step_range(std::int64_t step) {
     return fmt::format("ProfilerStep#{}", step);
 }
 
-// Of a view's space: ENUM_CUDA_MEM_KIND.
+// ENUM_CUDA_MEM_KIND of a view's space.
 inline int memory_kind(traces::MemorySpace space) {
     return space == traces::MemorySpace::device   ? traces::kMemKindDevice
            : space == traces::MemorySpace::pinned ? traces::kMemKindPinned

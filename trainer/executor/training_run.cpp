@@ -31,7 +31,7 @@ double seconds_since(Clock::time_point start) {
     return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// A dataset from a later sample on.
+// A dataset that starts at a later sample.
 class From final : public Dataset {
   public:
     From(const Dataset& all, std::int64_t first) : all_(all), first_(first) {}
@@ -54,7 +54,7 @@ class Training {
     RunResult run();
 
   private:
-    // One rank's own, used by its host thread.
+    // The state of one rank, used by its host thread.
     struct Rank {
         std::unique_ptr<DataLoader> loader;
         bool validating = false;
@@ -87,7 +87,7 @@ class Training {
     const From train_;
     const std::int64_t validation_batches_;  // of each rank
     const Clock::time_point start_ = Clock::now();
-    RunResult result_;      // what more than one thread writes, the boards' locks guard
+    RunResult result_;      // the boards' locks guard what several threads write
     bool flagged_ = false;  // an output was not finite in this step or the next
     LossBoard losses_, validation_;
     StopGate gate_;
@@ -126,7 +126,7 @@ Training::Training(const Program& program, const Dataset& dataset, const RunOpti
     if (options_.processes) listen();
 }
 
-// What the other processes say.
+// Sets the handlers for the other processes' losses.
 void Training::listen() {
     World& world = *options_.processes->world;
     agreement_.emplace(world, gate_);
@@ -139,7 +139,7 @@ void Training::listen() {
     }));
 }
 
-// Rank 0's process adds up.
+// The process of rank 0 adds up.
 void Training::tell(const char* board, int rank, std::int64_t step, std::span<const double> losses,
                     std::int32_t module) {
     if (options_.processes) {
@@ -149,7 +149,7 @@ void Training::tell(const char* board, int rank, std::int64_t step, std::span<co
     }
 }
 
-// On the World's thread.
+// Called on the World's thread.
 void Training::hear(LossBoard& board, int rank, std::string_view text) {
     try {
         MessageReader message(text);
@@ -174,7 +174,7 @@ RunResult Training::run() {
         result_.active.push_back(runner.allocator().peak_active_bytes(MemorySpace::device));
         result_.reserved.push_back(runner.allocator().peak_reserved_bytes(MemorySpace::device));
     }
-    // What the others have told of their losses is heard by then.
+    // The losses that the others have sent have been received by then.
     if (options_.processes) bring_together(*options_.processes->world, result_);
     return std::move(result_);
 }
@@ -231,7 +231,7 @@ void Training::host(int rank, RankRunner& runner, profiler::ThreadLog* log) {
     if (done < steps) result_.stopped_at = done;
 }
 
-// In the trace (`log` may be null) and for a tool that listens to NVTX.
+// Opens a range in the trace (`log` may be null) and for a tool that listens to NVTX.
 void Training::push_range(const std::string& name, profiler::ThreadLog* log) const {
     if (log) log->push(options_.recorder->name(name));
     if (ranks_.nvtx()) ranks_.nvtx()->push(name);
@@ -245,14 +245,13 @@ void Training::pop_range(profiler::ThreadLog* log) const {
 void Training::step(int rank, std::int64_t number, RankRunner& runner, profiler::ThreadLog* log) {
     const std::uint64_t begin = log ? profiler::ticks() : 0;
     push_range(fmt::format("ProfilerStep#{}", number), log);
-    // The Plans of a run begin with its own first step, wherever it goes on.
+    // The Plans of a run begin with its own first step, also where it resumes.
     runner.run(program_.step(static_cast<std::size_t>(number - options_.first_step)), number);
     pop_range(log);
     if (log) log->step(rank, number, begin, profiler::ticks());
 }
 
-// The loss of a step is read one step late; where training pauses, now. The board passes over the second
-// time.
+// The loss of a step is read one step late; where training pauses, now. The board ignores the second time.
 void Training::read_last_loss(std::int64_t steps_done, RankRunner& runner) {
     runner.run(program_.finish(), steps_done - 1);
     runner.drain();
@@ -295,8 +294,8 @@ HostCalls Training::calls_of(int rank) {
 }
 
 void Training::on_loss(const BoardLoss& loss) {
-    // Beside a finite loss the flag may already be that of the next step, which is under way: that step
-    // tells.
+    // With a finite loss, the flag may already be that of the next step, which is under way: that step
+    // reports it.
     const bool last = loss.step + 1 == job_.run.steps;
     const bool flagged = loss.module >= 0 && (std::exchange(flagged_, loss.module >= 0) || last);
     if (!std::isfinite(loss.loss) || flagged) throw RunError(not_finite(loss));
@@ -325,7 +324,7 @@ std::string Training::not_finite(const BoardLoss& loss) const {
                                   job_.optimizer.lr);
 }
 
-// The run has failed; its trace is whole.
+// The run has failed, but its trace is complete.
 void tell_why(profiler::Recorder& recorder, const std::exception& error) {
     recorder.describe(traces::DiagnosticRow{recorder.now_ns(), traces::Severity::warning, error.what()});
 }

@@ -1,4 +1,4 @@
-// A job's ranks, those of this process, trained on the device that the job asks for.
+// Trains this process's ranks of a job on the device that the job asks for.
 #pragma once
 
 #include <cstddef>
@@ -15,10 +15,10 @@ namespace shardscope::trainer {
 // diagnostic, and can be finished as after a good run. DeviceError: the device cannot be used.
 RunResult run_training(const Program& program, const Dataset& dataset, const RunOptions& options = {});
 
-// The forward of a Program made for Purpose::generate, again and again until `on_logits` returns false.
-// `source` fills the input (int32 tokens of one sample), `on_logits` gets the logits [tokens, vocabulary]
-// (fp32, row by row) of that input, good until it returns. `after_setup` fills the parameters. All three are
-// called on one thread. Throws as run_training does.
+// Repeats the forward of a Program made for Purpose::generate until `on_logits` returns false. `source` fills
+// the input (int32 tokens of one sample), `on_logits` gets the logits [tokens, vocabulary] (fp32, row by row)
+// of that input, valid until it returns. `after_setup` fills the parameters. All three are called on one
+// thread. Throws as run_training does.
 void run_forward(const Program& program, const std::function<void(int rank, RankRunner&)>& after_setup,
                  const std::function<void(std::span<std::byte> input)>& source,
                  const std::function<bool(std::span<const float> logits)>& on_logits);

@@ -30,7 +30,7 @@ void WorldBootstrap::fail(int rank, const std::string& reason) {
     world_.fail({rank, reason, false});
 }
 
-// After a failure nobody waits: the World throws it.
+// After a failure no process waits: the World throws it.
 void WorldBootstrap::check() {
     if (world_.failed()) world_.barrier();
 }

@@ -1,4 +1,4 @@
-// The World as what the CUDA module needs of a job's other processes.
+// An adapter of the World for the CUDA module's communication with a job's other processes.
 #pragma once
 
 #include "trainer/device/bootstrap.h"
@@ -9,7 +9,7 @@ class World;
 
 class WorldBootstrap final : public cuda::Bootstrap {
   public:
-    // The World outlives it, and keeps what is set by on().
+    // The World outlives it, and keeps the handlers that on() sets.
     explicit WorldBootstrap(World& world) : world_(world) {}
 
     int process() const override;

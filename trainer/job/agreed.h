@@ -8,12 +8,12 @@
 
 namespace shardscope::trainer {
 
-// Every key that must be the same on all ranks (not Key::own) with its value, a line for each; of a key that
+// Every key that must be the same on all ranks (not Key::own) with its value, one per line; for a key that
 // all or none must set, whether it is set.
 std::string agreed_values(const Job& job);
 
-// Throws JobError, which names the keys, where the job differs from that of rank 0, whose agreed_values()
-// they are.
+// Throws JobError, naming the keys, where the job differs from that of rank 0, whose agreed_values() are
+// `of_rank_0`.
 void check_agreed(const Job& job, std::string_view of_rank_0);
 
 }  // namespace shardscope::trainer

@@ -37,7 +37,8 @@ class Checks {
   private:
     bool given(const std::string& key) const { return origins_.contains(key); }
 
-    // Where `key` was given, else where `other` was (the key is at its default), else the file.
+    // Names the place where `key` was given, else where `other` was (the key is at its default), else the
+    // file.
     [[noreturn]] void refuse(const std::string& key, const std::string& other, const std::string& why) const {
         auto origin = origins_.find(key);
         if (origin == origins_.end()) origin = origins_.find(other);
@@ -133,7 +134,7 @@ void Checks::model() const {
     }
 }
 
-// A head of more features than the fused kernels hold in a GPU's registers keeps its probabilities.
+// A head with more features than the fused kernels can hold in a GPU's registers keeps its probabilities.
 void Checks::attention() {
     ModelSection& model = job_.model;
     if (model.type == ModelType::mlp) {
@@ -202,7 +203,7 @@ void Checks::device() const {
     }
 }
 
-// Nothing carries out collectives, and nobody starts.
+// Refuses settings of a simulation that need collectives or processes: it has neither.
 void Checks::simulation() const {
     const RunSection& run = job_.run;
     if (run.comm != CommKind::automatic) {
@@ -239,7 +240,7 @@ void Checks::data() const {
                            "folder",
                            word_of(job_.model.type)));
     }
-    if (text && job_.data.path.empty() && job_.run.device != DeviceKind::sim) {  // which opens no data
+    if (text && job_.data.path.empty() && job_.run.device != DeviceKind::sim) {  // a simulation opens no data
         refuse("data.path", "data.type", "\"text\" data needs a path; set data.path to a file or folder");
     }
     if (!text && job_.data.validation > 0) {

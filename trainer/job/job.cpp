@@ -18,13 +18,13 @@ namespace shardscope::trainer {
 
 namespace {
 
-constexpr std::uintmax_t kMaxFileBytes = 1 << 20;  // a job file is a page; more is a mistake
+constexpr std::uintmax_t kMaxFileBytes = 1 << 20;  // a job file is a page long; more is a mistake
 
 std::string at(const std::string& file, const toml::source_region& source) {
     return source.begin.line > 0 ? fmt::format("{}:{}", file, source.begin.line) : file;
 }
 
-// The node as the key's type, or nothing. An integer stands where a number is wanted.
+// The node as the key's type, or nothing. An integer is accepted where a number is wanted.
 std::optional<Value> value_of(const toml::node& node, ValueType type) {
     switch (type) {
         case ValueType::boolean:

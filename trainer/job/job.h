@@ -1,4 +1,4 @@
-// A training job: what is trained, on what, sharded how. Plain values, complete and checked once load_job
+// A training job: what is trained, on what, sharded how. Plain values, complete and checked once load_job has
 // returned them; nothing here opens the data or the trace. Sizes are counts of elements, bucket sizes MB
 // (2^20).
 #pragma once
@@ -24,7 +24,8 @@ class JobError : public std::runtime_error {
 };
 
 enum class ModelType : std::uint8_t { mlp, gpt, llama, bert };
-// How attention is computed. load_job resolves `automatic`, for a simulation who knows its cluster.
+// How attention is computed. load_job resolves `automatic`; for a simulation, the caller that knows the
+// cluster does.
 enum class AttentionKind : std::uint8_t { automatic, plain, fused };
 inline constexpr int kMostFusedHeadWidth = 256;
 enum class DataType : std::uint8_t { synthetic, text };
@@ -79,7 +80,7 @@ struct SlowRank {
     double factor = 1;
     bool operator==(const SlowRank&) const = default;
 };
-// Links that have a share of their bandwidth left: those inside nodes or between them.
+// Links that have only a share of their bandwidth: those inside nodes or between them.
 struct SlowLink {
     bool between_nodes = true;
     int node = -1;  // only this node's; -1: all
@@ -92,10 +93,10 @@ std::vector<SlowLink> parse_slow_links(const std::string& text);
 std::string to_text(const std::vector<SlowRank>& ranks);
 std::string to_text(const std::vector<SlowLink>& links);
 
-// sim: nothing is computed; a cost model tells what it would take on a cluster (trainer/sim).
+// sim: nothing is computed; a cost model predicts what it would take on a cluster (trainer/sim).
 enum class DeviceKind : std::uint8_t { cpu, cuda, sim };
-inline constexpr int kMostRanks = 256;  // that are carried out; a simulation can have more
-// Who carries collectives: threads of one process (local), or processes of one rank each.
+inline constexpr int kMostRanks = 256;  // that really run; a simulation can have more
+// What carries out collectives: threads of one process (local), or processes of one rank each.
 enum class CommKind : std::uint8_t { automatic, local, mpi, tcp, nccl };
 enum class SumOrder : std::uint8_t { ordered, ring };
 
@@ -105,16 +106,15 @@ struct RunSection {
     int ranks = 1;
     DeviceKind device = DeviceKind::cpu;
     CommKind comm = CommKind::automatic;
-    int processes = 0;  // of one rank each; 0: the ranks are threads of one
+    int processes = 0;  // one rank each; 0: the ranks are threads of one
     SumOrder sums = SumOrder::ordered;
     double timeout = 600;  // seconds that a collective on a GPU or between processes may take; 0: for ever
     int workers = 0;       // threads that carry out the ranks' streams; 0: one per core
     int blas_threads = 1;
-    std::int64_t memory_limit = 0;  // bytes of device memory that a rank may reserve; 0: no limit
-    std::int64_t memory_reserve =
-        -1;                   // bytes of a simulated device that others take; -1: as its cluster says
-    std::string trace;        // empty: none is written
-    std::string trace_parts;  // folder of the processes' parts; empty: beside the trace
+    std::int64_t memory_limit = 0;     // bytes of device memory that a rank may reserve; 0: no limit
+    std::int64_t memory_reserve = -1;  // bytes of a simulated device in use by others; -1: as in its cluster
+    std::string trace;                 // empty: none is written
+    std::string trace_parts;           // folder of the processes' parts; empty: beside the trace
     bool overwrite = false;
 };
 
@@ -131,7 +131,7 @@ struct ModelSection {
     int vocabulary = 0;  // tokens; 0: bytes (256; bert: and the mask). More: byte pairs learned from the text
     double dropout = 0;
     bool tied_embeddings = false;
-    bool fused_activation = false;  // mlp, gpt, bert: the product in front of an activation computes it, too
+    bool fused_activation = false;  // mlp, gpt, bert: the matmul before an activation computes it, too
     AttentionKind attention = AttentionKind::automatic;
 };
 
@@ -140,7 +140,7 @@ struct DataSection {
     std::string path;
     int batch = 8;          // samples per rank and micro-batch
     int workers = 0;        // threads per rank that prepare batches ahead; 0: none
-    double validation = 0;  // share of the text, its end, that is held out
+    double validation = 0;  // share of the text, at its end, that is held out
 };
 
 struct ParallelSection {
@@ -177,13 +177,12 @@ struct TrainSection {
 
 struct PrecisionSection {
     Precision param = Precision::fp32, reduce = Precision::fp32, buffer = Precision::fp32;
-    bool tf32 = false;  // products of fp32 on a GPU round their operands to 10 bits of fraction
+    bool tf32 = false;  // fp32 matmuls on a GPU round their operands to 10 bits of fraction
 };
 
 struct MemorySection {
     ModuleClasses activation_checkpointing;
-    std::int64_t gemm_workspace_bytes =
-        0;  // of each of the two handles (forward, backward) that products use
+    std::int64_t gemm_workspace_bytes = 0;  // for each of the two handles (forward, backward) of matmuls
 };
 
 struct OptimizerSection {
@@ -195,7 +194,7 @@ struct OptimizerSection {
     double eps = 1e-8;                           // adam, adamw, lamb (1e-6 unless it is given)
     double weight_decay = 0.0;               // load_job makes it 0.01 for adamw and lamb unless it is given
     double trust_coefficient = 1e-3;         // lars
-    LrScaling lr_scaling = LrScaling::none;  // by the number of ranks
+    LrScaling lr_scaling = LrScaling::none;  // with the number of ranks
     std::int64_t warmup_steps = 0;
     Warmup warmup = Warmup::gradual;
     LrSchedule schedule = LrSchedule::constant;
@@ -204,10 +203,10 @@ struct OptimizerSection {
 };
 
 struct SimSection {
-    std::string cluster = "laptop";  // a cost model that is shipped, or the path of one
+    std::string cluster = "laptop";  // a shipped cost model, or the path of one
     std::vector<SlowRank> slow_ranks;
     std::vector<SlowLink> slow_links;
-    int trace_ranks = 8;  // that a trace shows, from rank 0 on
+    int trace_ranks = 8;  // ranks that a trace shows, from rank 0 on
 };
 
 struct CheckpointSection {
@@ -233,14 +232,14 @@ struct Job {
     CheckpointSection checkpoint;
     SimSection sim;
 
-    Origins origins;                 // for messages about a key whose fault shows only later
+    Origins origins;                 // for messages about a key whose fault is found only later
     std::vector<std::string> notes;  // sentences: keys that a launcher overrides
 };
 
-// What model.attention = "auto" stands for: fused on a GPU that can, where attention is causal.
+// The meaning of model.attention = "auto": fused on a GPU that supports it, where attention is causal.
 AttentionKind automatic_attention(const ModelSection& model, bool on_gpu);
 
-// "FILE:LINE: " of a key, or "" where it was not given.
+// "FILE:LINE: " for a key, or "" where it was not given.
 std::string where(const Job& job, const std::string& key);
 
 // A key given on the command line.
@@ -251,14 +250,14 @@ struct Override {
 };
 
 // Takes every "--section.key=value" and "--section.key value" (a word with a dot in it) out of `arguments`,
-// so that a command-line parser sees the others only. A switch (bool) may stand without a value: true. Keys
-// are checked by load_job, not here; JobError if a value is missing.
+// so that a command-line parser sees only the others. A switch (bool) without a value is true. Keys are
+// checked by load_job, not here; JobError if a value is missing.
 std::vector<Override> take_overrides(std::vector<std::string>& arguments);
 
 // The processes that a launcher has started, one rank each.
 struct Launched {
     int ranks = 0;         // 0: none has
-    int local_ranks = 0;   // of this one's host
+    int local_ranks = 0;   // on this one's host
     std::string launcher;  // "mpirun"
 };
 
@@ -266,7 +265,7 @@ struct Launched {
 Job load_job(const std::string& path, const std::vector<Override>& overrides = {},
              const Launched& launched = {});
 
-// The same from text; `name` stands for the file in messages.
+// The same from text; messages name it `name`.
 Job parse_job(const std::string& toml, const std::string& name, const std::vector<Override>& overrides = {},
               const Launched& launched = {});
 

@@ -14,7 +14,7 @@ namespace shardscope::trainer {
 
 namespace {
 
-constexpr double kMaxInteger = 9007199254740992.0;  // 2^53: every integer up to here is a double
+constexpr double kMaxInteger = 9007199254740992.0;  // 2^53: every integer up to this is a double
 
 template <class Section>
 using In = Section Job::*;
@@ -102,7 +102,7 @@ Key own(Key key) {
     key.own = true;
     return key;
 }
-// Whether it is set decides what the ranks do together.
+// A path whose presence decides what the ranks do together.
 Key own_path(Key key) {
     key.own = key.all_or_none = true;
     return key;
@@ -483,7 +483,7 @@ std::string unknown_section(std::string_view section) {
 std::string unknown_key(std::string_view section, std::string_view name) {
     std::string guess = did_you_mean(name, key_names(section));
     if (guess.empty()) {
-        for (const Key& key : keys()) {  // the right name in the wrong section
+        for (const Key& key : keys()) {  // a right name in the wrong section
             if (key.name == name) guess = fmt::format("did you mean {}?", key.full_name());
         }
     }

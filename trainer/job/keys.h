@@ -1,5 +1,4 @@
-// The one table of a job's keys: parsing, overrides, errors, --help and the trace's configuration come from
-// it.
+// The one table of a job's keys, used for parsing, overrides, errors, --help and the trace's configuration.
 #pragma once
 
 #include <functional>
@@ -17,12 +16,12 @@ namespace shardscope::trainer {
 struct Key {
     std::string_view section, name, help;
     ValueType type = ValueType::text;
-    std::vector<std::string_view> choices;  // text: the allowed ones; empty: any
+    std::vector<std::string_view> choices;  // text: the allowed values; empty: any
     // integer, number, numbers: what is allowed, ends included unless `open`
     double low = -std::numeric_limits<double>::infinity();
     double high = std::numeric_limits<double>::infinity();
     bool high_open = false;
-    bool own = false;          // each rank of a job may have its own value: its host's paths, cores and room
+    bool own = false;          // each rank of a job may have its own value: its host's paths, cores and space
     bool all_or_none = false;  // own, but set on every rank or on none
     std::size_t count = 0;     // numbers: how many; 0: any number of them
     // set: the value has the key's type and passed `problem`
@@ -39,17 +38,16 @@ struct Section {
 std::span<const Section> sections();
 std::span<const Key> keys();
 
-// Null if there is none of that name.
+// Null if there is no key of that name.
 const Key* find_key(std::string_view section, std::string_view name);
 
-// What is wrong with `value` for `key`, as the second half of a sentence with what to do; empty if nothing
-// is.
+// The fault of `value` for `key`, as the second half of a sentence with what to do; empty if there is none.
 std::string problem(const Key& key, const Value& value);
 
-// What a key takes: "1 to 256", "\"mlp\" or \"gpt\"", "true or false".
+// The values that a key accepts: "1 to 256", "\"mlp\" or \"gpt\"", "true or false".
 std::string allowed(const Key& key);
 
-// For "trainer.widht": what is not known and what was probably meant.
+// For "trainer.widht": the unknown name and what was probably meant.
 std::string unknown_section(std::string_view section);
 std::string unknown_key(std::string_view section, std::string_view name);
 

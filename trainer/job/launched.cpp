@@ -1,4 +1,4 @@
-// What a launcher that started the processes of a job decides of it.
+// The settings of a job that follow from a launcher that started its processes.
 #include <algorithm>
 
 #include <fmt/core.h>
@@ -20,7 +20,7 @@ bool in_file(const Origins& origins, const std::string& key) {
     return origins.contains(key) && !on_command_line(origins, key);
 }
 
-// `count` processes of one rank each, as `who` says.
+// Sets `count` processes of one rank each, as `who` requires.
 void set_ranks(Job& job, int count, const std::string& who, const Origins& origins) {
     if (job.run.ranks != count && on_command_line(origins, "run.ranks")) {
         throw JobError(
@@ -56,7 +56,7 @@ void apply_launcher(Job& job, const Launched& launched, const Origins& origins) 
     }
     processes = launched.ranks;
     set_ranks(job, launched.ranks, launched.launcher, origins);
-    // As in PyTorch: shards stay within a node.
+    // As in PyTorch, shards stay within a node.
     FsdpSection& fsdp = job.fsdp;
     const bool hybrid = fsdp.sharding_strategy == ShardingStrategy::hybrid_shard ||
                         fsdp.sharding_strategy == ShardingStrategy::hybrid_shard_zero2;

@@ -1,4 +1,4 @@
-// The right name that a mistyped one is nearest to.
+// The nearest right name to a mistyped one.
 #pragma once
 
 #include <span>
@@ -11,7 +11,7 @@ namespace shardscope::trainer {
 // letters that differ only in case are the same.
 int edit_distance(std::string_view a, std::string_view b);
 
-// The candidate nearest to `word`, the first of equals; empty if none is near enough to be what was meant
+// The candidate nearest to `word`, the first among equals; empty if none is near enough to be what was meant
 // (more than a third of its letters, and more than two, would have to change).
 std::string_view nearest(std::string_view word, std::span<const std::string_view> candidates);
 

@@ -7,7 +7,7 @@ namespace shardscope::trainer {
 
 namespace {
 
-// "--section.key": two words with a dot between, as no other option has it.
+// "--section.key": two words with a dot between, a form that no other option has.
 bool looks_like_key(std::string_view argument) {
     if (!argument.starts_with("--")) return false;
     const std::string_view name = argument.substr(2, argument.find('=') - 2);
@@ -34,7 +34,7 @@ std::vector<Override> take_overrides(std::vector<std::string>& arguments) {
     std::vector<std::string> others;
     for (std::size_t i = 0; i < arguments.size(); ++i) {
         const std::string& argument = arguments[i];
-        if (argument == "--") {  // all that follows is no option
+        if (argument == "--") {  // options end here
             others.insert(others.end(), arguments.begin() + static_cast<std::ptrdiff_t>(i), arguments.end());
             break;
         }

@@ -22,10 +22,10 @@ struct NamedShape {
 
 std::span<const NamedShape> named_shapes();
 
-// Null if there is none of that name.
+// Null if there is no shape of that name.
 const NamedShape* find_shape(std::string_view name);
 
-// For "gpt-2": what is not known and what was probably meant.
+// For "gpt-2": the unknown name and what was probably meant.
 std::string unknown_shape(std::string_view name);
 
 }  // namespace shardscope::trainer

@@ -6,7 +6,8 @@ namespace shardscope::trainer {
 
 namespace {
 
-// Past the string that begins at `at`: '...', "...", and either with three quotes. Counts the lines in it.
+// The end of the string that begins at `at`: '...', "...", and either with three quotes. Counts the lines in
+// it.
 std::size_t end_of_string(std::string_view text, std::size_t at, int& line) {
     const char quote = text[at];
     const std::string_view three = quote == '"' ? R"(""")" : "'''";
@@ -21,7 +22,7 @@ std::size_t end_of_string(std::string_view text, std::size_t at, int& line) {
         }
         if (!several_lines && text[at] == quote) return at + 1;
         if (text[at] == '\n') {
-            if (!several_lines) return at;  // it is not closed: the parser says so
+            if (!several_lines) return at;  // it is not closed: the parser reports that
             ++line;
         }
         at += quote == '"' && text[at] == '\\' && at + 1 < text.size() && text[at + 1] != '\n' ? 2 : 1;

@@ -1,11 +1,11 @@
-// How deep the tables of a TOML text nest, known before a parser that recurses sees it.
+// How deep the tables of a TOML text nest, checked before a recursive parser sees it.
 #pragma once
 
 #include <string_view>
 
 namespace shardscope::trainer {
 
-inline constexpr int kMostKeyParts = 32;  // of a.b.c: a job's keys have 2, a cost model's 4
+inline constexpr int kMostKeyParts = 32;  // parts of a.b.c: a job's keys have 2, a cost model's 4
 
 // The first line with a key of more than kMostKeyParts parts; 0: there is none.
 int line_too_deep(std::string_view toml);

@@ -1,4 +1,4 @@
-// A key's value before it has found its place in the job: the few types that TOML and the command line share.
+// A key's value before it is stored in the job: the few types that TOML and the command line share.
 #pragma once
 
 #include <cstdint>
@@ -19,16 +19,16 @@ inline ValueType type_of(const Value& value) {
     return static_cast<ValueType>(value.index());
 }
 
-// As a sentence names it: "an integer".
+// The type's name in a sentence: "an integer".
 std::string_view name(ValueType type);
 
 // What was typed on a command line, read as `type`; nothing if it is not one.
 std::optional<Value> parse_value(ValueType type, std::string_view text);
 
-// As a job file writes it; texts without quotes.
+// The value as written in a job file; texts without quotes.
 std::string to_text(const Value& value);
 
-// A text with its quotes, as TOML wants it (a basic string).
+// A text with quotes, as TOML requires (a basic string).
 std::string toml_text(std::string_view text);
 
 }  // namespace shardscope::trainer

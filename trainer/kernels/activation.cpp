@@ -12,10 +12,9 @@ namespace {
 constexpr float kRootTwoOverPi = 0.797884560802865f;
 constexpr float kCubic = 0.044715f;
 
-// With u = sqrt(2/pi) (x + 0.044715 x^3): (1 + tanh u)/2 = 1/(1 + e^(-2u)), the share of x that passes.
-// Above x = 8 that is 1 to the last bit, below -8 less than 1e-21: x is held there, so that its cube cannot
-// overflow and no product becomes denormal (which would be a hundred times slower); e^(-2u) is then in range
-// too.
+// With u = sqrt(2/pi) (x + 0.044715 x^3): (1 + tanh u)/2 = 1/(1 + e^(-2u)), the share of x that passes. Above
+// x = 8 that is 1 to the last bit, below -8 less than 1e-21: x is clamped there, so that its cube cannot
+// overflow and no product is denormal (which would be a hundred times slower); e^(-2u) is then in range too.
 constexpr float kHeld = 8.0f;
 
 SHARDSCOPE_INLINE float held_below(float x) {
@@ -32,7 +31,7 @@ SHARDSCOPE_INLINE float gelu_share(float x) {
     return 1.0f / (1.0f + exp_in_range(-2.0f * u));
 }
 
-// SiLU's x is held likewise, where its sigmoid is 1 to the last bit or 2e-35.
+// SiLU's x is clamped likewise, where its sigmoid is 1 to the last bit or 2e-35.
 constexpr float kSiluHeld = 80.0f;
 
 SHARDSCOPE_INLINE float silu_held_below(float x) {
@@ -95,7 +94,7 @@ SHARDSCOPE_VECTOR_CLONES void silu_mul_forward(const T* gate, const T* up, T* y,
 template <class T>
 SHARDSCOPE_VECTOR_CLONES void silu_mul_backward(const T* dy, const T* gate, const T* up, T* dgate, T* dup,
                                                 std::size_t n) {
-    constexpr std::size_t kPart = 512;  // both results of a part before the next: the inputs are read once
+    constexpr std::size_t kPart = 512;  // both results part by part: the inputs are read once
     for (std::size_t first = 0; first < n; first += kPart) {
         const std::size_t count = std::min(kPart, n - first);
         float share[kPart];

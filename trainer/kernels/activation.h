@@ -1,5 +1,5 @@
 // ReLU, GELU (the tanh form of GPT-2) and gated SiLU, forward and backward, element by element. T is float or
-// Bf16 (arithmetic in fp32); n elements; y may be an input, dx may be dy, otherwise no overlap. Thread safe.
+// Bf16 (arithmetic in fp32); n elements; y may be an input and dx may be dy; no other overlap. Thread safe.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,8 @@ namespace shardscope::trainer::kernels {
 template <class T>
 void relu_forward(const T* x, T* y, std::size_t n);
 
-// dx = dy where y > 0, else 0. y is what relu_forward gave (its input serves as well: the sign is the same).
+// dx = dy where y > 0, else 0. y is the result of relu_forward (its input works as well: the sign is the
+// same).
 template <class T>
 void relu_backward(const T* dy, const T* y, T* dx, std::size_t n);
 
@@ -22,8 +23,7 @@ void gelu_forward(const T* x, T* y, std::size_t n);
 template <class T>
 void gelu_backward(const T* dy, const T* x, T* dx, std::size_t n);
 
-// y = gate * sigmoid(gate) * up: the product inside SwiGLU. Shazeer: "GLU variants improve transformer",
-// 2020.
+// y = gate * sigmoid(gate) * up: the gate inside SwiGLU. Shazeer: "GLU variants improve transformer", 2020.
 template <class T>
 void silu_mul_forward(const T* gate, const T* up, T* y, std::size_t n);
 

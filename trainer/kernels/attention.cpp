@@ -1,5 +1,5 @@
-// Attention, head after head; see attention.h. The T x T matrices are worked through in strips of rows; where
-// it is causal a strip's products stop at the diagonal: about half of the square is never computed.
+// Attention, head after head; see attention.h. The T x T matrices are processed in strips of rows; in causal
+// attention a strip's matmuls stop at the diagonal, so about half of the square is never computed.
 #include "trainer/kernels/attention.h"
 
 #include <algorithm>
@@ -17,7 +17,8 @@ namespace {
 
 constexpr int kStrip = 64;  // rows; the last strip may be shorter
 
-// Rows [first, last) of a head's scores become probabilities in place: softmax over what is seen, 0 beyond.
+// Rows [first, last) of a head's scores become probabilities in place: softmax over the visible positions, 0
+// beyond.
 SHARDSCOPE_VECTOR_CLONES
 void softmax_strip(float* scores, int first, int last, int context, bool causal) {
     for (int t = first; t < last; ++t) {
@@ -28,9 +29,8 @@ void softmax_strip(float* scores, int first, int last, int context, bool causal)
     }
 }
 
-// Rows [first, last): the gradient of the probabilities becomes that of the scores, in place:
-// ds = p (dp - sum of p dp). Beyond what is seen p is 0, so ds is set to 0 as far as the strip's products
-// read it.
+// Rows [first, last): the gradient of the probabilities becomes that of the scores, in place: ds = p (dp -
+// sum of p dp). Beyond the visible positions p is 0, so ds is set to 0 as far as the strip's matmuls read it.
 SHARDSCOPE_VECTOR_CLONES
 void softmax_backward_strip(const float* probabilities, float* gradient, int first, int last, int context,
                             bool causal) {
@@ -45,8 +45,8 @@ void softmax_backward_strip(const float* probabilities, float* gradient, int fir
     }
 }
 
-// Rows [first, last) of one head: p = softmax(q kᵀ / sqrt(d)), o = p v. `rounded` is what is done to the
-// strip of p before it is used (float: nothing; Bf16: stored and read back, so that the backward sees the
+// Rows [first, last) of one head: p = softmax(q kᵀ / sqrt(d)), o = p v. `rounded` is applied to the strip of
+// p before it is used (float: does nothing; Bf16: stores it and reads it back, so that the backward sees the
 // same p).
 template <class Rounded>
 void forward_strip(ConstMatrix q, ConstMatrix k, ConstMatrix v, Matrix p, Matrix o, int first, int last,
@@ -63,8 +63,8 @@ void forward_strip(ConstMatrix q, ConstMatrix k, ConstMatrix v, Matrix p, Matrix
                o.row(first), o.stride);
 }
 
-// dv = pᵀ do;  dp = do vᵀ;  ds as above;  dq = ds k / sqrt(d);  dk = dsᵀ q / sqrt(d). dk and dv are added to
-// what they hold where `add_keys`. ds is [context, context].
+// dv = pᵀ do;  dp = do vᵀ;  ds as above;  dq = ds k / sqrt(d);  dk = dsᵀ q / sqrt(d). With `add_keys`, dk and
+// dv are added to their contents. ds is [context, context].
 void backward_head(ConstMatrix q, ConstMatrix k, ConstMatrix v, ConstMatrix go, ConstMatrix p, Matrix dq,
                    Matrix dk, Matrix dv, float* ds, int context, int d, bool causal, bool add_keys) {
     const Blas& blas = Blas::get();
@@ -80,7 +80,7 @@ void backward_head(ConstMatrix q, ConstMatrix k, ConstMatrix v, ConstMatrix go, 
         blas.sgemm(false, false, rows, d, seen, scale, strip, context, k.data, k.stride, 0.0f, dq.row(first),
                    dq.stride);
     }
-    for (int first = 0; first < context; first += kStrip) {  // strips of keys: causal, seen from `first` on
+    for (int first = 0; first < context; first += kStrip) {  // strips of keys; causal: seen from `first` on
         const int columns = std::min(first + kStrip, context) - first;
         const int from = causal ? first : 0;
         const int rows = context - from;
@@ -132,7 +132,7 @@ void forward_head(const Bf16* qkv, Bf16* out, Bf16* probabilities, const Attenti
     write_rows(o, {out + at.out, shape.width}, context, d);
 }
 
-// Of a group of query heads the first starts the sums for their key head, the last rounds and stores them.
+// The first query head of a group starts the sums for their key head, the last rounds and stores them.
 void backward_head(const Bf16* dout, const Bf16* qkv, const Bf16* probabilities, Bf16* dqkv, float* scratch,
                    const AttentionShape& shape, const HeadPlaces& at, bool first_of_group,
                    bool last_of_group) {

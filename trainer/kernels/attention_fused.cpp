@@ -1,7 +1,7 @@
 // Fused attention, head after head and tile after tile; see attention_fused.h. A tile is kQueries rows by
-// kKeys columns of the scores; where it is causal, as kKeys is a multiple of kQueries, a tile that begins at
-// or before the last of its rows' positions begins at or before the first of them, so that every row sees one
-// of its keys.
+// kKeys columns of the scores; in the causal case, because kKeys is a multiple of kQueries, a tile that
+// begins at or before its last row's position also begins at or before its first row's, so every row sees at
+// least one of its keys.
 #include "trainer/kernels/attention_fused.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ constexpr std::size_t kTile = static_cast<std::size_t>(kQueries) * kKeys;
 struct Tile {
     int row, rows, column, columns;
     bool causal;
-    // Of the i-th row, how many columns it may see.
+    // The number of columns that the i-th row may see.
     int seen(int i) const { return causal ? std::min(columns, row + i - column + 1) : columns; }
 };
 
@@ -34,8 +34,8 @@ struct RunningSoftmax {
     float sum[kQueries];
 };
 
-// A tile of scores becomes e^(score - largest so far), 0 where nothing may be seen; what the rows of o and
-// the sums hold from the tiles before is brought to the new largest.
+// A tile of scores becomes e^(score - largest so far), 0 where masked; the sums and the rows of o from
+// earlier tiles are rescaled to the new largest.
 SHARDSCOPE_VECTOR_CLONES
 void take_tile(float* scores, const Tile& tile, RunningSoftmax& softmax, Matrix o, int d) {
     for (int i = 0; i < tile.rows; ++i) {
@@ -100,7 +100,7 @@ void row_products(ConstMatrix go, ConstMatrix o, float* delta, int rows, int d) 
 }
 
 // Scores become probabilities, p = e^(score - lse), and the gradients of the probabilities those of the
-// scores, ds = p (dp - delta); both 0 where nothing may be seen. lse and delta are those of the tile's rows.
+// scores, ds = p (dp - delta); both are 0 where masked. lse and delta are those of the tile's rows.
 SHARDSCOPE_VECTOR_CLONES
 void tile_gradient(float* scores, float* gradient, const Tile& tile, const float* lse, const float* delta) {
     for (int i = 0; i < tile.rows; ++i) {
@@ -184,7 +184,7 @@ void forward_head(const Bf16* qkv, Bf16* out, float* lse, const AttentionShape& 
     write_rows(o, {out + at.out, shape.width}, context, d);
 }
 
-// Of a group of query heads the first starts the sums for their key head, the last rounds and stores them.
+// The first query head of a group starts the sums for their key head, the last rounds and stores them.
 void backward_head(const Bf16* dout, const Bf16* qkv, const Bf16* out, const float* lse, Bf16* dqkv,
                    float* delta, const AttentionShape& shape, const HeadPlaces& at, bool first_of_group,
                    bool last_of_group) {
@@ -200,7 +200,7 @@ void backward_head(const Bf16* dout, const Bf16* qkv, const Bf16* out, const flo
         clear_rows({dv, d}, context, d);
     }
     read_rows({dout + at.out, shape.width}, go, context, d);
-    float* o = dq;  // until dq is made
+    float* o = dq;  // until dq is computed
     read_rows({out + at.out, shape.width}, o, context, d);
     row_products({go, d}, {o, d}, delta + at.row, context, d);
     backward_head({q, d}, {k, d}, {v, d}, {go, d}, lse + at.row, delta + at.row, {dq, d}, {dk, d}, {dv, d},

@@ -27,7 +27,7 @@ struct HeadPlaces {
 };
 HeadPlaces places_of(const AttentionShape& shape, int b, int h);
 
-// Copies with `width` to a row of the floats.
+// Copies rows to floats, `width` of them per row.
 void read_rows(View<const Bf16> from, float* to, int rows, int width);
 void write_rows(const float* from, View<Bf16> to, int rows, int width);
 

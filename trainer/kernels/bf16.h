@@ -1,6 +1,6 @@
 // bfloat16: the upper half of a float's bits (8 exponent bits, 7 of fraction), and how kernels that are
-// written once for float and Bf16 read and write them. Arithmetic is always fp32; only what is stored is
-// rounded, once, to the nearest (a tie to the even neighbour). Thread safe (no state).
+// written once for float and Bf16 read and write them. Arithmetic is always fp32; only stored values are
+// rounded, once, to nearest (ties to even). Thread safe (no state).
 #pragma once
 
 #include <algorithm>
@@ -16,15 +16,15 @@ namespace shardscope::trainer::kernels {
 
 struct Bf16 {
     std::uint16_t bits;                            // no initializer: arrays of it are scratch memory
-    friend bool operator==(Bf16, Bf16) = default;  // of the bits: a NaN equals itself, -0 is not 0
+    friend bool operator==(Bf16, Bf16) = default;  // compares bits: a NaN equals itself, -0 is not 0
 };
 
 SHARDSCOPE_INLINE float to_float(Bf16 x) {
     return std::bit_cast<float>(static_cast<std::uint32_t>(x.bits) << 16);
 }
 
-// Beyond the largest Bf16 is infinity; a NaN stays one (its sign too), also where its fraction was all in the
-// half that is dropped.
+// Values beyond the largest Bf16 become infinity; a NaN stays a NaN and keeps its sign, even if its fraction
+// was entirely in the half that is dropped.
 SHARDSCOPE_INLINE Bf16 to_bf16(float x) {
     const std::uint32_t bits = std::bit_cast<std::uint32_t>(x);
     const std::uint32_t rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
@@ -33,8 +33,8 @@ SHARDSCOPE_INLINE Bf16 to_bf16(float x) {
     return {static_cast<std::uint16_t>(chosen >> 16)};
 }
 
-// 16 of them at once, in the compiler's vector types: from scalar loops over 16 and 32 bits side by side it
-// makes code of half the width. Loads and stores are unaligned.
+// Converts 16 at a time, in the compiler's vector types: for scalar loops that mix 16 and 32 bits it
+// generates code of half the width. Loads and stores are unaligned.
 typedef std::uint32_t WideLanes __attribute__((vector_size(kLanes * sizeof(std::uint32_t))));
 typedef std::uint16_t NarrowLanes __attribute__((vector_size(kLanes * sizeof(std::uint16_t))));
 
@@ -56,8 +56,8 @@ SHARDSCOPE_INLINE void round_lanes(const float* x, Bf16* y) {
 }
 
 // A kernel over T sees its operands as floats through these: for float they are the operands themselves, for
-// Bf16 a copy in `buffer` (n floats, in the first cache), written back by `put`. `buffer` is untouched, and
-// may be null, for float.
+// Bf16 a copy in `buffer` (n floats, in the L1 cache), written back by `put`. `buffer` is untouched, and may
+// be null, for float.
 SHARDSCOPE_INLINE const float* floats_of(const float* x, std::size_t, float*) {
     return x;
 }
@@ -94,8 +94,8 @@ template <>
 inline constexpr bool kIsFloat<float> = true;
 
 // y[i] = f(x[i], ...) for n elements; each of y and the x may be float or Bf16, and y may be one of the x. It
-// goes block by block, so that the copies of what is Bf16 stay in the first cache; where nothing is, there
-// are no copies and one block.
+// goes block by block, so that the copies of Bf16 operands stay in the L1 cache; without such operands there
+// are no copies and only one block.
 template <class Y, class F, class... X>
 SHARDSCOPE_INLINE void map(Y* y, std::size_t n, F f, const X*... x) {
     constexpr bool kCopies = !(kIsFloat<Y> && (kIsFloat<X> && ...));

@@ -16,11 +16,11 @@
 namespace shardscope::trainer::kernels {
 namespace {
 
-// Edge of the blocks: three of them in fp32 take 3 MB; each element is converted once per 512 it is
-// multiplied by.
+// Edge of the blocks: three of them in fp32 take 3 MB; each element is converted once per 512
+// multiplications.
 constexpr int kEdge = 512;
 
-// A block of `rows` x `columns` from a matrix with `stride` elements to a row, as floats without gaps.
+// Converts a block of `rows` x `columns` of a matrix with `stride` elements per row to floats without gaps.
 SHARDSCOPE_VECTOR_CLONES
 void read_block(const Bf16* from, int stride, float* to, int rows, int columns) {
     const std::size_t n = static_cast<std::size_t>(columns);
@@ -43,7 +43,8 @@ void write_block(const float* from, const Bf16* bias, Bf16* to, int stride, int 
     }
 }
 
-// Rows [row, row + rows) and columns [column, column + columns) of op(x); x is stored with `stride` to a row.
+// Rows [row, row + rows) and columns [column, column + columns) of op(x); x is stored with `stride` elements
+// per row.
 const float* operand(const Bf16* x, bool transposed, int stride, int row, int column, int rows, int columns,
                      float* buffer) {
     if (transposed) {

@@ -1,7 +1,7 @@
-// The matrix product of bfloat16 matrices with fp32 sums, by the fastest way of the machine: the processor's
-// tile registers (AMX), else oneDNN where it is there and AVX512_BF16 is faster than fp32, else conversion of
-// blocks to fp32 for the BLAS. Thread safe; each call runs in its caller's thread alone. The same inputs give
-// the same bits at any time on one machine; the ways differ by the order of the sums.
+// The matmul of bfloat16 matrices with fp32 sums, by the fastest method of the machine: the processor's tile
+// registers (AMX), else oneDNN where it is installed and AVX512_BF16 is faster than fp32, else conversion of
+// blocks to fp32 for the BLAS. Thread safe; each call runs only in its caller's thread. The same inputs
+// always give the same bits on one machine; the methods differ in the order of the sums.
 #pragma once
 
 #include <string>
@@ -11,12 +11,12 @@
 
 namespace shardscope::trainer::kernels {
 
-// c[m,n] = op(a)[m,k] * op(b)[k,n] + bias[n], all row-major without gaps; op transposes where asked: a is
+// c[m,n] = op(a)[m,k] * op(b)[k,n] + bias[n], all row-major without gaps; op transposes if requested: a is
 // then stored as [k,m], b as [n,k].
 struct ProductShape {
     bool transpose_a = false, transpose_b = false, bias = false;
     int m = 0, n = 0, k = 0;
-    // An order, for tables of them.
+    // An order, for use as a map key.
     friend bool operator<(const ProductShape& x, const ProductShape& y) {
         const auto all = [](const ProductShape& s) {
             return std::tie(s.transpose_a, s.transpose_b, s.bias, s.m, s.n, s.k);
@@ -25,15 +25,16 @@ struct ProductShape {
     }
 };
 
-// The faster way of this machine. `bias` is read only where shape.bias. Sizes may be 0: k = 0 gives the bias,
-// or 0.
+// Uses the fastest method of this machine. `bias` is read only if shape.bias. Sizes may be 0: k = 0 gives the
+// bias, or 0.
 void bf16_product(const ProductShape& shape, const Bf16* a, const Bf16* b, const Bf16* bias, Bf16* c);
 
-// By conversion, wherever the other would do too.
+// Always uses conversion, even where a faster method is available.
 void bf16_product_by_conversion(const ProductShape& shape, const Bf16* a, const Bf16* b, const Bf16* bias,
                                 Bf16* c);
 
-// What bf16_product uses here, as "AMX tiles" or "SkylakeX sgemm on converted blocks (…why…)".
+// The method that bf16_product uses here, such as "AMX tiles" or "SkylakeX sgemm on converted blocks
+// (…why…)".
 const std::string& bf16_product_way();
 
 }  // namespace shardscope::trainer::kernels

@@ -1,4 +1,4 @@
-// Opens OpenBLAS and makes it pick the kernels that suit the processor; see blas.h.
+// Opens OpenBLAS and makes it choose the kernels that suit the processor; see blas.h.
 #include "trainer/kernels/blas.h"
 
 #include <array>
@@ -16,7 +16,7 @@ constexpr int kRowMajor = 101;  // CBLAS's values
 constexpr int kNoTranspose = 111;
 constexpr int kTranspose = 112;
 
-// A value in the environment for as long as this lives; what was there before returns.
+// Sets an environment variable for as long as this lives, then restores its previous value.
 class EnvironmentValue {
   public:
     EnvironmentValue(const char* name, const char* value) : name_(name), before_(read(name)) {
@@ -73,8 +73,8 @@ std::string core_of(void* handle) {
     return find<const char* (*)()>(handle, "openblas_get_corename")();
 }
 
-// How wide the kernels of a core type are: 1 below AVX2, 2 AVX2, 3 AVX-512. Unknown names are newer than this
-// list, and trusted.
+// How wide the kernels of a core type are: 1 below AVX2, 2 AVX2, 3 AVX-512. Unknown names are assumed to be
+// newer than this list, and are trusted.
 int width_of_core(std::string_view core) {
     constexpr std::array<std::string_view, 21> kNarrow = {
         "Unknown", "Katmai", "Coppermine", "Northwood", "Prescott",   "Banias",      "Atom",
@@ -124,9 +124,9 @@ Blas::Blas(const char* library) {
 
     void* handle = open_library(library);
     core_ = core_of(handle);
-    // OpenBLAS knows processors by model number and takes one newer than itself for an old one (0.3.21 takes
-    // Emerald Rapids for Prescott, at a fifth of the speed). The core type is read only while loading: load
-    // again.
+    // OpenBLAS knows processors by model number and mistakes one newer than itself for an old one (0.3.21
+    // takes Emerald Rapids for Prescott, at a fifth of the speed). The core type is read only while loading,
+    // so load it again.
     const Processor here = processor();
     if (width_of_core(core_) < here.width) {
         const std::string chosen_by_itself = core_;

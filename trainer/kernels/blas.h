@@ -1,6 +1,6 @@
-// OpenBLAS, opened at run time (no link-time dependency): the matrix product that the kernels call.
-// One instance for the process, made on first use. sgemm may be called by many threads at once; with one BLAS
-// thread (the default) each call runs in its caller. Sizes and leading dimensions are in elements.
+// OpenBLAS, opened at run time (no link-time dependency): the matmul that the kernels call. There is one
+// instance per process, made on first use. sgemm may be called by many threads at the same time; with one
+// BLAS thread (the default) each call runs in its caller. Sizes and leading dimensions are in elements.
 #pragma once
 
 #include <stdexcept>
@@ -17,25 +17,25 @@ class BlasError : public std::runtime_error {
 
 class Blas {
   public:
-    // Opens the library at the first call. The environment's OPENBLAS_CORETYPE is removed before (an
+    // Opens the library at the first call, after it has removed OPENBLAS_CORETYPE from the environment (an
     // inherited value halves the speed and changes results), so call it before other threads read the
     // environment. Throws BlasError.
     static Blas& get();
 
-    // Opens a library of that name; everyone but a test goes through get().
+    // Opens a library of that name; only tests use this, all others use get().
     explicit Blas(const char* library);
 
-    // c[m,n] = alpha * op(a)[m,k] * op(b)[k,n] + beta * c, all row-major; op transposes where asked: a is
+    // c[m,n] = alpha * op(a)[m,k] * op(b)[k,n] + beta * c, all row-major; op transposes if requested: a is
     // then stored as [k,m], b as [n,k]. lda, ldb, ldc: elements from one stored row to the next.
     void sgemm(bool transpose_a, bool transpose_b, int m, int n, int k, float alpha, const float* a, int lda,
                const float* b, int ldb, float beta, float* c, int ldc) const;
 
-    // How many threads one call may use. Not while a call runs. Results are compared only at one thread
-    // count.
+    // Sets how many threads one call may use. Not to be called while a call runs. Results are comparable only
+    // at the same thread count.
     void set_threads(int threads);
     int threads() const;
 
-    const std::string& core() const { return core_; }      // the kernels in use, as "SkylakeX"
+    const std::string& core() const { return core_; }      // the kernels in use, such as "SkylakeX"
     const std::string& config() const { return config_; }  // the library's own description of its build
 
     // What was changed to get these kernels, one sentence each; empty when nothing had to be.

@@ -1,5 +1,5 @@
-// Sums over the rows of a matrix, column by column, in a fixed order: what gradients of biases and of norms'
-// weights are made of. Internal to trainer/kernels; thread safe (no state).
+// Sums over the rows of a matrix, column by column, in a fixed order, for the gradients of biases and of
+// norms' weights. Internal to trainer/kernels; thread safe (no state).
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// What each kernel costs: floating-point operations (a multiplication and an addition are two; exp, division
-// and square root count as one) and bytes that it must read and write once. The Plan stores these with its
-// operations. Sizes in elements of fp32 (4 bytes); tokens and targets are 4 bytes too. Everything is
+// The cost of each kernel: floating-point operations (a multiplication and an addition are two; exp, division
+// and square root count as one each) and the bytes that it must read and write once. The Plan stores both
+// with its operations. Sizes in elements of fp32 (4 bytes); tokens and targets are 4 bytes too. Everything is
 // constexpr and thread safe.
 #pragma once
 
@@ -46,7 +46,7 @@ constexpr Cost relu_forward_cost(Count n) {
 constexpr Cost relu_backward_cost(Count n) {
     return {n, 4 * 3 * n};
 }
-// exp is one operation here: u takes 5, the share 4, the product 1.
+// exp is one operation here: u takes 5, the share 4, the multiplication 1.
 constexpr Cost gelu_forward_cost(Count n) {
     return {10 * n, 4 * 2 * n};
 }
@@ -54,8 +54,8 @@ constexpr Cost gelu_backward_cost(Count n) {
     return {19 * n, 4 * 3 * n};
 }
 
-// A product that computes the activation, too, moves no more than the product alone, but for the sum that
-// GELU's backward needs, where it is kept.
+// A matmul that also computes the activation moves no more than the matmul alone, except for the sum that
+// GELU's backward needs, where that is kept.
 constexpr Cost linear_relu_forward_cost(Count rows, Count in, Count out, bool bias) {
     return linear_forward_cost(rows, in, out, bias) + Cost{relu_forward_cost(rows * out).flops, 0};
 }
@@ -64,7 +64,7 @@ constexpr Cost linear_gelu_forward_cost(Count rows, Count in, Count out, bool bi
            Cost{gelu_forward_cost(rows * out).flops, keeps_sum ? 4 * rows * out : 0};
 }
 
-// The sigmoid takes 4 (negate, exp, add, divide), the two products 2.
+// The sigmoid takes 4 (negate, exp, add, divide), the two multiplications 2.
 constexpr Cost silu_mul_forward_cost(Count n) {
     return {6 * n, 4 * 3 * n};
 }
@@ -110,12 +110,12 @@ constexpr Cost rms_norm_backward_cost(Count rows, Count cols) {
     return {9 * rows * cols, 4 * (3 * rows * cols + 2 * cols + rows)};
 }
 
-// Four products and two sums turn a pair of features.
+// Four multiplications and two additions rotate a pair of features.
 constexpr Cost rotary_cost(Count rows, Count turned_heads, Count head_width) {
     return {3 * rows * turned_heads * head_width, 4 * 2 * rows * turned_heads * head_width};
 }
 
-// Pairs (query, key) that a causal head looks at: 1 + 2 + … + context.
+// Pairs (query, key) that a causal head evaluates: 1 + 2 + … + context.
 constexpr Count causal_pairs(Count context) {
     return context * (context + 1) / 2;
 }
@@ -123,16 +123,16 @@ constexpr Count pairs_of(Count context, bool causal) {
     return causal ? causal_pairs(context) : context * context;
 }
 
-// Per head and pair 2d for the score, 2d for the output and 5 for scale and softmax (d = width / heads).
-// Counted are the pairs that are needed, not the half squares on the diagonal that are computed and thrown
-// away.
+// Per head and pair 2d for the score, 2d for the output and 5 for scale and softmax (d = width / heads). Only
+// the pairs that are needed are counted, not the half squares on the diagonal that are computed and
+// discarded.
 constexpr Cost attention_forward_cost(Count batch, Count context, Count width, Count heads,
                                       bool causal = true) {
     const Count pairs = pairs_of(context, causal);
     return {batch * pairs * (4 * width + 5 * heads),
             4 * batch * (4 * context * width + heads * context * context)};
 }
-// Twice the products of the forward (dv, dp, dq, dk), and 4 per pair for the softmax's gradient.
+// Twice the matmuls of the forward (dv, dp, dq, dk), and 4 per pair for the softmax's gradient.
 constexpr Cost attention_backward_cost(Count batch, Count context, Count width, Count heads,
                                        bool causal = true) {
     const Count pairs = pairs_of(context, causal);
@@ -140,8 +140,8 @@ constexpr Cost attention_backward_cost(Count batch, Count context, Count width, 
             4 * batch * (7 * context * width + heads * context * context)};
 }
 
-// The same products, but one number per row instead of the square of probabilities. The backward makes each
-// score again: 2d more for it, and 3 for scale, difference and exp.
+// The same matmuls, but one number per row instead of the square of probabilities. The backward recomputes
+// each score: 2d more for it, and 3 for scale, difference and exp.
 constexpr Cost fused_attention_forward_cost(Count batch, Count context, Count width, Count heads,
                                             bool causal = true) {
     return {attention_forward_cost(batch, context, width, heads, causal).flops,

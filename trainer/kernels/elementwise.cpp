@@ -45,7 +45,7 @@ void copy(const T* in, T* out, std::size_t n) {
 
 namespace {
 
-constexpr std::size_t kPart = 512;  // partial sums stay in the L1 cache while the ranks go by
+constexpr std::size_t kPart = 512;  // partial sums stay in the L1 cache while all ranks are added
 
 }  // namespace
 

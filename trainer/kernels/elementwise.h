@@ -1,6 +1,6 @@
-// Element-wise sums, products, conversions and copies, and the sum over ranks that reductions are made of. T
-// is float or Bf16 (arithmetic in fp32, one rounding of each result); n elements. Outputs may be one of the
-// inputs exactly, otherwise no overlap. Thread safe.
+// Element-wise sums, products, conversions and copies, and the sum over ranks that reductions use. T is float
+// or Bf16 (arithmetic in fp32, one rounding of each result); n elements. Outputs may be exactly one of the
+// inputs; no other overlap. Thread safe.
 #pragma once
 
 #include <cstddef>
@@ -32,8 +32,8 @@ template <class T>
 void copy(const T* in, T* out, std::size_t n);
 
 // out[i] = (((inputs[0][i] + inputs[1][i]) + inputs[2][i]) + …) * factor: in rank order for each element,
-// averaged once, after the sum. ranks >= 1. Any cut of n into parts gives the same bits. out may be any one
-// of the inputs. T may be double too, with sums and factor in double; Bf16 is summed in fp32 and rounded
+// averaged once, after the sum. ranks >= 1. Any division of n into parts gives the same bits. out may be any
+// one of the inputs. T may be double too, with sums and factor in double; Bf16 is summed in fp32 and rounded
 // once.
 template <class T>
 void sum_ranks(const T* const* inputs, int ranks, T* out, std::size_t n, double factor);

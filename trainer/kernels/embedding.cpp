@@ -1,4 +1,4 @@
-// Embeddings: rows looked up, and rows added where they came from; see embedding.h.
+// Embeddings: rows are looked up, and their gradients added where they came from; see embedding.h.
 #include "trainer/kernels/embedding.h"
 
 #include <algorithm>
@@ -16,8 +16,7 @@ std::size_t row_start(std::size_t row, int width) {
     return row * static_cast<std::size_t>(width);
 }
 
-// The rows' numbers, those of entry 0 first, each entry's in row order: `ends[e]` is where those of entry e
-// end.
+// The rows' numbers, grouped by entry from entry 0 on, each group in row order and ending at `ends[e]`.
 struct RowsByEntry {
     std::int32_t* rows;
     std::int32_t* ends;

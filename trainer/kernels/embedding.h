@@ -1,7 +1,6 @@
 // Embedding of tokens, and of positions, forward and backward. T is float or Bf16 (sums in fp32, rounded
 // once: in row order within pieces of kRowsOfPiece rows, then the pieces in their order); row-major; table
-// [entries,width]; y, dy [rows,width]. Tokens must be in [0, entries): whoever makes them sees to it. Thread
-// safe.
+// [entries,width]; y, dy [rows,width]. Tokens must be in [0, entries), which the caller ensures. Thread safe.
 #pragma once
 
 #include <cstdint>
@@ -9,19 +8,20 @@
 
 namespace shardscope::trainer::kernels {
 
-// Rows of one entry that are added one after the other: a GPU adds the pieces of an entry side by side.
+// Rows of one entry that are added one after the other: a GPU adds the pieces of an entry in parallel.
 inline constexpr int kRowsOfPiece = 256;
 
 // y[i] = table[tokens[i]]
 template <class T>
 void embedding_forward(const std::int32_t* tokens, const T* table, T* y, int rows, int width);
 
-// dtable[e] = sum of dy[i] over the rows i with tokens[i] = e, piece by piece; overwritten, 0 where no row.
+// dtable[e] = sum of dy[i] over the rows i with tokens[i] = e, piece by piece; overwritten, 0 for an entry
+// without rows.
 template <class T>
 void embedding_backward(const T* dy, const std::int32_t* tokens, T* dtable, int rows, int entries, int width);
 
-// Row i stands at position i mod context; entries >= context.
-// y[i] = x[i] + table[i mod context], y may be x; with x null y[i] = table[i mod context].
+// Row i is at position i mod context; entries >= context. y[i] = x[i] + table[i mod context], or table[i mod
+// context] if x is null; y may be x.
 template <class T>
 void position_embedding_forward(const std::type_identity_t<T>* x, const T* table, T* y, int rows, int context,
                                 int width);

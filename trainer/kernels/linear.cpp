@@ -1,4 +1,4 @@
-// The linear layer: three matrix products and a sum over rows; see linear.h.
+// The linear layer: three matmuls and a sum over rows; see linear.h.
 #include "trainer/kernels/linear.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace shardscope::trainer::kernels {
 namespace {
 
 void product(const ProductShape& s, const float* a, const float* b, const float* bias, float* c) {
-    // The product is added to what c holds, so the bias costs no pass of its own.
+    // The matmul is added to the contents of c, so the bias needs no pass of its own.
     for (int i = 0; s.bias && i < s.m; ++i) {
         std::memcpy(c + static_cast<std::ptrdiff_t>(i) * s.n, bias,
                     static_cast<std::size_t>(s.n) * sizeof(float));

@@ -1,5 +1,5 @@
-// The two losses, forward and backward. fp32 in, sums in double with a fixed order; the mean is over this
-// call's rows or elements. Thread safe.
+// The two losses, forward and backward. Inputs are fp32, sums are in double in a fixed order; the mean is
+// over the rows or elements of the call. Thread safe.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// See onednn.h. Its C interface, version 2: the functions are looked up by name, so that a program built here
-// also starts where the library is missing.
+// See onednn.h. Uses oneDNN's C interface, version 2: the functions are looked up by name, so that a program
+// built here also starts where the library is missing.
 #include "trainer/kernels/onednn.h"
 
 #ifdef SHARDSCOPE_ONEDNN
@@ -22,7 +22,7 @@
 
 namespace shardscope::trainer::kernels {
 
-// The functions that are called; all is null unless every one was found.
+// The functions that are called; all are null unless every one was found.
 struct OneDnn::Library {
     decltype(&dnnl_version) version;
     decltype(&dnnl_get_effective_cpu_isa) instructions;
@@ -49,7 +49,7 @@ struct OneDnn::Library {
     void (*set_omp_threads)(int);
     dnnl_engine_t engine = nullptr;
 
-    // At the end of the process, after the streams and products of its threads.
+    // Runs at the end of the process, after the streams and matmuls of its threads are destroyed.
     ~Library() {
         if (engine) engine_destroy(engine);
     }
@@ -84,8 +84,7 @@ constexpr std::array<int, kOperands> kArguments = {DNNL_ARG_SRC, DNNL_ARG_WEIGHT
                                                    DNNL_ARG_DST, DNNL_ARG_SCRATCHPAD};
 
 struct Compiled {
-    std::vector<Owned<dnnl_memory_t>>
-        memories;  // in the order of Operand; all five, the bias also where unused
+    std::vector<Owned<dnnl_memory_t>> memories;  // in the order of Operand; all five, the bias even if unused
     Owned<dnnl_primitive_t> primitive;
     std::size_t scratch_bytes;
 };
@@ -133,13 +132,13 @@ OneDnn::OneDnn() {
     find(library->primitive_create, "dnnl_primitive_create");
     find(library->primitive_destroy, "dnnl_primitive_destroy");
     find(library->execute, "dnnl_primitive_execute");
-    find(library->set_omp_threads, "omp_set_num_threads");  // of the OpenMP that it is linked with
+    find(library->set_omp_threads, "omp_set_num_threads");  // of the OpenMP that oneDNN is linked with
     if (missing) {
         description_ = fmt::format("the oneDNN found has no function {}", missing);
         return;
     }
-    // Never the tiles, which tile_product.cpp uses: the library takes them wherever the processor names them,
-    // and dies of an illegal instruction where CPUID's leaf 0x1D is hidden.
+    // Never uses the tiles, as tile_product.cpp does: the library uses them wherever the processor reports
+    // them, and crashes with an illegal instruction where CPUID's leaf 0x1D is hidden.
     library->limit_instructions(dnnl_cpu_isa_avx512_core_bf16);
     const dnnl_version_t& version = *library->version();
     const unsigned instructions = static_cast<unsigned>(library->instructions());
@@ -182,7 +181,8 @@ Compiled compile(const Library& library, const ProductShape& shape) {
     dnnl_matmul_desc_t product;
     check(library.matmul_init(&product, &source, &weights, shape.bias ? &bias : nullptr, &result),
           "describe a product");
-    // Its scratch memory is ours, of the calling thread: the library's own is not for several threads.
+    // The scratch memory is ours, one per calling thread: the library's own cannot be shared by several
+    // threads.
     const auto attributes =
         make<dnnl_primitive_attr_t>("make attributes", library.attr_destroy, library.attr_create);
     check(library.set_scratchpad_mode(attributes.get(), dnnl_scratchpad_mode_user), "set its scratch memory");
@@ -206,7 +206,7 @@ Compiled compile(const Library& library, const ProductShape& shape) {
 void OneDnn::product(const ProductShape& shape, const Bf16* a, const Bf16* b, const Bf16* bias,
                      Bf16* c) const {
     const Library& library = *library_;
-    // What is compiled belongs to the thread (the machine code itself is shared, in the library's own cache).
+    // Compiled matmuls belong to the thread (the machine code itself is shared, in the library's own cache).
     // One OpenMP thread: the library then calls its loops in this thread and starts none.
     struct OfThread {
         explicit OfThread(const Library& used)

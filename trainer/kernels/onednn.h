@@ -1,6 +1,6 @@
-// oneDNN, opened at run time (no link-time dependency): the product of bfloat16 matrices on processors that
-// have vector instructions for it (AVX512_BF16). One instance for the process, made on first use. Internal to
-// bf16_product.cpp.
+// oneDNN, opened at run time (no link-time dependency): the matmul of bfloat16 matrices on processors that
+// have vector instructions for it (AVX512_BF16). There is one instance per process, made on first use.
+// Internal to bf16_product.cpp.
 #pragma once
 
 #include <memory>
@@ -15,18 +15,19 @@ class OneDnn {
     static const OneDnn& get();
     ~OneDnn();
 
-    // False where it was not built in, is not installed, or the processor has no bfloat16 instructions (the
+    // False if it was not built in, is not installed, or the processor has no bfloat16 instructions (the
     // library would then emulate them, at a tenth of the speed).
     bool usable() const { return library_ != nullptr; }
-    // And whether that is faster than converting to fp32: AVX512_BF16 is (measured: 2.0 times fp32 on an AMD
-    // Zen 5) but for Intel's processors, where it takes twice as long as the same number of fp32 products
-    // (measured: 0.6 times fp32 on a Sapphire Rapids; its fast way is the tiles).
+    // Whether that is also faster than converting to fp32: AVX512_BF16 is (measured: 2.0 times fp32 on an AMD
+    // Zen 5), except on Intel's processors, where it takes twice as long as the same number of fp32
+    // multiplications (measured: 0.6 times fp32 on a Sapphire Rapids; its fast method is the tiles).
     bool fast() const { return fast_; }
     // The library and its instructions, or why it is not usable.
     const std::string& description() const { return description_; }
 
-    // As bf16_product, no size 0; only where usable. Thread safe: each thread keeps the compiled products of
-    // the shapes that it met, and runs them alone. Throws std::runtime_error with the library's status.
+    // As bf16_product, but no size may be 0; only if usable(). Thread safe: each thread keeps the compiled
+    // matmuls of the shapes that it has met, and runs only those. Throws std::runtime_error with the
+    // library's status.
     void product(const ProductShape& shape, const Bf16* a, const Bf16* b, const Bf16* bias, Bf16* c) const;
 
   private:

@@ -28,7 +28,7 @@ SHARDSCOPE_INLINE void momentum_step(float* param, float* buffer, std::size_t n,
     }
 }
 
-// What does not depend on the element is worked out in double, as PyTorch does.
+// Factors that do not depend on the element, computed in double as in PyTorch.
 struct AdamFactors {
     AdamFactors(const AdamOptions& options, std::int64_t step)
         : fresh1(static_cast<float>(1.0 - options.beta1)),
@@ -39,7 +39,7 @@ struct AdamFactors {
               static_cast<float>(1.0 / std::sqrt(1.0 - std::pow(options.beta2, static_cast<double>(step))))),
           floor(static_cast<float>(options.eps)) {}
 
-    // m / (sqrt(vhat) + eps), after m and v took g in.
+    // m / (sqrt(vhat) + eps), after m and v are updated with g.
     SHARDSCOPE_INLINE float direction(float g, float& m, float& v) const {
         const float first = m + fresh1 * (g - m);
         const float second = decay2 * v + fresh2 * (g * g);

@@ -1,6 +1,6 @@
-// Optimizer steps as PyTorch defines them (LARS and LAMB: their papers), element by element, so that a shard
-// can be stepped alone with the same bits. fp32; n elements; param and state are updated in place, grad is
-// only read. State starts at 0; `step` counts from 1. Thread safe.
+// Optimizer steps as PyTorch defines them (LARS and LAMB: their papers), element by element, so that stepping
+// a shard alone gives the same bits. fp32; n elements; param and state are updated in place, grad is only
+// read. State starts at 0; `step` counts from 1. Thread safe.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Philox and what is made of its words; see random.h. Elements are made in groups of 64 = 16 counters, so
-// that each round and each formula is one loop over 16 lanes.
+// Philox and the numbers made from its words; see random.h. Elements are generated in groups of 64 = 16
+// counters, so that each round and each formula is one loop over 16 lanes.
 #include "trainer/kernels/random.h"
 
 #include <algorithm>
@@ -49,7 +49,7 @@ SHARDSCOPE_INLINE void philox_group(std::uint64_t seed, std::uint64_t stream, st
     std::uint32_t key0 = static_cast<std::uint32_t>(seed);
     std::uint32_t key1 = static_cast<std::uint32_t>(seed >> 32);
     for (int round = 0; round < kRounds; ++round) {
-#pragma GCC unroll 1  // unrolled it would not be vectorized
+#pragma GCC unroll 1  // if unrolled, it would not be vectorized
         for (std::size_t l = 0; l < kCounters; ++l) {
             philox_round(words.w[0][l], words.w[1][l], words.w[2][l], words.w[3][l], key0, key1);
         }
@@ -153,7 +153,7 @@ void normal_group(std::uint64_t seed, std::uint64_t stream, std::uint64_t group,
 }
 
 // Calls make(group, 64 floats) for the groups that [first_index, first_index + n) touches; whole groups go
-// straight to out, the two at the ends by way of a copy.
+// directly to out, the two at the ends through a copy.
 template <class Make>
 void fill_by_groups(float* out, std::size_t n, std::uint64_t first_index, Make make) {
     std::size_t done = 0;
@@ -222,8 +222,8 @@ void fill_normal(float* out, std::size_t n, std::uint64_t seed, std::uint64_t st
     });
 }
 
-// FNV-1a, then a mix (the finalizer of SplitMix64) so that paths that differ in their last letter differ
-// everywhere.
+// FNV-1a, then a mix (the finalizer of SplitMix64) so that the hashes of paths that differ only in the last
+// letter differ everywhere.
 std::uint64_t stream_of(std::string_view path) {
     std::uint64_t hash = 0xcbf29ce484222325u;
     for (const char letter : path) {

@@ -1,7 +1,8 @@
-// Random numbers as pure functions of (seed, stream, index): no state, so any part of a tensor can be made
-// alone, by any thread or rank, and comes out the same. Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel
-// random numbers: as easy as 1, 2, 3", SC 2011); the key is the seed, the counter is (index / 4, stream).
-// Equal in all bits on every machine: only additions, multiplications, divisions and square roots are used.
+// Random numbers as pure functions of (seed, stream, index): no state, so any part of a tensor can be
+// generated alone, by any thread or rank, with the same result. Philox4x32-10 (Salmon, Moraes, Dror, Shaw:
+// "Parallel random numbers: as easy as 1, 2, 3", SC 2011); the key is the seed, the counter is (index / 4,
+// stream). Equal in all bits on every machine: only additions, multiplications, divisions and square roots
+// are used.
 #pragma once
 
 #include <array>
@@ -33,8 +34,8 @@ void fill_uniform(float* out, std::size_t n, std::uint64_t seed, std::uint64_t s
 void fill_normal(float* out, std::size_t n, std::uint64_t seed, std::uint64_t stream,
                  std::uint64_t first_index, float mean, float deviation);
 
-// A stream for a name, as a parameter's path: a 64-bit hash that stays the same between versions and
-// machines.
+// The stream for a name, such as a parameter's path: a 64-bit hash that is the same in all versions and on
+// all machines.
 std::uint64_t stream_of(std::string_view path);
 
 }  // namespace shardscope::trainer::kernels

@@ -11,10 +11,9 @@
 namespace shardscope::trainer::kernels {
 namespace {
 
-constexpr std::size_t kPart =
-    4096;  // elements whose sum stays in one set of lanes: a copy of them in the cache
+constexpr std::size_t kPart = 4096;  // elements summed in one set of lanes: a copy of them fits in the cache
 
-// The largest of the bits without their signs: those of infinity and NaN are above all others.
+// The largest bit pattern without the sign: infinity and NaN are above all others.
 SHARDSCOPE_VECTOR_CLONES
 std::uint32_t largest_bits(const float* x, std::size_t n) {
     std::uint32_t largest = 0;

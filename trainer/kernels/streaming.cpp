@@ -34,7 +34,7 @@ bool wide() {
     return has;
 }
 
-// Whole lines of an output that begins with one; what is left behind.
+// What remains of a copy whose output begins at a cache line.
 struct Lines {
     const std::byte* from;
     std::byte* to;
@@ -47,7 +47,8 @@ struct Lines {
     }
 };
 
-// The processor prefetches within a page, and each of several: a line that is stored whole needs no reading.
+// The processor prefetches within a page, for several pages at a time; a line that is stored whole is not
+// read.
 __attribute__((target("avx512f"))) void copy_pages(Lines& lines) {
     constexpr std::size_t kPages = 4, kGroup = 4 * kLine;
     for (; lines.bytes >= kPages * kPage; lines.skip(kPages * kPage)) {
@@ -90,7 +91,7 @@ void streaming_copy(const void* in, void* out, std::size_t bytes) {
     if (wide()) copy_pages(lines);
     copy_lines(lines);
     std::memcpy(lines.to, lines.from, lines.bytes);
-    _mm_sfence();  // before anybody is told that it is there
+    _mm_sfence();  // before any thread is told that the data is there
 }
 #else
 void streaming_copy(const void* in, void* out, std::size_t bytes) {
@@ -100,7 +101,7 @@ void streaming_copy(const void* in, void* out, std::size_t bytes) {
 
 namespace {
 
-// Blocks that stay in the first cache, where there is no better way.
+// Sums blocks that stay in the L1 cache, where there is no better method.
 template <class T>
 void sum_blocks(const T* const* inputs, int ranks, T* out, std::size_t n, double factor) {
     constexpr std::size_t kBlock = 16384 / sizeof(T);
@@ -115,8 +116,8 @@ void sum_blocks(const T* const* inputs, int ranks, T* out, std::size_t n, double
 }
 
 #if defined(__SSE2__)
-// As many pages side by side as the processor follows: of `Pages` of each input. Hands back how many elements
-// are done; the output begins with a line.
+// Sums `Pages` pages of each input side by side, as many as the processor can prefetch. Returns how many
+// elements are done; the output begins at a cache line.
 template <std::size_t Pages>
 __attribute__((target("avx512f"))) std::size_t sum_pages(const float* const* inputs, int ranks, float* out,
                                                          std::size_t n, float factor) {
@@ -151,12 +152,12 @@ std::size_t sum_pages(const float* const* inputs, int ranks, float* out, std::si
     return sum_pages<1>(inputs, ranks, out, n, factor);
 }
 
-// Whole lines of an output that begins with one.
+// Sums whole cache lines; the output begins at one.
 SHARDSCOPE_VECTOR_CLONES void sum_lines(const float* const* inputs, int ranks, float* out, std::size_t n,
                                         float factor) {
-    // A vector type of the compiler: a loop over the lanes would go through memory.
+    // Uses a vector type of the compiler: a loop over the lanes would go through memory.
     typedef float Lanes __attribute__((vector_size(kLanes * sizeof(float))));
-    constexpr std::size_t kAhead = 128;  // elements: the processor's own prefetches end with each page
+    constexpr std::size_t kAhead = 128;  // elements: the processor's own prefetches end at each page
     for (std::size_t first = 0; first < n; first += kLanes) {
         Lanes sum;
         Lanes next;

@@ -1,7 +1,7 @@
 // See tile_product.h. Both operands are copied into the order in which tiles are loaded: a panel is 32 rows
-// of op(a), or 32 columns of op(b), as steps of 32 along k; a step is two tiles of 1 KB. In a tile of a a row
-// is 32 elements along k; in a tile of b a row is 16 columns, each with two elements that follow along k. A
-// pair of panels gives 32 x 32 sums in four tiles. Edges are filled with zeros, which add nothing.
+// of op(a), or 32 columns of op(b), as steps of 32 along k; a step is two tiles of 1 KB. In a tile of `a` a
+// row is 32 elements along k; in a tile of `b` a row is 16 columns, each with two consecutive elements along
+// k. A pair of panels gives 32 x 32 sums in four tiles. Edges are filled with zeros, which add nothing.
 #include "trainer/kernels/tile_product.h"
 
 #if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__)
@@ -24,24 +24,24 @@ constexpr int kTile = 16;          // rows of a tile, and 4-byte words of a row
 constexpr int kPanel = 2 * kTile;  // rows of op(a) or columns of op(b)
 constexpr int kStep = 32;          // elements along k
 constexpr int kStepElements = kPanel * kStep;
-constexpr int kDeep = 2048;          // along k: more is summed in parts
+constexpr int kDeep = 2048;          // along k: longer sums are split into parts
 constexpr int kTall = 512;           // rows whose unfinished sums are kept between the parts
-constexpr int kCached = 640 * 1024;  // elements of op(b) that stay in the second cache while rows go by
+constexpr int kCached = 640 * 1024;  // elements of op(b) that stay in the L2 cache while rows go by
 
 int round_up(int n, int multiple) {
     return (n + multiple - 1) / multiple * multiple;
 }
 
-// An operand, seen so that `k` runs along its panels: element (i, k) is data[i * across + k * along]; one of
-// the two strides is 1. `count` rows of op(a) or columns of op(b).
+// An operand, viewed with `k` running along its panels: element (i, k) is data[i * across + k * along], and
+// one of the two strides is 1. `count` is the number of rows of op(a) or columns of op(b).
 struct Source {
     const Bf16* data;
     std::ptrdiff_t across, along;
     int count, depth;
 };
 
-// What is read of a source beyond its edge is zero: the 32 x 32 elements at (i, k), copied if they are not
-// whole.
+// The 32 x 32 elements at (i, k); a block that crosses the edge of the source is copied and padded with
+// zeros.
 Source whole_step(const Source& from, int i, int k, Bf16 (&edge)[kStepElements]) {
     const Source at{from.data + i * from.across + k * from.along, from.across, from.along,
                     std::min(kPanel, from.count - i), std::min(kStep, from.depth - k)};
@@ -63,12 +63,12 @@ SHARDSCOPE_INLINE void transpose_words(const std::uint32_t* from, std::uint32_t*
     }
 }
 
-// 16 x 16 words at 16 rows that k runs along: words[row][k / 2].
+// Reads 16 x 16 words from 16 rows along k: words[row][k / 2].
 SHARDSCOPE_INLINE void read_rows(const Bf16* from, std::ptrdiff_t stride, std::uint32_t* words) {
     for (int row = 0; row < kTile; ++row) std::memcpy(words + row * kTile, from + row * stride, 4 * kTile);
 }
 
-// The same where k runs across: words[k / 2][row].
+// The same where k runs across the rows: words[k / 2][row].
 SHARDSCOPE_INLINE void read_pairs(const Bf16* from, std::ptrdiff_t stride, std::uint32_t* words) {
     for (int pair = 0; pair < kTile; ++pair) {
         const Bf16* low = from + 2 * pair * stride;
@@ -136,8 +136,8 @@ __attribute__((target("amx-tile,amx-bf16"))) void multiply_panels(const std::uin
     _tile_stored(3, lower + kTile, row);
 }
 
-// All eight tiles at 16 rows of 64 bytes, for as long as this lives: tiles in use make a thread switch cost
-// more.
+// Configures all eight tiles as 16 rows of 64 bytes, only while this lives: tiles in use make a thread switch
+// more expensive.
 class TileConfiguration {
   public:
     __attribute__((target("amx-tile"))) TileConfiguration() {
@@ -205,7 +205,7 @@ void tile_product(const ProductShape& shape, const Bf16* a, const Bf16* b, const
     };
     std::uint32_t* packed_a = words(Purpose::operand_a, kPanel, deep);
     std::uint32_t* packed_b = words(Purpose::operand_b, wide, deep);
-    // Unfinished sums of a block, or the finished ones of a pair of panels.
+    // Holds the unfinished sums of a block, or the finished sums of a pair of panels.
     const bool parts = shape.k > kDeep;
     const int stride = parts ? wide : kPanel;
     float* sums = workspace_of<float>(

@@ -1,7 +1,7 @@
-// What the kernels' loops have in common: one loop compiled for several instruction sets, sums whose order is
-// fixed, and exp as plain arithmetic. Internal to trainer/kernels; thread safe (no state); no unit.
+// Shared parts of the kernels' loops: one loop compiled for several instruction sets, sums in a fixed order,
+// and exp as plain arithmetic. Internal to trainer/kernels; thread safe (no state); no unit.
 //
-// Every result here depends on the values and the count alone: the order of each sum is written out (lanes,
+// Every result here depends only on the values and the count: the order of each sum is written out (lanes,
 // blocks), nothing is contracted to FMA (see CMakeLists.txt), and so scalar, AVX2 and AVX-512 code agree in
 // all bits, whatever the alignment.
 #pragma once
@@ -19,7 +19,7 @@
 #define SHARDSCOPE_VECTOR_CLONES
 #endif
 
-// Clones must contain what they call; a call would leave for code compiled for the oldest processor.
+// Clones must inline what they call: a called function would be compiled for the oldest processor.
 #define SHARDSCOPE_INLINE inline __attribute__((always_inline))
 #define SHARDSCOPE_INLINE_LAMBDA __attribute__((always_inline))
 
@@ -50,16 +50,16 @@ SHARDSCOPE_INLINE T lane_sum(std::size_t n, Value value) {
     return add_lanes(lanes);
 }
 
-// The largest of x[0 … n), n >= 1. Not-a-numbers may be passed over: whoever subtracts this sees them again.
-// The last lanes overlap those before: a maximum may count an element twice.
+// The largest of x[0 … n), n >= 1. NaNs may be ignored: they show up again when this is subtracted. The last
+// lanes overlap those before, as a maximum may see an element twice.
 SHARDSCOPE_INLINE float lane_max(const float* x, std::size_t n) {
     if (n < kLanes) {
         float largest = x[0];
         for (std::size_t i = 1; i < n; ++i) largest = x[i] > largest ? x[i] : largest;
         return largest;
     }
-    // A vector type of the compiler: it does not see that 16 comparisons in a loop are one. The loads are
-    // unaligned.
+    // Uses a vector type, because the compiler does not see that 16 comparisons in a loop are one. The loads
+    // are unaligned.
     typedef float Lanes __attribute__((vector_size(kLanes * sizeof(float))));
     Lanes largest;
     Lanes next;
@@ -79,7 +79,7 @@ SHARDSCOPE_INLINE float lane_max(const float* x, std::size_t n) {
     return lanes[0];
 }
 
-// e^x within 2 units in the last place, for -87 <= x <= 88 or a NaN, which stays one; nonsense elsewhere.
+// e^x within 2 units in the last place, for -87 <= x <= 88 or a NaN, which stays a NaN; undefined elsewhere.
 // x = k ln 2 + r with |r| <= ln 2 / 2; e^r by its series to r^7 (the next term is below 1e-8 of the sum); 2^k
 // is set as exponent bits. Adding and subtracting 1.5 * 2^23 rounds to the nearest integer.
 SHARDSCOPE_INLINE float exp_in_range(float x) {
@@ -99,14 +99,14 @@ SHARDSCOPE_INLINE float exp_in_range(float x) {
     return p * std::bit_cast<float>((std::bit_cast<std::uint32_t>(shifted) << 23) + 0x3f800000u);
 }
 
-// The same for any x, held at the ends of that range.
+// The same for any x, clamped to that range.
 SHARDSCOPE_INLINE float exp_approximate(float x) {
     x = x < -87.0f ? -87.0f : x;
     return exp_in_range(x > 88.0f ? 88.0f : x);
 }
 
-// Softmax of x[0 … n) into y (which may be x): the largest entry and the sum of e^(x - largest) are handed
-// back, so that the logarithm of a probability is x - largest - log(sum).
+// Softmax of x[0 … n) into y (which may be x): returns the largest entry and the sum of e^(x - largest), so
+// that the logarithm of a probability is x - largest - log(sum).
 struct SoftmaxTerms {
     float largest;
     float sum;
@@ -115,8 +115,8 @@ SHARDSCOPE_INLINE SoftmaxTerms softmax_row(const float* x, float* y, std::size_t
     const float largest = lane_max(x, n);
     float lanes[kLanes] = {};
     const std::size_t rest = n % kLanes;
-    // What is left behind the last whole 16 is computed with those before it, and before they are
-    // overwritten: x may be y. Behind it zeros, which add nothing to a lane.
+    // The remainder after the last whole 16 is computed together with elements before it, and before those
+    // are overwritten, because x may be y. After it `last` holds zeros, which add nothing to a lane.
     const bool overlaps = rest > 0 && n >= kLanes;
     float last[2 * kLanes] = {};
     if (overlaps) {

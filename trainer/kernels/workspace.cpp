@@ -27,7 +27,7 @@ std::byte* workspace(Purpose purpose, std::size_t bytes) {
     Block& block = blocks[static_cast<std::size_t>(purpose)];
     if (block.bytes < bytes) {
         const std::size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
-        block = {};  // the old one is not needed while the new one is made
+        block = {};  // frees the old one before the new one is allocated
         block.data.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, rounded)));
         if (!block.data) throw std::bad_alloc();
         block.bytes = rounded;

@@ -62,21 +62,21 @@ class Tries {
             std::find_if(given_.begin(), given_.end(), [&](const planner::Given& g) { return g.key == key; });
         return found == given_.end() ? nullptr : &found->values;
     }
-    // What is asked for, or the recorded value and others.
+    // The values that were asked for, or the recorded value and others.
     Values values(const std::string& key, const Values& others) const {
         if (const Values* own = given(key)) return *own;
         Values all = {text_of(recorded_, key)};
         for (const std::string& other : others) add_once(all, other);
         return all;
     }
-    // Every row of FSDP is one of fully_shard.
+    // Whether every FSDP row is one of fully_shard.
     bool of_fully_shard() const {
         const Values* layouts = given("fsdp.layout");
         if (!layouts) return recorded_.fsdp.layout == FsdpLayout::fsdp2;
         return std::all_of(layouts->begin(), layouts->end(),
                            [](const std::string& layout) { return layout == "fsdp2"; });
     }
-    // No unit that is whole on every rank is one of fully_shard, or of the layout "lean".
+    // Units that are whole on every rank exist neither in fully_shard nor in the layout "lean".
     bool may_keep_whole() const {
         const Values* layouts = given("fsdp.layout");
         if (!layouts) return recorded_.fsdp.layout == FsdpLayout::fsdp1;
@@ -92,7 +92,7 @@ class Tries {
     std::vector<Changes> out_;
 };
 
-// Without what is as recorded.
+// Omits the changes that equal the recorded settings.
 void Tries::add(Changes changes) {
     Changes differing;
     for (Override& change : changes) {
@@ -110,7 +110,7 @@ void Tries::add(Changes changes) {
 
 void Tries::combine(const std::string& strategy, const Values& wraps) {
     const bool gathers = strategy != "NO_SHARD";
-    // fully_shard has one order of gathers in the backward and no limiter.
+    // fully_shard has one order of gathers in the backward, and no limiter.
     const bool prefetches = gathers && !of_fully_shard(), limits = prefetches;
     const auto only = [&](const char* key) {
         const Values* own = given(key);
@@ -186,7 +186,7 @@ std::vector<Changes> Tries::all() {
     Values modes = {text_of(recorded_, "parallel.mode")};
     if (!asks && !asks_ddp) {
         add_once(modes, "fsdp");
-        // DDP keeps its parameters in fp32: what was recorded with others is no measure of it.
+        // DDP keeps its parameters in fp32: a run recorded with another precision cannot predict it.
         if (recorded_.precision.param == Precision::fp32) add_once(modes, "ddp");
     } else {
         modes = {};
@@ -228,7 +228,7 @@ void add_memory(const Program& program, Replay& out) {
     out.peak_unit_bytes = *most;
 }
 
-// The mean of the later half: steps may take turns, as the host runs ahead of the device by one.
+// The mean of the later half: step times may alternate, as the host runs one step ahead of the device.
 void take_times(const std::vector<sim::SimStep>& steps, Replay& out) {
     const std::size_t first = steps.size() / 2;
     for (std::size_t s = first; s < steps.size(); ++s) {
@@ -275,7 +275,7 @@ Replay replay(const Lifted& lifted, const sim::Cluster& cluster, std::vector<Ove
         out.job = job_of(lifted, out.changes);
         const Program program = program_of(lifted, out.job);
         for (const UnitInfo& unit : program.units()) out.units += unit.elements > 0;
-        // A bucket of everything is there in DDP's first step only.
+        // Only DDP's first step has one bucket of everything.
         if (out.job.parallel.mode == ParallelMode::ddp && !program.units().empty()) {
             out.units = 0;
             for (const Op& op : program.step(program.warm_up_steps()).ops)
@@ -289,7 +289,7 @@ Replay replay(const Lifted& lifted, const sim::Cluster& cluster, std::vector<Ove
         out.reserved_bytes = result.classes.front().reserved;
         take_times(result.classes.front().steps, out);
     } catch (const JobError& error) {
-        // All settings, the recorded ones too, come as a command line's; a person gave the fewest of them.
+        // All settings, the recorded ones too, look like a command line's; the user gave few of them.
         std::string_view reason = error.what();
         if (constexpr std::string_view kLine = "command line: "; reason.starts_with(kLine))
             reason.remove_prefix(kLine.size());

@@ -1,4 +1,4 @@
-// A lifted run replayed as it was, and under other settings: what each would take, in memory and in time.
+// A lifted run replayed as it was, and under other settings: the memory and time that each would take.
 #pragma once
 
 #include <atomic>
@@ -17,29 +17,29 @@ namespace shardscope::trainer::lift {
 struct Question {
     std::vector<planner::Given> given;  // keys of parallel, fsdp and ddp, each with the values to try
     double bandwidth = 0;               // bytes/s on the bus of every collective; 0: as recorded
-    std::string cluster;                // whose links collectives use; empty: as recorded
+    std::string cluster;                // its links carry collectives; empty: as recorded
 };
 
 struct Replay {
     int number = 0;
     std::vector<Override> changes;  // against the recorded run; empty: none
-    Job job;                        // not where it is impossible
-    std::string impossible;         // a sentence; empty: it can be
+    Job job;                        // not set where it is impossible
+    std::string impossible;         // the reason, a sentence; empty: possible
     std::size_t units = 0;          // FSDP units, or DDP's buckets
-    MemoryPeak peak;                // allocated, by the memory account
-    std::string peak_unit;          // with most of it; empty: none
+    MemoryPeak peak;                // allocated bytes, by the memory account
+    std::string peak_unit;          // the unit with most of it; empty: none
     std::int64_t peak_unit_bytes = 0;
-    std::int64_t moved_bytes = 0;        // by collectives of a steady step, full buffers
-    std::int64_t reserved_bytes = 0;     // most that the caching allocator held
-    double step_s = 0;                   // of a steady step
-    double kernel_s = 0, exposed_s = 0;  // of it: kernels, communication outside kernels
-    bool front = false;                  // nothing that can be is smaller and faster
+    std::int64_t moved_bytes = 0;        // by collectives of a steady step, as full buffers
+    std::int64_t reserved_bytes = 0;     // the most that the caching allocator reserved
+    double step_s = 0;                   // duration of a steady step
+    double kernel_s = 0, exposed_s = 0;  // its parts: kernels, communication outside kernels
+    bool front = false;                  // on the Pareto front: no possible row is both smaller and faster
     int same_as = 0;                     // an earlier row with the same figures; 0: none
 
     bool can_be() const { return impossible.empty(); }
 };
 
-// The recorded settings on the recorded cluster: what the replays' error is measured by.
+// The recorded settings on the recorded cluster: the baseline for the replays' error.
 Replay replay_unmodified(const Lifted& lifted);
 
 // The cluster that the question is about.
@@ -48,8 +48,8 @@ sim::Cluster asked_cluster(const Lifted& lifted, const Question& question);
 // One set of changes.
 Replay replay(const Lifted& lifted, const sim::Cluster& cluster, std::vector<Override> changes, int number);
 
-// Everything that is worth a try and what is asked for; the first is the recorded run. Throws JobError where
-// a key cannot be asked for, ClusterError.
+// All configurations worth trying, and those that were asked for; the first is the recorded run. Throws
+// JobError where a key cannot be varied, ClusterError.
 std::vector<std::vector<Override>> changes_to_try(const Lifted& lifted, const Question& question);
 std::vector<Replay> replay_all(const Lifted& lifted, const sim::Cluster& cluster,
                                const std::vector<std::vector<Override>>& changes, int threads,

@@ -212,7 +212,7 @@ std::vector<Point> HostPoints::of(traces::Interval host) const {
         points.push_back({trace_.memory.bytes[m] > 0 ? Point::Kind::allocate : Point::Kind::free, time, time,
                           static_cast<std::int32_t>(m), innermost(time)});
     }
-    // Calls of modules stand in the order in which they nest: of those at one instant the order is kept.
+    // Calls of modules are in the order in which they nest; it is kept among those at one instant.
     const auto key = [](const Point& p) {
         const bool call = p.kind == Point::Kind::close || p.kind == Point::Kind::open;
         return std::pair(p.time, call ? Point::Kind::close : p.kind);

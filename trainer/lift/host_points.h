@@ -1,5 +1,5 @@
-// What a rank's host threads did in a step, in the order of their time: calls of modules, launches with their
-// device events, allocations and frees, waits. And what each host range is for: the model's own work, or what
+// What a rank's host threads did in a step, in order of time: calls of modules, launches with their device
+// events, allocations and frees, waits. Also the purpose of each host range: the model's own work, or what
 // FSDP, DDP and the optimizer do around it. Times in nanoseconds.
 #pragma once
 
@@ -17,7 +17,7 @@ namespace shardscope::trainer::lift {
 
 struct Point {
     enum class Kind : std::uint8_t {
-        close,  // of a module's range, `index` in HostRanges; calls of a thread nest
+        close,  // a module's range, `index` in HostRanges; calls of a thread nest
         open,
         work,      // `index` in DeviceEvents, launched from `time` to `end`
         allocate,  // `index` in MemoryEvents
@@ -29,23 +29,21 @@ struct Point {
     Kind kind = Kind::other;
     std::int64_t time = 0, end = 0;
     std::int32_t index = -1;
-    std::int32_t range = -1;  // the innermost around it, -1 none
+    std::int32_t range = -1;  // the innermost range around it; -1 none
 };
 
 class HostRangeRoles {
   public:
     explicit HostRangeRoles(const traces::Trace& trace);
 
-    bool engine(std::int32_t range) const { return has(range, kEngine); }  // of FSDP or DDP
-    bool optimizer(std::int32_t range) const {
-        return has(range, kOptimizer);
-    }  // its step, zero_grad, clipping
-    bool backward(std::int32_t range) const { return has(range, kBackward); }  // autograd's
-    // The outermost node of autograd around a range; -1 none.
+    bool engine(std::int32_t range) const { return has(range, kEngine); }        // FSDP's or DDP's
+    bool optimizer(std::int32_t range) const { return has(range, kOptimizer); }  // step, zero_grad, clipping
+    bool backward(std::int32_t range) const { return has(range, kBackward); }    // autograd's
+    // The outermost autograd node around a range; -1 none.
     std::int32_t node(std::int32_t range) const {
         return range < 0 ? -1 : node_[static_cast<std::size_t>(range)];
     }
-    // The operator of the forward pass that a node belongs to; -1 unknown.
+    // The forward operator that a node belongs to; -1 unknown.
     std::int32_t forward_of(std::int32_t node) const { return forward_[static_cast<std::size_t>(node)]; }
 
   private:
@@ -57,7 +55,7 @@ class HostRangeRoles {
     std::vector<std::int32_t> node_, forward_;
 };
 
-// Whether modules of this class are wrappers of the model's own, FSDP1's or DDP's.
+// Whether modules of this class are wrappers (FSDP1's or DDP's) of the model's own.
 bool is_wrapper(std::string_view class_name);
 
 class HostPoints {
@@ -66,9 +64,9 @@ class HostPoints {
 
     int rank() const { return rank_; }  // index into Trace::ranks
     std::vector<Point> of(traces::Interval host) const;
-    // The latest end of the rank's communication at or before a time; 0 none.
+    // The latest end of the rank's communication at or before `time`; 0 none.
     std::int64_t communication_before(std::int64_t time) const;
-    // Of all threads of the rank: the range that began last of those around the time.
+    // Among all threads of the rank, the range around `time` that began last.
     std::int32_t innermost(std::int64_t time) const;
 
   private:
@@ -81,7 +79,7 @@ class HostPoints {
     std::vector<std::vector<std::int32_t>> ranges_;  // by thread of the trace, in order of start
     std::vector<std::int32_t> event_of_call_;        // by runtime call; -1 none
     std::vector<bool> waits_;                        // by runtime call
-    std::vector<std::int64_t> communication_ends_;   // of the rank, sorted
+    std::vector<std::int64_t> communication_ends_;   // the rank's, sorted
 };
 
 }  // namespace shardscope::trainer::lift

@@ -27,19 +27,19 @@ namespace {
 using traces::StepWindow;
 using traces::Trace;
 
-constexpr std::size_t kMostSteps = 32;  // looked at; a median of more is the same
+constexpr std::size_t kMostSteps = 32;  // to analyse; the median of more is the same
 
 [[noreturn]] void refuse(const std::string& file, const std::string& why) {
     throw LiftError(file + ": " + why);
 }
 
-// The steps to look at: the kept ones, without the first, which warms up, where others are.
+// The steps to analyse: the kept ones, without the first (a warm-up) where there are others.
 std::vector<StepWindow> steady_steps(const Trace& trace, int rank) {
     const traces::TraceSteps all = traces::find_steps(trace);
     const traces::RankSteps& own = all.ranks[static_cast<std::size_t>(rank)];
     std::vector<StepWindow> steps(own.steps.begin(), own.steps.begin() + own.kept());
     if (steps.size() > 2) steps.erase(steps.begin());
-    // The last ones: a run that warms up does so in the beginning.
+    // Keeps the last steps: a run warms up at the beginning.
     if (steps.size() > kMostSteps) steps.erase(steps.begin(), steps.end() - kMostSteps);
     return steps;
 }
@@ -72,7 +72,7 @@ class Lifting {
     std::vector<StepWindow> steps_;
     std::vector<LiftedRecording> recordings_;
     std::size_t base_ = 0;             // the median step
-    std::vector<std::size_t> middle_;  // and those about as long
+    std::vector<std::size_t> middle_;  // the steps about as long as that one
     std::int64_t launch_ns_ = 0;
 };
 
@@ -125,7 +125,7 @@ void Lifting::read_steps() {
             recordings_.push_back(lift_step(trace_, roles_, points, step.host, options()));
     };
     lift_all();
-    // What a launching call takes is known now: what one took beyond it is the host's own time.
+    // The duration of a launching call is known now: the excess of a call over it is the host's own time.
     std::vector<std::int64_t> launches;
     for (const LiftedRecording& recording : recordings_)
         launches.insert(launches.end(), recording.launch_ns.begin(), recording.launch_ns.end());
@@ -142,7 +142,7 @@ void Lifting::read_steps() {
     for (std::size_t s = 0; s < steps_.size(); ++s) lengths.emplace_back(steps_[s].window.length(), s);
     std::sort(lengths.begin(), lengths.end());
     base_ = lengths[(lengths.size() - 1) / 2].second;
-    // The middle half stands for the median step.
+    // The middle half represents the median step.
     for (std::size_t i = lengths.size() / 4; i < lengths.size() - lengths.size() / 4; ++i)
         middle_.push_back(lengths[i].second);
     std::vector<std::int64_t> windows;
@@ -179,7 +179,7 @@ void Lifting::know_settings() {
                "the sizes of its parameters are not known: no shapes of operators, no gathers of units, no "
                "buckets; record with record_shapes=True");
     }
-    if (base.parameters == ParametersFrom::buckets) {  // each is a bucket already
+    if (base.parameters == ParametersFrom::buckets) {  // each parameter is a bucket already
         out_.settings.push_back({"ddp.bucket_cap_mb", "0.001"});
         out_.settings.push_back({"ddp.first_bucket_mb", "0.001"});
     }
@@ -218,12 +218,12 @@ void Lifting::know_settings() {
     }
 }
 
-// The caps that make the recorded buckets: PyTorch's own first (1 MB for the first bucket, 25 MB for others),
-// 25 MB for all of them as where it is given; else the sizes that were seen.
+// The caps that produce the recorded buckets: PyTorch's defaults first (1 MB for the first bucket, 25 MB for
+// the others), 25 MB for all as where it is given explicitly; else the recorded sizes.
 void Lifting::know_buckets(const std::vector<std::int64_t>& recorded) {
     if (recorded.empty()) return;
     constexpr double kMb = 1 << 20;
-    constexpr double kLeast = 1e-3;  // that the keys take
+    constexpr double kLeast = 1e-3;  // the least that the keys accept
     const auto mb = [&](std::int64_t bytes) {
         return fmt::format("{}", std::max(kLeast, static_cast<double>(bytes) / kMb));
     };
@@ -250,7 +250,7 @@ void Lifting::know_buckets(const std::vector<std::int64_t>& recorded) {
             };
             off += std::abs(at(made) - at(recorded));
         }
-        // A parameter whose place is not known may stand in another bucket.
+        // A parameter whose place is not known may be in another bucket.
         constexpr double kNear = 0.02;
         if (off <=
             kNear * static_cast<double>(std::accumulate(recorded.begin(), recorded.end(), std::int64_t{0})))
@@ -281,9 +281,9 @@ void Lifting::know_costs() {
         out_.step.tail.push_back({.kind = Item::Kind::host, .index = -1, .host_ns = host.step_ns});
 }
 
-// A job goes at the pace of its slowest rank at each collective. How long this one waited for others does not
-// belong to its collectives (with fewer of them it would wait as long, but in fewer places): it is spread
-// over its kernels.
+// A job runs at the pace of its slowest rank at each collective. The time that this rank waited for others
+// does not belong to its collectives (with fewer of them it would wait as long, in fewer places): it is
+// spread over its kernels.
 void Lifting::spread_waiting() {
     std::vector<traces::Interval> windows;
     for (const std::size_t s : middle_) windows.push_back(steps_[s].window);
@@ -367,7 +367,7 @@ Lifted lift(const Trace& trace) {
 Job job_of(const Lifted& lifted, const std::vector<Override>& changes) {
     std::vector<Override> settings = {{"run.device", "sim"}, {"run.steps", "12"}};
     settings.insert(settings.end(), lifted.settings.begin(), lifted.settings.end());
-    // What the new mode or strategy does not know goes with the old one.
+    // Settings that the new mode or strategy does not have are dropped with the old one.
     for (const Override& change : changes) {
         if (change.key == "parallel.mode" && change.value != "fsdp")
             settings.push_back({"fsdp.cpu_offload", "false"});

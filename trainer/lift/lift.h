@@ -1,5 +1,5 @@
-// A recorded run as something that can be replayed under other settings: a step of one rank apart from its
-// sharding, the recorded times as costs, and the settings that it ran under.
+// A recorded run as something that can be replayed under other settings: a step of one rank without its
+// sharding, the recorded times as costs, and the settings of the recorded run.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct Trace;
 
 namespace shardscope::trainer::lift {
 
-// A trace that cannot be lifted; one sentence: which, what it lacks, how to record it.
+// A trace that cannot be lifted. The message is one sentence: which trace, what it lacks, how to record it.
 class LiftError : public std::runtime_error {
   public:
     using std::runtime_error::runtime_error;
@@ -30,28 +30,28 @@ struct Lifted {
     std::string file;
     LiftedStep step;
     LiftedCosts costs;
-    sim::Cluster cluster;            // whose figures are the trace's
-    std::vector<Override> settings;  // of the recorded run
-    bool units = false;              // its units follow no policy: they are wrapped as recorded
+    sim::Cluster cluster;            // with the trace's figures
+    std::vector<Override> settings;  // the recorded run's
+    bool units = false;              // no policy makes its units: they are wrapped as recorded
     std::string wrap;                // "module:Block", "root", or "as recorded"
 
-    int rank = 0, ranks = 1;  // whose step it is, of how many
-    int steps = 0;            // that were looked at
+    int rank = 0, ranks = 1;  // rank index of the step, number of ranks
+    int steps = 0;            // steps analysed
     bool modules = false;     // the module tree is known
-    bool memory = false;      // allocations are known: peaks are whole
+    bool memory = false;      // allocations are known: peaks are complete
     ParametersFrom parameters = ParametersFrom::nothing;
     double step_s = 0;     // median, recorded
-    double waiting_s = 0;  // for other ranks, of a step, that no kernel hid; 0: none, or one rank is known
+    double waiting_s = 0;  // for others, per step, outside kernels; 0: none, or only one rank is known
     std::int64_t peak_bytes = -1;    // recorded; -1 unknown
-    std::vector<std::string> notes;  // sentences: what could not be known, and how to record it
+    std::vector<std::string> notes;  // sentences: what is unknown, and how to record it
 };
 
 // Throws LiftError, ClusterError.
 Lifted lift(const traces::Trace& trace);
 
-// The job of the recorded run with other settings behind its own. Throws JobError.
+// The job of the recorded run, with other settings after its own. Throws JobError.
 Job job_of(const Lifted& lifted, const std::vector<Override>& changes);
-// `lifted` stays. Throws JobError.
+// `lifted` must outlive the result. Throws JobError.
 Program program_of(const Lifted& lifted, const Job& job);
 
 }  // namespace shardscope::trainer::lift

@@ -1,6 +1,6 @@
-// A step that was lifted from a trace: the module tree with what each call did on the host and on the device,
-// apart from what FSDP or DDP did around it. Plain data; workload.h makes Plans of it. Times in nanoseconds,
-// sizes in bytes.
+// A step lifted from a trace: the module tree with what each call did on the host and on the device, without
+// what FSDP or DDP did around it. Plain data; workload.h makes Plans of it. Times in nanoseconds, sizes in
+// bytes.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,13 @@ namespace shardscope::trainer::lift {
 
 struct Item {
     enum class Kind : std::uint8_t {
-        allocate,  // index: of LiftedStep::buffers
+        allocate,  // index into LiftedStep::buffers
         free,
         kernel,
         memcpy,
         memset,
-        gradient,  // index: of LiftedStep::parameters; its gradient's memory is allocated here
-        ready,     // the same gradient is complete
+        gradient,  // index into LiftedStep::parameters; its gradient's memory is allocated here
+        ready,     // that gradient is complete
         wait,      // the host waits for the device
         host,      // nothing but the host's time
     };
@@ -32,31 +32,32 @@ struct Item {
     std::string name;
 };
 
-// What a call did by itself between two calls of children, and the backward of that.
+// A call's own work between two calls of children, and the backward of that work.
 struct Segment {
     std::vector<Item> forward, backward;
 };
 
 struct Call {
-    std::vector<Segment> own;   // one more than children: before, between and behind them
+    std::vector<Segment> own;   // one more than children: before, between and after them
     std::vector<int> children;  // nodes
 };
 
-// A module, or what stands for one. Wrappers (FullyShardedDataParallel, DistributedDataParallel) are none.
+// A module, or a stand-in for one. Wrappers (FullyShardedDataParallel, DistributedDataParallel) are not
+// nodes.
 struct Node {
     int parent = -1;  // -1: the root's
     std::string name, class_name, attribute;
     bool unit = false;  // an FSDP unit of the recorded run
     std::vector<int> children;
-    std::vector<int> parameters;  // that it owns
-    std::vector<int> shared;      // that it reads, and another node owns
-    std::vector<Call> calls;      // of one micro-batch, in their order
+    std::vector<int> parameters;  // ids of the parameters that it owns
+    std::vector<int> shared;      // ids of those that it reads and another node owns
+    std::vector<Call> calls;      // in one micro-batch, in order
 };
 
 struct LiftedParameter {
     std::string name;  // "weight"
     std::int64_t elements = 0;
-    std::int64_t rows = 0;  // of its first dimension; 0: not known
+    std::int64_t rows = 0;  // size of the first dimension; 0: not known
     bool trained = true;
 };
 
@@ -72,15 +73,15 @@ struct LiftedStep {
     std::vector<LiftedParameter> parameters;
     std::vector<LiftedBuffer> buffers;
     std::vector<Item> data;  // before the root's call
-    Segment loss;            // behind it
-    std::vector<Item> tail;  // behind the backward; not the optimizer's
+    Segment loss;            // after the root's call
+    std::vector<Item> tail;  // after the backward, without the optimizer's
 
     std::int64_t elements() const {
         std::int64_t sum = 0;
         for (const LiftedParameter& parameter : parameters) sum += parameter.elements;
         return sum;
     }
-    // All items in the order of the list above: of two steps with the same structure the same ones.
+    // Visits all items in the order of the list above: the same items for two steps of the same structure.
     template <class Each>
     void for_each_item(const Each& each) {
         const auto all = [&](std::vector<Item>& items) {
@@ -99,8 +100,8 @@ struct LiftedStep {
     }
 };
 
-// Why a step cannot be carried out: calls of modules that are not inside the caller, parts that are missing.
-// Empty: it can.
+// Why a step cannot be replayed: calls of modules that are not inside the caller, missing parts. Empty: it
+// can.
 std::string fault_of(const LiftedStep& step);
 
 }  // namespace shardscope::trainer::lift

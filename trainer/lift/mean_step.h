@@ -1,4 +1,4 @@
-// One step out of the recorded ones that did the same.
+// One step from the recorded ones that did the same.
 #pragma once
 
 #include <cstddef>
@@ -9,11 +9,11 @@
 
 namespace shardscope::trainer::lift {
 
-// The mean of each item's times over the steps of `of` that are like `base`. Means add up: where single items
+// The mean of each item's times over the steps in `of` that are like `base`. Means add up: where single items
 // are slow now and then, the sum of their medians is a step that never was.
 void take_means(LiftedStep& base, std::vector<LiftedRecording>& all, const std::vector<std::size_t>& of);
 
-// What the engine took, of the steps `middle`.
+// The engine's costs over the steps `middle`.
 RecordedFigures figures_of(const std::vector<LiftedRecording>& all, const std::vector<std::size_t>& middle,
                            double launch_s);
 

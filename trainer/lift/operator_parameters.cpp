@@ -12,7 +12,8 @@ namespace shardscope::trainer::lift {
 
 namespace {
 
-// Where the operators' signatures (ATen/native/native_functions.yaml) have weight and bias; -1: no bias.
+// The positions of weight and bias in the operators' signatures (ATen/native/native_functions.yaml); -1: no
+// bias.
 struct Signature {
     std::string_view operation;
     int weight = 0, bias = -1;

@@ -16,7 +16,7 @@ struct OperatorParameter {
 // Whether an operator of this name reads parameters.
 bool reads_parameters(std::string_view operation);
 
-// `detail`: HostRanges::detail, {"Input Dims":[[8,64],[64,64],[64]]}. Empty where it tells none.
+// `detail`: HostRanges::detail, {"Input Dims":[[8,64],[64,64],[64]]}. Empty where it contains no shapes.
 std::vector<OperatorParameter> parameters_of(std::string_view operation, std::string_view detail);
 
 }  // namespace shardscope::trainer::lift

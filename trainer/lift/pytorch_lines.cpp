@@ -39,7 +39,7 @@ std::string_view strategy_name(ShardingStrategy strategy) {
     }
 }
 
-// Modules of torch.nn that have parameters or hold modules that do: a class of this name needs its prefix.
+// Modules of torch.nn that have parameters or contain modules that do: a class of this name needs its prefix.
 constexpr std::array<std::string_view, 38> kOfTorch = {
     "AdaptiveLogSoftmaxWithLoss",
     "BatchNorm1d",
@@ -83,18 +83,18 @@ constexpr std::array<std::string_view, 38> kOfTorch = {
 
 static_assert(std::is_sorted(kOfTorch.begin(), kOfTorch.end()));
 
-// Those of which models often define a class of the same name, which a trace does not tell apart.
+// Classes whose names models often define themselves; a trace cannot tell the two apart.
 bool is_often_own(std::string_view name) {
     return name == "LayerNorm" || name == "MultiheadAttention" || name == "RMSNorm" ||
            name.starts_with("Transformer");
 }
 
-// The units' classes as they are written, with what their names need.
+// The units' classes as they are written in code, with the prefixes and imports that they need.
 struct UnitClasses {
     std::vector<std::string> names;  // "nn.Linear", "Block"
-    bool of_torch = false;           // torch.nn has some of them
-    std::string own;                 // the others, "" none
-    std::string doubtful;            // of torch.nn or the model's own, "" none
+    bool of_torch = false;           // some are from torch.nn
+    std::string own;                 // the model's own; "" none
+    std::string doubtful;            // from torch.nn or the model's own; "" none
 };
 
 UnitClasses unit_classes(const Lifted& lifted, const Job& job) {
@@ -119,7 +119,7 @@ std::string reduce_dtype(const Job& job) {
     return job.precision.reduce == Precision::bf16 ? "torch.bfloat16" : "torch.float32";
 }
 
-// What a trace does not show of the call, as a comment, so that the lines can be pasted whole.
+// The parts of the call that a trace does not show, as a comment, so that the lines can be pasted whole.
 void add_what_is_missing(std::vector<std::string>& lines, const UnitClasses& classes,
                          const std::string& arguments) {
     if (!classes.own.empty())
@@ -242,10 +242,10 @@ PytorchLines fsdp1(const Lifted& lifted, const Job& job) {
 
 std::vector<PytorchLines> pytorch_lines(const Lifted& lifted, const Job& job) {
     if (job.parallel.mode == ParallelMode::ddp) {
-        // Buckets that were lifted whole are what they were.
+        // Buckets that were lifted whole stay as they were.
         const bool whole = lifted.parameters == ParametersFrom::buckets && job.ddp.bucket_cap_mb < 0.01;
-        // Without bucket_cap_mb the cap is 25 MB, and 1 MB for the first bucket; where it is given it holds
-        // for all of them.
+        // Without bucket_cap_mb the cap is 25 MB, and 1 MB for the first bucket; an explicit value holds for
+        // all.
         const DdpSection defaults;
         const bool as_default = job.ddp.bucket_cap_mb == defaults.bucket_cap_mb &&
                                 job.ddp.first_bucket_mb == defaults.first_bucket_mb;

@@ -14,7 +14,7 @@ struct PytorchLines {
     std::vector<std::string> lines;  // to paste
 };
 
-// FSDP: as fully_shard and as FullyShardedDataParallel; otherwise one entry.
+// For FSDP, one entry for fully_shard and one for FullyShardedDataParallel; otherwise one entry.
 std::vector<PytorchLines> pytorch_lines(const Lifted& lifted, const Job& job);
 
 }  // namespace shardscope::trainer::lift

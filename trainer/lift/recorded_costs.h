@@ -1,6 +1,5 @@
-// A cluster whose figures are a trace's: collectives as they took, the host's calls, and rates at which
-// FSDP's, DDP's and the optimizer's own kernels went. The model's kernels carry their recorded times
-// themselves.
+// A cluster whose figures come from a trace: the durations of collectives and of the host's calls, and the
+// rates of FSDP's, DDP's and the optimizer's own kernels. The model's kernels carry their recorded times.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +16,7 @@ namespace shardscope::trainer::lift {
 
 inline constexpr double kNs = 1e-9;  // s
 
-// The lower of two in the middle; 0 of none.
+// The lower median; 0 if empty.
 template <class T>
 T median(std::vector<T> values) {
     if (values.empty()) return {};
@@ -26,28 +25,28 @@ T median(std::vector<T> values) {
     return *middle;
 }
 
-// Means over the middle half of the steps; of calls medians.
+// Means over the middle half of the steps; medians for calls.
 struct RecordedFigures {
     EngineFigures engine;
-    double launch_s = 0, event_s = 0;  // of one call
+    double launch_s = 0, event_s = 0;  // for one call
 };
 
-// What no trace shows (copies to the host under offload) is `base`'s.
+// Figures that no trace shows (copies to the host under offload) are those of `base`.
 sim::Cluster cluster_of(const traces::Trace& trace, const sim::Cluster& base, const RecordedFigures& figures,
                         const SharedCores& cores, std::vector<std::string>& notes);
 
 // The host's nanoseconds around the model.
 struct EngineHost {
     std::int64_t operation_ns = 0;  // for each range of FSDP or DDP
-    std::int64_t step_ns = 0;  // of a step, whatever its sharding: the optimizer's, and what no range tells
+    std::int64_t step_ns = 0;  // per step, whatever its sharding: the optimizer's, and what no range shows
 };
 
 // Sets the rates that make the engine's work in `plan`, the Plan of the recorded step, take as long as it
 // took.
 EngineHost calibrate_engine(const Plan& plan, const RecordedFigures& figures, sim::Cluster& cluster);
 
-// How long a rank waited for others in collectives while none of its kernels ran, in these windows (sorted,
-// disjoint), and cores were free that they might share. Known only where the trace has several ranks.
+// How long a rank waited for others in collectives, in these windows (sorted, disjoint), while none of its
+// kernels ran and there were free cores that they might share. Known only where the trace has several ranks.
 // Nanoseconds.
 std::int64_t exposed_waiting(const traces::Trace& trace, int rank_index,
                              const std::vector<traces::Interval>& windows, const SharedCores& cores);

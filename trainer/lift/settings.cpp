@@ -21,7 +21,8 @@ namespace {
 using traces::Operation;
 using traces::Trace;
 
-// What a lifted step still depends on. The model, the data and the learning rate are in what was recorded.
+// The settings that a lifted step still depends on. The model, the data and the learning rate are part of the
+// recording.
 bool is_wanted(std::string_view key) {
     constexpr std::array<std::string_view, 3> kSections = {"parallel.", "fsdp.", "ddp."};
     for (const std::string_view section : kSections)
@@ -138,7 +139,7 @@ Settings settings_of(const Trace& trace, int rank_index, const StepFacts& step) 
     if (gathers > 0 && scatters > 0) {
         set("parallel.mode", "fsdp");
         if (is_fully_shard(trace)) set("fsdp.layout", "fsdp2");
-        // A unit that is freed behind its forward is gathered once more for its backward.
+        // A unit that is freed after its forward is gathered again for its backward.
         const bool again = 2 * gathers >= 3 * scatters;
         const int shard = shard_ranks_of(trace);
         const bool hybrid = reductions > 0 && shard < ranks && ranks % shard == 0;

@@ -1,4 +1,4 @@
-// Under which settings a trace was recorded: as it says itself, else as its collectives tell.
+// The settings under which a trace was recorded: as it states them, else as inferred from its collectives.
 #pragma once
 
 #include <string>
@@ -13,10 +13,10 @@ struct Trace;
 
 namespace shardscope::trainer::lift {
 
-// Whether the trainer wrote it, so that its settings and the purpose of each buffer are known.
+// Whether our trainer wrote it, so that its settings and the purpose of each buffer are known.
 bool is_ours(const traces::Trace& trace);
 
-// Whether fully_shard was what sharded: its ranges are named FSDP::.
+// Whether fully_shard did the sharding: its ranges are named FSDP::.
 bool is_fully_shard(const traces::Trace& trace);
 
 // Ranks among which a unit is sharded: the smallest group that gathers; 1 where nothing is gathered.
@@ -24,20 +24,20 @@ int shard_ranks_of(const traces::Trace& trace);
 
 struct Settings {
     std::vector<Override> keys;
-    std::vector<std::string> notes;  // what was concluded
+    std::vector<std::string> notes;  // what was inferred
 };
 
-// What the lifted step says beside the trace.
+// What the lifted step shows beyond the trace.
 struct StepFacts {
     int micro_batches = 1;
-    bool one_unit = false;  // the root is the only one
+    bool one_unit = false;  // the root is the only unit
 };
 Settings settings_of(const traces::Trace& trace, int rank_index, const StepFacts& step);
 
-// A policy that makes the recorded units, "" where none does.
+// A policy that makes the recorded units; "" if there is none.
 std::string wrap_of(const LiftedStep& step);
 
-// Ranks of the run: as it says, or the largest group.
+// The run's number of ranks: as the trace states it, or the largest group.
 int ranks_of(const traces::Trace& trace);
 
 }  // namespace shardscope::trainer::lift

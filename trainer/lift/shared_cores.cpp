@@ -17,7 +17,7 @@ namespace {
 using traces::Interval;
 using traces::Trace;
 
-// Workers of the process that has all ranks; 0: there is none.
+// Worker threads of the process that has all ranks; 0: there is no such process.
 int workers_of(const Trace& trace) {
     if (trace.config_value("run.device") != "cpu" || std::ssize(trace.ranks) != ranks_of(trace)) return 0;
     for (const traces::Rank& rank : trace.ranks)
@@ -25,10 +25,10 @@ int workers_of(const Trace& trace) {
     const std::string_view text = trace.config_value("workers");
     int workers = 0;
     std::from_chars(text.data(), text.data() + text.size(), workers);
-    return std::max(workers, 0);  // a file may say anything
+    return std::max(workers, 0);  // a file may contain anything
 }
 
-// How many of the intervals there are at a time, by time of the changes.
+// How many of the intervals are open over time, by time of change.
 std::vector<std::pair<std::int64_t, int>> counts_of(const std::vector<Interval>& intervals) {
     std::vector<std::pair<std::int64_t, int>> changes;
     for (const Interval& interval : intervals) {
@@ -36,7 +36,7 @@ std::vector<std::pair<std::int64_t, int>> counts_of(const std::vector<Interval>&
         changes.emplace_back(interval.start, 1);
         changes.emplace_back(interval.end, -1);
     }
-    std::sort(changes.begin(), changes.end());  // at one time ends first
+    std::sort(changes.begin(), changes.end());  // at equal times ends come first
     std::vector<std::pair<std::int64_t, int>> counts;
     int active = 0;
     for (const auto& [time, by] : changes) {
@@ -61,7 +61,7 @@ SharedCores::SharedCores(const Trace& trace, const traces::Communications& commu
             work.push_back({trace.device.start[e], trace.device.end[e]});
     }
     for (const auto& [time, active] : counts_of(work)) kernels_.push_back({time, active});
-    // Of a collective each member works from the last one's arrival on.
+    // In a collective each member works from the last arrival on.
     for (const traces::CollectiveMatch& match : communications.matches) {
         if (match.transfer_ns <= 0) continue;
         for (const traces::Communication& part : communications.of(match)) {

@@ -1,5 +1,6 @@
-// The cores that the ranks of one process share on the cpu device. What is ready while all of them are at
-// work waits for one: no property of itself, but of what ran beside it, which other settings place elsewhere.
+// The cores that the ranks of one process share on the cpu device. Work that becomes ready while all of them
+// are busy waits for one: this is not a property of the work but of what ran beside it, which other settings
+// place elsewhere.
 #pragma once
 
 #include <cstdint>
@@ -17,15 +18,15 @@ namespace shardscope::trainer::lift {
 class SharedCores {
   public:
     SharedCores() = default;
-    // Known of a trace of the trainer's cpu device with all ranks of its one process.
+    // Known for a trace of the trainer's cpu device that has all ranks of its one process.
     SharedCores(const traces::Trace& trace, const traces::Communications& communications);
 
     int count() const { return count_; }  // 0: each rank has a device of its own, or nothing is known
-    // When all were at work.
+    // When all cores were busy.
     const traces::IntervalSet& full() const { return full_; }
     std::int64_t full_inside(traces::Interval interval) const;
-    // What a collective's transfer would take if its members had the cores to themselves: kernels leave it
-    // what they do not use.
+    // What a collective's transfer would take if its members had the cores to themselves: it gets the cores
+    // that kernels do not use.
     std::int64_t transfer_ns(traces::Interval transfer, int members) const;
 
   private:

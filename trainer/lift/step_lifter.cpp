@@ -19,7 +19,7 @@ using traces::Trace;
 
 constexpr std::string_view kSharded = "FSDP";
 
-// "Linear_0" -> "Linear"; a name without a number stays.
+// "Linear_0" -> "Linear"; a name without a number is unchanged.
 std::string class_of(std::string_view name) {
     const auto mark = name.rfind('_');
     if (mark == name.npos || mark + 1 == name.size()) return std::string(name);
@@ -31,7 +31,7 @@ std::string class_of(std::string_view name) {
 
 }  // namespace
 
-// The last call of the root in the step, and where its backward is.
+// The root's last call in the step, and the place of its backward.
 void StepLifter::find_parts() {
     std::int64_t longest = -1;
     traces::StringId root_name{};
@@ -106,7 +106,7 @@ bool StepLifter::is_engine(const Point& point) const {
     return false;
 }
 
-// A root for all that is done.
+// A root for everything the step did.
 void StepLifter::add_whole_model() {
     Node root;
     root.name = root.class_name = "model";
@@ -132,7 +132,7 @@ LiftedRecording StepLifter::run() {
     return std::move(out_);
 }
 
-// The host's time since the point before belongs to whoever comes next.
+// The host's time since the previous point belongs to the point that follows.
 void StepLifter::take(const Point& point) {
     gap_ += std::max<std::int64_t>(0, point.time - now_);
     const bool launches = point.kind == Point::Kind::work;
@@ -167,13 +167,13 @@ void StepLifter::take(const Point& point) {
                 add(point, {.kind = Item::Kind::wait});
             }
             return;
-        case Point::Kind::other:  // cudaMalloc, a query: the next one's time
+        case Point::Kind::other:  // cudaMalloc, a query: counts for the next point
             gap_ += point.end - point.time;
             return;
     }
     if (!launches) return;
     out_.launch_ns.push_back(point.end - point.time);
-    // What this call took beyond a typical one is the next one's.
+    // The time of this call beyond a typical one counts for the next point.
     gap_ += point.end - point.time - options_.launch_ns;
 }
 
@@ -186,7 +186,7 @@ void StepLifter::open(const Point& point) {
     std::string name = row ? row->name : std::string(text(trace_.ranges.name[r]));
     if (name.starts_with(traces::kModulePrefix)) name = name.substr(traces::kModulePrefix.size());
     std::string class_name = row && !row->class_name.empty() ? row->class_name : class_of(name);
-    // fully_shard makes a class FSDPBlock of Block.
+    // fully_shard derives a class FSDPBlock from Block.
     const bool sharded = !options_.ours && class_name.starts_with(kSharded) &&
                          class_name.size() > kSharded.size() && class_name[kSharded.size()] >= 'A' &&
                          class_name[kSharded.size()] <= 'Z';
@@ -198,7 +198,7 @@ void StepLifter::open(const Point& point) {
     }
     int parent = -1;
     for (auto o = open_.rbegin(); o != open_.rend() && parent < 0; ++o) parent = o->node;
-    if (parent < 0 && !out_.step.nodes.empty()) parent = 0;  // beside the root: as if inside
+    if (parent < 0 && !out_.step.nodes.empty()) parent = 0;  // beside the root: treated as inside
     const auto [known, fresh] = known_.try_emplace({parent, name}, static_cast<int>(out_.step.nodes.size()));
     const int id = known->second;
     if (fresh) {
@@ -236,7 +236,7 @@ void StepLifter::close(const Point& point) {
     const auto found =
         std::find_if(open_.begin(), open_.end(), [&](const Open& o) { return o.range == point.index; });
     if (found == open_.end()) return;
-    // What another thread left open inside it ends, too.
+    // Modules that another thread left open inside it end, too.
     auto modules = std::count_if(found, open_.end(), [](const Open& o) { return o.node >= 0; });
     open_.erase(found, open_.end());
     wrapped_ = false;
@@ -253,8 +253,8 @@ void StepLifter::close(const Point& point) {
 
 // --- items -------------------------------------------------------------------------------------------
 
-// The place of a node of autograd: that of its forward operator where it is known; else that of the module
-// that the range names, the latest that the backward has not come past; else where the backward is.
+// The place of an autograd node: that of its forward operator where it is known; else that of the module that
+// the range names, the latest that the backward has not passed; else the backward's current place.
 std::vector<Item>& StepLifter::backward_items(const Point& point) {
     const std::int32_t outer = roles_.node(point.range);
     if (outer != group_ && outer >= 0) {
@@ -287,7 +287,7 @@ std::vector<Item>& StepLifter::backward_items(const Point& point) {
     return items_of(group_place_);
 }
 
-// Where the forward was at a time; null: not in the root.
+// Where the forward was at a time; null: outside the root.
 const Place* StepLifter::place_at(std::int64_t time) const {
     const auto after = std::upper_bound(places_.begin(), places_.end(), time,
                                         [](std::int64_t t, const Place& p) { return t < p.since; });
@@ -296,7 +296,7 @@ const Place* StepLifter::place_at(std::int64_t time) const {
 
 Place* StepLifter::place_of_module(int id) {
     const auto n = places_.size();
-    // From where the backward is on; the same place may be met again.
+    // The search starts where the backward is; the same place may be met again.
     for (std::size_t i = next_place_; i < n; ++i) {
         Place& place = places_[n - 1 - i];
         if (place.node != id) continue;
@@ -356,8 +356,8 @@ void StepLifter::work(const Point& point) {
         }
         return;
     }
-    // Where the stream was idle although the work was there, and nothing was communicated that it can have
-    // waited for, starting it took that long: unless a core was what it waited for.
+    // Where the stream was idle although work was queued, and no communication explains the wait, the launch
+    // took that long, unless the work waited for a core.
     std::int64_t& end = stream_end_[device.stream[e]];
     std::int64_t ready = std::max(end, point.end);
     if (std::exchange(engine_since_, false))
@@ -376,7 +376,7 @@ void StepLifter::work(const Point& point) {
     add(point, std::move(item));
 }
 
-// What it tells of units and buckets.
+// Records what a collective shows of units and buckets.
 void StepLifter::collective(const Point& point, std::int32_t row) {
     if (row < 0 || options_.ours) return;
     const auto c = static_cast<std::size_t>(row);

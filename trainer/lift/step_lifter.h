@@ -1,4 +1,4 @@
-// One step of one rank as a LiftedStep, and what FSDP, DDP and the optimizer took around it.
+// One step of one rank as a LiftedStep, and the costs of FSDP, DDP and the optimizer around it.
 #pragma once
 
 #include <cstdint>
@@ -16,45 +16,45 @@ struct Trace;
 
 namespace shardscope::trainer::lift {
 
-// What is not the model's, per step. Nanoseconds.
+// The costs of a step that are not the model's, in nanoseconds.
 struct EngineFigures {
     // The host's own time, without waits and launching: of FSDP or DDP, of the optimizer.
     std::int64_t host_ns = 0, optimizer_host_ns = 0;
     std::int64_t optimizer_launches = 0;
-    std::int64_t optimizer_ns = 0, kernels_ns = 0;  // device work that is no communication
+    std::int64_t optimizer_ns = 0, kernels_ns = 0;  // device work except communication
 };
 
-// What told the parameters of the modules.
+// The source of the modules' parameters.
 enum class ParametersFrom : std::uint8_t {
     nothing,
-    gradients,  // each one's gradient is named
+    gradients,  // each parameter's gradient is named
     shapes,     // the operators' "Input Dims"
-    gathers,    // a unit's bytes: one parameter for each unit
-    buckets,    // DDP's all-reduces: one for each, all of them the root's
+    gathers,    // a unit's bytes: one parameter per unit
+    buckets,    // DDP's all-reduces: one parameter for each, all the root's
 };
 
 struct LiftedRecording {
     LiftedStep step;
     EngineFigures engine;
     int micro_batches = 1;
-    bool has_modules = false;   // module ranges told the tree
-    bool has_backward = false;  // autograd's nodes told where the backward begins
+    bool has_modules = false;   // the tree is from module ranges
+    bool has_backward = false;  // autograd's nodes show where the backward begins
     ParametersFrom parameters = ParametersFrom::nothing;
-    std::int64_t element_bytes = 4;     // of what is gathered, where shapes and gathers or buckets tell it
+    std::int64_t element_bytes = 4;     // of what is gathered, where shapes and gathers or buckets show it
     bool more_than_buckets = false;     // the shapes have more elements than DDP's buckets
     std::vector<std::int64_t> buckets;  // bytes of DDP's all-reduces in the backward, in their order
-    std::int64_t gathers = 0;           // of units, in the forward of the last micro-batch
-    std::vector<std::int64_t> launch_ns, event_ns;  // of single calls
+    std::int64_t gathers = 0;           // unit gathers in the forward of the last micro-batch
+    std::vector<std::int64_t> launch_ns, event_ns;  // durations of single calls
 };
 
 struct StepLifterOptions {
     bool ours = false;               // a trace of our trainer: buffers have categories
-    std::int64_t gradient_size = 4;  // bytes of an element
-    std::int64_t launch_ns = 0;      // of a typical launching call
+    std::int64_t gradient_size = 4;  // bytes per element
+    std::int64_t launch_ns = 0;      // duration of a typical launching call
     bool whole_gradients =
         false;                 // gradients of category `gradients` are each a parameter's (nothing sharded)
-    bool fully_shard = false;  // recorded under fully_shard, which shards each parameter by itself
-    int shard_ranks = 1;       // among which a unit is sharded
+    bool fully_shard = false;  // recorded under fully_shard, which shards each parameter separately
+    int shard_ranks = 1;       // ranks among which a unit is sharded
     const SharedCores* cores = nullptr;  // not null; outlives the lifting
 };
 

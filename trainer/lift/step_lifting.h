@@ -1,4 +1,4 @@
-// How a step is lifted: what lift_step (step_lifter.h) keeps in mind. Internal to the room: the forward, the
+// How a step is lifted: the state of lift_step (step_lifter.h). Internal to the library: the forward, the
 // backward and their items are in step_lifter.cpp, memory in step_memory.cpp, parameters in
 // step_parameters.cpp.
 #pragma once
@@ -17,7 +17,7 @@
 
 namespace shardscope::trainer::lift {
 
-// Where own work of the model goes: a segment of a call; node -1: the loss.
+// Where the model's own work goes: a segment of a call; node -1: the loss.
 struct Place {
     int node = -1;
     std::size_t call = 0, segment = 0;
@@ -51,7 +51,7 @@ class StepLifter {
     void close(const Point& point);
     void work(const Point& point);
     void collective(const Point& point, std::int32_t row);
-    // The host's time so far is not the model's.
+    // The host's time so far does not belong to the model.
     void charge_engine(const Point& point) {
         const bool optimizer = roles_.optimizer(point.range);
         (optimizer ? out_.engine.optimizer_host_ns : out_.engine.host_ns) += std::exchange(gap_, 0);
@@ -102,7 +102,7 @@ class StepLifter {
     std::unordered_map<int, const traces::ModuleRow*> rows_;
     LiftedRecording out_;
 
-    traces::Interval root_{}, backward_{};  // of the last micro-batch
+    traces::Interval root_{}, backward_{};  // in the last micro-batch
     std::int64_t micro_start_ = 0;
 
     struct Open {
@@ -110,15 +110,15 @@ class StepLifter {
         int node = -1;  // -1: a wrapper
     };
     std::vector<Open> open_;
-    bool wrapped_ = false;  // the next module that opens is inside a wrapper of its own
+    bool wrapped_ = false;                              // the next module to open is inside its own wrapper
     std::map<std::pair<int, std::string>, int> known_;  // node by parent and name
     std::map<int, int> node_of_row_;                    // traces::ModuleRow::id -> node
     std::map<std::string, int, std::less<>> node_of_name_;
     std::vector<std::string> paths_;  // by node
     std::vector<Place> places_;       // in order of time
     std::vector<Place> open_places_;  // by open module
-    std::size_t next_place_ = 0;      // of the backward: from the end of places_ on
-    std::int32_t group_ = -2;         // autograd's node that the backward is in
+    std::size_t next_place_ = 0;      // the backward's, from the end of places_ down
+    std::int32_t group_ = -2;         // the autograd node that the backward is in
     Place group_place_;
     std::vector<std::pair<int, Place>> ready_;          // parameters that the group completes
     std::unordered_map<std::uint64_t, int> live_;       // address -> buffer, -1: not the model's
@@ -131,10 +131,10 @@ class StepLifter {
         std::int64_t bytes = 0;
     };
     std::vector<BucketMark> buckets_;
-    std::vector<std::int64_t> gathers_;  // bytes, of the forward
+    std::vector<std::int64_t> gathers_;  // bytes, in the forward
 
-    std::int64_t now_ = 0;       // the host's time up to which all is accounted for
-    std::int64_t gap_ = 0;       // since then, for the next thing
+    std::int64_t now_ = 0;       // the host time that is accounted for so far
+    std::int64_t gap_ = 0;       // host time since then, for the next point
     bool engine_since_ = false;  // engine work was seen since the model's last kernel
     std::map<int, std::int64_t> stream_end_;
 };

@@ -56,7 +56,7 @@ int StepLifter::parameter_named(std::string_view path, int reader, std::int64_t 
     return id;
 }
 
-// The parameter whose gradient is allocated; -1: it is none.
+// The parameter whose gradient is allocated; -1: not a gradient.
 int StepLifter::gradient_of(const Point& point, Place& place) {
     const auto m = static_cast<std::size_t>(point.index);
     if (!options_.ours || part_of(point.time) != Part::backward) return -1;
@@ -66,7 +66,7 @@ int StepLifter::gradient_of(const Point& point, Place& place) {
     std::string_view name = text(trace_.memory.name[m]);
     if (constexpr std::string_view kNew = " (new)"; name.ends_with(kNew)) name.remove_suffix(kNew.size());
     if (!whole || !name.ends_with(kGradient) || name.find(' ') != name.npos) return -1;
-    backward_items(point);  // comes to the place
+    backward_items(point);  // advances to the place
     place = group_place_;
     name.remove_suffix(kGradient.size());
     out_.parameters = ParametersFrom::gradients;
@@ -117,7 +117,7 @@ void StepLifter::free(const Point& point) {
     }
     const int buffer = found->second;
     live_.erase(found);
-    // Behind the backward the loop's variables end, all together.
+    // After the backward the loop's variables go out of scope, all together.
     if (part_of(point.time) == Part::tail) {
         charge_engine(point);
         return;

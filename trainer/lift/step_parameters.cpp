@@ -1,4 +1,4 @@
-// Which module has which parameters, and where in its backward their gradients are complete.
+// The parameters of each module, and where in its backward their gradients are complete.
 #include <algorithm>
 #include <cstdlib>
 #include <set>
@@ -38,8 +38,8 @@ void StepLifter::complete_parameters() {
     place_gradients();
 }
 
-// What the module table says beyond the gradients that were seen: frozen parameters, or, where no gradient
-// has memory of its own, one for all that a module owns.
+// Adds what the module table lists beyond the gradients that were seen: frozen parameters, or, where no
+// gradient has memory of its own, one for all that a module owns.
 void StepLifter::complete_by_table() {
     const bool named = out_.parameters == ParametersFrom::gradients;
     for (const auto& [row_id, id] : node_of_row_) {
@@ -58,7 +58,7 @@ void StepLifter::complete_by_table() {
     out_.parameters = ParametersFrom::gradients;
 }
 
-// Of the operators of the forward that read parameters, those of each module's first call.
+// Reads the parameters from the forward's operators, those of each module's first call.
 void StepLifter::read_shapes() {
     const traces::HostRanges& ranges = trace_.ranges;
     if (ranges.detail.empty() || !out_.has_modules) return;
@@ -81,12 +81,12 @@ void StepLifter::read_shapes() {
     }
 }
 
-// How a unit's gather is larger than its parameters. fully_shard pads each to the same rows on every rank;
+// How a unit's gather exceeds its parameters. fully_shard pads each to the same rows on every rank;
 // FullyShardedDataParallel aligns each to 16 bytes, if at all, and pads their sum.
 struct StepLifter::UnitParameters {
     std::vector<int> ids;
-    std::int64_t gathered = 0;  // elements that their gather has
-    std::int64_t padding = 0;   // that it may have beyond
+    std::int64_t gathered = 0;  // elements in their gather
+    std::int64_t padding = 0;   // extra elements that it may have
 };
 
 StepLifter::UnitParameters StepLifter::parameters_of_unit(int unit, std::int64_t element_bytes) {
@@ -109,8 +109,8 @@ StepLifter::UnitParameters StepLifter::parameters_of_unit(int unit, std::int64_t
     return out;
 }
 
-// A parameter that two modules of a unit read (tied embeddings) is gathered once: where the shapes tell more
-// than the gather has, the later one of two of the same shape is the earlier one. The pairs, (later,
+// A parameter that two modules of a unit read (tied embeddings) is gathered once: where the shapes have more
+// elements than the gather, the later one of two of the same shape is the earlier one. The pairs are (later,
 // earlier).
 std::vector<std::pair<int, int>> StepLifter::gathered_once(UnitParameters& known, std::int64_t elements) {
     const auto shape = [&](int id) {
@@ -141,7 +141,7 @@ void StepLifter::share(std::vector<std::pair<int, int>> pairs) {
     }
 }
 
-// Whoever has or reads `gone` reads `kept`; numbers behind it move up.
+// Nodes that own or read `gone` get `kept`; the numbers above it move down.
 void StepLifter::replace_parameter(int gone, int kept) {
     for (Node& own : out_.step.nodes) {
         const auto has = [](const std::vector<int>& list, int id) {
@@ -157,16 +157,16 @@ void StepLifter::replace_parameter(int gone, int kept) {
     out_.step.parameters.erase(out_.step.parameters.begin() + gone);
 }
 
-// The units' bytes, in the order in which they are gathered in the forward, win over the shapes: what only
+// The units' bytes, in the order in which they are gathered in the forward, override the shapes: what only
 // elementwise operators read (the weight of a norm, a position embedding) is a parameter of the unit's
 // module.
 void StepLifter::read_gathers() {
     std::vector<int> units;  // nodes, in the order of their forward
     for (std::size_t n = 0; n < out_.step.nodes.size(); ++n)
         if (n == 0 || out_.step.nodes[n].unit) units.push_back(static_cast<int>(n));
-    if (gathers_.size() + 1 == units.size()) units.erase(units.begin());  // the root has none of its own
+    if (gathers_.size() + 1 == units.size()) units.erase(units.begin());  // the root has no gather of its own
     if (gathers_.empty() || gathers_.size() != units.size()) return;
-    // Two bytes each where that is nearer to what most units gather.
+    // Elements are two bytes where that is nearer to what most units gather.
     std::int64_t of_two = 0;
     for (std::size_t u = 0; u < units.size(); ++u) {
         const auto off = [&](std::int64_t element_bytes) {
@@ -189,8 +189,8 @@ void StepLifter::read_gathers() {
     }
 }
 
-// What all buckets of DDP have beyond the shapes is the root's, which is no unit's. Where they have less, one
-// parameter that several modules read explains it; else some are frozen, and which is not known.
+// The excess of all DDP buckets over the shapes goes to the root, which is not a unit. Where the buckets have
+// less, one parameter that several modules read explains it; else some are frozen, and it is unknown which.
 void StepLifter::complete_by_buckets() {
     std::int64_t bytes = 0;
     for (const BucketMark& mark : buckets_) bytes += mark.bytes;
@@ -219,8 +219,8 @@ void StepLifter::read_buckets() {
     }
 }
 
-// A gradient is complete when its module's backward is. Its memory is the allocation of its size there; an
-// allocation that a gradient takes over is no activation, nor is its free.
+// A gradient is complete when its module's backward is. Its memory is the allocation of its size there;
+// neither an allocation that a gradient takes over nor its free is one of an activation.
 void StepLifter::place_gradients() {
     std::set<int> taken;
     for (Node& own : out_.step.nodes) {

@@ -10,7 +10,7 @@ namespace shardscope::trainer::lift {
 
 namespace {
 
-// Writes items into a Plan; knows which buffers and gradients live.
+// Writes items into a Plan; tracks which buffers and gradients are alive.
 class Player {
   public:
     Player(const LiftedStep& step, LiftedCosts costs)
@@ -42,7 +42,7 @@ class Player {
     }
     const Parameter* parameter(int id) const { return parameters_[static_cast<std::size_t>(id)]; }
 
-    // The host's time of a range that is no item.
+    // The host time of a range that is not an item.
     void owes_range() { owed_ += costs_.operation_ns; }
 
     void play(PlanBuilder& builder, ParameterStore* store, const std::vector<Item>& items) {
@@ -56,7 +56,7 @@ class Player {
     }
     std::size_t next_call(int node) { return calls_[static_cast<std::size_t>(node)]++; }
 
-    // The latest of `items` that is held until the loop's variables end: the loss, most likely.
+    // The latest of `items` that stays alive until the loop's variables go out of scope: likely the loss.
     Tensor last_kept(const std::vector<Item>& items) const {
         for (auto item = items.rbegin(); item != items.rend(); ++item) {
             if (item->kind != Item::Kind::allocate) continue;
@@ -82,9 +82,9 @@ class Player {
     std::vector<const Parameter*> parameters_;
     std::vector<Tensor> gradients_;   // by parameter, from its allocation until it is ready
     std::vector<Tensor> live_;        // by buffer
-    std::vector<bool> freed_;         // by buffer: before the step ends
-    std::vector<std::size_t> calls_;  // by node, of this micro-batch
-    std::int64_t owed_ = 0;           // of the host, for ranges
+    std::vector<bool> freed_;         // by buffer: freed before the step ends
+    std::vector<std::size_t> calls_;  // by node, in this micro-batch
+    std::int64_t owed_ = 0;           // host time, for ranges
 };
 
 void Player::host(PlanBuilder& builder, std::int64_t ns) {
@@ -178,7 +178,7 @@ class LiftedModule final : public Module {
             call(graph, child(static_cast<std::size_t>(at)), {});
             segment(graph, recorded.own[c + 1]);
         }
-        // The identity is all that wrappers ask for.
+        // Wrappers need nothing but the identity.
         return {nullptr, {}, graph.tape.recording() ? graph.tape.new_value() : -1, graph.dtype};
     }
 

@@ -1,5 +1,5 @@
-// A lifted step as what a Program trains: modules whose forward and backward are what was recorded, so that
-// every strategy and option is the one generator's of Plans.
+// A lifted step as what a Program trains: modules whose forward and backward are the recorded ones, so that
+// the one generator of Plans provides every strategy and option.
 #pragma once
 
 #include <memory>
@@ -10,10 +10,11 @@
 namespace shardscope::trainer::lift {
 
 struct LiftedCosts {
-    std::int64_t operation_ns = 0;  // of the host for each range that opens; what was recorded includes it
+    std::int64_t operation_ns = 0;  // host time for each range that opens; recorded times include it
 };
 
-// `step` stays. `units`: the model is wrapped as it was recorded, whatever the job's policy.
+// `step` must outlive the result. `units`: the model is wrapped as it was recorded, whatever the job's
+// policy.
 std::unique_ptr<Workload> workload_of(const LiftedStep& step, LiftedCosts costs, bool units);
 
 }  // namespace shardscope::trainer::lift

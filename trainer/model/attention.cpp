@@ -12,7 +12,7 @@ namespace shardscope::trainer {
 
 namespace {
 
-constexpr float kProjectionStd = 0.02F;  // of the weights in front of the attention
+constexpr float kProjectionStd = 0.02F;  // of the weights before the attention
 
 }  // namespace
 

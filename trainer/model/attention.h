@@ -1,4 +1,4 @@
-// Self-attention with its projections, and the rotary position embedding that Llama gives it.
+// Self-attention with its projections, and Llama's rotary position embedding.
 #pragma once
 
 #include <memory>
@@ -8,9 +8,9 @@
 namespace shardscope::trainer {
 
 // The table of the rotary position embedding (Su et al., RoFormer: arXiv 2104.09864): cosine and sine of
-// position * base^(-2 i / head width), [context, head width / 2] each, of graph.buffer_dtype. A model makes
-// it at the start of its forward and keeps the tensor until its backward has ended; its blocks share it, also
-// those that compute their forward again.
+// position * base^(-2 i / head width), [context, head width / 2] each, of graph.buffer_dtype. A model
+// computes it at the start of its forward and keeps the tensor until its backward has ended; its blocks share
+// it, including those that recompute their forward.
 class Rotary {
   public:
     Rotary(int context, int head_width, double base)
@@ -18,12 +18,12 @@ class Rotary {
 
     Tensor make(Graph& graph);
 
-    // The first `turned` of the `heads` heads of each row of x [batch * context, heads * head width] turned
-    // by their position, the others copied.
+    // Rotates the first `turned` of the `heads` heads of each row of x [batch * context, heads * head width]
+    // by their position and copies the others.
     Tensor turn(Graph& graph, const std::string& path, const Tensor& x, int turned, int heads);
 
   private:
-    Tensor table() const;  // std::logic_error where none is alive
+    Tensor table() const;  // throws std::logic_error if none is alive
 
     std::int64_t context_, head_width_;
     double base_;
@@ -35,19 +35,19 @@ class Rotary {
 struct AttentionShape {
     int context = 0, heads = 0, kv_heads = 0, width = 0;
     bool bias = true;
-    float projection_std = 0;  // of the weight of the projection behind the attention
-    double dropout = 0;        // behind that projection
-    bool fused = false;        // scores are never held as a whole (model.attention)
+    float projection_std = 0;  // of the weight of the projection after the attention
+    double dropout = 0;        // after that projection
+    bool fused = false;        // scores are never stored as a whole (model.attention)
     bool causal = true;        // else each position sees all of its sequence
-    Rotary* rotary = nullptr;  // owned by the model; null: positions are not turned
+    Rotary* rotary = nullptr;  // owned by the model; null: no rotation
 };
 
-// softmax(q k^T / sqrt(head width)) v for each head; causal, each position sees itself and what stands before
-// it, and the module's class is CausalSelfAttention, else SelfAttention.
-// One Linear makes queries, keys and values, [batch * context, (heads + 2 kv heads) * head width]; with fewer
-// heads of keys and values than of queries each serves heads / kv heads of them (grouped-query attention,
-// Ainslie et al.: arXiv 2305.13245). Keeps the probabilities [batch, heads, context, context], or, fused, its
-// output and one fp32 number per row, [batch, heads, context].
+// softmax(q k^T / sqrt(head width)) v for each head; if causal, each position sees itself and those before
+// it, and the module's class is CausalSelfAttention, else SelfAttention. One Linear computes queries, keys
+// and values, [batch * context, (heads + 2 kv heads) * head width]; with fewer heads of keys and values than
+// of queries each serves heads / kv heads of them (grouped-query attention, Ainslie et al.: arXiv
+// 2305.13245). Keeps the probabilities [batch, heads, context, context], or, fused, its output and one fp32
+// number per row, [batch, heads, context].
 class SelfAttention final : public Module {
   public:
     SelfAttention(std::string attribute, const AttentionShape& shape);

@@ -1,10 +1,10 @@
 // BERT (Devlin et al., "BERT: Pre-training of deep bidirectional transformers", 2018, arXiv:1810.04805):
 // token and position embedding, a layer norm, layers of attention that sees the whole sequence and a
 // feed-forward part with GELU, each followed by a layer norm of its sum with the residual, and the head that
-// fills masked tokens: Linear, GELU, layer norm, a product with the token embedding. Weights start as
-// normal(0, 0.02), biases at 0. Left out: the embedding of segments with the prediction of the next sentence
-// and its pooler (a sample is one segment, as in RoBERTa: arXiv:1907.11692), the bias of the last product,
-// and dropout on the attention's probabilities.
+// fills masked tokens: Linear, GELU, layer norm, a matmul with the token embedding. Weights start as
+// normal(0, 0.02), biases at 0. Omitted are the embedding of segments with the prediction of the next
+// sentence and its pooler (a sample is one segment, as in RoBERTa: arXiv:1907.11692), the bias of the last
+// matmul, and dropout on the attention's probabilities.
 #pragma once
 
 #include "trainer/model/layers.h"
@@ -17,8 +17,8 @@ struct BertShape {
     int context = 0, vocabulary = 0;
     double dropout = 0;
     bool tied = false;              // the head's weight is the token embedding's
-    bool fused_attention = false;   // scores are never held as a whole
-    bool fused_activation = false;  // the product in front of a layer's GELU computes it, too
+    bool fused_attention = false;   // scores are never stored as a whole
+    bool fused_activation = false;  // the matmul before a layer's GELU computes it too
 };
 
 class BertLayer final : public Module {

@@ -1,4 +1,4 @@
-// Modules that only call others, and what stands between modules.
+// Modules that only call others, and the operations between modules.
 #include <utility>
 
 #include "trainer/kernels/cost.h"

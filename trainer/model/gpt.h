@@ -1,8 +1,8 @@
 // GPT-2 (Radford et al., "Language models are unsupervised multitask learners", 2019): token and position
 // embedding, blocks of layer norm, causal attention and a feed-forward part with GELU, a last layer norm, a
-// linear head, cross-entropy. Initialised as there: normal(0, 0.02), projections that feed the residual
-// smaller by the root of the number of residual additions, biases 0. Dropout stands where GPT-2 has it, but
-// not on the attention's probabilities.
+// linear head, cross-entropy. Initialised as in GPT-2: normal(0, 0.02), with projections that feed the
+// residual smaller by the square root of the number of residual additions, and biases 0. Dropout is where
+// GPT-2 has it, except on the attention's probabilities.
 #pragma once
 
 #include "trainer/model/layers.h"
@@ -13,16 +13,16 @@ struct GptShape {
     int layers = 0, heads = 0, width = 0, context = 0, vocabulary = 0;
     double dropout = 0;
     bool tied = false;              // the head's weight is the token embedding's
-    bool fused_attention = false;   // scores are never held as a whole
-    bool fused_activation = false;  // the product in front of a GELU computes it, too
+    bool fused_attention = false;   // scores are never stored as a whole
+    bool fused_activation = false;  // the matmul before a GELU computes it too
 };
 
-// The deviation of projections that feed the residual, two in each layer.
+// The initial standard deviation of projections that feed the residual, two in each layer.
 float residual_std(int layers);
 
 struct FeedForwardShape {
     int width = 0, hidden = 0;
-    float projection_std = 0;  // of the weight that comes back to the width
+    float projection_std = 0;  // of the weight that projects back to the width
     double dropout = 0;
     bool fused_activation = false;
 };

@@ -1,4 +1,4 @@
-// What every layer's forward() and backward need: whether a gradient is wanted, outputs, the finite check.
+// Helpers of every layer's forward() and backward: whether a gradient is wanted, outputs, the finite check.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace shardscope::trainer {
 
-// Own parameters are looked up by position: the weight first, the bias second.
+// A module's own parameters are indexed by position: the weight first, the bias second.
 inline constexpr std::size_t kWeight = 0;
 inline constexpr std::size_t kBias = 1;
 
@@ -28,7 +28,7 @@ inline Tensor output_of(Graph& graph, std::string name, std::int64_t elements, b
     return out;
 }
 
-// Has the kernel look for values that are not finite in its first arg, which is a module's output
+// Makes the kernel check its first arg, a module's output, for values that are not finite
 // (Op::checks_output).
 inline void check_output(const Graph& graph, Op& op) {
     if (graph.finite_flag.buffer < 0) return;
@@ -36,13 +36,13 @@ inline void check_output(const Graph& graph, Op& op) {
     op.args.push_back(graph.finite_flag);
 }
 
-// The activation of `x` where the product in front computed it (Graph::activated), nothing where not.
+// The activation of `x` if the matmul before it computed that (Graph::activated), else nothing.
 inline Tensor take_activated(Graph& graph, const Tensor& x) {
     if (graph.activated.of != x.view.buffer) return {};
     return std::exchange(graph.activated, {}).output;
 }
 
-// A product's kernel by its element type: "sgemm_nt", "bgemm_nt".
+// A matmul kernel's name by its element type: "sgemm_nt", "bgemm_nt".
 inline std::string product_name(const Graph& graph, std::string_view transposes) {
     return (graph.dtype == DType::bf16 ? "bgemm_" : "sgemm_") + std::string(transposes);
 }

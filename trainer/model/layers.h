@@ -1,7 +1,7 @@
 // The layers that models are made of, each with its forward and, on the tape, its backward. Shapes:
 // activations are row-major [rows, features] of the graph's element type; a weight is [out, in] as in
-// PyTorch. A layer computes the gradients that somebody wants: none of a frozen parameter, none of an input
-// that nothing trained went into.
+// PyTorch. A layer computes only the gradients that are wanted: none for a frozen parameter, and none for an
+// input that does not depend on a trained parameter.
 #pragma once
 
 #include <cstdint>
@@ -10,18 +10,17 @@
 
 namespace shardscope::trainer {
 
-// The activation that a Linear computes for the module behind it.
+// The activation that a Linear computes for the module after it.
 enum class FusedActivation : std::uint8_t { none, relu, gelu };
 
 class Linear final : public Module {
   public:
     // Starts as nn.Linear does, uniform in +-1/sqrt(in); a positive `normal_std` starts the weight as
-    // normal(0, std) and the bias at 0, as GPT-2 does. With `fused` its kernel computes the activation, too,
-    // and leaves it in Graph::activated; the module behind this one must be that ReLU or GELU.
+    // normal(0, std) and the bias at 0, as GPT-2 does. With `fused` its kernel also computes the activation
+    // and leaves it in Graph::activated; the next module must be that ReLU or GELU.
     Linear(std::string attribute, int in, int out, bool bias = true, float normal_std = 0,
            FusedActivation fused = FusedActivation::none);
-    // Without a bias, and with a weight [out, in] that another module owns: a head tied to the token
-    // embedding.
+    // A head tied to the token embedding: no bias, and a weight [out, in] that another module owns.
     Linear(std::string attribute, const Parameter& tied);
 
     Tensor forward(Graph& graph, const Tensor& input) override;
@@ -52,8 +51,8 @@ class GELU final : public Module {
 };
 
 // Sets each feature to 0 with probability p while training and scales the others by 1 / (1 - p). The mask is
-// a function of the run's seed, the module's path, the step, the rank and the element, so it is not kept:
-// the backward and a recomputation make it again.
+// a function of the run's seed, the module's path, the step, the rank and the element, so it is not kept: the
+// backward and a recomputation compute it again.
 class Dropout final : public Module {
   public:
     Dropout(std::string attribute, double p) : Module("Dropout", std::move(attribute)), p_(p) {}
@@ -83,7 +82,7 @@ class RMSNorm final : public Module {
     std::int64_t width_;
 };
 
-// Rows of a table, chosen by int32 tokens.
+// Looks up rows of a table by int32 tokens.
 class Embedding final : public Module {
   public:
     Embedding(std::string attribute, int entries, int width);
@@ -110,16 +109,16 @@ class Sequential final : public Module {
     Tensor forward(Graph& graph, const Tensor& input) override;
 };
 
-// What follows is outside any module.
+// The following functions do not belong to a module.
 
 // a + b with both gradients: the residual.
 Tensor add(Graph& graph, const Tensor& a, const Tensor& b);
 
-// silu(gate) * up with both gradients, silu(x) = x sigmoid(x); named as `path`'s activation.
+// silu(gate) * up with both gradients, where silu(x) = x sigmoid(x); named as `path`'s activation.
 Tensor silu_mul(Graph& graph, const std::string& path, const Tensor& gate, const Tensor& up);
 
-// The tensor as fp32 or bf16: itself where it is so already, else a converted copy (Tensor.to in PyTorch);
-// the gradient is converted back.
+// The tensor as fp32 or bf16: itself if it already has that type, else a converted copy (Tensor.to in
+// PyTorch); the gradient is converted back.
 Tensor to_dtype(Graph& graph, const Tensor& tensor, DType dtype);
 
 }  // namespace shardscope::trainer

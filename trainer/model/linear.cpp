@@ -42,13 +42,14 @@ Tensor Linear::output(Graph& graph, const Tensor& x, bool wanted) {
     return y;
 }
 
-// The activation's module is given the sum where its backward reads that (GELU), else the activation itself:
-// ReLU's backward reads its result, and without a backward nothing reads the sum. Either has the identity of
-// the sum, as its gradient is what this module's backward takes.
+// The activation's module receives the sum if its backward reads that (GELU), else the activation itself:
+// ReLU's backward reads its result, and without a backward nothing reads the sum. Either tensor has the
+// identity of the sum, because this module's backward takes the sum's gradient.
 Tensor Linear::activated_output(Graph& graph, const Tensor& x, bool wanted) {
     const std::int64_t rows = x.elements() / in_;
     const bool relu = fused_ == FusedActivation::relu;
-    // A checkpointed Linear is called while the tape is paused, its activation may be not.
+    // A checkpointed Linear is called while the tape is paused, but its activation may be called while it
+    // records.
     const bool keeps_sum = !relu && (wanted || checkpointed);
     Tensor given = output_of(graph, path + ".output", rows * out_, wanted);
     const Tensor y = keeps_sum ? graph.activation(path + ".activation", rows * out_) : given;
@@ -73,11 +74,12 @@ Tensor Linear::forward(Graph& graph, const Tensor& x) {
     const bool train_weight = weight().trained;
     const bool train_bias = bias_ && parameters()[kBias].trained;
     const bool wanted = wants(graph, x, weight()) || (graph.tape.recording() && train_bias);
-    // A checkpointed Linear that records is computed again for its own backward: nobody takes an activation.
+    // A checkpointed Linear that records is being recomputed for its own backward, and no module takes an
+    // activation.
     const bool fuses = fused_ != FusedActivation::none && !(wanted && checkpointed);
     Tensor y = fuses ? activated_output(graph, x, wanted) : output(graph, x, wanted);
     if (!wanted) return y;
-    // The input is kept for the weight's gradient alone.
+    // The input is kept only for the weight's gradient.
     graph.tape.node("AddmmBackward0", [this, &graph, saved = train_weight ? x : Tensor{}, from = x.value,
                                        rows, train_weight, train_bias, value = y.value] {
         Tensor dy = graph.tape.take_gradient(value);

@@ -74,7 +74,7 @@ Llama::Llama(const LlamaShape& shape)
 
 Tensor Llama::forward(Graph& graph, const Tensor& tokens) {
     const Tensor table = rotary_.make(graph);
-    // Runs last of the model's nodes: until then blocks that are computed again find the table.
+    // This is the last of the model's nodes to run; until then recomputed blocks find the table.
     graph.tape.node("", [table] {});
     Tensor x = tokens;
     for (const auto& module : children()) x = call(graph, *module, x);

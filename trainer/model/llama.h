@@ -1,7 +1,7 @@
 // Llama (Touvron et al.: arXiv 2302.13971; "The Llama 3 herd of models": arXiv 2407.21783): token embedding,
 // blocks of RMS norm, causal attention with rotary positions and grouped queries, and a feed-forward part
 // with SwiGLU; a last RMS norm and a linear head; no biases. Weights start as normal(0, 0.02), those that
-// feed the residual smaller, as in GPT-2. Dropout, off in Llama, stands where GPT-2 has it.
+// feed the residual with a smaller deviation, as in GPT-2. Dropout, off in Llama, is where GPT-2 has it.
 #pragma once
 
 #include "trainer/model/attention.h"
@@ -15,11 +15,11 @@ struct LlamaShape {
     double rotary_base = 10000;
     double dropout = 0;
     bool tied = false;             // the head's weight is the token embedding's
-    bool fused_attention = false;  // scores are never held as a whole
+    bool fused_attention = false;  // scores are never stored as a whole
 };
 
-// Two thirds of the 4 widths of a plain feed-forward part, as three matrices replace two, rounded up to a
-// multiple of 256, or of 16 for widths under 512.
+// Two thirds of the 4 * width of a plain feed-forward part, because three matrices replace two, rounded up to
+// a multiple of 256, or of 16 for widths below 512.
 int llama_feed_forward(int width);
 
 // w2(silu(w1(x)) * w3(x)) (Shazeer, "GLU variants improve transformer": arXiv 2002.05202).

@@ -7,9 +7,9 @@ namespace shardscope::trainer {
 
 class Mlp final : public Module {
   public:
-    // fused: each Linear in front of a ReLU computes it, too.
+    // fused: each Linear before a ReLU computes it too.
     Mlp(int layers, int width, bool bias, bool fused = false);
-    // fp32 [rows, width] to [rows, width] of the graph's element type.
+    // From fp32 [rows, width] to [rows, width] of the graph's element type.
     Tensor forward(Graph& graph, const Tensor& input) override;
 };
 

@@ -14,7 +14,7 @@ namespace shardscope::trainer {
 namespace {
 
 constexpr int kByteVocabulary = 256;
-constexpr int kMaskTokens = 1;  // that a bert knows beside those of the text
+constexpr int kMaskTokens = 1;  // tokens of a bert in addition to those of the text
 
 LlamaShape llama_shape(const Job& job) {
     const ModelSection& m = job.model;
@@ -106,7 +106,7 @@ BatchShape batch_shape(const Job& job) {
 Tensor loss(Graph& graph, const Job& job, const Tensor& output, const Tensor& target) {
     const Tensor scores = to_dtype(graph, output, DType::fp32);
     if (job.model.type == ModelType::mlp) return mse_loss(graph, scores, target);
-    const bool masked = job.model.type == ModelType::bert;  // then the other positions have no target
+    const bool masked = job.model.type == ModelType::bert;  // then only masked positions have a target
     return cross_entropy_loss(graph, scores, target,
                               masked ? std::int64_t{job.data.batch} * masked_tokens(job.model.context) : 0);
 }

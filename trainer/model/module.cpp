@@ -8,7 +8,7 @@ namespace shardscope::trainer {
 
 namespace {
 
-// torch.no_grad, until the end of the scope.
+// Pauses the tape until the end of the scope, like torch.no_grad.
 class Paused {
   public:
     explicit Paused(Tape& tape) : tape_(tape), recording_(tape.recording()) { tape.set_recording(false); }
@@ -21,15 +21,15 @@ class Paused {
     bool recording_;
 };
 
-// The backward of a checkpointed module: its forward once more, on a tape of its own, then that tape's
-// backward. Returns the input's gradient where one is wanted.
+// The backward of a checkpointed module: recomputes its forward on a tape of its own, then runs that tape's
+// backward. Returns the input's gradient if one is wanted.
 Tensor recompute(Graph& graph, Module& module, const Tensor& input, Tensor output_gradient) {
     Tape tape(graph.builder);
     Graph again{graph.builder, tape, graph.store, graph.dtype, graph.buffer_dtype, graph.training, {}};
     Tensor from = input, input_gradient;
     if (input.value >= 0) {
         from.value = tape.new_value();
-        tape.node("", [&tape, &input_gradient, value = from.value] {  // first left, so it runs last
+        tape.node("", [&tape, &input_gradient, value = from.value] {  // recorded first, so it runs last
             input_gradient = tape.take_gradient(value);
         });
     }

@@ -1,5 +1,5 @@
-// Modules: the tree that a model is, written like the PyTorch program that it stands for. forward() runs at
-// planning time: it writes operations and leaves a tape node for its backward; no arithmetic happens here.
+// Modules: the tree of a model, written like the corresponding PyTorch program. forward() runs at planning
+// time: it writes operations and records a tape node for its backward; no arithmetic happens here.
 #pragma once
 
 #include <cstdint>
@@ -33,33 +33,33 @@ struct Parameter {
 
     // Filled in by number_modules:
     int id = -1;       // index into ModuleTree::parameters
-    int users = 1;     // modules that read it; more than one: it is shared
+    int users = 1;     // modules that read it; shared if more than one
     std::string path;  // "net.0.weight", whatever the wrap
 };
 
-// Where parameters live and what happens to their gradients: the part that parallelism plays. Implemented
-// by trainer/sharding.
+// Where parameters live and what happens to their gradients, which is the part that depends on parallelism.
+// Implemented by trainer/sharding.
 class ParameterStore {
   public:
     virtual ~ParameterStore() = default;
-    // The parameter's values, as a kernel of this moment reads them.
+    // The parameter's values as a kernel enqueued now reads them.
     virtual Arg parameter(const Parameter& parameter) = 0;
     // Memory for a gradient of the parameter, of the element type that the store keeps it in, allocated now.
     virtual Tensor new_gradient(const Parameter& parameter) = 0;
-    // That gradient was just enqueued on the compute stream. A parameter that two modules share is ready
-    // twice in a backward pass; the store adds.
+    // Called when that gradient has just been enqueued on the compute stream: twice in a backward pass for a
+    // parameter that two modules share; the store adds the two.
     virtual void gradient_ready(const Parameter& parameter, Tensor gradient) = 0;
 };
 
-// An activation that the product in front of it computed with its sum (model.fused_activation): `output` is
-// what the activation's module gives when it is called with the buffer `of`.
+// An activation that the matmul before it computed along with the sum (model.fused_activation): `output` is
+// what the activation's module returns when called with the buffer `of`.
 struct Activated {
     BufferId of = -1;
     Tensor output;
 };
 
-// What a forward() works with. `dtype`: of activations, of the parameters that kernels read and of their
-// gradients. `training`: dropout drops. Gradients are wanted while the tape records.
+// The context of a forward(). `dtype`: the element type of activations, of the parameters that kernels read
+// and of their gradients. `training`: dropout is active. Gradients are wanted while the tape records.
 struct Graph {
     PlanBuilder& builder;
     Tape& tape;
@@ -106,7 +106,7 @@ class Module {
     // Parameters that forward() reads and another module owns (a tied head). The owner outlives this module.
     virtual std::vector<const Parameter*> shared_parameters() const { return {}; }
 
-    // Activations inside are not kept but computed again in the backward (torch.utils.checkpoint).
+    // Activations inside are not kept but recomputed in the backward (torch.utils.checkpoint).
     bool checkpointed = false;
 
     // Wrappers (FullyShardedDataParallel, DistributedDataParallel) do not appear in parameter paths.
@@ -117,8 +117,8 @@ class Module {
     std::string path;  // "net.0"; set by number_modules
 
   protected:
-    // Children are reached by position, never by a kept reference: wrapping puts the wrapper in the child's
-    // place.
+    // Children are reached by position, never by a kept reference: wrapping replaces the child by the
+    // wrapper.
     Module& child(std::size_t position) { return *children_[position]; }
     void add_child(std::unique_ptr<Module> child) { children_.push_back(std::move(child)); }
     Parameter& add_parameter(std::string name_of, std::int64_t rows, std::int64_t width, Init init) {
@@ -134,8 +134,8 @@ class Module {
 // Whether a parameter that the module or one inside it reads is trained.
 bool trains(const Module& module);
 
-// Calls a module as nn.Module.__call__ does: inside its range. Of a checkpointed one only the input is kept;
-// its backward first computes its forward again, in the phase `recompute`.
+// Calls a module as nn.Module.__call__ does, inside its range. For a checkpointed module only the input is
+// kept; its backward first recomputes its forward, in the phase `recompute`.
 Tensor call(Graph& graph, Module& module, const Tensor& input);
 
 // The numbered tree: modules in the order of their first call, classes counted from 0 as PyTorch's profiler
@@ -146,7 +146,7 @@ struct ModuleTree {
     std::vector<int> parents;  // of modules, -1 the root's
     std::vector<Parameter*> parameters;
     std::vector<int> owners;  // the module id of each parameter
-    // The ids of the modules that read each parameter, its owner first; more than one: it is shared.
+    // The ids of the modules that read each parameter, its owner first; shared if more than one.
     std::vector<std::vector<int>> users;
 };
 

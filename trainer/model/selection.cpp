@@ -18,7 +18,7 @@ void for_each(Module& module, const std::function<void(Module&)>& visit) {
     for (const auto& child : module.children()) for_each(*child, visit);
 }
 
-// Calls `visit` for each module of the classes, once all classes are known to be there.
+// Checks that all classes exist, then calls `visit` for each module of them.
 void for_each_of(Module& root, const ModuleClasses& classes, const std::string& where, std::string_view key,
                  const std::function<void(Module&)>& visit) {
     std::set<std::string> present;

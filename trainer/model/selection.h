@@ -1,4 +1,4 @@
-// Modules chosen by class: which are frozen, which are checkpointed.
+// Modules selected by class, to be frozen or checkpointed.
 #pragma once
 
 #include <string>
@@ -9,12 +9,12 @@
 namespace shardscope::trainer {
 
 // The parameters of modules of these classes, and of what is inside them, are no longer trained, as after
-// module.requires_grad_(False): also a table that a tied head shares. JobError where the model has no such
-// class, a class has no parameters, or nothing is left to train; `where` stands before the message
-// ("job.toml:7: ").
+// module.requires_grad_(False); this includes a table that a tied head shares. Throws JobError if the model
+// has no such class, a class has no parameters, or nothing is left to train; `where` ("job.toml:7: ")
+// precedes the message.
 void freeze(Module& root, const ModuleClasses& classes, const std::string& where = {});
 
-// Modules of these classes are checkpointed. JobError where the model has no such class.
+// Marks the modules of these classes as checkpointed. Throws JobError if the model has no such class.
 void checkpoint_modules(Module& root, const ModuleClasses& classes, const std::string& where = {});
 
 }  // namespace shardscope::trainer

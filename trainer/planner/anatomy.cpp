@@ -30,7 +30,7 @@ int stage_of(const Job& job) {
     }
 }
 
-// That an optimizer keeps for each parameter.
+// The number of values that an optimizer keeps for each parameter.
 int states_of(const OptimizerSection& optimizer) {
     switch (optimizer.type) {
         case OptimizerType::adam:
@@ -96,7 +96,7 @@ Anatomy anatomy_of(const Row& row, const sim::Cluster& cluster) {
     last.simulated = at_peak(MemoryCategory::activations, MemoryCategory::other);
     last.categories = "activations, other";
     last.known = job.model.type == ModelType::gpt ||
-                 job.model.type == ModelType::bert;  // whose blocks the formula is of
+                 job.model.type == ModelType::bert;  // the formula is for such blocks
     if (last.known) last.here = activations(job, k);
     last.bytes.fill(last.here);
     return out;

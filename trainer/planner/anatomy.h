@@ -1,5 +1,5 @@
 // The memory of training by formula, as tutorials and papers give it: four parts by ZeRO stage. They know
-// nothing of a schedule; they stand beside the simulated peak so that a person sees what they leave out.
+// nothing of a schedule; they are shown beside the simulated peak so that a person sees what they omit.
 //
 // p parameters, d devices that shard, s tokens of context, b samples of a micro-batch, h features, L blocks,
 // a heads, k bytes of a value in the precision of the parameters:
@@ -32,22 +32,22 @@ namespace shardscope::trainer::planner {
 inline constexpr int kZeroStages = 4;
 
 struct Anatomy {
-    int stage = 0;           // of the configuration
-    int devices = 1;         // that shard among themselves
-    bool offloaded = false;  // model, gradients and optimizer lie on the host: 0 on the device at `stage`
+    int stage = 0;           // ZeRO stage of the configuration
+    int devices = 1;         // devices that shard among themselves
+    bool offloaded = false;  // model, gradients and optimizer are on the host: 0 on the device at `stage`
     std::int64_t parameters = 0;
     struct Part {
         std::string name;                         // "model"
         std::array<double, kZeroStages> bytes{};  // by stage, on one device
-        double here = 0;                          // of this configuration
-        double simulated = 0;                     // of the categories that it stands for, at the peak
-        std::string categories;                   // which: "parameters, unsharded_parameters, communication"
+        double here = 0;                          // in this configuration
+        double simulated = 0;                     // bytes of its categories, at the peak
+        std::string categories;                   // these: "parameters, unsharded_parameters, communication"
         bool known = true;                        // a formula exists
     };
     std::array<Part, 4> parts;  // model, gradients, optimizer, activations
 };
 
-// Of a configuration whose peak is known.
+// The anatomy of a configuration whose peak is known.
 Anatomy anatomy_of(const Row& row, const sim::Cluster& cluster);
 
 }  // namespace shardscope::trainer::planner

@@ -14,14 +14,14 @@
 
 namespace shardscope::trainer::planner {
 
-// Of one rank, in a steady step.
+// For one rank, in a steady step.
 double model_flops(const Program& program);
 // Operations per second of one rank's device.
 double peak_rate(const Job& job, const sim::Cluster& cluster);
 
-// Fills the row's peak, with the units and modules that have most of it.
+// Fills in the row's peak, with the units and modules that have most of it.
 void add_memory(const Program& program, Row& row);
-// Fills what is timed.
+// Fills in the timed figures.
 void add_times(const Program& program, const sim::Cluster& cluster, const sim::SimResult& result, Row& row);
 
 }  // namespace shardscope::trainer::planner

@@ -45,7 +45,7 @@ std::string exposed_words(const MostExposed& most) {
     return text;
 }
 
-// What the longer step spends its time on. Steps of other batches are compared sample by sample.
+// Where the longer step spends its time. Steps with other batches are compared per sample.
 std::string slower_words(const Row& row, const Row& by) {
     const double scale =
         row.times.last_step > 0 && by.times.last_step > 0
@@ -74,7 +74,7 @@ std::string larger_words(const Row& row, const Row& by) {
                        bytes_text(more[c]), traces::kMemoryCategoryNames[c]);
 }
 
-// Keys that one of two rows has another value of.
+// The number of keys whose values differ between two rows.
 int changes_between(const Row& first, const Row& row) {
     int same = 0;
     for (const Override& own : row.settings)
@@ -93,8 +93,9 @@ void mark_front(std::vector<Row>& rows) {
         row.changes = changes_between(rows.front(), row);
         if (row.fits()) fitting.push_back(&row);
     }
-    // By size, then speed: none that comes later is smaller, and who beats a row is on the front before it.
-    // Of equals the simplest stands for the others, so that the best is among those that are shown.
+    // Sorts by size, then speed: no later row is smaller, and the row that beats another is on the Pareto
+    // front before it. Among equals the simplest represents the others, so that the best is among those
+    // shown.
     const auto key = [](const Row* row) {
         return std::make_tuple(row->peak.bytes, row->reserved, row->seconds_per_sample(), row->changes,
                                row->number);
@@ -128,7 +129,7 @@ void mark_front(std::vector<Row>& rows) {
 
 const Row* fastest(const std::vector<Row>& rows) {
     const Row* best = nullptr;
-    for (const Row& row : rows) {  // the fastest is on the front
+    for (const Row& row : rows) {  // the fastest is on the Pareto front
         if (row.front && (!best || row.seconds_per_sample() < best->seconds_per_sample())) best = &row;
     }
     return best;
@@ -189,7 +190,7 @@ std::string why(const Row& row, const std::vector<Row>& rows) {
         case Outcome::impossible:
             return row.reason;
         case Outcome::too_large:
-            if (row.peak.bytes <= row.limit)  // what is allocated would fit
+            if (row.peak.bytes <= row.limit)  // the allocated bytes would fit
                 return fmt::format("the allocator would have to reserve more than {}: {}",
                                    bytes_text(row.limit), row.reason);
             return fmt::format("{} too large: {}", bytes_text(row.peak.bytes - row.limit), peak_words(row));

@@ -9,7 +9,7 @@
 namespace shardscope::trainer::planner {
 
 // TOML with every key that the job was given or that is not at its default: load_job makes the same job of
-// it. `comment`: lines that stand on top, behind "# ". The trace's keys are left out.
+// it. `comment`: lines at the top, each after "# ". The trace's keys are omitted.
 std::string job_file(const Job& job, std::string_view comment = {});
 
 }  // namespace shardscope::trainer::planner

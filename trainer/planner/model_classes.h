@@ -1,4 +1,4 @@
-// The classes of a model's modules, as what may be wrapped into units or checkpointed.
+// The classes of a model's modules: candidates for wrapping into units and for checkpointing.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace shardscope::trainer::planner {
 
-// Of the modules of one class.
+// Facts about the modules of one class.
 struct ClassFacts {
     int modules = 0;
     std::int64_t largest = 0, all = 0;  // parameters inside
@@ -20,11 +20,12 @@ struct ClassFacts {
 };
 using Classes = std::map<std::string, ClassFacts>;
 
-// Wrap policies that suit a model: all in one, by each class that repeats and holds half of the parameters
+// Wrap policies that suit a model: all in one, by each class that repeats and contains half of the parameters
 // or more, and by the size of the largest such module.
 std::vector<std::string> wraps_for(const Job& job);
 std::vector<std::string> wraps_of(const Classes& classes, std::int64_t elements);
-// What may be checkpointed: nothing, and the class of the largest modules that repeat and have others inside.
+// The checkpointing candidates: nothing, and the class of the largest modules that repeat and have others
+// inside.
 std::vector<std::string> checkpointings_for(const Job& job);
 
 }  // namespace shardscope::trainer::planner

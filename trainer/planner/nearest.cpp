@@ -24,10 +24,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// One decision: its other values, each with the keys that change for it.
+// An axis is one decision: its other values, each with the keys that change for it.
 using Value = std::vector<Override>;
 using Axis = std::vector<Value>;
-// The value of each axis, from 1; 0: as the job has it.
+// The index of each axis's value, from 1; 0: as the job has it.
 using Choice = std::vector<std::size_t>;
 
 std::size_t steps_of(const Choice& choice) {
@@ -57,12 +57,12 @@ Axis checkpointings(const Job& job) {
     return axis;
 }
 
-// Towards more that is sharded.
+// Strategies that shard more.
 Axis strategies(const Job& job) {
     const bool alone = job.run.ranks == 1;
     if (job.parallel.mode != ParallelMode::fsdp) {
         const Value fsdp = {{"parallel.mode", "fsdp"}, {"fsdp.sharding_strategy", "FULL_SHARD"}};
-        if (alone) return {fsdp};  // which can be offloaded
+        if (alone) return {fsdp};  // it can be offloaded
         const bool whole = job.parallel.mode == ParallelMode::ddp && !job.ddp.shard_optimizer;
         return whole ? Axis{{{"ddp.shard_optimizer", "true"}}, fsdp} : Axis{fsdp};
     }
@@ -72,7 +72,7 @@ Axis strategies(const Job& job) {
     return {full};
 }
 
-// The same samples of a step in smaller micro-batches.
+// The same samples per step in smaller micro-batches.
 Axis batches(const Job& job) {
     Axis axis;
     std::set<int> seen;
@@ -84,7 +84,7 @@ Axis batches(const Job& job) {
     return axis;
 }
 
-// Buffers of a unit as fully_shard has them, which has no limiter.
+// Buffers of a unit as in fully_shard, which has no limiter.
 Axis layouts(const Job& job) {
     if (job.parallel.mode != ParallelMode::fsdp || job.fsdp.layout != FsdpLayout::fsdp1) return {};
     Value fully = {{"fsdp.layout", "fsdp2"}};
@@ -108,8 +108,8 @@ std::vector<Axis> axes_of(const Job& job) {
     return axes;
 }
 
-// Seconds of a sample by the cost model, where the memory is `limit` (0: without end). Nothing: it does not
-// fit, or (limit 0) the cost model does not tell.
+// Seconds per sample by the cost model, where the memory is `limit` (0: unlimited). Nothing: it does not fit,
+// or (limit 0) the cost model cannot simulate it.
 std::optional<double> seconds_per_sample(const Program& program, const sim::Cluster& cluster,
                                          std::int64_t limit) {
     const Job& job = program.job();
@@ -144,7 +144,7 @@ class NearestSearch {
         NearestFit fit;
     };
 
-    // A few steps tell as much as many; what the launcher or the file says of the trace does not matter.
+    // A few steps show as much as many; the launcher's and the file's trace settings do not matter.
     static Job plain(Job job) {
         job.run.steps = std::min<std::int64_t>(job.run.steps, 6);
         job.run.memory_limit = 0;
@@ -167,13 +167,13 @@ class NearestSearch {
     const std::vector<Axis> axes_;
     const Clock::time_point until_;
     std::map<Choice, Known> known_;
-    std::vector<Choice> fitting_;        // of which no part fits
-    std::vector<Choice> found_;          // of those, one of several with the same figures
-    std::optional<double> own_seconds_;  // of the job itself, with memory without end
+    std::vector<Choice> fitting_;        // choices of which no part fits
+    std::vector<Choice> found_;          // those, one for each set of figures
+    std::optional<double> own_seconds_;  // the job's own, with unlimited memory
     bool cut_ = false;
 };
 
-// A key that several values set has the last one's.
+// Where several values set a key, the last one counts.
 std::vector<Override> NearestSearch::changes_of(const Choice& choice) const {
     std::vector<Override> changes;
     for (std::size_t a = 0; a < choice.size(); ++a) {
@@ -196,7 +196,7 @@ const NearestSearch::Known& NearestSearch::look_at(const Choice& choice) {
         known.can_be = true;
         known.fits = known.fit.peak.bytes <= limit_;
         if (known.fits || known.fit.steps == 0) compare_times(known, program);
-    } catch (const JobError&) {  // these do not go together
+    } catch (const JobError&) {  // these values exclude each other
     }
     return known;
 }
@@ -216,7 +216,7 @@ void NearestSearch::compare_times(Known& known, const Program& program) {
     }
 }
 
-// Takes the change that lowers the peak most until none does, or it fits.
+// Repeatedly takes the change that lowers the peak most, until none does or the job fits.
 Choice NearestSearch::descend() {
     Choice here(axes_.size(), 0);
     while (!look_at(here).fits) {
@@ -239,7 +239,7 @@ Choice NearestSearch::descend() {
     return here;
 }
 
-// Names for the same units, say.
+// Whether another choice has the same figures: different names for the same units, for example.
 bool NearestSearch::as_another(const Known& known) const {
     return std::any_of(found_.begin(), found_.end(), [&](const Choice& choice) {
         const NearestFit& other = known_.at(choice).fit;
@@ -286,7 +286,7 @@ NearestFits NearestSearch::run() {
             if (enough()) break;
             try_all(steps);
         }
-        if (fits && found_.empty()) found_.push_back(last);  // the time was over before the nearest was found
+        if (fits && found_.empty()) found_.push_back(last);  // the time ran out before the nearest was found
     }
     NearestFits result;
     for (const Choice& choice : found_) result.fits.push_back(look_at(choice).fit);

@@ -1,4 +1,4 @@
-// What a planner found out about one configuration of a job. Plain values. Sizes are bytes, times seconds.
+// A planner's results for one configuration of a job. Plain values. Sizes are bytes, times seconds.
 #pragma once
 
 #include <array>
@@ -14,8 +14,8 @@
 namespace shardscope::trainer::planner {
 
 enum class Outcome : std::uint8_t {
-    not_run,     // the search was stopped before it
-    impossible,  // the job cannot be; `reason` says why
+    not_run,     // the search was stopped before this row
+    impossible,  // the job is impossible; `reason` says why
     too_large,   // it needs more than the limit
     fits,
 };
@@ -25,51 +25,52 @@ constexpr std::string_view name(Outcome outcome) {
     return kOutcomeNames[static_cast<std::size_t>(outcome)];
 }
 
-// The collectives of one operation in one phase that leave most time uncovered by kernels.
+// The collectives of one operation in one phase with the most time not covered by kernels.
 struct MostExposed {
     std::string operation, phase;  // "all_gather", "forward"; empty: nothing is exposed
-    double seconds = 0;            // of all units, in the last step of rank 0
-    std::string unit;              // that has most of it
+    double seconds = 0;            // all units, in the last step of rank 0
+    std::string unit;              // the unit with most of it
     double unit_s = 0;
 };
 
 struct Times {
     double step = 0;       // mean of the run's steps, as shardscope-train prints it
     double exposed = 0;    // communication outside kernels, per step, mean of the ranks
-    double last_step = 0;  // of rank 0, and of it:
+    double last_step = 0;  // rank 0's, and parts of it:
     double kernel = 0, copy = 0, last_exposed = 0;
-    // What of the last step neither kernels nor exposed communication fill: the host, copies, waiting.
+    // The part of the last step that neither kernels nor exposed communication fill: the host, copies,
+    // waiting.
     double rest() const { return last_step - kernel - last_exposed; }
 };
 
 struct Row {
-    int number = 0;                  // of the candidate, from 1; the same in every search of the same space
-    std::vector<Override> settings;  // all that differs from the job's file
-    Job job;                         // as loaded; not where the configuration is impossible
+    int number = 0;                  // the candidate's, from 1; the same in every search of the same space
+    std::vector<Override> settings;  // all that differ from the job's file
+    Job job;                         // as loaded; not set where the configuration is impossible
     Outcome outcome = Outcome::not_run;
     std::string reason;  // a sentence, where it is impossible or too large
 
-    std::int64_t limit = 0;              // of device memory that a rank may reserve
+    std::int64_t limit = 0;              // device memory that a rank may reserve
     std::string limit_of;                // "into the 100 bytes of run.memory_limit"
-    MemoryPeak peak;                     // allocated, of every rank; by the memory account
-    std::string peak_unit, peak_module;  // with most of the peak; empty: none has any
+    MemoryPeak peak;                     // allocated, on every rank; by the memory account
+    std::string peak_unit, peak_module;  // those with most of the peak; empty: none has any
     std::int64_t peak_unit_bytes = 0, peak_module_bytes = 0;
 
-    bool timed = false;         // the figures below are there
-    std::int64_t reserved = 0;  // most that a rank's allocator held
+    bool timed = false;         // the figures below are set
+    std::int64_t reserved = 0;  // the most that a rank's allocator reserved
     int nodes = 1;
     Times times;
     double samples_per_s = 0;
     double tokens_per_s = 0;  // 0: the model does not count tokens
     double mfu = 0;           // model FLOPs utilisation (figures.h)
-    double cost = 0;          // USD for a million tokens (or samples); 0: the cluster has no price
+    double cost = 0;          // USD per million tokens (or samples); 0: the cluster has no price
     MostExposed exposed;
 
-    bool front = false;  // no row that fits has no more allocated, no more reserved and is no slower
+    bool front = false;  // on the Pareto front of allocated memory, reserved memory and time per sample
     bool tied = false;   // as fast as the fastest that fits, within the model's error
-    int beaten_by = 0;   // the fastest row of the front that is no larger in either; 0: none
+    int beaten_by = 0;   // number of the fastest row of the Pareto front that is no larger in either; 0: none
     int changes = 0;     // keys in which it differs from row 1
-    int same_as = 0;     // a row with the same figures and no more changes; 0: none
+    int same_as = 0;     // number of a row with the same figures and no more changes; 0: none
 
     bool fits() const { return outcome == Outcome::fits; }
     bool can_be() const { return fits() || outcome == Outcome::too_large; }  // its memory is known

@@ -22,7 +22,7 @@ void add_once(Values& values, const std::string& value) {
     if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
 }
 
-// Each of `all` with each of the values.
+// Combines each of `all` with each of the values.
 void multiply(std::vector<std::vector<Override>>& all, const std::string& key, const Values& values) {
     std::vector<std::vector<Override>> longer;
     for (const auto& settings : all) {
@@ -45,11 +45,11 @@ std::string text_of(const Job& job, const std::string& full_name) {
     return to_text(find_key(full_name.substr(0, dot), full_name.substr(dot + 1))->get(job));
 }
 
-// A way to place the parameters, and which other keys mean something with it.
+// A way to place the parameters, and the other keys that matter with it.
 struct Strategy {
     std::vector<Override> settings;
     bool units = false;    // wrapped into units that may hold parameters in bf16
-    bool shards = false;   // that may be offloaded
+    bool shards = false;   // parameters that may be offloaded
     bool gathers = false;  // prefetch and the limiter
 };
 
@@ -77,7 +77,7 @@ bool is_decided(const std::string& key) {
     return std::find(kDecided.begin(), kDecided.end(), key) != kDecided.end();
 }
 
-// The space of one job: all that is not decided here is given.
+// The space of one job: everything that is not decided here is given.
 class Space {
   public:
     Space(const Job& job, const sim::Cluster& cluster, const std::vector<Given>& given)
@@ -92,12 +92,12 @@ class Space {
             std::find_if(given_.begin(), given_.end(), [&](const Given& g) { return g.key == key; });
         return found == given_.end() ? nullptr : &found->values;
     }
-    // What the command line gives, or the job's own value and others.
+    // The command line's values, or the job's own value and others.
     Values values(const std::string& key, const Values& others) const {
         if (const Values* own = given(key)) return *own;
         return first_of_all(text_of(job_, key), others);
     }
-    // What the command line gives, or the one value that makes sense.
+    // The command line's values, or the one value that makes sense.
     Values only(const std::string& key, const std::string& value) const {
         const Values* own = given(key);
         return own ? *own : Values{value};
@@ -122,7 +122,7 @@ class Space {
     const std::vector<Given>& given_;
 };
 
-// The ranks of a node shard among themselves, where there are several nodes that the ranks fill.
+// The ranks of a node shard among themselves, where the ranks fill several nodes.
 Values Space::shard_groups() const {
     if (const Values* own = given(kShardGroup)) return *own;
     Values groups;
@@ -137,7 +137,7 @@ void Space::add_sharded(const std::string& name, std::vector<Strategy>& into) co
     Strategy strategy{{{kMode, "fsdp"}, {kSharding, name}}, true, true, true};
     if (name.starts_with("HYBRID")) {
         Values groups = shard_groups();
-        if (groups.empty() && given(kSharding)) groups = {"0"};  // asked for: the job says what is missing
+        if (groups.empty() && given(kSharding)) groups = {"0"};  // asked for: the job reports what is missing
         for (const std::string& group : groups) {
             Strategy hybrid = strategy;
             hybrid.settings.push_back({kShardGroup, group});
@@ -173,7 +173,8 @@ std::vector<Strategy> Space::strategies() const {
     return all;
 }
 
-// Layouts of units that a strategy may have, the job's own first. "lean" is tried where nothing else fits.
+// The layouts of units that a strategy may have, the job's own first. "lean" is tried where nothing else
+// fits.
 Values Space::layouts(const Strategy& strategy) const {
     if (given(kLayout)) return *given(kLayout);
     const std::string own = text_of(job_, kLayout);
@@ -188,13 +189,14 @@ bool Space::can_be_fully() const {
     return !own || std::find(own->begin(), own->end(), "false") != own->end();
 }
 
-// What the command line gives, or `others`; none of fully_shard, whose rows say so where one is asked for.
+// The command line's values, or `others`; "false" for fully_shard, which has no limiter, unless one is
+// asked for.
 Values Space::limiters(const std::string& layout, const Values& others) const {
     if (layout == "fsdp2" && can_be_fully()) return {"false"};
     return only_or(kLimiter, others);
 }
 
-// The same samples of a step in micro-batches of half the size.
+// The same samples per step in micro-batches of half the size.
 std::vector<std::vector<Override>> Space::halves() const {
     if (given(kBatch) || given(kAccumulation) || job_.data.batch % 2 != 0) return {};
     return {{{kBatch, std::to_string(job_.data.batch / 2)},
@@ -207,13 +209,13 @@ void Space::combine(const Strategy& strategy, std::vector<std::vector<Override>>
     for (const std::vector<Override>& half : halves()) combine(strategy, all_layouts.front(), half, into);
 }
 
-// `instead`: settings in place of the job's batch; keys that then make little difference keep one value.
+// `instead`: settings that replace the job's batch; keys that then make little difference keep one value.
 void Space::combine(const Strategy& strategy, const std::string& layout, const std::vector<Override>& instead,
                     std::vector<std::vector<Override>>& into) const {
     const std::string wrap = text_of(job_, kWrap), prefetch = text_of(job_, kPrefetch),
                       limiter = text_of(job_, kLimiter);
-    // fully_shard gathers the next unit before a unit's gradients, and has no limiter. A job of it that is
-    // tried in another layout has that one's defaults.
+    // fully_shard gathers the next unit before a unit's gradients, and has no limiter. A job of fully_shard
+    // that is tried in another layout gets that layout's defaults.
     const bool fully = layout == "fsdp2", fixed = fully || !instead.empty();
     const FsdpSection defaults;
     const std::string first_limiter =
@@ -245,7 +247,8 @@ void Space::combine(const Strategy& strategy, const std::string& layout, const s
     into.insert(into.end(), std::make_move_iterator(all.begin()), std::make_move_iterator(all.end()));
 }
 
-// All that is left where nothing fits: everything sharded, in each layout, with as little beside as can be.
+// The remaining options where nothing fits: everything sharded, in each layout, with as little as possible
+// beside it.
 std::vector<std::vector<Override>> Space::last_resorts() const {
     const Values* modes = given(kMode);
     if (modes && std::find(modes->begin(), modes->end(), "fsdp") == modes->end()) return {};
@@ -261,7 +264,7 @@ std::vector<std::vector<Override>> Space::last_resorts() const {
                                {kAccumulation, std::to_string(job_.train.accumulation * parts)}});
         }
     }
-    // Fused attention keeps less; of BERT "auto" is plain.
+    // Fused attention keeps less; for BERT "auto" means plain.
     const bool plain =
         !given(kAttention) &&
         (job_.model.attention == AttentionKind::plain ||
@@ -315,7 +318,7 @@ void set(std::vector<Override>& settings, const Override& setting) {
     }
 }
 
-// The job whose values the others stand beside; one that is meant for a single rank becomes sharded.
+// The job that the other values are compared with; one for a single rank becomes sharded.
 Job job_of(std::vector<Override> settings, const JobMaker& make_job) {
     try {
         return make_job(settings);
@@ -323,7 +326,7 @@ Job job_of(std::vector<Override> settings, const JobMaker& make_job) {
         settings.push_back({kMode, "fsdp"});
         try {
             return make_job(settings);
-        } catch (const JobError&) {  // the first is the one to tell
+        } catch (const JobError&) {  // the first is the one to report
         }
         throw;
     }
@@ -333,7 +336,7 @@ using Combinations = std::vector<std::vector<Override>> (Space::*)() const;
 
 std::vector<Candidate> all_candidates(const std::vector<Given>& given, const JobMaker& make_job,
                                       const ClusterMaker& cluster_of, Combinations combinations) {
-    // What this file does not decide makes the outer combinations: each is a job with a space of its own.
+    // The keys that this file does not decide make the outer combinations: each is a job with its own space.
     std::vector<std::vector<Override>> outer(1);
     for (const Given& key : given) {
         if (!is_decided(key.key)) multiply(outer, key.key, key.values);
@@ -351,7 +354,7 @@ std::vector<Candidate> all_candidates(const std::vector<Given>& given, const Job
         } catch (const JobError& error) {
             if (outer.size() == 1) throw;
             problem = error;
-            all.push_back({settings});  // a row that says why
+            all.push_back({settings});  // a row with the reason
         }
         if (all.size() > kMostCandidates) {
             throw JobError(fmt::format(
@@ -360,7 +363,7 @@ std::vector<Candidate> all_candidates(const std::vector<Given>& given, const Job
                 kMostCandidates));
         }
     }
-    if (all.size() == outer.size() && problem) throw JobError(*problem);  // not one can be
+    if (all.size() == outer.size() && problem) throw JobError(*problem);  // none is possible
     return all;
 }
 

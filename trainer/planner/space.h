@@ -20,23 +20,23 @@ struct Given {
 };
 
 struct Candidate {
-    std::vector<Override> settings;  // each key once; with those of the command line
+    std::vector<Override> settings;  // each key once, including those of the command line
 };
 
-// The job with these settings. Throws JobError where it cannot be.
+// The job with these settings. Throws JobError where it is impossible.
 using JobMaker = std::function<Job(const std::vector<Override>&)>;
 // The cluster that a job names. Throws ClusterError.
 using ClusterMaker = std::function<const sim::Cluster&(const Job&)>;
 
 inline constexpr std::size_t kMostCandidates = 20000;
 
-// The job itself is the first, where the command line gives no key several values. Throws JobError where no
-// job of the given keys can be at all, or there are more than kMostCandidates.
+// The job itself is the first, where the command line does not give a key several values. Throws JobError
+// where no job of the given keys is possible, or there are more than kMostCandidates.
 std::vector<Candidate> candidates(const std::vector<Given>& given, const JobMaker& make_job,
                                   const ClusterMaker& cluster_of);
 
-// Where none of those fits: everything sharded, in each layout, with the least beside it that the command
-// line allows (one sample at a time, offload, checkpointing, no prefetch).
+// Where none of those fits: everything sharded, in each layout, with the least besides that the command line
+// allows (one sample at a time, offload, checkpointing, no prefetch).
 std::vector<Candidate> last_resorts(const std::vector<Given>& given, const JobMaker& make_job,
                                     const ClusterMaker& cluster_of);
 

@@ -20,14 +20,14 @@ namespace shardscope::trainer::sim {
 
 namespace {
 
-constexpr double kLongestLatency = 10;  // seconds; more is a unit that was mistaken
+constexpr double kLongestLatency = 10;  // seconds; more means a mistaken unit
 
 std::string rate_of(Arithmetic arithmetic, std::string_view what) {
     return fmt::format("the {} operations a second that {} reaches at best",
                        kArithmeticNames[static_cast<std::size_t>(arithmetic)], what);
 }
 
-// What a section leaves out stays as it is: that of the class that it resembles.
+// Figures that a section omits keep their values: those of the class that it resembles.
 void read_rates(FigureReader& read, const std::string& section, std::string_view what, Presence presence,
                 ClassRates& rates) {
     const bool given =
@@ -60,7 +60,7 @@ void read_classes(FigureReader& read, DeviceModel& device) {
     }
 }
 
-// Kernels that have a section of their own; it leaves out what is as in their class.
+// Kernels that have their own section; it omits what equals their class.
 void read_kernels(FigureReader& read, DeviceModel& device) {
     for (const KernelInfo& info : kernel_table()) {
         const std::string section = fmt::format("kernels.{}", info.name);

@@ -7,21 +7,21 @@ namespace shardscope::trainer::sim {
 
 namespace {
 
-// Of a spread, in the letters of the header.
+// The terms of a spread, in the letters of the header.
 struct Terms {
     double n = 0, p = 1, m = 1, k = 1;
     double a = 0, b = 1, A = 0, B = 1;
 
     double w() const { return m > 1 ? std::min(b, B) : b; }
     double others() const { return (p - 1) / p * n; }  // bytes that each member lacks
-    double latency() const { return m > 1 ? A : a; }   // of one step
+    double latency() const { return m > 1 ? A : a; }   // for one step
 };
 
 double log2_up(double x) {
     return std::ceil(std::log2(std::max(x, 1.0)));
 }
 
-// As all_gather and reduce_scatter go; all_reduce is one of each.
+// The time of all_gather or reduce_scatter; all_reduce is one of each.
 double half(Algorithm algorithm, const Terms& t) {
     switch (algorithm) {
         case Algorithm::direct:

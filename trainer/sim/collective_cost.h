@@ -42,17 +42,17 @@ struct Spread {
     int members = 1, nodes = 1;
     int fullest = 1;    // members on the node that has most
     double intra = 1;   // the slowest share of Link::bandwidth inside a node
-    double across = 0;  // multiple of the inter link's bandwidth that leaves the worst node for this group
+    double across = 0;  // bandwidth left for this group at the worst node, as a multiple of the inter link's
 
     bool operator==(const Spread&) const = default;
-    // To sort by.
+    // The sort key.
     std::tuple<int, int, int, double, double> key() const { return {members, nodes, fullest, intra, across}; }
 };
 
-// What the busiest wire carries of each byte of the full buffer (nccl-tests' bus bandwidth over algbw).
+// Bytes on the busiest wire per byte of the full buffer (nccl-tests' bus bandwidth over algbw).
 double bus_share(Operation operation, double members);
 
-// Without the members' wait for each other.
+// The time without the members' wait for each other.
 double collective_seconds(const Cluster& cluster, const Spread& spread, Operation operation,
                           std::int64_t bytes);
 

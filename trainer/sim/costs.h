@@ -6,18 +6,18 @@
 
 namespace shardscope::trainer::sim {
 
-// At which rate a kernel computes. `tf32`: see Costs.
+// The rate at which a kernel computes. `tf32`: see Costs.
 Arithmetic arithmetic_of(const Op& op, bool tf32);
 
 class Costs {
   public:
-    // `tf32`: fp32 products go at TF32's rate (precision.tf32).
+    // `tf32`: fp32 matmuls run at TF32's rate (precision.tf32).
     explicit Costs(const Cluster& cluster, bool tf32 = false) : cluster_(cluster), tf32_(tf32) {}
 
     // A kernel, memcpy or memset on a stream of the device: kernel_latency (for a copy to or from the host:
     // the copy's) and the longer of its arithmetic and its bytes.
     double on_device(const Plan& plan, const Op& op) const;
-    // The same work where the host's thread does it; a batch that is made: its bytes are written once.
+    // The same work on the host's thread; a batch that is made: its bytes are written once.
     double on_host(const Op& op) const;
 
   private:

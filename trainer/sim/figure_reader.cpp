@@ -50,7 +50,7 @@ struct FigureReader::Impl {
         }
         return node.as_table();
     }
-    // Null: the key is not there, and need not be.
+    // Null: the key is absent and optional.
     const toml::node* find(std::string_view section, std::string_view key, std::string_view what,
                            Presence presence) {
         asked.insert(full_name(section, key));

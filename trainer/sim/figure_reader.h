@@ -1,5 +1,5 @@
-// Reads the figures of a cost model from a TOML text, key by key: every figure is asked for once, with what
-// it is and what it can be; what was not asked for is no figure. Keeps toml++ out of other files.
+// Reads the figures of a cost model from a TOML text, key by key: every figure is requested once, with what
+// it is and what it can be; a key that was never requested is an error. Keeps toml++ out of other files.
 #pragma once
 
 #include <memory>
@@ -15,18 +15,18 @@ enum class Presence : std::uint8_t { required, optional };
 
 class FigureReader {
   public:
-    // `file` stands for the text in messages. Throws ClusterError where it is no TOML; so do all members
-    // where a figure is missing, of another type or impossible.
+    // Messages name the text `file`. Throws ClusterError where it is not TOML; so do all members where a
+    // figure is missing, of another type or impossible.
     FigureReader(const std::string& toml, std::string file);
     ~FigureReader();
     FigureReader(const FigureReader&) = delete;
     FigureReader& operator=(const FigureReader&) = delete;
 
-    // Whether [section] is there; "operators.matmul" is a section inside another.
+    // Whether [section] exists; "operators.matmul" is a section inside another.
     bool has(std::string_view section) const;
 
-    // Each returns whether the key is there, and leaves `into` alone where it is not. `what` follows "give":
-    // "the bytes of a device's memory".
+    // Each returns whether the key is present, and leaves `into` unchanged where it is not. `what` follows
+    // "give": "the bytes of a device's memory".
     bool number(std::string_view section, std::string_view key, std::string_view what, double low,
                 double high, double& into, Presence presence = Presence::required);
     bool positive(std::string_view section, std::string_view key, std::string_view what, double& into,
@@ -39,10 +39,10 @@ class FigureReader {
     // The index of one of `choices`.
     bool choice(std::string_view section, std::string_view key, std::span<const std::string_view> choices,
                 std::size_t& into);
-    // A share (0 to 1], or a list of points [size, share] whose sizes rise. Optional.
+    // A share (0 to 1], or a list of points [size, share] with rising sizes. Optional.
     bool curve(std::string_view section, std::string_view key, Curve& into);
 
-    // Refuses keys and sections that nothing asked for.
+    // Refuses keys and sections that were never requested.
     void end() const;
 
   private:

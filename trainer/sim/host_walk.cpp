@@ -15,7 +15,7 @@ namespace shardscope::trainer::sim {
 
 namespace {
 
-// An allocation needs a stream to have come past an item first.
+// An allocation that first needs a stream to pass an item.
 struct WouldWait {
     StreamEvent event;
 };
@@ -48,7 +48,7 @@ void HostWalk::Memory::wait(StreamEvent event) {
 
 std::byte* HostWalk::Memory::take(int /*rank*/, MemorySpace /*space*/, std::int64_t bytes,
                                   bool /*poisoned*/) {
-    // No two blocks of a run have the same address; nobody reads what is there.
+    // No two blocks of a run have the same address; the memory there is never read.
     return reinterpret_cast<std::byte*>(
         std::exchange(next_address_, next_address_ + static_cast<std::uint64_t>(bytes)));
 }
@@ -63,7 +63,7 @@ HostWalk::HostWalk(Walk& walk, int rank_class)
 }
 
 Time HostWalk::cost(double seconds) const {
-    return std::max<Time>(1, std::llround(seconds * 1e9));  // what follows is later, always
+    return std::max<Time>(1, std::llround(seconds * 1e9));  // what follows is always later
 }
 
 // --- stages ----------------------------------------------------------------------------------------------
@@ -195,7 +195,7 @@ void HostWalk::carry_out(const Op& op) {
             clock_ += 1;
             break;
     }
-    // The device has it when the launching call ends.
+    // The device gets the work when the launching call ends.
     since_ = clock_;
     clock_ += cost(host.launch);
     launching_ = true;
@@ -288,7 +288,7 @@ void HostWalk::free(const Op& op) {
     ++next_op_;
 }
 
-// Where they changed.
+// Reports the byte counts where they changed.
 void HostWalk::tell_memory() {
     if (!walk_.observer) return;
     const std::int64_t active = allocator_.active_bytes(MemorySpace::device);
@@ -329,7 +329,7 @@ void HostWalk::wait_event(const Op& op) {
     ++next_op_;
 }
 
-// The event that happens when all that the stream holds now, its waits included, is done.
+// An event that completes when everything now on the stream, its waits included, is done.
 StreamEvent HostWalk::record(Stream stream) {
     const auto s = static_cast<std::size_t>(stream);
     if (!waits_[s].empty()) {
@@ -360,7 +360,7 @@ void HostWalk::wait_for(Waits waits) {
 }
 
 void HostWalk::end_wait() {
-    if (!drains_ && op().kind == OpKind::allocate) return;  // tried again
+    if (!drains_ && op().kind == OpKind::allocate) return;  // to be tried again
     clock_ += cost(walk_.cluster.host.event);
     allocator_.settle();
     if (std::exchange(drains_, false)) {

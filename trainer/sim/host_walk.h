@@ -1,5 +1,5 @@
 // The host thread of a class of ranks, in virtual time: walks the Plans as trainer/executor/rank_runner.cpp
-// does, with the same allocator and the same queues, and says of each thing when it was done.
+// does, with the same allocator and the same queues, and reports when each thing was done.
 #pragma once
 
 #include <array>
@@ -23,8 +23,8 @@ struct Walk {
     const RankClasses& ranks;
     const Costs& costs;
     VirtualDevice& device;
-    RunObserver* observer = nullptr;  // null: nobody is told
-    std::int64_t memory_limit = 0;    // of device memory that a rank may reserve; 0: none
+    RunObserver* observer = nullptr;  // null: no observer
+    std::int64_t memory_limit = 0;    // device memory that a rank may reserve; 0: no limit
     std::string memory_place;         // for the message: "into the … of …"
     std::string memory_remedy;
     std::int64_t steps = 0;  // to carry out; may be lowered, not below what a host has begun
@@ -35,16 +35,16 @@ class HostWalk {
     HostWalk(Walk& walk, int rank_class);
 
     bool ended() const { return stage_ == Stage::ended; }
-    // When it goes on; kNever while it waits for the device, or has ended.
+    // When it continues; kNever while it waits for the device, or has ended.
     Time ready() const { return waiting_ ? kNever : clock_; }
-    // Does the next thing, at ready(), which the device's time has reached. Throws OutOfMemory.
+    // Does the next thing at ready(), which the device's time has reached. Throws OutOfMemory.
     void go_on();
-    // The device has completed something: ends the wait if it was for that.
+    // The device has completed something: ends the wait if it was for this.
     void look();
 
     std::int64_t steps_begun() const { return steps_begun_; }
     struct Step {
-        Time start = 0, end = 0;  // of the host
+        Time start = 0, end = 0;  // host times
         std::int64_t peak_bytes = 0;
     };
     const std::vector<Step>& steps() const { return steps_; }
@@ -52,7 +52,7 @@ class HostWalk {
     const Allocator& allocator() const { return allocator_; }
 
   private:
-    // Addresses alone, and the streams' state; an allocation that would have to wait is tried again later.
+    // Only addresses and the streams' state; an allocation that would have to wait is tried again later.
     class Memory final : public MemoryDevice {
       public:
         explicit Memory(const VirtualDevice& device) : device_(device) {}
@@ -102,9 +102,9 @@ class HostWalk {
     const Plan* plan_ = nullptr;
     std::size_t next_op_ = 0;
     Time clock_ = 0;
-    Time since_ = 0;          // start of the launch or wait that goes on
+    Time since_ = 0;          // start of the current launch or wait
     bool launching_ = false;  // the launch of op() has begun
-    bool works_ = false;      // the host's own work of op()
+    bool works_ = false;      // the host's own work of op() is running
     bool waiting_ = false;
     bool drains_ = false;  // waits for all streams at the end of a stage
     Waits wanted_;         // while waiting
@@ -121,7 +121,7 @@ class HostWalk {
     };
     std::vector<Queue> queues_;  // by communicator class
     std::int64_t correlation_ = 0;
-    std::int64_t last_active_ = -1, last_reserved_ = -1;  // as told
+    std::int64_t last_active_ = -1, last_reserved_ = -1;  // as last reported
 };
 
 }  // namespace shardscope::trainer::sim

@@ -1,4 +1,5 @@
-// Who is told what a simulated run does, for each class of ranks as it happens; the trace's writer is one.
+// The observer of a simulated run, called for each class of ranks as things happen; the trace's writer is
+// one.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +17,12 @@ class RunObserver {
   public:
     virtual ~RunObserver() = default;
 
-    // Before anything happens; `ranks` stays.
+    // Before anything happens; `ranks` outlives the run.
     virtual void begun(const Mesh& mesh, const RankClasses& ranks) = 0;
 
     // --- the host's thread -----------------------------------------------------------------------------
     virtual void range_opened(int rank_class, Time at, std::string_view name, int module) = 0;
-    // Of a collective's call, with what NCCL's ranges carry.
+    // A collective's call, with what NCCL's ranges carry.
     virtual void collective_opened(int rank_class, Time at, const Op& op) = 0;
     virtual void range_closed(int rank_class, Time at) = 0;
     virtual void runtime_call(int rank_class, Time start, Time end, std::string_view name,

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::array<Group, 3> kGroups = {Group::world, Group::shard, Group::replicate};
 
-// The share that is left of a link's bandwidth at a node.
+// The remaining share of a link's bandwidth at a node.
 double share_left(const std::vector<SlowLink>& slow_links, bool between_nodes, int node) {
     double share = 1;
     for (const SlowLink& slow : slow_links) {
@@ -24,7 +24,7 @@ struct Communicator {
     Spread spread;
 };
 
-// All communicators of a group, and by rank which one is its own.
+// All communicators of a group, and the one of each rank.
 struct Communicators {
     std::vector<Communicator> all;
     std::vector<int> of_rank;
@@ -48,7 +48,7 @@ Communicators communicators_of(const Mesh& mesh, Group group, const Cluster& clu
     return found;
 }
 
-// Numbers things that are equal alike, in the order of their first appearance.
+// Gives equal things the same number, in the order of their first appearance.
 template <class Key>
 class Numbering {
   public:
@@ -74,7 +74,7 @@ std::vector<int> classes_of_members(const Communicator& communicator, const std:
     return classes;
 }
 
-// Whose queue a group's collectives go through: the world's, where the group is the world.
+// The group whose queue a group's collectives use: the world's, where the group is the world.
 Group queue_of(const Mesh& mesh, Group group) {
     return mesh.size(group) == mesh.ranks ? Group::world : group;
 }
@@ -96,7 +96,7 @@ Spread spread_of(const Mesh& mesh, Group group, int rank, const Cluster& cluster
     for (const auto& [node, members] : members_on) {
         spread.fullest = std::max(spread.fullest, members);
         if (members > 1) spread.intra = std::min(spread.intra, share_left(slow_links, false, node));
-        // A node's one link is shared by all its ranks: what falls to the group's members.
+        // All ranks of a node share its one link: this is the part of the group's members.
         const int ranks_here = std::min(cluster.devices, mesh.ranks - node * cluster.devices);
         const double links = cluster.inter.shared ? 1.0 / ranks_here : 1.0;
         const double here = members * links * share_left(slow_links, true, node);
@@ -149,7 +149,7 @@ RankClasses classify(const Mesh& mesh, const Cluster& cluster, const std::vector
         if (stable) break;
     }
 
-    // The classes' numbers may have changed in the last round: look once more, by the final ones.
+    // The classes' numbers may have changed in the last round: compute the looks again with the final ones.
     looks = {};
     found.classes.resize(static_cast<std::size_t>(count));
     for (RankClass& c : found.classes) c.representative = -1;

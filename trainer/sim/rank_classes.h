@@ -1,10 +1,10 @@
 // Ranks that do the same thing at the same time are simulated once.
 //
-// Two ranks are of one class where they are as fast and, for each of their communicators, the other one's
+// Two ranks are in one class where they are equally fast and, for each of their communicators, the other's
 // looks the same: it is spread over the nodes in the same way and holds ranks of the same classes. The
-// coarsest such partition is found by refinement: all ranks that are as fast form a class, which is split
-// until nothing tells its members apart. One representative then stands for a class: by symmetry the other
-// members reach every operation when it does.
+// coarsest such partition is found by refinement: all ranks that are equally fast form a class, which is
+// split until nothing distinguishes its members. One representative then represents a class: by symmetry the
+// other members reach every operation when it does.
 #pragma once
 
 #include <array>
@@ -20,25 +20,25 @@ namespace shardscope::trainer::sim {
 struct RankClass {
     int representative = 0;  // its lowest rank
     int ranks = 0;
-    double slowdown = 1;                                  // of its kernels
+    double slowdown = 1;                                  // factor of its kernels' time
     std::array<int, kGroupNames.size()> communicators{};  // by Group: index into RankClasses::communicators
 };
 
 // Communicators that look the same.
 struct CommunicatorClass {
     Spread spread;
-    std::vector<int> classes;  // of the members
-    int ranks = 0;             // members of all of them together
+    std::vector<int> classes;  // classes of the members
+    int ranks = 0;             // total number of members
 };
 
 struct RankClasses {
     std::vector<RankClass> classes;  // in the order of their lowest ranks: 0 has rank 0
     std::vector<CommunicatorClass> communicators;
     std::vector<int> class_of;  // by rank
-    int nodes = 1;              // that the ranks fill
+    int nodes = 1;              // nodes that the ranks fill
 };
 
-// Where the members of a rank's communicator are, with the links that are slowed.
+// Where the members of a rank's communicator are, with the slowed links.
 Spread spread_of(const Mesh& mesh, Group group, int rank, const Cluster& cluster,
                  const std::vector<SlowLink>& slow_links);
 

@@ -13,9 +13,9 @@ namespace shardscope::trainer::sim {
 struct Script {
     Mesh mesh;
     const Plan* setup = nullptr;     // null: none
-    std::vector<const Plan*> steps;  // the first, …; the last stands for all that follow
+    std::vector<const Plan*> steps;  // the first, …; the last repeats from there on
     const Plan* finish = nullptr;    // null: none
-    std::int64_t count = 1;          // of steps
+    std::int64_t count = 1;          // number of steps
     bool batches_ahead = false;      // data.workers prepare them: the host does not wait
     bool tf32 = false;
     int workers = 0;                      // run.workers: how many of a node's cores its ranks may use; 0: all

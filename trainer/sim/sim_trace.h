@@ -1,6 +1,6 @@
 // A simulated run as a trace: the rows that a recorded run has, with virtual times. The first ranks are shown
-// in full, and one of each kind that is not among them. The others did what these did; the trace says in its
-// facts of the run who did the same (sim.ranks_as_rank_0), since a rank without events would look idle.
+// in full, and one of each kind that is not among them. The others did the same as these; the trace's run
+// facts record which (sim.ranks_as_rank_0), since a rank without events would look idle.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +17,12 @@ namespace shardscope::trainer::sim {
 
 class SimTrace final : public RunObserver {
   public:
-    // `full_ranks`: shown, from rank 0 on. The three references stay.
+    // `full_ranks`: how many are shown, from rank 0 on. The three references must outlive this.
     SimTrace(traces::EventSink& sink, const Program& program, const Cluster& cluster, int full_ranks);
 
-    // When the run has ended well.
+    // After the run has ended successfully.
     void summarise(const SimResult& result);
-    // Nanoseconds of the last thing that was told.
+    // The time of the latest event so far, in nanoseconds.
     Time duration() const { return latest_; }
 
     void begun(const Mesh& mesh, const RankClasses& ranks) override;

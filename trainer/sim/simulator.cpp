@@ -15,9 +15,9 @@ namespace shardscope::trainer::sim {
 
 namespace {
 
-// So many steps in a row that take the same time stand for all that follow.
+// After this many steps in a row of equal duration, the following ones are taken to be equal.
 constexpr std::size_t kEqualSteps = 3;
-constexpr double kEqual = 1e-6;  // relative: parts of cores do not divide into nanoseconds
+constexpr double kEqual = 1e-6;  // relative: core shares do not divide into whole nanoseconds
 
 void check_ranks(const Mesh& mesh, const Cluster& cluster, const SimOptions& options) {
     if (cluster.nodes > 0 && mesh.ranks > cluster.nodes * cluster.devices) {
@@ -41,7 +41,7 @@ void check_ranks(const Mesh& mesh, const Cluster& cluster, const SimOptions& opt
     }
 }
 
-// Of a processor, the cores that the job's workers keep busy.
+// The cores of a processor that the job's workers keep busy.
 SharedCores cores_of(const Script& script, const Cluster& cluster) {
     SharedCores cores{cluster.device.cores, cluster.device.busy_share,
                       static_cast<Time>(std::llround(cluster.device.wake * 1e9))};
@@ -103,7 +103,7 @@ class Simulation final : public StreamListener {
     std::vector<StepTimes> times_;
 };
 
-// The device's next end, or the earliest host as long as nothing comes before its next moment.
+// Advances to the device's next end, or the earliest host while nothing precedes its next moment.
 void Simulation::advance() {
     HostWalk* first = nullptr;
     Time others = kNever;  // the next moment of any other host
@@ -166,7 +166,7 @@ SimResult Simulation::result() {
         out.steps = times_[c].steps(host.steps(), begin);
         out.exposures = times_[c].exposures();
         if (out.steps.empty()) continue;
-        // The last step stands for those that were not walked through.
+        // The last step represents those that were not walked through.
         double seconds = 0, exposed = 0;
         for (const SimStep& step : out.steps) {
             seconds += step.seconds;
@@ -209,7 +209,7 @@ Script script_of(const Program& program) {
     script.count = job.run.steps;
     script.batches_ahead = job.data.workers > 0;
     script.tf32 = job.precision.tf32;
-    script.workers = job.run.processes > 1 ? 0 : job.run.workers;  // processes have workers each
+    script.workers = job.run.processes > 1 ? 0 : job.run.workers;  // each process has its own workers
     for (const UnitInfo& unit : program.units()) script.unit_names.push_back(unit.name);
     return script;
 }

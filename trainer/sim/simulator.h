@@ -25,15 +25,15 @@ namespace shardscope::trainer::sim {
 struct SimOptions {
     std::vector<SlowRank> slow_ranks;
     std::vector<SlowLink> slow_links;
-    // Most device bytes that a rank may reserve, 0: no limit; beyond it simulate throws OutOfMemory, with
-    // `memory_place` in its sentence ("into the … of …") and `memory_remedy` before what else helps.
+    // Most device bytes that a rank may reserve, 0: no limit; beyond it simulate throws OutOfMemory, whose
+    // sentence has `memory_place` ("into the … of …") and `memory_remedy` before the other remedies.
     std::int64_t memory_limit = 0;
     std::string memory_place, memory_remedy;
-    // Every step is walked through; otherwise, once steps take the same time, the others are taken as equal.
+    // Every step is walked through; otherwise, once steps take equal time, the rest are taken to be equal.
     bool every_step = false;
 };
 
-// Collectives of one unit in one phase, of the last step that was walked through. Exposed: the part of the
+// Collectives of one unit in one phase, in the last step that was walked through. Exposed: the part of their
 // time in which no kernel of the rank runs.
 struct UnitExposure {
     int unit = -1;
@@ -43,11 +43,11 @@ struct UnitExposure {
     double seconds = 0, exposed_s = 0;
 };
 
-// Windows as in docs/definitions.md: from the end of the step before to the later of the host's and the
+// Windows as in docs/definitions.md: from the end of the previous step to the later of the host's and the
 // device's end.
 struct SimStep {
     double seconds = 0;
-    double kernel_s = 0, copy_s = 0, communication_s = 0;  // unions of intervals, of work that it launched
+    double kernel_s = 0, copy_s = 0, communication_s = 0;  // unions of intervals, for work that it launched
     double exposed_communication_s = 0;                    // outside kernels
     std::int64_t peak_bytes = 0;
 };
@@ -57,17 +57,17 @@ struct SimRanks {
     int representative = 0, ranks = 0;
     MemoryPeak peak;                        // allocated bytes, as RunResult::peaks
     std::int64_t active = 0, reserved = 0;  // peaks, as RunResult
-    std::vector<SimStep> steps;             // those that were walked through
+    std::vector<SimStep> steps;             // those walked through
     std::vector<UnitExposure> exposures;    // most exposed first
 };
 
 struct SimResult {
-    std::vector<SimRanks> classes;  // 0 has rank 0
+    std::vector<SimRanks> classes;  // class 0 has rank 0
     std::vector<int> class_of;      // by rank
-    std::int64_t steps = 0;         // of the run; the last SimStep stands for those beyond
-    double seconds = 0;             // of all steps, of rank 0
+    std::int64_t steps = 0;         // in the run; the last SimStep represents those beyond
+    double seconds = 0;             // all steps, rank 0
     double average_step_s = 0;
-    double exposed_communication_s = 0;  // of an average step, mean of all ranks
+    double exposed_communication_s = 0;  // per average step, mean of all ranks
     double set_up_s = 0;
 
     const SimRanks& of(int rank) const {
@@ -83,11 +83,11 @@ SimResult simulate(const Program& program, const Cluster& cluster, const SimOpti
 
 Script script_of(const Program& program);
 
-// The job as it would be on the cluster: what load_job leaves to who knows it.
+// The job as it would be on the cluster: sets what load_job leaves to callers that know the cluster.
 Job placed_on(Job job, const Cluster& cluster);
 
-// What the job asks of its simulation: stragglers, and the memory of the cluster's devices as the limit where
-// run.memory_limit gives none.
+// What the job requests of its simulation: stragglers, and the memory of the cluster's devices as the limit
+// where run.memory_limit gives none.
 SimOptions options_of(const Job& job, const Cluster& cluster);
 
 }  // namespace shardscope::trainer::sim

@@ -1,5 +1,4 @@
-// When a class of ranks computed, copied and communicated, step by step, and what of its communication no
-// kernel hid.
+// When a class of ranks computed, copied and communicated, step by step, and its exposed communication.
 #pragma once
 
 #include <vector>
@@ -14,9 +13,9 @@ class StepTimes {
   public:
     void add(const StreamItem& item, Time start, Time end);
 
-    // `begin`: of the first step's window. Once, at the end.
+    // `begin`: start of the first step's window. Call once, at the end.
     std::vector<SimStep> steps(const std::vector<HostWalk::Step>& host, Time begin);
-    // Of the last step.
+    // In the last step.
     std::vector<UnitExposure> exposures() const;
 
   private:
@@ -30,7 +29,7 @@ class StepTimes {
         Time end = 0;
     };
     std::vector<Step> steps_;
-    traces::IntervalSet kernels_;  // of all steps
+    traces::IntervalSet kernels_;  // in all steps
 };
 
 }  // namespace shardscope::trainer::sim

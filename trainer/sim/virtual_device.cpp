@@ -8,7 +8,7 @@ namespace shardscope::trainer::sim {
 
 namespace {
 
-constexpr double kRounding = 1e-3;  // nanoseconds: what sums of shares may be off by
+constexpr double kRounding = 1e-3;  // nanoseconds: rounding error of sums of shares
 
 std::int64_t members(const RankClasses& ranks, int rank_class) {
     return ranks.classes[static_cast<std::size_t>(rank_class)].ranks;
@@ -44,7 +44,7 @@ void VirtualDevice::begin_host_work(int rank_class, Time duration) {
 
 double VirtualDevice::rate() const {
     if (cores_.count == 0 || running_ranks_ == 0) return 1;
-    const double wanted = static_cast<double>(running_ranks_) / ranks_.nodes;  // of a node's cores
+    const double wanted = static_cast<double>(running_ranks_) / ranks_.nodes;  // per node
     const double busy = std::min(wanted, static_cast<double>(cores_.count));
     return busy / wanted * cores_.busy_share.at(busy);
 }
@@ -107,7 +107,7 @@ void VirtualDevice::end_head(StreamIndex stream) {
     listener_.ended(stream / kStreams, item, state.start, now_);
 }
 
-// What ended on one stream of a rank may be what another one waits for.
+// Work that ended on one stream of a rank may be what another stream waits for.
 void VirtualDevice::start_heads(int rank_class) {
     for (bool again = true; again;) {
         again = false;
@@ -117,7 +117,7 @@ void VirtualDevice::start_heads(int rank_class) {
     }
 }
 
-// True: the head was nothing but a wait, and is over.
+// True: the head was only a wait, and is over.
 bool VirtualDevice::start_head(StreamIndex stream) {
     StreamState& state = streams_[static_cast<std::size_t>(stream)];
     if (state.busy || state.queue.empty()) return false;
@@ -145,8 +145,8 @@ bool VirtualDevice::start_head(StreamIndex stream) {
     return false;
 }
 
-// A core that has just ended something goes on with what is next; others sleep, and so does a device without
-// work.
+// A core that has just finished something continues with the next item; others sleep, as does a device
+// without work.
 Time VirtualDevice::waking(StreamIndex stream, int ranks) {
     if (cores_.wake == 0) return 0;
     if (cores_.count > 0) {

@@ -26,16 +26,16 @@ inline constexpr Time kNever = std::numeric_limits<Time>::max();
 struct StreamItem {
     enum class Kind : std::uint8_t { work, collective, mark };
     Kind kind = Kind::mark;
-    Time duration = 0;      // alone; of a collective: from the last member's arrival
+    Time duration = 0;      // alone; for a collective: from the last member's arrival
     int communicator = -1;  // collective: index into RankClasses::communicators
     Waits waits;
-    // For whoever is told of it.
+    // For the listener.
     const Plan* plan = nullptr;
     const Op* op = nullptr;
     std::int64_t step = 0, correlation = 0, sequence = 0;
 };
 
-// Told of each kernel, copy, memset and collective when it has ended.
+// Notified of each kernel, copy, memset and collective when it has ended.
 class StreamListener {
   public:
     virtual ~StreamListener() = default;
@@ -45,8 +45,8 @@ class StreamListener {
 // What the ranks of a node share.
 struct SharedCores {
     int count = 0;     // 0: nothing is shared
-    Curve busy_share;  // of a core's speed, over how many are busy
-    Time wake = 0;     // until a core that was idle starts; without cores: a device
+    Curve busy_share;  // share of a core's speed, over the number of busy cores
+    Time wake = 0;     // until an idle core starts; without cores: an idle device
 };
 
 class VirtualDevice {
@@ -70,9 +70,9 @@ class VirtualDevice {
     Time now() const { return now_; }
     // When the next piece of work ends; kNever: nothing runs.
     Time next() const;
-    // To a moment that is not after next().
+    // Advances to a time that is not after next().
     void advance(Time to);
-    // Advances to next() and ends what ends there.
+    // Advances to next() and ends the work that ends there.
     void complete();
 
   private:
@@ -103,14 +103,14 @@ class VirtualDevice {
     void arrive(StreamIndex stream, const StreamItem& item);
 
     const RankClasses& ranks_;
-    const SharedCores cores_;  // of each node
+    const SharedCores cores_;  // per node
     StreamListener& listener_;
     std::vector<StreamState> streams_;
     std::vector<std::vector<StreamIndex>> arrived_;  // by communicator
     std::vector<bool> host_works_;                   // by class
     std::priority_queue<Job, std::vector<Job>, std::greater<>> running_;
     std::int64_t running_ranks_ = 0;
-    std::int64_t freed_ = 0;  // ranks whose work has ended now, and that have not gone on yet
+    std::int64_t freed_ = 0;  // ranks whose work has just ended and that have not gone on yet
     std::uint64_t jobs_ = 0;
     Time now_ = 0;
     double service_ = 0;

@@ -1,5 +1,5 @@
-// The processes' clocks against rank 0's, one process after another so that none disturbs another's round
-// trips. Used on the World's thread only.
+// Compares the processes' clocks with rank 0's, one process after another so that none disturbs another's
+// round trips. Used on the World's thread only.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@ std::int64_t monotonic_ns();  // CLOCK_MONOTONIC
 // Rank 0's part: gives the turns.
 class ClockTurns {
   public:
-    // `give_turn(rank)` tells that rank; `end()` that all have measured.
+    // `give_turn(rank)` notifies that rank; `end()` reports that all have measured.
     ClockTurns(int ranks, std::function<void(int rank)> give_turn, std::function<void()> end);
 
-    void ready();         // one process is, rank 0 among them; the first turn comes when all are
+    void ready();         // one process is ready, rank 0 included; the first turn is given when all are
     void done(int rank);  // that rank has measured
 
   private:
@@ -27,12 +27,12 @@ class ClockTurns {
     std::function<void()> end_;
 };
 
-// Another rank's: its round trips, of which the shortest tells most.
+// The part of another rank: its round trips, of which the shortest is the most accurate.
 class ClockMeasurement {
   public:
     // The turn has come; ask rank 0 for its time.
     void begin();
-    // Its answer; whether to ask again.
+    // Takes rank 0's answer; returns whether to ask again.
     bool answer(std::int64_t rank_0_ns);
     const ClockOffset& result() const { return result_; }
 

@@ -18,9 +18,9 @@
 namespace shardscope::trainer {
 
 enum class FrameKind : std::uint16_t {
-    // Coming together (hello.h). The others say hello, rank 0 challenges them, they prove that they know the
-    // token, it accepts them, they confirm; or it refuses the job's coming together (a sentence). When all
-    // are here it tells them who they are.
+    // Joining (hello.h). The others say hello, rank 0 challenges them, they prove that they know the token,
+    // it accepts them, they confirm; or it refuses to let the job start (a sentence). When all are here, it
+    // sends them the list of members.
     hello = 1,
     challenge,
     proof,
@@ -28,15 +28,15 @@ enum class FrameKind : std::uint16_t {
     confirm,
     refused,
     together,
-    alive,  // nothing but a sign of life
-    // To rank 0: a number that counts the collective calls, a text. From it: the number, all texts.
+    alive,  // only a sign of life
+    // To rank 0: a number that counts the collective calls, and a text. From rank 0: the number and all
+    // texts.
     gather,
     gathered,
     broadcast,  // from rank 0: the number, a text
     tell,       // topic, text
-    // Each says that it is ready, rank 0 gives one after another its turn; that one asks for the time as
-    // often
-    // as it likes and says that it is done. The end is told to all, with the collective call's number.
+    // Each says that it is ready; rank 0 gives them turns. The rank whose turn it is asks for the time as
+    // often as it likes and says that it is done. The end is sent to all, with the collective call's number.
     clock_ready,
     clock_turn,
     clock_ask,
@@ -45,7 +45,7 @@ enum class FrameKind : std::uint16_t {
     clock_end,
     failure,   // to rank 0: what failed; from it: the job's first failure
     goodbye,   // to rank 0: the process has done its work
-    farewell,  // from it: all have
+    farewell,  // from rank 0: all have
 };
 
 struct Frame {
@@ -54,7 +54,8 @@ struct Frame {
 };
 
 inline constexpr std::size_t kFrameHeaderBytes = 16;
-// Of a text, checked before memory is taken: from anybody, and from a process that knows the job's token.
+// Limits of a text, checked before memory is allocated: from any sender, and from a process that knows the
+// job's token.
 inline constexpr std::uint64_t kMostHelloBytes = 4096, kMostFrameBytes = std::uint64_t{1} << 31U;
 
 using FrameHeaderBytes = std::array<char, kFrameHeaderBytes>;
@@ -65,16 +66,16 @@ struct FrameHeader {
 };
 
 FrameHeaderBytes encode(const FrameHeader& header);
-// Nothing: this is no header.
+// Nothing: this is not a header.
 std::optional<FrameHeader> decode(const FrameHeaderBytes& bytes);
 
-// A text that is not what its kind says it holds.
+// A text whose content does not match its kind.
 class FrameError : public std::runtime_error {
   public:
     FrameError() : std::runtime_error("a message that ends too early") {}
 };
 
-// Builds a text from numbers and texts, FrameReader takes it apart.
+// Builds a text from numbers and texts; FrameReader takes it apart.
 class FrameWriter {
   public:
     FrameWriter& number(std::int64_t value);
@@ -90,13 +91,14 @@ class FrameWriter {
     std::string bytes_;
 };
 
-// Its members throw FrameError where nothing of that kind is left. It points into the text.
+// Reads a text, into which it points. Its members throw FrameError where nothing of the requested kind is
+// left.
 class FrameReader {
   public:
     explicit FrameReader(std::string_view bytes) : bytes_(bytes) {}
 
     std::int64_t number();
-    int small_number();  // of an int
+    int small_number();  // in the range of an int
     std::string_view text();
     std::string_view rest() const { return bytes_; }
 

@@ -6,8 +6,8 @@
 //     rank 0    accepted    its own proof, its Hello
 //     visitor   confirm
 //
-// The token keeps out processes of other jobs and whoever else finds the port. What is sent is not encrypted:
-// it does not protect against somebody who changes what is on the network.
+// The token keeps out processes of other jobs and anyone else who finds the port. Data are not encrypted: the
+// token does not protect against somebody who changes what is on the network.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ std::string own_host_name();
 Hello own_hello(const Place& place, const std::string& version);
 
 std::string encode(const Hello& hello);
-// Throws FrameError. Of another protocol only what precedes the rank is read.
+// Throws FrameError. For another protocol only what precedes the rank is read.
 Hello decode_hello(std::string_view text);
 
 // Why two that have the same token cannot work together, "" where they can; one sentence.

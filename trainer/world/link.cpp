@@ -45,7 +45,7 @@ void Link::read_header() {
         },
         [self = shared_from_this()](const std::error_code& error, std::size_t bytes) {
             if (error) return self->end(error);
-            self->listen(error, bytes);  // not asked of the last part
+            self->listen(error, bytes);  // not called for the last part
             const std::optional<FrameHeader> header = decode(self->header_);
             if (!header || header->bytes > self->most_bytes_) {
                 return self->end(std::make_error_code(std::errc::protocol_error));
@@ -98,8 +98,8 @@ void Link::write() {
     asio::async_write(socket_, buffers, much,
                       [self = shared_from_this()](const std::error_code& error, std::size_t) {
                           if (self->state_ != State::open) return;
-                          // A connection that takes no more may still hold what came before it broke: the end
-                          // is told by the read, after that.
+                          // A connection that cannot send any more may still hold data from before it broke:
+                          // the end is reported by the read, after that.
                           if (error) return self->finish_sending();
                           self->queue_.pop_front();
                           if (!self->queue_.empty()) self->write();

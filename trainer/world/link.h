@@ -20,8 +20,8 @@ using SteadyTime = std::chrono::steady_clock::time_point;
 class Link : public std::enable_shared_from_this<Link> {
   public:
     struct Events {
-        std::function<void(Frame&&)> on_frame;  // what it throws as FrameError ends the link
-        // Once: the other side has closed, the connection is broken, or what came is no frame
+        std::function<void(Frame&&)> on_frame;  // a FrameError that it throws ends the link
+        // Called once: the other side has closed, the connection is broken, or the data is not a frame
         // (std::errc::protocol_error). Not after close().
         std::function<void(const std::error_code&)> on_end;
     };
@@ -30,7 +30,7 @@ class Link : public std::enable_shared_from_this<Link> {
 
     // Begins to read. A frame whose text is longer than `most_bytes` ends the link.
     void start(Events events, std::uint64_t most_bytes);
-    // Who is told from now on; may be called by the one who was.
+    // Replaces the receiver of events; may be called by the current one.
     void hand_to(Events events, std::uint64_t most_bytes);
 
     // The text is shared, not copied; it never blocks.
@@ -39,11 +39,11 @@ class Link : public std::enable_shared_from_this<Link> {
 
     bool idle() const { return queue_.empty() || state_ != State::open; }  // nothing is left to write
     bool ended() const { return state_ == State::ended; }
-    SteadyTime heard() const { return heard_; }  // when anything came last
-    void hear(SteadyTime now) { heard_ = now; }  // as if it had come now
+    SteadyTime heard() const { return heard_; }  // when data last arrived
+    void hear(SteadyTime now) { heard_ = now; }  // as if data had arrived now
 
-    void finish_sending();  // what is queued is lost; the other side sees the end after what was written
-    void close();           // nobody is told anything any more
+    void finish_sending();  // queued frames are lost; the other side sees the end after what was written
+    void close();           // no more events are reported
 
   private:
     enum class State : std::uint8_t { open, finishing, ended };
@@ -52,7 +52,7 @@ class Link : public std::enable_shared_from_this<Link> {
         std::shared_ptr<const std::string> text;
     };
 
-    // How much to read next; takes note that something came.
+    // Returns how much to read next; notes that data arrived.
     std::size_t listen(const std::error_code& error, std::size_t bytes);
     void read_header();
     void read_text();

@@ -22,7 +22,7 @@ std::string reason(int error) {
     return std::generic_category().message(error);
 }
 
-// The port that a socket is bound to; 0 where it is none of ours.
+// The port that a socket is bound to; 0 where it is not such a socket.
 int bound_port(int descriptor, bool& ipv6) {
     sockaddr_storage address{};
     socklen_t size = sizeof address;
@@ -73,7 +73,7 @@ Listener Listener::on_ports(int first, int ports, bool loopback) {
     int error = EADDRNOTAVAIL;
     const int last = first == 0 ? 0 : std::min(first + ports - 1, 65535);
     for (int port = first; port <= last; ++port) {
-        // One socket of IPv6 takes both; a machine without IPv6 has none.
+        // One IPv6 socket accepts both; a machine without IPv6 has none.
         int descriptor = loopback ? -1 : listen_on(port, false, true);
         const bool taken = descriptor < 0 && !loopback && errno == EADDRINUSE;
         if (descriptor < 0 && !taken) descriptor = listen_on(port, loopback, false);

@@ -1,4 +1,5 @@
-// A listening TCP socket: rank 0's, or made for it by its parent, so that nobody else can take the port.
+// Rank 0's listening TCP socket, or one made for rank 0 by its parent, so that no other process can take the
+// port.
 #pragma once
 
 #include <utility>
@@ -12,7 +13,7 @@ class Listener {
     // The first free of `ports` ports from `first`, for this machine's processes only or for every host, by
     // IPv6 and IPv4; `first` 0: any free one.
     static Listener on_ports(int first, int ports, bool loopback);
-    // What a parent left open (Place::listen_fd).
+    // The socket that a parent left open (Place::listen_fd).
     static Listener inherited(int descriptor);
 
     ~Listener();
@@ -24,7 +25,7 @@ class Listener {
     bool ipv6() const { return ipv6_; }
     int descriptor() const { return descriptor_; }
     int release() { return std::exchange(descriptor_, -1); }  // the caller's from now on
-    // Between fork and exec: the program that is started has the socket under the same number.
+    // Called between fork and exec: the started program has the socket under the same number.
     void keep_on_exec() const;
 
   private:

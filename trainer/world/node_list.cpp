@@ -6,7 +6,7 @@ namespace shardscope::trainer {
 
 namespace {
 
-// A number at the text's begin, which is taken off it.
+// Removes a number from the start of the text and returns it.
 std::optional<int> take_number(std::string_view& text) {
     int number = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -32,7 +32,7 @@ std::string first_node(std::string_view list) {
             list.remove_prefix(1);
             continue;
         }
-        // Several brackets may follow each other ("rack[1-2]n[01-16]"): the first of each.
+        // There may be several brackets ("rack[1-2]n[01-16]"): take the first entry of each.
         const std::size_t close = list.find(']');
         if (close == std::string_view::npos) return {};
         const std::string_view inside = list.substr(1, close - 1);

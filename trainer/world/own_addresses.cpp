@@ -26,7 +26,7 @@ std::string address_of(const ifaddrs& interface) {
         const auto* address = reinterpret_cast<const sockaddr_in*>(interface.ifa_addr);
         if (::inet_ntop(family, &address->sin_addr, text.data(), text.size()) == nullptr) return {};
     } else if (family == AF_INET6) {
-        // Link-local ones mean something only together with an interface of the other host.
+        // Link-local addresses are meaningful only together with an interface of the other host.
         const auto* address = reinterpret_cast<const sockaddr_in6*>(interface.ifa_addr);
         if (IN6_IS_ADDR_LINKLOCAL(&address->sin6_addr) ||
             ::inet_ntop(family, &address->sin6_addr, text.data(), text.size()) == nullptr) {

@@ -1,7 +1,7 @@
 // What shardscope-train gives the processes that it starts itself (run.processes), so that they find each
 // other: their Places, as environment variables.
 //
-//   const Listener listener = Listener::on_loopback();     // the port is theirs before anybody starts
+//   const Listener listener = Listener::on_loopback();     // the port is theirs before any process starts
 //   place.listen_fd = rank == 0 ? listener.descriptor() : -1;
 //   ... fork, listener.keep_on_exec() in rank 0's child, exec with environment_for(place) ...
 //   close the listener once rank 0 has started
@@ -22,7 +22,7 @@ inline constexpr const char* kTokenVariable =
     "SHARDSCOPE_JOB_TOKEN";  // other launchers' jobs may have it, too
 inline constexpr const char* kListenVariable = "SHARDSCOPE_LISTEN_FD";  // rank 0's alone
 
-// "SHARDSCOPE_RANK=2", ...: from these place_from_environment() makes the place again.
+// "SHARDSCOPE_RANK=2", ...: place_from_environment() rebuilds the place from these.
 std::vector<std::string> environment_for(const Place& place);
 
 // 128 bits from the system's source of random numbers, in hexadecimal digits.

@@ -17,7 +17,7 @@ namespace {
 constexpr int kMostRanks = 1 << 20;
 constexpr int kLastPort = 65535;
 
-// Reads the variables of an Environment. One that is set to nothing is not set.
+// Reads the variables of an Environment. A variable that is set to an empty text counts as not set.
 class Variables {
   public:
     explicit Variables(const Environment& environment) : environment_(environment) {}
@@ -41,7 +41,7 @@ class Variables {
     int number_or(const char* name, int least, int most, int otherwise) const {
         return has(name) ? number(name, least, most) : otherwise;
     }
-    // None of the names or all of them; whether they are there.
+    // Requires none or all of the names to be set; returns whether they are.
     bool all_or_none(std::string_view launcher, std::initializer_list<const char*> names) const {
         std::string there, missing;
         for (const char* name : names) {
@@ -70,7 +70,8 @@ void set_rank(Place& place, const Variables& variables, const char* rank, const 
     }
 }
 
-// `rank` and `ranks` among those of the host; a launcher that says neither started one on each host.
+// `rank` and `ranks` among those of the host; a launcher that sets neither has started one process on each
+// host.
 void set_local_rank(Place& place, const Variables& variables, const char* rank, const char* ranks) {
     if (!variables.all_or_none(name(place.launcher), {rank, ranks})) return;
     place.local_ranks = variables.number(ranks, 1, kMostRanks);
@@ -132,7 +133,7 @@ std::optional<Place> mpirun_place(const Variables& variables) {
     if (variables.all_or_none("mpirun", {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"})) {
         set_rank(place, variables, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE");
         set_local_rank(place, variables, "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE");
-    } else if (variables.all_or_none("mpirun", {"PMI_RANK", "PMI_SIZE"})) {  // MPICH's, Intel MPI's
+    } else if (variables.all_or_none("mpirun", {"PMI_RANK", "PMI_SIZE"})) {  // MPICH, Intel MPI
         set_rank(place, variables, "PMI_RANK", "PMI_SIZE");
         if (variables.has("MPI_LOCALNRANKS"))
             set_local_rank(place, variables, "MPI_LOCALRANKID", "MPI_LOCALNRANKS");
@@ -149,7 +150,7 @@ std::optional<Place> mpirun_place(const Variables& variables) {
     return place;
 }
 
-// The number of an environment that is one; else nothing.
+// The value of a variable that is a plain number; else nothing.
 std::optional<std::uint32_t> plain_number(const std::string& text) {
     std::uint32_t number = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -157,9 +158,9 @@ std::optional<std::uint32_t> plain_number(const std::string& text) {
     return number;
 }
 
-// The step of a Slurm job that srun started this process in. A batch script and the shell of salloc have the
-// job's variables, SLURM_PROCID and SLURM_NTASKS among them, but no step, or one of the numbers that Slurm
-// keeps for them.
+// The step of a Slurm job in which srun started this process. A batch script and the shell of salloc have the
+// job's variables, SLURM_PROCID and SLURM_NTASKS among them, but no step, or a number that Slurm reserves for
+// them.
 std::optional<std::uint32_t> slurm_step(const Variables& variables) {
     constexpr std::uint32_t kFirstReserved = 0xFFFFFFF0U;
     if (!variables.has("SLURM_PROCID")) return std::nullopt;
@@ -168,8 +169,8 @@ std::optional<std::uint32_t> slurm_step(const Variables& variables) {
     return step && *step < kFirstReserved ? step : std::nullopt;
 }
 
-// A port that follows from the job and the step, so that all tasks know it: below those that systems give
-// away, and kPorts of them for each.
+// A port that follows from the job and the step, so that all tasks know it: below the ports that systems
+// assign dynamically, with kPorts for each step.
 int slurm_port(std::uint32_t job, std::uint32_t step) {
     constexpr std::uint32_t kFirst = 16000, kLast = 32000;
     return static_cast<int>(kFirst + (job * 17U + step) % ((kLast - kFirst) / kPorts) * kPorts);
@@ -217,17 +218,17 @@ bool same_rank(const std::optional<Place>& a, const std::optional<Place>& b) {
     return a && b && a->rank == b->rank && a->ranks == b->ranks;
 }
 
-// The innermost launcher's: the others' variables are inherited. torchrun may run under mpirun or srun, one
-// on each host, and mpirun under srun or salloc.
+// The place that the innermost launcher sets: the others' variables are inherited. torchrun may run under
+// mpirun or srun, one on each host, and mpirun under srun or salloc.
 std::optional<Place> innermost_place(const Variables& variables) {
     if (std::optional<Place> own = own_place(variables)) return own;
     std::optional<Place> mpirun = mpirun_place(variables), srun = srun_place(variables);
-    // srun sets MPICH's variables too where it is asked to.
+    // On request, srun also sets MPICH's variables.
     const bool srun_says_both = !variables.has("OMPI_COMM_WORLD_RANK") && !variables.has("MPI_LOCALRANKID");
     if (srun_says_both && same_rank(mpirun, srun)) mpirun.reset();
     std::optional<Place> outer = mpirun ? std::move(mpirun) : std::move(srun);
     if (std::optional<Place> torchrun = torchrun_place(variables)) {
-        // RANK and WORLD_SIZE made by hand from the launcher's are the same words for the same thing.
+        // RANK and WORLD_SIZE that a user copied from the launcher's variables mean the same place.
         if (!same_rank(torchrun, outer) || variables.has("TORCHELASTIC_RUN_ID")) return torchrun;
     }
     return outer;

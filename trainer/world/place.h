@@ -1,5 +1,5 @@
-// Where a process stands in its job: what the launcher (torchrun, mpirun, srun, or shardscope-train itself)
-// says in the environment. One process is one rank.
+// A process's place in its job, as the launcher (torchrun, mpirun, srun, or shardscope-train itself) sets it
+// in the environment. One process is one rank.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace shardscope::trainer {
 
-// The processes of a job cannot come together; one sentence: what is wrong, what to do.
+// The processes of a job cannot join; one sentence: what is wrong, what to do.
 class WorldError : public std::runtime_error {
   public:
     using std::runtime_error::runtime_error;
@@ -25,24 +25,25 @@ struct Place {
     int rank = 0, ranks = 1;
     int local_rank = 0, local_ranks = 1;  // among those of its host
     // Where rank 0 listens: a name or an address, or several with commas between them that are tried in turn,
-    // and a port; where it is taken, one of the kPorts from it. Empty and 0: the launcher does not say, and
-    // MPI has to (mpirun; own_addresses.h).
+    // and a port; where the port is taken, one of the kPorts from it. Empty and 0: the launcher does not
+    // specify them, and MPI has to (mpirun; own_addresses.h).
     std::string master;
     int port = 0;
     int listen_fd = -1;  // rank 0's listening socket where its parent made it (Listener), else -1
-    // What every process of the job knows and no other should: SHARDSCOPE_JOB_TOKEN, else the launcher's name
-    // of the job.
+    // The secret that only the job's processes should know: SHARDSCOPE_JOB_TOKEN, else the launcher's name of
+    // the job.
     std::string token;
 };
 
-// "torchrun", "mpirun", "srun"; what the trace and messages call it. Launcher::own: "shardscope-train".
+// The launcher's name in the trace and in messages: "torchrun", "mpirun", "srun"; Launcher::own:
+// "shardscope-train".
 const char* name(Launcher launcher);
 
 // The value of a variable, null where it is not set: std::getenv, or a test's.
 using Environment = std::function<const char*(const char* name)>;
 
 // Nothing: no launcher started this process, or it started one alone. Throws WorldError where variables are
-// missing, contradict each other or are no numbers: it names them.
+// missing, contradict each other or are not numbers; the message names them.
 std::optional<Place> place_from_environment(const Environment& environment);
 
 }  // namespace shardscope::trainer

@@ -38,8 +38,8 @@ void Pulse::wait() {
 
 void Pulse::beat() {
     const SteadyTime now = std::chrono::steady_clock::now();
-    // A beat that comes much too late: it was this process that stood still. What the others sent meanwhile
-    // is not read yet, so they get their time again.
+    // Where a beat is much too late, this process itself was stopped. What the others sent meanwhile has not
+    // been read yet, so their timeouts start again.
     const bool stood_still = Seconds(now - last_) > timeout_ / 2 + interval_;
     last_ = now;
     std::vector<int> silent;

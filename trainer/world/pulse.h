@@ -16,7 +16,8 @@ class Pulse {
   public:
     using Links = std::map<int, std::shared_ptr<Link>>;  // by the rank at the other end
 
-    // `on_silent` is told of a rank of which nothing came for `timeout_s`, at each beat; 0: never.
+    // At each beat, `on_silent` is called with each rank from which nothing arrived for `timeout_s`; 0:
+    // never.
     Pulse(asio::io_context& io, const Links& links, double timeout_s,
           std::function<void(int rank)> on_silent);
 

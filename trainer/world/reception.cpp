@@ -11,7 +11,8 @@ namespace shardscope::trainer {
 
 namespace {
 
-// Who says nothing stands at the door for a while; of more than this beside the job's own, the first goes.
+// A visitor that sends nothing is kept for a while; beyond this number beside the job's own, the oldest is
+// dropped.
 constexpr std::size_t kMostStrangers = 64;
 
 }  // namespace
@@ -125,7 +126,7 @@ void Reception::refuse(const std::string& sentence) {
 }
 
 void Reception::turn_away(Visitor& visitor) {
-    // Who has been accepted knows who speaks.
+    // A visitor that has been accepted knows who speaks.
     const std::string shown =
         visitor.accepted ? std::string() : proof(token_, Side::rank_0, visitor.nonces, refusal_);
     visitor.link->send(FrameKind::refused, shown + refusal_);

@@ -1,5 +1,6 @@
-// Rank 0's door while the processes come together: who connects must say within a few seconds that it belongs
-// to the job; whoever does not is shown out and disturbs nobody. Used on the World's thread only.
+// Rank 0's reception while the processes join: a visitor that connects must show within a few seconds that it
+// belongs to the job; one that does not is disconnected and disturbs no other. Used on the World's thread
+// only.
 #pragma once
 
 #include <cstdint>
@@ -24,20 +25,21 @@ namespace shardscope::trainer {
 class Reception {
   public:
     struct Events {
-        // A process of the job; the link is the caller's from now on, who hands it on.
+        // A process of the job; the caller owns the link from now on and hands it on.
         std::function<void(const Hello& hello, const std::shared_ptr<Link>& link)> on_member;
-        // The job cannot come together: one sentence.
+        // The job's processes cannot join: one sentence.
         std::function<void(const std::string& sentence)> on_error;
     };
 
     Reception(asio::io_context& io, Listener listener, const Hello& own, std::string token, double hello_s,
               Events events);
 
-    // Tells those of the job that are at the door, and whoever still comes, why it cannot come together.
+    // Tells the job's processes that have connected, and those that still connect, why they cannot join.
     void refuse(const std::string& sentence);
     bool all_refused() const;  // whether every process of the job has been a member or been refused
-    bool all_written() const;  // whether what they were told is on its way
-    // The door is shut: who still stands there is turned away. It must outlive the io_context's run, closed.
+    bool all_written() const;  // whether everything sent to them is on its way
+    // Stops accepting and disconnects the remaining visitors. The object must outlive the io_context's run,
+    // closed.
     void close();
 
   private:
@@ -48,7 +50,7 @@ class Reception {
         std::optional<Hello> hello;  // shown, and of this job
         bool accepted = false;
     };
-    // A call may come for one who has just left: it is looked up.
+    // A callback may arrive for a visitor that has just left, so visitors are looked up.
     using Number = std::uint64_t;
 
     void accept();
@@ -68,9 +70,9 @@ class Reception {
     std::chrono::duration<double> hello_time_;
     Events events_;
     Number next_ = 0;
-    std::map<Number, Visitor> visitors_;      // in the order in which they came
+    std::map<Number, Visitor> visitors_;      // in order of arrival
     std::vector<std::optional<Hello>> here_;  // by rank
-    std::string refusal_;                     // empty: the job may come together
+    std::string refusal_;                     // empty: the job may start
     std::vector<bool> refused_;               // by rank
 };
 

@@ -44,7 +44,7 @@ Search::Search(asio::io_context& io, const Place& place, const Hello& own, doubl
 
 void Search::resolve() {
     if (resolved_ == names_.size()) {
-        // Every name's first port before anybody's second.
+        // Tries every name's first port before any second port.
         const std::vector<tcp::endpoint> hosts = std::exchange(endpoints_, {});
         for (int port = place_.port; port < std::min(place_.port + kPorts, 65536); ++port) {
             for (tcp::endpoint host : hosts) {
@@ -93,7 +93,7 @@ void Search::connect(const tcp::endpoint& endpoint) {
     socket->async_connect(endpoint, [this, socket, endpoint](const std::error_code& error) {
         if (closed_ || socket_ != socket) return;
         if (error) return give_up(fmt::format("{}: {}", endpoint_text(endpoint), error.message()));
-        // A port of one's own that was just free may be given to both ends of one connection.
+        // A socket that connects to a free port of its own host may get that port, and connect to itself.
         std::error_code failed;
         if (socket->local_endpoint(failed) == endpoint || failed)
             return give_up(endpoint_text(endpoint) + ": nobody listens");

@@ -1,5 +1,5 @@
-// How a process finds rank 0: every address of its name, every port that it may have taken, again and again
-// until somebody there proves that he knows the job's token. Used on the World's thread only.
+// How a process finds rank 0: every address of its name, every port that it may have taken, repeatedly until
+// a process there proves that it knows the job's token. Used on the World's thread only.
 #pragma once
 
 #include <cstddef>
@@ -21,17 +21,17 @@ namespace shardscope::trainer {
 class Search {
   public:
     struct Events {
-        // The link is the caller's from now on, who hands it on.
+        // The caller owns the link from now on and hands it on.
         std::function<void(const Hello& rank_0, const std::shared_ptr<Link>& link)> on_found;
-        // Rank 0 does not take this process: its sentence.
+        // Rank 0 refuses this process, with its sentence.
         std::function<void(const std::string& sentence)> on_error;
     };
 
     // `answer_s`: how long one address may keep it waiting.
     Search(asio::io_context& io, const Place& place, const Hello& own, double answer_s, Events events);
 
-    // What it came upon, for the message when time is up: the first who answered and is of another job, else
-    // the last: "Connection refused".
+    // The trouble to report when time is up: the first process of another job that answered, else the last
+    // error: "Connection refused".
     const std::string& trouble() const { return stranger_.empty() ? trouble_ : stranger_; }
     // It must outlive the io_context's run, closed.
     void close();
@@ -42,7 +42,7 @@ class Search {
     void connect(const asio::ip::tcp::endpoint& endpoint);
     void greet(const std::shared_ptr<asio::ip::tcp::socket>& socket);
     void on_frame(const Frame& frame);
-    // This address is not rank 0's: goes on with the next.
+    // This address is not rank 0's: continues with the next.
     void give_up(const std::string& trouble);
     void wait_and_resolve();
 
@@ -55,7 +55,7 @@ class Search {
     Events events_;
     std::vector<std::string> names_;
     std::vector<asio::ip::tcp::endpoint> endpoints_;  // of this round, from last to first
-    std::size_t resolved_ = 0;                        // names of this round
+    std::size_t resolved_ = 0;                        // number of names resolved in this round
     std::chrono::milliseconds pause_{20};
     std::shared_ptr<asio::ip::tcp::socket> socket_;  // being connected
     std::shared_ptr<Link> link_;                     // being greeted

@@ -9,7 +9,7 @@ std::string ranks_text(const std::vector<int>& ranks) {
     for (std::size_t first = 0; first < ranks.size();) {
         std::size_t last = first;
         while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
-        if (last - first < 2) last = first;  // two in a row are no range
+        if (last - first < 2) last = first;  // two in a row are not a range
         parts.push_back(last == first ? fmt::format("{}", ranks[first])
                                       : fmt::format("{}-{}", ranks[first], ranks[last]));
         first = last + 1;

@@ -11,7 +11,7 @@ namespace shardscope::trainer {
 
 namespace {
 
-// How long a process that ends waits for what it has said to be written, and for the others to close.
+// How long a process that ends waits until its messages are written, and for the others to close.
 constexpr std::chrono::milliseconds kWriting(2000), kClosing(1000), kClosingAfterFailure(300), kLook(2);
 
 std::string encode(const Failure& failure) {
@@ -91,7 +91,7 @@ void World::Impl::set_farewell() {
         farewell = true;
         changed.notify_all();
     }
-    // Rank 0 has said all that it will: so that it sees the others' ends and may close itself.
+    // Rank 0 has sent its last message: once it sees the others' ends, it may close its own.
     if (!first()) to_first().finish_sending();
 }
 
@@ -105,8 +105,8 @@ void World::Impl::guarded(const std::function<void()>& call) {
 }
 
 void World::Impl::run() {
-    // What is thrown past guarded() is no fault of what the World was given (no memory, no descriptor); the
-    // link that it came from is not read any more.
+    // Exceptions past guarded() are not the fault of the World's callbacks (no memory, no descriptor); the
+    // link that they came from is not read any more.
     while (!io.stopped()) {
         guarded([this] { io.run(); });
     }
@@ -145,8 +145,8 @@ void World::Impl::close_when_written() {
         closing_since += since;
         return close_when_written();
     }
-    // Who closes with something unread takes back what it has just said: rank 0, whom the others hear last,
-    // lets them close first.
+    // Closing a connection with unread data discards what was just sent: rank 0, which sends last, lets the
+    // others close first.
     const auto patience = farewell ? kClosing : failure ? kClosingAfterFailure : std::chrono::milliseconds(0);
     if (finished_sending && (!first() || all_ended() || since >= patience)) {
         if (reception) reception->close();

@@ -104,7 +104,7 @@ void World::Impl::deliver(int from, std::string_view told) {
 }
 
 void World::Impl::add_part(int from, Call call, std::string_view text) {
-    if (failure) return;  // whoever waits for it learns of that
+    if (failure) return;  // callers that wait for it learn of that
     std::map<int, std::string>& row = rows[call];
     row[from] = text;
     if (row.size() < members.size()) return;

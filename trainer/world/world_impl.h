@@ -1,6 +1,6 @@
-// The World's inside: what callers see under a mutex, and what its thread alone touches. Its functions stand
-// in world.cpp (callers), world_joining.cpp (coming together), world_frames.cpp (what comes over the links)
-// and world_ending.cpp (failure, leaving, closing).
+// The World's implementation: state shared with callers under a mutex, and state that only its thread
+// touches. Its functions are in world.cpp (callers), world_joining.cpp (joining), world_frames.cpp (frames
+// from the links) and world_ending.cpp (failure, leaving, closing).
 #pragma once
 
 #include <condition_variable>
@@ -53,14 +53,14 @@ struct World::Impl {
     void put_result(Call call, Texts texts);  // any thread
 
     // --- world_joining.cpp: the World's thread -----------------------------------------------------------
-    std::chrono::duration<double> hello_time() const;  // that a hello, and its answer, may take
+    std::chrono::duration<double> hello_time() const;  // limit for a hello and its answer
     void open_door();
     void look_for_first();
     void add(int rank, const Hello& hello, const std::shared_ptr<Link>& link);
     void all_are_here();
     void joined();
     void time_is_up();
-    // The job does not come together, on rank 0: for anybody.
+    // The processes cannot join: ends the joining here, on rank 0 for all.
     void refuse(const std::string& why);
     void number_hosts();
     std::string encode_members() const;
@@ -79,7 +79,7 @@ struct World::Impl {
     void on_end(int rank, const std::error_code& error);
     void on_silent(int rank);
     void lost(int rank, const std::string& reason);
-    void report(const Failure& what);  // to rank 0, who decides
+    void report(const Failure& what);  // to rank 0, which decides
     void decide(const Failure& what);
     void say_goodbye();
     void count_goodbye(int rank);
@@ -89,7 +89,7 @@ struct World::Impl {
     void close_when_written();
     bool all_written() const;
     bool all_ended() const;
-    // Calls what the World was given; a failure of it is the job's.
+    // Calls a callback of the World's user; its failure is the job's.
     void guarded(const std::function<void()>& call);
 
     const Place place;
@@ -100,20 +100,20 @@ struct World::Impl {
     asio::executor_work_guard<asio::io_context::executor_type> work{io.get_executor()};
 
     // The World's thread's.
-    Pulse::Links links;  // on rank 0 all others, else rank 0
+    Pulse::Links links;  // on rank 0 all others, else only rank 0
     std::optional<Reception> reception;
     std::optional<Search> search;
     std::optional<Pulse> pulse;
     asio::steady_timer deadline{io};
     Mailbox mailbox;
     std::vector<std::function<void(const Failure&)>> failure_handlers;
-    std::map<Call, std::map<int, std::string>> rows;  // of gathers that somebody has not brought his text to
+    std::map<Call, std::map<int, std::string>> rows;  // of gathers that still lack a text
     ClockTurns turns;
     ClockMeasurement measurement;
     Call clock_call = 0;
     std::set<int> goodbyes;
     bool reported = false, closing = false, finished_sending = false;
-    bool refuses_late = false;  // on rank 0: those who still come are told why
+    bool refuses_late = false;  // on rank 0: late processes are told why
     SteadyTime closing_since;
 
     // Set by the World's thread before it says that all are here.
@@ -125,12 +125,12 @@ struct World::Impl {
     State state = State::joining;  // under the mutex, as what follows
     std::string sentence;          // why it was refused
     std::optional<Failure> failure;
-    bool failure_told = false;  // to those who asked to be: who waits learns of it after them
+    bool failure_told = false;  // to the handlers; waiting callers learn of it after them
     bool farewell = false;
     std::map<Call, Texts> results;
     ClockOffset clock;
 
-    Call calls = 0;  // the callers', who call one at a time
+    Call calls = 0;  // used by callers, which call one at a time
     std::thread thread;
 };
 

@@ -11,8 +11,8 @@ namespace shardscope::trainer {
 
 namespace {
 
-// How long somebody who has connected may take to say who he is, and rank 0 to answer; less where the whole
-// coming together may take little.
+// How long a process that has connected may take to identify itself, and rank 0 to answer; less where the
+// timeout for joining is short.
 constexpr double kHelloSeconds = 5;
 constexpr double kHelloShare = 1.0 / 8;
 constexpr std::size_t kMostTokenBytes = 1024;
@@ -35,7 +35,7 @@ void check(const Place& place) {
     }
 }
 
-// A thread on which no signal handler runs: they are the program's.
+// A thread on which no signal handler runs: signal handlers belong to the program.
 std::thread start_without_signals(const std::function<void()>& function) {
     sigset_t all, before;
     ::sigfillset(&all);
@@ -132,7 +132,7 @@ void World::Impl::time_is_up() {
     const std::string time = seconds_text(options.timeout_s);
     const std::string where = fmt::format("{}, port {}", place.master, place.port);
     if (!first()) {
-        if (!links.empty()) return;  // found: rank 0 says when time is up
+        if (!links.empty()) return;  // found: rank 0 reports when time is up
         return refuse(fmt::format(
             "rank {} did not find rank 0 at {} within {} ({}); see whether rank 0 was started, and whether "
             "this host ({}) can reach it",

@@ -1,5 +1,5 @@
-// Everything that can be done by a key, in one table: the menus, the shortcuts and the help window are made
-// from it. No Dear ImGui. Frame thread only.
+// Everything that a key can do, in one table: the menus, the shortcuts and the help window are made from it.
+// No Dear ImGui. Frame thread only.
 #pragma once
 
 #include <functional>
@@ -17,14 +17,14 @@ struct Action {
     std::string_view menu;   // "File", "View", "Panels", "Timeline", "Help"
     std::string_view title;  // in the menu and in the help window
     std::vector<Chord> keys;
-    std::string_view panel;  // only while this panel shows; empty: always
+    std::string_view panel;  // active only while this panel is shown; empty: always
     bool repeats = false;    // while the key is held
     std::function<void(Program&)> run;
 };
 
 const std::vector<Action>& actions();
 std::vector<std::string_view> menu_names();   // in the order of the menu bar
-std::string keys_text(const Action& action);  // "A, Left"; empty where it has none
+std::string keys_text(const Action& action);  // "A, Left"; empty for an action without keys
 
 // What the mouse does, for the help window.
 struct MouseHelp {
@@ -32,7 +32,7 @@ struct MouseHelp {
 };
 const std::vector<MouseHelp>& mouse_help();
 
-// By its id, where it is available now; false: it is not, or there is none.
+// Runs the action with this id if it is available now; false if it is not, or does not exist.
 bool run_action(std::string_view id, Program& program);
 
 bool is_available(const Action& action, const Program& program);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kZoomStep = 25;  // percent
 
-// First what lies on top, then the selection, then the limit.
+// Closes what lies on top first, then clears the selection, then the time filter.
 void let_go(Program& program) {
     Session& session = program.session;
     if (program.help || program.choose_file || program.palette || program.save.what != SaveRequest::nothing) {
@@ -38,7 +38,7 @@ void next_trace(Program& program) {
     if (!session.open.empty()) session.set_active((session.active + 1) % session.open.size());
 }
 
-// The panel `step` further on, round the end.
+// Shows the panel `step` places further on, wrapping around at the end.
 std::function<void(Program&)> to_neighbour(std::size_t step) {
     return [step](Program& p) {
         const std::size_t count = p.panels.size();

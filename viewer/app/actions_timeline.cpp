@@ -1,4 +1,4 @@
-// The actions of the timeline (action_parts.h): moving in time here, all else by the panel's act().
+// The actions of the timeline (action_parts.h): moves in time are done here, all others by the panel's act().
 #include <algorithm>
 #include <cmath>
 
@@ -8,7 +8,7 @@
 namespace shardscope::viewer {
 namespace {
 
-constexpr double kTimelineZoomStep = 0.75;  // of the visible range
+constexpr double kTimelineZoomStep = 0.75;  // share of the visible range
 constexpr double kPanStep = 0.12;
 
 TimeSpan whole_of(const traces::Trace& trace) {
@@ -35,7 +35,7 @@ void pan(Program& program, double share) {
     });
 }
 
-// The first or the last event at the edge of the view, at the zoom that is.
+// Moves the first or the last event to the edge of the view, at the current zoom.
 void to_end(Program& program, bool first) {
     change_view(program, [=](TimeSpan now, TimeSpan whole) {
         const std::int64_t air = (now.to - now.from) / 50;
@@ -58,7 +58,7 @@ void next_colors(Program& program) {
         static_cast<ColorBy>((static_cast<int>(program.session.color_by) + 1) % kModes);
 }
 
-// One of the timeline's: done only while it shows.
+// An action of the timeline: available only while the timeline is shown.
 Action act(std::string_view id, std::string_view title, std::vector<Chord> keys, bool repeats = false) {
     return {id, "Timeline", title, std::move(keys), "timeline", repeats, to_panel(id)};
 }

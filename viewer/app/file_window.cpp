@@ -105,7 +105,7 @@ void FileWindow::draw_path() {
     items::mark("files.kind", label_of(kind_));
 }
 
-// A folder is gone into, anything else is opened (and explained where it cannot be).
+// A folder is entered; anything else is opened (and explained where it cannot be opened).
 void FileWindow::take_typed() {
     std::error_code error;
     if (typed_.empty()) return;

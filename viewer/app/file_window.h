@@ -1,5 +1,5 @@
-// The window that chooses files: a path to type, a folder to walk through, several files at once side by side
-// or merged on one clock. Works wherever the viewer does. Its items: "files.path", "files.open",
+// The window that chooses files: a path to type, a folder to walk through, several files together, side by
+// side or merged on one clock. Works wherever the viewer does. Its items: "files.path", "files.open",
 // "files.merge", "files.kind", "files.up", "files.error", "files.entry.<name>". Drawing layer (Dear ImGui);
 // frame thread only.
 #pragma once

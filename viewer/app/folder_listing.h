@@ -23,11 +23,11 @@ struct FolderListing {
 // Whether a name looks like a trace: .sqlite, .sqlite3, .db, .json, .pickle, .pkl, also packed (.gz).
 bool looks_like_trace(const std::string& name);
 
-// What the file window shows, told by the ends of names.
+// What the file window shows, by the endings of file names.
 enum class FileKind { trace, database, json, snapshot, any };
 bool is_of_kind(const std::string& name, FileKind kind);
 
-// Hidden entries are left out; other files too unless `all_files`.
+// Hidden entries are left out; so are other files unless `all_files` is set.
 FolderListing list_folder(const std::string& path, bool all_files);
 
 }  // namespace shardscope::viewer

@@ -1,5 +1,5 @@
-// See fuzzy.h. The best placement of the letters is found, not the first: a row of the table says the best
-// score with the letter before placed at each place.
+// See fuzzy.h. It finds the best placement of the letters, not the first: a row of the table holds the best
+// score with the previous letter placed at each position.
 #include "viewer/app/fuzzy.h"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ std::optional<int> fuzzy_score(std::string_view typed, std::string_view name) {
     for (const char c : typed) {
         if (c == ' ') continue;
         best = kNone;
-        int before = first ? 0 : kNone;  // the best of the places left of the one before this
+        int before = first ? 0 : kNone;  // the best score among the positions left of the previous one
         for (std::size_t i = 0; i < name.size(); ++i) {
             next[i] = kNone;
             if (lower(name[i]) == lower(c)) {

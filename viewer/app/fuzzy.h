@@ -1,4 +1,4 @@
-// How well a name answers to a few typed letters: for the command palette. No Dear ImGui; pure.
+// How well a name matches a few typed letters: for the command palette. No Dear ImGui; pure.
 #pragma once
 
 #include <optional>
@@ -6,8 +6,8 @@
 
 namespace shardscope::viewer {
 
-// nullopt: not all letters of `typed` stand in `name` in this order (case and blanks in `typed` are ignored).
-// Else the higher the better: letters in a row and at beginnings of words count more, long names less.
+// nullopt: `name` does not contain all letters of `typed` in this order (case and blanks in `typed` are
+// ignored). Otherwise higher is better: adjacent letters and beginnings of words count more, long names less.
 std::optional<int> fuzzy_score(std::string_view typed, std::string_view name);
 
 }  // namespace shardscope::viewer

@@ -34,7 +34,7 @@ void row(std::string_view left, std::string_view right) {
     wrapped(right);
 }
 
-// A table in which a heading stands for each menu.
+// Begins a table with a heading for each menu.
 bool begin(std::string_view title, float keys) {
     ImGui::PushStyleColor(ImGuiCol_Text, theme::text_dim());
     text(title);
@@ -77,7 +77,7 @@ void draw_help_window(bool& open) {
                      ImGuiWindowFlags_NoCollapse | ImGuiWindowFlags_NoSavedSettings)) {
         items::value("help", "open");
         std::vector<std::string_view> menus = menu_names();
-        // The longest lists begin columns of their own.
+        // The longest lists start columns of their own.
         ImGui::Columns(columns, "parts", false);
         std::size_t rows = actions().size() + mouse_help().size() + 2 * menus.size(), used = 0;
         int column = 0;

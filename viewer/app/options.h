@@ -1,4 +1,4 @@
-// The command line of shardscope-view. No Dear ImGui.
+// The command-line options of shardscope-view. No Dear ImGui.
 #pragma once
 
 #include <optional>
@@ -16,11 +16,11 @@ struct Options {
     std::string panel = "timeline";
     std::string screenshot;    // empty: a window
     std::string script;        // a file of commands (script/script.h)
-    bool window = false;       // the script drives a window in place of a picture in memory
+    bool window = false;       // the script drives a window instead of a picture in memory
     std::optional<int> scale;  // percent
     std::optional<Appearance> appearance;
     bool panel_given = false;
-    bool state = true;  // what was open last time comes back, and is kept
+    bool state = true;  // restores what was open last time, and saves it at the end
     int width = 1600, height = 900;
     std::optional<TimeRange> range;
 };
@@ -33,7 +33,7 @@ struct Parsed {
 };
 Parsed parse_options(int argc, const char* const* argv, const std::vector<std::string>& panels);
 
-// "12.5:40", "100us:2ms", "1s:2s"; milliseconds where no unit is given; since the start of the capture.
+// "12.5:40", "100us:2ms", "1s:2s"; milliseconds unless a unit is given, since the start of the capture.
 // nullopt: not a range, or its end is not after its start.
 std::optional<TimeRange> parse_range(std::string_view text);
 

@@ -18,7 +18,7 @@
 namespace shardscope::viewer {
 namespace {
 
-constexpr int kMost = 14;  // matches that are shown
+constexpr int kMost = 14;  // matches shown at most
 
 }  // namespace
 

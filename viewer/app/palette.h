@@ -1,5 +1,6 @@
-// The command palette: type a few letters of an action, a panel, an open trace or a recent file, and Enter
-// does it. Its items: "palette.field", "palette.0" and on. Drawing layer (Dear ImGui); frame thread only.
+// The command palette: the user types a few letters of an action, a panel, an open trace or a recent file,
+// and Enter runs or opens it. Its items: "palette.field", "palette.0" and so on. Drawing layer (Dear ImGui);
+// frame thread only.
 #pragma once
 
 #include <functional>

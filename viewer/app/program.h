@@ -1,5 +1,5 @@
-// The state of the running viewer that is not a panel's: which panel shows, which windows are open, whether
-// to quit. Actions change it, the shell draws it. Frame thread only. No Dear ImGui.
+// The state of the running viewer that belongs to no panel: which panel is shown, which windows are open,
+// whether to quit. Actions change it, the shell draws it. Frame thread only. No Dear ImGui.
 #pragma once
 
 #include <algorithm>
@@ -18,43 +18,42 @@
 
 namespace shardscope::viewer {
 
-// What is to be saved under a name that the save window asks for (save_window.h).
+// What is to be saved; the save window asks for the file's name (save_window.h).
 struct SaveRequest {
     enum What { nothing, table, panel, window, report, text };
     What what = nothing;
-    std::string name;  // of the table (empty: the first that is shown), or of the file that is suggested
-    std::string content = {};  // What::text: what is written
+    std::string name;          // name of the table (empty: the first shown), or of the suggested file
+    std::string content = {};  // for What::text: what is written
 };
 
-// The rail of panels: as wide as names need, or signs only; automatic: by the window's width.
+// The sidebar: wide enough for names, or icons only; automatic: by the window's width.
 enum class RailWidth { automatic, wide, narrow };
 
 struct Program {
     Session session;
     std::vector<std::unique_ptr<Panel>> panels;  // in the order of their tabs
-    std::size_t panel = 0;                       // the one on show
+    std::size_t panel = 0;                       // the one that is shown
     bool help = false;                           // the help window
     bool choose_file = false;                    // the file window
     bool palette = false;                        // the command palette
     bool quit = false;
     ReportJob report;  // the HTML report that is being made
     SaveRequest save;
-    // A picture that is taken once the windows over the panel have gone; `panel`: without what is around it.
+    // Where to save a picture, taken once the windows over the panel have closed; `panel`: only the panel.
     std::string picture;
     bool picture_of_panel = false;
     struct Corner {
         float x = 0, y = 0;
     };
-    Corner panel_min, panel_max;  // of the panel on the screen, in the last frame
+    Corner panel_min, panel_max;  // the panel's corners on the screen in the last frame
     RailWidth rail = RailWidth::automatic;
     bool rail_is_wide = true;         // in the last frame
-    std::vector<std::string> recent;  // files, the latest first
-    std::string notice;               // what the latest order came to: "units.csv is written."
+    std::vector<std::string> recent;  // files, most recent first
+    std::string notice;               // the result of the latest action: "units.csv is written."
     int zoom = 100;                   // percent, on top of the display's scale; set_zoom() changes it
-    bool restyle =
-        true;  // sizes or colours have changed: fonts and style are made anew before the next frame
+    bool restyle = true;  // sizes or colours have changed: fonts and style are rebuilt before the next frame
 
-    // Something goes on behind the frames: pictures and scripts wait for its end.
+    // Work goes on in the background: pictures and scripts wait for its end.
     bool working() const {
         return session.working() || report.busy() || TableOrder::any_busy() || shown().busy() ||
                !picture.empty();
@@ -68,7 +67,7 @@ struct Program {
         restyle = true;
     }
 
-    // Opens a file, looks at it and remembers it.
+    // Opens a file, shows it and adds it to the recent files.
     void open(const std::string& path) {
         session.open_file(path);
         session.set_active(session.open.size() - 1);
@@ -87,7 +86,7 @@ struct Program {
         for (std::size_t i = 0; i < panels.size(); ++i) {
             if (panels[i]->name() != name) continue;
             panel = i;
-            for (OpenTrace& entry : session.open) entry.leads_to_plan = false;  // this one was asked for
+            for (OpenTrace& entry : session.open) entry.leads_to_plan = false;  // this panel was asked for
             return true;
         }
         return false;

@@ -18,7 +18,7 @@ namespace shardscope::viewer {
 namespace {
 
 constexpr float kWide = 13, kNarrow = 2.9F;  // font sizes
-constexpr float kRoomForNames = 78;          // font sizes of window width from which names are shown
+constexpr float kRoomForNames = 78;          // window width, in font sizes, from which names are shown
 
 bool is_wide(const Program& program) {
     if (program.rail != RailWidth::automatic) return program.rail == RailWidth::wide;
@@ -32,7 +32,7 @@ std::string key_of(std::string_view panel) {
     return "";
 }
 
-// Where the rail is longer than the window, the entry of a panel that comes on show is scrolled to.
+// In a sidebar taller than the window, scrolls to the entry of the panel that is now shown.
 void bring_into_sight(std::size_t index, float from, float to) {
     ImGuiStorage& kept = *ImGui::GetStateStorage();
     const auto now = static_cast<int>(index), height = static_cast<int>(ImGui::GetWindowHeight());

@@ -1,5 +1,5 @@
-// When a window draws: nothing while nothing happens, ten frames a second while work goes on behind them and
-// its progress shows, sixty while something moves by itself. Pure; frame thread. Times in seconds.
+// When a window draws: not at all while nothing happens, ten frames a second while background work shows its
+// progress, sixty while something is animated. Pure; frame thread. Times in seconds.
 #pragma once
 
 namespace shardscope::viewer {
@@ -7,14 +7,14 @@ namespace shardscope::viewer {
 class Redraw {
   public:
     struct Doing {
-        bool working = false;  // behind the frames: a file is read, an analysis runs
-        bool moving = false;   // a script or a panel moves by itself
+        bool working = false;  // in the background: a file is read, an analysis runs
+        bool moving = false;   // a script runs or a panel is animated
     };
-    // How long to wait for input at most before the next look.
+    // The longest time to wait for input before checking again.
     static double patience(Doing now) { return now.moving ? 1.0 / 60 : now.working ? 0.1 : 0.5; }
 
-    // After the wait: whether a frame is due. `input`: the window has something to answer; `news`: a file has
-    // changed. What work came to, and what news said, is drawn once more after it.
+    // After the wait: whether a frame is due. `input`: the window has received input; `news`: a file has
+    // changed. One more frame follows the end of work or news, to show the result.
     bool due(Doing now, bool input, bool news) {
         const bool outcome = owed_;
         owed_ = now.working || news;

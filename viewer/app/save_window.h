@@ -1,5 +1,5 @@
-// Asks under which name something is saved, and saves it: a table, a picture, the report. Its items:
-// "save.path", "save.go", "save.table". Drawing layer (Dear ImGui); frame thread only.
+// The window that asks for a file name and saves a table, a picture or the report. Its items: "save.path",
+// "save.go", "save.table". Drawing layer (Dear ImGui); frame thread only.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace shardscope::viewer {
 
 class SaveWindow {
   public:
-    // Draws while something is asked for (`program.save`).
+    // Draws while there is a request (`program.save`).
     void draw(Program& program);
 
   private:
@@ -20,7 +20,7 @@ class SaveWindow {
     void save(Program& program);
 
     SaveRequest::What asked_ = SaveRequest::nothing;
-    std::vector<std::string> tables_;  // that were shown when it was asked
+    std::vector<std::string> tables_;  // shown at the time of the request
     std::string path_, failure_;
 };
 

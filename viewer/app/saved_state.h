@@ -1,6 +1,6 @@
-// What comes back next time: open files with what was looked at in them, the panel on show, appearance,
-// sizes, recent files, how tables are sorted. A JSON file; nothing of it is needed, and one that is damaged
-// is left aside with a sentence. No Dear ImGui. Frame thread only.
+// What is restored next time: open files with their views, the panel shown, appearance, sizes, recent files,
+// how tables are sorted. A JSON file; none of it is required, and a damaged one is ignored with a message. No
+// Dear ImGui. Frame thread only.
 #pragma once
 
 #include <map>
@@ -15,15 +15,15 @@ namespace shardscope::viewer {
 
 struct SavedTrace {
     std::string path;
-    std::vector<std::string> merged;  // all files, where several are one trace
+    std::vector<std::string> merged;  // all files of a trace that is merged from several
     std::optional<TimeRange> visible, limit;
-    std::string rows;  // RowArrangement as JSON; empty: as it comes
+    std::string rows;  // RowArrangement as JSON; empty: the default
     bool operator==(const SavedTrace&) const = default;
 };
 
 struct SavedState {
     std::vector<SavedTrace> traces;
-    std::string active;  // its path
+    std::string active;  // path of the active trace
     std::string panel;
     std::string appearance = "dark";
     int zoom = 100;
@@ -37,19 +37,20 @@ struct SavedState {
 };
 
 std::string to_json(const SavedState& state);
-// Throws std::runtime_error with one sentence: what is wrong and where. Unknown keys are passed over.
+// Throws std::runtime_error with one sentence: what is wrong and where. Unknown keys are ignored.
 SavedState parse_state(std::string_view json);
 
 // $XDG_STATE_HOME/shardscope/viewer.json, else ~/.local/state/shardscope/viewer.json (XDG Base Directory
 // Specification 0.8); empty where neither is known.
 std::string state_path();
-// None where there is no such file; where it is damaged also none, and `message` says so.
+// nullopt if there is no such file; also if it is damaged, and then `message` says so.
 std::optional<SavedState> read_state(const std::string& path, std::string& message);
-// Whole or not at all, for its owner only. A sentence where it cannot be written.
+// Writes the file whole or not at all, readable by its owner only. Returns a sentence if it cannot be
+// written.
 std::string write_state(const std::string& path, const SavedState& state);
 
 SavedState state_of(const Program& program);
-// `files`: also opens what was open.
+// `files`: also opens the files that were open.
 void restore(const SavedState& state, Program& program, bool files);
 
 }  // namespace shardscope::viewer

@@ -24,13 +24,13 @@
 namespace shardscope::viewer {
 namespace {
 
-// Whether the sign before a menu's entry is set.
+// Whether the check mark of a menu entry is set.
 bool is_on(const Action& action, Program& program) {
     return action.id == program.shown().name() || (action.id == "follow" && program.session.follow) ||
            (action.id == "rail" && program.rail_is_wide);
 }
 
-// "8 ranks", "8 of 1,024 ranks" where the others did the same.
+// "8 ranks", or "8 of 1,024 ranks" if the others did the same.
 std::string ranks_text(const traces::Trace& trace) {
     const auto shown = static_cast<std::int64_t>(trace.ranks.size());
     if (!traces::shows_some_ranks(trace)) return traces::counted(shown, "rank", "ranks");
@@ -98,7 +98,7 @@ void Shell::draw(const Frame& frame) {
 
 void Shell::run_shortcuts() {
     if (ImGui::GetIO().WantTextInput) {
-        // Only what lies over the panels is closed from within a text field.
+        // From within a text field, only windows over the panels are closed.
         const bool over =
             program_.choose_file || program_.palette || program_.save.what != SaveRequest::nothing;
         if (over && chord_pressed({Key::escape}, false)) run_action("let_go", program_);
@@ -142,7 +142,7 @@ void Shell::draw_menus() {
     ImGui::EndMenuBar();
 }
 
-// What happened to the files that are open, with what can be done about it.
+// What happened to the files that are open, with the possible actions.
 void Shell::draw_notices() {
     Session& session = program_.session;
     OpenTrace* entry = session.current();
@@ -161,7 +161,7 @@ void Shell::draw_notices() {
 }
 
 void Shell::draw_content(const Frame& frame, float height) {
-    // The timeline takes the wheel for itself; panels that scroll begin children of their own.
+    // The timeline handles the wheel itself; panels that scroll begin children of their own.
     ImGui::BeginChild("content", {0, height}, false, ImGuiWindowFlags_NoScrollWithMouse);
     const ImVec2 corner = ImGui::GetWindowPos(), size = ImGui::GetWindowSize();
     program_.panel_min = {corner.x, corner.y};
@@ -221,7 +221,7 @@ void Shell::draw_instead_of_panel() {
     ImGui::EndGroup();
 }
 
-// In place of a panel that looks at a timeline, where the file has none.
+// Shown instead of a panel that needs a timeline, for a file without one.
 void Shell::draw_only_plan(std::string_view title) {
     const Session& session = program_.session;
     const float font = ImGui::GetFontSize();
@@ -266,7 +266,7 @@ void Shell::draw_status() {
     ImGui::PopStyleColor();
 }
 
-// What goes on, else what the latest order came to.
+// The progress of current work, otherwise the result of the latest action.
 std::string Shell::progress_text() const {
     Session& session = program_.session;
     if (std::string failure = session.analyses.failure(); !failure.empty()) return failure;

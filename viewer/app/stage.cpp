@@ -25,7 +25,7 @@ void Stage::restyle() {
     scale_ = scale;
     ImGui::GetIO().Fonts->Clear();
     load_fonts(scale);
-    if (!first) surface_.reload_fonts();  // the first time the backend takes them with its first frame
+    if (!first) surface_.reload_fonts();  // the backend uploads the first ones with its first frame
 }
 
 void Stage::frame(Frame description, const std::function<void()>& input) {
@@ -40,7 +40,7 @@ void Stage::frame(Frame description, const std::function<void()>& input) {
     take_picture();
 }
 
-// A few frames after it was asked for, so that neither the menu nor the save window is in it.
+// Waits a few frames after the request, so that the picture shows neither the menu nor the save window.
 void Stage::take_picture() {
     constexpr int kFrames = 3;
     if (program_.picture.empty() || ++frames_before_picture_ <= kFrames) return;

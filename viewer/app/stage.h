@@ -1,5 +1,5 @@
-// Frames of the viewer on a surface, whatever it is: style and fonts in the scale that is wanted, Dear
-// ImGui's frame, the shell's drawing. Drawing layer (Dear ImGui); frame thread only.
+// Frames of the viewer on any surface: style and fonts in the wanted scale, Dear ImGui's frame, the shell's
+// drawing. Drawing layer (Dear ImGui); frame thread only.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@ namespace shardscope::viewer {
 
 class Stage {
   public:
-    // `display_scale`: of the display, 2 where everything is twice as large.
+    // `display_scale`: the display's scale, 2 where everything is twice as large.
     Stage(Program& program, Surface& surface, float display_scale);
     // Builds one frame; Surface::end_frame() paints it. `input` is called before ImGui's frame begins.
     void frame(Frame description, const std::function<void()>& input = {});
@@ -25,7 +25,7 @@ class Stage {
     Shell shell_;
     float display_scale_;
     int frames_before_picture_ = 0;
-    float scale_ = 0;  // that the fonts were made for
+    float scale_ = 0;  // the scale that the fonts were made for
 };
 
 }  // namespace shardscope::viewer

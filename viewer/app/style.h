@@ -3,11 +3,11 @@
 
 namespace shardscope::viewer {
 
-// `scale` of the display: 1 is 15 pixels a line of text.
+// `scale`: the display's scale; at 1 a line of text is 15 pixels.
 void apply_style(float scale);
 
-// DejaVu Sans from the usual places, else the built-in one, and the same larger as the atlas' second font.
-// Before the first frame.
+// Loads DejaVu Sans from the usual places, else the built-in font, and a larger copy as the atlas' second
+// font. To be called before the first frame.
 void load_fonts(float scale);
 
 }  // namespace shardscope::viewer

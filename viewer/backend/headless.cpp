@@ -33,7 +33,7 @@ struct HeadlessCanvas::Impl {
     EGLContext context = EGL_NO_CONTEXT;
     GLuint framebuffer = 0, color = 0;
     bool imgui = false;
-    bool painted = false;  // the frame that was built last
+    bool painted = false;  // the frame that was built last has been painted
 
     Impl(int w, int h) : width(w), height(h) {}
     ~Impl() {
@@ -44,8 +44,8 @@ struct HeadlessCanvas::Impl {
             eglDestroyContext(display, context);
         }
 #ifndef SHARDSCOPE_SANITIZED_ADDRESS
-        // It unloads Mesa's driver, which forgets a few hundred bytes; loaded, the leak sanitizer sees them
-        // in use.
+        // eglTerminate() unloads Mesa's driver, which leaks a few hundred bytes; while it is loaded, the leak
+        // sanitizer sees them in use.
         if (display != EGL_NO_DISPLAY) eglTerminate(display);
 #endif
     }
@@ -113,7 +113,7 @@ void HeadlessCanvas::begin_frame() {
     ImGuiIO& io = ImGui::GetIO();
     io.DisplaySize = {static_cast<float>(impl_->width), static_cast<float>(impl_->height)};
     io.DisplayFramebufferScale = {1, 1};
-    io.DeltaTime = 1.0F / 60;  // a picture must not depend on how fast it was drawn
+    io.DeltaTime = 1.0F / 60;  // a picture must not depend on the drawing speed
     io.MousePos = {-1e6F, -1e6F};
     impl_->painted = false;
     ImGui_ImplOpenGL3_NewFrame();

@@ -1,5 +1,5 @@
 // Draws Dear ImGui's frames without any display: EGL's surfaceless platform, an OpenGL context and a
-// framebuffer in memory. The thread that made it uses it. Needs a current ImGui context throughout.
+// framebuffer in memory. Used only by the thread that made it. Needs a current ImGui context throughout.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@ namespace shardscope::viewer {
 
 class HeadlessCanvas final : public Surface {
   public:
-    // Throws std::runtime_error with one sentence where no such context can be had.
+    // Throws std::runtime_error with one sentence if no such context is available.
     HeadlessCanvas(int width, int height);
     ~HeadlessCanvas() override;
 
-    void begin_frame() override;  // time passes by 1/60 s, no mouse is there
+    void begin_frame() override;  // time advances by 1/60 s, there is no mouse
     void end_frame() override;
     std::vector<std::uint8_t> pixels() override;
     int width() const override;

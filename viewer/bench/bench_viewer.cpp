@@ -1,10 +1,10 @@
-// How fast ten million events open and draw, beside what no viewer can be faster than: one sqlite3_step scan
+// How fast ten million events open and draw, compared with a bound for every viewer: one sqlite3_step scan
 // of the same columns in the same run. Bars: open at most 1.5 scans, 64 bytes resident for each event, a
 // frame in 4 ms (median) and 16 ms (99th percentile) of processor time at every zoom with at most 10,000
-// rectangles and 100 draw commands, a table of ten million rows put in order off the frame thread. Not a
+// rectangles and 100 draw commands, a table of ten million rows sorted off the frame thread. Not a
 // test.
 //
-//   bench_viewer [--events N] [--trace FILE]     FILE is made where it is not there, and kept; without it a
+//   bench_viewer [--events N] [--trace FILE]     FILE is made if it does not exist, and kept; without it a
 //                                                temporary one is used
 #include <algorithm>
 #include <chrono>
@@ -35,9 +35,10 @@ using namespace shardscope;
 using namespace shardscope::viewer::bench;
 namespace fs = std::filesystem;
 
-constexpr int kRounds = 3;  // of open and scan, in turn
+constexpr int kRounds = 3;  // rounds of open and scan, alternating
 
-// Steps through every row and reads every value that the loader reads; a sum keeps that from being left out.
+// Steps through every row and reads every value that the loader reads; a sum keeps the compiler from removing
+// the reads.
 std::vector<double> bare_scan(const std::string& path) {
     const double start = process_seconds();
     traces::Database database = traces::open_trace(path);
@@ -54,7 +55,7 @@ std::vector<double> bare_scan(const std::string& path) {
     return {process_seconds() - start, static_cast<double>(rows), static_cast<double>(sum)};
 }
 
-// From the command to the first frame with rows; then what stays in memory once nothing goes on.
+// Times from the command to the first frame with rows; then measures the memory in use once all work is done.
 std::vector<double> open_once(const std::string& path) {
     const std::int64_t before = resident_bytes();
     const double start = process_seconds();
@@ -70,7 +71,7 @@ std::vector<double> open_once(const std::string& path) {
 void measure_opening(const std::string& path) {
     std::vector<double> scans, opens;
     double rows = 0, stays = 0, most = 0;
-    (void)in_child([&] { return bare_scan(path); });  // the file is in the system's cache from now on
+    (void)in_child([&] { return bare_scan(path); });  // from now on the file is in the system's cache
     for (int round = 0; round < kRounds; ++round) {
         const auto scan = in_child([&] { return bare_scan(path); });
         const auto open = in_child([&] { return open_once(path); });
@@ -90,7 +91,7 @@ void measure_opening(const std::string& path) {
                most / rows);
 }
 
-// A trace of devices alone, in a temporary file: what stays in memory for each event.
+// A trace of devices alone, in a temporary file: resident memory for each event.
 void measure_devices(std::int64_t events) {
     const std::string path =
         (fs::temp_directory_path() / fmt::format("bench_viewer_devices_{}.sqlite", ::getpid())).string();
@@ -112,7 +113,7 @@ struct Zoom {
 constexpr Zoom kZooms[] = {{"all", 1, 0},       {"30 %", 0.3, 0}, {"10 %", 0.1, 0},  {"1 %", 0.01, 0},
                            {"0.1 %", 0.001, 0}, {"1 ms", 0, 1e6}, {"30 us", 0, 3e4}, {"1 us", 0, 1e3}};
 
-// Wheel and sideways wheel over the rows, around the middle of the trace.
+// Turns the wheel and the sideways wheel over the rows, around the middle of the trace.
 void measure_frames(const std::string& path) {
     Viewer viewer(path);
     viewer.wait_for_timeline();
@@ -154,7 +155,7 @@ void measure_frames(const std::string& path) {
     fmt::print("{:<10}{:>9.2f}{:>9.2f}\n\n", "unmoved", percentile(still, 0.5), percentile(still, 0.99));
 }
 
-// A table as wide as the ranges of the trace: name and time.
+// A table with as many rows as the trace has ranges: name and time.
 class ManyRows final : public viewer::TableModel {
   public:
     explicit ManyRows(std::size_t rows) : rows_(rows) {
@@ -174,7 +175,7 @@ class ManyRows final : public viewer::TableModel {
     std::size_t rows_;
 };
 
-// On the frame thread an answer may take 100 ms; what takes longer works on a thread and shows its progress.
+// On the frame thread a result may take 100 ms; longer work runs on a thread and shows its progress.
 void measure_tables(std::size_t rows) {
     const auto model = std::make_shared<const ManyRows>(rows);
     fmt::print("A table of {} rows: the longest that it holds up a frame, and the work behind it\n", rows);
@@ -221,7 +222,7 @@ int main(int argc, char** argv) {
     try {
         if (temporary)
             path = (fs::temp_directory_path() / fmt::format("bench_viewer_{}.sqlite", ::getpid())).string();
-        // In a process of its own, so that what it frees is not taken for room that was there.
+        // In a process of its own, so that memory that it frees is not counted as available.
         if (!fs::exists(path)) {
             (void)in_child([&] {
                 make_trace(path, events);

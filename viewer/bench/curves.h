@@ -1,5 +1,5 @@
 // How long a memory curve and a counter of many points take to fold at eight zooms, with their indices and by
-// looking at every point. Not a test.
+// a scan over every point. Not a test.
 #pragma once
 
 #include <cstddef>

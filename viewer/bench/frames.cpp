@@ -27,7 +27,7 @@ Viewer::Viewer(const std::string& trace) {
     io.IniFilename = nullptr;
     io.DisplaySize = {kWidth, kHeight};
     io.DeltaTime = 1.0F / 60;
-    io.BackendFlags |= ImGuiBackendFlags_RendererHasVtxOffset;  // as the one on OpenGL has
+    io.BackendFlags |= ImGuiBackendFlags_RendererHasVtxOffset;  // as in the OpenGL backend
     apply_style(1);
     load_fonts(1);
     unsigned char* pixels = nullptr;

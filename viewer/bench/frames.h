@@ -1,4 +1,4 @@
-// The viewer without a screen: frames of the real shell are built by Dear ImGui and painted by nobody. Not a
+// The viewer without a screen: Dear ImGui builds frames of the real shell, and nothing paints them. Not a
 // test.
 #pragma once
 
@@ -15,8 +15,8 @@
 namespace shardscope::viewer::bench {
 
 struct Counted {
-    std::size_t rectangles = 0;  // filled; letters and lines are none
-    std::size_t commands = 0;    // of drawing
+    std::size_t rectangles = 0;  // filled ones; letters and lines do not count
+    std::size_t commands = 0;    // draw commands
     std::size_t vertices = 0;
 };
 
@@ -27,9 +27,9 @@ class Viewer {
     Viewer(const Viewer&) = delete;
     Viewer& operator=(const Viewer&) = delete;
 
-    // Until the timeline of the trace shows rows.
+    // Waits until the timeline of the trace shows rows.
     void wait_for_timeline();
-    // Until nothing goes on behind.
+    // Waits until no work runs in the background.
     void settle();
     // One frame; returns its processor time on this thread in milliseconds.
     double frame();

@@ -17,14 +17,15 @@ using namespace traces;
 
 constexpr int kRanks = 8, kThreads = 4, kNames = 300;
 
-// One thread's ranges: an outermost one holds four, each of which holds four, each of which holds four.
+// One thread's ranges: an outermost one holds four, each of which holds four more, each of which holds four
+// more.
 class Thread {
   public:
     Thread(DatabaseWriter& to, std::int64_t tid, const std::vector<StringId>& names, unsigned seed)
         : to_(to), names_(names), random_(seed) {
         range_.global_tid = tid;
     }
-    // Returns how many it wrote.
+    // Returns the number of ranges written.
     int step() {
         written_ = 0;
         time_ += 2000 + random_() % 30'000;

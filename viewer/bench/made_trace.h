@@ -9,7 +9,7 @@ namespace shardscope::viewer::bench {
 
 // Writes `events` ranges, or a few more, with the store's writer.
 void make_trace(const std::string& path, std::int64_t events);
-// Writes `events` kernels and copies of 3 streams a rank: what a profiler of devices alone leaves.
+// Writes `events` kernels and copies of 3 streams a rank, as a profiler of devices alone records them.
 void make_device_trace(const std::string& path, std::int64_t events);
 
 }  // namespace shardscope::viewer::bench

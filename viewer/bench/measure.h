@@ -7,17 +7,17 @@
 
 namespace shardscope::viewer::bench {
 
-double process_seconds();  // of all threads of this process
-double thread_seconds();   // of this thread
+double process_seconds();  // all threads of this process
+double thread_seconds();   // this thread
 
-std::int64_t resident_bytes();  // now
+std::int64_t resident_bytes();  // at present
 std::int64_t largest_resident_bytes();
 
-// Runs `work` in a child process, which starts with little memory; returns the numbers that it gave.
-// Throws std::runtime_error where it failed.
+// Runs `work` in a child process, which starts with little memory, and returns its numbers. Throws
+// std::runtime_error if it failed.
 std::vector<double> in_child(const std::function<std::vector<double>()>& work);
 
-// The value below which `share` of the values lie.
+// The value below which the fraction `share` of the values lies.
 double percentile(std::vector<double> values, double share);
 
 }  // namespace shardscope::viewer::bench

@@ -12,11 +12,11 @@ namespace shardscope::viewer {
 namespace {
 
 struct Scale {
-    double size;  // base units in one of these
+    double size;  // base units in one of this unit
     const char* suffix;
 };
 
-// The largest unit that leaves at least one whole of it in `extent`.
+// The largest unit of which `extent` holds at least one.
 Scale choose_scale(double extent, AxisUnit unit) {
     if (unit == AxisUnit::bytes) {
         if (extent >= 1024.0 * 1024 * 1024) return {1024.0 * 1024 * 1024, " GB"};
@@ -33,7 +33,7 @@ Scale choose_scale(double extent, AxisUnit unit) {
     return {1, unit == AxisUnit::percent ? " %" : ""};
 }
 
-// The next tick of a logarithmic axis that is `fineness` away from `value`, which is one: 0 takes all.
+// The next tick of a logarithmic axis after `value`, itself a tick, at this `fineness`: 0 takes all.
 double next_power(double value, int fineness, AxisUnit unit) {
     if (unit == AxisUnit::bytes) return value * std::exp2(fineness + 1);
     if (fineness > 0) return value * std::pow(10.0, fineness);
@@ -42,7 +42,7 @@ double next_power(double value, int fineness, AxisUnit unit) {
     return power * (digit < 2 ? 2 : digit < 5 ? 5 : 10);
 }
 
-// The first of them at or below `low`.
+// The first such tick at or below `low`.
 double first_power(double low, int fineness, AxisUnit unit) {
     const double base = unit == AxisUnit::bytes ? 2 : 10,
                  step = unit == AxisUnit::bytes ? fineness + 1 : std::max(1, fineness);
@@ -74,7 +74,7 @@ std::vector<Tick> make_ticks(double low, double high, int max_ticks, AxisUnit un
     const Scale scale = choose_scale(std::max(std::abs(low), std::abs(high)), unit);
     const double from = low / scale.size, to = high / scale.size;
     double step = nice_step((to - from) / max_ticks);
-    const bool whole = scale.size == 1 && unit != AxisUnit::percent;  // half a byte or nanosecond is no tick
+    const bool whole = scale.size == 1 && unit != AxisUnit::percent;  // ticks are whole bytes or nanoseconds
     if (whole) step = std::max(step, 1.0);
     double first = std::ceil(from / step - 1e-9);
     double last = std::floor(to / step + 1e-9);
@@ -84,7 +84,7 @@ std::vector<Tick> make_ticks(double low, double high, int max_ticks, AxisUnit un
         last = std::floor(to / step + 1e-9);
     }
     const int decimals = decimals_of(step);
-    // Counted: beyond 2^53 a double plus one is the same double.
+    // An integer counts: beyond 2^53 a double plus one is the same double.
     for (int n = 0; n <= max_ticks && first + n <= last; ++n) {
         const double value = (first + n) * step;
         if (!ticks.empty() && value * scale.size <= ticks.back().value) continue;
@@ -102,7 +102,7 @@ std::vector<Tick> make_log_ticks(double low, double high, int max_ticks, AxisUni
         for (double value = first_power(low, fineness, unit); value <= high * (1 + 1e-9);
              value = next_power(value, fineness, unit)) {
             if (value >= low * (1 - 1e-9)) values.push_back(value);
-            if (!(next_power(value, fineness, unit) > value)) break;  // beyond what a double tells apart
+            if (!(next_power(value, fineness, unit) > value)) break;  // beyond the precision of a double
         }
         if (static_cast<int>(values.size()) <= max_ticks) break;
     }

@@ -1,5 +1,5 @@
-// Where an axis puts its ticks and what they say: steps of 1, 2 or 5 times a power of ten in a unit that
-// suits. Pure arithmetic, no drawing; any thread.
+// Where an axis puts its ticks and their labels: steps of 1, 2 or 5 times a power of ten in a suitable unit.
+// Pure arithmetic, no drawing; any thread.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@ namespace shardscope::viewer {
 
 enum class AxisUnit {
     count,        // no unit
-    bytes,        // B, KB, MB, GB by 1024; steps are round numbers of that unit
+    bytes,        // B, KB, MB, GB by 1024; steps are round numbers of the chosen unit
     nanoseconds,  // ns, us, ms, s
     percent,
 };
@@ -25,11 +25,11 @@ double nice_step(double value);
 // At most `max_ticks` ticks inside [low, high], all multiples of one nice step; empty for an empty range.
 std::vector<Tick> make_ticks(double low, double high, int max_ticks, AxisUnit unit);
 
-// The same for a logarithmic axis: powers of two of bytes, else 1, 2 and 5 times powers of ten, thinned out
-// to `max_ticks`; where the range holds hardly any of those, make_ticks(). Empty unless 0 < low < high.
+// The same for a logarithmic axis: powers of two for bytes, else 1, 2 and 5 times powers of ten, thinned out
+// to `max_ticks`; if the range holds hardly any of those, make_ticks(). Empty unless 0 < low < high.
 std::vector<Tick> make_log_ticks(double low, double high, int max_ticks, AxisUnit unit);
 
-// A little more than `largest`, so that the highest point does not touch the frame; 1 for nothing at all.
+// A little more than `largest`, so that the highest point does not touch the frame; 1 if `largest` is 0.
 double axis_top(double largest);
 
 // The linear map from [low, high] to pixels [from, to]; an empty range maps to `from`.

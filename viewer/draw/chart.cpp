@@ -54,7 +54,7 @@ void draw_frame(const Chart& chart, const std::vector<Tick>& x_ticks, const std:
     }
 }
 
-// Where a chart with a logarithmic axis draws them.
+// The ticks that a chart with a logarithmic axis draws.
 std::vector<Tick> log_ticks(double low, double high, int count, AxisUnit unit) {
     std::vector<Tick> ticks = make_log_ticks(low, high, count, unit);
     for (Tick& tick : ticks) tick.value = std::log10(tick.value);
@@ -176,7 +176,7 @@ int stacked_bar(ImVec2 at, ImVec2 size, std::span<const Segment> segments, doubl
         const float x0 = at.x + size.x * static_cast<float>(sum / full);
         sum += segment.value;
         const float x1 = at.x + size.x * static_cast<float>(std::min(1.0, sum / full));
-        // One pixel of gap tells neighbours apart without an outline; slivers keep their whole width.
+        // One pixel of gap separates neighbours without an outline; slivers keep their whole width.
         const float gap = x1 - x0 > 4 ? 1.0F : 0.0F;
         draw->AddRectFilled({x0, at.y}, {x1 - gap, at.y + size.y}, segment.color);
         if (inside && mouse.x >= x0 && mouse.x < x1) hovered = static_cast<int>(i);

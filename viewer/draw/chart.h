@@ -1,6 +1,6 @@
 // Charts on an ImDrawList: a frame with axes, a stacked area of a folded curve, stacked bars, a donut, a
-// marker and a cross-hair. They draw what they are given; numbers come from traces/analysis, arithmetic from
-// axis.h and fold.h. Drawing layer (Dear ImGui); frame thread only. Screen pixels; colours are the caller's.
+// marker and a cross-hair. Numbers come from traces/analysis, arithmetic from axis.h and fold.h. Drawing
+// layer (Dear ImGui); frame thread only. Screen pixels; colours are the caller's.
 #pragma once
 
 #include <array>
@@ -29,25 +29,25 @@ struct Chart {
 
 struct ChartAxes {
     double x_low = 0, x_high = 1, y_high = 1;
-    double x_zero = 0;  // subtracted from what the ticks of x say
+    double x_zero = 0;  // subtracted from the labels of the x ticks
     AxisUnit x_unit = AxisUnit::nanoseconds, y_unit = AxisUnit::bytes;
     bool x_ticks = true;
-    double y_low = 0;  // below zero where values are
-    // Logarithmic: low and high are positive, and Chart::x and y map the values' log10.
+    double y_low = 0;  // negative if there are negative values
+    // Logarithmic axes: low and high are positive, and Chart::x and y map the values' log10.
     bool x_log = false, y_log = false;
 };
 
-// Takes `size` in the current window, draws ground, grid, ticks and labels, and catches the mouse.
+// Takes `size` in the current window, draws background, grid, ticks and labels, and catches the mouse.
 Chart begin_chart(const char* id, ImVec2 size, const ChartAxes& axes);
 
 using CategoryColors = std::array<ImU32, traces::kMemoryCategories>;
 
-// The stack of every column: solid what was there throughout the column, pale up to the highest in it.
+// The stack of every column: solid up to its lowest moment, pale up to its highest.
 void stacked_area(const Chart& chart, std::span<const FoldedColumn> columns, const CategoryColors& colors);
 
 // A horizontal line at y with a label above its left or right end.
 void level_line(const Chart& chart, double y, ImU32 color, std::string_view label, bool label_right = true);
-// A vertical line at x; the label stands beside its top where it fits.
+// A vertical line at x; the label is beside its top if it fits.
 void marker_line(const Chart& chart, double x, ImU32 color, std::string_view label);
 // A thin vertical line under the mouse over the chart's height.
 void crosshair(const Chart& chart);
@@ -58,8 +58,8 @@ struct Segment {
     std::string label;  // for the tooltip and, where it fits, on the bar
 };
 
-// A horizontal bar of segments, `full` being the value that the whole width stands for. Returns the index of
-// the segment under the mouse or -1. Segments narrower than their text show none.
+// A horizontal bar of segments; `full` is the value of the whole width. Returns the index of the segment
+// under the mouse or -1. Segments narrower than their text show none.
 int stacked_bar(ImVec2 at, ImVec2 size, std::span<const Segment> segments, double full, bool labels);
 
 // A ring of segments clockwise from the top with two lines of text in the middle. Takes size x size pixels.

@@ -1,7 +1,7 @@
 // An index over a step curve of millions of points: the lowest and the highest value of every block of
-// points, of every block of blocks and so on, and every so many points' time. Made once, off the frame
-// thread; then a pixel column costs about the same whether it holds ten points or ten million. 1.75 bytes for
-// each point. Pure arithmetic, no drawing; any thread. Times in nanoseconds.
+// points, of every block of blocks and so on, and the time of every kStride-th point. Made once, off the
+// frame thread; afterwards a pixel column costs about the same for ten points as for ten million. 1.75 bytes
+// for each point. Pure arithmetic, no drawing; any thread. Times in nanoseconds.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace shardscope::viewer {
 
-// The first lowest and the first highest of some points, by their place.
+// The positions of the first lowest and the first highest of some points.
 template <class Number>
 struct Extremes {
     Number lowest = 0, highest = 0;
@@ -28,8 +28,8 @@ struct Extremes {
     }
 };
 
-// `time(i)` and `value(i)` tell of point i wherever the curve is kept: they are given anew with every
-// question and always tell the same. Points are sorted by time; there are fewer than 2^32.
+// `time(i)` and `value(i)` return point i from wherever the curve is stored: they are passed to every call
+// and must always return the same values. Points are sorted by time; there are fewer than 2^32.
 template <class Number>
 class CurveIndex {
   public:
@@ -55,10 +55,10 @@ class CurveIndex {
 
     std::size_t size() const { return count_; }
 
-    // The first point from `after` on whose time is `t` or later; size() where there is none.
+    // The first point at or after index `after` whose time is `t` or later; size() if there is none.
     template <class Time>
     std::size_t first_from(std::size_t after, std::int64_t t, const Time& time) const {
-        // The stride in which it lies: the one before the first that begins at `t` or later.
+        // The stride that contains it: the one before the first that begins at `t` or later.
         const auto stride = static_cast<std::ptrdiff_t>(std::min(after / kStride, times_.size()));
         const auto found = std::lower_bound(times_.begin() + stride, times_.end(), t);
         const auto above = static_cast<std::size_t>(found - times_.begin()) * kStride;
@@ -75,7 +75,7 @@ class CurveIndex {
         return low;
     }
 
-    // Of the points [first, last), at least one.
+    // The extremes of the points [first, last), at least one point.
     template <class Value>
     Extremes<Number> of(std::size_t first, std::size_t last, const Value& value) const {
         Extremes<Number> best = scan(first, first + 1, value);
@@ -91,7 +91,7 @@ class CurveIndex {
         return best;
     }
 
-    std::size_t memory() const {  // bytes on the heap
+    std::size_t memory() const {  // bytes used on the heap
         std::size_t bytes = times_.capacity() * sizeof(std::int64_t);
         for (const auto& level : levels_) bytes += level.capacity() * sizeof(Extremes<Number>);
         return bytes;
@@ -112,14 +112,14 @@ class CurveIndex {
     }
 
     std::size_t count_ = 0;
-    std::vector<std::int64_t> times_;                    // of every kStride-th point
-    std::vector<std::vector<Extremes<Number>>> levels_;  // of whole blocks of kFan, kFan^2, ... points
+    std::vector<std::int64_t> times_;                    // times of every kStride-th point
+    std::vector<std::vector<Extremes<Number>>> levels_;  // extremes of blocks of kFan, kFan^2, ... points
 };
 
-// Walks the columns of [from, to): `column(i, first, last, carried)` is told the points [first, last) inside
-// column i, and whether the value carried in from the left (that of the point first - 1) counts too. A column
-// narrower than a nanosecond has no points: what holds there is carried in, and its points count in the
-// column after it.
+// Walks the columns of [from, to): `column(i, first, last, carried)` receives the points [first, last) inside
+// column i, and whether the value carried in from the left (that of point first - 1) counts too. A column
+// narrower than a nanosecond has no points: it has the value carried in, and its points count in the next
+// column.
 template <class Number, class Time, class Column>
 void walk_columns(const CurveIndex<Number>& index, std::int64_t from, std::int64_t to, int columns,
                   const Time& time, const Column& column) {

@@ -64,7 +64,7 @@ std::vector<FoldedColumn> fold_curve(std::span<const MemoryPoint> points, std::i
         const std::int64_t end = i + 1 == columns ? to : edge(i + 1);
         FoldedColumn& column = folded[static_cast<std::size_t>(i)];
         if (end <=
-            begin) {  // narrower than a nanosecond: what holds there; the points count in the column after
+            begin) {  // narrower than a nanosecond: the value carried in; its points count in the next column
             const MemoryPoint* here =
                 next != points.end() && next->time == begin ? point_at(points, begin) : &held;
             column = {here->total, here->total, here->bytes, here->bytes};

@@ -22,23 +22,24 @@ struct FoldedColumn {
 // A curve of millions of points, folded in little time.
 struct CategoryCurve {
     std::vector<traces::MemoryPoint> points;  // sorted by time
-    CurveIndex<std::int64_t> index;           // of their totals
-    traces::CategoryBytes most{};             // of each category, ever
-    std::int64_t most_total = 0;              // 0 at least
+    CurveIndex<std::int64_t> index;           // index of their totals
+    traces::CategoryBytes most{};             // largest bytes ever, by category
+    std::int64_t most_total = 0;              // at least 0
 };
 CategoryCurve category_curve(std::vector<traces::MemoryPoint> points);
 
 // Column i covers [from + i*span/columns, from + (i+1)*span/columns). The curve holds its value until the
-// next point and is zero before the first; every point of a column counts, also one that another of the same
-// instant follows, so that the highest column shows the peak exactly.
+// next point and is zero before the first; every point of a column counts, even if another one follows at the
+// same instant, so that the highest column shows the peak exactly.
 std::vector<FoldedColumn> fold_curve(const CategoryCurve& curve, std::int64_t from, std::int64_t to,
                                      int columns);
-// The same of points sorted by time, by looking at each of them: what the one above is tested against.
+// The same for points sorted by time, by a scan over all of them: the reference for the tests of the one
+// above.
 std::vector<FoldedColumn> fold_curve(std::span<const traces::MemoryPoint> points, std::int64_t from,
                                      std::int64_t to, int columns);
 
-// The same with every point equally wide: column i covers the points [i*n/columns, (i+1)*n/columns) of
-// [first, first + count), one at least.
+// The same with all points equally wide: column i covers the points [i*n/columns, (i+1)*n/columns) of [first,
+// first + count), at least one.
 std::vector<FoldedColumn> fold_by_order(const CategoryCurve& curve, std::size_t first, std::size_t count,
                                         int columns);
 std::vector<FoldedColumn> fold_by_order(std::span<const traces::MemoryPoint> points, int columns);
@@ -46,7 +47,7 @@ std::vector<FoldedColumn> fold_by_order(std::span<const traces::MemoryPoint> poi
 // The last point at or before `time`, or nullptr.
 const traces::MemoryPoint* point_at(std::span<const traces::MemoryPoint> points, std::int64_t time);
 
-// Neighbouring equal columns as one: first column and how many. What is drawn is one rectangle per run.
+// A run of equal neighbouring columns: first column and count. Each run is drawn as one rectangle.
 struct ColumnRun {
     int first = 0, count = 0;
 };

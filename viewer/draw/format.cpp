@@ -22,7 +22,7 @@ bool continues(char byte) {
     return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U;
 }
 
-// Four significant digits while the number is below 1000, none after the point above.
+// Four significant digits for numbers below 1000, no decimals above.
 int decimals_for(double value) {
     if (value >= 999.5) return 0;
     if (value >= 99.95) return 1;

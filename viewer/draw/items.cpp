@@ -1,5 +1,5 @@
-// See items.h. Two frames are kept: the one being drawn and the whole one before it, which is what is asked
-// about.
+// See items.h. Two frames are kept: the one being drawn, and the previous one, complete, which answers
+// queries.
 #include "viewer/draw/items.h"
 
 #include <map>

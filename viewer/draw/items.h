@@ -1,9 +1,9 @@
 // Names of what is on the screen, so that a script can click on it and read it: "modules.search",
-// "units.row.3", "summary.value.step_time". Kept only while a script runs; else every call returns at once.
-// Drawing layer (Dear ImGui); frame thread only.
+// "units.row.3", "summary.value.step_time". Kept only while a script runs; otherwise every call returns
+// immediately. Drawing layer (Dear ImGui); frame thread only.
 //
-// Names are stable: the panel's name, then what it is, in lower case with points between; rows of tables by
-// the text of their first cell where that is unique, else by number (see tables/table.h).
+// Names are stable: the panel's name, then the item's, in lower case with points between; rows of tables by
+// the text of their first cell if that is unique, else by number (see tables/table.h).
 #pragma once
 
 #include <optional>
@@ -17,22 +17,22 @@ namespace shardscope::viewer::items {
 
 struct Item {
     ImVec2 min, max;       // on the screen
-    std::string text;      // what it says, for `expect`
-    bool in_sight = true;  // false: scrolled out of its window, so that no mouse reaches it
+    std::string text;      // its text, for `expect`
+    bool in_sight = true;  // false: scrolled out of its window, so that the mouse cannot reach it
 };
 
-void keep(bool on);  // from now on names are kept; off forgets all
+void keep(bool on);  // whether names are kept from now on; off also forgets all
 bool kept();
 void begin_frame();  // forgets the last frame's
 
 // The last item that Dear ImGui drew.
 void mark(std::string_view name, std::string_view text = {});
-// A place that is no item of Dear ImGui: a bar of a chart, a row of the timeline.
+// Names a place that is not an item of Dear ImGui: a bar of a chart, a row of the timeline.
 void place(std::string_view name, ImVec2 min, ImVec2 max, std::string_view text = {});
-// A figure that is shown, wherever it stands.
+// Names a figure that is shown, wherever it is.
 void value(std::string_view name, std::string_view text);
 
-std::optional<Item> find(std::string_view name);  // of the frame that was drawn last
+std::optional<Item> find(std::string_view name);  // in the frame that was drawn last
 std::vector<std::string> names();                 // all of them, for error messages
 
 }  // namespace shardscope::viewer::items

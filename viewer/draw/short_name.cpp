@@ -1,5 +1,5 @@
-// See short_name.h. Brackets are followed without a grammar of C++: a '<' or '(' counts where a name stands
-// before it, and a name whose brackets do not close is none of ours.
+// See short_name.h. Brackets are matched without a grammar of C++: a '<' or '(' counts if a name precedes it,
+// and a name whose brackets do not close is not shortened.
 #include "viewer/draw/short_name.h"
 
 #include <array>
@@ -19,7 +19,7 @@ bool in_word(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '~';
 }
 
-// Compilers' words for a namespace without a name say nothing.
+// What compilers write for an unnamed namespace carries no information.
 std::string without_anonymous(std::string_view name) {
     static constexpr std::array<std::string_view, 3> kAnonymous = {
         "(anonymous namespace)::", "<unnamed>::", "{anonymous}::"};
@@ -35,7 +35,7 @@ std::string without_anonymous(std::string_view name) {
     return out;
 }
 
-// The symbols of "operator<", "operator()", "operator->": they are no brackets.
+// The symbols of "operator<", "operator()", "operator->", which are not brackets.
 std::size_t operator_symbols(std::string_view name, std::size_t at) {
     static constexpr std::string_view kWord = "operator";
     if (at < kWord.size() || name[at - 1] != 'r' || name.substr(at - kWord.size(), kWord.size()) != kWord)
@@ -52,11 +52,11 @@ std::size_t operator_symbols(std::string_view name, std::size_t at) {
     return rest.starts_with("<<") && rest.find('>') != std::string_view::npos ? 1 : count;
 }
 
-// Where each character stands: in how many template arguments, and whether in parameters. Brackets count to
-// what is in them.
+// The nesting of each character: the number of template argument lists around it, and whether it is in
+// parameters. Brackets belong to their contents.
 struct Places {
     std::vector<int> depth;
-    std::vector<bool> parameter;  // of a function, not of one that stands in template arguments
+    std::vector<bool> parameter;  // a function's parameters, but not of a function type in template arguments
     bool arguments = false, parameters = false;
 };
 
@@ -100,7 +100,7 @@ std::string without_parameters(std::string_view name, const Places& places) {
     return out;
 }
 
-// Behind the bracket that closes the one at `at`; the end where none does.
+// The position after the bracket that closes the one at `at`; the end if none does.
 std::size_t behind_group(std::string_view name, std::size_t at) {
     const char opens = name[at], closes = opens == '(' ? ')' : '}';
     int depth = 0;
@@ -111,14 +111,14 @@ std::size_t behind_group(std::string_view name, std::size_t at) {
     return at;
 }
 
-// Some compilers write the type of a number: "<(int)4, (bool)1>".
+// Some compilers write the type of a constant: "<(int)4, (bool)1>".
 std::size_t cast_bytes(std::string_view text) {
     for (const std::string_view cast : {"(int)", "(bool)", "(unsigned int)", "(long)", "(unsigned long)"})
         if (text.starts_with(cast)) return cast.size();
     return 0;
 }
 
-// "cos_kernel(Tensor&)::{lambda(float)#2}::operator()() const" is of cos_kernel.
+// "cos_kernel(Tensor&)::{lambda(float)#2}::operator()() const" belongs to cos_kernel.
 std::string without_lambdas(std::string_view name) {
     static constexpr std::string_view kCall = "::operator()", kConst = " const";
     std::string out;
@@ -163,7 +163,7 @@ std::string without_namespaces(std::string_view name) {
     return out;
 }
 
-// The stretches that lie in at least `levels` template arguments: each from its '<' to its '>'.
+// The stretches nested in at least `levels` template argument lists: each from its '<' to its '>'.
 std::vector<std::pair<std::size_t, std::size_t>> arguments(const Places& places, int levels) {
     std::vector<std::pair<std::size_t, std::size_t>> stretches;  // first, and one past the last
     for (std::size_t i = 0; i < places.depth.size(); ++i) {
@@ -219,7 +219,7 @@ ShortName short_name(std::string_view name) {
     Places places;
     if (!find_places(plain, places)) return result;
     const bool qualified = plain.find("::") != std::string::npos;
-    // Parentheses alone may hold anything; a pointer in them is a parameter.
+    // Parentheses alone may hold anything; with a pointer in them they hold parameters.
     const bool pointer = plain.find("*,") != std::string::npos || plain.ends_with("*)");
     if (!places.arguments && !(places.parameters && (qualified || pointer))) return result;
     const auto add = [&](std::string form) {

@@ -1,5 +1,5 @@
-// The device rows of a short time drawn small: how busy each stream was in each pixel column, and with what.
-// Pure arithmetic, no drawing; any thread. Times in nanoseconds.
+// A small picture of the device rows over a short time: how busy each stream was in each pixel column, and
+// with what. Pure arithmetic, no drawing; any thread. Times in nanoseconds.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +14,16 @@ namespace shardscope::viewer {
 struct StripRun {
     int first = 0, count = 0;
     float busy = 0;
-    traces::DeviceKind kind = traces::DeviceKind::kernel;  // the kind with the most time in it
+    traces::DeviceKind kind = traces::DeviceKind::kernel;  // the kind that takes the most of that time
     bool operator==(const StripRun&) const = default;
 };
 
 struct StripRow {
-    std::string name;  // of the stream
+    std::string name;  // the stream's name
     std::vector<StripRun> runs;
 };
 
-// The stream's name, "stream 7" where it has none.
+// The stream's name, or "stream 7" if it has none.
 std::string stream_title(const traces::DeviceStream& stream);
 
 // One row for each stream of the rank that has an event in [from, to), in the order of the trace's streams.

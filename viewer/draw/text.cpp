@@ -19,7 +19,7 @@ float width_of(std::string_view text) {
     return ImGui::CalcTextSize(text.data(), text.data() + text.size()).x;
 }
 
-// CalcTextSize rounds up, which adds up over characters.
+// CalcTextSize rounds up, and the error adds up over characters.
 float exact_width(std::string_view text) {
     return ImGui::GetFont()
         ->CalcTextSizeA(ImGui::GetFontSize(), FLT_MAX, 0, text.data(), text.data() + text.size())
@@ -27,9 +27,9 @@ float exact_width(std::string_view text) {
 }
 
 constexpr std::string_view kDots = "...";
-constexpr std::size_t kLongestLine = 16 << 10;  // bytes: more fits no screen
+constexpr std::size_t kLongestLine = 16 << 10;  // bytes: no screen has room for more
 
-// Looks no further than the width.
+// Reads no more of the text than the width holds.
 bool fits(std::string_view t, float width) {
     if (t.empty()) return true;
     if (t.size() > kLongestLine) return false;
@@ -45,7 +45,7 @@ std::string one_line(std::string t) {
     return t;
 }
 
-// As much of both ends as there is room for, at least one character.
+// As much of both ends as fits, at least one character.
 std::string fit_middle(std::string_view t, float width) {
     if (fits(t, width)) return one_line(std::string(t));
     const float dots = width_of(kDots);
@@ -71,7 +71,7 @@ std::string fit_middle(std::string_view t, float width) {
     return one_line(std::move(out));
 }
 
-// As much of the start as there is room for: of template arguments the first tell most.
+// As much of the start as fits: the first template arguments say the most.
 std::string fit_start(std::string_view t, float width) {
     if (fits(t, width)) return one_line(std::string(t));
     const float room = width - width_of(kDots);
@@ -87,7 +87,7 @@ std::string fit_start(std::string_view t, float width) {
     return one_line(std::string(t.substr(0, end))) + std::string(kDots);
 }
 
-// Names are asked for in every frame.
+// Cached, because every frame asks for names.
 const ShortName& known_short_name(const std::string& name) {
     static const ShortName kNone;
     static std::unordered_map<std::string, ShortName> kKnown;
@@ -209,7 +209,7 @@ void cell_bar(double share, ImU32 color, std::string_view t) {
 
 void swatch(ImU32 color) {
     const float size = ImGui::GetFontSize() * 0.7F;
-    // Beside buttons text stands lower in its line; an empty text says where.
+    // Beside buttons text is lower in its line; an empty text shows where.
     text("");
     const float line = ImGui::GetItemRectMin().y;
     ImGui::SameLine(0, 0);
@@ -270,7 +270,8 @@ void headers_row(const std::vector<bool>& numbers) {
     ImGui::TableNextRow(ImGuiTableRowFlags_Headers, height + 2 * ImGui::GetStyle().CellPadding.y);
     for (int i = 0; i < ImGui::TableGetColumnCount(); ++i) {
         if (!ImGui::TableSetColumnIndex(i)) continue;
-        // The header itself stays empty (it sorts and shows the arrow); its text goes where the numbers end.
+        // The header itself stays empty (it sorts and shows the arrow); its text is aligned with the end of
+        // the numbers.
         const std::string_view name = ImGui::TableGetColumnName(i);
         const ImVec2 at = ImGui::GetCursorScreenPos();
         const float width = ImGui::GetContentRegionAvail().x;

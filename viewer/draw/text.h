@@ -1,5 +1,5 @@
-// Text that panels share: right-aligned numbers, names that shorten to their cell, legends, tooltips made
-// alike. Drawing layer (Dear ImGui); frame thread only; draws into the current window.
+// Text that panels share: right-aligned numbers, names that shorten to their cell, legends, uniform tooltips.
+// Drawing layer (Dear ImGui); frame thread only; draws into the current window.
 #pragma once
 
 #include <span>
@@ -11,29 +11,29 @@
 
 namespace shardscope::viewer {
 
-// Right-aligned in what is left of the current cell or line.
+// Right-aligned in the rest of the current cell or line.
 void text_right(std::string_view text);
 void text_right_dim(std::string_view text);
 
-// Shortened to the width that is left; the whole text then shows on hover.
+// Shortened to the width that is left; a shortened text is shown whole on hover.
 void text_fit(const std::string& text);
-// The same for a place of ours: `text` in one line of `width` pixels. A C++ function's name loses its
-// parameters, namespaces and template arguments first (short_name.h), any other text its middle. Costs what
-// the width holds, however long the text is.
+// The same for any place: `text` in one line of `width` pixels. A C++ function's name loses its parameters,
+// namespaces and template arguments first (short_name.h), any other text its middle. The cost depends on the
+// width, not on the length of the text.
 std::string fit_text(const std::string& text, float width);
 
-// What a combo box of this width has room for beside its arrow.
+// The text shortened to the room of a combo box of this width, beside its arrow.
 std::string fit_in_combo(const std::string& text, float width);
 
-// A number that is right-aligned in what is left of the line. One that is too wide is written short
-// (format_short) with the whole of it on hover: no digit is ever cut off.
+// A number, right-aligned in the rest of the line. One that is too wide is shortened (format_short) and shown
+// whole on hover: no digit is ever cut off.
 void number_right(const std::string& text, double number);
-// A tooltip with the whole of a long text in as many lines as it takes; of a very long one its start.
+// A tooltip with the whole of a long text, wrapped; for a very long text only its start.
 void full_text_tip(std::string_view text);
 
-// What comes next is `width` wide: after SameLine, begins a new line where this one has no room for it.
+// The next item is `width` wide: stays on this line after SameLine, or begins a new one if there is no room.
 void flow(float width);
-// The width of a button of this label.
+// The width of a button with this label.
 float button_width(std::string_view label);
 
 // Dimmed text that wraps: an explanation, a reason why there is nothing to show.
@@ -49,7 +49,7 @@ struct LegendItem {
     std::string label;
     ImU32 color = 0;
 };
-// Colour squares with labels, in as many lines as the width asks for.
+// Colour squares with labels, in as many lines as the width requires.
 void legend(std::span<const LegendItem> items);
 // A colour square the height of a capital, then SameLine: for table rows and tooltips.
 void swatch(ImU32 color);
@@ -59,12 +59,12 @@ void begin_tip(std::string_view title);
 void tip_row(std::string_view label, std::string_view value, ImU32 color = 0);
 void end_tip();
 
-// Header cells of columns of numbers right-aligned as the numbers under them; sortable tables stay sortable.
+// Right-aligns the headers of number columns like the numbers below; sortable tables stay sortable.
 // `numbers`: by column, whether it holds numbers.
 void headers_row(const std::vector<bool>& numbers);
 
-// A place without a look that catches the mouse. Dear ImGui refuses one without a width or a height, which a
-// small window may leave to it.
+// An invisible area that catches the mouse. Dear ImGui refuses one without a width or a height, which can
+// occur in a small window.
 inline bool place_button(const char* id, ImVec2 size, ImGuiButtonFlags flags = 0) {
     return ImGui::InvisibleButton(id, {size.x > 0 ? size.x : 1, size.y > 0 ? size.y : 1}, flags);
 }

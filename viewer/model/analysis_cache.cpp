@@ -1,5 +1,5 @@
-// See analysis_cache.h. The worker holds the mutex only to take a job and to put a result away; an entry's
-// traces are kept alive by it, so that no address is used twice for different traces.
+// See analysis_cache.h. The worker holds the mutex only to take a job and to store a result; an entry keeps
+// its traces alive, so that no address is used twice for different traces.
 #include "viewer/model/analysis_cache.h"
 
 #include <algorithm>
@@ -17,10 +17,10 @@
 namespace shardscope::viewer {
 namespace {
 
-// Of more than this, those that nobody has asked for lately make room. What is asked for in every frame
-// stays, however much it is: thrown out, it would be computed again in every frame.
+// Beyond this number, entries that have not been used recently are removed. Entries used in every frame
+// always stay: if removed, they would be computed again in every frame.
 constexpr std::size_t kMostEntries = 256;
-constexpr std::uint64_t kRounds = 4;  // in which each entry could have been asked for once
+constexpr std::uint64_t kRounds = 4;  // rounds in which each entry could be asked for once
 
 std::string text_of(const std::optional<std::int64_t>& value) {
     return value ? fmt::format("{}", *value) : "-";
@@ -37,8 +37,8 @@ struct AnalysisCache::Impl {
         Maker make;
         bool renewable = false;  // `make` is kept, for the trace's successor
         Result<void> value;
-        std::string failure;      // the sentence, where there is no value
-        std::uint64_t asked = 0;  // grows with each question; the newest question is answered first
+        std::string failure;      // the error message, if there is no value
+        std::uint64_t asked = 0;  // grows with each request; the newest request is served first
 
         bool of(const TracePtr& trace) const {
             return std::find(traces.begin(), traces.end(), trace) != traces.end();
@@ -51,7 +51,7 @@ struct AnalysisCache::Impl {
     std::uint64_t questions = 0;
     std::uint64_t frame_before = 0, frame_now = 0;  // `questions` when the frame began
     bool stop = false;
-    bool running = false;  // an analysis; its entry may be forgotten
+    bool running = false;  // an analysis runs; its entry may be gone
     std::thread worker;
 
     void end() {
@@ -93,7 +93,7 @@ struct AnalysisCache::Impl {
         }
     }
 
-    // Under the lock. The entry of these traces, made where there is none.
+    // The entry of these traces, made if there is none. The lock must be held.
     Entry& entry_of(const std::string& name, const std::vector<TracePtr>& traces, const Maker& make,
                     bool renewable) {
         std::string key = name;

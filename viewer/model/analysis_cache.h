@@ -1,6 +1,6 @@
-// Results of analyses, computed on one background thread and kept. A panel asks every frame and gets the
-// finished result, or nullptr while it is being computed; asking is what starts it.
-// Frame thread only (the worker is inside). No Dear ImGui.
+// Results of analyses, computed on one background thread and kept. A panel asks in every frame and gets the
+// finished result, or nullptr while it is being computed; the request starts the computation. Frame thread
+// only (the worker is inside). No Dear ImGui.
 #pragma once
 
 #include <functional>
@@ -38,7 +38,8 @@ class AnalysisCache {
     Result<traces::MemoryReport> memory(const TracePtr& trace, const traces::Selection& selection = {});
     Result<traces::CollectivesReport> collectives(const TracePtr& trace,
                                                   const traces::Selection& selection = {});
-    // `rank_index` is an index into Trace::ranks. The second is the points of the first.
+    // `rank_index` is an index into Trace::ranks. The second function returns the points of the first one's
+    // curve.
     Result<CategoryCurve> category_curve(const TracePtr& trace, int rank_index,
                                          traces::MemorySpace space = traces::MemorySpace::device);
     Result<std::vector<traces::MemoryPoint>> curve(const TracePtr& trace, int rank_index,
@@ -48,8 +49,8 @@ class AnalysisCache {
     // Several runs, in this order; the first is the base.
     Result<traces::Comparison> comparison(const std::vector<TracePtr>& traces);
 
-    // Any other analysis of one trace, made by `make(const Trace&, const Selection&)`: pure, so that it may
-    // run on the worker. `name` tells it from other analyses.
+    // Any other analysis of one trace, made by `make(const Trace&, const Selection&)`, which must be pure
+    // because it may run on the worker. `name` distinguishes it from other analyses.
     template <class T, class Make>
     Result<T> analysis(const std::string& name, const TracePtr& trace, const traces::Selection& selection,
                        Make make) {
@@ -58,34 +59,33 @@ class AnalysisCache {
             [make, selection](const std::vector<TracePtr>& t) -> T { return make(*t.front(), selection); });
     }
 
-    // Anything else that is made from traces alone and takes long, for example an index for drawing. `name`
-    // tells it from everything else made from the same traces.
+    // Any other slow result that depends on traces alone, for example an index for drawing. `name`
+    // distinguishes it from everything else made from the same traces.
     template <class T, class Make>
     Result<T> get(const std::string& name, const std::vector<TracePtr>& traces, Make make) {
         return find<T>(name, traces, make, true);
     }
-    // The same for what `make` also makes from other results (it captures them): renew() leaves it out.
+    // The same for a `make` that also captures other results: renew() leaves it out.
     template <class T, class Make>
     Result<T> derived(const std::string& name, const std::vector<TracePtr>& traces, Make make) {
         return find<T>(name, traces, make, false);
     }
 
-    bool busy() const;                            // an analysis that was asked for is not finished
+    bool busy() const;                            // an analysis that was requested is not finished
     bool busy_with(const TracePtr& trace) const;  // one of this trace
-    // A frame begins: the questions that follow are its own.
+    // Begins a frame: the requests that follow belong to it.
     void begin_frame();
-    // The sentence of an analysis that failed, the latest of those that this frame asked for; empty where
-    // none did, and while another of them is not finished. Its result stays nullptr until its trace is
-    // forgotten.
+    // The error of the latest failed analysis that this frame asked for; empty if none failed, and while
+    // another of them is not finished. A failed result stays nullptr until its trace is forgotten.
     std::string failure() const;
     bool failed_with(const TracePtr& trace) const;  // an analysis of this trace did
     // Forgets everything about a trace that was closed.
     void forget(const TracePtr& trace);
-    // The last call: the analysis that is running goes on, and nobody waits for it. True: there is one, and
-    // the process must end without taking apart what it may use (std::_Exit).
+    // The last call: nothing waits for the analysis that is still running. True: there is one, and the
+    // process must end without destroying what it may use (std::_Exit).
     bool abandon();
-    // Asks of `after` what the latest frame asked of `before`: a trace that was read again is shown when the
-    // answers are there.
+    // Requests for `after` what the latest frame requested for `before`: a reloaded trace is shown when the
+    // results are ready.
     void renew(const TracePtr& before, const TracePtr& after);
 
   private:
@@ -103,7 +103,7 @@ class AnalysisCache {
     Result<void> find_or_start(const std::string& name, const std::vector<TracePtr>& traces,
                                const Maker& make, bool renewable);
     struct Impl;
-    std::shared_ptr<Impl> impl_;  // the worker's, too
+    std::shared_ptr<Impl> impl_;  // shared with the worker
 };
 
 }  // namespace shardscope::viewer

@@ -72,7 +72,7 @@ std::string to_json(const RowArrangement& a) {
                        {"pinned", a.pinned},
                        {"order", a.order},
                        {"filter", a.filter}};
-    // Labels may hold bytes that are no UTF-8.
+    // Labels may hold bytes that are not UTF-8.
     return traces::dump_json(json);
 }
 

@@ -1,6 +1,6 @@
-// How a person wants the timeline's rows: by rank or by kind, in which order, which of them collapsed,
+// The user's arrangement of the timeline's rows: by rank or by kind, in which order, which of them collapsed,
 // hidden, pinned or filtered away. Plain data, kept as JSON beside what else is kept of a trace; rows are
-// told by keys, which stay what they are from one opening of a trace to the next:
+// identified by keys, which are stable across openings of a trace:
 //   "rank 0", "kind kernel", "collectives", "other"                 groups
 //   "rank 0/stream 7", "rank 0/thread 4242", "rank 0/memory", "rank 0/counter active_bytes",
 //   "rank 0/waiting", "rank 0/marks 4242", "collectives/group 1"    rows
@@ -18,13 +18,13 @@ namespace shardscope::viewer {
 struct RowArrangement {
     enum class Grouping : std::uint8_t { rank, kind };
     Grouping grouping = Grouping::rank;
-    std::set<std::string> collapsed;  // groups that show their heading and summary strip alone
+    std::set<std::string> collapsed;  // groups that show only their heading and summary strip
     std::set<std::string> hidden;     // groups and rows
     std::vector<std::string> pinned;  // rows that stay on top, in this order
-    // Keys that were moved by hand, in the order wanted. Among rows of one group (and among groups) these
-    // come first, in this order; what is not here follows in its natural order.
+    // Keys that were moved by hand, in the wanted order. They come first among the rows of a group (and among
+    // groups); all others follow in their natural order.
     std::vector<std::string> order;
-    // Only rows whose label, group or key holds each word of this, whatever the case; empty: all.
+    // Only rows whose label, group or key contains each word of this, ignoring case, are shown; empty: all.
     std::string filter;
 
     bool operator==(const RowArrangement&) const = default;
@@ -34,19 +34,19 @@ struct RowArrangement {
     void hide(const std::string& key) { hidden.insert(key); }
     void show_all() { hidden.clear(); }
     bool is_pinned(std::string_view key) const;
-    // Puts `key` before `before` (at the end where that is empty) among `siblings`: the keys of its group's
-    // rows, or of all groups, as they lie now.
+    // Puts `key` before `before` (at the end if that is empty) among `siblings`: the keys of its group's
+    // rows, or of all groups, in their current order.
     void move(const std::string& key, const std::string& before, const std::vector<std::string>& siblings);
     // One place up (-1) or down (1) among its siblings.
     void step(const std::string& key, int by, const std::vector<std::string>& siblings);
 };
 
 std::string to_json(const RowArrangement& arrangement);
-// What is missing, unknown or of another type is left as it is in a new arrangement: a file that was edited
-// by hand or comes from another version never keeps a trace from opening.
+// A missing or unknown key, or one of another type, keeps its default: a file that was edited by hand or
+// written by another version never prevents a trace from opening.
 RowArrangement arrangement_from_json(std::string_view json);
 
-// Whether `text` holds each word of `filter`, whatever the case (of ASCII letters).
+// Whether `text` contains each word of `filter`, ignoring the case of ASCII letters.
 bool matches_filter(std::string_view text, std::string_view filter);
 
 }  // namespace shardscope::viewer

@@ -23,10 +23,11 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr auto kPatience = std::chrono::seconds(2);
-constexpr std::size_t kLongestLine = 4096;  // bytes; more of a line is left out
+constexpr std::size_t kLongestLine = 4096;  // bytes; the rest of a longer line is dropped
 
-// Standard input and output to nowhere, standard error to `errors`, signals as a shell leaves them, and a
-// process group of its own, so that Ctrl-C at the viewer's terminal is the viewer's.
+// Standard input and output are /dev/null, standard error goes to `errors`, signals are as a shell leaves
+// them, and the process has a group of its own, so that Ctrl-C in the viewer's terminal reaches only the
+// viewer.
 class SpawnSettings {
   public:
     explicit SpawnSettings(int errors) {
@@ -97,7 +98,7 @@ ChildProcess::~ChildProcess() {
     ::close(errors_);
 }
 
-// The group: whatever it has started itself ends too.
+// Signals the whole group: processes that the program has started end too.
 void ChildProcess::end(int signal) const {
     if (::kill(-pid_, signal) != 0) ::kill(pid_, signal);
 }

@@ -1,6 +1,6 @@
-// A program that runs behind the frames: started, looked at without waiting, ended. What it writes to
-// standard error is read; its standard output is not kept. Frame thread only; nothing here waits but the end
-// of a program that was told to stop. No Dear ImGui.
+// A program that runs in the background: started, polled without waiting, ended. Its standard error is read;
+// its standard output is not kept. Frame thread only; nothing here waits except for the end of a program that
+// was stopped. No Dear ImGui.
 #pragma once
 
 #include <chrono>
@@ -14,20 +14,20 @@ namespace shardscope::viewer {
 
 class ChildProcess {
   public:
-    // `command`: the program's path and its arguments. Throws std::runtime_error where it cannot be started.
+    // `command`: the program's path and its arguments. Throws std::runtime_error if it cannot be started.
     explicit ChildProcess(const std::vector<std::string>& command);
     ~ChildProcess();  // ends it
     ChildProcess(const ChildProcess&) = delete;
     ChildProcess& operator=(const ChildProcess&) = delete;
 
-    // Reads what it has written since; true: it has ended.
+    // Reads its new output; true: it has ended.
     bool poll();
-    // Asks it to end (SIGTERM); a second time, or two seconds later in poll(), it is not asked (SIGKILL).
+    // Asks it to end (SIGTERM); a second call, or poll() two seconds later, kills it (SIGKILL).
     void stop();
 
     // Once it has ended: its exit status, or -signal.
     int status() const { return status_; }
-    // The last line of its standard error that is not empty.
+    // The last line of its standard error that is not blank.
     const std::string& last_line() const { return last_line_; }
 
   private:
@@ -42,7 +42,7 @@ class ChildProcess {
     std::optional<std::chrono::steady_clock::time_point> asked_;
 };
 
-// Where a tool of ours is: beside this program, else on PATH; empty: nowhere.
+// The path of one of our tools: beside this program, else on PATH; empty: not found.
 std::string find_tool(const std::string& name);
 
 }  // namespace shardscope::viewer

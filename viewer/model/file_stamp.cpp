@@ -20,7 +20,7 @@ FileStamp stamp_of(const std::string& path) {
     stamp.inode = file.st_ino;
     stamp.bytes = file.st_size;
     stamp.changed_ns = nanoseconds(file.st_mtim);
-    // An empty log says no more than none: reading a database makes and removes one.
+    // An empty log means the same as none: reading a database creates and removes one.
     if (::stat((path + "-wal").c_str(), &file) == 0 && file.st_size > 0) {
         stamp.log_bytes = file.st_size;
         stamp.log_changed_ns = nanoseconds(file.st_mtim);

@@ -1,5 +1,5 @@
-// Whether a file is still the one that was read: its identity, size and time, with the write-ahead log that
-// SQLite keeps beside a database which is being written. Any thread. No Dear ImGui.
+// Whether a file is still the one that was read: its identity, size and time, and those of the write-ahead
+// log that SQLite keeps beside a database that is being written. Any thread. No Dear ImGui.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ struct FileStamp {
 FileStamp stamp_of(const std::string& path);
 std::vector<FileStamp> stamps_of(const std::vector<std::string>& paths);
 
-// What became of a file since, as the rest of a sentence: "is gone", "was replaced", "is shorter than when it
-// was read", "has changed since it was read"; empty: nothing.
+// What has happened to a file since, as the rest of a sentence: "is gone", "was replaced", "is shorter than
+// when it was read", "has changed since it was read"; empty: nothing.
 std::string change_of(const FileStamp& before, const FileStamp& now);
 
 }  // namespace shardscope::viewer

@@ -1,5 +1,4 @@
-// Keys by our own names, whatever version of Dear ImGui is below, and how a shortcut is written. Frame
-// thread.
+// Keys by our own names, for every version of Dear ImGui, and how a shortcut is written. Frame thread.
 #pragma once
 
 #include <cstdint>
@@ -88,13 +87,13 @@ struct Chord {
 
 std::string_view key_name(Key key);                       // "O", "Left", "PgUp"
 std::string chord_text(const Chord& chord);               // "Ctrl+O", "Left"
-std::optional<Chord> parse_chord(std::string_view text);  // the same back; nullopt: no key is called so
+std::optional<Chord> parse_chord(std::string_view text);  // the inverse; nullopt: no key has this name
 
 // Pressed in this frame, with exactly these modifiers; also a held key's repeats if `repeat`.
 // (keys_imgui.cpp)
 bool chord_pressed(const Chord& chord, bool repeat);
 
-// Holds a key and its modifiers down, or lets them go, as the backend would; for scripts. Before
+// Presses or releases a key and its modifiers as the backend would; for scripts. To be called before
 // ImGui::NewFrame(). (keys_imgui.cpp)
 void set_chord_down(const Chord& chord, bool down);
 

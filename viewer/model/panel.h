@@ -17,33 +17,34 @@ class Session;
 using TracePtr = std::shared_ptr<const traces::Trace>;
 
 struct Frame {
-    float scale = 1;              // of the display: multiply pixel sizes by it
+    float scale = 1;              // the display's scale: multiply pixel sizes by it
     float width = 0, height = 0;  // of the panel's content region, in pixels
-    double seconds = 0;           // since the start; stands still headless, so that pictures repeat
-    bool headless = false;        // a picture is drawn: no mouse, nothing that depends on time
+    double seconds = 0;           // since the start; constant when headless, so that pictures are repeatable
+    bool headless = false;        // a picture is drawn: there is no mouse, and nothing depends on time
 };
 
 class Panel {
   public:
     virtual ~Panel() = default;
     virtual std::string_view name() const = 0;  // as in --panel: "timeline"
-    // False: draw() is also called while no trace is ready. Otherwise Session::trace() is there.
+    // False: draw() is also called while no trace is ready. Otherwise Session::trace() is not null.
     virtual bool needs_trace() const { return true; }
-    // False: it has something to show of a file that holds a plan and no timeline.
+    // False: the panel also shows something for a file that holds a plan and no timeline.
     virtual bool needs_timeline() const { return true; }
     virtual void draw(Session& session, const Frame& frame) = 0;
-    // An action of the table (app/actions.h) that is for the panel on show: "scroll_down".
+    // An action of the table (app/actions.h) for the panel that is shown: "scroll_down".
     virtual void act(std::string_view /*action*/, Session& /*session*/) {}
-    // What comes back next time (order of rows, columns, a history), as text of the panel's own making;
-    // empty: nothing. restore() gets it before the first frame and must bear any text.
+    // State that is restored next time (order of rows, columns, a history), as text in the panel's own
+    // format; empty: nothing. restore() receives it before the first frame and must accept any text.
     virtual std::string saved() const { return {}; }
     virtual void restore(std::string_view /*saved*/) {}
-    // It works on a thread of its own: pictures and scripts wait.
+    // The panel works on a thread of its own: pictures and scripts wait.
     virtual bool busy() const { return false; }
-    // A trace was closed or, where it has a successor, read again: what is kept of it is let go, so that its
-    // memory is free.
+    // A trace was closed or, if it has a successor, reloaded: the panel drops what it keeps of it, to free
+    // the memory.
     virtual void closed(const traces::Trace& /*trace*/, const TracePtr& /*successor*/) {}
-    // Whether a trace that is to replace the one on show could be drawn at once; asked each frame until then.
+    // Whether a trace that is to replace the one shown can be drawn immediately; called each frame until
+    // then.
     virtual bool ready(Session& /*session*/, const TracePtr& /*successor*/) { return true; }
 };
 

@@ -1,5 +1,5 @@
-// The steps of one rank, found without a look at those of the others: a trace may have a thousand ranks of a
-// thousand steps. No Dear ImGui; any thread.
+// The steps of one rank, found without a scan over those of the others: a trace may have a thousand ranks of
+// a thousand steps. No Dear ImGui; any thread.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace shardscope::viewer {
 
-// In order of their starts. `rank` is an index into Trace::ranks.
+// Sorted by start. `rank` is an index into Trace::ranks.
 inline std::span<const traces::Step> steps_of(const traces::Trace& trace, int rank) {
     const auto& all = trace.steps;  // sorted by (rank, start)
     const auto first =
@@ -20,7 +20,7 @@ inline std::span<const traces::Step> steps_of(const traces::Trace& trace, int ra
     return {first, last};
 }
 
-// The first that holds the instant; nullptr where none does.
+// The first step that contains the instant; nullptr if none does.
 inline const traces::Step* step_at(const traces::Trace& trace, int rank, std::int64_t time) {
     const std::span<const traces::Step> steps = steps_of(trace, rank);
     const auto found = std::find_if(steps.begin(), steps.end(), [time](const traces::Step& s) {

@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 constexpr const char* kTool = "shardscope-train";
 
-// For its owner only, as traces are.
+// Accessible to its owner only, like traces.
 std::string make_folder() {
     std::error_code error;
     const fs::path base = fs::temp_directory_path(error);

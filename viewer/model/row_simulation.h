@@ -1,5 +1,6 @@
-// Makes the trace of a planner's row: its job is simulated by shardscope-train, a program of its own, behind
-// the frames. The traces lie in a folder that goes when the viewer does. One at a time. Frame thread only.
+// Makes the trace of a planner's row: its job is simulated by shardscope-train, a separate program, in the
+// background. The traces are in a folder that is removed when the viewer ends. One at a time. Frame thread
+// only.
 #pragma once
 
 #include <chrono>
@@ -14,33 +15,33 @@ namespace shardscope::viewer {
 
 class RowSimulation {
   public:
-    // `tool`: the program that simulates; empty: shardscope-train, wherever find_tool() finds it.
+    // `tool`: the program that simulates; empty: shardscope-train, as found by find_tool().
     explicit RowSimulation(std::string tool = {}) : tool_(std::move(tool)) {}
-    ~RowSimulation();  // ends what runs and removes the folder
+    ~RowSimulation();  // ends the running simulation and removes the folder
     RowSimulation(const RowSimulation&) = delete;
     RowSimulation& operator=(const RowSimulation&) = delete;
 
-    // Begins to simulate this job file's text; `name` is what its trace will be called: "row 12 of
-    // plan.sqlite". While one runs it does nothing. What goes wrong is said by error().
+    // Begins to simulate the job in this text; `name` becomes its trace's name: "row 12 of plan.sqlite". Does
+    // nothing while another simulation runs. error() reports failures.
     void start(const std::string& job, const std::string& name);
     bool busy() const { return child_ != nullptr; }
     void cancel();
 
-    // Once for each trace that was made: where it is, and its name. Call it every frame.
+    // Returned once for each trace that was made: its path and its name. To be called every frame.
     struct Made {
         std::string path, name;
     };
     std::optional<Made> poll();
 
-    // "simulating row 12 of plan.sqlite: 3 s, 41.0 MB written"; empty while nothing runs.
+    // "simulating row 12 of plan.sqlite: 3 s, 41.0 MB written"; empty if nothing runs.
     std::string progress() const;
     const std::string& name() const { return name_; }
-    // Of the latest one, where it failed or was cancelled: one sentence.
+    // Why the latest simulation failed or was cancelled: one sentence.
     const std::string& error() const { return error_; }
 
-    // Whether a file is one of those made here, which nothing should remember.
+    // Whether a file was made here; it should not be remembered.
     bool is_mine(const std::string& path) const;
-    // One of them is no longer needed.
+    // Removes a trace that is no longer needed.
     void remove(const std::string& path) const;
 
   private:

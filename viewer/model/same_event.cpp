@@ -1,5 +1,5 @@
-// See same_event.h. Rows of the newer file may stand elsewhere (a rank that wrote later), never with another
-// start, name or place.
+// See same_event.h. In the newer file a row may have another index (a rank that wrote later), but its start,
+// name and place are the same.
 #include "viewer/model/same_event.h"
 
 #include <algorithm>

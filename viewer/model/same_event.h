@@ -1,4 +1,4 @@
-// An event of a trace, found again in the trace that was read later from the same file. No Dear ImGui; pure.
+// Finds an event of a trace in another trace that was read later from the same file. No Dear ImGui; pure.
 #pragma once
 
 #include "traces/store/columns/trace.h"
@@ -6,8 +6,8 @@
 
 namespace shardscope::viewer {
 
-// The event of the same kind, rank, start, end and name; none where there is none (an event that had not
-// ended has another end now: then the start decides).
+// The event of the same kind, rank, start, end and name; none if there is none (an event that had not ended
+// has another end now: then the start decides).
 SelectedEvent same_event(const traces::Trace& before, SelectedEvent event, const traces::Trace& now);
 
 }  // namespace shardscope::viewer

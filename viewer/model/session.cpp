@@ -1,4 +1,4 @@
-// See session.h. Each file is read on its own thread; poll() takes over what has arrived.
+// See session.h. Each file is read on its own thread; poll() takes over what has been read.
 #include "viewer/model/session.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 namespace shardscope::viewer {
 namespace {
 
-// A file that has not grown for so long is not being written any more.
+// A file that has not grown for this long is no longer being written.
 constexpr std::chrono::seconds kStillRuns{10};
 
 struct Outcome {
@@ -37,7 +37,7 @@ struct Load {
 
 Outcome read(const std::vector<std::string>& paths, traces::LoadProgress& progress) {
     try {
-        // Of a damaged file what can be read is shown, and the Runs panel says so.
+        // The readable part of a damaged file is shown, and the Runs panel reports the damage.
         traces::ImportOptions options;
         options.partial = true;
         options.progress = &progress;
@@ -61,7 +61,7 @@ std::vector<std::string> files_of(const OpenTrace& entry) {
     return entry.merged.empty() ? std::vector<std::string>{entry.path} : entry.merged;
 }
 
-// Whether every index into the first is one into the second, as after a trace has grown.
+// Whether every index into the first trace is valid in the second, as after a trace has grown.
 bool has_all_of(const traces::Trace& now, const traces::Trace& before) {
     return now.ranks.size() >= before.ranks.size() && now.device.size() >= before.device.size() &&
            now.ranges.size() >= before.ranges.size() && now.runtime.size() >= before.runtime.size();
@@ -94,12 +94,12 @@ std::string run_state(const OpenTrace& entry) {
 }
 
 struct Session::Loads {
-    std::vector<std::unique_ptr<Load>> of_entry;  // beside `open`; nullptr: nothing is being read
+    std::vector<std::unique_ptr<Load>> of_entry;  // parallel to `open`; nullptr: nothing is being read
     struct Read {
-        std::vector<FileStamp> stamps;  // of what is shown; none: it came from memory
+        std::vector<FileStamp> stamps;  // of the trace that is shown; empty: it came from memory
         std::chrono::steady_clock::time_point next_look;
     };
-    std::vector<Read> of_file;  // beside `open`
+    std::vector<Read> of_file;  // parallel to `open`
     std::vector<std::unique_ptr<Load>> cancelled;
     int next_color = 0;
 
@@ -166,14 +166,14 @@ void Session::reload(std::size_t index) {
     read_entry(index);
 }
 
-// The questions about the old trace are asked of the new one while the old one still shows.
+// Repeats the old trace's analyses for the new one while the old one is still shown.
 void Session::renew(std::size_t index, TracePtr trace) {
     OpenTrace& entry = open[index];
     entry.next = std::move(trace);
     if (has_all_of(*entry.next, *entry.trace)) analyses.renew(entry.trace, entry.next);
 }
 
-// What is shown stays in sight; where all of the old trace was, all of the new one is.
+// The visible range stays; if it was all of the old trace, it becomes all of the new one.
 void Session::replace(std::size_t index) {
     OpenTrace& entry = open[index];
     entry.reading_again = false;
@@ -218,11 +218,11 @@ bool Session::poll_files() {
                 reload(i);
             } else {
                 entry.notice = fmt::format("{} {}.", paths[f], change);
-                file.stamps[f] = stamp;  // said once; reading again clears it
+                file.stamps[f] = stamp;  // reported once; a reload clears it
             }
             break;
         }
-        // Only a look can tell that it grows no more: while a large trace is read again nobody looks.
+        // Only polling can notice that it has stopped growing: while a large trace is reloaded nothing polls.
         if (same && entry.grew && now - *entry.grew > kStillRuns) {
             entry.grew.reset();
             news = true;
@@ -299,7 +299,7 @@ void Session::poll(const std::function<bool(const TracePtr&)>& ready) {
         open[i].progress = load->progress->fraction;
         if (!load->finished()) continue;
         Outcome outcome = load->outcome.get();
-        // A trace that grows is not read all the time: three times as long as it takes lies between.
+        // A growing trace is not reloaded all the time: the pause is three times as long as reading takes.
         const auto took = std::chrono::steady_clock::now() - load->began;
         loads_->of_file[i] = {std::move(load->stamps),
                               std::chrono::steady_clock::now() +

@@ -7,7 +7,7 @@
 namespace shardscope::viewer {
 namespace {
 
-__extension__ using Wide = __int128;  // a product of a time and a column overflows 64 bits after hours
+__extension__ using Wide = __int128;  // a time multiplied by a column overflows 64 bits after hours
 
 // Keeps at least a twentieth of the view on `whole`.
 TimeSpan in_sight(TimeSpan view, TimeSpan whole) {
@@ -29,7 +29,7 @@ std::int64_t TimeView::column_start(int i, int columns) const {
 }
 
 std::int64_t TimeView::column_of(std::int64_t time, int columns) const {
-    // The largest i with from + floor(span * i / columns) <= time, that is span * i < (time - from + 1) *
+    // The largest i with from + floor(span * i / columns) <= time, which means span * i < (time - from + 1) *
     // columns.
     const Wide span = to - from;
     const Wide reach = static_cast<Wide>(time - from + 1) * columns;

@@ -6,8 +6,8 @@
 
 namespace shardscope::viewer {
 
-// Within 73 years of the start of the capture. Of such times a view with air around them, and every
-// difference in it, fits 64 bits; times from files beside the trace that lie farther out are refused.
+// Within 73 years of the start of the capture. A view of such times with margins, and every difference in it,
+// fits in 64 bits; times further out, from files beside the trace, are refused.
 constexpr bool is_viewable(std::int64_t time) {
     constexpr std::int64_t kFarthest = std::int64_t{1} << 61;
     return time >= -kFarthest && time <= kFarthest;
@@ -24,7 +24,7 @@ struct TimeView {
     // The first instant of pixel column i, for i in 0..columns; column i is [column_start(i),
     // column_start(i+1)). Whole nanoseconds, so that sums over columns are exact.
     std::int64_t column_start(int i, int columns) const;
-    // The column that holds `time`; below 0 or from `columns` on outside the view.
+    // The column that holds `time`; negative, or `columns` and above, outside the view.
     std::int64_t column_of(std::int64_t time, int columns) const;
 };
 
@@ -35,14 +35,14 @@ struct TimeSpan {
 
 inline constexpr std::int64_t kShortestView = 100;  // ns: nothing in a trace is finer
 
-// The range after zooming by `factor` (below 1: closer) with the instant at `anchor` staying where it is.
-// Never shorter than kShortestView, never more than four times the whole, and never out of sight of `whole`.
+// The range after zooming by `factor` (below 1: closer) with the instant at `anchor` fixed. Never shorter
+// than kShortestView, never more than four times the whole; part of `whole` stays in sight.
 TimeSpan zoomed(TimeSpan visible, TimeSpan whole, std::int64_t anchor, double factor);
 
-// Moved by `by` nanoseconds, some of `whole` staying in sight.
+// Moved by `by` nanoseconds; part of `whole` stays in sight.
 TimeSpan panned(TimeSpan visible, TimeSpan whole, std::int64_t by);
 
-// `target` with air around it, as wide as it needs to be seen well.
+// `target` with margins, wide enough to be seen well.
 TimeSpan framed(TimeSpan target, TimeSpan whole);
 
 }  // namespace shardscope::viewer

@@ -29,14 +29,14 @@ struct PanelEntry {
 };
 
 std::span<const PanelEntry> panel_table();
-// Null where no panel has this name.
+// Null if no panel has this name.
 const PanelEntry* find_panel(std::string_view name);
-// The name itself, and "", of a panel that is not in the table.
+// For a panel that is not in the table: the name itself, or "".
 std::string_view panel_title(std::string_view name);
 std::string_view panel_group(std::string_view name);
-// Throws std::out_of_range for a name that no panel has.
+// Throws std::out_of_range if no panel has this name.
 std::unique_ptr<Panel> make_panel(std::string_view name);
-// One of each, in the order of the table. A program makes them once.
+// All panels, in the order of the table. A program makes them once.
 std::vector<std::unique_ptr<Panel>> make_panels();
 
 }  // namespace shardscope::viewer

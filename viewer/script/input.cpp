@@ -1,4 +1,4 @@
-// See input.h. Dear ImGui before 1.87 reads plain fields, later ones a queue of events.
+// See input.h. Dear ImGui before 1.87 reads plain fields, later versions a queue of events.
 #include "viewer/script/input.h"
 
 #if IMGUI_VERSION_NUM < 18700

@@ -1,4 +1,4 @@
-// A mouse and a keyboard that a script moves in place of a person. Drawing layer (Dear ImGui); frame thread.
+// A mouse and a keyboard that a script moves instead of a user. Drawing layer (Dear ImGui); frame thread.
 #pragma once
 
 #include <optional>
@@ -11,21 +11,21 @@
 namespace shardscope::viewer::script {
 
 struct Input {
-    ImVec2 mouse{-1e6F, -1e6F};  // outside: no mouse
+    ImVec2 mouse{-1e6F, -1e6F};  // far outside: no mouse
     bool left = false, right = false, ctrl = false, shift = false;
     // For one frame:
     float wheel = 0;
     std::optional<Chord> key;  // goes down or up
     bool key_down = false;
-    std::string text;   // characters that are typed
-    float seconds = 0;  // that pass before this frame; 0: as the surface says
+    std::string text;   // characters to be typed
+    float seconds = 0;  // that pass before this frame; 0: as the surface measures
 };
 
-// Lets editing keys (Backspace, Ctrl+A ...) reach text fields where no backend has said which keys they are.
-// Once, after ImGui::CreateContext().
+// Lets editing keys (Backspace, Ctrl+A ...) work in text fields if no backend has defined them. To be called
+// once, after ImGui::CreateContext().
 void prepare_keys();
 
-// Between the surface's begin_frame() and ImGui::NewFrame(). What a backend found is overridden.
+// To be called between the surface's begin_frame() and ImGui::NewFrame(). Overrides a backend's input.
 void apply(const Input& input);
 
 }  // namespace shardscope::viewer::script

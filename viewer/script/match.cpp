@@ -28,7 +28,7 @@ std::string about(const Expect& expected, const std::string& shown) {
     }
     const double off = std::abs(have->value - want->value);
     const double allowed = parse_tolerance(expected.tolerance, want->value).value_or(0);
-    // A tolerance of one unit in the last place must not fail by the rounding of the subtraction.
+    // A tolerance of one unit in the last place must not fail because of rounding in the subtraction.
     if (off <= allowed * (1 + 1e-9) + 1e-12 * std::abs(want->value)) return "";
     return fmt::format("expected {} within {}, it says \"{}\"", expected.text, expected.tolerance, shown);
 }

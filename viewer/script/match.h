@@ -1,4 +1,4 @@
-// Whether what stands on the screen is what a script expects. No Dear ImGui; any thread.
+// Compares what is on the screen with what a script expects. No Dear ImGui; any thread.
 #pragma once
 
 #include <optional>
@@ -15,11 +15,11 @@ struct Figure {
 };
 std::optional<Figure> parse_figure(const std::string& text);
 
-// How far a figure may be off: "0.1" in its unit, "1%" of the expected value. nullopt: neither.
+// The allowed deviation of a figure: "0.1" in its unit, "1%" of the expected value. nullopt: neither.
 std::optional<double> parse_tolerance(const std::string& text, double expected);
 
-// `shown`: the item's text, nullopt where there is no such item. Empty where it is as expected, else what is
-// expected and what stands there: `expected "12", it says "13"`.
+// `shown`: the item's text, nullopt if there is no such item. Empty if it is as expected, else the expected
+// and the actual text: `expected "12", it says "13"`.
 std::string mismatch(const Expect& expected, const std::optional<std::string>& shown);
 
 }  // namespace shardscope::viewer::script

@@ -16,10 +16,10 @@
 namespace shardscope::viewer::script {
 namespace {
 
-constexpr int kSettled = 4;          // frames in which Dear ImGui finds sizes, hovers and opens popups
+constexpr int kSettled = 4;          // frames in which Dear ImGui settles sizes and hovers and opens popups
 constexpr double kPatience = 120;    // seconds that a command waits for its item or text
-constexpr int kDragFrames = 8;       // a drag passes through places between its ends
-constexpr float kBetweenClicks = 1;  // seconds: two clicks are no double-click
+constexpr int kDragFrames = 8;       // a drag passes through this many places between its ends
+constexpr float kBetweenClicks = 1;  // seconds: keeps two clicks from being a double-click
 
 std::string item_list() {
     const std::vector<std::string> names = items::names();
@@ -71,7 +71,7 @@ void Runner::before_frame() {
     if (!moments_.empty()) {
         now = moments_.front();
         moments_.pop_front();
-        // What is held stays; what is for one frame ends with it.
+        // Keys and buttons held down stay; input for one frame ends with it.
         input_ = now;
         input_.wheel = input_.seconds = 0;
         input_.key.reset();
@@ -81,7 +81,7 @@ void Runner::before_frame() {
 }
 
 void Runner::after_frame() {
-    items::begin_frame();  // this frame's items can be asked for now
+    items::begin_frame();  // this frame's items can be queried now
     ++frames_;
     while (!done() && moments_.empty()) {
         const Step step =
@@ -221,7 +221,7 @@ Runner::Step Runner::run(const Wheel& wheel) {
     over.ctrl = wheel.with.ctrl;
     over.shift = wheel.with.shift;
     play(over);
-    // One notch a frame, as a hand turns it; what is left over last.
+    // One notch a frame, as by hand; the remainder last.
     for (double left = std::abs(wheel.notches); left > 0; left -= 1) {
         over.wheel = static_cast<float>(std::copysign(std::min(left, 1.0), wheel.notches));
         play(over);
@@ -439,7 +439,7 @@ Runner::Step Runner::run(const ExportTable& order) {
 
 Runner::Step Runner::run(const ExportReport& report) {
     if (!started_) {
-        if (program_.session.loading() && waited() < kPatience) return Step::again;  // it belongs into it
+        if (program_.session.loading() && waited() < kPatience) return Step::again;  // the report includes it
         program_.report.start(program_.session, report.file);
         started_ = true;
     }

@@ -1,9 +1,8 @@
-// Carries out a script (script.h) on the running viewer: moves a mouse and presses keys over several frames,
-// finds items by name, reads what they say, takes pictures. A command begins when the one before is done;
-// one that needs an item, and `expect`, wait while the viewer still works. Drawing layer (Dear ImGui); frame
-// thread only.
-//
-//     while (!runner.done()) { begin frame; runner.before_frame(); draw; runner.after_frame(); }
+// Runs a script (script.h) on the running viewer: moves a mouse and presses keys over several frames, finds
+// items by name, reads their text, takes pictures. A command begins when the previous one is done; one that
+// needs an item, and `expect`, wait while the viewer still works. Drawing layer (Dear ImGui); frame thread
+// only.
+//   while (!runner.done()) { begin frame; runner.before_frame(); draw; runner.after_frame(); }
 #pragma once
 
 #include <chrono>
@@ -19,7 +18,7 @@
 
 namespace shardscope::viewer::script {
 
-// Panels and actions that the script names and the program has not: a sentence, or nothing.
+// Panels and actions in the script that the program does not have: a sentence, or empty.
 std::string unknown_names(const Script& script, const Program& program);
 
 class Runner {
@@ -32,12 +31,12 @@ class Runner {
     void before_frame();  // between the surface's begin_frame() and ImGui::NewFrame()
     void after_frame();   // after ImGui::Render()
     bool done() const { return next_ >= script_.commands.size(); }
-    bool quit() const { return quit_; }                      // the script said so
-    const std::string& failure() const { return failure_; }  // "run.script:7: ..."; empty: all went well
+    bool quit() const { return quit_; }                      // the script contained quit
+    const std::string& failure() const { return failure_; }  // "run.script:7: ..."; empty: success
 
   private:
     enum class Step { again, done };
-    // One function for each command; called after each frame until it says done.
+    // One function for each command; called after each frame until it returns done.
     Step run(const Open&);
     Step run(const Close&);
     Step run(const ShowPanel&);
@@ -68,10 +67,10 @@ class Runner {
     void fail(const std::string& what);
     bool settling() const;  // frames may still change what is shown
     double waited() const;  // seconds since this command began
-    // The item, once it is there; fails where it does not come.
+    // The item, once it exists; fails if it does not appear in time.
     std::optional<items::Item> wanted(const std::string& name);
     std::optional<ImVec2> place(const Spot& spot);
-    OpenTrace* ready_trace();  // fails where there is none
+    OpenTrace* ready_trace();  // fails if there is none
     void play(const Input& moment) { moments_.push_back(moment); }
     void rest(int frames);  // lets ImGui settle
 
@@ -80,10 +79,10 @@ class Runner {
     Surface& surface_;
     std::size_t next_ = 0;
     int frames_ = 0;        // drawn since this command began
-    bool started_ = false;  // of commands that start something and wait for it
+    bool started_ = false;  // for commands that start something and wait for it
     std::chrono::steady_clock::time_point began_;
-    Input input_;                // as it is held between commands
-    std::deque<Input> moments_;  // what the next frames get
+    Input input_;                // the input held between commands
+    std::deque<Input> moments_;  // input for the next frames
     std::string failure_;
     bool quit_ = false;
 };

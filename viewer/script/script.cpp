@@ -21,7 +21,7 @@
 namespace shardscope::viewer::script {
 namespace {
 
-// What is wrong with a line; caught where the line's number is known.
+// The error of a line; caught where the line's number is known.
 struct Wrong : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
@@ -180,7 +180,7 @@ Act parse_expect(Line& line) {
         }
     } else {
         line.takes("is");
-        // Several words are one text, so that figures with their units need no quotes.
+        // Several words are joined to one text, so that figures with units need no quotes.
         expect.text = line.word("a text");
         while (line.more()) expect.text += " " + line.word("a text");
     }

@@ -1,8 +1,8 @@
-// What a script says: one command a line, `#` begins a comment, words with blanks stand in double quotes
-// (inside them \" \\ \n \t). Reading is apart from running (runner.h), so that a wrong script is refused
-// whole, before anything happens. No Dear ImGui; any thread.
+// The contents of a script: one command a line, `#` begins a comment, words with blanks are in double quotes
+// (inside them \" \\ \n \t). Reading is apart from running (runner.h), so that a script with an error is
+// refused as a whole, before it runs. No Dear ImGui; any thread.
 //
-//   open PATH ...                    opens files, each on its own;  open merged PATH ...  on one clock
+//   open PATH ...                    opens files separately;  open merged PATH ...  on one clock
 //   close                            the active trace
 //   panel NAME                       shows a panel
 //   click ITEM [right|double] [ctrl] [shift] [at X Y]      X Y: pixels from the item's corner, or 10% 50%
@@ -37,12 +37,12 @@
 
 namespace shardscope::viewer::script {
 
-// Along one side of an item: pixels from its beginning or a share of its length.
+// Along one side of an item: pixels from its beginning or a fraction of its length.
 struct Offset {
     double value = 0.5;
     bool share = true;
 };
-struct Spot {  // a place on an item; its middle unless it is said
+struct Spot {  // a place on an item; by default its middle
     std::string item;
     Offset x, y;
 };
@@ -96,8 +96,8 @@ enum class Test { is, contains, matches, about, shown, absent };
 struct Expect {
     std::string item;
     Test test = Test::is;
-    std::string text;       // or the number that it is about
-    std::string tolerance;  // of Test::about: "0.1" or "1%"
+    std::string text;       // or the number for Test::about
+    std::string tolerance;  // for Test::about: "0.1" or "1%"
 };
 struct Print {
     std::string item;
@@ -143,17 +143,17 @@ using Act = std::variant<Open, Close, ShowPanel, Click, Hover, Drag, Wheel, Pres
 
 struct Command {
     std::size_t line = 0;  // in the file, from 1
-    std::string source;    // the line as it stands there
+    std::string source;    // the unchanged line
     Act act;
 };
 
-// Either all commands, or what is wrong: "run.script:7: clik: there is no such command; did you mean click?"
+// Either all commands, or the error: "run.script:7: clik: there is no such command; did you mean click?"
 struct Script {
     std::string file;
     std::vector<Command> commands;
-    std::string error;  // empty: the commands are whole
+    std::string error;  // empty: the commands are complete
 };
 Script parse_script(std::string_view file, std::string_view text);
-Script read_script(const std::string& file);  // also says where the file cannot be read
+Script read_script(const std::string& file);  // also reports an unreadable file
 
 }  // namespace shardscope::viewer::script

@@ -77,7 +77,7 @@ Words split_words(std::string_view line) {
         line = trimmed(line);
         if (result.words.size() == 1) result.rest = line;
     }
-    // A quoted rest is what stands in the quotes.
+    // A quoted rest is the text within the quotes.
     if (result.words.size() == 2 && result.rest.starts_with('"')) result.rest = result.words[1];
     return result;
 }

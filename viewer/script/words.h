@@ -1,4 +1,4 @@
-// A script's line as words, and names that are meant where another was written. No Dear ImGui; any thread.
+// A script's line as words, and suggestions for misspelt names. No Dear ImGui; any thread.
 #pragma once
 
 #include <string>
@@ -9,14 +9,14 @@ namespace shardscope::viewer::script {
 
 struct Words {
     std::vector<std::string> words;
-    // Where the word before this one ended: what follows it can be taken as it stands.
-    std::string rest;   // of the line after its first word, without blanks around; unquoted if it is one word
+    // Where the previous word ended: what follows it can be taken unchanged.
+    std::string rest;   // the line after its first word, without outer blanks; unquoted if it is one word
     std::string error;  // "a quote is not closed"
 };
 Words split_words(std::string_view line);
 
-// The `most` names that are nearest to `wanted`: those that begin with it or hold it, then by how many
-// letters would have to change (Levenshtein's distance), at most half of them.
+// The at most `most` names nearest to `wanted`: first those that begin with it or contain it, then by the
+// number of letters to change (Levenshtein distance), at most half of them.
 std::vector<std::string> nearest_names(std::string_view wanted, const std::vector<std::string>& names,
                                        std::size_t most = 5);
 

@@ -1,4 +1,4 @@
-// A number in a table's cell: right-aligned, over its bar, and short where it finds no room. Drawing layer
+// A number in a table's cell: right-aligned, over its bar, and shortened if there is no room. Drawing layer
 // (Dear ImGui); frame thread only.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace shardscope::viewer {
 
-// `share`: of the bar, 0 where there is none.
+// `share`: of the bar, 0 if there is none.
 inline void draw_number_cell(const std::string& value, double number, double share, ImU32 color) {
     if (share > 0) {
         const ImVec2 at = ImGui::GetCursorPos();

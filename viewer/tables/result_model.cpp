@@ -17,7 +17,7 @@ std::string unit_text(Unit unit) {
     return unit == Unit::us ? "\u00b5s" : std::string(traces::symbol(unit));
 }
 
-// What one of the unit that is shown is, in the column's unit.
+// The size of one displayed unit in the column's unit.
 double scale_of(Unit unit) {
     return unit == Unit::bytes ? 1 << 20 : unit == Unit::ns ? 1e6 : 1;
 }
@@ -33,7 +33,7 @@ CellTable::Cell cell_of(const ResultColumn& column, const traces::Cell& cell) {
     return text_cell(traces::cell_text(column, cell));
 }
 
-// The column of that name that tables show, else any.
+// The column with that name that tables show, else any with that name.
 std::size_t find_column(const ResultTable& result, std::string_view key) {
     std::size_t found = result.columns.size();
     for (std::size_t c = result.columns.size(); c-- > 0;) {

@@ -1,5 +1,5 @@
 // A result of an analysis (traces/analysis/base/result_table.h) as a table of the viewer: title, unit, help
-// and cells are the result's, width, priority and bar the viewer's. No Dear ImGui; any thread.
+// and cells come from the result; width, priority and bar from the viewer. No Dear ImGui; any thread.
 #pragma once
 
 #include <memory>
@@ -14,21 +14,21 @@
 namespace shardscope::viewer {
 
 struct ColumnLook {
-    std::string_view key;  // of the result's column
+    std::string_view key;  // the result's column
     float width = 6;       // this and the next three as in TableColumn
     int priority = 10;
     Color bar = 0;
-    std::string_view id = {};     // in place of the key
-    std::string_view title = {};  // in place of the result's title
-    std::string_view unit = {};   // in place of the result's unit
+    std::string_view id = {};     // replaces the key
+    std::string_view title = {};  // replaces the result's title
+    std::string_view unit = {};   // replaces the result's unit
     float least = 0;
-    std::string (*write)(std::string_view text) = nullptr;  // a text as it is shown, where not as it is
-    bool as_text = false;      // a number that nobody computes with, such as a hash
-    bool where_known = false;  // only where some row knows it
+    std::string (*write)(std::string_view text) = nullptr;  // how a text is displayed, if not unchanged
+    bool as_text = false;                                   // a number that is not a quantity, such as a hash
+    bool where_known = false;                               // only if some row has a value
 };
 
-// The columns of `looks`, in their order; those that a text table would not have are left out. `swatches`: of
-// the rows, or none.
+// The columns of `looks`, in their order; those that a text table would not have are omitted. `swatches`: of
+// the rows, or empty.
 std::shared_ptr<CellTable> result_model(const traces::ResultTable& result, std::span<const ColumnLook> looks,
                                         const std::vector<Color>& swatches = {});
 

@@ -20,9 +20,9 @@
 namespace shardscope::viewer {
 namespace {
 
-constexpr std::size_t kMostColumns = 64;  // of a table of Dear ImGui
+constexpr std::size_t kMostColumns = 64;  // limit of Dear ImGui's tables
 
-// Tables are offered by the frame that draws them.
+// A table is listed in the frame that draws it.
 struct Shown {
     int frame = -1;
     std::vector<ShownTable> drawing, drawn;
@@ -40,7 +40,7 @@ Shown& shown() {
     return all;
 }
 
-// The id, or "<id>#2" for the second table of this frame that is called so.
+// The id, or "<id>#2" for the second table with this id in the frame.
 std::string own_id(const char* id) {
     std::vector<std::string>& ids = shown().ids;
     const auto others = std::count(ids.begin(), ids.end(), id);
@@ -103,7 +103,7 @@ std::size_t column_called(const TableModel& model, const std::string& id) {
     return static_cast<std::size_t>(found - columns.begin());
 }
 
-// As the table was left the last time that the program ran.
+// Restores the state from the last time the program ran.
 void recall(const std::string& id, const TableModel& model, TableState& state) {
     state.remembered = true;
     const auto saved = table_memory().find(id);
@@ -138,7 +138,7 @@ void meet_model(const std::shared_ptr<const TableModel>& met, TableState& state)
     if (state.measured != nullptr) ++state.remade;
     state.measured = met;
     state.largest.assign(model.columns().size(), 0.0);
-    if (model.rows() > TableOrder::kAtOnce) return;  // bars would cost a look at every row
+    if (model.rows() > TableOrder::kAtOnce) return;  // bars would require a scan of every row
     for (std::size_t c = 0; c < model.columns().size(); ++c) {
         const TableColumn& column = model.columns()[c];
         if (column.bar != 0) state.largest[c] = column.full > 0 ? column.full : largest(model, c);
@@ -192,7 +192,7 @@ class Drawing {
         draw_header_extras();
     }
 
-    // The column's definition on hover, the menu of columns, names for scripts: over the headers' places.
+    // The column's definition on hover, the menu of columns, names for scripts: over the headers.
     void draw_header_extras() {
         const float height = 2 * ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().CellPadding.y;
         for (std::size_t i = 0; i < columns_.size(); ++i) {
@@ -220,7 +220,7 @@ class Drawing {
         ImGui::EndPopup();
     }
 
-    // The place of the chosen row in the order; -1 where it is not shown.
+    // The position of the chosen row in the order; -1 if it is not shown.
     std::ptrdiff_t place_of_chosen() const {
         if (!state_.chosen) return -1;
         const auto found =
@@ -276,7 +276,7 @@ class Drawing {
         }
     }
 
-    // As little as is needed to have the row in sight, below the header.
+    // Scrolls as little as needed to show the row, below the header.
     void scroll_to(std::ptrdiff_t place) const {
         if (place < 0 || row_height_ <= 0) return;
         const float header = 2 * ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().CellPadding.y;
@@ -323,7 +323,7 @@ class Drawing {
         if (model_->swatch(row) != 0) swatch(model_->swatch(row));
     }
 
-    // Dear ImGui 1.86 knows it only inside; the cells' left edges say it as well.
+    // Dear ImGui 1.86 has this only internally; the cells' left edges provide it too.
     std::size_t column_under_mouse() const {
         std::size_t under = columns_.front();
         for (std::size_t i = 0; i < columns_.size() && i < left_.size(); ++i) {
@@ -358,7 +358,7 @@ class Drawing {
     bool export_ = false;
 };
 
-// What stands under a table that cannot show (all of) its rows.
+// Remarks under a table that cannot show (all of) its rows.
 void draw_remarks(const std::string& id, const TableModel& model, const TableState& state, bool empty) {
     constexpr int kTooOften = 10;
     if (state.order.busy()) {
@@ -367,7 +367,7 @@ void draw_remarks(const std::string& id, const TableModel& model, const TableSta
     } else if (empty && model.rows() > 0) {
         note("No row holds this text.");
     }
-    // A fault of the panel, which would cost a sorting each frame.
+    // A fault of the panel, which would cost a sort in each frame.
     if (state.remade > kTooOften) items::value(id + ".remade", fmt::format("{}", state.remade));
 }
 
@@ -390,7 +390,7 @@ TableEvents draw_table(const char* id, const std::shared_ptr<const TableModel>& 
                             ImGuiTableFlags_SortTristate | ImGuiTableFlags_Resizable |
                             ImGuiTableFlags_NoSavedSettings;
     if (state.all_columns) flags |= ImGuiTableFlags_ScrollX;
-    // Another set of columns is another table to Dear ImGui, which keeps widths by place.
+    // Dear ImGui stores widths by position, so another set of columns is another table for it.
     unsigned set = static_cast<unsigned>(columns.size()) + (state.all_columns ? 1000U : 0U);
     for (const std::size_t c : columns) set = set * 31 + static_cast<unsigned>(c);
     ImGui::PushID(static_cast<int>(set));

@@ -4,9 +4,9 @@
 //
 // For scripts (draw/items.h), with `id` as given: "<id>.filter", "<id>.header.<column>", and for each row in
 // sight "<id>.<key>" and "<id>.<key>.<column>" with the cell's text, where key is the text of the first cell,
-// and
-// "<id>.row.<n>" (n in the shown order, from 0). "<id>.rows" says how many rows are shown, "<id>.order" that
-// they are being put in order. Of a second table of the same id in a frame the names begin with "<id>#2".
+// and "<id>.row.<n>" (n in the shown order, from 0). "<id>.rows" is the number of rows shown; "<id>.order"
+// exists while they are being sorted. For a second table with the same id in a frame the names begin with
+// "<id>#2".
 #pragma once
 
 #include <memory>
@@ -21,26 +21,26 @@
 
 namespace shardscope::viewer {
 
-// What a panel keeps between frames for each of its tables. Sorting and hidden columns come back next time
-// under the table's id (table_memory.h).
+// What a panel keeps between frames for each of its tables. Sorting and hidden columns are restored next time
+// by the table's id (table_memory.h).
 struct TableState {
-    TableSort sort;  // set before the first frame for another start than the model's order
+    TableSort sort;  // set before the first frame to replace the model's order
     std::string filter;
     std::optional<std::size_t> chosen;  // row of the model; cleared when the model changes
     TableOrder order;
-    bool scroll_to_chosen = false;  // brings it in sight, once it is there
+    bool scroll_to_chosen = false;  // scrolls to the row, once it is there
 
     // The table's own.
     const TableModel* seen = nullptr;  // a panel that sets it to its next model keeps the chosen row
-    int remade = 0;                    // frames in a row in which the model was another
-    std::set<std::string> hidden;      // columns that were taken away, by id
-    bool all_columns = false;          // also those that the window has no room for
-    bool remembered = false;           // table_memory() was asked
-    std::size_t context_column = 0;    // that the row's menu was opened on
-    std::vector<double> largest;       // of each column with bars, of `measured`
-    std::shared_ptr<const TableModel> measured;  // kept, so that no other comes to its address
+    int remade = 0;                    // number of consecutive frames with a new model
+    std::set<std::string> hidden;      // ids of hidden columns
+    bool all_columns = false;          // including those that do not fit the window
+    bool remembered = false;           // table_memory() was consulted
+    std::size_t context_column = 0;    // the one on which the row's menu was opened
+    std::vector<double> largest;       // by column with bars, of `measured`
+    std::shared_ptr<const TableModel> measured;  // kept alive, so that its address is not reused
 
-    // Lets go of the model, and of what belongs to its rows alone.
+    // Drops the model, and everything that belongs only to its rows.
     void forget_model() {
         order = {};
         measured = nullptr;
@@ -58,18 +58,18 @@ struct TableOptions {
 
 struct TableEvents {
     std::optional<std::size_t> clicked, opened, hovered;  // rows of the model; opened: double-click or Enter
-    bool by_key = false;                                  // `clicked` is where the keyboard came to
-    // For panels that leave for the row's place: a click or Enter, not where the keyboard only passes.
+    bool by_key = false;                                  // `clicked` was reached with the keyboard
+    // For panels that go to the row's place: a click or Enter, but not rows that the keyboard only passes.
     std::optional<std::size_t> go_to() const { return opened || by_key ? opened : clicked; }
 };
 
-// The keyboard moves the chosen row while the table has it (a click gives it): Up, Down, PgUp, PgDn, Home,
-// End, Enter opens. A row's menu copies the cell or the row, the header's hides and shows columns, both
+// The keyboard moves the chosen row while the table has the focus (a click sets it): Up, Down, PgUp, PgDn,
+// Home, End; Enter opens. A row's menu copies the cell or the row, the header's hides and shows columns, both
 // export.
 TableEvents draw_table(const char* id, const std::shared_ptr<const TableModel>& model, TableState& state,
                        const TableOptions& options = {});
 
-// The tables of the frame that was drawn last, as they are sorted and filtered: what "Export table" offers.
+// The tables of the frame that was drawn last, as sorted and filtered: the choices of "Export table".
 struct ShownTable {
     std::string name;
     std::shared_ptr<const TableModel> model;
@@ -77,9 +77,9 @@ struct ShownTable {
 };
 std::vector<ShownTable> shown_tables();
 
-// A table whose menu asked to be exported, once: its name. The shell asks every frame.
+// The name of a table whose menu requested an export, returned once. The shell asks every frame.
 std::optional<std::string> take_export_request();
-// Adds one that is drawn in another way (a tree, cards) to the tables of this frame.
+// Adds a table that is drawn in another way (a tree, cards) to the tables of this frame.
 void offer_table(ShownTable table);
 
 }  // namespace shardscope::viewer

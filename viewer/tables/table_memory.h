@@ -1,4 +1,4 @@
-// How tables were left, by their ids: sorting and hidden columns, so that they come back next time. Frame
+// The tables' settings by id: sorting and hidden columns, so that they can be restored next time. Frame
 // thread only. No Dear ImGui.
 #pragma once
 
@@ -15,7 +15,7 @@ struct SavedTable {
     bool operator==(const SavedTable&) const = default;
 };
 
-// Of the running program; empty at first.
+// The settings of the running program; empty at first.
 std::map<std::string, SavedTable>& table_memory();
 
 }  // namespace shardscope::viewer

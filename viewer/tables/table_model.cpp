@@ -27,7 +27,7 @@ std::string csv_field(const std::string& text) {
     return quoted += '"';
 }
 
-// Counts stay whole numbers: 5, not 5.0.
+// Counts remain whole numbers: 5, not 5.0.
 nlohmann::ordered_json exact_json(double number) {
     constexpr double kExact = 9007199254740992;  // 2^53
     if (number == std::floor(number) && std::abs(number) <= kExact) return static_cast<std::int64_t>(number);
@@ -63,7 +63,7 @@ CellTable::Cell us_cell(double us) {
 }
 
 CellTable::Cell mb_cell(std::int64_t bytes) {
-    constexpr std::int64_t kHalfOfTheLast = 5243;  // bytes: 0.005 MB; less is written 0.00
+    constexpr std::int64_t kHalfOfTheLast = 5243;  // bytes: 0.005 MB; less would be written as 0.00
     return {bytes > 0 && bytes < kHalfOfTheLast ? "< 0.01" : format_mb(bytes, false),
             static_cast<double>(bytes) / (1 << 20)};
 }

@@ -1,6 +1,6 @@
-// What a table shows, apart from how it is drawn: columns with units, and cells as text and as numbers. One
-// model serves the table on the screen, its sorting and filtering, and its export as CSV and JSON. A model
-// does not change once it is made: panels make a new one when their data changes. No Dear ImGui; any thread.
+// The contents of a table, independent of drawing: columns with units, and cells as text and as numbers. One
+// model serves the table on the screen, its sorting and filtering, and its export as CSV and JSON. A model is
+// immutable: panels make a new one when their data changes. No Dear ImGui; any thread.
 #pragma once
 
 #include <cstddef>
@@ -19,12 +19,12 @@ struct TableColumn {
     std::string title;  // "Gather"
     std::string unit;   // second line of the header: "\u00b5s", "MB"; empty: none
     Kind kind = Kind::number;
-    float width = 6;        // in font sizes; text columns with 0 take what is left
-    int priority = 10;      // where the window is narrow the lowest go first; the first column always stays
+    float width = 6;        // in font sizes; text columns with 0 share the remaining width
+    int priority = 10;      // in a narrow window the lowest are hidden first; the first column always stays
     Color bar = 0;          // not 0: a bar of this colour behind the number, scaled by the column's largest
     std::string help = {};  // tooltip of the header: the definition
-    double full = 0;        // what a whole bar stands for; 0: the column's largest
-    float least = 0;        // font sizes that a text column with 0 has at least; 0: a few
+    double full = 0;        // the value of a whole bar; 0: the column's largest
+    float least = 0;        // minimum font sizes of a text column with 0; 0: a few
 };
 
 inline constexpr double kNoNumber = std::numeric_limits<double>::quiet_NaN();
@@ -34,27 +34,27 @@ class TableModel {
     virtual ~TableModel() = default;
     const std::vector<TableColumn>& columns() const { return columns_; }
     virtual std::size_t rows() const = 0;
-    // As it is read: "1,234.5"; "-" where there is nothing to say.
+    // The text as displayed: "1,234.5"; "-" if there is none.
     virtual std::string text(std::size_t row, std::size_t column) const = 0;
-    // Of number columns: exact, in the column's unit (what is sorted by, and what JSON and CSV hold);
-    // kNoNumber where there is none.
+    // For number columns: exact, in the column's unit (for sorting, JSON and CSV); kNoNumber if there is
+    // none.
     virtual double number(std::size_t row, std::size_t column) const = 0;
     // Not 0: a colour square before the first cell.
     virtual Color swatch(std::size_t /*row*/) const { return 0; }
-    // Not 0: what a number is written with in place of the text's colour: good or bad news.
+    // Not 0: a number's colour, instead of the text's: good or bad news.
     virtual Color ink(std::size_t /*row*/, std::size_t /*column*/) const { return 0; }
 
   protected:
     std::vector<TableColumn> columns_;
 };
 
-// A table of ready cells: for reports of up to some ten thousand rows.
+// A table of ready cells: for reports of up to about ten thousand rows.
 class CellTable final : public TableModel {
   public:
     struct Cell {
         std::string text;
         double number = kNoNumber;
-        Color ink = 0;  // not 0: in place of the text's colour
+        Color ink = 0;  // not 0: replaces the text's colour
     };
     explicit CellTable(std::vector<TableColumn> columns) { columns_ = std::move(columns); }
     // As many cells as there are columns.
@@ -71,7 +71,7 @@ class CellTable final : public TableModel {
     std::vector<Color> swatches_;
 };
 
-// Cells as people read them.
+// Cells with formatted text.
 CellTable::Cell text_cell(std::string_view text);
 CellTable::Cell count_cell(std::int64_t value);
 CellTable::Cell decimal_cell(double value, int decimals);  // "-" where not finite
@@ -80,8 +80,8 @@ CellTable::Cell mb_cell(std::int64_t bytes);               // MB of 2^20, the nu
 CellTable::Cell percent_cell(double percent);              // two decimals, without the sign
 CellTable::Cell no_cell();                                 // "-"
 
-// Everything in the model's order, or in `order`: RFC 4180, but lines end with one newline, as the tools
-// write it; and an array of objects with the columns' ids.
+// All rows in the model's order, or in `order`: CSV by RFC 4180, except that lines end with one newline, as
+// the tools write it; and an array of objects with the columns' ids.
 std::string table_csv(const TableModel& model, const std::vector<std::uint32_t>* order = nullptr);
 std::string table_json(const TableModel& model, const std::vector<std::uint32_t>* order = nullptr);
 

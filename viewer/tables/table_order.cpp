@@ -1,5 +1,5 @@
-// See table_order.h. A row's key is made once: its number, or the place of its text among the column's
-// different texts (in traces far fewer than rows), so that sorting compares numbers only.
+// See table_order.h. A row's key is made once: its number, or the rank of its text among the column's
+// distinct texts (far fewer than rows in traces), so that sorting compares only numbers.
 #include "viewer/tables/table_order.h"
 
 #include <algorithm>
@@ -13,10 +13,10 @@
 namespace shardscope::viewer {
 namespace {
 
-constexpr std::size_t kLook = 4096;  // rows, comparisons: after so many it is asked whether to go on
-constexpr float kFilterShare = 0.6F, kKeyShare = 0.2F;  // of the progress; sorting has the rest
+constexpr std::size_t kLook = 4096;                     // rows, comparisons between checks of `cancel`
+constexpr float kFilterShare = 0.6F, kKeyShare = 0.2F;  // shares of the progress; sorting has the rest
 
-std::atomic<int> running = 0;  // threads at work for tables
+std::atomic<int> running = 0;  // threads that currently work for tables
 
 struct Cancelled {};
 
@@ -40,7 +40,7 @@ std::string_view take_digits(std::string_view text, std::size_t& at) {
     return text.substr(from, at - from);
 }
 
-// One order in the making.
+// One computation of an order.
 class Work {
   public:
     Work(const TableModel& model, OrderProgress& progress) : model_(model), progress_(progress) {
@@ -71,7 +71,7 @@ class Work {
         std::size_t compared = 0;
         std::sort(keyed.begin(), keyed.end(), [&](const Keyed& a, const Keyed& b) {
             look(++compared, kFilterShare + kKeyShare);
-            if (a.key == b.key) return a.row < b.row;  // rows of the model's order stay so
+            if (a.key == b.key) return a.row < b.row;  // equal keys keep the model's order
             if (a.key == kLast || b.key == kLast) return b.key == kLast;
             return descending ? a.key > b.key : a.key < b.key;
         });
@@ -88,7 +88,7 @@ class Work {
         double key;
         std::uint32_t row;
     };
-    static constexpr double kLast = std::numeric_limits<double>::infinity();  // no number: always behind
+    static constexpr double kLast = std::numeric_limits<double>::infinity();  // no number: always last
 
     void look(std::size_t i, float done) {
         if (i % kLook != 0) return;
@@ -201,7 +201,7 @@ TableOrder& TableOrder::operator=(TableOrder&& other) noexcept {
 
 void TableOrder::cancel() {
     if (progress_) progress_->cancel = true;
-    if (next_.valid()) next_.wait();  // it looks at `cancel` every few thousand rows
+    if (next_.valid()) next_.wait();  // the thread checks `cancel` every few thousand rows
     next_ = {};
     progress_.reset();
 }
@@ -227,8 +227,8 @@ const std::vector<std::uint32_t>& TableOrder::of(const std::shared_ptr<const Tab
     const bool coming =
         next_.valid() && wanted_model_ == model && wanted_sort_ == sort && wanted_filter_ == filter;
     if (there || coming) {
-        if (there) cancel();                       // what was on its way is not wanted any more
-        return model_ == model ? *order_ : kNone;  // never the rows of another table
+        if (there) cancel();                       // the order being computed is no longer wanted
+        return model_ == model ? *order_ : kNone;  // never rows of another table
     }
     cancel();
     if (model->rows() <= kAtOnce) {

@@ -1,6 +1,6 @@
-// Which rows of a table are shown, in which order: filtered by text, sorted by one column, stably. Large
-// tables are put in order on a thread; until then the order before stays, and busy() says so. Frame thread;
-// no Dear ImGui.
+// Which rows of a table are shown, and in which order: filtered by text, sorted by one column, stably. Large
+// tables are sorted on a thread; until then the previous order stays, and busy() is true. Frame thread; no
+// Dear ImGui.
 #pragma once
 
 #include <atomic>
@@ -22,21 +22,21 @@ struct TableSort {
     bool operator==(const TableSort&) const = default;
 };
 
-// Of work on a thread: `cancel` makes it end early, `done` grows from 0 to 1.
+// For work on a thread: `cancel` makes it end early, `done` grows from 0 to 1.
 struct OrderProgress {
     std::atomic<bool> cancel = false;
     std::atomic<float> done = 0;
 };
 
-// The order itself. Rows where any cell's text holds `filter` (letters' case is ignored). Numbers before
-// kNoNumber whatever the direction; texts as natural_less() says. nullopt: it was cancelled.
+// Computes the order. Keeps rows in which any cell's text contains `filter` (ignoring case). Numbers come
+// before kNoNumber in both directions; texts are compared by natural_less(). nullopt: it was cancelled.
 std::optional<std::vector<std::uint32_t>> table_order(const TableModel& model, const TableSort& sort,
                                                       const std::string& filter, OrderProgress& progress);
 std::vector<std::uint32_t> table_order(const TableModel& model, const TableSort& sort,
                                        const std::string& filter);
 
-// "layers.2" before "layers.10", "a" beside "A": digits compare as numbers, letters without their case; what
-// is equal so far compares byte by byte, so that the order is total.
+// "layers.2" before "layers.10", "a" beside "A": digits compare as numbers, letters ignoring case; ties are
+// broken byte by byte, so that the order is total.
 bool natural_less(std::string_view a, std::string_view b);
 
 class TableOrder {
@@ -46,16 +46,17 @@ class TableOrder {
     TableOrder(TableOrder&&) noexcept = default;
     TableOrder& operator=(TableOrder&&) noexcept;
 
-    // The order for this; asked every frame. Models are told apart by their address and kept alive here.
+    // The order for these arguments; asked every frame. Models are identified by their address and kept alive
+    // here.
     const std::vector<std::uint32_t>& of(const std::shared_ptr<const TableModel>& model,
                                          const TableSort& sort, const std::string& filter);
-    // The same without a copy, to keep; nullptr where the order is not there yet.
+    // The same as a shared pointer, to keep; nullptr while the order is not there yet.
     std::shared_ptr<const std::vector<std::uint32_t>> shared() const { return order_; }
     bool busy() const { return next_.valid(); }
     float progress() const { return progress_ ? progress_->done.load() : 1.0F; }
     static bool any_busy();  // of all tables of the program
 
-    static constexpr std::size_t kAtOnce = 20'000;  // rows; more are put in order on a thread
+    static constexpr std::size_t kAtOnce = 20'000;  // rows; larger tables are sorted on a thread
 
   private:
     void cancel();

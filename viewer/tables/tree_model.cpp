@@ -20,14 +20,14 @@ bool contains(std::string_view text, std::string_view part) {
     return std::search(text.begin(), text.end(), part.begin(), part.end(), same_letter) != text.end();
 }
 
-// What a search finds: by row, whether the name holds it, and whether a row below does.
+// The result of a search, by row: whether its name matches, and whether a row below it does.
 struct Found {
     std::vector<bool> here, below;
 };
 
 Found find_all(const TreeModel& model, const std::string& text) {
     Found found{std::vector<bool>(model.rows()), std::vector<bool>(model.rows())};
-    std::vector<std::size_t> above;  // the way to the row
+    std::vector<std::size_t> above;  // the path to the row
     for (std::size_t row = 0; row < model.rows(); ++row) {
         above.resize(static_cast<std::size_t>(model.node(row).depth));
         if (contains(model.node(row).name, text)) {
@@ -50,7 +50,7 @@ class Walk {
     }
 
   private:
-    // Siblings in [from, to), each with what is open below it.
+    // Adds the siblings in [from, to), each with the open rows below it.
     void add(std::size_t from, std::size_t to) {
         std::vector<std::size_t> siblings;
         for (std::size_t row = from; row < to; row = model_.node(row).end) siblings.push_back(row);
@@ -80,7 +80,7 @@ class Walk {
                 return model_.node(a).name < model_.node(b).name;
             }
             const double x = model_.number(a, column), y = model_.number(b, column);
-            if (std::isnan(x) || std::isnan(y)) return !std::isnan(x) && std::isnan(y);  // none comes last
+            if (std::isnan(x) || std::isnan(y)) return !std::isnan(x) && std::isnan(y);  // NaN comes last
             return view_.sort.descending ? x > y : x < y;
         });
     }
@@ -95,12 +95,12 @@ class Walk {
 
 void TreeModel::add_node(std::string name, int depth) {
     const std::size_t row = nodes_.size();
-    std::size_t above = row;  // the nearest row before it that is less deep
+    std::size_t above = row;  // the nearest row before it with a smaller depth
     while (above > 0 && nodes_[above - 1].depth >= depth) --above;
     TreeNode node{std::move(name), {}, depth, row + 1};
     node.path = depth > 0 && above > 0 ? nodes_[above - 1].path + "/" + node.name : node.name;
     nodes_.push_back(std::move(node));
-    for (std::size_t at = above; depth > 0 && at > 0;) {  // the subtrees of all above it end behind it
+    for (std::size_t at = above; depth > 0 && at > 0;) {  // the subtrees of rows above it now end after it
         nodes_[at - 1].end = row + 1;
         const int own = nodes_[at - 1].depth;
         if (own == 0) break;

@@ -1,5 +1,5 @@
-// A table whose rows hang together as a tree, and which of them are shown: open and closed rows, search,
-// sorting within siblings. No Dear ImGui; frame thread for TreeState, any thread for the rest.
+// A table whose rows form a tree, and which of them are shown: open and closed rows, search, sorting within
+// siblings. No Dear ImGui; frame thread for TreeState, any thread for the rest.
 #pragma once
 
 #include <cstddef>
@@ -16,13 +16,13 @@
 namespace shardscope::viewer {
 
 struct TreeNode {
-    std::string name;  // what stands in the tree: "Linear_1"
-    std::string path;  // names from the root with '/': what is exported, and the row's name for scripts
+    std::string name;  // the text in the tree: "Linear_1"
+    std::string path;  // names from the root with '/': exported, and the row's name for scripts
     int depth = 0;
-    std::size_t end = 0;  // the first row behind its subtree
+    std::size_t end = 0;  // the first row after its subtree
 };
 
-// Rows stand in preorder: a row's subtree is [row, node(row).end). The first column is the path.
+// Rows are in preorder: a row's subtree is [row, node(row).end). The first column is the path.
 class TreeModel : public TableModel {
   public:
     std::size_t rows() const override { return nodes_.size(); }
@@ -30,10 +30,10 @@ class TreeModel : public TableModel {
     bool has_children(std::size_t row) const { return nodes_[row].end > row + 1; }
     std::optional<std::size_t> find(const std::string& path) const;
     std::optional<std::size_t> parent(std::size_t row) const;
-    double largest(std::size_t column) const;  // over all rows; 0 where there is no number
+    double largest(std::size_t column) const;  // over all rows; 0 if there are no numbers
 
   protected:
-    // Adds a row below those that were added; `depth` at most one more than the last one's.
+    // Adds a row after those that exist; `depth` is at most one more than the last row's.
     void add_node(std::string name, int depth);
     std::vector<TreeNode> nodes_;
 };
@@ -46,34 +46,34 @@ struct TreeRow {
 };
 
 struct TreeView {
-    int open_levels = 1;                      // rows less deep than this are open unless toggled
-    std::unordered_set<std::string> toggled;  // paths whose state is the other one
-    std::string search;                       // letters' case does not matter; empty shows all
-    TableSort sort;                           // within siblings; column -1: in the order of the model
+    int open_levels = 1;                      // rows of smaller depth are open unless toggled
+    std::unordered_set<std::string> toggled;  // paths with the opposite state
+    std::string search;                       // ignores case; empty shows all
+    TableSort sort;                           // within siblings; column -1: the model's order
 };
 
-// Rows from top to bottom. With a search: the rows found and the way to them, all open.
+// Rows from top to bottom. With a search: the matching rows and the rows above them, all open.
 std::vector<TreeRow> tree_rows(const TreeModel& model, const TreeView& view);
 
-// How many levels can be open so that at most `rows` rows show; at least 1.
+// The number of levels that can be open with at most `rows` rows shown; at least 1.
 int levels_that_fit(const TreeModel& model, std::size_t rows);
 
 // What a panel keeps between frames for each of its trees.
 class TreeState {
   public:
-    // The rows for this model, worked out again only when something changed.
+    // The rows of this model, computed again only when something has changed.
     const std::vector<TreeRow>& rows(const std::shared_ptr<const TreeModel>& model);
-    // The same as rows of the model, as rows() was asked last: for export.
+    // The same as rows of the model, from the last call of rows(): for export.
     const std::shared_ptr<const std::vector<std::uint32_t>>& order() const { return order_; }
 
     const TreeView& view() const { return view_; }
-    void open_levels(int levels);  // of all rows
+    void open_levels(int levels);  // affects all rows
     void toggle(const std::string& path);
-    void reveal(const TreeModel& model, std::size_t row);  // opens what is above it
+    void reveal(const TreeModel& model, std::size_t row);  // opens all rows above it
     void search(const std::string& text);
     void sort(TableSort sort);
 
-    std::optional<std::string> chosen;  // a path: stays where another model has it too
+    std::optional<std::string> chosen;  // a path: kept if another model has it too
     bool scroll_to_chosen = false;
     std::set<std::string> hidden;  // ids of columns
     std::string search_text;       // of the field

@@ -18,9 +18,9 @@ namespace shardscope::viewer {
 namespace {
 
 constexpr int kAllLevels = 100'000;
-constexpr float kNameWidth = 19;  // in font sizes: what the tree's column has at least
+constexpr float kNameWidth = 19;  // in font sizes: minimum width of the tree's column
 
-// The columns that are wanted and fit beside a readable tree, in the order of the model.
+// The visible columns that fit beside a readable tree, in the order of the model.
 constexpr std::size_t kMostTreeColumns = 63;  // beside the names: a table of Dear ImGui has 64
 
 std::vector<std::size_t> columns_that_fit(const TreeModel& model, const TreeState& state, float width) {
@@ -66,7 +66,7 @@ void draw_header(const char* id, const TreeModel& model, const std::vector<std::
         const ImVec2 at = ImGui::GetCursorScreenPos();
         const float width = ImGui::GetContentRegionAvail().x;
         const float line = ImGui::GetTextLineHeight();
-        // The cursor of a header's cell stands where its text began or below it.
+        // The cursor in a header's cell is at the start of its text or below it.
         items::place(fmt::format("{}.header.{}", id, model.columns()[c].id), {at.x, at.y - line},
                      {at.x + width, at.y + line}, model.columns()[c].title);
     }
@@ -74,7 +74,7 @@ void draw_header(const char* id, const TreeModel& model, const std::vector<std::
 
 struct Cells {
     const std::vector<std::size_t>& columns;
-    std::vector<double> most;  // what a whole bar stands for, by place in `columns`; 0: no bar
+    std::vector<double> most;  // the value of a whole bar, by position in `columns`; 0: no bar
 };
 
 class RowDrawer {
@@ -239,7 +239,7 @@ TreeEvents draw_tree(const char* id, const std::shared_ptr<const TreeModel>& mod
                                        ImGuiTableFlags_PadOuterX | ImGuiTableFlags_BordersInnerV |
                                        ImGuiTableFlags_Sortable | ImGuiTableFlags_SortTristate |
                                        ImGuiTableFlags_Resizable | ImGuiTableFlags_NoSavedSettings;
-    // The id holds the columns: other columns are another table.
+    // The id depends on the columns: other columns make another table.
     std::string table = id;
     for (const std::size_t c : columns) table += fmt::format(" {}", c);
     if (!ImGui::BeginTable(table.c_str(), static_cast<int>(columns.size()) + 1, kFlags, options.size))
@@ -261,7 +261,7 @@ TreeEvents draw_tree(const char* id, const std::shared_ptr<const TreeModel>& mod
     draw_header(id, *model, columns);
     take_sorting(state);
 
-    const std::vector<TreeRow>& rows = state.rows(model);  // what a click changes shows in the next frame
+    const std::vector<TreeRow>& rows = state.rows(model);  // the effect of a click shows in the next frame
     items::value(fmt::format("{}.rows", id), fmt::format("{}", rows.size()));
     offer_table({options.name.empty() ? id : options.name, model, state.order()});
 

@@ -29,7 +29,7 @@ struct TreeEvents {
     std::optional<std::size_t> clicked, opened;  // rows of the model; opened: double-click or Enter
 };
 
-// In one line: the search's field, "Open all", "Close all", "Columns".
+// On one line: the search field, "Open all", "Close all", "Columns".
 void draw_tree_controls(const char* id, const TreeModel& model, TreeState& state);
 
 TreeEvents draw_tree(const char* id, const std::shared_ptr<const TreeModel>& model, TreeState& state,

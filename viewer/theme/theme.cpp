@@ -135,8 +135,8 @@ Color transfer_color() {
     return rgb(0xB4E3A0);
 }
 
-// No hue of a kind of work or of memory: a run beside others must not look like one. The first four stay
-// apart for colour-blind eyes, too.
+// Not the hue of a kind of work or of memory: a run beside others must not look like one. The first four are
+// also distinct for colour-blind eyes.
 Color run_color(int i) {
     static constexpr std::array<Color, 8> kColors = {rgb(0x1FC3CF), rgb(0xE4506B), rgb(0x9CCB3B),
                                                      rgb(0x5F63DD), rgb(0xF4A093), rgb(0x8B3F86),

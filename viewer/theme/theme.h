@@ -1,6 +1,6 @@
-// The colours of everything, stated once: a dark or a light ground, and for kinds of work hues that stay
-// apart for colour-blind eyes (after Okabe and Ito) and differ in lightness too. No Dear ImGui; a Color has
-// the layout of its ImU32.
+// All colours, defined once: a dark or a light background, and for kinds of work hues that are distinct for
+// colour-blind eyes (after Okabe and Ito) and differ in lightness too. No Dear ImGui; a Color has the layout
+// of its ImU32.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ constexpr Color rgb(std::uint32_t hex, std::uint32_t alpha = 0xFF) {
 
 enum class Appearance : std::uint8_t { dark, light };
 
-// What everything that is not data is painted with.
+// The colours of everything that is not data.
 struct Palette {
     Color ground;   // behind everything
     Color surface;  // panels, cards
@@ -34,7 +34,7 @@ struct Palette {
     Color peak;  // the peak's mark
 };
 
-// The appearance of this program: dark until it is set. Frame thread only. Whoever sets it calls
+// The appearance of this program: dark until it is set. Frame thread only. The caller that sets it must call
 // apply_style() again.
 namespace theme {
 Appearance appearance();
@@ -80,14 +80,14 @@ Color range_color(traces::RangeKind kind);  // host ranges
 Color runtime_color();                      // runtime API calls
 Color category_color(traces::MemoryCategory category);
 Color time_category_color(traces::TimeCategory category);
-Color shard_color(traces::ShardState state);  // of the shard map; sharded: hardly more than the ground
-Color waiting_color();                        // time in which something waits for another rank or a gather
-Color exposed_color();                        // communication that no compute hides
-Color overlapped_color();                     // compute and communication at once
-Color transfer_color();                       // of a collective: from when all its ranks take part
-Color run_color(int index);  // a trace, or a rank's line, among several; none of the above; any index
-// For things that are told apart by name (color_modes.h): six hues, each dark and pale, so that neighbours
-// differ in lightness too; any index. no_hue_color(): what has no name.
+Color shard_color(traces::ShardState state);  // in the shard map; sharded: hardly more than the background
+Color waiting_color();                        // time in which an event waits for another rank or a gather
+Color exposed_color();                        // communication outside compute kernels
+Color overlapped_color();                     // compute and communication at the same time
+Color transfer_color();                       // of a collective: the time when all its ranks take part
+Color run_color(int index);  // a trace, or a rank's line, among several; different from all above; any index
+// For things identified by name (color_modes.h): six hues, each dark and pale, so that neighbours differ in
+// lightness too; any index. no_hue_color(): for things without a name.
 Color hue_color(int index);
 Color no_hue_color();
 

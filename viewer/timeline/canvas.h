@@ -1,5 +1,5 @@
-// What the parts of the timeline's painter share: where times and rows lie on the screen, and text on whole
-// pixels. Drawing layer (Dear ImGui); frame thread only.
+// What the parts of the timeline's painter share: the places of times and rows on the screen, and text on
+// whole pixels. Drawing layer (Dear ImGui); frame thread only.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace shardscope::viewer {
 
-inline constexpr float kFar = 1e5F;  // pixels: beyond this a screen coordinate says only "outside"
+inline constexpr float kFar = 1e5F;  // pixels: beyond this a screen coordinate only means "outside"
 
 inline float width_of(const std::string& text) {
     return ImGui::CalcTextSize(text.c_str()).x;

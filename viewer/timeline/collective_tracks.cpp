@@ -14,7 +14,7 @@ namespace {
 
 struct Joined {
     std::int64_t first_arrival = 0, last_arrival = 0, end = 0;
-    std::int64_t group = -1;  // -1: the trace does not tell
+    std::int64_t group = -1;  // -1: not recorded
     SelectedEvent last;       // of the rank that arrived last
 };
 
@@ -54,7 +54,7 @@ std::vector<Track> collective_tracks(const traces::Trace& trace) {
         std::size_t lane = 0;
         while (lane < track.lanes.size() && track.lanes[lane].last_end() > one.first_arrival) ++lane;
         if (lane == track.lanes.size()) track.lanes.emplace_back();
-        // A rank that ended before the last one arrived (a broadcast's root) leaves no transfer.
+        // If a rank ended before the last one arrived (a broadcast's root), there is no transfer.
         const std::int64_t arrived = std::min(one.last_arrival, one.end);
         if (arrived > one.first_arrival)
             track.lanes[lane].add(one.first_arrival, arrived, one.last, kArrivalPaint);

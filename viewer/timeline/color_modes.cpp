@@ -34,7 +34,7 @@ std::string_view kind_name(Paint paint) {
     }
 }
 
-// What an event is named after in a mode: a number of a thing and its hue; -1 none.
+// What an event is named after in a colour mode: the number of a thing and its hue; -1 none.
 class Naming {
   public:
     Naming(const traces::Trace& trace, ColorBy by) : trace_(trace), by_(by) {
@@ -90,7 +90,7 @@ class Naming {
         names_.push_back(name);
         hues_.push_back(hue_of(name));
     }
-    // While there are hues, no two things have the same: a later one takes the next that is free.
+    // While there are free hues, no two things share one: a later thing takes the next free hue.
     void tell_apart() {
         std::array<bool, kHues> taken{};
         for (std::size_t thing = 0; thing < std::min<std::size_t>(hues_.size(), kHues); ++thing) {
@@ -100,7 +100,7 @@ class Naming {
             hues_[thing] = static_cast<Paint>(kFirstHue + hue);
         }
     }
-    // Ranges come after those around them.
+    // Ranges come after the ranges around them.
     void modules_around() {
         const traces::HostRanges& ranges = trace_.ranges;
         module_around_.assign(ranges.size(), -1);
@@ -203,11 +203,11 @@ TrackPaints::TrackPaints(const traces::Trace& trace, const Tracks& tracks, Color
         for (const Lane& lane : tracks.tracks[t].lanes) {
             LanePaints& paints = paints_[t].emplace_back();
             paints.reserve(lane.size());
-            // A collective's events count where they ran, not once more where they are joined.
+            // A collective's events count where they ran, not again on the joined row.
             const bool counts = tracks.tracks[t].kind != Track::Kind::collectives;
             for (std::size_t i = 0; i < lane.size(); ++i) {
                 const int thing = naming.of(lane.event(i));
-                // How long ranks waited for each other stays to be seen.
+                // The time that ranks waited for each other stays visible.
                 paints.add(lane.paint(i) == kArrivalPaint ? kArrivalPaint : naming.hue(thing));
                 if (!counts) continue;
                 if (thing >= 0) {

@@ -1,6 +1,6 @@
-// What the timeline's bars are coloured by: their kind, name, module or FSDP unit. A thing has the same hue
-// in every trace, since the hue comes from its name; of units whose names meet in a hue the later ones take
-// free hues. Pure; any thread.
+// The colours of the timeline's bars: by kind, name, module or FSDP unit. A thing has the same hue in every
+// trace, because the hue is computed from its name; if units share a hue, the later ones take free hues.
+// Pure; any thread.
 #pragma once
 
 #include <cstdint>
@@ -24,17 +24,17 @@ Paint hue_of(std::string_view name);
 struct PaintName {
     Paint paint = 0;
     std::string name;
-    std::int64_t busy_ns = 0;  // of all its events together
+    std::int64_t busy_ns = 0;  // total over all its events
 };
 
 // The paints of every lane of a trace in one of the modes.
 class TrackPaints {
   public:
-    TrackPaints() = default;  // by kind: what the lanes have themselves
+    TrackPaints() = default;  // by kind: the lanes' own paints
     TrackPaints(const traces::Trace& trace, const Tracks& tracks, ColorBy by);
 
     const LanePaints& of(const Tracks& tracks, int track, int lane) const;
-    // What is in the trace, the longest busy first; by kind in the order of the kinds.
+    // What the trace contains, the longest busy time first; by kind in the order of the kinds.
     const std::vector<PaintName>& legend() const { return legend_; }
     std::size_t memory() const;
 

@@ -30,7 +30,7 @@ std::vector<CounterRun> fold_counter(const CounterTrack& counter, const TimeView
         const std::int64_t from = view.column_start(c, columns), to = view.column_start(c + 1, columns);
         if (from >= to) continue;  // narrower than a nanosecond
         const std::size_t last = counter.index.first_from(next, to, time);
-        // What is carried in counts unless it is replaced at the column's first instant.
+        // The value carried in counts unless it is replaced at the column's first instant.
         const bool carried = next > 0 && (next == points.size() || points[next].first > from);
         if (carried || next < last) {
             const std::size_t first = next < last ? next : next - 1;

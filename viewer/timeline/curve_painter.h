@@ -1,5 +1,5 @@
-// Memory by category and counters as rows of the timeline. Truthful in each pixel: what is painted solid was
-// there during the whole of it, what is pale at its highest moment. Drawing layer; frame thread only.
+// Memory by category and counters as rows of the timeline. Exact in each pixel: the solid part held
+// throughout the pixel, the pale part only at its highest moment. Drawing layer; frame thread only.
 #pragma once
 
 #include <imgui.h>

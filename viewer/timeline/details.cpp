@@ -24,13 +24,13 @@ class DetailList {
     std::vector<Detail>& rows_;
 };
 
-// 52,428,800 bytes need both: the size to read and the count to compare.
+// 52,428,800 bytes: shown as a size for reading and as a count for comparing.
 std::string both_sizes(std::int64_t bytes) {
     if (bytes < 1024) return fmt::format("{} B", format_count(bytes));
     return fmt::format("{} ({} B)", format_size(bytes), format_count(bytes));
 }
 
-// Times on the ruler are milliseconds since the start of the capture, to the nanosecond.
+// Times as on the ruler: milliseconds since the start of the capture, to the nanosecond.
 std::string instant(std::int64_t ns) {
     return format_decimal(static_cast<double>(ns) / 1e6, 6) + " ms";
 }
@@ -47,7 +47,7 @@ std::string thread_text(const traces::Trace& trace, std::size_t index) {
     const traces::HostThread& thread = trace.threads[index];
     const auto tid = thread.global_tid & 0xFFFFFF;
     const std::string number = fmt::format("{}", tid);
-    if (thread.name.find(number) != std::string::npos) return thread.name;  // as Kineto's do
+    if (thread.name.find(number) != std::string::npos) return thread.name;  // as in Kineto's names
     return thread.name.empty() ? number : fmt::format("{} ({})", thread.name, number);
 }
 
@@ -87,7 +87,7 @@ std::string copy_rate(std::int64_t bytes, std::int64_t ns) {
 void describe_collective(const traces::Trace& trace, std::size_t i, std::int64_t ns, DetailList& rows) {
     const traces::Collectives& c = trace.collectives;
     rows.put("operation", std::string(traces::name(c.operation[i])));
-    if (c.bytes[i] > 0) rows.put("bytes", both_sizes(c.bytes[i]));  // 0: not known, or a barrier
+    if (c.bytes[i] > 0) rows.put("bytes", both_sizes(c.bytes[i]));  // 0: unknown, or a barrier
     if (c.padding[i] > 0) rows.put("of that padding", both_sizes(c.padding[i]));
     rows.put("bytes / duration", copy_rate(c.bytes[i], ns));
     if (c.sequence[i] >= 0) rows.put("sequence number", fmt::format("{}", c.sequence[i]));

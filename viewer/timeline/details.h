@@ -1,4 +1,4 @@
-// What there is to say of an event: its name and every field, with units. Pure text, no drawing.
+// The details of an event: its name and every field, with units. Pure text, no drawing.
 #pragma once
 
 #include <string>
@@ -23,7 +23,7 @@ EventDetails describe(const traces::Trace& trace, SelectedEvent event);
 // The short text on a bar: "ReduceScatter net.0" for a collective, "Linear_0" for a module.
 std::string bar_label(const traces::Trace& trace, SelectedEvent event);
 
-// The ModuleRow::id that an event belongs to (launched inside, or its own range), -1 unknown.
+// The ModuleRow::id to which an event belongs (launched inside, or its own range), -1 unknown.
 int module_of(const traces::Trace& trace, SelectedEvent event);
 
 }  // namespace shardscope::viewer

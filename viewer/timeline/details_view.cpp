@@ -1,4 +1,4 @@
-// See details_view.h. The fields are made once for a selection, not every frame.
+// See details_view.h. The fields are made once for each selection, not in every frame.
 #include "viewer/timeline/details_view.h"
 
 #include <algorithm>
@@ -18,8 +18,8 @@
 namespace shardscope::viewer {
 namespace {
 
-constexpr int kLines = 6;           // of fields; more scroll
-constexpr float kWidestValue = 22;  // font sizes; longer ones are shortened and whole on hover
+constexpr int kLines = 6;           // of fields; more lines scroll
+constexpr float kWidestValue = 22;  // font sizes; longer values are shortened and shown whole on hover
 constexpr std::size_t kMostLinks = 12;
 
 float width_of(const std::string& text) {
@@ -113,7 +113,7 @@ std::string DetailsView::draw_buttons(Session& session, TimelinePage& page) {
     return action;
 }
 
-// Small buttons that go to what belongs to the event.
+// Small buttons that go to the related events.
 void DetailsView::draw_links(Session& session, TimelinePage& page) {
     const Links links = page.links;
     std::vector<std::pair<std::string, SelectedEvent>> all;
@@ -147,7 +147,7 @@ void DetailsView::draw_links(Session& session, TimelinePage& page) {
     }
 }
 
-// Column after column, each as wide as its longest row; where they do not all fit, longer columns that
+// Columns one after another, each as wide as its longest row; if they do not all fit, longer columns that
 // scroll.
 void DetailsView::draw_fields(float width) const {
     const float font = ImGui::GetFontSize(), line = ImGui::GetTextLineHeightWithSpacing();

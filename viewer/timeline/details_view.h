@@ -1,5 +1,5 @@
 // The pane below the timeline: every field of the selected event in columns, buttons to its neighbours, and
-// what belongs to it as links. Drawing layer (Dear ImGui); frame thread only.
+// links to related events. Drawing layer (Dear ImGui); frame thread only.
 #pragma once
 
 #include <memory>
@@ -13,16 +13,16 @@ namespace shardscope::viewer {
 
 class DetailsView {
   public:
-    static float height();  // of the pane
+    static float height();  // height of the pane
     // Fills the content region from the cursor to `width`. Returns the id of the action that was clicked
-    // ("next_event"), empty where none was.
+    // ("next_event"), or empty.
     std::string draw(Session& session, TimelinePage& page, float width);
 
     void forget(const traces::Trace& trace) {
         if (trace_.get() == &trace) *this = {};
     }
 
-    // What "copy" copies.
+    // The text that "copy" copies.
     std::string copied() const { return fields_text(details_); }
 
   private:

@@ -27,7 +27,7 @@ class Fields {
         if (value.empty() || has(label)) return;
         rows_.push_back({std::move(label), std::move(value)});
     }
-    // After the row of that label, where there is one.
+    // Inserts a field after the one with that label, if there is one.
     void put_after(std::string_view before, std::string label, std::string value) {
         const auto at =
             std::find_if(rows_.begin(), rows_.end(), [&](const Detail& d) { return d.label == before; });
@@ -46,7 +46,7 @@ std::string duration_text(std::int64_t ns) {
     return format_duration(static_cast<double>(ns));
 }
 
-// Bytes a nanosecond are 10^9 bytes a second.
+// Bytes per nanosecond are 10^9 bytes a second.
 std::string bandwidth(double bytes, std::int64_t ns, double factor) {
     if (bytes <= 0 || ns <= 0) return {};
     return format_decimal(bytes / static_cast<double>(ns) * factor, 2) + " GB/s";

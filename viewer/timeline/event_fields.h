@@ -1,6 +1,6 @@
-// Every column of an event, for the pane below the timeline: what details.h says, and what needs more than
+// All fields of an event, for the pane below the timeline: those of details.h, and those that need more than
 // the event's own row: its launch, the waiting and the transfer of its collective, its FSDP unit and phase,
-// what the source knew beside. Pure text; any thread.
+// and other values from the source. Pure text; any thread.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@
 
 namespace shardscope::viewer {
 
-// nullptr: not worked out yet; the fields that need it are left out.
+// nullptr: not computed yet; the fields that need it are omitted.
 struct FieldSources {
     const CollectiveIndex* collectives = nullptr;
     const traces::UnitRanges* units = nullptr;
@@ -23,7 +23,7 @@ struct FieldSources {
 // transfer: "Distributed" (the transfer is the shortest duration among the ranks, the rest is waiting).
 EventDetails all_fields(const traces::Trace& trace, SelectedEvent event, const FieldSources& sources);
 
-// The title and a line "label: value" for each field: what is copied.
+// The title and a line "label: value" for each field, for copying.
 std::string fields_text(const EventDetails& details);
 
 }  // namespace shardscope::viewer

@@ -1,5 +1,5 @@
-// What is shown of one event under the mouse: the tooltip of an event or of a memory curve. Drawing layer
-// (Dear ImGui); frame thread only.
+// Views of the one event under the mouse: the tooltip of an event or of a memory curve. Drawing layer (Dear
+// ImGui); frame thread only.
 #pragma once
 
 #include <cstdint>

@@ -29,7 +29,7 @@ void FindBar::draw(Session& session, TimelinePage& page) {
     found_ = finder_.of(page.trace, text_);
     if (entered) {
         go(session, page, !ImGui::GetIO().KeyShift);
-        focus_ = true;  // Enter again goes on
+        focus_ = true;  // the next Enter goes on
     }
     if (text_.empty()) {
         list = false;

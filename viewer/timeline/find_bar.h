@@ -1,5 +1,5 @@
-// The field that events are searched with: how many there are, which one is chosen, next and previous, and
-// the list of them. Drawing layer (Dear ImGui); frame thread only.
+// The search field for events: the number of matches, which one is chosen, next and previous, and the list of
+// them. Drawing layer (Dear ImGui); frame thread only.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@ class FindBar {
     // The field with its count and buttons, on the current line.
     void draw(Session& session, TimelinePage& page);
     static float width();
-    // The list of what was found, in the content region.
+    // The list of matches, in the content region.
     void draw_matches(Session& session, TimelinePage& page);
 
     void forget(const traces::Trace& trace) {
@@ -34,7 +34,7 @@ class FindBar {
     bool busy() const { return finder_.busy(); }
     bool empty() const { return text_.empty(); }
     bool has_list() const { return found_ != nullptr; }
-    bool list = false;  // the list shows
+    bool list = false;  // the list is shown
 
   private:
     std::string count_text(const Session& session, const TimelinePage& page) const;

@@ -15,13 +15,13 @@ namespace {
 using traces::StringId;
 using traces::Trace;
 
-constexpr std::size_t kLookUp = 4096;  // strings or events between looks at `cancel`
+constexpr std::size_t kLookUp = 4096;  // strings or events between checks of `cancel`
 
 char lower_case(char c) {
     return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
 }
 
-// Text searched for in many: its letters in lower case, and the two forms of its first one.
+// The text to search for: its letters in lower case, and both cases of the first one.
 class Needle {
   public:
     explicit Needle(std::string_view text) {
@@ -110,11 +110,11 @@ FoundEvents find_text(const Trace& trace, std::string_view text, const std::atom
     const Needle needle(text);
     const auto matches = [&](EventKind kind, std::size_t i) {
         if (named[static_cast<std::size_t>(name_id(trace, kind, i))]) return true;
-        // A collective's bar says what it does and for whom: "all_gather net.0".
+        // A collective's bar shows its operation and its unit: "all_gather net.0".
         return kind == EventKind::device && trace.device.collective[i] >= 0 &&
                needle.in(bar_label(trace, {kind, static_cast<std::int64_t>(i)}));
     };
-    // Each kind is sorted by start already; the kinds are merged.
+    // Each kind is already sorted by start; the kinds are merged.
     std::vector<std::uint32_t>& all = found.events_;
     for (const EventKind kind : kSearched) {
         const auto middle = static_cast<std::ptrdiff_t>(all.size());
@@ -174,7 +174,7 @@ std::optional<std::size_t> FoundEvents::before(const Trace& trace, SelectedEvent
                                                std::int64_t time) const {
     const auto next = after(trace, current, time);
     if (!next) return std::nullopt;
-    // Of an event in the list, two back from the one after it; else the one before the first after `time`.
+    // For an event in the list, two before the one after it; else the one before the first after `time`.
     const std::size_t back = place_of(trace, current) ? 2 : 1;
     return (*next + size() * 2 - back) % size();
 }

@@ -1,6 +1,5 @@
-// Events by text: whose name, or what their bar says, holds what was typed, whatever the case of its letters.
-// Names are looked through once each, then events by the names' numbers; ten million events take a fraction
-// of a second. Pure; any thread.
+// Finds events whose name or bar label contains a text, ignoring case. Each name is searched once, then
+// events by their names' numbers; ten million events take a fraction of a second. Pure; any thread.
 #pragma once
 
 #include <atomic>
@@ -23,7 +22,7 @@ class FoundEvents {
         return {static_cast<EventKind>(events_[i] >> kKindShift),
                 static_cast<std::int64_t>(events_[i] & kRowMask)};
     }
-    // The first that starts after `time`, or at it but later in the list than `current`; wraps around.
+    // The first that starts after `time`, or at `time` but later in the list than `current`; wraps around.
     std::optional<std::size_t> after(const traces::Trace& trace, SelectedEvent current,
                                      std::int64_t time) const;
     std::optional<std::size_t> before(const traces::Trace& trace, SelectedEvent current,
@@ -38,14 +37,15 @@ class FoundEvents {
     std::vector<std::uint32_t> events_;  // by start; four bytes each
 };
 
-// Device events, host ranges, runtime calls and marks. Stops early, with what it has, once `cancel` is set.
+// Searches device events, host ranges, runtime calls and marks. Stops early, with the matches so far, once
+// `cancel` is set.
 FoundEvents find_text(const traces::Trace& trace, std::string_view text, const std::atomic<bool>& cancel);
 
-// By number: whether the string holds `text`.
+// By the string's number: whether it contains `text`.
 std::vector<bool> strings_with(const traces::StringTable& strings, std::string_view text,
                                const std::atomic<bool>& cancel);
 
-// "" of an event that has none.
+// "" for an event without a name.
 std::string_view name_of(const traces::Trace& trace, SelectedEvent event);
 
 // The nearest event after (or before) this one with the same name, on the same rank; nullopt: there is none.

@@ -1,5 +1,5 @@
-// See finder.h. A search looks at `cancel` every few thousand names or events, so that giving one up takes
-// less than a millisecond.
+// See finder.h. A search checks `cancel` every few thousand names or events, so that cancelling takes less
+// than a millisecond.
 #include "viewer/timeline/finder.h"
 
 #include <chrono>
@@ -22,7 +22,7 @@ std::shared_ptr<const FoundEvents> Finder::of(const TracePtr& trace, const std::
         text_ = text;
         found_.reset();
         if (text.empty()) {
-            trace_.reset();  // nothing is searched in it
+            trace_.reset();  // no search runs in it
         } else {
             next_ = std::async(std::launch::async,
                                [this, trace, text] { return find_text(*trace, text, cancel_); });

@@ -1,5 +1,5 @@
-// A search that runs beside the frames: what was typed last is looked for on a thread, what was typed before
-// is given up. Frame thread only (the worker is inside); no Dear ImGui.
+// A search in the background: a thread searches for the latest text, and the search for an earlier one is
+// cancelled. Frame thread only (the worker is inside); no Dear ImGui.
 #pragma once
 
 #include <atomic>
@@ -18,11 +18,11 @@ class Finder {
     Finder(const Finder&) = delete;
     Finder& operator=(const Finder&) = delete;
 
-    // Asked every frame: what there is for this text of this trace; nullptr while it is being looked for and
-    // where the text is empty.
+    // Called every frame: the matches of this text in this trace; nullptr while the search runs and if the
+    // text is empty.
     std::shared_ptr<const FoundEvents> of(const TracePtr& trace, const std::string& text);
     bool busy() const { return next_.valid(); }
-    // Gives up the search in this trace and what it found; false: it searched another.
+    // Cancels the search in this trace and drops its matches; false: the search was in another trace.
     bool forget(const traces::Trace& trace);
 
   private:

@@ -19,10 +19,11 @@ void fold_items(const Lane& lane, const LanePaints& paints, const TimeView& view
         const std::int64_t to = view.column_start(static_cast<int>(column) + 1, columns);
         const std::size_t end = std::min(last, std::max(i + 1, lane.first_starting_from(i, to)));
         std::int64_t busy = lane.busy(i, end);
-        // Only the first can reach in from the left and only the last out to the right: they do not overlap.
+        // Items do not overlap: only the first can begin before the column and only the last can end after
+        // it.
         busy -= std::clamp(from - lane.start(i), std::int64_t{0}, lane.end(i) - lane.start(i));
         busy -= std::clamp(lane.end(end - 1) - to, std::int64_t{0}, lane.end(end - 1) - lane.start(end - 1));
-        if (!out.empty() && out.back().column == column) {  // a bar's neighbours to both sides
+        if (!out.empty() && out.back().column == column) {  // the events before and after a bar
             out.back().busy_ns += busy;
             out.back().last = static_cast<std::uint32_t>(end);
         } else {
@@ -37,12 +38,12 @@ bool is_bar(const Lane& lane, std::size_t i, std::int64_t shortest) {
     return lane.end(i) - lane.start(i) >= shortest;
 }
 
-// Of items [first, last) the one that holds `time`, else the nearest.
+// The one of items [first, last) that contains `time`, else the nearest.
 std::size_t nearest(const Lane& lane, std::size_t first, std::size_t last, std::int64_t time) {
     std::size_t best = first;
     std::int64_t distance = INT64_MAX;
     for (std::size_t i = first; i < last; ++i) {
-        // Half-open: at its end an event is over, so that of two that touch the later one holds the instant.
+        // Half-open: an event is over at its end, so that if two touch, the later one contains the instant.
         const std::int64_t d = std::max({lane.start(i) - time, time + 1 - lane.end(i), std::int64_t{0}});
         if (d < distance) {
             distance = d;
@@ -53,16 +54,16 @@ std::size_t nearest(const Lane& lane, std::size_t first, std::size_t last, std::
     return best;
 }
 
-// The first event that is seen from `time` on.
+// The first event that is visible from `time` on.
 std::size_t first_in(const Lane& lane, std::int64_t time) {
     std::size_t i = lane.first_ending_after(time);
-    // An event without length at the very edge ends at `time` and is seen all the same.
+    // An event of zero length at the very edge ends at `time` and is still visible.
     while (i > 0 && lane.start(i - 1) >= time) --i;
     return i;
 }
 
-// The paint that takes most of [from, to) over all members; `at` are where their events of it begin, and
-// move on.
+// The paint with the most time in [from, to) over all members; `at` are the positions where their events in
+// it begin, and is advanced.
 Paint strip_paint(const std::vector<StripMember>& members, std::vector<std::size_t>& at, std::int64_t from,
                   std::int64_t to) {
     PaintTimes times{};
@@ -70,7 +71,7 @@ Paint strip_paint(const std::vector<StripMember>& members, std::vector<std::size
     for (std::size_t m = 0; m < members.size(); ++m) {
         const Lane& lane = *members[m].lane;
         const LanePaints& paints = *members[m].paints;
-        // Those that end before the column.
+        // Skips events that end before the column.
         std::size_t first = lane.first_starting_from(at[m], from);
         if (first > at[m] && lane.end(first - 1) > from) --first;
         const std::size_t last = lane.first_starting_from(first, to);
@@ -152,7 +153,7 @@ std::optional<Hit> hit_lane(const Lane& lane, const FoldedLane& folded, const Ti
     const auto pixel = std::partition_point(folded.pixels.begin(), folded.pixels.end(),
                                             [column](const FoldedPixel& p) { return p.column < column; });
     if (pixel == folded.pixels.end() || pixel->column != column) return std::nullopt;
-    // A column's items may have a bar among them (short, bar, short): it is not one of the folded.
+    // A bar may be among a column's items (short, bar, short): it is not a folded one.
     const std::int64_t shortest = shortest_bar(view, folded.columns);
     int events = 0;
     for (std::uint32_t i = pixel->first; i < pixel->last; ++i) events += is_bar(lane, i, shortest) ? 0 : 1;

@@ -1,6 +1,6 @@
-// What of a lane is drawn: bars for events that the eye can tell apart, and for the rest one strip a pixel
-// column whose height is the share of the column's time that is busy and whose colour is the kind that takes
-// most of it. Nothing is drawn that is not there: the strips' busy time and the bars' visible time add up to
+// The drawing of a lane: bars for events that the eye can distinguish, and for the rest one strip per pixel
+// column whose height is the share of the column's time that is busy and whose colour is the kind with the
+// most time. Nothing is drawn that is not there: the strips' busy time and the bars' visible time add up to
 // the lane's busy time in the view, exactly, at every zoom. Pure arithmetic, any thread.
 #pragma once
 
@@ -15,7 +15,7 @@ namespace shardscope::viewer {
 
 struct Bar {
     float x0 = 0, x1 = 0;    // pixels, clipped to the view
-    std::uint32_t item = 0;  // in the lane
+    std::uint32_t item = 0;  // index in the lane
 };
 
 struct FoldedPixel {
@@ -29,36 +29,36 @@ struct FoldedPixel {
 };
 
 struct FoldedLane {
-    int columns = 0;                  // over the view's width
+    int columns = 0;                  // in the view's width
     std::vector<Bar> bars;            // left to right
-    std::vector<FoldedPixel> pixels;  // left to right; columns without a folded event are not there
+    std::vector<FoldedPixel> pixels;  // left to right; columns without a folded event are omitted
 };
 
-inline constexpr double kShortestBar = 3;  // columns; what is shorter is folded
+inline constexpr double kShortestBar = 3;  // columns; shorter events are folded
 
-// `columns` pixel columns share the view's width (one each, or fewer where a picture has too many lanes).
-// With `paints` in place of the lane's own, where they are given.
+// `columns` pixel columns share the view's width (one each, or fewer if a picture has too many lanes).
+// `paints`, if given, replace the lane's own.
 FoldedLane fold_lane(const Lane& lane, const TimeView& view, int columns, const LanePaints* paints = nullptr);
 
-// How many of the lane's events the view shows any part of.
+// The number of the lane's events that are visible in part or whole.
 std::size_t events_in(const Lane& lane, const TimeView& view);
 
-// A lane that a summary strip tells of.
+// A lane that contributes to a summary strip.
 struct StripMember {
     const Lane* lane = nullptr;
     const LanePaints* paints = nullptr;
 };
 // The summary strip of a group: a column's height is the share of its time in which `busy` (the union of the
-// group's events, tracks.h) has an event, its paint the one that takes most of the members' time in it. Exact
-// at every zoom: columns in which nothing happens are not there.
+// group's events, tracks.h) has an event, its paint the one with the most of the members' time in it. Exact
+// at every zoom: columns without any event are omitted.
 std::vector<FoldedPixel> fold_strip(const Lane& busy, const std::vector<StripMember>& members,
                                     const TimeView& view, int columns);
 
-// What is under a pixel: an event, and where it is one of several, how many and how busy they are.
+// What is under a pixel: an event; and if it is one of several, their number and how busy they are.
 struct Hit {
     std::uint32_t item = 0;
     int events = 1;   // more than 1: a folded column
-    double busy = 1;  // share of that column
+    double busy = 1;  // share of that column's time
 };
 std::optional<Hit> hit_lane(const Lane& lane, const FoldedLane& folded, const TimeView& view, double x);
 

@@ -9,9 +9,9 @@
 namespace shardscope::viewer {
 namespace {
 
-constexpr int kWidest = 64;  // pixels of a column at most
+constexpr int kWidest = 64;  // greatest width of a column in pixels
 constexpr std::size_t kOfOne =
-    5;  // rectangles at most of an event shorter than a bar: four columns, a ground
+    5;  // most rectangles of an event shorter than a bar: four columns, a background
 
 std::size_t count_of(const std::vector<const Row*>& rows, Row::Kind kind) {
     return static_cast<std::size_t>(
@@ -75,12 +75,12 @@ void FoldedRows::update(const FoldRequest& request) {
     fold_lanes(request, kMostRectangles - for_strips);
 }
 
-// Rows with few events are drawn to the pixel. What they leave of the room is shared evenly by the others,
-// whose columns become twice as wide until they fit.
+// Rows with few events are drawn to the pixel. The others share the remaining rectangles evenly; their
+// columns double in width until they fit.
 void FoldedRows::fold_lanes(const FoldRequest& request, std::size_t room) {
     const int finest = std::max(1, static_cast<int>(request.view.width));
     std::map<Key, FoldedRow> shown;
-    std::vector<std::pair<std::size_t, const Row*>> missing;  // rectangles at most
+    std::vector<std::pair<std::size_t, const Row*>> missing;  // upper bound of rectangles, row
     for (const Row* row : request.rows) {
         if (row->kind != Row::Kind::lane) continue;
         const Key key{row->track, row->lane};
@@ -97,7 +97,7 @@ void FoldedRows::fold_lanes(const FoldRequest& request, std::size_t room) {
     for (std::size_t m = 0; m < missing.size(); ++m) {
         const auto [at_most, row] = missing[m];
         const std::size_t share = room / (missing.size() - m);
-        // Start where each column has its own rectangle and would just fit.
+        // Start at the width at which one rectangle per column would just fit.
         int columns = finest;
         while (at_most > share && static_cast<std::size_t>(columns) > 2 * share && columns * kWidest > finest)
             columns /= 2;
@@ -128,7 +128,7 @@ void FoldedRows::fold_strips(const FoldRequest& request, std::size_t room) {
         }
         const auto busy = request.busy_union(group);
         if (busy == nullptr) continue;
-        // Of streams if there are any, else the outermost ranges of threads, as the union is.
+        // Uses streams if there are any, else the outermost ranges of threads, like the union.
         std::vector<StripMember> members, hosts, others;
         for (const int t : group.tracks) {
             const Track& track = request.tracks.tracks[static_cast<std::size_t>(t)];

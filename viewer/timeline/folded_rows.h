@@ -1,5 +1,5 @@
-// The folded lanes and summary strips of the rows on show, kept until the view changes, with at most a stated
-// number of rectangles to draw: rows with more have wider columns. Frame thread; no Dear ImGui.
+// The folded lanes and summary strips of the rows on show, kept until the view changes, with a limited number
+// of rectangles to draw: rows with more have wider columns. Frame thread; no Dear ImGui.
 #pragma once
 
 #include <cstdint>
@@ -16,34 +16,34 @@
 
 namespace shardscope::viewer {
 
-// Neighbouring folded columns that look alike: one rectangle.
+// Neighbouring folded columns that look alike, drawn as one rectangle.
 struct FoldedRun {
     int first = 0, count = 0;  // columns
     Paint paint = 0;
-    int level = 0;  // height in steps of the lane's pixels: 1 where anything is there at all
+    int level = 0;  // height in steps of the lane's pixels: at least 1 if there is anything
     bool operator==(const FoldedRun&) const = default;
 };
-// `levels`: how many heights the eye can tell apart (the lane's height in pixels).
+// `levels`: the number of distinguishable heights (the lane's height in pixels).
 std::vector<FoldedRun> strip_runs(const FoldedLane& folded, int levels);
 
-// Stretches of columns without a hole, whatever they look like: the ground behind strips.
+// Stretches of columns without a gap, whatever they look like: the background of strips.
 std::vector<FoldedRun> strip_grounds(const FoldedLane& folded);
 
 struct FoldedRow {
-    FoldedLane lane;  // of a summary strip: pixels alone
+    FoldedLane lane;  // for a summary strip only `pixels`
     std::vector<FoldedRun> runs, grounds;
     std::size_t rectangles() const { return lane.bars.size() + runs.size() + grounds.size(); }
 };
 
-// What is folded, and for which picture.
+// What is to be folded, and for which picture.
 struct FoldRequest {
     const Tracks& tracks;
     const RowLayout& layout;
-    std::vector<const Row*> rows;  // on show: lanes, and headings of collapsed groups
+    std::vector<const Row*> rows;  // lanes on show, and headings of collapsed groups
     TimeView view;
     int levels = 1;                             // as in strip_runs
-    std::shared_ptr<const TrackPaints> paints;  // none: by kind
-    // The union of a group's events (busy_union()), nullptr while it is being made.
+    std::shared_ptr<const TrackPaints> paints;  // nullptr: by kind
+    // The union of a group's events (busy_union()), nullptr while it is being computed.
     std::function<std::shared_ptr<const Lane>(const RowGroup&)> busy_union;
 };
 

@@ -10,9 +10,9 @@
 namespace shardscope::viewer {
 namespace {
 
-constexpr double kWheelStep = 0.8;  // of the visible time, a notch
+constexpr double kWheelStep = 0.8;  // factor of the visible time for each notch
 
-float reach() {  // pixels within which an edge is caught
+float reach() {  // pixels within which an edge attracts the mouse
     return std::round(ImGui::GetFontSize() * 0.4F);
 }
 
@@ -45,7 +45,7 @@ void Gestures::handle(Session& session, TimelinePage& page, const std::vector<st
     }
     if (ImGui::IsItemActive()) go_on(entry, page, mouse, io.MouseDelta);
     if (over_time_) entry.cursor = page.time_at(entry, mouse.x);
-    // What the right button is about to measure from may be what its menu is wanted for.
+    // The start of a measure with the right button may turn out to be a click for the event's menu.
     const bool resting = drag_ == Drag::none || drag_ == Drag::pan || (drag_ == Drag::measure && !moved_);
     if (over_time_ && !covered && mouse.y >= area.top() && resting) find_hovered(entry, page, mouse);
     const Drag edge = drag_ == Drag::none && over ? drag_for(entry, page, mouse, false) : drag_;
@@ -100,7 +100,7 @@ void Gestures::go_on(OpenTrace& entry, TimelinePage& page, ImVec2 mouse, ImVec2 
     }
     if (!moved_) return;
     const TimelineArea& area = page.area;
-    // Beyond the edge the edge counts: a range never ends outside what is seen.
+    // The mouse outside counts as on the edge: a range never ends outside the visible time.
     const ImVec2 inside{std::clamp(mouse.x, area.left(), area.max.x), mouse.y};
     const std::int64_t time = page.time_at(entry, inside.x);
     switch (drag_) {
@@ -157,7 +157,7 @@ void Gestures::release(Session& session, TimelinePage& page, bool right) {
         return;
     }
     page.select(session, page.hovered);
-    page.reveal = page.hovered;  // the details must not cover it
+    page.reveal = page.hovered;  // the details pane must not cover it
     if (page.hovered.kind == EventKind::none) page.measure.reset();
 }
 
@@ -182,7 +182,7 @@ void Gestures::find_hovered(const OpenTrace& entry, TimelinePage& page, ImVec2 m
     if (hit_) page.hovered = lane.event(hit_->item);
 }
 
-// The mouse's instant, or the edge of an event near it: of the row under the mouse first, then of any row in
+// The mouse's instant, or the edge of an event near it: first in the row under the mouse, then in any row in
 // sight.
 std::int64_t Gestures::caught(const OpenTrace& entry, const TimelinePage& page, ImVec2 mouse) const {
     const std::int64_t time = page.time_at(entry, mouse.x);

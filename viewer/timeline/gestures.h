@@ -1,5 +1,6 @@
-// What the mouse does on the timeline: zoom by the wheel, drag to move, drag on the ruler to limit, drag the
-// limit's and the measure's edges, measure, choose, hover. Drawing layer (Dear ImGui); frame thread only.
+// The mouse gestures of the timeline: wheel to zoom, drag to move, drag on the ruler to set the limit range,
+// drag the edges of the limit and the measure, measure, choose, hover. Drawing layer (Dear ImGui); frame
+// thread only.
 #pragma once
 
 #include <cstdint>
@@ -18,19 +19,19 @@ class Gestures {
   public:
     bool measuring = false;  // a plain drag measures instead of moving
 
-    // Takes the area for the mouse and does what it did. `catches`: instants beside events that a measure
-    // snaps to (marks). `covered`: something that answers the mouse itself (a mark's tag) lies under it; what
-    // is beneath is not hovered and not chosen.
+    // Takes the area for the mouse and carries out its gestures. `catches`: instants apart from events that a
+    // measure snaps to (marks). `covered`: an item that handles the mouse itself (a mark's tag) is under it;
+    // what is beneath is neither hovered nor chosen.
     void handle(Session& session, TimelinePage& page, const std::vector<std::int64_t>& catches, bool covered);
 
-    // What was asked for in this frame, for the panel to answer.
+    // What was requested in this frame, for the panel to handle.
     bool wants_menu() const { return wants_menu_; }  // right click
     const Row* clicked_name() const { return clicked_name_; }
     bool over_time() const { return over_time_; }  // the mouse is on rows or ruler
     bool dragging_scrollbar() const { return drag_ == Drag::scroll; }
-    // A row's name is being dragged: the row, and the mouse's height on the screen.
+    // The row whose name is being dragged, and the mouse's y on the screen.
     std::optional<int> dragged_row() const;
-    const std::optional<Hit>& hit() const { return hit_; }  // beneath the mouse, of page.hovered
+    const std::optional<Hit>& hit() const { return hit_; }  // under the mouse, of page.hovered
 
   private:
     enum class Drag {
@@ -44,7 +45,7 @@ class Gestures {
         measure_to,
         scroll,
         name,
-        other  // pressed on what lies over the rows
+        other  // pressed on an item over the rows
     };
 
     void press(OpenTrace& entry, TimelinePage& page, ImVec2 mouse, bool right, bool covered);

@@ -67,7 +67,7 @@ std::size_t Lane::first_ending_after(std::int64_t time) const {
 
 std::size_t Lane::first_starting_from(std::size_t at, std::int64_t time) const {
     if (at >= size() || start(at) >= time) return std::min(at, size());
-    // The last block that starts before `time`, from the one of `at` on; it is not far.
+    // The last block that starts before `time`, searched from the one of `at`; it is not far away.
     const std::size_t count = blocks_.size() - 1;
     std::size_t low = at / kBlock, step = 1;
     while (low + step < count && blocks_[low + step].start < time) {

@@ -1,9 +1,9 @@
-// A lane is one line of bars: events that do not overlap, sorted by time, with what folding them needs (sums
-// of busy time, longest event by block). Pure data and arithmetic, any thread. Times in nanoseconds.
+// A lane is one line of bars: events that do not overlap, sorted by time, with the data that folding needs
+// (sums of busy time, longest event by block). Pure data and arithmetic, any thread. Times in nanoseconds.
 //
-// Ten million events have to fit beside the trace's columns, so that an event takes 13 bytes here: blocks of
-// 64 events have their time in full, an event its start after the block's, the busy time before it in the
-// block, the row of the trace's columns, and its paint. A block of more than 4.29 s, which 32 bits do not
+// Ten million events have to fit beside the trace's columns, so an event takes only 13 bytes here: a block of
+// 64 events has full times; an event has its start relative to the block's, the busy time before it in the
+// block, the row of the trace's columns, and its paint. A block longer than 4.29 s, which 32 bits cannot
 // hold, keeps whole times (`wide_`).
 #pragma once
 
@@ -20,10 +20,10 @@ namespace shardscope::viewer {
 class Lane {
   public:
     void reserve(std::size_t events);
-    // Events come in order of start; one that starts before the last one's end is refused (false), one that
-    // ends before it starts takes no time. `event.index` is below 2^29.
+    // Events must be added in order of start; one that starts before the previous one's end is refused
+    // (false), one that ends before it starts gets length zero. `event.index` is below 2^29.
     bool add(std::int64_t start, std::int64_t end, SelectedEvent event, Paint paint);
-    // After the last add(): makes the sums. Before it only size() and last_end() may be asked for.
+    // To be called after the last add(): computes the sums. Before it only size() and last_end() are valid.
     void finish();
 
     std::size_t size() const { return row_.size(); }
@@ -41,23 +41,23 @@ class Lane {
         return kind == EventKind::none ? SelectedEvent{} : SelectedEvent{kind, row_[i] & kRowMask};
     }
 
-    // The first event that ends after `time`; size() if none does.
+    // The first event that ends after `time`; size() if there is none.
     std::size_t first_ending_after(std::int64_t time) const;
-    // The first event from `at` on that starts at or after `time`, by galloping: cheap if it is near.
+    // The first event from `at` on that starts at or after `time`, by galloping search: cheap if it is near.
     std::size_t first_starting_from(std::size_t at, std::int64_t time) const;
-    // The first event from `at` on that lasts at least `ns`; size() if none does.
+    // The first event from `at` on that lasts at least `ns`; size() if there is none.
     std::size_t next_lasting(std::size_t at, std::int64_t ns) const;
 
-    // Busy time of events [first, last), whole events.
+    // Busy time of the whole events [first, last).
     std::int64_t busy(std::size_t first, std::size_t last) const {
         return busy_before(last) - busy_before(first);
     }
-    // Busy time of the lane within [from, to), parts of events included.
+    // Busy time of the lane within [from, to), including parts of events.
     std::int64_t busy_within(std::int64_t from, std::int64_t to) const;
-    // The kind that takes most of events [first, last).
+    // The kind with the most time in events [first, last).
     Paint dominant(std::size_t first, std::size_t last) const { return paints_.dominant(*this, first, last); }
 
-    // Bytes that it holds on the heap.
+    // Bytes used on the heap.
     std::size_t memory() const;
 
   private:
@@ -68,7 +68,7 @@ class Lane {
         std::int64_t start = 0;
         std::int64_t busy = 0;     // of all events before it
         std::int64_t longest = 0;  // of its events
-        std::int32_t wide = -1;    // its first in `wide_`, -1 none
+        std::int32_t wide = -1;    // index of its first event in `wide_`, -1 none
     };
     struct Wide {
         std::int64_t start = 0, busy = 0;  // before it in its block
@@ -82,7 +82,7 @@ class Lane {
     }
     // Busy time of events [0, i).
     std::int64_t busy_before(std::size_t i) const {
-        const Block& b = blocks_[i / kBlock];  // there is one more than events need
+        const Block& b = blocks_[i / kBlock];  // there is one more block than the events need
         if (i % kBlock == 0 || i >= size()) return i >= size() ? busy_ : b.busy;
         return b.busy + (b.wide < 0 ? busy_in_block_[i] : wide(b, i).busy);
     }

@@ -1,5 +1,5 @@
-// Which lane of its track each event goes to, found before the lanes are filled, so that they can be given
-// exactly the room that they need. Pure data, any thread. Times in nanoseconds.
+// The lane in its track for each event, determined before the lanes are filled, so that their memory can be
+// reserved exactly. Pure data, any thread. Times in nanoseconds.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace shardscope::viewer {
 
-// The lanes of one track. Events come in order of start.
+// The lanes of one track. Events must be placed in order of start.
 class LanePlan {
   public:
     // The first lane from `lowest` on that is free at `start`.

@@ -1,4 +1,4 @@
-// Which colours the timeline of a trace uses, with their names. No Dear ImGui calls; any thread.
+// The colours in the timeline of a trace, with their names. No Dear ImGui calls; any thread.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace shardscope::viewer {
 
-// What is in the trace; of many names those that take most of the time.
+// The names in the trace; if there are many, those with the most time.
 std::vector<LegendItem> make_legend(const TrackPaints& paints);
 
 }  // namespace shardscope::viewer

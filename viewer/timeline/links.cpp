@@ -28,8 +28,8 @@ bool inside_backward(const Trace& trace, std::size_t range) {
     return false;
 }
 
-// Our own traces tie the backward of a module to it by the module: the latest forward before, that is no
-// recomputation inside a backward.
+// Our own traces link a module's backward to its forward by the module: the latest forward before it that is
+// not a recomputation inside a backward.
 std::int64_t forward_of_module(const Trace& trace, std::size_t backward) {
     const traces::HostRanges& r = trace.ranges;
     const int rank = rank_of_range(trace, backward);
@@ -53,7 +53,7 @@ std::int64_t backward_of_module(const Trace& trace, std::size_t forward) {
     return -1;
 }
 
-// The range, or the nearest one around it, that is tied to a forward.
+// The range, or the nearest one around it, that is linked to a forward.
 void link_backward(const Trace& trace, std::int64_t innermost, Links& links) {
     const traces::HostRanges& r = trace.ranges;
     for (std::int64_t at = innermost; at >= 0; at = r.parent[static_cast<std::size_t>(at)]) {
@@ -159,7 +159,7 @@ std::vector<Arrow> arrows_of(const Links& links) {
         if (arrows.size() >= kMostArrows) break;
         arrows.push_back({Arrow::Kind::launch, links.launch, event});
     }
-    // Who came last lets the others go: arrows lead from it.
+    // The last arrival releases the others: arrows start from it.
     for (const SelectedEvent& part : links.parts) {
         if (part != links.last_arrival && arrows.size() < kMostArrows * 2)
             arrows.push_back({Arrow::Kind::collective, links.last_arrival, part});

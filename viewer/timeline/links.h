@@ -1,5 +1,5 @@
-// What belongs to an event: the call that launched it and what a call launched, the other ranks' parts of a
-// collective, the backward of a forward and the other way round. Pure; any thread.
+// Events related to an event: the call that launched it and what a call launched, the other ranks' parts of a
+// collective, the backward of a forward and vice versa. Pure; any thread.
 #pragma once
 
 #include <cstdint>
@@ -12,29 +12,28 @@
 
 namespace shardscope::viewer {
 
-// The collectives of a trace by the device event of each part.
+// The collectives of a trace, indexed by the device event of each part.
 struct CollectiveIndex {
     traces::Communications communications;
     std::vector<std::pair<std::int32_t, std::int32_t>> part_of;  // (device event, part), sorted by event
-    // The match that a device event is part of; nullptr where it is none.
+    // The match that contains a device event; nullptr if there is none.
     const traces::CollectiveMatch* match_of(std::int64_t device_event) const;
 };
 CollectiveIndex index_collectives(const traces::Trace& trace);
 
 struct Links {
     SelectedEvent of;
-    SelectedEvent launch;                 // the call; of a call itself: that call
+    SelectedEvent launch;                 // the call; for a call: itself
     std::vector<SelectedEvent> launched;  // device events of the call, by time
-    std::vector<SelectedEvent> parts;     // of the collective, its own included, by rank; none: no collective
+    std::vector<SelectedEvent> parts;     // of the collective, with this event, by rank; empty: none
     SelectedEvent last_arrival;           // the part that started last: the one that others waited for
-    // Ranges that belong together; at most one pair where a range is of a backward, any number of backwards
-    // where it is a forward.
+    // Related ranges: a range of a backward has at most one pair, a forward any number of backwards.
     SelectedEvent forward;
     std::vector<SelectedEvent> backwards;
     bool operator==(const Links&) const = default;
 };
 
-// `collectives` may be nullptr (not worked out yet): then parts are not known.
+// `collectives` may be nullptr (not computed yet): then parts are unknown.
 Links find_links(const traces::Trace& trace, SelectedEvent event, const CollectiveIndex* collectives);
 
 // An arrow from one event's end to another's start.
@@ -44,7 +43,7 @@ struct Arrow {
     SelectedEvent from, to;
     bool operator==(const Arrow&) const = default;
 };
-// At most kMostArrows: a call that launched thousands is shown by its first ones.
+// At most kMostArrows: for a call that launched thousands, only the first ones are shown.
 inline constexpr std::size_t kMostArrows = 64;
 std::vector<Arrow> arrows_of(const Links& links);
 

@@ -23,9 +23,9 @@ namespace fs = std::filesystem;
 using OrderedJson = nlohmann::ordered_json;
 
 constexpr int kVersion = 1;
-constexpr std::uintmax_t kLargest = 16U << 20;  // bytes; a file of marks is a few hundred
+constexpr std::uintmax_t kLargest = 16U << 20;  // bytes; a file of marks has a few hundred
 
-// FNV-1a, 64 bits (Fowler, Noll, Vo): names a path in one folder of many.
+// FNV-1a, 64 bits (Fowler, Noll, Vo): gives each path a file name in one folder.
 std::uint64_t hash_of(std::string_view text) {
     std::uint64_t hash = 0xcbf29ce484222325U;
     for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
@@ -147,7 +147,7 @@ void MarkFile::save() {
         beside_, in_state_.empty() ? "a state folder (HOME is not set)" : in_state_);
 }
 
-// Through a file beside it that takes its name when it is whole.
+// Written beside the old file, which the new one replaces when it is complete.
 bool MarkFile::write(const std::string& path) const {
     std::error_code error;
     if (path == in_state_) fs::create_directories(fs::path(path).parent_path(), error);

@@ -15,29 +15,29 @@
 namespace shardscope::viewer {
 
 std::string marks_json(const MarkBook& marks, const std::string& trace_path);
-// Throws std::runtime_error with a sentence (what, and where in the text) where it is no such file.
+// Throws std::runtime_error with a sentence (the error, and where in the text) if it is not such a file.
 MarkBook parse_marks(std::string_view json);
 
 class MarkFile {
   public:
-    // Reads the trace's marks, the younger of both files. A trace that is no file (made in memory) has none
-    // and none are written.
+    // Reads the trace's marks, from the newer of both files. A trace without a file (made in memory) has
+    // none, and none are written.
     explicit MarkFile(std::string trace_path);
 
     MarkBook marks;
-    // Writes them, as a whole or not at all. Where the file that is there was no file of marks it is left
-    // alone, and problem() says so.
+    // Writes them whole or not at all. An existing file that is not a file of marks is left unchanged, and
+    // problem() says so.
     void save();
     // One sentence for the user, empty where all is well.
     const std::string& problem() const { return problem_; }
-    // Where they are kept; empty: in memory only.
+    // The path where they are stored; empty: in memory only.
     const std::string& path() const { return path_; }
 
   private:
     bool write(const std::string& path) const;
 
     std::string trace_path_, beside_, in_state_, path_, problem_;
-    bool locked_ = false;  // a file is there that we do not understand
+    bool locked_ = false;  // the existing file has an unknown format
 };
 
 }  // namespace shardscope::viewer

@@ -1,5 +1,5 @@
-// The list of a trace's marks and ranges: go to one, rename it, delete it, limit to it. Drawing layer
-// (Dear ImGui); frame thread only.
+// The list of a trace's marks and ranges: go to one, rename it, delete it, limit the analyses to it. Drawing
+// layer (Dear ImGui); frame thread only.
 #pragma once
 
 #include <memory>
@@ -14,12 +14,12 @@ namespace shardscope::viewer {
 
 class MarksView {
   public:
-    // In the content region.
+    // Draws into the content region.
     void draw(Session& session, const TimelinePage& page, MarkFile& file);
 
-    // The mark that is being looked at; -1 none.
+    // The current mark; -1 none.
     int chosen() const { return chosen_; }
-    // Chooses it; with `edit` its text is ready to be typed over once the list shows.
+    // Chooses it; with `edit` its text can be overwritten once the list shows.
     void choose(const MarkFile& file, int index, bool edit = false);
     void go_to(Session& session, const TimelinePage& page, const MarkFile& file, int index);
     bool shown = false;  // the list
@@ -30,7 +30,7 @@ class MarksView {
 
     int chosen_ = -1;
     bool edit_ = false;
-    std::string text_;  // of the chosen one while it is edited
+    std::string text_;  // of the chosen mark while it is edited
     MarkBook model_of_;
     std::shared_ptr<const TableModel> model_;
     TableState table_;

@@ -1,5 +1,5 @@
-// Found events as a table: rows are made when they are asked for, so that millions of matches cost nothing
-// until they are looked at. No Dear ImGui; any thread.
+// Found events as a table: rows are made on demand, so that millions of matches cost nothing until they are
+// shown. No Dear ImGui; any thread.
 #pragma once
 
 #include <memory>

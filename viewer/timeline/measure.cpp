@@ -10,7 +10,7 @@
 namespace shardscope::viewer {
 namespace {
 
-// Keeps the nearer one; the earlier of two that are equally near.
+// Keeps the nearer one; if they are equally near, the earlier.
 void keep_nearer(std::optional<std::int64_t>& best, std::int64_t edge, std::int64_t time,
                  std::int64_t reach) {
     const std::int64_t distance = std::abs(edge - time);
@@ -21,7 +21,7 @@ void keep_nearer(std::optional<std::int64_t>& best, std::int64_t edge, std::int6
 }  // namespace
 
 std::optional<std::int64_t> nearest_edge(const Lane& lane, std::int64_t time, std::int64_t reach) {
-    // Events of a lane do not overlap: its nearest edge is one of the event around the instant or of its
+    // Events of a lane do not overlap: its nearest edge belongs to the event at the instant or to one of its
     // neighbours.
     std::optional<std::int64_t> best;
     const std::size_t after = lane.first_ending_after(time);

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 
-// After the trace's end nothing is known of the memory.
+// After the trace's end the memory is unknown.
 void clear_outside(std::vector<FoldedColumn>& columns, const TimeView& view, const traces::Trace& trace) {
     const int count = static_cast<int>(columns.size());
     for (std::int64_t c = std::max<std::int64_t>(0, view.column_of(trace.last_ns, count) + 1); c < count; ++c)
@@ -61,7 +61,7 @@ std::vector<MemoryRun> memory_runs(const std::vector<FoldedColumn>& columns, std
     };
     std::vector<std::int64_t> below(columns.size(), 0);
     for (int category = 0; category < traces::kMemoryCategories; ++category) {
-        std::size_t solid = kNone, pale = kNone;  // the run that the next column may go on with
+        std::size_t solid = kNone, pale = kNone;  // the runs that the next column may extend
         const auto add = [&](std::size_t& last, MemoryRun run) {
             if (run.bottom >= run.top) {
                 last = kNone;

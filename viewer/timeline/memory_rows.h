@@ -20,23 +20,23 @@ struct MemoryRow {
     std::vector<FoldedColumn> columns;  // of the view; a pixel each
 };
 
-// A rectangle of the row's picture: neighbouring columns in which a category reaches over the same pixels,
-// counted from the row's bottom.
+// A rectangle of the row's picture: neighbouring columns in which a category covers the same pixels, counted
+// from the row's bottom.
 struct MemoryRun {
     int first = 0, count = 0;  // columns
     int category = 0;          // of MemoryCategory
     int bottom = 0, top = 0;   // pixels
-    bool pale = false;         // above the column's lowest total: not held all the time
+    bool pale = false;         // above the column's lowest total: not allocated all the time
     bool goes_on_with(const MemoryRun& next) const {
         return first + count == next.first && bottom == next.bottom && top == next.top;
     }
 };
-// The categories at each column's highest moment, stacked; `most` bytes are `height` pixels.
+// The categories at each column's highest moment, stacked; `most` bytes correspond to `height` pixels.
 std::vector<MemoryRun> memory_runs(const std::vector<FoldedColumn>& columns, std::int64_t most, int height);
 
 class MemoryRows {
   public:
-    // Folds what is missing for the rows on show; forgets ranks that are out of sight once the view moves.
+    // Folds missing rows that are on show; drops ranks that are out of sight once the view moves.
     void update(AnalysisCache& analyses, const TracePtr& trace, const std::vector<const Row*>& rows,
                 const TimeView& view);
     const MemoryRow* find(int rank_index) const;

@@ -1,5 +1,5 @@
-// See minimap.h. One walk over the events, which are sorted by start: for each rank the end of what has been
-// counted is kept, so that what overlaps counts once.
+// See minimap.h. One pass over the events, which are sorted by start: for each rank the end of the counted
+// time is kept, so that overlaps count once.
 #include "viewer/timeline/minimap.h"
 
 #include <algorithm>
@@ -40,7 +40,7 @@ class Slices {
     std::vector<std::int64_t> ns_;
 };
 
-// The union of the events of each rank, as they come by start.
+// The union of the events of each rank, added in order of start.
 class BusyTimes {
   public:
     explicit BusyTimes(std::size_t ranks) : until_(ranks, INT64_MIN) {}
@@ -54,7 +54,7 @@ class BusyTimes {
     std::vector<std::int64_t> until_;
 };
 
-// `work`: without communication; `kernels`: these alone.
+// `work`: without communication; `kernels`: only these.
 void fill(Minimap& map, const Slices& all, const Slices& work, const Slices& kernels, std::size_t ranks) {
     const double share = 1 / static_cast<double>(std::max<std::size_t>(1, ranks));
     for (std::size_t i = 0; i < map.slices.size(); ++i) {

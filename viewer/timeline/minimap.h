@@ -1,5 +1,5 @@
 // The whole trace in one strip: how busy its devices are in each of a few thousand slices of time, and with
-// what; where no device did anything, how busy its host threads are. Pure; any thread. Nanoseconds.
+// what; if no device has events, how busy its host threads are. Pure; any thread. Nanoseconds.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@ namespace shardscope::viewer {
 
 struct MinimapSlice {
     float busy = 0;           // 0..1: share of the slice in which a rank had an event, mean over the ranks
-    float communication = 0;  // the part of `busy` in which communication alone went on
-    float copies = 0;         // the part of it in which there were copies or fills, and no kernel
+    float communication = 0;  // the part of `busy` with only communication
+    float copies = 0;         // the part of `busy` with copies or fills, and no kernel
     bool operator==(const MinimapSlice&) const = default;
 };
 
 struct Minimap {
     TimeSpan whole;
-    std::vector<MinimapSlice> slices;  // equally long, over `whole`
+    std::vector<MinimapSlice> slices;  // of equal length, over `whole`
     bool of_devices = true;
 };
 

@@ -21,13 +21,13 @@ TimeView strip_view(const TimelinePage& page, ImVec2 min, ImVec2 max) {
     return {whole.from, whole.to, std::max(1.0, static_cast<double>(max.x - min.x))};
 }
 
-// Without device events the strip is of host ranges, of whatever kind.
+// Without device events the strip shows host ranges, of any kind.
 Color work_color(const Minimap& map) {
     return map.of_devices ? kind_color(traces::DeviceKind::kernel)
                           : range_color(traces::RangeKind::operation);
 }
 
-// What the strip shows at a place, and its colours: it has no legend of its own.
+// The strip's contents at a place, and its colours: it has no legend of its own.
 void slice_tip(const Minimap& map, std::int64_t time) {
     if (map.slices.empty()) return;
     const auto last = static_cast<double>(map.slices.size() - 1);
@@ -56,7 +56,7 @@ void paint_slices(ImDrawList& draw, const Minimap& map, ImVec2 min, ImVec2 max) 
     const ImU32 work = work_color(map);
     const ImU32 copies = kind_color(traces::DeviceKind::memcpy);
     const ImU32 waits = kind_color(traces::DeviceKind::communication);
-    // One rectangle a pixel at most: of the slices in a pixel the mean, which keeps the busy time.
+    // At most one rectangle a pixel: the mean of the slices in it, which preserves the busy time.
     const int pixels = std::max(1, static_cast<int>(max.x - min.x));
     const int columns = std::min(pixels, static_cast<int>(map.slices.size()));
     for (int c = 0; c < columns; ++c) {
@@ -124,7 +124,7 @@ void MinimapView::draw(OpenTrace& entry, const TimelinePage& page, const Minimap
         const float x = std::floor(x_of(*entry.cursor));
         list.AddRectFilled({x, min.y}, {x + 1, max.y}, faded(theme::text(), 0.6F));
     }
-    // What is not visible is dimmed; a window too small to see is drawn three pixels wide.
+    // The time outside the view is dimmed; a window too small to see is drawn three pixels wide.
     float x0 = x_of(entry.visible.from), x1 = x_of(entry.visible.to);
     if (x1 - x0 < 3) {
         x0 = std::clamp((x0 + x1) / 2 - 1.5F, min.x, max.x - 3);
@@ -143,7 +143,7 @@ void MinimapView::handle_mouse(OpenTrace& entry, const TimelinePage& page, const
     const double edge = static_cast<double>(ImGui::GetFontSize()) * 0.35;
     const double x = static_cast<double>(mouse.x - min.x);
     const double from = view.pixel(entry.visible.from), to = view.pixel(entry.visible.to);
-    // Edges are for stretching only where the window is wide enough to be taken in the middle, too.
+    // The edges stretch the window only if it is wide enough to be dragged by its middle too.
     const bool wide = to - from > edge * 4;
     const bool at_from = wide && std::abs(x - from) <= edge, at_to = wide && std::abs(x - to) <= edge;
     if (ImGui::IsItemHovered()) {
@@ -157,7 +157,7 @@ void MinimapView::handle_mouse(OpenTrace& entry, const TimelinePage& page, const
         moved_ = false;
         const bool inside = x >= from && x <= to;
         drag_ = ImGui::GetIO().KeyShift ? Drag::anew : at_from ? Drag::from : at_to ? Drag::to : Drag::move;
-        if (drag_ == Drag::move && !inside) {  // the window comes to the mouse and may be dragged on
+        if (drag_ == Drag::move && !inside) {  // the window jumps to the mouse and may be dragged on
             const std::int64_t half = entry.visible.length() / 2;
             const TimeSpan there = panned({entry.visible.from, entry.visible.to}, page.whole(),
                                           time - (entry.visible.from + half));

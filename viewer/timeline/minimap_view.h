@@ -14,7 +14,7 @@ namespace shardscope::viewer {
 class MinimapView {
   public:
     static float height();
-    // From `min` to `max` on the screen. `map` may be nullptr: then only the window is drawn.
+    // Draws from `min` to `max` on the screen. `map` may be nullptr: then only the window is drawn.
     void draw(OpenTrace& entry, const TimelinePage& page, const Minimap* map, const MarkBook& marks,
               ImVec2 min, ImVec2 max);
 
@@ -23,8 +23,8 @@ class MinimapView {
     void handle_mouse(OpenTrace& entry, const TimelinePage& page, const TimeView& view, ImVec2 min);
 
     Drag drag_ = Drag::none;
-    std::int64_t anchor_ = 0;  // the instant where the drag began
-    TimeRange before_;         // what was visible then
+    std::int64_t anchor_ = 0;  // the instant at which the drag began
+    TimeRange before_;         // the visible range at that time
     bool moved_ = false;
 };
 

@@ -43,7 +43,7 @@ class NamePainter : private Canvas {
             fit_text(group.label, room()));
     }
 
-    // In two lines where the row has room for them.
+    // On two lines if the row has room for them.
     void two_lines(const Row& row, const std::string& name, const std::string& what) {
         const float y = y_of(row), middle = y + row.height / 2;
         pin(row, y);
@@ -102,7 +102,7 @@ class NamePainter : private Canvas {
         return p_.trace.threads[static_cast<std::size_t>(track.source)].global_tid & 0xFFFFFF;
     }
 
-    // A row that stays on top says so by a dot.
+    // The dot of a pinned row.
     void pin(const Row& row, float y) {
         if (row.pinned)
             draw_.AddCircleFilled({p_.area.min.x + font_ * 0.7F, y + font_ * 0.7F}, font_ * 0.18F,

@@ -17,7 +17,7 @@
 namespace shardscope::viewer {
 namespace {
 
-constexpr float kLongestTag = 14;  // of a mark's text, in font sizes
+constexpr float kLongestTag = 14;  // width of a mark's text, in font sizes
 
 ImU32 arrow_color(Arrow::Kind kind) {
     switch (kind) {
@@ -69,7 +69,7 @@ class Overlays {
         ImVec2 min, max;
         std::string text;
     };
-    // Where a mark's text hangs; nullopt: out of sight.
+    // The place of a mark's text; nullopt: out of sight.
     std::optional<Tag> tag_of(std::size_t index) const {
         const Mark& mark = s_.marks.all()[index];
         const float x0 = s_.page.x_of(view_, mark.from), x1 = s_.page.x_of(view_, mark.to);
@@ -85,7 +85,7 @@ class Overlays {
     void paint_arrow(const Arrow& arrow) {
         const auto from = s_.page.box_of(view_, arrow.from), to = s_.page.box_of(view_, arrow.to);
         if (!from || !to) return;
-        // A collective's parts begin one after another: its arrows lead from start to start.
+        // The parts of a collective begin one after another: its arrows lead from start to start.
         const bool from_start = arrow.kind == Arrow::Kind::collective;
         const ImVec2 a{from_start ? from->x0 : from->x1, (from->y0 + from->y1) / 2};
         const ImVec2 b{to->x0, (to->y0 + to->y1) / 2};
@@ -132,7 +132,7 @@ class Overlays {
         draw_.AddRectFilled({x0, a_.top()}, {std::max(x0 + 1, x1), a_.max.y}, faded(color, 0.12F));
         for (const float x : {std::floor(x0), std::floor(x1)})
             draw_.AddRectFilled({x, a_.top()}, {x + 1, a_.max.y}, color);
-        // The figures stand in the middle of what is seen of it, a third down, where they cover little.
+        // The figures are in the middle of the visible part, a third down, where they cover little.
         const std::string length = format_duration(static_cast<double>(m.length()));
         const std::string ends = fmt::format("{} to {}", instant_text(m.first()), instant_text(m.last()));
         const float width =
@@ -155,7 +155,7 @@ class Overlays {
         items::place("timeline.measure.to", edge_box(m.to).min, edge_box(m.to).max);
     }
 
-    // Where the mouse takes hold of an edge in the rows.
+    // The area in the rows where the mouse can grab an edge.
     Tag edge_box(std::int64_t time) const {
         const float x = s_.page.x_of(view_, time), y = a_.top() + a_.height() * 0.6F;
         return {{x - 1, y}, {x + 1, y + font_}, {}};
@@ -166,7 +166,7 @@ class Overlays {
         if (x < a_.left() - 1 || x > a_.max.x + 1) return;
         const float y0 = a_.min.y, y1 = a_.top() - 1, grip = font_ * 0.45F;
         draw_.AddRectFilled({x, y0}, {x + 1, y1}, theme::accent());
-        const float out = from ? x - grip : x + grip;  // the grip stands outside the range
+        const float out = from ? x - grip : x + grip;  // the grip is outside the range
         draw_.AddRectFilled({std::min(x, out), y0 + font_ * 0.3F}, {std::max(x, out) + 1, y0 + font_ * 1.3F},
                             theme::accent(), 3);
         items::place(from ? "timeline.limit.from" : "timeline.limit.to", {x - 2, y0}, {x + 2, y1},
@@ -211,7 +211,7 @@ void paint_ruler_overlays(ImDrawList& draw, const OverlayScene& scene) {
 int mark_at(const OverlayScene& scene, ImVec2 point) {
     ImDrawList* draw = ImGui::GetWindowDrawList();
     const Overlays overlays(*draw, scene);
-    for (std::size_t i = scene.marks.all().size(); i-- > 0;) {  // the last one painted lies on top
+    for (std::size_t i = scene.marks.all().size(); i-- > 0;) {  // the last one painted is on top
         const auto tag = overlays.tag_of(i);
         if (tag && point.x >= tag->min.x && point.x < tag->max.x && point.y >= tag->min.y &&
             point.y < tag->max.y) {

@@ -1,5 +1,5 @@
-// What lies over the timeline's rows: arrows between events that belong together, marks, the measure, the
-// limit's handles, the cursor that panels share. Drawing layer (Dear ImGui); frame thread only.
+// Overlays of the timeline's rows: arrows between related events, marks, the measure, the limit's handles,
+// the cursor that panels share. Drawing layer (Dear ImGui); frame thread only.
 #pragma once
 
 #include <imgui.h>
@@ -17,11 +17,11 @@ struct OverlayScene {
     int chosen_mark = -1;  // index into marks
 };
 
-// Between the rows and the ruler: clipped to the rows.
+// Painted between the rows and the ruler: clipped to the rows.
 void paint_overlays(ImDrawList& draw, const OverlayScene& scene);
-// On the ruler.
+// Painted on the ruler.
 void paint_ruler_overlays(ImDrawList& draw, const OverlayScene& scene);
-// The mark whose tag is under this point; -1: none.
+// The mark whose tag is at this point; -1: none.
 int mark_at(const OverlayScene& scene, ImVec2 point);
 
 }  // namespace shardscope::viewer

@@ -1,5 +1,5 @@
-// What a bar looks like, as a small number: one of the kinds below or, where the timeline is coloured by
-// something else, one of kHues hues (color_modes.h). Plain data.
+// The look of a bar, as a small number: one of the kinds below or, if the timeline is not coloured by kind,
+// one of kHues hues (color_modes.h). Plain data.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace shardscope::viewer {
 
 using Paint = std::uint8_t;
 
-// By kind: device events, then host ranges, then what is neither.
+// By kind: device events, then host ranges, then the rest.
 inline constexpr int kFirstRangePaint = traces::kDeviceKinds;
 inline constexpr Paint kRuntimePaint = kFirstRangePaint + traces::kRangeKinds;
 inline constexpr Paint kWaitPaint = kRuntimePaint + 1;      // synchronisation of the host

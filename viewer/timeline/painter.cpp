@@ -1,5 +1,5 @@
-// See painter.h. No clip rectangle an item: one for the pinned rows, one for those that scroll; labels are
-// shortened to fit.
+// See painter.h. Not a clip rectangle for each item, but one for the pinned rows and one for those that
+// scroll; labels are shortened to fit.
 #include "viewer/timeline/painter.h"
 
 #include <span>
@@ -61,7 +61,7 @@ class RowPainter : private Canvas {
     }
 
   private:
-    // A collapsed group's heading carries its summary strip, an open one's the device's name.
+    // A collapsed group's heading contains its summary strip, an open one's the device's name.
     void heading(const Row& row) {
         const float y = y_of(row);
         draw_.AddRectFilled({p_.area.left(), y}, {p_.area.max.x, y + row.height}, theme::raised());
@@ -112,7 +112,7 @@ class RowPainter : private Canvas {
 
     void bar_and_label(const Lane& lane, Paint paint, const Bar& bar, float y0, float y1) {
         const float x0 = p_.area.left() + bar.x0, x1 = p_.area.left() + bar.x1;
-        // A pixel of gap tells neighbours apart without an outline.
+        // A pixel of gap separates neighbours without an outline.
         const float right = x1 - x0 > 3 ? x1 - 1 : x1;
         const Color color = paint_color(paint);
         if (lane.paint(bar.item) == kArrivalPaint) return arrival(x0, right, y0, y1);
@@ -120,7 +120,7 @@ class RowPainter : private Canvas {
         label(lane.event(bar.item), x0, right, (y0 + y1 - font_) / 2, text_on(color));
     }
 
-    // Nothing is sent yet: a thin line to where the last rank arrives.
+    // Nothing is transferred yet: a thin line to where the last rank arrives.
     void arrival(float x0, float x1, float y0, float y1) {
         draw_.AddRectFilled({x0, y0}, {x1, y1}, faded(paint_color(kArrivalPaint), 0.25F));
         draw_.AddRectFilled({x0, std::max(y0, y1 - 3)}, {x1, y1}, paint_color(kArrivalPaint));
@@ -133,7 +133,7 @@ class RowPainter : private Canvas {
         constexpr std::size_t kMostLetters = 400;  // bytes: more than any screen has room for
         if (text.size() > kMostLetters) text.resize(kMost);
         if (width_of(text) > room) {
-            if (room < font_ * 5) return;  // two letters and dots say nothing
+            if (room < font_ * 5) return;  // two letters and dots would be useless
             text = fit_text(text, room);
         }
         put(x0 + font_ * 0.25F, y, color, text);
@@ -170,7 +170,7 @@ class RowPainter : private Canvas {
         }
     }
 
-    // Lines closer than a letter would be a pattern and no marks.
+    // Lines closer than a letter would look like a pattern.
     bool room_for_step_lines(std::span<const traces::Step> steps) const {
         double ns = 0;
         for (const traces::Step& step : steps) ns += static_cast<double>(step.end - step.start);

@@ -1,6 +1,6 @@
-// Paints the timeline: ruler, row names, bars and strips, memory and counters. It decides nothing: geometry
-// comes from the arithmetic beside it, what lies over the rows is overlays.h. Drawing layer (Dear ImGui);
-// frame thread only.
+// Paints the timeline: ruler, row names, bars and strips, memory and counters. It makes no decisions:
+// geometry comes from the arithmetic beside it; overlays.h paints what is over the rows. Drawing layer (Dear
+// ImGui); frame thread only.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +22,9 @@
 
 namespace shardscope::viewer {
 
-// Where the parts lie on the screen.
+// The places of the parts on the screen.
 struct TimelineArea {
-    ImVec2 min, max;  // the whole but for the scrollbar, which reaches to `outer`
+    ImVec2 min, max;  // the whole except the scrollbar, which reaches to `outer`
     float outer = 0;
     float names = 0;   // width of the column of row names
     float ruler = 0;   // height of the ruler
@@ -54,7 +54,7 @@ struct TimelinePicture {
     TimelineArea area;
     std::optional<TimeRange> limit;
     SelectedEvent hovered;
-    bool with_windows = false;            // the ruler has a row for them, also before they are worked out
+    bool with_windows = false;            // the ruler has a row for them, even before they are computed
     std::vector<RulerStep> windows = {};  // of the chosen rank's steps
     std::optional<TimeRange> lit = {};    // the window that another panel led to
 };

@@ -26,7 +26,7 @@ const RowGroup* group_called(const RowLayout& layout, const std::string& key) {
     return at == layout.groups.end() ? nullptr : &*at;
 }
 
-// The first row on the page with this key; nullptr where it is not shown.
+// The first row on the page with this key; nullptr if it is not shown.
 const Row* row_called(const TimelinePage& page, const std::string& key) {
     for (const Row& row : page.layout().rows) {
         if (page.key_of(row) == key) return &row;
@@ -105,7 +105,7 @@ std::string RowMenu::draw_event_menu(const Session& session) {
     return action;
 }
 
-// A name that is dragged goes before the row whose upper half it is over.
+// A dragged name is placed before the row whose upper half it is over.
 void RowMenu::drag(Session& session, TimelinePage& page, const Gestures& gestures) {
     const auto at = gestures.dragged_row();
     if (!at || static_cast<std::size_t>(*at) >= page.layout().rows.size()) {

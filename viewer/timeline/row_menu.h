@@ -1,5 +1,5 @@
-// What is done with rows by hand: the menu of a row's name and of an event, dragging names to another place,
-// and the same by keys for one row. Drawing layer (Dear ImGui); frame thread only.
+// Actions on rows: the menu of a row's name and of an event, dragging names to another place, and the same by
+// keys for one row. Drawing layer (Dear ImGui); frame thread only.
 #pragma once
 
 #include <optional>
@@ -16,12 +16,12 @@ namespace shardscope::viewer {
 
 class RowMenu {
   public:
-    // Opens menus that gestures ask for, moves what is dragged, draws what is open. Returns the id of an
-    // action that was chosen of the event's menu, empty where none was.
+    // Opens menus that gestures request, moves the dragged row, draws the open menu. Returns the id of an
+    // action that was chosen from the event's menu, or empty.
     std::string draw(Session& session, TimelinePage& page, const Gestures& gestures);
 
-    // "pin_row", "hide_row", "row_up", "row_down", "fold_row", "show_rows", "group_rows": with the row under
-    // the mouse or, where it is on none, the selected event's. True where it was one of these.
+    // "pin_row", "hide_row", "row_up", "row_down", "fold_row", "show_rows", "group_rows": applied to the row
+    // under the mouse or, if there is none, the selected event's. True if `action` is one of these.
     bool act(std::string_view action, Session& session, TimelinePage& page);
 
   private:
@@ -32,7 +32,7 @@ class RowMenu {
 
     std::string key_;      // of the row whose menu is open
     std::string dragged_;  // of the row that is being dragged
-    std::string before_;   // where it would go: before this one; empty: last
+    std::string before_;   // the row before which it would be placed; empty: last
 };
 
 }  // namespace shardscope::viewer

@@ -13,11 +13,11 @@
 namespace shardscope::viewer {
 namespace {
 
-// What a group or a row is before it has a place.
+// A group or a row before it has a place.
 struct Candidate {
     RowEntry entry;
     Row row;
-    int lanes = 1;  // lines that it takes
+    int lanes = 1;  // number of lines
 };
 struct CandidateGroup {
     RowGroup group;
@@ -29,13 +29,13 @@ std::string rank_key(const traces::Trace& trace, int rank) {
     return fmt::format("rank {}", trace.ranks[static_cast<std::size_t>(rank)].number);
 }
 
-// The thread's number, or its place where the trace does not tell of it.
+// The thread's number, or its index if the trace does not contain it.
 std::int64_t thread_number(const traces::Trace& trace, std::size_t source) {
     return source < trace.threads.size() ? trace.threads[source].global_tid & 0xFFFFFF
                                          : static_cast<std::int64_t>(source);
 }
 
-// Tells the track among those of its rank.
+// Identifies the track among those of its rank.
 std::string track_key(const traces::Trace& trace, const Track& track) {
     const auto source = static_cast<std::size_t>(track.source);
     const std::string rank = rank_key(trace, track.rank);
@@ -116,13 +116,13 @@ class Rows {
         }
         return group("kind thread", "Host threads");
     }
-    // By kind a row says whose it is.
+    // When grouped by kind, a row's label includes its rank.
     std::string label(int rank, const std::string& plain) const {
         if (!by_kind_ || rank < 0) return plain;
         return fmt::format("rank {} {}", trace_.ranks[static_cast<std::size_t>(rank)].number, plain);
     }
     void put(CandidateGroup& to, Candidate candidate, std::string key, std::string text) {
-        // Two tracks may be called alike (two streams of a damaged file): each has a key of its own.
+        // Two tracks may have equal names (two streams of a damaged file), but their keys must differ.
         if (const int before = seen_[key]++; before > 0) key += fmt::format(" ({})", before + 1);
         candidate.entry.key = std::move(key);
         candidate.entry.label = std::move(text);
@@ -167,7 +167,7 @@ class Rows {
     std::unordered_map<std::string, int> seen_;
 };
 
-// The order by hand: what was moved comes first.
+// The user's order: rows that were moved come first.
 class Order {
   public:
     explicit Order(const std::vector<std::string>& keys) {

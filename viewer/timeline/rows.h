@@ -1,7 +1,7 @@
-// Where rows lie on the page: a heading for each group (a rank, a kind of work), below it its memory,
-// streams, threads and counters with one line for each lane. Collapsed groups show their heading alone,
-// pinned rows lie on top. Pure arithmetic, any thread. Pixels from the top of the page; pinned rows come
-// first on it and stay where they are while the rest scrolls below them.
+// The layout of rows on the page: a heading for each group (a rank, a kind of work), below it its memory,
+// streams, threads and counters with one line for each lane. Collapsed groups show only their heading; pinned
+// rows are on top. Pure arithmetic, any thread. Pixels from the top of the page; pinned rows come first on it
+// and stay in place while the rest scrolls below them.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ struct Row {
     Kind kind = Kind::group;
     int entry = -1;  // index into RowLayout::entries; groups: none
     int group = -1;  // index into RowLayout::groups
-    int rank = -1;   // index into Trace::ranks; -1: of no rank or of several
+    int rank = -1;   // index into Trace::ranks; -1: no rank, or several
     int track = -1;  // lanes: index into Tracks::tracks; counters: into Tracks::counters
     int lane = 0;
     float y = 0, height = 0;
@@ -32,7 +32,7 @@ struct RowGroup {
     std::string key, label, note;  // note: the rank's device
     int rank = -1;                 // index into Trace::ranks
     bool collapsed = false;
-    std::vector<int> tracks;  // all of them, also hidden ones: what the summary strip tells of
+    std::vector<int> tracks;  // all, including hidden ones: the contents of the summary strip
 };
 
 struct RowEntry {  // what a row, or all lanes of a track, belong to
@@ -43,7 +43,7 @@ struct RowEntry {  // what a row, or all lanes of a track, belong to
 
 struct RowHeights {
     float rank = 24, memory = 44, lane = 20, counter = 28;
-    float gap = 4;  // below a track
+    float gap = 4;  // after a track
     bool operator==(const RowHeights&) const = default;
 };
 
@@ -51,28 +51,28 @@ struct RowLayout {
     std::vector<Row> rows;  // top to bottom, not overlapping; pinned ones first
     std::vector<RowGroup> groups;
     std::vector<RowEntry> entries;
-    float pinned_height = 0;         // of the pinned rows together
-    float height = 0;                // of all
+    float pinned_height = 0;         // total height of the pinned rows
+    float height = 0;                // total height
     std::size_t first_scrolled = 0;  // index of the first row that is not pinned
-    std::size_t filtered_out = 0;    // entries that the filter leaves out
+    std::size_t filtered_out = 0;    // number of entries that the filter removes
 
-    // Rows that any part of [top, bottom) of the page shows, as a range of indices.
+    // The rows that are visible in any part of [top, bottom) of the page, as a range of indices.
     struct Span {
         std::size_t first = 0, last = 0;
     };
     Span between(float top, float bottom) const;
     const Row* at(float y) const;                   // of the page; nullptr between rows
-    const Row* of_lane(int track, int lane) const;  // nullptr where it is not shown
+    const Row* of_lane(int track, int lane) const;  // nullptr if it is not shown
 
-    // On a screen of `height` pixels that starts `scroll` pixels below the page's top:
+    // For a screen of `height` pixels that starts `scroll` pixels below the page's top:
     Span pinned(float window) const;
-    Span scrolled(float scroll, float window) const;  // what is to be seen below the pinned ones
+    Span scrolled(float scroll, float window) const;  // the rows visible below the pinned ones
     float on_screen(const Row& row, float scroll) const { return row.pinned ? row.y : row.y - scroll; }
     const Row* under(float y, float scroll) const { return at(y < pinned_height ? y : y + scroll); }
     // Rows to draw: pinned(), then scrolled().
     std::vector<const Row*> shown(float scroll, float window) const;
 
-    // Keys of the rows of a row's group (of all groups, for a group's key), as they lie now.
+    // Keys of the rows of a row's group (of all groups, for a group's key), in their current order.
     std::vector<std::string> siblings(const std::string& key) const;
 
   private:
@@ -85,13 +85,13 @@ RowLayout layout_rows(const traces::Trace& trace, const Tracks& tracks, const Ro
                       const RowHeights& heights);
 
 // Changes an arrangement so that the rows of a track are shown: unfolds their group unless they are pinned,
-// takes back that they or it were hidden, and empties the filter where it leaves them out.
+// unhides them and it, and empties the filter if it removes them.
 void show_track(RowArrangement& arrangement, const traces::Trace& trace, const Tracks& tracks, int track);
 
-// Keeps the latest layout and makes it anew only where something changed: a frame costs a comparison.
+// Keeps the latest layout and rebuilds it only if something has changed: a frame costs a comparison.
 class KeptLayout {
   public:
-    // `tracks` stay alive while they are given.
+    // `tracks` are kept alive until others are passed.
     const RowLayout& update(const traces::Trace& trace, const std::shared_ptr<const Tracks>& tracks,
                             const RowArrangement& arrangement, const RowHeights& heights);
 

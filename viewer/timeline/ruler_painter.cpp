@@ -54,8 +54,8 @@ class RulerPainter : private Canvas {
         put(a.min.x + font_ * 0.5F, y, theme::text_dim(), "Time since start");
     }
 
-    // The two lengths that a step has, each with its own word: what its range on the host takes, and its
-    // window, which the device's work ends (docs/definitions.md).
+    // The two lengths of a step, each with its own word: the duration of its range on the host, and its
+    // window, which ends with the device's work (docs/definitions.md).
     void ruler_steps() {
         std::vector<RulerStep> host;
         for (const traces::Step& step : steps_of(p_.trace, p_.session.rank))
@@ -109,13 +109,14 @@ class RulerPainter : private Canvas {
             written.emplace_back(at, label);
             free_from = at + width + font_ * 0.6F;
         }
-        // After the boxes: the label of every tenth step may reach over its neighbours.
+        // After the boxes: the label of every tenth step may extend over its neighbours.
         const Color ink = text_on(color);
         for (const auto& [at, label] : written) put(at, (y0 + y1 - font_) / 2, ink, label);
         put(a.min.x + font_ * 0.5F, (y0 + y1 - font_) / 2, theme::text_dim(), name);
     }
 
-    // All steps are labelled alike: with their time, with the word, with the number, or only every so many.
+    // All steps have the same form of label: with their time, with the word, with the number, or only every
+    // n-th.
     struct StepLabels {
         const char* word;
         int form = 0;

@@ -21,7 +21,7 @@ std::int64_t pid_of(const traces::HostThread& thread) {
     return thread.global_tid >> 24 & kNumber;
 }
 
-// "python3" of "thread 4242 (python3)"; nullopt of any other form.
+// "python3" from "thread 4242 (python3)"; nullopt for any other form.
 std::optional<std::string_view> in_brackets(std::string_view name) {
     constexpr std::string_view kBefore = "thread ";
     const std::size_t bracket = name.find(" (");
@@ -58,7 +58,7 @@ std::string title_of(const traces::HostThread& thread, bool runs_backward) {
     const auto kineto = in_brackets(thread.name);
     if (!thread.name.empty() && !kineto) return thread.name;
     const std::string_view name = kineto.value_or("");
-    // PyTorch calls its own threads so (c10::setThreadName).
+    // PyTorch's names for its own threads (c10::setThreadName).
     const bool is_main = name == "pt_main_thread" || tid_of(thread) == pid_of(thread);
     if (name.starts_with("pt_") && name != "pt_main_thread") return std::string(name);
     if (runs_backward && !is_main) return "autograd";
@@ -71,7 +71,7 @@ std::string title_of(const traces::HostThread& thread, bool runs_backward) {
 std::vector<std::string> thread_titles(const traces::Trace& trace) {
     const std::vector<bool> backward = backward_threads(trace);
     std::vector<std::string> titles;
-    std::map<std::pair<int, std::string>, int> called;  // how many of a rank
+    std::map<std::pair<int, std::string>, int> called;  // number of uses in a rank
     for (std::size_t t = 0; t < trace.threads.size(); ++t) {
         titles.push_back(title_of(trace.threads[t], backward[t]));
         ++called[{trace.threads[t].rank, titles.back()}];

@@ -79,7 +79,7 @@ class Acts {
     void forward(Session& session) { show_again(session, &ZoomHistory::forward); }
     void fit(Session& session) { session.fit(); }
 
-    // What is selected: an event, else what was measured, else the chosen range, else the limit.
+    // The selected time: an event's, else the measure's, else the chosen range's, else the limit's.
     std::optional<TimeSpan> selected_time(const Session& session) const {
         if (session.selected.kind != EventKind::none) {
             const EventTime time = time_of(*page_.trace, session.selected);
@@ -161,7 +161,7 @@ class Acts {
         list_.shown = true;
         list_.choose(marks_, static_cast<int>(at), true);
     }
-    // Under the mouse, else where the selected event starts, else where panels' cursor is or in the middle.
+    // At the mouse, else at the start of the selected event, else at the shared cursor or in the middle.
     void mark(Session& session) {
         const OpenTrace& entry = *session.current();
         std::int64_t time = entry.cursor.value_or(entry.visible.from + entry.visible.length() / 2);
@@ -210,7 +210,7 @@ class Acts {
         }
         ImGui::SetClipboardText(copied.c_str());
     }
-    // Escape: what the timeline itself holds on to.
+    // Escape: clears the timeline's own state.
     void let_go(Session& session) {
         session.current()->lit.reset();
         page_.measure.reset();

@@ -1,4 +1,4 @@
-// What the timeline's actions do, by their ids (app/actions_timeline.cpp). Drawing layer (it reads the
+// Carries out the timeline's actions, by their ids (app/actions_timeline.cpp). Drawing layer (it reads the
 // mouse); frame thread only.
 #pragma once
 
@@ -9,7 +9,8 @@
 
 namespace shardscope::viewer {
 
-// Of the active trace, which `on` is of. Does nothing for an id that is no action of the timeline's.
+// Acts on the active trace, to which `on` belongs. Does nothing for an id that is not an action of the
+// timeline.
 void do_timeline_action(std::string_view action, Session& session, TraceOnPage& on, TimelineParts& parts);
 
 }  // namespace shardscope::viewer

@@ -10,7 +10,7 @@
 namespace shardscope::viewer {
 namespace {
 
-constexpr double kAnyTime = 1e5;  // pixels: beyond this a screen coordinate says only "outside"
+constexpr double kAnyTime = 1e5;  // pixels: beyond this a screen coordinate only means "outside"
 
 TimeSpan span_of(const OpenTrace& entry) {
     return {entry.visible.from, entry.visible.to};
@@ -73,7 +73,7 @@ void TimelinePage::bring_into_sight(OpenTrace& entry, SelectedEvent event) {
     const EventTime time = time_of(*trace, event);
     if (time.start < entry.visible.from || time.end > entry.visible.to) {
         const std::int64_t length = time.end - time.start;
-        // A long event is framed; a short one comes to the middle at the zoom that is.
+        // A long event is framed; a short one moves to the middle at the current zoom.
         if (length > entry.visible.length()) {
             show(entry, framed({time.start, time.end}, whole()));
         } else {
@@ -82,7 +82,7 @@ void TimelinePage::bring_into_sight(OpenTrace& entry, SelectedEvent event) {
             show(entry, panned(span_of(entry), whole(), middle - now));
         }
     }
-    reveal = event;  // its row once the page is laid out: the details may take room
+    reveal = event;  // shows its row after the layout: the details may take room
 }
 
 bool TimelinePage::unfold_revealed(RowArrangement& arrangement) const {
@@ -97,7 +97,7 @@ void TimelinePage::reveal_row() {
     const Row* row = reveal ? row_of(*reveal) : nullptr;
     reveal.reset();
     if (row == nullptr || row->pinned) return;
-    const float top = row->y - layout().pinned_height;  // of what scrolls
+    const float top = row->y - layout().pinned_height;  // of the scrolling part
     if (top < scroll) scroll = top - row->height;
     if (row->y + row->height > scroll + area.height()) scroll = row->y + row->height * 2 - area.height();
 }

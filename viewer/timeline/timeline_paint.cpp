@@ -15,7 +15,7 @@
 namespace shardscope::viewer {
 namespace {
 
-// Of the chosen rank; those of kept steps.
+// For the chosen rank; the windows of kept steps.
 std::vector<RulerStep> windows_of(const Session& session, const TimelinePage& page) {
     std::vector<RulerStep> windows;
     const auto rank = static_cast<std::size_t>(session.rank);

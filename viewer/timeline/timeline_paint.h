@@ -1,5 +1,5 @@
-// One picture of the timeline: what is missing for it is folded or asked for, then everything is painted.
-// Drawing layer (Dear ImGui); frame thread only.
+// One picture of the timeline: missing parts are folded or requested, then everything is painted. Drawing
+// layer (Dear ImGui); frame thread only.
 #pragma once
 
 #include <imgui.h>
@@ -10,14 +10,14 @@
 
 namespace shardscope::viewer {
 
-// Worked out beside the frames, nullptr until then: the colours that the session wants of these tracks; and
-// when at least one of a group's tracks is busy, for its summary strip.
+// Computed in the background, nullptr until then: the paints of these tracks in the session's colour mode;
+// and when at least one of a group's tracks is busy, for its summary strip.
 std::shared_ptr<const TrackPaints> paints_of(Session& session, const TracePtr& trace,
                                              const std::shared_ptr<const Tracks>& tracks);
 std::shared_ptr<const Lane> busy_of(Session& session, const TracePtr& trace,
                                     const std::shared_ptr<const Tracks>& tracks, const RowGroup& group);
 
-// The page's colours; by kind until they are there.
+// Updates the page's colours; by kind until the others are ready.
 void update_paints(Session& session, TimelinePage& page);
 
 void paint_timeline(ImDrawList& draw, Session& session, TimelinePage& page, const OverlayScene& scene);

@@ -1,6 +1,6 @@
-// The timeline: ranks x streams and threads over time. Here the parts of the page are put together and
-// actions find their part; what is where is arithmetic (time_view.h, rows.h, fold_lane.h), the mouse is
-// gestures.h, the picture painter.h and overlays.h.
+// The timeline: ranks x streams and threads over time. This file connects the parts of the page and
+// dispatches actions; the layout is arithmetic (time_view.h, rows.h, fold_lane.h), the mouse is gestures.h,
+// the picture painter.h and overlays.h.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -37,7 +37,7 @@ class TimelinePanel final : public Panel {
     std::string_view name() const override { return "timeline"; }
     bool busy() const override { return parts_.find.busy(); }
 
-    // Where it was read again, the page of its successor lies as its own did.
+    // The page of a reloaded trace's successor keeps the layout of the old one.
     void closed(const traces::Trace& trace, const TracePtr& successor) override {
         parts_.details.forget(trace);
         parts_.find.forget(trace);
@@ -128,8 +128,8 @@ class TimelinePanel final : public Panel {
     // --- geometry --------------------------------------------------------------------------------------
     struct Room {
         ImVec2 min, max;   // the whole page below the toolbar
-        float main = 0;    // right end of the timeline; beyond it the list, if there is one
-        float bottom = 0;  // of the timeline; below it the details
+        float main = 0;    // right end of the timeline; the list, if any, is beyond it
+        float bottom = 0;  // bottom of the timeline; the details are below it
         ImVec2 minimap_min, minimap_max;
     };
 
@@ -179,7 +179,7 @@ class TimelinePanel final : public Panel {
         area.scroll = std::floor(page.scroll);
     }
 
-    // Choosing another rank brings it into sight.
+    // Choosing another rank scrolls it into sight.
     void follow_rank(const Session& session, TimelinePage& page) {
         if (std::exchange(page.read_again, false)) page.shown_event = session.selected;
         // So does an event that another panel has chosen.

@@ -1,4 +1,4 @@
-// What the timeline panel is put together from. Frame thread only.
+// The parts of the timeline panel. Frame thread only.
 #pragma once
 
 #include <string>
@@ -15,10 +15,10 @@
 
 namespace shardscope::viewer {
 
-// All that is kept of one open trace while it is open.
+// Everything that is kept for an open trace.
 struct TraceOnPage {
     TraceOnPage(const TracePtr& trace, const std::string& path) : page(trace), marks(path) {}
-    // Of a trace that was read again: what does not depend on its events stays.
+    // For a reloaded trace: keeps what does not depend on its events.
     TraceOnPage(const TracePtr& trace, TraceOnPage&& before)
         : page(trace), marks(std::move(before.marks)), marks_view(std::move(before.marks_view)) {
         page.read_again = true;
@@ -32,14 +32,14 @@ struct TraceOnPage {
     MarksView marks_view;
 };
 
-// What is there once, whichever trace is shown.
+// The parts that exist once, for all traces.
 struct TimelineParts {
     Gestures gestures;
     MinimapView minimap;
     FindBar find;
     DetailsView details;
     RowMenu row_menu;
-    bool focus_filter = false;  // the field of the rows' filter gets the keyboard
+    bool focus_filter = false;  // the filter field of the rows gets the keyboard focus
 };
 
 }  // namespace shardscope::viewer

@@ -34,7 +34,7 @@ float width_of(const char* text) {
     return ImGui::CalcTextSize(text).x + ImGui::GetStyle().FramePadding.x * 2;
 }
 
-// The next thing of the toolbar, `width` wide: on this line where it fits, else on a new one.
+// Places the next item of the toolbar, `width` wide: on this line if it fits, else on a new one.
 void next(float width) {
     const float gap = ImGui::GetFontSize() * 0.6F;
     const float right = ImGui::GetWindowPos().x + ImGui::GetWindowContentRegionMax().x;
@@ -84,7 +84,7 @@ void filter_rows(OpenTrace& entry, const TimelinePage& page, bool& focus) {
         ImGui::SetTooltip("%s row%s left out", format_count(out).c_str(), out == 1 ? " is" : "s are");
 }
 
-// "shows 12.3 ms, limit range 1.2 ms" at the right end of the legend's line, where there is room.
+// "shows 12.3 ms, limit range 1.2 ms" at the right end of the legend's line, if there is room.
 void draw_shown(const OpenTrace& entry, float right) {
     std::string shown = "shows " + format_duration(static_cast<double>(entry.visible.length()));
     if (entry.limit) {

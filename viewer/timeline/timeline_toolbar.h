@@ -1,6 +1,6 @@
-// The two lines above the timeline: which trace and rank, what rows are called, what bars are coloured by,
-// finding, measuring, marks; and below it the legend with what is shown. Drawing layer (Dear ImGui); frame
-// thread only.
+// The two lines above the timeline: trace and rank, the names of rows, the colours of bars, finding,
+// measuring, marks; and below it the legend with the visible range. Drawing layer (Dear ImGui); frame thread
+// only.
 #pragma once
 
 #include <cstddef>
@@ -15,11 +15,11 @@ namespace shardscope::viewer {
 struct ToolbarState {
     bool& measuring;
     bool& marks_shown;
-    bool& focus_filter;     // the field of the rows' filter is wanted
-    std::size_t marks = 0;  // how many there are
+    bool& focus_filter;     // the filter field of the rows is requested
+    std::size_t marks = 0;  // number of marks
 };
 
-// Returns the id of the action that was clicked ("back"), empty where none was.
+// Returns the id of the action that was clicked ("back"), or empty.
 std::string draw_timeline_toolbar(Session& session, TimelinePage& page, FindBar& find, ToolbarState state);
 
 }  // namespace shardscope::viewer

@@ -20,7 +20,7 @@ std::int64_t row(std::size_t i) {
     return static_cast<std::int64_t>(i);
 }
 
-// The device kind that takes most of a stream's time.
+// The device kind with the most time in a stream.
 traces::DeviceKind work_of(const Track& track) {
     PaintTimes times{};
     for (const Lane& lane : track.lanes) lane.paints().add_times(lane, 0, lane.size(), times);
@@ -53,7 +53,8 @@ std::vector<Track> stream_tracks(const traces::Trace& trace) {
     return tracks;
 }
 
-// Visits ranges and calls of all threads by start; a range that starts together with a call is around it.
+// Visits ranges and calls of all threads by start; a range that starts at the same time as a call is around
+// it.
 template <typename OnRange, typename OnCall>
 void in_order(const traces::HostRanges& ranges, const traces::RuntimeCalls& calls, OnRange on_range,
               OnCall on_call) {
@@ -188,7 +189,7 @@ std::vector<CounterTrack> counter_tracks(const traces::Trace& trace) {
 
 namespace {
 
-// Gathers intervals that come in order of start.
+// Merges intervals that are added in order of start.
 class Union {
   public:
     void put(std::int64_t start, std::int64_t end) {
@@ -217,7 +218,7 @@ class Union {
     bool any_ = false;
 };
 
-// Of tracks that have few events.
+// For tracks with few events.
 Lane union_of_lanes(const std::vector<const Track*>& tracks) {
     std::vector<EventTime> times;
     for (const Track* track : tracks) {
@@ -255,7 +256,7 @@ Tracks make_tracks(const traces::Trace& trace) {
         const bool a_joined = a.kind == Track::Kind::collectives,
                    b_joined = b.kind == Track::Kind::collectives;
         if (a_joined || b_joined) return a_joined && !b_joined;
-        return static_cast<unsigned>(a.rank) < static_cast<unsigned>(b.rank);  // -1 goes last
+        return static_cast<unsigned>(a.rank) < static_cast<unsigned>(b.rank);  // -1 sorts last
     });
     result.counters = counter_tracks(trace);
     result.has_memory.resize(trace.ranks.size());
@@ -297,7 +298,7 @@ Lane busy_union(const traces::Trace& trace, const std::vector<const Track*>& tra
             all.put(device.start[i], device.end[i]);
     }
     if (!on_device) {
-        // What lies inside another range adds nothing.
+        // Ranges inside another range add nothing.
         const traces::HostRanges& ranges = trace.ranges;
         const traces::RuntimeCalls& calls = trace.runtime;
         in_order(

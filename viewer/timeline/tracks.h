@@ -1,6 +1,6 @@
 // The lanes of a whole trace, grouped as they are shown: collectives joined across ranks, then per rank its
 // streams, its host threads, whose ranges and runtime calls nest downwards, its waiting and its marks. Built
-// once for a trace, off the frame thread; read-only then.
+// once for a trace, off the frame thread; read-only afterwards.
 #pragma once
 
 #include <cstdint>
@@ -16,50 +16,51 @@
 namespace shardscope::viewer {
 
 struct Track {
-    // collectives: one process group's, each a bar from the first rank's arrival to the last one's, painted
-    // kArrivalPaint, and a bar from there to the end, kTransferPaint; its events are those of the rank that
-    // arrived last. waits: synchronisation, as long as the host waits. marks: instants.
+    // collectives: of one process group, each as a bar from the first rank's arrival to the last one's,
+    // painted kArrivalPaint, and a bar from there to the end, kTransferPaint; its events are those of the
+    // rank that arrived last. waits: synchronisation, as long as the host waits. marks: instants.
     enum class Kind : std::uint8_t { collectives, stream, thread, waits, marks };
     Kind kind = Kind::stream;
-    int rank = -1;  // index into Trace::ranks, -1 of no rank or of several
+    int rank = -1;  // index into Trace::ranks, -1: no rank, or several
     int source =
         0;  // index into Trace::streams or Trace::threads; collectives: index into the groups; -1 none
-    traces::DeviceKind work = traces::DeviceKind::kernel;  // streams: what takes most of their busy time
+    traces::DeviceKind work = traces::DeviceKind::kernel;  // streams: the kind with the most busy time
     std::string label;
     std::vector<Lane> lanes;  // top to bottom; at least one, none empty
 };
 
 struct CounterTrack {  // a counter of a rank over time
-    int rank = -1;     // index into Trace::ranks, -1 of a process that is none
+    int rank = -1;     // index into Trace::ranks, -1: its process is not a rank
     traces::StringId name = traces::StringId::empty;
-    std::vector<std::pair<std::int64_t, double>> points;  // (time, value from then on), by time; all numbers
+    std::vector<std::pair<std::int64_t, double>> points;  // (time, value from then on), by time; no NaN
     CurveIndex<double> index;                             // of `points`
     double least = 0, most = 0;
 };
 
 struct Tracks {
-    // Collectives first, then by rank (those of none last), in the order of Kind; empty ones are left out.
+    // Collectives first, then by rank (those without a rank last), in the order of Kind; empty ones are
+    // omitted.
     std::vector<Track> tracks;
     std::vector<CounterTrack> counters;  // by (rank, order in the file)
     std::vector<bool> has_memory;  // by index into Trace::ranks: allocations of device memory were recorded
-    std::size_t memory() const;    // bytes on the heap, about
+    std::size_t memory() const;    // approximate bytes on the heap
 };
 
 Tracks make_tracks(const traces::Trace& trace);
 
-// When at least one of the tracks is busy: of streams if there are any among them, else of host threads, else
-// of whatever they are. The union of their events, so that a second in which two of them work counts once.
-// The tracks have to be there only while it is made.
+// When at least one of the tracks is busy: of the streams if there are any among them, else of the host
+// threads, else of all. The union of their events, so that a second in which two of them work counts once.
+// The tracks are needed only during the call.
 Lane busy_union(const traces::Trace& trace, const std::vector<const Track*>& tracks);
 
-// Where an event is; nullopt where the trace does not show it.
+// The place of an event; nullopt if it is not shown.
 struct EventPlace {
     int track = 0, lane = 0;
     std::size_t item = 0;
 };
 std::optional<EventPlace> find_event(const traces::Trace& trace, const Tracks& tracks, SelectedEvent event);
 
-// Device events that a runtime call launched, by the call's index.
+// Device events launched by the runtime call with this index.
 std::vector<std::int64_t> launched_by(const traces::Trace& trace, std::int64_t call);
 
 struct EventTime {

@@ -6,7 +6,7 @@
 namespace shardscope::viewer {
 namespace {
 
-// Near enough to be part of the same step.
+// Close enough to be part of the same step.
 bool near(TimeSpan a, TimeSpan b) {
     const double la = static_cast<double>(a.to - a.from), lb = static_cast<double>(b.to - b.from);
     if (la > lb * 2 || lb > la * 2) return false;
@@ -23,7 +23,7 @@ void ZoomHistory::see(TimeSpan shown) {
     }
     if (*now_ == shown) return;
     future_.clear();
-    // The start of the step is the newest of the past; it stays there while moves are small.
+    // The start of the step is the newest past entry; it stays there while moves are small.
     if (fresh_ || past_.empty() || !near(past_.back(), shown)) past_.push_back(*now_);
     if (past_.size() > kMost) past_.erase(past_.begin());
     now_ = shown;

@@ -1,5 +1,5 @@
-// A table's model, made again only when what it is made from is another, or the appearance. Frame thread
-// only; no Dear ImGui.
+// A table's model, made again only when its source or the appearance changes. Frame thread only; no Dear
+// ImGui.
 #pragma once
 
 #include <memory>
@@ -13,8 +13,8 @@ namespace shardscope::viewer {
 
 class KeptModel {
   public:
-    // `source` is what the rows come from (kept alive, so that its address stays its own); `variant` tells
-    // apart what is made from it. make() returns a std::shared_ptr of a TableModel.
+    // `source` is what the rows are made from (kept alive, so that its address stays unique); `variant`
+    // distinguishes models of the same source. make() returns a std::shared_ptr of a TableModel.
     template <class Make>
     std::shared_ptr<const TableModel> of(const std::shared_ptr<const void>& source,
                                          const std::string& variant, const Make& make) {
@@ -28,7 +28,7 @@ class KeptModel {
         return model_;
     }
 
-    // Lets go of it and of what it was made from.
+    // Drops the model and its source.
     void forget() { *this = {}; }
 
   private:

@@ -1,4 +1,4 @@
-// Buttons side by side of which one is on: what a table shows, which of several views. Drawing layer (Dear
+// Adjacent buttons of which one is on: the contents of a table, one of several views. Drawing layer (Dear
 // ImGui); frame thread only.
 #pragma once
 
@@ -7,12 +7,12 @@
 
 namespace shardscope::viewer {
 
-// In one line, a new one where the line before has no room; the cursor stays behind them. `chosen` becomes
-// the index of the button that was clicked; true then. For scripts: "<id>.<label>" in lower case with "_" for
-// spaces.
+// All on one line, a new one if the current line has no room; the cursor stays after them. `chosen` becomes
+// the index of the button that was clicked; then returns true. For scripts: "<id>.<label>" in lower case with
+// "_" for spaces.
 bool segmented(std::string_view id, std::span<const std::string_view> labels, int& chosen);
 
-// One button that is on or off, in the same look. For scripts: "<id>".
+// One button that is on or off, with the same look. For scripts: "<id>".
 bool toggle_button(std::string_view id, std::string_view label, bool& on);
 
 }  // namespace shardscope::viewer

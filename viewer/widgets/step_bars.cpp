@@ -43,7 +43,7 @@ void draw_bar(const Chart& chart, const TimeBar& bar, float x0, float x1) {
     }
 }
 
-// `room`: to the next number. The first says what is counted, where that fits.
+// `room`: distance to the next number. The first number has the name of what is counted, if it fits.
 void draw_number(const Chart& chart, const TimeBar& bar, float center, float room, std::string_view what) {
     std::string label = format_count(bar.number);
     if (!what.empty()) {
@@ -54,7 +54,7 @@ void draw_number(const Chart& chart, const TimeBar& bar, float center, float roo
     chart.draw->AddText({std::floor(x), chart.max.y + 2}, theme::text_dim(), label.c_str());
 }
 
-// Every n-th bar is numbered, n a round number, so that the longest number finds room.
+// Every n-th bar has a number, n being a round number, so that the longest number fits.
 std::int64_t bars_per_number(const std::vector<TimeBar>& bars, float bar_width) {
     if (bars.empty()) return 1;
     const float widest = ImGui::CalcTextSize(format_count(bars.back().number).c_str()).x;

@@ -13,7 +13,7 @@
 namespace shardscope::viewer {
 namespace {
 
-constexpr float kWheelStep = 0.8F;  // of the visible time, a notch
+constexpr float kWheelStep = 0.8F;  // factor of the visible time for each notch
 
 std::int64_t time_at(const Chart& chart, float x) {
     return static_cast<std::int64_t>(std::llround(chart.x.value(std::clamp(x, chart.min.x, chart.max.x))));

@@ -111,7 +111,7 @@ void draw_facts(std::string_view facts, bool dimmed) {
     ImGui::PushStyleColor(ImGuiCol_Text, dimmed ? theme::text_dim() : theme::text());
     ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
     for (std::size_t from = std::min(facts.find_first_not_of(' '), facts.size()); from < facts.size();) {
-        std::size_t to = from, end = from;  // as many words as fit, one at least
+        std::size_t to = from, end = from;  // as many words as fit, at least one
         while (end < facts.size()) {
             end = std::min(facts.find(' ', end + 1), facts.size());
             if (to > from && width(from, end) > room) break;
@@ -127,7 +127,7 @@ void draw_facts(std::string_view facts, bool dimmed) {
 }
 
 void big_number(std::string_view t) {
-    // A second font of the atlas is the large one; where there is none the text is scaled.
+    // A second font of the atlas is the large one; if there is none the text is scaled.
     const ImFontAtlas& fonts = *ImGui::GetIO().Fonts;
     if (fonts.Fonts.Size > 1) {
         ImGui::PushFont(fonts.Fonts[1]);

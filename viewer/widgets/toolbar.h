@@ -1,5 +1,5 @@
-// What stands at the top of most panels: which trace, which rank; and what is said while there is nothing to
-// show. Drawing layer (Dear ImGui); frame thread only.
+// The top of most panels: choice of trace and rank; and the message while there is nothing to show. Drawing
+// layer (Dear ImGui); frame thread only.
 #pragma once
 
 #include <string_view>
@@ -8,12 +8,11 @@
 
 namespace shardscope::viewer {
 
-// Choosers of the active trace (where several are open) and of the rank (where it has several), in one line.
-// Leaves the cursor on that line where it drew anything, so that a panel's own controls may follow.
+// Choosers of the active trace (if several are open) and of the rank (if it has several), on one line. Leaves
+// the cursor on that line if it drew anything, so that a panel's own controls may follow.
 void draw_choosers(Session& session, bool with_rank = true);
 
-// The rank's entry of a report (which has a `rank` number), nullptr where the report has none for the chosen
-// rank.
+// The chosen rank's entry in a report (whose entries have a `rank` number), nullptr if there is none.
 template <class RankReport>
 const RankReport* chosen_rank(const std::vector<RankReport>& reports, const Session& session) {
     const TracePtr trace = session.trace();
@@ -26,16 +25,16 @@ const RankReport* chosen_rank(const std::vector<RankReport>& reports, const Sess
     return nullptr;
 }
 
-// Says that an analysis is being worked out, or why it failed.
+// Shows that an analysis is being computed, or why it failed.
 void draw_waiting(const Session& session, std::string_view what);
 
-// One line where a limit range is set: what is shown is only a part.
+// One line if a limit range is set: only a part is shown.
 void draw_limit_note(const Session& session);
 
-// One line where a simulated run's trace shows a few ranks that stand for all.
+// One line if a simulated run's trace shows a few ranks that represent all.
 void draw_shown_ranks(const traces::Trace& trace);
 
-// Text that goes on in a new line between words, never inside a number or a dotted name; dimmed unless said.
+// Text that wraps between words, never inside a number or a dotted name; dimmed by default.
 void draw_facts(std::string_view text, bool dimmed = true);
 
 // Text in the larger size, for the one figure that matters.

@@ -14,8 +14,8 @@ namespace {
 
 constexpr double kSeriousPercent = 20, kNotablePercent = 5;  // of a step
 constexpr double kNotablePeakPercent = 50;                   // of the highest peak
-constexpr double kWarmUpFactor = 1.5;  // a first step that takes so many times the others' median
-constexpr std::size_t kFewSteps = 3;   // with fewer the first one is not judged
+constexpr double kWarmUpFactor = 1.5;  // a warm-up step takes this many times the others' median
+constexpr std::size_t kFewSteps = 3;   // with fewer steps the first one is not judged
 
 FindingWeight weight_of(const AdviceFacts& facts, const AdviceRule& rule, const Finding& finding) {
     if (rule.serious) return FindingWeight::serious;
@@ -38,12 +38,12 @@ FindingWeight weight_of(const AdviceFacts& facts, const AdviceRule& rule, const 
     return FindingWeight::minor;
 }
 
-// Of a trace without steps the figures are of the whole trace: "us" instead of "us/step".
+// In a trace without steps figures are totals of the whole trace: "us" instead of "us/step".
 void name_no_step(Finding& finding) {
     for (AdviceFigure& figure : finding.figures) figure.unit = figure.unit.substr(0, figure.unit.find('/'));
 }
 
-// Without the first step, where that is a warm-up: it takes much longer than the others of its rank.
+// Excludes the first step if it is a warm-up: much longer than the other steps of its rank.
 Selection without_warm_up(const Trace& trace, Selection selection, std::vector<std::string>& notes) {
     if (trace.steps.empty() || selection.first_step || selection.last_step || selection.from_ns ||
         selection.to_ns) {
@@ -101,7 +101,7 @@ AdviceReport advice(const Trace& trace, const Selection& selection) {
         }
     }
     sort_rows(report.findings, [](const Finding& a, const Finding& b) {
-        // What is serious whatever it gains comes before what gains.
+        // Findings that are serious whatever they gain come first.
         const auto key = [](const Finding& f) {
             const bool gains = f.weight != FindingWeight::serious || f.gain_us.has_value();
             return std::tuple(f.weight, gains, -f.gain_us.value_or(0), -f.gain_bytes);

@@ -1,6 +1,6 @@
-// Advice: rules over what the other analyses found, each with the figures that made it fire, what to change
-// and what that would gain. Definition: docs/definitions.md, "Advice". A rule whose evidence is not in the
-// trace does not fire; what a change gains in time is the difference to a replay of the run with that change.
+// Advice: rules over the results of the other analyses. Each finding has the figures that made its rule fire,
+// what to change and what that would gain. Definition: docs/definitions.md, "Advice". A rule without evidence
+// in the trace does not fire. The gain in time is the difference to a replay of the run with the change.
 #pragma once
 
 #include <array>
@@ -25,31 +25,32 @@ struct AdviceFigure {
     std::string_view unit;
 };
 
-// What a finding is worth. Serious: what makes the run compute something else than its configuration says or
-// ends it, memory near the device's limit, and what gains at least 20 % of the step. Notable: what gains at
-// least 5 % of the step, costs as much where its gain cannot be said, or holds half of the highest peak.
+// The weight of a finding. Serious: the run ends, or computes something else than its configuration says;
+// memory is near the device's limit; or the change gains at least 20 % of the step. Notable: the change gains
+// at least 5 % of the step, the problem costs as much where the gain is unknown, or it holds half of the
+// highest peak.
 enum class FindingWeight { serious, notable, minor };
 inline constexpr std::array<std::string_view, 3> kFindingWeightNames = {"serious", "notable", "minor"};
 
 struct Finding {
-    std::string_view id, title;  // the rule's
+    std::string_view id, title;  // of the rule
     FindingWeight weight = FindingWeight::minor;
-    std::string what;  // what was found, in a sentence with its figures
+    std::string what;  // a sentence that states what was found, with its figures
     std::vector<AdviceFigure> figures;
-    std::string change;       // what to do, in a sentence
-    std::string job_setting;  // of our job file: "fsdp.backward_prefetch = \"BACKWARD_PRE\""; empty: none
+    std::string change;       // a sentence that states what to do
+    std::string job_setting;  // for our job file: "fsdp.backward_prefetch = \"BACKWARD_PRE\""; empty: none
     std::string pytorch;      // a line of PyTorch; empty: none
-    // What the change gains: of a step, by the replay (none: it cannot be said), and of the highest peak, at
-    // most (0: nothing, or it cannot be said). `expected` says it in a sentence, or why it cannot be said.
+    // The gain of the change: time of a step by the replay (none: unknown), and bytes of the highest peak, at
+    // most (0: nothing or unknown). `expected` states the gain in a sentence, or why it is unknown.
     std::optional<double> gain_us;
     std::int64_t gain_bytes = 0;
     std::string expected;
 };
 
 struct AdviceReport {
-    std::size_t rules = 0;           // that were tried
-    std::vector<Finding> findings;   // the weightiest first; of one weight, what gains most time, then memory
-    std::vector<std::string> notes;  // sentences: what was left out, and what cannot be said because of what
+    std::size_t rules = 0;           // number of rules tried
+    std::vector<Finding> findings;   // by weight; within a weight by the time gained, then by memory
+    std::vector<std::string> notes;  // sentences: what was left out, and what is unknown and why
 };
 
 AdviceReport advice(const Trace& trace, const Selection& selection = {});
@@ -58,12 +59,12 @@ struct AdviceFacts;
 
 struct AdviceRule {
     std::string_view id, title;
-    // Appends to `found` where the rule fires; id and title are filled in by the caller.
+    // Appends to `found` if the rule fires; the caller fills in id and title.
     void (*look)(const AdviceFacts& facts, std::vector<Finding>& found);
-    bool serious = false;  // whatever it gains: the run ends, or computes something else than it should
+    bool serious = false;  // whatever the gain: the run ends, or computes something else than it should
 };
 
-// All rules: what is wrong first, then time, then memory.
+// All rules: faults first, then time, then memory.
 std::span<const AdviceRule> advice_rules();
 
 }  // namespace shardscope::traces

@@ -1,4 +1,4 @@
-// Rules about communication: what of it no compute hides, and why.
+// Rules about communication: what compute does not hide of it, and why.
 #include <algorithm>
 #include <set>
 
@@ -13,14 +13,14 @@ namespace {
 
 using Findings = std::vector<Finding>;
 
-// A rule fires beyond these shares of a step.
+// A rule fires above these shares of a step.
 constexpr double kExposedPercent = 10, kLimiterPercent = 5, kLatePercent = 5, kWorthPercent = 0.5;
 constexpr double kHostCommunicationPercent = 10;
-constexpr double kUnevenWaiting = 0.5;    // of the longest wait, between it and the shortest
+constexpr double kUnevenWaiting = 0.5;    // (longest wait - shortest wait) / longest wait
 constexpr double kNeverHidden = 0.95;     // of a gather's time, exposed
 constexpr double kPrefetchExposed = 0.1;  // of the backward gathers' time, exposed
-constexpr int kBuckets = 8;               // into which one late reduction is cut
-constexpr double kFewReductions = 2;      // a step: so few cannot run beside the backward that they end
+constexpr int kBuckets = 8;               // number of buckets that one late reduction is split into
+constexpr double kFewReductions = 2;      // a step: so few cannot overlap the backward, at whose end they run
 
 // --- exposed communication ---------------------------------------------------------------------------------
 
@@ -94,7 +94,7 @@ void slow_link(const AdviceFacts& f, Findings& found) {
 
 // --- prefetching -------------------------------------------------------------------------------------------
 
-// Gathers that come one unit early.
+// Predicts the gain of issuing gathers one unit earlier.
 void predict_early(const AdviceFacts& f, Finding& finding,
                    const std::function<bool(const UnitCollective&)>& accept) {
     PathChange change;
@@ -110,7 +110,7 @@ std::string_view name_of(const AdviceFacts& f, const UnitCollective& collective)
                                : f.unit_ranges.names[static_cast<std::size_t>(collective.unit)];
 }
 
-// The first gather of a step has nothing to hide behind: the rows of the unit that is used first.
+// Whether the row has the first gather of a step, which no compute can hide: the unit that is used first.
 bool first_of_forward(const AdviceFacts& f, const UnitPhase& row) {
     const auto first = std::find_if(f.units.all_ranks.begin(), f.units.all_ranks.end(), [](const auto& r) {
         return r.phase == Phase::forward && r.sum.gathers > 0;
@@ -118,7 +118,7 @@ bool first_of_forward(const AdviceFacts& f, const UnitPhase& row) {
     return first != f.units.all_ranks.end() && &*first == &row;
 }
 
-// How much of the backward's gathers is exposed.
+// The share of the backward's gathers that is exposed.
 struct BackwardGathers {
     std::int64_t all = 0, exposed = 0;
     double share() const { return all > 0 ? static_cast<double>(exposed) / static_cast<double>(all) : 0; }
@@ -133,7 +133,7 @@ BackwardGathers backward_gathers(const AdviceFacts& f) {
     return sum;
 }
 
-// The job's own backward prefetch is off, or comes after a unit's gradients.
+// Fires if the job's own backward prefetch is off, or comes after a unit's gradients.
 void backward_prefetch(const AdviceFacts& f, std::string_view setting, std::string_view because,
                        Findings& found) {
     if (f.config("fsdp.backward_prefetch") != setting) return;
@@ -162,7 +162,7 @@ void prefetch_mistarget(const AdviceFacts& f, Findings& found) {
 }
 
 void gather_never_hidden(const AdviceFacts& f, Findings& found) {
-    if (f.config("fsdp.backward_prefetch") == "NONE") return;  // prefetch-off's
+    if (f.config("fsdp.backward_prefetch") == "NONE") return;  // handled by prefetch-off
     const UnitPhase* worst = nullptr;
     std::int64_t exposed = 0, limiter = 0;
     std::set<std::pair<std::string_view, Phase>> rows;
@@ -204,7 +204,7 @@ void gather_never_hidden(const AdviceFacts& f, Findings& found) {
     const auto never_hidden = [&](const UnitCollective& c) {
         return rows.contains({name_of(f, c), c.phase});
     };
-    if (finding.job_setting.empty()) {  // the job asks for them that early already
+    if (finding.job_setting.empty()) {  // the job already issues them that early
         finding.change = "Split the unit, so that others compute while its parts are gathered.";
         finding.job_setting = "fsdp.wrap = ... (smaller modules)";
         finding.pytorch = "fully_shard(each smaller module); ModuleWrapPolicy({SmallerModule})";
@@ -212,7 +212,7 @@ void gather_never_hidden(const AdviceFacts& f, Findings& found) {
     } else {
         predict_early(f, finding, never_hidden);
     }
-    if (f.percent_of_step(*finding.gain_us) < kWorthPercent) return;  // the wire is busy all the time
+    if (f.percent_of_step(*finding.gain_us) < kWorthPercent) return;  // the link is always busy
     found.push_back(std::move(finding));
 }
 
@@ -222,12 +222,12 @@ void limiter_stall(const AdviceFacts& f, Findings& found) {
     for (const UnitPhase& row : f.units.all_ranks) {
         if (row.sum.limiter_ns <= 0) continue;
         limiter += row.sum.limiter_ns;
-        wait += row.sum.wait_ns;  // of gathers that the limiter held
+        wait += row.sum.wait_ns;  // for gathers that the limiter held
     }
     const double limiter_us = f.per_step_us(limiter), wait_us = f.per_step_us(wait);
     if (f.percent_of_step(limiter_us) <= kLimiterPercent || f.percent_of_step(wait_us) <= kLimiterPercent)
         return;
-    PathChange change;  // the host does not wait; what it launches starts when its stream is free
+    PathChange change;  // the host does not wait, and what it launches starts when its stream is free
     std::vector<bool> is_limiter(f.trace.ranges.size(), false);
     for (const std::int32_t range : f.unit_ranges.limiters)
         is_limiter[static_cast<std::size_t>(range)] = true;
@@ -242,7 +242,7 @@ void limiter_stall(const AdviceFacts& f, Findings& found) {
     for (const UnitCollective& c : f.collectives) change.alone[c.event] = c.gather;
     Finding finding;
     f.predict(finding, change, "Without the limiter");
-    // Where the wire is busy all the time there is nothing to run ahead for.
+    // Running ahead gains nothing where the link is always busy.
     if (f.percent_of_step(finding.gain_us.value_or(0)) < kWorthPercent) return;
     finding.what = fmt::format(
         "The limiter holds the host for {}{}, and compute then waits {} ({}) for the units that it held up.",
@@ -257,7 +257,7 @@ void limiter_stall(const AdviceFacts& f, Findings& found) {
 // --- reductions after the backward -------------------------------------------------------------------------
 
 void late_reduction(const AdviceFacts& f, Findings& found) {
-    if (f.config("parallel.mode") == "fsdp") return;  // wrap-too-coarse's
+    if (f.config("parallel.mode") == "fsdp") return;  // handled by wrap-too-coarse
     std::int64_t reductions = 0, bytes = 0;
     for (const UnitCollective& c : f.collectives) {
         if (c.gather) return;

@@ -18,14 +18,14 @@ namespace shardscope::traces {
 namespace {
 
 constexpr double kNoGainPercent = 0.5;  // of a step
-constexpr double kLinkPercent = 10;     // of a step, exposed: less says nothing against the links
+constexpr double kLinkPercent = 10;     // of a step, exposed: with less, the links are not judged
 
 const RankPath* main_path(const CriticalPathReport& report) {
     if (report.job && !report.job->steps.empty()) return &*report.job;
     return report.ranks.empty() ? nullptr : &report.ranks.front();
 }
 
-// A collective's time from when all its ranks take part to its end.
+// A collective's time from the moment when all its ranks take part to its end.
 Interval transfer_of(const AdviceFacts& f, std::size_t event) {
     const DeviceEvents& device = f.trace.device;
     const std::int32_t all = f.replay.sources().joined_of[event];
@@ -125,7 +125,7 @@ HostCommunication communication_on_host(const Trace& trace, const TraceSteps& st
     return found;
 }
 
-// Device events of the steps that figures are divided by.
+// Device events of the kept steps, by whose number figures are divided.
 std::vector<bool> events_of_kept_steps(const AdviceFacts& f) {
     const TraceSteps& steps = f.replay.sources().steps;
     std::vector<bool> events = selected_events(f.trace, steps, f.selection);
@@ -157,7 +157,7 @@ AdviceFacts::AdviceFacts(const Trace& t, const Selection& s)
         ++ranks;
     }
     const double mean = ranks > 0 ? sum / ranks : 0;
-    if (trace.device.size() == 0) {  // nothing can be said of what the device did in a step
+    if (trace.device.size() == 0) {  // the device time of a step is unknown
         host_step_us = mean;
         return;
     }
@@ -271,7 +271,7 @@ std::string shown(std::string_view name) {
     constexpr std::size_t kMost = 72;  // bytes; names of templates run to thousands
     if (name.size() > kMost) {
         std::size_t end = kMost;
-        while (end > 0 && (static_cast<unsigned char>(name[end]) & 0xC0) == 0x80) --end;  // a whole character
+        while (end > 0 && (static_cast<unsigned char>(name[end]) & 0xC0) == 0x80) --end;  // whole characters
         return fmt::format("\"{}…\"", name.substr(0, end));
     }
     return fmt::format("\"{}\"", name);

@@ -1,5 +1,5 @@
-// What the rules of advice look at: the other analyses' results, computed once, and helpers to speak of them.
-// Internal to the room. Times in us where the name says so, else nanoseconds; sizes in bytes.
+// The inputs of the advice rules: the other analyses' results, computed once, and helpers that format them.
+// Internal to the library. Times are in us where the name says so, else in nanoseconds; sizes are in bytes.
 #pragma once
 
 #include <functional>
@@ -22,22 +22,21 @@
 
 namespace shardscope::traces {
 
-// Collectives that no compute kernel of their rank hides, from when all ranks take part: without the wait for
-// the last rank. us per step of one rank.
+// Communication that no compute kernel of its rank hides, from the moment when all ranks take part (without
+// the wait for the last rank), in us per step of one rank.
 struct ExposedTransfers {
     double all_us = 0, gathers_us = 0, reductions_us = 0;
 };
 
-// Collectives that host threads carry out (host_collectives.h), of ranks on whose devices nothing
-// communicated.
+// Collectives that host threads carry out (host_collectives.h), for ranks whose devices did not communicate.
 struct HostCommunication {
-    std::string library;     // "Gloo", "MPI"; empty: there are none
-    double us = 0;           // a step of one rank: the union of their time
-    double waiting_us = 0;   // a step of one rank: durations beyond the shortest among the ranks
-    double count = 0;        // a step of one rank
-    std::int64_t bytes = 0;  // a step of one rank, of those whose bytes are known; 0: of none
-    int waited_for = -1;     // the number of the rank that waits least; -1: not known, or all wait alike
-    double least_waiting_us = 0, most_waiting_us = 0;  // a step, of the ranks that wait least and most
+    std::string library;     // "Gloo", "MPI"; empty: no such collectives
+    double us = 0;           // per step of one rank: the union of their time
+    double waiting_us = 0;   // per step of one rank: durations beyond the shortest among the ranks
+    double count = 0;        // per step of one rank
+    std::int64_t bytes = 0;  // per step of one rank, of those whose bytes are known; 0: none known
+    int waited_for = -1;     // the number of the rank that waits least; -1: unknown, or all wait alike
+    double least_waiting_us = 0, most_waiting_us = 0;  // per step, of the ranks that wait least and most
 };
 
 struct AdviceFacts {
@@ -53,64 +52,64 @@ struct AdviceFacts {
     CriticalPathReport path;
     Replay replay;
     UnitRanges unit_ranges;
-    std::vector<UnitCollective> collectives;  // gathers and reductions that the selection leaves
+    std::vector<UnitCollective> collectives;  // the selected gathers and reductions
     LinkReport links;
     ExposedTransfers exposed;
-    double transfers_us = 0;  // of collectives on the rank that has most, without waiting: the wire needs it
-    // Mean window of a kept step, over the ranks that have one. 0: there is none, or the trace holds no
-    // device work (a memory snapshot): then no rule about the time of a step finds evidence.
+    double transfers_us = 0;  // transfers without waiting, on the rank with most: the link needs this time
+    // Mean window of a kept step, over the ranks that have one. 0: there is none, or the trace has no device
+    // work (a memory snapshot); rules about the time of a step then find no evidence.
     double step_us = 0;
-    bool device_work = false;  // false: a memory snapshot, a run of the host alone
-    double host_step_us = 0;   // the same mean where nothing ran on a device; 0: no steps, or step_us says it
+    bool device_work = false;  // false: a memory snapshot, or a run on the host only
+    double host_step_us = 0;   // the same mean where nothing ran on a device; 0: no steps, or step_us is set
     HostCommunication on_host;
 
     std::string_view config(std::string_view key) const { return trace.config_value(key); }
-    // Who communicates, as people write it: "Gloo" where host threads do, else what the run says of its
-    // backend, else "NCCL".
+    // The name of the communication library: "Gloo" where host threads communicate, else the backend that the
+    // run recorded, else "NCCL".
     std::string_view backend() const;
-    bool ours() const { return !config("parallel.mode").empty(); }  // the run of a job file
-    // " a step", "each step"; of a trace without steps "in the whole trace", "the whole trace".
+    bool ours() const { return !config("parallel.mode").empty(); }  // the run was made from a job file
+    // " a step", "each step"; for a trace without steps "in the whole trace", "the whole trace".
     std::string_view a_step() const { return trace.steps.empty() ? " in the whole trace" : " a step"; }
     std::string_view each_step() const { return trace.steps.empty() ? "the whole trace" : "each step"; }
 
-    // The rank with the highest peak; null where no allocation is known.
+    // The rank with the highest peak; null where no allocation is recorded.
     const RankMemory* highest_peak() const;
     std::int64_t at_peak(const RankMemory& rank, MemoryCategory category) const {
         return rank.at_peak[static_cast<std::size_t>(category)];
     }
 
-    // Nanoseconds summed over all kept steps of all ranks, as us per step of one rank.
+    // Converts nanoseconds summed over all kept steps of all ranks to us per step of one rank.
     double per_step_us(std::int64_t ns) const;
     double percent_of_step(double us) const { return step_us > 0 ? 100 * us / step_us : 0; }
-    // The same of a step that nothing on a device tells of.
+    // The same, where a step without device work counts with its host time.
     double percent_of_any_step(double us) const {
         const double step = step_us > 0 ? step_us : host_step_us;
         return step > 0 ? 100 * us / step : 0;
     }
-    // Of the job's critical path, or of the one rank's.
+    // Time on the job's critical path or, for a trace of one rank, on that rank's.
     double on_path_us(PathKind kind) const;
 
-    // By rank: the host's time in ranges of which `accept` takes the index.
+    // By rank: the host's time in the ranges whose index `accept` takes.
     std::vector<IntervalSet> host_time(const std::function<bool(std::size_t)>& accept) const;
     std::vector<IntervalSet> loader_time() const;
 
-    // Says in the finding what a step would take with the change, by the replay, and what that gains; never
-    // less than `least_us`. `were`: "Were collectives twice as fast,".
+    // Writes into the finding how long a step would take with the change, by the replay, and the gain. The
+    // step never takes less than `least_us`. `were`: "Were collectives twice as fast,".
     void predict(Finding& finding, const PathChange& change, std::string_view were,
                  double least_us = 0) const;
 
-    // The same where a unit's or bucket's collectives come in so many parts, of which all but one run beside
-    // compute. `accept` takes those collectives.
+    // The same for collectives of a unit or bucket that are split into `parts`, of which all but one run
+    // beside compute. `accept` takes those collectives.
     void predict_in_parts(Finding& finding, int parts,
                           const std::function<bool(const UnitCollective&)>& accept,
                           std::string_view were) const;
 };
 
-// Settings that the job does not follow already, joined by ", ".
+// Settings that the job does not have yet, joined by ", ".
 class Settings {
   public:
     explicit Settings(const AdviceFacts& facts) : facts_(facts) {}
-    // Left out where the run's key has that value; `text` in place of "key = value".
+    // Skips the setting if the run's key already has the value; `text` replaces "key = value".
     Settings& add(std::string_view key, std::string_view value, std::string_view text = {});
     std::string text;
 
@@ -123,14 +122,14 @@ std::string bytes_text(std::int64_t bytes);  // "1.5 MB" of 2^20 bytes
 std::string percent_text(double percent);    // "12.3 %"
 std::string shown(std::string_view name);    // a name of the trace, in quotation marks
 
-// The rules' functions, by subject.
+// The rules, by subject.
 std::span<const AdviceRule> wrong_rules();
 std::span<const AdviceRule> communication_rules();
 std::span<const AdviceRule> time_rules();
 std::span<const AdviceRule> sharding_rules();
 std::span<const AdviceRule> memory_rules();
 
-// "Whether a link is slow cannot be said, because ...": one sentence for each.
+// One sentence for each: "Whether a link is slow cannot be said, because ...".
 std::vector<std::string> what_cannot_be_said(const AdviceFacts& facts);
 
 }  // namespace shardscope::traces

@@ -1,4 +1,4 @@
-// See advice_links.h. Collectives of which the latency is a small part tell of bandwidth: large ones.
+// See advice_links.h. Only large collectives measure bandwidth: latency is a small part of their time.
 #include "traces/analysis/advice/advice_links.h"
 
 #include <algorithm>
@@ -14,15 +14,15 @@ namespace shardscope::traces {
 namespace {
 
 constexpr std::int64_t kLargeBytes = 4 << 20;
-constexpr double kLargeNs = 1e5;       // that it should take at least
-constexpr double kSlowOfGroups = 1.5;  // times another group's time
-constexpr double kSlowOfNominal = 2;   // times what the nominal bandwidth lets expect
+constexpr double kLargeNs = 1e5;       // smallest expected time of a collective that is judged
+constexpr double kSlowOfGroups = 1.5;  // factor over the fastest group's time
+constexpr double kSlowOfNominal = 2;   // factor over the time that the nominal bandwidth predicts
 
-// Where the ranks of a group are.
+// The hosts of a group's ranks.
 struct GroupPlace {
     int ranks = 0;
-    std::map<std::string_view, int> hosts;  // members on each
-    bool known = true;                      // all of its ranks are in the trace, on hosts with names
+    std::map<std::string_view, int> hosts;  // members by host
+    bool known = true;                      // all its ranks are in the trace, on hosts with names
     int fewest() const {
         int least = ranks;
         for (const auto& [host, members] : hosts) least = std::min(least, members);
@@ -68,14 +68,14 @@ struct Large {
     std::int64_t group = 0, bytes = 0, transfer = 0;
     Operation operation = Operation::other;
     const GroupPlace* place = nullptr;
-    double expected = 0;  // ns; 0: not known
+    double expected = 0;  // ns; 0: unknown
 };
 
-// First across the hosts, then inside them: the slowest of the usual ways.
+// First between the hosts, then within them: the slowest of the usual algorithms.
 double expected_ns(const Large& c, double intra, double inter) {
     const double p = c.place->ranks, m = static_cast<double>(c.place->hosts.size()), k = p / m;
     const auto n = static_cast<double>(c.bytes);
-    // Trees carry all of an all-reduce up and down.
+    // A tree carries all bytes of an all-reduce up and down.
     const bool all = c.operation == Operation::all_reduce;
     double seconds = 0;
     if (m > 1) {
@@ -125,7 +125,7 @@ std::vector<Large> large_collectives(const Trace& trace, const Communications& c
     return found;
 }
 
-// What the fastest group takes for the same collective, where several groups have it.
+// Expects the time of the fastest group for the same collective, where several groups have it.
 void expect_as_other_groups(std::vector<Large>& all) {
     std::map<std::tuple<Operation, std::int64_t, int, std::size_t>,
              std::map<std::int64_t, std::vector<std::int64_t>>>
@@ -153,7 +153,7 @@ void expect_as_other_groups(std::vector<Large>& all) {
 
 void judge(const Trace& trace, const Communications& communications, const std::vector<bool>& selected,
            const std::vector<Large>& all, double slow, bool by_groups, LinkReport& report) {
-    // Within a host and between hosts.
+    // Judges links within a host and between hosts separately.
     for (const bool between : {false, true}) {
         double expected = 0, measured = 0;
         std::set<std::int64_t> groups, slow_groups;

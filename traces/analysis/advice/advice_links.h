@@ -1,5 +1,5 @@
-// Whether a link is slower than it should be: large collectives against the same ones of other groups, and
-// against the links' nominal bandwidth where the trace says it. Internal to the room. Times in nanoseconds.
+// Detects links that are slower than they should be: compares large collectives with the same ones of other
+// groups, and with the links' nominal bandwidth if the trace has it. Internal to the library. Times in ns.
 #pragma once
 
 #include <cstdint>
@@ -13,19 +13,19 @@ struct Trace;
 struct LinkReport {
     bool judged = false;  // there was something to compare with
     bool slow = false;
-    bool between = false;               // hosts, else within one
-    bool by_groups = false;             // against other groups, else against the nominal bandwidth
-    std::string where;                  // the hosts of the slow groups, where not all are
-    double times = 0;                   // as long as expected
+    bool between = false;               // between hosts; else within one host
+    bool by_groups = false;             // compared with other groups; else with the nominal bandwidth
+    std::string where;                  // the hosts of the slow groups, if these are not all hosts
+    double times = 0;                   // measured time over expected time
     std::int64_t transfer_ns = 0;       // of the slow collectives, summed over their ranks
     std::vector<double> event_factors;  // by device event: expected over measured
 };
 
-// The nominal bandwidths are facts of the run, in bytes a second of one device and one direction.
+// Nominal bandwidths, stored as facts of the run: bytes a second of one device in one direction.
 inline constexpr const char* kIntraBandwidth = "sim.intra_bandwidth";
 inline constexpr const char* kInterBandwidth = "sim.inter_bandwidth";
 
-// Of the collectives whose device events `selected` has.
+// Judges the collectives whose device events are in `selected`.
 LinkReport link_report(const Trace& trace, const std::vector<bool>& selected);
 
 }  // namespace shardscope::traces

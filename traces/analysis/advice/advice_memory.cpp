@@ -1,4 +1,4 @@
-// Rules about memory: what makes the peak, and what it is too close to.
+// Rules about memory: what causes the peak, and how close it is to the limit.
 #include <algorithm>
 #include <map>
 
@@ -13,7 +13,7 @@ namespace {
 
 using Findings = std::vector<Finding>;
 
-constexpr double kFragmented = 0.2;       // of what the allocator holds, in no live block at the peak
+constexpr double kFragmented = 0.2;       // share of reserved memory outside live blocks at the peak
 constexpr double kActivationShare = 0.5;  // of the peak
 constexpr double kOptimizerShare = 0.4;
 constexpr double kGradientShare = 0.1;
@@ -30,7 +30,7 @@ const UnitRow* largest_unit(const Trace& trace) {
     return most == trace.units.end() || most->bytes <= 0 ? nullptr : &*most;
 }
 
-// Says what of the peak a finding could save at most.
+// Writes how much of the peak a finding could save at most.
 void saves(Finding& finding, std::int64_t bytes) {
     finding.gain_bytes = bytes;
     finding.expected = fmt::format(
@@ -43,7 +43,7 @@ void activations_make_the_peak(const AdviceFacts& f, Findings& found) {
     const RankMemory* rank = f.highest_peak();
     if (rank == nullptr) return;
     const std::string_view checkpointing = f.config("memory.activation_checkpointing");
-    if (!checkpointing.empty() && checkpointing != "none") return;  // done already
+    if (!checkpointing.empty() && checkpointing != "none") return;  // already enabled
     const std::int64_t bytes = f.at_peak(*rank, MemoryCategory::activations);
     const double share = share_of(bytes, rank->peak_bytes);
     if (share <= kActivationShare) return;
@@ -92,7 +92,7 @@ void gradient_double_buffer(const AdviceFacts& f, Findings& found) {
     const UnitRow* unit = largest_unit(f.trace);
     if (rank == nullptr || unit == nullptr) return;
     const std::int64_t bytes = f.at_peak(*rank, MemoryCategory::unsharded_gradients);
-    // The weights' gradients and the flat one that they are copied into: twice the unit.
+    // The weights' gradients and the flat gradient that they are copied into: twice the unit.
     if (2 * bytes < 3 * unit->bytes || share_of(bytes, rank->peak_bytes) <= kGradientShare) return;
     const std::string_view layout = f.config("fsdp.layout");
     if (layout == "lean") return;
@@ -112,7 +112,7 @@ void gradient_double_buffer(const AdviceFacts& f, Findings& found) {
 }
 
 void near_the_limit(const AdviceFacts& f, Findings& found) {
-    if (f.memory.space != MemorySpace::device) return;  // how much the host has is not told
+    if (f.memory.space != MemorySpace::device) return;  // the host's memory size is unknown
     const RankMemory* worst = nullptr;
     double share = 0;
     std::int64_t limit = 0;
@@ -171,7 +171,7 @@ void fragmented(const AdviceFacts& f, Findings& found) {
     found.push_back(std::move(finding));
 }
 
-// Device memory that no allocator of the trace holds: counters of the process or device beside the pool's.
+// Device memory outside the trace's allocators: counters of the process or device minus the pool's.
 void untracked_memory(const AdviceFacts& f, Findings& found) {
     if (f.memory.space != MemorySpace::device) return;
     const auto used = f.trace.strings.find("memory_used_bytes");

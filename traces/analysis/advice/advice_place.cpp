@@ -1,4 +1,4 @@
-// See advice_place.h. Each rule is shown by the extreme of what it sums up.
+// See advice_place.h. Each rule is shown by the largest of the events or ranges that it sums up.
 #include "traces/analysis/advice/advice_place.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 
 using Place = std::optional<AdvicePlace>;
 
-// The larger one stays.
+// Keeps the longer of the two places.
 void keep_longer(Place& best, std::int64_t& longest, std::int64_t length, AdvicePlace place) {
     if (length <= longest) return;
     longest = length;
@@ -35,7 +35,7 @@ bool moves_parameters(const Trace& trace, std::size_t event) {
     return at >= 0 && trace.collectives.operation[static_cast<std::size_t>(at)] == Operation::all_gather;
 }
 
-// The collective of which most is exposed: no compute of its rank runs at the same time.
+// The collective with the most exposed time: no compute of its rank runs at the same time.
 Place exposed_collective(const Trace& trace, const Selection& selection, bool gathers_only) {
     const DeviceEvents& device = trace.device;
     const std::vector<bool> counts = selected_events(trace, find_steps(trace), selection);
@@ -76,7 +76,7 @@ Place longest_gap(const Trace& trace, const Selection& selection, std::optional<
             if (kind && gap.kind != *kind) continue;
             keep_longer(best, longest, gap.length(),
                         {ranks[r], gap.from, gap.to, gap.event, -1, std::string(what)});
-            break;  // they come longest first
+            break;  // gaps are sorted longest first
         }
     }
     return best;
@@ -146,7 +146,7 @@ Place emptiest_kernel(const Trace& trace, const Selection& selection) {
     return best;
 }
 
-// A hundredth of the trace around the instant.
+// A hundredth of the trace, centred on the instant.
 Place highest_peak(const Trace& trace, const Selection& selection) {
     const MemoryReport report = memory_report(trace, selection, space_in_use(trace));
     Place best;
@@ -192,7 +192,7 @@ std::optional<AdvicePlace> advice_place(const Trace& trace, const Selection& sel
                 "memory-near-limit", "untracked-memory", "fragmentation", "out-of-memory"})) {
         return highest_peak(trace, selection);
     }
-    return {};  // about the configuration
+    return {};  // a rule about the configuration has no place
 }
 
 }  // namespace shardscope::traces

@@ -16,12 +16,12 @@ struct Trace;
 struct AdvicePlace {
     int rank = 0;  // index into Trace::ranks
     std::int64_t from = 0, to = 0;
-    std::int32_t event = -1, range = -1;  // the device event or host range that it is, -1 none
+    std::int32_t event = -1, range = -1;  // the device event or host range that is the place, -1 none
     std::string what;                     // "the longest stretch that ...", in a few words
 };
 
-// None where the finding is about the whole run (its configuration) or nothing of its kind lies in the
-// selection. `rule`: Finding::id.
+// Returns none if the finding is about the whole run (its configuration), or if the selection contains
+// nothing of its kind. `rule`: Finding::id.
 std::optional<AdvicePlace> advice_place(const Trace& trace, const Selection& selection,
                                         std::string_view rule);
 

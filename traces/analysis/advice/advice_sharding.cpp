@@ -1,4 +1,4 @@
-// Rules about how a model is sharded: the size of units, gathers that could be spared, padding, uneven ranks.
+// Rules about how a model is sharded: the size of units, avoidable gathers, padding, uneven ranks.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -20,22 +20,22 @@ namespace {
 
 using Findings = std::vector<Finding>;
 
-constexpr double kUneven = 1.1;       // largest rank against the mean
+constexpr double kUneven = 1.1;       // largest rank over the mean
 constexpr double kPadding = 0.05;     // of the bytes moved
 constexpr double kSmallPercent = 1;   // of a step: what costs less is not worth a change
-constexpr int kFewUnits = 8;          // below that nothing is too fine
-constexpr int kMerged = 4;            // units that a coarser wrap makes one
-constexpr double kUnitShare = 0.4;    // of the peak, gathered or as full gradients, mostly of one unit
+constexpr int kFewUnits = 8;          // with fewer units no wrap is too fine
+constexpr int kMerged = 4;            // units that a coarser wrap merges into one
+constexpr double kUnitShare = 0.4;    // share of the peak, gathered or as full gradients, mostly of one unit
 constexpr double kLargestUnit = 0.5;  // of all parameters
 constexpr double kLargestExposedPercent = 5;  // of a step, for its collectives
-constexpr int kFewestParts = 4;               // into which a unit is cut where no class repeats more often
+constexpr int kFewestParts = 4;               // number of parts of a unit where no class repeats more often
 
 std::int64_t rank_steps(const AdviceFacts& f) {
     return std::max<std::int64_t>(1, f.units.rank_steps);
 }
 
-// A collective takes alpha + beta * bytes: a line through the gathers of this trace, by least squares over
-// the shortest durations of each size (Hockney's model). None where there are not two sizes or the line
+// Hockney's model: a collective takes alpha + beta * bytes. Fits the line by least squares to the shortest
+// duration of each gather size in this trace. Returns none if there are fewer than two sizes or the line
 // falls.
 struct Line {
     double alpha_us = 0, beta_us_per_byte = 0;
@@ -51,7 +51,7 @@ std::optional<Line> gather_line(const Trace& trace) {
         const auto [at, first] = shortest.try_emplace(bytes, match.transfer_ns);
         if (!first) at->second = std::min(at->second, match.transfer_ns);
     }
-    // The sizes must lie apart for their difference to tell anything.
+    // The sizes must differ enough for a fit.
     if (shortest.size() < 2 || shortest.rbegin()->first < 2 * shortest.begin()->first) return std::nullopt;
     double n = 0, x = 0, y = 0, xx = 0, xy = 0;
     for (const auto& [bytes, ns] : shortest) {
@@ -74,7 +74,7 @@ std::string_view unit_name_of(const AdviceFacts& f, const UnitCollective& collec
                                : f.unit_ranges.names[static_cast<std::size_t>(collective.unit)];
 }
 
-// How many units a wrap of the model's blocks would make: the most modules of one class that hold others.
+// How many units a wrap by blocks would make: the largest number of modules of one class that hold others.
 int block_count(const Trace& trace) {
     std::set<int> parents;
     for (const ModuleRow& module : trace.modules) parents.insert(module.parent);
@@ -90,7 +90,7 @@ int block_count(const Trace& trace) {
     return std::max(most, kFewestParts);
 }
 
-// One unit has most of the parameters, and makes the peak or has collectives that nothing hides.
+// Fires if one unit has most of the parameters, and causes the peak or has exposed collectives.
 void wrap_too_coarse(const AdviceFacts& f, Findings& found) {
     std::int64_t all = 0;
     const UnitRow* unit = nullptr;
@@ -181,7 +181,7 @@ void wrap_too_fine(const AdviceFacts& f, Findings& found) {
     finding.change = "Wrap coarser: blocks instead of their layers.";
     finding.job_setting = "fsdp.wrap = \"module:Block\"";
     finding.pytorch = "FSDP(model, auto_wrap_policy=ModuleWrapPolicy({Block}))  # not {Linear}";
-    PathChange change;  // of each few collectives one is left to get going, and of the host's hooks as many
+    PathChange change;  // one in kMerged collectives still pays its latency; one in kMerged hooks remains
     change.events.assign(f.trace.device.size(), 1);
     const double spared = line->alpha_us * (1 - 1.0 / kMerged);
     const GraphSources& sources = f.replay.sources();
@@ -209,7 +209,7 @@ void wasted_regather(const AdviceFacts& f, Findings& found) {
         if (row.sum.regathers > 0 && (worst == nullptr || row.sum.regathers > worst->sum.regathers))
             worst = &row;
     }
-    if (worst == nullptr || 2 * times < rank_steps(f)) return;  // now and then is no pattern
+    if (worst == nullptr || 2 * times < rank_steps(f)) return;  // an occasional regather is not a pattern
     const std::int64_t each = worst->sum.gather_bytes / std::max<std::int64_t>(1, worst->sum.gathers);
     Finding finding;
     finding.what = fmt::format(
@@ -311,7 +311,7 @@ void empty_shard(const AdviceFacts& f, Findings& found) {
                                                          static_cast<double>(unit.shard_bytes) /
                                                          static_cast<double>(unit.bytes)))
                 : 0;
-        // Whole shards of padding.
+        // Padding of at least one whole shard.
         if (shard <= 0 || unit.padded_elements - unit.elements < shard) continue;
         ++units;
         if (worst == nullptr || unit.elements < worst->elements) worst = &unit;

@@ -1,4 +1,4 @@
-// Rules about time besides communication: ranks, hosts, loaders and copies that hold a step up, and idle
+// Rules about time other than communication: ranks, hosts, loaders and copies that delay a step, and idle
 // devices.
 #include <algorithm>
 #include <array>
@@ -15,15 +15,15 @@ namespace {
 
 using Findings = std::vector<Finding>;
 
-// A rule fires beyond these shares of a step.
+// A rule fires above these shares of a step.
 constexpr double kLoaderPercent = 5, kHostPercent = 10, kWaitingPercent = 5, kCopyPercent = 5;
-constexpr double kLowOccupancyPercent = 25;  // of the compute time's mean
-constexpr double kComputePercent = 5;        // of a step: less compute tells nothing of occupancy
-constexpr double kUnusedDevicePercent = 20;  // busy less than this
+constexpr double kLowOccupancyPercent = 25;  // mean over the compute time
+constexpr double kComputePercent = 5;        // of a step: with less compute, occupancy is not judged
+constexpr double kUnusedDevicePercent = 20;  // devices that are busy less than this count as unused
 constexpr double kStragglerShare = 0.5;      // of all waiting, for one rank
-constexpr double kSlower = 1.05;             // times the other ranks' median
+constexpr double kSlower = 1.05;             // factor over the other ranks' median
 
-// --- who is waited for -------------------------------------------------------------------------------------
+// --- the rank that the others wait for ---------------------------------------------------------------------
 
 double median(std::vector<double> values) {
     if (values.empty()) return 0;
@@ -32,10 +32,10 @@ double median(std::vector<double> values) {
     return *middle;
 }
 
-// What one rank takes longer for than the others' median, as factors that would make it even.
+// What one rank needs longer for than the others' median, as factors that would make it equal to them.
 struct Slowness {
     PathFactors factors = kUnscaled;
-    std::string words;  // "compute 1.50 times", empty: nothing is longer
+    std::string words;  // "compute 1.50 times"; empty: nothing is longer
 };
 Slowness slowness_of(const AdviceFacts& f, std::size_t slow) {
     const std::size_t ranks = f.trace.ranks.size();
@@ -95,7 +95,7 @@ void straggling_rank(const AdviceFacts& f, Findings& found) {
                                        [](const auto& a, const auto& b) { return a.second < b.second; });
     const double mean = all / paths, share = most->second / all;
     if (f.percent_of_step(mean) <= kWaitingPercent || share <= kStragglerShare) return;
-    // Two ranks wait for each other half the time each, by chance.
+    // Of two ranks, each waits for the other half the time by chance.
     if (paths < 3 && share < 0.75) return;
     const auto at = std::find_if(f.trace.ranks.begin(), f.trace.ranks.end(),
                                  [&](const Rank& rank) { return rank.number == most->first; });
@@ -133,7 +133,7 @@ void straggling_rank(const AdviceFacts& f, Findings& found) {
 // --- the host ----------------------------------------------------------------------------------------------
 
 void slow_data_loader(const AdviceFacts& f, Findings& found) {
-    if (!f.device_work) return;  // what the device waits for is not known
+    if (!f.device_work) return;  // without device work it is unknown what the device waits for
     double us = 0, ranks = 0;
     for (const RankSummary& rank : f.summary.ranks) {
         if (rank.steps.empty()) continue;
@@ -166,7 +166,7 @@ bool offloads(const AdviceFacts& f) {
     return f.config("fsdp.cpu_offload") == "true";
 }
 
-// The host's own work on what is offloaded.
+// The host's own work on offloaded data.
 bool is_optimizer(const AdviceFacts& f, std::size_t range) {
     return f.trace.strings[f.trace.ranges.name[range]].starts_with("Optimizer.step");
 }
@@ -276,7 +276,7 @@ void low_occupancy(const AdviceFacts& f, Findings& found) {
 }
 
 void idle_device(const AdviceFacts& f, Findings& found) {
-    if (!f.device_work) return;  // a memory snapshot knows nothing of what devices did
+    if (!f.device_work) return;  // a memory snapshot does not record what devices did
     for (const RankMemory& memory : f.memory.ranks) {
         if (memory.peak_bytes <= 0) continue;
         const auto rank = std::find_if(f.idle.ranks.begin(), f.idle.ranks.end(),

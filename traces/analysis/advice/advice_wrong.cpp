@@ -1,4 +1,4 @@
-// Rules about runs that end, or compute something else than their configuration says.
+// Rules about runs that end early, or compute something else than their configuration says.
 #include <algorithm>
 #include <set>
 #include <string>
@@ -16,7 +16,7 @@ namespace {
 
 using Findings = std::vector<Finding>;
 
-// Whether the rank allocated after its last failure: then the run caught it and went on.
+// Whether the rank allocated after its last failure: then the run caught the failure and continued.
 bool went_on(const AdviceFacts& f, const RankMemory& rank) {
     const MemoryEvents& memory = f.trace.memory;
     for (std::size_t i = 0; i < memory.size(); ++i) {
@@ -108,7 +108,7 @@ void policy_matched_nothing(const AdviceFacts& f, Findings& found) {
 
 // --- wrong sums --------------------------------------------------------------------------------------------
 
-// Host ranges that `accept` names, and for each rank whether some communication was launched inside.
+// Host ranges whose names `accept` takes, and how many of them launched communication.
 struct RangeUse {
     std::int64_t ranges = 0, with_communication = 0;
 };
@@ -161,8 +161,9 @@ void clip_mismatch(const AdviceFacts& f, Findings& found) {
     found.push_back(std::move(finding));
 }
 
-// NCCL divides in the kernel (ncclAvg: "SumPostDiv", "PreMulSum"); a division around the reduction as well
-// divides twice, unless the factors share the work (FSDP's pre- and postdivide), which use plain sums.
+// NCCL can divide in the kernel (ncclAvg: "SumPostDiv", "PreMulSum"). An additional division around the
+// reduction divides twice, unless the factors share the work (FSDP's pre- and postdivide), which use plain
+// sums.
 void double_average(const AdviceFacts& f, Findings& found) {
     const Trace& trace = f.trace;
     std::vector<std::int8_t> averages(trace.strings.size(), -1);

@@ -44,7 +44,7 @@ IntervalSet subtract(std::span<const Interval> a, std::span<const Interval> b) {
     for (const Interval& whole : a) {
         std::int64_t start = whole.start;
         while (j < b.size() && b[j].end <= start) ++j;
-        // b[j] may reach into the next interval of a, so it is passed only when it ends inside this one.
+        // b[j] may extend into the next interval of a, so it is skipped only if it ends inside this one.
         for (std::size_t k = j; k < b.size() && b[k].start < whole.end; ++k) {
             if (b[k].start > start) left.push_back({start, b[k].start});
             start = std::max(start, b[k].end);

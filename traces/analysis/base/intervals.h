@@ -1,4 +1,5 @@
-// Arithmetic of half-open time intervals [start, end). A set is sorted, disjoint and touching-free.
+// Arithmetic of half-open time intervals [start, end). The intervals of a set are sorted and disjoint,
+// and do not touch.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +22,10 @@ IntervalSet subtract(std::span<const Interval> a, std::span<const Interval> b);
 std::int64_t length(std::span<const Interval> set);
 bool holds(std::span<const Interval> set, std::int64_t time);  // O(log n)
 
-// Adds an interval that starts at or after the last one's start, merging as make_union would; empty: nothing.
+// Adds an interval that starts at or after the last one's start, merging as make_union would; ignores an
+// empty one.
 void append_merged(IntervalSet& set, Interval next);
-// How much of the set lies in the window: O(log n) and the intervals in it.
+// How much of the set lies in the window: O(log n + intervals in the window).
 std::int64_t length_within(std::span<const Interval> set, Interval window);
 // For each of the windows (sorted by start, disjoint; empty ones allowed): how much of the set lies in it.
 std::vector<std::int64_t> length_inside(std::span<const Interval> set, std::span<const Interval> windows);

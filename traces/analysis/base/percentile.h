@@ -1,4 +1,4 @@
-// Percentiles of a heap of values. Internal to the room.
+// Percentiles of a set of values. Internal to the library.
 #pragma once
 
 #include <algorithm>

@@ -12,8 +12,8 @@ namespace {
 
 struct UnitLook {
     std::string_view symbol;
-    double of;     // what one of the symbol's is, in the column's unit
-    int decimals;  // of a real number
+    double of;     // size of one unit of the symbol, in the column's unit
+    int decimals;  // decimals of a real number
 };
 
 UnitLook look_of(Unit unit) {

@@ -1,5 +1,5 @@
-// One description of a number. Beside the struct of a result's row stands one list of fields: key, title,
-// unit, meaning and how to get the value. From it come the text table, JSON and CSV
+// One description of each number. The struct of a result's row has a list of fields: key, title, unit,
+// meaning and how to get the value. The list makes the text table, JSON and CSV
 // (traces/report/result_text.h), the viewer's table (viewer/tables/result_model.h) and docs/results.md.
 #pragma once
 
@@ -18,7 +18,7 @@ namespace shardscope::traces {
 
 enum class Unit : std::uint8_t {
     text,
-    index,   // a number that names something, such as a rank: without separators
+    index,   // a number that identifies something, such as a rank: no separators
     count,   // "1,234"; a mean of counts has two decimals
     number,  // a real number without a unit
     us,      // microseconds
@@ -28,9 +28,9 @@ enum class Unit : std::uint8_t {
     gbps,  // 10^9 bytes a second
 };
 
-// Where a column is printed.
+// Where a column is shown.
 enum ShownIn : std::uint8_t {
-    in_viewer = 0,  // there alone; the viewer chooses among all columns
+    in_viewer = 0,  // only in the viewer, which can choose any column
     in_table = 1,
     in_json = 2,
     in_csv = 4,
@@ -45,14 +45,14 @@ struct ResultColumn {
     std::string_view meaning;  // one sentence
     std::uint8_t shown = everywhere;
     std::int8_t decimals = -1;  // in tables; -1: as usual for the unit
-    bool where_known = false;   // in a table only where some row has a value other than 0
+    bool where_known = false;   // shown in a table only if some row has a value other than 0
 };
 
 // "us", "MB"; "" where a column needs none.
 std::string_view symbol(Unit unit);
-// The title with the unit behind it: "Mean (us)". A title that begins with the unit ("MB/step") needs none.
+// The title followed by the unit: "Mean (us)". A title that begins with the unit ("MB/step") stays as it is.
 std::string header_text(const ResultColumn& column);
-// The value in the column's unit, as people read it: "1,234.5"; "-" where it is unknown or an empty text.
+// The value in the column's unit, formatted: "1,234.5"; "-" if it is unknown or an empty text.
 std::string cell_text(const ResultColumn& column, const Cell& cell);
 
 template <class Row>
@@ -65,7 +65,7 @@ using Fields = std::span<const Field<Row>>;
 struct ResultTable {
     std::vector<ResultColumn> columns;
     std::vector<std::vector<Cell>> rows;  // a cell for each column
-    std::vector<std::size_t> rules;       // rows with a line above them
+    std::vector<std::size_t> rules;       // rows with a rule above them
 };
 
 template <class Value>
@@ -82,7 +82,7 @@ template <class Value>
 Cell to_cell(const std::optional<Value>& value) {
     return value ? to_cell(*value) : Cell();
 }
-// Where 0 stands for "unknown".
+// For numbers where 0 means unknown.
 template <class Number>
 Cell known_cell(Number value) {
     return value > 0 ? to_cell(value) : Cell();
@@ -91,7 +91,7 @@ inline Cell us_cell(double ns) {
     return ns * 1e-3;
 }
 
-// The usual ways to get a value.
+// Common ways to get a value.
 template <auto Member, class Row>
 Cell value_of(const Row& row) {
     return to_cell(row.*Member);
@@ -110,7 +110,7 @@ void add_cells(std::vector<Cell>& cells, Fields<Row> fields, const Row& row) {
     for (const Field<Row>& field : fields) cells.push_back(field.of(row));
 }
 
-// Columns without rows: those of the fields, behind others.
+// The columns of the fields, after other columns; without rows.
 template <class Row>
 ResultTable empty_table(Fields<Row> fields, std::initializer_list<ResultColumn> before = {}) {
     ResultTable table{before, {}, {}};
@@ -125,15 +125,15 @@ ResultTable result_table(Fields<Row> fields, const Rows& rows) {
     return table;
 }
 
-// Whether a text table has the column: it is for tables and, where it is shown only where known, some row
-// knows it.
+// Whether a text table has the column: it must be meant for tables and, if it is shown only where known, some
+// row must know it.
 bool shown_in_table(const ResultTable& table, std::size_t column);
-// The same without these columns (keys) where it is shown as a table.
+// The same table without these columns (keys) when it is shown as a table.
 ResultTable without(ResultTable table, std::initializer_list<std::string_view> keys);
 
 inline constexpr ResultColumn kRankColumn = {"rank", "Rank", Unit::index, "Number of the rank."};
 
-// The rows of all ranks, with the rank before each.
+// The rows of all ranks, each preceded by its rank.
 template <class Row, class Rank>
 ResultTable by_rank(Fields<Row> fields, const std::vector<Rank>& ranks, std::vector<Row> Rank::*rows) {
     ResultTable table = empty_table(fields, {kRankColumn});

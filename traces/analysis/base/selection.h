@@ -1,4 +1,4 @@
-// What part of a trace an analysis looks at: `--rank`, `--step A:B`, `--range A:B`.
+// The part of a trace that an analysis is limited to: `--rank`, `--step A:B`, `--range A:B`.
 #pragma once
 
 #include <cstdint>

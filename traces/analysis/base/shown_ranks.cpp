@@ -10,7 +10,7 @@ namespace shardscope::traces {
 
 namespace {
 
-// sim.ranks_as_rank_0 = "1024 of 1024 ranks: peak ..." is what a simulation stores of each kind of rank.
+// A simulation stores sim.ranks_as_rank_0 = "1024 of 1024 ranks: peak ..." for each kind of rank.
 constexpr std::string_view kAsRank = "sim.ranks_as_rank_";
 
 bool is_simulated(const Trace& trace) {
@@ -18,7 +18,7 @@ bool is_simulated(const Trace& trace) {
                        [](const auto& fact) { return fact.first.starts_with(kAsRank); });
 }
 
-// "peak 23974738120 bytes" -> "peak 23,974,738,120 bytes"; digits behind a point stand as they are.
+// "peak 23974738120 bytes" -> "peak 23,974,738,120 bytes"; digits after a decimal point are unchanged.
 std::string grouped(std::string_view text) {
     std::string out;
     for (std::size_t at = 0; at < text.size();) {

@@ -11,13 +11,13 @@ namespace {
 
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
-// What a step launched on the device.
+// The extent of what a step launched on the device.
 struct DeviceSpan {
     std::int64_t first_start = kNever;
     std::int64_t last_end = std::numeric_limits<std::int64_t>::min();
 };
 
-// The extent of everything that a rank did, for a trace that has no steps.
+// The extent of all events of a rank, for a trace without steps.
 std::vector<Interval> extents(const Trace& trace) {
     std::vector<Interval> all(trace.ranks.size(), {kNever, std::numeric_limits<std::int64_t>::min()});
     const auto grow = [&](int rank, std::int64_t start, std::int64_t end) {
@@ -56,8 +56,8 @@ void add_host_steps(const Trace& trace, TraceSteps& result) {
     }
 }
 
-// Steps at the end that a stopped capture cut off: those without any device work, then one with under 80 % of
-// the device events of the one before.
+// Number of steps at the end that a stopped capture cut off: those without any device work, then one with
+// less than 80 % of the device events of the step before.
 std::int64_t count_cut(const std::vector<StepWindow>& steps) {
     std::size_t kept = steps.size();
     const bool any =
@@ -68,8 +68,8 @@ std::int64_t count_cut(const std::vector<StepWindow>& steps) {
     return static_cast<std::int64_t>(steps.size() - kept);
 }
 
-// Work that was launched before the recording began and still waited or ran then: no call and no operator of
-// the trace launched it, and it ended before the first work that one did. Of no step.
+// Work that was launched before the recording began and still waited or ran then: no call or operator of the
+// trace launched it, and it ended before the first work that one did. It belongs to no step.
 std::vector<bool> backlog_of(const Trace& trace) {
     const DeviceEvents& device = trace.device;
     std::vector<std::int64_t> first_launched(trace.ranks.size(), std::numeric_limits<std::int64_t>::min());
@@ -134,7 +134,7 @@ TraceSteps find_steps(const Trace& trace) {
     for (std::size_t r = 0; r < spans.size(); ++r) spans[r].resize(result.ranks[r].steps.size());
     for (std::size_t i = 0; i < device.size(); ++i) {
         RankSteps& rank = result.ranks[device.rank[i]];
-        // Without steps in the trace everything belongs to the one that stands for the whole.
+        // In a trace without steps everything belongs to the one step.
         const int step = trace.steps.empty() ? 0 : backlog[i] ? -1 : rank.step_at(launched_at(trace, i));
         result.event[i] = step;
         if (step < 0) continue;
@@ -144,8 +144,8 @@ TraceSteps find_steps(const Trace& trace) {
         span.last_end = std::max(span.last_end, device.end[i]);
     }
 
-    // Device work of no step (set-up, backlog) delays the first step where it ended before the step's own
-    // work began.
+    // Device work that belongs to no step (set-up, backlog) delays the first step if it ended before the
+    // step's own work began.
     std::vector<std::int64_t> ready(trace.ranks.size(), std::numeric_limits<std::int64_t>::min());
     for (std::size_t i = 0; i < device.size(); ++i) {
         const std::uint16_t rank = device.rank[i];

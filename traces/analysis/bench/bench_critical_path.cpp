@@ -1,7 +1,7 @@
-// How long the critical path of one large step takes, in CPU time: `bench_critical_path [EVENTS] [RANKS]`.
-// A made step: each rank's host launches EVENTS / RANKS device events in turn on three streams, with waits
-// between streams, blocking calls and a collective now and then. A device event is four nodes: the start and
-// end of its launching call and of itself.
+// Measures the CPU time of the critical path of one large step: `bench_critical_path [EVENTS] [RANKS]`. The
+// step is synthetic: each rank's host launches EVENTS / RANKS device events in turn on three streams, with
+// occasional waits between streams, blocking calls and collectives. A device event is four nodes: the start
+// and end of its launching call and of itself.
 #include <cstdlib>
 #include <memory>
 #include <string>

@@ -1,7 +1,7 @@
-// How fast a finished database becomes answers, by the process's own CPU time, so that a loaded machine tells
-// the same. Beside it the bare scan: sqlite3_step and the reading of every value of the columns that loading
-// and the analyses read, in the same run and the same order; the whole should cost at most twice that. Not a
-// test.
+// Measures how fast a finished database becomes results, in the process's own CPU time, so that other load on
+// the machine does not matter. Also measures the bare scan in the same run: sqlite3_step and the reading of
+// every value, in the same order, of the columns that loading and the analyses read; the whole should cost at
+// most twice that. Not a test.
 //   build/<preset>/bin/bench_load --rows 10000000 --folder /dev/shm     makes a run of 8 ranks, then measures
 //   build/<preset>/bin/bench_load --file TRACE.sqlite                   measures that file
 //   build/<preset>/bin/bench_load --rows N --make TRACE.sqlite           makes a run and keeps it
@@ -38,7 +38,7 @@ using namespace shardscope::traces;
 namespace fs = std::filesystem;
 
 constexpr int kRanks = 8, kLayers = 100;
-constexpr std::int64_t kRowsPerCall = 33;  // of a layer's forward or backward, about
+constexpr std::int64_t kRowsPerCall = 33;  // approximate, in a layer's forward or backward
 
 double cpu_seconds() {
     timespec time{};
@@ -55,8 +55,8 @@ std::int64_t resident_bytes() {
 
 // --- the run -------------------------------------------------------------------------------------------
 
-// A training job: each layer's forward and backward is a module range with two linear modules in it, which
-// launch kernels from operators; each gathers its unit on a stream of its own.
+// A training job: each layer's forward and backward is a module range with two linear modules, whose
+// operators launch kernels; each gathers its unit on a separate stream.
 class Job {
   public:
     explicit Job(DatabaseWriter& to) : to_(to) {
@@ -245,7 +245,7 @@ constexpr Scan kScans[] = {
     {"SHARD_COUNTERS", "time, rank, nameId, value"},
 };
 
-// Steps through every row and reads every value; a sum keeps the reading from being left out.
+// Steps through every row and reads every value; the sum keeps the reads from being optimized away.
 std::int64_t bare_scan(Database& database, std::int64_t& rows) {
     std::int64_t sum = 0;
     for (const Scan& scan : kScans) {
@@ -280,7 +280,7 @@ void measure(const std::string& path) {
         Database database = open_trace(path);
         sum += bare_scan(database, rows);
     };
-    scan_once();  // the file is in the system's cache from now on
+    scan_once();  // puts the file into the system's cache
     double scan = timed(scan_once);
     fmt::print("{} rows, {:.1f} MiB ({} checked)\n", rows,
                static_cast<double>(fs::file_size(path)) / (1 << 20), sum);
@@ -304,7 +304,7 @@ void measure(const std::string& path) {
     analysis("overlap", [&] { (void)overlap_report(*trace); });
     analysis("idle", [&] { (void)idle_report(*trace); });
     analysis("units", [&] { (void)units_report(*trace); });
-    scan = (scan + timed(scan_once)) / 2;  // before and after, so that both see the same machine
+    scan = (scan + timed(scan_once)) / 2;  // measured before and after, under the same conditions
     print("bare scan, mean of two", scan, scan);
     print("all", all, scan);
     fmt::print("{:.0f} bytes of memory for each row\n",

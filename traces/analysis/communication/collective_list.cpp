@@ -14,10 +14,10 @@
 namespace shardscope::traces {
 namespace {
 
-// The union of the compute kernels of one rank, with the length of what lies before each piece.
+// The union of one rank's compute kernels, with the total length before each piece.
 class ComputeTime {
   public:
-    void add(Interval kernel) { append_merged(pieces_, kernel); }  // in the order of their starts
+    void add(Interval kernel) { append_merged(pieces_, kernel); }  // in order of start
     void finish() {
         before_.assign(1, 0);
         for (const Interval& piece : pieces_) before_.push_back(before_.back() + piece.length());

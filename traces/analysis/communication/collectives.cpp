@@ -19,7 +19,7 @@ namespace {
 struct Sums {
     OperationStats stats;
     std::int64_t ns = 0, transfer_ns = 0;
-    std::int64_t timed_ns = 0;  // transfer of those whose bytes are known, and their bytes
+    std::int64_t timed_ns = 0;  // transfer time of those whose bytes are known; below: their bytes
     double timed_bytes = 0, timed_bus_bytes = 0;
     std::int64_t stepped = 0, stepped_bytes = 0, stepped_ns = 0;
     IntervalSet when;  // union of the device events
@@ -42,7 +42,7 @@ void add(const Trace& trace, const Communication& part, const CollectiveMatch& m
     sums.timed_bus_bytes += static_cast<double>(bytes) * bus_factor(part.operation, ranks);
 }
 
-// Of the ranks that have none on a device.
+// Adds the collectives of ranks that have none on a device.
 void add_host_collectives(const std::vector<SelectedHostCollective>& all, std::vector<OperationSums>& sums,
                           std::vector<std::int64_t>& unmatched) {
     for (const auto& [c, in_step] : all) {
@@ -138,7 +138,7 @@ CollectivesReport collectives_report(const Trace& trace, const Selection& select
     for (const Communication& part : all.parts) {
         const auto at = static_cast<std::size_t>(part.event);
         if (part.event >= 0) operation_of[at] = part.operation;
-        // Without a device event a collective has no place in time: it counts only where all time does.
+        // A collective without a device event has no known time: it counts only if all time is selected.
         if (part.event >= 0 ? !selected[at] : !everything) continue;
         const CollectiveMatch& match = all.matches[static_cast<std::size_t>(part.match)];
         Sums& operation = sums[part.rank][static_cast<std::size_t>(part.operation)];
@@ -151,7 +151,7 @@ CollectivesReport collectives_report(const Trace& trace, const Selection& select
         if (part.row >= 0) operation.stepped_bytes += collectives.bytes[static_cast<std::size_t>(part.row)];
         operation.stepped_ns += duration(trace, part);
     }
-    const DeviceEvents& device = trace.device;  // sorted by start, as a union grows
+    const DeviceEvents& device = trace.device;  // sorted by start, as append_merged requires
     for (std::size_t i = 0; i < device.size(); ++i) {
         if (device.kind[i] != DeviceKind::communication || !selected[i]) continue;
         Sums& operation = sums[device.rank[i]][static_cast<std::size_t>(operation_of[i])];

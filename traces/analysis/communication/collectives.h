@@ -18,15 +18,15 @@ struct Trace;
 
 struct OperationStats {
     Operation operation = Operation::other;
-    bool on_host = false;  // host threads carried it out (host_collectives.h): what is exposed is not known
+    bool on_host = false;  // carried out by host threads (host_collectives.h): exposed time is unknown
     std::int64_t count = 0;
-    std::int64_t bytes = 0;  // sum of full-buffer bytes, of those whose bytes are known; 0: of none
+    std::int64_t bytes = 0;  // sum of full-buffer bytes, of those whose bytes are known; 0: none known
     double us = 0;           // sum of device durations
-    double transfer_us = 0;  // sum of transfers: the shortest duration among the ranks of each
+    double transfer_us = 0;  // sum of transfers: the shortest duration of each among its ranks
     double waiting_us = 0;   // us - transfer_us
-    double exposed_us = 0;   // part of the union outside compute kernels; unknown on_host
+    double exposed_us = 0;   // part of the union outside compute kernels; unknown if on_host
     double algbw_gbps = 0, busbw_gbps = 0;  // 0 unknown
-    // Over the kept steps; work outside steps is not counted.
+    // In the kept steps; work outside steps is not counted.
     double count_per_step = 0, bytes_per_step = 0, us_per_step = 0;
 };
 
@@ -40,29 +40,29 @@ struct RankCollectives {
 
 struct CollectivesReport {
     std::vector<RankCollectives> ranks;
-    bool stepped = true;  // false: the trace names no steps, and figures per step are of the whole trace
+    bool stepped = true;  // false: the trace has no steps, and figures per step are of the whole trace
 };
 
 // Communication kernels without collective metadata (an Nsight export without NCCL's ranges, an old Kineto
-// trace) count under the operation that their name or the ranges around their launch tell, with their time
-// but no bytes; counterparts are found by order (matching.h). Ranks on whose devices nothing communicated
-// have the collectives of their host threads.
+// trace) count, with their time but without bytes, under the operation that their name or the ranges around
+// their launch give; they are matched by order (matching.h). Ranks whose devices did not communicate have the
+// collectives of their host threads.
 CollectivesReport collectives_report(const Trace& trace, const Selection& selection = {});
 
 // One collective of one rank beside its counterparts on the other ranks.
 struct MatchedCollective {
     std::int64_t transfer_ns = -1;  // the shortest duration among the ranks; -1: no rank has a device event
     bool unmatched = false;         // fewer ranks took part than the group has
-    bool bytes_differ = false;      // from a counterpart's
-    std::int32_t match = -1;        // the same number for all counterparts, from 0 on
+    bool bytes_differ = false;      // differs from a counterpart's
+    std::int32_t match = -1;        // the same number for all counterparts, starting at 0
 };
 
-// By row of Trace::collectives: what match_communications (matching.h) found.
+// By row of Trace::collectives: the result of match_communications (matching.h).
 std::vector<MatchedCollective> match_collectives(const Trace& trace);
 
 // busbw / algbw of nccl-tests for n ranks; not a number where it depends on n and n is unknown (0).
 double bus_factor(Operation operation, int ranks);
-// 0 (unknown) where it is not a number, or without time.
+// 0 (unknown) if the value is not a number or there is no time.
 double gbps_or_unknown(double bytes, std::int64_t ns);
 
 }  // namespace shardscope::traces

@@ -152,7 +152,7 @@ class DistributedAnalysis {
         rank.transfer_ns += match.transfer_ns;
     }
 
-    // What host threads carried out, counterparts together. Their ranges tell no group.
+    // Adds the host threads' collectives, counterparts together. Their ranges do not contain a group.
     void add_host_collectives() {
         std::map<std::int32_t, std::vector<SelectedHostCollective>> matches;
         for (const SelectedHostCollective& part :
@@ -229,7 +229,7 @@ class DistributedAnalysis {
         rank.transfer_ns += c.transfer_ns;
     }
 
-    // Keeps a few times as many as are told, so that each costs little.
+    // Keeps several times as many as are reported, so that sorting is rare.
     void remember(const SlowCollective& slow) {
         report_.slowest.push_back(slow);
         if (report_.slowest.size() >= 8 * kMostSlow) keep_slowest();
@@ -286,7 +286,7 @@ RankSkew rank_skew(const DistributedReport& report) {
 
 namespace {
 
-// What compute hides of host threads' collectives is not known.
+// How much compute hides host threads' collectives is unknown.
 bool knows_overlap(const RankTraffic& r) {
     return r.device_known && !r.on_host;
 }
@@ -294,7 +294,7 @@ bool knows_collectives(const RankTraffic& r) {
     return r.device_known || r.on_host;
 }
 
-// The mean of a step, in us, where it is known.
+// The mean per step in us, if known.
 Cell mean_us(const RankTraffic& r, std::int64_t ns, bool known) {
     return known ? us_cell(static_cast<double>(ns) / static_cast<double>(std::max<std::int64_t>(r.steps, 1)))
                  : Cell();
@@ -306,7 +306,7 @@ Cell overlap_of(const RankTraffic& r) {
 Cell sum_us(const RankTraffic& r, std::int64_t ns) {
     return knows_collectives(r) ? us_cell(static_cast<double>(ns)) : Cell();
 }
-// A mean is whole where the sum can be divided.
+// The mean is an integer if the sum is divisible.
 Cell mean_of(const RankTraffic& r, std::int64_t sum) {
     const std::int64_t steps = std::max<std::int64_t>(r.steps, 1);
     return sum % steps == 0 ? Cell(sum / steps) : Cell(static_cast<double>(sum) / static_cast<double>(steps));

@@ -1,5 +1,5 @@
-// What the ranks do together: where each rank's time goes, what each collective's transfer and waiting are,
-// and who arrives last. Definition: docs/definitions.md, "Distributed". Times in nanoseconds.
+// What the ranks do together: where each rank's time goes, the transfer and waiting of each collective, and
+// which rank arrives last. Definition: docs/definitions.md, "Distributed". Times in nanoseconds.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace shardscope::traces {
 
 struct Trace;
 
-// Bounds of the size classes of a collective's full buffer: the first is [0, 4 KiB), the last has no end.
+// Bounds of the size classes of a collective's full buffer: the first is [0, 4 KiB), the last is unbounded.
 inline constexpr std::int64_t kSizeClasses[] = {std::int64_t{4} << 10, std::int64_t{64} << 10,
                                                 std::int64_t{1} << 20, std::int64_t{16} << 20,
                                                 std::int64_t{256} << 20};
@@ -26,32 +26,32 @@ inline constexpr std::int64_t kSizeClasses[] = {std::int64_t{4} << 10, std::int6
 struct RankTraffic {
     int rank = 0;
     std::string host;        // "" unknown
-    std::int64_t steps = 0;  // kept
+    std::int64_t steps = 0;  // kept steps
     OverlapParts parts;      // summed over the kept steps' windows
-    // false: nothing is recorded on its device, and `parts` are not known.
+    // false: nothing is recorded on its device, and `parts` is unknown.
     bool device_known = true;
-    // Host threads carried its collectives out (host_collectives.h): what compute hides of them is not known.
+    // Host threads carried out its collectives (host_collectives.h): how much compute hides them is unknown.
     bool on_host = false;
     std::int64_t collectives = 0, bytes = 0;
     std::int64_t ns = 0, transfer_ns = 0;  // ns - transfer_ns: waiting for other ranks
 };
 
-// Means of a step; of the collectives sums.
+// Overlap parts as means per step; collectives as sums.
 Fields<RankTraffic> rank_traffic_fields();
 
-// Collectives of one kind among one group. A collective counts once, whatever the ranks.
+// Collectives of one kind in one group. A collective counts once, however many ranks it has.
 struct Traffic {
     Operation operation = Operation::other;
     std::int64_t group = 0;
     int group_size = 0;   // 0 unknown
-    int size_class = -1;  // index into kSizeClasses, its size where beyond the last; -1 bytes unknown
+    int size_class = -1;  // index into kSizeClasses, its size for the unbounded class; -1 bytes unknown
     int nodes = 0;        // hosts that the group spans; 0 unknown
     std::int64_t count = 0, bytes = 0;
     std::int64_t transfer_ns = 0;  // sum of the shortest durations
     std::int64_t waiting_ns = 0;   // sum over ranks of duration - transfer
-    std::int64_t parts = 0;        // of ranks, with a time: what `waiting_ns` is a sum of
+    std::int64_t parts = 0;        // ranks' parts with a time: the terms of `waiting_ns`
     std::int64_t unmatched = 0;    // parts without counterpart
-    bool on_host = false;          // carried out by host threads: the times are theirs
+    bool on_host = false;          // carried out by host threads, whose times these are
     double algbw_gbps = 0, busbw_gbps = 0;
 };
 
@@ -62,40 +62,40 @@ struct SlowCollective {
     Operation operation = Operation::other;
     std::int64_t group = 0, sequence = -1, bytes = 0;
     int ranks = 0;
-    std::int64_t start_ns = 0;  // of the first rank, as that rank's clock says
+    std::int64_t start_ns = 0;  // start on the first rank, by that rank's clock
     std::int64_t transfer_ns = 0, longest_ns = 0, waiting_ns = 0;
-    int last_rank = -1;  // whose duration is the shortest; its number
+    int last_rank = -1;  // number of the rank with the shortest duration
     bool on_host = false;
 };
 Fields<SlowCollective> slow_collective_fields();
 
 struct DistributedReport {
     std::vector<RankTraffic> ranks;
-    bool stepped = true;           // false: the trace names no steps, and a rank's one "step" is all of it
+    bool stepped = true;           // false: the trace has no steps, and a rank's one "step" is all of it
     std::vector<Traffic> traffic;  // by group, operation, size class
-    std::vector<SlowCollective> slowest;  // by waiting, longest first; at most kMostSlow
+    std::vector<SlowCollective> slowest;  // longest waiting first; at most kMostSlow
     std::int64_t collectives = 0;         // matched ones, counted once
     std::int64_t unmatched = 0;           // parts without a counterpart on another rank
-    std::int64_t without_metadata = 0;    // parts that only a kernel tells of: matched by order
-    std::string host_libraries;           // that carried collectives out on host threads: "Gloo"; "" none
-    HostsReport hosts;                    // of what ran on devices
-    StopReport stopped;                   // of the whole trace, whatever is selected
+    std::int64_t without_metadata = 0;    // parts known only from a kernel: matched by order
+    std::string host_libraries;  // libraries whose host threads carried out collectives: "Gloo"; "" none
+    HostsReport hosts;           // work on devices only
+    StopReport stopped;          // for the whole trace, whatever the selection
 };
 inline constexpr std::size_t kMostSlow = 100;
 
-// With a rank selected, only the collectives that it takes part in and only its own parts' sums; counterparts
-// are found on all ranks. Sends and receives have no counterpart: all of their time is transfer.
+// With a rank selected, only the collectives that it takes part in, and only its own parts in the sums;
+// counterparts are found on all ranks. Sends and receives have no counterpart: all of their time is transfer.
 DistributedReport distributed_report(const Trace& trace, const Selection& selection = {});
 
-// How far the ranks are apart.
+// How much the ranks differ.
 struct RankSkew {
-    double computation = 0;  // the largest rank's compute time of a step over the mean; 0 not known
+    double computation = 0;  // the largest rank's compute time per step over the mean; 0 unknown
     int slowest_rank = -1;   // its number; -1: all are alike (steps.h)
-    int waited_for = -1;     // the number of the rank that waits least in collectives: the others wait for it
-    double least_waiting_us = 0, most_waiting_us = 0;  // of a step, of the ranks that wait least and most
+    int waited_for = -1;     // number of the rank that waits least in collectives: the others wait for it
+    double least_waiting_us = 0, most_waiting_us = 0;  // per step, of the ranks that wait least and most
 };
 
-// Of a report of at least two ranks that all have kept steps; else nothing is known.
+// Needs at least two ranks, all with kept steps; otherwise all values are unknown.
 RankSkew rank_skew(const DistributedReport& report);
 
 }  // namespace shardscope::traces

@@ -20,7 +20,7 @@
 namespace shardscope::traces {
 namespace {
 
-// What a rank's dump says of a group beside the records (SHARD_RUN, flight_recorder.rank<R>.groups).
+// A group's description in a rank's dump, beside the records (SHARD_RUN, flight_recorder.rank<R>.groups).
 struct ToldGroup {
     std::string description;
     std::vector<int> members;
@@ -36,7 +36,7 @@ std::int64_t whole(const nlohmann::json& json, const char* key) {
 ToldGroups told_groups(const Trace& trace) {
     ToldGroups told;
     for (const auto& [key, value] : trace.config) {
-        // Merged files say "part.N." in front where parts differ.
+        // Merged files prefix keys whose values differ with "part.N.".
         const std::size_t at = key.rfind("flight_recorder.rank");
         int rank = 0;
         if (at == std::string::npos || !key.ends_with(".groups")) continue;
@@ -62,14 +62,14 @@ ToldGroups told_groups(const Trace& trace) {
     return told;
 }
 
-// A group's name and, where they are told, its members.
+// A group's name and, if recorded, its members.
 using GroupKey = std::pair<std::string, std::vector<int>>;
 
-// All of one rank in one group, by sequence number; sends and receives apart.
+// The records of one rank in one group: collectives by sequence number, sends and receives separately.
 struct RankRecords {
     std::map<std::int64_t, std::vector<std::size_t>> collectives;  // rows of Trace::flight
     std::vector<std::size_t> point_to_point;
-    std::int64_t enqueued = -1, completed = -1;  // as the group's status says
+    std::int64_t enqueued = -1, completed = -1;  // from the group's status
 
     std::int64_t last() const {
         return collectives.empty() ? enqueued : std::max(enqueued, collectives.rbegin()->first);
@@ -90,7 +90,7 @@ class Flights {
         for (std::size_t i = 0; i < trace.flight.size(); ++i) {
             const FlightRow& row = trace.flight[i];
             ranks.insert(row.rank);
-            last_of_rank_[row.rank] = i;  // sorted by (rank, id)
+            last_of_rank_[row.rank] = i;  // rows are sorted by (rank, id)
             if (selection.from_ns && row.created < *selection.from_ns) continue;
             if (selection.to_ns && row.created >= *selection.to_ns) continue;
             RankRecords& records = groups_[key_of(row.rank, std::string(trace.strings[row.group]))][row.rank];
@@ -110,7 +110,7 @@ class Flights {
     FlightReport report() {
         for (const auto& [key, records] : groups_) {
             FlightGroup group = look_at(key, records);
-            // A group that was made and never used has nothing to tell.
+            // A group that was created but never used is not reported.
             if (group.last_sequence < 0 && group.pending.empty()) continue;
             report_.groups.push_back(std::move(group));
         }
@@ -146,7 +146,7 @@ class Flights {
         return place;
     }
 
-    // Of a coalesced collective the part that is furthest behind.
+    // The part of a coalesced collective that is furthest behind.
     std::size_t slowest(const std::vector<std::size_t>& rows) const {
         return *std::min_element(rows.begin(), rows.end(), [&](std::size_t a, std::size_t b) {
             return trace_.flight[a].state < trace_.flight[b].state;
@@ -191,7 +191,7 @@ class Flights {
         return group;
     }
 
-    // What the ring no longer holds was completed: later work of the same group was recorded.
+    // A record that the ring no longer holds was completed: later work of the same group was recorded.
     bool completed_by(const RankRecords& records, std::int64_t sequence) const {
         const auto at = records.collectives.find(sequence);
         if (at != records.collectives.end()) return complete(at->second);
@@ -206,7 +206,7 @@ class Flights {
             if (at == own.collectives.end()) {
                 if (own.last() < sequence) {
                     stop.missing.push_back(last_place(rank));
-                } else if (!completed_by(own, sequence)) {  // the status says that it came
+                } else if (!completed_by(own, sequence)) {  // reached, according to the status
                     FlightPlace& here = stop.waiting.emplace_back();
                     here.rank = rank;
                 }
@@ -232,7 +232,7 @@ class Flights {
 
     // --- mismatches --------------------------------------------------------------------------------------
 
-    // Sizes that all ranks of such a collective share; of the others each rank may bring its own.
+    // Whether all ranks share the sizes of such a collective; in the others each rank may have its own.
     static bool sizes_agree(Operation operation) {
         switch (operation) {
             case Operation::all_gather:
@@ -302,7 +302,7 @@ class Flights {
             };
             if (differs(rows, "type", type, group)) return;
             if (!sizes_agree(trace_.flight[rows.front()].operation)) continue;
-            // Shapes may differ where the bytes are the same.
+            // Shapes may differ if the bytes are the same.
             const auto same = [&](std::int64_t FlightRow::*bytes) {
                 return std::all_of(rows.begin(), rows.end(), [&](std::size_t row) {
                     return trace_.flight[row].*bytes >= 0 &&
@@ -315,10 +315,10 @@ class Flights {
         }
     }
 
-    // --- who holds up whom -------------------------------------------------------------------------------
+    // --- which rank holds up which -----------------------------------------------------------------------
 
     void find_who_holds_up() {
-        std::map<int, std::vector<int>> waits_in;  // groups, by rank
+        std::map<int, std::vector<int>> waits_in;  // groups by waiting rank
         for (std::size_t g = 0; g < report_.groups.size(); ++g) {
             for (const FlightPlace& place : report_.groups[g].stop.waiting)
                 waits_in[place.rank].push_back(static_cast<int>(g));

@@ -21,7 +21,7 @@ Role role_of(std::string_view name) {
     return name.starts_with("c10d::") ? Role::asks : Role::none;
 }
 
-// By rank and operation, in order of start.
+// Rows by rank and operation, in order of start.
 using Rows = std::map<std::pair<std::uint16_t, Operation>, std::vector<std::size_t>>;
 
 bool gathers(Operation operation) {
@@ -32,8 +32,8 @@ bool point_to_point(Operation operation) {
     return operation == Operation::send || operation == Operation::recv;
 }
 
-// Ranks' counterparts by order, where all ranks that have the operation have as many. The counterpart of a
-// send or receive is of another operation: each is for itself, and all of its time is transfer.
+// Matches by order, if all ranks that have the operation have the same count. The counterpart of a send or
+// receive is another operation: each is a match of its own, and all of its time is transfer.
 void match_by_order(const Rows& rows, std::vector<HostCollective>& all) {
     std::int32_t matches = 0;
     for (int o = 0; o < kOperations; ++o) {

@@ -17,7 +17,7 @@ namespace {
 using Where = HostTraffic::Where;
 constexpr std::size_t kPlaces = 3;
 
-// A fact of the merge in us, in ns.
+// Converts a fact of the merge from us to ns.
 std::optional<std::int64_t> fact_ns(const Trace& trace, const char* key) {
     const std::string text(trace.config_value(key));
     char* end = nullptr;
@@ -36,7 +36,7 @@ std::optional<ClockAgreement> clock_agreement(const Trace& trace) {
                           .uncertainty_ns = fact_ns(trace, "merge.clock_uncertainty_us")};
 }
 
-// That no rank leaves before all have come, so that how long a rank is in it tells when it came.
+// Whether no rank leaves before all have arrived, so that a rank's duration shows when it arrived.
 bool ends_together(Operation operation) {
     return operation == Operation::all_gather || operation == Operation::reduce_scatter ||
            operation == Operation::all_reduce || operation == Operation::barrier ||
@@ -75,7 +75,7 @@ HostsAnalysis::HostsAnalysis(const Trace& trace) : trace_(trace), sums_(kPlaces 
 void HostsAnalysis::find_groups() {
     std::map<std::int64_t, std::pair<std::set<std::uint16_t>, int>> groups;
     const Collectives& all = trace_.collectives;
-    auto last = groups.end();  // rows come in runs of one group
+    auto last = groups.end();  // rows of one group are mostly consecutive
     for (std::size_t i = 0; i < all.size(); ++i) {
         if (last == groups.end() || last->first != all.group[i])
             last = groups.try_emplace(all.group[i]).first;
@@ -140,7 +140,7 @@ void HostsAnalysis::add(std::span<const Communication> parts, const CollectiveMa
     if (where == Where::between && !match.unmatched && ends_together(first.operation)) add_skew(parts);
 }
 
-// All end together, so that a rank came later than the first by as much as it was in it for shorter.
+// All ranks end together, so a rank arrived later than the first by the difference of their durations.
 void HostsAnalysis::add_skew(std::span<const Communication> parts) {
     std::int64_t longest = -1;
     for (const Communication& part : parts) {

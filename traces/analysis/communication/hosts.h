@@ -1,4 +1,4 @@
-// The hosts of a job: which ranks are on which, what goes within a host and between hosts, and which host the
+// The hosts of a job: which ranks run on which, the traffic within and between hosts, and which host the
 // others wait for. Definition: docs/definitions.md, "Hosts". Times in nanoseconds.
 #pragma once
 
@@ -19,62 +19,62 @@ struct Trace;
 struct HostPlace {
     std::string name;  // "" unknown
     struct Member {
-        int rank = 0, local_rank = -1;  // the rank's number, and that among the host's; -1 unknown
-        std::string cpus;               // that its process may run on; empty: unknown
+        int rank = 0, local_rank = -1;  // the rank's number, and its number within the host; -1 unknown
+        std::string cpus;               // on which its process may run; empty: unknown
     };
     std::vector<Member> ranks;
-    // Of collectives between hosts whose ranks are known: how often its last rank came after those of all
-    // other hosts, and how long after the first host its own was complete, as a median.
+    // For collectives between hosts whose ranks are known: how often this host's last rank arrived after
+    // those of all other hosts, and the median delay from the first host's completion to this one's.
     std::int64_t collectives = 0, last = 0, median_late_ns = 0;
 };
 
-// A communicator: the ranks that have collectives of it.
+// A communicator: the ranks that have its collectives.
 struct RankGroup {
     std::int64_t group = 0;
-    int size = 0;            // as the rows say; 0 unknown
-    std::vector<int> ranks;  // numbers, sorted; fewer than `size` where not all ranks are in the trace
-    int hosts = 0;           // of its ranks; 0: not all ranks or hosts are known
-    std::int64_t collectives = 0, bytes = 0;  // each collective once
+    int size = 0;            // as recorded with the collectives; 0 unknown
+    std::vector<int> ranks;  // rank numbers, sorted; fewer than `size` if some ranks are not in the trace
+    int hosts = 0;           // hosts of its ranks; 0: some ranks or hosts are unknown
+    std::int64_t collectives = 0, bytes = 0;  // each collective counted once
 };
 
-// Collectives of one operation whose group lies on one host, or spans several. Each counts once, with the
-// bytes of its full buffer, whatever way these go: no algorithm is assumed.
+// Collectives of one operation whose groups lie within one host, or span several. Each counts once, with the
+// bytes of its full buffer; no algorithm is assumed.
 struct HostTraffic {
     enum class Where : std::uint8_t { within, between, unknown } where = Where::unknown;
     Operation operation = Operation::other;
     std::int64_t count = 0, bytes = 0;
-    std::int64_t transfer_ns = 0, waiting_ns = 0;  // as Traffic's
+    std::int64_t transfer_ns = 0, waiting_ns = 0;  // as in Traffic
     double algbw_gbps = 0, busbw_gbps = 0;
 };
 const char* name(HostTraffic::Where where);
 Fields<HostTraffic> host_traffic_fields();
 
-// How the clocks of a merged trace agree, as the merge wrote it; ns.
+// How well the clocks of a merged trace agree, as recorded by the merge; ns.
 struct ClockAgreement {
     std::int64_t collectives = 0, residual_ns = 0, worst_ns = 0;
     std::optional<std::int64_t> uncertainty_ns;  // of the measured clocks; none: not measured
 };
 
 struct HostsReport {
-    bool known = true;                 // false: nothing is recorded on a device, and counts are not known
+    bool known = true;                 // false: nothing is recorded on a device, and counts are unknown
     std::vector<HostPlace> hosts;      // in the order of their first rank
     std::vector<RankGroup> groups;     // by id
     std::vector<HostTraffic> traffic;  // within, between, unknown; by operation
-    // Of collectives between hosts: when the last host was complete after the first one was.
+    // For collectives between hosts: the time from when the first host was complete to when the last was.
     std::int64_t skewed = 0;  // collectives
     std::int64_t median_skew_ns = 0, worst_skew_ns = 0;
     std::optional<ClockAgreement> clocks;  // of a merged trace
 };
 
-// The hosts with their ranks, in the order of their first rank; nothing else of them is filled.
+// The hosts with their ranks, in the order of their first rank; the other fields are not set.
 std::vector<HostPlace> hosts_of(const Trace& trace);
 
-// Built from the collectives that an analysis looks at, one after the other.
+// Built by adding the collectives of an analysis one by one.
 class HostsAnalysis {
   public:
     explicit HostsAnalysis(const Trace& trace);
 
-    // On how many hosts the ranks of a group are; 0 where a host is not known or not all ranks are here.
+    // Number of hosts of a group's ranks; 0 if a host is unknown or some ranks are not in the trace.
     int nodes_of(std::int64_t group) const;
     void add(std::span<const Communication> parts, const CollectiveMatch& match);
     HostsReport take();
@@ -89,11 +89,11 @@ class HostsAnalysis {
     void add_skew(std::span<const Communication> parts);
 
     const Trace& trace_;
-    std::vector<std::size_t> host_of_;  // by rank index, in report_.hosts
+    std::vector<std::size_t> host_of_;  // by rank index: index into report_.hosts
     std::vector<Sums> sums_;            // by place and operation
     std::vector<std::int64_t> skews_;
     std::vector<std::vector<std::int64_t>> late_;  // by host
-    std::vector<std::int64_t> complete_;           // of add_skew
+    std::vector<std::int64_t> complete_;           // used in add_skew
     HostsReport report_;
 };
 

@@ -16,23 +16,23 @@
 namespace shardscope::traces {
 namespace {
 
-// A part's place in the matching; sorted, counterparts are neighbours.
+// The sort key of a part; counterparts become neighbours.
 struct Key {
     bool bare = false;  // without metadata
     std::int64_t group = 0;
     Operation operation = Operation::other;
     std::int64_t sequence = 0;
-    bool by_order = true;    // `sequence` is a place in the rank's order, made here
-    std::int64_t place = 0;  // among those of the rank that share the number
+    bool by_order = true;    // `sequence` is the place in the rank's order, assigned here
+    std::int64_t place = 0;  // among the rank's parts with the same number
     int rank = 0;
     std::int64_t when = -1;
     Communication part;
-    std::size_t number = 0;  // of the part, in the order in which they come
+    std::size_t number = 0;  // of the part, in input order
 
-    // Where one rank numbers and another does not, the numbers made here are no counterpart of real ones.
+    // If one rank has sequence numbers and another does not, the assigned numbers do not match the real ones.
     auto numbered() const { return std::tie(bare, group, operation, sequence, by_order); }
     auto whole() const { return std::tie(bare, group, operation, sequence, by_order, place); }
-    bool alone() const { return sequence < 0 || place < 0; }  // order means nothing
+    bool alone() const { return sequence < 0 || place < 0; }  // cannot be matched by order
     auto kind() const { return std::tie(bare, group, operation); }
 };
 
@@ -40,7 +40,7 @@ bool point_to_point(Operation operation) {
     return operation == Operation::send || operation == Operation::recv;
 }
 
-// A kernel of which nobody knows what it does has no counterpart that could be told by order.
+// A kernel with an unknown operation has no counterpart that could be found by order.
 bool never_matched(const Key& key) {
     return point_to_point(key.operation) || (key.bare && key.operation == Operation::other);
 }
@@ -79,8 +79,8 @@ std::vector<Key> all_keys(const Trace& trace) {
     return keys;
 }
 
-// Parts without a sequence number get their place in the rank's order of the same group and operation; where
-// the ranks' counts do not agree that order means nothing and they stay negative, each for itself.
+// Gives parts without a sequence number their place in the rank's order of the same group and operation. If
+// the ranks' counts differ, that order is meaningless: the numbers stay negative, and each part is alone.
 void number_by_order(std::vector<Key>& keys) {
     std::vector<Key*> unnumbered;
     for (Key& key : keys) {
@@ -110,8 +110,8 @@ void number_by_order(std::vector<Key>& keys) {
     }
 }
 
-// PyTorch gives all collectives of a coalescing group one sequence number: the k-th of a rank is the k-th of
-// the others where the ranks' counts agree; else each is for itself. Sorts the keys by whole() and rank.
+// PyTorch gives all collectives of a coalescing group one sequence number: the k-th of a rank matches the
+// k-th of the others if the ranks' counts agree; else each is alone. Sorts the keys by whole() and rank.
 void part_by_order(std::vector<Key>& keys) {
     std::sort(keys.begin(), keys.end(), [](const Key& a, const Key& b) {
         return std::tuple(a.numbered(), a.rank, a.when, a.number) <
@@ -125,7 +125,7 @@ void part_by_order(std::vector<Key>& keys) {
             rank = keys[end].rank;
             keys[end].place = counts.back()++;
         }
-        if (counts.size() == end - begin) continue;  // one of each rank
+        if (counts.size() == end - begin) continue;  // one for each rank
         const bool agree =
             std::all_of(counts.begin(), counts.end(), [&](std::int64_t n) { return n == counts.front(); });
         for (std::size_t k = begin; k < end && !agree; ++k)
@@ -151,12 +151,12 @@ Operation operation_of_range(std::string_view name) {
     if (!spoken) return Operation::other;
     std::string text = lower(name.substr(0, 80));
     if (name.starts_with("FSDP::")) {
-        // "(layers.3)" is a module's name, not what is done.
+        // "(layers.3)" is a module's name, not the operation.
         text.resize(std::min(text.size(), text.find(" (")));
         if (text.find("copy") != text.npos) return Operation::other;
         if (text.find("post_backward_reduce") != text.npos) return Operation::reduce_scatter;
     }
-    // In this order the longer names come before those that they contain.
+    // Longer names precede those that they contain.
     constexpr std::array<std::pair<std::string_view, Operation>, 21> kWords = {{
         {"all_gather", Operation::all_gather},
         {"allgather", Operation::all_gather},
@@ -200,7 +200,7 @@ Operation KernelOperations::of_event(std::size_t device_event) const {
     std::int8_t& known = by_kernel_[static_cast<std::size_t>(kernel)];
     if (known < 0) known = static_cast<std::int8_t>(operation_of_kernel(trace_.strings[kernel]));
     if (static_cast<Operation>(known) != Operation::other) return static_cast<Operation>(known);
-    constexpr int kMostLevels = 8;  // from NCCL's own range out to what asked for it
+    constexpr int kMostLevels = 8;  // from NCCL's own range out to the range that requested it
     std::int32_t range = launching_range(trace_, device_event);
     for (int level = 0; range >= 0 && level < kMostLevels; ++level) {
         const StringId name = trace_.ranges.name[static_cast<std::size_t>(range)];
@@ -223,12 +223,12 @@ Communications match_communications(const Trace& trace) {
     number_by_order(keys);
     part_by_order(keys);
     const Collectives& collectives = trace.collectives;
-    // A simulation that shows one rank of each kind shows all that a collective of all ranks has.
+    // A simulation that shows one rank of each kind has every part that a collective of all ranks can have.
     const int simulated = shows_some_ranks(trace) ? ranks_of_run(trace) : std::numeric_limits<int>::max();
     Communications result;
     result.parts.reserve(keys.size());
     for (std::size_t begin = 0; begin < keys.size();) {
-        // The counterpart of a send or receive is of another operation.
+        // The counterpart of a send or receive is another operation.
         const bool pair = point_to_point(keys[begin].operation);
         CollectiveMatch match{.begin = begin, .end = begin};
         int ranks = 0, group_size = 0, last_rank = -1;

@@ -1,4 +1,4 @@
-// Which communication of one rank is which of another: one matching for every analysis of several ranks.
+// Matches the communication of one rank with that of the others, for every analysis of several ranks.
 // Definition: docs/definitions.md, "Distributed". Times in nanoseconds.
 #pragma once
 
@@ -13,7 +13,7 @@ namespace shardscope::traces {
 
 struct Trace;
 
-// One rank's part of a collective: a row of Trace::collectives, or a communication kernel that has none (an
+// One rank's part of a collective: a row of Trace::collectives, or a communication kernel without one (an
 // export without NCCL's ranges, Kineto before 2022).
 struct Communication {
     std::int32_t row = -1;    // index into Collectives, -1 none
@@ -27,8 +27,8 @@ struct Communication {
 struct CollectiveMatch {
     std::size_t begin = 0, end = 0;  // in Communications::parts, sorted by rank
     std::int64_t transfer_ns = -1;   // the shortest duration among the ranks; -1: no rank has a device event
-    bool unmatched = false;          // fewer ranks took part than the group has, or order means nothing
-    bool bytes_differ = false;       // between its parts
+    bool unmatched = false;  // fewer ranks took part than the group has, or matching by order is impossible
+    bool bytes_differ = false;  // among its parts
 };
 
 struct Communications {
@@ -40,18 +40,18 @@ struct Communications {
     }
 };
 
-// Matched by (group, operation, sequence number), by order where a rank has several of one number; by order
-// within (group, operation) where there are no sequence numbers. Order counts where the ranks' counts agree.
-// Kernels without metadata are matched by order within their operation. What cannot be matched is a match of
-// its own; sends and receives always are.
+// Matches by (group, operation, sequence number), and by order where a rank has several parts with one
+// number; by order within (group, operation) where there are no sequence numbers. Matching by order requires
+// that the ranks' counts agree. Kernels without metadata are matched by order within their operation. A part
+// that cannot be matched, and every send or receive, is a match of its own.
 Communications match_communications(const Trace& trace);
 
-// The duration of a part on the device, -1 where it has no device event.
+// A part's duration on the device, -1 without a device event.
 std::int64_t duration(const Trace& trace, const Communication& part);
 
-// What communication kernels without metadata do: as the kernel's name says or, where that is silent
-// (SendRecv, Generic), the ranges around its launch: PyTorch's "nccl:all_to_all", "c10d::_allgather_base_",
-// "FSDP::all_gather (layers.3)", NCCL's "ncclAllGather".
+// The operations of communication kernels without metadata: from the kernel's name or, where that does not
+// say (SendRecv, Generic), from the ranges around its launch: PyTorch's "nccl:all_to_all",
+// "c10d::_allgather_base_", "FSDP::all_gather (layers.3)", NCCL's "ncclAllGather".
 class KernelOperations {
   public:
     explicit KernelOperations(const Trace& trace);
@@ -59,10 +59,10 @@ class KernelOperations {
 
   private:
     const Trace& trace_;
-    mutable std::vector<std::int8_t> by_kernel_, by_range_;  // by StringId; -1 not looked at yet
+    mutable std::vector<std::int8_t> by_kernel_, by_range_;  // by StringId; -1 not evaluated yet
 };
 
-// What the name of a range says that it communicates, `other` where it says nothing.
+// The communication operation that a range's name contains, `other` if none.
 Operation operation_of_range(std::string_view name);
 
 // The innermost host range around the launch of a device event, -1 unknown.

@@ -16,7 +16,7 @@
 namespace shardscope::traces {
 namespace {
 
-// "0,2-5" -> {0, 2, 3, 4, 5}; as merge writes it.
+// "0,2-5" -> {0, 2, 3, 4, 5}; the format that merge writes.
 std::set<int> numbers_of(std::string_view list) {
     std::set<int> numbers;
     const char* at = list.data();
@@ -28,7 +28,7 @@ std::set<int> numbers_of(std::string_view list) {
         if (read.ec == std::errc() && read.ptr < end && *read.ptr == '-')
             read = std::from_chars(read.ptr + 1, end, last);
         if (read.ec != std::errc()) break;
-        constexpr int kAtMost = 0xFFFF;  // ranks of a trace
+        constexpr int kAtMost = 0xFFFF;  // most ranks of a trace
         if (first < 0 || last > kAtMost) break;
         for (int n = first; n <= last; ++n) numbers.insert(n);
         at = read.ptr < end ? read.ptr + 1 : end;
@@ -36,7 +36,7 @@ std::set<int> numbers_of(std::string_view list) {
     return numbers;
 }
 
-// Of a merged trace, as the merge tells them; a merge of merged ones keeps what the earlier ones told.
+// The unended ranks that the merge recorded in a merged trace; repeated merges keep the earlier records.
 std::optional<std::set<int>> unended_ranks(const Trace& trace) {
     std::optional<std::set<int>> ranks;
     for (const auto& [key, value] : trace.config) {
@@ -123,9 +123,9 @@ class Search {
         return text + fmt::format(" of group {}", all.group[row]);
     }
 
-    // --- who was the first
+    // --- the first rank to stop
 
-    // As most of the ranks that were left say, the earliest of them where they are equally many.
+    // The rank that most of the remaining ranks report; of equally many, the earliest report.
     int told() {
         std::map<int, int> votes;
         for (const StopRow& row : trace_.stops) ++votes[row.first_rank];
@@ -137,7 +137,7 @@ class Search {
         report_.at_ns = best->at_ns;
         report_.reason = best->reason;
         report_.lost = best->lost;
-        for (const StopRow& row : trace_.stops) {  // what it said itself is nearer to it
+        for (const StopRow& row : trace_.stops) {  // the rank's own report is more precise
             if (row.rank != best->first_rank || row.first_rank != row.rank) continue;
             report_.reason = row.reason;
             report_.lost = row.lost;
@@ -145,8 +145,8 @@ class Search {
         return best->first_rank;
     }
 
-    // Of those whose parts were cut off the one that ends first, if that is not as far from the others as
-    // parts are committed. Ranks of one process are cut off together.
+    // Among the ranks whose parts were cut off, the one that ends first, if it ends before the others by the
+    // commit interval or more. Ranks of one process are cut off together.
     int infer() {
         const RankAtEnd* first = nullptr;
         for (const RankAtEnd& rank : report_.ranks) {
@@ -166,7 +166,7 @@ class Search {
         return first->rank;
     }
 
-    // --- in what the others waited
+    // --- what the others waited in
 
     void find_waiting() {
         for (const StopRow& row : trace_.stops) {
@@ -180,11 +180,11 @@ class Search {
         if (first == nullptr) return;
         const auto index = static_cast<std::uint16_t>(first - trace_.ranks.data());
         const Collectives& all = trace_.collectives;
-        std::set<std::int64_t> groups;  // of the rank that stopped
+        std::set<std::int64_t> groups;  // groups of the rank that stopped
         for (std::size_t i = 0; i < all.size(); ++i) {
             if (all.rank[i] == index) groups.insert(all.group[i]);
         }
-        // The last of them: what came before was done, and is only missing among what was not committed.
+        // Takes the last of them: earlier ones completed, and only their records were not committed.
         std::vector<std::int64_t> when(trace_.ranks.size(), INT64_MIN);
         const Communications communications = match_communications(trace_);
         for (const CollectiveMatch& match : communications.matches) {
@@ -211,7 +211,7 @@ class Search {
 }  // namespace
 
 StopReport stop_report(const Trace& trace) {
-    // Nearly every trace ended, and needs no look at its events.
+    // Nearly every trace ended normally; its events need not be read.
     if (trace.stops.empty() && trace.ended && trace.config_value("finalized").empty() &&
         !unended_ranks(trace))
         return {};

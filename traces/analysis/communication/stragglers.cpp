@@ -74,7 +74,7 @@ StragglersReport straggler_report(const Trace& trace, const Selection& selection
     StragglersReport report;
     if (has_flight_records(trace)) report.flight = flight_report(trace, selection);
     report.trace_ranks = static_cast<int>(trace.ranks.size());
-    Selection when = selection;  // the ranks are compared with all others
+    Selection when = selection;  // without the rank: each rank is compared with all others
     when.rank = {};
     const std::vector<bool> selected = selected_events(trace, find_steps(trace), when);
     const Communications all = match_communications(trace);

@@ -1,6 +1,6 @@
-// Which rank comes last to collectives, how often, and how long the others wait for it. Durations are
-// compared, not clocks: all ranks of a collective end together, so that the one that is in it for the
-// shortest time came last. Definition: docs/definitions.md, "Distributed". Times in nanoseconds.
+// Which rank arrives last at collectives, how often, and how long the others wait for it. Durations are
+// compared, not clocks: all ranks of a collective end together, so the one with the shortest duration arrived
+// last. Definition: docs/definitions.md, "Distributed". Times in nanoseconds.
 #pragma once
 
 #include <cstdint>
@@ -16,19 +16,19 @@ namespace shardscope::traces {
 
 struct Trace;
 
-// How one rank came to collectives.
+// How late one rank arrived at collectives.
 struct Arrivals {
     int rank = 0;
-    std::int64_t collectives = 0;  // in which at least two ranks' durations are known
-    std::int64_t last = 0;         // in which it came last, and was the only one
-    std::int64_t late_ns = 0;      // sum over all: how long after the first rank it came
-    std::int64_t held_ns = 0;      // sum over those where it was last: how long after the last but one
-    std::int64_t waited_ns = 0;    // sum over all: its own wait for the last
+    std::int64_t collectives = 0;  // those with at least two known durations
+    std::int64_t last = 0;         // how often it was the only last one
+    std::int64_t late_ns = 0;      // sum over all: its delay after the first rank
+    std::int64_t held_ns = 0;      // sum over those where it was last: its delay after the last but one
+    std::int64_t waited_ns = 0;    // sum over all: its own wait for the last rank
 };
 
 Fields<Arrivals> arrival_fields();
 
-// Whether several ranks, the latest first, came equally late: none of them is a straggler (are_alike,
+// Whether several ranks, the latest first, arrived equally late, so that none is a straggler (are_alike,
 // steps.h).
 bool equally_late(const std::vector<Arrivals>& ranks);
 
@@ -39,15 +39,15 @@ struct KindStragglers {
 };
 
 struct StragglersReport {
-    FlightReport flight;           // what a flight recorder's dumps say of ranks that stopped
-    int trace_ranks = 0;           // in the trace; with one there is nothing to compare
+    FlightReport flight;           // what the flight recorder's dumps contain about ranks that stopped
+    int trace_ranks = 0;           // with one rank there is nothing to compare
     std::int64_t collectives = 0;  // compared
-    std::int64_t unmatched = 0;    // parts without a counterpart on another rank, left out
-    std::vector<Arrivals> ranks;   // by late_ns, the latest first: over all operations
+    std::int64_t unmatched = 0;    // parts without a counterpart on another rank, omitted
+    std::vector<Arrivals> ranks;   // over all operations; latest first, by late_ns
     std::vector<KindStragglers> kinds;
 };
 
-// `selection` chooses the collectives by step and time; a rank selected there shows only its own row.
+// `selection` selects collectives by step and time; a selected rank only limits the rows shown.
 StragglersReport straggler_report(const Trace& trace, const Selection& selection = {});
 
 }  // namespace shardscope::traces

@@ -21,15 +21,15 @@ namespace {
 
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
-// What one step of one rank did, in us (busy in percent of the window).
+// Figures of one step of one rank, in us (busy in percent of the window).
 struct StepFigures {
     double window = 0, communication = 0, exposed = 0, memcpy = 0, busy = 0;
     std::array<double, kTimeCategories> categories{};
 };
 
-using FiguresByStep = std::map<std::int64_t, std::vector<StepFigures>>;  // step number -> one for each rank
+using FiguresByStep = std::map<std::int64_t, std::vector<StepFigures>>;  // step number -> one per rank
 
-// The mean of those that are known.
+// The mean of the known values.
 class Mean {
   public:
     void add(double value, double weight = 1) {
@@ -43,7 +43,7 @@ class Mean {
     double sum_ = 0, weights_ = 0;
 };
 
-// `on_host`: the time of the rank's host threads' collectives, where nothing communicates on its device.
+// `on_host`: the time of the rank's collectives on host threads, if its device did not communicate.
 std::vector<StepFigures> rank_figures(const RankSummary& summary, const KindUnions& unions,
                                       const IntervalSet& on_host) {
     std::vector<Interval> windows;
@@ -95,7 +95,7 @@ double mean_of_ranks(const std::vector<std::vector<StepFigures>>& ranks, Get get
     return mean.value();
 }
 
-// A figure of every step, and where it stands in the column with its spread.
+// A figure of every step, and the members of the column for its mean and spread.
 struct StepFigure {
     double StepFigures::*of;
     double RunColumn::*mean;
@@ -107,7 +107,7 @@ constexpr std::array<StepFigure, 3> kStepFigures = {{
     {&StepFigures::memcpy, &RunColumn::memcpy_us, &RunColumn::memcpy_spread},
 }};
 
-// By rank: empty where it communicated on its device.
+// Time of host threads' collectives, by rank: empty if the rank communicated on its device.
 std::vector<IntervalSet> communication_of_hosts(const Trace& trace, const Selection& selection) {
     std::vector<std::vector<Interval>> all(trace.ranks.size());
     for (const SelectedHostCollective& part :
@@ -187,7 +187,7 @@ void fill_collectives(const Trace& trace, const Selection& selection, RunColumn&
     const double share = 1.0 / static_cast<double>(report.ranks.size());
     std::map<Operation, OperationStats> means;
     std::map<Operation, double> alg_bytes,
-        bus_bytes;  // what makes the bandwidth: bytes moved in the transfers
+        bus_bytes;  // for the bandwidth: bytes moved in the transfers
     for (const RankCollectives& rank : report.ranks) {
         for (const OperationStats& stats : rank.operations) {
             OperationStats& mean = means[stats.operation];

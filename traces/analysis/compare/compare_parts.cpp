@@ -22,11 +22,11 @@
 namespace shardscope::traces {
 namespace {
 
-// Some reports read the whole trace: the spread of their parts is that of at most so many steps.
+// Some reports read the whole trace: the spread of their parts is taken from at most this many steps.
 constexpr std::size_t kSampledSteps = 20;
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
-// Which times of modules and operators are compared; unknown: the others are of a device, and here is none.
+// Which times of modules and operators are compared; unknown: only other runs have device times.
 enum class Clock { device, host, unknown };
 double chosen(Clock clock, double device, double host) {
     return clock == Clock::device ? device : clock == Clock::host ? host : kUnknown;
@@ -52,13 +52,13 @@ std::map<std::int64_t, int> kept_steps(const Trace& trace, const TraceSteps& ste
     return kept;
 }
 
-// Adds up device events under small numbers, one for each part, so that no name is touched for an event.
+// Sums device events under integer keys, one for each part, so that names are not handled per event.
 class EventSums {
   public:
     EventSums(const Trace& trace, const TraceSteps& steps, const Selection& selection)
         : trace_(trace), steps_(steps), selected_(selected_events(trace, steps, selection)) {}
 
-    // `event` counts for the part `key`, if its step is kept.
+    // Counts `event` for the part `key` if its step is kept.
     void add(std::size_t event, std::uint64_t key, std::int64_t bytes) {
         const std::int32_t step = steps_.event[event];
         const RankSteps& rank = steps_.ranks[trace_.device.rank[event]];
@@ -69,7 +69,7 @@ class EventSums {
         sum.total.times += 1;
         sum.total.bytes += static_cast<double>(bytes);
         const std::int64_t number = rank.steps[static_cast<std::size_t>(step)].number;
-        if (sum.last_step == nullptr || sum.last_number != number) {  // events come in runs of one step
+        if (sum.last_step == nullptr || sum.last_number != number) {  // events of one step come in runs
             sum.last_number = number;
             sum.last_step = &sum.total.by_step[number];
         }
@@ -80,7 +80,7 @@ class EventSums {
     RunParts named(Name name) const {
         RunParts parts;
         for (const auto& [key, sum] : sums_) {
-            PartSums& part = parts[name(key)];  // several keys may have one name
+            PartSums& part = parts[name(key)];  // several keys may have the same name
             part.ns += sum.total.ns;
             part.times += sum.total.times;
             part.bytes += sum.total.bytes;
@@ -93,7 +93,7 @@ class EventSums {
     struct Sum {
         PartSums total;
         std::int64_t last_number = 0;
-        double* last_step = nullptr;  // into total.by_step
+        double* last_step = nullptr;  // points into total.by_step
     };
     const Trace& trace_;
     const TraceSteps& steps_;
@@ -135,7 +135,7 @@ RunParts collectives_of(const Trace& trace, const TraceSteps& steps, const Selec
     });
 }
 
-// Of ranks on whose devices nothing communicated.
+// Adds the collectives of ranks whose devices did not communicate.
 void add_host_collectives(const Trace& trace, const TraceSteps& steps, const Selection& selection,
                           RunParts& parts) {
     for (const auto& [c, in_step] :
@@ -168,7 +168,7 @@ RunParts units_of(const Trace& trace, const Selection& selection) {
     return parts;
 }
 
-// `take(path, node)` for every row of a view, by its own path.
+// Calls `take(path, node)` for every row of a view, with its own path.
 template <typename Take>
 void each_module(const std::vector<ModuleNode>& nodes, const std::string& path, const Take& take) {
     for (const ModuleNode& node : nodes) {
@@ -179,7 +179,7 @@ void each_module(const std::vector<ModuleNode>& nodes, const std::string& path, 
 }
 
 // Sums of reports that read the whole trace: one over all kept steps, and one for each of at most
-// kSampledSteps of them for the spread. `add(selection, take)` hands every part of such a report to
+// kSampledSteps of them for the spread. `add(selection, take)` passes every part of such a report to
 // `take(name, ns, times)`.
 template <typename Add>
 RunParts sampled(const Trace& trace, const std::map<std::int64_t, int>& kept, const Selection& selection,
@@ -200,7 +200,7 @@ RunParts sampled(const Trace& trace, const std::map<std::int64_t, int>& kept, co
     const std::size_t stride = (kept.size() + kSampledSteps - 1) / kSampledSteps;
     std::size_t number = 0;
     for (const auto& entry : kept) {
-        const std::int64_t step = entry.first;  // clang 14 captures no structured binding
+        const std::int64_t step = entry.first;  // clang 14 cannot capture structured bindings
         if (number++ % stride != 0) continue;
         for (auto& [name, part] : parts) part.by_step[step] += 0;
         Selection one = selection;
@@ -212,7 +212,7 @@ RunParts sampled(const Trace& trace, const std::map<std::int64_t, int>& kept, co
 
 RunParts modules_of(const Trace& trace, const std::map<std::int64_t, int>& kept, const Selection& selection,
                     Clock clock) {
-    std::map<int, JoinedPaths> joined;  // by rank: of all kept steps, which come first
+    std::map<int, JoinedPaths> joined;  // by rank: of all kept steps, which are added first
     return sampled(trace, kept, selection, [&](const Selection& part, const auto& take) {
         for (const RankModules& rank : module_view(trace, part).ranks) {
             const auto [names, added] = joined.try_emplace(rank.rank);
@@ -249,7 +249,7 @@ PartFigures figures(const PartSums& sums, const std::map<std::int64_t, int>& kep
     for (const auto& [number, ranks] : kept) {
         rank_steps += ranks;
         const auto at = sums.by_step.find(number);
-        if (at == sums.by_step.end() && sampled) continue;  // not looked at; else: nothing of it in the step
+        if (at == sums.by_step.end() && sampled) continue;  // not sampled; else: not in the step
         steps.push_back(at == sums.by_step.end() ? 0 : at->second * 1e-3 / ranks);
     }
     if (rank_steps == 0) return result;

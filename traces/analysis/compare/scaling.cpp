@@ -1,4 +1,4 @@
-// Each run from its own summary and collectives, then beside the smallest; see scaling.h.
+// Evaluates each run by its own summary and collectives, then relative to the smallest; see scaling.h.
 #include "traces/analysis/compare/scaling.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace shardscope::traces {
 namespace {
 
-// 0 where the key is missing or no number above 0.
+// 0 if the key is missing or its value is not a number above 0.
 std::int64_t number(const Trace& trace, std::string_view key) {
     const std::string_view text = trace.config_value(key);
     std::int64_t value = 0;
@@ -45,7 +45,7 @@ void add_samples(const Trace& trace, ScalingRun& run) {
 void add_times(const Trace& trace, const Selection& selection, ScalingRun& run) {
     const ExecutionSummary summary = summarize(trace, selection);
     double ranks = 0;
-    std::array<double, kTimeCategories> known{};  // ranks
+    std::array<double, kTimeCategories> known{};  // number of ranks
     for (const RankSummary& rank : summary.ranks) {
         if (rank.steps.empty()) continue;
         ++ranks;
@@ -59,7 +59,7 @@ void add_times(const Trace& trace, const Selection& selection, ScalingRun& run) 
     }
     if (ranks == 0) return;
     run.step_us /= ranks;
-    for (std::size_t c = 0; c < known.size(); ++c) run.categories_us[c] /= known[c];  // of none: not a number
+    for (std::size_t c = 0; c < known.size(); ++c) run.categories_us[c] /= known[c];  // NaN without ranks
 }
 
 void add_operations(const Trace& trace, const Selection& selection, ScalingRun& run) {
@@ -76,7 +76,7 @@ void add_operations(const Trace& trace, const Selection& selection, ScalingRun& 
             it->count += share * stats.count_per_step;
             it->bytes += share * stats.bytes_per_step;
             it->us += share * stats.us_per_step;
-            // The share of transfer is known of all collectives of the kind together.
+            // The share of transfer is known only for all collectives of the kind together.
             if (stats.us > 0) it->transfer_us += share * stats.us_per_step * stats.transfer_us / stats.us;
         }
     }
@@ -84,7 +84,7 @@ void add_operations(const Trace& trace, const Selection& selection, ScalingRun& 
               [](const OperationTime& a, const OperationTime& b) { return a.operation < b.operation; });
 }
 
-// Keys that make another job of a run, not the same one at another size.
+// Keys that make a run another job, not the same job at another size.
 bool is_of_the_job(std::string_view key) {
     constexpr std::array<std::string_view, 8> kPrefixes = {
         "parallel.", "fsdp.", "ddp.", "precision.", "memory.", "data.batch", "run.device", "sim.cluster"};
@@ -99,7 +99,7 @@ std::int64_t parameters_of(const Trace& trace) {
     return sum;
 }
 
-// Metadata that only one of the two has tells nothing.
+// A value that only one of the two runs has is not reported.
 void tell_differences(const Trace& base, const Trace& trace, ScalingRun& run) {
     const auto add = [&](std::string_view key, std::string_view first, std::string_view own) {
         run.differs.push_back(
@@ -129,7 +129,7 @@ void compare_with(const ScalingRun& base, ScalingRun& run) {
     }
     for (std::size_t c = 0; c < run.categories_us.size(); ++c) {
         const double more = run.categories_us[c] - base.categories_us[c];
-        if (!(more > run.grew_us)) continue;  // nor where one of them is not known
+        if (!(more > run.grew_us)) continue;  // also skips unknown values (NaN)
         run.grew = static_cast<int>(c);
         run.grew_us = more;
     }

@@ -1,5 +1,5 @@
-// Runs of one program at several sizes: how much faster, how efficiently, and what grew. Definition:
-// docs/definitions.md, "Throughput and scaling". Times in microseconds, mean of a step and over the ranks.
+// Runs of one program at several sizes: the speed-up, the efficiency, and what grew. Definition:
+// docs/definitions.md, "Throughput and scaling". Times in microseconds, means over the steps and ranks.
 #pragma once
 
 #include <array>
@@ -22,23 +22,23 @@ struct OperationTime {
 
 struct ScalingRun {
     std::string file;
-    int ranks = 0;  // of the job; ranks_in_trace of them are in the trace
+    int ranks = 0;  // of the job; the trace has ranks_in_trace of them
     int ranks_in_trace = 0;
     std::int64_t steps = 0;  // kept, of the rank with the most
     double step_us = 0;
-    double samples_per_step = 0, tokens_per_step = 0;     // of all ranks; 0: the configuration does not tell
-    std::array<double, kTimeCategories> categories_us{};  // not a number: no rank recorded its device
+    double samples_per_step = 0, tokens_per_step = 0;     // of all ranks; 0: not in the configuration
+    std::array<double, kTimeCategories> categories_us{};  // NaN: no rank recorded its device
     std::vector<OperationTime> operations;
 
-    // What differs from the baseline's job beside its size, each as "key (the baseline's value, the run's)".
+    // Differences to the baseline's job other than its size, each as "key (the baseline's value, the run's)".
     std::vector<std::string> differs;
     bool same_model =
-        true;  // false: the runs train different models, and nothing is said against the baseline
+        true;  // false: the runs train different models, so nothing is compared with the baseline
 
-    // Against the baseline; 0 where the samples of either are not known.
+    // Relative to the baseline; 0 if the samples of either are unknown.
     double speed_up = 0;
     double efficiency = 0;  // speed-up / (ranks / the baseline's ranks)
-    int grew = -1;          // TimeCategory that grew most in a step against the baseline; -1: none did
+    int grew = -1;          // TimeCategory that grew most per step over the baseline; -1: none grew
     double grew_us = 0;
 
     double samples_per_second() const { return step_us > 0 ? samples_per_step / step_us * 1e6 : 0; }
@@ -46,13 +46,13 @@ struct ScalingRun {
 };
 
 struct ScalingReport {
-    std::vector<ScalingRun> runs;  // by ranks, fewest first
-    std::size_t baseline = 0;      // index of the run with the fewest ranks, the first given of such
+    std::vector<ScalingRun> runs;  // by ranks, smallest first
+    std::size_t baseline = 0;      // index of the run with the fewest ranks; of several, the first given
 };
 
 // Samples of a step = batch x ranks x accumulation ("data.batch", "train.accumulation" of the run's
-// configuration); tokens = samples x "model.context" where the model is one of text. The ranks of a job are
-// those of the trace, of its configuration or of its largest communicator, whichever are most.
+// configuration); tokens = samples x "model.context" for a text model. The number of ranks of a job is the
+// largest of those of the trace, of its configuration and of its largest communicator.
 ScalingReport scaling_report(const std::vector<const Trace*>& traces, const Selection& selection = {});
 
 }  // namespace shardscope::traces

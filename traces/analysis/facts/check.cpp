@@ -1,4 +1,4 @@
-// Looks for faults in a loaded trace; each becomes one sentence. See info.h.
+// Detects faults in a loaded trace; each becomes one sentence. See info.h.
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -76,7 +76,7 @@ void check_launches(const Trace& trace, Faults& faults) {
                                  at_ms(device.start[first]), where));
 }
 
-// A stream runs one thing after another: what starts before the one before has ended overlaps.
+// A stream runs one piece of work at a time: work that starts before the previous one has ended overlaps.
 void check_streams(const Trace& trace, Faults& faults) {
     const DeviceEvents& device = trace.device;
     struct Stream {
@@ -141,7 +141,7 @@ void check_collectives(const Trace& trace, Faults& faults) {
                                      describe_collective(trace, no_event.first)));
     }
     const bool parts_missing = largest_group > static_cast<int>(trace.ranks.size());
-    // A simulation shows some of its ranks, on purpose.
+    // A simulation deliberately shows only some of its ranks.
     const bool meant = parts_missing && !trace.config_value("sim.ranks_shown").empty();
     if (unmatched.count > 0 && !meant) {
         faults.push_back(fmt::format(
@@ -160,7 +160,7 @@ void check_collectives(const Trace& trace, Faults& faults) {
     }
 }
 
-// Allocations and frees of an address must take turns and be of one size.
+// Allocations and frees of an address must alternate and have the same size.
 void check_memory(const Trace& trace, Faults& faults) {
     const MemoryEvents& memory = trace.memory;
     std::vector<std::uint32_t> order(memory.size());
@@ -246,9 +246,9 @@ void check_steps(const Trace& trace, Faults& faults) {
     }
 }
 
-// Units, modules and buffers each sum to the predicted peak; no step is above it.
+// Units, modules and buffers each sum to the predicted peak; no step exceeds it.
 void check_prediction_parts(const Trace& trace, Faults& faults) {
-    std::map<std::pair<int, PredictionPart>, std::int64_t> found;  // of a step: the largest
+    std::map<std::pair<int, PredictionPart>, std::int64_t> found;  // for steps: the largest
     for (const PredictionPartRow& part : trace.prediction_parts) {
         std::int64_t& bytes = found[{part.rank, part.kind}];
         bytes = part.kind == PredictionPart::step ? std::max(bytes, part.bytes) : bytes + part.bytes;
@@ -284,8 +284,7 @@ bool was_cut(const Trace& trace) {
     return !trace.config_value("finalized").empty();
 }
 
-// What belongs together and was recorded by different threads: of a killed run, one may be there without the
-// other.
+// Related records that different threads wrote: after a kill, one may be present without the other.
 void check_pairs(const Trace& trace, Faults& faults) {
     check_launches(trace, faults);
     check_collectives(trace, faults);

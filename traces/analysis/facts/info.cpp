@@ -15,7 +15,7 @@
 namespace shardscope::traces {
 namespace {
 
-// "2026-03-01T12:34:56.789Z"; "" where the trace does not tell.
+// "2026-03-01T12:34:56.789Z"; "" if not recorded.
 std::string iso_8601(std::int64_t utc_ns) {
     if (utc_ns <= 0) return {};
     const std::int64_t seconds = utc_ns / 1'000'000'000;
@@ -24,7 +24,7 @@ std::string iso_8601(std::int64_t utc_ns) {
                        milliseconds);
 }
 
-// The devices' names, each once, in rank order.
+// The devices' names without repetition, in rank order.
 std::string device_names(const Trace& trace) {
     std::string names;
     std::set<std::string_view> seen;
@@ -36,7 +36,7 @@ std::string device_names(const Trace& trace) {
     return names;
 }
 
-// Of the trainer's devices that are not GPUs; its configuration names them.
+// For the trainer's devices that are not GPUs; its configuration names them.
 std::string device_note(const Trace& trace) {
     const std::string_view device = trace.config_value("run.device");
     if (device == "cpu") {
@@ -52,7 +52,7 @@ std::string device_note(const Trace& trace) {
     return {};
 }
 
-// Steps of the run: the most that any rank has.
+// Number of steps of the run: the most that any rank has.
 std::int64_t steps_of_run(const Trace& trace) {
     std::vector<std::int64_t> counts(trace.ranks.size(), 0);
     std::int64_t most = 0;

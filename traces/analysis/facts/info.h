@@ -1,4 +1,4 @@
-// What a file holds: ranks, steps, counts of rows, configuration, whether it is whole.
+// The contents of a file: ranks, steps, counts of rows, configuration, completeness.
 #pragma once
 
 #include <cstdint>
@@ -22,15 +22,14 @@ struct TraceInfo {
     double duration_ms = 0;
     int ranks = 0;
     std::int64_t steps = 0;
-    std::string device;  // the devices' names, each once; empty: unknown
-    // What names of CUDA and NCCL stand for where no GPU ran them, one sentence; empty: they are what they
-    // say.
+    std::string device;  // the devices' names, without repetition; empty: unknown
+    // What names of CUDA and NCCL stand for if no GPU ran them, one sentence; empty: they are literal.
     std::string device_note;
-    std::vector<HostPlace> hosts;  // with their ranks; the sums in them are not filled
+    std::vector<HostPlace> hosts;  // with their ranks; their sums are not set
     StopReport stopped;
     std::vector<std::pair<std::string, std::int64_t>> counts;  // "kernels" -> rows, ...
     std::vector<std::pair<std::string, std::string>> config;
-    // What the recorder noted, in order of time: losses, where a thread was when its program crashed, …
+    // Notes of the recorder, in order of time: losses, where a thread was when its program crashed, …
     struct Noted {
         double time_ms = 0;
         std::string text;
@@ -40,14 +39,14 @@ struct TraceInfo {
 
 TraceInfo trace_info(const Trace& trace);
 
-// Faults of a trace, each one sentence; empty: whole. Looks for: a run that did not end, dropped and invalid
+// Faults of a trace, each one sentence; empty: none. Detects: a run that did not end, dropped and invalid
 // events, errors that the recorder noted, device events without a launch, overlapping work on a stream,
 // collectives without device event or counterpart or with differing bytes, memory freed twice or never
-// allocated, steps that overlap, predictions whose categories do not sum.
+// allocated, overlapping steps, predictions whose categories do not sum.
 std::vector<std::string> check_trace(const Trace& trace);
 
-// What is no fault of a trace but good to know, each one sentence: what the recorder warned of, and, where a
-// file was finished after its run was killed, what stands without its counterpart at the cut.
+// Remarks that are not faults, each one sentence: warnings of the recorder and, if a file was finished after
+// its run was killed, what has no counterpart at the cut.
 std::vector<std::string> check_notes(const Trace& trace);
 
 }  // namespace shardscope::traces

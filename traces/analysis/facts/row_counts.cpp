@@ -12,7 +12,7 @@
 namespace shardscope::traces {
 namespace {
 
-// What is selected of the host's side of each rank.
+// The selected host time of each rank.
 class HostSelection {
   public:
     HostSelection(const Trace& trace, const TraceSteps& steps, const Selection& selection) {
@@ -27,7 +27,7 @@ class HostSelection {
     bool has_rank(int rank) const {
         return rank < 0 || rank == kNoRank ? all_ranks_ : !time_of(rank).empty();
     }
-    // A rank below 0 or kNoRank: of no rank; then the range of time alone decides.
+    // A rank below 0 or kNoRank belongs to no rank; only the range of time decides then.
     bool has(int rank, std::int64_t time) const {
         if (rank < 0 || rank == kNoRank) return all_ranks_ && time >= any_.start && time < any_.end;
         const IntervalSet& set = time_of(rank);

@@ -52,7 +52,7 @@ void HookOrder::finish() {
     const Order backward(ended_.rbegin(), ended_.rend());
     give(before_, backward, true);
     give(after_, {started_.rbegin(), started_.rend()}, false);
-    Order inner = backward;  // checkpointed: in the reverse order of the forwards
+    Order inner = backward;  // recomputations run in the reverse order of the forwards
     std::erase_if(inner, [this](std::int32_t unit) { return enclosing_.contains(unit); });
     for (std::size_t i = 0; i < std::min(again_.size(), inner.size()); ++i) {
         if (again_[i]->unit == kUnnamed) again_[i]->unit = inner[i];

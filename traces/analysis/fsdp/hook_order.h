@@ -1,5 +1,5 @@
-// Which FSDP unit a hook belongs to whose name does not tell: FSDP1's hooks, by the order in which they run.
-// Inside the room only. See unit_ranges.h.
+// Finds the FSDP units of hooks whose names do not contain them: FSDP1's hooks, by the order in which they
+// run. Internal to the library. See unit_ranges.h.
 #pragma once
 
 #include <cstddef>
@@ -17,10 +17,10 @@ namespace shardscope::traces {
 struct Trace;
 
 inline constexpr std::int32_t kUnnamed = -1;
-// Units that are entered and not left; more is no nesting of modules.
+// Limit on units that are entered and not left; more cannot be a nesting of modules.
 inline constexpr std::size_t kMostOpenUnits = 1024;
 
-// A range that says something about units.
+// A range whose name concerns units.
 struct MarkedRange {
     std::size_t range = 0;  // index into Trace::ranges
     UnitMark kind = UnitMark::none;
@@ -28,7 +28,7 @@ struct MarkedRange {
     bool again = false;            // a forward within autograd: recomputation
 };
 
-// The names of units in the order in which they are met.
+// The names of units in order of first occurrence.
 class UnitTable {
   public:
     explicit UnitTable(std::vector<std::string>& names) : names_(names) {
@@ -45,19 +45,19 @@ class UnitTable {
     std::unordered_map<std::string, std::int32_t> index_;
 };
 
-// Gives hooks without a name their unit; one rank at a time, in the order of time. A pass is a forward with
-// its backward.
+// Assigns units to hooks without a name, for one rank at a time, in time order. A pass is a forward with its
+// backward.
 class HookOrder {
   public:
     HookOrder(const Trace& trace, UnitTable& units, bool second_generation);
 
-    void add(MarkedRange& mark);  // stays where it is until the pass has ended
-    void finish();                // the last pass has ended
+    void add(MarkedRange& mark);  // `mark` must stay in place until the pass has ended
+    void finish();                // ends the last pass
 
   private:
     struct Open {
         std::int32_t unit;
-        std::int64_t end;  // of a scope; the largest number where a later mark ends it
+        std::int64_t end;  // end of a scope; the largest number if a later mark ends it
     };
     using Order = std::vector<std::int32_t>;
     using Next = std::unordered_map<std::int32_t, std::int32_t>;
@@ -66,8 +66,8 @@ class HookOrder {
     void enter(MarkedRange& mark);
     void close_before(std::int64_t time);
     void leave(std::int32_t unit);
-    // The hooks in their order to the units in theirs. Too few hooks: units that only enclose others have
-    // none. Too many: the outermost unit has one for each of its outputs (`outer_first`).
+    // Assigns the units of `order` to the hooks, both in order. With fewer hooks than units, units that only
+    // enclose others get none; with more, the outermost gets one for each of its outputs (`outer_first`).
     void give(std::vector<MarkedRange*>& hooks, Order order, bool outer_first) const;
 
     const Trace& trace_;
@@ -77,7 +77,7 @@ class HookOrder {
     Order started_, ended_;  // each unit once
     std::unordered_set<std::int32_t> has_started_, has_ended_, enclosing_;
     std::vector<MarkedRange*> before_, after_, again_;
-    // With the hook in which they were asked for.
+    // Each prefetch with the hook in which it was requested.
     std::vector<std::pair<MarkedRange*, const MarkedRange*>> prefetches_;
     const MarkedRange* hook_ = nullptr;
     bool backward_ = false;

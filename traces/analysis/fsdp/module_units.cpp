@@ -29,7 +29,7 @@ std::vector<std::int32_t> units_of_modules(const Trace& trace) {
     std::vector<std::int32_t> result(unit);
     for (std::size_t m = 0; m < unit.size(); ++m) {
         std::int32_t at = static_cast<std::int32_t>(m);
-        for (std::int32_t levels = 0; at >= 0 && levels <= size; ++levels) {  // a damaged tree has no end
+        for (std::int32_t levels = 0; at >= 0 && levels <= size; ++levels) {  // damaged trees may have cycles
             if (unit[static_cast<std::size_t>(at)] >= 0) break;
             at = parent[static_cast<std::size_t>(at)];
         }

@@ -1,4 +1,4 @@
-// Which unit of a run of ours gathers each module. Inside the room only.
+// Which unit of a run of our own trainer gathers each module. Internal to the library.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@ namespace shardscope::traces {
 
 struct Trace;
 
-// By module id: the unit that gathers it, its own or its nearest ancestor's, as a place in Trace::units; -1
-// none. Ids from the largest on are not there.
+// By module id: the unit that gathers the module, its own or its nearest ancestor's, as an index into
+// Trace::units; -1 none. Ids beyond the end have no unit.
 std::vector<std::int32_t> units_of_modules(const Trace& trace);
 
 }  // namespace shardscope::traces

@@ -1,5 +1,5 @@
-// One sweep over the device events collects what each unit of each rank does; then each history is painted
-// from it. See shard_states.h.
+// One sweep over the device events collects what each unit of each rank does; each history is then painted
+// from that. See shard_states.h.
 #include "traces/analysis/fsdp/shard_states.h"
 
 #include <algorithm>
@@ -27,10 +27,10 @@ struct Transfer {  // a gather or a reduction
 
 struct Compute {  // kernels that follow one another
     Interval time;
-    std::size_t gathers = 0;  // of the unit, launched before them: they use the last of these
+    std::size_t gathers = 0;  // of the unit, launched before these kernels, which use the last of them
 };
 
-// What one unit of one rank does, each sorted by start.
+// What one unit of one rank does; each list is sorted by start.
 struct Facts {
     std::vector<Transfer> gathers, reductions;
     std::vector<Compute> compute;  // disjoint
@@ -83,8 +83,8 @@ class Sweep {
         latest = {unit, std::max(time.end, follows ? latest.end : kEarliest)};
         if (unit < 0 || time.length() <= 0) return;
         Facts& facts = facts_of(device.rank[i], unit);
-        // A gather that a kernel needs has ended, so that it is known; later ones may be, too, where the host
-        // runs ahead.
+        // A gather that a kernel needs has ended, so it is in the list; the list may also have later ones, if
+        // the host runs ahead.
         std::size_t gathers = facts.gathers.size();
         while (gathers > 0 && facts.gathers[gathers - 1].launched > launched) --gathers;
         std::vector<Compute>& compute = facts.compute;
@@ -139,7 +139,7 @@ class Sweep {
         for (std::size_t f = 0; f < facts_.size(); ++f) facts_[f].allocated = make_union(std::move(held[f]));
     }
 
-    struct Latest {  // compute kernel of a rank
+    struct Latest {  // latest compute kernel of a rank
         std::int32_t unit = -1;
         std::int64_t end = kEarliest / 2;
     };
@@ -153,7 +153,7 @@ class Sweep {
     std::unordered_map<std::int64_t, std::int32_t> place_of_unit_;
 };
 
-// Paints one history from its layers, of which the first that covers a moment counts.
+// Paints one history from its layers; at each moment the first layer that covers it counts.
 class Painter {
   public:
     explicit Painter(const Facts& facts) : facts_(facts) {}
@@ -183,17 +183,17 @@ class Painter {
     };
     using Layer = std::vector<Piece>;  // sorted, disjoint
 
-    // In order of start; what is there ends where the next begins.
+    // Pieces are added in order of start; the previous piece is cut where the next begins.
     static void add(Layer& layer, Piece piece) {
         if (!layer.empty()) layer.back().time.end = std::min(layer.back().time.end, piece.time.start);
         layer.push_back(piece);
     }
 
-    // The end of the last compute that used each gather; the earliest number where none did.
+    // The end of the last compute that used each gather; the earliest number if none did.
     std::vector<std::int64_t> last_uses() const {
         std::vector<std::int64_t> ends(facts_.gathers.size(), kEarliest);
         for (const Compute& compute : facts_.compute) {
-            if (compute.gathers == 0) continue;  // of a gather before the trace
+            if (compute.gathers == 0) continue;  // uses a gather before the trace
             std::int64_t& end = ends[compute.gathers - 1];
             end = std::max(end, compute.time.end);
         }
@@ -214,13 +214,13 @@ class Painter {
             const bool unused = uses[g] == kEarliest && !covered;
             if (unused && g + 1 < facts_.gathers.size() && facts_.gathers[g + 1].launched < gather.time.end)
                 end = std::max(end, facts_.gathers[g + 1].time.start);
-            if (gather.time.start < until) end = std::max(end, until);  // two copies at once
+            if (gather.time.start < until) end = std::max(end, until);  // two copies at the same time
             until = end;
             add(whole_, {{gather.time.start, end}, gather.event});
         }
     }
 
-    // From each release to the reduction that follows it before the next gather.
+    // From each release to the next reduction, if that is before the next gather.
     void find_freed() {
         for (std::size_t w = 0; w < whole_.size(); ++w) {
             const std::int64_t released = whole_[w].time.end;
@@ -233,7 +233,7 @@ class Painter {
         }
     }
 
-    // Walks through a layer as time goes on.
+    // Looks up a layer at increasing times.
     class Cursor {
       public:
         explicit Cursor(const Layer& layer) : at_(layer.begin()), end_(layer.end()) {}
@@ -320,7 +320,7 @@ ShardStates shard_states(const Trace& trace) {
 }
 
 int most_at_once(std::span<const IntervalSet> sets) {
-    std::vector<std::pair<std::int64_t, int>> edges;  // an end before a start at the same time
+    std::vector<std::pair<std::int64_t, int>> edges;  // sorted: at equal times an end comes before a start
     for (const IntervalSet& set : sets) {
         for (const Interval& interval : set) {
             edges.emplace_back(interval.start, 1);

@@ -44,7 +44,7 @@ std::optional<UnitCollective> UnitCollectives::of_event(std::size_t event) const
 }
 
 std::vector<UnitUse> unit_uses(const Trace& trace) {
-    std::vector<std::int8_t> by_name(trace.strings.size(), -1);  // a UnitMark, -1 not looked at
+    std::vector<std::int8_t> by_name(trace.strings.size(), -1);  // a UnitMark, -1 not evaluated
     std::vector<UnitUse> result(trace.ranges.size(), UnitUse::computes);
     for (std::size_t i = 0; i < result.size(); ++i) {
         std::int8_t& known = by_name[static_cast<std::size_t>(trace.ranges.name[i])];
@@ -54,7 +54,7 @@ std::vector<UnitUse> unit_uses(const Trace& trace) {
             result[i] = UnitUse::copies_out;
         } else if (mark == UnitMark::other || mark == UnitMark::post_backward || mark == UnitMark::unshard) {
             result[i] = UnitUse::nothing;
-        } else if (const std::int32_t parent = trace.ranges.parent[i]; parent >= 0) {  // stands before it
+        } else if (const std::int32_t parent = trace.ranges.parent[i]; parent >= 0) {  // parents come first
             result[i] = result[static_cast<std::size_t>(parent)];
         }
     }

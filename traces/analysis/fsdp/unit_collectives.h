@@ -1,5 +1,5 @@
-// What device events have to do with FSDP units: gathers and reductions of a unit, and what kernels do with
-// its whole parameters. Inside the room only. Definition: docs/definitions.md, "Units".
+// Relates device events to FSDP units: the gathers and reductions of a unit, and how kernels use its whole
+// parameters. Internal to the library. Definition: docs/definitions.md, "Units".
 #pragma once
 
 #include <cstdint>
@@ -25,13 +25,13 @@ struct UnitCollective {
     bool gather = false;  // an all-gather; else a reduce-scatter, all-reduce or reduce
 };
 
-// Collectives of our traces carry their unit and phase; those of others belong to the unit of the range that
+// Collectives of our own traces carry their unit and phase; others belong to the unit of the range that
 // launched them.
 class UnitCollectives {
   public:
     UnitCollectives(const Trace& trace, const UnitRanges& ranges);
 
-    // Of a device event of communication; nothing where it is neither a gather nor a reduction.
+    // The collective of a device event; none if it is neither a gather nor a reduction.
     std::optional<UnitCollective> of_event(std::size_t event) const;
 
   private:
@@ -43,11 +43,11 @@ class UnitCollectives {
 
 enum class UnitUse : std::uint8_t {
     computes,
-    copies_out,  // what was gathered, to where compute finds it
+    copies_out,  // copies gathered parameters to where compute reads them
     nothing,     // works on the shard or the gradients: into the next gather, or into or out of a reduction
 };
 
-// By host range: what the kernels launched in it do with their unit's whole parameters.
+// By host range: how kernels launched in it use their unit's whole parameters.
 std::vector<UnitUse> unit_uses(const Trace& trace);
 
 }  // namespace shardscope::traces

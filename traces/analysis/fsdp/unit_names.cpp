@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view kModuleName = "FullyShardedDataParallel_", kFsdp1 = "FullyShardedDataParallel.",
                            kFsdp2 = "FSDP::", kFor = " for ";
 
-// Without what emit_nvtx appends: ", seq = 4, op_id = 7".
+// The name without the suffix of emit_nvtx: ", seq = 4, op_id = 7".
 std::string_view without_numbers(std::string_view text) {
     return text.substr(0, std::min({text.find(", seq ="), text.find(", op_id ="), text.find(", sizes =")}));
 }

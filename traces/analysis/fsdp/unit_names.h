@@ -1,4 +1,4 @@
-// What the name of a host range says about FSDP units: PyTorch's names, in one place. Inside the room only.
+// Interprets the names of host ranges that concern FSDP units: PyTorch's names. Internal to the library.
 #pragma once
 
 #include <cstdint>
@@ -17,18 +17,18 @@ enum class UnitMark : std::uint8_t {
     post_backward,      // "FullyShardedDataParallel._post_backward_hook", "FSDP::post_backward_reduce (x)"
     forward_prefetch,   // of another unit
     backward_prefetch,  // of another unit
-    copy_out,           // "FSDP::all_gather_copy_out (x)": of what was gathered
-    other,              // "FSDP::all_gather (x)" and its kin
-    unshard,            // "_unshard": ours; the shard is made ready and gathered
+    copy_out,           // "FSDP::all_gather_copy_out (x)": of the gathered parameters
+    other,              // "FSDP::all_gather (x)" and similar
+    unshard,            // "_unshard": of our own traces; prepares the shard and gathers it
     limiter,            // "FullyShardedDataParallel.rate_limiter"
     autograd,           // "autograd::engine::evaluate_function: ...": backward
-    recompute,          // ours: a checkpointed forward again
-    outside,            // an optimizer's call: no unit's hooks reach beyond it
+    recompute,          // of our own traces: repeats a checkpointed forward
+    outside,            // an optimizer's call: no unit's hooks extend beyond it
 };
 
 struct UnitName {
     UnitMark mark = UnitMark::none;
-    std::string unit;  // empty: not named
+    std::string unit;  // empty: no name
 };
 
 // "FSDP::all_gather (layers.3) [pg=1], seq = 4" -> other, "layers.3".

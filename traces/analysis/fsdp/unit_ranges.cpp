@@ -1,5 +1,5 @@
-// Three passes over the ranges: what their names say, what unnamed hooks belong to, and what lies inside
-// what; see unit_ranges.h.
+// Three passes over the ranges: interpret their names, assign units to unnamed hooks, and resolve nesting;
+// see unit_ranges.h.
 #include "traces/analysis/fsdp/unit_ranges.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace shardscope::traces {
 namespace {
 
-// The units that were entered on a thread by hooks and not left.
+// The units that hooks entered and did not leave on a thread.
 struct HookStack {
     struct Entry {
         std::int32_t unit;
@@ -61,7 +61,7 @@ class Finder {
     }
 
   private:
-    // Each name is looked at once.
+    // Interprets each name once.
     const UnitName& name_of(std::size_t range) {
         const StringId id = trace_.ranges.name[range];
         std::int32_t& known = known_[static_cast<std::size_t>(id)];
@@ -100,7 +100,7 @@ class Finder {
             named_ = named_ || (!name.unit.empty() && name.mark != UnitMark::module_frame);
             marks_.push_back(mark);
         }
-        // The forward of a unit lies inside its module's frame and is no other unit.
+        // A unit's forward lies inside its module's frame and does not count as another unit.
         if (frames) std::erase_if(marks_, [](const MarkedRange& m) { return m.kind == UnitMark::forward; });
         for (MarkedRange& mark : marks_) {
             if (mark.kind == UnitMark::forward || mark.kind == UnitMark::pre_forward ||
@@ -130,7 +130,7 @@ class Finder {
         }
     }
 
-    // The unit and phase of each range, from those before it: ranges come sorted, parents first.
+    // Finds the unit and phase of each range from those before it: ranges are sorted, parents first.
     void place() {
         const HostRanges& ranges = trace_.ranges;
         std::vector<HookStack> stacks(trace_.threads.size());
@@ -152,7 +152,7 @@ class Finder {
         }
     }
 
-    // What lies directly in a range around a hook belongs to other units before and after it.
+    // Work directly in a range around a hook belongs to different units before and after the hook.
     void note_change(std::size_t hook, const HookStack& stack) {
         UnitRanges::Change change{.time = trace_.ranges.start[hook]};
         if (!stack.entries.empty()) {
@@ -242,10 +242,10 @@ class Finder {
     const Trace& trace_;
     const bool ours_;
     const std::vector<std::int32_t> modules_;
-    std::vector<std::int32_t> known_;  // by StringId: place in names_, -1 not looked at
+    std::vector<std::int32_t> known_;  // by StringId: index into names_, -1 not evaluated
     std::vector<UnitName> names_ = std::vector<UnitName>(1);
     std::vector<MarkedRange> marks_;
-    bool second_ = false, named_ = false;  // FSDP2's names; with a module's name in some
+    bool second_ = false, named_ = false;  // FSDP2's names; some of them with a module's name
     UnitRanges result_;
 };
 

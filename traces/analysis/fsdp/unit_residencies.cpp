@@ -30,9 +30,9 @@ void UnitResidencies::add_kernel(std::size_t event, std::int32_t unit, std::int6
     wait(all, event, launched, stream_free_from);
     const auto before = std::find_if(all.gathers.rbegin(), all.gathers.rend(),
                                      [&](const Gather& g) { return g.launched <= launched; });
-    if (before == all.gathers.rend()) return;  // of a gather before the trace
+    if (before == all.gathers.rend()) return;  // uses a gather before the trace
     const DeviceEvents& device = trace_.device;
-    if (device.start[event] < device.end[before->event]) return;  // it cannot use what is not there
+    if (device.start[event] < device.end[before->event]) return;  // it cannot use an unfinished gather
     before->last_use = before->used ? std::max(before->last_use, device.end[event]) : device.end[event];
     before->used = true;
 }
@@ -67,7 +67,7 @@ void UnitResidencies::add_times(const Unit& unit, std::vector<Times>& times) con
     const DeviceEvents& device = trace_.device;
     const std::vector<Gather>& all = unit.gathers;
     const std::size_t offset = times.size();
-    std::size_t first = 0;  // of those that belong together
+    std::size_t first = 0;  // of the gathers that belong together
     for (std::size_t g = 0; g < all.size(); ++g) {
         times.push_back({.id = all[g].id, .wait = all[g].wait});
         if (g > 0 && all[g - 1].used && all[g - 1].step == all[g].step) {

@@ -1,5 +1,5 @@
-// How long the whole parameters of units are held, and how long compute waits for them. Inside the room only.
-// Times in nanoseconds.
+// How long the whole parameters of units are held, and how long compute waits for them. Internal to the
+// library. Times in nanoseconds.
 #pragma once
 
 #include <cstddef>
@@ -12,28 +12,28 @@ namespace shardscope::traces {
 
 struct Trace;
 
-// Fed with the gathers and the compute kernels of the units in the order of their starts on the device.
+// Gathers and compute kernels of the units must be added in the order of their starts on the device.
 //
 // A kernel uses the last gather that was launched before it and has ended when it starts. A unit is held from
-// the start of a gather to the end of the last kernel that used it; where the next gather was launched before
-// that, two copies live for a while. Gathers that nothing used belong to the one after them, if that was
-// launched before they ended (a unit made of several collectives). Wait: units.h.
+// the start of a gather to the end of the last kernel that used it; if the next gather was launched before
+// that, two copies live for a while. An unused gather belongs to the next one if that was launched before it
+// ended (a unit made of several collectives). Wait: see units.h.
 class UnitResidencies {
   public:
     UnitResidencies(const Trace& trace, std::size_t units, const BlockingCalls& blocking);
 
-    // `id`: what the results are told under. `step`: of its rank.
+    // `id`: identifies the gather in the results. `step`: index of its rank's step.
     void add_gather(std::size_t id, std::size_t event, std::int32_t unit, std::int32_t step,
                     std::int64_t launched);
-    // `stream_free_from`: when earlier work of the kernel's stream had ended.
+    // `stream_free_from`: when the earlier work of the kernel's stream ended.
     void add_kernel(std::size_t event, std::int32_t unit, std::int64_t launched,
                     std::int64_t stream_free_from);
 
-    struct Times {  // of a gather
+    struct Times {  // of one gather
         std::size_t id = 0;
         std::int64_t wait = 0;
-        std::int64_t held = 0;   // with the first gather of a unit made of several
-        std::int64_t freed = 0;  // from the last use before it in the same step
+        std::int64_t held = 0;   // set on the first gather of a unit made of several
+        std::int64_t freed = 0;  // since the last use before it in the same step
     };
     std::vector<Times> times() const;
 

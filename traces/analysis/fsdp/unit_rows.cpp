@@ -50,7 +50,7 @@ void UnitRows::sum_over_steps(Row& row) const {
     std::sort(result.steps.begin(), result.steps.end(),
               [](const UnitStep& a, const UnitStep& b) { return a.number < b.number; });
     for (const UnitStep& step : result.steps) result.sum.add(step.costs);
-    // Ties go to the unit that comes first.
+    // Ties go to the first unit.
     std::pair<std::int64_t, std::int32_t> most{0, 0};
     for (const auto& [unit, ns] : row.hidden) most = std::max(most, {ns, -unit});
     if (most.first > 0) {
@@ -71,7 +71,7 @@ void UnitRows::finish(UnitsReport& report, std::span<const std::size_t> place_of
     sum_over_ranks(report);
 }
 
-// Units in the order of their names' appearance, those of no unit last.
+// Sorts by the order of the units' names; rows without a unit come last.
 void UnitRows::in_order(std::vector<UnitPhase>& rows) {
     const auto place = [&](const UnitPhase& row) {
         const auto it = order_.find(row.name);

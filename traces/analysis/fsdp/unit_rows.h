@@ -1,5 +1,5 @@
-// The rows of the report on units (units.h) while they grow: one for each rank, unit and phase. Inside the
-// room only.
+// Builds the rows of the report on units (units.h): one for each rank, unit and phase. Internal to the
+// library.
 #pragma once
 
 #include <cstddef>
@@ -19,18 +19,18 @@ class UnitRows {
   public:
     explicit UnitRows(const std::vector<std::string>& names) : names_(names) {}
 
-    // Where the costs of a unit (-1: none) in a step of its rank stand; `number`: the step's.
+    // Position of the costs of a unit (-1: none) in a step of its rank; `number`: the step's.
     struct Place {
         std::size_t row = 0, step = 0;
     };
     Place place(std::uint16_t rank, std::int32_t unit, Phase phase, std::int32_t step, std::int64_t number);
 
     UnitCosts& costs(Place place) { return rows_[place.row].result.steps[place.step].costs; }
-    // By unit, what its compute hid of the row's collectives; to be added to.
+    // By unit: how much of the row's collectives its compute hid; the caller adds to it.
     std::unordered_map<std::int32_t, std::int64_t>& hidden(Place place) { return rows_[place.row].hidden; }
 
-    // Hands the rows over to their ranks, summed over their steps, and sums them over all ranks.
-    // `place_of_rank`: by index into Trace::ranks, index into report.ranks.
+    // Moves the rows to their ranks, summed over their steps, and sums them over all ranks. `place_of_rank`:
+    // by index into Trace::ranks, index into report.ranks.
     void finish(UnitsReport& report, std::span<const std::size_t> place_of_rank);
 
   private:
@@ -40,7 +40,7 @@ class UnitRows {
         std::unordered_map<std::int32_t, std::int64_t> hidden;
         std::int32_t last_step = -1;
         std::size_t last_place = 0;
-        std::vector<std::pair<std::int32_t, std::size_t>> order;  // step -> place in result.steps, sorted
+        std::vector<std::pair<std::int32_t, std::size_t>> order;  // step -> index into result.steps, sorted
     };
     std::size_t row(std::uint16_t rank, std::int32_t unit, Phase phase);
     static std::size_t step(Row& row, std::int32_t step, std::int64_t number);

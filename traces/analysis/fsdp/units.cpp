@@ -1,5 +1,5 @@
-// One sweep over the device events gives gathers, reductions and waits; what hid them is looked up in the
-// finished compute time; see units.h.
+// One sweep over the device events finds gathers, reductions and waits; what hid them is then looked up in
+// the complete compute time; see units.h.
 #include "traces/analysis/fsdp/units.h"
 
 #include <algorithm>
@@ -25,10 +25,10 @@ namespace {
 
 constexpr std::size_t kLeftOut = std::numeric_limits<std::size_t>::max();
 
-// A gather or reduction of a kept step.
+// A gather or reduction in a kept step.
 struct Kept : UnitCollective {
     std::uint16_t rank = 0;
-    std::int32_t step = -1;  // of its rank
+    std::int32_t step = -1;  // index of its rank's step
     UnitRows::Place place;
 };
 
@@ -98,7 +98,7 @@ class UnitsAnalysis {
         if (ranges_.names.empty()) return;
         const auto found = collectives_.of_event(i);
         if (!found) return;
-        // Those that are left out end the residency of the one before them all the same.
+        // Gathers that are not kept still end the residency of the previous one.
         if (found->gather && found->unit >= 0)
             residencies_.add_gather(kept(i) ? kept_.size() : kLeftOut, i, found->unit, steps_.event[i],
                                     found->launched);
@@ -163,7 +163,7 @@ class UnitsAnalysis {
         }
     }
 
-    // The limiter holds the host before it issues a gather: the time counts with the next one of the thread.
+    // The limiter holds the host before it issues a gather: the time counts for the thread's next gather.
     void add_limiters() {
         std::vector<std::vector<std::pair<std::int64_t, std::size_t>>> gathers(trace_.threads.size());
         for (std::size_t i = 0; i < kept_.size(); ++i) {
@@ -182,14 +182,14 @@ class UnitsAnalysis {
             if (next == thread.end()) continue;
             const Kept& gather = kept_[next->second];
             const StepWindow& step = steps_.ranks[gather.rank].steps[static_cast<std::size_t>(gather.step)];
-            if (ranges.start[at] < step.host.start) continue;  // it held one of a step that is left out
+            if (ranges.start[at] < step.host.start) continue;  // it held a gather of a step that is not kept
             rows_.costs(gather.place).limiter_ns += ranges.end[at] - ranges.start[at];
         }
     }
 
     std::size_t key(std::uint16_t rank, std::size_t unit) const { return rank * ranges_.names.size() + unit; }
 
-    // What a rank keeps of a unit, from what it gathers.
+    // The bytes of a unit that a rank keeps, from its gathers.
     void note_shard(const Kept& gather) {
         if (gather.group_size < 1) return;
         std::int64_t& shard = shards_[key(gather.rank, static_cast<std::size_t>(gather.unit))];
@@ -225,7 +225,7 @@ class UnitsAnalysis {
                          uneven(report, [](const RankUnits& r) { return r.busy_ns; })};
     }
 
-    // By rank: the most that lives of the parameters' category, wherever it lies.
+    // By rank: the maximum of the parameters' category in any memory space.
     std::vector<std::int64_t> most_parameters() const {
         std::vector<std::int64_t> live(trace_.ranks.size(), 0), most(live);
         const MemoryEvents& memory = trace_.memory;

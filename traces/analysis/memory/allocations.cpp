@@ -12,7 +12,7 @@
 namespace shardscope::traces {
 namespace {
 
-// Of each row of Trace::memory: when the next row of the same address came.
+// For each row of Trace::memory: when the next row of the same address came.
 std::vector<std::int64_t> ends_of(const MemoryEvents& memory) {
     const auto place = [&](std::uint32_t i) {
         return std::tuple(memory.rank[i], memory.space[i], memory.address[i]);

@@ -20,7 +20,7 @@ std::unordered_map<std::int32_t, std::string_view> names_by_id(const std::vector
     return names;
 }
 
-// Puts the largest, at most `most` (0: all), first and in order; returns how many.
+// Moves the largest, at most `most` (0: all), to the front in order; returns their number.
 std::size_t order_largest(const MemoryEvents& memory, const Allocations& found,
                           std::vector<std::uint32_t>& places, std::size_t most) {
     const std::size_t kept = most == 0 ? places.size() : std::min(most, places.size());
@@ -38,7 +38,7 @@ AllocationsReport allocations_report(const Trace& trace, const Selection& select
                                      std::optional<MemorySpace> space, std::size_t most) {
     const MemoryEvents& memory = trace.memory;
     const Allocations found = find_allocations(trace, selection);
-    std::vector<std::vector<std::uint32_t>> places(trace.ranks.size());  // in `found`, by rank
+    std::vector<std::vector<std::uint32_t>> places(trace.ranks.size());  // indices into `found`, by rank
     for (std::uint32_t i = 0; i < found.size(); ++i) {
         const std::uint32_t row = found.row[i];
         if (!space || memory.space[row] == *space) places[memory.rank[row]].push_back(i);
@@ -84,7 +84,7 @@ AllocationsReport allocations_report(const Trace& trace, const Selection& select
 
 namespace {
 
-// What is not known is an empty text in a table, null in JSON and an empty cell in CSV.
+// An unknown text is empty in a table, null in JSON and an empty cell in CSV.
 Cell known_text(std::string_view text) {
     return text.empty() ? Cell() : to_cell(text);
 }

@@ -20,7 +20,7 @@ std::vector<Range> held_ranges(const Trace& trace, int rank_index, std::int64_t 
     for (std::size_t i = 0; i < segments.size() && segments.time[i] <= time; ++i) {
         if (segments.rank[i] != rank_index) continue;
         if (segments.bytes[i] > 0) held.add(segments.address[i], segments.bytes[i]);
-        // What is given back at that very time was still there when the peak was reached.
+        // A segment freed at exactly that time was still there when the peak was reached.
         if (segments.bytes[i] < 0 && segments.time[i] < time)
             held.remove(segments.address[i], -segments.bytes[i]);
     }
@@ -73,7 +73,7 @@ Fragmentation fragmentation_at(const Trace& trace, int rank_index, std::int64_t 
         for (; block != blocks.end() && block->first < end; ++block) {
             gap(at, block->first);
             at = std::max(at, std::min(block->second, end));
-            if (block->second > end) break;  // it reaches into the next range too
+            if (block->second > end) break;  // it extends into the next range too
         }
         gap(at, end);
     }

@@ -16,18 +16,18 @@
 namespace shardscope::traces {
 namespace {
 
-// What the addresses do not explain: a free that no allocation fits.
+// Bytes that the addresses do not explain: a free without a matching allocation.
 constexpr const char* kNotTold = "(not told by addresses)";
-// What the stored parts do not explain of the stored peak.
+// The rest of the stored peak that the stored parts do not explain.
 constexpr const char* kNotStored = "(not told by the prediction)";
 
-// Measured and predicted bytes of what has one key (an id or a name).
+// Measured and predicted bytes of one key (an id or a name).
 struct Tally {
     std::int64_t bytes = 0, predicted = 0;
 };
 
-// Closes a list of holders: what is missing to both totals is said, so that they sum to the peaks exactly;
-// largest first.
+// Completes a list of holders: adds what is missing from both totals, so that they sum to the peaks exactly,
+// and sorts it, largest first.
 void close(std::vector<MemoryHolder>& holders, std::int64_t peak,
            std::optional<std::int64_t> predicted_peak) {
     std::int64_t missing = peak, missing_prediction = predicted_peak.value_or(0);
@@ -44,8 +44,8 @@ void close(std::vector<MemoryHolder>& holders, std::int64_t peak,
     });
 }
 
-// Measured and predicted bytes joined by key; without a prediction (none stored of this kind, or it does not
-// apply) the holders have none. `name_of` gives the name of a key.
+// Joins measured and predicted bytes by key; without a prediction (none of this kind stored, or not
+// applicable) the holders have none. `name_of` returns the name of a key.
 template <typename Key, typename KeyOf, typename Predicted, typename NameOf>
 std::vector<MemoryHolder> join(const MemoryEvents& memory, const std::vector<std::uint32_t>& live,
                                std::int64_t peak, std::optional<std::int64_t> predicted_peak,
@@ -69,14 +69,14 @@ std::vector<MemoryHolder> join(const MemoryEvents& memory, const std::vector<std
     return holders;
 }
 
-// Names by id, and one name for every id that is not there.
+// Names by id, with one name for all unknown ids.
 class Names {
   public:
     template <typename Row>
     Names(const std::vector<Row>& rows, std::string_view none) : none_(none) {
         for (const Row& row : rows) names_.emplace(row.id, row.name);
     }
-    // -1 for what belongs to none.
+    // -1: none.
     std::int64_t known(std::int64_t id) const { return names_.count(id) > 0 ? id : -1; }
     std::string_view operator[](std::int64_t id) const {
         const auto at = names_.find(id);
@@ -93,7 +93,7 @@ class Names {
     std::string_view none_;
 };
 
-// The most that the pool held in the selected time, with the value that held when it began; 0 unknown.
+// The maximum of the pool in the selected time, including its value at its start; 0 unknown.
 std::int64_t most_reserved(const Trace& trace, int rank_index, const RankSteps& steps,
                            const Selection& selection) {
     const IntervalSet time = selected_host_time(steps, selection);

@@ -12,7 +12,7 @@
 namespace shardscope::traces {
 namespace {
 
-// When a rank's host threads asked the device for more memory, sorted.
+// The times at which a rank's host threads requested more memory from the device, sorted.
 class Growths {
   public:
     Growths(const Trace& trace, int rank_index) {
@@ -23,7 +23,7 @@ class Growths {
                 times_.push_back(calls.start[i]);
             }
         }
-        // A snapshot knows no calls, and each segment is one; those without a stream were there before.
+        // A snapshot has no calls: each segment counts as one; those without a stream existed before.
         const Segments& segments = trace.segments;
         const bool told = !times_.empty();
         for (std::size_t i = 0; !told && i < segments.size(); ++i) {
@@ -48,7 +48,7 @@ std::string name_of(const std::vector<Row>& rows, int id) {
     return at != rows.end() ? at->name : std::string();
 }
 
-// All that is looked at for one rank; built once, asked for each part of the explanation.
+// All inputs for one rank; built once, queried for each part of the explanation.
 class RankExplainer {
   public:
     RankExplainer(const Trace& trace, int rank_index, const RankSteps& steps, const Selection& selection)
@@ -103,7 +103,7 @@ class RankExplainer {
         return all;
     }
 
-    // `range_start`: when the time that the allocated peak was looked for in begins; `rows`: the rank's.
+    // `range_start`: start of the time in which the allocated peak was searched; `rows`: the rank's.
     PoolMemory pool(const std::vector<std::uint32_t>& rows, const Peak& peak,
                     std::int64_t range_start) const {
         PoolMemory pool;
@@ -118,8 +118,8 @@ class RankExplainer {
         if (reserved_.empty()) return pool;
         const CounterCurve::Extreme most = reserved_.most(time_);
         pool.reserved_peak_bytes = counter_bytes(most.value);
-        // A recorder may note the growth after the allocation that asked for it: the peak lasts until the
-        // next row, which is a free.
+        // A recorder may note the growth after the allocation that caused it: the peak lasts until the next
+        // row, which is a free.
         const std::int64_t peak_end =
             peak.rows < rows.size() ? trace_.memory.time[rows[peak.rows]] : time_.end;
         pool.reserved_at_peak = counter_bytes(reserved_.most({peak.time, peak_end}).value);
@@ -150,7 +150,7 @@ class RankExplainer {
     PeakIndex allocated_;
     CounterCurve active_, reserved_;
     Growths growths_;
-    Interval time_;  // all that is selected, from its first instant to its last
+    Interval time_;  // the selected time, from its first instant to its last
     std::vector<SelectedStep> steps_;
 };
 

@@ -14,7 +14,7 @@
 namespace shardscope::traces {
 namespace {
 
-// Bytes of the live rows by the text that a column has for them.
+// Sums the bytes of the live rows by their text in a column.
 std::unordered_map<StringId, std::int64_t> by_text(const MemoryEvents& memory,
                                                    const std::vector<StringId>& column,
                                                    const std::vector<std::uint32_t>& live) {
@@ -23,7 +23,7 @@ std::unordered_map<StringId, std::int64_t> by_text(const MemoryEvents& memory,
     return bytes;
 }
 
-// What no address explains is said, so that the holders sum to the peak; largest first.
+// Adds what no address explains, so that the holders sum to the peak, and sorts them, largest first.
 void close(std::vector<MemoryHolder>& holders, std::int64_t peak) {
     for (const MemoryHolder& holder : holders) peak -= holder.bytes;
     if (peak != 0) holders.push_back({"(not told by addresses)", peak});
@@ -43,7 +43,7 @@ std::vector<MemoryHolder> by_annotation(const Trace& trace, std::int64_t peak,
     return holders;
 }
 
-// Stacks that differ in PyTorch's frames alone are one holder.
+// Stacks that differ only in PyTorch's frames are one holder.
 std::vector<MemoryHolder> by_stack(const Trace& trace, std::int64_t peak,
                                    const std::vector<std::uint32_t>& live) {
     struct Place {

@@ -1,5 +1,5 @@
-// What a peak holds by annotation and by stack, how the allocator's memory lies there, and what could not be
-// allocated: the parts of memory_report() that only foreign traces tell. Internal to the room.
+// The peak by annotation and by stack, the state of the allocator's memory at the peak, and failed
+// allocations: the parts of memory_report() that only foreign traces have. Internal to the library.
 #pragma once
 
 #include <cstdint>
@@ -11,23 +11,23 @@
 
 namespace shardscope::traces {
 
-// Where bytes count until their last use a peak lasts: the time of the last thing that the allocator did
-// before it fell. Elsewhere when it was reached.
+// If bytes count until their last use, a peak lasts: the time of the allocator's last action before it fell.
+// Otherwise the time when it was reached.
 std::int64_t moment_of(const Trace& trace, int rank_index, const std::vector<std::uint32_t>& rows,
                        const Peak& peak);
 
-// Fills annotations, stacks, fragmentation and until_last_use of `result`. `live`: the rows that live at
+// Sets annotations, stacks, fragmentation and until_last_use of `result`. `live`: the rows that are live at
 // `peak`.
 void add_places(const Trace& trace, int rank_index, const Peak& peak, const std::vector<std::uint32_t>& live,
                 RankMemory& result);
 
-// Of a rank's rows. None where a step ends with no more than the one before, there are fewer than three
-// steps, or the growth is below a hundredth of what lives at the last one's end.
+// The growth in a rank's rows. None if a step ends with no more than the previous one, if there are fewer
+// than three steps, or if the growth is below a hundredth of what is live at the end of the last one.
 std::optional<MemoryGrowth> growth_of(const Trace& trace, int rank_index,
                                       const std::vector<std::uint32_t>& rows, const RankSteps& steps,
                                       const Selection& selection);
 
-// Of the rank with that number, in the selected time.
+// Failures of the rank with that number in the selected time.
 std::vector<MemoryFailure> failures_of(const Trace& trace, int rank, const RankSteps& steps,
                                        const Selection& selection);
 

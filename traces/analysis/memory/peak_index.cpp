@@ -31,7 +31,7 @@ std::int64_t PeakIndex::most(std::int64_t start, std::int64_t end) const {
     auto low = static_cast<std::size_t>(after_start - times_.begin());
     auto high = static_cast<std::size_t>(at_end - times_.begin());
     const std::size_t n = times_.size();
-    std::int64_t most = low > 0 ? tree_[n + low - 1] : 0;  // what holds at `start`
+    std::int64_t most = low > 0 ? tree_[n + low - 1] : 0;  // the total at `start`
     for (low += n, high += n; low < high; low /= 2, high /= 2) {
         if (low % 2 == 1) most = std::max(most, tree_[low++]);
         if (high % 2 == 1) most = std::max(most, tree_[--high]);

@@ -1,5 +1,5 @@
-// The largest allocated total of one rank in any stretch of time: a segment tree over its allocations and
-// frees. Building takes O(n), a question O(log n). Times in nanoseconds, sizes in bytes.
+// The largest allocated total of one rank in any time interval: a segment tree over its allocations and
+// frees. Building takes O(n), a query O(log n). Times in nanoseconds, sizes in bytes.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ class PeakIndex {
     // `rank_index` is an index into Trace::ranks.
     PeakIndex(const Trace& trace, int rank_index, MemorySpace space = MemorySpace::device);
 
-    // The largest total at any instant of [start, end), the one that holds at `start` included.
+    // The largest total at any instant of [start, end), including the one at `start`.
     std::int64_t most(std::int64_t start, std::int64_t end) const;
 
   private:

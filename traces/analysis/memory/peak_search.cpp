@@ -15,7 +15,7 @@ namespace {
 
 using Rows = std::vector<std::uint32_t>;
 
-// Rows of a space by rank, then by the device's place among the rank's.
+// Rows of a space by rank, then by device index within the rank.
 std::vector<std::map<std::uint16_t, Rows>> rows_by_device(const Trace& trace, MemorySpace space) {
     std::vector<std::map<std::uint16_t, Rows>> rows(trace.ranks.size());
     const MemoryEvents& memory = trace.memory;
@@ -83,7 +83,7 @@ PeakRange peak_range(const Trace& trace, const std::vector<std::uint32_t>& rows,
     if (selects_whole_time(selection)) {
         PeakRange whole{0, rows.size(), 0, false, counts_active(trace)};
         while (whole.first < rows.size() && memory.phase[rows[whole.first]] == Phase::setup) ++whole.first;
-        if (whole.first == rows.size()) whole.first = 0;  // nothing but set-up
+        if (whole.first == rows.size()) whole.first = 0;  // the trace has only set-up
         if (whole.first > 0) {
             whole.initial = true;
             whole.start = memory.time[rows[whole.first - 1]];
@@ -110,7 +110,7 @@ Peak find_peak(const MemoryEvents& memory, const std::vector<std::uint32_t>& row
     std::int64_t total = 0;
     std::int64_t most = std::numeric_limits<std::int64_t>::min();
     for (std::size_t i = 0; i <= range.last && i <= rows.size(); ++i) {
-        // Here the state is the one after i rows.
+        // Here the state is that after i rows.
         const bool counts = i == range.first ? range.initial : i > range.first;
         if (counts && (total > most || (range.latest && total == most))) {
             most = total;

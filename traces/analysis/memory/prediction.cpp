@@ -37,7 +37,7 @@ bool RankPrediction::applies_to(const Trace& trace, int rank_index, const Select
         const auto here = of_steps(trace, rank_index, selection);
         return !here || *here == peak->peak_bytes || !step_of_peak();
     }
-    if (selection.from_ns || selection.to_ns) return false;  // the account knows no times
+    if (selection.from_ns || selection.to_ns) return false;  // the account has no times
     return std::any_of(trace.steps.begin(), trace.steps.end(), [&](const Step& step) {
         return step.rank == rank_index && selection.has_step(step.number) &&
                of_step(step.number) == peak->peak_bytes;

@@ -1,5 +1,5 @@
-// The memory account's stored prediction of one rank, by part: what the memory analyses put beside what was
-// measured. Internal to the room. Sizes in bytes.
+// The memory account's stored prediction for one rank, by part, for comparison with the measured memory.
+// Internal to the library. Sizes in bytes.
 #pragma once
 
 #include <cstdint>
@@ -14,26 +14,26 @@ struct Selection;
 struct Trace;
 
 struct RankPrediction {
-    const PredictionRow* peak = nullptr;         // null: none is stored; lives as long as the trace
-    std::map<std::int64_t, std::int64_t> units;  // by id, -1 for what belongs to none
+    const PredictionRow* peak = nullptr;         // null: not stored; lives as long as the trace
+    std::map<std::int64_t, std::int64_t> units;  // by id, -1 without a unit
     std::map<std::int64_t, std::int64_t> modules;
     std::map<std::string, std::int64_t, std::less<>> buffers;  // by name
     std::map<std::int64_t, std::int64_t> steps;                // peak by step number
 
-    // The predicted peak of a step: that of the latest stored number up to it (the first one's before that).
+    // The predicted peak of a step: that of the latest stored step up to it, or of the first stored one.
     std::optional<std::int64_t> of_step(std::int64_t number) const;
 
-    // The predicted peak of the rank's steps that the trace has and the selection leaves; none where no steps
-    // are stored, and for a part of the time: the account knows no times.
+    // The predicted peak of the rank's selected steps that the trace has. None if steps are not stored, or if
+    // a time range is selected, because the account has no times.
     std::optional<std::int64_t> of_steps(const Trace& trace, int rank_index,
                                          const Selection& selection) const;
 
     // The first step that is predicted to reach the run's peak.
     std::optional<std::int64_t> step_of_peak() const;
 
-    // Whether the time that a selection leaves holds the predicted peak, so that its parts may stand beside
-    // the measured ones: selected steps do where one of them is predicted to reach it, all of the time unless
-    // only a later step than the trace's last is.
+    // Whether the selected time contains the predicted peak, so that predicted and measured parts are
+    // comparable: for selected steps, if one of them is predicted to reach the peak; for the whole time,
+    // unless only a step after the trace's last one reaches it.
     bool applies_to(const Trace& trace, int rank_index, const Selection& selection) const;
 };
 

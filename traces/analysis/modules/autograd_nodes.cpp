@@ -9,7 +9,7 @@
 namespace shardscope::traces {
 namespace {
 
-// What an operator's name says, by string.
+// The meaning of an operator's name, by string.
 struct NodeNames {
     explicit NodeNames(const StringTable& strings) {
         for (std::size_t i = 0; i < strings.size(); ++i) {
@@ -34,7 +34,7 @@ AutogradNodes::AutogradNodes(const Trace& trace) {
     const NodeNames names(trace.strings);
     if (ranges.forward.empty() && !names.any()) return;
     forward_.assign(ranges.size(), kNoNode);
-    std::vector<std::int32_t> node(ranges.size(), -1);  // the innermost around a range or itself
+    std::vector<std::int32_t> node(ranges.size(), -1);  // the innermost around a range, or itself
     for (std::size_t i = 0; i < ranges.size(); ++i) {
         if (ranges.parent[i] >= 0) node[i] = node[static_cast<std::size_t>(ranges.parent[i])];
         if (ranges.kind[i] != RangeKind::operation) continue;

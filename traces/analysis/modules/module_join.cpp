@@ -14,7 +14,7 @@ namespace {
 
 struct Wrapper {
     std::string_view prefix;  // of the row's name
-    std::string_view label;   // of what the wrapper itself does
+    std::string_view label;   // of the wrapper's own work
 };
 constexpr std::array kWrappers = {
     Wrapper{"FullyShardedDataParallel_", " [FSDP]"},
@@ -29,7 +29,7 @@ const Wrapper* wrapper_of(const ModuleNode& node) {
     return at != kWrappers.end() ? &*at : nullptr;
 }
 
-// "FSDPBlock_3" -> "Block" and "_3"; fully_shard puts its own name before the class's.
+// "FSDPBlock_3" -> "Block" and "_3"; fully_shard prefixes the class's name with its own.
 struct ModuleName {
     std::string_view class_name, number;
     bool renamed = false;
@@ -51,9 +51,8 @@ ModuleName parsed_name(std::string_view name) {
     return result;
 }
 
-// The names of a rank's modules as the model without FSDP2 has them. Modules of a class are numbered in the
-// order of their first call; where only some were renamed, each kind has numbers of its own, and they are
-// numbered again.
+// The names of a rank's modules in the model without FSDP2. Modules of a class are numbered in the order of
+// their first call; if only some were renamed, each kind has its own numbers, and all are renumbered.
 class OwnNames {
   public:
     explicit OwnNames(const RankModules& rank) {

@@ -1,6 +1,6 @@
-// Modules of different runs under one name, for comparing them. Wrappers are no part of a joined path, and a
-// class that FSDP2 renamed goes by its own name, so that one model has the same paths under every wrap policy
-// and under DDP. Definition: docs/definitions.md, "Compare".
+// Gives modules of different runs common names for comparison. Wrappers are not part of a joined path, and a
+// class that FSDP2 renamed has its original name, so that one model has the same paths under every wrap
+// policy and under DDP. Definition: docs/definitions.md, "Compare".
 #pragma once
 
 #include <string>
@@ -10,8 +10,9 @@
 
 namespace shardscope::traces {
 
-// By the path of each row of a rank's view ("FullyShardedDataParallel_0/GPT_0", names from the root with
-// '/'): the joined one ("GPT_0"). A wrapper's own row goes by the module that it wraps: "GPT_0 [FSDP]".
+// Maps the path of each row of a rank's view ("FullyShardedDataParallel_0/GPT_0", names from the root with
+// '/') to the joined one ("GPT_0"). A wrapper's own row has the name of the module that it wraps: "GPT_0
+// [FSDP]".
 using JoinedPaths = std::unordered_map<std::string, std::string>;
 JoinedPaths joined_paths(const RankModules& rank);
 

@@ -38,7 +38,7 @@ ModuleTree::ModuleTree(const Trace& trace)
 }
 
 int ModuleTree::child(int rank, int parent, StringId name) {
-    // Calls repeat, so most are answered without looking at the text.
+    // Calls repeat, so most lookups do not need the text.
     const auto above = parent >= 0 ? static_cast<std::uint32_t>(parent)
                                    : static_cast<std::uint32_t>(0x80000000u | static_cast<unsigned>(rank));
     const std::uint64_t key = std::uint64_t{above} << 32 | static_cast<std::uint32_t>(name);
@@ -72,8 +72,8 @@ void ModuleTree::tie(int node, int module) {
     by_module_[static_cast<std::size_t>(row.rank)].emplace(module, node);
 }
 
-// The parent of a module in the module table; none where it is absent or where the parents never end (a
-// broken file).
+// The parent of a module in the module table; none if it is missing or its parents form a cycle (a broken
+// file).
 int ModuleTree::sound_parent(const ModuleRow& row) const {
     int above = row.parent;
     for (int depth = 0; depth < kMaxDepth; ++depth) {
@@ -151,7 +151,7 @@ std::vector<ModuleNode> ModuleTree::result(int rank) const {
     return modules;
 }
 
-// False where nothing happened in the row or below it.
+// False if the row and all rows below it have no events.
 bool ModuleTree::result_of(int n, ModuleNode& node) const {
     const ModuleTreeNode& row = nodes_[static_cast<std::size_t>(n)];
     for (const int c : row.children) {

@@ -1,5 +1,5 @@
-// The rows of the module view and how they hang together: found by path, by module id and by name.
-// Internal to the room. Times in nanoseconds.
+// The rows of the module view and their tree; rows are found by path, by module id and by name. Internal to
+// the library. Times in nanoseconds.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace shardscope::traces {
 
 struct Trace;
 
-// Times of one part (forward or backward) of a row, its own only.
+// Times of one part (forward or backward) of a row, without its children.
 struct ModulePart {
     std::int64_t host = 0, device = 0;
 };
@@ -27,7 +27,7 @@ struct ModuleTreeNode {
     int module = -1;  // ModuleRow::id
     std::int64_t occurrences = 0, operators = 0;
     ModulePart forward, backward;
-    ModulePart recompute;                               // of the backward: forward calls that it repeats
+    ModulePart recompute;                               // part of the backward: forward calls that it repeats
     ModulePart total, backward_total, recompute_total;  // children included; total: forward and backward
     std::int64_t recomputations = 0;
     std::int64_t busy = 0, busy_until = INT64_MIN;  // union of device time, children included
@@ -47,24 +47,24 @@ class ModuleTree {
     ModuleTreeNode& operator[](int node) { return nodes_[static_cast<std::size_t>(node)]; }
     std::vector<ModuleTreeNode>& nodes() { return nodes_; }
 
-    // The row of a range's name below a row (kNone: at the root); made where it is new.
+    // The row of a range's name below a row (kNone: at the root); created if new.
     int child(int rank, int parent, StringId name);
     void tie(int node, int module);
 
-    // The row of a module: where its forward stands, else where the module table says that it belongs; kNone
-    // where that does not know it.
+    // The row of a module: where its forward is, else where the module table places it; kNone if the table
+    // does not contain it.
     int of_module(int rank, int module);
-    // That which has the module already.
+    // The row that already has the module.
     int known_module(int rank, int module) const;
-    // The FSDP wrapper that is the row or holds it; the row itself where none does.
+    // The FSDP wrapper that is the row or contains it; the row itself if there is none.
     int unit_of(int node) const;
-    // The first row with the name of a range; kNone: there is none.
+    // The first row with the name of a range; kNone: none.
     int of_name(int rank, StringId name) const;
 
-    // Sums up the tree. A child's call is a time inside its parent, also where the parent's backward has no
-    // range of its own.
+    // Sums up the tree. A child's call is time inside its parent, even if the parent's backward has no range
+    // of its own.
     void add_totals();
-    // The rows of a rank in which anything happened.
+    // The rows of a rank with any events.
     std::vector<ModuleNode> result(int rank) const;
 
   private:
@@ -83,12 +83,12 @@ class ModuleTree {
     };
 
     const Trace& trace_;
-    std::vector<ModuleTreeNode> nodes_;    // a parent stands before its children
+    std::vector<ModuleTreeNode> nodes_;    // parents before their children
     std::vector<std::vector<int>> roots_;  // by rank
     std::unordered_map<ChildKey, int, ChildHash> children_;
     std::unordered_map<std::uint64_t, int> quick_;         // by (parent or rank, string): its child
     std::vector<std::unordered_map<int, int>> by_module_;  // by rank: ModuleRow::id -> row
-    std::vector<std::unordered_map<std::string_view, int>> by_name_;  // by rank: the first row of that name
+    std::vector<std::unordered_map<std::string_view, int>> by_name_;  // by rank: the first row with that name
     std::unordered_map<int, const ModuleRow*> rows_;
     std::unordered_map<int, int> parents_;  // module -> its parent in the module table, without cycles
     std::unordered_map<int, std::int64_t> parameters_;

@@ -1,5 +1,5 @@
 // One pass over the ranges builds the tree and its host time, one over the device events adds device time;
-// totals are then summed up the tree. See modules.h.
+// then totals are summed up the tree. See modules.h.
 #include "traces/analysis/modules/modules.h"
 
 #include <algorithm>
@@ -20,19 +20,19 @@ namespace {
 
 constexpr int kNone = ModuleTree::kNone;
 
-// What the ranges' pass knows of a range. "Owner": a range whose time is a row's.
+// State of a range in the pass over the ranges. "Owner": a range whose time belongs to a row.
 struct RangeState {
     int owner = kNone;       // the innermost owner around it or itself: index into HostRanges
     int node = kNone;        // the owner's row
-    int solid = kNone;       // the innermost around it or itself that an operator can be directly under
-    int module = kNone;      // the innermost module id around it or of itself
+    int solid = kNone;       // the innermost around it or itself that can be directly above an operator
+    int module = kNone;      // the innermost module id, of a range around it or its own
     bool backward = false;   // the owner is a backward part
     bool recompute = false;  // inside a forward call that the backward repeats
     bool autograd = false;   // inside one of autograd's backward nodes
     bool limiter = false, unshard = false;  // inside the rate limiter, inside an unshard
 };
 
-// What the text of a range or call says, by string.
+// Properties of the text of a range or call, by string.
 struct TextFlags {
     explicit TextFlags(const StringTable& strings) {
         for (std::size_t i = 0; i < strings.size(); ++i) {
@@ -45,7 +45,7 @@ struct TextFlags {
         }
     }
     std::vector<bool> limiter, unshard, synchronizes;
-    std::vector<bool> compiled;  // a region that torch.compile made, which is a row as a module is
+    std::vector<bool> compiled;  // a region compiled by torch.compile, which is a row like a module
     std::vector<bool> module;
 };
 
@@ -89,7 +89,7 @@ class Builder {
         for (std::size_t i = 0; i < trace_.ranges.size(); ++i) add_range(i);
         std::vector<CallsOfModule> rows(tree_.nodes().size());
         for (std::size_t n = 0; n < rows.size(); ++n) {
-            const ModuleTreeNode& node = tree_.nodes()[n];  // a parent stands before its children
+            const ModuleTreeNode& node = tree_.nodes()[n];  // parents come first
             if (node.parent >= 0) rows[n].path = rows[static_cast<std::size_t>(node.parent)].path + '/';
             rows[n].path += node.name;
             rows[n].module = node.module;
@@ -129,8 +129,8 @@ class Builder {
     }
     bool is_selected(int rank, std::int64_t t) const { return clipped(rank, t, t + 1) > 0; }
 
-    // The row of a range's module. A range without a module's id tells it by its name, which is one module's
-    // alone ("Linear_0"): the first row of that name.
+    // The row of a range's module. Without a module id, the range's name identifies the module ("Linear_0"):
+    // the first row with that name.
     int known_node(int rank, std::size_t range) {
         const int module = trace_.ranges.module[range];
         if (module >= 0) return tree_.of_module(rank, module);
@@ -170,7 +170,7 @@ class Builder {
         }
     }
 
-    // The range's time is the row's, and no longer that of the row around it.
+    // Assigns the range's time to the row, and subtracts it from the row around it.
     void own(std::size_t i, int node, bool backward, const RangeState& outer) {
         const HostRanges& ranges = trace_.ranges;
         RangeState& state = states_[i];
@@ -189,7 +189,7 @@ class Builder {
             if (repeated) ++row.recomputations;
         }
         if (outer.node < 0) return;
-        // Of ranges that overlap without nesting each instant is taken once.
+        // If ranges overlap without nesting, each instant is subtracted once.
         std::int64_t& covered = covered_until_[static_cast<std::size_t>(outer.owner)];
         ModuleTreeNode& around = tree_[outer.node];
         const std::int64_t taken = clipped(row.rank, std::max(covered, ranges.start[i]), ranges.end[i]);
@@ -198,14 +198,14 @@ class Builder {
         covered = std::max(covered, ranges.end[i]);
     }
 
-    // What may count as an operator directly under a module: in a trace that does not know operators, every
-    // range that is none of ours.
+    // Whether the kind counts as an operator directly under a module: in a trace without operators, every
+    // range that is not one of ours.
     bool is_operator(RangeKind kind) const {
         if (knows_operators_) return kind == RangeKind::operation;
         return kind == RangeKind::annotation || kind == RangeKind::communication;
     }
 
-    // The row whose time the range is, and whether as its backward part; no row: the range owns no time.
+    // The row that gets the range's time, and whether as backward time; without a row the range owns no time.
     std::pair<int, bool> row_of(std::size_t i, int rank, const RangeState& outer) {
         const HostRanges& ranges = trace_.ranges;
         const bool in_backward = outer.autograd || (outer.node >= 0 && outer.backward);
@@ -244,12 +244,12 @@ class Builder {
 
     void add_wait(int rank, const RangeState& state, std::int64_t ns) {
         const int told = state.module >= 0 ? tree_.of_module(rank, state.module) : kNone;
-        // A hook of FSDP runs under the last operator of what its unit wraps.
+        // A hook of FSDP runs under the last operator inside its unit.
         const int node = told >= 0 ? told : tree_.unit_of(state.node);
         if (node >= 0) tree_[node].unshard_wait += ns;
     }
 
-    // Host synchronisation inside an unshard, where the rate limiter has not counted it.
+    // Host synchronisation inside an unshard, unless the rate limiter has counted it.
     void add_waits() {
         const RuntimeCalls& calls = trace_.runtime;
         for (std::size_t i = 0; i < calls.size(); ++i) {
@@ -275,7 +275,7 @@ class Builder {
             const std::int64_t took = device.end[i] - device.start[i];
             (state.backward ? own_row.backward : own_row.forward).device += took;
             if (state.recompute) own_row.recompute.device += took;
-            // Events come sorted by start, so what reaches past the latest end so far is new to the union.
+            // Events are sorted by start, so only time after the latest end so far is new to the union.
             for (int n = state.node; n >= 0; n = tree_[n].parent) {
                 ModuleTreeNode& row = tree_[n];
                 if (device.end[i] <= row.busy_until) continue;
@@ -285,7 +285,7 @@ class Builder {
         }
     }
 
-    // Bytes of the collectives of the unit that a module wraps.
+    // Adds the bytes of the collectives of the unit that a module wraps.
     void add_units() {
         std::unordered_map<int, int> module_of_unit;
         for (const UnitRow& unit : trace_.units) module_of_unit.emplace(unit.id, unit.module);
@@ -337,11 +337,11 @@ class Builder {
     std::vector<int> ranks_;          // selected, as indices into Trace::ranks
     std::vector<IntervalSet> time_;   // by rank: the selected host time, empty for a rank not selected
     std::vector<RangeState> states_;  // by row of HostRanges
-    std::vector<std::int64_t> covered_until_;  // by owner: until when ranges inside have taken its time
+    std::vector<std::int64_t> covered_until_;  // by owner: up to where ranges inside have taken its time
     ModuleTree tree_;
     AutogradNodes autograd_;
     TextFlags texts_;
-    bool knows_operators_ = false;  // the trace tells operators from other ranges
+    bool knows_operators_ = false;  // the trace distinguishes operators from other ranges
 };
 
 }  // namespace

@@ -18,9 +18,10 @@ struct ModuleNode {
     std::int64_t occurrences = 0, operators = 0;
     double host_us = 0, host_self_us = 0;                 // forward and backward together
     double device_us = 0, device_self_us = 0;             // of the device work launched inside
-    double device_busy_us = 0;                            // union of the same
+    double device_busy_us = 0;                            // union of that work
     double backward_host_us = 0, backward_device_us = 0;  // the backward's share of the above
-    // Of the backward's share: forward calls that activation checkpointing repeats. They are no occurrences.
+    // Part of the backward's share: forward calls that activation checkpointing repeats; they are not
+    // occurrences.
     std::int64_t recomputations = 0;
     double recompute_host_us = 0, recompute_device_us = 0;
     std::int64_t parameters = 0;                         // elements, children included; 0 unknown
@@ -30,7 +31,7 @@ struct ModuleNode {
     std::vector<ModuleNode> children;
 };
 
-// Of a row without its children.
+// Values of a row without its children.
 Fields<ModuleNode> module_fields();
 
 struct RankModules {
@@ -42,21 +43,21 @@ struct ModuleView {
     std::vector<RankModules> ranks;
 };
 
-// The tree is the nesting of the ranges of kind `module` by thread; rows with the same path are one. Ranges
-// of kind `backward`, and annotations with a module id outside every forward call (FSDP's backward hooks),
-// are the backward part of their module's row; so is a module's range inside one of those (recomputation). An
-// instant of a thread belongs to the innermost of these ranges, a device event to the one its launching call
-// ran in; a row's totals are its own and its children's. With steps or a range selected, host time is clipped
-// to it, and calls and launches count that start in it.
+// The tree is the nesting of the ranges of kind `module` by thread; rows with the same path are merged.
+// Ranges of kind `backward`, and annotations with a module id outside every forward call (FSDP's backward
+// hooks), are the backward part of their module's row; so is a module's range inside one of those
+// (recomputation). An instant of a thread belongs to the innermost of these ranges, a device event to the one
+// in which its launching call ran; a row's totals are its own and its children's. With steps or a range
+// selected, host time is clipped to the selection, and calls and launches count if they start in it.
 ModuleView module_view(const Trace& trace, const Selection& selection = {});
 
-// A range whose time is a row's: a call of the module, or (a part of) the backward of one.
+// A range whose time belongs to a row: a call of the module, or (a part of) the backward of one.
 struct ModuleCall {
     std::int32_t range = -1;  // row of HostRanges
     bool backward = false;
 };
 
-// The calls of a row in the order of their start.
+// The calls of a row in order of start.
 struct CallsOfModule {
     std::string path;  // names from the root with '/': "GPT_0/Block_3/Linear_1"
     int module = -1;   // ModuleRow::id where known
@@ -65,10 +66,10 @@ struct CallsOfModule {
 
 struct RankModuleCalls {
     int rank = 0;
-    std::vector<CallsOfModule> modules;  // those with any call; a parent before its children
+    std::vector<CallsOfModule> modules;  // those with any call; parents before their children
 };
 
-// Which ranges the rows of module_view() are made of: those that start in the selection.
+// The ranges that make up the rows of module_view(): those that start in the selection.
 std::vector<RankModuleCalls> module_calls(const Trace& trace, const Selection& selection = {});
 
 }  // namespace shardscope::traces

@@ -6,7 +6,7 @@
 namespace shardscope::traces {
 namespace {
 
-// The list that `text` starts with, to its closing bracket; empty where it is none or never closed.
+// The list at the start of `text`, to its closing bracket; empty if there is none or it is not closed.
 std::string_view leading_list(std::string_view text) {
     if (!text.starts_with('[')) return {};
     int depth = 0;
@@ -25,7 +25,7 @@ std::string_view leading_list(std::string_view text) {
     return {};
 }
 
-// What stands behind `key` in the text, without blanks before it; empty where the key is absent.
+// The text after `key`, without leading blanks; empty if the key is absent.
 std::string_view behind(std::string_view text, std::string_view key) {
     const auto at = text.find(key);
     if (at == text.npos) return {};
@@ -43,7 +43,7 @@ OperatorText operator_text(std::string_view range) {
 }
 
 std::string_view input_shapes(std::string_view detail) {
-    // Capitals differ between the years of the format.
+    // Capitalization differs between versions of the format.
     for (const std::string_view key : {R"("Input Dims":)", R"("Input dims":)"}) {
         if (const std::string_view list = leading_list(behind(detail, key)); !list.empty()) return list;
     }

@@ -1,5 +1,5 @@
-// What the text of an operator's range and its detail say: the name and the shapes of the inputs. Internal to
-// the room.
+// Parses the text of an operator's range and its detail: the name and the shapes of the inputs. Internal to
+// the library.
 #pragma once
 
 #include <string_view>
@@ -7,14 +7,14 @@
 namespace shardscope::traces {
 
 struct OperatorText {
-    std::string_view name, shapes;  // parts of the text that was given; shapes: empty where it has none
+    std::string_view name, shapes;  // parts of the given text; shapes: empty if there are none
 };
 
 // "aten::mm, seq = 3, op_id = 7, sizes = [[2, 3]], input_op_ids = [...]", as PyTorch's emit_nvtx() writes it;
 // any other text is a name as a whole.
 OperatorText operator_text(std::string_view range);
 
-// The value of "Input Dims" in a range's detail (one JSON object, as Kineto writes it); empty: it has none.
+// The value of "Input Dims" in a range's detail (one JSON object, as Kineto writes it); empty if missing.
 std::string_view input_shapes(std::string_view detail);
 
 }  // namespace shardscope::traces

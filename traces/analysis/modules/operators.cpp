@@ -1,5 +1,5 @@
-// See operators.h. One pass over the ranges finds each one's operator and takes operators from the time of
-// those around them, one over the calls takes those, one over the device events adds theirs; then the ranges
+// See operators.h. One pass over the ranges finds the operator of each and subtracts operators from those
+// around them, one over the calls subtracts these, one over the device events adds theirs; then the ranges
 // are summed up by name.
 #include "traces/analysis/modules/operators.h"
 
@@ -18,13 +18,13 @@ namespace {
 
 constexpr std::int32_t kNone = -1;
 
-// By row of HostRanges. Only the rows of operators are used, but for `innermost`.
+// By row of HostRanges. Only the rows of operators are used, except in `innermost`.
 struct OperatorTimes {
-    std::vector<std::int32_t> innermost;  // the operator that a range is or lies in
+    std::vector<std::int32_t> innermost;  // the operator that a range is, or is in
     std::vector<std::int64_t> host_self, covered_until, device_self, device_total;
 };
 
-// Which kinds of range are operators in this trace.
+// The kinds of range that are operators in this trace.
 std::vector<bool> operator_kinds(const Trace& trace) {
     const auto& kinds = trace.ranges.kind;
     std::vector<bool> is(kRangeKinds, false);
@@ -37,8 +37,8 @@ std::vector<bool> operator_kinds(const Trace& trace) {
     return is;
 }
 
-// Takes [start, end) from the operator's own time, as far as nothing before took it. What is taken comes in
-// order of start, so what reaches past the latest end so far is new.
+// Subtracts [start, end) from the operator's own time, unless already subtracted. Calls come in order of
+// start, so only time after the latest end so far is new.
 void take(OperatorTimes& times, const HostRanges& ranges, std::int32_t from, std::int64_t start,
           std::int64_t end) {
     const auto i = static_cast<std::size_t>(from);
@@ -58,7 +58,7 @@ OperatorTimes operator_times(const Trace& trace) {
     times.covered_until = ranges.start;
     times.device_self.assign(ranges.size(), 0);
 
-    // Child operators and runtime calls, both sorted by start, merged into one order.
+    // Merges child operators and runtime calls, both sorted by start.
     const RuntimeCalls& calls = trace.runtime;
     std::size_t call = 0;
     const auto take_calls = [&](std::int64_t until) {
@@ -86,7 +86,7 @@ OperatorTimes operator_times(const Trace& trace) {
         const std::int32_t at = times.innermost[static_cast<std::size_t>(device.range[e])];
         if (at >= 0) times.device_self[static_cast<std::size_t>(at)] += device.end[e] - device.start[e];
     }
-    // An operator stands before those inside it.
+    // An operator comes before those inside it.
     times.device_total = times.device_self;
     for (std::size_t i = ranges.size(); i-- > 0;) {
         const std::int32_t parent = ranges.parent[i];
@@ -97,7 +97,7 @@ OperatorTimes operator_times(const Trace& trace) {
     return times;
 }
 
-// Numbers the (name, shapes) of operators, looking at each text once.
+// Numbers the (name, shapes) of operators, parsing each text once.
 class Groups {
   public:
     Groups(const Trace& trace, bool by_shape)
@@ -144,7 +144,7 @@ class Groups {
         return at->second;
     }
 
-    // Number of the shapes that a detail tells; 0: none.
+    // Number of the shapes in a detail; 0: none.
     std::int32_t shapes_of(StringId detail) {
         std::int32_t& known = text_of_detail_[static_cast<std::size_t>(detail)];
         if (known >= 0) return known;
@@ -274,7 +274,7 @@ Fields<OperatorStats> operator_fields(bool by_shape) {
           in_table},
          value_of<&O::device_percent>},
     };
-    // The first three: the name, and the shapes for CSV alone or for all.
+    // The first three fields: the name, and the shapes for CSV only or for all.
     static const auto choose = [](std::size_t left_out) {
         std::vector<Field<O>> fields(std::begin(kFields), std::end(kFields));
         fields.erase(fields.begin() + static_cast<std::ptrdiff_t>(left_out));

@@ -15,22 +15,22 @@ namespace shardscope::traces {
 struct Trace;
 
 struct OperatorStats {
-    std::string_view name;    // lives as long as the trace, as `shapes` does
-    std::string_view shapes;  // "[[128,64],[64]]"; empty: unknown, or not asked for
+    std::string_view name;    // lives as long as the trace, as does `shapes`
+    std::string_view shapes;  // "[[128,64],[64]]"; empty: unknown, or not requested
     std::int64_t calls = 0;
     std::int64_t host_total = 0;    // sum of the calls' durations
-    std::int64_t host_self = 0;     // without operators inside and without runtime calls
-    std::int64_t device_total = 0;  // device events launched inside, in operators inside too
+    std::int64_t host_self = 0;     // excluding operators and runtime calls inside
+    std::int64_t device_total = 0;  // device events launched inside, including in operators inside
     std::int64_t device_self = 0;   // launched inside, but not in an operator inside
-    double device_percent = 0;      // device_self of that of all operators of the rank
+    double device_percent = 0;      // share of device_self in that of all operators of the rank
 };
 
-// With a column for the shapes, or without.
+// The fields with or without a column for the shapes.
 Fields<OperatorStats> operator_fields(bool by_shape);
 
 struct RankOperators {
     int rank = 0;
-    std::int64_t distinct = 0, calls = 0, host_self = 0, device_self = 0;  // also of those beyond `most`
+    std::int64_t distinct = 0, calls = 0, host_self = 0, device_self = 0;  // including those beyond `most`
     std::vector<OperatorStats> operators;  // by device_self, largest first; then host_self; then name
 };
 
@@ -39,16 +39,16 @@ struct OperatorsReport {
     std::vector<RankOperators> ranks;
 };
 
-// An operator is a range of kind `operation`; of a trace without any (ours, NVTX ranges) every range that is
-// no step, module, data loader or frame of the program. PyTorch's emit_nvtx() writes more than the name into
-// a range ("aten::mm, seq = 3, op_id = 7, sizes = [[2, 3]]"); what follows the name is taken off, and the
-// sizes are the shapes. A call counts with all of its time where it starts in the selection. `most`: rows a
-// rank at most; 0 all.
+// An operator is a range of kind `operation`; in a trace without any (ours, NVTX ranges), every range that is
+// not a step, module, data loader or frame of the program. PyTorch's emit_nvtx() writes more than the name
+// into a range ("aten::mm, seq = 3, op_id = 7, sizes = [[2, 3]]"); what follows the name is removed, and the
+// sizes are the shapes. A call that starts in the selection counts with all of its time. `most`: maximum rows
+// per rank; 0 all.
 OperatorsReport operators_report(const Trace& trace, const Selection& selection = {}, bool by_shape = false,
                                  std::size_t most = 0);
 
 // The calls that one row of the report counts, on one rank: rows of HostRanges, in order of start. Pass the
-// shapes that the row has, and by_shape as the report was asked for. The selection must name the rank.
+// row's shapes, and by_shape as for the report. The selection must name the rank.
 std::vector<std::uint32_t> operator_calls(const Trace& trace, const Selection& selection,
                                           std::string_view name, std::string_view shapes, bool by_shape);
 

@@ -1,4 +1,4 @@
-// The walk from a step's end back along what held each node up, and the sums of it; see critical_path.h.
+// Walks from a step's end back along what delayed each node, and sums the pieces; see critical_path.h.
 #include "traces/analysis/path/critical_path.h"
 
 #include <algorithm>
@@ -22,15 +22,15 @@ constexpr std::string_view kOutsideRanges = "(outside any range)", kBeforeStep =
 struct Piece {
     PathKind kind = PathKind::host;
     std::int64_t from = 0, to = 0;
-    std::int32_t node = kNone;    // whose time it is
+    std::int32_t node = kNone;    // the node whose time it is
     std::int32_t before = kNone;  // the node that it follows
     std::uint16_t rank = 0;       // where it ran
     std::uint16_t other = 0;      // the rank that was waited for
 };
 
-// From the end of the rank's step back to the begin of its window; `across`: on to the rank that a collective
-// waited for. Calls `take(piece)`, latest first; each piece begins where the next one ends. Returns the rank
-// on which the path begins.
+// Walks from the end of the rank's step back to the start of its window; `across`: continues on the rank that
+// a collective waited for. Calls `take(piece)`, latest first; each piece begins where the next one ends.
+// Returns the rank on which the path begins.
 template <typename Take>
 std::uint16_t walk(const GraphSources& sources, const StepGraph& graph, std::uint16_t rank, bool across,
                    const Take& take) {
@@ -45,7 +45,7 @@ std::uint16_t walk(const GraphSources& sources, const StepGraph& graph, std::uin
             from = std::max(from, begin);
             if (to > from) take(Piece{kind, from, to, n, before, here, other});
         };
-        if (before == kNone) {  // nothing is known to have held it up
+        if (before == kNone) {  // no known cause of its delay
             emit(PathKind::host, begin, graph.time[at(n)], here);
             return here;
         }
@@ -75,7 +75,7 @@ class PathSums {
     PathSums(const Trace& trace, const ThreadRanges& ranges, bool pieces)
         : trace_(trace), ranges_(ranges), keep_pieces_(pieces) {}
 
-    // Adds one piece to a step, as far as it lies in [from, to).
+    // Adds the part of a piece within [from, to) to a step.
     void add(const StepGraph& graph, const Piece& piece, bool across, std::int64_t from, std::int64_t to,
              StepPath& step) {
         from = std::max(from, piece.from);
@@ -123,7 +123,7 @@ class PathSums {
             path.shares.push_back(
                 {key.first, std::string(key.second), mean(sum.ns), static_cast<double>(sum.pieces) / steps});
         }
-        std::map<std::string, std::int64_t> modules;  // rows of one name are one
+        std::map<std::string, std::int64_t> modules;  // rows with the same name are merged
         for (const auto& [range, ns] : modules_) modules[module_name(trace_, range)] += ns;
         for (const auto& [name, ns] : modules) path.modules.push_back({name, mean(ns)});
         const auto larger = [](const auto& a, const auto& b) { return a.us > b.us; };
@@ -149,7 +149,7 @@ class PathSums {
         if (const std::int32_t found = module_ranges_.of(range); found >= 0) modules_[found] += ns;
     }
 
-    // Calls by their name, what lies between them by the range around it.
+    // Host time in a call goes by its name; between calls, by the range around it.
     void add_host(const StepGraph& graph, const Piece& piece, PathPiece told) {
         const GraphNode what = graph.what[static_cast<std::size_t>(piece.node)];
         const bool call = what == GraphNode::call_end || what == GraphNode::empty_call_end;
@@ -183,7 +183,7 @@ class PathSums {
             });
     }
 
-    // The host thread of a piece between calls: of the call that ends it, or began it; -1 unknown.
+    // The host thread of a piece between calls: that of the call that ends or began it; -1 unknown.
     int thread_of(const StepGraph& graph, const Piece& piece) const {
         for (const std::int32_t node : {piece.node, piece.before}) {
             if (node == kNone) continue;
@@ -220,7 +220,7 @@ class PathSums {
     std::unordered_map<std::int32_t, std::int64_t> modules_;  // by range
 };
 
-// What the scaled graph gives for the end of each rank's step.
+// The prediction of the scaled graph for the end of each rank's step.
 std::vector<double> scaled_finish(const GraphSources& sources, const StepGraph& graph,
                                   const std::optional<PathFactors>& factors) {
     std::vector<double> finish(graph.finish.size(), 0);
@@ -234,7 +234,7 @@ std::vector<double> scaled_finish(const GraphSources& sources, const StepGraph& 
     return finish;
 }
 
-// Steps that are kept and selected on each rank, by number.
+// Kept and selected steps of each rank, by number.
 std::set<std::int64_t> step_numbers(const std::vector<std::vector<StepWindow>>& windows) {
     std::set<std::int64_t> numbers;
     for (const auto& rank : windows) {
@@ -258,7 +258,7 @@ void add_step(const GraphSources& sources, const StepGraph& graph, std::uint16_t
     path.steps.push_back(step);
 }
 
-// The job's step: from the first rank's begin to the last rank's end.
+// The job's step: from the first rank's start to the last rank's end.
 void add_job_step(const GraphSources& sources, const StepGraph& graph, const Interval& time,
                   const std::vector<double>& finish, PathSums& sums, RankPath& path) {
     std::uint16_t last = 0;

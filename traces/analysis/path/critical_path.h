@@ -1,6 +1,6 @@
-// Critical path: the longest chain of things that each had to wait for the one before, from the end of a step
-// back to its start, and what the step would take if a kind of time were scaled.
-// Definition: docs/definitions.md, "Critical path". The graph and its rules: step_graph.h.
+// Critical path: the longest chain of work in which each part had to wait for the one before, from the end of
+// a step back to its start; and what the step would take if a kind of time were scaled. Definition:
+// docs/definitions.md, "Critical path". The graph and its rules: step_graph.h.
 #pragma once
 
 #include <array>
@@ -17,13 +17,13 @@ namespace shardscope::traces {
 struct Trace;
 
 enum class PathKind : std::uint8_t {
-    host = 0,           // the host computes, calls, or does what the trace does not show
-    launch_delay = 1,   // from when nothing else held device work back to its start
+    host = 0,           // the host computes, calls, or does something that the trace does not show
+    launch_delay = 1,   // from when nothing else delayed device work to its start
     compute = 2,        // kernels
-    communication = 3,  // collectives once all ranks take part; on the path, so not hidden
+    communication = 3,  // collectives once all ranks take part; on the path, so exposed
     memcpy = 4,         // copies and memsets
     waiting = 5,        // collectives until the last rank takes part
-    earlier_step = 6,   // of the job's path only: its first rank still was in the step before
+    earlier_step = 6,   // of the job's path only: its first rank was still in the step before
 };
 inline constexpr int kPathKinds = 7;
 inline constexpr std::array<std::string_view, kPathKinds> kPathKindNames = {
@@ -34,14 +34,14 @@ inline constexpr PathFactors kUnscaled = {1, 1, 1, 1, 1, 1, 1};
 
 struct StepPath {
     std::int64_t number = 0;
-    std::int64_t ns = 0;                           // the step's window, or what the selection leaves of it
+    std::int64_t ns = 0;                           // the selected part of the step's window
     std::array<std::int64_t, kPathKinds> parts{};  // sum to `ns` exactly
-    // Of the whole step: what it took, and what the scaled graph gives.
+    // Of the whole step: its duration, and the prediction of the scaled graph.
     std::int64_t whole_ns = 0;
     double predicted_ns = 0;
 };
 
-// What lies on the path under one name, per step.
+// Time on the path under one name, per step.
 struct PathShare {
     PathKind kind = PathKind::host;
     std::string name;  // kernel, runtime call or host range
@@ -59,14 +59,14 @@ struct RankTime {
     double us = 0;
 };
 
-// One stretch of a path: what held the step up in [from, to).
+// One stretch of a path: what delayed the step in [from, to).
 struct PathPiece {
     std::int64_t step = 0;
     PathKind kind = PathKind::host;
     std::int64_t from = 0, to = 0;
-    std::uint16_t rank = 0;   // index into Trace::ranks: where it ran
-    std::int32_t waits = -1;  // of `waiting`: index of the rank that was waited for
-    // The device event, runtime call or host range whose time it is; -1 none.
+    std::uint16_t rank = 0;   // where it ran, as index into Trace::ranks
+    std::int32_t waits = -1;  // for `waiting`: index of the rank that was waited for
+    // The device event, runtime call or host range of this time; -1 none.
     std::int32_t event = -1, call = -1, range = -1;
     std::string_view name;  // as PathShare::name; lives as long as the trace
 };
@@ -74,26 +74,26 @@ struct PathPiece {
 struct RankPath {
     int rank = 0;                 // -1: the job's path, over all ranks
     std::vector<StepPath> steps;  // the kept steps
-    double average_step_us = 0;   // mean of the steps, as everything below
+    double average_step_us = 0;   // mean of the steps, as are all values below
     std::array<double, kPathKinds> average_us{};
     std::vector<RankTime> ranks;  // a rank's path: whom it waits for; the job's: where it runs. Largest first
     std::vector<PathShare> shares;   // largest first
-    std::vector<NamedTime> modules;  // what was launched, or what the host did, in a module. Largest first
-    double whole_step_us = 0, predicted_step_us = 0;  // of StepPath's
-    // Where they were asked for: in order of time. Those of a step sum to StepPath::ns.
+    std::vector<NamedTime> modules;  // by the module of the launch or of the host's work. Largest first
+    double whole_step_us = 0, predicted_step_us = 0;  // as in StepPath
+    // If requested: in order of time. The pieces of a step sum to StepPath::ns.
     std::vector<PathPiece> pieces;
 };
 
 struct CriticalPathReport {
-    // A rank's path stays on the rank: at a collective it counts how long it waited for which rank.
+    // A rank's path stays on the rank: at a collective it counts the wait for each rank.
     std::vector<RankPath> ranks;
-    // The job's path goes on at the rank that was waited for. None for one rank.
+    // The job's path continues on the rank that was waited for. None for one rank.
     std::optional<RankPath> job;
-    bool stepped = true;  // false: the trace names no steps, and a rank's one "step" is all of it
+    bool stepped = true;  // false: the trace has no steps, and a rank's one "step" is all of it
     bool what_if = false;
     PathFactors factors = kUnscaled;
-    // Collectives whose parts do not overlap on the ranks' clocks: no path leads from rank to rank there, and
-    // waiting is told by durations.
+    // Collectives whose parts do not overlap on the ranks' clocks: no path crosses ranks there, and waiting
+    // is taken from durations.
     std::int64_t clocks_disagree = 0;
 };
 

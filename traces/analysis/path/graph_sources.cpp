@@ -1,4 +1,4 @@
-// What all steps' graphs of a trace have in common; see step_graph.h.
+// Data common to all steps' graphs of a trace; see step_graph.h.
 #include <span>
 #include <string_view>
 
@@ -9,7 +9,7 @@
 namespace shardscope::traces {
 namespace {
 
-// What a call's name says about waiting. A copy without "Async" returns when the copy is done; freeing device
+// Whether a call waits, by its name. A copy without "Async" returns when the copy is done; freeing device
 // memory waits for the device.
 GraphSources::Call call_of_name(std::string_view name) {
     const auto has = [name](std::string_view part) { return name.find(part) != std::string_view::npos; };
@@ -23,8 +23,8 @@ GraphSources::Call call_of_name(std::string_view name) {
     return GraphSources::Call::plain;
 }
 
-// Parts, sorted by rank, that are one of each of several ranks. Two of one rank tell nothing of who came
-// last.
+// Whether the parts, sorted by rank, are one each of several ranks. With two parts of one rank it is unknown
+// which rank came last.
 bool of_several_ranks(std::span<const Communication> parts) {
     for (std::size_t i = 1; i < parts.size(); ++i) {
         if (parts[i].rank == parts[i - 1].rank) return false;
@@ -64,7 +64,7 @@ GraphSources::GraphSources(const Trace& t, const TraceSteps& s) : trace(t), step
         if (!first) joined.push_back(all);
     }
 
-    // Device events by step.
+    // Groups device events by step.
     events.resize(trace.ranks.size());
     calls.resize(trace.ranks.size());
     for (std::size_t r = 0; r < events.size(); ++r) {
@@ -86,7 +86,7 @@ GraphSources::GraphSources(const Trace& t, const TraceSteps& s) : trace(t), step
         }
     }
 
-    // What calls wait for: as recorded; by their names where nothing is recorded.
+    // What calls wait for: as recorded, or by their names if nothing is recorded.
     std::vector<std::int8_t> by_name(trace.strings.size(), -1);
     call.resize(runtime.size());
     call_stream.assign(runtime.size(), -1);

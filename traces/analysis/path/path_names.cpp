@@ -51,7 +51,7 @@ ThreadRanges::ThreadRanges(const Trace& trace) : trace_(trace), ranges_(trace.th
     }
 }
 
-// The innermost range around `time`, from `range` outwards.
+// The innermost range that contains `time`, from `range` outwards.
 std::int32_t ThreadRanges::open_at(std::int32_t range, std::int64_t time) const {
     const HostRanges& ranges = trace_.ranges;
     while (range >= 0 && (ranges.end[static_cast<std::size_t>(range)] <= time ||

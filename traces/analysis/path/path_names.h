@@ -1,5 +1,5 @@
-// What a piece of host or device time is called: the innermost host range at each instant of a thread, the
-// module around it. Internal to the room.
+// Names for pieces of host or device time: the innermost host range at each instant of a thread, and the
+// module around it. Internal to the library.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ namespace shardscope::traces {
 
 struct Trace;
 
-// The innermost range from a range outwards that stands for a module or its backward, -1 none. Remembers what
-// it found far out, so that ranges that lie in each other by the hundred thousand take linear time.
+// The innermost range, from a range outwards, that is a module or its backward, -1 none. Caches results far
+// out, so that hundreds of thousands of nested ranges take linear time.
 class ModuleRanges {
   public:
     explicit ModuleRanges(const Trace& trace) : trace_(trace) {}
@@ -24,16 +24,16 @@ class ModuleRanges {
     std::unordered_map<std::int32_t, std::int32_t> far_;  // range -> module's range
 };
 
-// "Linear_0", of a range that ModuleRanges gave.
+// The module's name, such as "Linear_0", of a range from ModuleRanges.
 std::string module_name(const Trace& trace, std::int32_t range);
 
-// Which range a thread was in, by time.
+// The range that a thread was in at any time.
 class ThreadRanges {
   public:
     explicit ThreadRanges(const Trace& trace);
 
-    // Cuts [from, to) of a thread (index into Trace::threads) where its innermost range changes: calls
-    // `piece(range, from, to)` with -1 for none. Frames of the host program are not told apart.
+    // Splits [from, to) of a thread (index into Trace::threads) where its innermost range changes: calls
+    // `piece(range, from, to)` with -1 for none. Does not distinguish frames of the host program.
     void split(std::uint16_t thread, std::int64_t from, std::int64_t to,
                const std::function<void(std::int32_t, std::int64_t, std::int64_t)>& piece) const;
 

@@ -38,8 +38,8 @@ class Replayed {
   private:
     static constexpr double kNever = -std::numeric_limits<double>::infinity();
     struct StreamState {
-        double ended = kNever;     // its latest collective
-        double computed = kNever;  // the rank's compute that had ended by then
+        double ended = kNever;     // end of its latest collective
+        double computed = kNever;  // compute of the rank that had ended by then
     };
 
     double factor(std::size_t n, PathKind kind) const {
@@ -86,7 +86,7 @@ class Replayed {
         return latest > kNever ? latest : std::max(observed, static_cast<double>(begin));
     }
 
-    // In a trace without steps the host's end is only said to be where the trace ends.
+    // In a trace without steps the host's end is set to the end of the trace.
     bool ends_with_trace(std::size_t n, std::size_t before) const {
         return sources_.trace.steps.empty() && graph_.what[n] == GraphNode::finish &&
                graph_.what[before] == GraphNode::host_end && graph_.time[before] == graph_.time[n];
@@ -105,7 +105,7 @@ class Replayed {
                    static_cast<double>(graph_.time[n] - meet);
     }
 
-    // An edge's own time, which ends with the node's.
+    // An edge's own time, scaled; it ends with the node's time.
     double scaled(std::size_t n, std::int64_t weight) const {
         const PathKind kind = graph_.kind[n];
         if (is_device_end(n)) return factor(n, kind) * own_factor(n) * static_cast<double>(weight);
@@ -121,7 +121,7 @@ class Replayed {
         if (graph_.what[n] == GraphNode::device_start) {
             const std::int32_t all = sources_.joined_of[at(graph_.owner[n])];
             if (all < 0) return;
-            // When the last part known so far of a collective starts.
+            // The start of the latest part so far of a collective.
             const auto [known, first] = arrival_.try_emplace(all, when_[n]);
             if (!first) known->second = std::max(known->second, when_[n]);
         } else if (is_device_end(n) && !streams_.empty()) {
@@ -140,11 +140,11 @@ class Replayed {
     std::vector<double> when_;
     std::unordered_map<std::int32_t, double> arrival_;
     std::vector<double> computed_;      // by rank: the end of its latest kernel
-    std::vector<StreamState> streams_;  // both only where gathers come early
+    std::vector<StreamState> streams_;  // computed_ and streams_ are used only if gathers come early
 };
 
-// The mean over graphs of the longest time from a rank's begin to the end that `finish` gives it: each by its
-// own clock, as the ranks' hosts may have clocks that differ.
+// The mean over graphs of the longest time from a rank's start to its end by `finish`: each rank by its own
+// clock, since the ranks' hosts may have different clocks.
 template <typename Finish>
 double mean_step_us(const std::vector<StepGraph>& graphs, const std::vector<int>& ranks,
                     const Finish& finish) {

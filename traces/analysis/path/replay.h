@@ -1,6 +1,6 @@
-// The run again with something changed: what a step would take, by its graph (step_graph.h) computed anew.
-// Internal to the room. Definition: docs/definitions.md, "Critical path" and "Advice". Times in nanoseconds
-// where the name does not say us.
+// Replays the run with a change: computes what a step would take from its graph (step_graph.h). Internal to
+// the library. Definition: docs/definitions.md, "Critical path" and "Advice". Times in nanoseconds unless the
+// name says us.
 #pragma once
 
 #include <vector>
@@ -10,27 +10,27 @@
 
 namespace shardscope::traces {
 
-// What is left empty changes nothing. What happened before a step's window began stays where it was.
+// Empty members change nothing. What happened before a step's window keeps its time.
 struct PathChange {
     PathFactors factors = kUnscaled;
-    std::vector<PathFactors> ranks;  // by index into Trace::ranks, times `factors`
-    std::vector<double> events;      // by device event, of its own time; of a collective: of its transfer
-    // By index into Trace::ranks: host time that `apart_factor` scales in place of the factor of the host.
+    std::vector<PathFactors> ranks;  // by index into Trace::ranks, multiplied with `factors`
+    std::vector<double> events;  // by device event: factor for its own time or, for a collective, transfer
+    // By index into Trace::ranks: host time that `apart_factor` scales instead of the host's factor.
     std::vector<IntervalSet> apart;
     double apart_factor = 1;
     std::vector<bool> unheld;  // by runtime call: it does not wait for the device
-    // By device event: a gather that comes one unit early. It starts when the collective before it on its
-    // stream has ended, and with it the compute that lay before that end.
+    // By device event: a gather that is issued one unit earlier. It starts when the previous collective of
+    // its stream has ended, together with the compute that ended before that.
     std::vector<bool> early;
-    // By device event: a gather that does not wait for other streams' compute. Which stream a wait was meant
-    // for is not known in most traces, so that a gather which the limiter held seems to wait for compute.
+    // By device event: a gather that does not wait for other streams' compute. Most traces do not record
+    // which stream a wait is for, so a gather that the limiter held seems to wait for compute.
     std::vector<bool> alone;
 };
 
 // The time of every node of a step's graph.
 std::vector<double> replay(const GraphSources& sources, const StepGraph& graph, const PathChange& change);
 
-// The steps of a trace that a selection leaves; of more than kMostSteps as many, evenly spread.
+// The selected steps of a trace, at most kMostSteps of them, evenly spread.
 class Replay {
   public:
     static constexpr std::size_t kMostSteps = 16;
@@ -40,7 +40,7 @@ class Replay {
     Replay& operator=(const Replay&) = delete;
 
     const GraphSources& sources() const { return sources_; }
-    // From the first rank's begin to the last rank's end, mean of the steps; 0 where there is none.
+    // From the first rank's start to the last rank's end, mean of the steps; 0 if there are none.
     double step_us() const { return step_us_; }
     double step_us(const PathChange& change) const;
 

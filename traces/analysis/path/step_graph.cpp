@@ -1,4 +1,4 @@
-// Building a step's graph: one sort of its nodes, then one pass in the order of time; see step_graph.h.
+// Builds a step's graph: sorts its nodes once, then makes one pass in time order; see step_graph.h.
 #include "traces/analysis/path/step_graph.h"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ PathKind kind_of(DeviceKind kind) {
     return PathKind::memcpy;
 }
 
-// The two latest nodes with different keys (streams or threads): what came last besides one of them.
+// The two latest nodes with different keys (streams or threads), to find the latest one of another key.
 struct LatestTwo {
     std::int32_t node[2] = {kNoNode, kNoNode};
     int key[2] = {-1, -1};
@@ -66,27 +66,27 @@ class Builder {
     }
 
   private:
-    // Of one call of the step.
+    // State of one call of the step.
     struct CallState {
         std::int32_t start = kNoNode, end = kNoNode;  // nodes
-        std::int32_t own_end = kNoNode;               // the latest end of what it launched, so far
+        std::int32_t own_end = kNoNode;               // the latest end so far of what it launched
         int stream = -1;                              // on which it launches
-        std::int64_t waits = 0;                       // how often the stream had been told to wait by then
+        std::int64_t waits = 0;                       // how many waits the stream had been given by then
     };
     struct RankState {
         std::int32_t begin = kNoNode, host_begin = kNoNode, last_host = kNoNode;
         LatestTwo threads, streams;  // the latest host nodes, the latest device ends
         std::int64_t stream_waits = 0;
     };
-    // A thread that asks whether the device is done, again and again with no other call in between. The
-    // caching allocator asks, too, but a few times within some microseconds.
+    // A thread that polls the device repeatedly with no other call in between. The caching allocator polls,
+    // too, but only a few times within some microseconds.
     struct Spin {
         std::int64_t since = 0, until = 0, polls = 0;
         bool waits() const { return polls >= 3 && until - since >= 100'000; }
     };
     struct StreamState {
         std::int32_t last_end = kNoNode;
-        std::int64_t waits = 0;       // of this stream, where the trace says so
+        std::int64_t waits = 0;       // of this stream, if recorded
         std::int64_t seen_waits = 0;  // at its last launch
     };
 
@@ -198,7 +198,7 @@ class Builder {
         }
     }
 
-    // The thread's own node before; another thread's where that was at work since.
+    // The thread's own previous node, or another thread's that worked since.
     void hold_by_host(std::int32_t n, RankState& rank) {
         const std::uint16_t thread = trace_.runtime.thread[at(graph_.owner[at(n)])];
         const std::int32_t own = threads_[thread] == kNoNode ? rank.host_begin : threads_[thread];
@@ -212,7 +212,7 @@ class Builder {
         rank.last_host = n;
     }
 
-    // What comes after a spin waited for the device work that ended meanwhile.
+    // What follows a spin waited for the device work that ended meanwhile.
     void hold_by_spin(std::int32_t n, const RankState& rank, std::uint16_t thread) {
         const Spin& spin = spins_[thread];
         const std::int32_t device = rank.streams.node[0];
@@ -250,7 +250,7 @@ class Builder {
         const std::int32_t call = graph_.owner[at(n)];
         CallState& state = calls_[call];
         hold_by_host(n, rank);
-        std::int32_t device = state.own_end;  // a copy that blocks, a launch that is told to
+        std::int32_t device = state.own_end;  // a blocking copy, or a launch that is told to block
         if (device == kNoNode && sources_.call[at(call)] == GraphSources::Call::waits) {
             const std::int32_t stream = sources_.call_stream[at(call)];
             device = stream >= 0 ? streams_[at(stream)].last_end : rank.streams.node[0];
@@ -270,7 +270,7 @@ class Builder {
             graph_.last_start[joined] = n;  // the latest so far
         }
         hold(n, stream.last_end);
-        if (const auto group = group_of(event)) {  // a communicator does one thing after another
+        if (const auto group = group_of(event)) {  // a communicator runs one operation at a time
             const auto last = last_of_group_.find({graph_.rank[at(n)], *group});
             if (last != last_of_group_.end()) hold(n, last->second);
         }
@@ -282,7 +282,7 @@ class Builder {
             // Work may start before the call that launched it returns.
             hold(n, state.end != kNoNode ? state.end : state.start);
         } else {
-            hold(n, rank.last_host);  // no launch is known: the host knows why
+            hold(n, rank.last_host);  // no launch is known: the host is the cause
         }
         hold_by_begin(n, rank);
         settle(n);
@@ -313,7 +313,7 @@ class Builder {
         }
     }
 
-    // The communicator of a collective's device event; none where the trace does not tell its ranks.
+    // The communicator of a collective's device event; none if its ranks are not recorded.
     std::optional<std::int64_t> group_of(std::int32_t event) const {
         const std::int32_t row = trace_.device.collective[at(event)];
         if (row < 0 || trace_.collectives.group_size[at(row)] <= 0) return std::nullopt;
@@ -324,7 +324,7 @@ class Builder {
         if (before == kNoNode) return;
         auto& edges = graph_.after[at(n)];
         auto free = std::find_if(edges.begin(), edges.end(), [](const auto& e) { return e.node == kNoNode; });
-        if (free == edges.end()) {  // the earliest says least
+        if (free == edges.end()) {  // drops the earliest, which matters least
             free = std::min_element(edges.begin(), edges.end(),
                                     [](const auto& a, const auto& b) { return a.node < b.node; });
             if (free->node > before) return;
@@ -332,16 +332,16 @@ class Builder {
         free->node = before;
     }
 
-    // The latest of what holds the node goes first and takes what is left of the time. Nodes are numbered in
-    // the order of time.
+    // Puts the latest node that delays this one first; its edge gets the remaining time. Nodes are numbered
+    // in time order.
     void settle(std::int32_t n) {
         auto& edges = graph_.after[at(n)];
         std::sort(edges.begin(), edges.end(), [](const auto& a, const auto& b) { return a.node > b.node; });
         if (edges[0].node != kNoNode) edges[0].weight = graph_.time[at(n)] - graph_.time[at(edges[0].node)];
     }
 
-    // A step that ends with its device work ends because of it, also where the host's end is said to be the
-    // same instant (a trace without steps).
+    // A step that ends with its device work ends because of it, even if the host's end is set to the same
+    // instant (a trace without steps).
     void prefer_device(std::int32_t n) {
         auto& edges = graph_.after[at(n)];
         if (edges[1].node == kNoNode || graph_.time[at(edges[0].node)] != graph_.time[at(edges[1].node)])
@@ -349,7 +349,7 @@ class Builder {
         if (graph_.what[at(edges[0].node)] == GraphNode::host_end) std::swap(edges[0].node, edges[1].node);
     }
 
-    // A launch that something else outlasted would still have taken its usual time to reach the device.
+    // A launch whose event was delayed longer by something else would still have taken its usual time.
     void weigh_launches() {
         std::vector<std::int64_t> delays;
         const auto is_call = [&](std::int32_t node) {
@@ -376,7 +376,7 @@ class Builder {
         }
     }
 
-    // Of the chains that end in a node the longest, the host's shorter by the tie.
+    // Takes the longest of the chains that end in a node; the host's time counts shorter by the tie.
     void choose_path() {
         graph_.path.assign(graph_.size(), 0);
         PathFactors factors = kUnscaled;

@@ -1,25 +1,26 @@
-// One step as a graph: what had to happen before what. The ground under the critical path and its what-if.
-// Internal to the room. Definition: docs/definitions.md, "Critical path". Times in nanoseconds.
+// One step as a graph of dependencies, the basis of the critical path and its what-if. Internal to the
+// library. Definition: docs/definitions.md, "Critical path". Times in nanoseconds.
 //
-// Nodes are starts and ends of runtime calls and of device events; host ranges hold nothing up of themselves
-// and only name the host's time. A node lies after
-//   - on a host thread: the node before it; where another launching thread of the rank was at work in between
-//     (autograd's, while the main thread waits), after that thread's last node;
-//   - a device event's start: its launching call, the end of the work before it on its stream, of a
-//     collective the end of the one before it in its group and, where the host told the stream to wait since
-//     its last launch, the latest end on another stream of the rank (the trace does not say which event was
-//     meant; the one that ended last before it is the one that held it);
-//   - the end of a call that waits (event, stream, device synchronisation, a copy that blocks): the device
+// Nodes are the starts and ends of runtime calls and device events. Host ranges do not delay anything; they
+// only name the host's time. A node follows
+//   - on a host thread: the previous node of the thread or, if another launching thread of the rank worked in
+//     between (autograd's, while the main thread waits), that thread's last node;
+//   - for a device event's start: its launching call; the end of the previous work on its stream; for a
+//     collective the end of the previous one in its group; and, if the host told the stream to wait since its
+//     last launch, the latest end on another stream of the rank (the trace does not record which event was
+//     meant; the one that ended last before it is the one that delayed it);
+//   - for the end of a call that waits (event, stream, device synchronisation, a blocking copy): the device
 //     work that it waited for, if that ended inside the call;
-//   - what a thread does after it has spun (asked again and again with cudaEventQuery or cudaStreamQuery
-//     whether the device is done): the device work that ended last meanwhile;
-//   - a device event's end: its start and, for a collective, the start of the last rank's part.
-// What is left between a node and the latest of those is the node's own time: the host's, the launch delay,
-// the work itself. So times can be computed again with each kind of time scaled.
+//   - for what a thread does after it has spun (polled the device repeatedly with cudaEventQuery or
+//     cudaStreamQuery): the device work that ended last meanwhile;
+//   - for a device event's end: its start and, for a collective, the start of the last rank's part.
+// The time between a node and the latest of those is the node's own time: the host's, the launch delay, or
+// the work itself. So all times can be recomputed with each kind of time scaled.
 //
-// A host thread is busy at every instant, also where it spins in a way that the trace does not show, so the
-// chain of its nodes has no gap and always reaches back to the step's begin. Where a chain over the device is
-// as long to within kTie, the host waited for it in effect: the path takes the device's (StepGraph::path).
+// A host thread is busy at every instant, even where it spins in a way that the trace does not show, so the
+// chain of its nodes has no gap and always reaches back to the step's start. If a chain over the device is as
+// long to within kTie, the host effectively waited for it, and the path takes the device's chain
+// (StepGraph::path).
 #pragma once
 
 #include <array>
@@ -37,15 +38,15 @@ struct Trace;
 
 // A collective with all its counterparts.
 struct JoinedCollective {
-    std::int64_t last_start = 0;  // of its latest part
+    std::int64_t last_start = 0;  // start of its latest part
     std::int64_t transfer = 0;    // the shortest duration among the ranks
     std::int64_t first_end = 0;
-    std::uint16_t last_rank = 0;      // where the latest part is, by index into Trace::ranks
-    std::uint16_t shortest_rank = 0;  // where the shortest is: the last to come, whatever the clocks say
+    std::uint16_t last_rank = 0;      // rank of the latest part, as index into Trace::ranks
+    std::uint16_t shortest_rank = 0;  // rank of the shortest: the last to arrive, whatever the clocks say
     bool clocks_agree() const { return last_start < first_end; }
 };
 
-// What all steps of a trace have in common, found once.
+// Data common to all steps of a trace, computed once.
 struct GraphSources {
     GraphSources(const Trace& trace, const TraceSteps& steps);
 
@@ -58,13 +59,13 @@ struct GraphSources {
     std::vector<std::vector<std::vector<std::uint32_t>>> events, calls;
     enum class Call : std::uint8_t { plain = 0, waits = 1, stream_waits = 2, polls = 3 };
     std::vector<Call> call;                 // by runtime call
-    std::vector<std::int32_t> call_stream;  // that it waits for or makes wait; -1 not known
+    std::vector<std::int32_t> call_stream;  // the stream that it waits for or makes wait; -1 unknown
 };
 
 enum class GraphNode : std::uint8_t {
-    begin,       // of the step on the device, and of all device work that nothing in the step holds up
+    begin,       // of the step on the device, and of all device work that nothing in the step delays
     host_begin,  // of the step on the host
-    device_end,  // here and below in the order of processing at one instant
+    device_end,  // from here on in the order of processing at one instant
     call_end,
     call_start,
     device_start,
@@ -74,47 +75,47 @@ enum class GraphNode : std::uint8_t {
     finish,  // of the rank's step
 };
 
-// The steps of one number, of all ranks that have it.
+// The steps of all ranks that have the same number.
 struct StepGraph {
     static constexpr std::int32_t kNone = -1;
-    static constexpr double kTie = 0.02;  // of the host's time
+    static constexpr double kTie = 0.02;  // fraction of the host's time
     struct Edge {
         std::int32_t node = kNone;
         std::int64_t weight = 0;  // of the later node's kind
     };
 
-    // By node, in the order of time; edges lead to lower numbers. Edge 0 is the one that held the node up:
-    // its time and weight sum to the node's time.
+    // By node, in time order; edges point to lower numbers. Edge 0 is the one that delayed the node: its
+    // node's time plus its weight is the node's time.
     std::vector<std::int64_t> time;
     std::vector<std::array<Edge, 4>> after;
-    std::vector<std::uint8_t> path;  // which edge the critical path takes back; 0 but where chains tie
+    std::vector<std::uint8_t> path;  // the edge that the critical path takes back; 0 unless chains tie
     std::vector<GraphNode> what;
-    std::vector<PathKind> kind;       // of the time between a node and what held it up
+    std::vector<PathKind> kind;       // of the time between a node and what delayed it
     std::vector<std::int32_t> owner;  // device event or runtime call, kNone for the step's own nodes
     std::vector<std::uint16_t> rank;  // index into Trace::ranks
 
     std::vector<std::int32_t> joined;                           // device end -> JoinedCollective, kNone
     std::unordered_map<std::int32_t, std::int32_t> last_start;  // JoinedCollective -> its latest part's start
 
-    // The node of the latest part's start, kNone where that is not in this graph.
+    // The node of the latest part's start, kNone if it is not in this graph.
     std::int32_t last_start_of(const GraphSources& sources, std::int32_t collective) const;
 
-    // By index into Trace::ranks; kNone where the rank has no such step.
+    // By index into Trace::ranks; kNone if the rank does not have the step.
     std::vector<std::int32_t> finish;
     std::vector<const StepWindow*> step;
 
     std::size_t size() const { return time.size(); }
-    // The node before on the critical path, kNone where nothing is known to have held the node up.
+    // The previous node on the critical path, kNone if nothing is known to have delayed the node.
     std::int32_t before(std::int32_t n) const {
         const auto i = static_cast<std::size_t>(n);
         return after[i][path[i]].node;
     }
 
-    // When a collective's end node had all ranks together, on the clock of its own rank: within its event.
+    // When all ranks had joined the collective of an end node, on its own rank's clock: within its event.
     std::int64_t together(const GraphSources& sources, std::int32_t end_node) const;
 
-    // The time of every node with each kind of time scaled. What happened before the step's window began
-    // stays where it was.
+    // The time of every node with each kind of time scaled. What happened before the step's window
+    // keeps its time.
     std::vector<double> evaluate(const GraphSources& sources, const PathFactors& factors) const;
 };
 

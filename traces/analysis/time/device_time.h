@@ -1,4 +1,4 @@
-// Unions of device time by kind, one pass over the sorted device events: shared by the analyses.
+// Unions of device time by kind, in one pass over the sorted device events: shared by the analyses.
 #pragma once
 
 #include <array>
@@ -19,14 +19,14 @@ inline const IntervalSet& of(const KindUnions& unions, DeviceKind kind) {
 // By index into Trace::ranks.
 std::vector<KindUnions> device_unions(const Trace& trace);
 
-// When any of the rank's device events ran.
+// The times when any of the rank's device events ran.
 IntervalSet busy(const KindUnions& unions);
 
-// The same of all ranks, by index into Trace::ranks, but events of no length that lie outside all others are
-// there too, as empty intervals: the first and the last event bound the device's time whatever their length.
+// The same for all ranks, by index into Trace::ranks, but including zero-length events outside all others, as
+// empty intervals: the first and the last event bound the device's time whatever their length.
 std::vector<IntervalSet> device_presence(const Trace& trace);
 // From the first to the last device event within each of the windows, which are sorted and disjoint; an empty
-// interval at the window's start where there is none.
+// interval at the window's start if there is none.
 std::vector<Interval> active_times(const IntervalSet& presence, std::span<const Interval> windows);
 
 }  // namespace shardscope::traces

@@ -1,4 +1,4 @@
-// See idle.h; how a stream is followed: stream_walk.h.
+// See idle.h; stream_walk.h follows a stream.
 #include "traces/analysis/time/idle.h"
 
 #include "traces/analysis/base/step_windows.h"

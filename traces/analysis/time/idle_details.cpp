@@ -15,7 +15,7 @@ bool longer(const IdleGap& a, const IdleGap& b) {
     return a.length() != b.length() ? a.length() > b.length() : a.from < b.from;
 }
 
-// Keeps the longest gaps: a heap whose first is the shortest of them.
+// Keeps the longest gaps: a heap whose first element is the shortest of them.
 class LongestGaps {
   public:
     explicit LongestGaps(std::size_t most) : most_(most) {}
@@ -40,7 +40,7 @@ class LongestGaps {
 
 using GapsByKind = std::vector<LongestGaps>;
 
-// The time between neighbouring launches and starts goes to the length that the queue had.
+// Adds the time between consecutive launches and starts to the bin of the queue's length.
 void add_queue(const StreamWalk& walk, std::array<std::int64_t, kQueueBins>& bins) {
     const auto& launches = walk.launches();
     const auto& starts = walk.starts();

@@ -1,5 +1,5 @@
-// What lies behind the idle report's sums: the longest gaps one by one, and how launch delays and the queue's
-// length are distributed. Definition: docs/definitions.md, "Idle, launch, queue". Times in nanoseconds.
+// Details behind the sums of the idle report: the longest gaps, and the distributions of launch delays and
+// queue lengths. Definition: docs/definitions.md, "Idle, launch, queue". Times in nanoseconds.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@ struct IdleGap {
     GapKind kind = GapKind::other;
     std::int64_t from = 0, to = 0;
     std::int32_t stream = -1;  // index into Trace::streams; -1: the device, all of its streams as one
-    std::int32_t event = -1;   // the device event that ended it
+    std::int32_t event = -1;   // the device event that ended the gap
     std::int64_t length() const { return to - from; }
 };
 
@@ -34,23 +34,23 @@ inline std::int64_t queue_bin_start(std::size_t bin) {
 }
 
 struct StreamIdleDetails {
-    std::int32_t stream = -1;                        // as IdleGap::stream
-    std::array<std::int64_t, kLengthBins> delays{};  // launches by their delay; sums to LaunchDelay::count
-    // Time that the queue was as long; sums to the time from the first launch to the last start.
+    std::int32_t stream = -1;                        // as in IdleGap::stream
+    std::array<std::int64_t, kLengthBins> delays{};  // launches by delay; sums to LaunchDelay::count
+    // Time by queue length; sums to the time from the first launch to the last start.
     std::array<std::int64_t, kQueueBins> queue_ns{};
     std::vector<IdleGap> gaps;  // longest first
 };
 
 struct RankIdleDetails {
     int rank = 0;
-    std::vector<StreamIdleDetails> streams;  // the device as one first, then as RankIdle::streams
+    std::vector<StreamIdleDetails> streams;  // the device as one first, then as in RankIdle::streams
 };
 
 struct IdleDetails {
     std::vector<RankIdleDetails> ranks;
 };
 
-// `most`: gaps of each kind a stream at most; 0 all. The rest as idle_report().
+// `most`: maximum gaps of each kind per stream; 0 all. Otherwise as in idle_report().
 IdleDetails idle_details(const Trace& trace, const Selection& selection = {}, std::size_t most = 0,
                          std::int64_t kernel_wait_ns = kKernelWait);
 

@@ -1,4 +1,4 @@
-// See kernels.h: durations are gathered by name in one place, then each name's part is looked at alone.
+// See kernels.h: durations are grouped by name in one array, then each name's part is evaluated.
 #include "traces/analysis/time/kernels.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ bool is_kernel(const DeviceEvents& device, std::size_t event) {
     return device.kind[event] == DeviceKind::kernel || device.kind[event] == DeviceKind::communication;
 }
 
-// Sum of value x duration and of the durations that it is known for.
+// Sum of value x duration, and of the durations of the events with a value.
 struct WeightedMean {
     double sum = 0, weight = 0;
     void add(const std::vector<float>& column, std::size_t event, std::int64_t duration) {
@@ -30,7 +30,7 @@ struct Known {
     bool communication = false;
 };
 
-// The names that kernels have, numbered: a trace has many more strings.
+// Numbers the names of kernels, because a trace has many more strings.
 struct KernelNames {
     explicit KernelNames(const Trace& trace) : number(trace.strings.size(), -1) {}
     void add(StringId name) {
@@ -39,13 +39,13 @@ struct KernelNames {
         known = static_cast<std::int32_t>(names.size());
         names.push_back(name);
     }
-    std::vector<std::int32_t> number;  // by string; -1: no kernel's
+    std::vector<std::int32_t> number;  // by string; -1: not a kernel's name
     std::vector<StringId> names;
 };
 
-// The durations of one rank's events, those of a name side by side.
+// The durations of one rank's events, grouped by name.
 struct ByName {
-    std::vector<std::size_t> first;  // by number of the name; the last one is the end
+    std::vector<std::size_t> first;  // by number of the name; the last element is the end
     std::vector<std::int64_t> durations;
     std::vector<Known> known;
 };
@@ -150,7 +150,7 @@ std::vector<std::uint32_t> kernel_events(const Trace& trace, const Selection& se
 
 namespace {
 
-// Where the last parenthesis of the name opens, if it closes at the name's end.
+// The position of the opening parenthesis that matches a parenthesis at the name's end.
 std::size_t parameters_start(std::string_view name) {
     if (!name.ends_with(')')) return name.npos;
     int depth = 0;

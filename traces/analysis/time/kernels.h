@@ -19,8 +19,8 @@ struct KernelStats {
     bool communication = false;
     std::int64_t count = 0, total = 0, shortest = 0, longest = 0;
     double mean = 0, median = 0, p95 = 0;
-    double share = 0;  // of the time of all selected kernels of the rank, in percent
-    // Means weighted with the durations of the events that know them; none: no event does.
+    double share = 0;  // percentage of the time of all selected kernels of the rank
+    // Means weighted by the durations of the events that record them; none: no event does.
     std::optional<double> blocks_per_sm, occupancy_percent;
 };
 
@@ -28,7 +28,7 @@ Fields<KernelStats> kernel_fields();
 
 struct RankKernels {
     int rank = 0;
-    std::int64_t distinct = 0, count = 0, total = 0;  // of all, also of those beyond `most`
+    std::int64_t distinct = 0, count = 0, total = 0;  // including those beyond `most`
     std::vector<KernelStats> kernels;                 // by total, largest first; then by name
 };
 
@@ -36,7 +36,7 @@ struct KernelsReport {
     std::vector<RankKernels> ranks;
 };
 
-// Compute and communication kernels, not copies and fills. `most`: rows a rank at most; 0 all.
+// Compute and communication kernels, without copies and fills. `most`: maximum rows per rank; 0 all.
 KernelsReport kernels_report(const Trace& trace, const Selection& selection = {}, std::size_t most = 0);
 
 // The events that one row of the report counts, in order of start. The selection should name the rank.

@@ -12,15 +12,15 @@ namespace shardscope::traces {
 
 struct Trace;
 
-// With K the union of compute kernels and C that of communication, within a time W:
+// K is the union of compute kernels, C that of communication, W the time:
 struct OverlapParts {
     std::int64_t computation = 0;            // |K \ C|
     std::int64_t overlapped = 0;             // |K and C|
     std::int64_t exposed_communication = 0;  // |C \ K|
-    std::int64_t other = 0;                  // |W| - |K or C|: copies and idleness
+    std::int64_t other = 0;                  // |W| - |K or C|: copies and idle time
     std::int64_t whole() const { return computation + overlapped + exposed_communication + other; }  // |W|
     std::int64_t communication() const { return overlapped + exposed_communication; }                // |C|
-    // 100 |K and C| / |C|; 0 where nothing was communicated.
+    // 100 |K and C| / |C|; 0 without communication.
     double overlap_percent() const {
         return communication() > 0
                    ? 100.0 * static_cast<double>(overlapped) / static_cast<double>(communication())
@@ -28,7 +28,7 @@ struct OverlapParts {
     }
 };
 
-// Of the parts over `steps` steps: their means.
+// The parts divided by the number of `steps`: means.
 struct MeanOverlap {
     OverlapParts parts;
     double steps = 1;
@@ -43,10 +43,10 @@ struct StepOverlap {
 struct RankOverlap {
     int rank = 0;
     std::vector<StepOverlap> steps;  // the kept steps
-    std::int64_t cut_steps = 0;      // last steps left out because they were cut off
+    std::int64_t cut_steps = 0;      // last steps omitted because they were cut off
     OverlapParts sum;                // over those steps
-    // Within the rank's first to last device event, in no step's window or in several: all of the trace, or
-    // of the time range where one is selected. Not narrowed by selected steps.
+    // Within the rank's first to last device event, whatever the steps: of the whole trace, or of the
+    // selected time range. Selected steps do not limit it.
     OverlapParts device_time;
     // The mean of a part over the steps, in us.
     double mean_us(std::int64_t ns) const {

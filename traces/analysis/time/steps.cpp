@@ -1,4 +1,4 @@
-// See steps.h: the summary's steps with what is known of each beside it.
+// See steps.h: the summary's steps with the other data of each.
 #include "traces/analysis/time/steps.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ Losses losses_of(const Trace& trace) {
     return losses;
 }
 
-// The device events that a selection leaves, by rank's index and the step's start on the host.
+// Counts of the selected device events, by rank index and the step's start on the host.
 using EventCounts = std::map<std::pair<std::size_t, std::int64_t>, std::int64_t>;
 
 EventCounts count_events(const Trace& trace, const TraceSteps& steps, const std::vector<bool>& selected) {

@@ -1,4 +1,4 @@
-// Step by step: how long each took, where its time went, and which was slowest, on which rank.
+// Step by step: each step's duration, how its time was spent, and which step was slowest on which rank.
 // Definitions: docs/definitions.md, "Execution Summary". Times in nanoseconds.
 #pragma once
 
@@ -16,11 +16,11 @@ struct Trace;
 
 struct StepDetail {
     StepSummary summary;  // number, window and its split
-    // As the host ran it; of a selected part of the time what lies in it, and equal where nothing does.
+    // The step on the host; with a time range, the part within it, and equal values if there is none.
     std::int64_t host_start = 0, host_end = 0;
-    std::int64_t device_events = 0;  // launched in it and, of a selected part of the time, started there
+    std::int64_t device_events = 0;  // launched in the step; with a time range, also started within it
     std::int64_t device_busy = 0;    // union of all device events within the window
-    std::optional<double> loss;      // where the run recorded it
+    std::optional<double> loss;      // if the run recorded it
     std::int64_t window() const { return summary.window_end - summary.window_start; }
 };
 
@@ -30,20 +30,20 @@ struct RankStepDetails {
     std::int64_t cut_steps = 0;
     // Index into steps: the longest window, the first of equals; -1: there is none, or all are alike.
     std::int64_t slowest = -1;
-    double median_window = 0;  // the summary's median, which may leave out the trace's first step
+    double median_window = 0;  // the summary's median, which may exclude the trace's first step
     bool on_device = true;     // false: nothing is recorded on the rank's device
     bool knows(TimeCategory c) const { return on_device || c > TimeCategory::communication; }
 };
 
-// One step over the ranks that kept it; only where there are several ranks.
+// One step over the ranks that kept it; only if there are several ranks.
 struct StepAcrossRanks {
     std::int64_t number = 0;
-    int slowest_rank = -1;  // the one with the longest window, the first of equals; -1: all are alike
+    int slowest_rank = -1;  // the rank with the longest window, the first of equals; -1: all are alike
     std::int64_t longest = 0, shortest = 0;
 };
 
-// Times are alike, and none of them the slowest, where the longest is less than 0.05 % above the shortest:
-// 1.000 times, as it would be written.
+// Times are alike, and none is the slowest, if the longest is less than 0.05 % above the shortest: a ratio
+// that is printed as 1.000.
 inline bool are_alike(double longest, double shortest) {
     return longest < shortest * 1.0005 || longest == shortest;
 }

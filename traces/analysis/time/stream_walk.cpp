@@ -1,5 +1,5 @@
-// See stream_walk.h. The device's events come sorted by start, so one pass over each stream sees its gaps;
-// what needs another order (launches) is gathered on the way.
+// See stream_walk.h. The device's events are sorted by start, so one pass over each stream finds its gaps;
+// data that needs another order (launches) is collected on the way.
 #include "traces/analysis/time/stream_walk.h"
 
 #include <algorithm>
@@ -55,7 +55,7 @@ void StreamWalk::add_gap(std::size_t event, std::int64_t start, bool host_was_la
 
 void StreamWalk::add_launch(std::int64_t start, std::int64_t call_start, std::int64_t call_end) {
     delays_.push_back(std::max<std::int64_t>(0, start - call_end));
-    if (call_start > start) return;  // clocks that disagree: it was never in the queue
+    if (call_start > start) return;  // the clocks disagree: it was never in the queue
     launches_.push_back(call_start);
     starts_.push_back(start);
 }
@@ -74,7 +74,7 @@ void StreamWalk::finish_launches() {
     launch.p95 = percentile(std::span(delays_), 0.95);
 }
 
-// Each event is in the queue from its launch to its start: the mean needs only the sum of those times.
+// Each event is in the queue from its launch to its start, so the mean needs only the sum of those times.
 void StreamWalk::finish_queue() {
     if (launches_.empty()) return;
     double waited = 0;
@@ -84,7 +84,7 @@ void StreamWalk::finish_queue() {
     if (!std::is_sorted(launches_.begin(), launches_.end())) std::sort(launches_.begin(), launches_.end());
     const std::int64_t whole = starts_.back() - launches_.front();
     result_.queue.mean = whole > 0 ? waited / static_cast<double>(whole) : 0.0;
-    // What starts at the instant of a launch has left the queue by then.
+    // An event that starts at the instant of a launch has already left the queue.
     std::int64_t length = 0;
     std::size_t started = 0;
     for (const std::int64_t launched : launches_) {

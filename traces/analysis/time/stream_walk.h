@@ -1,5 +1,5 @@
 // Follows the events of one stream, or of all streams of a device as if they were one, in order of start: its
-// gaps and what kind each is, its launches, its queue. Internal to the room. Definition: docs/definitions.md,
+// gaps and their kinds, its launches, its queue. Internal to the library. Definition: docs/definitions.md,
 // "Idle, launch, queue". Times in nanoseconds.
 #pragma once
 
@@ -17,20 +17,20 @@ struct Trace;
 
 class StreamWalk {
   public:
-    // Called with each gap as far as it counts, and the event that ends it.
+    // Called with the counted part of each gap, and the event that ends it.
     using OnGap = std::function<void(GapKind kind, std::int64_t from, std::int64_t to, std::size_t event)>;
 
-    // `from`: where the selected time begins.
+    // `from`: start of the selected time.
     StreamWalk(const Trace& trace, std::int64_t from, std::int64_t kernel_wait, OnGap on_gap = {})
         : trace_(trace), from_(from), kernel_wait_(kernel_wait), on_gap_(std::move(on_gap)) {}
 
-    // In order of start. An event that does not count still keeps the stream busy.
+    // Events must be added in order of start. An event that does not count still keeps the stream busy.
     void add(std::size_t event, bool counts);
 
-    StreamIdle finish();  // once
+    StreamIdle finish();  // must be called once
 
-    // After finish(): of the events that count and have a launch. Launches in order, starts in order: each
-    // launch is one more in the queue, each start one less.
+    // After finish(): values of the events that count and have a launch. Launches and starts are each sorted:
+    // a launch makes the queue one longer, a start one shorter.
     const std::vector<std::int64_t>& delays() const { return delays_; }
     const std::vector<std::int64_t>& launches() const { return launches_; }
     const std::vector<std::int64_t>& starts() const { return starts_; }
@@ -50,7 +50,7 @@ class StreamWalk {
     StreamIdle result_;
 };
 
-// Device events of each stream, in order of start; `first[s]` is where those of stream s begin.
+// Device events of each stream, in order of start; those of stream s begin at `first[s]`.
 struct EventsByStream {
     std::vector<std::uint32_t> events;
     std::vector<std::size_t> first;

@@ -34,7 +34,7 @@ TimeCategory category_of(DeviceKind kind) {
     return TimeCategory::other;
 }
 
-// `other` for those that are no work of their own: steps, modules and frames of the program.
+// `other` for kinds that are not work of their own: steps, modules and frames of the program.
 TimeCategory category_of(RangeKind kind) {
     switch (kind) {
         case RangeKind::data_loader:
@@ -52,7 +52,7 @@ TimeCategory category_of(RangeKind kind) {
     return TimeCategory::other;
 }
 
-// When each category covers time, by rank. Every kind of event comes sorted by start, so one pass merges.
+// The time that each category covers, by rank. Each kind of event is sorted by start, so one pass merges.
 std::vector<CategoryUnions> category_unions(const Trace& trace) {
     std::vector<CategoryUnions> ranks(trace.ranks.size());
     std::vector<KindUnions> device = device_unions(trace);
@@ -78,7 +78,7 @@ std::vector<CategoryUnions> category_unions(const Trace& trace) {
     return ranks;
 }
 
-// Communication becomes a part of Kernel.
+// Merges communication into the kernel category.
 void fold_communication(CategoryUnions& unions) {
     IntervalSet& kernel = unions[index(TimeCategory::kernel)];
     IntervalSet& communication = unions[index(TimeCategory::communication)];
@@ -87,8 +87,8 @@ void fold_communication(CategoryUnions& unions) {
     communication.clear();
 }
 
-// Each instant of the windows goes to the first category that covers it: what a category takes is gone for
-// those after it, and what nobody takes is Other.
+// Each instant of the windows goes to the first category that covers it and is then not available to the
+// later ones; what no category covers is Other.
 void split(const CategoryUnions& unions, RankSummary& summary) {
     std::vector<Interval> windows;
     IntervalSet remaining;

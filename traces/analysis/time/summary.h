@@ -1,4 +1,4 @@
-// Execution Summary: where the time of a step went. Definition: docs/definitions.md, "Execution Summary"
+// Execution Summary: how the time of a step was spent. Definition: docs/definitions.md, "Execution Summary"
 // (the categories of PyTorch's TensorBoard profiler plugin).
 #pragma once
 
@@ -23,44 +23,44 @@ struct StepSummary {
     std::int64_t number = 0;
     std::int64_t window_start = 0, window_end = 0;   // device work included (step_windows.h)
     std::array<std::int64_t, kTimeCategories> ns{};  // sums to the window exactly
-    std::int64_t host_ns = 0;                        // of the host step, as far as it is selected
+    std::int64_t host_ns = 0;                        // of the selected part of the host step
 };
 
 struct RankSummary {
     int rank = 0;
     std::vector<StepSummary> steps;  // the kept steps
-    std::int64_t cut_steps = 0;      // last steps left out because they were cut off
+    std::int64_t cut_steps = 0;      // last steps omitted because they were cut off
     double average_step_us = 0;      // mean window of the kept steps
     std::array<double, kTimeCategories> average_us{};
-    double median_step_us = 0;        // of the windows, without the trace's first step where three are kept
-    bool first_left_out = false;      // of the median
+    double median_step_us = 0;        // of the windows, without the trace's first step if three are kept
+    bool first_left_out = false;      // from the median
     double average_host_step_us = 0;  // mean of the kept host steps
     bool on_device = true;            // false: nothing is recorded on the rank's device
-    // What a device would have done is unknown, not 0, where nobody recorded one.
+    // Device times are unknown, not 0, if no device was recorded.
     bool knows(TimeCategory c) const { return on_device || c > TimeCategory::communication; }
     double percent(TimeCategory c) const {
         return average_step_us > 0 ? 100.0 * average_us[static_cast<std::size_t>(c)] / average_step_us : 0.0;
     }
 };
 
-// Where communication stands among the categories.
+// The position of communication among the categories.
 enum class CommunicationAs {
-    category,  // on its own, after Memset: what is left of it beside compute and copies
-    kernel,    // as kernels, before the copies: as the FSDP talk's seven rows have it, whose profiler took
+    category,  // a separate category after Memset: what compute and copies do not cover
+    kernel,    // counts as kernels, before the copies, as in the FSDP talk's seven rows, whose profiler took
                // NCCL's kernels for compute. The category Communication is 0.
 };
 
 struct ExecutionSummary {
     std::vector<RankSummary> ranks;
     CommunicationAs communication = CommunicationAs::category;
-    bool stepped = true;  // false: the trace names no steps, and the one "step" of a rank is all of it
-    // Whether the category stands for anything here, and is to be shown.
+    bool stepped = true;  // false: the trace has no steps, and a rank's one "step" is all of it
+    // Whether the category is used here and should be shown.
     bool has(TimeCategory c) const {
         return c != TimeCategory::communication || communication == CommunicationAs::category;
     }
 };
 
-// A run without any step is one step from its first to its last event.
+// A run without steps is one step from its first to its last event.
 ExecutionSummary summarize(const Trace& trace, const Selection& selection = {},
                            CommunicationAs communication = CommunicationAs::category);
 

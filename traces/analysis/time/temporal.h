@@ -34,9 +34,9 @@ struct StepTemporal {
 struct RankTemporal {
     int rank = 0;
     // Of the trace, or of the selected time range. With steps selected: the sum over those steps, and `time`
-    // reaches from the first to the last of them.
+    // extends from the first to the last of them.
     TemporalParts whole;
-    std::vector<StepTemporal> steps;  // the kept steps in which the device did anything
+    std::vector<StepTemporal> steps;  // the kept steps with any device event
     std::int64_t cut_steps = 0;
 };
 

@@ -1,11 +1,11 @@
-// How fast a Kineto trace becomes columns and a finished database, against the least that any reader must do:
-// one pass of simdjson over the file that reads the same fields and interns the same texts.
+// Measures how fast a Kineto trace becomes columns and a finished database, against the least work of any
+// reader: one pass of simdjson over the file that reads the same fields and interns the same texts.
 //
 //   bench_import [EVENTS [FOLDER]]      a made trace of that many events (1,000,000) in FOLDER (a temporary
 //   one)
 //
-// Each runs in a process of its own; times are CPU time of that process (all threads), memory its largest
-// resident size.
+// Each variant runs in a process of its own; time is the CPU time of that process (all threads), memory its
+// peak resident size.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -32,7 +32,7 @@ namespace {
 using namespace shardscope::traces;
 namespace fs = std::filesystem;
 
-// Operators with shapes, launches, arrows and kernels, as PyTorch 2.4 writes them; one step each 4000 events.
+// Operators with shapes, launches, arrows and kernels, as PyTorch 2.4 writes them; one step per 4000 events.
 void make_trace(const std::string& path, long events) {
     std::ofstream out(path, std::ios::binary);
     out << "{\n  \"schemaVersion\": 1,\n  \"baseTimeNanoseconds\": 1711964646000000000,\n  \"traceEvents\": "
@@ -99,7 +99,7 @@ void make_trace(const std::string& path, long events) {
            "\"python\"}}\n  ],\n  \"traceName\": \"bench\"\n}\n";
 }
 
-// The least: every event's fields that an importer needs are read, its texts interned.
+// The least work: reads the fields of every event that an importer needs and interns its texts.
 void least(const std::string& path) {
     namespace od = simdjson::ondemand;
     const simdjson::padded_string json = simdjson::padded_string::load(path);
@@ -151,7 +151,7 @@ void least(const std::string& path) {
             }
         }
     }
-    if (sum == 0) std::abort();  // so that none of it is left out
+    if (sum == 0) std::abort();  // so that the compiler keeps all of it
 }
 
 struct Cost {

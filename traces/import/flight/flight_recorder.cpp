@@ -24,7 +24,7 @@ namespace {
 constexpr std::int64_t kMostTime = std::int64_t{1} << 62;
 constexpr std::size_t kMostTensors = 4096, kMostDimensions = 64;
 
-// PyTorch's scalar types as the dump names them, and their bytes.
+// PyTorch's scalar types as the dump names them, and their sizes in bytes.
 constexpr std::pair<std::string_view, std::int64_t> kTypes[] = {
     {"Byte", 1},
     {"Char", 1},
@@ -56,7 +56,7 @@ std::optional<std::int64_t> bytes_of_type(std::string_view type) {
     return std::nullopt;
 }
 
-// "nccl:_all_gather_base", "nccl:send 0->1". The longer names stand first.
+// "nccl:_all_gather_base", "nccl:send 0->1". The longer names come first.
 Operation operation_of_name(std::string_view name) {
     static constexpr std::pair<std::string_view, Operation> kNames[] = {
         {"barrier", Operation::barrier},
@@ -80,7 +80,7 @@ Operation operation_of_name(std::string_view name) {
     return Operation::other;
 }
 
-// A whole number, also one that stands in a text.
+// A whole number, also one written as a text.
 std::optional<std::int64_t> number(const Value& value) {
     if (!value.is_text()) return value.integer();
     const std::string_view text = value.text();
@@ -89,7 +89,7 @@ std::optional<std::int64_t> number(const Value& value) {
     return fault == std::errc() && stop == text.data() + text.size() ? std::optional(result) : std::nullopt;
 }
 
-// A name, also where it is a number.
+// A name, also one written as a number.
 std::string name_of(const Value& value) {
     if (value.is_text()) return std::string(value.text());
     const auto whole = value.integer();
@@ -118,7 +118,7 @@ std::optional<std::int64_t> time_of(const Value& value) {
     return ns && *ns > 0 && *ns < kMostTime ? ns : std::nullopt;
 }
 
-// The tensors of one side: their sizes in brackets and all their bytes.
+// The tensors of one side: their sizes in brackets and their total bytes.
 struct Tensors {
     std::string sizes = "[";
     std::optional<std::int64_t> bytes;
@@ -152,8 +152,8 @@ Tensors tensors_of(const Value& sizes, const Value& types) {
     return result;
 }
 
-// Whether large lists or texts stand in many places, which no dump needs: 400 KB of entries that share the
-// sizes of 4096 tensors would be gigabytes of rows. What is read may not be more than the tree itself.
+// Detects large lists or texts that are shared by many entries, which no dump needs: 400 KB of entries that
+// share the sizes of 4096 tensors would be gigabytes of rows. No more may be read than the tree itself holds.
 class Reading {
   public:
     explicit Reading(const Value& root) : most_(root.memory_of_tree()) {}
@@ -174,7 +174,7 @@ bool shares_lists(const Value& root, const Value& entries) {
     Reading reading(root);
     for (std::size_t i = 0; i < entries.size() && !reading.too_much(); ++i) {
         reading.list(entries[i]);
-        if (reading.too_much()) break;  // each look into a dictionary goes through it
+        if (reading.too_much()) break;  // each lookup in a dictionary searches all of it
         const Value entry = entries[i], group = entry["process_group"];
         for (const Value& text :
              {group, group[0], group[1], entry["pg_name"], entry["pg_id"], entry["profiling_name"],
@@ -279,7 +279,7 @@ class Dump {
         row.point_to_point = p2p.is_none()
                                  ? row.operation == Operation::send || row.operation == Operation::recv
                                  : p2p.integer() == 1;
-        // Before version 2.1 there was one count for both.
+        // Before version 2.1 both shared one counter.
         const Value sequence = entry[row.point_to_point ? "p2p_seq_id" : "collective_seq_id"];
         row.sequence = number(sequence).value_or(number(entry["seq_id"]).value_or(-1));
         const Tensors in = tensors_of(entry["input_sizes"], entry["input_dtypes"]);

@@ -1,9 +1,9 @@
 // Dumps of PyTorch's flight recorder (TORCH_FR_DUMP_TEMP_FILE's files, _dump_nccl_trace(), _json()) as rows:
 // one FlightRow for each collective, send or receive of one rank, of versions 1.x to 2.x.
 //
-// Who belongs to a group is told in SHARD_RUN under "flight_recorder.rank<R>.groups", as one JSON object:
-// {"0":{"description":"default_pg","ranks":[0,1],"enqueued":7,"started":7,"completed":6}} (what is not known
-// is left out). Times: of the wall clock, from the dump's first record on; 0 where it has none.
+// The members of a group are recorded in SHARD_RUN under "flight_recorder.rank<R>.groups", as one JSON
+// object: {"0":{"description":"default_pg","ranks":[0,1],"enqueued":7,"started":7,"completed":6}} (without
+// unknown keys). Times are of the wall clock, from the dump's first record on; 0 where a record has none.
 //
 // Source: PyTorch's documentation "Flight Recorder" and the dump's own version key.
 #pragma once
@@ -18,7 +18,7 @@ namespace shardscope::traces {
 
 bool is_flight_dump(const Value& root);
 
-// `root` is a dump.
+// `root` is the dump.
 FileFacts read_flight_dump(const Value& root, const std::string& path, EventSink& sink,
                            const FileRequest& request);
 

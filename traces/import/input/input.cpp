@@ -54,11 +54,11 @@ class Unpacker {
 struct Input::Impl {
     std::string path;
     InputOptions options;
-    std::unique_ptr<FileHandle> file;  // none: of memory
+    std::unique_ptr<FileHandle> file;  // null: bytes in memory
     std::string_view memory;
-    std::uint64_t raw_size = 0, raw_taken = 0;  // of the file as it lies
+    std::uint64_t raw_size = 0, raw_taken = 0;  // of the file on disk
 
-    std::unique_ptr<Unpacker> unpacker;  // none: plain
+    std::unique_ptr<Unpacker> unpacker;  // null: plain
     std::vector<char> packed;            // what inflate reads from
     bool in_member = false, unpacked_all = false;
 
@@ -124,7 +124,7 @@ struct Input::Impl {
                 z.avail_in = static_cast<uInt>(n);
             }
             if (!in_member) {
-                if (unpacked > 0 || got > 0) {  // what follows a member is another, or padding
+                if (unpacked > 0 || got > 0) {  // after a member comes another one, or padding
                     if (*z.next_in != 0x1F) {
                         unpacked_all = true;
                         break;

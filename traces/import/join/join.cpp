@@ -141,7 +141,7 @@ std::vector<PartClock> clocks_of(const std::vector<std::unique_ptr<Trace>>& part
     return clocks;
 }
 
-// NOLINTNEXTLINE(performance-unnecessary-value-param): the parts end here, with their memory
+// NOLINTNEXTLINE(performance-unnecessary-value-param): frees the parts' memory on return
 std::unique_ptr<Trace> join_traces(std::vector<std::unique_ptr<Trace>> parts) {
     auto result = std::make_unique<Trace>();
     const JoinIds ids(parts, *result);

@@ -1,5 +1,5 @@
-// Traces of one job, each in columns, as one: ranks side by side, times on one clock. A pure function of
-// columns, n log n in the events.
+// Joins traces of one job, each in columns, into one: ranks side by side, times on one clock. A pure function
+// of columns, n log n in the events.
 #pragma once
 
 #include <memory>
@@ -13,8 +13,8 @@ namespace shardscope::traces {
 // Wall clock, host and the collectives of each trace, for align_clocks().
 std::vector<PartClock> clocks_of(const std::vector<std::unique_ptr<Trace>>& parts);
 
-// `parts`: two or more. Throws StoreError, naming both files, where two have a rank of one number; where
-// there are more threads, ranks or streams than columns hold.
+// `parts`: two or more. Throws StoreError where two of them have the same rank number (it names both files),
+// and where there are more threads, ranks or streams than columns hold.
 std::unique_ptr<Trace> join_traces(std::vector<std::unique_ptr<Trace>> parts);
 
 }  // namespace shardscope::traces

@@ -18,7 +18,7 @@ struct PartRow {
     std::uint32_t part = 0, row = 0;
 };
 
-// Rows of all parts in one order, and where each went.
+// The rows of all parts in their new order, and the new index of each.
 struct Places {
     std::vector<PartRow> from;                  // in the new order
     std::vector<std::vector<std::int32_t>> to;  // new row, by part and row
@@ -28,14 +28,14 @@ struct Places {
     }
 };
 
-// The columns of one kind of row, one after the other, in the order of the places.
+// Fills the columns of one kind of row, one column after the other, in the order of `Places`.
 template <typename Rows>
 class Columns {
   public:
     Columns(const Parts& parts, Trace& out, Rows Trace::*rows, const Places& places)
         : parts_(parts), out_(out), rows_(rows), places_(places) {}
 
-    // `map(part, value)`: the value in the joined trace.
+    // `map(part, value)` returns the value in the joined trace.
     template <typename Column, typename Map>
     void add(Column Rows::*column, Map map) const {
         Column& into = (out_.*rows_).*column;
@@ -137,7 +137,7 @@ class ColumnJoin {
                                            ids_.time(x.part, c.end[x.row]));
                       });
     }
-    // Of equal starts the longer first.
+    // Where starts are equal, the longer row comes first.
     template <typename Rows>
     Places outer_first(Rows Trace::*rows) const {
         return places([&](const Trace& t) { return (t.*rows).size(); },

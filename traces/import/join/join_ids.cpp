@@ -14,7 +14,7 @@ namespace shardscope::traces {
 
 namespace {
 
-// Exports of Nsight Systems do not know ranks: the loader numbers what ran.
+// Exports of Nsight Systems do not record ranks: the loader numbers the processes.
 bool ranks_are_made_up(const Trace& trace) {
     return trace.schema_version == 0 &&
            std::none_of(trace.config.begin(), trace.config.end(),
@@ -56,7 +56,7 @@ void JoinIds::join_strings() {
     }
 }
 
-// A rank's number in the joined trace. Two of one number are a mistake, but for numbers that nobody told.
+// Sets each rank's number in the joined trace. A number that occurs twice is an error, unless it was made up.
 void JoinIds::join_ranks() {
     std::map<int, std::pair<std::size_t, std::size_t>> by_number;  // (part, index)
     for (std::size_t p = 0; p < parts_.size(); ++p) {
@@ -88,7 +88,7 @@ void JoinIds::join_ranks() {
     }
 }
 
-// Parts of one run describe the same modules under the same ids; another run's get ids of their own.
+// Parts of one run describe the same modules under the same ids; those of another run get ids of their own.
 void JoinIds::join_model() {
     std::map<int, const ModuleRow*> modules;
     std::map<int, const UnitRow*> units;

@@ -1,5 +1,4 @@
-// What the ids and times of several traces become in the one that they are joined to; see join.h. Inside the
-// room only.
+// Maps the ids and times of several traces to those of the joined one; see join.h. Internal to the library.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +19,10 @@ void check_joined_size(std::size_t size, const char* what);
 class JoinIds {
   public:
     // Fills the strings, ranks, modules, units and the wall clock of `out`. `parts` and `out` must outlive
-    // it. Throws StoreError where two parts have a rank of one number.
+    // it. Throws StoreError where two parts have the same rank number.
     JoinIds(const Parts& parts, Trace& out);
 
-    // Of part `p`, in the joined trace. What is no rank, module or unit stays none.
+    // Each maps a value of part `p` to the joined trace. No rank, module or unit stays none.
     std::int64_t time(std::size_t p, std::int64_t t) const { return alignment_.parts[p].clock(t); }
     StringId text(std::size_t p, StringId id) const { return strings_[p][static_cast<std::size_t>(id)]; }
     std::uint16_t rank(std::size_t p, std::uint16_t r) const { return r == kNoRank ? kNoRank : ranks_[p][r]; }
@@ -32,7 +31,7 @@ class JoinIds {
     int unit(std::size_t p, int id) const { return id < 0 ? id : id + model_[p].units; }
 
     const Alignment& alignment() const { return alignment_; }
-    // A sentence for each rank whose number is another than in its part.
+    // A sentence for each rank whose number differs from that in its part.
     const std::vector<std::string>& renumbered() const { return renumbered_; }
 
   private:

@@ -7,8 +7,8 @@ namespace shardscope::traces {
 
 namespace {
 
-constexpr std::size_t kDeepest = 512;     // nested values; more no tracer writes
-constexpr std::size_t kLongestKey = 256;  // looked at to tell whether a key follows a string
+constexpr std::size_t kDeepest = 512;     // nested values; no tracer writes more
+constexpr std::size_t kLongestKey = 256;  // searched to decide whether a key follows a string
 
 bool is_word(char c) {
     return !is_space(c) && c != ',' && c != '}' && c != ']' && c != '{' && c != '[' && c != '"' && c != ':';
@@ -41,7 +41,7 @@ void append_code_point(std::string& into, std::uint32_t code) {
 
 constexpr std::uint32_t kReplacement = 0xFFFD;
 
-// A text may hold quotes that nobody escaped, and line ends; with both, it is rather that something is
+// A text may contain unescaped quotes, or line ends; where it has both, something is more likely to be
 // missing.
 constexpr const char* kAfterString = "a comma or a bracket after the text";
 
@@ -115,8 +115,8 @@ bool JsonScanner::closes(std::size_t quote, bool key) const {
     if (c != ',') return false;
     at = after(at + 1);
     if (at >= text_.size()) return true;
-    if (text_[at] != '"') return text_[at] != ',';  // the next element of an array, of an object a key
-    // A key and its colon, or a string of an array.
+    if (text_[at] != '"') return text_[at] != ',';  // an array's next element; an object would have a key
+    // Accepts a key with its colon, or a string of an array.
     for (std::size_t end = at + 1; end < at + kLongestKey; ++end) {
         const char in = peek_at(end);
         if (in == '\0' || in == '\n') return true;
@@ -165,12 +165,12 @@ void JsonScanner::read_escape(std::string& into) {
             return;
         }
     }
-    ++repairs_.backslashes;  // a path of Windows
+    ++repairs_.backslashes;  // a Windows path
     into += '\\';
     ++at_;
 }
 
-// One character of more than a byte; what is no UTF-8 becomes U+FFFD.
+// Appends one character of several bytes; what is not UTF-8 becomes U+FFFD.
 void JsonScanner::append_utf8(std::string& into) {
     const auto first = static_cast<unsigned char>(text_[at_]);
     const std::size_t size = first >= 0xF0 && first < 0xF5   ? 4
@@ -199,7 +199,7 @@ void JsonScanner::append_utf8(std::string& into) {
 void JsonScanner::read_string(std::string& into, bool key) {
     into.clear();
     expect('"', "a string");
-    std::size_t inner_quote = 0;  // the first that seems to belong to the text
+    std::size_t inner_quote = 0;  // the first quote that seems to belong to the text
     for (;;) {
         if (at_ >= text_.size()) throw Incomplete();
         const char c = text_[at_];
@@ -238,13 +238,13 @@ void JsonScanner::skip_string() {
             return;
         }
         if (c == '"' && inner_quote == 0) inner_quote = at_;
-        // A backslash before the closing quote of a Windows path escapes it all the same.
+        // Even in a Windows path, a backslash before the closing quote escapes the quote.
         at_ += c == '\\' ? 2 : 1;
     }
 }
 
 void JsonScanner::skip_value() {
-    std::array<char, kDeepest> open{};  // the closing brackets that are awaited
+    std::array<char, kDeepest> open{};  // the closing brackets that are expected
     std::size_t depth = 0;
     do {
         const char c = next();

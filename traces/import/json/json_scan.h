@@ -1,7 +1,7 @@
 // Reads JSON as programs really write it, one value or one string at a time, in place. Slow and forgiving:
-// for what simdjson refuses. What is no JSON but can be understood is read and counted: bare words (N/A, NaN,
-// inf), raw control characters, bytes that are no UTF-8, backslashes that escape nothing, quotes within a
-// string that were not escaped (told from the closing one by what follows).
+// for what simdjson refuses. What is not JSON but can be understood is read and counted: bare words (N/A,
+// NaN, inf), raw control characters, bytes that are not UTF-8, backslashes that escape nothing, unescaped
+// quotes within a string (distinguished from the closing one by what follows).
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ constexpr bool is_space(char c) {
 
 enum class JsonKind : std::uint8_t { none, string, number, word, array, object };
 
-// `text`: of a string unescaped, of anything else as it is written.
+// `text`: unescaped for a string, otherwise as it is written.
 struct JsonScalar {
     JsonKind kind = JsonKind::none;
     std::string_view text;
@@ -35,8 +35,8 @@ struct JsonRepairs {
 
 class JsonScanner {
   public:
-    // Thrown as values are read: the text ends within the value (more of the file may follow), or what stands
-    // there is not what JSON has there.
+    // Thrown as values are read. Incomplete: the text ends within the value (more of the file may follow).
+    // Broken: the text at `at` is not valid JSON.
     struct Incomplete {};
     struct Broken {
         std::size_t at = 0;
@@ -50,7 +50,7 @@ class JsonScanner {
     std::size_t position() const { return at_; }
     void set_position(std::size_t at) { at_ = at; }
 
-    // The next character that is no white space, without moving past it.
+    // The next character that is not white space, without moving past it.
     char next();
     // Moves past `c`, or throws Broken.
     void expect(char c, const char* expected);
@@ -58,8 +58,8 @@ class JsonScanner {
 
     // A string with its quotes; `key`: a colon follows. Unescaped into `into`.
     void read_string(std::string& into, bool key);
-    // Moves past any value; its text as it is written. A string is unescaped into `scratch`, which then holds
-    // the scalar's text.
+    // Moves past any value and returns its text as it is written. A string is unescaped into `scratch`, which
+    // then holds the scalar's text.
     JsonScalar read_value(std::string& scratch);
     void skip_value();
 

@@ -31,7 +31,7 @@ class Characters {
     std::size_t at_ = 0, size_ = 0;
 };
 
-// An input iterator over them, as the parser wants it; the default one is the end.
+// An input iterator over Characters for the parser; a default-constructed one is the end.
 class CharacterIterator {
   public:
     using iterator_category = std::input_iterator_tag;
@@ -59,7 +59,7 @@ using Json = nlohmann::json;
 
 constexpr std::size_t kMostDepth = 1000;
 
-// Builds the tree from the parser's events; stays whole when they stop early.
+// Builds the tree from the parser's events; the tree is valid even when they stop early.
 class TreeBuilder {
   public:
     explicit TreeBuilder(ValueTree& tree) : tree_(tree) {}

@@ -11,10 +11,10 @@ namespace shardscope::traces {
 
 struct ParsedJson {
     ValueTree tree;
-    std::string damage;  // with `partial`: the sentence that would have been thrown; "" for a whole text
+    std::string damage;  // with `partial`: the sentence that would have been thrown; "" if undamaged
 };
 
-// Throws StoreError with the byte offset and what was expected there. With `partial` what stands before the
+// Throws StoreError with the byte offset and what was expected there. With `partial`, everything before the
 // damage is kept.
 ParsedJson parse_json(Input& input, bool partial);
 

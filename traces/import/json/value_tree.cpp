@@ -213,7 +213,7 @@ void ValueTree::append(ValueRef ref, const ValueRef* values, std::size_t count) 
     constexpr std::size_t kMost = std::numeric_limits<std::uint32_t>::max();
     if (size > kMost) throw std::length_error("a list of more than 4294967295 items");
     if (size > container.capacity) {
-        // Most containers are filled at once and then take what they need; what grows doubles.
+        // Most containers are filled by one call and get the exact size; those that grow double.
         const std::size_t capacity =
             container.size == 0 ? count
                                 : std::min(kMost, std::max(size, std::size_t{2} * container.capacity));
@@ -236,7 +236,7 @@ void* ValueTree::allocate(std::size_t bytes, std::size_t alignment) {
         chunk_left_ -= skip + bytes;
         return at;
     }
-    if (bytes >= kTreeChunk / 4) {  // a chunk of its own, and the one begun goes on
+    if (bytes >= kTreeChunk / 4) {  // gets a chunk of its own; the current one stays in use
         chunks_.push_back(std::make_unique_for_overwrite<char[]>(bytes));
         account(bytes);
         return chunks_.back().get();

@@ -1,8 +1,8 @@
-// Data of any shape in little memory: what a pickle or a JSON file holds, before it becomes rows.
+// Data of any shape in little memory: the content of a pickle or a JSON file before it becomes rows.
 //
 // A ValueTree owns all values; a Value is a view of one and must not outlive its tree. A value takes 8 bytes
-// where it stands (in a list or dictionary), texts and containers 16 more, once. Values may be shared and may
-// contain themselves, as pickles allow: whoever walks a tree goes to a fixed depth. One thread.
+// in each list or dictionary that contains it; a text or container takes 16 more, once. Values may be shared
+// and may contain themselves, as pickles allow, so code that walks a tree must limit its depth. One thread.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ class ValueTree;
 
 enum class ValueKind : std::uint8_t { none, boolean, integer, real, text, list, dictionary };
 
-// What a container holds is a Ref; only its tree can say what it means.
+// What a container holds is a Ref, which only its tree can interpret.
 enum class ValueRef : std::uint64_t { none = 0 };
 
 class Value {
@@ -33,25 +33,26 @@ class Value {
     bool is_dictionary() const { return kind() == ValueKind::dictionary; }
     bool is_text() const { return kind() == ValueKind::text; }
 
-    // The value where it is of that kind (a boolean is an integer, as in Python) and fits; else none.
+    // The value if it is of that kind (a boolean is an integer, as in Python) and fits, otherwise empty.
     std::optional<std::int64_t> integer() const;
     std::optional<std::uint64_t> address() const;  // integers from 0 to 2^64 - 1
-    std::optional<double> real() const;            // also of integers
-    std::string_view text() const;                 // "" where it is none
+    std::optional<double> real() const;            // also for integers
+    std::string_view text() const;                 // "" where it is not a text
 
-    std::size_t size() const;                  // of a list: its items; of a dictionary: its entries; else 0
-    Value operator[](std::size_t item) const;  // of a list; a none beyond its end
+    std::size_t size() const;                  // items of a list, entries of a dictionary, else 0
+    Value operator[](std::size_t item) const;  // of a list; none beyond its end
     Value key(std::size_t entry) const;        // of a dictionary
     Value value(std::size_t entry) const;
-    // Of a dictionary: the value of a text key (the last one, where it stands several times); else a none.
+    // The value of a dictionary's text key (the last one, where the key occurs several times), otherwise
+    // none.
     Value operator[](std::string_view key) const;
 
-    // The items of all containers of its tree, each counted once: who finds more, walking, has come to some
-    // containers several times.
+    // The number of items of all containers of its tree, each counted once: a walk that finds more has
+    // visited some containers several times.
     std::size_t items_of_tree() const;
     std::size_t memory_of_tree() const;  // bytes: at least 8 for each item, and those of each text
 
-    ValueRef ref() const { return ref_; }  // equal for one value that stands in several places
+    ValueRef ref() const { return ref_; }  // equal for one value that occurs in several places
 
   private:
     const ValueTree* tree_ = nullptr;
@@ -75,12 +76,12 @@ class ValueTree {
     ValueRef add_huge_integer(double nearly);  // beyond 64 bits: known as a real number only
     ValueRef add_real(double value);
     ValueRef add_text(std::string_view text);  // copied
-    // Room for a text of `size` bytes, which the caller fills before anybody looks.
+    // Makes room for a text of `size` bytes, which the caller fills before the text is read.
     ValueRef add_text(std::size_t size, char** bytes);
     ValueRef add_list();
     ValueRef add_dictionary();
 
-    // To a list items; to a dictionary keys and values in turn (an odd one at the end is left out).
+    // Appends items to a list, or keys and values in turn to a dictionary (an odd one at the end is dropped).
     void append(ValueRef container, const ValueRef* values, std::size_t count);
 
     std::size_t memory() const { return memory_; }  // bytes that the tree takes
@@ -100,7 +101,7 @@ class ValueTree {
     void account(std::size_t bytes) { memory_ += bytes; }
 
     ValueRef root_ = ValueRef::none;
-    // Deques: growing never copies what is there, so that nothing is ever held twice.
+    // Deques, because growing one never copies its content: nothing is in memory twice.
     std::deque<Text> texts_;
     std::deque<Container> containers_;
     std::deque<std::uint64_t> numbers_;  // integers and reals that do not fit a Ref

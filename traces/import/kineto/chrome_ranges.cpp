@@ -6,7 +6,7 @@
 
 namespace shardscope::traces {
 
-// Ids count within a category, those of id2 within a process, too, unless it says that they are global.
+// Ids are unique within a category, those of id2 also within a process only, unless it marks them as global.
 std::string ChromeRanges::key_of(const TraceEvent& event, std::int64_t thread, bool asynchronous) {
     if (!asynchronous) return {};
     const JsonScalar id = event[EventKey::id], id2 = event[EventKey::id2];
@@ -59,8 +59,8 @@ void ChromeRanges::end(const TraceEvent& event, std::int64_t time, std::int64_t 
             std::find_if(open->rbegin(), open->rend(), [&](const Open& o) { return o.text == text; });
         if (same != open->rend()) which = same.base() - 1;
     }
-    // Of ranges with equal times the rows' order tells which is around which: one that began with the range
-    // around it waits for that.
+    // For ranges with equal times the order of the rows decides the nesting: a range that began together with
+    // the range around it is held until that one ends.
     if (!asynchronous && which != open->begin() && (which - 1)->start == which->start) {
         std::vector<RangeRow>& held = (which - 1)->held;
         held.push_back(row_of(*which, time, thread, false));

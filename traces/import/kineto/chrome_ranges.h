@@ -1,5 +1,5 @@
-// Ranges of Chrome traces whose begin and end are events of their own: B and E nest on a thread, b and e (and
-// S and F, as it was once) carry an id. Owns those that are open. One thread.
+// Ranges of Chrome traces whose begin and end are events of their own: B and E nest on a thread, b and e
+// (formerly S and F) carry an id. Owns the open ranges. One thread.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@ class ChromeRanges {
     explicit ChromeRanges(EventSink& sink) : sink_(sink) {}
 
     void begin(const TraceEvent& event, std::int64_t time, std::int64_t thread, bool asynchronous);
-    // Without a name an end closes the innermost range.
+    // An end without a name closes the innermost range.
     void end(const TraceEvent& event, std::int64_t time, std::int64_t thread, bool asynchronous);
-    // Ranges that nobody ended end with the trace. Tells how many.
+    // Ends all open ranges with the trace. Returns their number.
     std::uint64_t finish(std::int64_t last_time);
     std::uint64_t lonely_ends() const { return lonely_ends_; }
 
@@ -27,7 +27,7 @@ class ChromeRanges {
     struct Open {
         std::int64_t start = 0, thread = 0;
         StringId text = StringId::empty, domain = StringId::empty;
-        std::vector<RangeRow> held;  // that lie in it and began with it
+        std::vector<RangeRow> held;  // inner ranges that began together with it
     };
     std::string key_of(const TraceEvent& event, std::int64_t thread, bool asynchronous);
     RangeRow row_of(const Open& open, std::int64_t end, std::int64_t end_thread, bool asynchronous) const;

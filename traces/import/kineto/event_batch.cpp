@@ -15,8 +15,8 @@ bool is_blank(char c) {
     return static_cast<unsigned char>(c) <= ' ';
 }
 
-// The characters of a key between its quotes, found from the value's side, where little stands between: a
-// colon and at most some white space. No key that we know has an escape.
+// The characters of a key between its quotes, found backwards from the value: only a colon and perhaps white
+// space lie in between. No key that we know has an escape.
 std::string_view key_text(od::field& field) {
     const char* from = field.key().raw();
     const char* end = field.value().raw_json_token().data() - 1;
@@ -37,7 +37,7 @@ constexpr auto kOfNumbers = [] {
     return of;
 }();
 
-// Numbers and words are checked here, since simdjson only looks at a value when it is asked what it is.
+// Numbers and words are checked here, since simdjson parses a value only on request.
 bool read_scalar(od::value& value, JsonScalar& into) {
     od::json_type type{};
     if (value.type().get(type) != simdjson::SUCCESS) return false;
@@ -49,7 +49,7 @@ bool read_scalar(od::value& value, JsonScalar& into) {
             return true;
         }
         case od::json_type::number: {
-            const std::string_view text = value.raw_json_token();  // and what white space follows
+            const std::string_view text = value.raw_json_token();  // with the white space that follows
             std::size_t size = 0;
             while (size < text.size() && kOfNumbers[static_cast<unsigned char>(text[size])]) ++size;
             if (!trimmed(text.substr(size)).empty()) return false;
@@ -88,7 +88,7 @@ bool read_scalar(od::value& value, JsonScalar& into) {
 bool read_args(od::value& value, TraceEvent& event) {
     od::json_type type{};
     if (value.type().get(type) != simdjson::SUCCESS) return false;
-    if (type != od::json_type::object) return true;  // nothing that we know
+    if (type != od::json_type::object) return true;  // no arguments that we know
     od::object args;
     if (value.get_object().get(args) != simdjson::SUCCESS) return false;
     const bool counts = !event.has(EventKey::ph) || event.text(EventKey::ph) == "C";

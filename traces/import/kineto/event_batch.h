@@ -1,4 +1,4 @@
-// Many events at once, by simdjson: fast, and only what is JSON. Owns its parser.
+// Parses many events at a time with simdjson: fast, but strict JSON only. Owns its parser.
 #pragma once
 
 #include <cstddef>
@@ -16,17 +16,17 @@ class EventBatchParser {
     EventBatchParser(const EventBatchParser&) = delete;
     EventBatchParser& operator=(const EventBatchParser&) = delete;
 
-    // Bytes after the batch that must be readable.
+    // The number of bytes after the batch that must be readable.
     static std::size_t padding();
 
-    // Hands over the events of the JSON array `text` (which may go on after its end), and tells how far they
-    // were read: the offset of the last event that was handed over, or of the first that is not JSON.
+    // Hands over the events of the JSON array `text` (other text may follow its end), and returns how far
+    // they were read: the offset of the last event that was handed over, or of the first that is not JSON.
     struct Result {
         std::size_t at = 0;
         bool good = false;  // `at` is the start of the last event, which was handed over
         std::uint64_t events = 0;
     };
-    // `offset`: of text in the file. At least padding() bytes after `size` can be read.
+    // `offset`: position of `text` in the file. At least padding() bytes after `size` can be read.
     Result parse(const char* text, std::size_t size, std::uint64_t offset, EventHandler& handler);
 
   private:

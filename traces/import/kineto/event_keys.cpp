@@ -1,4 +1,4 @@
-// Which key a text is: a hash table that is made when the program is compiled, since each event has some ten.
+// Finds the key of a text in a hash table that is built at compile time; each event has some ten keys.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -85,7 +85,7 @@ constexpr std::uint64_t head_of(std::string_view text) {
     return head;
 }
 
-// The same by one load, where eight bytes can be read from the text's first on.
+// The same with one load; eight bytes from the text's start must be readable.
 std::uint64_t padded_head_of(std::string_view text) {
     if constexpr (std::endian::native != std::endian::little) return head_of(text);
     std::uint64_t head = 0;
@@ -103,7 +103,7 @@ constexpr std::size_t slot_of(std::uint64_t head, std::size_t size) {
 
 struct Slot {
     std::uint64_t head = 0;
-    std::string_view text;  // empty: nothing is there
+    std::string_view text;  // empty: a free slot
     EventKey key = EventKey::count;
 };
 using Table = std::array<Slot, kSlots>;

@@ -19,8 +19,8 @@ constexpr std::size_t kLargestValue = std::size_t{1} << 28;  // one event, or on
 constexpr std::size_t kSmallestBatch = 1 << 10;
 constexpr const char* kKeepWhole = "say --partial to keep what is whole";
 
-// The part of the file that lies in memory. Before its first byte is room for one more, after its last for
-// the parser's padding.
+// The part of the file that is in memory. There is room for one byte before its first one, and for the
+// parser's padding after its last one.
 class Window {
   public:
     explicit Window(Input& input) : input_(input), bytes_(1 + kChunk + EventBatchParser::padding()) {}
@@ -31,7 +31,7 @@ class Window {
     bool at_end() const { return at_end_; }
     void drop(std::size_t bytes) { begin_ += bytes; }
 
-    // Reads on; grows where what is there fills it already. False at the end.
+    // Reads more; grows if it is full already. False at the end of the file.
     bool fill() {
         if (at_end_) return false;
         if (begin_ > 1) {
@@ -48,7 +48,7 @@ class Window {
                                                          kLargestValue));
             bytes_.resize(1 + 2 * (capacity - 1) + EventBatchParser::padding());
             capacity = bytes_.size() - EventBatchParser::padding();
-        } else if (capacity > 8 * kChunk && end_ < kChunk) {  // a large value has passed
+        } else if (capacity > 8 * kChunk && end_ < kChunk) {  // after a large value
             bytes_.resize(1 + kChunk + EventBatchParser::padding());
             bytes_.shrink_to_fit();
             capacity = bytes_.size() - EventBatchParser::padding();
@@ -60,7 +60,7 @@ class Window {
         return got > 0;
     }
 
-    // The next character that is no white space, which then is the first; '\0' at the end.
+    // Drops white space and returns the first character after it; '\0' at the end.
     char next() {
         for (;;) {
             while (begin_ < end_ && is_space(bytes_[begin_])) ++begin_;
@@ -77,7 +77,8 @@ class Window {
     bool at_end_ = false;
 };
 
-// Just after the last "}" of the text that is followed by a comma and another "{"; 0 where there is none.
+// The position after the last "}" of the text that is followed by a comma and another "{"; 0 where there is
+// none.
 std::size_t last_event_end(std::string_view text) {
     for (std::size_t at = text.rfind('{'); at != std::string_view::npos && at > 0;
          at = text.rfind('{', at - 1)) {
@@ -92,8 +93,8 @@ std::size_t last_event_end(std::string_view text) {
     return 0;
 }
 
-// Where an event seems to begin, from `from` on: after a comma or the list's bracket, with a key that events
-// have.
+// The first position from `from` on where an event seems to begin: after a comma or the list's bracket, with
+// a key that events have.
 std::size_t next_event_start(std::string_view text, std::size_t from) {
     for (std::size_t at = text.find('{', from); at != std::string_view::npos; at = text.find('{', at + 1)) {
         std::size_t before = at;
@@ -183,7 +184,7 @@ class EventStream {
                 handler_.metadata(key, value);
                 window_.drop(size);
             } catch (const JsonScanner::Broken& broken) {
-                if (events) {  // what is left are remarks
+                if (events) {  // only remarks are left
                     ++result_.lost_metadata;
                     return;
                 }
@@ -197,8 +198,8 @@ class EventStream {
         }
     }
 
-    // Runs `read` on the window's text, with more and more of the file until it is enough; drops what was
-    // read (or only tells how much).
+    // Runs `read` on the window's text, with more and more of the file until that suffices; drops what was
+    // read (or only returns its size).
     template <bool drop = true, typename Read>
     std::size_t read_value_at(Read read) {
         for (;;) {
@@ -216,7 +217,7 @@ class EventStream {
         }
     }
 
-    // Logs that some tracers put before the events are no JSON at times. Goes on within the list of the
+    // Logs that some tracers put before the events are sometimes not JSON. Continues within the list of
     // events.
     void find_events(const JsonScanner::Broken& broken) {
         const std::uint64_t at = window_.offset() + broken.at;
@@ -250,7 +251,7 @@ class EventStream {
                 continue;
             }
             if (c == '\0') {
-                // The format of the bare list allows to leave its end away.
+                // The format of the bare list allows omitting its end.
                 if (!bare) lose_end("an event or the closing ] of traceEvents", window_.offset());
                 return;
             }
@@ -279,7 +280,7 @@ class EventStream {
         const std::size_t size = last_event_end(ahead);
         result_.searched += ahead.size();
         if (size == 0) {
-            slow_until_ = window_.offset() + ahead.size();  // there is no batch before
+            slow_until_ = window_.offset() + ahead.size();  // there is no batch before it
             batch_limit_ = std::min(4 * batch_limit_, kLargestValue);
             return false;
         }
@@ -392,7 +393,7 @@ class EventStream {
             const std::size_t next = next_event_start(window_.text(), from);
             if (next != std::string_view::npos) return window_.drop(next);
             const std::size_t size = window_.text().size();
-            if (size > 64) window_.drop(size - 64);  // an event's start may lie across the end
+            if (size > 64) window_.drop(size - 64);  // an event's start may straddle the end
             from = 0;
             if (!window_.fill()) {
                 result_.cut = true;
@@ -409,11 +410,11 @@ class EventStream {
     EventStreamResult result_;
     TraceEvent event_;
     std::string scratch_;
-    std::deque<std::string> pool_;  // texts of the event that is read alone
+    std::deque<std::string> pool_;  // texts of an event that is read alone
     std::size_t used_ = 0;
-    std::uint64_t slow_until_ = 0;  // offset up to which simdjson is not asked again
-    // Bytes that are looked through for a batch: fewer after lists that ended long before, so that the time
-    // stays linear however short the lists in a file are.
+    std::uint64_t slow_until_ = 0;  // offset up to which simdjson is not tried again
+    // The number of bytes that are searched for a batch: fewer after lists that ended long before the limit,
+    // so that the time stays linear however short the lists in a file are.
     std::size_t batch_limit_ = kChunk;
 };
 

@@ -36,7 +36,7 @@ void tell_repairs(EventSink& sink, const EventStreamResult& result) {
                            .text = "the file is not quite JSON and was read all the same: " + text});
 }
 
-// Why a file that is JSON is no trace; what other tools write is named where it can be told.
+// Why a JSON file is not a trace; names the tool that wrote it where that can be recognized.
 std::string not_a_trace(const EventStreamResult& result) {
     const auto has = [&](std::string_view key) {
         return std::find(result.keys.begin(), result.keys.end(), key) != result.keys.end();

@@ -13,7 +13,7 @@ namespace shardscope::traces {
 
 namespace {
 
-constexpr std::int64_t kElementsAtMost = std::int64_t{1} << 50;  // more is damage
+constexpr std::int64_t kElementsAtMost = std::int64_t{1} << 50;  // a larger number is damage
 
 std::int64_t elements(const TraceEvent& event, EventKey key) {
     return std::clamp<std::int64_t>(integer_or(event[key], 0), 0, kElementsAtMost);
@@ -21,7 +21,7 @@ std::int64_t elements(const TraceEvent& event, EventKey key) {
 
 }  // namespace
 
-// The same number on every rank of the group: made from its name and its ranks.
+// The group's number, which is the same on all of its ranks: made from its name and its ranks.
 std::int64_t KinetoCollectives::group_of(const TraceEvent& event) {
     const std::string_view name = event.text(EventKey::group_name), ranks = event.text(EventKey::group_ranks);
     if (name.empty() && ranks.empty()) return 0;
@@ -31,7 +31,7 @@ std::int64_t KinetoCollectives::group_of(const TraceEvent& event) {
     last_group_ = fmt::format("{}\n{}", name, ranks);
     std::uint64_t hash = 0xCBF29CE484222325;  // FNV-1a
     for (const char c : last_group_) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3;
-    // 52 bits, so that the number is exact wherever JSON takes it, too.
+    // 52 bits, so that the number stays exact as a JSON number, too.
     last_number_ = static_cast<std::int64_t>((hash ^ hash >> 52) & 0xFFFFFFFFFFFFF) | 1;
     if (groups_.emplace(last_group_, last_number_).second) {
         const auto tell = [&](const char* what, std::string_view value) {
@@ -115,7 +115,7 @@ void KinetoCollectives::call(std::int64_t thread, std::int64_t start, std::int64
     if (HostRange* range = around(issued_, thread, start)) launched_.insert_or_assign(correlation, range);
 }
 
-// 0 where it is not known: of a gather the range took this rank's part only.
+// 0 where it is unknown: a gather's range has the size of this rank's part only.
 std::int64_t KinetoCollectives::full_buffer(const HostRange& range) {
     if (range.kernels != 1) return 0;
     if (range.operation != Operation::all_gather && range.operation != Operation::gather)

@@ -1,7 +1,7 @@
-// Which device events are collectives and which: from the arguments on the kernel itself (PyTorch since
+// Finds which device events are which collectives: from the arguments of the kernel itself (PyTorch since
 // October 2023), else from the operator record_param_comms that the kernel's External id names, else from the
-// sizes of the tensors that the range around its launch took ("nccl:all_reduce", before). Owns what waits for
-// the other side; a few per cent of the events at most. One thread.
+// tensor sizes of the range around its launch ("nccl:all_reduce", before). Owns the events that wait for
+// their counterpart; a few per cent of the events at most. One thread.
 #pragma once
 
 #include <cstdint>
@@ -21,16 +21,18 @@ class KinetoCollectives {
   public:
     explicit KinetoCollectives(EventSink& sink) : sink_(sink) {}
 
-    // An operator with "Collective name". `external_id` as the file has it; 0 none.
+    // An operator with "Collective name". `external_id`: as in the file; 0 none.
     void operation(const TraceEvent& event, std::int64_t external_id, int rank);
-    // A range of the host with the sizes of its tensors (RangeRow::detail); kept where it is of a collective.
+    // A range of the host with the sizes of its tensors (RangeRow::detail); kept if it belongs to a
+    // collective.
     void range(std::string_view name, std::string_view detail, std::int64_t thread, std::int64_t start,
                std::int64_t end);
     // A call of the runtime, which comes after the range around it.
     void call(std::int64_t thread, std::int64_t start, std::int64_t correlation);
-    // A communication kernel; row.correlation is 0 where nothing could be tied to it.
+    // A communication kernel; row.correlation is 0 where nothing could be linked to it.
     void kernel(const TraceEvent& event, std::int64_t correlation, std::int64_t external_id, int rank);
-    // Those whose operator came after them; and what is known of the groups (RunInfoRow "group.N.ranks").
+    // Writes the kernels whose operator came after them, and what is known of the groups (RunInfoRow
+    // "group.N.ranks").
     void finish();
 
   private:
@@ -63,10 +65,10 @@ class KinetoCollectives {
     EventSink& sink_;
     std::unordered_map<std::int64_t, Arguments> operations_;  // by External id made distinct by rank
     std::vector<Waiting> waiting_;
-    HostRanges issued_;                                      // "nccl:all_gather": took what a rank gives
-    HostRanges asked_;                                       // "c10d::_allgather_base_": took both buffers
-    std::unordered_map<std::int64_t, HostRange*> launched_;  // by correlation, those in issued_
-    std::map<std::string, std::int64_t> groups_;             // "name\n[ranks]" -> its number
+    HostRanges issued_;                                      // "nccl:all_gather": sizes of a rank's input
+    HostRanges asked_;                                       // "c10d::_allgather_base_": sizes of both
+    std::unordered_map<std::int64_t, HostRange*> launched_;  // by correlation; they point into issued_
+    std::map<std::string, std::int64_t> groups_;             // "name\n[ranks]" -> the group's number
     std::string last_group_;
     std::int64_t last_number_ = 0;
 };

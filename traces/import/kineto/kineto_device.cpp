@@ -12,7 +12,7 @@ namespace shardscope::traces {
 
 namespace {
 
-// The number in "stream 7" or 7.
+// The stream number of "stream 7" or 7.
 int stream_number(JsonScalar tid) {
     if (const auto number = parse_integer(tid.text))
         return *number >= 0 && *number <= std::numeric_limits<int>::max() ? static_cast<int>(*number) : 0;
@@ -23,7 +23,7 @@ int stream_number(JsonScalar tid) {
     return int_or({JsonKind::number, digits}, 0);
 }
 
-// "[17888, 1, 1]".
+// Reads three numbers such as "[17888, 1, 1]".
 void read_three(JsonScalar value, int (&into)[3]) {
     if (value.kind != JsonKind::array) return;
     std::size_t at = 0, i = 0;

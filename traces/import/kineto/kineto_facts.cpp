@@ -1,4 +1,4 @@
-// What stands around the events of a Chrome trace, and what is only known after the last.
+// The members around the events of a Chrome trace, and facts that are only known after the last event.
 #include <algorithm>
 
 #include <fmt/core.h>
@@ -50,7 +50,7 @@ void KinetoRows::metadata(std::string_view key, JsonScalar value) {
     } else if (key == "host_name" || key == "hostname") {
         if (value.is_text()) host_ = value.text;
     } else if (value.kind == JsonKind::number || (value.is_text() && key.ends_with("version"))) {
-        // "record_shapes": 1 and the like; not what names files or runs.
+        // Settings such as "record_shapes": 1, but not the names of files or runs.
         if (key != "schemaVersion" && value.text.size() < kLongestFact && key.size() < kLongestFact)
             sink_.add(RunInfoRow{.key = fmt::format("profiler.{}", key), .value = std::string(value.text)});
     }
@@ -100,7 +100,7 @@ void KinetoRows::distributed_info(std::string_view json) {
     }
 }
 
-// Of a trace of ours every rank is known, and its time 0 is the capture's.
+// In a trace that we exported every rank is known, and time 0 is that of the capture.
 void KinetoRows::ours(std::string_view json) {
     const auto known = read_our_metadata(json);
     if (!known) return;

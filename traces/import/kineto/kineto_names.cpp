@@ -63,7 +63,7 @@ bool contains(std::string_view text, std::string_view part) {
     return text.find(part) != std::string_view::npos;
 }
 
-// Of one side of "(Pageable -> Device)". Source: ENUM_CUDA_MEM_KIND.
+// The memory kind of one side of "(Pageable -> Device)". Source: ENUM_CUDA_MEM_KIND.
 int memory_kind(std::string_view text, int otherwise) {
     constexpr std::array<std::pair<std::string_view, int>, 8> kKinds = {{{"Pageable", kMemKindPageable},
                                                                          {"Pinned", kMemKindPinned},
@@ -171,7 +171,7 @@ Operation collective_operation(std::string_view name) {
     for (const char c : name) {
         if (c != '_' && c != ' ' && text.size() < 64) text += lower(c);
     }
-    // In this order the longer words come before those that they contain.
+    // Longer words come before those that they contain.
     constexpr std::array<std::pair<std::string_view, Operation>, 11> kWords = {
         {{"allgather", Operation::all_gather},
          {"reducescatter", Operation::reduce_scatter},

@@ -9,14 +9,14 @@
 namespace shardscope::traces {
 
 enum class EventCategory : std::uint8_t {
-    other,  // no word of Kineto's: another tracer's
+    other,  // not a category of Kineto: another tracer's
     operation,
     annotation,
     function,  // Python frames, modules among them
     runtime,
     driver,
     kernel,
-    mtia,  // any work of an MTIA device: its name says what (mtia_category)
+    mtia,  // any work of an MTIA device; its name decides (mtia_category)
     memcpy,
     memset,
     synchronization,
@@ -26,7 +26,7 @@ enum class EventCategory : std::uint8_t {
     ignored,  // copies of host ranges on device rows, launch arrows, spans of the tracer
 };
 
-// Case does not count: "Kernel" of 2020 is "kernel" of 2022.
+// Ignores case: "Kernel" of 2020 is "kernel" of 2022.
 EventCategory category_of(std::string_view cat);
 
 // What an event of an MTIA device is: a copy ("dma_request"), a wait ("event_wait"), else a kernel.
@@ -43,16 +43,17 @@ CopyKinds copy_kinds(std::string_view name);
 // ENUM_CUDA_MEM_KIND of "Memset (Device)".
 int memset_kind(std::string_view name);
 
-// ENUM_CUPTI_SYNC_TYPE of "Stream Wait Event" and its kin.
+// ENUM_CUPTI_SYNC_TYPE of "Stream Wait Event" and the like.
 int sync_type(std::string_view name);
 
-// ENUM_CUPTI_OVERHEAD_TYPE of "Buffer Flush" and its kin.
+// ENUM_CUPTI_OVERHEAD_TYPE of "Buffer Flush" and the like.
 int overhead_type(std::string_view name);
 
-// Of "Collective name", as c10d calls it: "_allgather_base", "allreduce", "reduce_scatter_tensor_coalesced".
+// The operation of a "Collective name", in c10d's words: "_allgather_base", "allreduce",
+// "reduce_scatter_tensor_coalesced".
 Operation collective_operation(std::string_view name);
 
-// Bytes of an element of a tensor of that type ("Float", "BFloat16", "Float8_e4m3fn"); 0 unknown.
+// Bytes per element of a tensor of that type ("Float", "BFloat16", "Float8_e4m3fn"); 0 unknown.
 std::int64_t element_size(std::string_view data_type);
 
 }  // namespace shardscope::traces

@@ -1,4 +1,4 @@
-// The host's side: ranges, calls, memory, marks, counters, and what each event is.
+// The host's side: ranges, calls, memory, marks, counters, and the dispatch of each event.
 #include "traces/import/kineto/kineto_rows.h"
 
 #include <algorithm>
@@ -49,7 +49,7 @@ bool KinetoRows::read_time(const TraceEvent& event, std::int64_t& time) {
     return true;
 }
 
-// An event without a duration has none.
+// An event without a duration has no times.
 bool KinetoRows::read_times(const TraceEvent& event, Times& times) {
     if (!read_time(event, times.start)) return false;
     const auto duration = parse_us(event.text(EventKey::dur), fraction_);
@@ -107,7 +107,7 @@ void KinetoRows::event(const TraceEvent& event) {
             return open_ranges_.end(event, time, thread, asynchronous);
         }
         default:
-            return;  // samples, objects, clock synchronisation: nothing that a trace keeps
+            return;  // samples, objects, clock synchronisation: not kept
     }
 }
 
@@ -144,7 +144,7 @@ std::int64_t KinetoRows::external_id(const TraceEvent& event) const {
     return id;
 }
 
-// {"Input Dims":[[2,3]],"Input type":["float"],"Concrete Inputs":[""]}, of what is there.
+// {"Input Dims":[[2,3]],"Input type":["float"],"Concrete Inputs":[""]}, with the keys that exist.
 StringId KinetoRows::detail(const TraceEvent& event) {
     text_.clear();
     const auto add = [&](EventKey key, const char* name) {
@@ -174,7 +174,7 @@ void KinetoRows::range(const TraceEvent& event, EventCategory what, const Times&
     std::string_view name = event.text(EventKey::name);
     if (what == EventCategory::function) {
         row.domain = function_domain_;
-        // Before PyTorch 1.13 a module's number stands beside its name only.
+        // Before PyTorch 1.13 a module's number is only in its name.
         const JsonScalar number = event[EventKey::module_id];
         if (number.kind == JsonKind::number && name.starts_with(kModulePrefix)) {
             const auto end = name.rfind('_');
@@ -234,7 +234,7 @@ void KinetoRows::memory(const TraceEvent& event, std::int64_t time) {
     row.total = std::max<std::int64_t>(integer_or(event[EventKey::total_allocated], -1), -1);
     row.reserved = std::max<std::int64_t>(integer_or(event[EventKey::total_reserved], -1), -1);
     if (!ours_ && !host) {
-        // The allocators of a rank's devices count apart: the stream's number tells the device.
+        // The allocators of a rank's devices have separate totals: the stream number encodes the device.
         const std::size_t nth = actors_.memory_place(device);
         if (nth > 0) row.stream = stream_of_device(nth, 0);
     }
@@ -254,7 +254,7 @@ void KinetoRows::memory(const TraceEvent& event, std::int64_t time) {
 }
 
 void KinetoRows::mark(const TraceEvent& event) {
-    // Marks of the tracer itself; the last may lie far after all else.
+    // Skips marks of the tracer itself; the last may be far later than all other events.
     if (event[EventKey::pid].is_text() && is_tracer_process(event.text(EventKey::pid))) return;
     std::int64_t time = 0;
     if (!read_time(event, time)) return;
@@ -270,7 +270,7 @@ void KinetoRows::mark(const TraceEvent& event) {
     sink_.add(row);
 }
 
-// One counter for each number of the event.
+// Writes one counter for each number of the event.
 void KinetoRows::counters(const TraceEvent& event) {
     std::int64_t time = 0;
     if (!read_time(event, time)) return;
@@ -287,7 +287,7 @@ void KinetoRows::counters(const TraceEvent& event) {
     }
 }
 
-// Only those from forward operators to their backwards; launches are known by their correlation.
+// Only links from forward operators to their backward ones; launches are known by their correlation.
 void KinetoRows::link(const TraceEvent& event) {
     if (category(event.text(EventKey::cat)) != EventCategory::backward_link) return;
     std::int64_t time = 0;

@@ -1,6 +1,6 @@
-// From the events of a Chrome trace, Kineto's or another tracer's, to rows. What each category becomes is
-// said at the functions; where and when a field came and went, docs/formats.md. Owns what must wait for other
-// events; all else goes straight to the sink. One thread.
+// Turns the events of a Chrome trace, Kineto's or another tracer's, into rows. The functions say what each
+// category becomes, docs/formats.md which versions have which field. Owns what must wait for other events;
+// all else goes straight to the sink. One thread.
 #pragma once
 
 #include <array>
@@ -28,9 +28,9 @@ class KinetoRows final : public EventHandler {
 
     void event(const TraceEvent& event) override;
     void metadata(std::string_view key, JsonScalar value) override;
-    // Whether anything was an event of a Chrome trace, which has a phase.
+    // Whether any element was an event of a Chrome trace, that is, had a phase.
     bool any_phase() const { return any_phase_; }
-    // After the last event: what waited, and the facts of all.
+    // Called after the last event: writes what still waited, and the facts of the file.
     FileFacts finish();
 
   private:
@@ -66,7 +66,7 @@ class KinetoRows final : public EventHandler {
     void link(const TraceEvent& event);
     void names(const TraceEvent& event);
 
-    // Of a device event: its place, its correlation and the operator that launched it.
+    // The place of a device event, its correlation and the operator that launched it.
     struct DeviceFacts {
         TraceActors::Place place;
         std::int64_t correlation = 0, external_id = 0, global_pid = 0;
@@ -92,13 +92,13 @@ class KinetoRows final : public EventHandler {
     std::map<int, GpuRow> gpus_;
     std::vector<OurStep> our_steps_;
 
-    std::array<KnownCategory, 8> categories_;  // the latest ones
+    std::array<KnownCategory, 8> categories_;  // the most recent ones
     std::size_t next_category_ = 0;
     StringId operator_domain_, annotation_domain_, function_domain_;
-    std::int64_t process_ = 0;  // of the latest call; 0 where several processes call
+    std::int64_t process_ = 0;  // of the latest call; 0 where several processes make calls
     bool many_processes_ = false;
-    std::unordered_map<StringId, bool> details_;        // whether it is JSON
-    std::unordered_map<std::int64_t, LinkEnd> links_;   // that wait for their other end, by id
+    std::unordered_map<StringId, bool> details_;        // text -> whether it is JSON
+    std::unordered_map<std::int64_t, LinkEnd> links_;   // those that wait for their other end, by id
     std::unordered_map<StringId, bool> communication_;  // by kernel name
     std::string text_;
     std::uint64_t no_time_ = 0, no_duration_ = 0;

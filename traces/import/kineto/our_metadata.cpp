@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Members of the expected type, else what stands for "not told". Nothing here may be trusted.
+// Members of the expected type, otherwise the value for "unknown". The content is untrusted.
 template <typename Integer>
 Integer integer(const Json& object, const char* key, Integer otherwise) {
     const auto it = object.find(key);
@@ -42,7 +42,7 @@ const Json& member(const Json& object, const char* key) {
     return it != object.end() ? *it : kNone;
 }
 
-// The place of the member's text among `names`, as the enum.
+// The index of the member's text among `names`, as the enum.
 template <typename Enum, std::size_t size>
 std::optional<Enum> enumerator(const Json& object, const char* key,
                                const std::array<std::string_view, size>& names) {

@@ -1,5 +1,5 @@
-// The member "shardscope" of a Chrome trace that our own export wrote (traces/export/chrome_trace.h says what
-// is in it), and the argument of that name of its events.
+// The member "shardscope" of a Chrome trace that our own export wrote (traces/export/chrome_trace.h describes
+// it), and the argument "shardscope" of its events.
 #pragma once
 
 #include <optional>
@@ -39,7 +39,7 @@ struct OurMetadata {
     std::vector<StopRow> stops;
 };
 
-// None where the text is no such object.
+// Empty where the text is not such an object.
 std::optional<OurMetadata> read_our_metadata(std::string_view json);
 
 struct OurRange {

@@ -19,7 +19,7 @@ std::optional<std::int64_t> scaled(std::string_view text, int shift) {
     std::size_t i = 0;
     bool negative = false;
     if (i < text.size() && (text[i] == '-' || text[i] == '+')) negative = text[i++] == '-';
-    // All significant digits as one number and the power of ten that it is off by.
+    // All significant digits as one number, and its power of ten.
     std::uint64_t digits = 0;
     int power = 0;
     bool any = false, round_up = false, dropping = false, point = false;
@@ -35,7 +35,7 @@ std::optional<std::int64_t> scaled(std::string_view text, int shift) {
             round_up = digit >= 5;
         }
         if (!dropping) digits = digits * 10 + digit;
-        // A digit that is kept behind the point, or dropped before it.
+        // The digit was kept after the point, or dropped before it.
         if (point && !dropping) --power;
         if (!point && dropping) ++power;
     }
@@ -71,7 +71,7 @@ std::optional<std::int64_t> scaled(std::string_view text, int shift) {
 }  // namespace
 
 std::optional<std::int64_t> parse_us(std::string_view text, Fraction fraction) {
-    // The usual form: at most 18 digits, a point and three digits or none.
+    // The usual form: at most 18 digits, with a point and three digits, or without.
     std::int64_t whole = 0;
     std::size_t i = 0;
     while (i < text.size() && i < 18 && is_digit(text[i])) whole = whole * 10 + (text[i++] - '0');

@@ -10,12 +10,12 @@ namespace shardscope::traces {
 
 namespace {
 
-constexpr std::int64_t kNumbers = std::int64_t{1} << 24;  // that a serialized id has room for
+constexpr std::int64_t kNumbers = std::int64_t{1} << 24;  // that fit a serialized id
 constexpr std::size_t kThreadsAtMost = 60'000;            // columns hold 65,535; the rest share one
 constexpr std::int64_t kSharedThread = 0xFFFFFF;
-constexpr std::size_t kFewDevices = 16;  // that are looked through one by one
+constexpr std::size_t kFewDevices = 16;  // searched linearly
 
-// The first number that is free, from the highest down; kSharedThread where none is.
+// The first free number, from the highest down; kSharedThread where none is free.
 template <typename Taken>
 std::int64_t free_number(std::int64_t& next, Taken& taken) {
     while (next > 1 && taken.contains(--next)) {
@@ -29,7 +29,7 @@ std::int64_t ActorNumbers::of(JsonScalar id) {
     if (!id) return 0;
     if (const auto number = parse_integer(id.text)) return *number;
     const auto [it, is_new] = texts_.try_emplace(std::string(id.text), 0);
-    // Far from every number of a system.
+    // Far from every number that a system assigns.
     if (is_new)
         it->second = std::numeric_limits<std::int64_t>::min() + static_cast<std::int64_t>(texts_.size());
     return it->second;
@@ -103,7 +103,7 @@ TraceActors::Place TraceActors::device_place(int device, int stream) {
     const int rank = rank_of_device(device);
     if (place_of_device(device) == devices_.size()) add_device(device, rank);
     if (known_.size() > 1 || device == devices_.front().first) return {device, stream, rank};
-    // What a rank did on a further device stands on streams of their own.
+    // Work of a rank on a further device is on streams of its own.
     ++moved_devices_;
     return {devices_.front().first, stream_of_device(place_of_device(device), stream), rank};
 }

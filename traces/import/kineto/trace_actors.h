@@ -1,5 +1,5 @@
-// Who acts in a Chrome trace: its processes and threads (which may be numbers or texts, any of them) become
-// Nsight's serialized ids, its devices ranks. One file's; owns its maps; one thread.
+// Maps the actors of one Chrome trace: processes and threads (numbers or texts) become Nsight's serialized
+// ids, devices become ranks. Owns its maps. One thread.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,8 @@ class ActorNumbers {
 
 class TraceActors {
   public:
-    // A file is one process's and so one rank's, whatever device numbers its events use: kernels bear the
-    // machine's number of a device, memory events the number that the process sees.
+    // The file belongs to one process and so to one rank, whatever device numbers its events use: kernels
+    // have the machine's number of a device, memory events the number that the process sees.
     explicit TraceActors(int rank) : rank_(rank) {}
 
     void set_rank(int rank) { rank_ = rank; }
@@ -38,36 +38,35 @@ class TraceActors {
 
     // The serialized thread of a host event.
     std::int64_t host_thread(JsonScalar pid, JsonScalar tid);
-    // For the rank's own thread: one that carries a step, else the one with most ranges.
+    // Helps to find the rank's own thread: one with a step, else the one with most ranges.
     void tell_step(std::int64_t global_tid) { step_threads_.emplace_back(global_tid); }
 
     struct Place {
         int device = 0, stream = 0, rank = 0;
     };
-    // Of work on a device. The rank's device is the first that ran some.
+    // The place of work on a device. The rank's device is the first one that ran work.
     Place device_place(int device, int stream);
     int rank_of_device(int device) const;
-    // The place of a device among those that had memory, in the order in which they were seen. The device of
-    // a rank on which nothing runs is the first of them.
+    // The index of a device among those with memory events, in the order of appearance. Where nothing runs on
+    // a device, the rank's device is the first of them.
     std::size_t memory_place(int device);
 
     // From metadata events; names of threads that nothing ran on are forgotten. Of several names of a thread
-    // the last counts: it bears its parent's until it has called itself something (Linux: prctl(2),
-    // PR_SET_NAME).
+    // the last counts: a thread has its parent's name until it sets its own (Linux: prctl(2), PR_SET_NAME).
     void name_process(JsonScalar pid, std::string_view name);
     void name_thread(JsonScalar pid, JsonScalar tid, std::string_view name);
 
-    // A trace of ours says who is who: `pid` and `threads` as its events have them.
+    // A trace that we exported lists its ranks: `pid` and `threads` are as in its events.
     void know_rank(const RankRow& row, std::int64_t pid, std::int64_t thread,
                    const std::vector<std::int64_t>& threads);
-    // The serialized thread of those numbers, as the trace has them.
+    // The serialized thread for the pid and tid of the trace.
     std::int64_t thread_of(std::int64_t pid, std::int64_t tid) { return thread(pid, tid); }
     // The rank that a host thread works for.
     int rank_of_thread(std::int64_t global_tid) const;
-    // The process that drives a device (serialized), 0 unknown.
+    // The serialized process that drives a device, 0 unknown.
     std::int64_t process_of_device(int device) const;
 
-    // The facts of all that were seen: processes, threads, ranks.
+    // Writes the facts of all processes, threads and ranks that were seen.
     void write(EventSink& sink, const std::map<int, GpuRow>& devices, const std::string& host);
 
     std::uint64_t surplus_threads() const { return surplus_; }
@@ -77,11 +76,11 @@ class TraceActors {
     struct Process {
         std::int64_t number = 0;  // of 24 bits
         std::int64_t next_free = 0xFFFFFF;
-        std::unordered_map<std::int64_t, std::int64_t> threads;  // as the trace says -> of 24 bits
+        std::unordered_map<std::int64_t, std::int64_t> threads;  // tid in the trace -> number of 24 bits
         std::unordered_set<std::int64_t> taken;
     };
     struct Thread {
-        std::int64_t pid = 0, tid = 0;  // as the trace says
+        std::int64_t pid = 0, tid = 0;  // as in the trace
         std::uint64_t events = 0;
     };
 
@@ -90,7 +89,7 @@ class TraceActors {
     std::int64_t new_thread(std::int64_t pid, std::int64_t tid);
     std::int64_t main_thread() const;
     void add_device(int device, int rank);
-    std::size_t place_of_device(int device) const;  // in devices_; its size where it is not there
+    std::size_t place_of_device(int device) const;  // index in devices_, or its size if missing
 
     int rank_ = 0;
     std::vector<int> memory_devices_;
@@ -107,11 +106,11 @@ class TraceActors {
     Latest latest_[4];
     std::size_t next_latest_ = 0;
     std::vector<std::int64_t> step_threads_;
-    std::vector<std::pair<int, int>> devices_;  // (device, rank) in the order in which they were seen
-    std::unordered_map<int, std::size_t> places_of_more_;  // of those behind the first few
+    std::vector<std::pair<int, int>> devices_;             // (device, rank) in the order of appearance
+    std::unordered_map<int, std::size_t> places_of_more_;  // of the devices after the first few
     std::map<std::pair<std::int64_t, std::int64_t>, std::string> names_;
     std::map<std::int64_t, std::string> process_names_;
-    std::vector<RankRow> known_;  // as a trace of ours tells them
+    std::vector<RankRow> known_;  // as listed in a trace that we exported
     std::unordered_map<std::int64_t, int> rank_of_thread_, rank_of_process_;
     std::uint64_t surplus_ = 0, moved_devices_ = 0;
 };

@@ -1,5 +1,5 @@
-// One event of a Chrome trace as its JSON has it, and the keys that an importer looks at. Views into the
-// buffer that was read; valid until the next event.
+// One event of a Chrome trace as in its JSON, and the keys that importers use. Its values are views into the
+// read buffer, valid until the next event.
 #pragma once
 
 #include <array>
@@ -78,10 +78,10 @@ enum class EventKey : std::uint8_t {
 inline constexpr std::size_t kEventKeys = static_cast<std::size_t>(EventKey::count);
 static_assert(kEventKeys <= 64);
 
-// EventKey::count where it is none of them.
+// EventKey::count where it is not a known key.
 EventKey event_key(std::string_view text);
 EventKey arg_key(std::string_view text);
-// The same, faster, of texts from whose first character on eight bytes can be read.
+// The same, but faster: eight bytes from the text's start must be readable.
 EventKey padded_event_key(std::string_view text);
 EventKey padded_arg_key(std::string_view text);
 
@@ -116,7 +116,7 @@ class EventHandler {
   public:
     virtual ~EventHandler() = default;
     virtual void event(const TraceEvent& event) = 0;
-    // A member of the object around traceEvents, as it is written.
+    // Takes a member of the object around traceEvents, as it is written.
     virtual void metadata(std::string_view key, JsonScalar value) = 0;
 };
 

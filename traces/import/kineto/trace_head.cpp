@@ -32,9 +32,9 @@ std::vector<std::string_view> times_in(std::string_view head) {
     return found;
 }
 
-// libkineto of 18 March to 3 April 2024 wrote the nanoseconds after the point without leading zeros, of times
-// since 1970. Elsewhere the fraction has three digits, and one in ten begins with a zero; or it is what a
-// double of that size can hold, a multiple of 1/4.
+// libkineto of 18 March to 3 April 2024 wrote times since 1970, with the nanoseconds after the point but
+// without their leading zeros. Elsewhere the fraction has three digits, and one in ten begins with a zero; or
+// it is what a double of that size can hold, a multiple of 1/4.
 Fraction fraction_of(const std::vector<std::string_view>& times, bool since_epoch) {
     if (!since_epoch) return Fraction::decimal;
     bool is_short = false, exact = false;

@@ -1,4 +1,4 @@
-// What the first part of a Chrome trace tells before it is read: how its times are written, and where they
+// Facts from the first part of a Chrome trace, before it is read: how its times are written, and where they
 // begin.
 #pragma once
 
@@ -14,7 +14,7 @@ struct TraceHead {
     Fraction fraction = Fraction::decimal;
 };
 
-// A pure function. Times that are far from all others (a mark of the tracer may be) do not count.
+// A pure function. Times that are far from all others (such as a mark of the tracer) do not count.
 TraceHead read_trace_head(std::string_view head);
 
 }  // namespace shardscope::traces

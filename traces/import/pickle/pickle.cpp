@@ -17,7 +17,7 @@ namespace {
 
 // --- opcodes that are refused ----------------------------------------------------------------------------
 
-// What does more than hold data, and how pickletools calls it.
+// Opcodes that do more than hold data, with pickletools' names.
 constexpr auto kRefused = std::to_array<std::pair<unsigned char, const char*>>({{'c', "GLOBAL"},
                                                                                 {'R', "REDUCE"},
                                                                                 {'b', "BUILD"},
@@ -64,14 +64,14 @@ class Machine {
     }
 
   private:
-    // One opcode; false at the end mark.
+    // Executes one opcode; false at the end mark.
     bool step() {
         opcode_at_ = bytes_.offset();
         const unsigned char opcode = bytes_.byte();
         switch (opcode) {
             case '.':
                 return false;
-            // Where a pickle of one protocol begins, and frames of it: nothing that changes what is read.
+            // The protocol's header and frames, which do not change what is read.
             case 0x80:
                 if (const unsigned char protocol = bytes_.byte(); protocol > 5) {
                     throw fault(fmt::format("the pickle is of protocol {}, and 0 to 5 are known", protocol));
@@ -117,7 +117,7 @@ class Machine {
             case 'G':
                 push(tree_.add_real(big_endian_real()));
                 break;
-            // Texts; bytes are taken for texts.
+            // Texts; bytes are read as texts.
             case 0x8c:
             case 'U':
             case 'C':
@@ -257,7 +257,7 @@ class Machine {
 
     // --- stack -------------------------------------------------------------------------------------------
 
-    // Where the items above the last mark begin.
+    // The index of the first item above the last mark.
     std::size_t floor() const { return marks_.empty() ? 0 : marks_.back(); }
 
     void push(ValueRef ref) { stack_.push_back(ref); }
@@ -270,7 +270,7 @@ class Machine {
         stack_.pop_back();
         return ref;
     }
-    // The number of items above the last mark, which is taken away.
+    // Removes the last mark and returns the number of items above it.
     std::size_t since_mark() {
         if (marks_.empty()) throw fault("the pickle closes what it has not opened; it is damaged");
         const std::size_t count = stack_.size() - marks_.back();
@@ -278,7 +278,7 @@ class Machine {
         return count;
     }
 
-    // The last `count` items go into the container below them.
+    // Moves the last `count` items into the container below them.
     void append(std::size_t count, ValueKind kind) {
         if (stack_.size() - floor() < count + 1) {
             throw fault("the pickle adds items to nothing; it is damaged");
@@ -311,7 +311,7 @@ class Machine {
 
     // --- memo --------------------------------------------------------------------------------------------
 
-    // Picklers number what they remember from 0 (or 1) on: a number far beyond is a damaged or hostile file.
+    // Picklers number memo entries from 0 (or 1) on: a much larger number means a damaged or hostile file.
     void put(std::uint64_t index) {
         constexpr std::uint64_t kGap = 1024;
         if (index > memo_.size() + kGap) {
@@ -365,7 +365,7 @@ class Machine {
     }
     std::uint64_t memo_line() { return known(index_line(bytes_.line()), "a number of the memo is none"); }
 
-    // Of a damaged pickle: what was open is closed as it stands, from the inside out.
+    // The values of a damaged pickle: open containers are closed as they are, from the inside out.
     ValueRef what_there_is() {
         while (!marks_.empty()) {
             std::size_t count = since_mark();
@@ -378,7 +378,7 @@ class Machine {
             }
             stack_.resize(stack_.size() - count);
         }
-        // Keys and values that were to be added singly: { key [ ...
+        // Adds keys and values that would have been added one by one: { key [ ...
         while (stack_.size() > 1) {
             const ValueRef value = stack_.back();
             stack_.pop_back();
@@ -399,9 +399,9 @@ class Machine {
     PickleOptions options_;
     ValueTree tree_;
     std::vector<ValueRef> stack_, memo_;
-    std::vector<std::size_t> marks_;  // where in the stack
+    std::vector<std::size_t> marks_;  // indexes in the stack
     std::uint64_t opcode_at_ = 0;
-    bool refused_ = false;  // also where what can be kept is wanted
+    bool refused_ = false;  // then nothing is kept, even with `partial`
 };
 
 }  // namespace

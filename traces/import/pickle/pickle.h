@@ -1,10 +1,9 @@
 // Reads Python pickles that are data: numbers, texts, lists, tuples, sets and dictionaries, of protocols 0 to
-// 5 (the C pickler's, the Python pickler's and PyTorch's own). Whatever would import, call or build anything
-// is refused by name, and nothing of it is ever looked up: a pickle cannot make this reader do anything.
+// 5 (the C pickler's, the Python pickler's and PyTorch's own). Opcodes that would import, call or build
+// anything are refused by name, and no name is ever looked up: a pickle cannot make this reader do anything.
 //
-// The machine has no recursion; a stack, marks and a memo, each bounded by what the file's bytes can fill: at
-// most 40 bytes of memory for a byte of pickle. A memory snapshot of PyTorch takes about 2 bytes for each
-// byte.
+// The machine has no recursion but a stack, marks and a memo, each bounded by what the file's bytes can fill:
+// at most 40 bytes of memory per byte of pickle. A memory snapshot of PyTorch takes about 2 bytes per byte.
 //
 // Source of the opcodes: Python's documentation of the module pickletools and PEP 3154, PEP 574.
 #pragma once
@@ -17,13 +16,13 @@
 namespace shardscope::traces {
 
 struct PickleOptions {
-    bool partial = false;           // of a damaged pickle: the values that had been read, as far as they go
+    bool partial = false;           // for a damaged pickle, return the values that were read
     std::size_t most_marks = 1000;  // nesting of lists, tuples and dictionaries; Python's own limit
 };
 
 struct ParsedPickle {
     ValueTree tree;
-    std::string damage;  // with `partial`: the sentence that would have been thrown; "" for a whole pickle
+    std::string damage;  // with `partial`: the sentence that would have been thrown; "" if undamaged
 };
 
 // Reads one pickle. Throws StoreError with the byte offset: an opcode that would import or call (named, with

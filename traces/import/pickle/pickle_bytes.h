@@ -1,4 +1,4 @@
-// The bytes of a pickle, with the offset of each. Inside the room only.
+// The bytes of a pickle, with the offset of each. Internal to the library.
 #pragma once
 
 #include <cstddef>
@@ -34,12 +34,12 @@ class PickleBytes {
     }
 
     void read(char* to, std::size_t size);
-    // What a length promises is taken only as it arrives.
+    // Memory is allocated only as the bytes arrive, whatever `size` promises.
     std::string text(std::uint64_t size);
-    // Up to a newline, which is not part of it.
+    // The bytes up to a newline, without it.
     std::string line();
 
-    StoreError cut() const;  // the file ends where more should stand
+    StoreError cut() const;  // the file ends too early
     StoreError error(std::uint64_t at, const std::string& sentence) const;
 
   private:

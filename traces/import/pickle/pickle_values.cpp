@@ -28,7 +28,7 @@ void append_utf8(std::string& text, std::uint32_t c) {
     }
 }
 
-// `digits` hexadecimal digits at `at`, none where there are not as many.
+// The number of `digits` hexadecimal digits at `at`, empty where there are fewer.
 std::optional<std::uint32_t> hexadecimal(std::string_view text, std::size_t at, std::size_t digits) {
     if (at + digits > text.size()) return std::nullopt;
     std::uint32_t value = 0;
@@ -114,7 +114,7 @@ std::optional<ValueRef> add_integer_line(ValueTree& tree, std::string_view line)
     if (read_number(line, value)) return tree.add_integer(value);
     std::uint64_t large = 0;
     if (read_number(line, large)) return tree.add_unsigned(large);
-    // What is too large for a double counts as 0.
+    // A number that is too large for a double counts as 0.
     double nearly = 0;
     const char* end = line.data() + line.size();
     const auto [stop, fault] = std::from_chars(line.data(), end, nearly, std::chars_format::fixed);

@@ -7,7 +7,7 @@
 namespace shardscope::traces {
 namespace {
 
-// Ranges that never end must not make every end look through them; no program nests deeper.
+// Limits how many ranges that never end are searched at every end; no program nests deeper.
 constexpr std::size_t kMostOpen = 1000;
 
 }  // namespace

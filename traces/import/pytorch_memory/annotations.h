@@ -1,5 +1,5 @@
-// The external annotations of a memory snapshot: named ranges of the program's threads, told by their starts
-// and ends alone. An end closes the latest open start of its name. Half-open: [start, end). Times in us.
+// The external annotations of a memory snapshot: named ranges of the program's threads, recorded only as
+// starts and ends. An end closes the latest open start of its name. Half-open: [start, end). Times in us.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace shardscope::traces {
 struct AnnotationEdge {
     std::int64_t time_us = 0;
     bool start = false;
-    std::string_view name;  // of the value tree
+    std::string_view name;  // a view into the value tree
 };
 
 class AnnotationList {
@@ -23,14 +23,15 @@ class AnnotationList {
     void add(std::int64_t time_us, bool start, std::string_view name) {
         edges_.push_back({time_us, start, name});
     }
-    void sort();  // by time, as they came where it is equal
+    void sort();  // by time, stable
 
     Position begin() const { return edges_.begin(); }
     Position end() const { return edges_.end(); }
     std::optional<std::int64_t> first_us() const;
     std::int64_t last_us() const { return edges_.empty() ? 0 : edges_.back().time_us; }
 
-    // Each range once. What has no end ends at `end_us`, what has no start began with the first annotation.
+    // Visits each range once. A range without an end ends at `end_us`, one without a start began with the
+    // first annotation.
     void for_each_range(std::int64_t end_us,
                         const std::function<void(std::int64_t from_us, std::int64_t to_us,
                                                  std::string_view name)>& visit) const;
@@ -39,10 +40,10 @@ class AnnotationList {
     std::vector<AnnotationEdge> edges_;
 };
 
-// Which annotations are open at a time, the innermost (the latest to start) last.
+// The annotations that are open at a time, the innermost (the latest to start) last.
 class OpenAnnotations {
   public:
-    // Takes all edges up to and at `time_us`.
+    // Processes all edges up to and including `time_us`.
     void advance(AnnotationList::Position& next, AnnotationList::Position end, std::int64_t time_us);
 
     std::size_t size() const { return open_.size(); }

@@ -8,7 +8,7 @@
 namespace shardscope::traces {
 namespace {
 
-// A stack of PyTorch has some hundred frames; a file that says more is damaged or hostile.
+// A stack of PyTorch has some hundred frames; a file with more is damaged or hostile.
 constexpr std::size_t kMostFrames = 4096;
 constexpr std::size_t kMostText = std::size_t{1} << 20;
 

@@ -1,5 +1,5 @@
 // Stacks as PyTorch writes them (lists of {"name", "filename", "line"}, innermost first) become texts: one
-// frame a line, "file.py:12 function". Each frame and each stack is made once, however often it occurs.
+// frame per line, "file.py:12 function". Each frame and each stack is made once, however often it occurs.
 #pragma once
 
 #include <cstddef>
@@ -17,9 +17,9 @@ class Frames {
   public:
     explicit Frames(EventSink& sink) : sink_(sink) {}
 
-    // The text of a stack; empty for what is no list of frames.
+    // The id of a stack's text; empty where `frames` is not a list of frames.
     StringId stack(const Value& frames);
-    // The text again.
+    // The text of an id.
     std::string_view text(StringId stack) const;
 
   private:

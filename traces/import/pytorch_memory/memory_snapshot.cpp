@@ -18,7 +18,7 @@
 namespace shardscope::traces {
 namespace {
 
-// The settings of the allocator, as the run's configuration.
+// Writes the settings of the allocator as the run's configuration.
 void write_settings(const Value& root, EventSink& sink) {
     const Value settings = root["allocator_settings"];
     for (std::size_t i = 0; i < settings.size() && i < 100; ++i) {
@@ -33,7 +33,7 @@ void write_settings(const Value& root, EventSink& sink) {
     }
 }
 
-// Of the devices of one file among several only one can be its rank's: the one with the most history.
+// Where a file is one of several, only one of its devices can be its rank's: the one with the most history.
 void keep_busiest(std::vector<SnapshotDevice>& devices, EventSink& sink) {
     const auto busiest = std::max_element(devices.begin(), devices.end(), [](const auto& a, const auto& b) {
         return std::pair(a.events.size(), a.live.size()) < std::pair(b.events.size(), b.live.size());

@@ -2,9 +2,9 @@
 //
 // Each device becomes a rank. `alloc` allocates, `free_completed` frees (until then the allocator keeps the
 // block for a stream that may still use it), so that the totals are of *active* bytes; SHARD_RUN says so
-// under kMemoryCountedKey. What lived before the recording is told by playing the events backwards from the
-// blocks that live at the end; it is allocated at time 0 under kBeforeRecording. Times: of the snapshot (us),
-// from its first event on; versions without times (PyTorch 2.0) count 1 us for an event.
+// under kMemoryCountedKey. What was live before the recording is found by replaying the events backwards from
+// the blocks that are live at the end; it is allocated at time 0 under kBeforeRecording. Times are those of
+// the snapshot (us), from its first event on; in versions without times (PyTorch 2.0) each event takes 1 us.
 //
 // Source: PyTorch's documentation "Understanding CUDA Memory Usage" and torch.cuda.memory._snapshot's.
 #pragma once
@@ -17,14 +17,14 @@
 
 namespace shardscope::traces {
 
-// MemoryRow::annotation of what no event allocates.
+// MemoryRow::annotation of blocks that no event allocates.
 inline constexpr std::string_view kBeforeRecording = "(before the recording)",
                                   kRoundingOfBlocks = "(rounding of blocks)";
 
 bool is_memory_snapshot(const Value& root);
 
-// `root` is a snapshot. `cut`: the file ended early, so that its last events may be missing and what lived at
-// the end tells nothing of the beginning. Throws StoreError where there is nothing to read.
+// `root` is a snapshot. `cut`: the file ended early, so that its last events may be missing and nothing can
+// be inferred from the blocks at its end. Throws StoreError where there is nothing to read.
 FileFacts read_memory_snapshot(const Value& root, bool cut, const std::string& path, EventSink& sink,
                                const FileRequest& request);
 

@@ -32,7 +32,7 @@ class DeviceRows {
     DeviceRows(const SnapshotDevice& device, int rank, std::int64_t start_us, EventSink& sink, Frames& frames)
         : device_(device), rank_(rank), start_us_(start_us), sink_(sink), frames_(frames) {}
 
-    // Returns when the last thing happened.
+    // Returns the time of the last event.
     std::int64_t write(bool cut) {
         last_ns_ = 0;
         find_what_lives_in_steps();
@@ -55,8 +55,8 @@ class DeviceRows {
         StringId annotation = StringId::empty, stack = StringId::empty;
     };
 
-    // Which allocations live when the optimizer steps: at the start of its annotation or, in a snapshot
-    // without any, at an allocation that an optimizer makes.
+    // Finds the allocations that are live when the optimizer steps: at the start of its annotation or, in a
+    // snapshot without annotations, at an allocation that an optimizer makes.
     void find_what_lives_in_steps() {
         const auto is_step = [](const AnnotationEdge& edge) {
             return edge.start && edge.name.starts_with(kOptimizerStep);
@@ -65,7 +65,7 @@ class DeviceRows {
         const auto last = device_.annotations.end();
         const bool annotated = std::any_of(edge, last, is_step);
         lives_in_step_.assign(device_.events.size(), false);
-        std::unordered_map<std::uint64_t, std::size_t> live;  // address -> event; only what saw no step yet
+        std::unordered_map<std::uint64_t, std::size_t> live;  // address -> event; only those before any step
         const auto step = [&] {
             for (const auto& [address, event] : live) lives_in_step_[event] = true;
             live.clear();
@@ -92,7 +92,7 @@ class DeviceRows {
 
     void write_what_was_before() {
         BlockReplay blocks;
-        AddressRanges segments;  // backwards: what was taken is not there before
+        AddressRanges segments;  // played backwards: `take` removes, `give_back` adds
         std::vector<Value> frames;
         for (const SnapshotBlock& block : device_.live) {
             blocks.lives_at_end({block.address, block.bytes, frames.size()});
@@ -109,7 +109,7 @@ class DeviceRows {
         for (const auto& [start, end] : segments.ranges())
             hold(0, start, static_cast<std::int64_t>(end - start), -1);
         std::int64_t unexplained = blocks.bytes_before();
-        // Without any event the snapshot shows one moment, before which nothing is.
+        // Without any event the snapshot shows one moment, and nothing is known to be older.
         const StringId before = sink_.intern(device_.events.empty() ? std::string_view() : kBeforeRecording);
         for (const LiveBlock& block : blocks.before()) {
             Allocation allocation{.annotation = before};
@@ -140,7 +140,8 @@ class DeviceRows {
                 break;
             }
             case SnapshotAction::free:
-                // Of what was already given back when the recording began only the end is told.
+                // For a block whose free was requested before the recording began, only the completion is
+                // recorded.
                 if (requested_.erase(event.address) == 0) tell_allocated(time, -event.bytes);
                 free(time, event.address, event.bytes, stream(event.stream));
                 break;
@@ -167,7 +168,7 @@ class DeviceRows {
         return in_step ? rule->in_step.value_or(rule->category) : rule->category;
     }
 
-    // `in_step`: the allocation lives when the optimizer steps.
+    // `in_step`: the allocation is live when the optimizer steps.
     void tell_annotation(Allocation& allocation, const SnapshotEvent& event, bool in_step) {
         for (std::size_t i = open_.size(); i-- > 0 && allocation.category == MemoryCategory::other;)
             allocation.category = category(rule_of_origin(open_[i]), in_step);
@@ -229,7 +230,7 @@ class DeviceRows {
                              .value = static_cast<double>(reserved_)});
     }
 
-    // In the host's order, as torch.cuda.memory_allocated() says: a free counts when it is requested.
+    // In the host's order, as in torch.cuda.memory_allocated(): a free counts when it is requested.
     void tell_allocated(std::int64_t time, std::int64_t bytes) {
         allocated_ += bytes;
         sink_.add(CounterRow{.time = time,
@@ -259,14 +260,15 @@ class DeviceRows {
         sink_.add(DiagnosticRow{time, Severity::error, std::move(text)});
     }
 
-    // Streams are addresses there; numbered in the order of their first use, the default one is 0.
+    // In snapshots, streams are addresses; they are numbered in the order of their first use, the default one
+    // is 0.
     int stream(std::uint64_t handle) {
         if (handle == 0) return 0;
         return streams_.try_emplace(handle, static_cast<int>(streams_.size()) + 1).first->second;
     }
 
-    // Training's steps, where the program does not mark them itself (ProfilerStep#N): each ends with the
-    // outermost Optimizer.step, which PyTorch annotates; the first begins with the first annotation.
+    // Writes the training steps, where the program does not mark them itself (ProfilerStep#N): each ends with
+    // the outermost Optimizer.step, which PyTorch annotates; the first begins with the first annotation.
     void write_steps() {
         const auto named = [](std::string_view name, const AnnotationEdge& e) {
             return e.name.starts_with(name);
@@ -303,7 +305,7 @@ class DeviceRows {
                 RangeRow row;
                 row.start = at(from);
                 row.end = at(to);
-                row.event_type = kNvtxStartEnd;  // of several threads: they need not nest
+                row.event_type = kNvtxStartEnd;  // ranges of several threads need not nest
                 row.text = sink_.intern(name);
                 row.domain = domain;
                 row.global_tid = thread;
@@ -322,7 +324,7 @@ class DeviceRows {
     std::unordered_map<std::uint64_t, Allocation> live_;
     std::unordered_map<StringId, const OriginRule*> rules_;  // by stack
     std::vector<bool> lives_in_step_;                        // by event
-    bool steps_ = false;                                     // an optimizer steps in the recording
+    bool steps_ = false;                                     // whether an optimizer steps in the recording
     std::unordered_map<std::uint64_t, int> streams_;
     std::unordered_set<std::uint64_t> requested_;  // addresses whose free was requested, not completed
     std::int64_t total_ = 0, allocated_ = 0, reserved_ = 0, last_ns_ = 0;

@@ -1,4 +1,4 @@
-// One device of a memory snapshot as rows; see memory_snapshot.h. Inside the room only.
+// Writes one device of a memory snapshot as rows; see memory_snapshot.h. Internal to the library.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace shardscope::traces {
 
-// Rows in the order of their times, which count from `start_us` on in nanoseconds; returns the last. `cut`:
-// the end of the recording is missing, so that nothing is known of what was before it.
+// Writes rows in the order of their times, which are nanoseconds since `start_us`; returns the last time.
+// `cut`: the end of the recording is missing, so that nothing is known of what was before it.
 std::int64_t write_snapshot_rows(const SnapshotDevice& device, int rank, std::int64_t start_us, bool cut,
                                  EventSink& sink, Frames& frames);
 

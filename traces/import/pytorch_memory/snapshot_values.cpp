@@ -7,7 +7,7 @@
 namespace shardscope::traces {
 namespace {
 
-// Microseconds since 1970 that nanoseconds can hold.
+// The largest time in microseconds since 1970 that nanoseconds can represent.
 constexpr std::int64_t kMostTime = std::int64_t{9'000'000'000'000'000};
 
 SnapshotAction action_of(std::string_view text) {
@@ -20,7 +20,7 @@ SnapshotAction action_of(std::string_view text) {
     for (const auto& [name, action] : kActions) {
         if (name == text) return action;
     }
-    return SnapshotAction::other;  // "snapshot" and what later versions add
+    return SnapshotAction::other;  // "snapshot" and actions that later versions add
 }
 
 std::optional<std::int64_t> size_of(const Value& value) {
@@ -88,7 +88,7 @@ class SnapshotValues {
             const std::uint64_t address = block["address"].address().value_or(next);
             next = address + static_cast<std::uint64_t>(*bytes);
             if (!block["state"].text().starts_with("active")) continue;
-            // Before PyTorch 2.1 a block has a history, its latest part first.
+            // Before PyTorch 2.1 a block has a history, latest entry first.
             const Value frames = block["frames"].is_list() ? block["frames"] : block["history"][0]["frames"];
             owner.live.push_back({address, *bytes, frames});
         }
@@ -143,7 +143,7 @@ class SnapshotValues {
 }  // namespace
 
 bool shares_rows(const Value& root) {
-    constexpr std::size_t kMostKeys = 64;  // of an event; each look at one of them goes through all
+    constexpr std::size_t kMostKeys = 64;  // of an event; each lookup searches all of them
     const std::size_t most = root.items_of_tree();
     std::size_t rows = 0;
     const auto count_wide = [&](const Value& value) {

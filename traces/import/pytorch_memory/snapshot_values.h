@@ -1,5 +1,5 @@
-// What a memory snapshot's values say of each device, checked: sizes that a device can have, times that never
-// go back. Bytes; times in microseconds since 1970. Inside the room only.
+// The content of a memory snapshot for each device, validated: sizes that a device can have, times that never
+// go back. Sizes are in bytes, times in microseconds since 1970. Internal to the library.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ enum class SnapshotAction : std::uint8_t {
 
 struct SnapshotEvent {
     SnapshotAction action = SnapshotAction::other;
-    std::uint64_t address = 0;  // of out_of_memory: what the device had free
+    std::uint64_t address = 0;  // for out_of_memory: the device's free bytes
     std::int64_t bytes = 0;
     std::int64_t time_us = 0;
     std::uint64_t stream = 0;
@@ -41,24 +41,24 @@ struct SnapshotBlock {
     Value frames;
 };
 
-// All that the snapshot tells of one device.
+// All that the snapshot contains for one device.
 struct SnapshotDevice {
     int number = 0;
     std::vector<SnapshotEvent> events;
     std::vector<SnapshotBlock> live;  // at the end
     std::vector<std::pair<std::uint64_t, std::int64_t>> segments;
     AnnotationList annotations;
-    std::int64_t skipped = 0;  // entries that cannot be understood
+    std::int64_t skipped = 0;  // number of entries that cannot be understood
     bool timed = true;
 
     bool empty() const { return events.empty() && live.empty() && segments.empty(); }
 };
 
-// Whether a list of blocks or events stands in several places, which no snapshot needs: 200,000 events in 400
-// devices would be a file of 400 KB and 80 million rows.
+// Whether a list of blocks or events is shared by several places, which no snapshot needs: 200,000 events
+// shared by 400 devices would be a file of 400 KB and 80 million rows.
 bool shares_rows(const Value& root);
 
-// The devices of which it tells anything, by number. Views and values are those of `root`'s tree.
+// The devices with any content, by number. Views and values belong to `root`'s tree.
 std::vector<SnapshotDevice> snapshot_devices(const Value& root);
 
 }  // namespace shardscope::traces

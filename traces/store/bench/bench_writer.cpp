@@ -1,6 +1,6 @@
-// How fast rows become a trace on this machine, by the process's own CPU time, so that a loaded machine tells
-// the same. Beside the writer: what plain writing of as many bytes costs, and the plain way into SQLite (one
-// row for each step of a statement), which the writer's way must beat. Not a test.
+// Measures how fast rows become a trace, in the process's own CPU time, so that other load does not matter.
+// For comparison: the cost of plainly writing as many bytes, and plain inserts into SQLite (one row per step
+// of a statement), which the writer must beat. Not a test.
 //   build/<preset>/bin/bench_writer --rows 2000000 --folder /dev/shm
 #include <cstdio>
 #include <cstdlib>
@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 
 constexpr std::int64_t kRowsPerCommit = 100'000;
 constexpr int kNames = 300;
-constexpr int kRounds = 3;  // the best counts: what disturbs only slows down
+constexpr int kRounds = 3;  // the best counts: disturbances only slow it down
 
 double cpu_seconds() {
     timespec time{};
@@ -66,7 +66,7 @@ KernelRow kernel_row(std::int64_t i, StringId name, StringId full) {
     return row;
 }
 
-// Ranges as they end: two threads by turns, each with inner ranges before the one around them.
+// Ranges in order of their ends: two threads alternate, each with inner ranges before the enclosing one.
 RangeRow range_row(std::int64_t i, StringId name, StringId domain) {
     RangeRow row{.start = 1'000'000 + i * 900, .end = {}};
     const bool is_outer = i % 4 == 3;
@@ -194,7 +194,7 @@ double plain_insert(const std::string& path, std::int64_t rows) {
                 for (const std::int64_t value : values) {
                     value < 0 ? insert.bind_null(column++) : insert.bind(column++, value);
                 }
-                // Those of graphs and clusters stay NULL.
+                // The columns of graphs and clusters stay NULL.
                 insert.bind(static_cast<int>(find_table("CUPTI_ACTIVITY_KIND_KERNEL")->columns.size()),
                             std::string_view("[]"));
                 insert.run();

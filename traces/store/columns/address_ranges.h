@@ -1,5 +1,5 @@
-// Ranges of addresses that come and go: memory that an allocator holds, taken and given back in whole or in
-// parts. Kept apart where they only touch. One thread.
+// A changing set of address ranges: memory reserved by an allocator, taken and returned in whole or in parts.
+// Ranges that only touch stay separate. One thread.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace shardscope::traces {
 
 class AddressRanges {
   public:
-    // Bytes at `address`; none where `bytes` is not positive. What would pass the end of all addresses is
+    // Adds bytes at `address`; none if `bytes` is not positive. A range past the end of the address space is
     // cut.
     void add(std::uint64_t address, std::int64_t bytes);
     void remove(std::uint64_t address, std::int64_t bytes);

@@ -1,5 +1,5 @@
-// From rows as they came to the sorted, linked columns of a Trace: who the ranks and threads are, which call
-// launched which device event, which device event a collective is, how ranges nest.
+// Turns rows in order of arrival into the sorted, linked columns of a Trace: its ranks and threads, which
+// call launched which device event, which device event a collective is, how ranges nest.
 #include "traces/store/columns/build_columns.h"
 
 #include <algorithm>

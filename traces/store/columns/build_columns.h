@@ -1,5 +1,5 @@
-// The parts of build_columns(), each of which fills some columns of a trace from rows as they came. Internal
-// to the store.
+// The parts of build_columns(), each of which fills some columns of a trace from rows in order of arrival.
+// Internal to the store.
 #pragma once
 
 #include <cstddef>
@@ -20,26 +20,26 @@ void build_calls(PendingCalls& rows, Trace& trace);
 void build_device(PendingDevice& rows, const std::vector<StreamRow>& stream_rows, const RankIndex& ranks,
                   const CorrelationIndex& calls, Trace& trace);
 void build_collectives(const std::vector<CollectiveRow>& rows, const RankIndex& ranks, Trace& trace);
-// Those of devices on which nothing ran belong to no rank and are left out.
+// Synchronizations of devices on which nothing ran do not belong to a rank and are left out.
 void build_synchronizations(std::vector<SynchronizationRow>& rows, const RankIndex& ranks,
                             const CorrelationIndex& calls, Trace& trace);
 
-// Ranges and how they nest, and the range of each call, whose threads `trace` has already. `rows.ranges`
-// keeps threads and external ids in the order of the ranges.
+// Ranges and how they nest, and the range of each call; `trace` already has the calls' threads.
+// `rows.ranges` keeps threads and external ids in the order of the ranges.
 void build_ranges(PendingRows& rows, const ThreadIndex& threads, Trace& trace);
 void build_marks(PendingMarks& rows, const ThreadIndex& threads, Trace& trace);
-// Steps as recorded; where nobody recorded any, the ranges "ProfilerStep#N" are the steps.
+// Steps as recorded; if none are recorded, the ranges "ProfilerStep#N" are the steps.
 void build_steps(const PendingRows& rows, const RankIndex& ranks, Trace& trace);
 
-// The range that launched each device event: that of its launch, else the operator that the source names.
+// The range that launched each device event: that of its launch, else the operator recorded by the source.
 // Source: a Kineto trace's "External id" is the operator's; PyTorch 1.12 to 2.2 wrote the event's own
-// correlation id in its place, which says nothing.
+// correlation id in its place, which is useless.
 void build_launch_ranges(const PendingRows& rows, Trace& trace);
-// The forward operator of each backward one.
+// Links each backward operator to its forward operator.
 void build_links(const std::vector<LinkRow>& rows, const ThreadIndex& threads, Trace& trace);
 
-// Needs the ranges: what an allocation is for may be told by the ranges around it (memory_origin.h). Adds to
-// `rows.counters`, which are built afterwards.
+// Needs the ranges: the purpose of an allocation may follow from the enclosing ranges (memory_origin.h). Adds
+// to `rows.counters`, which are built afterwards.
 void build_memory(PendingRows& rows, const RankIndex& ranks, const ThreadIndex& threads, Trace& trace);
 void build_segments(std::vector<SegmentRow>& rows, const RankIndex& ranks, Trace& trace);
 void build_counters(std::vector<CounterRow>& rows, const RankIndex& ranks, Trace& trace);

@@ -1,4 +1,4 @@
-// What ran on devices: events, the streams that they ran on, collectives and waiting.
+// Device activity: events, the streams that they ran on, collectives and synchronization.
 #include <algorithm>
 #include <map>
 #include <string>
@@ -45,7 +45,7 @@ std::vector<Lane> lanes_of(const PendingDevice& rows, const std::vector<StreamRo
     return lanes;
 }
 
-// The collectives of a correlation id none of whose events has a name that communicates, and these events.
+// The collectives of a correlation id without any event named like a communication kernel, and its events.
 struct UntiedCollectives {
     std::vector<std::size_t> rows, events;
 };
@@ -129,7 +129,7 @@ void build_collectives(const std::vector<CollectiveRow>& rows, const RankIndex& 
         c.phase.push_back(row.phase);
     }
     c.event.assign(rows.size(), -1);
-    // Ids of different ranks are kept apart as those of processes are; no rank is "unknown" (0).
+    // Ids of different ranks are kept apart like those of processes; no rank is process 0 ("unknown").
     std::vector<std::int64_t> number_of_rank(trace.ranks.size());
     for (std::size_t r = 0; r < number_of_rank.size(); ++r)
         number_of_rank[r] = static_cast<std::int64_t>(r) + 1;
@@ -144,15 +144,15 @@ void build_collectives(const std::vector<CollectiveRow>& rows, const RankIndex& 
         d.collective.set(event, static_cast<std::int32_t>(row));
         d.bytes[event] = c.bytes[row];
     };
-    // All work of a launched graph has one id: of that which communicates by its name the first event is the
-    // first collective's, the next the next one's.
+    // All work of a launched graph has one id: of the events named like communication kernels, the first
+    // belongs to the first collective, the next to the next one.
     for (std::size_t e = 0; e < d.size(); ++e) {
         if (d.kind[e] != DeviceKind::communication) continue;
         const std::int32_t row = of_rank.take(d.correlation[e], places[d.rank[e]]);
         if (row >= 0) tie(e, static_cast<std::size_t>(row));
     }
     for (const UntiedCollectives& untied : untied_collectives(trace)) {
-        if (untied.events.size() > untied.rows.size()) continue;  // which of them it is nobody knows
+        if (untied.events.size() > untied.rows.size()) continue;  // ambiguous
         for (std::size_t k = 0; k < untied.events.size(); ++k) tie(untied.events[k], untied.rows[k]);
     }
 }

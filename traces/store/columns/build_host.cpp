@@ -1,4 +1,4 @@
-// What host threads did: runtime calls, ranges, marks, steps.
+// Activity of host threads: runtime calls, ranges, marks, steps.
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -32,7 +32,7 @@ class RangeKinds {
 
   private:
     struct Known {
-        std::uint32_t domain = 0;  // the latest that was asked for, + 1
+        std::uint32_t domain = 0;  // the latest one requested, + 1
         RangeKind ours{}, others{};
     };
     const PendingRows& rows_;
@@ -40,7 +40,7 @@ class RangeKinds {
     std::vector<Known> known_;  // by name
 };
 
-// A number counts as an operator's id in the domains of Kineto's operators only.
+// A number is an operator's id only in the domains of Kineto's operators.
 void keep_operator_ids(PendingRows& rows, const StringTable& strings) {
     std::vector<std::int64_t>& ids = rows.ranges.external_id;
     if (ids.empty()) return;
@@ -117,7 +117,7 @@ struct RangeStep {
     std::uint16_t thread = 0;
 };
 
-// A step that several threads of a rank have is one: that of the thread on which it lasted longest.
+// Of a step that occurs on several threads of a rank, keeps that of the thread on which it lasted longest.
 void keep_one_thread(std::vector<RangeStep>& steps) {
     std::map<std::pair<int, std::int64_t>, const RangeStep*> longest;  // by rank and number
     const auto length = [](const RangeStep& s) { return s.step.end - s.step.start; };
@@ -132,9 +132,9 @@ void keep_one_thread(std::vector<RangeStep>& steps) {
     });
 }
 
-// Where a process drives several devices, each of which is a rank, one thread's steps are those of all.
+// Where a process drives several devices, each of them a rank, one thread's steps apply to all of them.
 void share_steps(Trace& trace) {
-    constexpr int kDevicesAtMost = 64;                       // of one process; more only a made-up file has
+    constexpr int kDevicesAtMost = 64;  // of one process; only artificial files have more
     std::map<std::int64_t, int> first_with_steps, ranks_of;  // by process
     std::vector<bool> has_steps(trace.ranks.size(), false);
     for (const Step& step : trace.steps) has_steps[static_cast<std::size_t>(step.rank)] = true;

@@ -1,4 +1,4 @@
-// How host ranges and device events are tied where the source names operators in place of calls.
+// Links host ranges and device events where the source names operators in place of calls.
 #include <algorithm>
 #include <iterator>
 #include <limits>
@@ -11,7 +11,7 @@ namespace shardscope::traces {
 
 namespace {
 
-// Ranges by the id that their source gave them, which counts within a process.
+// Ranges by the id that their source gave them; ids are unique within a process.
 class ExternalIds {
   public:
     explicit ExternalIds(const PendingRows& rows) {
@@ -22,7 +22,7 @@ class ExternalIds {
         }
         std::sort(entries_.begin(), entries_.end());
     }
-    // The last that began: the innermost of those that share an id. `pid` 0: of any process.
+    // The latest range to begin, which is the innermost of those with the id. `pid` 0: any process.
     std::int32_t find(std::int64_t id, std::int64_t pid) const {
         const Entry last = {id, pid != 0 ? pid : std::numeric_limits<std::int64_t>::max(),
                             std::numeric_limits<std::size_t>::max()};
@@ -37,7 +37,7 @@ class ExternalIds {
     std::vector<Entry> entries_;
 };
 
-// A moment of a thread, and the operator that is sought there.
+// A moment on a thread at which an operator is sought.
 struct Place {
     std::int64_t time = 0;
     std::uint16_t thread = 0;
@@ -45,8 +45,8 @@ struct Place {
     bool is_forward = false;
 };
 
-// Of the ranges around a moment, innermost first: the operator that starts at it, else the innermost
-// operator, else the innermost range.
+// Among the ranges around a moment: the operator that starts at it, else the innermost operator, else the
+// innermost range.
 std::int32_t operator_at(const HostRanges& ranges, std::int32_t innermost, std::int64_t time) {
     std::int32_t open = -1;
     for (std::int32_t r = innermost; r >= 0; r = ranges.parent[static_cast<std::size_t>(r)]) {

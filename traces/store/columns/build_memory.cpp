@@ -1,6 +1,6 @@
-// Allocations, frees, segments and counters. Sources that know no categories tell the thread that asked and
-// the allocator's own totals: then the ranges around the allocation say what it is for, and what the events
-// leave out is put in.
+// Allocations, frees, segments and counters. Sources without categories record the allocating thread and the
+// allocator's own totals: then the ranges around the allocation determine its category, and events are added
+// for what the recorded ones leave out.
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::string_view kReserved = "reserved_bytes";  // the counter
 
-// What the ranges around an allocation say of it.
+// The purpose of an allocation according to the ranges around it.
 struct Origin {
     MemoryCategory category = MemoryCategory::other;
     StringId name = StringId::empty, annotation = StringId::empty;
@@ -64,7 +64,7 @@ class Origins {
     std::vector<std::optional<MemoryCategory>> categories_;  // by name
 };
 
-// Rows told apart by rank and space.
+// A key of the row's rank and space.
 std::uint64_t space_of(const PendingMemory& m, std::size_t row) {
     return std::uint64_t{m.rank[row]} * kMemorySpaces + static_cast<std::uint64_t>(m.space[row]);
 }
@@ -82,7 +82,7 @@ bool asks_for_origin(const PendingMemory& m, std::size_t row) {
            none(m.stack);
 }
 
-// Names and categories from the ranges around; a free is of what its allocation was.
+// Names and categories from the enclosing ranges; a free takes those of its allocation.
 void tell_origins(PendingMemory& m, const ThreadIndex& threads, const Trace& trace) {
     if (m.global_tid.empty()) return;
     std::vector<std::int64_t> times;
@@ -127,7 +127,7 @@ void tell_origins(PendingMemory& m, const ThreadIndex& threads, const Trace& tra
     }
 }
 
-// Where an allocator's total is not what its events add up to, an event puts the difference in.
+// Where an allocator's total differs from the sum of its events, an event is added for the difference.
 void correct_totals(PendingMemory& m, Trace& trace) {
     if (m.total.empty()) return;
     const StringId before = trace.strings.intern(kBeforeTheTrace),
@@ -175,7 +175,7 @@ void correct_totals(PendingMemory& m, Trace& trace) {
     m = std::move(result);
 }
 
-// By slot of a rank: the place of its device whose allocated memory is highest at some time.
+// By slot of a rank: the index of its device with the highest peak of allocated memory.
 std::vector<std::uint16_t> fullest_devices(const PendingMemory& m) {
     std::vector<std::uint16_t> fullest;
     if (m.device.empty()) return fullest;
@@ -196,8 +196,8 @@ std::vector<std::uint16_t> fullest_devices(const PendingMemory& m) {
     return fullest;
 }
 
-// What the caching allocator holds becomes a counter, which tells each change; of several devices that of the
-// one whose peak is the rank's.
+// The caching allocator's reserved memory becomes a counter with a value per change; of several devices, that
+// of the one whose peak is the rank's.
 void tell_reserved(const PendingRows& rows, std::vector<CounterRow>& counters, Trace& trace) {
     const PendingMemory& m = rows.memory;
     if (m.reserved.empty()) return;

@@ -20,8 +20,8 @@ bool is_size(std::int64_t bytes) {
     return bytes >= 0 && bytes <= PendingRows::kLargest;
 }
 
-// Texts that were asked for lately. Traces say the same few hundred over and over, and to see that a text is
-// the one that stands here costs less than the hash of all of it.
+// Recently interned texts. Traces repeat the same few hundred, and comparing a text with the entry here costs
+// less than hashing all of it.
 class RecentTexts {
   public:
     StringId id_of(std::string_view text, StringTable& strings) {
@@ -41,7 +41,7 @@ class RecentTexts {
   private:
     static constexpr unsigned kBits = 9;
     struct Recent {
-        std::string_view text;  // the table's
+        std::string_view text;  // owned by the table
         StringId id = StringId::empty;
     };
     std::array<Recent, std::size_t{1} << kBits> recent_;
@@ -193,7 +193,7 @@ void ColumnSink::add(const RunInfoRow& row) {
 void ColumnSink::add(const RankRow& row) {
     impl_->rows.ranks.push_back(row);
 }
-void ColumnSink::add(const ProcessRow&) {}  // a trace in memory knows processes by their ranks and threads
+void ColumnSink::add(const ProcessRow&) {}  // a trace in memory identifies processes by ranks and threads
 void ColumnSink::add(const ThreadRow& row) {
     impl_->rows.thread_rows.push_back(row);
 }

@@ -1,11 +1,11 @@
-// The in-memory end of EventSink: add rows in any order, then take() the finished columns.
+// The in-memory implementation of EventSink: add rows in any order, then take() the finished columns.
 //
 //   ColumnSink sink;
 //   sink.add(RankRow{.rank = 0, .device = 0, ...});
 //   sink.add(KernelRow{...});
 //   std::unique_ptr<Trace> trace = sink.take();
 //
-// Owns everything until take(). One thread at a time. Times in nanoseconds, sizes in bytes.
+// It owns everything until take(). One thread at a time. Times in nanoseconds, sizes in bytes.
 #pragma once
 
 #include <cstdint>
@@ -58,7 +58,7 @@ class ColumnSink final : public EventSink {
     void add(const PlanRow& row) override;
     void commit() override {}
 
-    // Facts about the file, which no row carries.
+    // Facts about the file that are not in any row.
     void set_path(std::string path);
     void set_schema_version(int version);
     void set_start_utc_ns(std::int64_t ns);
@@ -66,8 +66,8 @@ class ColumnSink final : public EventSink {
     void set_ended(bool ended);
     void set_dropped(std::int64_t events);
 
-    // Sorts and links everything and hands the trace over; the sink is empty afterwards.
-    // A rank that rows speak of but no RankRow describes is made up: its number is its device's.
+    // Sorts and links everything and returns the trace; the sink is empty afterwards.
+    // A rank to which rows refer without a RankRow is made up: its number is its device's.
     // Throws StoreError where a column cannot hold the trace (more than 65,535 ranks, streams or threads).
     std::unique_ptr<Trace> take();
 

@@ -5,7 +5,7 @@
 namespace shardscope::traces {
 
 namespace {
-// A table over the ids' range may have so many places for each row before sorting is the better way.
+// The most entries per row that a table over the ids' range may have; beyond that, sorting is better.
 constexpr std::uint64_t kPlacesPerRow = 8, kPlacesAnyway = 4096;
 }  // namespace
 
@@ -38,7 +38,7 @@ CorrelationIndex::CorrelationIndex(std::span<const std::int64_t> correlation,
             table.dense.assign(range + 1, -1);
         }
     }
-    // From the last to the first, so that each row finds the one that follows it.
+    // From the last to the first, so that each row links to the one that follows it.
     for (std::size_t i = correlation.size(); i-- > 0;) {
         if (correlation[i] == 0) continue;
         Table& table = tables_[table_of[owner[i]]];

@@ -1,5 +1,5 @@
 // Finds rows by correlation id. Ids are unique in our files, but only within a process in Nsight's. They are
-// handed out one after the other, so that a table over their range is small; where they are not (a made-up
+// assigned consecutively, so that a table over their range is small; where they are not (an artificial
 // file), they are sorted instead. Internal to the store.
 #pragma once
 
@@ -16,12 +16,12 @@ namespace shardscope::traces {
 
 class CorrelationIndex {
   public:
-    // Row i has the id `correlation[i]` (0: none) in the process of number `owner_process[owner[i]]`.
+    // Row i has the id `correlation[i]` (0: none) in the process with the number `owner_process[owner[i]]`.
     CorrelationIndex(std::span<const std::int64_t> correlation, std::span<const std::uint32_t> owner,
                      std::span<const std::int64_t> owner_process);
 
-    // A process to look in. Process 0 is unknown: its rows answer for every other one, and looking in it asks
-    // them all (find() only). Places and `correlation` live as long as the index is asked.
+    // A process to search. Process 0 is unknown: its rows match every other process, and a search in it
+    // covers all processes (find() only). Places and `correlation` must outlive all searches.
     struct Place {
         int own = -1, unknown = -1;
         bool everywhere = false;
@@ -30,7 +30,7 @@ class CorrelationIndex {
 
     // The first row of the id, -1 none.
     std::int32_t find(std::int64_t correlation, const Place& place) const;
-    // The same, which then goes away, so that the next call gives the next row of the id.
+    // The same, and removes that row, so that the next call returns the next row of the id.
     std::int32_t take(std::int64_t correlation, const Place& place);
 
   private:
@@ -47,7 +47,7 @@ class CorrelationIndex {
 
     std::span<const std::int64_t> correlation_;
     mutable std::once_flag all_once_;
-    mutable std::unique_ptr<CorrelationIndex> all_;  // as of one process; made when it is first needed
+    mutable std::unique_ptr<CorrelationIndex> all_;  // rows as of one process; made when needed
     std::unordered_map<std::int64_t, int> processes_;
     std::vector<Table> tables_;
     std::vector<std::int32_t> next_;  // the next row of the same id and process, -1 none

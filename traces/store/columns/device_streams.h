@@ -1,5 +1,5 @@
-// A rank that uses several devices (one process with two GPUs): its further devices' streams stand beside its
-// first one's under numbers of their own, so that a stream's number tells the device.
+// Stream numbers of a rank that uses several devices (one process with two GPUs): the streams of its further
+// devices get numbers of their own, so that a stream's number identifies the device.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace shardscope::traces {
 
 inline constexpr int kStreamsOfDevice = 1'000'000;
-inline constexpr int kFurtherDevices = 2000;  // more share the last one's numbers
+inline constexpr int kFurtherDevices = 2000;  // any beyond share the last one's numbers
 
 // `nth`: 0 the rank's first device, whose streams keep their numbers.
 inline int stream_of_device(std::size_t nth, int stream) {
@@ -24,11 +24,11 @@ inline std::uint16_t device_of_stream(int stream) {
     return static_cast<std::uint16_t>(std::clamp(stream / kStreamsOfDevice, 0, kFurtherDevices));
 }
 
-// What did something, in an export that names no ranks: (device, process; 0 unknown).
+// An active (device, process; 0 unknown) in an export that does not name ranks.
 using DeviceOfProcess = std::pair<std::int64_t, std::int64_t>;
 
-// Its ranks: each process is one, whatever devices it uses, and stands with the lowest of them; a device
-// whose process is not known is a rank, too. By device, then by process.
+// The export's ranks: each process is one, whatever devices it uses, and is listed with the lowest of them; a
+// device whose process is unknown is a rank, too. Sorted by device, then by process.
 inline std::vector<DeviceOfProcess> ranks_of_processes(const std::set<DeviceOfProcess>& all) {
     std::map<std::int64_t, std::int64_t> lowest;  // device by process; the set is sorted by device
     for (const auto& [device, process] : all) lowest.try_emplace(process, device);

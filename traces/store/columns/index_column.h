@@ -1,5 +1,5 @@
-// A column of indices into another table that most traces fill and some have no use for (a trace of devices
-// alone has no launches): without a value it takes no memory, whatever its length. Plain data.
+// A column of indices into another table that most traces fill and some leave empty (a trace of devices alone
+// has no launches): without any value it takes no memory, whatever its length. Plain data.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ class IndexColumn {
   public:
     static constexpr std::int32_t kNone = -1;
 
-    // So many rows, none with a value.
+    // Sets the number of rows, none with a value.
     void reset(std::size_t rows) {
         rows_ = rows;
         values_.clear();
@@ -28,7 +28,7 @@ class IndexColumn {
     std::int32_t operator[](std::size_t row) const { return values_.empty() ? kNone : values_[row]; }
     std::size_t size() const { return rows_; }
     bool empty() const { return rows_ == 0; }
-    // One for each row.
+    // A plain vector with one value per row.
     std::vector<std::int32_t> all() const {
         return values_.empty() ? std::vector<std::int32_t>(rows_, kNone) : values_;
     }

@@ -53,7 +53,7 @@ constexpr std::array kFrameRules = std::to_array<OriginRule>({
     {"torch/nn/modules/module.py", "_call_impl", activations, "the forward pass of a module"},
 });
 
-// "path/file.py:12 function" -> its two parts; a frame without a file is a function's name.
+// The two parts of "path/file.py:12 function"; a frame without a file is only a function's name.
 struct Frame {
     std::string_view file, function;
 };

@@ -1,6 +1,6 @@
-// What an allocation is for, where a source knows no categories but tells the annotations, operators or
-// stacks under which it was made (Kineto traces, memory snapshots of PyTorch). One table says it, with its
-// reasons; docs/foreign_memory.md prints it.
+// The purpose of an allocation whose source has no categories but records the annotations, operators or
+// stacks under which it was made (Kineto traces, PyTorch memory snapshots). One table contains the rules with
+// their reasons; docs/foreign_memory.md prints it.
 #pragma once
 
 #include <optional>
@@ -12,27 +12,27 @@
 namespace shardscope::traces {
 
 struct OriginRule {
-    std::string_view file;  // part of the frame's file, of stacks only; empty: any
+    std::string_view file;  // part of the frame's file, for stacks only; empty: any
     std::string_view name;  // part of the annotation's, operator's or function's name; empty: any
     MemoryCategory category;
     std::string_view reason;
-    // Of what still lives when the optimizer steps; none: the same.
+    // The category of memory that still lives when the optimizer steps; none: the same.
     std::optional<MemoryCategory> in_step = {};
 };
 
-// In order: the first that fits counts.
+// In order: the first match applies.
 std::span<const OriginRule> annotation_rules();
 std::span<const OriginRule> frame_rules();
 
-// The rule that fits the name of an annotation or operator; nullptr where it says nothing, so that the next
-// range around it may be asked.
+// The rule that matches the name of an annotation or operator; nullptr where none does, so that the caller
+// can try the next enclosing range.
 const OriginRule* rule_of_origin(std::string_view annotation);
 
-// The same of a stack: of its frames ("file.py:12 function", one a line, innermost first) the first that a
-// rule fits counts.
+// The same for a stack: the first of its frames ("file.py:12 function", one per line, innermost first) that
+// a rule matches applies.
 const OriginRule* rule_of_stack(std::string_view stack);
 
-// The rules' categories; `other` where none fits.
+// The categories of the matching rules; `other` where none matches.
 MemoryCategory category_of_origin(std::string_view annotation);
 MemoryCategory category_of_stack(std::string_view stack);
 

@@ -1,4 +1,5 @@
-// What follows from a name alone, found once for each name: rows share a few thousand. Internal to the store.
+// Facts that follow from a name alone, computed once per name: rows share a few thousand. Internal to the
+// store.
 #pragma once
 
 #include <cstdint>
@@ -28,9 +29,9 @@ class NameFacts {
         }
         return *known;
     }
-    // The one rule of what a kernel is called: its demangled name, as Kineto and nsys stats show it, since
-    // templates of one short name are different kernels; the short name where the other is unknown. Either
-    // name can say that it communicates.
+    // The rule for a kernel's name: the demangled name, as Kineto and nsys stats show it, since templates
+    // with the same short name are different kernels; the short name if the demangled one is unknown. Either
+    // name can identify communication.
     struct Kernel {
         StringId name = StringId::empty;
         DeviceKind kind = DeviceKind::kernel;

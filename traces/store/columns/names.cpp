@@ -44,7 +44,7 @@ RangeKind range_kind(std::string_view text, std::string_view domain, bool ours) 
     if (domain == "NCCL") return RangeKind::communication;
     if (domain == kFunctionDomain && !text.starts_with(kModulePrefix)) return RangeKind::function;
     if (domain == kOperatorDomain) {
-        // In early traces of PyTorch steps, data loaders and optimizers are operators.
+        // In traces of early PyTorch versions, steps, data loaders and optimizers are operators.
         if (!text.starts_with(kStepPrefix) && !text.starts_with("enumerate(") &&
             !text.starts_with("Optimizer.")) {
             return RangeKind::operation;

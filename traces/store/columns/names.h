@@ -1,5 +1,5 @@
-// What a name says about an event: the rules of docs/definitions.md, "Kinds of event"; what a
-// communication kernel is called stands in the schema, whose views say the same.
+// What a name says about an event: the rules of docs/definitions.md, "Kinds of event". The names of
+// communication kernels are in the schema, whose views use them too.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace shardscope::traces {
 
-// What NCCL's kernel names say: "ncclDevKernel_AllGather_RING_LL", "ncclAllReduceRingLLKernel_sum_f32". A
-// SendRecv kernel does many operations' work and is `other`.
+// The operation in an NCCL kernel's name: "ncclDevKernel_AllGather_RING_LL",
+// "ncclAllReduceRingLLKernel_sum_f32". A SendRecv kernel serves many operations and is `other`.
 Operation operation_of_kernel(std::string_view name);
 
 // "cudaLaunchKernel_v7000" -> "cudaLaunchKernel". Other endings ("cuMemcpy_v2", "x_v") with fewer than three
@@ -28,7 +28,7 @@ inline constexpr std::string_view kModulePrefix = "nn.Module: ", kBackwardSuffix
 inline constexpr std::string_view kOperatorDomain = "cpu_op", kAnnotationDomain = "user_annotation",
                                   kFunctionDomain = "python_function";
 
-// How many kinds of range there are.
+// The number of range kinds.
 inline constexpr int kRangeKinds = static_cast<int>(RangeKind::operation) + 1;
 
 // `ours`: the range carries a ModuleRow::id.
@@ -37,7 +37,7 @@ RangeKind range_kind(std::string_view text, std::string_view domain, bool ours);
 // N of "ProfilerStep#N".
 std::optional<std::int64_t> profiler_step(std::string_view text);
 
-// "Memcpy HtoD" and its kin, by ENUM_CUDA_MEMCPY_OPER.
+// "Memcpy HtoD" and the like, by ENUM_CUDA_MEMCPY_OPER.
 std::string_view memcpy_name(int copy_kind);
 
 }  // namespace shardscope::traces

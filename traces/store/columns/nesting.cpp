@@ -13,19 +13,19 @@ class OpenRanges {
     OpenRanges(std::span<const std::int64_t> end, std::vector<std::uint16_t>& depth)
         : end_(end), depth_(depth) {}
 
-    // Drops what has ended by `time`.
+    // Drops the ranges that have ended by `time`.
     void advance(std::int64_t time) {
         while (!stack_.empty() && end_of(stack_.back()) <= time) stack_.pop_back();
     }
-    // The innermost open range around one that opens now and lasts until `end`. Those that end earlier are
-    // dropped: the new range encloses whatever they would.
+    // The innermost open range around one that opens now and lasts until `end`. Ranges that end earlier are
+    // dropped: the new range encloses everything that they would.
     std::int32_t enclosing(std::int64_t end) {
         while (!stack_.empty() && end_of(stack_.back()) < end) stack_.pop_back();
         return innermost();
     }
     std::int32_t innermost() const { return stack_.empty() ? -1 : stack_.back(); }
-    // In the first row below its parent's that no open range takes: ranges that outlast those around them
-    // would come to lie lower and lower.
+    // Places the range in the first free row below its parent's; otherwise ranges that outlast the enclosing
+    // ones would be placed lower and lower.
     void open(std::int32_t range, std::int64_t time, std::int32_t parent) {
         constexpr std::size_t kLowest = std::numeric_limits<std::uint16_t>::max();
         std::size_t row = parent < 0 ? 0 : depth_[static_cast<std::size_t>(parent)] + std::size_t{1};

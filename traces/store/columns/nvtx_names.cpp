@@ -38,15 +38,15 @@ std::pair<std::size_t, std::string_view> next_key(std::string_view text, std::si
     return {text.npos, {}};
 }
 
-// Numbers and lists of them are JSON as they are, but for the pairs of input_op_ids.
+// Numbers and lists of them are valid JSON, except for the pairs of input_op_ids.
 bool is_json(std::string_view value) {
     return !value.empty() && std::all_of(value.begin(), value.end(), [](char c) {
         return is_digit(c) || c == '[' || c == ']' || c == ',' || c == ' ' || c == '-';
     });
 }
 
-// A path in a model: "layers.0", "model.decoder.mlp". A function of a class is none, as FSDP's own ranges
-// are: "FullyShardedDataParallel._pre_forward".
+// A path in a model: "layers.0", "model.decoder.mlp"; but not a function of a class, which FSDP's own ranges
+// name: "FullyShardedDataParallel._pre_forward".
 bool is_module_path(std::string_view text) {
     if (text.find('.') == text.npos || text.starts_with("torch.")) return false;
     bool last = false, after_class = false;
@@ -63,7 +63,7 @@ bool is_module_path(std::string_view text) {
     return true;
 }
 
-// Classes that PyTorch writes with one capital: other such words are phases of a program ("Forward").
+// PyTorch's classes with a single capital: other such words are phases of a program ("Forward").
 constexpr std::array<std::string_view, 18> kOneCapital = {
     "Linear",  "Bilinear", "Embedding", "Dropout", "Sequential", "Softmax",  "Sigmoid", "Tanh", "Identity",
     "Flatten", "Conv",     "Attention", "Encoder", "Decoder",    "Upsample", "Fold",    "Mlp",  "Block"};

@@ -1,4 +1,4 @@
-// What the text of an NVTX range says in programs that use PyTorch: its operators (torch.autograd.profiler's
+// The meaning of the text of an NVTX range in programs that use PyTorch: operators (torch.autograd.profiler's
 // emit_nvtx) and modules. Internal to the store.
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace shardscope::traces {
 
-// The domain of ranges whose text names a module alone: as kModulePrefix does.
+// The domain of ranges whose text is only a module's name; it has the meaning of kModulePrefix.
 inline constexpr std::string_view kModuleDomain = "nn.Module";
 
 struct NvtxName {
@@ -18,7 +18,7 @@ struct NvtxName {
 
 // emit_nvtx writes "aten::mm, seq = 3, op_id = 12, sizes = [[2, 3], [3, 4]], input_op_ids = [(11, 0)]", each
 // part only where it is known. Source: torch/csrc/autograd/profiler_legacy.cpp, getNvtxStr.
-// A module is told by its class ("Linear", "LlamaDecoderLayer", "Conv2d_3") or by its path ("layers.0.mlp").
+// A module is recognized by its class ("Linear", "LlamaDecoderLayer", "Conv2d_3") or path ("layers.0.mlp").
 NvtxName read_nvtx_name(std::string_view text);
 
 }  // namespace shardscope::traces

@@ -52,7 +52,7 @@ RankIndex::RankIndex(const PendingRows& rows, Trace& trace) {
                                        .device_name = {},
                                        .cpus = {}});
     };
-    int last = -1;  // rows come in runs of one rank
+    int last = -1;  // consecutive rows mostly have the same rank
     for (const auto& r : rows.collectives) {
         if (std::exchange(last, r.rank) != r.rank || r.rank < 0) make_up(r.rank, r.rank);
     }

@@ -1,5 +1,5 @@
-// Who did what: the ranks and host threads that rows speak of, and their indexes in the trace. Internal to
-// the store; used while the columns of a trace are built.
+// The ranks and host threads to which rows refer, and their indexes in the trace. Internal to the store; used
+// while the columns of a trace are built.
 #pragma once
 
 #include <cstdint>
@@ -18,22 +18,22 @@ constexpr std::int64_t pid_of(std::int64_t global_tid) {
     return global_tid & ~std::int64_t{0xFFFFFF};
 }
 
-// Throws StoreError where a column of 16 bits cannot hold so many.
+// Throws StoreError if a 16-bit column cannot index so many.
 void check_size(std::size_t size, const char* what, const Trace& trace);
 
-// Throws StoreError where rows of a kind are more than their numbers have bits for: 29 in the viewer's lanes,
-// whose other 3 are the kind, and 31 in the columns that point to them.
+// Throws StoreError if there are more rows of a kind than their numbers have bits for: 29 in the viewer's
+// lanes, where 3 more hold the kind, and 31 in the columns that point to them.
 inline constexpr std::size_t kRowsAtMost = (std::size_t{1} << 29) - 1;
 void check_rows(std::size_t rows, const char* what, const Trace& trace);
 
-// Ranks by number and by device. Rows may speak of ranks that nobody described: those are made up.
+// Ranks by number and by device. Ranks that rows refer to without a description are made up.
 class RankIndex {
   public:
     RankIndex(const PendingRows& rows, Trace& trace);  // fills Trace::ranks
 
     std::uint16_t of_number(int number) const { return by_number_.at(number); }
-    // The rank of a device that is known: that of the device in that process, else the process's only one,
-    // which then uses several devices, else any rank's with that device.
+    // The rank of a known device: that of the device in that process, else the process's only rank, which
+    // then uses several devices, else any rank with that device.
     std::uint16_t of_device(int device, std::int64_t pid) const;
     bool knows_device(int device, std::int64_t pid) const {
         return by_device_.contains(device) || of_pid(pid) >= 0;
@@ -52,22 +52,22 @@ class RankIndex {
     std::map<int, std::uint16_t> by_device_;  // the first
     std::map<std::pair<int, std::int64_t>, std::uint16_t> by_place_;
     std::multimap<std::int64_t, std::uint16_t> by_pid_;
-    // Devices of a process that are no rank's: their places among the process's, from 1 on.
+    // Devices of a process without a rank of their own: their index among the process's, from 1 on.
     std::map<std::pair<int, std::int64_t>, std::size_t> further_;
 };
 
-// Host threads: everyone who did something, and the named threads of a rank.
+// Host threads: all active ones, and the named threads of a rank.
 class ThreadIndex {
   public:
     ThreadIndex(PendingRows& rows, const RankIndex& ranks, Trace& trace);
 
-    // A thread that nothing else tells about belongs to the rank whose device it feeds most. `call_thread`:
+    // Assigns a thread whose rank is unknown to the rank on whose device it launches most. `call_thread`:
     // slots by call.
     void settle_by_launches(const std::vector<std::uint32_t>& call_thread, const DeviceEvents& device);
-    // Fills Trace::threads: by rank, those of no rank last, then by id.
+    // Fills Trace::threads: by rank, those without a rank last, then by id.
     void finish(Trace& trace);
 
-    // Of slots (PendingRows::threads), for columns.
+    // The column of thread indexes for slots (PendingRows::threads).
     std::vector<std::uint16_t> operator()(const std::vector<std::uint32_t>& slots) const;
     // -1 for a thread that did nothing.
     int find(std::int64_t tid) const {

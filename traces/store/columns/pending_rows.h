@@ -1,6 +1,6 @@
-// What a ColumnSink has collected before take(): columns as rows came, which become those of the trace.
-// Internal to the store. Threads, streams, domains and ranks are slots (slots.h) of whom the rows speak,
-// correlations still unresolved. The loader writes here without the rows of rows.h in between.
+// What a ColumnSink has collected before take(): columns in the order in which rows arrived, which become
+// those of the trace. Internal to the store. Threads, streams, domains and ranks are slots (slots.h);
+// correlations are still unresolved. The loader writes here directly, without the row structs of rows.h.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ void put_rare(std::vector<T>& column, std::size_t row, T value, T none) {
     column.resize(row, none);
     column.push_back(value);
 }
-// At the end: the rows after the last that had one.
+// At the end: fills the rows after the last one that had a value.
 template <typename T>
 void fill_rare(std::vector<T>& column, std::size_t rows, T none) {
     if (!column.empty()) column.resize(rows, none);
@@ -35,7 +35,7 @@ struct PendingDevice {
     std::vector<std::uint32_t> lane;  // slot of `lanes`
     std::vector<DeviceKind> kind;
     std::vector<std::uint8_t> copy_kind;
-    std::vector<std::int64_t> external_id;        // rare; RangeRow::external_id of its operator
+    std::vector<std::int64_t> external_id;        // rare; the RangeRow::external_id of its operator
     std::vector<float> blocks_per_sm, occupancy;  // rare
     Slots lanes;                                  // process; device and stream
     std::size_t size() const { return start.size(); }
@@ -60,7 +60,7 @@ struct PendingRanges {  // those with an end
     std::vector<std::int32_t> module;
     std::vector<std::uint32_t> thread;      // slot of PendingRows::threads
     std::vector<std::uint32_t> domain;      // slot of PendingRows::domains
-    std::vector<std::int64_t> external_id;  // rare; counts in the domains of Kineto's operators only
+    std::vector<std::int64_t> external_id;  // rare; meaningful in the domains of Kineto's operators only
     std::vector<StringId> detail;           // rare
     std::size_t size() const { return start.size(); }
 };
@@ -81,10 +81,10 @@ struct PendingMemory {
     std::vector<MemoryCategory> category;
     std::vector<MemorySpace> space;
     std::vector<Phase> phase;
-    // Rare.
+    // Rare columns.
     std::vector<std::int64_t> global_tid, total, reserved;
     std::vector<StringId> annotation, stack;
-    std::vector<std::uint16_t> device;  // place among the rank's; by its stream (device_streams.h)
+    std::vector<std::uint16_t> device;  // index among the rank's devices; from its stream (device_streams.h)
     std::size_t size() const { return time.size(); }
 };
 
@@ -94,9 +94,9 @@ struct PendingRows {
     PendingRanges ranges;
     PendingMarks marks;
     PendingMemory memory;
-    Slots threads;                       // serialized ids
-    Slots domains;                       // (process, number) of a database; (-1, StringId) of other sources
-    std::vector<StringId> domain_names;  // by slot, as far as told
+    Slots threads;  // serialized ids
+    Slots domains;  // (process, number) from a database; (-1, StringId) from other sources
+    std::vector<StringId> domain_names;  // by slot, as far as known
     Slots memory_ranks;                  // rank numbers
     std::vector<SynchronizationRow> synchronizations;
     std::vector<CollectiveRow> collectives;
@@ -113,17 +113,17 @@ struct PendingRows {
     std::int64_t first = std::numeric_limits<std::int64_t>::max();
     std::int64_t last = std::numeric_limits<std::int64_t>::min();
     std::int64_t refused = 0;
-    std::int64_t lasting = 0;  // ns, of all rows that were accepted
-    std::int64_t moved = 0;    // bytes, of the same, those that were freed included
+    std::int64_t lasting = 0;  // ns, sum over all accepted rows
+    std::int64_t moved = 0;    // bytes, sum over the same rows, freed bytes included
 
-    // Values beyond these come from damaged files only; within them no difference and no sum overflows.
+    // Values beyond these limits occur in damaged files only; within them no difference and no sum overflows.
     static constexpr std::int64_t kLatest = 4'000'000'000'000'000'000;       // ns, 126 years
-    static constexpr std::int64_t kAllTogether = 9'000'000'000'000'000'000;  // ns, of all rows: 285 years
+    static constexpr std::int64_t kAllTogether = 9'000'000'000'000'000'000;  // ns, over all rows: 285 years
     static constexpr std::int64_t kLargest = std::int64_t{1} << 56;          // bytes
-    static constexpr std::int64_t kMovedTogether = std::int64_t{1} << 62;    // bytes, of all rows
+    static constexpr std::int64_t kMovedTogether = std::int64_t{1} << 62;    // bytes, sum over all rows
 
-    // False (and counted) for a row that ends before it starts, or at times that no capture has; also where
-    // all rows together would last so long that sums of some of them overflow.
+    // False (and counted) for a row that ends before it starts, or has times that no capture can have; also
+    // where the total duration of all rows would become so long that sums could overflow.
     bool accept(std::int64_t start, std::int64_t end) {
         if (end < start || start < -kLatest || end > kLatest || end - start > kAllTogether - lasting)
             return refuse();
@@ -132,14 +132,14 @@ struct PendingRows {
         last = std::max(last, end);
         return true;
     }
-    // The same for bytes that were allocated or, below 0, freed.
+    // The same for bytes that were allocated (positive) or freed (negative).
     bool accept_bytes(std::int64_t bytes) {
         if (bytes < -kLargest || bytes > kLargest || std::abs(bytes) > kMovedTogether - moved)
             return refuse();
         moved += std::abs(bytes);
         return true;
     }
-    // Copies, fills and collectives move no less than nothing.
+    // Copies, fills and collectives cannot move a negative number of bytes.
     bool accept_moved(std::int64_t bytes) { return bytes < 0 ? refuse() : accept_bytes(bytes); }
     bool accept(const CollectiveRow& row) { return accept_moved(row.bytes) && accept_moved(row.padding); }
     bool refuse() {
@@ -147,7 +147,7 @@ struct PendingRows {
         return false;
     }
 
-    // An allocator's total, -1 where it is none.
+    // An allocator's total, -1 where the value is implausible.
     static std::int64_t known_total(std::int64_t bytes) {
         return bytes >= 0 && bytes <= kLargest ? bytes : -1;
     }
@@ -171,7 +171,7 @@ struct PendingRows {
         device.bytes.push_back(bytes);
         device.copy_kind.push_back(copy_kind);
     }
-    // Of the event that was added last.
+    // Adds details to the event that was added last.
     void detail_device(std::int64_t external_id, float blocks_per_sm, float occupancy) {
         const std::size_t row = device.size() - 1;
         put_rare(device.external_id, row, external_id, std::int64_t{0});
@@ -205,7 +205,7 @@ struct PendingRows {
     }
 };
 
-// Sorts `rows`, links them and fills the columns of `trace`, which holds the strings already.
+// Sorts and links `rows` and fills the columns of `trace`, which already contains the strings.
 void build_columns(PendingRows&& rows, Trace& trace);
 
 }  // namespace shardscope::traces

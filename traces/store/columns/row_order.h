@@ -1,5 +1,5 @@
-// Brings columns into the order of a key. Events come sorted, or as a few sorted runs one after the other, so
-// that what is in order costs one look and runs are merged. Internal to the store.
+// Sorts columns by a key. Events arrive sorted, or as a few consecutive sorted runs, so that sorted columns
+// cost one pass and runs are merged. Internal to the store.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 
 namespace shardscope::traces {
 
-// Numbers of rows in the order of `less(i, j)`, ties in the order in which they came; empty where they are in
-// order already. The same as std::stable_sort of all numbers.
+// Row numbers in the order of `less(i, j)`, ties in their original order; empty if they are in order already.
+// The result equals that of std::stable_sort of all numbers.
 template <typename Less>
 std::vector<std::uint32_t> row_order(std::size_t size, Less less) {
     std::vector<std::size_t> runs = {0};  // where each sorted run begins
@@ -22,7 +22,7 @@ std::vector<std::uint32_t> row_order(std::size_t size, Less less) {
     if (runs.size() == 1) return {};
     std::vector<std::uint32_t> order(size);
     std::iota(order.begin(), order.end(), std::uint32_t{0});
-    constexpr std::size_t kFewRows = 8;  // a run: fewer on average, and a plain sort is as good
+    constexpr std::size_t kFewRows = 8;  // per run: with fewer on average a plain sort is as good
     if (runs.size() > size / kFewRows) {
         std::stable_sort(order.begin(), order.end(), less);
         return order;
@@ -47,7 +47,7 @@ std::vector<std::uint32_t> row_order(std::size_t size, Less less) {
     return order;
 }
 
-// A column in such an order. An empty column (that no row has) stays empty.
+// A column in such an order. An empty column (without any value) stays empty.
 template <typename T>
 void reorder(std::vector<T>& column, const std::vector<std::uint32_t>& order) {
     if (order.empty() || column.empty()) return;

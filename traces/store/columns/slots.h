@@ -1,5 +1,5 @@
-// Numbers things by the order in which they turn up: threads, streams, domains, ranks. There are few of them
-// and many rows that name them, so a look-up has to be cheap. Internal to the store.
+// Numbers things in order of first occurrence: threads, streams, domains, ranks. There are few of them and
+// many rows that refer to them, so a look-up has to be cheap. Internal to the store.
 #pragma once
 
 #include <cstddef>
@@ -8,13 +8,14 @@
 
 namespace shardscope::traces {
 
-// A thing is told by two integers (the second may be unused).
+// A thing is identified by two integers (the second may be unused).
 struct SlotKey {
     std::int64_t a = 0, b = 0;
     bool operator==(const SlotKey&) const = default;
 };
 
-// Open addressing over a power of two; the latest answer is kept, since rows come in runs of one thread.
+// Open addressing over a power of two; the latest result is cached, since consecutive rows often share a
+// thread.
 class Slots {
   public:
     std::uint32_t of(std::int64_t a, std::int64_t b = 0) {

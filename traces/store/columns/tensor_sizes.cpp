@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t kElementsAtMost = std::int64_t{1} << 50;  // more is damage
 
-// The names of C++ types, as PyTorch's profiler writes them; 0 no tensor's.
+// Bytes per element, by the C++ type as PyTorch's profiler writes it; 0: not a tensor's type.
 std::int64_t bytes_of_type(std::string_view type) {
     constexpr std::array<std::pair<std::string_view, std::int64_t>, 18> kTypes = {{
         {"float", 4},
@@ -45,7 +45,7 @@ class ListItems {
     // `text` begins with the list's bracket.
     explicit ListItems(std::string_view text) : text_(text) {}
 
-    // The next value as it is written; none after the last.
+    // The text of the next value; none after the last.
     std::optional<std::string_view> next() {
         while (at_ < text_.size() && (text_[at_] == ',' || text_[at_] == ' ' || text_[at_] == '\n')) ++at_;
         if (at_ >= text_.size() || text_[at_] == ']') return std::nullopt;
@@ -75,7 +75,7 @@ std::string_view list_behind(std::string_view detail, std::string_view key) {
                                                                    : std::string_view();
 }
 
-// Of "[2,3]"; a tensor without dimensions has one. Negative: no list of sizes.
+// The elements of a tensor of size "[2,3]"; 1 without dimensions. Negative: not a list of sizes.
 std::int64_t elements_of(std::string_view dims) {
     if (!dims.starts_with('[')) return -1;
     std::int64_t elements = 1;

@@ -1,5 +1,4 @@
-// How large the tensors are that a range of PyTorch took, by what its detail says of them
-// (HostRanges::detail:
+// The sizes of the input tensors of a PyTorch range, from its detail (HostRanges::detail:
 // {"Input Dims":[[2,3]],"Input type":["float"]}).
 #pragma once
 
@@ -14,7 +13,7 @@ struct TensorSizes {
     std::int64_t largest = 0, sum = 0;  // bytes
 };
 
-// None where it has no tensor, or one whose size is unknown (a list of tensors tells no type).
+// None if there is no tensor, or one whose size is unknown (a list of tensors has no recorded type).
 std::optional<TensorSizes> input_tensors(std::string_view detail);
 
 }  // namespace shardscope::traces

@@ -45,7 +45,7 @@ class StringTable {
     std::unordered_map<std::string_view, StringId> ids_;
 };
 
-// docs/definitions: communication wins over the table an event came from.
+// docs/definitions: communication takes precedence over the table that an event came from.
 enum class DeviceKind : std::uint8_t { kernel = 0, memcpy = 1, memset = 2, communication = 3 };
 inline constexpr int kDeviceKinds = 4;
 inline constexpr std::array<std::string_view, kDeviceKinds> kDeviceKindNames = {"Kernel", "Memcpy", "Memset",
@@ -66,12 +66,12 @@ struct DeviceEvents {
     // The host range that launched it: the innermost one around the launching call or, where no call is
     // known, the operator that the source names. -1 none.
     IndexColumn range;
-    // Empty where no event of the trace has them; negative: not known for this one.
+    // Empty where no event of the trace has them; negative: unknown for this one.
     std::vector<float> blocks_per_sm, occupancy;  // occupancy in percent
     std::size_t size() const { return start.size(); }
 };
 
-// What a host range is, decided once when it is loaded (docs/definitions: kinds of event).
+// The kind of a host range, decided once when it is loaded (docs/definitions: kinds of event).
 enum class RangeKind : std::uint8_t {
     annotation = 0,  // any other range: counts as CPU Exec
     module = 1,      // "nn.Module: Class_n"
@@ -146,13 +146,13 @@ struct MemoryEvents {
     std::vector<MemorySpace> space;
     std::vector<Phase> phase;
     // Empty where no event of the trace has them.
-    std::vector<StringId> annotation, stack;  // as MemoryRow's
-    // The place of the device among the rank's; empty: each rank's events are of one device.
+    std::vector<StringId> annotation, stack;  // as in MemoryRow
+    // The index of the device among the rank's; empty: the events of each rank belong to one device.
     std::vector<std::uint16_t> device;
     std::size_t size() const { return time.size(); }
 };
 
-// Memory that the caching allocator holds, sorted by time: > 0 taken from the device, < 0 given back.
+// Memory that the caching allocator reserves, sorted by time: > 0 taken from the device, < 0 returned to it.
 struct Segments {
     std::vector<std::int64_t> time, bytes;
     std::vector<std::uint64_t> address;
@@ -161,7 +161,7 @@ struct Segments {
     std::size_t size() const { return time.size(); }
 };
 
-// In place of an index into Trace::ranks: a counter of a process that is no rank.
+// In place of an index into Trace::ranks: the counter's process is not a rank.
 inline constexpr std::uint16_t kNoRank = 0xFFFF;
 
 struct Counters {
@@ -186,7 +186,7 @@ struct Rank {
     std::string host, device_name;
     std::int64_t device_memory = 0;  // bytes that the device has; 0 unknown
     int local_rank = -1;             // -1 unknown
-    std::string cpus;                // as RankRow's
+    std::string cpus;                // as in RankRow
 };
 
 struct HostThread {
@@ -207,7 +207,7 @@ struct Trace {
     bool ended = true;       // false: the run was killed or still runs
     std::int64_t dropped = 0;
     std::int64_t start_utc_ns = 0;
-    std::int64_t start_system_ns = 0;        // CLOCK_MONOTONIC then; 0 unknown
+    std::int64_t start_system_ns = 0;        // CLOCK_MONOTONIC at that moment; 0 unknown
     std::int64_t first_ns = 0, last_ns = 0;  // extent of all events
     std::int64_t invalid_events = 0;         // rows with end < start, left out
 
@@ -222,9 +222,9 @@ struct Trace {
     std::vector<PredictionRow> predictions;
     std::vector<PredictionPartRow> prediction_parts;  // none in traces of schema 1
     std::vector<DiagnosticRow> diagnostics;
-    std::vector<ClockRow> clocks;  // sorted by (rank, time); `rank` is the rank's number in both
+    std::vector<ClockRow> clocks;  // sorted by (rank, time); `rank` is the rank number, as in `stops`
     std::vector<StopRow> stops;    // sorted by (time, rank)
-    std::vector<PlanRow> plan;     // of a planner, sorted by number; none in traces of runs
+    std::vector<PlanRow> plan;     // a planner's rows, sorted by number; none in traces of runs
 
     DeviceEvents device;
     HostRanges ranges;
@@ -235,7 +235,7 @@ struct Trace {
     MemoryEvents memory;
     Segments segments;
     Counters counters;
-    std::vector<FlightRow> flight;  // sorted by (rank, id); FlightRow::rank is the rank's number
+    std::vector<FlightRow> flight;  // sorted by (rank, id); FlightRow::rank is the rank number
 
     // The value of a configuration key, or "" where the run has none.
     std::string_view config_value(std::string_view key) const {

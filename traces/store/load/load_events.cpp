@@ -1,5 +1,5 @@
-// What happened on devices and host threads. These tables have most of a trace's rows: each value goes from
-// SQLite straight into its column.
+// Loads the events of devices and host threads. These tables have most of a trace's rows: each value goes
+// straight from SQLite into its column.
 #include <algorithm>
 #include <optional>
 #include <tuple>
@@ -19,7 +19,8 @@ namespace {
 
 // --- devices ---------------------------------------------------------------------------------------------
 
-// What the device tables have no column for, found again by the event's start, device, stream and launch.
+// Facts for which the device tables have no column, looked up by the event's start, device, stream and
+// launch.
 class Details {
     struct Row {
         std::int64_t start = 0, device = 0, stream = 0, correlation = 0, external_id = 0;
@@ -44,12 +45,12 @@ class Details {
             std::stable_sort(rows_.begin(), rows_.end(), less);
     }
 
-    // Of the event that was added last.
+    // Adds the details of the event that was added last.
     void add_to(PendingRows& into, std::int64_t start, std::int64_t device, std::int64_t stream,
                 std::int64_t correlation) {
         if (rows_.empty()) return;
         const Row sought = {start, device, stream, correlation};
-        // Events come in the same order, so that the next one is mostly it.
+        // Events arrive in the same order, so that the next detail mostly matches.
         if (next_ >= rows_.size() || rows_[next_].place() != sought.place()) {
             next_ = static_cast<std::size_t>(
                 std::lower_bound(rows_.begin(), rows_.end(), sought,
@@ -95,7 +96,7 @@ class DeviceLoader {
     }
 
   private:
-    // Of a row that begins with the six columns that these tables share.
+    // Adds a row that begins with the six columns that these tables share.
     void add(const FastRow& r, StringId name, DeviceKind kind, std::int64_t bytes, std::uint8_t copy_kind) {
         const std::int64_t start = r.integer(0), end = r.integer(1);
         if (!rows_.accept_moved(bytes) || !rows_.accept(start, end)) return;
@@ -117,11 +118,11 @@ class DeviceLoader {
                           });
     }
 
-    // Whole graphs stand for the kernels in them where those were not traced one by one.
+    // A whole graph represents its kernels if they were not traced one by one.
     void load_graphs() {
         constexpr std::string_view kTable = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE";
         if (source_.rows_at_most(kTable) == 0) return;
-        std::unordered_set<std::int64_t> traced;  // launches whose kernels are there
+        std::unordered_set<std::int64_t> traced;  // launches whose kernels were traced
         const PendingDevice& d = rows_.device;
         for (std::size_t i = 0; i < d.size(); ++i) traced.insert(d.correlation[i] ^ pid_of_lane(d.lane[i]));
         source_.scan_fast(kTable,
@@ -190,20 +191,20 @@ class RangeLoader {
             if (detail == StringId::empty) detail = reading.detail;
             if (reading.domain) in = *reading.domain;
         }
-        // A payload that names no module is the program's own; 0 may be none.
+        // A payload that does not name a module is the program's own; 0 may mean none.
         const std::int64_t module = source_.modules.empty() ? -1 : r.integer_or(6, -1);
         const bool known = module >= 0 && source_.modules.contains(module);
         rows_.add_range(start, end, r.integer(3), name, in, known ? narrow(module) : -1, r.integer(7),
                         detail);
     }
 
-    // Numbers of domains count within a process; 0 is the default one.
+    // Domain numbers are unique within a process; 0 is the default domain.
     std::uint32_t domain(const FastRow& r) {
         const std::int64_t number = r.integer(4);
         return number == 0 ? rows_.domains.of(0, 0) : rows_.domains.of(r.integer(3) & kPidMask, number);
     }
 
-    // What a text of the default domain says in other programs' exports.
+    // The interpretation of a text of the default domain in other programs' exports.
     struct Reading {
         bool known = false;
         StringId name = StringId::empty, detail = StringId::empty;
@@ -239,7 +240,7 @@ class RangeLoader {
 void load_links(LoadSource& source) {
     source.scan_fast("SHARD_LINKS", {"kind", "fromTid", "fromTime", "toTid", "toTime"},
                      [&](const FastRow& r) {
-                         // Others are of a kind that is not known here.
+                         // Other numbers are kinds that are unknown here.
                          if (r.integer(0) < 0 || r.integer(0) >= kLinkKinds) return;
                          source.sink.add(LinkRow{.kind = static_cast<LinkKind>(r.integer(0)),
                                                  .from_tid = r.integer(1),
@@ -261,7 +262,7 @@ void load_nccl_calls(LoadSource& source) {
     for (const char* table : {"CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS",
                               "NVTX_PAYLOAD_SCHEMA_ENTRIES", "SHARD_RANKS", "SHARD_NCCL_OPERATIONS",
                               "SHARD_NCCL_COMMUNICATORS"}) {
-        (void)source.has(table);  // refuses what is no plain table
+        (void)source.has(table);  // refuses anything but a plain table
     }
     const NcclCollectives found = find_nccl_collectives(source.db);
     for (const CollectiveRow& row : found.rows) source.sink.add(row);

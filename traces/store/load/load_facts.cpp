@@ -1,5 +1,5 @@
-// What a trace says of itself and of who took part. Ranks come from SHARD_RANKS; an export of Nsight Systems
-// has none, so there each process that did something becomes a rank, whatever devices it uses.
+// A trace's facts about itself and its participants. Ranks come from SHARD_RANKS; an export of Nsight Systems
+// does not have it, so each active process becomes a rank, whatever devices it uses.
 #include <map>
 #include <set>
 #include <tuple>
@@ -16,7 +16,7 @@ namespace shardscope::traces {
 
 namespace {
 
-// Text of the first of several tables that has the column.
+// The text from the first of several tables that has the column.
 std::string first_text(LoadSource& source, std::initializer_list<std::string_view> tables,
                        std::string_view name) {
     std::string text;
@@ -29,7 +29,7 @@ std::string first_text(LoadSource& source, std::initializer_list<std::string_vie
     return text;
 }
 
-// What an export says of its making: the table's name changed with schema 3.
+// An export's facts about its creation: the table's name changed with schema 3.
 void load_export(LoadSource& source) {
     for (const auto& [key, name] : {std::pair("nsight.schema_version", "EXPORT_SCHEMA_VERSION"),
                                     std::pair("nsight.product_version", "EXPORT_PRODUCT_VERSION")}) {
@@ -38,7 +38,7 @@ void load_export(LoadSource& source) {
     }
 }
 
-// Each process that used a device; where none did, each process, with a device of its own.
+// Makes a rank of each process that used a device; if none did, of each process, with a device of its own.
 void make_up_ranks(LoadSource& source) {
     const PendingRows& rows = source.sink.pending();
     std::set<DeviceOfProcess> pairs;
@@ -124,7 +124,7 @@ void load_model(LoadSource& source) {
     source.add_rows<PredictionRow>();
     source.scan("SHARD_PREDICTION_PARTS", {"rank", "part", "id", "name", "bytes"}, [&](const Statement& r) {
         const std::int64_t part = r.integer_or(1, -1);
-        if (part < 0 || part >= kPredictionParts) return;  // of a kind that is not known here
+        if (part < 0 || part >= kPredictionParts) return;  // of an unknown kind
         source.sink.add(PredictionPartRow{.rank = narrow(r.integer(0)),
                                           .kind = static_cast<PredictionPart>(part),
                                           .id = r.integer_or(2, -1),

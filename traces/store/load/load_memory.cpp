@@ -1,5 +1,5 @@
-// Allocations by category, segments, counters, the flight recorder's account; in exports of other tools what
-// CUDA itself allocated.
+// Allocations by category, segments, counters, the flight recorder's entries; in exports of other tools,
+// CUDA's own allocations.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -45,9 +45,9 @@ void load_allocations(LoadSource& source) {
         });
 }
 
-struct Owner {  // of a device in a process
+struct Owner {  // the rank that owns a device in a process
     int rank = 0;
-    std::size_t device = 0;  // its place among the rank's
+    std::size_t device = 0;  // its index among the rank's
 };
 
 void load_cuda_memory(LoadSource& source) {
@@ -96,8 +96,8 @@ void load_memory(LoadSource& source) {
     source.add_rows<SegmentRow>();
     source.add_rows<FlightRow>();
     source.add_rows<CounterRow>();
-    // What CUDA allocated in a program that knows no categories. Where there are any, these tell the same
-    // again.
+    // CUDA's allocations, for a program that records no categories. With categories, they would be
+    // duplicates.
     if (source.sink.pending().memory.size() == 0) load_cuda_memory(source);
 }
 

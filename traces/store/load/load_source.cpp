@@ -11,7 +11,7 @@ namespace {
 constexpr const char* kReceive = "shardscope_receive_row";  // the aggregate function
 constexpr double kShareOfReading = 0.9;  // of the whole load; the rest is sorting and linking
 constexpr std::int64_t kFewStrings = 1 << 16;
-constexpr std::int64_t kBytesOfARow = 8;  // at least, with its place in the page
+constexpr std::int64_t kBytesOfARow = 8;  // at least, including its cell pointer in the page
 
 constexpr const char* kBigTables[] = {"StringIds",
                                       "CUPTI_ACTIVITY_KIND_KERNEL",
@@ -80,7 +80,7 @@ void LoadSource::receive(sqlite3_context* context, int, sqlite3_value** values) 
     try {
         receiver->source->count_row();
         receiver->call(receiver->self, FastRow(values));
-    } catch (...) {  // which SQLite, being C, must not see
+    } catch (...) {  // SQLite is C: exceptions must not pass through it
         receiver->failure = std::current_exception();
         sqlite3_result_error(context, "stopped", -1);
     }
@@ -88,7 +88,7 @@ void LoadSource::receive(sqlite3_context* context, int, sqlite3_value** values) 
 
 void LoadSource::run_fast(std::string_view table, const std::vector<std::string_view>& columns) {
     receiver_.failure = nullptr;
-    // NOT INDEXED: an index could give the rows in another order.
+    // NOT INDEXED: an index could return the rows in another order.
     Statement statement(db, fmt::format("SELECT {}({}) FROM {} NOT INDEXED", kReceive, values(table, columns),
                                         quoted_name(table)));
     try {
@@ -109,7 +109,7 @@ void LoadSource::report() const {
 }
 
 void LoadSource::load_strings() {
-    // Ids are handed out one after the other; room for them without a look at each.
+    // Ids are assigned consecutively; reserves room without inspecting each.
     const std::int64_t near = kFewStrings + 4 * rows_at_most("StringIds");
     scan("StringIds", {"id", "value"}, [&](const Statement& r) {
         const std::int64_t id = r.integer(0);

@@ -1,5 +1,5 @@
 // The tables of a trace database as the loader sees them: each is scanned once, in the order of its rows;
-// what a table or an older schema lacks is NULL. Internal to the store.
+// columns that a table or an older schema lacks are NULL. Internal to the store.
 #pragma once
 
 #include <algorithm>
@@ -37,8 +37,8 @@ Enum to_enum(std::int64_t value, int count, Enum otherwise) {
     return value >= 0 && value < count ? static_cast<Enum>(value) : otherwise;
 }
 
-// One row of a table with many, as SQLite hands it to a function: without the checks and locks that each
-// sqlite3_column_... makes, which cost more than the value.
+// One row of a large table, as SQLite passes it to a function: without the checks and locks of each
+// sqlite3_column_..., which cost more than the value.
 class FastRow {
   public:
     explicit FastRow(sqlite3_value** values) : values_(values) {}
@@ -47,7 +47,7 @@ class FastRow {
     double real(int column) const { return sqlite3_value_double(values_[column]); }
     int type(int column) const { return sqlite3_value_type(values_[column]); }
     bool is_null(int column) const { return type(column) == SQLITE_NULL; }
-    // NULL reads as 0, so that only a 0 needs a second look.
+    // NULL reads as 0, so that only a 0 needs a second check.
     std::int64_t integer_or(int column, std::int64_t otherwise) const {
         const std::int64_t value = integer(column);
         return value != 0 || !is_null(column) ? value : otherwise;
@@ -69,10 +69,10 @@ class LoadSource final : public LoadedStrings {
     LoadSource(const LoadSource&) = delete;
     LoadSource& operator=(const LoadSource&) = delete;
 
-    // has_plain_table(), asked once for each.
+    // has_plain_table(), called once per table.
     bool has(std::string_view table);
     bool has(std::string_view table, std::string_view column);
-    // Rows at most, for reserving room and for progress; no more than the file could hold.
+    // An upper bound of the rows, for reserving room and for progress; no more than the file could hold.
     std::int64_t rows_at_most(std::string_view table);
 
     // Calls `take` with a Statement for each row.
@@ -96,7 +96,7 @@ class LoadSource final : public LoadedStrings {
         run_fast(table, columns);
     }
 
-    // Calls `take` with a Row for each row of its table, as the schema says which column is which member.
+    // Calls `take` with a Row for each row of its table; the schema maps columns to members.
     template <typename Row, typename Take>
     void scan_rows(Take take) {
         std::vector<std::string_view> names;
@@ -113,13 +113,13 @@ class LoadSource final : public LoadedStrings {
             take(row);
         });
     }
-    // The same into the sink.
+    // The same, added to the sink.
     template <typename Row>
     void add_rows() {
         scan_rows<Row>([this](const Row& row) { sink.add(row); });
     }
 
-    // The sink's id of StringIds.id.
+    // The sink's id for a StringIds.id.
     StringId string(std::int64_t id) const override {
         if (id >= 0 && id < static_cast<std::int64_t>(strings_.size())) {
             return strings_[static_cast<std::size_t>(id)];
@@ -130,7 +130,7 @@ class LoadSource final : public LoadedStrings {
     StringId string(const Statement& row, int column) const {
         return row.is_null(column) ? StringId::empty : string(row.integer(column));
     }
-    // The same where NULL, or no such column, means that there is none.
+    // The same, but NULL or an absent column gives the empty string.
     StringId string_or_empty(const FastRow& row, int column) const {
         const std::int64_t id = row.integer(column);
         return id != 0 || !row.is_null(column) ? string(id) : StringId::empty;
@@ -163,13 +163,13 @@ class LoadSource final : public LoadedStrings {
     Database& db;
     ColumnSink& sink;
     const bool ours;  // not another program's export
-    // Ranges are a foreign program's NVTX, whose names may tell operators and modules (nvtx_names.h).
+    // Ranges are a foreign program's NVTX, whose names may identify operators and modules (nvtx_names.h).
     bool reads_names = true;
     std::vector<RankRow> ranks;                // as given to the sink
     std::unordered_set<std::int64_t> modules;  // SHARD_MODULES.id
 
   private:
-    // Who gets the rows of scan_fast(): the state of an aggregate function over all of a table's rows.
+    // Receives the rows of scan_fast(): the state of an aggregate function over all of a table's rows.
     struct Receiver {
         LoadSource* source = nullptr;
         void* self = nullptr;
@@ -200,7 +200,7 @@ void load_model(LoadSource& source);
 void load_device_events(LoadSource& source);
 void load_host_events(LoadSource& source);
 void load_memory(LoadSource& source);
-// Where nobody wrote collectives: those that NCCL's own ranges tell.
+// If no collectives are recorded: derives them from NCCL's own ranges.
 void load_nccl_calls(LoadSource& source);
 
 }  // namespace shardscope::traces

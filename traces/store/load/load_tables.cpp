@@ -15,7 +15,7 @@ void load_tables(Database& database, ColumnSink& sink, LoadProgress* progress) {
     source.add_rows<LossRow>();
     load_device_events(source);
     load_host_events(source);
-    load_ranks(source);  // which an export tells by what happened
+    load_ranks(source);  // in an export they follow from the events
     source.add_rows<ClockRow>();
     source.add_rows<StopRow>();
     source.add_rows<PlanRow>();

@@ -7,7 +7,7 @@
 
 namespace shardscope::traces {
 
-// Tables and columns that are absent read as "no data". Throws StoreError: damaged, cancelled.
+// Absent tables and columns are read as "no data". Throws StoreError (damaged, cancelled).
 void load_tables(Database& database, ColumnSink& sink, LoadProgress* progress);
 
 }  // namespace shardscope::traces

@@ -16,7 +16,7 @@ struct LoadProgress {
     std::atomic<bool> cancel = false;
 };
 
-// Throws StoreError: not there, not a trace, truncated, of a newer schema, cancelled; the text names the file
+// Throws StoreError (missing, not a trace, truncated, of a newer schema, cancelled); the text names the file
 // and what to do.
 std::unique_ptr<Trace> load_trace(const std::string& path, LoadProgress* progress = nullptr);
 

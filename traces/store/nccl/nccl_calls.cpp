@@ -1,4 +1,4 @@
-// Ranges in the order of their threads: what lies between ncclGroupStart and ncclGroupEnd is launched by the
+// Processes ranges thread by thread: calls between ncclGroupStart and ncclGroupEnd are launched by the
 // latter.
 #include "traces/store/nccl/nccl_calls.h"
 
@@ -27,7 +27,7 @@ struct Layout {
     PayloadField communicator, message, ranks;
 };
 
-// Where the payloads of each schema hold what matters here.
+// The offsets of the fields needed here in the payloads of each schema.
 class Layouts {
   public:
     Layouts(Database& database, const std::string& domains) {
@@ -77,7 +77,7 @@ std::optional<Operation> operation_of_call(std::string_view name) {
     return std::nullopt;
 }
 
-// Groups of one thread, as its ranges come by.
+// The group state of one thread while its ranges are processed.
 struct Groups {
     int depth = 0;
     std::vector<std::size_t> calls;  // of the outermost group so far
@@ -137,7 +137,7 @@ void NcclCalls::read_ranges(Database& database) {
             const Layout* layout = layouts.find(blob);
             if (layout != nullptr) call.communicator = value(blob, layout->communicator);
             const auto operation = operation_of_call(name);
-            if (!operation) {  // the making of a communicator, maybe
+            if (!operation) {  // possibly the creation of a communicator
                 const auto ranks = layout != nullptr ? value(blob, layout->ranks) : std::nullopt;
                 if (call.communicator && ranks) ranks_[*call.communicator] = static_cast<int>(*ranks);
                 continue;
@@ -171,7 +171,7 @@ void NcclCalls::link_sites() {
     }
 }
 
-// What the profiler plugin said comes before what the ranges of ncclCommInit… say.
+// Values of the profiler plugin take precedence over those of the ranges of ncclCommInit….
 void NcclCalls::read_communicators(Database& database) {
     if (!database.has_table("SHARD_NCCL_COMMUNICATORS")) return;
     Statement rows(database, "SELECT communicator, ranks FROM SHARD_NCCL_COMMUNICATORS WHERE ranks > 0");

@@ -1,7 +1,7 @@
-// The calls of NCCL that a trace holds as NVTX ranges of the domain "NCCL", with what their payloads tell:
-// the communicator and the bytes. Internal to the store.
+// The NCCL calls that a trace contains as NVTX ranges of the domain "NCCL", with their payloads: the
+// communicator and the bytes. Internal to the store.
 //
-// Source of the names and payloads: NVIDIA/nccl, src/include/nvtx_payload_schemas.h; tests hold them to
+// Source of the names and payloads: NVIDIA/nccl, src/include/nvtx_payload_schemas.h; tests check them against
 // ranges of the real library.
 #pragma once
 
@@ -25,8 +25,8 @@ struct NcclCall {
 // A range in which NCCL launches kernels: a call outside groups, or the end of the outermost group.
 struct NcclSite {
     std::int64_t global_tid = 0, start = 0, end = 0;
-    std::vector<std::size_t> calls;  // whose work it launches, in their order; empty: not recorded
-    std::ptrdiff_t around = -1;      // the site that this one lies in
+    std::vector<std::size_t> calls;  // calls whose work it launches, in order; empty: not recorded
+    std::ptrdiff_t around = -1;      // the enclosing site
 };
 
 class NcclCalls {
@@ -35,9 +35,9 @@ class NcclCalls {
 
     const std::vector<NcclCall>& calls() const { return calls_; }
     const std::vector<NcclSite>& sites() const { return sites_; }
-    // The innermost site that holds this moment of that thread, or -1.
+    // The innermost site around this time on the thread, or -1.
     std::ptrdiff_t site_at(std::int64_t global_tid, std::int64_t time) const;
-    // How many ranks a communicator has, 0: nobody said.
+    // The number of ranks of a communicator, 0: unknown.
     int ranks_of(std::uint64_t communicator) const;
 
   private:
@@ -50,8 +50,9 @@ class NcclCalls {
     std::unordered_map<std::uint64_t, int> ranks_;
 };
 
-// What NCCL's message size says of the full buffer, nccl-tests' S. NCCL tells one rank's part where the parts
-// of all make up the buffer: the contribution to an all_gather, what one rank gets of a reduce_scatter.
+// The size of the full buffer (nccl-tests' S) from NCCL's message size. NCCL reports one rank's part where
+// the parts of all ranks make up the buffer: the contribution to an all_gather, the result of a
+// reduce_scatter.
 std::int64_t full_bytes(Operation operation, std::int64_t message_bytes, int ranks);
 
 }  // namespace shardscope::traces

@@ -1,4 +1,4 @@
-// Kernels by their launches to the calls of nccl_calls.h, then rows.
+// Ties kernels by their launches to the calls of nccl_calls.h, then makes rows.
 #include "traces/store/nccl/nccl_collectives.h"
 
 #include <algorithm>
@@ -39,7 +39,7 @@ struct Row {
     std::int64_t sequence = kUnknownNumber;
 };
 
-// Why kernels have no row, and how many.
+// The number of kernels without a row, by reason.
 struct Missing {
     std::int64_t no_call = 0, no_payload = 0, unclear = 0, no_group_size = 0, no_rank = 0;
     std::set<std::uint64_t> disagreeing;  // communicators whose ranks made different calls
@@ -49,7 +49,7 @@ bool point_to_point(Operation operation) {
     return operation == Operation::send || operation == Operation::recv;
 }
 
-// NCCL's own number of each call (SHARD_NCCL_OPERATIONS): that of the operation that began within it.
+// NCCL's own number of each call (SHARD_NCCL_OPERATIONS), from the operation that began within it.
 std::vector<std::int64_t> read_numbers(Database& database, const std::vector<NcclCall>& calls) {
     std::vector<std::int64_t> numbers(calls.size(), kUnknownNumber);
     if (!database.has_table("SHARD_NCCL_OPERATIONS")) return numbers;
@@ -74,8 +74,8 @@ std::vector<std::int64_t> read_numbers(Database& database, const std::vector<Ncc
 
 // --- tying -------------------------------------------------------------------------------------------------
 
-// Which of the calls of a site each of its kernels carries; nothing where that cannot be told. Kernels and
-// calls in the order of launch and of issue.
+// The calls of a site that each of its kernels carries; empty where that is ambiguous. Kernels are in the
+// order of launch, calls in the order of issue.
 std::vector<Tie> tie_site(const std::vector<NcclKernel>& kernels, const std::vector<std::size_t>& launched,
                           const std::vector<NcclCall>& calls, const std::vector<std::size_t>& issued) {
     std::array<std::vector<std::size_t>, kOperations> kernels_of, calls_of;
@@ -86,7 +86,7 @@ std::vector<Tie> tie_site(const std::vector<NcclKernel>& kernels, const std::vec
         const auto kind = static_cast<std::size_t>(calls[c].operation);
         (kernels_of[kind].empty() ? rest : calls_of[kind]).push_back(c);
     }
-    // One kernel for calls of several kinds bears the name of one of them, or of none.
+    // A single kernel for calls of several kinds has the name of one of them, or of none.
     if (launched.size() == 1 && !issued.empty()) return {{launched.front(), issued}};
 
     std::vector<std::size_t>& any = kernels_of[static_cast<std::size_t>(Operation::other)];
@@ -138,7 +138,7 @@ class Join {
         number_rows();
     }
 
-    // Rows and what is missing, with the time of the first kernel.
+    // Rows and notes on missing ones, with the time of the first kernel.
     NcclCollectives results() const {
         NcclCollectives results;
         for (const Row& row : rows_) {
@@ -205,7 +205,7 @@ class Join {
         rows_.push_back(row);
     }
 
-    // Numbers that are equal on all ranks, or none.
+    // Assigns numbers that are equal on all ranks, or none.
     void number_rows() {
         sort_rows(rows_, [](const Row& a, const Row& b) {
             return std::tie(a.communicator, a.rank, a.issued) < std::tie(b.communicator, b.rank, b.issued);
@@ -247,7 +247,7 @@ class Join {
         }
     }
 
-    // Why kernels have no row.
+    // The reasons for kernels without a row.
     std::vector<std::string> notes() const {
         std::vector<std::string> texts;
         const auto tell_of = [&](std::int64_t count, std::string_view what) {
@@ -295,7 +295,7 @@ class Join {
 }  // namespace
 
 NcclCollectives find_nccl_collectives(Database& database) {
-    // What lacks any of these cannot tell (NVTX_EVENTS.textId came with registered strings).
+    // The join needs all of these (NVTX_EVENTS.textId was added with registered strings).
     constexpr std::pair<const char*, const char*> kNeeded[] = {
         {"StringIds", "value"},
         {"CUPTI_ACTIVITY_KIND_KERNEL", "start"},
@@ -323,8 +323,8 @@ NcclCollectives find_nccl_collectives(Database& database) {
 void join_nccl_collectives(Database& database) {
     if (!database.has_table("SHARD_COLLECTIVES") || !database.has_table("CUPTI_ACTIVITY_KIND_KERNEL")) return;
     if (database.integer("SELECT EXISTS (SELECT 1 FROM SHARD_COLLECTIVES)") != 0) return;
-    // What was imported from a format without NCCL's ranges has nothing to be joined, which is no fault of
-    // it.
+    // A trace imported from a format without NCCL's ranges has nothing to join, which is not a fault of the
+    // trace.
     if (database.has_table("SHARD_RUN") &&
         database.integer("SELECT EXISTS (SELECT 1 FROM SHARD_RUN WHERE key = 'import.format' AND value <> "
                          "'nsight')") != 0) {

@@ -1,5 +1,5 @@
-// NCCL's kernels and NCCL's calls, joined to rows of SHARD_COLLECTIVES, for traces in which nobody wrote such
-// rows: recordings of other programs, and exports of Nsight Systems that got our tables.
+// Joins NCCL's kernels and calls to rows of SHARD_COLLECTIVES, for traces without such rows: recordings of
+// other programs, and exports of Nsight Systems to which our tables were added.
 #pragma once
 
 #include <cstdint>
@@ -17,19 +17,19 @@ namespace shardscope::traces {
 // one communicator carries them all.
 //
 // The operations' numbers are NCCL's own (SHARD_NCCL_OPERATIONS, counted for each kind of operation) where
-// the profiler plugin told them for a whole communicator; else places in the order of issue, and -1 where the
-// ranks disagree, and for sends and receives.
+// the profiler plugin reported them for a whole communicator; else positions in the order of issue, and -1
+// where the ranks disagree, and for sends and receives.
 //
-// What cannot be told is left out and counted in DIAGNOSTIC_EVENT: no row holds a guess. Nothing happens
-// where SHARD_COLLECTIVES has rows or there is no kernel of NCCL. `database` is writable and has our tables;
-// what is written is written whole or not at all. Throws StoreError.
+// Kernels that cannot be attributed are left out and counted in DIAGNOSTIC_EVENT: no row contains a guess.
+// Does nothing if SHARD_COLLECTIVES has rows or there is no NCCL kernel. `database` is writable and has our
+// tables; either everything is written or nothing. Throws StoreError.
 void join_nccl_collectives(Database& database);
 
-// The same without writing: of an export that stays as it is.
+// The same without writing, for an export that is not modified.
 struct NcclCollectives {
     std::vector<CollectiveRow> rows;
-    std::vector<std::pair<std::int64_t, std::int64_t>> times;  // of each row's kernel: start and end, ns
-    std::vector<DiagnosticRow> notes;                          // what could not be told, and why
+    std::vector<std::pair<std::int64_t, std::int64_t>> times;  // start and end of each row's kernel, ns
+    std::vector<DiagnosticRow> notes;                          // what could not be attributed, and why
 };
 NcclCollectives find_nccl_collectives(Database& database);
 

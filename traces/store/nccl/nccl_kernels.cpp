@@ -41,7 +41,7 @@ std::vector<NcclKernel> read_kernels(Database& database) {
     return kernels;
 }
 
-// Correlation ids count within a process in Nsight's exports.
+// In Nsight's exports correlation ids are unique only within a process.
 void read_launches(Database& database, std::vector<NcclKernel>& kernels) {
     if (!database.has_table("CUPTI_ACTIVITY_KIND_RUNTIME")) return;
     struct Hash {
@@ -81,7 +81,7 @@ DeviceRanks::DeviceRanks(Database& database) {
             const int rank = static_cast<int>(rows.integer(2));
             ranks_[{rows.integer(0), rows.integer(1)}] = rank;
             const auto [known, added] = by_device_.emplace(rows.integer(0), rank);
-            if (!added) known->second = -1;  // several: the device alone does not tell
+            if (!added) known->second = -1;  // several: the device alone is ambiguous
         }
     }
     if (!ranks_.empty()) {

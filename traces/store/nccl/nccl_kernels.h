@@ -1,5 +1,4 @@
-// NCCL's kernels in a trace, with what launched them and whose they are. Internal to the store. Times in
-// nanoseconds.
+// NCCL's kernels in a trace, with their launches and ranks. Internal to the store. Times in nanoseconds.
 #pragma once
 
 #include <cstdint>
@@ -16,18 +15,18 @@ inline constexpr std::int64_t kUnknownNumber = -1;
 
 struct NcclKernel {
     std::int64_t start = 0, end = 0, device = 0, global_pid = 0, correlation = 0;
-    Operation operation = Operation::other;  // as its name says; `other` can carry any
+    Operation operation = Operation::other;  // from its name; `other` can carry any operation
     std::int64_t launch_tid = kUnknownNumber, launched = 0;
 };
 
-// In the order of their starts, with their launches where these are recorded.
+// The kernels in order of their starts, with their launches where recorded.
 std::vector<NcclKernel> read_nccl_kernels(Database& database);
 
-// The rank of a device and process: as SHARD_RANKS says, else as the loader numbers them.
+// The rank of a device and process: from SHARD_RANKS, else as numbered by the loader.
 class DeviceRanks {
   public:
     explicit DeviceRanks(Database& database);
-    int of(std::int64_t device, std::int64_t global_pid) const;  // -1: no rank's
+    int of(std::int64_t device, std::int64_t global_pid) const;  // -1: none
 
   private:
     void count_processes();

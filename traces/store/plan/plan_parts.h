@@ -1,5 +1,5 @@
 // SHARD_PLAN_PARTS: the memory of a planner's rows by formula, as papers give it by ZeRO stage, beside the
-// simulated peak. Read and written by itself: only who shows a plan's row asks for it.
+// simulated peak. Read and written separately: only needed where a plan's row is shown.
 #pragma once
 
 #include <array>
@@ -17,21 +17,21 @@ inline constexpr std::size_t kZeroStages = 4;
 struct PlanPart {
     int number = 0;    // PlanRow::number
     std::string part;  // "model", "gradients", "optimizer", "activations"
-    int stage = 0;     // of the row
-    int devices = 1;   // that shard among themselves
+    int stage = 0;     // the row's ZeRO stage
+    int devices = 1;   // devices that shard it among themselves
     bool offloaded = false;
     std::int64_t parameters = 0;
-    bool known = false;                          // a formula exists; else the next two mean nothing
-    std::array<double, kZeroStages> by_stage{};  // what each stage would leave on a device
-    double formula = 0;                          // of the row itself
+    bool known = false;                          // a formula exists; else the next two are meaningless
+    std::array<double, kZeroStages> by_stage{};  // bytes that each stage would leave on a device
+    double formula = 0;                          // of the row's own stage
     double simulated = 0;                        // of `categories` at the simulated peak
     std::string categories;                      // "parameters, unsharded_parameters"
 };
 
-// Into a database that is whole and that nobody else has open. Throws StoreError.
+// Stores into a finished database that is not open elsewhere. Throws StoreError.
 void store_plan_parts(const std::string& path, std::span<const PlanPart> parts);
 
-// By row, in the order in which they were stored. None where the file has none, is no database, or is gone.
+// By row, in the order in which they were stored. Empty if the file has none, is not a database, or is gone.
 std::vector<PlanPart> load_plan_parts(const std::string& path);
 
 }  // namespace shardscope::traces

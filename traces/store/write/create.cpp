@@ -35,7 +35,7 @@ void insert_name_value(Database& database, std::string_view table,
     insert.flush();
 }
 
-// Of the machine, not of its user: no variable of the environment is stored.
+// Facts about the machine, not its user: no environment variable is stored.
 void insert_machine(Database& database) {
     utsname system{};
     if (::uname(&system) != 0) return;

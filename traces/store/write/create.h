@@ -1,4 +1,4 @@
-// Brings a new, empty trace database into the world. Internal to the store.
+// Creates a new, empty trace database. Internal to the store.
 #pragma once
 
 #include <string>
@@ -13,11 +13,11 @@ namespace shardscope::traces {
 // Returns the path that was written (with symbolic links resolved). Throws StoreError.
 std::string create_database(const WriterOptions& options);
 
-// Opens an empty file that nobody knows yet and makes all tables, enums and views in it. Nothing is lost with
-// such a file, so there is no journal on the disk and no waiting for it.
+// Opens an empty file that no other process uses yet and makes all tables, enums and views in it. Losing such
+// a file does not matter, so there is no journal on the disk and no waiting for it.
 Database create_schema(const std::string& path, int page_size);
 
-// "2026-06-26T03:04:48" of nanoseconds since 1970.
+// Nanoseconds since 1970 as "2026-06-26T03:04:48".
 std::string iso_time(std::int64_t utc_ns, bool local);
 
 }  // namespace shardscope::traces

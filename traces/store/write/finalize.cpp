@@ -32,12 +32,12 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::int64_t kSmall = 32 << 20;    // bytes; below, most tables fill little of a large page
-constexpr int kStepsBetweenLooks = 100'000;  // of SQLite's machine, at the cancel flag: below a millisecond
+constexpr int kStepsBetweenLooks = 100'000;  // VM steps between cancel checks: below a millisecond
 constexpr double kShareOfRows = 0.85;        // of the whole; the rest is building indexes
 
 struct Cancelled {};
 
-// Tells how far it is, and stops where that is wanted.
+// Reports progress, and stops on request.
 class Progress {
   public:
     Progress(const FinalizeOptions& options, std::int64_t total) : options_(options), total_(total) {}
@@ -75,7 +75,7 @@ std::vector<std::string> names_of_tables(Database& database, std::string_view sc
     return names;
 }
 
-// Those that both have, in the order of main's.
+// The columns that both have, in the order of main's.
 std::vector<std::string> common_columns(Database& database, const std::string& table) {
     std::vector<std::string> names;
     Statement rows(database,
@@ -86,7 +86,7 @@ std::vector<std::string> common_columns(Database& database, const std::string& t
     return names;
 }
 
-// Of the tables of our schema; what else is in a file has no order that is known.
+// Counts the rows of our schema's tables; the order of other tables in a file is unknown.
 std::int64_t count_rows(Database& database) {
     std::int64_t rows = 0;
     for (const auto& table : names_of_tables(database, "main")) {
@@ -96,7 +96,7 @@ std::int64_t count_rows(Database& database) {
     return rows;
 }
 
-// Makes a table that the schema does not know (somebody else's) as it is in the recorded file.
+// Makes a table that is not in the schema (another program's) as it is in the recorded file.
 void make_table(Database& database, const std::string& table) {
     Statement row(database, "SELECT sql FROM run.sqlite_master WHERE type = 'table' AND name = ?1");
     row.bind(1, std::string_view(table));
@@ -117,7 +117,7 @@ std::int64_t copy_tables(Database& database, Progress& progress, Totals& totals,
             copy_table(database, table, common_columns(database, table));
             continue;
         }
-        if (is_filled(database, table)) continue;  // an enum, which came with the schema
+        if (is_filled(database, table)) continue;  // an enum, filled by the schema
         const auto columns = common_columns(database, table);
         if (columns.empty()) continue;
         if (time_column(columns).empty()) {
@@ -137,7 +137,7 @@ std::int64_t copy_tables(Database& database, Progress& progress, Totals& totals,
     return last_end;
 }
 
-// What the file says of its run from now on.
+// Stores the end of the run in the file.
 void mark_as_ended(Database& database, std::int64_t last_end, FinalizeResult& result) {
     result.run_was_killed = database.integer("SELECT count(*) FROM ANALYSIS_DETAILS") == 0;
     if (result.run_was_killed) {
@@ -164,7 +164,7 @@ void mark_as_ended(Database& database, std::int64_t last_end, FinalizeResult& re
                     kSchemaVersion));
 }
 
-// Those that ranks and threads name and nobody described, so that what joins them loses no row.
+// Adds undescribed processes to which ranks and threads refer, so that joins with them do not lose rows.
 void add_processes(Database& database) {
     constexpr std::int64_t kProcess = ~std::int64_t{0xFFFFFF};
     database.execute(fmt::format(
@@ -174,7 +174,7 @@ void add_processes(Database& database) {
         kProcess));
 }
 
-// What needs all rows; that the run ended is told last.
+// The steps that need all rows; the end of the run is recorded last.
 void complete(Database& database, std::int64_t last_end, FinalizeResult& result) {
     join_nccl_collectives(database);
     database.execute("BEGIN");
@@ -186,7 +186,7 @@ void complete(Database& database, std::int64_t last_end, FinalizeResult& result)
     database.execute("COMMIT");
 }
 
-// What the recorded file holds, made whole in a file of its own.
+// Builds the finished content of the recorded file in a separate file.
 void build(const std::string& recorded, const std::string& path, std::int64_t bytes, Progress& progress,
            FinalizeResult& result) {
     Database database = create_schema(path, bytes < kSmall ? 4096 : 16384);
@@ -202,7 +202,7 @@ void build(const std::string& recorded, const std::string& path, std::int64_t by
     complete(database, last_end, result);
 }
 
-// The same in the recorded file itself, unsorted: others read it, so that it cannot be replaced.
+// The same in the recorded file itself, unsorted: other processes read it, so it cannot be replaced.
 void complete_in_place(Database& database, Progress& progress, FinalizeResult& result) {
     progress.watch(database);
     database.execute("BEGIN IMMEDIATE");
@@ -223,7 +223,7 @@ void complete_in_place(Database& database, Progress& progress, FinalizeResult& r
     complete(database, last_end, result);
 }
 
-// Whether the connection, alone with the file, could empty its journal and do without.
+// Whether the connection, as the file's only one, could empty the journal and switch it off.
 bool leave_journal(Database& database) {
     constexpr int kPatienceMs = 1000;
     sqlite3_busy_timeout(database.handle(), kPatienceMs);
@@ -237,12 +237,12 @@ bool leave_journal(Database& database) {
     }
 }
 
-// On the disk for good, and readable by whom the recorded file was.
+// Syncs the file to the disk, with the owner and permissions of the recorded file.
 void settle(const std::string& path, const std::string& recorded) {
     struct stat old {};
     const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (file >= 0 && ::stat(recorded.c_str(), &old) == 0) {
-        // As far as allowed; who may not give the file away keeps it.
+        // As far as allowed; without the right to change the owner it stays.
         [[maybe_unused]] const int given = ::fchown(file, old.st_uid, old.st_gid);
         [[maybe_unused]] const int opened = ::fchmod(file, old.st_mode & 07777);
     }
@@ -252,7 +252,7 @@ void settle(const std::string& path, const std::string& recorded) {
     if (!good) throw StoreError(fmt::format("{}: {}; check the disk", path, std::strerror(why)));
 }
 
-// A failure of the file that was being made, told of the file that the user knows.
+// A failure of the temporary file, reported under the path that the user knows.
 StoreError about(const std::string& path, const std::string& temporary, std::string text) {
     if (text.starts_with(temporary)) {
         text = fmt::format("{} was not finalized and stays as it is{}{}", path,
@@ -263,11 +263,11 @@ StoreError about(const std::string& path, const std::string& temporary, std::str
 
 void replace(Database& recorded, Progress& progress, FinalizeResult& result) {
     const std::string& path = recorded.path();
-    recorded.execute("BEGIN IMMEDIATE");  // nobody else writes or finalizes it meanwhile
+    recorded.execute("BEGIN IMMEDIATE");  // no other process writes or finalizes it meanwhile
     const std::int64_t bytes = recorded.integer("PRAGMA page_count") * recorded.integer("PRAGMA page_size");
     const std::string temporary = path + ".finalizing";
     remove_side_files(temporary);
-    ::unlink(temporary.c_str());  // of one that was killed
+    ::unlink(temporary.c_str());  // left by a killed process
     try {
         TemporaryFile file(temporary);
         build(path, file.path(), bytes, progress, result);
@@ -279,7 +279,7 @@ void replace(Database& recorded, Progress& progress, FinalizeResult& result) {
     }
 }
 
-// SQLite finds out late, and has no good name for it.
+// SQLite detects this late, and without a clear message.
 void check_writable(const fs::path& path) {
     for (const fs::path& one : {path, path.parent_path()}) {
         if (::access(one.c_str(), W_OK) == 0) continue;
@@ -326,7 +326,7 @@ FinalizeResult finalize(const std::string& path, const FinalizeOptions& options,
 
 FinalizeResult finalize_trace(const std::string& path, const FinalizeOptions& options) {
     {
-        Database trace = open_trace(path);  // refuses what is none
+        Database trace = open_trace(path);  // refuses a file that is not a trace
         if (!trace.has_table("SHARD_STATE")) {
             throw StoreError(
                 fmt::format("{} is no trace of Shardscope's own; only those are finalized", path));

@@ -1,5 +1,5 @@
-// Makes a finished file of a recorded one: event tables sorted by time, indexes, sums by name, one single
-// file without a journal, which opens from a read-only folder.
+// Makes a finished file from a recorded one: event tables sorted by time, indexes, sums by name, a single
+// file without a journal, which can be opened in a read-only folder.
 //
 // The finished file is built beside the recorded one ("FILE.finalizing") and takes its place in one step, at
 // the end. Whatever happens before that (a kill, a full disk, a cancel) leaves the recorded file as it was,
@@ -15,7 +15,7 @@ namespace shardscope::traces {
 
 struct FinalizeOptions {
     const std::atomic<bool>* cancel = nullptr;   // set by another thread or a signal handler: stop soon
-    std::function<void(double share)> progress;  // told now and then how much is done, 0 to 1
+    std::function<void(double share)> progress;  // called now and then with the part done, 0 to 1
     std::int64_t rows_at_once = 2 << 20;         // sorted in memory; 16 bytes each
 };
 
@@ -26,19 +26,18 @@ struct FinalizeResult {
         cancelled,  // the file is as it was
     };
     Outcome outcome = Outcome::finalized;
-    bool run_was_killed = false;  // nobody had told the run's end; it is now the end of the last event
+    bool run_was_killed = false;  // the run's end was not recorded; it is now the end of the last event
     std::int64_t rows = 0;        // copied
 };
 
-// Finalizes a file that nobody writes any more. Where its run was killed, the file says so from then on:
-// SHARD_RUN "finalized" = "after the run was killed", a DIAGNOSTIC_EVENT, and the length of the capture is
-// the end of its last event. Throws StoreError (one sentence) where `path` is missing, no trace of
-// Shardscope, damaged, of a newer schema, still written or read by another program, or where the disk is
-// full.
+// Finalizes a file that is no longer written. If its run was killed, the file records that: SHARD_RUN
+// "finalized" = "after the run was killed", a DIAGNOSTIC_EVENT, and the length of the capture is the end of
+// its last event. Throws StoreError (one sentence) if `path` is missing, not a Shardscope trace, damaged, of
+// a newer schema, or still written or read by another program, or if the disk is full.
 FinalizeResult finalize_trace(const std::string& path, const FinalizeOptions& options = {});
 
-// The same for the process that wrote the file and has told the run's end in ANALYSIS_DETAILS: where others
-// read the file just now, it is indexed and summed in place, unsorted, instead of being refused. Internal to
+// The same for the process that wrote the file and has stored the run's end in ANALYSIS_DETAILS: if others
+// are reading the file, it is indexed and summed in place, unsorted, instead of being refused. Internal to
 // the store.
 FinalizeResult finalize_ended_run(const std::string& path, const FinalizeOptions& options);
 

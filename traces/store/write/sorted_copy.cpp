@@ -145,7 +145,7 @@ void copy_sorted(Database& database, const std::string& table, const std::vector
         std::sort(places.begin(), places.end(), [](const TimedRow& a, const TimedRow& b) {
             return a.time != b.time ? a.time < b.time : a.row < b.row;
         });
-        // In parts, so that a stop is heard.
+        // In parts, so that a stop takes effect soon.
         for (std::size_t i = 0; i < places.size(); i += kBlockRows) {
             const std::size_t count = std::min<std::size_t>(kBlockRows, places.size() - i);
             order.run(copy, &places[i], count);

@@ -1,4 +1,4 @@
-// Tables of a recorded file into a new one, with events in order of time. Works in the memory of a few
+// Copies tables of a recorded file into a new one, with events in order of time. Needs the memory of a few
 // million row numbers, whatever the size of the table. Internal to the store.
 #pragma once
 
@@ -13,11 +13,10 @@
 
 namespace shardscope::traces {
 
-// The column that a table is sorted by: "start", "time" or "timestamp"; empty for a table that is not of
-// events.
+// The column that a table is sorted by: "start", "time" or "timestamp"; empty for a table without events.
 std::string_view time_column(const std::vector<std::string>& columns);
 
-// What one pass over a table of events tells.
+// The result of one pass over a table of events.
 struct TableSurvey {
     struct Block {  // of neighbouring rows
         std::int64_t first_row = 0, last_row = 0;
@@ -25,19 +24,19 @@ struct TableSurvey {
     };
     bool sorted = true;
     std::int64_t rows = 0;
-    std::int64_t last_end = 0;  // of the latest event, its end where it has one
+    std::int64_t last_end = 0;  // end of the latest event, or its time
     std::vector<Block> blocks;
     std::vector<std::int64_t> samples;  // times of some rows, evenly chosen
 };
 
-// Told now and then with the number of rows that were dealt with since; may throw to stop.
+// Called now and then with the number of rows processed since the last call; may throw to stop.
 using RowsDone = std::function<void(std::int64_t rows)>;
 
-// Reads each row of `schema`.`table` once; those that are summed by name go to `totals`.
+// Reads each row of `schema`.`table` once; rows that are summed by name go to `totals`.
 TableSurvey survey_table(Database& database, std::string_view schema, const std::string& table,
                          const std::vector<std::string>& columns, Totals& totals, const RowsDone& done);
 
-// Copies run.`table` to main.`table`, which is empty. `columns` are those that both have.
+// Copies run.`table` to main.`table`, which is empty. `columns` are those of both.
 void copy_table(Database& database, const std::string& table, const std::vector<std::string>& columns);
 // The same, sorted by time; rows of one time keep their order. About `rows_at_once` are sorted in memory.
 void copy_sorted(Database& database, const std::string& table, const std::vector<std::string>& columns,

@@ -26,7 +26,7 @@ const Totals::Source* Totals::source(std::string_view table) {
 }
 
 std::size_t Totals::Hash::operator()(const Key& key) const {
-    // Numbers that are small or differ in few bits: a multiplication spreads them.
+    // The numbers are small or differ in few bits: a multiplication spreads them.
     std::uint64_t hash = reinterpret_cast<std::uintptr_t>(key.source);
     for (const std::int64_t part : {key.device, key.pid, key.name}) {
         hash = (hash ^ static_cast<std::uint64_t>(part)) * 0x9E3779B97F4A7C15u;
@@ -39,13 +39,13 @@ void Totals::add(const Source& source, std::int64_t device, std::int64_t pid, st
                  std::int64_t duration) {
     const Key key{&source, device, pid, name};
     if (last_ == nullptr || key != last_key_) {
-        last_ = &sums_[key];  // stays where it is, also when others are added
+        last_ = &sums_[key];  // its address stays valid when others are added
         last_key_ = key;
     }
     Sum& sum = *last_;
     sum.shortest = sum.count == 0 ? duration : std::min(sum.shortest, duration);
     sum.longest = sum.count == 0 ? duration : std::max(sum.longest, duration);
-    // Only a damaged file can reach the end of the numbers.
+    // Only a damaged file can overflow the sum.
     sum.total = duration > std::numeric_limits<std::int64_t>::max() - sum.total
                     ? std::numeric_limits<std::int64_t>::max()
                     : sum.total + duration;

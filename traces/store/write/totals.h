@@ -13,7 +13,7 @@ namespace shardscope::traces {
 
 class Totals {
   public:
-    // Rows of this table follow. Null where its rows are not summed.
+    // A table whose rows are summed; source() returns null for other tables.
     struct Source {
         std::string_view table;
         std::string_view device, process, name;  // its columns; device may be empty
@@ -25,7 +25,7 @@ class Totals {
     void add(const Source& source, std::int64_t device, std::int64_t pid, std::int64_t name,
              std::int64_t duration);
 
-    // Into SHARD_TOTALS, in place of what it holds: by source, longest total first.
+    // Replaces the content of SHARD_TOTALS: by source, longest total first.
     void write(Database& database) const;
 
   private:

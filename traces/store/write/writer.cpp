@@ -44,19 +44,19 @@ void DatabaseWriter::Impl::commit() {
     });
 }
 
-// In the room that was kept, or that the failed transaction gives back.
+// Uses the space that was reserved, or that the failed transaction frees.
 void DatabaseWriter::Impl::say_that_disk_was_full() {
     reserve.give_back();
     try {
         if (sqlite3_get_autocommit(database.handle()) == 0) database.execute("ROLLBACK");
         database.execute(fmt::format("INSERT OR REPLACE INTO SHARD_RUN VALUES ('{}', '{}')", kStoppedBecause,
                                      kDiskWasFull));
-    } catch (const StoreError&) {  // then a reader learns only that the run did not end
+    } catch (const StoreError&) {  // then a reader sees only that the run did not end
     }
 }
 
 DatabaseWriter::DatabaseWriter(const WriterOptions& options) : impl_(std::make_unique<Impl>(options)) {
-    commit();  // a reader of the first moment finds the journal in order
+    commit();  // so that even the earliest reader finds a valid journal
 }
 DatabaseWriter::~DatabaseWriter() = default;
 

@@ -1,8 +1,8 @@
-// The database end of EventSink: one SQLite file, written while the job runs.
+// The database implementation of EventSink: one SQLite file, written while the job runs.
 //
 // WAL journal with synchronous=NORMAL, 16 KiB pages, whole arrays of rows per statement, no indexes while
-// recording: what was committed survives a kill, and others may read it at any time. finish() makes a sorted,
-// indexed, single file of it (finalize.h). The file is created for its owner only.
+// recording: committed rows survive a kill, and other processes may read them at any time. finish() makes a
+// sorted, indexed, single file (finalize.h). The file is created for its owner only.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ struct WriterOptions {
     bool overwrite = false;            // replace an existing file; otherwise its existence is an error
     std::int64_t start_utc_ns = 0;     // wall clock at capture time 0
     std::int64_t start_system_ns = 0;  // CLOCK_MONOTONIC at capture time 0
-    std::int64_t first_ns = 0;         // capture time from which on the file tells what happened
-    bool on_this_machine = true;       // the run is here: its machine's facts are stored
+    std::int64_t first_ns = 0;         // capture time from which on the file contains events
+    bool on_this_machine = true;       // the run is on this machine, whose facts are stored
 };
 
 class DatabaseWriter final : public EachRow<DatabaseWriter> {
@@ -34,15 +34,15 @@ class DatabaseWriter final : public EachRow<DatabaseWriter> {
     StringId intern(std::string_view text) override;
     std::string_view text(StringId id) const override;
     void commit() override;
-    // Behind every add().
+    // Implements every add().
     template <typename Row>
     void take(const Row& row);
 
-    // The wall clock at capture time 0, of a source that tells it late.
+    // Sets the wall clock at capture time 0, for a source that reports it late.
     void set_start_utc_ns(std::int64_t ns);
 
-    // Tells the run's end, closes the file and finalizes it. `dropped` = events that were lost. Cancelled or
-    // failed, the file holds all rows and can be finalized later (finalize_trace).
+    // Stores the run's end, closes the file and finalizes it. `dropped` = events that were lost. If cancelled
+    // or failed, the file contains all rows and can be finalized later (finalize_trace).
     FinalizeResult finish(std::int64_t duration_ns, std::int64_t dropped,
                           const FinalizeOptions& options = {});
 

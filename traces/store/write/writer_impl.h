@@ -21,7 +21,7 @@
 
 namespace shardscope::traces {
 
-// Prepared statements: one insert for each kind of row that has a table, made as its first row comes, and
+// Prepared statements: one insert for each kind of row that has a table, made when its first row arrives, and
 // those of tables whose rows are parts of a kind.
 class Inserts {
   public:
@@ -98,8 +98,9 @@ struct DatabaseWriter::Impl {
     bool in_transaction = false;
     std::string failure;  // the first one; nothing is written after it
 
-    std::map<int, bool> gpus;  // devices that TARGET_INFO_GPU has, and whether by a GpuRow
-    // What is written once: (device, process), (process, context), (context, stream) of a process ...
+    std::map<int, bool> gpus;  // devices in TARGET_INFO_GPU, and whether from a GpuRow
+    // Keys of rows that are written once: (device, process), (process, context), (context, stream) of a
+    // process ...
     std::set<std::pair<std::int64_t, std::int64_t>> cuda_devices, contexts, domains;
     std::set<std::pair<std::pair<std::int64_t, std::int64_t>, std::int64_t>> cuda_streams;
     std::set<std::pair<std::int64_t, std::uint64_t>> payload_schemas, payload_enums, scopes;  // (domain, id)

@@ -1,4 +1,4 @@
-// What becomes of each kind of row: mostly a row of its table, as the schema says.
+// How each kind of row is stored: mostly as a row of its table, according to the schema.
 #include <fmt/core.h>
 
 #include "traces/store/write/writer_impl.h"
@@ -94,7 +94,7 @@ struct DatabaseWriter::Storing {
         nvtx.range_id = row.event_type == kNvtxStartEnd ? writer.next_range_id++ : -1;
     }
 
-    // --- who and what took part: each thing once -----------------------------------------------------------
+    // --- participants: each one once -----------------------------------------------------------------------
 
     static void store(Writer& writer, Inserts& into, const ThreadRow& row) {
         into.of<ThreadNameRow>().add({writer.strings.intern(row.name), row.global_tid});
@@ -114,7 +114,7 @@ struct DatabaseWriter::Storing {
     static void store(Writer& writer, Inserts& into, const GpuRow& row) {
         const auto [known_gpu, is_new] = writer.gpus.emplace(row.device, true);
         if (is_new || !known_gpu->second) {
-            if (!is_new) {  // a RankRow told of it before, but less
+            if (!is_new) {  // an earlier RankRow added it with fewer facts
                 into.flush();
                 writer.database.execute(fmt::format("DELETE FROM TARGET_INFO_GPU WHERE id = {}", row.device));
                 known_gpu->second = true;
@@ -133,7 +133,7 @@ struct DatabaseWriter::Storing {
             into.of<CudaStreamRow>().add(row);
     }
 
-    // NULL where Nsight's exports have it for 0 or an empty text.
+    // Writes NULL for 0 or an empty text, as Nsight's exports do.
     static void known(BatchInsert& to, std::uint64_t value) {
         value != 0 ? to.integer(as_integer(value)) : to.null();
     }
@@ -219,7 +219,7 @@ template <typename... Rows>
 auto takes(const std::variant<Rows...>*) {
     return std::tuple(static_cast<void (DatabaseWriter::*)(const Rows&)>(&DatabaseWriter::take<Rows>)...);
 }
-// Makes take() of every kind.
+// Instantiates take() for every kind.
 [[maybe_unused]] const auto kTakes = takes(static_cast<const AnyRow*>(nullptr));
 
 }  // namespace

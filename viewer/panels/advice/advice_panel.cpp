@@ -1,4 +1,5 @@
-// Advice: what the rules found, as cards: the evidence in figures, what to change, and the way to the place.
+// Advice: the findings of the rules as cards: the evidence in figures, what to change, and a link to the
+// place.
 #include <algorithm>
 #include <array>
 
@@ -46,7 +47,7 @@ void labelled(std::string_view label, const std::string& said, float indent) {
     ImGui::EndGroup();
 }
 
-// The same for a line that one copies.
+// The same for a line that the user can copy.
 void copyable(const char* id, std::string_view label, const std::string& said, float indent) {
     if (said.empty()) return;
     dim(label);
@@ -115,7 +116,7 @@ class AdvicePanel final : public Panel {
         ImDrawList* draw = ImGui::GetWindowDrawList();
         const ImVec2 at = ImGui::GetCursorScreenPos();
         const float width = ImGui::GetContentRegionAvail().x;
-        // The ground is drawn once the card's height is known, below what stands on it.
+        // The background is drawn once the card's height is known, below its contents.
         draw->ChannelsSplit(2);
         draw->ChannelsSetCurrent(1);
         ImGui::PushID(finding.id.data(), finding.id.data() + finding.id.size());
@@ -179,7 +180,7 @@ class AdvicePanel final : public Panel {
         ImGui::PopTextWrapPos();
     }
 
-    // "Show me" was clicked: the place is looked for off the frame thread.
+    // "Show me" was clicked: the place is searched for off the frame thread.
     void follow(Session& session) {
         if (wanted_.empty()) return;
         const std::string rule = wanted_;

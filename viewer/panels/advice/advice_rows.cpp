@@ -85,7 +85,7 @@ std::vector<std::size_t> by_weight(const traces::AdviceReport& report) {
 }
 
 std::string_view panel_of(std::string_view rule, bool units) {
-    // The one rule of the units' panel that also finds what has no units.
+    // The only rule of the units' panel that also applies to traces without units.
     if (rule == "exposed-communication" && !units) return "distributed";
     const RulePanel* found = find(rule);
     return found != nullptr ? found->panel : "runs";

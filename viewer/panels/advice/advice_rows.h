@@ -1,5 +1,5 @@
-// What a finding's card says beside the finding: its figures as people read them, the order of the cards, the
-// panel that tells more. Pure; any thread.
+// The card of a finding: its figures formatted for reading, the order of the cards, the panel with more
+// details. Pure; any thread.
 #pragma once
 
 #include <cstddef>
@@ -17,11 +17,11 @@ std::string figure_text(const traces::AdviceFigure& figure);
 // Indices of the findings: serious first, else in the report's order.
 std::vector<std::size_t> by_weight(const traces::AdviceReport& report);
 
-// The panel that tells more of a rule's subject; "runs" where it is about the configuration. `units`: the
+// The panel with more details about a rule's subject; "runs" if it is about the configuration. `units`: the
 // trace has FSDP units, so that their panel shows something.
 std::string_view panel_of(std::string_view rule, bool units = true);
 
-// Whether a stretch of the trace shows it (traces/analysis/advice/advice_place.h); false: it is about the
+// Whether a stretch of the trace shows it (traces/analysis/advice/advice_place.h); false: it concerns the
 // configuration.
 bool has_place(std::string_view rule);
 

@@ -24,7 +24,7 @@ constexpr char kTransferHelp[] =
 Cell ns_cell(std::int64_t ns) {
     return us_cell(static_cast<double>(ns) * 1e-3);
 }
-// An id, not a number to count with: those of other tools are hashes.
+// An id, not a quantity: other tools' ids are hashes.
 Cell group_cell(std::int64_t group) {
     return text_cell(group >= 0 ? fmt::format("{}", group) : "-");
 }

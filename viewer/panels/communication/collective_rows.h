@@ -17,27 +17,27 @@
 
 namespace shardscope::viewer {
 
-// By operation, of one rank. `stepped`: the trace names steps, so that there are figures of a step.
+// One rank's collectives by operation. `stepped`: the trace names steps, so that there are figures per step.
 std::shared_ptr<const CellTable> operation_table(const traces::RankCollectives& rank, bool stepped = true);
 
-// How ranks came to collectives; `kind` none: over all operations, else index into StragglersReport::kinds.
+// When ranks arrived at collectives; `kind` none: over all operations, else index into
+// StragglersReport::kinds.
 std::shared_ptr<const CellTable> straggler_table(const traces::StragglersReport& report, int kind);
 
 // By group, operation and size.
 std::shared_ptr<const CellTable> traffic_table(const traces::DistributedReport& report);
 
-// One row a rank, means of a step; of the whole trace where it names none.
+// One row a rank, means over steps; over the whole trace if it names no steps.
 std::shared_ptr<const CellTable> rank_table(const traces::DistributedReport& report, bool stepped = true);
 
-// Of which the ranks waited longest.
+// The collectives that the ranks waited for longest.
 std::shared_ptr<const CellTable> slowest_table(const traces::DistributedReport& report);
 
 // One row for each host, and for each kind of collective within and between hosts.
 std::shared_ptr<const CellTable> host_table(const traces::HostsReport& report);
 std::shared_ptr<const CellTable> host_traffic_table(const traces::HostsReport& report);
 
-// How many collectives of each operation are of which size: size class as in Traffic, then the sizes that are
-// not known.
+// The number of collectives of each operation by size: size classes as in Traffic, then the unknown sizes.
 inline constexpr std::size_t kHistogramClasses = std::size(traces::kSizeClasses) + 2;
 struct SizeHistogram {
     struct Operation {
@@ -45,7 +45,7 @@ struct SizeHistogram {
         std::array<std::int64_t, kHistogramClasses> count{}, bytes{};
     };
     std::vector<Operation> operations;  // in the order of their first traffic
-    std::int64_t most = 0;              // of one class, all operations together
+    std::int64_t most = 0;              // the highest count of a class, all operations together
 };
 SizeHistogram size_histogram(const traces::DistributedReport& report);
 std::string size_class_text(std::size_t index);  // "64 KB - 1 MB", "size unknown"

@@ -69,7 +69,7 @@ CollectiveTable::CollectiveTable(std::shared_ptr<const std::vector<CollectiveTim
     leave_out_unknown();
 }
 
-// Other tools' traces know no units, some no bytes: a column of dashes tells nothing.
+// Other tools' traces contain no units, some no bytes: a column of dashes is useless.
 void CollectiveTable::leave_out_unknown() {
     std::array<bool, kBusbw + 1> known{};
     known.fill(true);
@@ -101,7 +101,7 @@ std::string CollectiveTable::text(std::size_t row, std::size_t column) const {
             return c.unit >= 0 ? units_[static_cast<std::size_t>(c.unit)] : "-";
         case kPhase:
             return c.phase != traces::Phase::none ? std::string(name(c.phase)) : "-";
-        case kGroup:  // an id, not a number to count with: those of other tools are hashes
+        case kGroup:  // an id, not a quantity: other tools' ids are hashes
             return c.group >= 0 ? fmt::format("{}", c.group) : "-";
         case kRanks:
             return format_count(c.ranks);

@@ -1,5 +1,5 @@
-// The table of every collective by itself (traces/analysis/communication/collective_list.h). No drawing; any
-// thread. Times in microseconds, MB = 2^20 bytes, GB/s = 10^9 bytes a second.
+// The table of all collectives, one row each (traces/analysis/communication/collective_list.h). No drawing;
+// any thread. Times in microseconds, MB = 2^20 bytes, GB/s = 10^9 bytes a second.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@ struct Trace;
 
 namespace shardscope::viewer {
 
-// Cells are made when they are looked at, so that millions cost nothing.
+// Cells are made when they are shown, so that millions of rows cost nothing.
 class CollectiveTable final : public TableModel {
   public:
     CollectiveTable(std::shared_ptr<const std::vector<traces::CollectiveTimes>> list,
@@ -29,7 +29,7 @@ class CollectiveTable final : public TableModel {
     void leave_out_unknown();
     std::shared_ptr<const std::vector<traces::CollectiveTimes>> list_;
     std::vector<std::string> units_;
-    std::vector<std::size_t> fields_;  // what each column is
+    std::vector<std::size_t> fields_;  // the field of each column
 };
 
 }  // namespace shardscope::viewer

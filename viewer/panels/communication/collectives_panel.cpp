@@ -1,4 +1,4 @@
-// Collectives: by operation with bandwidths and sizes, each by itself, and who comes last to them.
+// Collectives: by operation with bandwidths and sizes, one by one, and which ranks arrive last.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -133,7 +133,7 @@ class CollectivesPanel final : public Panel {
         items::value("collectives.headline", line);
     }
 
-    // One line a size class, its operations side by side.
+    // One line for each size class, its operations side by side.
     void draw_histogram() const {
         const float font = ImGui::GetFontSize();
         std::vector<LegendItem> labels;
@@ -171,7 +171,7 @@ class CollectivesPanel final : public Panel {
         }
     }
 
-    // --- each by itself ---
+    // --- each collective ---
 
     void draw_each(Session& session, const traces::Selection& selection) {
         const TracePtr trace = session.trace();

@@ -1,5 +1,5 @@
-// Distributed: the ranks beside each other: how much of a step each computes, communicates and waits, what
-// goes between them, and which collectives held them up.
+// Distributed: the ranks compared: how much of a step each computes, communicates and waits, the traffic
+// between them, and which collectives held them up.
 #include <algorithm>
 #include <string>
 #include <vector>

@@ -89,7 +89,7 @@ void draw_memory(const CompareCard::Input& input) {
 void draw_times(const CompareCard::Input& input) {
     struct Figure {
         const char *label, *short_label;
-        std::string value, addition;  // the addition is left out where it does not fit: a number is never cut
+        std::string value, addition;  // the addition is omitted if it does not fit: a number is never cut
         double now, base;
         bool inside_spread;
     };
@@ -215,7 +215,7 @@ void CompareCard::draw_strip(const Input& input) {
     }
 }
 
-// Where there is room: the memory of the peak's step, allocation by allocation, on the scale of all cards.
+// If there is room: the memory of the peak's step, allocation by allocation, on a scale common to all cards.
 void CompareCard::draw_curve(const Input& input) {
     const float font = ImGui::GetFontSize();
     if (input.memory == nullptr || input.curve.empty()) return;
@@ -245,7 +245,7 @@ void CompareCard::draw(const Input& input, float width, float height) {
     ImGui::BeginChild("card", {width, height}, false,
                       ImGuiWindowFlags_AlwaysUseWindowPadding | ImGuiWindowFlags_NoScrollbar |
                           ImGuiWindowFlags_NoScrollWithMouse);
-    // A wide card has its tree at the right, a narrow one below.
+    // A wide card has its tree on the right, a narrow one below.
     const bool wide = width > font * 40;
     const float tree_gap = font * 1.5F;
     const float figures = wide ? (ImGui::GetContentRegionAvail().x - tree_gap) * 0.64F : 0;

@@ -22,18 +22,18 @@ class CompareCard {
   public:
     struct Input {
         std::string title, file;
-        Color color = 0;  // of the run
+        Color color = 0;  // the run's
         const traces::RunColumn* run = nullptr;
-        const traces::RunColumn* first = nullptr;  // the base; the same as `run` on the first card
-        bool comparable = true;                    // times with those of the base: both of steps, or of all
+        const traces::RunColumn* first = nullptr;  // the base; equal to `run` on the first card
+        bool comparable = true;                    // times compare with the base's: both stepped, or both not
         const traces::Trace* trace = nullptr;
-        const traces::RankSummary* rank0 = nullptr;  // nullptr while it is worked out
+        const traces::RankSummary* rank0 = nullptr;  // nullptr while it is computed
         const traces::RankModules* modules = nullptr;
         std::span<const traces::MemoryPoint>
-            curve;  // of the rank with the largest peak; empty while it is worked out
-        const traces::RankMemory* memory = nullptr;  // of the same rank
+            curve;  // of the rank with the largest peak; empty while it is computed
+        const traces::RankMemory* memory = nullptr;  // of the same rank as `curve`
         int memory_rank = 0;                         // index into Trace::ranks
-        std::int64_t largest_peak = 0;               // common scale of the memory bars
+        std::int64_t largest_peak = 0;               // common scale of the memory bars, bytes
         std::int64_t longest_step = 0;               // common scale of the strips, ns
     };
 

@@ -12,7 +12,7 @@ namespace shardscope::viewer {
 // The run's colour, its number and its name, in as many lines as the width asks for.
 void draw_run_legend(const ComparedRuns& runs);
 
-// One of several ways to look: highlighted where it is the one. True: it was clicked. `item`: for scripts.
+// One of several alternative views: highlighted if it is chosen. True: it was clicked. `item`: for scripts.
 bool choice_button(const char* label, bool chosen, const std::string& item);
 
 std::vector<std::string> names_of(const ComparedRuns& runs);

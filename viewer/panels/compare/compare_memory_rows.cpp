@@ -86,7 +86,7 @@ MemoryModel::MemoryModel(const std::vector<RunHead>& runs,
         };
         return most(a) > most(b);
     });
-    double most = 0;  // bars of all runs are on one scale
+    double most = 0;  // bars of all runs have the same scale
     for (const double bytes : rows_.front().bytes) most = std::isnan(bytes) ? most : std::max(most, bytes);
     for (TableColumn& column : columns_) column.full = most / kMegabyte;
 }

@@ -1,5 +1,5 @@
-// What lived at the peak of several runs, side by side: by category, unit, module or buffer. Pure numbers and
-// text over analysis results, no drawing; any thread.
+// What was allocated at the peak of several runs, side by side: by category, unit, module or buffer. Pure
+// numbers and text over analysis results, no drawing; any thread.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ namespace shardscope::viewer {
 
 enum class MemoryBy { category, unit, module, buffer };
 
-// The rank with the largest peak; nullptr where no rank has any.
+// The rank with the largest peak; nullptr if no rank has one.
 const traces::RankMemory* largest_rank(const traces::MemoryReport& report);
 
 // Sizes in MB (2^20 bytes). The first row is the peak itself; the others sum to it.

@@ -17,7 +17,7 @@
 
 namespace shardscope::viewer {
 
-// The curve of each run's rank with the largest peak, and the part of it that is shown.
+// The curve of each run's rank with the largest peak, and the visible part of it.
 void CompareMemoryView::take_curves(Session& session, const ComparedRuns& runs) {
     curves_.resize(runs.traces.size());
     for (std::size_t r = 0; r < runs.traces.size(); ++r) {
@@ -45,7 +45,7 @@ void CompareMemoryView::take_curves(Session& session, const ComparedRuns& runs) 
     }
 }
 
-// How much the peaks are, at the right above their lines; beside each other where they are close.
+// Labels the peaks' sizes at the right above their lines; side by side where they are close.
 void CompareMemoryView::draw_peaks(const Chart& chart, const ComparedRuns& runs) const {
     const float font = ImGui::GetFontSize(), gap = font * 0.5F;
     std::vector<ImVec4> taken;  // left, top, right, bottom
@@ -157,7 +157,7 @@ void CompareMemoryView::draw(Session& session, const ComparedRuns& runs) {
     options.name = "compare-memory";
     const TableEvents events = draw_table("compare.memory", table_, state_, options);
     if (!events.opened) return;
-    // To the instant of the peak, in the run that holds most.
+    // Goes to the instant of the peak, in the run with the largest one.
     const auto most = std::max_element(ranks_.begin(), ranks_.end(), [](const auto* a, const auto* b) {
         return (a != nullptr ? a->peak_bytes : -1) < (b != nullptr ? b->peak_bytes : -1);
     });

@@ -1,4 +1,4 @@
-// The memory of the compared runs: their curves over each other, and a table of what lived at their peaks.
+// The memory of the compared runs: their curves overlaid, and a table of what was allocated at their peaks.
 // Drawing layer (Dear ImGui); frame thread only.
 //
 // For scripts: the table as "compare.memory" (tables/table.h); "compare.memory_by.<category|unit|...>",
@@ -21,7 +21,7 @@ struct Chart;
 class CompareMemoryView {
   public:
     void draw(Session& session, const ComparedRuns& runs);
-    void forget() { curves_.clear(); }  // they keep their traces
+    void forget() { curves_.clear(); }  // the curves keep their traces alive
 
   private:
     struct Curve {
@@ -43,7 +43,7 @@ class CompareMemoryView {
     std::vector<std::shared_ptr<const traces::MemoryReport>> of_;
     MemoryBy table_by_ = MemoryBy::category;
     std::vector<std::string> names_;
-    std::vector<const traces::RankMemory*> ranks_;  // into `of_`
+    std::vector<const traces::RankMemory*> ranks_;  // pointers into `of_`
     std::shared_ptr<const TableModel> table_;
     TableState state_;
     std::vector<Curve> curves_;

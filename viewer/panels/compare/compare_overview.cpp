@@ -31,7 +31,7 @@ ImU32 tone_color(Tone tone) {
     return theme::text_dim();
 }
 
-// Parts of a figure are indented by blanks.
+// Blanks indent the parts of a figure.
 std::string trimmed(const std::string& label) {
     return label.substr(std::min(label.find_first_not_of(' '), label.size()));
 }
@@ -68,7 +68,7 @@ void dim_label(std::string_view label) {
     ImGui::SameLine(left + ImGui::GetFontSize() * 6.5F);
 }
 
-// Further lines begin where the first one does.
+// Further lines begin at the same x as the first one.
 void legend_here(const std::vector<LegendItem>& entries) {
     ImGui::BeginGroup();
     legend(entries);
@@ -100,7 +100,7 @@ void draw_legend(const Comparison& comparison, bool any_stepped) {
         "within the spread of the steps: no difference can be claimed. Changes are against the first run.");
 }
 
-// The rows as a table for export: a group's name in a column of its own.
+// The rows as a table for export: a group's name is in a column of its own.
 std::shared_ptr<const TableModel> export_of(const std::vector<CompareRow>& rows, const ComparedRuns& runs) {
     using Kind = TableColumn::Kind;
     std::vector<TableColumn> columns = {{"group", "Group", "", Kind::text, 12},
@@ -165,8 +165,7 @@ void CompareOverview::draw_cards(Session& session, const ComparedRuns& runs, con
     }
 }
 
-// Gathers what the cards need; results that are not there yet stay nullptr. Keeps them alive for the
-// frame.
+// Gathers what the cards need; missing results stay nullptr. Keeps them alive for the frame.
 std::vector<CompareCard::Input> CompareOverview::card_inputs(Session& session, const ComparedRuns& runs,
                                                              const Comparison& comparison) {
     const std::vector<TracePtr>& traces = runs.traces;
@@ -229,7 +228,7 @@ void CompareOverview::draw_table(const ComparedRuns& runs) {
     ImGui::Dummy({0, font * 0.3F});
     constexpr ImGuiTableFlags kFlags = ImGuiTableFlags_RowBg | ImGuiTableFlags_PadOuterX |
                                        ImGuiTableFlags_BordersInnerV | ImGuiTableFlags_NoSavedSettings;
-    // Another number of runs is another table: widths start anew.
+    // Another number of runs makes another table: widths start afresh.
     const std::string id = fmt::format("figures {}", runs.heads.size());
     if (!ImGui::BeginTable(id.c_str(), static_cast<int>(runs.heads.size()) + 1, kFlags)) return;
     ImGui::TableSetupColumn("##figure", ImGuiTableColumnFlags_WidthFixed, font * 15);

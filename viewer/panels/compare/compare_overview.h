@@ -1,4 +1,4 @@
-// The overview of the compare panel: a card for each run, then every figure in a table against the first run.
+// The overview of the compare panel: a card for each run, then a table of every figure against the first run.
 // Drawing layer (Dear ImGui); frame thread only.
 //
 // For scripts: "compare.<figure>.<run>" with the value and "compare.<figure>.<run>.change" with its change,
@@ -32,8 +32,8 @@ class CompareOverview {
     std::shared_ptr<const traces::Comparison> rows_of_;
     std::vector<CompareRow> rows_;
     std::shared_ptr<const TableModel> table_;                  // the same rows, for export
-    std::shared_ptr<const std::vector<std::uint32_t>> order_;  // all of them
-    // What the cards of this frame point into.
+    std::shared_ptr<const std::vector<std::uint32_t>> order_;  // all rows
+    // What the pointers in the cards of this frame refer to.
     std::vector<std::shared_ptr<const traces::ExecutionSummary>> summaries_;
     std::vector<std::shared_ptr<const traces::ModuleView>> modules_;
     std::vector<std::shared_ptr<const traces::MemoryReport>> reports_;

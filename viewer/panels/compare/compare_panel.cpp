@@ -1,7 +1,7 @@
 // Compare: several runs side by side, each in its own limit range, against one of them.
 //
 // For scripts: "compare.base", "compare.run.<n>" (shows or hides a run, n in the order of the open files from
-// 1), "compare.tab.<page>", "compare.per_step"; the pages as their own headers say.
+// 1), "compare.tab.<page>", "compare.per_step"; each page as its own header says.
 #include <algorithm>
 #include <array>
 #include <string>
@@ -49,7 +49,7 @@ std::string item_of(const char* page) {
 class ComparePanel final : public Panel {
   public:
     std::string_view name() const override { return "compare"; }
-    bool needs_timeline() const override { return false; }  // other files may have one
+    bool needs_timeline() const override { return false; }  // another open file may have one
 
     void closed(const traces::Trace&, const TracePtr&) override { memory_.forget(); }
 
@@ -89,7 +89,7 @@ class ComparePanel final : public Panel {
     }
 
   private:
-    // Which runs, and which of them the others are compared with.
+    // The choice of runs, and of the one that the others are compared with.
     void draw_run_line(Session& session, const ComparedRuns& runs) {
         const std::vector<TracePtr> ready = session.ready();
         if (ready.size() < 2) return;

@@ -20,9 +20,9 @@ using traces::ComparedPart;
 using traces::PartFigures;
 using traces::PartsComparison;
 
-constexpr float kLetter = 0.58F;  // of a name, in font sizes: a little more than most take
+constexpr float kLetter = 0.58F;  // width of a character, in font sizes: a little more than most need
 
-// By run: what figures per step are multiplied with.
+// By run: the factor of figures per step.
 std::vector<double> factors(const PartsComparison& comparison, bool per_step) {
     std::vector<double> all;
     for (const traces::RunColumn& run : comparison.whole.runs)
@@ -52,7 +52,7 @@ TableColumn number_column(std::string id, std::string title, std::string unit, f
             bar,           std::move(help)};
 }
 
-// Bars of all runs are on one scale.
+// Bars of all runs have the same scale.
 void share_scale(std::vector<TableColumn>& columns, const TableModel& model) {
     double most = 0;
     for (std::size_t c = 0; c < columns.size(); ++c) {
@@ -212,7 +212,7 @@ Color PartsModel::ink(std::size_t row, std::size_t column) const {
     if (what != What::difference && what != What::change) return 0;
     const ComparedPart& part = comparison_->parts[row];
     const std::size_t run = what_[column].run;
-    // What only one of the runs has is no change for better or worse.
+    // A part that only one of the runs has is neither better nor worse.
     if (!part.runs[run].present || !part.runs.front().present) return theme::text_dim();
     return change_ink(part.runs[run].us * factor_[run] - part.runs.front().us * factor_[0],
                       inside(part, run));
@@ -222,7 +222,7 @@ Color PartsModel::ink(std::size_t row, std::size_t column) const {
 
 namespace {
 
-// The modules of all runs by name below each other.
+// The modules of all runs by name, as a tree.
 struct Branch {
     const ComparedPart* part = nullptr;
     std::map<std::string, Branch, bool (*)(std::string_view, std::string_view)> children{natural_less};

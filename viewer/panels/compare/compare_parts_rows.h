@@ -17,18 +17,18 @@ struct RunHead {
     Color color = 0;
 };
 
-// What stands over the runs' columns: "1: wrap=root", or "Run 1" over all of them where a name is too long
-// for the room that so many columns leave; and how wide they are, in font sizes.
+// The headers of the runs' columns: "1: wrap=root", or "Run 1" for all if a name is too long for the width of
+// so many columns; and the columns' width, in font sizes.
 struct RunColumnHeads {
     std::vector<std::string> titles;
     float width = 8;
 };
 RunColumnHeads run_column_heads(const std::vector<RunHead>& runs);
 
-// "+5.2", "-59.3", "0.0"; "new" and "gone" where a run does not have the part. `inside`: "~" behind it.
+// "+5.2", "-59.3", "0.0"; "new" and "gone" if a run does not have the part. `inside`: "~" is appended.
 std::string change_text(bool present, double value, bool first_present, double first, bool inside);
 
-// Times in us, data in MB (2^20 bytes), of one rank in the mean; a step's, or of all kept steps.
+// Times in us, data in MB (2^20 bytes), averaged over the ranks; per step, or over all kept steps.
 class PartsModel final : public TableModel {
   public:
     PartsModel(std::shared_ptr<const traces::PartsComparison> comparison, const std::vector<RunHead>& runs,
@@ -51,11 +51,11 @@ class PartsModel final : public TableModel {
     bool inside(const traces::ComparedPart& part, std::size_t run) const;
 
     std::shared_ptr<const traces::PartsComparison> comparison_;
-    std::vector<double> factor_;  // by run: 1, or the kept steps
+    std::vector<double> factor_;  // by run: 1, or the number of kept steps
     std::vector<Column> what_;
 };
 
-// Rows are the modules of all runs. A row's total is its own and its children's device time.
+// Rows are the modules of all runs. A row's total is its own device time and its children's.
 class ComparedModules final : public TreeModel {
   public:
     ComparedModules(std::shared_ptr<const traces::PartsComparison> comparison,
@@ -72,7 +72,7 @@ class ComparedModules final : public TreeModel {
         std::size_t run = 0;
     };
     struct Sums {
-        bool present = false;  // it or a module inside it
+        bool present = false;  // the module or one inside it
         double total = 0, own = 0, times = 0;
     };
     void add(What what, std::size_t run, TableColumn column);

@@ -91,7 +91,7 @@ void ComparePartsView::take(Page& page, const std::shared_ptr<const traces::Part
     if (parts->by == CompareBy::module) {
         const bool first = page.tree == nullptr;
         page.tree = std::make_shared<ComparedModules>(parts, runs.heads, per_step);
-        if (first) {  // as much as the window has room for
+        if (first) {  // as much as fits the window
             const float line = ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().CellPadding.y;
             const float rows = std::max(1.0F, ImGui::GetContentRegionAvail().y / line - 4);
             page.tree_state.open_levels(levels_that_fit(*page.tree, static_cast<std::size_t>(rows * 1.5F)));
@@ -132,7 +132,7 @@ void ComparePartsView::draw(Session& session, const ComparedRuns& runs, CompareB
     draw_go(session, runs);
 }
 
-// Which run to show the part in; then its longest event is looked for off this thread.
+// Asks in which run to show the part; then its longest event is searched for off this thread.
 void ComparePartsView::draw_go(Session& session, const ComparedRuns& runs) {
     if (ImGui::BeginPopup("go")) {
         note(fmt::format("The longest of {} in", shorten_middle(part_, 48)));

@@ -1,9 +1,9 @@
-// The pages of the compare panel that hold parts side by side: kernels, operators, collectives and units by
-// name, modules as a tree; and the way from a part to the timeline. Drawing layer (Dear ImGui); frame thread
+// The pages of the compare panel that show parts side by side: kernels, operators, collectives and units by
+// name, modules as a tree; and the link from a part to the timeline. Drawing layer (Dear ImGui); frame thread
 // only.
 //
 // For scripts: "compare.kernel", "compare.operator", "compare.collective", "compare.unit" (tables/table.h)
-// and "compare.module" (tables/tree_table.h); of the list that a double-click on a part opens
+// and "compare.module" (tables/tree_table.h); in the list that a double-click on a part opens:
 // "compare.go.<run>" and "compare.go_module.<run>", runs from 1.
 #pragma once
 

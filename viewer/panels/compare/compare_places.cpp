@@ -58,7 +58,7 @@ PartPlace longest_operator(const Trace& trace, const std::string& name, const tr
     for (std::size_t i = 0; i < ranges.size(); ++i) {
         if (ranges.start[i] < time.start || ranges.start[i] >= time.end) continue;
         const std::string_view text = trace.strings[ranges.name[i]];
-        // PyTorch's NVTX ranges say more behind the name: "aten::mm, seq = 3".
+        // PyTorch's NVTX ranges have more after the name: "aten::mm, seq = 3".
         if (!text.starts_with(name) || (text.size() > name.size() && text[name.size()] != ',')) continue;
         longest.take({ranges.start[i], ranges.end[i]}, std::max(0, trace.threads[ranges.thread[i]].rank),
                      {EventKind::range, static_cast<std::int64_t>(i)});
@@ -66,7 +66,7 @@ PartPlace longest_operator(const Trace& trace, const std::string& name, const tr
     return longest.place();
 }
 
-// `name` is a joined path; a rank's rows are joined as compare_parts() joins them.
+// `name` is a joined path; a rank's rows are joined in the same way as in compare_parts().
 PartPlace longest_module_call(const Trace& trace, const std::string& name,
                               const traces::Selection& selection) {
     Longest longest;

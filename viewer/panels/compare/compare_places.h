@@ -1,4 +1,4 @@
-// Where in a run the parts of the compare panel's tables are: what a click on a row shows in the timeline.
+// Where the parts in the compare panel's tables are in a run: what a click on a row shows in the timeline.
 // Pure search over columns, no drawing; any thread.
 #pragma once
 
@@ -14,7 +14,7 @@ struct PartPlace {
     TimeRange time;
     int rank = 0;  // index into Trace::ranks
     SelectedEvent event;
-    int module = -1;  // ModuleRow::id, of modules that have one
+    int module = -1;  // ModuleRow::id, for a module that has one
 };
 
 // The longest event of the part in the selection: a kernel of that name, a collective of that operation and

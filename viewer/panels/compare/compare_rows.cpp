@@ -21,7 +21,7 @@ using traces::RunColumn;
 
 constexpr std::size_t kTitleSettings = 3;
 
-// What a reader compares by, the telling settings first; other settings follow in the order of the file.
+// What a reader compares by: the most informative settings first; others follow in the order of the file.
 constexpr std::array<std::string_view, 9> kTellingKeys = {"parallel.mode",
                                                           "fsdp.sharding_strategy",
                                                           "fsdp.wrap",
@@ -31,7 +31,7 @@ constexpr std::array<std::string_view, 9> kTellingKeys = {"parallel.mode",
                                                           "model.type",
                                                           "model.width",
                                                           "data.batch"};
-// Facts that differ from run to run without being a choice.
+// Facts that differ from run to run but are not choices.
 constexpr std::array<std::string_view, 3> kFactKeys = {"run.trace", "run.overwrite", "memory.counted"};
 constexpr std::array<std::string_view, 11> kJobSections = {"run",       "model",      "data",      "parallel",
                                                            "fsdp",      "ddp",        "precision", "memory",
@@ -55,13 +55,13 @@ const std::string* value_of(const RunColumn& run, std::string_view key) {
     return at == run.config.end() || at->second.empty() ? nullptr : &at->second;
 }
 
-// The runs that are jobs of ours. Every job says how many ranks it has; where the comparison names that at
+// The runs that are jobs of ours. Every job has a number of ranks; if the comparison contains that key at
 // all, a run without it is a foreign trace, which has no settings that could differ.
 struct Jobs {
     std::vector<const RunColumn*> runs;
-    bool foreign = false;  // others are compared with them
+    bool foreign = false;  // jobs are compared with foreign traces
 
-    // A comparison names settings that differ between its runs; here: between its jobs.
+    // A comparison lists settings that differ between its runs; this checks between its jobs only.
     bool differ_in(std::string_view key) const {
         if (!foreign) return true;
         return std::any_of(runs.begin(), runs.end(), [&](const RunColumn* run) {
@@ -89,7 +89,7 @@ Jobs jobs_of(const Comparison& comparison) {
 std::string title_of(const RunColumn& run, const Jobs& jobs) {
     const auto mode = std::find_if(run.config.begin(), run.config.end(),
                                    [](const auto& setting) { return setting.first == "parallel.mode"; });
-    // A setting of fsdp says nothing of a ddp run, nor the other way round.
+    // A setting of fsdp does not apply to a ddp run, and vice versa.
     const auto applies = [&](std::string_view key) {
         if (mode == run.config.end()) return true;
         return !(key.starts_with("fsdp.") && mode->second != "fsdp") &&
@@ -111,7 +111,7 @@ std::string title_of(const RunColumn& run, const Jobs& jobs) {
     return title;
 }
 
-// Builds rows of one comparison; every figure is "smaller is better" unless it says otherwise.
+// Builds rows of one comparison; smaller is better for every figure unless stated otherwise.
 class RowBuilder {
   public:
     explicit RowBuilder(const Comparison& comparison) : runs_(comparison.runs) {}
@@ -122,15 +122,15 @@ class RowBuilder {
     using Print = std::function<std::string(double)>;
     enum class Judge { smaller_is_better, none };
 
-    // Bars of the rows that follow are shares of this; 0: of the largest in the row.
+    // Bars of the rows that follow are fractions of this; 0: of the largest in the row.
     void scale(double full) { full_ = full; }
 
-    // A run for which this does not hold recorded nothing of the rows that follow.
+    // Whether a run recorded anything for the rows that follow.
     using Told = std::function<bool(const RunColumn&)>;
     void told(Told told) { told_ = std::move(told); }
 
-    // `spread`: that of the figure over a run's steps; without one every difference counts. A figure that a
-    // run does not know is not a number.
+    // `spread`: the figure's spread over a run's steps; without one every difference counts. A figure that a
+    // run does not know is NaN.
     void figure(std::string label, const Get& get, const Print& print, Judge judge = Judge::smaller_is_better,
                 const Get& spread = {}) {
         CompareRow row{std::move(label), false, {}};
@@ -290,7 +290,8 @@ std::vector<CompareRow> compare_rows(const Comparison& comparison, const std::ve
     constexpr auto kJudge = RowBuilder::Judge::smaller_is_better;
     constexpr auto kNoJudge = RowBuilder::Judge::none;
     const auto step_spread = [](const RunColumn& r) { return r.spread_step_us; };
-    // Where some runs have steps, one without has no figures of a step; among themselves they compare whole.
+    // If only some runs have steps, those without have no figures per step; among themselves they compare
+    // whole.
     const bool any_stepped = std::find(stepped.begin(), stepped.end(), true) != stepped.end();
     const bool whole = !stepped.empty() && !any_stepped;
     rows.heading(whole ? "Time of the whole trace, mean over ranks" : "Time of a step, mean over ranks");
@@ -351,7 +352,7 @@ const traces::StepSummary* steady_step(const traces::RankSummary& rank) {
     if (rank.steps.empty()) return nullptr;
     std::vector<const traces::StepSummary*> steps;
     for (const traces::StepSummary& step : rank.steps) steps.push_back(&step);
-    if (steps.size() > 1) steps.erase(steps.begin());  // the first step pays for warm-up
+    if (steps.size() > 1) steps.erase(steps.begin());  // the first step includes warm-up
     traces::sort_rows(steps, [](const auto* a, const auto* b) {
         return a->window_end - a->window_start < b->window_end - b->window_start;
     });

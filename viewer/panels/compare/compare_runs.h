@@ -1,5 +1,5 @@
-// Which of the open runs are compared, against which, each in its own limit range; and the analyses of them.
-// No Dear ImGui; frame thread only.
+// Which of the open runs are compared, with which base, each in its own limit range; and their analyses. No
+// Dear ImGui; frame thread only.
 #pragma once
 
 #include <memory>
@@ -17,11 +17,11 @@ inline constexpr std::size_t kMostCompared = 63;
 
 struct ComparedRuns {
     std::vector<TracePtr> traces;      // the base first
-    std::vector<std::size_t> entries;  // their places in Session::open
+    std::vector<std::size_t> entries;  // their indices in Session::open
     std::vector<traces::Selection> selections;
-    std::vector<RunHead> heads;  // the files' names until the comparison knows what differs
-    std::size_t left_out = 0;    // runs that were chosen beyond kMostCompared, the last of them
-    std::string key;             // tells these selections from others: for the names of analyses
+    std::vector<RunHead> heads;  // the files' names until the comparison has found what differs
+    std::size_t left_out = 0;    // chosen runs beyond kMostCompared, the last ones
+    std::string key;             // distinguishes these selections from others: for the names of analyses
 };
 
 class RunChoice {
@@ -36,12 +36,12 @@ class RunChoice {
     std::weak_ptr<const traces::Trace> base_;  // none: the first that is shown
 };
 
-// Which of them name steps.
+// By run: whether it names steps.
 std::vector<bool> stepped_runs(const ComparedRuns& runs);
-// Whether the figures of a step of run `r` can be compared with those of the base.
+// Whether the figures per step of run `r` can be compared with those of the base.
 bool comparable_with_base(const ComparedRuns& runs, std::size_t r);
 
-// nullptr while they are worked out.
+// nullptr while it is computed.
 std::shared_ptr<const traces::Comparison> comparison_of(Session& session, const ComparedRuns& runs);
 std::shared_ptr<const traces::PartsComparison> parts_of(Session& session, const ComparedRuns& runs,
                                                         traces::CompareBy by);

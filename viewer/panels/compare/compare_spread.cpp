@@ -84,7 +84,7 @@ Histogram make_histogram(const std::vector<Durations>& runs, int bins) {
             any = true;
         }
     }
-    if (histogram.high <= histogram.low) {  // all alike: a bin in the middle
+    if (histogram.high <= histogram.low) {  // all values are equal: a bin in the middle
         const double half = std::max(histogram.low * 0.05, 0.5);
         histogram.low = std::max(0.0, histogram.low - half);
         histogram.high += half;

@@ -1,6 +1,6 @@
-// How the steps and the kernels of several runs spread: their durations, histograms that lie over each other,
-// and a table of them. Pure arithmetic over analysis results and columns, no drawing; any thread. Times in
-// microseconds unless said.
+// How the steps and the kernels of several runs spread: their durations, overlaid histograms, and a table of
+// them. Pure arithmetic over analysis results and columns, no drawing; any thread. Times in microseconds
+// unless stated otherwise.
 #pragma once
 
 #include <cstdint>
@@ -18,22 +18,22 @@ namespace shardscope::viewer {
 
 struct Durations {
     std::vector<double> us;  // steps by number, kernels by start
-    // The longest: where it is.
+    // Where the longest one is.
     TimeRange longest;
     int longest_rank = 0;  // index into Trace::ranks
     SelectedEvent longest_event;
 };
 
-// The windows of the selected kept steps, each the mean over the ranks that kept it (what the spread of
-// "Compare" is of), by number.
+// The windows of the selected kept steps, each averaged over the ranks that kept it (the basis of the spread
+// in "Compare"), by number.
 Durations step_durations(const traces::Trace& trace, const traces::StepsReport& steps);
 
-// Of every selected device event of that name (compute and communication kernels) in a kept step.
+// All selected device events of that name (compute and communication kernels) in a kept step.
 Durations kernel_durations(const traces::Trace& trace, const traces::Selection& selection,
                            const std::string& name);
 
-// The same bins for all runs: bin i covers [low + i*width, low + (i+1)*width), the last one `high` too. A
-// run's bins hold percent of its values, so that runs of different lengths compare.
+// The same bins for all runs: bin i covers [low + i*width, low + (i+1)*width), the last one also `high`. A
+// run's bins hold percentages of its values, so that runs of different lengths compare.
 struct Histogram {
     double low = 0, high = 1;
     std::vector<std::vector<double>> percent;  // by run, then bin
@@ -42,8 +42,7 @@ struct Histogram {
 };
 Histogram make_histogram(const std::vector<Durations>& runs, int bins);
 
-// Durations in their order in at most `columns` columns of equally many: the shortest and the longest of
-// each.
+// Durations in order, in at most `columns` columns of equal count: the shortest and the longest of each.
 struct DurationColumn {
     std::size_t first = 0;  // its first value's index
     double shortest = 0, longest = 0;

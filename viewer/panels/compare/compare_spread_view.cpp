@@ -22,7 +22,7 @@ namespace {
 using traces::CompareBy;
 
 constexpr int kBins = 48;
-constexpr std::size_t kColumns = 400;  // of the durations in their order
+constexpr std::size_t kColumns = 400;  // of the durations in order
 
 void draw_histogram(const Histogram& histogram, const ComparedRuns& runs, ImVec2 size) {
     ChartAxes axes{histogram.low * 1e3, histogram.high * 1e3, axis_top(histogram.largest)};
@@ -39,7 +39,7 @@ void draw_histogram(const Histogram& histogram, const ComparedRuns& runs, ImVec2
             const auto top = static_cast<float>(chart.y.pixel(percent));
             if (percent > 0)
                 chart.draw->AddRectFilled({left, top}, {left + width, chart.max.y}, faded(color, 0.28F));
-            // The outline tells a run's shape where several lie over each other.
+            // The outline shows a run's shape where several overlap.
             if (top != before)
                 chart.draw->AddRectFilled({left - 0.75F, std::min(top, before)},
                                           {left + 0.75F, std::max(top, before)}, color);
@@ -64,7 +64,7 @@ void draw_histogram(const Histogram& histogram, const ComparedRuns& runs, ImVec2
     end_tip();
 }
 
-// Every step's (`what`) duration by its place in the run, as a line for each run.
+// The duration of every step (`what`) by its position in the run, as a line for each run.
 void draw_in_order(const std::vector<Durations>& durations,
                    const std::vector<std::vector<DurationColumn>>& folded, const ComparedRuns& runs,
                    std::string_view what, ImVec2 size) {
@@ -74,7 +74,7 @@ void draw_in_order(const std::vector<Durations>& durations,
         most = std::max(most, durations[r].us.size());
         for (const DurationColumn& column : folded[r]) longest = std::max(longest, column.longest);
     }
-    // The first stands at 1, and half a place on both sides is free.
+    // The first is at 1, with half a position free on both sides.
     ChartAxes axes{0.5, static_cast<double>(most) + 0.5, axis_top(longest * 1e3)};
     axes.x_unit = AxisUnit::count;
     axes.y_unit = AxisUnit::nanoseconds;
@@ -123,7 +123,7 @@ bool CompareSpreadView::choose_kernel(Session& session, const ComparedRuns& runs
     };
     const bool known = std::any_of(parts->parts.begin(), parts->parts.end(),
                                    [&](const auto& part) { return part.name == kernel_; });
-    if (!known) {  // the one that takes most
+    if (!known) {  // the kernel that takes the most time
         kernel_ =
             std::max_element(parts->parts.begin(), parts->parts.end(), [&](const auto& a, const auto& b) {
                 return time(a) < time(b);
@@ -173,7 +173,7 @@ void CompareSpreadView::draw(Session& session, const ComparedRuns& runs) {
         of_ = of;
         durations_.clear();
         for (const auto& one : of) durations_.push_back(*one);
-        // A trace without steps counts as one, which is no step among those of others.
+        // A trace without steps counts as one step, which does not compare with the steps of others.
         const std::vector<bool> stepped = stepped_runs(runs);
         const bool any = std::find(stepped.begin(), stepped.end(), true) != stepped.end();
         for (std::size_t r = 0; r < durations_.size() && any && !kernels_; ++r) {

@@ -1,5 +1,5 @@
-// How the steps of the compared runs spread, or the calls of one kernel: a histogram over each other, one
-// after the other, and a table. Drawing layer (Dear ImGui); frame thread only.
+// How the steps of the compared runs spread, or the calls of one kernel: overlaid histograms, the values in
+// order, and a table. Drawing layer (Dear ImGui); frame thread only.
 //
 // For scripts: the table as "compare.spread" (tables/table.h); "compare.of_steps", "compare.of_kernel",
 // "compare.kernel_name", "compare.histogram".
@@ -22,7 +22,7 @@ class CompareSpreadView {
   private:
     bool choose_kernel(Session& session, const ComparedRuns& runs);
 
-    bool kernels_ = false;  // or steps
+    bool kernels_ = false;  // otherwise steps
     std::string kernel_;
     std::vector<std::shared_ptr<const Durations>> of_;
     std::vector<Durations> durations_;

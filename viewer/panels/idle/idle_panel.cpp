@@ -1,4 +1,4 @@
-// Idle: why each rank's device and its streams stood still, gap by gap, and what holds the steps up.
+// Idle: why each rank's device and its streams were idle, gap by gap, and the critical path of the steps.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -27,7 +27,7 @@ using traces::IdleReport;
 using traces::RankIdle;
 using traces::StreamIdleDetails;
 
-constexpr std::size_t kMostGaps = 1000;  // of each kind a stream: the longest
+constexpr std::size_t kMostGaps = 1000;  // the longest ones of each kind per stream
 
 ImU32 busy_color() {
     return kind_color(traces::DeviceKind::kernel);
@@ -124,7 +124,7 @@ class IdlePanel final : public Panel {
             if (ranks[i].number == report.ranks[*hit.clicked].rank) session.rank = static_cast<int>(i);
     }
 
-    // Returns the row that is chosen: what the rest of the page is about.
+    // Returns the chosen row, which the rest of the page is about.
     std::size_t draw_streams(const std::shared_ptr<const IdleReport>& report, const RankIdle& rank) {
         heading(fmt::format("Rank {}: its streams", rank.rank));
         const auto model =
@@ -141,7 +141,7 @@ class IdlePanel final : public Panel {
         const float font = ImGui::GetFontSize();
         heading(fmt::format("The longest gaps and the launches of {} (choose a stream above)", title));
         ImVec2 room = ImGui::GetContentRegionAvail();
-        room.y = std::max(room.y, font * 17);  // where the window has less the page scrolls
+        room.y = std::max(room.y, font * 17);  // the page scrolls if the window has less
         const float charts = std::clamp(room.x * 0.4F, font * 20, font * 44);
         const auto model = gaps_model_.of(details, fmt::format("{}/{}", session.rank, stream.stream),
                                           [&] { return idle_gap_table(*session.trace(), stream); });

@@ -40,7 +40,7 @@ void add_stream(CellTable& table, const StreamIdle& stream, bool device) {
     table.add(std::move(cells));
 }
 
-// Only what lies between the first and the last bin that hold something.
+// Only the bins from the first to the last that are not empty.
 template <std::size_t N, class Make>
 std::vector<HistogramBin> bins(const std::array<std::int64_t, N>& counts, const Make& make) {
     const auto some = [](std::int64_t n) { return n > 0; };
@@ -72,7 +72,7 @@ std::string_view gap_help(GapKind kind) {
 }
 
 Color gap_color(GapKind kind) {
-    // The host's calls were late; the device was between two kernels; nobody knows.
+    // The host's calls were late; the device was between two kernels; the reason is unknown.
     const std::array<Color, traces::kGapKinds> kColors = {runtime_color(), rgb(0x9AD1F5), no_hue_color()};
     return kColors[static_cast<std::size_t>(kind)];
 }

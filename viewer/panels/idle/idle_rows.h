@@ -22,7 +22,7 @@ Color gap_color(traces::GapKind kind);
 // "0 compute", "all as one".
 std::string idle_stream_title(const traces::StreamIdle& stream, bool device);
 
-// Row 0 is the device as one, then one a stream, as in StreamIdleDetails' order.
+// Row 0 is all streams as one, then one row a stream, in the order of StreamIdleDetails.
 std::shared_ptr<const TableModel> idle_stream_table(const traces::RankIdle& rank);
 
 // Row i is gap i of the details.
@@ -30,12 +30,12 @@ std::shared_ptr<const TableModel> idle_gap_table(const traces::Trace& trace,
                                                  const traces::StreamIdleDetails& stream);
 
 struct HistogramBin {
-    double value = 0;   // launches, or ns of time
-    std::string from;   // where the bin begins, with its unit
+    double value = 0;   // number of launches, or time in ns
+    std::string from;   // start of the bin, with unit
     std::string title;  // "1.02 to 2.05 ms"
 };
 
-// From the first bin that holds something to the last; empty where nothing was launched.
+// From the first bin that is not empty to the last; empty if nothing was launched.
 std::vector<HistogramBin> delay_histogram(const traces::StreamIdleDetails& stream);
 std::vector<HistogramBin> queue_histogram(const traces::StreamIdleDetails& stream);
 

@@ -1,4 +1,4 @@
-// Rows of label, stacked bar and value on one scale, and a histogram of ready bins. Drawing layer (Dear
+// Rows of label, stacked bar and value on one scale, and a histogram of given bins. Drawing layer (Dear
 // ImGui); frame thread only.
 #pragma once
 
@@ -14,7 +14,7 @@ namespace shardscope::viewer {
 
 struct LabelBar {
     std::string label, value;
-    std::vector<Segment> segments;  // their labels are for the tooltip
+    std::vector<Segment> segments;  // their labels are shown in the tooltip
     bool chosen = false;
 };
 
@@ -23,11 +23,11 @@ struct LabelBarsHit {
     std::optional<std::size_t> row, segment;  // under the mouse
 };
 
-// As wide as what is left and `height` high; more rows scroll. `full`: what a whole bar stands for. For
-// scripts: "<id>.<label>" in the row's place, with its value.
+// As wide as the room left and `height` high; scrolls if there are more rows. `full`: the value of a whole
+// bar. For scripts: "<id>.<label>" at the row's place, with its value.
 LabelBarsHit draw_label_bars(const char* id, std::span<const LabelBar> bars, double full, float height);
 
-// Bars over named bins with a title above. `unit` is that of the values. The tooltip tells a bin's share.
+// Bars over named bins with a title above. `unit` is the unit of the values. The tooltip shows a bin's share.
 void draw_histogram(const char* id, std::string_view title, std::span<const HistogramBin> bins, AxisUnit unit,
                     ImU32 color, ImVec2 size);
 

@@ -1,6 +1,6 @@
-// The critical path as tables: what lies on it by name and by module, and piece by piece. Text and numbers
-// over an analysis result (traces/analysis/path/critical_path.h), no drawing; any thread. Times in us, or ms
-// since start.
+// The critical path as tables: its contents by name and by module, and piece by piece. Text and numbers over
+// an analysis result (traces/analysis/path/critical_path.h), no drawing; any thread. Times in us, or ms since
+// start.
 #pragma once
 
 #include <memory>
@@ -23,10 +23,10 @@ std::string path_title(const traces::RankPath& path);  // "Rank 0", "Job"
 std::shared_ptr<const TableModel> path_share_table(const traces::RankPath& path, bool stepped = true);
 std::shared_ptr<const TableModel> path_module_table(const traces::RankPath& path, bool stepped = true);
 
-// One row a piece, in order of time. There may be millions: cells are made when they are asked for.
+// One row a piece, sorted by time. There may be millions: cells are made on demand.
 class PathPieceTable final : public TableModel {
   public:
-    // `path` points into `report`; both are kept alive.
+    // `path` points into `report`, which the table keeps alive with `trace`.
     PathPieceTable(std::shared_ptr<const traces::Trace> trace,
                    std::shared_ptr<const traces::CriticalPathReport> report, const traces::RankPath& path);
     std::size_t rows() const override { return path_.pieces.size(); }
@@ -41,12 +41,12 @@ class PathPieceTable final : public TableModel {
     const traces::RankPath& path_;
 };
 
-// For each row of path_share_table() the longest of its pieces, an index into RankPath::pieces; -1 none.
+// For each row of path_share_table() its longest piece, an index into RankPath::pieces; -1 none.
 std::vector<std::int64_t> longest_pieces(const traces::RankPath& path);
 
-// What the factors are called in the analyses' names: "1/0.5/1/1/1/1".
+// The factors as a part of the analyses' names: "1/0.5/1/1/1/1".
 std::string factors_key(const traces::PathFactors& factors);
-// What a what-if foretells: "-2.9 %".
+// The change that a what-if predicts: "-2.9 %".
 std::string predicted_change(const traces::RankPath& path);
 
 }  // namespace shardscope::viewer

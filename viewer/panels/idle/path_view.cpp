@@ -1,4 +1,4 @@
-// See path_view.h. A what-if is worked out when a slider is let go: each is an analysis of its own.
+// See path_view.h. A what-if is computed when a slider is released: each is an analysis of its own.
 #include "viewer/panels/idle/path_view.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ using traces::CriticalPathReport;
 using traces::PathKind;
 using traces::RankPath;
 
-constexpr int kScalable = static_cast<int>(PathKind::earlier_step);  // which is no kind that one could change
+constexpr int kScalable = static_cast<int>(PathKind::earlier_step);  // this kind cannot be scaled
 
 LabelBar bar_of(const RankPath& path, bool chosen) {
     LabelBar bar{path_title(path), format_duration(path.average_step_us * 1e3), {}, chosen};
@@ -104,7 +104,7 @@ void PathView::draw(Session& session) {
     draw_table_of(session, report, *path);
 }
 
-// The bars have `most` pixels, and scroll where they would need more.
+// The bars have at most `most` pixels of height, and scroll if they need more.
 void PathView::draw_paths(Session& session, const Report& report, const RankPath& path, float most) {
     const float font = ImGui::GetFontSize();
     heading(report->stepped
@@ -170,7 +170,7 @@ void PathView::draw_sliders() {
         ImGui::SameLine(start + font * 9.5F);
         ImGui::SetNextItemWidth(font * (wide ? 12.0F : 15.0F));
         ImGui::PushID(k);
-        // The factor stands over the grab.
+        // The factor is drawn over the grab.
         ImGui::PushStyleColor(ImGuiCol_SliderGrab, faded(theme::accent(), 0.45F));
         if (ImGui::SliderFloat("##factor", &value, 0, 2, "x %.2f", ImGuiSliderFlags_None))
             sliders_[static_cast<std::size_t>(k)] = std::clamp(value, 0.0F, 1000.0F);
@@ -245,9 +245,10 @@ void PathView::draw_table_of(Session& session, const Report& report, const RankP
     if (view == 0 && wanted_share_) go_to_longest(session, report, path);
 }
 
-// Of the name that was opened: there may be millions of pieces, so they are looked through off this thread.
+// Finds the longest piece of the name that was opened: there may be millions, so the search runs off this
+// thread.
 void PathView::go_to_longest(Session& session, const Report& report, const RankPath& path) {
-    // The report stays alive with what is told by its address.
+    // The report is kept alive because its address identifies it.
     using Longest = std::pair<Report, std::vector<std::int64_t>>;
     const auto found = session.analyses.derived<Longest>(
         fmt::format("longest pieces of the path of {} in {}", path.rank,

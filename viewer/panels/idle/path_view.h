@@ -1,5 +1,5 @@
-// The critical path on the screen: what it is made of on every rank, what-if sliders, and what lies on it by
-// name, by module and piece by piece. Drawing layer (Dear ImGui); frame thread only.
+// The critical path on the screen: its composition on every rank, what-if sliders, and its contents by name,
+// by module and piece by piece. Drawing layer (Dear ImGui); frame thread only.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace shardscope::viewer {
 class PathView {
   public:
     void draw(Session& session);
-    // The table of pieces reads a trace that has gone.
+    // Drops the table of pieces, which reads a trace that has gone.
     void forget() {
         for (KeptModel& model : models_) model.forget();
         for (TableState& state : states_) state.forget_model();
@@ -33,11 +33,11 @@ class PathView {
     void go_to_longest(Session& session, const Report& report, const traces::RankPath& path);
     void go_to(Session& session, const traces::PathPiece& piece);
 
-    bool job_ = true;  // the job's path, where there is one; else that of the chosen rank
+    bool job_ = true;  // show the job's path, if there is one; else that of the chosen rank
     int last_rank_ = -1;
     int view_ = 0;  // names, modules, pieces
     traces::PathFactors sliders_ = traces::kUnscaled, asked_ = traces::kUnscaled;
-    std::optional<std::size_t> wanted_share_;  // a name that was opened: its longest piece is looked for
+    std::optional<std::size_t> wanted_share_;  // a name that was opened: its longest piece is searched for
     TableState states_[3];
     KeptModel models_[3];
 };

@@ -18,7 +18,7 @@ template <class Row>
 std::vector<std::string_view> names_by_id(const std::vector<Row>& rows) {
     std::vector<std::string_view> names;
     for (const Row& row : rows) {
-        if (row.id < 0 || row.id > 10'000'000) continue;  // of damaged files
+        if (row.id < 0 || row.id > 10'000'000) continue;  // in damaged files
         const auto id = static_cast<std::size_t>(row.id);
         if (names.size() <= id) names.resize(id + 1);
         names[id] = row.name;

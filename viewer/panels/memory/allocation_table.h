@@ -14,7 +14,7 @@
 
 namespace shardscope::viewer {
 
-// A row costs nothing until it is looked at.
+// A row costs nothing until it is shown.
 class AllocationTable final : public TableModel {
   public:
     AllocationTable(TracePtr trace, std::shared_ptr<const traces::Allocations> allocations);
@@ -22,7 +22,7 @@ class AllocationTable final : public TableModel {
     std::string text(std::size_t row, std::size_t column) const override;
     double number(std::size_t row, std::size_t column) const override;
     Color swatch(std::size_t row) const override;
-    // Row of Trace::memory.
+    // The allocation's row in Trace::memory.
     std::uint32_t memory_row(std::size_t row) const { return allocations_->row[row]; }
     std::int64_t freed_ns(std::size_t row) const { return allocations_->freed_ns[row]; }
 
@@ -46,7 +46,7 @@ class AllocationTable final : public TableModel {
 
     TracePtr trace_;
     std::shared_ptr<const traces::Allocations> allocations_;
-    std::vector<Field> fields_;                      // of columns_
+    std::vector<Field> fields_;                      // parallel to columns_
     std::vector<std::string_view> units_, modules_;  // by id
 };
 

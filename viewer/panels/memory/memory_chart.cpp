@@ -19,9 +19,9 @@ namespace {
 
 using traces::MemoryPoint;
 
-constexpr std::size_t kPointsAroundPeak = 200;  // on each side, where there are no steps
+constexpr std::size_t kPointsAroundPeak = 200;  // on each side, if there are no steps
 
-// Two pixels a column halve the rectangles of the worst case and look the same.
+// Columns two pixels wide halve the rectangles of the worst case and look the same.
 int column_count(const Chart& chart) {
     return std::max(1, static_cast<int>(chart.width() / 2));
 }
@@ -31,7 +31,7 @@ void draw_peak(const Chart& chart, double x, std::int64_t bytes) {
     marker_line(chart, x, theme::peak(), "peak " + format_mb(bytes));
 }
 
-// At the last point until then; none where that is outside the part.
+// A line at the last point up to then; none if that is outside the visible part.
 void draw_cursor(const Chart& chart, std::span<const MemoryPoint> curve, std::int64_t time) {
     const MemoryPoint* point = point_at(curve, time);
     if (point == nullptr || (point == &curve.back() && time > point->time)) return;
@@ -56,7 +56,7 @@ std::optional<std::int64_t> MemoryChart::draw_in_order(const Input& input, ImVec
         shown_ = wanted;
     }
     stacked_area(chart, columns_, memory_category_colors());
-    // The last state until then: of a memory snapshot a peak lasts a while.
+    // The last state up to then: in a memory snapshot a peak lasts a while.
     const MemoryPoint* peak = point_at(input.curve, input.memory->peak_time_ns);
     while (peak != nullptr && peak != input.curve.data() && peak->total != input.memory->peak_bytes &&
            (peak - 1)->time == peak->time)

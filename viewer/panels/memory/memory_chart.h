@@ -1,6 +1,6 @@
-// The memory curve of one rank, stacked by category, in the order of the allocations, each equally wide: a
-// step that is over in a blink shows its shape. (Over time: memory_time_chart.h.) Keeps the fold of the last
-// frame, which is worked out again only when curve, part or width change. Drawing layer; frame thread only.
+// The memory curve of one rank, stacked by category, with the allocations in order, each equally wide: even a
+// very short step shows its shape. (Over time: memory_time_chart.h.) Keeps the fold of the last frame, which
+// is computed again only when curve, part or width change. Drawing layer; frame thread only.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,8 @@ class MemoryChart {
         int rank_index = 0;
         std::span<const traces::MemoryPoint> curve;  // the part that is shown
         const traces::RankMemory* memory = nullptr;
-        std::int64_t top = 0;                // bytes: the height of the chart, 0: the peak's
-        std::optional<std::int64_t> cursor;  // ns: a line at the last point until then
+        std::int64_t top = 0;                // bytes: value at the top of the chart, 0: the peak's
+        std::optional<std::int64_t> cursor;  // ns: a line at the last point up to then
     };
 
     // Draws into the current window and takes `size`. Returns the time of the point that was clicked.
@@ -44,10 +44,10 @@ class MemoryChart {
     std::vector<FoldedColumn> columns_;
 };
 
-// The part of the curve that belongs to the step of the peak; around the peak where it lies in no step.
+// The part of the curve that belongs to the step of the peak; a part around the peak if it is in no step.
 struct CurvePart {
     std::size_t first = 0, count = 0;
-    std::int64_t step = -1;  // its number, -1 none
+    std::int64_t step = -1;  // the step's number, -1 none
 };
 CurvePart part_of_peak(const traces::Trace& trace, int rank_index, std::span<const traces::MemoryPoint> curve,
                        std::int64_t peak_time_ns);

@@ -1,5 +1,5 @@
-// Curves of one number (another rank's memory, what a pool held) folded into pixel columns as fold.h folds
-// those by category. Pure arithmetic, no drawing; any thread. Times in nanoseconds, values in bytes.
+// Curves of one number (another rank's memory, what a pool reserved) folded into pixel columns as fold.h does
+// it for curves by category. Pure arithmetic, no drawing; any thread. Times in nanoseconds, values in bytes.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,13 @@ LineCurve line_curve(traces::ByteCurve curve);
 
 struct LineColumn {
     std::int64_t lowest = 0, highest = 0;
-    std::int64_t first = 0;  // what held when the column began
+    std::int64_t first = 0;  // the value when the column began
     bool operator==(const LineColumn&) const = default;
 };
-// Columns as fold_curve()'s; `shift` is added to the curve's times.
+// Columns like those of fold_curve(); `shift` is added to the curve's times.
 std::vector<LineColumn> fold_line(const LineCurve& line, std::int64_t from, std::int64_t to, int columns,
                                   std::int64_t shift = 0);
-// What held at `time`, 0 before the first point.
+// The value at `time`, 0 before the first point.
 std::int64_t line_at(const LineCurve& line, std::int64_t time);
 // The largest value in force at any instant of [from, to).
 std::int64_t line_most(const LineCurve& line, std::int64_t from, std::int64_t to);

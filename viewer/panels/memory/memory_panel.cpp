@@ -1,5 +1,5 @@
-// Memory: the curve of one rank by category, or of all ranks, or beside another run, on the timeline's own
-// time; below it what lived when, and every allocation (memory_views.h).
+// Memory: the curve of one rank by category, or of all ranks, or beside another run, over the timeline's
+// visible range; below it what was allocated when, and every allocation (memory_views.h).
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -32,10 +32,10 @@ using traces::MemoryCategory;
 using traces::MemorySpace;
 using traces::RankMemory;
 
-constexpr std::size_t kMostLines = 8;  // ranks that are drawn at once: nobody tells more lines apart
-constexpr int kPlum = 5;               // a run's colour that stands out less than the others
+constexpr std::size_t kMostLines = 8;  // ranks drawn together: more lines cannot be told apart
+constexpr int kPlum = 5;               // a run's colour that is less prominent than the others
 
-// Which spaces a trace has events of.
+// Which memory spaces have events in a trace.
 using Spaces = std::array<bool, traces::kMemorySpaces>;
 Spaces spaces_of(const traces::Trace& trace, const traces::Selection&) {
     Spaces told{};
@@ -61,7 +61,7 @@ class MemoryPanel final : public Panel {
         draw_choosers(session);
         const auto spaces = session.analyses.analysis<Spaces>("memory spaces", facts.trace, {}, spaces_of);
         if (spaces == nullptr) {
-            gather(session, facts);  // asked for at once, so that nothing waits for its turn
+            gather(session, facts);  // all requests are made immediately, so that none waits for its turn
             ImGui::NewLine();
             return draw_waiting(session, "the memory curve");
         }
@@ -82,7 +82,7 @@ class MemoryPanel final : public Panel {
         for (const traces::MemoryFailure& failure : facts.memory->failures) draw_failure(failure);
 
         const float font = ImGui::GetFontSize();
-        // Scrolls where the window is too small for both halves.
+        // Scrolls if the window is too small for both halves.
         ImGui::BeginChild("page");
         const float room = ImGui::GetContentRegionAvail().y - ImGui::GetStyle().ItemSpacing.y;
         const float below = std::max(std::min(font * 19, room * 0.52F), font * 12);
@@ -125,12 +125,12 @@ class MemoryPanel final : public Panel {
             ImGui::SameLine(0, gap);
         }
         choose_other(session);
-        // Ends the line that others left open.
+        // Ends the line if other controls left it open.
         const bool open = session.trace()->ranks.size() > 1 || told.size() > 1;
         if (open && session.ready().size() < 2) ImGui::NewLine();
     }
 
-    // The run that this one is compared with: one of the other open ones, or none.
+    // The choice of the run that this one is compared with: another open run, or none.
     void choose_other(Session& session) {
         const OpenTrace* other = other_of(session);
         if (session.ready().size() < 2) return;
@@ -180,7 +180,7 @@ class MemoryPanel final : public Panel {
             [=](const auto& t) { return line_curve(traces::allocated_curve(*t.front(), rank, space)); });
     }
 
-    // False while the first of it is being worked out.
+    // False while the first of it is being computed.
     bool gather(Session& session, MemoryFacts& facts) {
         facts.report = report_of(session, *facts.entry, space_);
         facts.curve = session.analyses.category_curve(facts.trace, facts.rank_index, space_);
@@ -219,7 +219,7 @@ class MemoryPanel final : public Panel {
         return lines;
     }
 
-    // The fullest, and the chosen one whatever it holds.
+    // Adds the ranks that use the most memory, and the chosen one in any case.
     void add_ranks(Session& session, const MemoryFacts& facts, std::vector<MemoryLine>& lines) {
         std::vector<const RankMemory*> ranks;
         for (const RankMemory& rank : facts.report->ranks) ranks.push_back(&rank);
@@ -253,7 +253,7 @@ class MemoryPanel final : public Panel {
             if (line.curve.empty()) return;
             add_line(lines, std::shared_ptr<const LineCurve>(pool, &line), color, label);
         };
-        // What is reserved may be far above; then it is said in words only, so that the curve keeps its
+        // The reserved bytes may be far above; then they appear only in the text, so that the curve keeps its
         // height.
         if (facts.memory->reserved_bytes < 2 * facts.memory->peak_bytes)
             add(pool->reserved, theme::text_dim(), "reserved");
@@ -273,7 +273,7 @@ class MemoryPanel final : public Panel {
 
     void add_line(std::vector<MemoryLine>& lines, std::shared_ptr<const LineCurve> line, Color color,
                   std::string label, std::int64_t shift = 0, float thickness = 1.5F) {
-        if (line == nullptr) return;  // it is still being worked out
+        if (line == nullptr) return;  // it is still being computed
         lines.push_back({line.get(), color, std::move(label), shift, thickness});
         kept_.push_back(std::move(line));
     }
@@ -312,7 +312,7 @@ class MemoryPanel final : public Panel {
         ImGui::PopStyleColor();
     }
 
-    // The categories that ever hold anything, in the order of the stack; then the lines.
+    // The categories that are ever used, in the order of the stack; then the lines.
     void draw_legend(const MemoryFacts& facts, const std::vector<MemoryLine>& lines) const {
         std::vector<LegendItem> items;
         for (std::size_t c = 0; !all_ranks_ && c < facts.curve->most.size(); ++c) {
@@ -330,7 +330,7 @@ class MemoryPanel final : public Panel {
         legend(items);
     }
 
-    // The whole time at the left; at the right, where there is room, one step allocation by allocation.
+    // The whole time on the left; on the right, if there is room, one step allocation by allocation.
     void draw_charts(const MemoryFacts& facts, const std::vector<MemoryLine>& lines, float height) {
         const float font = ImGui::GetFontSize(), gap = font * 1.2F;
         const float line = ImGui::GetTextLineHeightWithSpacing();
@@ -355,7 +355,7 @@ class MemoryPanel final : public Panel {
     }
 
     void draw_in_order(const MemoryFacts& facts, float height) {
-        // The step of the cursor, where there is one.
+        // The step at the cursor, if there is one.
         std::int64_t time = facts.memory->peak_time_ns;
         if (facts.entry->cursor && point_at(facts.curve->points, *facts.entry->cursor) != nullptr)
             time = *facts.entry->cursor;
@@ -373,7 +373,7 @@ class MemoryPanel final : public Panel {
                                              "allocations and frees")));
         const auto clicked = in_order_.draw_in_order(input, {ImGui::GetContentRegionAvail().x, height});
         if (clicked) facts.entry->cursor = clicked;
-        shown_curve_ = facts.curve;  // kept until the chart has folded another one
+        shown_curve_ = facts.curve;  // kept until the chart has folded the next one
     }
 
     static void dim_line(std::string_view line) {

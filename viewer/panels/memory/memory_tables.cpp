@@ -49,7 +49,7 @@ double percent_of(std::int64_t bytes, std::int64_t whole) {
     return whole > 0 ? 100.0 * static_cast<double>(bytes) / static_cast<double>(whole) : 0.0;
 }
 
-// Signed, "=" where there is none.
+// Signed; "=" if there is no difference.
 CellTable::Cell difference_cell(std::int64_t bytes) {
     if (bytes == 0) return {"=", 0};
     return {(bytes > 0 ? "+" : "") + format_count(bytes), static_cast<double>(bytes)};
@@ -145,7 +145,7 @@ ModelPtr category_table(const RankMemory& memory) {
     const bool predicted = has_prediction(memory);
     std::vector<TableColumn> columns = {name_column("category", "Category"), mb_column("mb", "Live"),
                                         bytes_column("bytes", "", predicted ? 5 : 8), share_column()};
-    columns.front().least = 12.5F;  // the longest category
+    columns.front().least = 12.5F;  // wide enough for the longest category
     if (predicted) prediction_columns(columns);
     auto table = std::make_shared<CellTable>(std::move(columns));
     const auto add = [&](std::string_view name, std::int64_t bytes, std::int64_t prediction, Color color) {
@@ -331,7 +331,7 @@ ModelPtr compared_holders(const RankMemory& here, const RankMemory& there, Holde
     for (const MemoryHolder& holder : holders_of(there, kind)) joined[holder.name].second += holder.bytes;
     std::vector<std::pair<std::string, std::pair<std::int64_t, std::int64_t>>> rows(joined.begin(),
                                                                                     joined.end());
-    traces::sort_rows(rows, [](const auto& a, const auto& b) {  // what differs most first
+    traces::sort_rows(rows, [](const auto& a, const auto& b) {  // the largest difference first
         const auto off = [](const auto& row) { return std::abs(row.second.first - row.second.second); };
         return off(a) > off(b);
     });

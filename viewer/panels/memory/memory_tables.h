@@ -14,29 +14,29 @@ namespace shardscope::viewer {
 
 using ModelPtr = std::shared_ptr<const TableModel>;
 
-// What the live bytes are told apart by.
+// What the live bytes are grouped by.
 enum class HolderKind { unit, module, buffer, annotation, stack };
 inline constexpr int kHolderKinds = 5;
 std::string_view holder_title(HolderKind kind);  // "FSDP unit"
 const std::vector<traces::MemoryHolder>& holders_of(const traces::RankMemory& memory, HolderKind kind);
-// Those that tell anything here: a list of one that names nobody ("(no unit)") does not.
+// The kinds that are informative here: a list with the single entry "(no unit)" is not.
 std::vector<HolderKind> told_kinds(const traces::RankMemory& memory);
 
-// Whether a stored prediction stands beside what is shown.
+// Whether there is a stored prediction to compare with.
 bool has_prediction(const traces::RankMemory& memory);
 
 ModelPtr category_table(const traces::RankMemory& memory);
 ModelPtr holder_table(const traces::RankMemory& memory, HolderKind kind);
 ModelPtr step_table(const traces::RankExplanation& rank);
 ModelPtr rank_table(const traces::MemoryReport& report);
-// Reserved, active and allocated bytes, and how the allocator's memory lies.
+// Reserved, active and allocated bytes, and the layout of the allocator's memory.
 ModelPtr pool_table(const traces::RankExplanation& rank);
-// Two peaks side by side: categories, or what holds them joined by name.
+// Two peaks side by side: categories, or holders joined by name.
 ModelPtr compared_categories(const traces::RankMemory& here, const traces::RankMemory& there);
 ModelPtr compared_holders(const traces::RankMemory& here, const traces::RankMemory& there, HolderKind kind);
 
 // "The peak was reached by allocating 4.00 MB (qkv.weight) for blocks.3, in the backward of step 2."; empty
-// where the trace does not tell.
+// if the trace does not contain it.
 std::string moment_sentence(const traces::RankExplanation& rank);
 
 }  // namespace shardscope::viewer

@@ -18,7 +18,7 @@
 namespace shardscope::viewer {
 namespace {
 
-// Two pixels a column halve the rectangles of the worst case and look the same.
+// Columns two pixels wide halve the rectangles of the worst case and look the same.
 int column_count(float width) {
     return std::max(1, static_cast<int>(width / 2));
 }
@@ -32,23 +32,23 @@ void draw_steps(const Chart& chart, const MemoryTimeChart& input) {
     for (const traces::Step& step : input.entry->trace->steps) {
         if (step.rank != input.rank_index || step.start >= seen.to || step.end <= seen.from) continue;
         const auto x = std::floor(static_cast<float>(chart.x.pixel(static_cast<double>(step.start))));
-        if (x >= chart.min.x && x >= last_line + font * 0.3F) {  // more lines than this would be a grey wall
+        if (x >= chart.min.x && x >= last_line + font * 0.3F) {  // more lines would merge into a grey area
             chart.draw->AddRectFilled({x, chart.min.y}, {x + 1, chart.max.y}, faded(ink, 0.45F));
             last_line = x;
         }
         const auto end = static_cast<float>(chart.x.pixel(static_cast<double>(std::min(step.end, seen.to))));
         const float at = std::max(x, chart.min.x) + gap;
-        if (at + font * 3 > end) continue;  // not even the shortest name: many steps cost nothing
+        if (at + font * 3 > end) continue;  // no room even for the shortest name
         const std::string label = fmt::format("step {}", step.number);
         const float width = ImGui::CalcTextSize(label.c_str()).x;
-        if (at + width > end) continue;  // the name stands inside its step or not at all
+        if (at + width > end) continue;  // the name is inside its step or omitted
         chart.draw->AddRectFilled({at - gap * 0.5F, y}, {at + width + gap * 0.5F, y + font * 1.1F},
                                   faded(ImGui::GetColorU32(ImGuiCol_PopupBg), 0.75F), gap * 0.5F);
         chart.draw->AddText({at, y}, theme::text(), label.c_str());
     }
 }
 
-// A step line: what the columns reached, joined.
+// A step line: the extremes of the columns, joined.
 void draw_line(const Chart& chart, const std::vector<LineColumn>& columns, const MemoryLine& line) {
     if (columns.empty()) return;
     const float step = chart.width() / static_cast<float>(columns.size());
@@ -63,7 +63,7 @@ void draw_line(const Chart& chart, const std::vector<LineColumn>& columns, const
         while (next < columns.size() && column.lowest == column.highest && columns[next] == column) ++next;
         const float x0 = chart.min.x + step * static_cast<float>(i);
         const float x1 = chart.min.x + step * static_cast<float>(next);
-        // From the value that was carried in to the extremes of this column.
+        // From the value carried in to the extremes of this column.
         float top = y(column.highest), bottom = y(column.lowest);
         if (i > 0) {
             const LineColumn& before = columns[i - 1];

@@ -34,14 +34,14 @@ std::string choice_title(HolderKind kind) {
     return kind == HolderKind::stack ? std::string("By who asked") : fmt::format("By {}", holder_title(kind));
 }
 
-// In this line where there is room for it, else in one of its own.
+// On this line if there is room, else on one of its own.
 void dim_sentence(const std::string& sentence) {
     flow(ImGui::CalcTextSize(sentence.c_str()).x);
     dim_line(sentence);
 }
 
-// An instant at which nothing changes, in the state that holds at `time`: so the state after the last change
-// is asked for, and one question answers every cursor up to the next.
+// An instant without a change, in the same state as `time`: just after the last change, so that one report
+// answers for every cursor up to the next change.
 std::int64_t quiet_instant(const CategoryCurve& curve, std::int64_t time) {
     const traces::MemoryPoint* point = point_at(curve.points, time);
     if (point == nullptr) return time;
@@ -94,7 +94,7 @@ void MemoryViews::draw(Session& session, const MemoryFacts& facts) {
 std::shared_ptr<const MemoryReport> MemoryViews::at_cursor(Session& session, const MemoryFacts& facts) {
     const Instant wanted{facts.trace, facts.memory->rank, facts.space,
                          quiet_instant(*facts.curve, *facts.entry->cursor)};
-    // One question at a time: a cursor that moves does not queue a hundred.
+    // One request at a time: a moving cursor does not queue a hundred.
     if (!waiting_ && wanted != shown_) {
         asked_ = wanted;
         waiting_ = true;
@@ -127,7 +127,7 @@ void MemoryViews::forget(const traces::Trace& trace) {
     }
     if (asked_.trace == nullptr) waiting_ = false;
     if (shown_.trace == nullptr) instant_.reset();
-    // The rows of each allocation read the trace.
+    // The table of allocations reads the trace.
     allocations_model_.forget();
     allocations_.forget_model();
 }

@@ -1,5 +1,5 @@
-// The lower half of the Memory panel: what lives at the peak or at the cursor, the peak of every step and
-// rank, every allocation, the pool, and another run beside this one. Drawing layer; frame thread only.
+// The lower half of the Memory panel: what is allocated at the peak or at the cursor, the peak of every step
+// and rank, every allocation, the pool, and a comparison with another run. Drawing layer; frame thread only.
 #pragma once
 
 #include <array>
@@ -16,19 +16,19 @@
 
 namespace shardscope::viewer {
 
-// What the panel has worked out for this frame.
+// What the panel has computed for this frame.
 struct MemoryFacts {
     TracePtr trace;
     OpenTrace* entry = nullptr;
     int rank_index = 0;
     traces::MemorySpace space = traces::MemorySpace::device;
     std::shared_ptr<const traces::MemoryReport> report;
-    const traces::RankMemory* memory = nullptr;  // of the rank, in *report
+    const traces::RankMemory* memory = nullptr;  // the rank's, in *report
     std::shared_ptr<const CategoryCurve> curve;
     std::shared_ptr<const traces::MemoryExplanation>
-        explanation;                                     // nullptr: other space, or being worked out
-    const traces::RankExplanation* explained = nullptr;  // of the rank, in *explanation
-    const OpenTrace* other = nullptr;                    // that it is compared with
+        explanation;                                     // nullptr: other space, or not computed yet
+    const traces::RankExplanation* explained = nullptr;  // the rank's, in *explanation
+    const OpenTrace* other = nullptr;                    // the run to compare with
     std::shared_ptr<const traces::MemoryReport> other_report;
     const traces::RankMemory* other_memory = nullptr;
 };
@@ -36,7 +36,7 @@ struct MemoryFacts {
 class MemoryViews {
   public:
     void draw(Session& session, const MemoryFacts& facts);
-    // The cursor was put somewhere on a curve: what lives there is shown.
+    // The cursor was set on a curve: shows what is allocated at that time.
     void show_cursor() {
         view_ = View::live;
         at_cursor_ = 1;
@@ -54,15 +54,15 @@ class MemoryViews {
     void draw_pool(const MemoryFacts& facts);
     void draw_other_run(const MemoryFacts& facts);
     bool choose_kind(const char* id, const std::vector<HolderKind>& told, HolderKind& kind);
-    // The report of the instant of the cursor, or of the one before while that is worked out.
+    // The report for the cursor's instant, or the previous one while that is computed.
     std::shared_ptr<const traces::MemoryReport> at_cursor(Session& session, const MemoryFacts& facts);
 
     View view_ = View::live;
-    int at_cursor_ = 0;  // of the live view: 0 at the peak, 1 at the cursor
+    int at_cursor_ = 0;  // view of live memory: 0 at the peak, 1 at the cursor
 
     struct Holders {
         HolderKind kind = HolderKind::unit;
-        bool chosen = false;  // by hand
+        bool chosen = false;  // chosen by the user
         KeptModel model;
         TableState state;
     };

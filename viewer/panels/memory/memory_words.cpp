@@ -22,12 +22,12 @@ std::string moment(const traces::Trace& trace, int rank_index, std::int64_t time
 }
 
 std::string prediction(const traces::Trace& trace, const RankMemory& memory) {
-    if (memory.predicted_peak_bytes < 0)  // no other tool stores one
+    if (memory.predicted_peak_bytes < 0)  // other tools store none
         return trace.config_value("import.format").empty() ? "No prediction is stored." : "";
     const auto compared = [&](std::int64_t predicted) {
         const std::int64_t off = memory.peak_bytes - predicted;
         if (off == 0) return std::string("exact");
-        const bool shows = std::abs(off) >= (1 << 20) / 100;  // in MB with two decimals
+        const bool shows = std::abs(off) >= (1 << 20) / 100;  // visible in MB with two decimals
         return "off by " + (shows ? format_mb(off) : format_count(off) + " bytes");
     };
     const std::string whole = format_mb(memory.predicted_peak_bytes);

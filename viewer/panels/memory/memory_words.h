@@ -1,4 +1,4 @@
-// What the Memory panel says of a peak in words. Pure text from analysis results, no drawing; any thread.
+// The Memory panel's sentences about a peak. Pure text from analysis results, no drawing; any thread.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,14 @@ namespace shardscope::viewer {
 // "in step 2, 12.3 ms after its start", or "at 1.2 s" outside every step.
 std::string moment(const traces::Trace& trace, int rank_index, std::int64_t time);
 
-// "Predicted 85.98 MB, exact (where)."; that none is stored, of a run of ours; empty for foreign traces.
+// "Predicted 85.98 MB, exact (where)."; for a run of ours without one, that none is stored; empty for foreign
+// traces.
 std::string prediction(const traces::Trace& trace, const traces::RankMemory& memory);
 
-// What was reserved, pinned and allocated on the host, two blanks before each sentence; empty: not told.
+// What was reserved, pinned and allocated on the host, two blanks before each sentence; empty: not recorded.
 std::string other_facts(const traces::RankMemory& memory);
 
-// How far the other run's times (ns) are moved, so that the first step that both have begins together.
+// The shift of the other run's times (ns) that aligns the starts of the first step that both have.
 std::int64_t alignment(const traces::Trace& here, int here_rank, const traces::Trace& there, int there_rank);
 
 }  // namespace shardscope::viewer

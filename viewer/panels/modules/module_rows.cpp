@@ -37,7 +37,7 @@ enum Column : std::size_t {
     kPeak,
 };
 
-// Bars stand behind the columns that are read at a glance.
+// The columns that are read at a glance have bars.
 std::vector<TableColumn> module_columns() {
     using Kind = TableColumn::Kind;
     const Color kernel = time_category_color(traces::TimeCategory::kernel);
@@ -89,7 +89,7 @@ std::string_view class_of(std::string_view name) {
     return numbered ? name.substr(0, line) : name;
 }
 
-// Classes all the way down: equal shapes print alike.
+// The classes of the whole subtree: equal shapes give equal text.
 std::string shape_of(const ModuleNode& node) {
     std::string shape(class_of(node.name));
     if (node.children.empty()) return shape;
@@ -140,7 +140,7 @@ ModulesModel::ModulesModel(std::shared_ptr<const traces::ModuleView> view, const
     for (const ModuleNode& node : rank.modules) add(node, 0);
     const std::vector<TableColumn> all = module_columns();
     for (std::size_t c = 0; c < all.size(); ++c) {
-        bool told = c <= kDevice;  // what a module view always has
+        bool told = c <= kDevice;  // shown in every module view
         for (std::size_t row = 0; !told && row < rows(); ++row) told = !std::isnan(value(row, c));
         if (!told) continue;
         columns_.push_back(all[c]);

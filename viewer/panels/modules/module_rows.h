@@ -13,13 +13,13 @@
 
 namespace shardscope::viewer {
 
-// The share of the node's device time that is its backward, in percent; 0 where it has no device time.
+// The share of the node's device time spent in its backward, in percent; 0 if it has no device time.
 double backward_percent(const traces::ModuleNode& node);
 
 // The tree of one rank. Times in us, sizes in MB (2^20 bytes).
 class ModulesModel final : public TreeModel {
   public:
-    // `rank` points into `view`, which is kept alive.
+    // `rank` points into `view`, which the model keeps alive.
     ModulesModel(std::shared_ptr<const traces::ModuleView> view, const traces::RankModules& rank);
 
     std::string text(std::size_t row, std::size_t column) const override;
@@ -32,19 +32,19 @@ class ModulesModel final : public TreeModel {
     void add(const traces::ModuleNode& node, int depth);
     double value(std::size_t row, std::size_t what) const;
 
-    std::vector<std::size_t> what_;  // of each column: columns in which no module has a number are left out
+    std::vector<std::size_t> what_;  // fields of the columns, without those that have no numbers
     std::shared_ptr<const traces::ModuleView> view_;
     std::vector<const traces::ModuleNode*> modules_;  // by row
 };
 
-// A run of siblings that print alike, for the compact tree of a card: "FullyShardedDataParallel_1 .. 8".
+// A run of siblings shown as one line, for the compact tree of a card: "FullyShardedDataParallel_1 .. 8".
 struct TreeLine {
     int depth = 0;
     std::string text;
 };
 
-// The tree in at most `lines` lines: siblings of one class and one inner structure become one line with their
-// count; what then does not fit is named by a last line "... N more".
+// The tree in at most `lines` lines: siblings with equal class and inner structure become one line with their
+// count; a last line "... N more" counts what does not fit.
 std::vector<TreeLine> compact_tree(std::span<const traces::ModuleNode> roots, std::size_t lines);
 
 }  // namespace shardscope::viewer

@@ -15,7 +15,7 @@ namespace {
 using traces::HostRanges;
 using traces::Trace;
 
-// Which ranges lie in the call: it and what is nested in it on its thread.
+// The ranges of a call: it and everything nested in it on its thread.
 class InCall {
   public:
     InCall(const Trace& trace, std::int32_t call) : first_(static_cast<std::size_t>(call)) {
@@ -38,7 +38,7 @@ class InCall {
     std::vector<bool> inside_;
 };
 
-// Puts bars that come in order of start into the first lane from `depth` on that has room.
+// Puts bars, which arrive sorted by start, into the first lane from `depth` on that has room.
 void put(std::vector<FlameLane>& lanes, std::size_t depth, const FlameBar& bar, EventKind kind) {
     while (depth < lanes.size() && !lanes[depth].bars.empty() && lanes[depth].bars.back().end > bar.start)
         ++depth;
@@ -46,7 +46,7 @@ void put(std::vector<FlameLane>& lanes, std::size_t depth, const FlameBar& bar, 
     lanes[depth].bars.push_back(bar);
 }
 
-// Adds the lanes below the chart's; the first one carries the title.
+// Appends the lanes to the chart's; the first one carries the title.
 void take(FlameChart& chart, std::vector<FlameLane> lanes, std::string title) {
     std::erase_if(lanes, [](const FlameLane& lane) { return lane.bars.empty(); });
     if (!lanes.empty()) lanes.front().title = std::move(title);
@@ -56,8 +56,8 @@ void take(FlameChart& chart, std::vector<FlameLane> lanes, std::string title) {
 void add_ranges(const Trace& trace, const InCall& call, Frames frames, FlameChart& chart) {
     const HostRanges& ranges = trace.ranges;
     std::vector<FlameLane> lanes;
-    // By range from the call on: how many that are shown lie around it and are it; what is hidden counts for
-    // nothing.
+    // By range, starting with the call: the number of shown ranges around it, including itself; hidden ones
+    // do not count.
     std::vector<std::size_t> depths(call.last() - call.first(), 0);
     for (std::size_t i = call.first(); i < call.last(); ++i) {
         if (!call.holds(static_cast<std::int32_t>(i))) continue;
@@ -71,7 +71,7 @@ void add_ranges(const Trace& trace, const InCall& call, Frames frames, FlameChar
         ++chart.ranges;
         put(lanes, around, {ranges.start[i], ranges.end[i], static_cast<std::int32_t>(i)}, EventKind::range);
     }
-    --chart.ranges;  // the call itself is not nested in it
+    --chart.ranges;  // the call itself does not count as nested
     take(chart, std::move(lanes), "host");
 }
 
@@ -136,7 +136,7 @@ std::vector<ShownBar> shown_bars(const FlameLane& lane, const TimeView& view) {
         const double x0 = std::max(0.0, view.pixel(bars[i].start));
         const double x1 = std::min(view.width, view.pixel(bars[i].end));
         std::size_t next = i + 1;
-        if (x1 - x0 < 1) {  // all that end in the pixel column that this one begins in
+        if (x1 - x0 < 1) {  // all that end in the pixel column in which this one begins
             const std::int64_t edge = std::max(view.time(std::floor(x0) + 1), bars[i].end);
             next = std::max(next, ends_after(next, edge));
         }

@@ -1,6 +1,6 @@
 // The flame chart of one call of a module: the ranges nested in it, the runtime calls made inside and the
-// device work launched inside, as lanes of bars that do not overlap; and which of a module's calls is looked
-// at. Pure arithmetic over a trace, no drawing; any thread. Times in nanoseconds.
+// device work launched inside, as lanes of bars that do not overlap; and the choice among a module's calls.
+// Pure arithmetic over a trace, no drawing; any thread. Times in nanoseconds.
 #pragma once
 
 #include <cstddef>
@@ -18,34 +18,34 @@ namespace shardscope::viewer {
 
 struct FlameBar {
     std::int64_t start = 0, end = 0;
-    std::int32_t index = -1;  // into the table of the lane's kind of event
+    std::int32_t index = -1;  // into the table for the lane's kind of event
 };
 
 struct FlameLane {
     EventKind kind = EventKind::range;
-    std::string title;  // "host", "runtime calls", the stream's name; empty below the first of a kind
+    std::string title;  // "host", "runtime calls", the stream's name; empty for further lanes of a kind
     std::vector<FlameBar> bars;  // sorted by start, not overlapping
 };
 
 struct FlameChart {
     std::int32_t range = -1;  // the call: a row of HostRanges
     int rank = 0;             // index into Trace::ranks
-    TimeRange call;           // as the host ran it
-    TimeRange time;           // and the device work launched inside
+    TimeRange call;           // the call's time on the host
+    TimeRange time;           // the call and the device work launched inside
     std::int64_t ranges = 0;  // nested in the call and shown
-    std::int64_t frames = 0;  // nested in the call: frames of the host program, shown or not
-    std::int64_t device_events = 0, device_ns = 0;  // launched inside: how many, the sum of their durations
+    std::int64_t frames = 0;  // frames of the host program nested in the call, shown or hidden
+    std::int64_t device_events = 0, device_ns = 0;  // launched inside: count and summed durations
     std::vector<FlameLane> lanes;                   // ranges by depth, then runtime calls, then streams
 };
 
-// Frames of the host program (Python's functions, in traces with stacks) are many, and most lie between a
+// Frames of the host program (Python's functions, in traces with stacks) are many, and most lie between one
 // module and the next.
 enum class Frames { hidden, shown };
 
-// Reads the columns of the trace once: for a worker thread where the trace is long.
+// Scans the columns of the trace once: use a worker thread for long traces.
 FlameChart make_flame(const traces::Trace& trace, std::int32_t range, Frames frames = Frames::hidden);
 
-// What of a lane shows in `view`, in columns of a pixel: bars shorter than a column are one with those that
+// The bars of a lane in `view`, in columns of a pixel: bars shorter than a column are merged with those that
 // end in the same column. At most two for each column.
 struct ShownBar {
     double x0 = 0, x1 = 0;  // pixels from the left edge; x1 - x0 is at least 1
@@ -60,13 +60,13 @@ enum class CallDirection { forward, backward };
 // Rows of HostRanges, in the order of their start.
 std::vector<std::int32_t> calls_in(const traces::CallsOfModule& module, CallDirection direction);
 
-// Indices into `calls` by the host's time in them; none for no calls. Of equals the first; of an even number
-// of calls the median is the shorter one of the two in the middle.
+// Indices into `calls` by the host's time in them; none if there are no calls. Among equals the first; for an
+// even number of calls the median is the shorter of the two in the middle.
 std::optional<std::size_t> slowest_call(const traces::Trace& trace, const std::vector<std::int32_t>& calls);
 std::optional<std::size_t> median_call(const traces::Trace& trace, const std::vector<std::int32_t>& calls);
 
-// The longest call of each column where n calls share `columns` columns equally; 0 columns for no calls, and
-// never more columns than calls.
+// The longest call of each column when n calls share `columns` columns equally; 0 columns if there are no
+// calls, and never more columns than calls.
 std::vector<std::int64_t> longest_by_column(const traces::Trace& trace,
                                             const std::vector<std::int32_t>& calls, int columns);
 

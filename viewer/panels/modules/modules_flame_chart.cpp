@@ -27,7 +27,7 @@ ImU32 mixed(ImU32 a, ImU32 b, float share) {
         {x.x + (y.x - x.x) * share, x.y + (y.y - x.y) * share, x.z + (y.z - x.z) * share, 1});
 }
 
-// The colour of its kind; ranges of one kind in shades by name, so that neighbours part.
+// The colour of its kind; ranges of one kind have shades by name, so that neighbours differ.
 ImU32 bar_color(const traces::Trace& trace, SelectedEvent event) {
     const auto i = static_cast<std::size_t>(event.index);
     if (event.kind == EventKind::device) return kind_color(trace.device.kind[i]);
@@ -73,7 +73,7 @@ void FlameView::take_mouse(bool hovered, float left, float width) {
     visible_ = {visible.from, visible.to};
 }
 
-// Ticks in time since the call began, and the ground: brighter while the host is in the call.
+// Ticks in time since the call began, and the background: brighter while the host is in the call.
 void FlameView::draw_axis(const TimeView& view, ImVec2 at, float width, float height) const {
     const float font = ImGui::GetFontSize();
     ImDrawList* draw = ImGui::GetWindowDrawList();
@@ -110,7 +110,7 @@ void FlameView::draw_lane(const Session& session, const traces::Trace& trace, co
         const FlameBar& first = lane.bars[bar.first];
         const SelectedEvent event{lane.kind, first.index};
         const ImVec2 min{left + static_cast<float>(bar.x0), at.y + 1};
-        const float gap = bar.x1 - bar.x0 > 4 ? 1.0F : 0.0F;  // tells neighbours apart without an outline
+        const float gap = bar.x1 - bar.x0 > 4 ? 1.0F : 0.0F;  // separates neighbours without an outline
         const ImVec2 max{left + static_cast<float>(bar.x1) - gap, at.y + height - 1};
         const ImU32 color = bar_color(trace, event);
         draw->AddRectFilled(min, max, color);

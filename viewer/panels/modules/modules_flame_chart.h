@@ -1,5 +1,5 @@
-// Draws a FlameChart on a time axis of its own: wheel zooms at the mouse, dragging pans, a click selects an
-// event, a double-click shows it in the timeline. Drawing layer (Dear ImGui); frame thread only.
+// Draws a FlameChart on a time axis of its own: the wheel zooms at the mouse, dragging pans, a click selects
+// an event, a double-click shows it in the timeline. Drawing layer (Dear ImGui); frame thread only.
 //
 // For scripts: "modules.flame" (the whole), "modules.flame.<lane>.<n>" (the n-th bar in sight of a lane, both
 // from 0) with the bar's name.
@@ -19,13 +19,13 @@ class FlameView {
     // Takes `size` in the current window.
     void draw(Session& session, const TracePtr& trace, const std::shared_ptr<const FlameChart>& chart,
               ImVec2 size);
-    void fit() { shown_.reset(); }  // all of the call again
+    void fit() { shown_.reset(); }  // shows the whole call again
 
   private:
     struct Bar {
         SelectedEvent event;
         TimeRange time;
-        std::size_t count = 1;  // that share its pixels
+        std::size_t count = 1;  // events that share its pixels
     };
     void take_mouse(bool hovered, float left, float width);
     void draw_axis(const TimeView& view, ImVec2 at, float width, float height) const;
@@ -33,7 +33,7 @@ class FlameView {
                    std::size_t number, const TimeView& view, ImVec2 at, float left, float height);
 
     std::shared_ptr<const FlameChart> chart_;
-    std::shared_ptr<const FlameChart> shown_;  // that `visible_` is of
+    std::shared_ptr<const FlameChart> shown_;  // the chart that `visible_` belongs to
     TimeRange visible_;
     std::optional<Bar> hovered_;
     bool dragging_ = false;

@@ -1,5 +1,5 @@
-// The Module View: the tree of modules of one rank with its host and device time, bytes and memory, above
-// the flame chart of one call of the chosen module.
+// The Module View: the tree of modules of one rank with its host and device time, bytes and memory, above the
+// flame chart of one call of the chosen module.
 //
 // For scripts: the tree as "modules" (tables/tree_table.h); "modules.forward", "modules.backward",
 // "modules.previous", "modules.next", "modules.slowest", "modules.median", "modules.fit", "modules.frames",
@@ -97,17 +97,17 @@ class ModulesPanel final : public Panel {
         tree_.scroll_to_chosen = true;
     }
 
-    // Of another trace as much is open as the tree has room for.
+    // For another trace, opens as many levels as fit.
     void open_what_fits(const TracePtr& trace, float height) {
         if (shown_.lock() == trace) return;
         shown_ = trace;
         const float line = ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().CellPadding.y;
         const float rows = height / line - 3;  // the header has two lines
-        // A tree that has to be scrolled a little is better than one that is closed and mostly empty.
+        // A tree that scrolls a little is better than one that is closed and mostly empty.
         tree_.open_levels(levels_that_fit(*model_, static_cast<std::size_t>(std::max(1.0F, rows * 2))));
     }
 
-    // With all of its rows that are open: a short tree leaves its room to the chart until the splitter is
+    // The height with all of its open rows: a short tree leaves its room to the chart until the splitter is
     // used.
     float height_of_tree() {
         const float line = ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().CellPadding.y;
@@ -146,7 +146,7 @@ class ModulesPanel final : public Panel {
         place_button("splitter", {width, grip});
         items::mark("modules.splitter");
         const bool held = ImGui::IsItemActive(), over = ImGui::IsItemHovered();
-        if (held && !dragged_ && ImGui::GetIO().MouseDelta.y != 0) {  // from where it stands
+        if (held && !dragged_ && ImGui::GetIO().MouseDelta.y != 0) {  // from its current place
             dragged_ = true;
             share_ = room > 1 ? height_ / room : share_;
         }
@@ -289,7 +289,7 @@ class ModulesPanel final : public Panel {
         const float left = ImGui::GetItemRectMax().x + font;
         const float right = ImGui::GetCursorScreenPos().x + ImGui::GetContentRegionAvail().x;
         const float wide = ImGui::CalcTextSize(facts.c_str()).x;
-        if (left + wide <= right) {  // else on a line of their own
+        if (left + wide <= right) {  // otherwise on a line of their own
             ImGui::SameLine(0, font);
             ImGui::AlignTextToFramePadding();
         }
@@ -297,7 +297,7 @@ class ModulesPanel final : public Panel {
         items::mark("modules.facts", facts);
     }
 
-    // A bar for each call (the longest of those that share one), a click chooses it.
+    // A bar for each call (the longest of those that share one); a click chooses it.
     void draw_durations(const traces::Trace& trace, const std::vector<std::int32_t>& calls) {
         if (calls.size() < 2) return;
         const float font = ImGui::GetFontSize(), height = std::round(font * 1.8F);
@@ -351,19 +351,19 @@ class ModulesPanel final : public Panel {
     std::shared_ptr<const ModulesModel> model_;
     std::weak_ptr<const traces::Trace> shown_;
     int known_module_ = -1;
-    float share_ = 0.52F;  // of the height that the tree has
+    float share_ = 0.52F;  // the tree's share of the height
     float height_ = 0;     // the tree's, in this frame
     bool dragged_ = false;
-    bool frames_ = false;  // of the host program are shown too
+    bool frames_ = false;  // frames of the host program are shown
 
     std::shared_ptr<const AllCalls> calls_;
     int calls_rank_ = -1;
     std::optional<std::string> calls_of_;
-    std::vector<std::int32_t> forward_, backward_;  // of the chosen module
+    std::vector<std::int32_t> forward_, backward_;  // calls of the chosen module
     CallDirection direction_ = CallDirection::forward;
-    std::size_t call_ = 0;  // index into the direction's calls
+    std::size_t call_ = 0;  // index into the calls of the direction
 
-    std::shared_ptr<const FlameChart> last_chart_;  // stays while the next is made
+    std::shared_ptr<const FlameChart> last_chart_;  // stays while the next one is made
     std::weak_ptr<const traces::Trace> chart_trace_;
     FlameView flame_;
 

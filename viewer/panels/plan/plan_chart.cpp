@@ -1,4 +1,4 @@
-// See plan_chart.h. Of points that fall on the same spot one is painted, so that twenty thousand rows cost no
+// See plan_chart.h. Among points at the same spot only one is painted, so that twenty thousand rows cost no
 // more than a few hundred.
 #include "viewer/panels/plan/plan_chart.h"
 
@@ -18,7 +18,7 @@
 namespace shardscope::viewer {
 namespace {
 
-// Spots of a few pixels, of which each takes one point of each fate.
+// Spots of a few pixels, each of which accepts one point of each fate.
 class Spots {
   public:
     Spots(const Chart& chart, float side)
@@ -98,7 +98,7 @@ class Drawing {
         return is_pale(point) ? faded(fate_color(fate(point)), 0.22F) : fate_color(fate(point));
     }
 
-    // What the axes are of: above the chart, and inside it above the axis below.
+    // The axes' titles: y's above the chart, x's inside it above the axis.
     void draw_title(float width) const {
         const std::string memory = look_.memory == PlanMemory::peak
                                        ? "Peak allocated memory of each rank"
@@ -125,7 +125,7 @@ class Drawing {
         }
     }
 
-    // Beside the chart, at their memory's height: no time is known of them.
+    // Beside the chart, at the height of their memory: their times are unknown.
     void draw_untimed() {
         if (picture_.untimed.empty()) return;
         const float left = chart_.max.x + font_ * 0.6F, right = chart_.max.x + gutter_ - font_ * 0.3F;
@@ -146,7 +146,7 @@ class Drawing {
             theme::text_dim(), words);
     }
 
-    // Up to the next point of the stair nothing is both smaller and faster.
+    // Up to the next point of the stair no configuration is both smaller and faster.
     void draw_front_line() const {
         const ImU32 ink = faded(theme::good(), 0.75F);
         for (std::size_t i = 1; i < picture_.stair.size(); ++i) {
@@ -156,7 +156,7 @@ class Drawing {
         }
     }
 
-    // The spots grow until there are few enough marks, which are squares where they are many.
+    // The spots grow until there are few enough marks, which become squares when there are many.
     void draw_points() {
         constexpr std::size_t kMostMarks = 6000, kMostShapes = 1000;
         std::vector<const PlanPoint*> marks;
@@ -184,7 +184,7 @@ class Drawing {
                                        ink);
             return;
         }
-        if (fate == PlanFate::too_large) {  // a cross, not only another colour
+        if (fate == PlanFate::too_large) {  // a cross, to differ not only in colour
             const float arm = dot_ * 0.9F;
             chart_.draw->AddLine({place.x - arm, place.y - arm}, {place.x + arm, place.y + arm}, ink, 1.5F);
             chart_.draw->AddLine({place.x - arm, place.y + arm}, {place.x + arm, place.y - arm}, ink, 1.5F);
@@ -224,7 +224,7 @@ class Drawing {
                      fmt::format("{}", number(point)));
     }
 
-    // The nearest point within a finger's width, one that the table shows before one that it does not.
+    // The nearest point within a small distance, preferring one that the table shows.
     const PlanPoint* nearest() const {
         const ImVec2 mouse = ImGui::GetIO().MousePos;
         const PlanPoint* best = nullptr;

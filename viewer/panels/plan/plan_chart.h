@@ -1,6 +1,6 @@
-// The picture of a plan: each configuration as a point of memory against time, the front joined, the limit as
-// a line. It draws what plan_picture() made. For scripts: "plan.chart", and "plan.point.<row>" for each point
-// of the front and the chosen one. Drawing layer (Dear ImGui); frame thread only.
+// The picture of a plan: each configuration as a point of memory against time, the Pareto front joined, the
+// limit as a line. It draws what plan_picture() made. For scripts: "plan.chart", and "plan.point.<row>" for
+// each point of the front and the chosen one. Drawing layer (Dear ImGui); frame thread only.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ struct PlanChartLook {
     PlanTime time = PlanTime::sample;
     PlanMemory memory = PlanMemory::peak;
     std::optional<std::size_t> chosen;  // index into PlanList::items
-    // By index into PlanList::items: whether the table shows it; the others are pale. Empty: all.
+    // By index into PlanList::items: whether the table shows it; others are drawn pale. Empty: all.
     std::vector<bool> in_table;
 };
 

@@ -29,7 +29,7 @@ void dim_text(std::string_view t) {
     ImGui::PopStyleColor();
 }
 
-// A button that is pale and does nothing where `on` is false.
+// A button, pale and inactive if `on` is false.
 bool button(const char* label, const char* item, bool on = true) {
     flow(button_width(label));
     ImGui::PushStyleVar(ImGuiStyleVar_Alpha, ImGui::GetStyle().Alpha * (on ? 1.0F : 0.45F));
@@ -50,7 +50,7 @@ void draw_buttons(Session& session, const PlanList& list, const PlanItem& item,
     if (button("Copy as flags", "plan.copy_flags", !item.settings.empty()))
         ImGui::SetClipboardText(plan_flags(item.settings).c_str());
     ImGui::NewLine();
-    if (!job && is_known(item.fate)) {  // a trace was lifted: there is no job that could be simulated
+    if (!job && is_known(item.fate)) {  // the plan was lifted from a trace: there is no job to simulate
         const std::string_view lifted = list.trace->config_value("plan.trace");
         note(fmt::format(
             "The file holds no job of this row. Its simulated trace: shardscope-train plan {} --write "
@@ -75,7 +75,7 @@ void draw_buttons(Session& session, const PlanList& list, const PlanItem& item,
     }
 }
 
-// Label and value in two columns, as many pairs side by side as the width has room for.
+// Label and value in two columns, with as many pairs side by side as fit.
 void draw_facts_table(const char* id, const std::vector<PlanFact>& facts) {
     const float font = ImGui::GetFontSize();
     const int pairs = ImGui::GetContentRegionAvail().x > font * 30 ? 2 : 1;
@@ -90,7 +90,7 @@ void draw_facts_table(const char* id, const std::vector<PlanFact>& facts) {
     ImGui::EndTable();
 }
 
-// What the peak is made of: a bar, and a line for each category, the largest first.
+// The composition of the peak: a bar, and a line for each category, the largest first.
 void draw_peak(const PlanRow& row) {
     const float font = ImGui::GetFontSize();
     if (row.peak_bytes <= 0) return;
@@ -108,7 +108,7 @@ void draw_peak(const PlanRow& row) {
     const double full = static_cast<double>(std::max(row.peak_bytes, row.limit_bytes));
     const ImVec2 at = ImGui::GetCursorScreenPos();
     stacked_bar(at, {width, font * 1.1F}, segments, full, false);
-    if (row.limit_bytes > 0) {  // the bar's whole width is what is larger
+    if (row.limit_bytes > 0) {  // the larger value is the bar's whole width
         const float x = at.x + width * static_cast<float>(static_cast<double>(row.limit_bytes) / full);
         ImGui::GetWindowDrawList()->AddRectFilled({x - 2, at.y - 2}, {x, at.y + font * 1.1F + 2},
                                                   theme::bad());
@@ -210,7 +210,7 @@ void draw_plan_details(Session& session, const PlanList& list, const PlanItem& i
     const std::string& why = row.why.empty() ? row.reason : row.why;
     if (!why.empty()) {
         ImGui::PushTextWrapPos(0);
-        constexpr std::size_t kLongest = 1200;  // bytes; a planner says far less
+        constexpr std::size_t kLongest = 1200;  // bytes; planners write far less
         text(why.size() <= kLongest ? why : why.substr(0, kLongest) + " ...");
         ImGui::PopTextWrapPos();
         items::value("plan.why", why);
@@ -235,7 +235,7 @@ void open_plan_row(Session& session, const traces::Trace& plan, const PlanItem& 
     for (const OpenTrace& entry : session.open) {
         if (entry.name == name && entry.error.empty()) return session.open_simulated(entry.path, name);
     }
-    // One that the planner wrote: by its name, or beside the plan, which may have moved with it.
+    // A trace that the planner wrote: at its path, or beside the plan, with which it may have been moved.
     if (!item.row->trace.empty()) {
         const fs::path written(item.row->trace);
         for (const fs::path& path : {written, fs::path(plan.path).parent_path() / written.filename()}) {

@@ -1,5 +1,5 @@
-// Plan: what a planner found out about the configurations of a job (SHARD_PLAN): memory against time as a
-// picture, every row in a table, the chosen one in words, and the way to its simulated trace.
+// Plan: a planner's results for the configurations of a job (SHARD_PLAN): memory against time as a picture,
+// every row in a table, the chosen one in words, and the way to its simulated trace.
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -33,7 +33,7 @@ namespace {
 class PlanPanel final : public Panel {
   public:
     std::string_view name() const override { return "plan"; }
-    bool needs_trace() const override { return false; }  // it finds the plan among what is open
+    bool needs_trace() const override { return false; }  // it finds the plan among the open files
     bool needs_timeline() const override { return false; }
 
     void closed(const traces::Trace& trace, const TracePtr& successor) override {
@@ -78,7 +78,7 @@ class PlanPanel final : public Panel {
   private:
     // --- which plan ---------------------------------------------------------------------------------------
 
-    // The active file where it holds a plan; else the one that was shown last, or the first that is open.
+    // The active file if it holds a plan; else the one shown last, or the first that is open.
     OpenTrace* choose_plan(Session& session) {
         std::vector<OpenTrace*> plans;
         for (OpenTrace& entry : session.open)
@@ -120,7 +120,7 @@ class PlanPanel final : public Panel {
 
     void take(const std::shared_ptr<const PlanList>& list) {
         if (list_ == list) return;
-        // Another reading of the same file keeps the row; of another, the best is a good start.
+        // A reloaded file keeps the row; a new one starts with the best.
         const bool again = again_of_ == list->trace->path;
         const int number = again ? again_number_ : 0;
         again_of_.clear();
@@ -157,14 +157,13 @@ class PlanPanel final : public Panel {
         chosen_ = item;
     }
 
-    // To the next point of the front; where none is chosen, to the fastest.
+    // Moves to the next point of the front; to the fastest if none is chosen.
     void along_the_front(bool faster) {
         const auto on_front = [](const PlanItem& item) { return item.fate == PlanFate::front; };
         const auto front =
             static_cast<std::size_t>(std::count_if(list_->items.begin(), list_->items.end(), on_front));
         if (front == 0) return;
-        if (!chosen_ || *chosen_ >= front)
-            return choose(0);  // the list has the front first, the fastest first
+        if (!chosen_ || *chosen_ >= front) return choose(0);  // the list starts with the front, fastest first
         if (faster && *chosen_ > 0) choose(*chosen_ - 1);
         if (!faster && *chosen_ + 1 < front) choose(*chosen_ + 1);
     }
@@ -258,7 +257,7 @@ class PlanPanel final : public Panel {
         if (events.opened) open_plan_row(session, *list_->trace, list_->items[*events.opened], plan_file_);
     }
 
-    // What the table's filter leaves.
+    // The rows that pass the table's filter.
     std::vector<bool> in_table() const {
         std::vector<bool> shown;
         const auto order = state_.order.shared();
@@ -317,10 +316,10 @@ class PlanPanel final : public Panel {
     std::weak_ptr<const traces::Trace> last_;
     std::shared_ptr<const PlanList> list_;
     std::string plan_file_;
-    std::string again_of_;  // the path of a plan that was read again; its row is chosen anew
+    std::string again_of_;  // the path of a reloaded plan; its row is chosen anew
     int again_number_ = 0;
     std::optional<std::size_t> chosen_;  // index into PlanList::items
-    bool scroll_ = false;                // the table, to it
+    bool scroll_ = false;                // scroll the table to the chosen row
 
     int show_ = 0, time_ = 0, memory_ = 0, view_ = 0;
     bool repeated_ = false;

@@ -10,7 +10,8 @@ namespace {
 
 using traces::PlanRow;
 
-// Low and high with some air, and whether the values lie so far apart that only a logarithm shows them all.
+// The range of the values with a margin, and whether they are so far apart that they need a logarithmic
+// scale.
 struct Extent {
     double low = 0, high = 1;
     bool log = false;
@@ -18,7 +19,7 @@ struct Extent {
 Extent extent_of(double least, double most, double far) {
     if (!(most > 0)) return {0, 1, false};
     if (least > 0 && most / least > far) return {least / 1.15, most * 1.15, true};
-    if (least > most / 2 && least < most) {  // close together: from zero they would be one heap
+    if (least > most / 2 && least < most) {  // close together: from zero they would form one cluster
         const double air = (most - least) * 0.12;
         return {least - air, most + air, false};
     }
@@ -47,7 +48,7 @@ PlanPicture plan_picture(const PlanList& list, const std::vector<std::size_t>& i
         if (limit > 0 && picture.limits.size() < kMostLimits &&
             std::find(picture.limits.begin(), picture.limits.end(), limit) == picture.limits.end())
             picture.limits.push_back(limit);
-        if (point.bytes <= 0) continue;  // what is reserved only the simulation knows
+        if (point.bytes <= 0) continue;  // only the simulation knows the reserved bytes
         reach(point.bytes, y_least, y_most);
         if (!row.simulated() || !is_time(point.ns)) {
             point.ns = 0;
@@ -58,14 +59,14 @@ PlanPicture plan_picture(const PlanList& list, const std::vector<std::size_t>& i
         picture.points.push_back(point);
         if (item.fate == PlanFate::front) picture.front.push_back(point);
     }
-    std::reverse(picture.points.begin(), picture.points.end());  // of the list, the front is first
+    std::reverse(picture.points.begin(), picture.points.end());  // the list has the front first
     std::sort(picture.front.begin(), picture.front.end(), [](const PlanPoint& a, const PlanPoint& b) {
         return std::make_pair(a.bytes, -a.ns) < std::make_pair(b.bytes, -b.ns);
     });
     // The front is over both kinds of memory, the picture over one.
     for (const PlanPoint& point : picture.front)
         if (picture.stair.empty() || point.ns < picture.stair.back().ns) picture.stair.push_back(point);
-    // A limit that is far above everything says so by not being there; one within reach is always shown.
+    // A limit far above everything is not drawn; one within reach always is.
     for (const double limit : picture.limits)
         if (limit <= y_most * 1.5) reach(limit, y_least, y_most);
     constexpr double kFarTimes = 12, kFarBytes = 24;

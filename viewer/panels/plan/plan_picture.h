@@ -1,4 +1,4 @@
-// Where the rows of a plan stand in the picture of memory against time. No Dear ImGui; any thread.
+// The places of a plan's rows in the picture of memory against time. No Dear ImGui; any thread.
 #pragma once
 
 #include <cstddef>
@@ -20,13 +20,13 @@ struct PlanPoint {
 struct PlanPicture {
     std::vector<PlanPoint> points;   // the front last, so that it is painted over the others
     std::vector<PlanPoint> untimed;  // not simulated: only their memory is known
-    std::vector<PlanPoint> front;    // from the smallest
-    std::vector<PlanPoint> stair;    // those of the front that nothing here is both smaller and faster than
-    std::vector<double> limits;      // bytes; several where the rows have several, four at most
+    std::vector<PlanPoint> front;    // sorted from the smallest
+    std::vector<PlanPoint> stair;    // points of the front that no point here beats in both size and time
+    std::vector<double> limits;      // bytes; if the rows have several, four at most
     double x_low = 0, x_high = 1, y_low = 0, y_high = 1;
-    bool x_log = false, y_log = false;  // the values lie far apart
+    bool x_log = false, y_log = false;  // the values are far apart
 };
-// Of these items (of PlanTable::items).
+// The picture of these items (of PlanTable::items).
 PlanPicture plan_picture(const PlanList& list, const std::vector<std::size_t>& items, PlanTime time,
                          PlanMemory memory);
 

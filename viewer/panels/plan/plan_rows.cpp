@@ -23,11 +23,11 @@ using traces::PlanRow;
 
 constexpr double kMB = 1 << 20;
 
-// As the planner prints them: what is first in the list is what is best.
+// The planner's own order: the best comes first.
 bool before(const PlanItem& a, const PlanItem& b) {
     if (a.fate != b.fate) return a.fate < b.fate;
     const auto key = [](const PlanItem& item) {
-        // Of what counts no samples (a trace that was lifted) every step is alike.
+        // If there is no number of samples (a lifted trace), all steps are alike.
         const double sample = ns_per_sample(*item.row), time = sample > 0 ? sample : item.row->step_us * 1e3;
         if (item.fate == PlanFate::too_large)
             return std::make_tuple(static_cast<double>(item.row->peak_bytes), item.row->number);
@@ -103,9 +103,9 @@ constexpr std::array<std::string_view, 13> kDecided = {
     "precision.param",     "precision.reduce",       "data.batch",
     "run.device"};
 
-// Those that the command line gave several values first, as they were given.
+// The keys that had several values on the command line first, in that order.
 std::vector<PlanChoice> choices_of(const std::vector<PlanItem>& items) {
-    constexpr std::size_t kMost = 24;  // a file with more keys than this comes from no planner
+    constexpr std::size_t kMost = 24;  // no planner writes a file with more keys
     std::vector<PlanChoice> choices;
     for (const PlanItem& item : items) {
         for (const auto& setting : item.settings) {
@@ -431,7 +431,7 @@ std::vector<PlanFact> plan_figures(const PlanList& list, const PlanRow& row) {
 std::string plan_flags(const PlanSettings& settings) {
     std::string flags;
     for (const auto& [key, value] : settings) {
-        // As a shell takes it.
+        // Quoted for a shell.
         const bool plain =
             !value.empty() && value.find_first_not_of(
                                   "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.:,/+@") ==

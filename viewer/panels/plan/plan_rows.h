@@ -1,6 +1,6 @@
-// What a planner found out (SHARD_PLAN), as the Plan panel shows it: the rows in the order in which
-// `shardscope-train plan` prints them, and their cells. No Dear ImGui; any thread. Nothing is computed that
-// the planner has not stored.
+// The results of a planner (SHARD_PLAN), as the Plan panel shows them: the rows in the order in which
+// `shardscope-train plan` prints them, and their cells. No Dear ImGui; any thread. Only values that the
+// planner has stored are shown; nothing is computed.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@
 
 namespace shardscope::viewer {
 
-// What became of a configuration.
+// The outcome for a configuration.
 enum class PlanFate : std::uint8_t { front, fits, too_large, impossible, not_run };
 inline constexpr std::size_t kPlanFates = 5;
 PlanFate fate_of(const traces::PlanRow& row);
@@ -34,25 +34,25 @@ using PlanSettings = std::vector<std::pair<std::string, std::string>>;  // "fsdp
 struct PlanItem {
     const traces::PlanRow* row = nullptr;
     PlanFate fate = PlanFate::not_run;
-    PlanSettings settings;  // empty where the file's are no JSON object
+    PlanSettings settings;  // empty if the file's settings are not a JSON object
 };
 
-// A column that says what a row is: a key of its job, or what several keys amount to (the strategy).
+// A column that identifies a row: a key of its job, or what several keys amount to (the strategy).
 struct PlanChoice {
     std::string id, title;
-    float width = 6;  // of the column, in font sizes
+    float width = 6;  // the column's, in font sizes
     std::function<std::string(const PlanSettings&)> value;
 };
 
-// The rows of a trace's plan: the front, the fastest first; what fits, the fastest first; what does not, the
-// smallest first; what cannot be.
+// The rows of a trace's plan: the front, fastest first; those that fit, fastest first; those that do not,
+// smallest first; those that are impossible.
 struct PlanList {
-    std::shared_ptr<const traces::Trace> trace;  // keeps the rows
+    std::shared_ptr<const traces::Trace> trace;  // keeps the rows alive
     std::vector<PlanItem> items;
     std::vector<PlanChoice> choices;  // keys that were given on the command line first
     std::vector<std::size_t> counts = std::vector<std::size_t>(kPlanFates);
-    bool same_batch = true;  // every row has the same samples in a step, so that steps can be compared
-    bool tokens = false;     // the model counts tokens, else samples
+    bool same_batch = true;  // all rows have the same number of samples per step, so that steps compare
+    bool tokens = false;     // the model counts tokens, otherwise samples
     bool priced = false;
 };
 double ns_per_sample(const traces::PlanRow& row);  // 0: unknown
@@ -60,12 +60,12 @@ bool is_time(double ns);                           // finite and above 0
 
 PlanList plan_list(std::shared_ptr<const traces::Trace> trace);
 
-// The item of a row's number; items.size() where there is none.
+// The item with this row number; items.size() if there is none.
 std::size_t item_of(const PlanList& list, int number);
 
 // "504 configurations of gpt_7b.toml on h100_ib (NVIDIA H100): 212 fit, 280 do not, 12 cannot be"
 std::string plan_counts(const PlanList& list);
-// Why there is nothing to rent: the smallest peak and whose it is; empty where something fits.
+// Why no configuration fits: the smallest peak and its configuration; empty if one fits.
 std::string nothing_fits(const PlanList& list);
 
 // --- the table --------------------------------------------------------------------------------------------
@@ -74,9 +74,9 @@ enum class PlanShow : std::uint8_t { all, fits, front };
 struct PlanTable {
     std::shared_ptr<const TableModel> model;
     std::vector<std::size_t> items;  // by row of the model
-    std::string alike;               // settings that all of them share: "param=bf16, batch=2"
+    std::string alike;               // settings common to all rows: "param=bf16, batch=2"
 };
-// `repeated`: also rows with the same figures as an earlier one.
+// `repeated`: includes rows with the same figures as an earlier one.
 PlanTable plan_table(const PlanList& list, PlanShow show, bool repeated);
 
 // --- one row ----------------------------------------------------------------------------------------------
@@ -84,11 +84,11 @@ PlanTable plan_table(const PlanList& list, PlanShow show, bool repeated);
 struct PlanFact {
     std::string label, value;
 };
-// "wrap module:Block", "strategy FULL_SHARD": what the columns of the table say of it.
+// "wrap module:Block", "strategy FULL_SHARD": the row's cells in the columns of choices.
 std::vector<PlanFact> plan_choices(const PlanList& list, const PlanItem& item);
-// Peak, reserved, step time, throughput: what is known, with units.
+// Peak, reserved, step time, throughput: those that are known, with units.
 std::vector<PlanFact> plan_figures(const PlanList& list, const traces::PlanRow& row);
-// "--fsdp.wrap=root --data.batch=2", as a command line takes them.
+// "--fsdp.wrap=root --data.batch=2", for a command line.
 std::string plan_flags(const PlanSettings& settings);
 
 }  // namespace shardscope::viewer

@@ -1,4 +1,4 @@
-// The SQL that was run, newest first, without repetitions; it comes back next time. Pure; frame thread.
+// The SQL that was run, newest first, without repetitions; restored next time. Pure; frame thread.
 #pragma once
 
 #include <string>
@@ -10,14 +10,14 @@ namespace shardscope::viewer {
 class QueryHistory {
   public:
     static constexpr std::size_t kMost = 50;             // queries
-    static constexpr std::size_t kMostBytes = 64 << 10;  // of all together, kept for next time
+    static constexpr std::size_t kMostBytes = 64 << 10;  // total size that is kept for next time
 
-    void add(std::string sql);  // to the front; what is blank is none
+    void add(std::string sql);  // puts it first; blank text is ignored
     const std::vector<std::string>& entries() const { return entries_; }
 
-    // A JSON array; empty for none. What would exceed kMostBytes stays behind, oldest first.
+    // A JSON array; empty if there are none. The oldest queries beyond kMostBytes are omitted.
     std::string to_text() const;
-    // Of to_text(), or of any other text: what is no history changes nothing.
+    // Reads the output of to_text(); any other text changes nothing.
     void from_text(std::string_view text);
 
   private:

@@ -1,5 +1,5 @@
-// Query: SQL on the open trace, with its schema beside it, the queries that come with the tools, and the way
-// from a row to its place in the timeline.
+// Query: SQL on the open trace, with its schema beside it, predefined queries, and the way from a row to its
+// place in the timeline.
 #include <algorithm>
 #include <array>
 
@@ -71,13 +71,13 @@ class QueryPanel final : public Panel {
     }
 
   private:
-    static constexpr bool kAllColumns = true;  // who names a column wants to see it
+    static constexpr bool kAllColumns = true;  // a column that the query names is always shown
 
-    // Another trace: what was answered is not about it. A database is asked at once, so that the page is not
-    // empty; what would have to be imported first waits for the person.
+    // Another trace makes the results obsolete. A database is queried immediately, so that the page is not
+    // empty; a trace that must be imported first waits for the user.
     void notice_trace(Session& session, const TraceFiles& files) {
         if (shown_.lock() == session.trace()) return;
-        if (runner_.running()) return;  // of the trace before: its answer is waited for
+        if (runner_.running()) return;  // on the previous trace: its answer is awaited
         shown_ = session.trace();
         stamp_ = file_stamp(files);
         answer_ = nullptr;
@@ -87,7 +87,7 @@ class QueryPanel final : public Panel {
         runner_.import_exports(false);
     }
 
-    // An export of Nsight Systems has the tables, but none of the views that people ask.
+    // An export of Nsight Systems has the tables, but none of our views.
     bool has_views(const TraceFiles& files) const {
         const auto schema = runner_.schema(files);
         return schema != nullptr && std::any_of(schema->begin(), schema->end(),
@@ -245,7 +245,7 @@ class QueryPanel final : public Panel {
         const float font = ImGui::GetFontSize();
         const float height = std::clamp(ImGui::GetContentRegionAvail().y * 0.3F, font * 5, font * 15);
         ImGui::PushID(editor_);
-        // With this flag true means Ctrl+Enter; the text follows every key all the same.
+        // With this flag the result is true on Ctrl+Enter; the text is updated on every key anyway.
         if (ImGui::InputTextMultiline(
                 "##sql", &sql_, {-1, height},
                 ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_AllowTabInput)) {
@@ -334,7 +334,7 @@ class QueryPanel final : public Panel {
             const auto& order = plot_order_.of(model, table_.sort, table_.filter);
             plot_.draw(model, order, {ImGui::GetContentRegionAvail().x, plot});
         }
-        // Where the window is small the page scrolls, so that some rows are always in sight.
+        // In a small window the page scrolls, so that some rows are always in sight.
         const float left = ImGui::GetContentRegionAvail().y - ImGui::GetFrameHeightWithSpacing();
         const float height = left < font * 9 ? font * 9 : 0;
         const TableEvents events =
@@ -368,10 +368,10 @@ class QueryPanel final : public Panel {
     SchemaBrowser browser_;
     TraceFiles schema_asked_;
     std::weak_ptr<const traces::Trace> shown_;
-    std::string stamp_;  // of the files when the trace was first seen here
+    std::string stamp_;  // file stamp from when the trace was first seen here
     bool asked_once_ = false;
     std::shared_ptr<const QueryAnswer> answer_, ignore_;
-    std::vector<std::shared_ptr<const QueryTable>> models_;  // of its results
+    std::vector<std::shared_ptr<const QueryTable>> models_;  // parallel to its results
     int chosen_result_ = 0, view_ = 0;
     TableState table_;
     TableOrder plot_order_;

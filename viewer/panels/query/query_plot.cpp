@@ -1,4 +1,4 @@
-// See query_plot.h. Few points are drawn one by one; of many, what they reach in each pixel column.
+// See query_plot.h. A few points are drawn one by one; many as their extremes in each pixel column.
 #include "viewer/panels/query/query_plot.h"
 
 #include <algorithm>
@@ -58,7 +58,8 @@ std::string shown_value(const QueryTable& table, int column, double value) {
 
 }  // namespace
 
-// Of a new result: the first number that is no id against the row's place, or time where there is one.
+// For a new result: the first number that is not an id against the row's index, or against time if there is
+// one.
 void QueryPlot::choose_columns(const QueryTable& table) {
     std::vector<int> numbers;
     std::vector<std::string> names;
@@ -129,7 +130,7 @@ void QueryPlot::draw(const std::shared_ptr<const QueryTable>& table, const std::
     axes.y_unit = axis_unit_of(unit_of(*table, y_));
     Chart chart = begin_chart("query.plot", {size.x, std::max(ImGui::GetFontSize() * 5, left)}, axes);
     items::mark("query.plot", fmt::format("{} points", points_.size()));
-    // From here on in the columns' own units.
+    // From here on x and y are in the columns' own units.
     chart.x = {range_.x_low, range_.x_high, chart.min.x, chart.max.x};
     chart.y = {range_.y_low, axes.y_high / fy, chart.max.y, chart.min.y};
     chart.draw->PushClipRect(chart.min, {chart.max.x + 2, chart.max.y + 2}, true);
@@ -175,7 +176,7 @@ void QueryPlot::paint(const QueryTable&, const Chart& chart) const {
             }
             return;
         case Look::bars: {
-            // From zero up or down, so that also the smallest can be seen.
+            // From zero up or down, so that even the smallest value is visible.
             const auto bar = [&](float left, float right, double low, double high) {
                 if (low == 0 && high == 0) return;
                 const float top = std::floor(y(high)), bottom = std::max(std::ceil(y(low)), top + 1);
@@ -198,7 +199,7 @@ void QueryPlot::paint(const QueryTable&, const Chart& chart) const {
     }
 }
 
-// The point nearest to the mouse, where points are few; else what the column under it reaches.
+// The point nearest to the mouse if points are few; else the extremes of the column under it.
 void QueryPlot::draw_tip(const QueryTable& table, const Chart& chart) const {
     if (!chart.hovered || points_.empty()) return;
     const ImVec2 mouse = ImGui::GetIO().MousePos;

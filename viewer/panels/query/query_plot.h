@@ -15,7 +15,7 @@ namespace shardscope::viewer {
 
 class QueryPlot {
   public:
-    // Choosers and the plot, as large as `size`. `order`: the rows as the table shows them.
+    // Draws the choosers and the plot, as large as `size`. `order`: the rows in the table's order.
     void draw(const std::shared_ptr<const QueryTable>& table, const std::vector<std::uint32_t>& order,
               ImVec2 size);
 
@@ -28,9 +28,9 @@ class QueryPlot {
     void paint(const QueryTable& table, const struct Chart& chart) const;
     void draw_tip(const QueryTable& table, const struct Chart& chart) const;
 
-    int x_ = -1, y_ = -1;  // columns; x -1: the row's place
+    int x_ = -1, y_ = -1;  // columns; x -1: the row's index
     int look_ = 0;
-    // What was folded, and of what.
+    // What was folded, and its source.
     std::shared_ptr<const QueryTable> seen_;
     std::vector<std::uint32_t> seen_order_;
     int seen_x_ = -2, seen_y_ = -2, seen_columns_ = 0;

@@ -13,8 +13,8 @@
 namespace shardscope::viewer {
 namespace {
 
-constexpr std::size_t kMostBytes = std::size_t{256} << 20;  // that one result may hold
-constexpr int kMostValueBytes = 16 << 20;                   // that one text or blob may have
+constexpr std::size_t kMostBytes = std::size_t{256} << 20;  // limit for one result
+constexpr int kMostValueBytes = 16 << 20;                   // limit for one text or blob
 
 }  // namespace
 
@@ -55,7 +55,7 @@ std::string QueryRunner::database(const TraceFiles& files, bool import_exports) 
         as_database_.reset();
         traces::AsDatabaseOptions options;
         options.files = files;
-        options.partial = true;  // as the viewer opens it
+        options.partial = true;  // as the viewer opens traces
         options.ours = import_exports;
         traces::WorkOptions work;
         work.cancel = &cancel_;

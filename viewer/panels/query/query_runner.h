@@ -1,6 +1,6 @@
-// Runs SQL on a trace on a thread of its own: read-only, with a time limit, a limit of rows and a way to
-// stop. A trace that is no database is imported to a temporary one first, which is kept for the next query.
-// Frame thread (the worker is inside); no Dear ImGui.
+// Runs SQL on a trace on a thread of its own: read-only, with a time limit, a row limit and a way to stop. A
+// trace that is not a database is first imported to a temporary one, which is kept for the next query. Frame
+// thread (the worker is inside); no Dear ImGui.
 #pragma once
 
 #include <atomic>
@@ -28,8 +28,8 @@ struct QueryLimits {
 
 struct QueryAnswer {
     std::string sql;
-    std::vector<traces::QueryResult> results;  // of the statements that have columns
-    std::string error;                         // one sentence; empty: it went well
+    std::vector<traces::QueryResult> results;  // of the statements that return columns
+    std::string error;                         // one sentence; empty: success
     double seconds = 0;
     std::string note;  // "imported to a temporary database ..."
 };
@@ -41,23 +41,23 @@ TraceFiles files_of(const OpenTrace& entry);
 class QueryRunner {
   public:
     QueryRunner() = default;
-    ~QueryRunner();  // stops what is running
+    ~QueryRunner();  // stops the running query
     QueryRunner(const QueryRunner&) = delete;
     QueryRunner& operator=(const QueryRunner&) = delete;
 
-    // Nothing while something runs.
+    // Does nothing while a query runs.
     void run(const TraceFiles& files, const std::string& sql, const QueryLimits& limits);
     void load_schema(const TraceFiles& files);
-    // From the next question on: whether an export of Nsight Systems is imported too, so that it has our
+    // From the next query on: whether exports of Nsight Systems are imported too, so that they have our
     // views.
     void import_exports(bool on) { import_exports_ = on; }
     void stop() { cancel_ = true; }
     bool running() const { return work_.valid(); }
     double running_seconds() const;
 
-    void poll();  // once a frame: takes over what is done
+    void poll();  // once a frame: takes over finished results
     const std::shared_ptr<const QueryAnswer>& answer() const { return answer_; }
-    // Of the files that it was loaded for; nullptr where it is not there (yet).
+    // The schema of the files it was loaded for; nullptr if it is not there (yet).
     std::shared_ptr<const std::vector<traces::SchemaObject>> schema(const TraceFiles& files) const;
     const std::string& schema_error() const { return schema_error_; }
 
@@ -75,7 +75,7 @@ class QueryRunner {
     TraceFiles schema_files_;
     std::string schema_error_;
 
-    // The worker's while it runs.
+    // Used by the worker while it runs.
     std::shared_ptr<QueryAnswer> next_answer_;
     std::shared_ptr<std::vector<traces::SchemaObject>> next_schema_;
     std::string next_schema_error_;
@@ -85,8 +85,8 @@ class QueryRunner {
     bool database_imported_ = false;
 };
 
-// Tells one state of files from another: sizes, times of writing, places on the disk. Empty where one is
-// missing.
+// Distinguishes one state of files from another: sizes, modification times, places on the disk. Empty if a
+// file is missing.
 std::string file_stamp(const TraceFiles& files);
 
 }  // namespace shardscope::viewer

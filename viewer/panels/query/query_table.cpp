@@ -49,7 +49,7 @@ bool exact_number(const QueryValue& value) {
     return whole != nullptr && std::abs(static_cast<double>(*whole)) <= kExactInteger;
 }
 
-// Columns of which every value is a number, and one at least is.
+// The columns whose values are all numbers, with at least one.
 std::vector<bool> number_columns(const traces::QueryResult& result) {
     std::vector<bool> number(result.columns.size(), true), any(result.columns.size(), false);
     for (const auto& row : result.rows) {
@@ -63,7 +63,7 @@ std::vector<bool> number_columns(const traces::QueryResult& result) {
     return number;
 }
 
-// One for a column, so that its points stand below each other.
+// The same for the whole column, so that decimal points are aligned.
 int decimals_of(const traces::QueryResult& result, std::size_t column) {
     double largest = 0;
     for (const auto& row : result.rows) {
@@ -73,14 +73,14 @@ int decimals_of(const traces::QueryResult& result, std::size_t column) {
     return largest < 10 ? 3 : 2;
 }
 
-// Names of a CSV's and a JSON's columns are to differ.
+// Column names in CSV and JSON must be distinct.
 std::string distinct(const std::string& name, std::set<std::string>& used) {
     std::string id = name.empty() ? "column" : name;
     for (int n = 2; !used.insert(id).second; ++n) id = fmt::format("{}_{}", name, n);
     return id;
 }
 
-// As wide as the longest of the first rows, within reason.
+// The width of the longest of the first rows, within limits.
 float width_of(const traces::QueryResult& result, std::size_t column, bool number) {
     std::size_t longest = result.columns[column].size() + 1;
     for (std::size_t r = 0; r < std::min<std::size_t>(result.rows.size(), 50); ++r) {
@@ -134,7 +134,7 @@ QueryTable::QueryTable(std::shared_ptr<const traces::QueryResult> result) : resu
         column.kind = number[c] ? TableColumn::Kind::number : TableColumn::Kind::text;
         if (number[c]) column.unit = unit_of(column.title);
         column.width = width_of(*result_, c, number[c]);
-        column.priority = 1000 - static_cast<int>(c);  // the query's order is the person's
+        column.priority = 1000 - static_cast<int>(c);  // the columns keep the query's order
         columns_.push_back(std::move(column));
         decimals_.push_back(decimals_of(*result_, c));
     }

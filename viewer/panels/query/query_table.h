@@ -1,5 +1,5 @@
-// The result of a query as a table, where each of its rows lies in time, and two of its columns as a plot.
-// Pure; any thread.
+// The result of a query as a table, the places of its rows in time, and two of its columns as a plot. Pure;
+// any thread.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@
 
 namespace shardscope::viewer {
 
-// A column is of numbers where all its values are (or NULL) and a double holds each exactly; else of text.
-// What its name ends in tells the unit: start_ns, bytes, percent.
+// A column holds numbers if all its values are numbers (or NULL) that a double holds exactly; else text. The
+// ending of its name gives the unit: start_ns, bytes, percent.
 class QueryTable final : public TableModel {
   public:
     explicit QueryTable(std::shared_ptr<const traces::QueryResult> result);
@@ -29,24 +29,25 @@ class QueryTable final : public TableModel {
 
   private:
     std::shared_ptr<const traces::QueryResult> result_;
-    std::vector<int> decimals_;  // of each column's real numbers
+    std::vector<int> decimals_;  // of each column's non-integer numbers
 };
 
-// Where a row is: columns called start, start_ns, time_ns, from_us ... with end or duration, and rank.
+// Where a row is in time: columns called start, start_ns, time_ns, from_us ... with end or duration, and
+// rank.
 struct RowPlaces {
-    int start = -1, end = -1, duration = -1, rank = -1;  // columns
-    double start_ns = 1, end_ns = 1, duration_ns = 1;    // of one of the column's unit
+    int start = -1, end = -1, duration = -1, rank = -1;  // columns, -1 none
+    double start_ns = 1, end_ns = 1, duration_ns = 1;    // ns in one unit of the column
     bool known() const { return start >= 0; }
 };
 RowPlaces find_places(const std::vector<std::string>& columns);
 
 struct RowPlace {
     std::int64_t from = 0, to = 0;
-    std::optional<int> rank;  // its number
+    std::optional<int> rank;  // the rank's number
 };
 std::optional<RowPlace> place_of(const QueryTable& table, const RowPlaces& places, std::size_t row);
 
-// The device event or host range that lies exactly there, -1 none: what a click on the row selects.
+// The device event or host range with exactly this place, -1 none: what a click on the row selects.
 std::int64_t device_event_at(const traces::Trace& trace, const RowPlace& place);
 std::int64_t host_range_at(const traces::Trace& trace, const RowPlace& place);
 
@@ -55,22 +56,23 @@ std::int64_t host_range_at(const traces::Trace& trace, const RowPlace& place);
 struct PlotPoint {
     double x = 0, y = 0;
 };
-// Of the rows in `order` where both columns have a number; column -1: the row's place in the order.
+// The points of the rows in `order` where both columns have a number; column -1: the row's index in the
+// order.
 std::vector<PlotPoint> plot_points(const QueryTable& table, std::span<const std::uint32_t> order, int x,
                                    int y);
 
 struct PlotRange {
     double x_low = 0, x_high = 1, y_low = 0, y_high = 1;
 };
-// Zero is in sight, and a little more than the lowest and the highest value.
+// Includes zero, with a small margin around the lowest and the highest value.
 PlotRange plot_range(std::span<const PlotPoint> points);
 
-// One pixel column of a plot: what the points in it reach.
+// One pixel column of a plot: the extremes of its points.
 struct PlotColumn {
     int column = 0;
     double lowest = 0, highest = 0, first = 0, last = 0;  // y; first and last by x
 };
-// Points in any order to at most `columns` columns over the range; empty ones are left out.
+// Folds points in any order into at most `columns` columns over the range; empty ones are omitted.
 std::vector<PlotColumn> fold_plot(std::span<const PlotPoint> points, const PlotRange& range, int columns);
 
 AxisUnit axis_unit_of(const std::string& column_unit);  // of TableColumn::unit

@@ -1,4 +1,4 @@
-// The tables and views of a database as a tree with their columns and what they mean. Drawing layer (Dear
+// The tables and views of a database as a tree with their columns and their meaning. Drawing layer (Dear
 // ImGui); frame thread only.
 #pragma once
 

@@ -1,5 +1,5 @@
-// Runs: what is open, side by side: key figures, configuration with what differs, what check found, hosts and
-// devices; and the way from here to the other panels.
+// Runs: the open files side by side: key figures, configuration with what differs, the results of check,
+// hosts and devices; and the way from here to the other panels.
 #include <algorithm>
 #include <array>
 #include <string>
@@ -43,7 +43,7 @@ std::vector<RunFacts> facts_of(Session& session) {
     return runs;
 }
 
-// What the tables are made from, so that they are made again only where it changed.
+// What the tables are made from: they are made again only when it changes.
 std::string signature(const std::vector<RunFacts>& runs) {
     std::string text;
     for (const RunFacts& run : runs) {
@@ -60,7 +60,7 @@ void bullet(std::string_view line, ImU32 color) {
     ImGui::Bullet();
     ImGui::SameLine();
     ImGui::PushTextWrapPos(0);
-    constexpr std::size_t kLongest = 600;  // bytes: a name of a megabyte says no more
+    constexpr std::size_t kLongest = 600;  // bytes: more of a very long name would not help
     text(line.size() <= kLongest ? std::string(line) : std::string(line.substr(0, kLongest)) + " ...");
     ImGui::PopTextWrapPos();
     ImGui::PopStyleColor();
@@ -93,7 +93,7 @@ class RunsPanel final : public Panel {
 
         const float gap = font * 1.2F;
         const ImVec2 left = ImGui::GetContentRegionAvail();
-        // Beside each other where the configuration has room for a column of each run (its table's widths).
+        // Side by side if the configuration has room for a column of each run (its table's widths).
         const float wanted = font * (14 + 9 * static_cast<float>(runs.size()));
         const bool two = (left.x - gap) * 0.55F > std::max(wanted, font * 30);
         if (!two) {
@@ -270,7 +270,7 @@ class RunsPanel final : public Panel {
 
     bool only_differences_ = false;
     ConfigurationCount count_;
-    std::string counted_;  // what count_ is of
+    std::string counted_;  // the trace that count_ belongs to
     int view_ = kCheck;
     KeptModel runs_model_, configuration_model_, counts_model_, devices_model_;
     TableState runs_, configuration_, counts_, devices_;

@@ -32,7 +32,7 @@ const std::string* value_of(const RunFacts& run, const std::string& key) {
     return nullptr;
 }
 
-// Where a run puts its trace is no difference between runs.
+// The path of the trace that a run writes does not count as a difference between runs.
 bool names_the_output(const std::string& key) {
     return key == "run.trace" || key == "run.overwrite";
 }
@@ -68,7 +68,7 @@ std::vector<Key> keys_of(const std::vector<RunFacts>& runs) {
     return keys;
 }
 
-// A text column for each run that is read; they share the room.
+// A text column for each run that has been read; they share the room.
 void run_columns(const std::vector<RunFacts>& runs, std::vector<TableColumn>& columns) {
     for (std::size_t i = 0; i < runs.size(); ++i) {
         if (runs[i].info == nullptr) continue;
@@ -76,7 +76,7 @@ void run_columns(const std::vector<RunFacts>& runs, std::vector<TableColumn>& co
     }
 }
 
-// "8 of 1,024" of a simulation whose trace shows a few that stand for all.
+// "8 of 1,024" for a simulation whose trace shows a few ranks that represent all.
 CellTable::Cell ranks_cell(int ranks, const traces::Trace* trace) {
     CellTable::Cell cell = count_cell(ranks);
     if (trace != nullptr && traces::shows_some_ranks(*trace))
@@ -95,7 +95,7 @@ std::string state_of(const RunFacts& run) {
 
 namespace {
 
-// Green is a run only while it goes on. The square before a row is the run's own colour, in every panel.
+// Green only while a run goes on. The square before a row has the run's own colour, as in every panel.
 CellTable::Cell state_cell(const RunFacts& run) {
     CellTable::Cell cell = text_cell(state_of(run));
     if (run.entry->running()) {
@@ -168,7 +168,7 @@ std::shared_ptr<const TableModel> runs_table(const std::vector<RunFacts>& runs) 
         const auto faults = faults_of(run);
         const traces::RunColumn* figures =
             run.figures != nullptr && !run.figures->runs.empty() ? &run.figures->runs.front() : nullptr;
-        // A trace without steps counts as one: what it took is its duration, and no step's.
+        // A trace without steps counts as one step: its time is its duration, not a step's.
         const bool device = figures != nullptr && figures->steps > 0 && run.entry->trace != nullptr &&
                             run.entry->trace->device.size() > 0;
         const bool stepped = figures != nullptr && figures->steps > 0 && info != nullptr && info->steps > 0;

@@ -14,25 +14,26 @@
 
 namespace shardscope::viewer {
 
-// One open file; what is nullptr is read or worked out still.
+// One open file; nullptr members are still being read or computed.
 struct RunFacts {
     const OpenTrace* entry = nullptr;
     std::shared_ptr<const traces::TraceInfo> info;
     std::shared_ptr<const std::vector<std::string>> faults, notes;
-    std::shared_ptr<const traces::Comparison> figures;  // of this run alone, in its limit range
+    std::shared_ptr<const traces::Comparison> figures;  // of this run alone, within its limit range
 };
 
 // "reading, 40 %", "ended", "running", "did not end", "cannot be read".
 std::string state_of(const RunFacts& run);
 
-// What check found; that a run has not ended is no fault while it goes on. nullopt: check is at work.
+// The faults that check found; a run without an end is not a fault while it goes on. nullopt: check is still
+// running.
 std::optional<std::vector<std::string>> faults_of(const RunFacts& run);
 
-// A row for every file with its key figures.
+// A row of key figures for every file.
 std::shared_ptr<const TableModel> runs_table(const std::vector<RunFacts>& runs);
 
-// A row for every configuration key with a column for every run, those that differ marked and first.
-// `only_differences`: no others.
+// A row for every configuration key with a column for every run; keys that differ are marked and come first.
+// `only_differences`: omits the others.
 std::shared_ptr<const TableModel> configuration_table(const std::vector<RunFacts>& runs,
                                                       bool only_differences);
 // Whether any run has a configuration; how many of its keys differ.

@@ -22,7 +22,7 @@ using traces::ShardChange;
 using traces::ShardState;
 using traces::UnitHistory;
 
-constexpr int kMostRectangles = 7000;  // of all lanes in sight
+constexpr int kMostRectangles = 7000;  // for all visible lanes together
 constexpr int kWidestColumn = 16;      // pixels
 
 float cell_width(std::size_t ranks) {
@@ -34,7 +34,7 @@ float cell_width(std::size_t ranks) {
 float least_row() {
     return ImGui::GetFontSize() * 1.35F;
 }
-float numbers_height() {  // of the ranks', above the rows
+float numbers_height() {  // the numbers of the ranks, above the rows
     return ImGui::GetFontSize() * 1.5F;
 }
 
@@ -123,7 +123,7 @@ ShardGrid::Events ShardGrid::draw(const Input& input, float height) {
     const float room = input.lanes_left - font * 0.6F - at.x - name;
     const int ranks = static_cast<int>(input.states->ranks);
     shown_ranks_ = std::clamp(static_cast<int>(room / cell), 1, std::max(1, ranks));
-    // The chosen rank stays in sight.
+    // Keeps the chosen rank in sight.
     first_rank_ = std::clamp(first_rank_, std::max(0, input.rank_index - shown_ranks_ + 1), input.rank_index);
     first_rank_ = std::clamp(first_rank_, 0, std::max(0, ranks - shown_ranks_));
 
@@ -134,7 +134,7 @@ ShardGrid::Events ShardGrid::draw(const Input& input, float height) {
     constexpr ImGuiWindowFlags kFlags = ImGuiWindowFlags_NoScrollWithMouse | ImGuiWindowFlags_NoBackground;
     ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {0, 0});
     ImGui::BeginChild("units", {0, inner}, false, kFlags);
-    ImGui::PopStyleVar();  // tooltips keep theirs
+    ImGui::PopStyleVar();  // tooltips keep their own spacing
     const float row_height = std::floor(
         std::clamp(inner / static_cast<float>(std::max<std::size_t>(units, 1)), least_row(), font * 3));
     if (ImGui::IsWindowHovered() && ImGui::GetIO().MousePos.x < input.lanes_left &&
@@ -222,7 +222,7 @@ void ShardGrid::draw_cells(const Input& input, const Row& row, float left, Event
                             row.top + row.height - 1};
         const ImU32 color = shard_color(now.state);
         draw->AddRectFilled(min, max, color, 2);
-        // What the host program holds: a bar below, whatever the device does with it.
+        // Memory that the host program holds: a bar below, whatever the device does with it.
         if (traces::holds(history.allocated, input.cursor)) {
             const float thick = std::max(2.0F, row.height * 0.12F);
             draw->AddRectFilled({min.x, max.y - thick}, max, theme::text(), 1);
@@ -269,7 +269,7 @@ void ShardGrid::draw_lane(const Input& input, const Row& row, Events& events) {
     draw_allocated(input, row);
     items::place("shardmap.lane." + input.states->units[row.unit], {input.lanes_left, top},
                  {input.lanes_right, bottom});
-    // The lane catches the mouse: a drag scrubs also outside of it.
+    // The lane catches the mouse, so that a drag scrubs outside of it too.
     ImGui::SetCursorScreenPos({input.lanes_left, row.top});
     ImGui::PushID(static_cast<int>(row.unit));
     place_button("lane", {width, row.height});
@@ -289,8 +289,8 @@ void ShardGrid::draw_lane(const Input& input, const Row& row, Events& events) {
     }
 }
 
-// When the host program held the whole parameters: a thin line below the lane, merged where it is closer than
-// a pixel.
+// When the host program held the whole parameters: a thin line below the lane, merged where gaps are below a
+// pixel.
 void ShardGrid::draw_allocated(const Input& input, const Row& row) {
     const traces::IntervalSet& held =
         input.states->of(static_cast<std::size_t>(input.rank_index), row.unit).allocated;

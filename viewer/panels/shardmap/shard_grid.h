@@ -1,6 +1,6 @@
-// The shard map's picture: units from top to bottom; at the left one cell a rank, coloured by the unit's
-// state at the cursor's time; at the right the lane of the unit on the chosen rank over time. Draws what it
-// is given and says what the mouse did. Drawing layer (Dear ImGui); frame thread only. Times in nanoseconds.
+// The shard map's picture: units from top to bottom; on the left one cell a rank, coloured by the unit's
+// state at the cursor's time; on the right the lane of the unit on the chosen rank over time. It returns what
+// the mouse did. Drawing layer (Dear ImGui); frame thread only. Times in nanoseconds.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ class ShardGrid {
         const traces::ShardStates* states = nullptr;
         const std::vector<StateLane>* lanes = nullptr;  // of the chosen rank, by unit
         int rank_index = 0;
-        std::int64_t from = 0, to = 1;  // what the lanes show
+        std::int64_t from = 0, to = 1;  // the visible range of the lanes
         std::int64_t cursor = 0;
         int selected_unit = -1;
         float lanes_left = 0, lanes_right = 0;  // on the screen
@@ -36,11 +36,11 @@ class ShardGrid {
         bool hovers_lanes = false;
     };
 
-    // Takes `height` pixels of the current window; scrolls where the units need more.
+    // Takes `height` pixels of the current window; scrolls if the units need more.
     Events draw(const Input& input, float height);
 
-    void forget() { folded_.clear(); }  // the lanes are others now
-    // Whether so many units need scrolling in this height.
+    void forget() { folded_.clear(); }  // to be called when the lanes change
+    // Whether this number of units needs scrolling at this height.
     static bool scrolls(std::size_t units, float height);
 
     // The width that names and cells want, for a panel of this width.
@@ -51,7 +51,7 @@ class ShardGrid {
         std::size_t unit = 0;
         float top = 0, height = 0, cell = 0;  // cell: width of one rank's
     };
-    struct Folded {  // what a lane's runs were folded from
+    struct Folded {  // the source of a lane's folded runs
         const StateLane* lane = nullptr;
         std::int64_t from = 0, to = 0;
         int columns = 0;
@@ -64,7 +64,8 @@ class ShardGrid {
     static void draw_allocated(const Input& input, const Row& row);
 
     int first_rank_ = 0, shown_ranks_ = 0;
-    // Pixels a column of the lanes: grows where one of them would make more rectangles than a frame can bear.
+    // Pixels for each column of the lanes: increased if one-pixel columns would need too many rectangles for
+    // a frame.
     int column_pixels_ = 1, rectangles_ = 0;
     std::int64_t from_ = 0, to_ = 0;
     std::vector<std::pair<Folded, std::vector<StateRun>>> folded_;  // by unit

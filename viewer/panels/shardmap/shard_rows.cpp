@@ -13,7 +13,7 @@ using traces::ShardState;
 using traces::ShardStates;
 using traces::UnitHistory;
 
-constexpr std::size_t kMostMoments = 256;  // looked at for the busiest one
+constexpr std::size_t kMostMoments = 256;  // candidates checked for the busiest one
 
 std::size_t index(ShardState state) {
     return static_cast<std::size_t>(state);
@@ -44,7 +44,7 @@ std::array<std::int64_t, traces::kShardStates> StateLane::up_to(std::int64_t tim
                                             [&](const ShardChange& c) { return c.time <= time; });
     std::array<std::int64_t, traces::kShardStates> sum{};
     if (after == changes.begin()) {
-        sum[index(history_->at_first.state)] = time - changes.front().time;  // counted backwards
+        sum[index(history_->at_first.state)] = time - changes.front().time;  // negative: before all changes
         return sum;
     }
     const auto at = static_cast<std::size_t>(after - changes.begin()) - 1;
@@ -72,7 +72,7 @@ std::vector<StateRun> StateLane::fold(std::int64_t from, std::int64_t to, int co
         const std::int64_t begin = edge(from, to, column, columns);
         const std::int64_t end = std::max(begin + 1, edge(from, to, column + 1, columns));
         const auto time = time_in(begin, end);
-        const auto most = std::max_element(time.begin() + 1, time.end());  // beside sharded, which is first
+        const auto most = std::max_element(time.begin() + 1, time.end());  // except sharded, which is first
         if (*most <= 0) continue;
         const std::int64_t active = end - begin - time[index(ShardState::sharded)];
         const StateRun run{
@@ -146,7 +146,7 @@ std::int64_t busiest_moment(const ShardStates& states, std::size_t rank_index,
 }
 
 std::vector<traces::MemoryPoint> whole_parameters_curve(const ShardStates& states, std::size_t rank_index) {
-    std::vector<std::pair<std::int64_t, std::int64_t>> edges;  // time, bytes more
+    std::vector<std::pair<std::int64_t, std::int64_t>> edges;  // time, change in bytes
     std::int64_t now = 0;
     for (std::size_t u = 0; rank_index < states.ranks && u < states.units.size(); ++u) {
         const std::int64_t bytes = std::max<std::int64_t>(states.bytes[u], 0);
@@ -158,7 +158,7 @@ std::vector<traces::MemoryPoint> whole_parameters_curve(const ShardStates& state
             whole = change.whole;
         }
     }
-    std::sort(edges.begin(), edges.end());  // a release before a gather of the same instant
+    std::sort(edges.begin(), edges.end());  // a release comes before a gather at the same instant
     std::vector<traces::MemoryPoint> curve;
     const auto add = [&](std::int64_t time) {
         traces::MemoryPoint point;

@@ -18,18 +18,18 @@ namespace shardscope::viewer {
 // Neighbouring pixel columns that look alike.
 struct StateRun {
     int first = 0, count = 0;
-    traces::ShardState state = traces::ShardState::sharded;  // with the most time beside sharded
-    float share = 0;  // of the time that is not sharded, 0 < share <= 1
+    traces::ShardState state = traces::ShardState::sharded;  // the one with the most time, except sharded
+    float share = 0;  // fraction of the time that is not sharded, 0 < share <= 1
     bool operator==(const StateRun&) const = default;
 };
 
-// A history with the time in each state up to each change, so that a column costs O(log n) whatever lies in
-// it. Points into the history.
+// A history with the time in each state up to each change, so that a column costs O(log n) for any contents.
+// Points into the history.
 class StateLane {
   public:
     explicit StateLane(const traces::UnitHistory& history);
 
-    // The time in each state within [from, to); sums to its length.
+    // The time in each state within [from, to); the sum is the range's length.
     std::array<std::int64_t, traces::kShardStates> time_in(std::int64_t from, std::int64_t to) const;
     // Column i covers [from + i (to - from) / columns, from + (i + 1) (to - from) / columns). Columns that
     // are sharded throughout have no run.
@@ -38,30 +38,30 @@ class StateLane {
   private:
     std::array<std::int64_t, traces::kShardStates> up_to(std::int64_t time) const;
     const traces::UnitHistory* history_;
-    std::vector<std::array<std::int64_t, traces::kShardStates>> before_;  // each change, from the first one
+    std::vector<std::array<std::int64_t, traces::kShardStates>> before_;  // up to each change, from the first
 };
 
-// The moments at which any unit of the rank changes, sorted, each once.
+// The moments at which any unit of the rank changes, sorted, without duplicates.
 std::vector<std::int64_t> change_times(const traces::ShardStates& states, std::size_t rank_index);
-// The nearest moment after (before) `time`; nullopt where there is none.
+// The nearest moment after (before) `time`; nullopt if there is none.
 std::optional<std::int64_t> next_change(const std::vector<std::int64_t>& times, std::int64_t time);
 std::optional<std::int64_t> previous_change(const std::vector<std::int64_t>& times, std::int64_t time);
 
 struct ShardCounts {  // of one rank at one time
     std::array<int, traces::kShardStates> units{};
-    int whole = 0;                 // units whose whole parameters the device's memory holds
-    std::int64_t whole_bytes = 0;  // of those whose size is known
+    int whole = 0;                 // units whose whole parameters are in device memory
+    std::int64_t whole_bytes = 0;  // of the units whose size is known
     int allocated = 0;             // units whose whole parameters the host program holds
 };
 ShardCounts counts_at(const traces::ShardStates& states, std::size_t rank_index, std::int64_t time);
 
-// The moment in [from, to) at which the most units of the rank are not sharded, the first of several: what is
-// shown before anyone has chosen a moment. `from` where nothing happens.
+// The first moment in [from, to) at which the most units of the rank are not sharded: shown before the user
+// has chosen a moment. `from` if nothing happens.
 std::int64_t busiest_moment(const traces::ShardStates& states, std::size_t rank_index,
                             const std::vector<std::int64_t>& times, std::int64_t from, std::int64_t to);
 
-// What the device's memory holds of whole parameters, by the states and the units' sizes: stands below the
-// map where a trace has no memory events. The category is unsharded_parameters.
+// The bytes of whole parameters in device memory, by the states and the units' sizes: shown below the map if
+// a trace has no memory events. The category is unsharded_parameters.
 std::vector<traces::MemoryPoint> whole_parameters_curve(const traces::ShardStates& states,
                                                         std::size_t rank_index);
 

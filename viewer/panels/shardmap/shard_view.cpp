@@ -12,7 +12,7 @@
 namespace shardscope::viewer {
 namespace {
 
-constexpr double kShortest = 1000;  // ns that are shown
+constexpr double kShortest = 1000;  // shortest visible range, ns
 
 }  // namespace
 
@@ -64,7 +64,7 @@ TimeRange ShardView::middle_step(TimeRange all) const {
     return inside.empty() ? all : inside[inside.size() / 2];
 }
 
-// Outside of every step: between the steps on both sides.
+// Outside every step: the range between the neighbouring steps.
 TimeRange ShardView::around(std::int64_t time, TimeRange all) const {
     TimeRange gap = all;
     for (const StepTime& s : steps_) {

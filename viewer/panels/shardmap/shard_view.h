@@ -11,7 +11,7 @@
 
 namespace shardscope::viewer {
 
-struct StepTime {  // from where the host or the device began with a step to the end of its device work
+struct StepTime {  // from the first work of a step, on the host or the device, to the end of its device work
     std::int64_t number = 0;
     TimeRange time;
 };
@@ -20,29 +20,24 @@ std::vector<StepTime> step_times(const traces::Trace& trace, int rank_index, con
 
 class ShardView {
   public:
-    enum Mode {
-        own = -1,
-        step,
-        timeline,
-        whole
-    };  // from 0 on the buttons; own: what the wheel has zoomed to
+    enum Mode { own = -1, step, timeline, whole };  // those from 0 on have buttons; own: zoomed by the wheel
     int mode = step;
 
-    void start() { *this = {}; }  // another trace
+    void start() { *this = {}; }  // resets it for another trace
     void set_steps(std::vector<StepTime> steps) { steps_ = std::move(steps); }
-    // Each frame: what can be shown at all, what the timeline shows, and where the cursor is.
+    // In each frame: the range that can be shown, what the timeline shows, and the cursor's time.
     void update(TimeRange all, TimeRange timeline_shows, std::int64_t cursor);
 
     const TimeRange& range() const { return range_; }
-    // The latest step that holds the time; nullptr outside of all.
+    // The latest step that contains the time; nullptr outside all steps.
     const StepTime* step_at(std::int64_t time) const;
-    // The part of a step in the middle that lies in `all`; `all` where there is none.
+    // The part of a middle step that is inside `all`; `all` if there are no steps.
     TimeRange middle_step(TimeRange all) const;
 
-    // `share`: of the range, where the mouse is; `notches` of the wheel, > 0 shows less time.
+    // `share`: the mouse's position as a fraction of the range; `notches` of the wheel, > 0 shows less time.
     void zoom(TimeRange all, double share, double notches);
-    void pan(TimeRange all, double share);  // of the range; > 0 to later times
-    void follow(std::int64_t cursor);       // it was stepped: the range moves along where it must
+    void pan(TimeRange all, double share);  // fraction of the range; > 0 to later times
+    void follow(std::int64_t cursor);       // after a step of the cursor: the range moves along if necessary
 
   private:
     TimeRange around(std::int64_t time, TimeRange all) const;

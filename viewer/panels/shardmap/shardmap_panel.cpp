@@ -1,5 +1,5 @@
-// The shard map: where the parameters of every FSDP unit are on every rank at the cursor's time, over the
-// memory curve of the chosen rank; scrubbed with the mouse, stepped with keys, played.
+// The shard map: where the parameters of every FSDP unit are on every rank at the cursor's time, above the
+// memory curve of the chosen rank; scrubbed with the mouse, stepped with keys, or played.
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -78,7 +78,7 @@ class ShardMapPanel final : public Panel {
     }
 
   private:
-    // The buckets of DDP are units of a trace of ours, too; but nothing of them is ever sharded.
+    // In traces of ours the buckets of DDP are units too; but nothing of them is ever sharded.
     static bool any_states(const traces::Trace& trace, const ShardStates& states) {
         return states.any_collective && states.ranks > 0 && trace.config_value("parallel.mode") != "ddp";
     }
@@ -157,7 +157,7 @@ class ShardMapPanel final : public Panel {
     void update_view(Session& session) {
         OpenTrace& entry = *session.current();
         const TimeRange all = bounds(session);
-        if (!entry.cursor) {  // before anyone has chosen a moment
+        if (!entry.cursor) {  // until the user chooses a moment
             const TimeRange part = view_.middle_step(all);
             entry.cursor =
                 busiest_moment(*states_, static_cast<std::size_t>(rank_), times_, part.from, part.to);
@@ -264,7 +264,7 @@ class ShardMapPanel final : public Panel {
             ShardGrid::scrolls(lanes_.size(), grid_height) ? ImGui::GetStyle().ScrollbarSize : 0;
         ImGui::SetCursorScreenPos({at.x, at.y + grid_height + font * 0.4F});
         draw_caption();
-        // The chart first: where its axis lies the lanes lie, too.
+        // The chart first: the lanes are aligned with its axis.
         const float top = ImGui::GetCursorScreenPos().y;
         ImGui::SetCursorScreenPos({at.x + left - font * 1.5F, top});
         const Chart chart =
@@ -279,7 +279,7 @@ class ShardMapPanel final : public Panel {
         ImGui::Dummy({0, 0});
     }
 
-    // What the curve is of, with its categories from the bottom up.
+    // The curve's subject, with its categories from the bottom up.
     void draw_caption() const {
         draw_facts(inferred_ ? "Whole parameters, from the states above: this trace tells no allocations."
                              : "Allocated memory of the rank, in the order of its host program:");
@@ -328,12 +328,12 @@ class ShardMapPanel final : public Panel {
 
     void scrub(Session& session, std::int64_t time) {
         const TimeRange all = bounds(session);
-        time = std::clamp(time, view_.range().from, view_.range().to - 1);  // a drag stays in what is shown
+        time = std::clamp(time, view_.range().from, view_.range().to - 1);  // drags stay in the visible range
         session.current()->cursor = std::clamp(time, all.from, all.to - 1);
         playing_ = false;
     }
 
-    // Session::selected_unit counts Trace::units; where the trace has none the panel keeps its own.
+    // Session::selected_unit is an index into Trace::units; if the trace has none the panel keeps its own.
     int selected_unit(const Session& session) const {
         return trace_->units.empty() ? unit_ : session.selected_unit;
     }
@@ -358,12 +358,12 @@ class ShardMapPanel final : public Panel {
     TracePtr trace_;
     std::shared_ptr<const ShardStates> states_;
     std::shared_ptr<const CategoryCurve> source_, curve_;
-    bool inferred_ = false;  // the curve is that of the states
+    bool inferred_ = false;  // the curve was inferred from the states
     int rank_ = 0, unit_ = -1;
     std::vector<std::int64_t> times_;
     std::vector<StateLane> lanes_;
     std::int64_t top_ = 0;
-    std::array<bool, traces::kMemoryCategories> used_{};  // that the curve has
+    std::array<bool, traces::kMemoryCategories> used_{};  // the curve's categories
     std::shared_ptr<const traces::ExecutionSummary> summary_;
     int steps_rank_ = -1;
     ShardView view_;

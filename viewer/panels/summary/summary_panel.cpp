@@ -1,4 +1,4 @@
-// The Execution Summary: where the time of an average step went, of each rank, and of every step.
+// The Execution Summary: the composition of the time of an average step, of each rank, and of every step.
 #include <algorithm>
 #include <array>
 #include <string>
@@ -69,7 +69,7 @@ void draw_ranks(Session& session, const ExecutionSummary& summary, float height,
     const float label = ImGui::CalcTextSize("rank 9999").x,
                 value = ImGui::CalcTextSize("9999.99 ms").x + font;
     const float width = std::max(font * 4, ImGui::GetContentRegionAvail().x - label - value - font);
-    // Closer where that shows all of them.
+    // Closer together if that shows all of them.
     const float room = ImGui::GetContentRegionAvail().y / static_cast<float>(summary.ranks.size());
     const float line = std::clamp(std::floor(room - 1), std::ceil(font * 1.45F), std::ceil(font * 1.7F));
     ImGuiListClipper clipper;
@@ -146,7 +146,7 @@ class SummaryPanel final : public Panel {
                       const RankSummary& rank) {
         const float font = ImGui::GetFontSize();
         const float line = ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().CellPadding.y;
-        // The header, which has two lines, the mean and the categories.
+        // The header (two lines), the mean and the categories.
         const float height =
             line * static_cast<float>(traces::kTimeCategories + 2) + ImGui::GetTextLineHeight() + 2;
         const bool stepped = !session.trace()->steps.empty();
@@ -181,7 +181,7 @@ class SummaryPanel final : public Panel {
         constexpr std::array<std::string_view, 4> kViews = {"Every step", "Table of steps", "Every rank",
                                                             "Table of ranks"};
         const bool ranks = summary->ranks.size() > 1, steps = !session.trace()->steps.empty();
-        if (!ranks && !steps) return;  // all is said above
+        if (!ranks && !steps) return;  // everything is shown above
         if (!ranks && view_ > kStepTable) view_ = kSteps;
         if (!steps && view_ < kRanks) view_ = kRanks;
         int shown = view_ - (steps ? 0 : kRanks);
@@ -212,7 +212,7 @@ class SummaryPanel final : public Panel {
                                     ? fmt::format("  {} last step{} cut off and left out.", rank.cut_steps,
                                                   rank.cut_steps == 1 ? " was" : "s were")
                                     : "";
-        // Not the ruler's host step: that ends where the host's range does.
+        // Not the ruler's host step, which ends with the host's range.
         constexpr std::string_view kWindow = "Times are of a step's window, which its device work ends. ";
         return fmt::format("{}{} a step to see it on the timeline.{}", kWindow,
                            view_ == kSteps ? "Click" : "Double-click", cut);
@@ -257,7 +257,7 @@ class SummaryPanel final : public Panel {
         session.wanted_panel = "timeline";
     }
 
-    // The bars of the frame before, made again where what they show is another.
+    // The bars of the previous frame, made again when their contents change.
     class Bars {
       public:
         const std::vector<TimeBar>& of_steps(const std::shared_ptr<const ExecutionSummary>& summary,

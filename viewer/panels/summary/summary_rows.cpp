@@ -43,7 +43,7 @@ void category_columns(const ExecutionSummary& summary, std::vector<TableColumn>&
     }
 }
 
-// "-" where the category is a device's and nothing is recorded on one.
+// "-" if the category belongs to a device and none was recorded.
 CellTable::Cell category_cell(const RankSummary& rank, std::size_t category, double us) {
     return rank.knows(static_cast<TimeCategory>(category)) ? us_cell(us) : no_cell();
 }

@@ -10,18 +10,18 @@
 
 namespace shardscope::viewer {
 
-// The mean step of a rank by category: the whole first, then what the summary has. Not `stepped`: of a trace
-// that names no steps, all of it.
+// The mean step of a rank by category: the whole first, then the summary's categories. Not `stepped`: the
+// whole of a trace that names no steps.
 std::shared_ptr<const TableModel> category_times(const traces::ExecutionSummary& summary,
                                                  const traces::RankSummary& rank, bool stepped = true);
 
-// A row for every kept step of a rank: its window, its split, how busy the device was, the loss where the run
-// recorded it. `details`: of the same rank and selection, nullptr while it is worked out.
+// A row for every kept step of a rank: its window, its split, how busy the device was, the loss if the run
+// recorded it. `details`: of the same rank and selection, nullptr while they are computed.
 std::shared_ptr<const TableModel> step_times(const traces::ExecutionSummary& summary,
                                              const traces::RankSummary& rank,
                                              const traces::RankStepDetails* details);
 
-// A row for every rank: its mean step and the split of it.
+// A row for every rank: its mean step and that step's split.
 std::shared_ptr<const TableModel> rank_times(const traces::ExecutionSummary& summary);
 
 }  // namespace shardscope::viewer

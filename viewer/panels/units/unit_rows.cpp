@@ -38,7 +38,7 @@ Cell known_size(std::int64_t bytes) {
     return bytes >= 0 ? mb_cell(bytes) : no_cell();
 }
 
-// Sums and means are different quantities: "gather_us", as the verb's JSON has it, and "gather_per_step_us".
+// Sums and means are different quantities: "gather_us", as in the verb's JSON, and "gather_per_step_us".
 void name_means(std::vector<TableColumn>& columns) {
     constexpr std::array<std::string_view, 6> kNoSums = {"unit",     "rank",    "steps",
                                                          "shard_mb", "peak_mb", "hidden_by"};

@@ -1,5 +1,5 @@
-// What the Units panel shows: the rows of traces/analysis/fsdp/units.h as tables. Sums as the analysis gives
-// them (and JSON prints them), or divided by the steps (as the text table does). No drawing; any thread.
+// The Units panel's tables: the rows of traces/analysis/fsdp/units.h. Sums as the analysis returns them (and
+// JSON prints them), or divided by the steps (as in the text table). No drawing; any thread.
 #pragma once
 
 #include <cstdint>
@@ -12,20 +12,20 @@
 
 namespace shardscope::viewer {
 
-// Unit and phase together name a row: "blocks.0 forward". Means of so many steps, or sums.
+// Unit and phase together name a row: "blocks.0 forward". Means over so many steps, or sums.
 std::shared_ptr<const CellTable> unit_table(const std::vector<traces::UnitPhase>& rows,
                                             std::optional<std::int64_t> means_of);
-// One row a rank, all units together: means of a step, or sums.
+// One row a rank, all units together: means over steps, or sums.
 std::shared_ptr<const CellTable> unit_rank_table(const traces::UnitsReport& report, bool means);
 
 std::string unit_row_name(const traces::UnitPhase& row);
 
-// The sentence of units that are gathered again right after they were freed, empty where there are none.
+// A sentence about units that are gathered again right after they were freed, empty if there are none.
 // `stepped`: the trace names steps.
 std::string regather_text(const std::vector<traces::UnitPhase>& rows, std::int64_t steps, bool stepped);
 
 // The unit's first gather on the rank at or after `from`: a DeviceEvents row, -1 none. With several phases:
-// the first that starts in the phase where collectives tell it.
+// the first that starts in the phase, if collectives record it.
 std::int32_t first_gather(const traces::Trace& trace, const traces::ShardStates& states,
                           std::size_t rank_index, std::string_view unit, traces::Phase phase,
                           std::int64_t from);

@@ -1,4 +1,4 @@
-// Units: what sharding costs, per FSDP unit and phase: a bar for each beside the table of everything.
+// Units: the cost of sharding per FSDP unit and phase: a bar for each, beside the full table.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -139,7 +139,7 @@ class UnitsPanel final : public Panel {
         ranks_ = unit_rank_table(*report, means);
     }
 
-    // Of a trace without steps means and sums are the same, and no step is spoken of.
+    // Without steps, means and sums are equal, and steps are not mentioned.
     bool means_of(const UnitsReport& report) const { return report.stepped && sums_ == 0; }
 
     void draw_by_rank(Session& session, const traces::Trace& trace) {
@@ -288,7 +288,7 @@ class UnitsPanel final : public Panel {
         Appearance appearance = Appearance::dark;
         bool operator==(const Shown&) const = default;
     };
-    int by_rank_ = 0, all_ranks_ = 0, sums_ = 0;  // of two choices the second
+    int by_rank_ = 0, all_ranks_ = 0, sums_ = 0;  // 0 or 1: the second of two choices is on
     std::shared_ptr<const UnitsReport> report_;
     Shown shown_;
     std::shared_ptr<const CellTable> table_, ranks_;

@@ -1,5 +1,4 @@
-// Kernels: the device's work by name, how long each takes, how well it fills the device where that is known;
-// with which launch sizes; and the copies.
+// Kernels: the device's work by name, with durations and, if known, occupancy; launch sizes; and the copies.
 #include <array>
 
 #include <fmt/core.h>

@@ -32,7 +32,7 @@ std::string in_range(const LaunchRange& range) {
     return sql;
 }
 
-// The rank that the device of the process is; where none is known of both, the device's first. -1 none.
+// The rank of the process with this device; if there is none, the device's first rank. -1 none.
 int rank_of(const traces::Trace& trace, std::int64_t device, std::int64_t pid) {
     int of_device = -1;
     for (std::size_t i = 0; i < trace.ranks.size(); ++i) {
@@ -74,7 +74,7 @@ Cell mean_cell(std::int64_t ns, std::int64_t count) {
 }  // namespace
 
 std::string launches_sql(const LaunchRange& range) {
-    // SQLite gives the other columns of a group with max() from the row that has it: here the start.
+    // In a group with max(), SQLite takes the other columns from the row of the maximum: here the start.
     return fmt::format(
         R"(SELECT k.device, k.pid, coalesce(nullif(d.value, ''), s.value, ''), k.gx, k.gy, k.gz, k.bx, k.by, k.bz,
        k.registers, k.shared, k.count, k.ns, k.longest, k.start
@@ -194,7 +194,7 @@ std::shared_ptr<const TableModel> copy_table(const std::vector<Copies>& all, int
     });
     for (const std::size_t i : rows_of(all, rank)) {
         const Copies& row = all[i];
-        // Bytes a nanosecond are 10^9 bytes a second.
+        // Bytes per nanosecond are 10^9 bytes a second.
         const double gbps = row.ns > 0 ? static_cast<double>(row.bytes) / static_cast<double>(row.ns) : 0;
         table->add({text_cell(row.name), text_cell(row.from), text_cell(row.to), count_cell(row.count),
                     mb_cell(row.bytes), ns_cell(row.ns), mean_cell(row.ns, row.count),

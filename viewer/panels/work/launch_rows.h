@@ -1,6 +1,6 @@
-// What a trace's database knows of kernels and copies and the columns in memory do not: launch sizes,
-// registers, shared memory, the kinds of memory that copies go between. SQL, its answer as tables, and where
-// each row's longest event lies. Pure; any thread.
+// What a trace's database contains about kernels and copies beyond the columns in memory: launch sizes,
+// registers, shared memory, the kinds of memory that copies go between. SQL, its answer as tables, and the
+// time of each row's longest event. Pure; any thread.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,11 @@
 namespace shardscope::viewer {
 
 struct LaunchRange {
-    std::optional<std::int64_t> from, to;  // ns; events that start in it
+    std::optional<std::int64_t> from, to;  // ns; limits events by their start
 };
 
-// Of tables that Nsight Systems has as well. Grouped by name and launch size; by direction and memory.
+// Queries of tables that Nsight Systems has as well. Grouped by name and launch size; by direction and
+// memory.
 std::string launches_sql(const LaunchRange& range);
 std::string copies_sql(const LaunchRange& range);
 
@@ -27,10 +28,10 @@ struct Launches {
     int rank = 0;  // index into Trace::ranks
     std::string name;
     std::int64_t grid[3] = {}, block[3] = {};  // blocks, threads
-    std::int64_t registers = 0;                // of a thread; 0 unknown
-    std::int64_t shared_bytes = 0;             // of a block
+    std::int64_t registers = 0;                // per thread; 0 unknown
+    std::int64_t shared_bytes = 0;             // per block
     std::int64_t count = 0, ns = 0, longest_ns = 0, longest_start = 0;
-    // Traces that know nothing of a launch's size say that all is one.
+    // False for traces without launch sizes, in which all are one.
     bool known() const;
 };
 struct Copies {
@@ -41,11 +42,11 @@ struct Copies {
     std::int64_t count = 0, ns = 0, longest_ns = 0, longest_start = 0;
 };
 
-// Of the answers to the SQL above; rows of devices that are no rank's are left out. Longest time first.
+// From the answers to the SQL above; rows of devices that belong to no rank are omitted. Longest time first.
 std::vector<Launches> launches_of(const traces::QueryResult& answer, const traces::Trace& trace);
 std::vector<Copies> copies_of(const traces::QueryResult& answer, const traces::Trace& trace);
 
-// Row i is the i-th of those of `rank` (an index): rows_of() tells which.
+// Row i is the i-th row of `rank` (an index): rows_of() returns their indices.
 template <class Row>
 std::vector<std::size_t> rows_of(const std::vector<Row>& all, int rank) {
     std::vector<std::size_t> rows;

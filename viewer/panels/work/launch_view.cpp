@@ -60,7 +60,7 @@ bool LaunchView::ready(Session& session, Part part) {
     return false;
 }
 
-// A database at once; what must be imported when the person says so.
+// A database is queried immediately; other traces must be imported first, when the user agrees.
 bool LaunchView::may_ask(Session& session, const TraceFiles& files) {
     if (seen_.lock() != session.trace()) {
         seen_ = session.trace();

@@ -1,6 +1,6 @@
-// Launch sizes and copies as the trace's database tells them (launch_rows.h), read on a thread when they are
-// asked for. Another trace than a database is imported to a temporary one first, if the person wants that.
-// Drawing layer (Dear ImGui); frame thread only.
+// Launch sizes and copies from the trace's database (launch_rows.h), read on a thread on demand. A trace that
+// is not a database is imported to a temporary one first, if the user agrees. Drawing layer (Dear ImGui);
+// frame thread only.
 #pragma once
 
 #include <cstdint>
@@ -29,12 +29,12 @@ class LaunchView {
   private:
     enum Part { launches, copies };
     struct Asked {
-        std::weak_ptr<const traces::Trace> of;  // for this trace in this limit range
+        std::weak_ptr<const traces::Trace> of;  // the trace and limit range they are for
         std::optional<TimeRange> limit;
         bool there = false;
         std::string error;
     };
-    bool ready(Session& session, Part part);  // else says why not, and asks where it may
+    bool ready(Session& session, Part part);  // else shows why not, and asks for the import if needed
     bool may_ask(Session& session, const TraceFiles& files);
     void take_answer();
     static void go_to(Session& session, int rank, std::int64_t start, std::int64_t length);
@@ -45,7 +45,7 @@ class LaunchView {
     std::shared_ptr<const std::vector<Launches>> launches_;
     std::shared_ptr<const std::vector<Copies>> copies_;
     std::weak_ptr<const traces::Trace> seen_;
-    bool database_ = false, allowed_ = false;  // of seen_: needs no import; the import was asked for
+    bool database_ = false, allowed_ = false;  // about seen_: needs no import; the import was allowed
     TableState launches_state_, copies_state_;
     KeptModel launches_model_, copies_model_;
 };

@@ -18,10 +18,10 @@ namespace {
 
 using traces::TimeCategory;
 
-constexpr float kNameWidth = 24;  // font sizes: what most names of functions have room in
+constexpr float kNameWidth = 24;  // font sizes: enough for most names of functions
 
-// Of the first rows, as the timeline paints them by name: a name has its colour in every panel. Where two
-// names meet in a hue the later one takes the next that is free.
+// Colours of the first rows, as in the timeline by name: a name has the same colour in every panel. If two
+// names share a hue the later one takes the next free one.
 template <class Row>
 std::vector<Color> share_colors(const std::vector<Row>& rows) {
     static_assert(kNamedShares <= kHues);

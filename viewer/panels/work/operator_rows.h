@@ -22,13 +22,13 @@ struct NameShare {
     std::string name;
     double us = 0, percent = 0;
     Color color = 0;
-    int row = -1;  // of the table; -1: all that have no part of their own
+    int row = -1;  // of the table; -1: all rows without a part of their own
 };
 
-inline constexpr std::size_t kNamedShares = 8;  // as many colours as there are to tell them apart
+inline constexpr std::size_t kNamedShares = 8;  // the number of distinguishable colours
 
-// The rows with the most time (an operator's device time of its own, a kernel's total) in the report's order,
-// then the rest as one part. The colours are those of the table's rows.
+// The rows with the most time (an operator's own device time, a kernel's total) in the report's order, then
+// the rest as one part. The colours are those of the table's rows.
 std::vector<NameShare> operator_shares(const traces::RankOperators& rank);
 std::vector<NameShare> kernel_shares(const traces::RankKernels& rank);
 

@@ -1,4 +1,4 @@
-// Operators: what the host program calls, what each costs on the host and on the device.
+// Operators: the operators that the host program calls, and the cost of each on the host and on the device.
 #include <fmt/core.h>
 #include <imgui.h>
 

@@ -15,7 +15,7 @@ namespace shardscope::viewer {
 
 namespace {
 
-// The name with its share where both have room, else as much of the name as has.
+// The name with its share if both fit, else as much of the name as fits.
 std::string label_of(const NameShare& part, float room) {
     if (room < ImGui::GetFontSize() * 3) return {};
     const std::string share = fmt::format(" {:.0f} %", part.percent);

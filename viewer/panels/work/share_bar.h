@@ -9,7 +9,7 @@
 
 namespace shardscope::viewer {
 
-// As wide as what is left. Returns the table's row of the part that was clicked.
+// As wide as the room left. Returns the table's row of the part that was clicked.
 std::optional<std::size_t> draw_share_bar(const char* id, std::span<const NameShare> parts);
 
 }  // namespace shardscope::viewer
