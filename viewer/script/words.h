@@ -20,7 +20,7 @@ Words split_words(std::string_view line);
 std::vector<std::string> nearest_names(std::string_view wanted, const std::vector<std::string>& names,
                                        std::size_t most = 5);
 
-// ", did you mean a, b?" or nothing.
+// "; did you mean a, b?" or nothing.
 std::string did_you_mean(std::string_view wanted, const std::vector<std::string>& names);
 
 }  // namespace shardscope::viewer::script
