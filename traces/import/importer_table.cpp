@@ -80,11 +80,16 @@ bool is_pickle(const FileHead& head) {
            std::string_view("\x80(]}").find(head.bytes.front()) != std::string_view::npos;
 }
 
+bool is_rocpd(const FileHead& head) {
+    return head.has_table_like("rocpd_info_");
+}
+
 bool is_any_database(const FileHead& head) {
     return head.is_database();
 }
 
 constexpr Importer kImporters[] = {
+    {"rocpd database", "rocpd databases of ROCm's rocprofv3", is_rocpd, nullptr, read_rocpd},
     {"database", "databases of Shardscope, SQLite exports of Nsight Systems", is_any_database, nullptr,
      nullptr},
     {"pickle", "memory snapshots and flight recorder dumps of PyTorch", is_pickle, read_pickle, nullptr},

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <fstream>
 #include <string>
 #include <thread>
@@ -115,20 +116,27 @@ int run(const std::string& scenario, int number, const char* file) {
         std::ofstream(file) << "unharmed";
         return 5;
     }
-    if (scenario == "burns") {  // a whole core
+    if (scenario == "burns") {  // so many milliseconds of processor time, in at least as many of the clock
         const auto until = Clock::now() + std::chrono::milliseconds(number);
+        const std::clock_t ticks = std::clock() + std::clock_t{number} * (CLOCKS_PER_SEC / 1000);
         std::vector<char> memory(std::size_t{64} << 20, 'x');
         volatile int sum = 0;
-        while (Clock::now() < until) sum = sum + memory[static_cast<std::size_t>(sum & 0xFFFF)];
+        while (Clock::now() < until || std::clock() < ticks)
+            sum = sum + memory[static_cast<std::size_t>(sum & 0xFFFF)];
         return 0;
     }
-    if (scenario == "counts_signals") {  // USR1 and INT, until TERM
+    // USR1 and INT, until TERM. A file for each number that was counted, since equal signals that are pending
+    // are one.
+    if (scenario == "counts_signals") {
         static volatile sig_atomic_t usr1 = 0, interrupts = 0, ended = 0;
         ::signal(SIGUSR1, [](int) { usr1 = usr1 + 1; });
         ::signal(SIGINT, [](int) { interrupts = interrupts + 1; });
         ::signal(SIGTERM, [](int) { ended = 1; });
         std::ofstream(file) << "ready" << std::flush;
-        while (ended == 0) sleep_ms(5);
+        for (int written = 0; ended == 0; sleep_ms(5)) {
+            while (written < usr1 + interrupts)
+                std::ofstream(std::string(file) + "." + std::to_string(++written)) << '.';
+        }
         return usr1 * 10 + interrupts;
     }
     return 2;

@@ -103,11 +103,12 @@ TEST_F(InATerminal, each_signal_reaches_the_command_once) {
     Terminal terminal({kRecord, "-o", out_, "--", kJob, "counts_signals", "0", folder_ / "ready"});
     wait_for(folder_ / "ready");
     terminal.type("\x03");
-    ::usleep(100'000);
+    wait_for(folder_ / "ready.1");
     ::kill(terminal.pid(), SIGUSR1);
-    ::usleep(100'000);
+    wait_for(folder_ / "ready.2");
     ::kill(terminal.pid(), SIGUSR1);
-    ::usleep(100'000);
+    wait_for(folder_ / "ready.3");
+    ::usleep(100'000);  // for one that comes twice
     ::kill(terminal.pid(), SIGTERM);
     EXPECT_EQ(terminal.ends(), 21);  // two USR1, one INT
     EXPECT_EQ(setting("exit_status"), "21");

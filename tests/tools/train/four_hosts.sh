@@ -142,8 +142,10 @@ reduce_scatter,1,2,$((hosts * steps * 8)),$((hosts * steps * 8 * 16640))"
     expect "$name: every host has measured its clock to within 5 ms" \
         "$(ask "$name" "SELECT count(DISTINCT r.host) FROM SHARD_CLOCKS c JOIN SHARD_RANKS r USING (rank) WHERE c.rank > 0 AND c.uncertainty BETWEEN 1 AND 5000000")" \
         "$hosts"
-    expect "$name: the clocks' residual is below 1 ms" \
-        "$(ask "$name" "SELECT CAST(value AS REAL) < 1000 FROM SHARD_RUN WHERE key = 'merge.residual_us'")" 1
+    # Half of the collectives end together but for the turns that processors give the ranks, some ms on a busy machine;
+    # the hosts' clocks differ by far more.
+    expect "$name: the clocks' residual is below 20 ms" \
+        "$(ask "$name" "SELECT CAST(value AS REAL) < 20000 FROM SHARD_RUN WHERE key = 'merge.residual_us'")" 1
     "$trace" distributed "$work/$name.sqlite"
 }
 

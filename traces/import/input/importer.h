@@ -40,5 +40,8 @@ FileFacts read_chrome_trace(Input& input, EventSink& sink, const FileRequest& re
 FileFacts read_pickle(Input& input, EventSink& sink, const FileRequest& request);
 // Flight recorder dumps as JSON.
 FileFacts read_flight_json(Input& input, EventSink& sink, const FileRequest& request);
+// Databases of ROCm's rocprofv3. `database`: the path; `name`: the file's name in messages.
+FileFacts read_rocpd(const std::string& database, const std::string& name, EventSink& sink,
+                     const FileRequest& request);
 
 }  // namespace shardscope::traces
