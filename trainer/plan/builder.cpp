@@ -149,6 +149,7 @@ Op& PlanBuilder::memcpy(const Arg& to, const Arg& from, int copy_kind, Stream st
     op.args = {to, from};
     op.copy_kind = static_cast<std::uint8_t>(copy_kind);
     op.bytes = to.bytes;
+    if (stream == Stream::host) op.name = intern("aten::copy_");
     return op;
 }
 
@@ -157,6 +158,7 @@ Op& PlanBuilder::memset(const Arg& to, Stream stream, int value) {
     op.args = {to};
     op.bytes = to.bytes;
     op.dims[0] = value;
+    if (stream == Stream::host) op.name = intern(value == 0 ? "aten::zero_" : "aten::fill_");
     return op;
 }
 

@@ -102,7 +102,7 @@ struct Op {
     std::int32_t unit = -1;      // FSDP unit (or DDP bucket) that the work belongs to
     std::int32_t module = -1;    // module that the work belongs to
     std::int32_t range_module = -1;  // push_range: the module that the range stands for
-    std::int32_t name = 0;           // index into Plan::names: of the range, kernel or call
+    std::int32_t name = 0;           // index into Plan::names: of the range, kernel, call or host's own work
     EventId event = -1;
     std::int64_t padding = 0;  // collective: bytes of the full buffer that are padding
     std::int64_t flops = 0;
@@ -113,6 +113,18 @@ struct Op {
     std::array<double, 5> scalars{};
     std::vector<Arg> args;
 };
+
+// A kernel, memcpy or memset on Stream::host is done by the host thread itself; on another stream, as a
+// collective, it is the device's work.
+inline bool is_work(const Op& op) {
+    return op.kind == OpKind::kernel || op.kind == OpKind::memcpy || op.kind == OpKind::memset;
+}
+inline bool is_host_work(const Op& op) {
+    return is_work(op) && op.stream == Stream::host;
+}
+inline bool is_device_work(const Op& op) {
+    return (is_work(op) && op.stream != Stream::host) || op.kind == OpKind::collective;
+}
 
 // "dtype of x" of accumulate and chunk_cat, dims[1]: 1 + that, or 0 where it is the operation's.
 inline std::int64_t input_dim(DType type) {
@@ -145,5 +157,11 @@ struct Plan {
     std::vector<std::pair<EventId, EventId>> carry;
     EventId events = 0;  // number of event slots
 };
+
+// The range that the host's thread opens for an operation; empty where it opens none.
+inline std::string_view range_of(const Plan& plan, const Op& op) {
+    return is_host_work(op) || op.kind == OpKind::push_range ? plan.names[static_cast<std::size_t>(op.name)]
+                                                             : std::string_view();
+}
 
 }  // namespace shardscope::trainer
