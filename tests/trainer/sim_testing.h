@@ -36,37 +36,34 @@ struct HandPlan {
         plan.names = {""};
         plan.events = 8;
     }
-    Op& op(OpKind kind, Stream stream) {
+    Op& op(OpKind kind, Stream stream, decltype(Op::own) own = {}) {
         Op& op = plan.ops.emplace_back();
         op.kind = kind;
         op.stream = stream;
+        op.own = own;
         return op;
     }
     HandPlan& kernel(const std::string& name, std::int64_t flops, Stream stream = Stream::compute) {
-        Op& op = this->op(OpKind::kernel, stream);
-        op.kernel = Kernel::scale;
+        Op& op = this->op(OpKind::kernel, stream, KernelOp{.kernel = Kernel::scale});
         op.flops = flops;
         op.name = static_cast<std::int32_t>(plan.names.size());
         plan.names.push_back(name);
         return *this;
     }
     HandPlan& collective(Operation operation, std::int64_t bytes, Stream stream, Group group = Group::world) {
-        Op& op = this->op(OpKind::collective, stream);
-        op.collective = operation;
-        op.bytes = bytes;
-        op.group = group;
+        op(OpKind::collective, stream, CollectiveOp{.operation = operation, .group = group}).bytes = bytes;
         return *this;
     }
     HandPlan& record(EventId event, Stream stream) {
-        op(OpKind::record_event, stream).event = event;
+        op(OpKind::record_event, stream, EventOp{event});
         return *this;
     }
     HandPlan& wait(EventId event, Stream stream) {
-        op(OpKind::wait_event, stream).event = event;
+        op(OpKind::wait_event, stream, EventOp{event});
         return *this;
     }
     HandPlan& host_wait(EventId event) {
-        op(OpKind::host_wait, Stream::host).event = event;
+        op(OpKind::host_wait, Stream::host, EventOp{event});
         return *this;
     }
     HandPlan& allocate(std::int64_t bytes, Stream stream = Stream::compute) {
@@ -119,7 +116,7 @@ class WorkList final : public sim::RunObserver {
         const Op& op = *item.op;
         const std::string name = op.kind == OpKind::kernel
                                      ? item.plan->names[static_cast<std::size_t>(op.name)]
-                                     : std::string(traces::name(op.collective));
+                                     : std::string(traces::name(op.collective().operation));
         work.push_back({rank_class, name, start, end});
     }
 };

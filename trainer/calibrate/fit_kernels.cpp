@@ -44,8 +44,8 @@ Groups group(const Runs& runs, const Seconds& seconds_of) {
             const double seconds = seconds_of(run, work);
             if (!(seconds > 0)) continue;
             const Arithmetic arithmetic = sim::arithmetic_of(op, run.job.precision.tf32);
-            KernelGroup& own = groups[{op.kernel, arithmetic, op.flops, op.bytes}];
-            own.kernel = op.kernel;
+            KernelGroup& own = groups[{op.kernel().kernel, arithmetic, op.flops, op.bytes}];
+            own.kernel = op.kernel().kernel;
             own.arithmetic = arithmetic;
             own.flops = static_cast<double>(op.flops);
             own.bytes = static_cast<double>(op.bytes);

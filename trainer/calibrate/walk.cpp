@@ -241,7 +241,7 @@ void Walk::read_host_work(std::size_t rank, const traces::Step& step, const Join
             around = n < same.size() ? same[n] : -1;
         }
         const bool works =
-            is_host_work(op) || (op.kind == OpKind::host_call && op.call == HostCall::next_batch);
+            is_host_work(op) || (op.kind == OpKind::host_call && op.call() == HostCall::next_batch);
         if (!works || around < 0) continue;
         const auto range = static_cast<std::size_t>(around);
         const Time start = trace_.ranges.start[range], end = trace_.ranges.end[range];

@@ -40,7 +40,7 @@ void Walk::find_ready(const std::vector<JoinedStep>& steps) {
                 order.wait(op);
             } else if (op.kind == OpKind::host_wait && step.used) {
                 const auto call = static_cast<std::size_t>(step.call[i]);
-                const Time happened = order.event(op.event).at;
+                const Time happened = order.event(op.event()).at;
                 if (happened > trace_.runtime.start[call] && trace_.runtime.end[call] >= happened)
                     run_.wakes.push_back(seconds(trace_.runtime.end[call] - happened));
             } else if (step.work[i] >= 0) {

@@ -101,8 +101,8 @@ Plan Plans::write(const Measure& measure, int repeats) const {
         const PlanBuilder::Range range(builder,
                                        fmt::format("{} of {} bytes", name(measure.rate.operation), bytes));
         for (int i = 0; i < repeats; ++i) {
-            builder.collective(measure.rate.operation, gathers ? all : own, gathers ? own : all, bytes, 0,
-                               Stream::unshard);
+            builder.collective({.operation = measure.rate.operation}, gathers ? all : own,
+                               gathers ? own : all, bytes, Stream::unshard);
         }
         const EventId over = builder.new_event();
         builder.record(over, Stream::unshard);

@@ -63,7 +63,7 @@ class PlanWalk {
             case OpKind::pop_range:
                 return backend().close_range();
             case OpKind::host_wait:
-                return backend().host_wait(op, order_.event(op.event));
+                return backend().host_wait(op, order_.event(op.event()));
             case OpKind::host_call:
                 return backend().host_call(op);
             case OpKind::record_event: {
@@ -88,7 +88,7 @@ class PlanWalk {
     void enqueue(const Op& op) {
         StreamEvent event;
         if (op.kind == OpKind::collective) {
-            const int communicator = backend().communicator(op.group);
+            const int communicator = backend().communicator(op.collective().group);
             auto& queue = order_.queue(communicator, op.stream);
             event = backend().start(op, order_.take_waits(op.stream), communicator, queue.sequence++);
             queue.last = event;

@@ -114,7 +114,7 @@ void RankRunner::explain(const Op& op, bool by_limit, MemoryShortage& shortage) 
 
 void RankRunner::host_call(const Op& op) {
     const auto data = [&](std::size_t i) { return i < op.args.size() ? address(op.args[i]) : nullptr; };
-    switch (op.call) {
+    switch (op.call()) {
         case HostCall::none:
             break;
         case HostCall::next_batch:
@@ -174,7 +174,8 @@ void RankRunner::prepare(const Op& op) {
                        step_ * job.train.accumulation + op.micro,
                        lr_,
                        {}};
-    if (op.segments >= 0) launch_.context.segments = plan().segments[static_cast<std::size_t>(op.segments)];
+    if (op.kind != OpKind::kernel || op.kernel().segments < 0) return;
+    launch_.context.segments = plan().segments[static_cast<std::size_t>(op.kernel().segments)];
 }
 
 StreamEvent RankRunner::start(const Op& op, const Waits& waits) {
@@ -187,16 +188,17 @@ StreamEvent RankRunner::start(const Op& op, const Waits& waits) {
 StreamEvent RankRunner::start(const Op& op, const Waits& waits, int communicator, std::int64_t sequence) {
     CollectiveLaunch launch;
     launch.communicator = communicator;
-    const Group group = communicator == 0 ? Group::world : op.group;
+    const CollectiveOp& own = op.collective();
+    const Group group = communicator == 0 ? Group::world : own.group;
     launch.place = shared_.mesh.place(group, rank_);
     launch.members = shared_.mesh.size(group);
     launch.sequence = sequence;
-    launch.call.operation = op.collective;
-    launch.call.dtype = op.dtype;
+    launch.call.operation = own.operation;
+    launch.call.dtype = own.dtype;
     launch.call.output = address(op.args[0]);
     launch.call.input = address(op.args[1]);
-    launch.call.full_elements = op.bytes / size_of(op.dtype);
-    launch.call.divisor = op.divisor;
+    launch.call.full_elements = op.bytes / size_of(own.dtype);
+    launch.call.divisor = own.divisor;
     launch.step = step_;
     launch.unit = op.unit;
     launch.phase = op.phase;

@@ -15,7 +15,7 @@ void RankTrace::begin(const Plan& plan) {
 
 void RankTrace::push_range(const Op& op) const {
     const auto name = static_cast<std::size_t>(op.name);
-    if (log_) log_->push(names_->names[name], op.range_module);
+    if (log_) log_->push(names_->names[name], op.range_module());
     if (nvtx_) nvtx_->push((*nvtx_names_)[name]);
 }
 
@@ -29,7 +29,7 @@ void RankTrace::waited(const Op& op, std::uint64_t since) {
     const std::uint64_t end = now();
     const std::int64_t correlation = next_correlation();
     log_->runtime(instruments_->call(*trace_names::call_of(op)), since, end, correlation);
-    log_->synchronization(since, end, rank_, -1, traces::kSyncEvent, op.event, correlation);
+    log_->synchronization(since, end, rank_, -1, traces::kSyncEvent, op.event(), correlation);
 }
 
 // --- work on streams -------------------------------------------------------------------------------------
@@ -45,7 +45,7 @@ void RankTrace::describe(const Op& op, profiler::DeviceWork& work) {
         work.name = names_->names[static_cast<std::size_t>(op.name)];
         return;
     }
-    work.copy_kind = op.copy_kind;
+    work.copy_kind = op.copy_kind();
     const auto kind_of = [&](const Arg& arg) {
         return trace_names::memory_kind(plan_->buffers[static_cast<std::size_t>(arg.buffer)].space);
     };
@@ -59,16 +59,16 @@ void RankTrace::describe(const Op& op, CollectiveLaunch& launch) {
     profiler::CollectiveWork& row = launch.row;
     row.rank = rank_;
     row.correlation = next_correlation();
-    row.operation = op.collective;
+    row.operation = op.collective().operation;
     row.bytes = op.bytes;
-    row.padding = op.padding;
+    row.padding = op.collective().padding;
     row.group = launch.communicator;
     row.group_size = launch.members;
     row.sequence = launch.sequence;
     row.unit = op.unit;
     row.phase = op.phase;
     profiler::DeviceWork& kernel = launch.kernel;
-    kernel.name = instruments_->collective_kernel[static_cast<std::size_t>(op.collective)];
+    kernel.name = instruments_->collective_kernel[static_cast<std::size_t>(op.collective().operation)];
     kernel.device = rank_;
     kernel.stream = static_cast<int>(op.stream);
     kernel.correlation = row.correlation;
@@ -76,14 +76,14 @@ void RankTrace::describe(const Op& op, CollectiveLaunch& launch) {
 
 void RankTrace::push_collective(const Op& op, const CollectiveLaunch& launch) const {
     if (!log_ && !tells_collectives()) return;
-    const NcclPayload payload =
-        nccl_payload(op.collective, launch.communicator, launch.members, op.bytes, op.divisor);
+    const NcclPayload payload = nccl_payload(launch.call.operation, launch.communicator, launch.members,
+                                             op.bytes, launch.call.divisor);
     if (log_) {
         if (payload.schema != 0) log_->payload(payload.schema, &payload.value, payload.size);
-        log_->push(instruments_->collective_call[static_cast<std::size_t>(op.collective)], -1,
+        log_->push(instruments_->collective_call[static_cast<std::size_t>(launch.call.operation)], -1,
                    instruments_->nccl_domain);
     }
-    if (tells_collectives()) nvtx_->push_collective(op.collective, payload);
+    if (tells_collectives()) nvtx_->push_collective(launch.call.operation, payload);
 }
 
 void RankTrace::pop_collective(const CollectiveLaunch& launch) const {

@@ -43,14 +43,14 @@ class StreamOrder {
     const std::array<Event, kStreams>& last() const { return last_; }
 
     // wait_event.
-    void wait(const Op& op) { wait(op.stream, event(op.event)); }
+    void wait(const Op& op) { wait(op.stream, event(op.event())); }
     // record_event: the event that happens when everything now in the stream, its waits included, is done.
     // `mark`: appends an item that only waits, where the stream has nothing yet that waits.
     template <class Mark>
     Event record(const Op& op, const Mark& mark) {
         const auto s = static_cast<std::size_t>(op.stream);
         if (!waits_[s].empty()) last_[s] = mark(std::exchange(waits_[s], {}));
-        return event(op.event) = last_[s];
+        return event(op.event()) = last_[s];
     }
 
     // An item of a stream: take_waits(), then started(); a collective's waits for its queue, too.

@@ -351,7 +351,7 @@ void run_forward(const Program& program, const std::function<void(int rank, Rank
     if (!plan) throw std::logic_error("the Program was not made to generate");
     std::int64_t input_bytes = 0;
     for (const Op& op : plan->ops) {
-        if (op.kind == OpKind::host_call && op.call == HostCall::next_batch) input_bytes = op.args[0].bytes;
+        if (op.kind == OpKind::host_call && op.call() == HostCall::next_batch) input_bytes = op.args[0].bytes;
     }
     bool go_on = true;
     HostCalls calls;

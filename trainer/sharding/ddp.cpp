@@ -133,7 +133,7 @@ void Ddp::setup(PlanBuilder& builder) {
     args.insert(args.begin(), flat);
     builder.kernel(Kernel::cat, "flatten", args, {});
     builder.order(Stream::compute, Stream::post_backward);
-    builder.collective(Operation::broadcast, flat, flat, flat.bytes(), 0, Stream::post_backward);
+    builder.collective({.operation = Operation::broadcast}, flat, flat, flat.bytes(), Stream::post_backward);
     builder.order(Stream::post_backward, Stream::compute);
     builder.kernel(Kernel::split, "unflatten", args, {});
 }

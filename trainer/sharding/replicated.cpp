@@ -19,7 +19,7 @@ void Parallelism::initialize(PlanBuilder& builder, const Parameter& parameter, c
                                                                      : Kernel::init_constant;
     Op& op =
         builder.kernel(kernel, "initialize", {to}, {key, first, parameter.elements(), per_rank}, 0, stream);
-    op.scalars = {parameter.init.a, parameter.init.b};
+    op.kernel().scalars = {parameter.init.a, parameter.init.b};
 }
 
 Replicated::Replicated(const Job& job, Mesh mesh, const ModuleTree& tree, bool shard_optimizer)
@@ -172,6 +172,7 @@ void Replicated::end_backward() {
         if (!slot.trained()) continue;
         builder()
             .kernel(Kernel::scale, "aten::div_", {slot.gradient}, {slot.elements}, slot.elements)
+            .kernel()
             .scalars = {1.0 / divisor};
     }
 }

@@ -140,7 +140,7 @@ void HostWalk::look() {
 }
 
 void HostWalk::open_range(const Op& op) {
-    open_range(range_of(plan(), op), op.range_module);
+    open_range(range_of(plan(), op), op.range_module());
     clock_ += cost(walk_.cluster.host.operation);
 }
 
@@ -233,7 +233,7 @@ StreamEvent HostWalk::start(const Op& op, const Waits& waits, int communicator, 
     item.communicator = communicator;
     item.sequence = sequence;
     const Spread& spread = walk_.ranks.communicators[static_cast<std::size_t>(communicator)].spread;
-    item.duration = cost(collective_seconds(walk_.cluster, spread, op.collective, op.bytes));
+    item.duration = cost(collective_seconds(walk_.cluster, spread, op.collective().operation, op.bytes));
     const StreamEvent event = put(op, item);
     close_range();
     return event;
@@ -266,18 +266,18 @@ void HostWalk::end_wait() {
     clock_ += cost(walk_.cluster.host.event);
     settle();
     if (!drains_ && walk_.observer)
-        walk_.observer->waited(class_, since_, clock_, op_->event, ++correlation_);
+        walk_.observer->waited(class_, since_, clock_, op_->event(), ++correlation_);
     report_memory();
     if (std::exchange(drains_, false)) end_stage();
 }
 
 void HostWalk::host_call(const Op& op) {
-    if (op.call == HostCall::next_batch && !walk_.script.batches_ahead) return host_work(op);
-    clock_ += cost(op.call == HostCall::none ? walk_.costs.on_host(op) : walk_.cluster.host.operation);
+    if (op.call() == HostCall::next_batch && !walk_.script.batches_ahead) return host_work(op);
+    clock_ += cost(op.call() == HostCall::none ? walk_.costs.on_host(op) : walk_.cluster.host.operation);
 }
 
 void HostWalk::host_work(const Op& op) {
-    if (op.kind != OpKind::host_call) open_range(range_of(plan(), op), op.range_module);
+    if (op.kind != OpKind::host_call) open_range(range_of(plan(), op), op.range_module());
     works_ = true;
     waiting_ = true;
     walk_.device.begin_host_work(class_, cost(walk_.costs.on_host(op)));
