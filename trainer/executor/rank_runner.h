@@ -53,6 +53,8 @@ class RankRunner : public PlanWalk<RankRunner> {
     void run(const Plan& plan, std::int64_t step);
     void drain();  // waits for the rank's streams
 
+    const RankTrace& trace() const { return trace_; }
+
     // The contents of a view in any space, between Plans and after drain(); empty while it is not allocated.
     HostView contents(const Arg& arg);
 

@@ -19,9 +19,18 @@ void RankTrace::push_range(const Op& op) const {
     if (nvtx_) nvtx_->push((*nvtx_names_)[name]);
 }
 
+void RankTrace::push_range(const std::string& name) const {
+    if (log_) log_->push(instruments_->recorder().name(name));
+    if (nvtx_) nvtx_->push(name);
+}
+
 void RankTrace::pop_range() const {
     if (nvtx_) nvtx_->pop();
     if (log_) log_->pop();
+}
+
+void RankTrace::step(std::int64_t number, std::uint64_t since) const {
+    if (log_) log_->step(rank_, number, since, now());
 }
 
 void RankTrace::waited(const Op& op, std::uint64_t since) {

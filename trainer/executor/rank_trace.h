@@ -3,15 +3,36 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
+#include "profiler/base/clock.h"
+#include "profiler/log/thread_log.h"
 #include "trainer/device/device.h"
 #include "trainer/executor/allocator.h"
 #include "trainer/executor/instruments.h"
 #include "trainer/executor/nvtx.h"
-#include "trainer/executor/runtime_call.h"
 
 namespace shardscope::trainer {
+
+// A runtime call on the host thread, recorded from construction to the end of the scope.
+class RuntimeCall {
+  public:
+    // `log` null: nothing is recorded.
+    RuntimeCall(profiler::ThreadLog* log, profiler::NameId name, std::int64_t correlation)
+        : log_(log), name_(name), correlation_(correlation), start_(log ? profiler::ticks() : 0) {}
+    ~RuntimeCall() {
+        if (log_) log_->runtime(name_, start_, profiler::ticks(), correlation_);
+    }
+    RuntimeCall(const RuntimeCall&) = delete;
+    RuntimeCall& operator=(const RuntimeCall&) = delete;
+
+  private:
+    profiler::ThreadLog* log_;
+    profiler::NameId name_;
+    std::int64_t correlation_;
+    std::uint64_t start_;
+};
 
 class RankTrace {
   public:
@@ -24,7 +45,9 @@ class RankTrace {
     std::uint64_t now() const { return log_ ? profiler::ticks() : 0; }
 
     void push_range(const Op& op) const;
+    void push_range(const std::string& name) const;  // of several Plans
     void pop_range() const;
+    void step(std::int64_t number, std::uint64_t since) const;
     // The call that the host makes for an operation, until the end of what is returned.
     RuntimeCall runtime_call(const Op& op, std::int64_t correlation = 0) const {
         return {log_, log_ ? instruments_->call(*trace_names::call_of(op)) : profiler::NameId::none,
