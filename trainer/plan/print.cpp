@@ -43,6 +43,10 @@ std::string describe_kernel(const Plan& plan, const Op& op) {
     }
     for (std::size_t i = 0; i < info.scalars.size(); ++i)
         add(i == 0 ? " | " : ", ", fmt::format("{} {}", info.scalars[i], kernel.scalars[i]));
+    if (kernel.segments >= 0) {
+        const std::size_t count = plan.segments[static_cast<std::size_t>(kernel.segments)].size();
+        add(" | ", fmt::format("{} segment{}", count, count == 1 ? "" : "s"));
+    }
     if (kernel.dtype != DType::fp32) add(" | ", std::string(name_of(kernel.dtype)));
     return text;
 }
