@@ -100,18 +100,9 @@ class WorkList final : public sim::RunObserver {
     std::vector<Done> work;
     std::vector<Done> waits;  // of hosts
 
-    void begun(const Mesh&, const sim::RankClasses&) override {}
-    void range_opened(int, sim::Time, std::string_view, int) override {}
-    void collective_opened(int, sim::Time, const Op&) override {}
-    void range_closed(int, sim::Time) override {}
-    void runtime_call(int, sim::Time, sim::Time, std::string_view, std::int64_t) override {}
     void waited(int rank_class, sim::Time start, sim::Time end, EventId, std::int64_t) override {
         waits.push_back({rank_class, "wait", start, end});
     }
-    void allocated(int, sim::Time, const Plan&, const Op&, const MemoryBlock&) override {}
-    void freed(int, sim::Time, const Plan&, const Op&, const MemoryBlock&) override {}
-    void memory_counts(int, sim::Time, std::int64_t, std::int64_t) override {}
-    void step_ended(int, std::int64_t, sim::Time, sim::Time) override {}
     void work_ended(int rank_class, const sim::StreamItem& item, sim::Time start, sim::Time end) override {
         const Op& op = *item.op;
         const std::string name = op.kind == OpKind::kernel

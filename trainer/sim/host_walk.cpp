@@ -96,7 +96,7 @@ void HostWalk::end_stage() {
             return begin(Stage::step);
         case Stage::step:
             close_range();
-            if (walk_.observer) walk_.observer->step_ended(class_, step_, step_start_, clock_);
+            walk_.observer.step_ended(class_, step_, step_start_, clock_);
             steps_.push_back({step_start_, clock_, take_peak()});
             ++step_;
             return begin(Stage::step);
@@ -145,12 +145,12 @@ void HostWalk::open_range(const Op& op) {
 }
 
 void HostWalk::open_range(std::string_view name, int module) {
-    if (walk_.observer) walk_.observer->range_opened(class_, clock_, name, module);
+    walk_.observer.range_opened(class_, clock_, name, module);
     clock_ += 1;
 }
 
 void HostWalk::close_range() {
-    if (walk_.observer) walk_.observer->range_closed(class_, clock_);
+    walk_.observer.range_closed(class_, clock_);
     clock_ += 1;
 }
 
@@ -158,21 +158,18 @@ void HostWalk::close_range() {
 
 void HostWalk::allocated(const Op& op, const MemoryBlock& block, Time since) {
     clock_ += cost(walk_.cluster.host.allocate + (allocator().grew() ? walk_.cluster.host.grow : 0));
-    if (!walk_.observer) return;
-    if (allocator().grew()) {
-        walk_.observer->runtime_call(class_, since, clock_,
-                                     trace_names::name(trace_names::growth_call(block.space)), 0);
-    }
-    walk_.observer->allocated(class_, clock_, plan(), op, block);
+    if (allocator().grew())
+        walk_.observer.runtime_call(class_, since, clock_, trace_names::growth_call(block.space), 0);
+    walk_.observer.allocated(class_, clock_, plan(), op, block);
 }
 
 void HostWalk::freeing(const Op& op, const MemoryBlock& block) {
     clock_ += cost(walk_.cluster.host.allocate);
-    if (walk_.observer) walk_.observer->freed(class_, clock_, plan(), op, block);
+    walk_.observer.freed(class_, clock_, plan(), op, block);
 }
 
 void HostWalk::memory_changed(std::int64_t active, std::int64_t reserved) {
-    if (walk_.observer) walk_.observer->memory_counts(class_, clock_, active, reserved);
+    walk_.observer.memory_counts(class_, clock_, active, reserved);
 }
 
 void HostWalk::explain(const Op& op, bool by_limit, MemoryShortage& shortage) const {
@@ -190,8 +187,7 @@ void HostWalk::explain(const Op& op, bool by_limit, MemoryShortage& shortage) co
 Time HostWalk::runtime_call(const Op& op) {
     const Time start = clock_;
     clock_ += cost(walk_.cluster.host.event);
-    if (walk_.observer)
-        walk_.observer->runtime_call(class_, start, clock_, trace_names::name(*trace_names::call_of(op)), 0);
+    walk_.observer.runtime_call(class_, start, clock_, *trace_names::call_of(op), 0);
     return clock_;
 }
 
@@ -204,7 +200,7 @@ StreamEvent HostWalk::mark(Stream stream, const Waits& waits) {
 // The device gets the work when the launching call ends.
 void HostWalk::launch(const Op& op) {
     if (op.kind == OpKind::collective) {
-        if (walk_.observer) walk_.observer->collective_opened(class_, clock_, op);
+        walk_.observer.collective_opened(class_, clock_, op);
         clock_ += 1;
     }
     since_ = clock_;
@@ -245,10 +241,7 @@ StreamEvent HostWalk::put(const Op& op, StreamItem item) {
     item.step = step_;
     item.correlation = ++correlation_;
     const StreamEvent event = walk_.device.enqueue(VirtualDevice::stream(class_, op.stream), item);
-    if (walk_.observer) {
-        walk_.observer->runtime_call(class_, since_, clock_, trace_names::name(*trace_names::call_of(op)),
-                                     correlation_);
-    }
+    walk_.observer.runtime_call(class_, since_, clock_, *trace_names::call_of(op), correlation_);
     return event;
 }
 
@@ -265,8 +258,7 @@ void HostWalk::end_wait() {
     if (!drains_ && op_->kind == OpKind::allocate) return;  // to be tried again
     clock_ += cost(walk_.cluster.host.event);
     settle();
-    if (!drains_ && walk_.observer)
-        walk_.observer->waited(class_, since_, clock_, op_->event(), ++correlation_);
+    if (!drains_) walk_.observer.waited(class_, since_, clock_, op_->event(), ++correlation_);
     report_memory();
     if (std::exchange(drains_, false)) end_stage();
 }

@@ -21,9 +21,9 @@ struct Walk {
     const RankClasses& ranks;
     const Costs& costs;
     VirtualDevice& device;
-    RunObserver* observer = nullptr;  // null: no observer
-    std::int64_t memory_limit = 0;    // device memory that a rank may reserve; 0: no limit
-    std::string memory_place;         // for the message: "into the … of …"
+    RunObserver& observer;
+    std::int64_t memory_limit = 0;  // device memory that a rank may reserve; 0: no limit
+    std::string memory_place;       // for the message: "into the … of …"
     std::string memory_remedy;
     std::int64_t steps = 0;  // to carry out; may be lowered, not below what a host has begun
 };

@@ -183,12 +183,12 @@ void SimTrace::range_closed(int rank_class, Time at) {
     }
 }
 
-void SimTrace::runtime_call(int rank_class, Time start, Time end, std::string_view name,
+void SimTrace::runtime_call(int rank_class, Time start, Time end, trace_names::RuntimeFunction function,
                             std::int64_t correlation) {
     traces::RuntimeRow row;
     row.start = start;
     row.end = end;
-    row.name = sink_.intern(name);
+    row.name = sink_.intern(trace_names::name(function));
     for (const int rank : of(rank_class).full) {
         row.global_tid = tid_of(rank);
         row.correlation = correlation_of(rank, correlation);
@@ -197,7 +197,7 @@ void SimTrace::runtime_call(int rank_class, Time start, Time end, std::string_vi
 }
 
 void SimTrace::waited(int rank_class, Time start, Time end, EventId event, std::int64_t correlation) {
-    runtime_call(rank_class, start, end, trace_names::kEventSynchronize, correlation);
+    runtime_call(rank_class, start, end, trace_names::RuntimeFunction::event_synchronize, correlation);
     traces::SynchronizationRow row;
     row.start = start;
     row.end = end;
