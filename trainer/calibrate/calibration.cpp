@@ -33,7 +33,7 @@ void read_machine(const Runs& runs, Calibration& into) {
     sim::DeviceModel& device = cluster.device;
     const MeasuredRun& first = runs.front();
     if (!first.device_name.empty()) device.name = first.device_name;
-    into.notes["device.name"] = first.device_name.empty() ? "from " + into.base : "as the traces say";
+    into.note("device.name", !first.device_name.empty(), "as the traces say");
     std::int64_t memory = 0;
     int cores = 0, nodes = 1, devices = 1;
     for (const MeasuredRun& run : runs) {
@@ -45,11 +45,10 @@ void read_machine(const Runs& runs, Calibration& into) {
     if (memory > 0) device.memory = static_cast<double>(memory);
     // An estimate for devices of 16 GB and more; it would leave nothing of a small one.
     device.reserve = std::min(device.reserve, device.memory / 8);
-    into.notes["device.memory"] = memory > 0 ? "as the traces say" : "from " + into.base;
+    into.note("device.memory", memory > 0, "as the traces say");
     if (device.type == sim::DeviceType::cpu) {
         if (cores > 0) device.cores = cores;
-        into.notes["device.cores"] =
-            cores > 0 ? "that the ranks were allowed to run on" : "from " + into.base;
+        into.note("device.cores", cores > 0, "that the ranks were allowed to run on");
     } else {
         cluster.devices = std::max(cluster.devices, devices);
     }
