@@ -151,6 +151,8 @@ struct Op {
     }
 };
 
+static_assert(sizeof(Op) <= 176, "a step of a large model has a million of them");
+
 // A kernel, memcpy or memset on Stream::host is done by the host thread itself; on another stream, as a
 // collective, it is the device's work.
 inline bool is_work(const Op& op) {
