@@ -119,8 +119,8 @@ TEST(SimTimes, CollectivesOfACommunicatorKeepTheirOrderOfIssue) {
                 ElementsAre(Done{0, "work", 1'001, 11'001}, Done{0, "all_gather", 11'001, 13'001},
                             Done{0, "all_gather", 13'001, 15'001}));
     // Of two communicators, each has its own.
-    plan.plan.ops[1].group = Group::shard;
-    plan.plan.ops[2].group = Group::replicate;
+    plan.plan.ops[1].collective().group = Group::shard;
+    plan.plan.ops[2].collective().group = Group::replicate;
     const auto work = work_of(plan, {4, 2});
     EXPECT_EQ(work[0].name, "all_gather");
     EXPECT_LT(work[0].end, 10'000);

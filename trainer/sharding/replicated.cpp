@@ -185,10 +185,9 @@ void Replicated::after_optimizer() {
     const std::int64_t used = slot.segments.back().first + slot.segments.back().elements;
     const Arg whole = builder().whole(flat_parameters_);
     builder().order(Stream::compute, Stream::unshard);
-    builder()
-        .collective(Operation::all_gather, whole, slot.parameter, whole.bytes, whole.bytes - used * kFloat,
-                    Stream::unshard)
-        .group = Group::shard;
+    builder().collective(
+        {.operation = Operation::all_gather, .group = Group::shard, .padding = whole.bytes - used * kFloat},
+        whole, slot.parameter, whole.bytes, Stream::unshard);
     builder().order(Stream::unshard, Stream::compute);
 }
 

@@ -29,7 +29,7 @@ struct Walk {
 };
 
 // Only addresses and the streams' state; an allocation that would have to wait is tried again later.
-class VirtualMemory final : public MemoryDevice {
+class VirtualMemory : public MemoryDevice {
   public:
     explicit VirtualMemory(const VirtualDevice& device) : device_(device) {}
     bool happened(StreamEvent event) override { return device_.happened(event); }
@@ -75,7 +75,7 @@ class HostWalk : private VirtualMemory, public PlanWalk<HostWalk> {
     void open_range(const Op& op);
     void close_range();
     void host_call(const Op& op);
-    void host_wait(const Op& op, StreamEvent event) { wait_for({event}); }
+    void host_wait(const Op&, StreamEvent event) { wait_for({event}); }
     void host_work(const Op& op);
     void launch(const Op& op);
     StreamEvent start(const Op& op, const Waits& waits);
