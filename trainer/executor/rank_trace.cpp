@@ -54,12 +54,13 @@ void RankTrace::describe(const Op& op, profiler::DeviceWork& work) {
         work.name = names_->names[static_cast<std::size_t>(op.name)];
         return;
     }
-    work.copy_kind = op.copy_kind();
     const auto kind_of = [&](const Arg& arg) {
         return trace_names::memory_kind(plan_->buffers[static_cast<std::size_t>(arg.buffer)].space);
     };
     work.dst_kind = kind_of(op.args[0]);
-    if (op.kind == OpKind::memcpy) work.src_kind = kind_of(op.args[1]);
+    if (op.kind == OpKind::memset) return;
+    work.src_kind = kind_of(op.args[1]);
+    work.copy_kind = op.copy_kind();
 }
 
 void RankTrace::describe(const Op& op, CollectiveLaunch& launch) {
