@@ -239,10 +239,9 @@ void bench_product(const char* type, Kernel kernel, const char* what, const Line
     const auto [rows, in, out, bias] = shape;
     Op op;
     op.kind = OpKind::kernel;
-    op.kernel = kernel;
-    op.dtype = sizeof(T) == 2 ? DType::bf16 : DType::fp32;
+    op.own = KernelOp{
+        .kernel = kernel, .dtype = sizeof(T) == 2 ? DType::bf16 : DType::fp32, .dims = {rows, in, out}};
     op.phase = kernel == Kernel::linear_forward ? Phase::forward : Phase::backward;
-    op.dims = {rows, in, out};
     op.args.resize(kernel == Kernel::linear_forward && bias ? 4 : 3);
 
     const Buffer<T> x(static_cast<std::size_t>(rows * in), 1), y(static_cast<std::size_t>(rows * out), 1),
@@ -256,7 +255,7 @@ void bench_product(const char* type, Kernel kernel, const char* what, const Line
     Gemm gemm(tf32);
     gemm.use_workspaces(workspaces.bytes(), kWorkspace);
     const Product product = describe(op);
-    Alone alone(product, op.dtype, tf32);
+    Alone alone(product, op.kernel().dtype, tf32);
     alone.choose(product.bias > 0 ? data[product.bias] : nullptr);
     const std::vector<double> us =
         measure({[&] { gemm.launch(op, data, nullptr); },
@@ -280,10 +279,10 @@ void bench_activation(const char* type, Kernel fused, const char* what, const De
     const auto op_of = [&](Kernel kernel, std::size_t args) {
         Op op;
         op.kind = OpKind::kernel;
-        op.kernel = kernel;
-        op.dtype = sizeof(T) == 2 ? DType::bf16 : DType::fp32;
+        op.own = KernelOp{.kernel = kernel,
+                          .dtype = sizeof(T) == 2 ? DType::bf16 : DType::fp32,
+                          .dims = {kRows, kIn, kOut}};
         op.phase = Phase::forward;
-        op.dims = {kRows, kIn, kOut};
         for (std::size_t i = 0; i < args; ++i) op.args.push_back({static_cast<BufferId>(i), 0, 0, 0});
         return op;
     };
@@ -398,9 +397,8 @@ void bench_attention(int batch, int context, int heads, int features) {
     const auto call = [&](Kernel kernel, std::vector<std::byte*> data) {
         Op op;
         op.kind = OpKind::kernel;
-        op.kernel = kernel;
-        op.dtype = DType::bf16;
-        op.dims = {batch, context, heads, width, heads};
+        op.own =
+            KernelOp{.kernel = kernel, .dtype = DType::bf16, .dims = {batch, context, heads, width, heads}};
         op.args.resize(data.size());
         return [op, data] { launch_attention(op, data, nullptr); };
     };

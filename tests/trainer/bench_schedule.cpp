@@ -45,7 +45,7 @@ Cost measure(const Program& program, int steps) {
     Ranks ranks(program, {}, [&](int) { return calls; });
     std::mutex mutex;
     Cost cost;
-    ranks.run([&](int rank, RankRunner& runner, profiler::ThreadLog*) {
+    ranks.run([&](int rank, RankRunner& runner) {
         constexpr int kWarmUp = 3;
         runner.run(program.setup(), 0);
         for (int step = 0; step < kWarmUp; ++step)

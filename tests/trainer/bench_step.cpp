@@ -76,8 +76,9 @@ struct Product {
 std::vector<Product> products_of(const Plan& plan) {
     std::vector<Product> products;
     for (const Op& op : plan.ops) {
-        const auto d = [&](std::size_t i) { return static_cast<int>(op.dims[i]); };
-        switch (op.kernel) {
+        if (op.kind != OpKind::kernel) continue;
+        const auto d = [&](std::size_t i) { return static_cast<int>(op.kernel().dims[i]); };
+        switch (op.kernel().kernel) {
             case Kernel::linear_forward:
             case Kernel::linear_relu_forward:
             case Kernel::linear_gelu_forward:
@@ -92,8 +93,8 @@ std::vector<Product> products_of(const Plan& plan) {
             case Kernel::attention_forward:
             case Kernel::attention_backward: {
                 const int head = d(3) / d(2);
-                const std::int64_t heads = op.dims[0] * op.dims[2];
-                const int pairs = op.kernel == Kernel::attention_forward ? 1 : 2;
+                const std::int64_t heads = op.kernel().dims[0] * op.kernel().dims[2];
+                const int pairs = op.kernel().kernel == Kernel::attention_forward ? 1 : 2;
                 products.push_back({false, true, d(1), d(1), head, heads * pairs, 0.5});
                 products.push_back({false, false, d(1), head, d(1), heads * pairs, 0.5});
                 break;

@@ -104,10 +104,7 @@ class Comparison {
     Comparison(Kernel kernel, DType dtype, std::array<std::int64_t, 6> dims,
                std::array<double, 5> scalars = {}) {
         op_.kind = OpKind::kernel;
-        op_.kernel = kernel;
-        op_.dtype = dtype;
-        op_.dims = dims;
-        op_.scalars = scalars;
+        op_.own = KernelOp{.kernel = kernel, .dtype = dtype, .dims = dims, .scalars = scalars};
         op_.module = 5;
     }
 
@@ -129,7 +126,7 @@ class Comparison {
         return *this;
     }
     Comparison& checked(std::int32_t flag) {
-        op_.checks_output = true;
+        op_.kernel().checks_output = true;
         return arg(std::vector<std::int32_t>{flag});
     }
     // Operands lie `elements` of their type beyond where packs of 16 bytes are aligned.

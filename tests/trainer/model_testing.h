@@ -38,7 +38,8 @@ class PlainStore final : public ParameterStore {
         auto [kept, first] = gradients_.try_emplace(parameter.id, gradient);
         if (first) return;
         const std::int64_t n = gradient.elements();
-        builder_->kernel(Kernel::accumulate, "accumulate", {kept->second, gradient}, {n}).dtype = dtype_;
+        builder_->kernel(Kernel::accumulate, "accumulate", {kept->second, gradient}, {n}).kernel().dtype =
+            dtype_;
     }
 
     // How often each parameter's gradient was ready, by path; absent: never.
@@ -69,18 +70,18 @@ struct Pass {
     }
     std::vector<Kernel> kinds(Phase phase) const {
         std::vector<Kernel> kinds;
-        for (const Op* op : kernels(phase)) kinds.push_back(op->kernel);
+        for (const Op* op : kernels(phase)) kinds.push_back(op->kernel().kernel);
         return kinds;
     }
     int count(Kernel kernel) const {
         return static_cast<int>(std::count_if(plan.ops.begin(), plan.ops.end(), [&](const Op& op) {
-            return op.kind == OpKind::kernel && op.kernel == kernel;
+            return op.kind == OpKind::kernel && op.kernel().kernel == kernel;
         }));
     }
     std::vector<const Op*> all(Kernel kernel) const {
         std::vector<const Op*> found;
         for (const Op& op : plan.ops) {
-            if (op.kind == OpKind::kernel && op.kernel == kernel) found.push_back(&op);
+            if (op.kind == OpKind::kernel && op.kernel().kernel == kernel) found.push_back(&op);
         }
         return found;
     }

@@ -85,7 +85,7 @@ inline std::map<std::pair<Operation, Group>, Count> collectives(const Program& p
     std::map<std::pair<Operation, Group>, Count> counts;
     for (const Op& op : steady(program).ops) {
         if (op.kind != OpKind::collective) continue;
-        Count& entry = counts[{op.collective, op.group}];
+        Count& entry = counts[{op.collective().operation, op.collective().group}];
         ++entry.count;
         entry.bytes += op.bytes;
     }
@@ -103,13 +103,14 @@ inline std::string host_order(const Plan& plan) {
     for (const Op& op : plan.ops) {
         const std::string unit = std::to_string(op.unit);
         if (op.kind == OpKind::collective) {
-            if (op.collective == Operation::all_gather) say("AG" + unit);
-            if (op.collective == Operation::reduce_scatter) say("RS" + unit);
-            if (op.collective == Operation::all_reduce) say("AR" + unit);
+            if (op.collective().operation == Operation::all_gather) say("AG" + unit);
+            if (op.collective().operation == Operation::reduce_scatter) say("RS" + unit);
+            if (op.collective().operation == Operation::all_reduce) say("AR" + unit);
         }
-        if (op.kind == OpKind::kernel && op.kernel == Kernel::linear_forward)
+        if (op.kind == OpKind::kernel && op.kernel().kernel == Kernel::linear_forward)
             say((op.phase == Phase::recompute ? "r" : "f") + unit);
-        if (op.kind == OpKind::kernel && op.kernel == Kernel::linear_backward_weight) say("g" + unit);
+        if (op.kind == OpKind::kernel && op.kernel().kernel == Kernel::linear_backward_weight)
+            say("g" + unit);
         if (op.kind == OpKind::free && plan.buffers[static_cast<std::size_t>(op.args[0].buffer)].category ==
                                            MemoryCategory::unsharded_parameters) {
             say("free" + unit);

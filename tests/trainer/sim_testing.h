@@ -36,37 +36,34 @@ struct HandPlan {
         plan.names = {""};
         plan.events = 8;
     }
-    Op& op(OpKind kind, Stream stream) {
+    Op& op(OpKind kind, Stream stream, decltype(Op::own) own = {}) {
         Op& op = plan.ops.emplace_back();
         op.kind = kind;
         op.stream = stream;
+        op.own = own;
         return op;
     }
     HandPlan& kernel(const std::string& name, std::int64_t flops, Stream stream = Stream::compute) {
-        Op& op = this->op(OpKind::kernel, stream);
-        op.kernel = Kernel::scale;
+        Op& op = this->op(OpKind::kernel, stream, KernelOp{.kernel = Kernel::scale});
         op.flops = flops;
         op.name = static_cast<std::int32_t>(plan.names.size());
         plan.names.push_back(name);
         return *this;
     }
     HandPlan& collective(Operation operation, std::int64_t bytes, Stream stream, Group group = Group::world) {
-        Op& op = this->op(OpKind::collective, stream);
-        op.collective = operation;
-        op.bytes = bytes;
-        op.group = group;
+        op(OpKind::collective, stream, CollectiveOp{.operation = operation, .group = group}).bytes = bytes;
         return *this;
     }
     HandPlan& record(EventId event, Stream stream) {
-        op(OpKind::record_event, stream).event = event;
+        op(OpKind::record_event, stream, EventOp{event});
         return *this;
     }
     HandPlan& wait(EventId event, Stream stream) {
-        op(OpKind::wait_event, stream).event = event;
+        op(OpKind::wait_event, stream, EventOp{event});
         return *this;
     }
     HandPlan& host_wait(EventId event) {
-        op(OpKind::host_wait, Stream::host).event = event;
+        op(OpKind::host_wait, Stream::host, EventOp{event});
         return *this;
     }
     HandPlan& allocate(std::int64_t bytes, Stream stream = Stream::compute) {
@@ -103,23 +100,14 @@ class WorkList final : public sim::RunObserver {
     std::vector<Done> work;
     std::vector<Done> waits;  // of hosts
 
-    void begun(const Mesh&, const sim::RankClasses&) override {}
-    void range_opened(int, sim::Time, std::string_view, int) override {}
-    void collective_opened(int, sim::Time, const Op&) override {}
-    void range_closed(int, sim::Time) override {}
-    void runtime_call(int, sim::Time, sim::Time, std::string_view, std::int64_t) override {}
     void waited(int rank_class, sim::Time start, sim::Time end, EventId, std::int64_t) override {
         waits.push_back({rank_class, "wait", start, end});
     }
-    void allocated(int, sim::Time, const Plan&, const Op&, const MemoryBlock&) override {}
-    void freed(int, sim::Time, const Plan&, const Op&, const MemoryBlock&) override {}
-    void memory_counts(int, sim::Time, std::int64_t, std::int64_t) override {}
-    void step_ended(int, std::int64_t, sim::Time, sim::Time) override {}
     void work_ended(int rank_class, const sim::StreamItem& item, sim::Time start, sim::Time end) override {
         const Op& op = *item.op;
         const std::string name = op.kind == OpKind::kernel
                                      ? item.plan->names[static_cast<std::size_t>(op.name)]
-                                     : std::string(traces::name(op.collective));
+                                     : std::string(traces::name(op.collective().operation));
         work.push_back({rank_class, name, start, end});
     }
 };

@@ -169,7 +169,7 @@ TEST(Calibrate, IsNotMisledByAHostThatWasInterrupted) {
     runs.push_back(calibrate::measure(*played(resident(1), known)));
     Op batch;
     batch.kind = OpKind::host_call;
-    batch.call = HostCall::next_batch;
+    batch.own = HostCallOp{HostCall::next_batch};
     batch.args = {{0, 0, 64, 0}};
     for (int i = 0; i < 20; ++i) runs.back().host_work.push_back({&batch, 1});
     const double found =

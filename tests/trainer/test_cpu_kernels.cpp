@@ -21,10 +21,7 @@ class Call {
   public:
     Call(Kernel kernel, DType dtype, std::array<std::int64_t, 6> dims, std::array<double, 5> scalars = {}) {
         op_.kind = OpKind::kernel;
-        op_.kernel = kernel;
-        op_.dtype = dtype;
-        op_.dims = dims;
-        op_.scalars = scalars;
+        op_.own = KernelOp{.kernel = kernel, .dtype = dtype, .dims = dims, .scalars = scalars};
         op_.module = 5;
     }
     template <class T>
@@ -39,7 +36,7 @@ class Call {
         return *this;
     }
     Call& checked(std::vector<std::int32_t>& flag) {
-        op_.checks_output = true;
+        op_.kernel().checks_output = true;
         return arg(flag);
     }
     void run(const KernelContext& context = {}) const { run_kernel(op_, data_, context); }

@@ -121,9 +121,9 @@ std::byte* bytes(std::vector<T>& values) {
 template <class T>
 Op op_of(Kernel kernel, const Linear& l, std::size_t args) {
     Op op;
-    op.kernel = kernel;
-    op.dtype = std::is_same_v<T, float> ? DType::fp32 : DType::bf16;
-    op.dims = {l.rows, l.in, l.out};
+    op.own = KernelOp{.kernel = kernel,
+                      .dtype = std::is_same_v<T, float> ? DType::fp32 : DType::bf16,
+                      .dims = {l.rows, l.in, l.out}};
     op.args.resize(args);
     return op;
 }

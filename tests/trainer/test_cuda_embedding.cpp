@@ -134,9 +134,8 @@ constexpr RotaryCase kRotary[] = {{1, 1, 1, 1, 2}, {2, 3, 2, 4, 6}, {2, 5, 12, 1
 
 template <class T, class Table>
 void expect_turns(const RotaryCase& c, Kernel kernel, bool in_place, std::size_t shift) {
-    Comparison turns(
-        kernel, kDType<T>,
-        {c.batch, c.context, c.rotated, c.heads, c.width, static_cast<std::int64_t>(kDType<Table>)});
+    Comparison turns(kernel, kDType<T>,
+                     {c.batch, c.context, c.rotated, c.heads, c.width, input_dim(kDType<Table>)});
     const auto x = as<T>(normals(c.n(), "x"));
     if (in_place) {
         turns.arg(x).again(0);

@@ -21,9 +21,7 @@ constexpr Linear kLinears[] = {{5, 3, 7},  {33, 20, 65}, {1, 40, 9},  {17, 1, 6}
 
 Op linear_op(Kernel kernel, std::size_t args, bool checks_output = false) {
     Op op;
-    op.kernel = kernel;
-    op.dims = {2, 3, 5};  // rows, in, out
-    op.checks_output = checks_output;
+    op.own = KernelOp{.kernel = kernel, .checks_output = checks_output, .dims = {2, 3, 5}};  // rows, in, out
     op.args.resize(args);
     return op;
 }

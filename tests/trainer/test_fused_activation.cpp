@@ -47,7 +47,7 @@ std::vector<std::pair<Kernel, std::string>> forward_of(const Job& job) {
     const Pass pass = pass_of(job);
     for (const Op* op : pass.kernels(Phase::forward)) {
         const bool inside = op->module >= 0;
-        found.emplace_back(op->kernel,
+        found.emplace_back(op->kernel().kernel,
                            inside ? tree.modules[static_cast<std::size_t>(op->module)]->class_name() : "");
     }
     return found;
@@ -89,7 +89,8 @@ TEST(FusedActivation, LeavesTheBackwardAsItWas) {
         const Pass plain = pass_of(job), pass = pass_of(fused(job));
         const auto work = [](const Pass& in) {
             std::vector<std::pair<Kernel, int>> found;
-            for (const Op* op : in.kernels(Phase::backward)) found.emplace_back(op->kernel, op->module);
+            for (const Op* op : in.kernels(Phase::backward))
+                found.emplace_back(op->kernel().kernel, op->module);
             return found;
         };
         EXPECT_EQ(work(pass), work(plain));
@@ -110,8 +111,8 @@ TEST(FusedActivation, KeepsTheModulesRangeEmpty) {
     int ranges = 0;
     for (std::size_t i = 0; i + 1 < pass.plan.ops.size(); ++i) {
         const Op& op = pass.plan.ops[i];
-        if (op.kind != OpKind::push_range || op.phase != Phase::forward || op.range_module < 0) continue;
-        if (tree.modules[static_cast<std::size_t>(op.range_module)]->class_name() != "GELU") continue;
+        if (op.kind != OpKind::push_range || op.phase != Phase::forward || op.range_module() < 0) continue;
+        if (tree.modules[static_cast<std::size_t>(op.range_module())]->class_name() != "GELU") continue;
         EXPECT_EQ(pass.plan.ops[i + 1].kind, OpKind::pop_range);
         ++ranges;
     }
@@ -168,9 +169,10 @@ TEST(FusedActivation, ChecksTheResultForTheLinear) {
         const Pass pass = pass_of(job, {.finite_flag = true});
         int checked = 0;
         for (const Op& op : pass.plan.ops) {
-            if (op.kernel != Kernel::linear_relu_forward && op.kernel != Kernel::linear_gelu_forward)
+            if (op.kind != OpKind::kernel || (op.kernel().kernel != Kernel::linear_relu_forward &&
+                                              op.kernel().kernel != Kernel::linear_gelu_forward))
                 continue;
-            EXPECT_TRUE(op.checks_output);
+            EXPECT_TRUE(op.kernel().checks_output);
             EXPECT_EQ(op.args.back().buffer, pass.finite_flag);
             EXPECT_EQ(tree.modules[static_cast<std::size_t>(op.module)]->class_name(), "Linear");
             ++checked;

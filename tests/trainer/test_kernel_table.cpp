@@ -21,8 +21,8 @@ TEST(KernelTable, EveryRowSaysWhatTheKernelWrites) {
     std::set<std::string_view> names;
     for (const KernelInfo& info : kernel_table()) {
         EXPECT_TRUE(names.insert(info.name).second) << info.name;
-        EXPECT_LE(info.dims.size(), Op().dims.size()) << info.name;
-        EXPECT_LE(info.scalars.size(), Op().scalars.size()) << info.name;
+        EXPECT_LE(info.dims.size(), KernelOp().dims.size()) << info.name;
+        EXPECT_LE(info.scalars.size(), KernelOp().scalars.size()) << info.name;
         if (info.kernel == Kernel::none) continue;
         bool writes = false;
         for (const KernelArg& arg : info.args) {

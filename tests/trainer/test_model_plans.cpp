@@ -111,7 +111,7 @@ TEST(ModelPlans, TakeAnyBatch) {
     for (Job job : {small_gpt(), small_llama()}) {
         job.data.batch = 1;
         const Pass pass = pass_of(job, {.backward = false, .training = false});
-        EXPECT_EQ(pass.all(Kernel::attention_forward).front()->dims[0], 1);
+        EXPECT_EQ(pass.all(Kernel::attention_forward).front()->kernel().dims[0], 1);
     }
 }
 
@@ -154,11 +154,11 @@ TEST(ModelPlans, DropInFivePlacesWithTheMaskOfTheModule) {
         ASSERT_EQ(backward.size(), 5);
         std::set<std::int64_t> keys;
         for (std::size_t i = 0; i < 5; ++i) {
-            EXPECT_EQ(forward[i]->scalars[0], 0.25);
-            EXPECT_EQ(forward[i]->dims[0], 2 * 16 * 32);  // batch, context, width
-            EXPECT_EQ(backward[4 - i]->dims, forward[i]->dims);
-            EXPECT_EQ(backward[4 - i]->scalars, forward[i]->scalars);
-            keys.insert(forward[i]->dims[1]);
+            EXPECT_EQ(forward[i]->kernel().scalars[0], 0.25);
+            EXPECT_EQ(forward[i]->kernel().dims[0], 2 * 16 * 32);  // batch, context, width
+            EXPECT_EQ(backward[4 - i]->kernel().dims, forward[i]->kernel().dims);
+            EXPECT_EQ(backward[4 - i]->kernel().scalars, forward[i]->kernel().scalars);
+            keys.insert(forward[i]->kernel().dims[1]);
         }
         EXPECT_EQ(keys.size(), 5);
         EXPECT_TRUE(
@@ -173,10 +173,11 @@ TEST(ModelPlans, InBf16ComputeInBf16ButTheLoss) {
         const Pass pass = pass_of(in_bf16(model));
         for (const Phase phase : {Phase::forward, Phase::backward}) {
             for (const Op* op : pass.kernels(phase)) {
-                const bool loss = op->kernel == Kernel::mse_forward || op->kernel == Kernel::mse_backward ||
-                                  op->kernel == Kernel::cross_entropy_forward ||
-                                  op->kernel == Kernel::cross_entropy_backward;
-                EXPECT_EQ(op->dtype, loss ? DType::fp32 : DType::bf16)
+                const bool loss = op->kernel().kernel == Kernel::mse_forward ||
+                                  op->kernel().kernel == Kernel::mse_backward ||
+                                  op->kernel().kernel == Kernel::cross_entropy_forward ||
+                                  op->kernel().kernel == Kernel::cross_entropy_backward;
+                EXPECT_EQ(op->kernel().dtype, loss ? DType::fp32 : DType::bf16)
                     << pass.plan.names[static_cast<std::size_t>(op->name)];
             }
         }
@@ -213,14 +214,13 @@ TEST(ModelPlans, KeepTheRotaryTableInTheTypeOfBuffers) {
     const Pass pass = pass_of(job);
     ASSERT_EQ(pass.count(Kernel::rotary_table), 1);
     const Op& table = *pass.all(Kernel::rotary_table).front();
-    EXPECT_EQ(table.dtype, DType::fp32);
+    EXPECT_EQ(table.kernel().dtype, DType::fp32);
     EXPECT_EQ(table.args[0].bytes, 16 * 8 * 4);  // context * head width * fp32: half cosines, half sines
-    EXPECT_EQ(table.scalars[0], 10000);
-    constexpr auto kFp32 = static_cast<std::int64_t>(DType::fp32);
+    EXPECT_EQ(table.kernel().scalars[0], 10000);
     for (const Op* turn : pass.all(Kernel::rotary_forward)) {
         EXPECT_EQ(turn->args[2].buffer, table.args[0].buffer);
         // batch, context, turned heads (4 of queries, 2 of keys), all heads, head width, type of the table
-        EXPECT_EQ(turn->dims, (std::array<std::int64_t, 6>{2, 16, 6, 8, 8, kFp32}));
+        EXPECT_EQ(turn->kernel().dims, (std::array<std::int64_t, 6>{2, 16, 6, 8, 8, input_dim(DType::fp32)}));
     }
 }
 
@@ -232,7 +232,7 @@ TEST(ModelPlans, OfFrozenEmbeddingsEndAtTheFirstNorm) {
     EXPECT_EQ(pass.count(Kernel::embedding_backward), 0);
     EXPECT_EQ(pass.count(Kernel::position_backward), 0);
     const Op& last = *pass.kernels(Phase::backward).back();
-    ASSERT_EQ(last.kernel, Kernel::layer_norm_backward);
+    ASSERT_EQ(last.kernel().kernel, Kernel::layer_norm_backward);
     EXPECT_LT(last.args[0].buffer, 0) << "nobody wants the gradient of the first norm's input";
     EXPECT_GE(last.args[1].buffer, 0);
     EXPECT_FALSE(pass.ready.contains("token_embedding.weight"));
@@ -311,7 +311,7 @@ TEST(ModelPlans, ThatAreCheckpointedComputeTheForwardAgain) {
             for (const Op* op : in.kernels(phase)) {
                 if (op->module < 0) continue;
                 const std::string& of = tree.modules[static_cast<std::size_t>(op->module)]->path;
-                if (of.starts_with(path)) found.emplace_back(op->kernel, op->dims);
+                if (of.starts_with(path)) found.emplace_back(op->kernel().kernel, op->kernel().dims);
             }
             return found;
         };
@@ -367,7 +367,7 @@ TEST(ModelPlans, ThatAreCheckpointedInsideEachOtherComputeTheInnerPartTwiceMore)
 // A block that nothing below wants a gradient of, and the model as a whole.
 TEST(ModelPlans, ThatAreCheckpointedHeedFrozenParameters) {
     const Pass pass = pass_of(frozen(checkpointed(small_gpt(), "module:Block"), "module:Embedding"));
-    EXPECT_EQ(pass.kernels(Phase::backward).back()->kernel, Kernel::layer_norm_backward);
+    EXPECT_EQ(pass.kernels(Phase::backward).back()->kernel().kernel, Kernel::layer_norm_backward);
     EXPECT_EQ(pass.dangling(), 0);
     const Pass whole = pass_of(checkpointed(small_llama(), "module:Llama"));
     EXPECT_EQ(whole.count(Kernel::rotary_table), 2);
@@ -388,7 +388,7 @@ TEST(ModelPlans, CheckTheOutputOfEachLeafModuleOnce) {
         const Pass pass = pass_of(job, {.finite_flag = true});
         std::multiset<std::string> checked;
         for (const Op& op : pass.plan.ops) {
-            if (!op.checks_output) continue;
+            if (op.kind != OpKind::kernel || !op.kernel().checks_output) continue;
             EXPECT_EQ(op.phase, Phase::forward);
             EXPECT_EQ(op.args.back().buffer, pass.finite_flag);
             EXPECT_EQ(op.args.back().bytes, 4);
@@ -407,9 +407,10 @@ TEST(ModelPlans, CheckTheOutputOfEachLeafModuleOnce) {
 
 TEST(ModelPlans, DoNotCheckARecomputation) {
     const Pass pass = pass_of(checkpointed(small_gpt(), "module:Block"), {.finite_flag = true});
-    for (const Op* op : pass.kernels(Phase::recompute)) EXPECT_FALSE(op->checks_output);
-    EXPECT_TRUE(std::any_of(pass.plan.ops.begin(), pass.plan.ops.end(),
-                            [](const Op& op) { return op.checks_output; }));
+    for (const Op* op : pass.kernels(Phase::recompute)) EXPECT_FALSE(op->kernel().checks_output);
+    EXPECT_TRUE(std::any_of(pass.plan.ops.begin(), pass.plan.ops.end(), [](const Op& op) {
+        return op.kind == OpKind::kernel && op.kernel().checks_output;
+    }));
 }
 
 }  // namespace TEST_FILE

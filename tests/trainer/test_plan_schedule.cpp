@@ -14,9 +14,13 @@
 namespace shardscope::trainer {
 namespace TEST_FILE {
 
+using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
 
 std::string host_order(const Program& program) {
     return testing::host_order(testing::steady(program));
@@ -197,6 +201,24 @@ TEST(Schedule, ThePrintedPlanNamesAllArgsAndDimsOfAKernel) {
     const std::vector<std::string> lines =
         lines_of(testing::with_wrap(testing::mlp_job(1, 8, 2, 2), "root"), "mse_loss_backward");
     EXPECT_THAT(lines, ElementsAre(EndsWith("  dy: output.grad, y: net.0.output, target: target | n 16")));
+}
+
+TEST(Schedule, ThePrintedPlanNamesTypesThatAreNotFp32) {
+    Job job = four_linears(BackwardPrefetch::pre);
+    job.precision.param = Precision::bf16;
+    EXPECT_THAT(lines_of(job, "all_gather"), AllOf(Not(IsEmpty()), Each(EndsWith(", shard group, bf16"))));
+    EXPECT_THAT(lines_of(job, "bgemm_tn"), AllOf(Not(IsEmpty()), Each(EndsWith(" | bf16"))));
+    PlanBuilder builder(PlanKind::steady, {});
+    const auto tensor = [&](DType type) { return builder.new_tensor("t", MemoryCategory::other, 8, type); };
+    {
+        const Tensor sum = tensor(DType::fp32), more = tensor(DType::bf16);
+        builder.kernel(Kernel::accumulate, "add_bf16", {sum, more}, {8, input_dim(DType::bf16)});
+        builder.kernel(Kernel::accumulate, "add_same", {sum, sum}, {8});
+    }
+    std::int64_t live = 0;
+    const std::string text = print_plan(builder.take(), {}, live);
+    EXPECT_THAT(text, HasSubstr("| n 8, dtype of x bf16\n"));
+    EXPECT_THAT(text, HasSubstr("| n 8, dtype of x fp32\n"));
 }
 
 }  // namespace TEST_FILE

@@ -188,8 +188,8 @@ Held most_held(const Plan& plan) {
                                plan.buffers[static_cast<std::size_t>(op.args[0].buffer)].category ==
                                    MemoryCategory::unsharded_parameters;
         if (unsharded) gathered += op.kind == OpKind::allocate ? 1 : -1;
-        if (op.kind == OpKind::record_event && just_freed) in_use.push_back(op.event);
-        if (op.kind == OpKind::host_wait) std::erase(in_use, op.event);
+        if (op.kind == OpKind::record_event && just_freed) in_use.push_back(op.event());
+        if (op.kind == OpKind::host_wait) std::erase(in_use, op.event());
         just_freed = unsharded && op.kind == OpKind::free;
         most.host = std::max(most.host, gathered);
         most.device = std::max(most.device, gathered + static_cast<int>(in_use.size()));
@@ -215,7 +215,7 @@ TEST(Order, AnOffloadedShardIsOnTheDeviceOnlyForItsGather) {
     const Program program(job);
     int on_device = 0, gathers = 0;
     for (const Op& op : testing::steady(program).ops) {
-        if (op.kind == OpKind::collective && op.collective == Operation::all_gather) {
+        if (op.kind == OpKind::collective && op.collective().operation == Operation::all_gather) {
             ++gathers;
             EXPECT_EQ(on_device, 1) << "the shard that this gather reads";
         }

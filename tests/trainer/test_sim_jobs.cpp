@@ -57,14 +57,14 @@ TEST(SimJobs, TrafficOfLlama70B) {
     int gathers = 0, scatters = 0;
     for (const Op& op : testing::steady(program).ops) {
         if (op.kind != OpKind::collective || op.unit <= 0) continue;  // 0: the root's, embeddings and head
-        if (op.collective == Operation::all_gather) {
-            EXPECT_EQ(op.dtype, DType::bf16);
+        if (op.collective().operation == Operation::all_gather) {
+            EXPECT_EQ(op.collective().dtype, DType::bf16);
             EXPECT_EQ(op.args[1].bytes, 106'956'800 * 2);
             EXPECT_EQ(op.bytes, 8 * 106'956'800LL * 2);
             ++gathers;
         }
-        if (op.collective == Operation::reduce_scatter) {
-            EXPECT_EQ(op.dtype, DType::fp32);
+        if (op.collective().operation == Operation::reduce_scatter) {
+            EXPECT_EQ(op.collective().dtype, DType::fp32);
             EXPECT_EQ(op.args[1].bytes, 855'654'400LL * 4);
             EXPECT_EQ(op.bytes, 855'654'400LL * 4);
             ++scatters;

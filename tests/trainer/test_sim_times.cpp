@@ -49,7 +49,7 @@ TEST(SimTimes, AnEventHoldsAnotherStreamAndAHostWaitTheHost) {
 TEST(SimTimes, OfAKernelFollowItsTypeAndOfACopyItsDirection) {
     HandPlan plan;
     plan.kernel("fp32", 1'000).kernel("bf16", 1'000);
-    plan.plan.ops.back().dtype = DType::bf16;
+    plan.plan.ops.back().kernel().dtype = DType::bf16;
     const auto work = work_of(plan);
     EXPECT_EQ(work[0].end - work[0].start, 1'000);
     EXPECT_EQ(work[1].end - work[1].start, 250);
@@ -62,7 +62,7 @@ TEST(SimTimes, OfAKernelFollowItsTypeAndOfACopyItsDirection) {
     const auto seconds = [&](int kind, BufferId to, BufferId from) {
         Op op;
         op.kind = OpKind::memcpy;
-        op.copy_kind = static_cast<std::uint8_t>(kind);
+        op.own = MemcpyOp{static_cast<std::uint8_t>(kind)};
         op.args = {{to, 0, 0, 0}, {from, 0, 0, 0}};
         op.bytes = 1'000'000;
         return costs.on_device(copies, op);
@@ -81,15 +81,15 @@ TEST(SimTimes, OfAKernelAreTheLongerOfArithmeticAndMemory) {
     rates.bandwidth_share.points = {{1, 0.25}};
     Op op;
     op.kind = OpKind::kernel;
-    op.kernel = Kernel::linear_forward;
+    op.own = KernelOp{.kernel = Kernel::linear_forward};
     op.flops = 10'000;  // halfway between the points, over the logarithm: 0.3
     EXPECT_DOUBLE_EQ(sim::Costs(cluster).on_device({}, op), 5e-6 + 10'000 / (1e9 * 0.3));
     EXPECT_DOUBLE_EQ(sim::Costs(cluster, true).on_device({}, op), 5e-6 + 10'000 / (2e9 * 0.3));  // TF32
     op.bytes = 1'000'000'000;
     EXPECT_DOUBLE_EQ(sim::Costs(cluster).on_device({}, op), 5e-6 + 1e9 / 0.25e12);
-    op.kernel = Kernel::linear_gelu_forward;  // a product as any other
+    op.kernel().kernel = Kernel::linear_gelu_forward;  // a product as any other
     EXPECT_DOUBLE_EQ(sim::Costs(cluster).on_device({}, op), 5e-6 + 1e9 / 0.25e12);
-    op.kernel = Kernel::linear_relu_forward;
+    op.kernel().kernel = Kernel::linear_relu_forward;
     EXPECT_DOUBLE_EQ(sim::Costs(cluster).on_device({}, op), 5e-6 + 1e9 / 0.25e12);
 }
 
@@ -119,8 +119,8 @@ TEST(SimTimes, CollectivesOfACommunicatorKeepTheirOrderOfIssue) {
                 ElementsAre(Done{0, "work", 1'001, 11'001}, Done{0, "all_gather", 11'001, 13'001},
                             Done{0, "all_gather", 13'001, 15'001}));
     // Of two communicators, each has its own.
-    plan.plan.ops[1].group = Group::shard;
-    plan.plan.ops[2].group = Group::replicate;
+    plan.plan.ops[1].collective().group = Group::shard;
+    plan.plan.ops[2].collective().group = Group::replicate;
     const auto work = work_of(plan, {4, 2});
     EXPECT_EQ(work[0].name, "all_gather");
     EXPECT_LT(work[0].end, 10'000);

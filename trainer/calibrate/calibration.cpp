@@ -33,7 +33,7 @@ void read_machine(const Runs& runs, Calibration& into) {
     sim::DeviceModel& device = cluster.device;
     const MeasuredRun& first = runs.front();
     if (!first.device_name.empty()) device.name = first.device_name;
-    into.notes["device.name"] = first.device_name.empty() ? "from " + into.base : "as the traces say";
+    into.note("device.name", !first.device_name.empty(), "as the traces say");
     std::int64_t memory = 0;
     int cores = 0, nodes = 1, devices = 1;
     for (const MeasuredRun& run : runs) {
@@ -45,11 +45,10 @@ void read_machine(const Runs& runs, Calibration& into) {
     if (memory > 0) device.memory = static_cast<double>(memory);
     // An estimate for devices of 16 GB and more; it would leave nothing of a small one.
     device.reserve = std::min(device.reserve, device.memory / 8);
-    into.notes["device.memory"] = memory > 0 ? "as the traces say" : "from " + into.base;
+    into.note("device.memory", memory > 0, "as the traces say");
     if (device.type == sim::DeviceType::cpu) {
         if (cores > 0) device.cores = cores;
-        into.notes["device.cores"] =
-            cores > 0 ? "that the ranks were allowed to run on" : "from " + into.base;
+        into.note("device.cores", cores > 0, "that the ranks were allowed to run on");
     } else {
         cluster.devices = std::max(cluster.devices, devices);
     }
@@ -72,15 +71,15 @@ std::string kind_of(const Op& op) {
     switch (op.kind) {
         case OpKind::kernel:
             return std::string(
-                kKernelClassNames[static_cast<std::size_t>(kernel_info(op.kernel).kernel_class)]);
+                kKernelClassNames[static_cast<std::size_t>(kernel_info(op.kernel().kernel).kernel_class)]);
         case OpKind::collective:
-            return std::string(traces::name(op.collective));
+            return std::string(traces::name(op.collective().operation));
         case OpKind::memset:
             return "memset";
         default:
-            return op.copy_kind == traces::kCopyHostToDevice   ? "copy to device"
-                   : op.copy_kind == traces::kCopyDeviceToHost ? "copy to host"
-                                                               : "copy on device";
+            return op.copy_kind() == traces::kCopyHostToDevice   ? "copy to device"
+                   : op.copy_kind() == traces::kCopyDeviceToHost ? "copy to host"
+                                                                 : "copy on device";
     }
 }
 
@@ -99,7 +98,7 @@ void add_residuals(const Runs& runs, Calibration& into) {
         for (const MeasuredOp& work : run.work) {
             const Op& op = *work.op;
             if (op.kind == OpKind::collective) continue;
-            const bool bus = op.kind == OpKind::memcpy && op.copy_kind != traces::kCopyDeviceToDevice;
+            const bool bus = op.kind == OpKind::memcpy && op.copy_kind() != traces::kCopyDeviceToDevice;
             const double latency = bus ? cluster.copy.latency : cluster.device.kernel_latency;
             std::string type;
             if (op.kind == OpKind::kernel)
@@ -109,9 +108,9 @@ void add_residuals(const Runs& runs, Calibration& into) {
         const bool at_once = cluster.collectives.inside == sim::Algorithm::shared_memory;
         for (const CollectiveTime& time : collective_times(run, into)) {
             const sim::Spread spread =
-                sim::spread_of(run.program->mesh(), time.op->group, time.rank, cluster, {});
+                sim::spread_of(run.program->mesh(), time.op->collective().group, time.rank, cluster, {});
             const double model =
-                sim::collective_seconds(cluster, spread, time.op->collective, time.op->bytes);
+                sim::collective_seconds(cluster, spread, time.op->collective().operation, time.op->bytes);
             add(*time.op, "", at_once ? model - cluster.collectives.latency : model, time.transfer);
         }
     }

@@ -8,6 +8,7 @@
 
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "trainer/calibrate/measured.h"
@@ -39,6 +40,11 @@ struct Calibration {
     std::map<std::string, std::string> notes;  // the source of each figure, by "section.key"
     std::vector<Residual> residuals;
     std::vector<StepResidual> steps;
+
+    // The source of a figure: what was measured, or else the base model.
+    void note(const std::string& key, bool measured, std::string source) {
+        notes[key] = measured ? std::move(source) : "from " + base;
+    }
 };
 
 // Throws CalibrationError where the runs are from different machines.

@@ -131,7 +131,7 @@ std::vector<CollectiveTime> collective_times(const MeasuredRun& run, const Calib
     const int cores = fitted.cluster.device.cores;
     for (auto& [key, own] : found) {
         // At the edge of the recording, or too short to be timed.
-        if (own.members != mesh.size(own.op->group) || !(own.transfer > 0)) continue;
+        if (own.members != mesh.size(own.op->collective().group) || !(own.transfer > 0)) continue;
         own.finds_cores = cores == 0 || mesh.ranks <= cores;
         result.push_back(own);
     }
@@ -146,13 +146,14 @@ void fit_collectives(const Runs& runs, Calibration& into) {
     for (const MeasuredRun& run : runs) {
         for (const CollectiveTime& own : collective_times(run, into)) {
             const Op& op = *own.op;
-            const sim::Spread spread = sim::spread_of(run.program->mesh(), op.group, own.rank, cluster, {});
-            if (op.collective == Operation::barrier || op.bytes == 0) continue;
+            const sim::Spread spread =
+                sim::spread_of(run.program->mesh(), op.collective().group, own.rank, cluster, {});
+            if (op.collective().operation == Operation::barrier || op.bytes == 0) continue;
             if (spread.members == 1 && !shared) continue;  // a copy, on one device
             if (own.finds_cores && spread.members > 1)
                 rests.push_back(std::max(0.0, own.whole - own.transfer));
-            Group& group = groups[{op.collective, spread.key(), op.bytes}];
-            group.operation = op.collective;
+            Group& group = groups[{op.collective().operation, spread.key(), op.bytes}];
+            group.operation = op.collective().operation;
             group.spread = spread;
             group.bytes = op.bytes;
             group.transfers.push_back(own.transfer);

@@ -29,8 +29,8 @@ Copy copy_of(const MeasuredOp& work) {
     };
     const auto bytes = static_cast<double>(op.bytes);
     if (op.kind == OpKind::memset) return {on_device, false, bytes};
-    if (op.copy_kind == traces::kCopyHostToDevice) return {to_device, pageable(op.args[1]), bytes};
-    if (op.copy_kind == traces::kCopyDeviceToHost) return {to_host, pageable(op.args[0]), bytes};
+    if (op.copy_kind() == traces::kCopyHostToDevice) return {to_device, pageable(op.args[1]), bytes};
+    if (op.copy_kind() == traces::kCopyDeviceToHost) return {to_host, pageable(op.args[0]), bytes};
     return {on_device, false, 2 * bytes};
 }
 
@@ -68,7 +68,7 @@ void fit_copies(const Runs& runs, Calibration& into) {
                              rate_curve(rates[to_device][0], Shape::any).best;
         copy.pageable_share = std::clamp(std::round(share * 1000) / 1000, 1e-3, 1.0);
     }
-    into.notes["copy.pageable_share"] = both ? "measured beside pinned memory" : "from " + into.base;
+    into.note("copy.pageable_share", both, "measured beside pinned memory");
     std::vector<RateSample> normal;  // both directions, as shares of their best
     std::array<double, 2> best{};
     for (const Direction direction : {to_device, to_host}) {
@@ -91,15 +91,14 @@ void fit_copies(const Runs& runs, Calibration& into) {
         copy.to_host = (best[to_host] > 0 ? best[to_host] : best[to_device] * ratio) * curve.best;
         copy.latency = gaps.empty() ? into.cluster.device.kernel_latency : median(gaps);
     }
-    const auto note = [&](Direction direction) {
-        if (counts[direction] > 0) return fmt::format("{} copies measured", counts[direction]);
-        return curve.best > 0 ? "from the other direction, in the proportion of " + into.base
-                              : "from " + into.base;
+    const auto note = [&](const char* key, Direction direction) {
+        into.note(key, curve.best > 0,
+                  counts[direction] > 0 ? fmt::format("{} copies measured", counts[direction])
+                                        : "from the other direction, in the proportion of " + into.base);
     };
-    into.notes["copy.to_device"] = note(to_device);
-    into.notes["copy.to_host"] = note(to_host);
-    into.notes["copy.latency"] =
-        curve.best > 0 ? "median gap before a copy that stood in a queue" : "from " + into.base;
+    note("copy.to_device", to_device);
+    note("copy.to_host", to_host);
+    into.note("copy.latency", curve.best > 0, "median gap before a copy that stood in a queue");
     const RateCurve inside = rate_curve(rates[on_device][0], Shape::any);
     if (inside.best > 0) {
         std::vector<Weighted> all;

@@ -45,8 +45,8 @@ void fit_calls(const Runs& runs, Calibration& into) {
     const auto set = [&](const char* key, double& figure, const std::vector<double>& values, double more,
                          const char* what) {
         if (!values.empty()) figure = median(values) + more;
-        into.notes[fmt::format("host.{}", key)] =
-            values.empty() ? "from " + into.base : fmt::format("median of {} {}", values.size(), what);
+        into.note(fmt::format("host.{}", key), !values.empty(),
+                  fmt::format("median of {} {}", values.size(), what));
     };
     // Gaps between two calls with nothing in between: they belong to the next call, by whether it is a
     // launch.
@@ -114,8 +114,8 @@ void fit_work(const Runs& runs, Calibration& into) {
         }
     }
     const auto note = [&](const char* key, const std::vector<Weighted>& rates, const char* what) {
-        into.notes[fmt::format("host.{}", key)] =
-            rates.empty() ? "from " + into.base : fmt::format("median rate of {} {}", rates.size(), what);
+        into.note(fmt::format("host.{}", key), !rates.empty(),
+                  fmt::format("median rate of {} {}", rates.size(), what));
     };
     if (!computing.empty()) host.flops = weighted_median(computing);
     note("flops", computing, "kernels that the host carried out");

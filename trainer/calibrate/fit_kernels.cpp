@@ -44,8 +44,8 @@ Groups group(const Runs& runs, const Seconds& seconds_of) {
             const double seconds = seconds_of(run, work);
             if (!(seconds > 0)) continue;
             const Arithmetic arithmetic = sim::arithmetic_of(op, run.job.precision.tf32);
-            KernelGroup& own = groups[{op.kernel, arithmetic, op.flops, op.bytes}];
-            own.kernel = op.kernel;
+            KernelGroup& own = groups[{op.kernel().kernel, arithmetic, op.flops, op.bytes}];
+            own.kernel = op.kernel().kernel;
             own.arithmetic = arithmetic;
             own.flops = static_cast<double>(op.flops);
             own.bytes = static_cast<double>(op.bytes);
@@ -229,15 +229,12 @@ void fit_kernels(const Runs& runs, Calibration& into) {
         }
     }
     if (!gaps.empty()) device.kernel_latency = rounded(median(gaps));
-    into.notes["device.kernel_latency"] =
-        gaps.empty() ? "from " + into.base
-                     : fmt::format("median gap between {} kernels that stood in a queue", gaps.size());
-
+    into.note("device.kernel_latency", !gaps.empty(),
+              fmt::format("median gap between {} kernels that stood in a queue", gaps.size()));
     if (!wakes.empty()) device.wake = rounded(median(wakes));
-    into.notes["device.wake"] =
-        wakes.empty()
-            ? "from " + into.base
-            : fmt::format("median time from a launch to the start, {} times on an idle device", wakes.size());
+    into.note(
+        "device.wake", !wakes.empty(),
+        fmt::format("median time from a launch to the start, {} times on an idle device", wakes.size()));
 
     const Groups groups =
         group(runs, [&](const MeasuredRun&, const MeasuredOp& work) { return alone(work, into); });
@@ -257,8 +254,8 @@ void fit_kernels(const Runs& runs, Calibration& into) {
     for (const auto& [kernel, own] : by_kernel)
         kernels[kernel] = rates_of(own, base.rates(kernel), Shape::any);
     if (fastest > 0) device.memory_bandwidth = rounded(fastest * 1.001);
-    into.notes["device.memory_bandwidth"] =
-        fastest > 0 ? "the most bytes a second that any kernel moved, caches included" : "from " + into.base;
+    into.note("device.memory_bandwidth", fastest > 0,
+              "the most bytes a second that any kernel moved, caches included");
 
     for (auto& [kernel, rates] : device.kernels) {  // from a base model that was itself fitted
         rates.bandwidth_share =

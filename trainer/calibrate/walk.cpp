@@ -14,66 +14,17 @@ namespace shardscope::trainer::calibrate {
 
 namespace {
 
+using trace_names::RuntimeFunction;
+
 // The name as traces store it in memory: without CUDA's suffix.
-std::string_view bare(std::string_view call) {
-    return call.substr(0, call.rfind("_v"));
-}
-
-bool is_on_stream(const Op& op) {
-    switch (op.kind) {
-        case OpKind::kernel:
-        case OpKind::memcpy:
-        case OpKind::memset:
-            return op.stream != Stream::host;
-        case OpKind::collective:
-            return true;
-        default:
-            return false;
-    }
-}
-
-// The runtime call that an operation makes; empty: none, or (allocate) only sometimes one.
-std::string_view call_of(const Op& op) {
-    using namespace trace_names;
-    switch (op.kind) {
-        case OpKind::record_event:
-            return bare(kEventRecord);
-        case OpKind::wait_event:
-            return bare(kStreamWaitEvent);
-        case OpKind::host_wait:
-            return bare(kEventSynchronize);
-        case OpKind::collective:
-            return bare(kLaunchCollective);
-        case OpKind::kernel:
-            return is_on_stream(op) ? bare(kLaunchKernel) : "";
-        case OpKind::memcpy:
-            return is_on_stream(op) ? bare(kMemcpyAsync) : "";
-        case OpKind::memset:
-            return is_on_stream(op) ? bare(kMemsetAsync) : "";
-        default:
-            return "";
-    }
+std::string_view bare_name(RuntimeFunction function) {
+    const std::string_view name = trace_names::name(function);
+    return name.substr(0, name.rfind("_v"));
 }
 
 bool is_growth(std::string_view call) {
-    return call == bare(trace_names::kMallocDevice) || call == bare(trace_names::kMallocHost);
-}
-
-// The range that the host opens for an operation; empty: none.
-std::string_view range_of(const Plan& plan, const Op& op) {
-    switch (op.kind) {
-        case OpKind::push_range:
-            return plan.names[static_cast<std::size_t>(op.name)];
-        case OpKind::kernel:
-            return op.stream == Stream::host ? plan.names[static_cast<std::size_t>(op.name)]
-                                             : std::string_view();
-        case OpKind::memcpy:
-            return op.stream == Stream::host ? trace_names::kHostCopy : std::string_view();
-        case OpKind::memset:
-            return op.stream == Stream::host ? trace_names::kHostZero : std::string_view();
-        default:
-            return {};
-    }
+    return call == bare_name(RuntimeFunction::malloc_device) ||
+           call == bare_name(RuntimeFunction::malloc_host);
 }
 
 }  // namespace
@@ -198,15 +149,15 @@ bool Walk::join_step(std::size_t rank, const traces::Step& step, JoinedStep& joi
             joined.call[i] = *next++;
             continue;
         }
-        const std::string_view wanted = call_of(op);
-        if (wanted.empty()) continue;
-        if (next == last || name_of(*next) != wanted) {
+        const auto wanted = trace_names::call_of(op);
+        if (!wanted) continue;
+        if (next == last || name_of(*next) != bare_name(*wanted)) {
             run_.work.resize(first_work);
             used_.resize(first_work);
             return false;
         }
         joined.call[i] = *next++;
-        if (!is_on_stream(op)) continue;
+        if (!is_device_work(op)) continue;
         const DeviceSpan& span = spans_[static_cast<std::size_t>(joined.call[i])];
         if (span.end < 0) continue;
         joined.work[i] = static_cast<std::int32_t>(run_.work.size());
@@ -249,22 +200,19 @@ void Walk::read_calls(const JoinedStep& joined) {
         const Op& op = joined.plan->ops[i];
         if (gap && (op.kind == OpKind::push_range || op.kind == OpKind::collective)) ++gap->ranges;
         if (gap && (op.kind == OpKind::allocate || op.kind == OpKind::free)) ++gap->allocations;
-        if (op.kind == OpKind::host_call ||
-            (!is_on_stream(op) && !range_of(*joined.plan, op).empty() && op.kind != OpKind::push_range)) {
-            gap.reset();
-        }
+        if (op.kind == OpKind::host_call || is_host_work(op)) gap.reset();
         if (joined.call[i] < 0) continue;
         const auto call = static_cast<std::size_t>(joined.call[i]);
         const Time start = trace_.runtime.start[call], end = trace_.runtime.end[call];
         const bool grows = op.kind == OpKind::allocate;
         if (gap && !grows) {
             gap->seconds = seconds(start - since);
-            gap->launches = is_on_stream(op) ? 1 : 0;
+            gap->launches = is_device_work(op) ? 1 : 0;
             run_.gaps.push_back(*gap);
         }
         if (grows) {
             run_.grow_calls.push_back(seconds(end - start));
-        } else if (is_on_stream(op)) {
+        } else if (is_device_work(op)) {
             run_.launch_calls.push_back(seconds(end - start));
         } else if (op.kind != OpKind::host_wait) {
             run_.event_calls.push_back(seconds(end - start));
@@ -292,8 +240,8 @@ void Walk::read_host_work(std::size_t rank, const traces::Step& step, const Join
             const std::size_t n = opened[name]++;
             around = n < same.size() ? same[n] : -1;
         }
-        const bool works = (op.stream == Stream::host && !name.empty() && op.kind != OpKind::push_range) ||
-                           (op.kind == OpKind::host_call && op.call == HostCall::next_batch);
+        const bool works =
+            is_host_work(op) || (op.kind == OpKind::host_call && op.call() == HostCall::next_batch);
         if (!works || around < 0) continue;
         const auto range = static_cast<std::size_t>(around);
         const Time start = trace_.ranges.start[range], end = trace_.ranges.end[range];

@@ -1,56 +1,59 @@
 // What each piece of work waited for, and what ran beside it.
 #include <algorithm>
-#include <array>
 #include <limits>
-#include <utility>
 
 #include "trainer/calibrate/walk.h"
+#include "trainer/executor/stream_order.h"
 
 namespace shardscope::trainer::calibrate {
 
 namespace {
 
-constexpr std::int64_t kUnknown = std::numeric_limits<std::int64_t>::min();
+// When an event happened, and of several events the last one.
+struct Happened {
+    std::int64_t at = std::numeric_limits<std::int64_t>::min();  // the default: unknown, before everything
+
+    void add(Happened other) { at = std::max(at, other.at); }
+    bool empty() const { return at == Happened().at; }
+};
+
+bool precedes_without_wait(Happened, Happened) {
+    return false;
+}
 
 }  // namespace
 
-// Tracks streams and events as RankRunner does, but with the times at which they completed.
+// Keeps the streams' order as the walks do, by the times at which their work was over.
 void Walk::find_ready(const std::vector<JoinedStep>& steps) {
-    std::array<Time, kStreams> last, waits;
-    last.fill(kUnknown);
-    waits.fill(kUnknown);
-    std::vector<Time> events;
-    std::map<std::int64_t, Time> queues;  // by communicator
+    StreamOrder<Happened, Happened> order;
     for (const JoinedStep& step : steps) {
-        events.resize(std::max(events.size(), static_cast<std::size_t>(step.plan->events)), kUnknown);
+        order.begin(*step.plan);
         for (std::size_t i = 0; i < step.plan->ops.size(); ++i) {
             const Op& op = step.plan->ops[i];
-            const auto s = static_cast<std::size_t>(std::max(0, static_cast<int>(op.stream)));
+            const auto last = [&] { return order.last()[static_cast<std::size_t>(op.stream)]; };
             if (op.kind == OpKind::record_event) {
-                last[s] = std::max(last[s], std::exchange(waits[s], kUnknown));
-                events[static_cast<std::size_t>(op.event)] = last[s];
+                order.record(op, [&](Happened waits) {
+                    waits.add(last());
+                    return waits;
+                });
             } else if (op.kind == OpKind::wait_event) {
-                waits[s] = std::max(waits[s], events[static_cast<std::size_t>(op.event)]);
+                order.wait(op);
             } else if (op.kind == OpKind::host_wait && step.used) {
                 const auto call = static_cast<std::size_t>(step.call[i]);
-                const Time happened = events[static_cast<std::size_t>(op.event)];
+                const Time happened = order.event(op.event()).at;
                 if (happened > trace_.runtime.start[call] && trace_.runtime.end[call] >= happened)
                     run_.wakes.push_back(seconds(trace_.runtime.end[call] - happened));
             } else if (step.work[i] >= 0) {
                 MeasuredOp& work = run_.work[static_cast<std::size_t>(step.work[i])];
-                Time others = std::max(work.launched, std::exchange(waits[s], kUnknown));
-                if (op.kind == OpKind::collective) {
-                    Time& queue = queues.try_emplace(work.group, kUnknown).first->second;
-                    others = std::max(others, queue);
-                    queue = work.over;
-                }
-                work.queued = last[s] > others;
-                work.ready = std::max(last[s], others);
-                last[s] = work.over;
+                const Happened over{work.over};
+                if (op.kind == OpKind::collective) order.queue(work.group, op.stream).last = over;
+                const Time others = std::max(work.launched, order.take_waits(op.stream).at);
+                work.queued = last().at > others;
+                work.ready = std::max(last().at, others);
+                order.started(op.stream, over);
             }
         }
-        for (const auto& [from, to] : step.plan->carry)
-            events[static_cast<std::size_t>(to)] = events[static_cast<std::size_t>(from)];
+        order.end(*step.plan);
     }
 }
 

@@ -81,7 +81,7 @@ std::string dry_run_json(const Program& program) {
     for (const Op& op : steady.ops) {
         flops += op.flops;
         if (op.kind != OpKind::collective) continue;
-        auto& entry = collectives[std::string(traces::name(op.collective))];
+        auto& entry = collectives[std::string(traces::name(op.collective().operation))];
         if (entry.is_null()) entry = {{"count", std::int64_t{0}}, {"bytes", std::int64_t{0}}};
         entry["count"] = entry["count"].get<std::int64_t>() + 1;
         entry["bytes"] = entry["bytes"].get<std::int64_t>() + op.bytes;

@@ -48,7 +48,7 @@ struct Launcher {
     const Op& op;
     const std::vector<std::byte*>& data;
     cudaStream_t stream;
-    AttentionSizes sizes = AttentionSizes::of(op);
+    AttentionSizes sizes = AttentionSizes::of(op.kernel());
 
     T* t(std::size_t arg) const { return reinterpret_cast<T*>(data[arg]); }
     float* f(std::size_t arg) const { return reinterpret_cast<float*>(data[arg]); }
@@ -80,7 +80,7 @@ struct Launcher {
     }
 
     void run() {
-        switch (op.kernel) {
+        switch (op.kernel().kernel) {
             case Kernel::attention_forward:
                 return launch_plain_forward<T>(t(2), t(0), t(1), sizes, stream);
             case Kernel::attention_backward:
@@ -98,7 +98,7 @@ struct Launcher {
 }  // namespace
 
 void launch_attention(const Op& op, const std::vector<std::byte*>& data, cudaStream_t stream) {
-    if (op.dtype == DType::bf16) {
+    if (op.kernel().dtype == DType::bf16) {
         Launcher<Bf16>{op, data, stream}.run();
     } else {
         Launcher<float>{op, data, stream}.run();

@@ -24,7 +24,7 @@ struct AttentionSizes {
     __host__ __device__ int first_seeing(int here) const { return causal ? here : 0; }
 
     // Made from an attention's dims: batch, context, heads, width, kv heads, 1 where it is not causal.
-    static AttentionSizes of(const Op& op) {
+    static AttentionSizes of(const KernelOp& op) {
         AttentionSizes s;
         s.batch = static_cast<int>(op.dims[0]);
         s.context = static_cast<int>(op.dims[1]);

@@ -140,8 +140,7 @@ void CudaDevice::launch_work(const StreamOf& own, const Launch& launch) {
             return check(cudaMemcpyAsync(launch.data[0], launch.data[1], bytes, cudaMemcpyDefault, stream),
                          "cudaMemcpyAsync");
         case OpKind::memset:
-            return check(cudaMemsetAsync(launch.data[0], static_cast<int>(op.dims[0]), bytes, stream),
-                         "cudaMemsetAsync");
+            return check(cudaMemsetAsync(launch.data[0], op.value(), bytes, stream), "cudaMemsetAsync");
         default:
             throw std::logic_error("an operation that is no work was enqueued");
     }

@@ -12,13 +12,14 @@ namespace {
 // y = x wᵀ + b:  y [out,rows] = (w [in,out])ᵀ x [in,rows]. The input is the arg `x`; the weight and the bias,
 // if there is one, follow it.
 Product forward(const Op& op, std::size_t x) {
-    const std::int64_t rows = op.dims[0], in = op.dims[1], out = op.dims[2];
+    const auto& dims = op.kernel().dims;
+    const std::int64_t rows = dims[0], in = dims[1], out = dims[2];
     Product p;
     p.m = out, p.n = rows, p.k = in;
     p.a = x + 1, p.transpose_a = true, p.lda = in;
     p.b = x, p.ldb = in;
     p.ldc = out;
-    const std::size_t own = op.args.size() - (op.checks_output ? 1 : 0);
+    const std::size_t own = op.args.size() - (op.kernel().checks_output ? 1 : 0);
     p.bias = own > x + 2 ? x + 2 : 0;
     return p;
 }
@@ -26,9 +27,10 @@ Product forward(const Op& op, std::size_t x) {
 }  // namespace
 
 Product describe(const Op& op) {
-    const std::int64_t rows = op.dims[0], in = op.dims[1], out = op.dims[2];
+    const auto& dims = op.kernel().dims;
+    const std::int64_t rows = dims[0], in = dims[1], out = dims[2];
     Product p;
-    switch (op.kernel) {
+    switch (op.kernel().kernel) {
         case Kernel::linear_forward:
             return forward(op, 1);
         case Kernel::linear_relu_forward:
@@ -66,17 +68,18 @@ void Gemm::use_workspaces(std::byte* both, std::int64_t bytes) {
 }
 
 void Gemm::launch(const Op& op, const std::vector<std::byte*>& data, cudaStream_t stream) {
-    if (op.kernel == Kernel::linear_backward_bias) {
+    const KernelOp& own = op.kernel();
+    if (own.kernel == Kernel::linear_backward_bias) {
         const auto sums = [&]<class T>(T*) {
-            launch_row_sums(reinterpret_cast<const T*>(data[1]), reinterpret_cast<T*>(data[0]), op.dims[0],
-                            op.dims[1], stream);
+            launch_row_sums(reinterpret_cast<const T*>(data[1]), reinterpret_cast<T*>(data[0]), own.dims[0],
+                            own.dims[1], stream);
         };
-        if (op.dtype == DType::bf16) return sums(static_cast<Bf16*>(nullptr));
+        if (own.dtype == DType::bf16) return sums(static_cast<Bf16*>(nullptr));
         return sums(static_cast<float*>(nullptr));
     }
     ProductCall call;
     call.product = describe(op);
-    call.dtype = op.dtype;
+    call.dtype = own.dtype;
     call.a = data[call.product.a];
     call.b = data[call.product.b];
     call.c = data[call.product.c];

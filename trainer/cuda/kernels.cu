@@ -27,6 +27,7 @@ constexpr float kNormEps = 1e-5F;  // torch.nn.LayerNorm's; Llama's
 // An Op's args and dims, as the types that kernels take.
 struct Operands {
     const Op& op;
+    const KernelOp& own;
     const std::vector<std::byte*>& data;
     const KernelContext& context;
     const DeviceContext& device;
@@ -39,10 +40,10 @@ struct Operands {
     float* f(std::size_t arg) const { return as<float>(arg); }
     double* f64(std::size_t arg) const { return as<double>(arg); }
     const std::int32_t* tokens(std::size_t arg) const { return as<const std::int32_t>(arg); }
-    int d(std::size_t dim) const { return kernel_dim(op.dims[dim]); }
-    int batch_rows() const { return kernel_dim(op.dims[0] * op.dims[1]); }  // of dims batch, context
-    std::size_t n() const { return static_cast<std::size_t>(op.dims[0]); }
-    double scalar(std::size_t i) const { return op.scalars[i]; }
+    int d(std::size_t dim) const { return kernel_dim(own.dims[dim]); }
+    int batch_rows() const { return kernel_dim(own.dims[0] * own.dims[1]); }  // of dims batch, context
+    std::size_t n() const { return static_cast<std::size_t>(own.dims[0]); }
+    double scalar(std::size_t i) const { return own.scalars[i]; }
 };
 
 // --- kernels on a rank's part of a sequence of elements ----------------------------------------------------
@@ -59,8 +60,8 @@ struct Held {
 };
 
 void initialize(const Operands& o) {
-    const std::int64_t key = o.op.dims[0], first = o.op.dims[1], elements = o.op.dims[2],
-                       per_rank = o.op.dims[3];
+    const std::int64_t key = o.own.dims[0], first = o.own.dims[1], elements = o.own.dims[2],
+                       per_rank = o.own.dims[3];
     const Held held = per_rank > 0 ? Held{o.context.place * per_rank, (o.context.place + 1) * per_rank}
                                    : Held{0, first + elements};
     const Range part = held.part(first, elements);
@@ -70,7 +71,7 @@ void initialize(const Operands& o) {
     const Sequence sequence{static_cast<std::uint64_t>(o.context.seed), static_cast<std::uint64_t>(key),
                             static_cast<std::uint64_t>(held.begin + part.begin - first)};
     const auto a = static_cast<float>(o.scalar(0)), b = static_cast<float>(o.scalar(1));
-    switch (o.op.kernel) {
+    switch (o.own.kernel) {
         case Kernel::init_normal:
             return fill_normal(o.device, out, n, sequence, a, b);
         case Kernel::init_uniform:
@@ -81,7 +82,7 @@ void initialize(const Operands& o) {
 }
 
 void step_segments(const Operands& o) {
-    const std::int64_t elements = o.op.dims[0], per_rank = o.op.dims[1];
+    const std::int64_t elements = o.own.dims[0], per_rank = o.own.dims[1];
     const std::int64_t begin = per_rank > 0 ? o.context.place * per_rank : 0;
     const Held held{begin, begin + elements};
     std::vector<Range> ranges;
@@ -98,14 +99,14 @@ void step_segments(const Operands& o) {
     const AdamSettings adam_settings{lr,          o.scalar(0), o.scalar(1),
                                      o.scalar(2), o.scalar(3), o.context.step + 1};
     const DeviceContext& device = o.device;
-    switch (o.op.kernel) {
+    switch (o.own.kernel) {
         case Kernel::sgd:
             return sgd(device, ranges, o.f(0), o.f(1), o.count > 2 ? o.f(2) : nullptr, lr, o.scalar(0),
                        o.scalar(2) != 0, o.scalar(1));
         case Kernel::adam:
         case Kernel::adamw:
             return adam(device, ranges, o.f(0), o.f(1), o.f(2), o.f(3), adam_settings,
-                        o.op.kernel == Kernel::adamw);
+                        o.own.kernel == Kernel::adamw);
         case Kernel::lars_norms:
             return squared_norms(device, ranges, o.f64(0), segments, o.f(1), o.f(2));
         case Kernel::lars:  // the buffer exists only with momentum; the norms are last
@@ -129,19 +130,19 @@ void cat_or_split(const Operands& o) {
         components.push_back({o.data[i], bytes, bytes, at});
         at += bytes;
     }
-    move_pieces(o.device, o.data[0], 1, at, components, o.op.kernel == Kernel::cat);
+    move_pieces(o.device, o.data[0], 1, at, components, o.own.kernel == Kernel::cat);
 }
 
 void chunk_cat_or_split(const Operands& o) {
-    const bool gather = o.op.kernel == Kernel::chunk_cat;
-    const DType in_type = input_type(o.op);
-    const bool converts = in_type != o.op.dtype;
-    const std::int64_t ranks = o.op.dims[0], part = o.op.args[0].bytes / ranks;
+    const bool gather = o.own.kernel == Kernel::chunk_cat;
+    const DType in_type = input_type(o.own, 1);
+    const bool converts = in_type != o.own.dtype;
+    const std::int64_t ranks = o.own.dims[0], part = o.op.args[0].bytes / ranks;
     if (o.context.segments.size() + 1 < o.count) {
         throw std::logic_error("a Plan cuts a buffer into pieces without saying where each is");
     }
     // Counted in bytes, or in elements where they are converted.
-    const std::int64_t size = converts ? 1 : size_of(o.op.dtype);
+    const std::int64_t size = converts ? 1 : size_of(o.own.dtype);
     std::vector<Component> components;
     for (std::size_t i = 1; i < o.count; ++i) {
         const Segment& segment = o.context.segments[i - 1];
@@ -149,7 +150,7 @@ void chunk_cat_or_split(const Operands& o) {
         components.push_back({o.data[i], all, segment.elements * size, segment.first * size});
     }
     if (!converts) return move_pieces(o.device, o.data[0], ranks, part, components, gather);
-    const std::int64_t part_elements = part / size_of(o.op.dtype);
+    const std::int64_t part_elements = part / size_of(o.own.dtype);
     if (in_type == DType::bf16) {
         convert_pieces<Bf16>(o.device, o.f(0), ranks, part_elements, components);
     } else {
@@ -162,8 +163,8 @@ void chunk_cat_or_split(const Operands& o) {
 template <class T>
 void turn(const Operands& o) {
     const RotaryShape shape{o.batch_rows() / o.d(1), o.d(1), o.d(2), o.d(3), o.d(4)};
-    const bool backward = o.op.kernel == Kernel::rotary_backward;
-    if (static_cast<DType>(o.op.dims[5]) == DType::bf16) {
+    const bool backward = o.own.kernel == Kernel::rotary_backward;
+    if (input_type(o.own, 5) == DType::bf16) {
         rotate(o.device, o.as<const T>(1), o.as<const Bf16>(2), o.as<T>(0), shape, backward);
     } else {
         rotate(o.device, o.as<const T>(1), o.as<const float>(2), o.as<T>(0), shape, backward);
@@ -176,7 +177,7 @@ void drop(const Operands& o) {
     const KernelContext& context = o.context;
     const auto micro_batch = static_cast<std::uint64_t>(context.micro_step * context.ranks + context.rank);
     dropout(o.device, o.as<const T>(1), o.as<T>(0), o.n(), static_cast<float>(o.scalar(0)),
-            {static_cast<std::uint64_t>(context.seed), static_cast<std::uint64_t>(o.op.dims[1]),
+            {static_cast<std::uint64_t>(context.seed), static_cast<std::uint64_t>(o.own.dims[1]),
              micro_batch * o.n()});
 }
 
@@ -210,7 +211,7 @@ void launch_typed(const Operands& o) {
     const auto in = [&](std::size_t arg) { return o.as<const T>(arg); };
     const auto d = [&](std::size_t dim) { return o.d(dim); };
     const std::size_t n = o.n();
-    switch (o.op.kernel) {
+    switch (o.own.kernel) {
         case Kernel::relu_forward:
             return relu_forward(device, in(1), t(0), n);
         case Kernel::relu_backward:
@@ -229,8 +230,8 @@ void launch_typed(const Operands& o) {
         case Kernel::add:
             return add(device, in(1), in(2), t(0), n);
         case Kernel::accumulate:
-            return input_type(o.op) == DType::bf16 ? accumulate(device, o.as<const Bf16>(1), t(0), n)
-                                                   : accumulate(device, o.as<const float>(1), t(0), n);
+            return input_type(o.own, 1) == DType::bf16 ? accumulate(device, o.as<const Bf16>(1), t(0), n)
+                                                       : accumulate(device, o.as<const float>(1), t(0), n);
         case Kernel::scale:
             return scale(device, t(0), static_cast<float>(o.scalar(0)), n);
         case Kernel::scale_by:
@@ -268,7 +269,7 @@ void launch_typed(const Operands& o) {
 bool launch_untyped(const Operands& o) {
     const DeviceContext& device = o.device;
     const std::size_t n = o.n();
-    switch (o.op.kernel) {
+    switch (o.own.kernel) {
         case Kernel::none:
             return true;
         case Kernel::init_normal:
@@ -324,18 +325,19 @@ bool launch_untyped(const Operands& o) {
 
 // Checks the kernel's first arg.
 void check_output(const Operands& o) {
-    const Op& op = o.op;
+    const Kernel kernel = o.own.kernel;
+    const std::int32_t module = o.op.module;
     auto* flag = o.as<std::int32_t>(o.count);
-    if (op.kernel == Kernel::mse_forward || op.kernel == Kernel::cross_entropy_forward) {
-        return flag_not_finite(o.device, o.f64(0), op.module, flag);
+    if (kernel == Kernel::mse_forward || kernel == Kernel::cross_entropy_forward) {
+        return flag_not_finite(o.device, o.f64(0), module, flag);
     }
     const bool narrow =
-        op.kernel == Kernel::cast_to_bf16 || (op.kernel != Kernel::cast_to_fp32 && op.dtype == DType::bf16);
-    const auto bytes = static_cast<std::size_t>(op.args[0].bytes);
+        kernel == Kernel::cast_to_bf16 || (kernel != Kernel::cast_to_fp32 && o.own.dtype == DType::bf16);
+    const auto bytes = static_cast<std::size_t>(o.op.args[0].bytes);
     if (narrow) {
-        flag_not_finite(o.device, o.as<const Bf16>(0), bytes / sizeof(Bf16), op.module, flag);
+        flag_not_finite(o.device, o.as<const Bf16>(0), bytes / sizeof(Bf16), module, flag);
     } else {
-        flag_not_finite(o.device, o.as<const float>(0), bytes / sizeof(float), op.module, flag);
+        flag_not_finite(o.device, o.as<const float>(0), bytes / sizeof(float), module, flag);
     }
 }
 
@@ -343,15 +345,16 @@ void check_output(const Operands& o) {
 
 void launch_kernel(const Op& op, const std::vector<std::byte*>& data, const KernelContext& context,
                    const DeviceContext& device) {
-    const Operands operands{op, data, context, device, data.size() - (op.checks_output ? 1 : 0)};
+    const KernelOp& own = op.kernel();
+    const Operands operands{op, own, data, context, device, data.size() - (own.checks_output ? 1 : 0)};
     if (!launch_untyped(operands)) {
-        if (op.dtype == DType::bf16) {
+        if (own.dtype == DType::bf16) {
             launch_typed<Bf16>(operands);
         } else {
             launch_typed<float>(operands);
         }
     }
-    if (op.checks_output) check_output(operands);
+    if (own.checks_output) check_output(operands);
 }
 
 }  // namespace shardscope::trainer::cuda

@@ -101,8 +101,8 @@ Plan Plans::write(const Measure& measure, int repeats) const {
         const PlanBuilder::Range range(builder,
                                        fmt::format("{} of {} bytes", name(measure.rate.operation), bytes));
         for (int i = 0; i < repeats; ++i) {
-            builder.collective(measure.rate.operation, gathers ? all : own, gathers ? own : all, bytes, 0,
-                               Stream::unshard);
+            builder.collective({.operation = measure.rate.operation}, gathers ? all : own,
+                               gathers ? own : all, bytes, Stream::unshard);
         }
         const EventId over = builder.new_event();
         builder.record(over, Stream::unshard);
@@ -149,9 +149,9 @@ class Bench {
     struct Times {
         double us = 0, latency_us = 0;
     };
-    void host(int rank, RankRunner& runner, profiler::ThreadLog* log);
-    Times measure(const Plans::Measure& measure, int rank, RankRunner& runner, profiler::ThreadLog* log);
-    void carry_out(const Plan& plan, int rank, RankRunner& runner, profiler::ThreadLog* log);
+    void host(int rank, RankRunner& runner);
+    Times measure(const Plans::Measure& measure, int rank, RankRunner& runner);
+    void carry_out(const Plan& plan, int rank, RankRunner& runner);
     void bring_together(std::size_t index, int rank, const Times& own);
     void complete();
     bool one_memory() const {
@@ -170,28 +170,27 @@ class Bench {
 };
 
 // Each Plan is a step of the trace.
-void Bench::carry_out(const Plan& plan, int rank, RankRunner& runner, profiler::ThreadLog* log) {
+void Bench::carry_out(const Plan& plan, int rank, RankRunner& runner) {
     int& step = steps_[static_cast<std::size_t>(rank)];
-    const std::uint64_t begin = log ? profiler::ticks() : 0;
+    const std::uint64_t since = runner.trace().now();
     runner.run(plan, step);
-    if (log) log->step(rank, step, begin, profiler::ticks());
+    runner.trace().step(step, since);
     ++step;
 }
 
-Bench::Times Bench::measure(const Plans::Measure& measure, int rank, RankRunner& runner,
-                            profiler::ThreadLog* log) {
-    carry_out(measure.once, rank, runner, log);  // warms up
+Bench::Times Bench::measure(const Plans::Measure& measure, int rank, RankRunner& runner) {
+    carry_out(measure.once, rank, runner);  // warms up
     std::array<double, kAlone> alone{};
     for (double& us : alone) {
         ranks_.meet();
         const Clock::time_point begin = Clock::now();
-        carry_out(measure.once, rank, runner, log);
+        carry_out(measure.once, rank, runner);
         us = us_since(begin);
     }
     std::nth_element(alone.begin(), alone.begin() + kAlone / 2, alone.end());
     ranks_.meet();
     const Clock::time_point begin = Clock::now();
-    carry_out(measure.many, rank, runner, log);
+    carry_out(measure.many, rank, runner);
     return {us_since(begin) / measure.rate.repeats, alone[kAlone / 2]};
 }
 
@@ -247,7 +246,7 @@ class Copies {
     Memory from_, to_;
 };
 
-void Bench::host(int rank, RankRunner& runner, profiler::ThreadLog* log) {
+void Bench::host(int rank, RankRunner& runner) {
     Copies copies(one_memory());
     if (rank == ranks_.here().front()) {
         for (const Plans::Measure& measure : plans_.measures()) result_.rates.push_back(measure.rate);
@@ -261,7 +260,7 @@ void Bench::host(int rank, RankRunner& runner, profiler::ThreadLog* log) {
             if (rank == ranks_.here().front()) result_.copy_gbps = std::max(result_.copy_gbps, rate);
         }
         for (std::size_t i = 0; i < plans_.measures().size(); ++i) {
-            bring_together(i, rank, measure(plans_.measures()[i], rank, runner, log));
+            bring_together(i, rank, measure(plans_.measures()[i], rank, runner));
         }
     }
     runner.run(plans_.end(), 0);
@@ -277,7 +276,7 @@ void Bench::complete() {
 }
 
 CollectiveBench Bench::run() {
-    ranks_.run([this](int rank, RankRunner& runner, profiler::ThreadLog* log) { host(rank, runner, log); });
+    ranks_.run([this](int rank, RankRunner& runner) { host(rank, runner); });
     complete();
     return std::move(result_);
 }

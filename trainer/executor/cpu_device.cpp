@@ -32,7 +32,7 @@ void execute(const Launch& launch) {
             std::memcpy(launch.data[0], launch.data[1], bytes);
             return;
         case OpKind::memset:
-            std::memset(launch.data[0], static_cast<int>(op.dims[0]), bytes);
+            std::memset(launch.data[0], op.value(), bytes);
             return;
         default:
             throw std::logic_error("an operation that is no work was enqueued");

@@ -35,6 +35,7 @@ constexpr float kNormEps = 1e-5F;  // torch.nn.LayerNorm's; Llama's
 // An Op's args and dims, in the types that kernels take.
 struct Operands {
     const Op& op;
+    const KernelOp& own;
     const std::vector<std::byte*>& data;
     std::size_t count;  // of args that are the kernel's own
 
@@ -45,21 +46,21 @@ struct Operands {
     float* f(std::size_t arg) const { return as<float>(arg); }
     double* f64(std::size_t arg) const { return as<double>(arg); }
     const std::int32_t* tokens(std::size_t arg) const { return as<const std::int32_t>(arg); }
-    int d(std::size_t dim) const { return kernel_dim(op.dims[dim]); }
-    int batch_rows() const { return kernel_dim(op.dims[0] * op.dims[1]); }  // of dims batch, context
-    std::size_t n() const { return static_cast<std::size_t>(op.dims[0]); }
+    int d(std::size_t dim) const { return kernel_dim(own.dims[dim]); }
+    int batch_rows() const { return kernel_dim(own.dims[0] * own.dims[1]); }  // of dims batch, context
+    std::size_t n() const { return static_cast<std::size_t>(own.dims[0]); }
 };
 
 template <class T>
 void rotate(const Operands& o) {
     const auto turn = [&](const auto* table) {
-        if (o.op.kernel == Kernel::rotary_forward) {
+        if (o.own.kernel == Kernel::rotary_forward) {
             k::rotary_forward(o.as<const T>(1), table, o.as<T>(0), o.d(0), o.d(1), o.d(2), o.d(3), o.d(4));
         } else {
             k::rotary_backward(o.as<const T>(1), table, o.as<T>(0), o.d(0), o.d(1), o.d(2), o.d(3), o.d(4));
         }
     };
-    if (static_cast<DType>(o.op.dims[5]) == DType::bf16) {
+    if (input_type(o.own, 5) == DType::bf16) {
         turn(o.as<const Bf16>(2));
     } else {
         turn(o.as<const float>(2));
@@ -70,13 +71,13 @@ void rotate(const Operands& o) {
 // other.
 template <class T>
 void linear_activation_forward(const Operands& o) {
-    const bool relu = o.op.kernel == Kernel::linear_relu_forward;
+    const bool relu = o.own.kernel == Kernel::linear_relu_forward;
     const std::size_t x = relu ? 1 : 2, bias = x + 2;
     T* y = o.as<T>(0);
     T* sum = !relu && o.data[1] ? o.as<T>(1) : y;
     k::linear_forward(o.as<const T>(x), o.as<const T>(x + 1), o.count > bias ? o.as<const T>(bias) : nullptr,
                       sum, o.d(0), o.d(1), o.d(2));
-    const std::size_t n = o.n() * static_cast<std::size_t>(o.op.dims[2]);
+    const std::size_t n = o.n() * static_cast<std::size_t>(o.own.dims[2]);
     relu ? k::relu_forward<T>(sum, y, n) : k::gelu_forward<T>(sum, y, n);
 }
 
@@ -85,8 +86,8 @@ void linear_activation_forward(const Operands& o) {
 template <class T>
 void drop(const Operands& o, const KernelContext& context) {
     const auto micro_batch = static_cast<std::uint64_t>(context.micro_step * context.ranks + context.rank);
-    k::dropout(o.as<const T>(1), o.as<T>(0), o.n(), static_cast<float>(o.op.scalars[0]),
-               static_cast<std::uint64_t>(context.seed), static_cast<std::uint64_t>(o.op.dims[1]),
+    k::dropout(o.as<const T>(1), o.as<T>(0), o.n(), static_cast<float>(o.own.scalars[0]),
+               static_cast<std::uint64_t>(context.seed), static_cast<std::uint64_t>(o.own.dims[1]),
                micro_batch * o.n());
 }
 
@@ -118,14 +119,14 @@ k::AttentionShape attention_shape(const Operands& o) {
     return {o.d(0), o.d(1), o.d(3), o.d(2), o.d(4), o.d(5) == 0};
 }
 
-// Kernels whose element type is op.dtype.
+// Kernels whose element type is KernelOp::dtype.
 template <class T>
 void run_typed(const Operands& o, const KernelContext& context) {
     const auto t = [&](std::size_t arg) { return o.as<T>(arg); };
     const auto in = [&](std::size_t arg) { return o.as<const T>(arg); };
     const auto d = [&](std::size_t dim) { return o.d(dim); };
     const std::size_t n = o.n();
-    switch (o.op.kernel) {
+    switch (o.own.kernel) {
         case Kernel::linear_forward:
             return k::linear_forward(in(1), in(2), o.count > 3 ? in(3) : nullptr, t(0), d(0), d(1), d(2));
         case Kernel::linear_relu_forward:
@@ -155,10 +156,10 @@ void run_typed(const Operands& o, const KernelContext& context) {
         case Kernel::add:
             return k::add(in(1), in(2), t(0), n);
         case Kernel::accumulate:
-            return input_type(o.op) == DType::bf16 ? k::accumulate(o.as<const Bf16>(1), t(0), n)
-                                                   : k::accumulate(o.as<const float>(1), t(0), n);
+            return input_type(o.own, 1) == DType::bf16 ? k::accumulate(o.as<const Bf16>(1), t(0), n)
+                                                       : k::accumulate(o.as<const float>(1), t(0), n);
         case Kernel::scale:
-            return k::scale(t(0), static_cast<float>(o.op.scalars[0]), n);
+            return k::scale(t(0), static_cast<float>(o.own.scalars[0]), n);
         case Kernel::scale_by:
             return k::scale(t(0), *o.f(1), n);
         case Kernel::sum_of_squares:
@@ -173,7 +174,7 @@ void run_typed(const Operands& o, const KernelContext& context) {
         case Kernel::rms_norm_backward:
             return rms_norm_backward<T>(o);
         case Kernel::rotary_table:
-            return k::rotary_table(t(0), d(0), d(1), o.op.scalars[0]);
+            return k::rotary_table(t(0), d(0), d(1), o.own.scalars[0]);
         case Kernel::rotary_forward:
         case Kernel::rotary_backward:
             return rotate<T>(o);
@@ -201,7 +202,7 @@ void run_typed(const Operands& o, const KernelContext& context) {
 // Kernels whose element types are fixed; false: the operation is not one of them.
 bool run_untyped(const Operands& o, const KernelContext& context) {
     const std::size_t n = o.n();
-    switch (o.op.kernel) {
+    switch (o.own.kernel) {
         case Kernel::none:
             return true;
         case Kernel::init_normal:
@@ -230,7 +231,7 @@ bool run_untyped(const Operands& o, const KernelContext& context) {
         case Kernel::chunk_split:
             return chunk_cat(o.op, o.data, context, false), true;
         case Kernel::clip_factor:
-            *o.f(0) = k::clip_factor(o.f64(2), n, o.op.scalars[0], o.f64(1));
+            *o.f(0) = k::clip_factor(o.f64(2), n, o.own.scalars[0], o.f64(1));
             return true;
         case Kernel::sgd:
         case Kernel::adam:
@@ -247,10 +248,11 @@ bool run_untyped(const Operands& o, const KernelContext& context) {
 
 // Whether the kernel's first arg holds an infinity or a NaN.
 bool output_is_finite(const Op& op, const std::byte* output) {
-    const bool one_double = op.kernel == Kernel::mse_forward || op.kernel == Kernel::cross_entropy_forward;
+    const Kernel kernel = op.kernel().kernel;
+    const bool one_double = kernel == Kernel::mse_forward || kernel == Kernel::cross_entropy_forward;
     if (one_double) return std::isfinite(*reinterpret_cast<const double*>(output));
-    const bool narrow =
-        op.kernel == Kernel::cast_to_bf16 || (op.kernel != Kernel::cast_to_fp32 && op.dtype == DType::bf16);
+    const bool narrow = kernel == Kernel::cast_to_bf16 ||
+                        (kernel != Kernel::cast_to_fp32 && op.kernel().dtype == DType::bf16);
     const auto elements =
         static_cast<std::size_t>(op.args[0].bytes) / (narrow ? sizeof(Bf16) : sizeof(float));
     return narrow ? k::all_finite(reinterpret_cast<const Bf16*>(output), elements)
@@ -260,15 +262,16 @@ bool output_is_finite(const Op& op, const std::byte* output) {
 }  // namespace
 
 void run_kernel(const Op& op, const std::vector<std::byte*>& data, const KernelContext& context) {
-    const Operands operands{op, data, data.size() - (op.checks_output ? 1 : 0)};
+    const KernelOp& own = op.kernel();
+    const Operands operands{op, own, data, data.size() - (own.checks_output ? 1 : 0)};
     if (!run_untyped(operands, context)) {
-        if (op.dtype == DType::bf16) {
+        if (own.dtype == DType::bf16) {
             run_typed<Bf16>(operands, context);
         } else {
             run_typed<float>(operands, context);
         }
     }
-    if (op.checks_output && !output_is_finite(op, data[0])) {
+    if (own.checks_output && !output_is_finite(op, data[0])) {
         std::int32_t none_yet = -1;  // another stream may report at the same time
         std::atomic_ref(*operands.as<std::int32_t>(operands.count))
             .compare_exchange_strong(none_yet, op.module);

@@ -32,7 +32,7 @@ struct Held {
 // One optimizer kernel on elements [at, at + n) of the rank's buffers.
 class Stepper {
   public:
-    Stepper(const Op& op, const std::vector<std::byte*>& data, const KernelContext& context)
+    Stepper(const KernelOp& op, const std::vector<std::byte*>& data, const KernelContext& context)
         : op_(op), data_(data), step_(context.step + 1), lr_(context.lr) {}
 
     void run(const Segment& segment, std::size_t index, std::size_t at, std::size_t n) const {
@@ -76,7 +76,7 @@ class Stepper {
         norms[1] = kernels::sum_of_squares(right, n);
     }
 
-    const Op& op_;
+    const KernelOp& op_;
     const std::vector<std::byte*>& data_;
     std::int64_t step_;  // the first is 1
     double lr_;
@@ -85,7 +85,8 @@ class Stepper {
 }  // namespace
 
 void initialize(const Op& op, const std::vector<std::byte*>& data, const KernelContext& context) {
-    const std::int64_t key = op.dims[0], first = op.dims[1], elements = op.dims[2], per_rank = op.dims[3];
+    const KernelOp& own = op.kernel();
+    const std::int64_t key = own.dims[0], first = own.dims[1], elements = own.dims[2], per_rank = own.dims[3];
     const Held held = per_rank > 0 ? Held{context.place * per_rank, (context.place + 1) * per_rank}
                                    : Held{0, first + elements};
     const Held part = held.part(first, elements);
@@ -95,9 +96,9 @@ void initialize(const Op& op, const std::vector<std::byte*>& data, const KernelC
     const auto seed = static_cast<std::uint64_t>(context.seed);
     const auto stream = static_cast<std::uint64_t>(key);
     const auto index = static_cast<std::uint64_t>(part.begin - first);
-    const auto a = static_cast<float>(op.scalars[0]);
-    const auto b = static_cast<float>(op.scalars[1]);
-    switch (op.kernel) {
+    const auto a = static_cast<float>(own.scalars[0]);
+    const auto b = static_cast<float>(own.scalars[1]);
+    switch (own.kernel) {
         case Kernel::init_normal:
             return kernels::fill_normal(out, n, seed, stream, index, a, b);
         case Kernel::init_uniform:
@@ -108,13 +109,14 @@ void initialize(const Op& op, const std::vector<std::byte*>& data, const KernelC
 }
 
 void step_segments(const Op& op, const std::vector<std::byte*>& data, const KernelContext& context) {
-    const std::int64_t elements = op.dims[0], per_rank = op.dims[1];
+    const KernelOp& own = op.kernel();
+    const std::int64_t elements = own.dims[0], per_rank = own.dims[1];
     const std::int64_t begin = per_rank > 0 ? context.place * per_rank : 0;
     const Held held{begin, begin + elements};
-    if (op.kernel == Kernel::lars_norms || op.kernel == Kernel::lamb_update) {
+    if (own.kernel == Kernel::lars_norms || own.kernel == Kernel::lamb_update) {
         std::fill_n(reinterpret_cast<double*>(data[0]), 2 * context.segments.size(), 0.0);
     }
-    const Stepper stepper(op, data, context);
+    const Stepper stepper(own, data, context);
     for (std::size_t i = 0; i < context.segments.size(); ++i) {
         const Segment& segment = context.segments[i];
         const Held part = held.part(segment.first, segment.elements);
@@ -154,8 +156,8 @@ void copy_as(DType to_type, std::byte* to, DType from_type, const std::byte* fro
 }  // namespace
 
 void chunk_cat(const Op& op, const std::vector<std::byte*>& data, const KernelContext& context, bool gather) {
-    const DType in_type = input_type(op);
-    const std::int64_t ranks = op.dims[0], size = size_of(op.dtype), in_size = size_of(in_type);
+    const DType type = op.kernel().dtype, in_type = input_type(op.kernel(), 1);
+    const std::int64_t ranks = op.kernel().dims[0], size = size_of(type), in_size = size_of(in_type);
     const std::int64_t part = op.args[0].bytes / ranks;
     if (context.segments.size() + 1 < data.size()) {
         throw std::logic_error("a Plan cuts a buffer into pieces without saying where each is");
@@ -169,10 +171,10 @@ void chunk_cat(const Op& op, const std::vector<std::byte*>& data, const KernelCo
             std::byte* in_part = data[0] + rank * part + segment.first * size;
             std::byte* in_piece = data[i] + std::min(rank * piece, elements) * in_size;
             if (gather) {
-                copy_as(op.dtype, in_part, in_type, in_piece, here);
+                copy_as(type, in_part, in_type, in_piece, here);
                 std::memset(in_part + here * size, 0, static_cast<std::size_t>((piece - here) * size));
             } else {
-                copy_as(op.dtype, in_piece, op.dtype, in_part, here);
+                copy_as(type, in_piece, type, in_part, here);
             }
         }
     }

@@ -23,9 +23,9 @@ void step_segments(const Op& op, const std::vector<std::byte*>& data, const Kern
 // cat (`gather`) and split: args[0] is whole, the others are its pieces in order, as bytes.
 void cat(const Op& op, const std::vector<std::byte*>& data, bool gather);
 
-// chunk_cat (`gather`) and chunk_split. args[0] is `ranks` parts of equal size; op.segments says, for each of
-// the other args in order, where its pieces are in a part (`first`) and how long one is (`elements` of
-// op.dtype). Where an arg is shorter than its pieces, chunk_cat fills the rest with zeros.
+// chunk_cat (`gather`) and chunk_split. args[0] is `ranks` parts of equal size; KernelOp::segments says, for
+// each of the other args in order, where its pieces are in a part (`first`) and how long one is (`elements`
+// of KernelOp::dtype). Where an arg is shorter than its pieces, chunk_cat fills the rest with zeros.
 void chunk_cat(const Op& op, const std::vector<std::byte*>& data, const KernelContext& context, bool gather);
 
 }  // namespace shardscope::trainer

@@ -4,7 +4,6 @@
 
 #include "trainer/executor/nccl_payloads.h"
 #include "trainer/executor/program_rows.h"
-#include "trainer/executor/trace_names.h"
 
 namespace shardscope::trainer {
 
@@ -12,15 +11,7 @@ Instruments::Instruments(profiler::Recorder& recorder, const Program& program, c
                          const std::vector<const Plan*>& more)
     : recorder_(recorder) {
     using namespace trace_names;
-    launch_kernel = recorder.name(kLaunchKernel);
-    launch_collective = recorder.name(kLaunchCollective);
-    memcpy_async = recorder.name(kMemcpyAsync);
-    memset_async = recorder.name(kMemsetAsync);
-    event_record = recorder.name(kEventRecord);
-    stream_wait_event = recorder.name(kStreamWaitEvent);
-    event_synchronize = recorder.name(kEventSynchronize);
-    malloc_device = recorder.name(kMallocDevice);
-    malloc_host = recorder.name(kMallocHost);
+    for (std::size_t i = 0; i < calls.size(); ++i) calls[i] = recorder.name(kRuntimeFunctionNames[i]);
     for (std::size_t i = 0; i < traces::kOperations; ++i) {
         const auto operation = static_cast<traces::Operation>(i);
         collective_kernel[i] = recorder.name(trace_names::collective_kernel(operation, engine));
@@ -30,9 +21,6 @@ Instruments::Instruments(profiler::Recorder& recorder, const Program& program, c
     active_bytes = recorder.name(kActiveBytes);
     reserved_bytes = recorder.name(kReservedBytes);
     device_bytes = recorder.name(kDeviceBytes);
-    host_copy = recorder.name(kHostCopy);
-    host_zero = recorder.name(kHostZero);
-    host_fill = recorder.name(kHostFill);
     for (const Plan* plan : program.plans()) add(*plan);
     for (const Plan* plan : more) add(*plan);
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "profiler/recorder/recorder.h"
+#include "trainer/executor/trace_names.h"
 #include "trainer/plan/plan.h"
 
 namespace shardscope::trainer {
@@ -28,12 +29,12 @@ class Instruments {
     };
     const PlanNames& of(const Plan& plan) const { return plans_.at(&plan); }
 
-    // Runtime calls, under CUDA's names.
-    profiler::NameId launch_kernel, launch_collective, memcpy_async, memset_async, event_record,
-        stream_wait_event, event_synchronize, malloc_device, malloc_host;
+    std::array<profiler::NameId, trace_names::kRuntimeFunctionNames.size()> calls;  // by RuntimeFunction
+    profiler::NameId call(trace_names::RuntimeFunction function) const {
+        return calls[static_cast<std::size_t>(function)];
+    }
     std::array<profiler::NameId, traces::kOperations> collective_kernel, collective_call;
     profiler::NameId nccl_domain, active_bytes, reserved_bytes, device_bytes;
-    profiler::NameId host_copy, host_zero, host_fill;  // ranges of the host's own work
 
   private:
     void add(const Plan& plan);

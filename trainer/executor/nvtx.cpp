@@ -42,9 +42,6 @@ std::unique_ptr<Nvtx> Nvtx::open(const Program& program, const std::vector<const
 
 Nvtx::Nvtx(const Program& program, const std::vector<const Plan*>& more, void* nccl_domain)
     : nccl_(nccl_domain) {
-    host_copy = add_name(nullptr, "aten::copy_");
-    host_zero = add_name(nullptr, "aten::zero_");
-    host_fill = add_name(nullptr, "aten::fill_");
     for (std::size_t i = 0; i < traces::kOperations; ++i) {
         collectives_[i] = add_name(nccl_, fmt::format("nccl{}", traces::kOperationNcclNames[i]));
     }

@@ -25,7 +25,6 @@ class Nvtx {
 
     // The names of a Plan, by Op::name.
     const std::vector<Name>& of(const Plan& plan) const { return plans_.at(&plan); }
-    Name host_copy = nullptr, host_zero = nullptr, host_fill = nullptr;
 
     // Ranges nest per thread and domain. Any thread.
     void push(Name name) const;

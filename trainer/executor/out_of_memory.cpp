@@ -2,9 +2,11 @@
 
 #include <fmt/core.h>
 
+#include "trainer/executor/run.h"
+
 namespace shardscope::trainer {
 
-std::string out_of_memory_sentence(const Plan& plan, const Op& op, const MemoryShortage& shortage) {
+void throw_out_of_memory(const Plan& plan, const Op& op, const MemoryShortage& shortage) {
     const Buffer& buffer = plan.buffers[static_cast<std::size_t>(op.args[0].buffer)];
     std::string held;
     const CategoryBytes& live = shortage.counter.live_by_category();
@@ -18,11 +20,12 @@ std::string out_of_memory_sentence(const Plan& plan, const Op& op, const MemoryS
                                buffer.category == MemoryCategory::communication;
         moment += fmt::format(", {} unit {} ({})", gathering ? "gathering" : "in", op.unit, shortage.unit);
     }
-    return fmt::format(
+    const std::string sentence = fmt::format(
         "step {}, rank {}: out of memory: {} bytes for {} ({}) do not fit {}; allocated are {} bytes ({}) of "
         "{} reserved; {}make the units (fsdp.wrap), the batch (data.batch) or the model smaller",
         shortage.step, shortage.rank, buffer.bytes, buffer.name, moment, shortage.place,
         shortage.counter.live_bytes(), held.empty() ? "nothing" : held, shortage.reserved, shortage.remedy);
+    throw OutOfMemory(sentence, shortage.room);
 }
 
 }  // namespace shardscope::trainer

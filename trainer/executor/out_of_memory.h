@@ -1,4 +1,4 @@
-// The message for a buffer that does not fit.
+// The failure of an allocation that does not fit, with its message.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +18,10 @@ struct MemoryShortage {
     std::string remedy;                // what else helps, "raise run.memory_limit, or "; may be empty
     const AllocationCounter& counter;  // counts the buffers that are alive now
     std::int64_t reserved = 0;         // bytes, by the allocator, on the device
+    std::int64_t room = 0;             // OutOfMemory::room
 };
 
-// `op` is an allocation.
-std::string out_of_memory_sentence(const Plan& plan, const Op& op, const MemoryShortage& shortage);
+// Throws OutOfMemory. `op` is an allocation.
+[[noreturn]] void throw_out_of_memory(const Plan& plan, const Op& op, const MemoryShortage& shortage);
 
 }  // namespace shardscope::trainer

@@ -177,22 +177,23 @@ void Ranks::hear(const Failure& failure) {
     give_up(std::make_exception_ptr(WorldFailure(failure)));
 }
 
-profiler::ThreadLog* Ranks::attach_host(int rank) {
+void Ranks::attach_host(int rank) {
     const std::string name = fmt::format("rank {} host", rank);
     if (nvtx_) nvtx_->name_thread(name);
-    if (!recorder_) return nullptr;
+    if (!recorder_) return;
     describe_rank(*recorder_, *device_, shared_.mesh, rank, traces::global_tid(getpid(), gettid()),
                   options_.processes);
-    return recorder_->attach_thread(name, rank);
+    recorder_->attach_thread(name, rank);
 }
 
-void Ranks::run(const std::function<void(int, RankRunner&, profiler::ThreadLog*)>& host) {
+void Ranks::run(const std::function<void(int, RankRunner&)>& host) {
     std::vector<std::thread> hosts;
     try {
         for (const int rank : here_) {
             hosts.emplace_back([this, rank, &host] {
                 try {
-                    host(rank, runner(rank), attach_host(rank));
+                    attach_host(rank);
+                    host(rank, runner(rank));
                 } catch (...) {
                     fail(std::current_exception());
                 }

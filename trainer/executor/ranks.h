@@ -46,7 +46,6 @@ class Ranks {
     void meet();
     // Ends the run on all ranks, of all processes: any thread. Only the first failure counts.
     void fail(const std::exception_ptr& error);
-    const Nvtx* nvtx() const { return nvtx_.get(); }  // null: no tool listens
 
     // One sentence where the trace cannot contain the device's activity; else empty.
     const std::string& trace_problem() const { return device_trace_.problem(); }
@@ -55,14 +54,14 @@ class Ranks {
     // ended and the streams are empty. Throws what the first failure threw (std::bad_alloc as OutOfMemory); a
     // failure stops all ranks, also those of other processes, whose failures are thrown as RunError. Call
     // once.
-    void run(const std::function<void(int rank, RankRunner& runner, profiler::ThreadLog* log)>& host);
+    void run(const std::function<void(int rank, RankRunner& runner)>& host);
 
   private:
     bool give_up(std::exception_ptr error);
     void hear(const Failure& failure);
     std::string waiting_after(const Failure& failure);
     [[noreturn]] void rethrow(const std::exception_ptr& error);
-    profiler::ThreadLog* attach_host(int rank);
+    void attach_host(int rank);
 
     RanksOptions options_;
     const std::vector<int> here_;

@@ -1,33 +1,67 @@
-// The names in a run's trace for what is not part of the Plan: runtime calls under CUDA's names, with its
-// suffixes; collectives under NCCL's; counters. The same for every device, the simulated one too.
+// What a run's trace calls what is not part of the Plan: runtime calls under CUDA's names, with its suffixes;
+// collectives under NCCL's; counters. The same for every device, the simulated one too.
 #pragma once
 
+#include <array>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include <fmt/core.h>
 
 #include "traces/schema/enums.h"
+#include "trainer/plan/plan.h"
 
 namespace shardscope::trainer::trace_names {
 
-inline constexpr std::string_view kLaunchKernel = "cudaLaunchKernel_v7000";
-inline constexpr std::string_view kLaunchCollective = "cudaLaunchKernelExC_v11060";
-inline constexpr std::string_view kMemcpyAsync = "cudaMemcpyAsync_v3020";
-inline constexpr std::string_view kMemsetAsync = "cudaMemsetAsync_v3020";
-inline constexpr std::string_view kEventRecord = "cudaEventRecord_v3020";
-inline constexpr std::string_view kStreamWaitEvent = "cudaStreamWaitEvent_v3020";
-inline constexpr std::string_view kEventSynchronize = "cudaEventSynchronize_v3020";
-inline constexpr std::string_view kMallocDevice = "cudaMalloc_v3020";
-inline constexpr std::string_view kMallocHost = "cudaHostAlloc_v3020";
+// The runtime's functions that a rank's host thread calls.
+enum class RuntimeFunction : std::uint8_t {
+    launch_kernel,
+    launch_collective,
+    memcpy_async,
+    memset_async,
+    event_record,
+    stream_wait_event,
+    event_synchronize,
+    malloc_device,
+    malloc_host
+};
+inline constexpr std::array<std::string_view, 9> kRuntimeFunctionNames = {
+    "cudaLaunchKernel_v7000",     "cudaLaunchKernelExC_v11060", "cudaMemcpyAsync_v3020",
+    "cudaMemsetAsync_v3020",      "cudaEventRecord_v3020",      "cudaStreamWaitEvent_v3020",
+    "cudaEventSynchronize_v3020", "cudaMalloc_v3020",           "cudaHostAlloc_v3020"};
+inline constexpr std::string_view name(RuntimeFunction function) {
+    return kRuntimeFunctionNames[static_cast<std::size_t>(function)];
+}
+
+// The call that the host makes for an operation; none where it makes none. An allocation makes one only where
+// the pool grows.
+inline std::optional<RuntimeFunction> call_of(const Op& op) {
+    switch (op.kind) {
+        case OpKind::record_event:
+            return RuntimeFunction::event_record;
+        case OpKind::wait_event:
+            return RuntimeFunction::stream_wait_event;
+        case OpKind::host_wait:
+            return RuntimeFunction::event_synchronize;
+        case OpKind::collective:
+            return RuntimeFunction::launch_collective;
+        default:
+            if (!is_device_work(op)) return std::nullopt;
+            return op.kind == OpKind::kernel   ? RuntimeFunction::launch_kernel
+                   : op.kind == OpKind::memcpy ? RuntimeFunction::memcpy_async
+                                               : RuntimeFunction::memset_async;
+    }
+}
+inline RuntimeFunction growth_call(MemorySpace space) {
+    return space == MemorySpace::device ? RuntimeFunction::malloc_device : RuntimeFunction::malloc_host;
+}
 
 inline constexpr std::string_view kNcclDomain = "NCCL";
 inline constexpr std::string_view kActiveBytes = "active_bytes";
 inline constexpr std::string_view kReservedBytes = "reserved_bytes";
 inline constexpr std::string_view kDeviceBytes = "device_bytes";
-inline constexpr std::string_view kHostCopy = "aten::copy_";
-inline constexpr std::string_view kHostZero = "aten::zero_";
-inline constexpr std::string_view kHostFill = "aten::fill_";
 
 // "ncclDevKernel_AllGather_local"; `engine`: what carries it out.
 inline std::string collective_kernel(traces::Operation operation, std::string_view engine) {

@@ -62,17 +62,15 @@ class Training {
         std::vector<double> validation_losses;
     };
 
-    void host(int rank, RankRunner& runner, profiler::ThreadLog* log);
-    void push_range(const std::string& name, profiler::ThreadLog* log) const;
-    void pop_range(profiler::ThreadLog* log) const;
-    void step(int rank, std::int64_t number, RankRunner& runner, profiler::ThreadLog* log);
+    void host(int rank, RankRunner& runner);
+    void step(std::int64_t number, RankRunner& runner);
     void read_last_loss(std::int64_t steps_done, RankRunner& runner);
     void tell(const char* board, int rank, std::int64_t step, std::span<const double> losses,
               std::int32_t module);
     void hear(LossBoard& board, int rank, std::string_view text);
     void listen();
     Rank& own(int rank) { return ranks_state_[static_cast<std::size_t>(rank - ranks_.here().front())]; }
-    void validate(int rank, std::int64_t steps_done, RankRunner& runner, profiler::ThreadLog* log);
+    void validate(int rank, std::int64_t steps_done, RankRunner& runner);
     void save(int rank, std::int64_t steps_done, RankRunner& runner);
     HostCalls calls_of(int rank);
     void on_loss(const BoardLoss& loss);
@@ -167,7 +165,7 @@ std::int64_t Training::validation_batches() const {
 
 RunResult Training::run() {
     if (!ranks_.trace_problem().empty() && options_.on_warning) options_.on_warning(ranks_.trace_problem());
-    ranks_.run([this](int rank, RankRunner& runner, profiler::ThreadLog* log) { host(rank, runner, log); });
+    ranks_.run([this](int rank, RankRunner& runner) { host(rank, runner); });
     for (const int rank : ranks_.here()) {
         const RankRunner& runner = ranks_.runner(rank);
         result_.peaks.push_back(runner.peak());
@@ -179,7 +177,7 @@ RunResult Training::run() {
     return std::move(result_);
 }
 
-void Training::host(int rank, RankRunner& runner, profiler::ThreadLog* log) {
+void Training::host(int rank, RankRunner& runner) {
     const std::int64_t first = options_.first_step, steps = job_.run.steps;
     runner.run(program_.setup(), first);
     runner.drain();
@@ -203,7 +201,7 @@ void Training::host(int rank, RankRunner& runner, profiler::ThreadLog* log) {
     const auto validate_now = [&] {
         if (!validates() || validated == done) return;
         read_last_loss(done, runner);
-        put_aside([&] { validate(rank, done, runner, log); });
+        put_aside([&] { validate(rank, done, runner); });
         validated = done;
     };
     const auto save_now = [&] {
@@ -214,7 +212,7 @@ void Training::host(int rank, RankRunner& runner, profiler::ThreadLog* log) {
     };
     const auto every = [&](std::int64_t period) { return period > 0 && done % period == 0; };
     while (done < steps && gate_.enter(done)) {
-        step(rank, done, runner, log);
+        step(done, runner);
         ++done;
         if (every(job_.train.validate_every)) validate_now();
         if (every(job_.checkpoint.every)) save_now();
@@ -231,24 +229,13 @@ void Training::host(int rank, RankRunner& runner, profiler::ThreadLog* log) {
     if (done < steps) result_.stopped_at = done;
 }
 
-// Opens a range in the trace (`log` may be null) and for a tool that listens to NVTX.
-void Training::push_range(const std::string& name, profiler::ThreadLog* log) const {
-    if (log) log->push(options_.recorder->name(name));
-    if (ranks_.nvtx()) ranks_.nvtx()->push(name);
-}
-
-void Training::pop_range(profiler::ThreadLog* log) const {
-    if (ranks_.nvtx()) ranks_.nvtx()->pop();
-    if (log) log->pop();
-}
-
-void Training::step(int rank, std::int64_t number, RankRunner& runner, profiler::ThreadLog* log) {
-    const std::uint64_t begin = log ? profiler::ticks() : 0;
-    push_range(fmt::format("ProfilerStep#{}", number), log);
+void Training::step(std::int64_t number, RankRunner& runner) {
+    const std::uint64_t since = runner.trace().now();
+    runner.trace().push_range(trace_names::step_range(number));
     // The Plans of a run begin with its own first step, also where it resumes.
     runner.run(program_.step(static_cast<std::size_t>(number - options_.first_step)), number);
-    pop_range(log);
-    if (log) log->step(rank, number, begin, profiler::ticks());
+    runner.trace().pop_range();
+    runner.trace().step(number, since);
 }
 
 // The loss of a step is read one step late; where training pauses, now. The board ignores the second time.
@@ -257,9 +244,9 @@ void Training::read_last_loss(std::int64_t steps_done, RankRunner& runner) {
     runner.drain();
 }
 
-void Training::validate(int rank, std::int64_t steps_done, RankRunner& runner, profiler::ThreadLog* log) {
+void Training::validate(int rank, std::int64_t steps_done, RankRunner& runner) {
     Rank& state = own(rank);
-    push_range("validation", log);
+    runner.trace().push_range("validation");
     state.validating = true;
     state.validation_losses.clear();
     for (state.validation_batch = 0; state.validation_batch < validation_batches_; ++state.validation_batch) {
@@ -267,7 +254,7 @@ void Training::validate(int rank, std::int64_t steps_done, RankRunner& runner, p
     }
     runner.drain();
     state.validating = false;
-    pop_range(log);
+    runner.trace().pop_range();
     tell(kValidation, rank, steps_done - 1, state.validation_losses, -1);
 }
 
@@ -351,7 +338,7 @@ void run_forward(const Program& program, const std::function<void(int rank, Rank
     if (!plan) throw std::logic_error("the Program was not made to generate");
     std::int64_t input_bytes = 0;
     for (const Op& op : plan->ops) {
-        if (op.kind == OpKind::host_call && op.call == HostCall::next_batch) input_bytes = op.args[0].bytes;
+        if (op.kind == OpKind::host_call && op.call() == HostCall::next_batch) input_bytes = op.args[0].bytes;
     }
     bool go_on = true;
     HostCalls calls;
@@ -360,7 +347,7 @@ void run_forward(const Program& program, const std::function<void(int rank, Rank
     };
     calls.read_logits = [&](std::span<const float> logits) { go_on = on_logits(logits); };
     Ranks ranks(program, {}, [&](int) { return calls; });
-    ranks.run([&](int rank, RankRunner& runner, profiler::ThreadLog*) {
+    ranks.run([&](int rank, RankRunner& runner) {
         runner.run(program.setup(), 0);
         runner.drain();
         if (after_setup) after_setup(rank, runner);

@@ -279,7 +279,8 @@ Replay replay(const Lifted& lifted, const sim::Cluster& cluster, std::vector<Ove
         if (out.job.parallel.mode == ParallelMode::ddp && !program.units().empty()) {
             out.units = 0;
             for (const Op& op : program.step(program.warm_up_steps()).ops)
-                out.units += op.kind == OpKind::collective && op.collective == Operation::all_reduce;
+                out.units +=
+                    op.kind == OpKind::collective && op.collective().operation == Operation::all_reduce;
         }
         add_memory(program, out);
         for (const Op& op : program.step(program.warm_up_steps()).ops)

@@ -195,10 +195,10 @@ EngineWork work_of(const Plan& plan) {
         sums.optimizer_launches += launches && op.phase == Phase::optimizer;
         if (op.stream == Stream::host) continue;
         const auto bytes = static_cast<double>(op.bytes);
-        if (op.kind == OpKind::kernel && op.kernel != Kernel::none) {
-            (kernel_info(op.kernel).kernel_class == KernelClass::optimizer ? sums.optimizer : sums.others) +=
-                bytes;
-        } else if ((op.kind == OpKind::memcpy && op.copy_kind == traces::kCopyDeviceToDevice) ||
+        if (op.kind == OpKind::kernel && op.kernel().kernel != Kernel::none) {
+            (kernel_info(op.kernel().kernel).kernel_class == KernelClass::optimizer ? sums.optimizer
+                                                                                    : sums.others) += bytes;
+        } else if ((op.kind == OpKind::memcpy && op.copy_kind() == traces::kCopyDeviceToDevice) ||
                    op.kind == OpKind::memset) {
             if (op.recorded_ns == 0) sums.others += (op.kind == OpKind::memcpy ? 2 : 1) * bytes;
         }

@@ -83,6 +83,7 @@ Tensor Dropout::forward(Graph& graph, const Tensor& x) {
         graph
             .kernel(Kernel::dropout_forward, "dropout_forward", {y, x}, {n, key},
                     kernels::dropout_cost(n).flops)
+            .kernel()
             .scalars = {p_};
     }
     if (y.value < 0) return y;
@@ -92,6 +93,7 @@ Tensor Dropout::forward(Graph& graph, const Tensor& x) {
         graph
             .kernel(Kernel::dropout_backward, "dropout_backward", {dx, dy}, {n, key},
                     kernels::dropout_cost(n).flops)
+            .kernel()
             .scalars = {p_};
         graph.tape.accumulate(from, std::move(dx));
     });

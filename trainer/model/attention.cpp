@@ -23,8 +23,8 @@ Tensor Rotary::make(Graph& graph) {
     Tensor table = graph.builder.new_tensor("rotary table", MemoryCategory::other, context_ * head_width_,
                                             graph.buffer_dtype);
     Op& op = graph.kernel(Kernel::rotary_table, "rotary_table", {table}, {context_, head_width_});
-    op.dtype = graph.buffer_dtype;
-    op.scalars = {base_};
+    op.kernel().dtype = graph.buffer_dtype;
+    op.kernel().scalars = {base_};
     storage_ = table.storage;
     view_ = table.view;
     dtype_ = table.dtype;
@@ -41,7 +41,7 @@ Tensor Rotary::turn(Graph& graph, const std::string& path, const Tensor& x, int 
     const std::int64_t batch = x.elements() / (context_ * heads * head_width_);
     const Tensor angles = table();
     const std::array<std::int64_t, 6> dims = {batch, context_,    turned,
-                                              heads, head_width_, static_cast<std::int64_t>(angles.dtype)};
+                                              heads, head_width_, input_dim(angles.dtype)};
     const std::int64_t flops = kernels::rotary_cost(batch * context_, turned, head_width_).flops;
     Tensor y = output_of(graph, path + ".rotated", x.elements(), wants(graph, x));
     {

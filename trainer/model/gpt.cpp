@@ -90,6 +90,7 @@ Tensor cross_entropy_loss(Graph& graph, const Tensor& logits, const Tensor& targ
             .kernel(Kernel::cross_entropy_forward, "cross_entropy_forward",
                     {loss, probabilities, logits, targets}, {rows, classes, counted},
                     kernels::cross_entropy_forward_cost(rows, classes).flops)
+            .kernel()
             .dtype = DType::fp32;
     }
     if (!graph.tape.recording() || logits.value < 0) return loss;
@@ -100,6 +101,7 @@ Tensor cross_entropy_loss(Graph& graph, const Tensor& logits, const Tensor& targ
                             .kernel(Kernel::cross_entropy_backward, "cross_entropy_backward",
                                     {dlogits, probabilities, targets}, {rows, classes, counted},
                                     kernels::cross_entropy_backward_cost(rows, classes).flops)
+                            .kernel()
                             .dtype = DType::fp32;
                         graph.tape.accumulate(value, std::move(dlogits));
                     });

@@ -29,10 +29,10 @@ inline Tensor output_of(Graph& graph, std::string name, std::int64_t elements, b
 }
 
 // Makes the kernel check its first arg, a module's output, for values that are not finite
-// (Op::checks_output).
+// (KernelOp::checks_output).
 inline void check_output(const Graph& graph, Op& op) {
     if (graph.finite_flag.buffer < 0) return;
-    op.checks_output = true;
+    op.kernel().checks_output = true;
     op.args.push_back(graph.finite_flag);
 }
 

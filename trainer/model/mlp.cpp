@@ -40,6 +40,7 @@ Tensor mse_loss(Graph& graph, const Tensor& output, const Tensor& target) {
         graph
             .kernel(Kernel::mse_forward, "mse_loss_forward", {loss, output, target}, {n},
                     kernels::mse_forward_cost(n).flops)
+            .kernel()
             .dtype = DType::fp32;
     }
     if (!graph.tape.recording() || output.value < 0) return loss;
@@ -48,6 +49,7 @@ Tensor mse_loss(Graph& graph, const Tensor& output, const Tensor& target) {
         graph
             .kernel(Kernel::mse_backward, "mse_loss_backward", {dout, output, target}, {n},
                     kernels::mse_backward_cost(n).flops)
+            .kernel()
             .dtype = DType::fp32;
         graph.tape.accumulate(output.value, std::move(dout));
     });

@@ -67,7 +67,7 @@ struct Graph {
     DType dtype = DType::fp32;
     DType buffer_dtype = DType::fp32;  // of tables that a model computes once (rotary)
     bool training = true;
-    Arg finite_flag;      // int32 of the step (see Op::checks_output); buffer < 0: outputs are not checked
+    Arg finite_flag;  // int32 of the step (see KernelOp::checks_output); buffer < 0: outputs are not checked
     Activated activated;  // until the activation's module takes it
 
     Tensor activation(std::string name, std::int64_t elements) const {
@@ -80,7 +80,7 @@ struct Graph {
     Op& kernel(Kernel kernel, std::string_view name, std::vector<Arg> args, std::array<std::int64_t, 6> dims,
                std::int64_t flops = 0) const {
         Op& op = builder.kernel(kernel, name, std::move(args), dims, flops);
-        op.dtype = dtype;
+        op.kernel().dtype = dtype;
         return op;
     }
     Tensor gradient(const Parameter& parameter) const { return store.new_gradient(parameter); }

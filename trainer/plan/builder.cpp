@@ -43,7 +43,7 @@ PlanBuilder::Range::Range(PlanBuilder& builder, std::string_view name, int modul
     const std::int32_t id = builder_.intern(name);
     Op& op = builder_.emit(OpKind::push_range, Stream::host);
     op.name = id;
-    op.range_module = module;
+    op.own = RangeOp{module};
     ++builder_.open_ranges_;
 }
 
@@ -112,15 +112,15 @@ void PlanBuilder::free(BufferId buffer) {
 }
 
 void PlanBuilder::record(EventId event, Stream stream) {
-    emit(OpKind::record_event, stream).event = event;
+    emit(OpKind::record_event, stream).own = EventOp{event};
 }
 
 void PlanBuilder::wait(EventId event, Stream stream) {
-    emit(OpKind::wait_event, stream).event = event;
+    emit(OpKind::wait_event, stream).own = EventOp{event};
 }
 
 void PlanBuilder::host_wait(EventId event) {
-    emit(OpKind::host_wait, Stream::host).event = event;
+    emit(OpKind::host_wait, Stream::host).own = EventOp{event};
 }
 
 void PlanBuilder::order(Stream earlier, Stream later) {
@@ -133,10 +133,9 @@ Op& PlanBuilder::kernel(Kernel kernel, std::string_view name, std::vector<Arg> a
                         std::array<std::int64_t, 6> dims, std::int64_t flops, Stream stream) {
     const std::int32_t id = intern(name);
     Op& op = emit(OpKind::kernel, stream);
-    op.kernel = kernel;
+    op.own = KernelOp{.kernel = kernel, .dims = dims};
     op.name = id;
     op.args = std::move(args);
-    op.dims = dims;
     op.flops = flops;
     for (const Arg& arg : op.args) op.bytes += arg.bytes;
     if (const std::string wrong = misfit(op); !wrong.empty())
@@ -147,8 +146,9 @@ Op& PlanBuilder::kernel(Kernel kernel, std::string_view name, std::vector<Arg> a
 Op& PlanBuilder::memcpy(const Arg& to, const Arg& from, int copy_kind, Stream stream) {
     Op& op = emit(OpKind::memcpy, stream);
     op.args = {to, from};
-    op.copy_kind = static_cast<std::uint8_t>(copy_kind);
+    op.own = MemcpyOp{static_cast<std::uint8_t>(copy_kind)};
     op.bytes = to.bytes;
+    if (stream == Stream::host) op.name = intern("aten::copy_");
     return op;
 }
 
@@ -156,24 +156,24 @@ Op& PlanBuilder::memset(const Arg& to, Stream stream, int value) {
     Op& op = emit(OpKind::memset, stream);
     op.args = {to};
     op.bytes = to.bytes;
-    op.dims[0] = value;
+    op.own = MemsetOp{value};
+    if (stream == Stream::host) op.name = intern(value == 0 ? "aten::zero_" : "aten::fill_");
     return op;
 }
 
-Op& PlanBuilder::collective(Operation operation, const Arg& output, const Arg& input, std::int64_t full_bytes,
-                            std::int64_t padding, Stream stream) {
+Op& PlanBuilder::collective(const CollectiveOp& own, const Arg& output, const Arg& input,
+                            std::int64_t full_bytes, Stream stream) {
     Op& op = emit(OpKind::collective, stream);
-    op.collective = operation;
+    op.own = own;
     op.args = {output, input};
     op.bytes = full_bytes;
-    op.padding = padding;
     return op;
 }
 
 Op& PlanBuilder::host_call(HostCall call, std::string_view name, std::vector<Arg> args) {
     const std::int32_t id = intern(name);
     Op& op = emit(OpKind::host_call, Stream::host);
-    op.call = call;
+    op.own = HostCallOp{call};
     op.name = id;
     op.args = std::move(args);
     return op;

@@ -113,10 +113,9 @@ class PlanBuilder {
                std::int64_t flops = 0, Stream stream = Stream::compute);
     Op& memcpy(const Arg& to, const Arg& from, int copy_kind, Stream stream = Stream::compute);
     Op& memset(const Arg& to, Stream stream = Stream::compute, int value = 0);
-    // fp32, among all ranks, not averaged, unless the result is told otherwise. `full_bytes`: all_gather: of
-    // the output; reduce_scatter: of the input; else of either. `padding`: bytes of these that are padding.
-    Op& collective(Operation operation, const Arg& output, const Arg& input, std::int64_t full_bytes,
-                   std::int64_t padding, Stream stream);
+    // `full_bytes`: all_gather: of the output; reduce_scatter: of the input; else of either.
+    Op& collective(const CollectiveOp& own, const Arg& output, const Arg& input, std::int64_t full_bytes,
+                   Stream stream);
     Op& host_call(HostCall call, std::string_view name, std::vector<Arg> args);
     // For Op::segments.
     std::int32_t add_segments(std::vector<Segment> segments);

@@ -109,8 +109,9 @@ const KernelInfo& kernel_info(Kernel kernel) {
 }
 
 std::string misfit(const Op& op) {
-    const KernelInfo& info = kernel_info(op.kernel);
-    if (op.kernel == Kernel::none) return {};
+    const KernelOp& kernel = op.kernel();
+    const KernelInfo& info = kernel_info(kernel.kernel);
+    if (kernel.kernel == Kernel::none) return {};
     const auto needed = static_cast<std::size_t>(std::count_if(
         info.args.begin(), info.args.end(), [](const KernelArg& a) { return !a.may_be_missing; }));
     if (op.args.size() < needed || (op.args.size() > info.args.size() && !info.args.back().repeats))
@@ -123,8 +124,8 @@ std::string misfit(const Op& op) {
             return fmt::format("{}: its {} of {} bytes is less than an element of {}", info.name, arg.name,
                                op.args[i].bytes, arg.element_bytes);
     }
-    for (std::size_t i = info.dims.size(); i < op.dims.size(); ++i) {
-        if (op.dims[i] != 0)
+    for (std::size_t i = info.dims.size(); i < kernel.dims.size(); ++i) {
+        if (kernel.dims[i] != 0)
             return fmt::format("{} has {} dims, and one more is given", info.name, info.dims.size());
     }
     return {};

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "traces/schema/enums.h"
@@ -38,17 +39,17 @@ enum class OpKind : std::uint8_t {
     // on the host, at once
     allocate,    // args[0]; stream: the one that uses it first
     free,        // args[0]
-    push_range,  // name, range_module
+    push_range,  // RangeOp, named
     pop_range,
-    host_wait,  // event: the host waits until it has happened (cudaEventSynchronize)
-    host_call,  // call: a named function of the run, args as the call documents
+    host_wait,  // EventOp: the host waits until it has happened (cudaEventSynchronize)
+    host_call,  // HostCallOp: a named function of the run, args as the call documents
     // enqueued on `stream`
-    record_event,  // event
-    wait_event,    // event: later work of the stream waits for it
-    kernel,        // kernel, args, dims, scalars
-    memcpy,        // args[0] <- args[1]
-    memset,        // args[0] <- bytes of value dims[0]
-    collective,    // collective, args[0] output, args[1] input
+    record_event,  // EventOp
+    wait_event,    // EventOp: later work of the stream waits for it
+    kernel,        // KernelOp, args as kernels.def says
+    memcpy,        // MemcpyOp: args[0] <- args[1]
+    memset,        // MemsetOp: args[0] <- bytes of a value
+    collective,    // CollectiveOp: args[0] output, args[1] input
 };
 
 // The kernels, by their names in kernels.def, which says what each takes.
@@ -85,41 +86,91 @@ struct Segment {
     bool adapted = true;  // LARS and LAMB scale its step by its norms; not so biases and norm layers
 };
 
+// What an operation says by its kind, beside what all of them do.
+struct RangeOp {
+    std::int32_t module = -1;  // that the range stands for
+};
+struct EventOp {
+    EventId event = -1;
+};
+struct HostCallOp {
+    HostCall call = HostCall::none;
+};
+struct KernelOp {
+    Kernel kernel = Kernel::none;
+    DType dtype = DType::fp32;  // of the kernel's T
+    // The last arg is an int32; it becomes the operation's module, if it was -1, when args[0] holds a value
+    // that is not finite.
+    bool checks_output = false;
+    std::int32_t segments = -1;  // optimizers, and copies in pieces: index into Plan::segments
+    std::array<std::int64_t, 6> dims{};
+    std::array<double, 5> scalars{};
+};
+struct MemcpyOp {
+    std::uint8_t copy_kind = 0;  // ENUM_CUDA_MEMCPY_OPER
+};
+struct MemsetOp {
+    int value = 0;  // of each byte
+};
+struct CollectiveOp {
+    Operation operation = Operation::other;
+    DType dtype = DType::fp32;  // of the elements
+    Group group = Group::world;
+    std::int32_t divisor = 1;  // sums are divided by this, once
+    std::int64_t padding = 0;  // bytes of the full buffer that are padding
+};
+
 struct Op {
     OpKind kind = OpKind::allocate;
     Phase phase = Phase::none;
     Stream stream = Stream::host;
-    Kernel kernel = Kernel::none;
-    Operation collective = Operation::other;
-    HostCall call = HostCall::none;
-    std::uint8_t copy_kind = 0;  // memcpy: ENUM_CUDA_MEMCPY_OPER
-    DType dtype = DType::fp32;   // of the kernel's T; of a collective's elements
-    Group group = Group::world;  // collective: among whom
-    bool checks_output = false;  // kernel: the last arg is an int32; it becomes `module`, if it was -1, when
-                                 // args[0] holds a value that is not finite
-    std::int32_t divisor = 1;    // collective: divide by this, once, after the sum
-    std::int32_t micro = 0;      // micro-batch of the step that the work belongs to
-    std::int32_t unit = -1;      // FSDP unit (or DDP bucket) that the work belongs to
-    std::int32_t module = -1;    // module that the work belongs to
-    std::int32_t range_module = -1;  // push_range: the module that the range stands for
-    std::int32_t name = 0;           // index into Plan::names: of the range, kernel or call
-    EventId event = -1;
-    std::int64_t padding = 0;  // collective: bytes of the full buffer that are padding
-    std::int64_t flops = 0;
+    std::int32_t micro = 0;        // micro-batch of the step that the work belongs to
+    std::int32_t unit = -1;        // FSDP unit (or DDP bucket) that the work belongs to
+    std::int32_t module = -1;      // module that the work belongs to
+    std::int32_t name = 0;         // index into Plan::names: of the range, kernel, call or host's own work
+    std::int64_t flops = 0;        // of a kernel
     std::int64_t bytes = 0;        // moved by the work; collective: of the full buffer
-    std::int32_t segments = -1;    // optimizer kernels: index into Plan::segments
     std::int64_t recorded_ns = 0;  // of a trace that was lifted: how long it took; 0 otherwise
-    std::array<std::int64_t, 6> dims{};
-    std::array<double, 5> scalars{};
-    std::vector<Arg> args;
+    std::vector<Arg> args;         // see OpKind
+    std::variant<std::monostate, RangeOp, EventOp, HostCallOp, KernelOp, MemcpyOp, MemsetOp, CollectiveOp>
+        own;
+
+    // Throw std::bad_variant_access where the operation is of another kind.
+    const KernelOp& kernel() const { return std::get<KernelOp>(own); }
+    KernelOp& kernel() { return std::get<KernelOp>(own); }
+    const CollectiveOp& collective() const { return std::get<CollectiveOp>(own); }
+    CollectiveOp& collective() { return std::get<CollectiveOp>(own); }
+    EventId event() const { return std::get<EventOp>(own).event; }
+    HostCall call() const { return std::get<HostCallOp>(own).call; }
+    int copy_kind() const { return std::get<MemcpyOp>(own).copy_kind; }
+    int value() const { return std::get<MemsetOp>(own).value; }
+    // -1 where it is not a range, or one that stands for no module.
+    std::int32_t range_module() const {
+        const auto* range = std::get_if<RangeOp>(&own);
+        return range ? range->module : -1;
+    }
 };
 
-// "dtype of x" of accumulate and chunk_cat, dims[1]: 1 + that, or 0 where it is the operation's.
+static_assert(sizeof(Op) <= 176, "a step of a large model has a million of them");
+
+// A kernel, memcpy or memset on Stream::host is done by the host thread itself; on another stream, as a
+// collective, it is the device's work.
+inline bool is_work(const Op& op) {
+    return op.kind == OpKind::kernel || op.kind == OpKind::memcpy || op.kind == OpKind::memset;
+}
+inline bool is_host_work(const Op& op) {
+    return is_work(op) && op.stream == Stream::host;
+}
+inline bool is_device_work(const Op& op) {
+    return (is_work(op) && op.stream != Stream::host) || op.kind == OpKind::collective;
+}
+
+// "dtype of x" and "dtype of table" among the dims: 1 + that, or 0 where it is the operation's.
 inline std::int64_t input_dim(DType type) {
     return 1 + static_cast<std::int64_t>(type);
 }
-inline DType input_type(const Op& op) {
-    return op.dims[1] > 0 ? static_cast<DType>(op.dims[1] - 1) : op.dtype;
+inline DType input_type(const KernelOp& op, std::size_t dim) {
+    return op.dims[dim] > 0 ? static_cast<DType>(op.dims[dim] - 1) : op.dtype;
 }
 
 struct Buffer {
@@ -145,5 +196,11 @@ struct Plan {
     std::vector<std::pair<EventId, EventId>> carry;
     EventId events = 0;  // number of event slots
 };
+
+// The range that the host's thread opens for an operation; empty where it opens none.
+inline std::string_view range_of(const Plan& plan, const Op& op) {
+    return is_host_work(op) || op.kind == OpKind::push_range ? plan.names[static_cast<std::size_t>(op.name)]
+                                                             : std::string_view();
+}
 
 }  // namespace shardscope::trainer

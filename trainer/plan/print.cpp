@@ -13,6 +13,10 @@ std::string label(const std::vector<std::string>& labels, int id) {
                                                                    : "";
 }
 
+std::string_view name_of(DType type) {
+    return kDTypeNames[static_cast<std::size_t>(type)];
+}
+
 std::string buffer_name(const Plan& plan, const Arg& arg) {
     return arg.buffer < 0 ? "-" : plan.buffers[static_cast<std::size_t>(arg.buffer)].name;
 }
@@ -20,32 +24,43 @@ std::string buffer_name(const Plan& plan, const Arg& arg) {
 // "y: blocks.0 out, x: blocks.0 in, weight: blocks.0 flat_param (unsharded) | rows 32, in 64, out 256": all
 // that the kernel is given, "-" where it leaves an arg out.
 std::string describe_kernel(const Plan& plan, const Op& op) {
-    const KernelInfo& info = kernel_info(op.kernel);
+    const KernelOp& kernel = op.kernel();
+    const KernelInfo& info = kernel_info(kernel.kernel);
     std::string text;
     const auto add = [&](std::string_view between, const std::string& part) {
         text += fmt::format("{}{}", text.empty() ? "" : between, part);
     };
     for (std::size_t i = 0; i < op.args.size(); ++i) {
-        const bool is_flag = op.checks_output && i + 1 == op.args.size();
+        const bool is_flag = kernel.checks_output && i + 1 == op.args.size();
         add(", ",
             fmt::format("{}: {}", is_flag ? "not finite" : info.arg(i).name, buffer_name(plan, op.args[i])));
     }
-    for (std::size_t i = 0; i < info.dims.size(); ++i)
-        add(i == 0 ? " | " : ", ", fmt::format("{} {}", info.dims[i], op.dims[i]));
+    for (std::size_t i = 0; i < info.dims.size(); ++i) {
+        const bool is_type = info.dims[i].starts_with("dtype of ");
+        add(i == 0 ? " | " : ", ", fmt::format("{} {}", info.dims[i],
+                                               is_type ? std::string(name_of(input_type(kernel, i)))
+                                                       : std::to_string(kernel.dims[i])));
+    }
     for (std::size_t i = 0; i < info.scalars.size(); ++i)
-        add(i == 0 ? " | " : ", ", fmt::format("{} {}", info.scalars[i], op.scalars[i]));
-    if (op.dtype != DType::fp32) add(" | ", std::string(kDTypeNames[static_cast<std::size_t>(op.dtype)]));
+        add(i == 0 ? " | " : ", ", fmt::format("{} {}", info.scalars[i], kernel.scalars[i]));
+    if (kernel.segments >= 0) {
+        const std::size_t count = plan.segments[static_cast<std::size_t>(kernel.segments)].size();
+        add(" | ", fmt::format("{} segment{}", count, count == 1 ? "" : "s"));
+    }
+    if (kernel.dtype != DType::fp32) add(" | ", std::string(name_of(kernel.dtype)));
     return text;
 }
 
-// "root flat_param -> root flat_param (unsharded), shard group, divided by 8"
+// "root flat_param -> root flat_param (unsharded), shard group, divided by 8, bf16"
 std::string describe_collective(const Plan& plan, const Op& op) {
+    const CollectiveOp& own = op.collective();
     std::string text;
     if (op.args[0].buffer >= 0) {
         text = buffer_name(plan, op.args[1]) + " -> " + buffer_name(plan, op.args[0]) + ", ";
     }
-    text += fmt::format("{} group", kGroupNames[static_cast<std::size_t>(op.group)]);
-    if (op.divisor != 1) text += fmt::format(", divided by {}", op.divisor);
+    text += fmt::format("{} group", kGroupNames[static_cast<std::size_t>(own.group)]);
+    if (own.divisor != 1) text += fmt::format(", divided by {}", own.divisor);
+    if (own.dtype != DType::fp32) text += fmt::format(", {}", name_of(own.dtype));
     return text;
 }
 
@@ -81,23 +96,23 @@ Words describe_op(const Plan& plan, const Op& op) {
         case OpKind::pop_range:
             return {"", ""};
         case OpKind::host_wait:
-            return {"wait for event", fmt::format("event {}", op.event)};
+            return {"wait for event", fmt::format("event {}", op.event())};
         case OpKind::host_call:
             return {"call", name};
         case OpKind::record_event:
-            return {"record event", fmt::format("event {}", op.event)};
+            return {"record event", fmt::format("event {}", op.event())};
         case OpKind::wait_event:
-            return {"wait event", fmt::format("event {}", op.event)};
+            return {"wait event", fmt::format("event {}", op.event())};
         case OpKind::kernel:
             return {name, describe_kernel(plan, op)};
         case OpKind::memcpy:
-            return {copy_name(op.copy_kind),
+            return {copy_name(op.copy_kind()),
                     buffer_name(plan, op.args[1]) + " -> " + buffer_name(plan, op.args[0])};
         case OpKind::memset:
-            return {op.dims[0] == 0 ? "memset 0" : fmt::format("memset {:#04x}", op.dims[0]),
+            return {op.value() == 0 ? "memset 0" : fmt::format("memset {:#04x}", op.value()),
                     buffer_name(plan, op.args[0])};
         case OpKind::collective:
-            return {std::string(traces::name(op.collective)), describe_collective(plan, op)};
+            return {std::string(traces::name(op.collective().operation)), describe_collective(plan, op)};
     }
     return {};
 }

@@ -16,11 +16,13 @@ void Tape::accumulate(int value, Tensor gradient) {
     Tensor& sum = it->second;
     const std::int64_t n = sum.elements();
     if (sum.storage.use_count() == 1) {
-        builder_.kernel(Kernel::accumulate, "elementwise_add", {sum, gradient}, {n}, n).dtype = sum.dtype;
+        builder_.kernel(Kernel::accumulate, "elementwise_add", {sum, gradient}, {n}, n).kernel().dtype =
+            sum.dtype;
         return;
     }
     Tensor fresh = builder_.new_tensor("gradient sum", MemoryCategory::activations, n, sum.dtype);
-    builder_.kernel(Kernel::add, "elementwise_add", {fresh, sum, gradient}, {n}, n).dtype = sum.dtype;
+    builder_.kernel(Kernel::add, "elementwise_add", {fresh, sum, gradient}, {n}, n).kernel().dtype =
+        sum.dtype;
     sum = std::move(fresh);
 }
 

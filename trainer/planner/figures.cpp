@@ -45,7 +45,7 @@ double model_flops(const Program& program) {
     for (const Op& op : program.step(program.warm_up_steps()).ops) {
         if (op.kind != OpKind::kernel || (op.phase != Phase::forward && op.phase != Phase::backward))
             continue;
-        const KernelClass c = kernel_info(op.kernel).kernel_class;
+        const KernelClass c = kernel_info(op.kernel().kernel).kernel_class;
         if (c == KernelClass::matmul || c == KernelClass::attention) flops += static_cast<double>(op.flops);
     }
     return flops;

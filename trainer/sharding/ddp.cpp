@@ -133,7 +133,7 @@ void Ddp::setup(PlanBuilder& builder) {
     args.insert(args.begin(), flat);
     builder.kernel(Kernel::cat, "flatten", args, {});
     builder.order(Stream::compute, Stream::post_backward);
-    builder.collective(Operation::broadcast, flat, flat, flat.bytes(), 0, Stream::post_backward);
+    builder.collective({.operation = Operation::broadcast}, flat, flat, flat.bytes(), Stream::post_backward);
     builder.order(Stream::post_backward, Stream::compute);
     builder.kernel(Kernel::split, "unflatten", args, {});
 }
@@ -195,9 +195,9 @@ void Ddp::launch_ready_buckets() {
         const PlanBuilder::Scope scope(builder(), Phase::backward, builder().module(), bucket.unit);
         const Arg buffer = builder().whole(bucket.buffer);
         builder().order(Stream::compute, Stream::post_backward);
-        builder()
-            .collective(Operation::all_reduce, buffer, buffer, buffer.bytes, 0, Stream::post_backward)
-            .divisor = accumulation_sync_ ? mesh_.ranks : mesh_.ranks * micro_.count;
+        const int divisor = accumulation_sync_ ? mesh_.ranks : mesh_.ranks * micro_.count;
+        builder().collective({.operation = Operation::all_reduce, .divisor = divisor}, buffer, buffer,
+                             buffer.bytes, Stream::post_backward);
     }
 }
 

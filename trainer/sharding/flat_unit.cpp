@@ -56,8 +56,8 @@ void FlatUnit::setup(PlanBuilder& builder, bool sync_module_states) {
         Parallelism::initialize(builder, *parameters_[i], whole, offsets_[i], 0);
     }
     builder.order(Stream::compute, Stream::unshard);
-    builder.collective(Operation::broadcast, whole, whole, whole.bytes(), padding_bytes(DType::fp32),
-                       Stream::unshard);
+    builder.collective({.operation = Operation::broadcast, .padding = padding_bytes(DType::fp32)}, whole,
+                       whole, whole.bytes(), Stream::unshard);
     builder.order(Stream::unshard, Stream::compute);
     builder.memcpy(shard, own_part(whole.view.buffer, DType::fp32),
                    options_.offload ? traces::kCopyDeviceToHost : traces::kCopyDeviceToDevice);
@@ -106,10 +106,11 @@ void FlatUnit::gather(PlanBuilder& builder) {
         from = place;
     }
     if (options_.shards) {
-        Op& op = builder.collective(Operation::all_gather, full, from, full.bytes,
-                                    padding_bytes(options_.param), kStream);
-        op.dtype = options_.param;
-        op.group = Group::shard;
+        builder.collective({.operation = Operation::all_gather,
+                            .dtype = options_.param,
+                            .group = Group::shard,
+                            .padding = padding_bytes(options_.param)},
+                           full, from, full.bytes, kStream);
     }
     low_precision_ = on_device_ = {};
     ready_ = builder.new_event();
@@ -171,7 +172,8 @@ void FlatUnit::gradient_ready(PlanBuilder& builder, const Parameter& parameter, 
         sum = {kept_.storage, flat_slice(parameter, kept_.view.buffer, options_.param), -1, options_.param};
     }
     if (sum) {
-        builder.kernel(Kernel::accumulate, "elementwise_add", {sum, gradient}, {n}, n).dtype = options_.param;
+        builder.kernel(Kernel::accumulate, "elementwise_add", {sum, gradient}, {n}, n).kernel().dtype =
+            options_.param;
         present = std::move(sum);
     } else {
         present = std::move(gradient);
@@ -209,8 +211,9 @@ void FlatUnit::concatenate_gradients(PlanBuilder& builder) {
     gradients_.clear();
     if (kept_) {
         const std::int64_t n = info_.padded_elements;
-        builder.kernel(Kernel::accumulate, "elementwise_add", {kept_, flat_gradient_}, {n}, n).dtype =
-            options_.param;
+        builder.kernel(Kernel::accumulate, "elementwise_add", {kept_, flat_gradient_}, {n}, n)
+            .kernel()
+            .dtype = options_.param;
         flat_gradient_ = std::exchange(kept_, {});
     }
 }
@@ -239,9 +242,8 @@ void FlatUnit::all_reduce(PlanBuilder& builder, int divisor) {
         full = {nullptr, builder.whole(gradient_), -1, DType::fp32};
     }
     full = to_reduce_type(builder, std::move(full));
-    Op& op = builder.collective(Operation::all_reduce, full, full, full.bytes(), 0, kStream);
-    op.dtype = options_.reduce;
-    op.divisor = divisor;
+    builder.collective({.operation = Operation::all_reduce, .dtype = options_.reduce, .divisor = divisor},
+                       full, full, full.bytes(), kStream);
     const bool in_place = full.view.buffer == gradient_;
     if (in_place) {
         has_gradient_ = true;

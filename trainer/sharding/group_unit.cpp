@@ -67,8 +67,9 @@ void GroupUnit::setup(PlanBuilder& builder, bool sync_module_states) {
         builder.memset(whole);
         Parallelism::initialize(builder, *parameters_[i], whole, 0, 0);
         builder.order(Stream::compute, Stream::unshard);
-        builder.collective(Operation::broadcast, whole, whole, whole.bytes(),
-                           whole.bytes() - parameters_[i]->elements() * kFloat, Stream::unshard);
+        builder.collective({.operation = Operation::broadcast,
+                            .padding = whole.bytes() - parameters_[i]->elements() * kFloat},
+                           whole, whole, whole.bytes(), Stream::unshard);
         builder.order(Stream::unshard, Stream::compute);
         builder.memcpy(own, {whole.view.buffer, 0, own.bytes, own.bytes},
                        options_.offload ? traces::kCopyDeviceToHost : traces::kCopyDeviceToDevice);
@@ -109,11 +110,12 @@ void GroupUnit::gather(PlanBuilder& builder) {
     constexpr Stream kStream = Stream::unshard;
     builder.wait(std::exchange(prepared_, -1), kStream);
     const std::int64_t bytes = shard_bytes(options_.param);
-    Op& op = builder.collective(Operation::all_gather, gather_buffer_,
-                                {gather_buffer_.view.buffer, 0, bytes, bytes}, gather_buffer_.bytes(),
-                                padding_bytes(options_.param), kStream);
-    op.dtype = options_.param;
-    op.group = Group::shard;
+    builder.collective({.operation = Operation::all_gather,
+                        .dtype = options_.param,
+                        .group = Group::shard,
+                        .padding = padding_bytes(options_.param)},
+                       gather_buffer_, {gather_buffer_.view.buffer, 0, bytes, bytes}, gather_buffer_.bytes(),
+                       kStream);
     ready_ = builder.new_event();
     builder.record(ready_, kStream);
 }
@@ -136,8 +138,9 @@ void GroupUnit::wait_gathered(PlanBuilder& builder) {
         builder.allocate(piece.full, Stream::compute);
         args.push_back(builder.whole(piece.full));
     }
-    Op& op =
-        builder.kernel(Kernel::chunk_split, "split_with_sizes_copy", std::move(args), {options_.mesh.shard});
+    KernelOp& op =
+        builder.kernel(Kernel::chunk_split, "split_with_sizes_copy", std::move(args), {options_.mesh.shard})
+            .kernel();
     op.dtype = options_.param;
     op.segments = builder.add_segments(piece_segments());
     pending_.copied_at = builder.new_event();
@@ -166,8 +169,9 @@ namespace {
 
 void add(PlanBuilder& builder, const Tensor& sum, const Tensor& more) {
     const std::int64_t n = sum.elements();
-    builder.kernel(Kernel::accumulate, "elementwise_add", {sum, more}, {n, input_dim(more.dtype)}, n).dtype =
-        sum.dtype;
+    builder.kernel(Kernel::accumulate, "elementwise_add", {sum, more}, {n, input_dim(more.dtype)}, n)
+        .kernel()
+        .dtype = sum.dtype;
 }
 
 }  // namespace
@@ -248,8 +252,10 @@ void GroupUnit::reduce(PlanBuilder& builder, int divisor) {
             segments.push_back({parameters_[i]->id, pieces_[i].first, pieces_[i].elements});
         }
         if (gaps) builder.memset(input);  // frozen parameters
-        Op& op = builder.kernel(Kernel::chunk_cat, "chunk_cat", std::move(args),
-                                {options_.mesh.shard, input_dim(type)});
+        KernelOp& op = builder
+                           .kernel(Kernel::chunk_cat, "chunk_cat", std::move(args),
+                                   {options_.mesh.shard, input_dim(type)})
+                           .kernel();
         op.dtype = options_.reduce;
         op.segments = builder.add_segments(std::move(segments));
     }

@@ -46,10 +46,8 @@ void reduce_sums(PlanBuilder& builder, const Tensor& sums, bool on_host, const M
         builder.memcpy(device, sums, traces::kCopyHostToDevice);
     }
     builder.order(Stream::compute, Stream::post_backward);
-    Op& op =
-        builder.collective(Operation::all_reduce, device, device, device.bytes(), 0, Stream::post_backward);
-    op.dtype = DType::fp64;
-    op.group = Group::shard;
+    builder.collective({.operation = Operation::all_reduce, .dtype = DType::fp64, .group = Group::shard},
+                       device, device, device.bytes(), Stream::post_backward);
     builder.order(Stream::post_backward, Stream::compute);
     if (on_host) copy_to_host(builder, sums, device);
 }
@@ -149,6 +147,7 @@ void OptimizerPlanner::clip(PlanBuilder& builder) {
         builder.new_tensor("gradient norm", MemoryCategory::other, 1, DType::fp64, stream, space);
     const auto count = static_cast<std::int64_t>(trained.size());
     builder.kernel(Kernel::clip_factor, "clip_factor", {factor, norm, sums}, {count}, count, stream)
+        .kernel()
         .scalars = {clip_norm_};
     for (const OptimizerSlot* slot : trained) {
         const PlanBuilder::Scope of_slot(builder, Phase::optimizer, slot->module, slot->unit);
@@ -199,15 +198,15 @@ void OptimizerPlanner::look(PlanBuilder& builder, const OptimizerSlot& slot, con
     if (options_.type == OptimizerType::lars) {
         Op& op = builder.kernel(Kernel::lars_norms, "lars_norms", {out, slot.parameter, slot.gradient},
                                 {slot.elements, slot.per_rank}, 4 * slot.elements, stream);
-        op.segments = builder.add_segments(slot.segments);
+        op.kernel().segments = builder.add_segments(slot.segments);
         return;
     }
     std::vector<Arg> args = {out, slot.gradient, slot.parameter};
     for (const BufferId state : slot.state) args.push_back(builder.whole(state));
     Op& op = builder.kernel(Kernel::lamb_update, "lamb_update", std::move(args),
                             {slot.elements, slot.per_rank}, kernels::adamw_cost(slot.elements).flops, stream);
-    op.segments = builder.add_segments(slot.segments);
-    op.scalars = {options_.betas[0], options_.betas[1], options_.eps, options_.weight_decay};
+    op.kernel().segments = builder.add_segments(slot.segments);
+    op.kernel().scalars = {options_.betas[0], options_.betas[1], options_.eps, options_.weight_decay};
 }
 
 void OptimizerPlanner::update(PlanBuilder& builder, const OptimizerSlot& slot, const Tensor& norms,
@@ -248,8 +247,8 @@ void OptimizerPlanner::update(PlanBuilder& builder, const OptimizerSlot& slot, c
     }
     if (norms) args.push_back(part_of(norms, first, 2 * slot.segments.size()));
     Op& op = builder.kernel(kernel, name, std::move(args), {n, slot.per_rank}, flops, stream_of(slot));
-    op.scalars = scalars;
-    op.segments = builder.add_segments(slot.segments);
+    op.kernel().scalars = scalars;
+    op.kernel().segments = builder.add_segments(slot.segments);
 }
 
 std::vector<StatePiece> OptimizerPlanner::pieces(int place) const {

@@ -142,7 +142,7 @@ Plan Program::make_setup() {
         if (job_.run.ranks > 1) {
             // Nobody starts before all are there.
             builder.order(Stream::compute, Stream::post_backward);
-            builder.collective(Operation::barrier, {}, {}, 0, 0, Stream::post_backward);
+            builder.collective({.operation = Operation::barrier}, {}, {}, 0, Stream::post_backward);
             const EventId event = builder.new_event();
             builder.record(event, Stream::post_backward);
             builder.host_wait(event);

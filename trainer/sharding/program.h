@@ -92,7 +92,7 @@ class Program {
     std::unique_ptr<Parallelism> parallelism_;
     Purpose purpose_;
     BufferId loss_host_ = -1;    // pinned: the losses of the step before, one per micro-batch
-    BufferId finite_host_ = -1;  // pinned: the flag that kernels write (see Op::checks_output)
+    BufferId finite_host_ = -1;  // pinned: the flag that kernels write (see KernelOp::checks_output)
     BufferId losses_ = -1;       // device: the same losses while the step goes on; one micro-batch: none
     BufferId workspace_ = -1;    // device: what the products' handles hold (memory.gemm_workspace_bytes)
     EventId loss_event_ = -1;    // the copies have ended

@@ -19,7 +19,7 @@ void Parallelism::initialize(PlanBuilder& builder, const Parameter& parameter, c
                                                                      : Kernel::init_constant;
     Op& op =
         builder.kernel(kernel, "initialize", {to}, {key, first, parameter.elements(), per_rank}, 0, stream);
-    op.scalars = {parameter.init.a, parameter.init.b};
+    op.kernel().scalars = {parameter.init.a, parameter.init.b};
 }
 
 Replicated::Replicated(const Job& job, Mesh mesh, const ModuleTree& tree, bool shard_optimizer)
@@ -172,6 +172,7 @@ void Replicated::end_backward() {
         if (!slot.trained()) continue;
         builder()
             .kernel(Kernel::scale, "aten::div_", {slot.gradient}, {slot.elements}, slot.elements)
+            .kernel()
             .scalars = {1.0 / divisor};
     }
 }
@@ -184,10 +185,9 @@ void Replicated::after_optimizer() {
     const std::int64_t used = slot.segments.back().first + slot.segments.back().elements;
     const Arg whole = builder().whole(flat_parameters_);
     builder().order(Stream::compute, Stream::unshard);
-    builder()
-        .collective(Operation::all_gather, whole, slot.parameter, whole.bytes, whole.bytes - used * kFloat,
-                    Stream::unshard)
-        .group = Group::shard;
+    builder().collective(
+        {.operation = Operation::all_gather, .group = Group::shard, .padding = whole.bytes - used * kFloat},
+        whole, slot.parameter, whole.bytes, Stream::unshard);
     builder().order(Stream::unshard, Stream::compute);
 }
 

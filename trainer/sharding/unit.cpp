@@ -46,17 +46,19 @@ void FsdpUnit::reduce_scatter(PlanBuilder& builder, Tensor full, int divisor) {
     };
     Tensor reduced = result(options_.reduce);
     const bool replicates = options_.mesh.replicas() > 1;
-    Op& scatter = builder.collective(Operation::reduce_scatter, reduced, full, full.bytes(),
-                                     padding_bytes(options_.reduce), kStream);
-    scatter.dtype = options_.reduce;
-    scatter.group = Group::shard;
-    scatter.divisor = replicates ? 1 : divisor;
+    builder.collective({.operation = Operation::reduce_scatter,
+                        .dtype = options_.reduce,
+                        .group = Group::shard,
+                        .divisor = replicates ? 1 : divisor,
+                        .padding = padding_bytes(options_.reduce)},
+                       reduced, full, full.bytes(), kStream);
     full = {};
     if (replicates) {
-        Op& all = builder.collective(Operation::all_reduce, reduced, reduced, reduced.bytes(), 0, kStream);
-        all.dtype = options_.reduce;
-        all.group = Group::replicate;
-        all.divisor = divisor;
+        builder.collective({.operation = Operation::all_reduce,
+                            .dtype = options_.reduce,
+                            .group = Group::replicate,
+                            .divisor = divisor},
+                           reduced, reduced, reduced.bytes(), kStream);
     }
     if (options_.reduce != DType::fp32) {
         Tensor wide = result(DType::fp32);

@@ -19,9 +19,9 @@ double total_bytes(const Op& op) {
 }  // namespace
 
 Arithmetic arithmetic_of(const Op& op, bool tf32) {
-    if (op.dtype == DType::bf16) return Arithmetic::bf16;
-    return tf32 && kernel_info(op.kernel).kernel_class == KernelClass::matmul ? Arithmetic::tf32
-                                                                              : Arithmetic::fp32;
+    if (op.kernel().dtype == DType::bf16) return Arithmetic::bf16;
+    return tf32 && kernel_info(op.kernel().kernel).kernel_class == KernelClass::matmul ? Arithmetic::tf32
+                                                                                       : Arithmetic::fp32;
 }
 
 double Costs::on_device_bandwidth() const {
@@ -29,7 +29,7 @@ double Costs::on_device_bandwidth() const {
 }
 
 double Costs::kernel(const Op& op) const {
-    const ClassRates& rates = cluster_.device.rates(op.kernel);
+    const ClassRates& rates = cluster_.device.rates(op.kernel().kernel);
     const Arithmetic arithmetic = arithmetic_of(op, tf32_);
     const auto flops = static_cast<double>(op.flops);
     const auto bytes = static_cast<double>(op.bytes);
@@ -48,7 +48,7 @@ double Costs::copy(const Plan& plan, const Op& op) const {
         return model.latency + bytes / (rate * (is_pageable(plan, host_side) ? model.pageable_share : 1) *
                                         model.bandwidth_share.at(bytes));
     };
-    switch (op.copy_kind) {
+    switch (op.copy_kind()) {
         case traces::kCopyHostToDevice:
             return over_the_bus(model.to_device, op.args[1]);
         case traces::kCopyDeviceToHost:
@@ -59,7 +59,7 @@ double Costs::copy(const Plan& plan, const Op& op) const {
 }
 
 double Costs::on_device(const Plan& plan, const Op& op) const {
-    if (op.kernel == Kernel::none && op.recorded_ns > 0) return static_cast<double>(op.recorded_ns) * 1e-9;
+    if (op.recorded_ns > 0) return static_cast<double>(op.recorded_ns) * 1e-9;
     switch (op.kind) {
         case OpKind::kernel:
             return kernel(op);
@@ -73,9 +73,9 @@ double Costs::on_device(const Plan& plan, const Op& op) const {
 double Costs::on_host(const Op& op) const {
     const HostModel& host = cluster_.host;
     if (op.kind == OpKind::host_call) {
-        if (op.call == HostCall::none) return static_cast<double>(op.recorded_ns) * 1e-9;
+        if (op.call() == HostCall::none) return static_cast<double>(op.recorded_ns) * 1e-9;
         const double rate = host.batch_bandwidth > 0 ? host.batch_bandwidth : host.memory_bandwidth;
-        return op.call == HostCall::next_batch ? total_bytes(op) / rate : 0;
+        return op.call() == HostCall::next_batch ? total_bytes(op) / rate : 0;
     }
     const double moving = (op.kind == OpKind::memcpy ? 2.0 : 1.0) * static_cast<double>(op.bytes);
     return std::max(static_cast<double>(op.flops) / host.flops, moving / host.memory_bandwidth);

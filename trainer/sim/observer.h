@@ -1,11 +1,12 @@
 // The observer of a simulated run, called for each class of ranks as things happen; the trace's writer is
-// one.
+// one. This one ignores everything.
 #pragma once
 
 #include <cstdint>
 #include <string_view>
 
 #include "trainer/executor/allocator.h"
+#include "trainer/executor/trace_names.h"
 #include "trainer/plan/mesh.h"
 #include "trainer/plan/plan.h"
 #include "trainer/sim/rank_classes.h"
@@ -18,24 +19,26 @@ class RunObserver {
     virtual ~RunObserver() = default;
 
     // Before anything happens; `ranks` outlives the run.
-    virtual void begun(const Mesh& mesh, const RankClasses& ranks) = 0;
+    virtual void begun(const Mesh& /*mesh*/, const RankClasses& /*ranks*/) {}
 
     // --- the host's thread -----------------------------------------------------------------------------
-    virtual void range_opened(int rank_class, Time at, std::string_view name, int module) = 0;
+    virtual void range_opened(int /*rank_class*/, Time /*at*/, std::string_view /*name*/, int /*module*/) {}
     // A collective's call, with what NCCL's ranges carry.
-    virtual void collective_opened(int rank_class, Time at, const Op& op) = 0;
-    virtual void range_closed(int rank_class, Time at) = 0;
-    virtual void runtime_call(int rank_class, Time start, Time end, std::string_view name,
-                              std::int64_t correlation) = 0;
-    virtual void waited(int rank_class, Time start, Time end, EventId event, std::int64_t correlation) = 0;
-    virtual void allocated(int rank_class, Time at, const Plan& plan, const Op& op,
-                           const MemoryBlock& block) = 0;
-    virtual void freed(int rank_class, Time at, const Plan& plan, const Op& op, const MemoryBlock& block) = 0;
-    virtual void memory_counts(int rank_class, Time at, std::int64_t active, std::int64_t reserved) = 0;
-    virtual void step_ended(int rank_class, std::int64_t step, Time start, Time end) = 0;
+    virtual void collective_opened(int /*rank_class*/, Time /*at*/, const Op&) {}
+    virtual void range_closed(int /*rank_class*/, Time /*at*/) {}
+    virtual void runtime_call(int /*rank_class*/, Time /*start*/, Time /*end*/, trace_names::RuntimeFunction,
+                              std::int64_t /*correlation*/) {}
+    virtual void waited(int /*rank_class*/, Time /*start*/, Time /*end*/, EventId,
+                        std::int64_t /*correlation*/) {}
+    virtual void allocated(int /*rank_class*/, Time /*at*/, const Plan&, const Op&, const MemoryBlock&) {}
+    virtual void freed(int /*rank_class*/, Time /*at*/, const Plan&, const Op&, const MemoryBlock&) {}
+    // Below 0: it has not changed.
+    virtual void memory_counts(int /*rank_class*/, Time /*at*/, std::int64_t /*active*/,
+                               std::int64_t /*reserved*/) {}
+    virtual void step_ended(int /*rank_class*/, std::int64_t /*step*/, Time /*start*/, Time /*end*/) {}
 
     // --- the device --------------------------------------------------------------------------------------
-    virtual void work_ended(int rank_class, const StreamItem& item, Time start, Time end) = 0;
+    virtual void work_ended(int /*rank_class*/, const StreamItem&, Time /*start*/, Time /*end*/) {}
 };
 
 }  // namespace shardscope::trainer::sim

@@ -153,7 +153,8 @@ void SimTrace::range_opened(int rank_class, Time at, std::string_view name, int 
 
 void SimTrace::collective_opened(int rank_class, Time at, const Op& op) {
     if (of(rank_class).full.empty()) return;
-    of(rank_class).open.push_back({at, sink_.intern(trace_names::collective_call(op.collective)), -1, &op});
+    of(rank_class)
+        .open.push_back({at, sink_.intern(trace_names::collective_call(op.collective().operation)), -1, &op});
 }
 
 void SimTrace::range_closed(int rank_class, Time at) {
@@ -170,8 +171,9 @@ void SimTrace::range_closed(int rank_class, Time at) {
         row.global_tid = tid_of(rank);
         if (const Op* op = range.collective) {
             row.domain = nccl_domain_;
-            const NcclPayload payload = nccl_payload(op->collective, mesh_.id(op->group, rank),
-                                                     mesh_.size(op->group), op->bytes, op->divisor);
+            const CollectiveOp& call = op->collective();
+            const NcclPayload payload = nccl_payload(call.operation, mesh_.id(call.group, rank),
+                                                     mesh_.size(call.group), op->bytes, call.divisor);
             if (payload.schema != 0) {
                 row.binary = traces::binary_payload(
                     payload.schema, {reinterpret_cast<const char*>(&payload.value), payload.size});
@@ -181,12 +183,12 @@ void SimTrace::range_closed(int rank_class, Time at) {
     }
 }
 
-void SimTrace::runtime_call(int rank_class, Time start, Time end, std::string_view name,
+void SimTrace::runtime_call(int rank_class, Time start, Time end, trace_names::RuntimeFunction function,
                             std::int64_t correlation) {
     traces::RuntimeRow row;
     row.start = start;
     row.end = end;
-    row.name = sink_.intern(name);
+    row.name = sink_.intern(trace_names::name(function));
     for (const int rank : of(rank_class).full) {
         row.global_tid = tid_of(rank);
         row.correlation = correlation_of(rank, correlation);
@@ -195,7 +197,7 @@ void SimTrace::runtime_call(int rank_class, Time start, Time end, std::string_vi
 }
 
 void SimTrace::waited(int rank_class, Time start, Time end, EventId event, std::int64_t correlation) {
-    runtime_call(rank_class, start, end, trace_names::kEventSynchronize, correlation);
+    runtime_call(rank_class, start, end, trace_names::RuntimeFunction::event_synchronize, correlation);
     traces::SynchronizationRow row;
     row.start = start;
     row.end = end;
@@ -268,11 +270,11 @@ void SimTrace::work_ended(int rank_class, const StreamItem& item, Time start, Ti
         if (op.kind == OpKind::memcpy) {
             traces::MemcpyRow row;
             row.bytes = op.bytes;
-            row.copy_kind = op.copy_kind;
+            row.copy_kind = op.copy_kind();
             row.src_kind = trace_names::memory_kind(
-                space_of(*item.plan, op.args[1], op.copy_kind != traces::kCopyHostToDevice));
+                space_of(*item.plan, op.args[1], op.copy_kind() != traces::kCopyHostToDevice));
             row.dst_kind = trace_names::memory_kind(
-                space_of(*item.plan, op.args[0], op.copy_kind != traces::kCopyDeviceToHost));
+                space_of(*item.plan, op.args[0], op.copy_kind() != traces::kCopyDeviceToHost));
             fill(row, rank);
         } else if (op.kind == OpKind::memset) {
             traces::MemsetRow row;
@@ -283,7 +285,7 @@ void SimTrace::work_ended(int rank_class, const StreamItem& item, Time start, Ti
             traces::KernelRow row;
             row.short_name = row.demangled_name =
                 op.kind == OpKind::collective
-                    ? sink_.intern(trace_names::collective_kernel(op.collective, kEngine))
+                    ? sink_.intern(trace_names::collective_kernel(op.collective().operation, kEngine))
                     : sink_.intern(item.plan->names[static_cast<std::size_t>(op.name)]);
             fill(row, rank);
             if (op.kind == OpKind::collective) collective(rank, item);
@@ -296,11 +298,11 @@ void SimTrace::collective(int rank, const StreamItem& item) {
     traces::CollectiveRow row;
     row.rank = rank;
     row.correlation = correlation_of(rank, item.correlation);
-    row.operation = op.collective;
+    row.operation = op.collective().operation;
     row.bytes = op.bytes;
-    row.padding = op.padding;
-    row.group = mesh_.id(op.group, rank);
-    row.group_size = mesh_.size(op.group);
+    row.padding = op.collective().padding;
+    row.group = mesh_.id(op.collective().group, rank);
+    row.group_size = mesh_.size(op.collective().group);
     row.sequence = item.sequence;
     row.unit = op.unit;
     row.phase = op.phase;

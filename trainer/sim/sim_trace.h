@@ -29,7 +29,7 @@ class SimTrace final : public RunObserver {
     void range_opened(int rank_class, Time at, std::string_view name, int module) override;
     void collective_opened(int rank_class, Time at, const Op& op) override;
     void range_closed(int rank_class, Time at) override;
-    void runtime_call(int rank_class, Time start, Time end, std::string_view name,
+    void runtime_call(int rank_class, Time start, Time end, trace_names::RuntimeFunction function,
                       std::int64_t correlation) override;
     void waited(int rank_class, Time start, Time end, EventId event, std::int64_t correlation) override;
     void allocated(int rank_class, Time at, const Plan& plan, const Op& op,

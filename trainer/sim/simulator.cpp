@@ -61,14 +61,14 @@ class Simulation final : public StreamListener {
                 ranks_,
                 costs_,
                 device_,
-                observer,
+                observer ? *observer : none_,
                 options.memory_limit,
                 options.memory_place,
                 options.memory_remedy,
                 script.count},
           every_step_(options.every_step),
           times_(ranks_.classes.size()) {
-        if (observer) observer->begun(script.mesh, ranks_);
+        walk_.observer.begun(script.mesh, ranks_);
         for (std::size_t c = 0; c < ranks_.classes.size(); ++c)
             hosts_.emplace_back(walk_, static_cast<int>(c));
     }
@@ -81,7 +81,7 @@ class Simulation final : public StreamListener {
     void ended(int rank_class, const StreamItem& item, Time start, Time end) override {
         if (item.plan != script_.setup && item.plan != script_.finish)
             times_[static_cast<std::size_t>(rank_class)].add(item, start, end);
-        if (walk_.observer) walk_.observer->work_ended(rank_class, item, start, end);
+        walk_.observer.work_ended(rank_class, item, start, end);
     }
 
   private:
@@ -97,6 +97,7 @@ class Simulation final : public StreamListener {
     const RankClasses ranks_;
     const Costs costs_;
     VirtualDevice device_;
+    RunObserver none_;
     Walk walk_;
     const bool every_step_;
     std::deque<HostWalk> hosts_;  // by class; they do not move

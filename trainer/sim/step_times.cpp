@@ -77,10 +77,10 @@ std::vector<UnitExposure> StepTimes::exposures() const {
     if (steps_.empty()) return {};
     for (const Collective& collective : steps_.back().collectives) {
         const Op& op = *collective.op;
-        UnitExposure& out = found[{op.unit, op.phase, op.collective}];
+        UnitExposure& out = found[{op.unit, op.phase, op.collective().operation}];
         out.unit = op.unit;
         out.phase = op.phase;
-        out.operation = op.collective;
+        out.operation = op.collective().operation;
         ++out.count;
         out.bytes += op.bytes;
         out.seconds += seconds(collective.time.length());

@@ -1,0 +1,86 @@
+// What a rank's host thread says about its walk through the Plans: rows in the recorder's log, and ranges for
+// a tool that listens to NVTX. Either may be missing; nothing is said to what is not there.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "profiler/base/clock.h"
+#include "profiler/log/thread_log.h"
+#include "trainer/device/device.h"
+#include "trainer/executor/allocator.h"
+#include "trainer/executor/instruments.h"
+#include "trainer/executor/nvtx.h"
+
+namespace shardscope::trainer {
+
+// A runtime call on the host thread, recorded from construction to the end of the scope.
+class RuntimeCall {
+  public:
+    // `log` null: nothing is recorded.
+    RuntimeCall(profiler::ThreadLog* log, profiler::NameId name, std::int64_t correlation)
+        : log_(log), name_(name), correlation_(correlation), start_(log ? profiler::ticks() : 0) {}
+    ~RuntimeCall() {
+        if (log_) log_->runtime(name_, start_, profiler::ticks(), correlation_);
+    }
+    RuntimeCall(const RuntimeCall&) = delete;
+    RuntimeCall& operator=(const RuntimeCall&) = delete;
+
+  private:
+    profiler::ThreadLog* log_;
+    profiler::NameId name_;
+    std::int64_t correlation_;
+    std::uint64_t start_;
+};
+
+class RankTrace {
+  public:
+    // `instruments` and `nvtx` may be null.
+    RankTrace(int rank, Device& device, Instruments* instruments, const Nvtx* nvtx)
+        : rank_(rank), device_(device), instruments_(instruments), nvtx_(nvtx) {}
+
+    void begin(const Plan& plan);
+    // The clock of the rows; 0 while nothing is recorded.
+    std::uint64_t now() const { return log_ ? profiler::ticks() : 0; }
+
+    void push_range(const Op& op) const;
+    void push_range(const std::string& name) const;  // of several Plans
+    void pop_range() const;
+    void step(std::int64_t number, std::uint64_t since) const;
+    // The call that the host makes for an operation, until the end of what is returned.
+    RuntimeCall runtime_call(const Op& op, std::int64_t correlation = 0) const {
+        return {log_, log_ ? instruments_->call(*trace_names::call_of(op)) : profiler::NameId::none,
+                correlation};
+    }
+    void waited(const Op& op, std::uint64_t since);
+
+    // Fill in what the device records of the work.
+    void describe(const Op& op, profiler::DeviceWork& work);
+    void describe(const Op& op, CollectiveLaunch& launch);
+    // The range around a collective's call.
+    void push_collective(const Op& op, const CollectiveLaunch& launch) const;
+    void pop_collective(const CollectiveLaunch& launch) const;
+
+    // `space`: where the pool has grown.
+    void grew(MemorySpace space, std::uint64_t since) const;
+    void memory(const Op& op, const MemoryBlock& block, bool allocation) const;
+    void memory_changed(std::int64_t active, std::int64_t reserved) const;  // below 0: it has not changed
+
+  private:
+    bool tells_collectives() const { return nvtx_ && !device_.announces_collectives(); }
+    std::int64_t next_correlation() { return (static_cast<std::int64_t>(rank_) << 32) | ++correlation_; }
+
+    int rank_;
+    Device& device_;
+    Instruments* instruments_;
+    const Nvtx* nvtx_;
+    profiler::ThreadLog* log_ = nullptr;
+    // Of the Plan:
+    const Plan* plan_ = nullptr;
+    const Instruments::PlanNames* names_ = nullptr;
+    const std::vector<Nvtx::Name>* nvtx_names_ = nullptr;
+    std::int64_t correlation_ = 0;
+};
+
+}  // namespace shardscope::trainer
