@@ -9,6 +9,7 @@
 
 #include "traces/schema/joined.h"
 #include "trainer/job/nearest.h"
+#include "trainer/job/strategy.h"
 
 namespace shardscope::trainer {
 
@@ -96,6 +97,12 @@ Key module_classes(std::string_view section, std::string_view name, In<S> in, Mo
     };
     key.get = [=](const Job& job) { return Value(to_text(job.*in.*field)); };
     return key;
+}
+
+std::vector<std::string_view> strategy_names() {
+    std::vector<std::string_view> names;
+    for (const StrategyTraits& strategy : kStrategies) names.push_back(strategy.name);
+    return names;
 }
 
 Key own(Key key) {
@@ -258,9 +265,7 @@ std::vector<Key> make_keys() {
         choice("parallel", "mode", &Job::parallel, &ParallelSection::mode, {"fsdp", "ddp", "none"},
                "fsdp: parameters sharded; ddp: replicated; none: one rank"),
 
-        choice("fsdp", "sharding_strategy", &Job::fsdp, &FsdpSection::sharding_strategy,
-               {"FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "HYBRID_SHARD", "_HYBRID_SHARD_ZERO2", "ZERO_1",
-                "ZERO_2", "ZERO_3"},
+        choice("fsdp", "sharding_strategy", &Job::fsdp, &FsdpSection::sharding_strategy, strategy_names(),
                "what is sharded, as PyTorch names it; ZERO_3 is FULL_SHARD, ZERO_2 SHARD_GRAD_OP, ZERO_1 ddp "
                "with ddp.shard_optimizer"),
         wrap_key(),
@@ -425,6 +430,16 @@ const Key* find_key(std::string_view section, std::string_view name) {
     return found == table.end() ? nullptr : &*found;
 }
 
+const Key* find_key(std::string_view full_name) {
+    const auto dot = full_name.find('.');
+    if (dot == full_name.npos) return nullptr;
+    return find_key(full_name.substr(0, dot), full_name.substr(dot + 1));
+}
+
+std::string text_of(const Job& job, std::string_view full_name) {
+    return to_text(find_key(full_name)->get(job));
+}
+
 std::string allowed(const Key& key) {
     switch (key.type) {
         case ValueType::boolean:
@@ -489,6 +504,14 @@ std::string unknown_key(std::string_view section, std::string_view name) {
     }
     if (guess.empty()) guess = fmt::format("its keys are {}", traces::joined(key_names(section), ", "));
     return fmt::format("there is no key {} in [{}]; {}", name, section, guess);
+}
+
+std::string unknown_key(std::string_view full_name) {
+    const std::string_view section = full_name.substr(0, full_name.find('.'));
+    const auto known = sections();
+    return std::any_of(known.begin(), known.end(), [&](const Section& s) { return s.name == section; })
+               ? unknown_key(section, full_name.substr(section.size() + 1))
+               : unknown_section(section);
 }
 
 }  // namespace shardscope::trainer

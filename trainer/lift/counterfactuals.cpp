@@ -44,11 +44,6 @@ Values wraps_of(const LiftedStep& step) {
     return planner::wraps_of(classes, elements);
 }
 
-std::string text_of(const Job& job, const std::string& key) {
-    const auto dot = key.find('.');
-    return to_text(find_key(key.substr(0, dot), key.substr(dot + 1))->get(job));
-}
-
 class Tries {
   public:
     Tries(const Lifted& lifted, const Question& question)
@@ -165,10 +160,8 @@ void Tries::fsdp() {
 
 std::vector<Changes> Tries::all() {
     for (const planner::Given& own : given_) {
-        const auto dot = own.key.find('.');
-        const std::string section = own.key.substr(0, dot);
-        if (!find_key(section, own.key.substr(dot + 1)) ||
-            (section != "parallel" && section != "fsdp" && section != "ddp")) {
+        const Key* key = find_key(own.key);
+        if (!key || (key->section != "parallel" && key->section != "fsdp" && key->section != "ddp")) {
             throw JobError(
                 fmt::format("command line: --{}: a recorded run can be replayed under other keys of "
                             "[parallel], [fsdp] and "

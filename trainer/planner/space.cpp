@@ -40,11 +40,6 @@ Values first_of_all(const std::string& first, const Values& others) {
     return values;
 }
 
-std::string text_of(const Job& job, const std::string& full_name) {
-    const auto dot = full_name.find('.');
-    return to_text(find_key(full_name.substr(0, dot), full_name.substr(dot + 1))->get(job));
-}
-
 // A way to place the parameters, and the other keys that matter with it.
 struct Strategy {
     std::vector<Override> settings;
