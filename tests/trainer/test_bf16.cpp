@@ -113,8 +113,7 @@ Vector plain_product(const kernels::ProductShape& s, const Operands& operands) {
     return c;
 }
 
-// One row, odd sizes, more than one block of the conversion (512) in each direction, and sums so long that
-// the tiles make them in parts (2048), also of more than 512 rows.
+// One row, odd sizes, more than one block of the conversion (512) in each direction, and long sums.
 TEST_P(Bf16Product, IsThePlainProductOfEveryOrientation) {
     constexpr int kSizes[][3] = {{1, 1, 1},    {1, 33, 7},    {3, 17, 65},    {70, 130, 50},
                                  {520, 5, 40}, {4, 530, 600}, {33, 40, 2100}, {515, 3, 2050}};

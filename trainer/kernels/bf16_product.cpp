@@ -9,7 +9,6 @@
 
 #include "trainer/kernels/blas.h"
 #include "trainer/kernels/onednn.h"
-#include "trainer/kernels/tile_product.h"
 #include "trainer/kernels/vectorize.h"
 #include "trainer/kernels/workspace.h"
 
@@ -90,14 +89,12 @@ void bf16_product_by_conversion(const ProductShape& shape, const Bf16* a, const 
 void bf16_product(const ProductShape& shape, const Bf16* a, const Bf16* b, const Bf16* bias, Bf16* c) {
     const bool empty = shape.m == 0 || shape.n == 0 || shape.k == 0;
     if (empty) return bf16_product_by_conversion(shape, a, b, bias, c);
-    if (tiles_usable()) return tile_product(shape, a, b, bias, c);
     if (OneDnn::get().fast()) return OneDnn::get().product(shape, a, b, bias, c);
     bf16_product_by_conversion(shape, a, b, bias, c);
 }
 
 const std::string& bf16_product_way() {
-    static const std::string way = tiles_usable() ? std::string("AMX tiles")
-                                   : OneDnn::get().fast()
+    static const std::string way = OneDnn::get().fast()
                                        ? OneDnn::get().description()
                                        : fmt::format("{} sgemm on converted blocks ({})", Blas::get().core(),
                                                      OneDnn::get().description());

@@ -1,7 +1,7 @@
-// The matmul of bfloat16 matrices with fp32 sums, by the fastest method of the machine: the processor's tile
-// registers (AMX), else oneDNN where it is installed and AVX512_BF16 is faster than fp32, else conversion of
-// blocks to fp32 for the BLAS. Thread safe; each call runs only in its caller's thread. The same inputs
-// always give the same bits on one machine; the methods differ in the order of the sums.
+// The matmul of bfloat16 matrices with fp32 sums, by the fastest method of the machine: oneDNN where it is
+// installed and the processor's bfloat16 instructions are faster than fp32, else conversion of blocks to fp32
+// for the BLAS. Thread safe; each call runs only in its caller's thread. The same inputs always give the same
+// bits on one machine; the methods differ in the order of the sums.
 #pragma once
 
 #include <string>
@@ -33,8 +33,8 @@ void bf16_product(const ProductShape& shape, const Bf16* a, const Bf16* b, const
 void bf16_product_by_conversion(const ProductShape& shape, const Bf16* a, const Bf16* b, const Bf16* bias,
                                 Bf16* c);
 
-// The method that bf16_product uses here, such as "AMX tiles" or "SkylakeX sgemm on converted blocks
-// (…why…)".
+// The method that bf16_product uses here, such as "oneDNN 2.6.3 (AVX512_BF16)" or "SkylakeX sgemm on
+// converted blocks (…why…)".
 const std::string& bf16_product_way();
 
 }  // namespace shardscope::trainer::kernels

@@ -1,6 +1,6 @@
 // oneDNN, opened at run time (no link-time dependency): the matmul of bfloat16 matrices on processors that
-// have vector instructions for it (AVX512_BF16). There is one instance per process, made on first use.
-// Internal to bf16_product.cpp.
+// have instructions for it (AVX512_BF16, or the tiles of AMX). There is one instance per process, made on
+// first use. Internal to bf16_product.cpp.
 #pragma once
 
 #include <memory>
@@ -18,9 +18,9 @@ class OneDnn {
     // False if it was not built in, is not installed, or the processor has no bfloat16 instructions (the
     // library would then emulate them, at a tenth of the speed).
     bool usable() const { return library_ != nullptr; }
-    // Whether that is also faster than converting to fp32: AVX512_BF16 is (measured: 2.0 times fp32 on an AMD
-    // Zen 5), except on Intel's processors, where it takes twice as long as the same number of fp32
-    // multiplications (measured: 0.6 times fp32 on a Sapphire Rapids; its fast method is the tiles).
+    // Whether that is also faster than converting to fp32: tiles are, and AVX512_BF16 is (measured: 2.0 times
+    // fp32 on an AMD Zen 5), except on Intel's processors, where it takes twice as long as the same number of
+    // fp32 multiplications (measured: 0.6 times fp32 on a Sapphire Rapids).
     bool fast() const { return fast_; }
     // The library and its instructions, or why it is not usable.
     const std::string& description() const { return description_; }
