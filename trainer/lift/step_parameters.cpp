@@ -1,4 +1,5 @@
-// The parameters of each module, and where in its backward their gradients are complete.
+#include "trainer/lift/step_parameters.h"
+
 #include <algorithm>
 #include <cstdlib>
 #include <set>
@@ -6,7 +7,6 @@
 #include <utility>
 
 #include "trainer/lift/operator_parameters.h"
-#include "trainer/lift/step_lifting.h"
 
 namespace shardscope::trainer::lift {
 
@@ -14,16 +14,54 @@ namespace {
 
 using traces::RangeKind;
 
-}  // namespace
+// How a unit's gather exceeds its parameters. fully_shard pads each to the same rows on every rank;
+// FullyShardedDataParallel aligns each to 16 bytes, if at all, and pads their sum.
+struct UnitParameters {
+    std::vector<int> ids;
+    std::int64_t gathered = 0;  // elements in their gather
+    std::int64_t padding = 0;   // extra elements that it may have
+};
 
-int StepLifter::add_parameter(int owner, LiftedParameter parameter) {
-    out_.step.parameters.push_back(std::move(parameter));
-    const int id = static_cast<int>(out_.step.parameters.size()) - 1;
-    node(owner).parameters.push_back(id);
-    return id;
-}
+class Completion {
+  public:
+    Completion(const traces::Trace& trace, int rank, const StepParts& parts, const ModulePlaces& places,
+               const UnitTraffic& traffic, const StepLifterOptions& options, LiftedRecording& out)
+        : trace_(trace),
+          rank_(rank),
+          parts_(parts),
+          places_(places),
+          gathers_(traffic.gathers),
+          buckets_(traffic.buckets),
+          options_(options),
+          out_(out) {}
 
-void StepLifter::complete_parameters() {
+    void run();
+
+  private:
+    void complete_by_table();
+    void read_shapes();
+    void read_gathers();
+    void complete_by_buckets();
+    void read_buckets();
+    void place_gradients();
+    UnitParameters parameters_of_unit(int unit, std::int64_t element_bytes);
+    std::vector<std::pair<int, int>> gathered_once(UnitParameters& known, std::int64_t elements);
+    void share(std::vector<std::pair<int, int>> pairs);
+    void replace_parameter(int gone, int kept);
+    std::string_view text(traces::StringId id) const { return trace_.strings[id]; }
+    Node& node(int id) { return out_.step.nodes[static_cast<std::size_t>(id)]; }
+
+    const traces::Trace& trace_;
+    const int rank_;
+    const StepParts& parts_;
+    const ModulePlaces& places_;
+    const std::vector<std::int64_t>& gathers_;
+    const std::vector<UnitTraffic::Bucket>& buckets_;
+    const StepLifterOptions& options_;
+    LiftedRecording& out_;
+};
+
+void Completion::run() {
     if (options_.ours) {
         complete_by_table();
         return;
@@ -40,14 +78,15 @@ void StepLifter::complete_parameters() {
 
 // Adds what the module table lists beyond the gradients that were seen: frozen parameters, or, where no
 // gradient has memory of its own, one for all that a module owns.
-void StepLifter::complete_by_table() {
+void Completion::complete_by_table() {
     const bool named = out_.parameters == ParametersFrom::gradients;
-    for (const auto& [row_id, id] : node_of_row_) {
-        std::int64_t left = rows_.at(row_id)->parameters;
+    for (const auto& [row_id, id] : places_.nodes_of_rows()) {
+        std::int64_t left = places_.row(row_id)->parameters;
         for (const int p : node(id).parameters)
             left -= out_.step.parameters[static_cast<std::size_t>(p)].elements;
         if (left <= 0) continue;
-        const int parameter = add_parameter(id, {named ? "frozen" : "parameters", left, 0, !named});
+        const int parameter =
+            add_parameter(out_.step, id, {named ? "frozen" : "parameters", left, 0, !named});
         if (named) continue;
         out_.parameters = ParametersFrom::gathers;
         std::vector<Item>& items = node(id).calls.front().own.front().backward;
@@ -59,12 +98,12 @@ void StepLifter::complete_by_table() {
 }
 
 // Reads the parameters from the forward's operators, those of each module's first call.
-void StepLifter::read_shapes() {
+void Completion::read_shapes() {
     const traces::HostRanges& ranges = trace_.ranges;
-    if (ranges.detail.empty() || !out_.has_modules) return;
+    if (ranges.detail.empty() || !parts_.has_modules) return;
     for (std::size_t r = 0; r < ranges.size(); ++r) {
         const std::int64_t start = ranges.start[r];
-        if (start < root_.start || start >= root_.end || ranges.kind[r] != RangeKind::operation) continue;
+        if (!parts_.in_forward(start) || ranges.kind[r] != RangeKind::operation) continue;
         if (trace_.threads[ranges.thread[r]].rank != rank_ || !reads_parameters(text(ranges.name[r])))
             continue;
         // aten::addmm inside aten::linear reads the same.
@@ -72,24 +111,16 @@ void StepLifter::read_shapes() {
         for (std::int32_t p = ranges.parent[r]; p >= 0; p = ranges.parent[static_cast<std::size_t>(p)])
             inside = inside || reads_parameters(text(ranges.name[static_cast<std::size_t>(p)]));
         if (inside) continue;
-        const Place* place = place_at(start);
+        const Place* place = places_.at(start);
         if (!place || place->node < 0 || place->call > 0) continue;
         for (const OperatorParameter& own : parameters_of(text(ranges.name[r]), text(ranges.detail[r]))) {
-            add_parameter(place->node, {std::string(own.name), own.elements, own.rows});
+            add_parameter(out_.step, place->node, {std::string(own.name), own.elements, own.rows});
             out_.parameters = ParametersFrom::shapes;
         }
     }
 }
 
-// How a unit's gather exceeds its parameters. fully_shard pads each to the same rows on every rank;
-// FullyShardedDataParallel aligns each to 16 bytes, if at all, and pads their sum.
-struct StepLifter::UnitParameters {
-    std::vector<int> ids;
-    std::int64_t gathered = 0;  // elements in their gather
-    std::int64_t padding = 0;   // extra elements that it may have
-};
-
-StepLifter::UnitParameters StepLifter::parameters_of_unit(int unit, std::int64_t element_bytes) {
+UnitParameters Completion::parameters_of_unit(int unit, std::int64_t element_bytes) {
     UnitParameters out;
     const std::int64_t ranks = std::max<std::int64_t>(options_.shard_ranks, 1);
     for (std::size_t n = 0; n < out_.step.nodes.size(); ++n) {
@@ -112,7 +143,7 @@ StepLifter::UnitParameters StepLifter::parameters_of_unit(int unit, std::int64_t
 // A parameter that two modules of a unit read (tied embeddings) is gathered once: where the shapes have more
 // elements than the gather, the later one of two of the same shape is the earlier one. The pairs are (later,
 // earlier).
-std::vector<std::pair<int, int>> StepLifter::gathered_once(UnitParameters& known, std::int64_t elements) {
+std::vector<std::pair<int, int>> Completion::gathered_once(UnitParameters& known, std::int64_t elements) {
     const auto shape = [&](int id) {
         const LiftedParameter& p = out_.step.parameters[static_cast<std::size_t>(id)];
         return std::pair(p.elements, p.rows);
@@ -131,7 +162,7 @@ std::vector<std::pair<int, int>> StepLifter::gathered_once(UnitParameters& known
     return pairs;
 }
 
-void StepLifter::share(std::vector<std::pair<int, int>> pairs) {
+void Completion::share(std::vector<std::pair<int, int>> pairs) {
     std::sort(pairs.begin(), pairs.end());
     while (!pairs.empty()) {
         const auto [gone, kept] = pairs.back();
@@ -142,7 +173,7 @@ void StepLifter::share(std::vector<std::pair<int, int>> pairs) {
 }
 
 // Nodes that own or read `gone` get `kept`; the numbers above it move down.
-void StepLifter::replace_parameter(int gone, int kept) {
+void Completion::replace_parameter(int gone, int kept) {
     for (Node& own : out_.step.nodes) {
         const auto has = [](const std::vector<int>& list, int id) {
             return std::find(list.begin(), list.end(), id) != list.end();
@@ -160,7 +191,7 @@ void StepLifter::replace_parameter(int gone, int kept) {
 // The units' bytes, in the order in which they are gathered in the forward, override the shapes: what only
 // elementwise operators read (the weight of a norm, a position embedding) is a parameter of the unit's
 // module.
-void StepLifter::read_gathers() {
+void Completion::read_gathers() {
     std::vector<int> units;  // nodes, in the order of their forward
     for (std::size_t n = 0; n < out_.step.nodes.size(); ++n)
         if (n == 0 || out_.step.nodes[n].unit) units.push_back(static_cast<int>(n));
@@ -184,16 +215,16 @@ void StepLifter::read_gathers() {
         known = parameters_of_unit(units[u], out_.element_bytes);
         const std::int64_t left = elements - known.gathered;
         if (left <= known.padding) continue;
-        add_parameter(units[u], {known.ids.empty() ? "parameters" : "others", left});
+        add_parameter(out_.step, units[u], {known.ids.empty() ? "parameters" : "others", left});
         if (out_.parameters == ParametersFrom::nothing) out_.parameters = ParametersFrom::gathers;
     }
 }
 
 // The excess of all DDP buckets over the shapes goes to the root, which is not a unit. Where the buckets have
 // less, one parameter that several modules read explains it; else some are frozen, and it is unknown which.
-void StepLifter::complete_by_buckets() {
+void Completion::complete_by_buckets() {
     std::int64_t bytes = 0;
-    for (const BucketMark& mark : buckets_) bytes += mark.bytes;
+    for (const UnitTraffic::Bucket& mark : buckets_) bytes += mark.bytes;
     if (bytes == 0) return;
     UnitParameters known = parameters_of_unit(0, out_.element_bytes);
     if (std::abs(2 * known.gathered - bytes) <= bytes / 50) out_.element_bytes = 2;
@@ -203,15 +234,16 @@ void StepLifter::complete_by_buckets() {
                                  [&](const auto& pair) { return pair.second == pairs.front().second; });
     if (one && known.gathered == all) share(pairs);
     const std::int64_t left = all - out_.step.elements();
-    if (left > 0) add_parameter(0, {"others", left});
+    if (left > 0) add_parameter(out_.step, 0, {"others", left});
     out_.more_than_buckets = left < 0;
 }
 
 // Each all-reduce of the backward is a bucket that was complete there.
-void StepLifter::read_buckets() {
+void Completion::read_buckets() {
     for (auto mark = buckets_.rbegin(); mark != buckets_.rend(); ++mark) {
-        const int id = add_parameter(0, {"bucket", mark->bytes / static_cast<std::int64_t>(sizeof(float))});
-        std::vector<Item>& items = items_of(mark->place);
+        const int id =
+            add_parameter(out_.step, 0, {"bucket", mark->bytes / static_cast<std::int64_t>(sizeof(float))});
+        std::vector<Item>& items = backward_of(out_.step, mark->place);
         const Item both[] = {{.kind = Item::Kind::gradient, .index = id},
                              {.kind = Item::Kind::ready, .index = id}};
         items.insert(items.begin() + static_cast<std::ptrdiff_t>(mark->position), both, both + 2);
@@ -221,7 +253,7 @@ void StepLifter::read_buckets() {
 
 // A gradient is complete when its module's backward is. Its memory is the allocation of its size there;
 // neither an allocation that a gradient takes over nor its free is one of an activation.
-void StepLifter::place_gradients() {
+void Completion::place_gradients() {
     std::set<int> taken;
     for (Node& own : out_.step.nodes) {
         if (own.calls.empty()) continue;
@@ -250,6 +282,21 @@ void StepLifter::place_gradients() {
     out_.step.for_each_item([&](Item& item) {
         if (item.kind == Item::Kind::free && taken.contains(item.index)) item.kind = Item::Kind::host;
     });
+}
+
+}  // namespace
+
+int add_parameter(LiftedStep& step, int owner, LiftedParameter parameter) {
+    step.parameters.push_back(std::move(parameter));
+    const int id = static_cast<int>(step.parameters.size()) - 1;
+    step.nodes[static_cast<std::size_t>(owner)].parameters.push_back(id);
+    return id;
+}
+
+void complete_parameters(const traces::Trace& trace, int rank, const StepParts& parts,
+                         const ModulePlaces& places, const UnitTraffic& traffic,
+                         const StepLifterOptions& options, LiftedRecording& out) {
+    Completion(trace, rank, parts, places, traffic, options, out).run();
 }
 
 }  // namespace shardscope::trainer::lift
