@@ -46,10 +46,10 @@ constexpr Described kDescribed[] = {
     // dw [5,3] is a column-major [3,5] = x [3,2] times the transposed of dy [5,2].
     {Kernel::linear_backward_weight, 3, 5, 2, false, true, 3, 5, 3, 2, 1}};
 
-TEST(CudaProduct, IsOfColumnMajorMatrices) {
+TEST(CudaMatmul, IsOfColumnMajorMatrices) {
     for (const Described& expected : kDescribed) {
         SCOPED_TRACE(static_cast<int>(expected.kernel));
-        const cuda::Product p = cuda::describe(linear_op(expected.kernel, 3));
+        const cuda::Matmul p = cuda::describe(linear_op(expected.kernel, 3));
         EXPECT_EQ(p.m, expected.m);
         EXPECT_EQ(p.n, expected.n);
         EXPECT_EQ(p.k, expected.k);
@@ -65,7 +65,7 @@ TEST(CudaProduct, IsOfColumnMajorMatrices) {
 }
 
 // The flag for values that are not finite is no bias.
-TEST(CudaProduct, HasABiasWhereTheKernelHasOne) {
+TEST(CudaMatmul, HasABiasWhereTheKernelHasOne) {
     EXPECT_EQ(cuda::describe(linear_op(Kernel::linear_forward, 3)).bias, 0u);
     EXPECT_EQ(cuda::describe(linear_op(Kernel::linear_forward, 4)).bias, 3u);
     EXPECT_EQ(cuda::describe(linear_op(Kernel::linear_forward, 4, true)).bias, 0u);
@@ -73,8 +73,8 @@ TEST(CudaProduct, HasABiasWhereTheKernelHasOne) {
 }
 
 // y [, sum], x, w [, b]: GELU's sum moves the others by one, whether it is kept or not.
-TEST(CudaProduct, OfTheForwardWithAnActivation) {
-    const cuda::Product relu = cuda::describe(linear_op(Kernel::linear_relu_forward, 4));
+TEST(CudaMatmul, OfTheForwardWithAnActivation) {
+    const cuda::Matmul relu = cuda::describe(linear_op(Kernel::linear_relu_forward, 4));
     EXPECT_EQ(relu.activation, cuda::Activation::relu);
     EXPECT_EQ(relu.b, 1u);
     EXPECT_EQ(relu.a, 2u);
@@ -82,7 +82,7 @@ TEST(CudaProduct, OfTheForwardWithAnActivation) {
     EXPECT_EQ(relu.sum, 0u);
     Op op = linear_op(Kernel::linear_gelu_forward, 5);
     op.args[1].buffer = 7;
-    const cuda::Product gelu = cuda::describe(op);
+    const cuda::Matmul gelu = cuda::describe(op);
     EXPECT_EQ(gelu.activation, cuda::Activation::gelu);
     EXPECT_EQ(gelu.b, 2u);
     EXPECT_EQ(gelu.a, 3u);
@@ -97,7 +97,7 @@ TEST(CudaProduct, OfTheForwardWithAnActivation) {
     EXPECT_EQ(cuda::describe(linear_op(Kernel::linear_gelu_forward, 5, true)).bias, 0u);
 }
 
-TEST(CudaProduct, IsNoOtherKernel) {
+TEST(CudaMatmul, IsNoOtherKernel) {
     EXPECT_THROW(cuda::describe(linear_op(Kernel::add, 3)), std::logic_error);
 }
 

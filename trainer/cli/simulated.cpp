@@ -293,7 +293,7 @@ int train_simulated(const Job& job, const TrainOptions& options) {
     } catch (const OutOfMemory& error) {
         fmt::print(stderr, "shardscope-train: {}\n", error.what());
         tell_what_fits(simulated.program().job(), error.room());
-        throw FailureTold(error.what());
+        throw FailureReported(error.what());
     }
 }
 

@@ -2,7 +2,7 @@
 #include <stdexcept>
 
 #include "trainer/cuda/gemm.h"
-#include "trainer/cuda/product_library.h"
+#include "trainer/cuda/matmul_library.h"
 #include "trainer/cuda/row_sums.h"
 
 namespace shardscope::trainer::cuda {
@@ -11,9 +11,9 @@ namespace {
 
 // y = x wᵀ + b:  y [out,rows] = (w [in,out])ᵀ x [in,rows]. The input is the arg `x`; the weight and the bias,
 // if there is one, follow it.
-Product forward(const Op& op, std::size_t x) {
+Matmul forward(const Op& op, std::size_t x) {
     const std::int64_t rows = op.dims[0], in = op.dims[1], out = op.dims[2];
-    Product p;
+    Matmul p;
     p.m = out, p.n = rows, p.k = in;
     p.a = x + 1, p.transpose_a = true, p.lda = in;
     p.b = x, p.ldb = in;
@@ -25,9 +25,9 @@ Product forward(const Op& op, std::size_t x) {
 
 }  // namespace
 
-Product describe(const Op& op) {
+Matmul describe(const Op& op) {
     const std::int64_t rows = op.dims[0], in = op.dims[1], out = op.dims[2];
-    Product p;
+    Matmul p;
     switch (op.kernel) {
         case Kernel::linear_forward:
             return forward(op, 1);
@@ -57,7 +57,7 @@ Product describe(const Op& op) {
     }
 }
 
-Gemm::Gemm(bool tf32) : library_(std::make_unique<ProductLibrary>(tf32)) {}
+Gemm::Gemm(bool tf32) : library_(std::make_unique<MatmulLibrary>(tf32)) {}
 Gemm::~Gemm() = default;
 
 void Gemm::use_workspaces(std::byte* both, std::int64_t bytes) {
@@ -74,14 +74,14 @@ void Gemm::launch(const Op& op, const std::vector<std::byte*>& data, cudaStream_
         if (op.dtype == DType::bf16) return sums(static_cast<Bf16*>(nullptr));
         return sums(static_cast<float*>(nullptr));
     }
-    ProductCall call;
-    call.product = describe(op);
+    MatmulCall call;
+    call.matmul = describe(op);
     call.dtype = op.dtype;
-    call.a = data[call.product.a];
-    call.b = data[call.product.b];
-    call.c = data[call.product.c];
-    if (call.product.bias > 0) call.bias = data[call.product.bias];
-    if (call.product.sum > 0) call.sum = data[call.product.sum];
+    call.a = data[call.matmul.a];
+    call.b = data[call.matmul.b];
+    call.c = data[call.matmul.c];
+    if (call.matmul.bias > 0) call.bias = data[call.matmul.bias];
+    if (call.matmul.sum > 0) call.sum = data[call.matmul.sum];
     if (workspace_bytes_ > 0) {
         const bool second = op.phase == Phase::backward;
         call.workspace = workspaces_ + (second ? workspace_bytes_ : 0);

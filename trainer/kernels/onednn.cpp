@@ -164,7 +164,7 @@ dnnl_memory_desc_t matrix(const Library& library, int rows, int columns, bool tr
 }
 
 template <class Library>
-Compiled compile(const Library& library, const ProductShape& shape) {
+Compiled compile(const Library& library, const MatmulShape& shape) {
     const dnnl_memory_desc_t source = matrix(library, shape.m, shape.k, shape.transpose_a);
     const dnnl_memory_desc_t weights = matrix(library, shape.k, shape.n, shape.transpose_b);
     const dnnl_memory_desc_t bias = matrix(library, 1, shape.n, false);
@@ -196,8 +196,8 @@ Compiled compile(const Library& library, const ProductShape& shape) {
 
 }  // namespace
 
-void OneDnn::product(const ProductShape& shape, const Bf16* a, const Bf16* b, const Bf16* bias,
-                     Bf16* c) const {
+void OneDnn::multiply(const MatmulShape& shape, const Bf16* a, const Bf16* b, const Bf16* bias,
+                      Bf16* c) const {
     const Library& library = *library_;
     // Compiled matmuls belong to the thread (the machine code itself is shared, in the library's own cache).
     // One OpenMP thread: the library then calls its loops in this thread and starts none.
@@ -207,7 +207,7 @@ void OneDnn::product(const ProductShape& shape, const Bf16* a, const Bf16* b, co
                       make<dnnl_stream_t>("make a stream", used.stream_destroy, used.stream_create,
                                           used.engine, static_cast<unsigned>(dnnl_stream_default_flags)))) {}
         Owned<dnnl_stream_t> stream;
-        std::map<ProductShape, Compiled> products;
+        std::map<MatmulShape, Compiled> products;
     };
     thread_local OfThread mine(library);
     auto found = mine.products.find(shape);
@@ -244,7 +244,7 @@ const OneDnn& OneDnn::get() {
 }
 OneDnn::OneDnn() : description_("built without oneDNN 2: its header was not there") {}
 OneDnn::~OneDnn() = default;
-void OneDnn::product(const ProductShape&, const Bf16*, const Bf16*, const Bf16*, Bf16*) const {}
+void OneDnn::multiply(const MatmulShape&, const Bf16*, const Bf16*, const Bf16*, Bf16*) const {}
 
 }  // namespace shardscope::trainer::kernels
 

@@ -1,12 +1,12 @@
 // oneDNN, opened at run time (no link-time dependency): the matmul of bfloat16 matrices on processors that
 // have instructions for it (AVX512_BF16, or the tiles of AMX). There is one instance per process, made on
-// first use. Internal to bf16_product.cpp.
+// first use. Internal to bf16_matmul.cpp.
 #pragma once
 
 #include <memory>
 #include <string>
 
-#include "trainer/kernels/bf16_product.h"
+#include "trainer/kernels/bf16_matmul.h"
 
 namespace shardscope::trainer::kernels {
 
@@ -25,10 +25,10 @@ class OneDnn {
     // The library and its instructions, or why it is not usable.
     const std::string& description() const { return description_; }
 
-    // As bf16_product, but no size may be 0; only if usable(). Thread safe: each thread keeps the compiled
+    // As bf16_matmul, but no size may be 0; only if usable(). Thread safe: each thread keeps the compiled
     // matmuls of the shapes that it has met, and runs only those. Throws std::runtime_error with the
     // library's status.
-    void product(const ProductShape& shape, const Bf16* a, const Bf16* b, const Bf16* bias, Bf16* c) const;
+    void multiply(const MatmulShape& shape, const Bf16* a, const Bf16* b, const Bf16* bias, Bf16* c) const;
 
   private:
     OneDnn();

@@ -13,12 +13,12 @@ namespace shardscope::trainer::kernels {
 
 // c[m,n] = op(a)[m,k] * op(b)[k,n] + bias[n], all row-major without gaps; op transposes if requested: a is
 // then stored as [k,m], b as [n,k].
-struct ProductShape {
+struct MatmulShape {
     bool transpose_a = false, transpose_b = false, bias = false;
     int m = 0, n = 0, k = 0;
     // An order, for use as a map key.
-    friend bool operator<(const ProductShape& x, const ProductShape& y) {
-        const auto all = [](const ProductShape& s) {
+    friend bool operator<(const MatmulShape& x, const MatmulShape& y) {
+        const auto all = [](const MatmulShape& s) {
             return std::tie(s.transpose_a, s.transpose_b, s.bias, s.m, s.n, s.k);
         };
         return all(x) < all(y);
@@ -27,14 +27,14 @@ struct ProductShape {
 
 // Uses the fastest method of this machine. `bias` is read only if shape.bias. Sizes may be 0: k = 0 gives the
 // bias, or 0.
-void bf16_product(const ProductShape& shape, const Bf16* a, const Bf16* b, const Bf16* bias, Bf16* c);
+void bf16_matmul(const MatmulShape& shape, const Bf16* a, const Bf16* b, const Bf16* bias, Bf16* c);
 
 // Always uses conversion, even where a faster method is available.
-void bf16_product_by_conversion(const ProductShape& shape, const Bf16* a, const Bf16* b, const Bf16* bias,
-                                Bf16* c);
+void bf16_matmul_by_conversion(const MatmulShape& shape, const Bf16* a, const Bf16* b, const Bf16* bias,
+                               Bf16* c);
 
-// The method that bf16_product uses here, such as "oneDNN 2.6.3 (AVX512_BF16)" or "SkylakeX sgemm on
+// The method that bf16_matmul uses here, such as "oneDNN 2.6.3 (AVX512_BF16)" or "SkylakeX sgemm on
 // converted blocks (…why…)".
-const std::string& bf16_product_way();
+const std::string& bf16_matmul_method();
 
 }  // namespace shardscope::trainer::kernels
