@@ -20,7 +20,7 @@ if ! ctags --version 2>/dev/null | grep -q 'Universal Ctags'; then
 fi
 
 # One of two sources is linked: a library that the tests play.
-played=tests/trainer/played_cuda/product_library.cpp
+played=tests/trainer/played_cuda/matmul_library.cpp
 files=()
 for file in "$@"; do
     [[ $file == "$played" ]] || files+=("$file")

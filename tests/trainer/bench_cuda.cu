@@ -130,7 +130,7 @@ void check_status(cublasStatus_t status, const char* what) {
 // The algorithm is the heuristic's first for the same operands, epilogue and workspace.
 class Alone {
   public:
-    Alone(const Product& p, DType dtype, bool tf32) {
+    Alone(const Matmul& p, DType dtype, bool tf32) {
         open();
         const bool bf16 = dtype == DType::bf16;
         const cudaDataType_t type = bf16 ? CUDA_R_16BF : CUDA_R_32F;
@@ -254,7 +254,7 @@ void bench_product(const char* type, Kernel kernel, const char* what, const Line
     const Buffer<std::uint8_t> workspaces(2 * kWorkspace);
     Gemm gemm(tf32);
     gemm.use_workspaces(workspaces.bytes(), kWorkspace);
-    const Product product = describe(op);
+    const Matmul product = describe(op);
     Alone alone(product, op.kernel().dtype, tf32);
     alone.choose(product.bias > 0 ? data[product.bias] : nullptr);
     const std::vector<double> us =

@@ -16,7 +16,7 @@
 #include "tests/trainer/kernel_testing.h"
 #include "trainer/kernels/activation.h"
 #include "trainer/kernels/attention.h"
-#include "trainer/kernels/bf16_product.h"
+#include "trainer/kernels/bf16_matmul.h"
 #include "trainer/kernels/blas.h"
 #include "trainer/kernels/cost.h"
 #include "trainer/kernels/dropout.h"
@@ -350,12 +350,12 @@ void add_float_benchmarks() {
     bench("cast_to_fp32", {0, 6 * kHiddens}, [] { cast(narrow.x.data(), m.y.data(), kHiddens); });
     bench("bf16_product_by_conversion", products_cost(kBlock[2]), [] {
         const Layer& up = kBlock[2];
-        bf16_product_by_conversion({false, true, true, kRows, up.out, up.in}, narrow.x.data(),
-                                   narrow.w.data(), narrow.b.data(), narrow.y.data());
-        bf16_product_by_conversion({false, false, false, kRows, up.in, up.out}, narrow.dy.data(),
-                                   narrow.w.data(), nullptr, narrow.y.data());
-        bf16_product_by_conversion({true, false, false, up.out, up.in, kRows}, narrow.dy.data(),
-                                   narrow.x.data(), nullptr, narrow.dw.data());
+        bf16_matmul_by_conversion({false, true, true, kRows, up.out, up.in}, narrow.x.data(), narrow.w.data(),
+                                  narrow.b.data(), narrow.y.data());
+        bf16_matmul_by_conversion({false, false, false, kRows, up.in, up.out}, narrow.dy.data(),
+                                  narrow.w.data(), nullptr, narrow.y.data());
+        bf16_matmul_by_conversion({true, false, false, up.out, up.in, kRows}, narrow.dy.data(),
+                                  narrow.x.data(), nullptr, narrow.dw.data());
     });
 }
 
@@ -365,7 +365,7 @@ void add_float_benchmarks() {
 int main(int argc, char** argv) {
     namespace k = shardscope::trainer::kernels;
     benchmark::AddCustomContext("OpenBLAS", k::Blas::get().core());
-    benchmark::AddCustomContext("bfloat16", k::bf16_product_way());
+    benchmark::AddCustomContext("bfloat16", k::bf16_matmul_method());
     k::add_float_benchmarks();
     k::add_benchmarks<float>();
     k::add_benchmarks<k::Bf16>();

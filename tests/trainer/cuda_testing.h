@@ -3,6 +3,7 @@
 // (SHARDSCOPE_PLAYED_CUDA) and against a real device, where there is one.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -116,6 +117,11 @@ class Comparison {
         operands_.push_back({std::move(bytes), operands_.size(), false, sizeof(T)});
         return *this;
     }
+    template <class... T>
+    Comparison& args(const std::vector<T>&... values) {
+        (arg(values), ...);
+        return *this;
+    }
     Comparison& nothing() {
         operands_.push_back({{}, operands_.size(), true, 1});
         return *this;
@@ -184,6 +190,11 @@ class Comparison {
         EXPECT_LE(testing::relative_error(numbers(cuda<T>(i)), numbers(cpu<T>(i))), tolerance) << "arg " << i;
     }
 
+    // The flag of checked() is the CPU's.
+    void expect_same_flag() const {
+        if (op_.checks_output) expect_same<std::int32_t>(operands_.size() - 1);
+    }
+
   private:
     struct Operand {
         std::vector<std::byte> before;
@@ -238,5 +249,44 @@ template <class T>
 class TypedCudaTest : public CudaTest {};
 
 inline constexpr std::size_t kSizes[] = {1, 7, 31, 33, 1000, 4097, 20011};
+
+// A kernel with its operands, and how the args that it writes are compared with the CPU's.
+template <class T>
+struct KernelCase {
+    const char* name;
+    Comparison kernel;
+    double tolerance = 0;                    // 0: the same bits
+    std::vector<std::size_t> results = {0};  // args of T
+    std::vector<std::size_t> floats = {};    // args of float, near the CPU's
+
+    void check(std::size_t shift, const KernelContext& context = {}) {
+        SCOPED_TRACE(name);
+        kernel.shifted(shift).run(context);
+        for (const std::size_t arg : results) {
+            if (tolerance > 0) {
+                kernel.template expect_near<T>(arg, tolerance);
+            } else {
+                kernel.template expect_same<T>(arg);
+            }
+        }
+        for (const std::size_t arg : floats) kernel.template expect_near<float>(arg);
+        kernel.expect_same_flag();
+    }
+};
+
+// Checks the cases that make_cases(item) gives for each item, with operands aligned and not.
+template <class Items, class Text, class MakeCases>
+void check_cases(const Items& items, Text text, MakeCases make_cases) {
+    for (const auto& item : items) {
+        for (const std::size_t shift : {0, 1}) {
+            SCOPED_TRACE(text(item) + ", shifted by " + std::to_string(shift));
+            for (auto& each : make_cases(item)) each.check(shift);
+        }
+    }
+}
+
+inline std::string text_of_size(std::size_t n) {
+    return std::to_string(n) + " elements";
+}
 
 }  // namespace shardscope::trainer::cuda_testing

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/trainer/kernel_testing.h"
-#include "trainer/kernels/bf16_product.h"
+#include "trainer/kernels/bf16_matmul.h"
 #include "trainer/kernels/elementwise.h"
 #include "trainer/kernels/onednn.h"
 
@@ -67,16 +67,16 @@ TEST(Bf16, LoopsRoundLikeTheFormula) {
     }
 }
 
-using Product = void (*)(const kernels::ProductShape&, const Bf16*, const Bf16*, const Bf16*, Bf16*);
+using Product = void (*)(const kernels::MatmulShape&, const Bf16*, const Bf16*, const Bf16*, Bf16*);
 
 // Those ways of multiplying that this machine has, whether it takes them or not.
-[[maybe_unused]] void by_onednn(const kernels::ProductShape& s, const Bf16* a, const Bf16* b,
-                                const Bf16* bias, Bf16* c) {
-    if (s.m * s.n * s.k == 0) return kernels::bf16_product(s, a, b, bias, c);
-    kernels::OneDnn::get().product(s, a, b, bias, c);
+[[maybe_unused]] void by_onednn(const kernels::MatmulShape& s, const Bf16* a, const Bf16* b, const Bf16* bias,
+                                Bf16* c) {
+    if (s.m * s.n * s.k == 0) return kernels::bf16_matmul(s, a, b, bias, c);
+    kernels::OneDnn::get().multiply(s, a, b, bias, c);
 }
 std::vector<Product> ways() {
-    std::vector<Product> found = {&kernels::bf16_product, &kernels::bf16_product_by_conversion};
+    std::vector<Product> found = {&kernels::bf16_matmul, &kernels::bf16_matmul_by_conversion};
 #ifndef SHARDSCOPE_SANITIZED_ADDRESS  // now and then its leak check dies on threads of libraries like this
     if (kernels::OneDnn::get().usable()) found.push_back(&by_onednn);
 #endif
@@ -90,14 +90,14 @@ class Bf16Product : public ::testing::TestWithParam<Product> {};
 INSTANTIATE_TEST_SUITE_P(Ways, Bf16Product, ::testing::ValuesIn(ways()), name_of_way);
 
 struct Operands {
-    explicit Operands(const kernels::ProductShape& s)
+    explicit Operands(const kernels::MatmulShape& s)
         : a(as<Bf16>(normals(static_cast<std::size_t>(s.m) * s.k, "a"))),
           b(as<Bf16>(normals(static_cast<std::size_t>(s.k) * s.n, "b"))),
           bias(as<Bf16>(normals(s.n, "bias"))) {}
     std::vector<Bf16> a, b, bias;
 };
 
-Vector plain_product(const kernels::ProductShape& s, const Operands& operands) {
+Vector plain_product(const kernels::MatmulShape& s, const Operands& operands) {
     const Vector a = in_double(operands.a), b = in_double(operands.b), bias = in_double(operands.bias);
     Vector c(static_cast<std::size_t>(s.m) * s.n);
     for (int i = 0; i < s.m; ++i) {
@@ -113,14 +113,13 @@ Vector plain_product(const kernels::ProductShape& s, const Operands& operands) {
     return c;
 }
 
-// One row, odd sizes, more than one block of the conversion (512) in each direction, and sums so long that
-// the tiles make them in parts (2048), also of more than 512 rows.
+// One row, odd sizes, more than one block of the conversion (512) in each direction, and long sums.
 TEST_P(Bf16Product, IsThePlainProductOfEveryOrientation) {
     constexpr int kSizes[][3] = {{1, 1, 1},    {1, 33, 7},    {3, 17, 65},    {70, 130, 50},
                                  {520, 5, 40}, {4, 530, 600}, {33, 40, 2100}, {515, 3, 2050}};
     for (const auto [m, n, k] : kSizes) {
         for (int way = 0; way < 8; ++way) {
-            const kernels::ProductShape shape{(way & 1) != 0, (way & 2) != 0, (way & 4) != 0, m, n, k};
+            const kernels::MatmulShape shape{(way & 1) != 0, (way & 2) != 0, (way & 4) != 0, m, n, k};
             const Operands operands(shape);
             auto c = unwritten<Bf16>(static_cast<std::size_t>(m) * n);
             GetParam()(shape, operands.a.data(), operands.b.data(),
@@ -142,7 +141,7 @@ TEST_P(Bf16Product, OfNothingIsTheBias) {
 // Workers call it at the same time, each for its own rank; shapes new to a thread are compiled there.
 TEST_P(Bf16Product, ManyCallersAtOnceGetTheBitsOfOne) {
     constexpr int kThreads = 4, kRepeats = 5;
-    const kernels::ProductShape shape{false, true, true, 64, 80, 96};
+    const kernels::MatmulShape shape{false, true, true, 64, 80, 96};
     const Operands operands(shape);
     const auto run = [&] {
         auto c = unwritten<Bf16>(64 * 80);
@@ -162,8 +161,8 @@ TEST_P(Bf16Product, ManyCallersAtOnceGetTheBitsOfOne) {
 }
 
 TEST(Bf16ProductWay, IsNamed) {
-    EXPECT_FALSE(kernels::bf16_product_way().empty());
-    RecordProperty("way", kernels::bf16_product_way());
+    EXPECT_FALSE(kernels::bf16_matmul_method().empty());
+    RecordProperty("way", kernels::bf16_matmul_method());
 }
 
 }  // namespace TEST_FILE

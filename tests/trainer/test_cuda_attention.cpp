@@ -72,18 +72,13 @@ struct Operands {
 template <class T>
 Comparison fused_forward(const AttentionShape& s, const std::vector<T>& qkv) {
     Comparison comparison(Kernel::fused_attention_forward, kDType<T>, dims(s));
-    comparison.arg(unwritten<T>(elements(s))).arg(Floats(rows(s), NAN)).arg(qkv);
+    comparison.args(unwritten<T>(elements(s)), Floats(rows(s), NAN), qkv);
     return comparison;
 }
 template <class T>
 Comparison fused_backward(const AttentionShape& s, const Operands<T>& in) {
     Comparison comparison(Kernel::fused_attention_backward, kDType<T>, dims(s));
-    comparison.arg(unwritten<T>(qkv_elements(s)))
-        .arg(Floats(rows(s), NAN))
-        .arg(in.dout)
-        .arg(in.qkv)
-        .arg(in.out)
-        .arg(in.lse);
+    comparison.args(unwritten<T>(qkv_elements(s)), Floats(rows(s), NAN), in.dout, in.qkv, in.out, in.lse);
     return comparison;
 }
 
@@ -152,9 +147,10 @@ TYPED_TEST(CudaAttention, PlainForward) {
     for (const AttentionShape& s : plain_shapes()) {
         SCOPED_TRACE(text(s));
         Comparison comparison(Kernel::attention_forward, kDType<TypeParam>, dims(s));
-        comparison.arg(unwritten<TypeParam>(elements(s)))
-            .arg(unwritten<TypeParam>(rows(s) * static_cast<std::size_t>(s.context)))
-            .arg(Operands<TypeParam>(s).qkv)
+        comparison
+            .args(unwritten<TypeParam>(elements(s)),
+                  unwritten<TypeParam>(rows(s) * static_cast<std::size_t>(s.context)),
+                  Operands<TypeParam>(s).qkv)
             .run();
         comparison.template expect_near<TypeParam>(0, kDistance<TypeParam>);
         comparison.template expect_near<TypeParam>(1, 2 * testing::kTolerance<TypeParam>);
@@ -166,11 +162,8 @@ TYPED_TEST(CudaAttention, PlainBackward) {
         SCOPED_TRACE(text(s));
         const Operands<TypeParam> in(s);
         Comparison(Kernel::attention_backward, kDType<TypeParam>, dims(s))
-            .arg(unwritten<TypeParam>(qkv_elements(s)))
-            .arg(Floats(kernels::attention_backward_scratch(s), NAN))
-            .arg(in.dout)
-            .arg(in.qkv)
-            .arg(in.probabilities)
+            .args(unwritten<TypeParam>(qkv_elements(s)), Floats(kernels::attention_backward_scratch(s), NAN),
+                  in.dout, in.qkv, in.probabilities)
             .run()
             .template expect_near<TypeParam>(0, 2 * testing::kTolerance<TypeParam>);
     }

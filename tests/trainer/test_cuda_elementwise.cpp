@@ -11,164 +11,52 @@ template <class T>
 class CudaElementwise : public TypedCudaTest<T> {};
 TYPED_TEST_SUITE(CudaElementwise, Elements, ElementNames);
 
-// Operands of every size, aligned and not.
-template <class Check>
-void for_sizes(Check check) {
-    for (const std::size_t n : kSizes) {
-        for (const std::size_t shift : {0, 1}) {
-            SCOPED_TRACE(std::to_string(n) + " elements, shifted by " + std::to_string(shift));
-            check(n, shift);
-        }
-    }
-}
-
 std::array<std::int64_t, 6> count(std::size_t n) {
     return {static_cast<std::int64_t>(n)};
 }
 
-TYPED_TEST(CudaElementwise, Add) {
-    using T = TypeParam;
-    for_sizes([](std::size_t n, std::size_t shift) {
-        Comparison(Kernel::add, kDType<T>, count(n))
-            .arg(unwritten<T>(n))
-            .arg(as<T>(normals(n, "a")))
-            .arg(as<T>(normals(n, "b")))
-            .shifted(shift)
-            .run()
-            .template expect_same<T>(0);
-    });
+// GELU and SiLU also take arguments beyond where they are held.
+template <class T>
+std::vector<T> wide(std::size_t n, const char* name, float factor) {
+    Floats x = normals(n, name);
+    for (float& value : x) value *= factor;
+    return as<T>(x);
 }
 
-TYPED_TEST(CudaElementwise, AddIntoAnInput) {
-    using T = TypeParam;
-    for_sizes([](std::size_t n, std::size_t shift) {
-        Comparison(Kernel::add, kDType<T>, count(n))
-            .arg(as<T>(normals(n, "a")))
-            .again(0)
-            .arg(as<T>(normals(n, "b")))
-            .shifted(shift)
-            .run()
-            .template expect_same<T>(0);
-    });
-}
-
-TYPED_TEST(CudaElementwise, Accumulate) {
-    using T = TypeParam;
-    for_sizes([](std::size_t n, std::size_t shift) {
-        Comparison(Kernel::accumulate, kDType<T>, count(n))
-            .arg(as<T>(normals(n, "y")))
-            .arg(as<T>(normals(n, "x")))
-            .shifted(shift)
-            .run()
-            .template expect_same<T>(0);
-    });
-}
-
-TYPED_TEST(CudaElementwise, AccumulateTheOtherType) {
-    using T = TypeParam;
+template <class T>
+std::vector<KernelCase<T>> cases(std::size_t n) {
     using Other = std::conditional_t<std::is_same_v<T, float>, Bf16, float>;
-    for_sizes([](std::size_t n, std::size_t shift) {
-        Comparison(Kernel::accumulate, kDType<T>, {static_cast<std::int64_t>(n), input_dim(kDType<Other>)})
-            .arg(as<T>(normals(n, "y")))
-            .arg(as<Other>(normals(n, "x")))
-            .shifted(shift)
-            .run()
-            .template expect_same<T>(0);
-    });
+    const auto of = [n](Kernel kernel, std::array<double, 5> scalars = {}) {
+        return Comparison(kernel, kDType<T>, count(n), scalars);
+    };
+    Comparison other(Kernel::accumulate, kDType<T>, {static_cast<std::int64_t>(n), input_dim(kDType<Other>)});
+    const auto out = unwritten<T>(n), x = as<T>(normals(n, "x")), y = as<T>(normals(n, "y")),
+               dy = as<T>(normals(n, "dy")), steep = wide<T>(n, "x", 6.0f), gate = wide<T>(n, "gate", 50.0f);
+    constexpr double kNear = testing::kTolerance<T>;
+    return {{"add", of(Kernel::add).args(out, x, y)},
+            {"add into an input", of(Kernel::add).args(x).again(0).args(y)},
+            {"accumulate", of(Kernel::accumulate).args(y, x)},
+            {"accumulate the other type", other.args(y, as<Other>(normals(n, "x")))},
+            {"scale", of(Kernel::scale, {0.3}).args(x)},
+            {"scale by a factor on the device", of(Kernel::scale_by).args(x, Floats{0.7f})},
+            {"relu", of(Kernel::relu_forward).args(out, x)},
+            {"relu's gradient", of(Kernel::relu_backward).args(out, dy, x)},
+            {"gelu", of(Kernel::gelu_forward).args(out, steep), kNear},
+            {"gelu's gradient", of(Kernel::gelu_backward).args(out, dy, steep), kNear},
+            {"gated silu", of(Kernel::silu_mul_forward).args(out, gate, y), kNear},
+            {"its gradients", of(Kernel::silu_mul_backward).args(out, out, dy, gate, y), kNear, {0, 1}}};
 }
 
-TYPED_TEST(CudaElementwise, Scale) {
-    using T = TypeParam;
-    for_sizes([](std::size_t n, std::size_t shift) {
-        Comparison(Kernel::scale, kDType<T>, count(n), {0.3})
-            .arg(as<T>(normals(n, "x")))
-            .shifted(shift)
-            .run()
-            .template expect_same<T>(0);
-    });
-}
-
-TYPED_TEST(CudaElementwise, ScaleByAFactorOnTheDevice) {
-    using T = TypeParam;
-    for_sizes([](std::size_t n, std::size_t shift) {
-        Comparison(Kernel::scale_by, kDType<T>, count(n))
-            .arg(as<T>(normals(n, "x")))
-            .arg(Floats{0.7f})
-            .shifted(shift)
-            .run()
-            .template expect_same<T>(0);
-    });
-}
-
-TYPED_TEST(CudaElementwise, Relu) {
-    using T = TypeParam;
-    for_sizes([](std::size_t n, std::size_t shift) {
-        const auto x = as<T>(normals(n, "x"));
-        Comparison(Kernel::relu_forward, kDType<T>, count(n))
-            .arg(unwritten<T>(n))
-            .arg(x)
-            .shifted(shift)
-            .run()
-            .template expect_same<T>(0);
-        Comparison(Kernel::relu_backward, kDType<T>, count(n))
-            .arg(unwritten<T>(n))
-            .arg(as<T>(normals(n, "dy")))
-            .arg(x)
-            .shifted(shift)
-            .run()
-            .template expect_same<T>(0);
-    });
-}
-
-TYPED_TEST(CudaElementwise, Gelu) {
-    using T = TypeParam;
-    for_sizes([](std::size_t n, std::size_t shift) {
-        Floats wide = normals(n, "x");
-        for (float& value : wide) value *= 6.0f;  // also beyond where it is held
-        const auto x = as<T>(wide);
-        Comparison(Kernel::gelu_forward, kDType<T>, count(n))
-            .arg(unwritten<T>(n))
-            .arg(x)
-            .shifted(shift)
-            .run()
-            .template expect_near<T>(0);
-        Comparison(Kernel::gelu_backward, kDType<T>, count(n))
-            .arg(unwritten<T>(n))
-            .arg(as<T>(normals(n, "dy")))
-            .arg(x)
-            .shifted(shift)
-            .run()
-            .template expect_near<T>(0);
-    });
-}
-
-TYPED_TEST(CudaElementwise, SiluMul) {
-    using T = TypeParam;
-    for_sizes([](std::size_t n, std::size_t shift) {
-        Floats wide = normals(n, "gate");
-        for (float& value : wide) value *= 50.0f;
-        const auto gate = as<T>(wide), up = as<T>(normals(n, "up"));
-        Comparison(Kernel::silu_mul_forward, kDType<T>, count(n))
-            .arg(unwritten<T>(n))
-            .arg(gate)
-            .arg(up)
-            .shifted(shift)
-            .run()
-            .template expect_near<T>(0);
-        Comparison slopes(Kernel::silu_mul_backward, kDType<T>, count(n));
-        slopes.arg(unwritten<T>(n)).arg(unwritten<T>(n)).arg(as<T>(normals(n, "dy"))).arg(gate).arg(up);
-        slopes.shifted(shift).run();
-        slopes.template expect_near<T>(0);
-        slopes.template expect_near<T>(1);
-    });
+TYPED_TEST(CudaElementwise, ComputesWhatTheCpuComputes) {
+    check_cases(kSizes, text_of_size, cases<TypeParam>);
 }
 
 TYPED_TEST(CudaElementwise, SiluMulSlopesInPlace) {
     using T = TypeParam;
     constexpr std::size_t kCount = 1000;
     Comparison slopes(Kernel::silu_mul_backward, kDType<T>, count(kCount));
-    slopes.arg(as<T>(normals(kCount, "gate"))).arg(as<T>(normals(kCount, "up")));
-    slopes.arg(as<T>(normals(kCount, "dy"))).again(0).again(1).run();
+    slopes.args(as<T>(normals(kCount, "gate")), as<T>(normals(kCount, "up")), as<T>(normals(kCount, "dy")));
+    slopes.again(0).again(1).run();
     slopes.template expect_near<T>(0);
     slopes.template expect_near<T>(1);
 }
@@ -177,19 +65,22 @@ TYPED_TEST(CudaElementwise, SiluMulSlopesInPlace) {
 // middle of four.
 TYPED_TEST(CudaElementwise, DropoutDropsWhatTheCpuDrops) {
     using T = TypeParam;
-    for_sizes([](std::size_t n, std::size_t shift) {
-        for (const std::int64_t micro_step : {0, 3}) {
-            KernelContext context;
-            context.seed = 11;
-            context.rank = 1;
-            context.ranks = 2;
-            context.micro_step = micro_step;
-            const Kernel kernel = micro_step == 0 ? Kernel::dropout_forward : Kernel::dropout_backward;
-            Comparison drop(kernel, kDType<T>, {static_cast<std::int64_t>(n), 42}, {0.3});
-            drop.arg(unwritten<T>(n)).arg(as<T>(normals(n, "x"))).shifted(shift).run(context);
-            drop.template expect_same<T>(0);
+    KernelContext context;
+    context.seed = 11;
+    context.rank = 1;
+    context.ranks = 2;
+    for (const std::size_t n : kSizes) {
+        for (const std::size_t shift : {0, 1}) {
+            SCOPED_TRACE(text_of_size(n) + ", shifted by " + std::to_string(shift));
+            for (const std::int64_t micro_step : {0, 3}) {
+                context.micro_step = micro_step;
+                const Kernel kernel = micro_step == 0 ? Kernel::dropout_forward : Kernel::dropout_backward;
+                Comparison drop(kernel, kDType<T>, {static_cast<std::int64_t>(n), 42}, {0.3});
+                drop.args(unwritten<T>(n), as<T>(normals(n, "x"))).shifted(shift).run(context);
+                drop.template expect_same<T>(0);
+            }
         }
-    });
+    }
 }
 
 // A NaN stays one, infinities keep their side.
@@ -198,8 +89,8 @@ TYPED_TEST(CudaElementwise, KeepsWhatIsNotFinite) {
     const auto x = as<T>({NAN, -NAN, INFINITY, -INFINITY, 0.0f});
     Comparison relu(Kernel::relu_forward, kDType<T>, count(5)),
         gelu(Kernel::gelu_forward, kDType<T>, count(5));
-    relu.arg(unwritten<T>(5)).arg(x).run();
-    gelu.arg(unwritten<T>(5)).arg(x).run();
+    relu.args(unwritten<T>(5), x).run();
+    gelu.args(unwritten<T>(5), x).run();
     for (const Comparison* kernel : {&relu, &gelu}) {
         const Vector result = in_double(kernel->template cuda<T>(0)),
                      expected = in_double(kernel->template cpu<T>(0));
@@ -218,33 +109,27 @@ class CudaCast : public CudaTest {};
 TEST_F(CudaCast, RoundsToTheNearestAndTiesToEven) {
     const Floats x = {1.0f + 0x1p-8f, 1.0f + 0x3p-8f, -1.00390625f, 3.4e38f, 1e-40f, -0.0f, INFINITY};
     Comparison cast(Kernel::cast_to_bf16, DType::bf16, count(x.size()));
-    cast.arg(unwritten<Bf16>(x.size())).arg(x).run();
+    cast.args(unwritten<Bf16>(x.size()), x).run();
     cast.expect_same<Bf16>(0);
     EXPECT_EQ(kernels::to_float(cast.cuda<Bf16>(0)[0]), 1.0f);
     EXPECT_EQ(kernels::to_float(cast.cuda<Bf16>(0)[1]), 1.015625f);
 }
 
 TEST_F(CudaCast, ConvertsBuffersOfAnySize) {
-    for_sizes([](std::size_t n, std::size_t shift) {
-        const Floats x = normals(n, "x");
-        Comparison(Kernel::cast_to_bf16, DType::bf16, count(n))
-            .arg(unwritten<Bf16>(n))
-            .arg(x)
-            .shifted(shift)
-            .run()
-            .expect_same<Bf16>(0);
-        Comparison(Kernel::cast_to_fp32, DType::bf16, count(n))
-            .arg(unwritten<float>(n))
-            .arg(as<Bf16>(x))
-            .shifted(shift)
-            .run()
-            .expect_same<float>(0);
+    check_cases(kSizes, text_of_size, [](std::size_t n) {
+        Comparison narrow(Kernel::cast_to_bf16, DType::bf16, count(n));
+        return std::array{KernelCase<Bf16>{"to bf16", narrow.args(unwritten<Bf16>(n), normals(n, "x"))}};
+    });
+    check_cases(kSizes, text_of_size, [](std::size_t n) {
+        Comparison wide(Kernel::cast_to_fp32, DType::bf16, count(n));
+        return std::array{
+            KernelCase<float>{"to fp32", wide.args(unwritten<float>(n), as<Bf16>(normals(n, "x")))}};
     });
 }
 
 TEST_F(CudaCast, KeepsANaN) {
     Comparison cast(Kernel::cast_to_bf16, DType::bf16, count(1));
-    cast.arg(unwritten<Bf16>(1)).arg(Floats{NAN}).run();
+    cast.args(unwritten<Bf16>(1), Floats{NAN}).run();
     EXPECT_TRUE(std::isnan(kernels::to_float(cast.cuda<Bf16>(0)[0])));
 }
 

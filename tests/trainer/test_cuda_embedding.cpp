@@ -42,9 +42,8 @@ TYPED_TEST(CudaEmbedding, LooksRowsUp) {
     for_shapes([](const Shape& shape, std::size_t shift) {
         const std::size_t table = static_cast<std::size_t>(shape.entries) * shape.width;
         Comparison(Kernel::embedding_forward, kDType<T>, dims(shape.rows, shape.width))
-            .arg(unwritten<T>(shape.rows * shape.width))
-            .arg(tokens(shape.rows, shape.entries, "tokens"))
-            .arg(as<T>(normals(table, "table")))
+            .args(unwritten<T>(shape.rows * shape.width), tokens(shape.rows, shape.entries, "tokens"),
+                  as<T>(normals(table, "table")))
             .shifted(shift)
             .run()
             .template expect_same<T>(0);
@@ -56,7 +55,7 @@ Comparison backward(const Shape& shape, const Tokens& of_rows) {
     const auto entries = static_cast<std::size_t>(shape.entries);
     Comparison sums(Kernel::embedding_backward, kDType<T>, dims(shape.rows, shape.width, entries));
     sums.arg(unwritten<T>(entries * shape.width));
-    sums.arg(as<T>(normals(shape.rows * shape.width, "dy"))).arg(of_rows);
+    sums.args(as<T>(normals(shape.rows * shape.width, "dy")), of_rows);
     return sums;
 }
 
@@ -110,11 +109,11 @@ TYPED_TEST(CudaEmbedding, Positions) {
         const std::size_t n = c.batch * c.context * c.width;
         const auto table = as<T>(normals(c.entries * c.width, "table"));
         Comparison added(Kernel::position_forward, kDType<T>, dims(c.batch, c.context, c.width));
-        added.arg(unwritten<T>(n)).arg(as<T>(normals(n, "x"))).arg(table).run().template expect_same<T>(0);
+        added.args(unwritten<T>(n), as<T>(normals(n, "x")), table).run().template expect_same<T>(0);
         Comparison alone(Kernel::position_forward, kDType<T>, dims(c.batch, c.context, c.width));
         alone.arg(unwritten<T>(n)).nothing().arg(table).run().template expect_same<T>(0);
         Comparison slopes(Kernel::position_backward, kDType<T>, dims(c.batch, c.context, c.width, c.entries));
-        slopes.arg(unwritten<T>(c.entries * c.width)).arg(as<T>(normals(n, "dy")));
+        slopes.args(unwritten<T>(c.entries * c.width), as<T>(normals(n, "dy")));
         slopes.run().template expect_same<T>(0);
     }
 }
@@ -140,7 +139,7 @@ void expect_turns(const RotaryCase& c, Kernel kernel, bool in_place, std::size_t
     if (in_place) {
         turns.arg(x).again(0);
     } else {
-        turns.arg(unwritten<T>(c.n())).arg(x);
+        turns.args(unwritten<T>(c.n()), x);
     }
     turns.arg(as<Table>(normals(c.table(), "table"))).shifted(shift).run().template expect_same<T>(0);
 }

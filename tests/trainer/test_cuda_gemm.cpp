@@ -26,25 +26,44 @@ Op linear_op(Kernel kernel, std::size_t args, bool checks_output = false) {
     return op;
 }
 
-// y [2,5] row-major is a column-major [5,2]: y = w x with w [5,3] the transposed of what lies there as a
-// column-major [3,5], and x a column-major [3,2].
-TEST(CudaProduct, OfTheForward) {
-    const cuda::Product p = cuda::describe(linear_op(Kernel::linear_forward, 3));
-    EXPECT_EQ(p.m, 5);
-    EXPECT_EQ(p.n, 2);
-    EXPECT_EQ(p.k, 3);
-    EXPECT_TRUE(p.transpose_a);
-    EXPECT_FALSE(p.transpose_b);
-    EXPECT_EQ(p.lda, 3);
-    EXPECT_EQ(p.ldb, 3);
-    EXPECT_EQ(p.ldc, 5);
-    EXPECT_EQ(p.a, 2u);  // the weight
-    EXPECT_EQ(p.b, 1u);  // the input
-    EXPECT_EQ(p.c, 0u);
+// The product [m, n] of depth k that a kernel is, its transposes, leading dimensions, and the args that are
+// its matrices.
+struct Described {
+    Kernel kernel;
+    std::int64_t m, n, k;
+    bool transpose_a, transpose_b;
+    std::int64_t lda, ldb, ldc;
+    std::size_t a, b;
+};
+constexpr Described kDescribed[] = {
+    // y [2,5] row-major is a column-major [5,2]: y = w x with w [5,3] the transposed of what lies there as a
+    // column-major [3,5], and x a column-major [3,2].
+    {Kernel::linear_forward, 5, 2, 3, true, false, 3, 3, 5, 2, 1},
+    // dx [2,3] is a column-major [3,2] = w [3,5] dy [5,2], both as they lie.
+    {Kernel::linear_backward_input, 3, 2, 5, false, false, 3, 5, 3, 2, 1},
+    // dw [5,3] is a column-major [3,5] = x [3,2] times the transposed of dy [5,2].
+    {Kernel::linear_backward_weight, 3, 5, 2, false, true, 3, 5, 3, 2, 1}};
+
+TEST(CudaMatmul, IsOfColumnMajorMatrices) {
+    for (const Described& expected : kDescribed) {
+        SCOPED_TRACE(static_cast<int>(expected.kernel));
+        const cuda::Matmul p = cuda::describe(linear_op(expected.kernel, 3));
+        EXPECT_EQ(p.m, expected.m);
+        EXPECT_EQ(p.n, expected.n);
+        EXPECT_EQ(p.k, expected.k);
+        EXPECT_EQ(p.transpose_a, expected.transpose_a);
+        EXPECT_EQ(p.transpose_b, expected.transpose_b);
+        EXPECT_EQ(p.lda, expected.lda);
+        EXPECT_EQ(p.ldb, expected.ldb);
+        EXPECT_EQ(p.ldc, expected.ldc);
+        EXPECT_EQ(p.a, expected.a);
+        EXPECT_EQ(p.b, expected.b);
+        EXPECT_EQ(p.c, 0u);
+    }
 }
 
 // The flag for values that are not finite is no bias.
-TEST(CudaProduct, HasABiasWhereTheKernelHasOne) {
+TEST(CudaMatmul, HasABiasWhereTheKernelHasOne) {
     EXPECT_EQ(cuda::describe(linear_op(Kernel::linear_forward, 3)).bias, 0u);
     EXPECT_EQ(cuda::describe(linear_op(Kernel::linear_forward, 4)).bias, 3u);
     EXPECT_EQ(cuda::describe(linear_op(Kernel::linear_forward, 4, true)).bias, 0u);
@@ -52,8 +71,8 @@ TEST(CudaProduct, HasABiasWhereTheKernelHasOne) {
 }
 
 // y [, sum], x, w [, b]: GELU's sum moves the others by one, whether it is kept or not.
-TEST(CudaProduct, OfTheForwardWithAnActivation) {
-    const cuda::Product relu = cuda::describe(linear_op(Kernel::linear_relu_forward, 4));
+TEST(CudaMatmul, OfTheForwardWithAnActivation) {
+    const cuda::Matmul relu = cuda::describe(linear_op(Kernel::linear_relu_forward, 4));
     EXPECT_EQ(relu.activation, cuda::Activation::relu);
     EXPECT_EQ(relu.b, 1u);
     EXPECT_EQ(relu.a, 2u);
@@ -61,7 +80,7 @@ TEST(CudaProduct, OfTheForwardWithAnActivation) {
     EXPECT_EQ(relu.sum, 0u);
     Op op = linear_op(Kernel::linear_gelu_forward, 5);
     op.args[1].buffer = 7;
-    const cuda::Product gelu = cuda::describe(op);
+    const cuda::Matmul gelu = cuda::describe(op);
     EXPECT_EQ(gelu.activation, cuda::Activation::gelu);
     EXPECT_EQ(gelu.b, 2u);
     EXPECT_EQ(gelu.a, 3u);
@@ -76,33 +95,7 @@ TEST(CudaProduct, OfTheForwardWithAnActivation) {
     EXPECT_EQ(cuda::describe(linear_op(Kernel::linear_gelu_forward, 5, true)).bias, 0u);
 }
 
-// dx [2,3] is a column-major [3,2] = w [3,5] dy [5,2], both as they lie.
-TEST(CudaProduct, OfTheInputsGradient) {
-    const cuda::Product p = cuda::describe(linear_op(Kernel::linear_backward_input, 3));
-    EXPECT_EQ(p.m, 3);
-    EXPECT_EQ(p.n, 2);
-    EXPECT_EQ(p.k, 5);
-    EXPECT_FALSE(p.transpose_a);
-    EXPECT_FALSE(p.transpose_b);
-    EXPECT_EQ(p.lda, 3);
-    EXPECT_EQ(p.ldb, 5);
-    EXPECT_EQ(p.ldc, 3);
-}
-
-// dw [5,3] is a column-major [3,5] = x [3,2] times the transposed of dy [5,2].
-TEST(CudaProduct, OfTheWeightsGradient) {
-    const cuda::Product p = cuda::describe(linear_op(Kernel::linear_backward_weight, 3));
-    EXPECT_EQ(p.m, 3);
-    EXPECT_EQ(p.n, 5);
-    EXPECT_EQ(p.k, 2);
-    EXPECT_FALSE(p.transpose_a);
-    EXPECT_TRUE(p.transpose_b);
-    EXPECT_EQ(p.lda, 3);
-    EXPECT_EQ(p.ldb, 5);
-    EXPECT_EQ(p.ldc, 3);
-}
-
-TEST(CudaProduct, IsNoOtherKernel) {
+TEST(CudaMatmul, IsNoOtherKernel) {
     EXPECT_THROW(cuda::describe(linear_op(Kernel::add, 3)), std::logic_error);
 }
 
@@ -110,134 +103,45 @@ template <class T>
 class CudaGemm : public TypedCudaTest<T> {};
 TYPED_TEST_SUITE(CudaGemm, Elements, ElementNames);
 
-// Operands of every size, aligned and not.
-template <class Check>
-void for_linears(Check check) {
-    for (const Linear& linear : kLinears) {
-        for (const std::size_t shift : {0, 1}) {
-            SCOPED_TRACE(std::to_string(linear.rows) + " x " + std::to_string(linear.in) + " x " +
-                         std::to_string(linear.out) + ", shifted by " + std::to_string(shift));
-            check(linear, shift);
-        }
-    }
+std::string text_of(const Linear& l) {
+    return std::to_string(l.rows) + " x " + std::to_string(l.in) + " x " + std::to_string(l.out);
 }
 
-TYPED_TEST(CudaGemm, Forward) {
-    using T = TypeParam;
-    for_linears([](const Linear& l, std::size_t shift) {
-        Comparison(Kernel::linear_forward, kDType<T>, l.dims())
-            .arg(unwritten<T>(l.rows * l.out))
-            .arg(as<T>(normals(l.rows * l.in, "x")))
-            .arg(as<T>(normals(l.out * l.in, "w")))
-            .shifted(shift)
-            .run()
-            .template expect_near<T>(0);
-    });
+// GELU with its sum and a bias, and without both. The CPU takes GELU of the rounded sum: a step of bf16 there
+// is up to four in the result, as a negative argument's GELU is steep beside its size.
+template <class T>
+std::vector<KernelCase<T>> cases(const Linear& l) {
+    constexpr double kNear = testing::kTolerance<T>, kGelu = std::is_same_v<T, float> ? kNear : 0x1p-6;
+    const auto of = [&](Kernel kernel) { return Comparison(kernel, kDType<T>, l.dims()); };
+    const auto y = unwritten<T>(l.rows * l.out), dx = unwritten<T>(l.rows * l.in),
+               dw = unwritten<T>(l.out * l.in), x = as<T>(normals(l.rows * l.in, "x")),
+               w = as<T>(normals(l.out * l.in, "w")), b = as<T>(normals(l.out, "b")),
+               dy = as<T>(normals(l.rows * l.out, "dy"));
+    const Comparison gelu = of(Kernel::linear_gelu_forward).args(y, y, x, w, b).checked(-1);
+    return {{"forward", of(Kernel::linear_forward).args(y, x, w), kNear},
+            {"with a bias", of(Kernel::linear_forward).args(y, x, w, b).checked(-1), kNear},
+            {"with ReLU", of(Kernel::linear_relu_forward).args(y, x, w, b).checked(-1), kNear},
+            {"with GELU", gelu, kGelu},
+            {"GELU's sum", gelu, kNear, {1}},
+            {"with GELU alone", of(Kernel::linear_gelu_forward).args(y).nothing().args(x, w), kGelu},
+            {"input's gradient", of(Kernel::linear_backward_input).args(dx, dy, w), kNear},
+            {"weight's gradient", of(Kernel::linear_backward_weight).args(dw, dy, x), kNear}};
 }
 
-TYPED_TEST(CudaGemm, ForwardWithABiasAndACheck) {
-    using T = TypeParam;
-    for_linears([](const Linear& l, std::size_t shift) {
-        Comparison comparison(Kernel::linear_forward, kDType<T>, l.dims());
-        comparison.arg(unwritten<T>(l.rows * l.out))
-            .arg(as<T>(normals(l.rows * l.in, "x")))
-            .arg(as<T>(normals(l.out * l.in, "w")))
-            .arg(as<T>(normals(l.out, "b")))
-            .checked(-1)
-            .shifted(shift)
-            .run();
-        comparison.template expect_near<T>(0);
-        comparison.template expect_same<std::int32_t>(4);
-    });
-}
-
-TYPED_TEST(CudaGemm, ForwardWithRelu) {
-    using T = TypeParam;
-    for_linears([](const Linear& l, std::size_t shift) {
-        Comparison comparison(Kernel::linear_relu_forward, kDType<T>, l.dims());
-        comparison.arg(unwritten<T>(l.rows * l.out))
-            .arg(as<T>(normals(l.rows * l.in, "x")))
-            .arg(as<T>(normals(l.out * l.in, "w")))
-            .arg(as<T>(normals(l.out, "b")))
-            .checked(-1)
-            .shifted(shift)
-            .run();
-        comparison.template expect_near<T>(0);
-        comparison.template expect_same<std::int32_t>(4);
-    });
-}
-
-// With the sum and a bias, and without both. The CPU takes GELU of the rounded sum: a step of bf16 there is
-// up to four in the result, as a negative argument's GELU is steep beside its size.
-TYPED_TEST(CudaGemm, ForwardWithGelu) {
-    using T = TypeParam;
-    constexpr double kApart = std::is_same_v<T, float> ? testing::kTolerance<T> : 0x1p-6;
-    for_linears([](const Linear& l, std::size_t shift) {
-        Comparison kept(Kernel::linear_gelu_forward, kDType<T>, l.dims());
-        kept.arg(unwritten<T>(l.rows * l.out))
-            .arg(unwritten<T>(l.rows * l.out))
-            .arg(as<T>(normals(l.rows * l.in, "x")))
-            .arg(as<T>(normals(l.out * l.in, "w")))
-            .arg(as<T>(normals(l.out, "b")))
-            .checked(-1)
-            .shifted(shift)
-            .run();
-        kept.template expect_near<T>(0, kApart);
-        kept.template expect_near<T>(1);
-        kept.template expect_same<std::int32_t>(5);
-        Comparison alone(Kernel::linear_gelu_forward, kDType<T>, l.dims());
-        alone.arg(unwritten<T>(l.rows * l.out))
-            .nothing()
-            .arg(as<T>(normals(l.rows * l.in, "x")))
-            .arg(as<T>(normals(l.out * l.in, "w")))
-            .shifted(shift)
-            .run();
-        alone.template expect_near<T>(0, kApart);
-    });
-}
-
-TYPED_TEST(CudaGemm, BackwardInput) {
-    using T = TypeParam;
-    for_linears([](const Linear& l, std::size_t shift) {
-        Comparison(Kernel::linear_backward_input, kDType<T>, l.dims())
-            .arg(unwritten<T>(l.rows * l.in))
-            .arg(as<T>(normals(l.rows * l.out, "dy")))
-            .arg(as<T>(normals(l.out * l.in, "w")))
-            .shifted(shift)
-            .run()
-            .template expect_near<T>(0);
-    });
-}
-
-TYPED_TEST(CudaGemm, BackwardWeight) {
-    using T = TypeParam;
-    for_linears([](const Linear& l, std::size_t shift) {
-        Comparison(Kernel::linear_backward_weight, kDType<T>, l.dims())
-            .arg(unwritten<T>(l.out * l.in))
-            .arg(as<T>(normals(l.rows * l.out, "dy")))
-            .arg(as<T>(normals(l.rows * l.in, "x")))
-            .shifted(shift)
-            .run()
-            .template expect_near<T>(0);
-    });
+TYPED_TEST(CudaGemm, ComputesWhatTheCpuComputes) {
+    check_cases(kLinears, text_of, cases<TypeParam>);
 }
 
 // Also more rows than a block's 512 threads, and columns that end within a block's 16 or 8.
 TYPED_TEST(CudaGemm, BackwardBias) {
     using T = TypeParam;
-    for (const Linear& l :
-         {Linear{1, 0, 1}, Linear{31, 0, 7}, Linear{513, 0, 33}, Linear{1500, 0, 16}, Linear{700, 0, 40}}) {
-        for (const std::size_t shift : {0, 1}) {
-            SCOPED_TRACE(std::to_string(l.rows) + " x " + std::to_string(l.out));
-            Comparison(Kernel::linear_backward_bias, kDType<T>,
-                       {static_cast<std::int64_t>(l.rows), static_cast<std::int64_t>(l.out)})
-                .arg(unwritten<T>(l.out))
-                .arg(as<T>(normals(l.rows * l.out, "dy")))
-                .shifted(shift)
-                .run()
-                .template expect_near<T>(0);
-        }
-    }
+    constexpr Linear kTall[] = {{1, 0, 1}, {31, 0, 7}, {513, 0, 33}, {1500, 0, 16}, {700, 0, 40}};
+    check_cases(kTall, text_of, [](const Linear& l) {
+        Comparison sums(Kernel::linear_backward_bias, kDType<T>,
+                        {static_cast<std::int64_t>(l.rows), static_cast<std::int64_t>(l.out)});
+        sums.args(unwritten<T>(l.out), as<T>(normals(l.rows * l.out, "dy")));
+        return std::array{KernelCase<T>{"bias", sums, testing::kTolerance<T>}};
+    });
 }
 
 }  // namespace TEST_FILE

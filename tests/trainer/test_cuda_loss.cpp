@@ -20,10 +20,7 @@ Comparison cross_entropy(const Shape& shape, const Floats& logits) {
     const std::size_t n = shape.rows * static_cast<std::size_t>(shape.classes);
     Comparison loss(Kernel::cross_entropy_forward, DType::fp32,
                     {static_cast<std::int64_t>(shape.rows), shape.classes});
-    loss.arg(Vector{NAN})
-        .arg(unwritten<float>(n))
-        .arg(logits)
-        .arg(tokens(shape.rows, shape.classes, "targets"));
+    loss.args(Vector{NAN}, unwritten<float>(n), logits, tokens(shape.rows, shape.classes, "targets"));
     return loss;
 }
 
@@ -56,18 +53,18 @@ TEST_F(CudaLoss, CrossEntropyOfEqualLogits) {
 TEST_F(CudaLoss, CrossEntropyOfWhatIsNotFinite) {
     Floats logits = {0.0f, -INFINITY, 0.0f, 0.0f};
     Comparison impossible(Kernel::cross_entropy_forward, DType::fp32, {1, 4});
-    impossible.arg(Vector{NAN}).arg(unwritten<float>(4)).arg(logits).arg(testing::Tokens{0}).run();
+    impossible.args(Vector{NAN}, unwritten<float>(4), logits, testing::Tokens{0}).run();
     EXPECT_NEAR(impossible.cuda<double>(0)[0], std::log(3.0), 1e-6);
     EXPECT_EQ(impossible.cuda<float>(1)[1], 0.0f);
     logits[2] = NAN;
     Comparison nan(Kernel::cross_entropy_forward, DType::fp32, {1, 4});
-    nan.arg(Vector{0.0}).arg(unwritten<float>(4)).arg(logits).arg(testing::Tokens{0}).run();
+    nan.args(Vector{0.0}, unwritten<float>(4), logits, testing::Tokens{0}).run();
     EXPECT_TRUE(std::isnan(nan.cuda<double>(0)[0]));
 }
 
 TEST_F(CudaLoss, CrossEntropyInPlace) {
     Comparison loss(Kernel::cross_entropy_forward, DType::fp32, {6, 700});
-    loss.arg(Vector{NAN}).arg(normals(6 * 700, "logits")).again(1).arg(tokens(6, 700, "targets")).run();
+    loss.args(Vector{NAN}, normals(6 * 700, "logits")).again(1).arg(tokens(6, 700, "targets")).run();
     loss.expect_near<double>(0, 1e-6);
     loss.expect_near<float>(1);
 }
@@ -77,9 +74,7 @@ TEST_F(CudaLoss, CrossEntropyBackward) {
         const std::size_t n = shape.rows * static_cast<std::size_t>(shape.classes);
         Comparison slopes(Kernel::cross_entropy_backward, DType::fp32,
                           {static_cast<std::int64_t>(shape.rows), shape.classes});
-        slopes.arg(unwritten<float>(n))
-            .arg(normals(n, "p"))
-            .arg(tokens(shape.rows, shape.classes, "targets"));
+        slopes.args(unwritten<float>(n), normals(n, "p"), tokens(shape.rows, shape.classes, "targets"));
         slopes.run().expect_same<float>(0);
     }
 }
@@ -91,11 +86,11 @@ TEST_F(CudaLoss, CrossEntropyLeavesOutRowsWithoutATarget) {
         const std::size_t n = kRows * static_cast<std::size_t>(classes);
         const testing::Tokens targets = {-1, 7, -1, -1, classes - 1};
         Comparison loss(Kernel::cross_entropy_forward, DType::fp32, {kRows, classes, 2});
-        loss.arg(Vector{NAN}).arg(unwritten<float>(n)).arg(normals(n, "logits")).arg(targets).run();
+        loss.args(Vector{NAN}, unwritten<float>(n), normals(n, "logits"), targets).run();
         loss.expect_near<double>(0, 1e-6);
         loss.expect_near<float>(1);
         Comparison slopes(Kernel::cross_entropy_backward, DType::fp32, {kRows, classes, 2});
-        slopes.arg(unwritten<float>(n)).arg(normals(n, "p")).arg(targets).run().expect_same<float>(0);
+        slopes.args(unwritten<float>(n), normals(n, "p"), targets).run().expect_same<float>(0);
     }
 }
 
@@ -105,9 +100,9 @@ TEST_F(CudaLoss, SquaredError) {
             SCOPED_TRACE(n);
             const Floats y = normals(n, "y"), target = normals(n, "target");
             Comparison loss(Kernel::mse_forward, DType::fp32, {static_cast<std::int64_t>(n)});
-            loss.arg(Vector{NAN}).arg(y).arg(target).shifted(shift).run().expect_near<double>(0, 1e-13);
+            loss.args(Vector{NAN}, y, target).shifted(shift).run().expect_near<double>(0, 1e-13);
             Comparison slopes(Kernel::mse_backward, DType::fp32, {static_cast<std::int64_t>(n)});
-            slopes.arg(unwritten<float>(n)).arg(y).arg(target).shifted(shift).run().expect_same<float>(0);
+            slopes.args(unwritten<float>(n), y, target).shifted(shift).run().expect_same<float>(0);
         }
     }
 }
@@ -124,7 +119,7 @@ TYPED_TEST(CudaReduction, SumOfSquares) {
         for (const std::size_t shift : {0, 1}) {
             SCOPED_TRACE(n);
             Comparison sum(Kernel::sum_of_squares, kDType<T>, {static_cast<std::int64_t>(n)});
-            sum.arg(Vector{NAN}).arg(as<T>(normals(n, "x"))).shifted(shift).run();
+            sum.args(Vector{NAN}, as<T>(normals(n, "x"))).shifted(shift).run();
             sum.template expect_near<double>(0, 1e-13);
         }
     }
@@ -136,7 +131,7 @@ TYPED_TEST(CudaReduction, SumsInOneOrder) {
     std::vector<double> sums;
     for (int i = 0; i < 2; ++i) {
         Comparison sum(Kernel::sum_of_squares, kDType<T>, {30000});
-        sum.arg(Vector{NAN}).arg(as<T>(normals(30000, "x"))).run();
+        sum.args(Vector{NAN}, as<T>(normals(30000, "x"))).run();
         sums.push_back(sum.template cuda<double>(0)[0]);
     }
     EXPECT_EQ(sums[0], sums[1]);
@@ -148,7 +143,7 @@ class CudaClip : public CudaTest {};
 TEST_F(CudaClip, FactorIsTheCpus) {
     for (const double most : {1.0, 100.0}) {
         Comparison clip(Kernel::clip_factor, DType::fp32, {2}, {most});
-        clip.arg(Floats{NAN}).arg(Vector{NAN}).arg(Vector{9.0, 16.0}).run();
+        clip.args(Floats{NAN}, Vector{NAN}, Vector{9.0, 16.0}).run();
         clip.expect_same<float>(0);
         clip.expect_same<double>(1);
         EXPECT_EQ(clip.cuda<double>(1)[0], 5.0);
@@ -190,7 +185,7 @@ TYPED_TEST(CudaCheckedOutput, FindsAValueThatIsNotFinite) {
 TEST_F(CudaLoss, FindsALossThatIsNotFinite) {
     for (const float value : {1.0f, NAN, INFINITY}) {
         Comparison loss(Kernel::mse_forward, DType::fp32, {1});
-        loss.arg(Vector{0.0}).arg(Floats{value}).arg(Floats{0.0f}).checked(-1).run();
+        loss.args(Vector{0.0}, Floats{value}, Floats{0.0f}).checked(-1).run();
         EXPECT_EQ(loss.cuda<std::int32_t>(3)[0], std::isfinite(value) ? -1 : 5);
     }
 }

@@ -21,15 +21,8 @@ struct Shape {
 constexpr Shape kShapes[] = {{1, 1},   {3, 7},    {5, 31},   {2, 33},   {9, 128},
                              {6, 768}, {3, 1000}, {2, 4097}, {2, 16400}};
 
-template <class Check>
-void for_shapes(Check check) {
-    for (const Shape& shape : kShapes) {
-        for (const std::size_t shift : {0, 1}) {
-            SCOPED_TRACE(std::to_string(shape.rows) + " x " + std::to_string(shape.cols) + ", shifted by " +
-                         std::to_string(shift));
-            check(shape, shift);
-        }
-    }
+std::string text_of(const Shape& shape) {
+    return std::to_string(shape.rows) + " x " + std::to_string(shape.cols);
 }
 
 // Rows with a mean of 3, so that it matters.
@@ -38,34 +31,6 @@ std::vector<T> rows_of(const Shape& shape) {
     Floats x = normals(shape.rows * shape.cols, "x");
     for (float& value : x) value += 3.0f;
     return as<T>(x);
-}
-
-TYPED_TEST(CudaNorm, LayerNormForward) {
-    using T = TypeParam;
-    for_shapes([](const Shape& shape, std::size_t shift) {
-        Comparison norm(Kernel::layer_norm_forward, kDType<T>, shape.dims());
-        norm.arg(unwritten<T>(shape.rows * shape.cols)).arg(unwritten<float>(shape.rows));
-        norm.arg(unwritten<float>(shape.rows))
-            .arg(rows_of<T>(shape))
-            .arg(as<T>(normals(shape.cols, "gamma")));
-        norm.arg(as<T>(normals(shape.cols, "beta"))).shifted(shift).run();
-        norm.template expect_near<T>(0);
-        norm.template expect_near<float>(1);
-        norm.template expect_near<float>(2);
-    });
-}
-
-TYPED_TEST(CudaNorm, RmsNormForward) {
-    using T = TypeParam;
-    for_shapes([](const Shape& shape, std::size_t shift) {
-        Comparison norm(Kernel::rms_norm_forward, kDType<T>, shape.dims());
-        norm.arg(unwritten<T>(shape.rows * shape.cols))
-            .arg(unwritten<float>(shape.rows))
-            .arg(rows_of<T>(shape));
-        norm.arg(as<T>(normals(shape.cols, "gamma"))).shifted(shift).run();
-        norm.template expect_near<T>(0);
-        norm.template expect_near<float>(1);
-    });
 }
 
 // What the forward would have kept; any numbers of that size serve.
@@ -83,34 +48,36 @@ Comparison layer_norm_backward(const Shape& shape, bool input, bool parameters) 
     const std::size_t n = shape.rows * shape.cols;
     Comparison norm(Kernel::layer_norm_backward, kDType<T>, shape.dims());
     input ? norm.arg(unwritten<T>(n)) : norm.nothing();
-    parameters ? norm.arg(unwritten<T>(shape.cols)).arg(unwritten<T>(shape.cols)) : norm.nothing().nothing();
-    norm.arg(as<T>(normals(n, "dy"))).arg(rows_of<T>(shape)).arg(as<T>(normals(shape.cols, "gamma")));
-    norm.arg(means(shape.rows)).arg(inverses(shape.rows));
-    return norm;
+    const auto dgamma = unwritten<T>(shape.cols);
+    parameters ? norm.args(dgamma, dgamma) : norm.nothing().nothing();
+    norm.args(as<T>(normals(n, "dy")), rows_of<T>(shape), as<T>(normals(shape.cols, "gamma")));
+    return norm.args(means(shape.rows), inverses(shape.rows));
 }
 
-TYPED_TEST(CudaNorm, LayerNormBackward) {
-    using T = TypeParam;
-    for_shapes([](const Shape& shape, std::size_t shift) {
-        Comparison norm = layer_norm_backward<T>(shape, true, true);
-        norm.shifted(shift).run();
-        for (const std::size_t arg : {0, 1, 2}) norm.template expect_near<T>(arg);
-    });
+template <class T>
+std::vector<KernelCase<T>> cases(const Shape& shape) {
+    constexpr double kNear = testing::kTolerance<T>;
+    const std::size_t n = shape.rows * shape.cols;
+    const auto y = unwritten<T>(n), x = rows_of<T>(shape), gamma = as<T>(normals(shape.cols, "gamma")),
+               beta = as<T>(normals(shape.cols, "beta"));
+    const Floats statistics = unwritten<float>(shape.rows);
+    const auto of = [&](Kernel kernel) { return Comparison(kernel, kDType<T>, shape.dims()); };
+    return {{"layer norm",
+             of(Kernel::layer_norm_forward).args(y, statistics, statistics, x, gamma, beta),
+             kNear,
+             {0},
+             {1, 2}},
+            {"its gradients", layer_norm_backward<T>(shape, true, true), kNear, {0, 1, 2}},
+            {"RMS norm", of(Kernel::rms_norm_forward).args(y, statistics, x, gamma), kNear, {0}, {1}},
+            {"its gradients",
+             of(Kernel::rms_norm_backward)
+                 .args(y, unwritten<T>(shape.cols), as<T>(normals(n, "dy")), x, gamma, inverses(shape.rows)),
+             kNear,
+             {0, 1}}};
 }
 
-TYPED_TEST(CudaNorm, RmsNormBackward) {
-    using T = TypeParam;
-    for_shapes([](const Shape& shape, std::size_t shift) {
-        const std::size_t n = shape.rows * shape.cols;
-        Comparison norm(Kernel::rms_norm_backward, kDType<T>, shape.dims());
-        norm.arg(unwritten<T>(n))
-            .arg(unwritten<T>(shape.cols))
-            .arg(as<T>(normals(n, "dy")))
-            .arg(rows_of<T>(shape));
-        norm.arg(as<T>(normals(shape.cols, "gamma"))).arg(inverses(shape.rows)).shifted(shift).run();
-        norm.template expect_near<T>(0);
-        norm.template expect_near<T>(1);
-    });
+TYPED_TEST(CudaNorm, ComputesWhatTheCpuComputes) {
+    check_cases(kShapes, text_of, cases<TypeParam>);
 }
 
 // dx in the memory of dy: the parameters' gradients need dy first.
@@ -119,9 +86,10 @@ TYPED_TEST(CudaNorm, LayerNormBackwardInPlace) {
     const Shape shape{20, 300};
     const std::size_t n = shape.rows * shape.cols;
     Comparison norm(Kernel::layer_norm_backward, kDType<T>, shape.dims());
-    norm.arg(as<T>(normals(n, "dy"))).arg(unwritten<T>(shape.cols)).arg(unwritten<T>(shape.cols)).again(0);
-    norm.arg(rows_of<T>(shape)).arg(as<T>(normals(shape.cols, "gamma")));
-    norm.arg(means(shape.rows)).arg(inverses(shape.rows)).run();
+    norm.args(as<T>(normals(n, "dy")), unwritten<T>(shape.cols), unwritten<T>(shape.cols)).again(0);
+    norm.args(rows_of<T>(shape), as<T>(normals(shape.cols, "gamma")), means(shape.rows),
+              inverses(shape.rows));
+    norm.run();
     for (const std::size_t arg : {0, 1, 2}) norm.template expect_near<T>(arg);
 }
 

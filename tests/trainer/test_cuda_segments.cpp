@@ -109,11 +109,11 @@ TEST_F(CudaOptimizer, Sgd) {
     for_slots([](const Slot& slot, std::size_t shift, const KernelContext& context) {
         for (const double nesterov : {0.0, 1.0}) {
             Comparison step(Kernel::sgd, DType::fp32, {slot.held, slot.per_rank}, {0.9, 0.1, nesterov});
-            step.arg(param(slot)).arg(grad(slot)).arg(first(slot)).shifted(shift).run(context);
+            step.args(param(slot), grad(slot), first(slot)).shifted(shift).run(context);
             for (const std::size_t arg : {0, 1, 2}) step.expect_same<float>(arg);
         }
         Comparison plain(Kernel::sgd, DType::fp32, {slot.held, slot.per_rank}, {0.0, 0.1, 0.0});
-        plain.arg(param(slot)).arg(grad(slot)).shifted(shift).run(context);
+        plain.args(param(slot), grad(slot)).shifted(shift).run(context);
         plain.expect_same<float>(0);
     });
 }
@@ -122,12 +122,7 @@ TEST_F(CudaOptimizer, Adam) {
     for_slots([](const Slot& slot, std::size_t shift, const KernelContext& context) {
         for (const Kernel kernel : {Kernel::adam, Kernel::adamw}) {
             Comparison step(kernel, DType::fp32, {slot.held, slot.per_rank}, kAdamScalars);
-            step.arg(param(slot))
-                .arg(grad(slot))
-                .arg(first(slot))
-                .arg(second(slot))
-                .shifted(shift)
-                .run(context);
+            step.args(param(slot), grad(slot), first(slot), second(slot)).shifted(shift).run(context);
             for (const std::size_t arg : {0, 1, 2, 3}) step.expect_same<float>(arg);
         }
     });
@@ -136,40 +131,26 @@ TEST_F(CudaOptimizer, Adam) {
 TEST_F(CudaOptimizer, Lars) {
     for_slots([](const Slot& slot, std::size_t shift, const KernelContext& context) {
         Comparison look(Kernel::lars_norms, DType::fp32, {slot.held, slot.per_rank});
-        look.arg(Vector(2 * slot.segments.size(), NAN))
-            .arg(param(slot))
-            .arg(grad(slot))
-            .shifted(shift)
-            .run(context);
+        look.args(Vector(2 * slot.segments.size(), NAN), param(slot), grad(slot)).shifted(shift).run(context);
         look.expect_near<double>(0, 1e-13);
         Comparison step(Kernel::lars, DType::fp32, {slot.held, slot.per_rank}, {0.9, 0.1, 0.02, 1.0});
-        step.arg(param(slot)).arg(grad(slot)).arg(first(slot)).arg(norms(slot)).shifted(shift).run(context);
+        step.args(param(slot), grad(slot), first(slot), norms(slot)).shifted(shift).run(context);
         step.expect_same<float>(0);
         step.expect_same<float>(2);
         Comparison plain(Kernel::lars, DType::fp32, {slot.held, slot.per_rank}, {0.0, 0.1, 0.02, 0.0});
-        plain.arg(param(slot))
-            .arg(grad(slot))
-            .arg(norms(slot))
-            .shifted(shift)
-            .run(context)
-            .expect_same<float>(0);
+        plain.args(param(slot), grad(slot), norms(slot)).shifted(shift).run(context).expect_same<float>(0);
     });
 }
 
 TEST_F(CudaOptimizer, Lamb) {
     for_slots([](const Slot& slot, std::size_t shift, const KernelContext& context) {
         Comparison look(Kernel::lamb_update, DType::fp32, {slot.held, slot.per_rank}, kAdamScalars);
-        look.arg(Vector(2 * slot.segments.size(), NAN)).arg(grad(slot)).arg(param(slot)).arg(first(slot));
+        look.args(Vector(2 * slot.segments.size(), NAN), grad(slot), param(slot), first(slot));
         look.arg(second(slot)).shifted(shift).run(context);
         look.expect_near<double>(0, 1e-13);
         for (const std::size_t arg : {1, 2, 3, 4}) look.expect_same<float>(arg);
         Comparison step(Kernel::lamb, DType::fp32, {slot.held, slot.per_rank});
-        step.arg(param(slot))
-            .arg(grad(slot))
-            .arg(norms(slot))
-            .shifted(shift)
-            .run(context)
-            .expect_same<float>(0);
+        step.args(param(slot), grad(slot), norms(slot)).shifted(shift).run(context).expect_same<float>(0);
     });
 }
 
@@ -270,7 +251,7 @@ TEST_F(CudaCopies, ConvertThePiecesByRank) {
 
 TEST_F(CudaCopies, RefuseAPlanThatDoesNotSayWhereThePiecesAre) {
     Comparison cat(Kernel::chunk_cat, DType::fp32, {1});
-    cat.arg(Floats(1)).arg(Floats(1));
+    cat.args(Floats(1), Floats(1));
     EXPECT_THROW(cat.run(), std::logic_error);
 }
 

@@ -1,4 +1,4 @@
-// Errors of several processes, told once.
+// Errors of several processes, reported once.
 #include <new>
 
 #include <gmock/gmock.h>
@@ -58,7 +58,7 @@ TEST(RankErrors, HaveTheStatusOfTheirKind) {
     EXPECT_EQ(status_of(std::runtime_error("x")), kFailed);
     EXPECT_EQ(status_of(std::bad_alloc()), kFailed);
     EXPECT_THAT(sentence_of(std::bad_alloc()), ::testing::HasSubstr("not enough memory"));
-    EXPECT_EQ(ToldTogether(kWrongUse).status(), kWrongUse);
+    EXPECT_EQ(ReportedTogether(kWrongUse).status(), kWrongUse);
 }
 
 }  // namespace TEST_FILE

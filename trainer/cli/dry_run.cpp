@@ -5,6 +5,7 @@
 
 #include "traces/report/text_table.h"
 #include "traces/schema/json_text.h"
+#include "trainer/cli/json_parts.h"
 #include "trainer/cli/output.h"
 #include "trainer/plan/print.h"
 
@@ -63,8 +64,7 @@ std::string dry_run_json(const Program& program) {
     nlohmann::ordered_json json;
     const MemoryPrediction prediction = program.predict();
     json["predicted_peak_bytes"] = prediction.peak.bytes;
-    for (std::size_t c = 0; c < prediction.peak.at_peak.size(); ++c)
-        json["at_peak"][std::string(traces::kMemoryCategoryNames[c])] = prediction.peak.at_peak[c];
+    json["at_peak"] = categories_json(prediction.peak.at_peak);
     json["where"] = prediction.peak.where;
     json["step_peaks"] = prediction.steps;
     json["parameters"] = parameter_count(program);

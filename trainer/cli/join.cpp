@@ -57,21 +57,21 @@ std::unique_ptr<MpiModule> open_mpi(const Place& place, const Job* job) {
 
 // Rank 0 sends the others, through MPI, its listening address and what they have in common.
 void meet_through(MpiModule& mpi, Place& place) {
-    std::string told;
+    std::string message;
     if (place.rank == 0) {
         Listener listener = Listener::on_ports(0, 1, place.local_ranks == place.ranks);
         const char* token = std::getenv(kTokenVariable);
         if (!token || !*token) place.token = random_token();  // MPI carries it
-        told = fmt::format("{} {} {}", own_addresses(), listener.port(), place.token);
+        message = fmt::format("{} {} {}", own_addresses(), listener.port(), place.token);
         place.listen_fd = listener.release();
     }
-    told = mpi.broadcast(told);
-    const std::size_t port = told.find(' '), token = told.find(' ', port + 1);
+    message = mpi.broadcast(message);
+    const std::size_t port = message.find(' '), token = message.find(' ', port + 1);
     if (token == std::string::npos)
         throw WorldError("rank 0 does not tell where it listens; start the job again");
-    place.master = told.substr(0, port);
-    std::from_chars(told.data() + port + 1, told.data() + token, place.port);
-    place.token = told.substr(token + 1);
+    place.master = message.substr(0, port);
+    std::from_chars(message.data() + port + 1, message.data() + token, place.port);
+    place.token = message.substr(token + 1);
 }
 
 // How long the first failure takes to reach all, and the process that reports it to do so: where a process
@@ -160,10 +160,10 @@ void Joined::agree(const std::exception* error) {
             fmt::print(stderr, "shardscope-train: {}\n", sentence);
         std::fflush(stderr);
     }
-    throw ToldTogether(status);
+    throw ReportedTogether(status);
 }
 
-Teller Joined::teller(const std::exception& error) {
+ErrorReporter Joined::reporter(const std::exception& error) {
     const std::string reason = ": " + sentence_of(error);
     const auto first = std::make_shared<FirstFailure>();
     world_->on_failure([first](const Failure& failure) {
@@ -174,13 +174,13 @@ Teller Joined::teller(const std::exception& error) {
     world_->fail({world_->rank(), reason, false});
     std::unique_lock lock(first->mutex);
     if (!first->known.wait_for(lock, kKnown, [&] { return first->failure.has_value(); }))
-        return Teller::itself;
+        return ErrorReporter::itself;
     const Failure& failure = *first->failure;
-    if (failure.rank == world_->rank()) return Teller::first;
+    if (failure.rank == world_->rank()) return ErrorReporter::first;
     if (without_rank(failure.reason, failure.rank) != without_rank(reason, world_->rank()))
-        return Teller::itself;
+        return ErrorReporter::itself;
     std::this_thread::sleep_for(kSaid);
-    return Teller::other;
+    return ErrorReporter::other;
 }
 
 }  // namespace shardscope::trainer

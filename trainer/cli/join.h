@@ -17,7 +17,7 @@
 namespace shardscope::trainer {
 
 // The process that reports why a run that has begun could not go on.
-enum class Teller : std::uint8_t {
+enum class ErrorReporter : std::uint8_t {
     first,   // this process's failure is the job's first
     itself,  // the job had failed before, for another reason
     other,   // the process that failed first reports the same
@@ -41,10 +41,10 @@ class Joined {
     std::string line() const;
 
     // Where any process has an error (null: this one has none), rank 0 prints the errors of all, and all
-    // throw ToldTogether. Collective.
+    // throw ReportedTogether. Collective.
     void agree(const std::exception* error);
     // Call after this process's run has failed; the others learn of it.
-    Teller teller(const std::exception& error);
+    ErrorReporter reporter(const std::exception& error);
 
   private:
     std::unique_ptr<Wire> open_wire();
@@ -59,7 +59,7 @@ class Joined {
     int exceptions_;
 };
 
-// Does `work` in every process and returns where it succeeded in all; otherwise all throw ToldTogether
+// Does `work` in every process and returns where it succeeded in all; otherwise all throw ReportedTogether
 // (rank_errors.h). `joined` null: there is one process, and its exception is passed on.
 template <class Work>
 void together(Joined* joined, const Work& work) {

@@ -2,18 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
-#include <map>
 #include <set>
 #include <tuple>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include "traces/report/text_table.h"
 #include "traces/schema/joined.h"
 #include "traces/schema/json_text.h"
-#include "trainer/job/keys.h"
+#include "trainer/cli/configuration_table.h"
+#include "trainer/cli/json_parts.h"
 #include "trainer/lift/pytorch_lines.h"
 
 namespace shardscope::trainer {
@@ -25,16 +23,8 @@ using lift::Replay;
 using traces::Align;
 using traces::grouped;
 
-constexpr double kMB = 1 << 20;
-constexpr std::size_t kRestShown = 10;
 constexpr std::size_t kWidth = 110;
 
-std::string mb(std::int64_t bytes) {
-    return grouped(static_cast<double>(bytes) / kMB, 1);
-}
-std::string ms(double seconds) {
-    return grouped(seconds * 1e3, 2);
-}
 double percent(double value, double base) {
     return base > 0 ? 100 * (value - base) / base : 0;
 }
@@ -49,72 +39,40 @@ std::string signed_bytes(std::int64_t bytes) {
     return fmt::format("{:+.1f} MB", mega);
 }
 
-std::string text_of(const Job& job, const char* section, const char* name) {
-    return to_text(find_key(section, name)->get(job));
-}
-
-// --- columns
-// ------------------------------------------------------------------------------------------------
-
-struct Column {
-    std::string header;
-    Align align = Align::left;
-    std::function<std::string(const Replay&)> cell;
-};
-
-bool gathers(const Job& job) {
-    return job.parallel.mode == ParallelMode::fsdp &&
-           job.fsdp.sharding_strategy != ShardingStrategy::no_shard;
-}
+// --- columns ----------------------------------------------------------------------------------------------
 
 std::string wrap_text(const Lifted& lifted, const Job& job) {
     if (job.parallel.mode != ParallelMode::fsdp) return "-";
     if (lifted.units && !job.origins.contains("fsdp.wrap")) return "as recorded";
-    return text_of(job, "fsdp", "wrap");
+    return text_of(job, "fsdp.wrap");
 }
 
-std::string strategy_text(const Job& job) {
-    if (job.parallel.mode != ParallelMode::fsdp) return text_of(job, "parallel", "mode");
-    const std::string name = text_of(job, "fsdp", "sharding_strategy");
-    return job.fsdp.shard_group > 0 ? fmt::format("{} of {}", name, job.fsdp.shard_group) : name;
-}
-
-std::vector<Column> setting_columns(const LiftResult& result) {
-    std::vector<Column> columns = {
-        {"strategy", Align::left, [](const Replay& r) { return strategy_text(r.job); }},
-        {"wrap", Align::left, [&](const Replay& r) { return wrap_text(result.lifted, r.job); }},
-        {"prefetch", Align::left,
-         [](const Replay& r) { return gathers(r.job) ? text_of(r.job, "fsdp", "backward_prefetch") : "-"; }},
-        {"limiter", Align::left,
-         [](const Replay& r) { return !gathers(r.job)                ? "-"
-                                      : r.job.fsdp.limit_all_gathers ? "yes"
-                                                                     : "no"; }},
-    };
-    // Then the other keys that were asked for.
+// The settings that every replay has, then the other keys that were asked for.
+std::vector<Column<Replay>> setting_columns(const LiftResult& result) {
     static constexpr std::array<std::string_view, 6> kShown = {
         "parallel.mode", "fsdp.sharding_strategy", "fsdp.shard_group",
         "fsdp.wrap",     "fsdp.backward_prefetch", "fsdp.limit_all_gathers"};
-    std::vector<std::string> others;
+    std::vector<std::string> keys;
     for (const Replay& row : result.rows) {
         for (const Override& change : row.changes) {
-            const bool shown = std::find(kShown.begin(), kShown.end(), change.key) != kShown.end();
-            if (!shown && std::find(others.begin(), others.end(), change.key) == others.end())
-                others.push_back(change.key);
+            if (std::find(keys.begin(), keys.end(), change.key) == keys.end()) keys.push_back(change.key);
         }
     }
-    for (const std::string& key : others) {
-        const auto dot = key.find('.');
-        columns.push_back({key.substr(dot + 1), Align::left,
-                           [section = key.substr(0, dot), word = key.substr(dot + 1)](const Replay& r) {
-                               return text_of(r.job, section.c_str(), word.c_str());
-                           }});
-    }
+    std::vector<Column<Replay>> columns = {
+        {"strategy", Align::left, [](const Replay& r) { return strategy_text(r.job); }},
+        {"wrap", Align::left, [&](const Replay& r) { return wrap_text(result.lifted, r.job); }},
+        {"prefetch", Align::left,
+         [](const Replay& r) { return text_of_gathers(r.job, "fsdp.backward_prefetch"); }},
+        {"limiter", Align::left,
+         [](const Replay& r) { return yes_no(text_of_gathers(r.job, "fsdp.limit_all_gathers")); }},
+    };
+    for (Column<Replay>& column : key_columns<Replay>(keys, kShown)) columns.push_back(std::move(column));
     return columns;
 }
 
-std::vector<Column> figure_columns(const LiftResult& result) {
+std::vector<Column<Replay>> figure_columns(const LiftResult& result) {
     const Replay& base = result.unmodified;
-    std::vector<Column> columns = {
+    std::vector<Column<Replay>> columns = {
         {"units", Align::right, [](const Replay& r) { return grouped(static_cast<std::int64_t>(r.units)); }}};
     if (result.lifted.memory) {
         columns.push_back({"peak MB", Align::right, [](const Replay& r) { return mb(r.peak.bytes); }});
@@ -126,23 +84,6 @@ std::vector<Column> figure_columns(const LiftResult& result) {
         {"step", Align::right, [&](const Replay& r) { return signed_percent(r.step_s, base.step_s); }});
     columns.push_back({"exposed ms", Align::right, [](const Replay& r) { return ms(r.exposed_s); }});
     return columns;
-}
-
-std::string table_of(const std::vector<const Replay*>& rows, const std::vector<Column>& columns) {
-    std::vector<Align> align = {Align::right};
-    std::vector<std::string> header = {"row"};
-    for (const Column& column : columns) {
-        align.push_back(column.align);
-        header.push_back(column.header);
-    }
-    traces::TextTable table(align);
-    table.header(header);
-    for (const Replay* row : rows) {
-        std::vector<std::string> cells = {std::to_string(row->number)};
-        for (const Column& column : columns) cells.push_back(column.cell(*row));
-        table.row(cells);
-    }
-    return table.text();
 }
 
 bool faster(const Replay* a, const Replay* b) {
@@ -194,16 +135,6 @@ std::string head(const LiftResult& result) {
         out +=
             fmt::format("Collectives below: {}; compared with the unmodified replay above\n", result.links);
     return out;
-}
-
-std::string impossible_lines(const std::vector<Replay>& rows) {
-    std::map<std::string, int> reasons;
-    for (const Replay& row : rows)
-        if (!row.can_be()) ++reasons[row.impossible];
-    std::string text;
-    for (const auto& [reason, n] : reasons)
-        text += fmt::format("{} replay{} cannot be: {}\n", n, n == 1 ? "" : "s", reason);
-    return text;
 }
 
 // A row's name in one line: the settings that differ.
@@ -272,33 +203,18 @@ std::string difference_of(const Replay& row, const Replay& unmodified) {
 }
 
 std::string lift_table(const LiftResult& result, bool all) {
-    std::string out = head(result) + impossible_lines(result.rows);
-    std::vector<const Replay*> front, rest;
-    for (const Replay& row : result.rows) {
-        if (!row.can_be()) continue;
-        if (row.front) {
-            front.push_back(&row);
-        } else if (all || row.same_as == 0 || row.number == result.wanted) {
-            rest.push_back(&row);
-        }
-    }
-    std::sort(front.begin(), front.end(), faster);
-    std::sort(rest.begin(), rest.end(), faster);
-    const std::size_t all_rest = rest.size();
-    if (!all && rest.size() > kRestShown) rest.resize(kRestShown);
-    std::vector<Column> columns = setting_columns(result);
-    for (Column& column : figure_columns(result)) columns.push_back(std::move(column));
-    if (!front.empty()) {
+    std::string out = head(result) + impossible_lines(result.rows, "replay",
+                                                      [](const Replay& row) { return row.impossible; });
+    const FrontAndRest<Replay> shown(result.rows, all, faster,
+                                     [&](const Replay& row) { return row.number == result.wanted; });
+    std::vector<Column<Replay>> columns = setting_columns(result);
+    for (Column<Replay>& column : figure_columns(result)) columns.push_back(std::move(column));
+    if (!shown.front.empty()) {
         out += fmt::format(
             "\nThe front of {} replays: nothing is both smaller and faster; the fastest first\n{}",
-            result.rows.size(), table_of(front, columns));
+            result.rows.size(), table_of(shown.front, columns));
     }
-    if (!rest.empty()) {
-        out += fmt::format(
-            "\nThe best of the rest{}\n{}",
-            all_rest > rest.size() ? fmt::format(" ({} of {}; --all shows all)", rest.size(), all_rest) : "",
-            table_of(rest, columns));
-    }
+    out += shown.rest_table("The best of the rest", columns);
     for (const RowLines& own : rows_with_lines(result)) {
         out += fmt::format("\nRow {} ({}): {}\n", own.row->number, name_of(*own.row),
                            difference_of(*own.row, result.unmodified));
@@ -318,8 +234,7 @@ std::string lift_json(const LiftResult& result) {
     const auto figures = [&](nlohmann::ordered_json& to, const Replay& row) {
         to["units"] = row.units;
         to["peak_bytes"] = row.peak.bytes;
-        for (std::size_t c = 0; c < row.peak.at_peak.size(); ++c)
-            to["at_peak"][std::string(traces::kMemoryCategoryNames[c])] = row.peak.at_peak[c];
+        to["at_peak"] = categories_json(row.peak.at_peak);
         to["step_us"] = row.step_s * 1e6;
         to["kernel_us"] = row.kernel_s * 1e6;
         to["exposed_communication_us"] = row.exposed_s * 1e6;
@@ -348,8 +263,7 @@ std::string lift_json(const LiftResult& result) {
     for (const Replay& row : result.rows) {
         nlohmann::ordered_json& own = json["rows"].emplace_back();
         own["row"] = row.number;
-        own["settings"] = nlohmann::ordered_json::object();
-        for (const Override& change : row.changes) own["settings"][change.key] = change.value;
+        own["settings"] = settings_json(row.changes);
         if (!row.can_be()) {
             own["reason"] = row.impossible;
             continue;

@@ -1,30 +1,22 @@
 #include "trainer/cli/lift_verb.h"
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <fstream>
-#include <optional>
 #include <string_view>
-#include <thread>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
-#include <time.h>
 
 #include "traces/import/open.h"
 #include "traces/schema/json_text.h"
-#include "traces/store/apart.h"
-#include "traces/store/write/writer.h"
 #include "trainer/cli/exit_status.h"
+#include "trainer/cli/json_parts.h"
 #include "trainer/cli/lift_report.h"
 #include "trainer/cli/plan_files.h"
 #include "trainer/cli/search_bar.h"
 #include "trainer/cli/stop.h"
-#include "trainer/cli/sweep_grid.h"
 #include "trainer/lift/counterfactuals.h"
-#include "trainer/sim/sim_trace.h"
-#include "trainer/sim/simulator.h"
 
 namespace shardscope::trainer {
 
@@ -32,7 +24,6 @@ namespace {
 
 using lift::Replay;
 
-constexpr int kMostThreads = 16;
 constexpr double kMicroseconds = 1e6;
 
 class TracePlanning {
@@ -40,9 +31,7 @@ class TracePlanning {
     TracePlanning(const std::string& file, const std::vector<Override>& overrides, const PlanOptions& options,
                   const LiftOptions& lift)
         : file_(file), options_(options) {
-        const SweepGrid grid = make_grid(overrides);
-        for (const Override& fixed : grid.fixed) question_.given.push_back({fixed.key, {fixed.value}});
-        for (const SweepAxis& axis : grid.axes) question_.given.push_back({axis.key, axis.values});
+        question_.given = given_values(overrides);
         question_.bandwidth = lift.bandwidth * 1e9;
         question_.cluster = lift.cluster;
     }
@@ -51,9 +40,6 @@ class TracePlanning {
     int run();
 
   private:
-    int row_to_write(std::size_t rows) const;
-    void write_trace(const lift::Lifted& lifted, const sim::Cluster& cluster, const Replay& row,
-                     const std::string& file) const;
     void write_database(const LiftResult& result) const;
     std::string links() const;
 
@@ -76,24 +62,8 @@ void TracePlanning::check_options() const {
                                     "job file for a model that a trace shows",
                                     file));
         }
-        traces::check_apart({file_}, file);
-        traces::DatabaseWriter::check_output(file, options_.overwrite);
     }
-    if (options_.output.empty()) return;
-    traces::check_apart({file_}, options_.output);
-    traces::DatabaseWriter::check_output(options_.output, options_.overwrite);
-}
-
-// 0: the best, or none.
-int TracePlanning::row_to_write(std::size_t rows) const {
-    if (options_.write.empty() || options_.write == "best") return 0;
-    int number = 0;
-    const char* end = options_.write.data() + options_.write.size();
-    const auto [read, error] = std::from_chars(options_.write.data(), end, number);
-    if (error != std::errc{} || read != end || number < 1 || static_cast<std::size_t>(number) > rows)
-        refuse_argument("--write",
-                        fmt::format("\"{}\" is no row; use 1 to {}, or best", options_.write, rows));
-    return number;
+    check_outputs(file_, options_);
 }
 
 std::string TracePlanning::links() const {
@@ -103,19 +73,6 @@ std::string TracePlanning::links() const {
         text +=
             fmt::format("{}at {:g} GB/s on the bus", text.empty() ? "" : ", ", question_.bandwidth * 1e-9);
     return text;
-}
-
-void TracePlanning::write_trace(const lift::Lifted& lifted, const sim::Cluster& cluster, const Replay& row,
-                                const std::string& file) const {
-    const Program program = lift::program_of(lifted, row.job);
-    traces::DatabaseWriter writer(writer_options(file, options_.overwrite));
-    sim::SimOptions options;
-    options.every_step = true;
-    sim::SimTrace trace(writer, program, cluster, 1);
-    trace.summarise(sim::simulate(program, cluster, options, &trace));
-    writer.add(traces::RunInfoRow{"lift.trace", lifted.file});
-    writer.add(traces::RunInfoRow{"lift.row", std::to_string(row.number)});
-    writer.finish(trace.duration(), 0);
 }
 
 // The rows in the form of a job's plan; figures without a meaning for a trace are absent.
@@ -133,26 +90,16 @@ void TracePlanning::write_database(const LiftResult& result) const {
     if (result.lifted.peak_bytes >= 0)
         writer.add(traces::RunInfoRow{"lift.recorded_peak_bytes", std::to_string(result.lifted.peak_bytes)});
     for (const Replay& row : result.rows) {
-        traces::PlanRow out;
+        traces::PlanRow out = row.can_be() ? plan_row(row) : traces::PlanRow{};
         out.number = row.number;
-        nlohmann::ordered_json settings = nlohmann::ordered_json::object();
-        for (const Override& change : row.changes) settings[change.key] = change.value;
-        out.settings = traces::dump_json(settings);
+        out.settings = traces::dump_json(settings_json(row.changes));
         out.outcome = row.can_be() ? "fits" : "impossible";
         out.reason = row.impossible;
         if (row.can_be()) {
-            out.ranks = row.job.run.ranks;
-            out.peak_bytes = row.peak.bytes;
-            out.moment = row.peak.where;
-            out.at_peak = row.peak.at_peak;
-            out.peak_unit = row.peak_unit;
-            if (!row.peak_unit.empty()) out.peak_unit_bytes = row.peak_unit_bytes;
             out.reserved_bytes = row.reserved_bytes;
             out.step_us = out.last_step_us = row.step_s * kMicroseconds;
             out.exposed_us = out.last_exposed_us = row.exposed_s * kMicroseconds;
             out.last_kernel_us = row.kernel_s * kMicroseconds;
-            out.front = row.front;
-            out.same_as = row.same_as;
             out.why = difference_of(row, result.unmodified);
         }
         const bool written = row.number == result.wanted && !options_.files.empty();
@@ -169,14 +116,15 @@ int TracePlanning::run() {
     if (!unmodified.can_be()) throw lift::LiftError(unmodified.impossible);
     const sim::Cluster cluster = lift::asked_cluster(lifted, question_);
     const auto changes = lift::changes_to_try(lifted, question_);
-    const int wanted = row_to_write(changes.size());
+    const std::size_t count = changes.size();
+    const bool names_none = options_.write.empty() || options_.write == "best";
+    const int wanted = names_none ? 0 : row_to_write(options_.write, count, fmt::format("1 to {}", count));
 
     std::atomic<bool> stop{false};
     const StopSignals listening(&stop);
     SearchBar bar("replays");
-    const int threads = std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, kMostThreads);
     const std::vector<Replay> rows =
-        lift::replay_all(lifted, cluster, changes, threads, stop,
+        lift::replay_all(lifted, cluster, changes, search_threads(), stop,
                          [&](std::size_t done, std::size_t all) { bar.show(done, all); });
     bar.end();
 
@@ -186,7 +134,11 @@ int TracePlanning::run() {
     }
     if (const Replay* row = shown_row(result); row && !options_.files.empty()) {
         if (!row->can_be()) throw JobError(row->impossible);
-        for (const std::string& file : options_.files) write_trace(lifted, cluster, *row, file);
+        for (const std::string& file : options_.files) {
+            write_simulation(lift::program_of(lifted, row->job), cluster, {}, 1,
+                             {{"lift.trace", lifted.file}, {"lift.row", std::to_string(row->number)}},
+                             writer_options(file, options_.overwrite));
+        }
     }
     if (!options_.output.empty()) write_database(result);
     fmt::print("{}", options_.json ? lift_json(result) : lift_table(result, options_.all));

@@ -333,9 +333,9 @@ int main(int argc, char** argv) {
         if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
         fmt::print(stderr, "{}", kFullOutput);
         return kFailed;
-    } catch (const FailureTold&) {
+    } catch (const FailureReported&) {
         return kFailed;
-    } catch (const ToldTogether& all) {
+    } catch (const ReportedTogether& all) {
         return all.status();
     } catch (const std::exception& error) {
         if (std::ferror(stdout) == 0 || status_of(error) == kWrongUse) return complain(error);

@@ -12,6 +12,7 @@
 #include "traces/report/text_table.h"
 #include "traces/schema/joined.h"
 #include "traces/schema/json_text.h"
+#include "trainer/cli/json_parts.h"
 #include "trainer/job/keys.h"
 #include "trainer/model/models.h"
 
@@ -34,10 +35,6 @@ std::string count(std::int64_t n, const char* thing) {
     return fmt::format("{} {}{}", grouped(n), thing, n == 1 ? "" : "s");
 }
 
-std::string word(const Job& job, const char* section, const char* name) {
-    return to_text(find_key(section, name)->get(job));
-}
-
 std::string strategy(const Job& job) {
     switch (job.parallel.mode) {
         case ParallelMode::none:
@@ -47,7 +44,7 @@ std::string strategy(const Job& job) {
         case ParallelMode::fsdp:
             break;
     }
-    std::string text = "FSDP " + word(job, "fsdp", "sharding_strategy");
+    std::string text = "FSDP " + text_of(job, "fsdp.sharding_strategy");
     if (job.fsdp.shard_group > 0)
         text += fmt::format(" {}x{}", job.run.ranks / job.fsdp.shard_group, job.fsdp.shard_group);
     return text + ", wrap " + to_text(job.fsdp.wrap);
@@ -58,11 +55,11 @@ std::vector<std::string> options(const Job& job) {
     const Job defaults;
     std::vector<std::string> words;
     if (job.parallel.mode == ParallelMode::fsdp) {
-        if (job.fsdp.layout != defaults.fsdp.layout) words.push_back("layout " + word(job, "fsdp", "layout"));
+        if (job.fsdp.layout != defaults.fsdp.layout) words.push_back("layout " + text_of(job, "fsdp.layout"));
         if (job.fsdp.cpu_offload) words.emplace_back("CPU offload");
         if (job.fsdp.forward_prefetch) words.emplace_back("forward prefetch");
         if (job.fsdp.backward_prefetch != defaults.fsdp.backward_prefetch)
-            words.push_back("backward prefetch " + word(job, "fsdp", "backward_prefetch"));
+            words.push_back("backward prefetch " + text_of(job, "fsdp.backward_prefetch"));
         if (!job.fsdp.limit_all_gathers) words.emplace_back("no limiter");
         if (job.fsdp.sync_module_states) words.emplace_back("module states synchronised");
     }
@@ -71,8 +68,8 @@ std::vector<std::string> options(const Job& job) {
         if (job.ddp.static_graph) words.emplace_back("static graph");
     }
     if (job.precision.param != Precision::fp32 || job.precision.reduce != Precision::fp32) {
-        words.push_back(fmt::format("parameters in {}, reduced in {}", word(job, "precision", "param"),
-                                    word(job, "precision", "reduce")));
+        words.push_back(fmt::format("parameters in {}, reduced in {}", text_of(job, "precision.param"),
+                                    text_of(job, "precision.reduce")));
     }
     if (!job.memory.activation_checkpointing.names.empty())
         words.push_back("checkpointing " + to_text(job.memory.activation_checkpointing));
@@ -86,16 +83,9 @@ std::vector<std::string> options(const Job& job) {
 }
 
 std::string model_words(const Job& job) {
-    std::string text = job.model.name.empty() ? word(job, "model", "type") : job.model.name;
+    std::string text = job.model.name.empty() ? text_of(job, "model.type") : job.model.name;
     text += fmt::format(", {}, width {}", count(job.model.layers, "layer"), job.model.width);
     return job.model.type == ModelType::mlp ? text : text + fmt::format(", context {}", job.model.context);
-}
-
-nlohmann::ordered_json categories_json(const CategoryBytes& bytes) {
-    nlohmann::ordered_json json = nlohmann::ordered_json::object();
-    for (std::size_t c = 0; c < bytes.size(); ++c)
-        json[std::string(traces::kMemoryCategoryNames[c])] = bytes[c];
-    return json;
 }
 
 // All digits; a value that is not finite is null, as JSON has nothing else for it.

@@ -1,21 +1,26 @@
 #include "trainer/cli/plan_files.h"
 
+#include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <fstream>
+#include <thread>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 #include <time.h>
 
 #include "traces/schema/json_text.h"
+#include "traces/store/apart.h"
 #include "traces/store/plan/plan_parts.h"
 #include "traces/store/write/writer.h"
+#include "trainer/cli/json_parts.h"
+#include "trainer/cli/sweep_grid.h"
 #include "trainer/planner/anatomy.h"
 #include "trainer/planner/job_file.h"
 #include "trainer/planner/search.h"
 #include "trainer/sim/sim_trace.h"
-#include "trainer/sim/simulator.h"
 
 namespace shardscope::trainer {
 
@@ -35,32 +40,18 @@ std::string comment_of(const Row& row, const std::string& plan_of) {
     return comment;
 }
 
-std::string settings_json(const Row& row) {
-    nlohmann::ordered_json json = nlohmann::ordered_json::object();
-    for (const Override& setting : row.settings) json[setting.key] = setting.value;
-    return traces::dump_json(json);
-}
-
 traces::PlanRow stored(const std::vector<Row>& rows, const Row& row, const std::string& plan_of) {
-    traces::PlanRow out;
+    traces::PlanRow out = row.can_be() ? plan_row(row) : traces::PlanRow{};
     out.number = row.number;
     out.outcome = planner::name(row.outcome);
     out.reason = row.reason;
-    out.settings = settings_json(row);
+    out.settings = traces::dump_json(settings_json(row.settings));
     if (!row.can_be()) return out;
     out.job = planner::job_file(row.job, comment_of(row, plan_of));
-    out.ranks = row.job.run.ranks;
     out.limit_bytes = row.limit;
-    out.peak_bytes = row.peak.bytes;
-    out.moment = row.peak.where;
-    out.at_peak = row.peak.at_peak;
-    out.peak_unit = row.peak_unit;
     out.peak_module = row.peak_module;
-    if (!row.peak_unit.empty()) out.peak_unit_bytes = row.peak_unit_bytes;
     if (!row.peak_module.empty()) out.peak_module_bytes = row.peak_module_bytes;
-    out.front = row.front;
     out.beaten_by = row.beaten_by;
-    out.same_as = row.same_as;
     out.why = planner::why(row, rows);
     if (!row.timed) return out;
     out.nodes = row.nodes;
@@ -118,18 +109,55 @@ void write_job(const Row& row, const std::string& plan_of, const std::string& fi
 
 void write_trace(const Row& row, const sim::Cluster& cluster, const std::string& file, bool overwrite) {
     const Program program(sim::placed_on(row.job, cluster));
-    traces::DatabaseWriter writer(writer_options(file, overwrite));
-    sim::SimOptions options = sim::options_of(program.job(), cluster);
-    options.every_step = true;
-    sim::SimTrace trace(writer, program, cluster, program.job().sim.trace_ranks);
-    trace.summarise(sim::simulate(program, cluster, options, &trace));
-    writer.finish(trace.duration(), 0);
+    write_simulation(program, cluster, sim::options_of(program.job(), cluster), program.job().sim.trace_ranks,
+                     {}, writer_options(file, overwrite));
 }
 
 }  // namespace
 
 void refuse_argument(const std::string& what, const std::string& why) {
     throw JobError(fmt::format("command line: {}: {}", what, why));
+}
+
+std::vector<planner::Given> given_values(const std::vector<Override>& overrides) {
+    const SweepGrid grid = make_grid(overrides);
+    std::vector<planner::Given> given;
+    for (const Override& fixed : grid.fixed) given.push_back({fixed.key, {fixed.value}});
+    for (const SweepAxis& axis : grid.axes) given.push_back({axis.key, axis.values});
+    return given;
+}
+
+void check_outputs(const std::string& read, const PlanOptions& options) {
+    std::vector<std::string> files = options.files;
+    if (!options.output.empty()) files.push_back(options.output);
+    for (const std::string& file : files) {
+        traces::check_apart({read}, file);
+        traces::DatabaseWriter::check_output(file, options.overwrite);
+    }
+}
+
+int row_to_write(const std::string& text, std::size_t all, const std::string& usable) {
+    int number = 0;
+    const char* end = text.data() + text.size();
+    const auto [read, error] = std::from_chars(text.data(), end, number);
+    if (error != std::errc{} || read != end || number < 1 || static_cast<std::size_t>(number) > all)
+        refuse_argument("--write", fmt::format("\"{}\" is no row; use {}, or best", text, usable));
+    return number;
+}
+
+int search_threads() {
+    constexpr int kMost = 16;
+    return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, kMost);
+}
+
+void write_simulation(const Program& program, const sim::Cluster& cluster, sim::SimOptions options, int ranks,
+                      const std::vector<traces::RunInfoRow>& facts, const traces::WriterOptions& to) {
+    traces::DatabaseWriter writer(to);
+    options.every_step = true;
+    sim::SimTrace trace(writer, program, cluster, ranks);
+    trace.summarise(sim::simulate(program, cluster, options, &trace));
+    for (const traces::RunInfoRow& fact : facts) writer.add(fact);
+    writer.finish(trace.duration(), 0);
 }
 
 traces::WriterOptions writer_options(const std::string& file, bool overwrite) {

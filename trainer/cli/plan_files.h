@@ -1,19 +1,56 @@
-// What `plan` writes: a row as a job file or as its simulated trace, and all rows as a database.
+// What `plan` reads of its command line for both a job file and a trace, and what it writes: a row as a job
+// file or as its simulated trace, and all rows as a database.
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include "traces/schema/rows.h"
 #include "traces/store/write/writer.h"
 #include "trainer/cli/plan_report.h"
+#include "trainer/cli/plan_verb.h"
 #include "trainer/planner/space.h"
+#include "trainer/sim/simulator.h"
 
 namespace shardscope::trainer {
 
 // Throws JobError: the command line's request cannot be fulfilled.
 [[noreturn]] void refuse_argument(const std::string& what, const std::string& why);
 
+// The values that the command line gives, key by key; sweep's syntax.
+std::vector<planner::Given> given_values(const std::vector<Override>& overrides);
+
+// Throws JobError or StoreError where a file that the options name cannot be written beside `read`, the file
+// that is read.
+void check_outputs(const std::string& read, const PlanOptions& options);
+
+// The row that --write names, from 1 to `all`; `usable` says which there are ("1 to 12"). Throws JobError.
+int row_to_write(const std::string& text, std::size_t all, const std::string& usable);
+
+// How many threads a search takes.
+int search_threads();
+
 // Options of a database that is computed now, not recorded on a machine.
 traces::WriterOptions writer_options(const std::string& file, bool overwrite);
+
+// Writes the program's simulation as a trace, with rows of the first `ranks` ranks, and facts about it.
+void write_simulation(const Program& program, const sim::Cluster& cluster, sim::SimOptions options, int ranks,
+                      const std::vector<traces::RunInfoRow>& facts, const traces::WriterOptions& to);
+
+// The row of SHARD_PLAN of a planner::Row or a lift::Replay that can be, as far as they are alike.
+template <class Row>
+traces::PlanRow plan_row(const Row& row) {
+    traces::PlanRow out;
+    out.ranks = row.job.run.ranks;
+    out.peak_bytes = row.peak.bytes;
+    out.moment = row.peak.where;
+    out.at_peak = row.peak.at_peak;
+    out.peak_unit = row.peak_unit;
+    if (!row.peak_unit.empty()) out.peak_unit_bytes = row.peak_unit_bytes;
+    out.front = row.front;
+    out.same_as = row.same_as;
+    return out;
+}
 
 // Writes *.toml: a job file that gives the row's figures when it is run; otherwise a simulated trace.
 // `plan_of` is the job file that was planned, for the comment. Throws JobError or StoreError where the file

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "traces/schema/json_text.h"
+#include "trainer/cli/json_parts.h"
 #include "trainer/cli/plan_report.h"
 #include "trainer/planner/search.h"
 
@@ -18,14 +19,12 @@ nlohmann::ordered_json row_json(const std::vector<Row>& rows, const Row& row) {
     nlohmann::ordered_json json;
     json["row"] = row.number;
     json["outcome"] = planner::name(row.outcome);
-    json["settings"] = nlohmann::ordered_json::object();
-    for (const Override& setting : row.settings) json["settings"][setting.key] = setting.value;
+    json["settings"] = settings_json(row.settings);
     if (!row.reason.empty()) json["reason"] = row.reason;
     if (!row.can_be()) return json;
     json["limit_bytes"] = row.limit;
     json["peak_bytes"] = row.peak.bytes;
-    for (std::size_t c = 0; c < row.peak.at_peak.size(); ++c)
-        json["at_peak"][std::string(traces::kMemoryCategoryNames[c])] = row.peak.at_peak[c];
+    json["at_peak"] = categories_json(row.peak.at_peak);
     json["where"] = row.peak.where;
     if (!row.peak_unit.empty()) json["peak_unit"] = {{"name", row.peak_unit}, {"bytes", row.peak_unit_bytes}};
     if (!row.peak_module.empty())

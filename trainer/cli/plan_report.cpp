@@ -1,16 +1,13 @@
 #include "trainer/cli/plan_report.h"
 
 #include <algorithm>
-#include <functional>
-#include <map>
 #include <tuple>
 #include <utility>
 
 #include <fmt/core.h>
 
-#include "traces/report/text_table.h"
 #include "traces/schema/joined.h"
-#include "trainer/job/keys.h"
+#include "trainer/cli/configuration_table.h"
 #include "trainer/planner/search.h"
 
 namespace shardscope::trainer {
@@ -22,71 +19,39 @@ using planner::Row;
 using traces::Align;
 using traces::grouped;
 
-constexpr std::size_t kRestShown = 10;
-constexpr double kMB = 1 << 20;
-
-std::string mb(std::int64_t bytes) {
-    return grouped(static_cast<double>(bytes) / kMB, 1);
-}
-std::string ms(double seconds) {
-    return grouped(seconds * 1e3, 2);
-}
-
-std::string text_of(const Job& job, std::string_view section, std::string_view name) {
-    return to_text(find_key(section, name)->get(job));
-}
-
-// --- what a row is called by ----------------------------------------------------------------------------
-
-bool is_sharded(const Job& job) {
-    return job.parallel.mode == ParallelMode::fsdp;
-}
-
+// ZeRO-1 has a name of its own here.
 std::string strategy_of(const Job& job) {
-    if (job.parallel.mode == ParallelMode::none) return "none";
-    if (job.parallel.mode == ParallelMode::ddp) return job.ddp.shard_optimizer ? "ZERO_1" : "ddp";
-    const std::string name = text_of(job, "fsdp", "sharding_strategy");
-    return job.fsdp.shard_group > 0 ? fmt::format("{} of {}", name, job.fsdp.shard_group) : name;
+    const bool zero_1 = job.parallel.mode == ParallelMode::ddp && job.ddp.shard_optimizer;
+    return zero_1 ? "ZERO_1" : strategy_text(job);
 }
 
-// "root", "module:Block"; "-" where the strategy does not have such a thing.
-std::string of_units(const Job& job, std::string_view name) {
-    return is_sharded(job) ? text_of(job, "fsdp", name) : "-";
-}
-std::string of_gathers(const Job& job, std::string_view name) {
-    const bool gathers = is_sharded(job) && job.fsdp.sharding_strategy != ShardingStrategy::no_shard;
-    return gathers ? text_of(job, "fsdp", name) : "-";
-}
-
-struct Column {
-    std::string header;
-    Align align = Align::left;
-    std::function<std::string(const Row&)> cell;
-};
-
-std::string yes_no(const std::string& truth) {
-    return truth == "true" ? "yes" : truth == "false" ? "no" : truth;
+// "-" where the strategy has no units.
+std::string text_of_units(const Job& job, std::string_view full_name) {
+    return job.parallel.mode == ParallelMode::fsdp ? text_of(job, full_name) : "-";
 }
 
 // The keys that a search decides.
-std::vector<Column> decided_columns() {
+std::vector<Column<Row>> decided_columns() {
     return {
         {"strategy", Align::left, [](const Row& r) { return strategy_of(r.job); }},
-        {"wrap", Align::left, [](const Row& r) { return of_units(r.job, "wrap"); }},
-        {"offload", Align::left, [](const Row& r) { return yes_no(of_gathers(r.job, "cpu_offload")); }},
+        {"wrap", Align::left, [](const Row& r) { return text_of_units(r.job, "fsdp.wrap"); }},
+        {"offload", Align::left,
+         [](const Row& r) { return yes_no(text_of_gathers(r.job, "fsdp.cpu_offload")); }},
         {"checkpointing", Align::left,
-         [](const Row& r) { return text_of(r.job, "memory", "activation_checkpointing"); }},
-        {"prefetch", Align::left, [](const Row& r) { return of_gathers(r.job, "backward_prefetch"); }},
-        {"limiter", Align::left, [](const Row& r) { return yes_no(of_gathers(r.job, "limit_all_gathers")); }},
-        {"param", Align::left, [](const Row& r) { return text_of(r.job, "precision", "param"); }},
-        {"layout", Align::left, [](const Row& r) { return of_units(r.job, "layout"); }},
-        {"batch", Align::right, [](const Row& r) { return text_of(r.job, "data", "batch"); }},
-        {"accumulation", Align::right, [](const Row& r) { return text_of(r.job, "train", "accumulation"); }},
+         [](const Row& r) { return text_of(r.job, "memory.activation_checkpointing"); }},
+        {"prefetch", Align::left,
+         [](const Row& r) { return text_of_gathers(r.job, "fsdp.backward_prefetch"); }},
+        {"limiter", Align::left,
+         [](const Row& r) { return yes_no(text_of_gathers(r.job, "fsdp.limit_all_gathers")); }},
+        {"param", Align::left, [](const Row& r) { return text_of(r.job, "precision.param"); }},
+        {"layout", Align::left, [](const Row& r) { return text_of_units(r.job, "fsdp.layout"); }},
+        {"batch", Align::right, [](const Row& r) { return text_of(r.job, "data.batch"); }},
+        {"accumulation", Align::right, [](const Row& r) { return text_of(r.job, "train.accumulation"); }},
     };
 }
 
 // The keys that the command line gave several values.
-std::vector<Column> given_columns(const std::vector<Row>& rows) {
+std::vector<Column<Row>> given_columns(const std::vector<Row>& rows) {
     static constexpr std::array<std::string_view, 15> kShown = {"fsdp.layout",
                                                                 "train.accumulation",
                                                                 "parallel.mode",
@@ -102,23 +67,18 @@ std::vector<Column> given_columns(const std::vector<Row>& rows) {
                                                                 "precision.reduce",
                                                                 "data.batch",
                                                                 "run.device"};
-    std::vector<Column> columns;
-    for (const Override& setting : rows.empty() ? std::vector<Override>{} : rows.front().settings) {
-        if (std::find(kShown.begin(), kShown.end(), setting.key) != kShown.end()) continue;
-        const std::string section = setting.key.substr(0, setting.key.find('.'));
-        const std::string word = setting.key.substr(section.size() + 1);
-        columns.push_back(
-            {word, Align::left, [section, word](const Row& row) { return text_of(row.job, section, word); }});
-    }
-    return columns;
+    std::vector<std::string> keys;
+    for (const Override& setting : rows.empty() ? std::vector<Override>{} : rows.front().settings)
+        keys.push_back(setting.key);
+    return key_columns<Row>(keys, kShown);
 }
 
-std::vector<Column> figure_columns(const std::vector<const Row*>& rows) {
+std::vector<Column<Row>> figure_columns(const std::vector<const Row*>& rows) {
     const bool tokens =
         std::any_of(rows.begin(), rows.end(), [](const Row* r) { return r->tokens_per_s > 0; });
     const bool priced = std::any_of(rows.begin(), rows.end(), [](const Row* r) { return r->cost > 0; });
     const auto timed = [](const Row& r, const std::string& text) { return r.timed ? text : "-"; };
-    std::vector<Column> columns = {
+    std::vector<Column<Row>> columns = {
         {"fits", Align::left, [](const Row& r) { return r.fits() ? "yes" : "no"; }},
         {"peak MB", Align::right, [](const Row& r) { return mb(r.peak.bytes); }},
         {"reserved MB", Align::right, [=](const Row& r) { return timed(r, mb(r.reserved)); }},
@@ -136,10 +96,10 @@ std::vector<Column> figure_columns(const std::vector<const Row*>& rows) {
 }
 
 // Columns whose cells are all equal do not distinguish rows: they become text above the tables.
-std::vector<Column> that_differ(std::vector<Column> columns, const std::vector<const Row*>& rows,
-                                std::vector<std::string>& alike) {
-    std::vector<Column> differ;
-    for (Column& column : columns) {
+std::vector<Column<Row>> that_differ(std::vector<Column<Row>> columns, const std::vector<const Row*>& rows,
+                                     std::vector<std::string>& alike) {
+    std::vector<Column<Row>> differ;
+    for (Column<Row>& column : columns) {
         const std::string first = column.cell(*rows.front());
         const bool same = rows.size() > 1 && std::all_of(rows.begin(), rows.end(), [&](const Row* row) {
                               return column.cell(*row) == first;
@@ -151,23 +111,6 @@ std::vector<Column> that_differ(std::vector<Column> columns, const std::vector<c
         }
     }
     return differ;
-}
-
-std::string table_of(const std::vector<const Row*>& rows, const std::vector<Column>& columns) {
-    std::vector<Align> align = {Align::right};
-    std::vector<std::string> header = {"row"};
-    for (const Column& column : columns) {
-        align.push_back(column.align);
-        header.push_back(column.header);
-    }
-    traces::TextTable table(align);
-    table.header(header);
-    for (const Row* row : rows) {
-        std::vector<std::string> cells = {std::to_string(row->number)};
-        for (const Column& column : columns) cells.push_back(column.cell(*row));
-        table.row(cells);
-    }
-    return table.text();
 }
 
 std::string counts_line(const PlanResult& result) {
@@ -207,64 +150,39 @@ std::string best_line(const PlanResult& result) {
     return text;
 }
 
-// Each reason once, with the number of rows that it rules out.
-std::string impossible_lines(const std::vector<Row>& rows) {
-    std::map<std::string, int> reasons;
-    for (const Row& row : rows)
-        if (row.outcome == Outcome::impossible) ++reasons[row.reason];
-    std::string text;
-    for (const auto& [reason, n] : reasons)
-        text += fmt::format("{} configuration{} cannot be: {}\n", n, n == 1 ? "" : "s", reason);
-    return text;
-}
-
 }  // namespace
 
 std::string plan_table(const PlanResult& result, const PlanPrint& print) {
-    std::string out = counts_line(result) + impossible_lines(result.rows);
+    std::string out =
+        counts_line(result) + impossible_lines(result.rows, "configuration", [](const Row& row) {
+            return row.outcome == Outcome::impossible ? row.reason : "";
+        });
     if (result.raised_steps)
         out +=
             "Jobs of fewer than 3 steps are run for 3 steps: their own are over before the memory and the "
             "time of a step are steady\n";
     if (!result.limit_of.empty()) out += fmt::format("What a rank reserves has to fit {}\n", result.limit_of);
     out += best_line(result);
-    std::vector<const Row*> front, rest;
-    for (const Row& row : result.rows) {
-        if (row.front) {
-            front.push_back(&row);
-        } else if (row.can_be() && (print.all || row.same_as == 0)) {
-            rest.push_back(&row);
-        }
-    }
-    std::sort(front.begin(), front.end(), planner::before);
-    std::sort(rest.begin(), rest.end(), planner::before);
-    const std::size_t all_rest = rest.size();
-    if (!print.all && rest.size() > kRestShown) rest.resize(kRestShown);
-
-    std::vector<const Row*> shown = front;
-    shown.insert(shown.end(), rest.begin(), rest.end());
+    const FrontAndRest<Row> both(result.rows, print.all, planner::before, [](const Row&) { return false; });
+    std::vector<const Row*> shown = both.front;
+    shown.insert(shown.end(), both.rest.begin(), both.rest.end());
     if (shown.empty()) return out;
     std::vector<std::string> alike;
-    std::vector<Column> columns = given_columns(result.rows), decided = decided_columns();
+    std::vector<Column<Row>> columns = given_columns(result.rows), decided = decided_columns();
     columns.insert(columns.end(), decided.begin(), decided.end());
     columns = that_differ(std::move(columns), shown, alike);
-    for (Column& column : figure_columns(shown)) columns.push_back(std::move(column));
+    for (Column<Row>& column : figure_columns(shown)) columns.push_back(std::move(column));
     if (!alike.empty()) out += fmt::format("All rows below: {}\n", traces::joined(alike, ", "));
 
-    if (!front.empty()) {
+    if (!both.front.empty()) {
         out += fmt::format(
             "\n{}\n{}",
             result.complete
                 ? "The front: nothing has less allocated and reserved and is faster; the fastest first"
                 : "The front of what was tried, the fastest first",
-            table_of(front, columns));
+            table_of(both.front, columns));
     }
-    if (!rest.empty()) {
-        out += fmt::format(
-            "\n{}{}\n{}", front.empty() ? "The smallest" : "The best of the rest",
-            all_rest > rest.size() ? fmt::format(" ({} of {}; --all shows all)", rest.size(), all_rest) : "",
-            table_of(rest, columns));
-    }
+    out += both.rest_table(both.front.empty() ? "The smallest" : "The best of the rest", columns);
     out += "\nWhat makes the peak and holds the step, and why the rest loses\n";
     for (const Row* row : shown)
         out += fmt::format("{:>4}  {}\n", row->number, planner::why(*row, result.rows));

@@ -9,18 +9,14 @@
 #include <map>
 #include <mutex>
 #include <optional>
-#include <thread>
 
 #include <fmt/core.h>
 
-#include "traces/store/apart.h"
-#include "traces/store/write/writer.h"
 #include "trainer/cli/exit_status.h"
 #include "trainer/cli/plan_files.h"
 #include "trainer/cli/plan_report.h"
 #include "trainer/cli/search_bar.h"
 #include "trainer/cli/stop.h"
-#include "trainer/cli/sweep_grid.h"
 #include "trainer/planner/search.h"
 
 namespace shardscope::trainer {
@@ -28,8 +24,6 @@ namespace shardscope::trainer {
 namespace {
 
 using planner::Row;
-
-constexpr int kMostPlanThreads = 16;
 
 // Cost models by name, each read once.
 class Clusters {
@@ -51,7 +45,7 @@ class Clusters {
     std::map<std::string, sim::Cluster> clusters_;  // references into it stay valid
 };
 
-// The values that the command line gives, key by key; sweep's syntax.
+// A search's own keys cannot be given.
 std::vector<planner::Given> given_by(const std::vector<Override>& overrides) {
     for (const Override& override : overrides) {
         if (override.key == "run.trace")
@@ -59,11 +53,7 @@ std::vector<planner::Given> given_by(const std::vector<Override>& overrides) {
         if (override.key == "run.device" && override.value != "sim")
             refuse_argument("--run.device", "plan simulates every configuration; leave the key out");
     }
-    const SweepGrid grid = make_grid(overrides);
-    std::vector<planner::Given> given;
-    for (const Override& fixed : grid.fixed) given.push_back({fixed.key, {fixed.value}});
-    for (const SweepAxis& axis : grid.axes) given.push_back({axis.key, axis.values});
-    return given;
+    return given_values(overrides);
 }
 
 // The optimizer's state and DDP's buckets exist from the second or third step on: a plan is made for the
@@ -124,7 +114,6 @@ class Planning {
   private:
     void check_files() const;
     std::vector<planner::Candidate> last_resorts() const;
-    int row_to_write(std::size_t rows, std::size_t last_resorts) const;
     void search(const std::vector<planner::Candidate>& candidates);
     void search_last_resorts(const planner::SearchOptions& options);
     void refuse_what_nothing_can_be() const;
@@ -159,12 +148,8 @@ void Planning::check_files() const {
         if (!file.ends_with(".toml") && !file.ends_with(".sqlite"))
             refuse_argument("--as",
                             fmt::format("{} is neither a .toml (a job file) nor a .sqlite (a trace)", file));
-        traces::check_apart({file_}, file);
-        traces::DatabaseWriter::check_output(file, options_.overwrite);
     }
-    if (options_.output.empty()) return;
-    traces::check_apart({file_}, options_.output);
-    traces::DatabaseWriter::check_output(options_.output, options_.overwrite);
+    check_outputs(file_, options_);
 }
 
 // What is tried where no candidate fits; nothing where it cannot be determined.
@@ -176,28 +161,16 @@ std::vector<planner::Candidate> Planning::last_resorts() const {
     }
 }
 
-int Planning::row_to_write(std::size_t rows, std::size_t last_resorts) const {
-    int number = 0;
-    const char* end = options_.write.data() + options_.write.size();
-    const auto [read, error] = std::from_chars(options_.write.data(), end, number);
-    const std::size_t all = rows + last_resorts;
-    if (error != std::errc{} || read != end || number < 1 || static_cast<std::size_t>(number) > all) {
-        const std::string behind =
-            last_resorts == 0
-                ? ""
-                : fmt::format(", {} to {} of what is tried where none of these fits", rows + 1, all);
-        refuse_argument(
-            "--write", fmt::format("\"{}\" is no row; use 1 to {}{}, or best", options_.write, rows, behind));
-    }
-    return number;
-}
-
 void Planning::search(const std::vector<planner::Candidate>& candidates) {
     const auto start = std::chrono::steady_clock::now();
     std::vector<planner::Candidate> behind;  // the candidates after these, where a row is named
     if (!options_.write.empty() && options_.write != "best") {
         behind = last_resorts();
-        written_ = row_to_write(candidates.size(), behind.size());
+        const std::size_t rows = candidates.size(), all = rows + behind.size();
+        std::string usable = fmt::format("1 to {}", rows);
+        if (!behind.empty())
+            usable += fmt::format(", {} to {} of what is tried where none of these fits", rows + 1, all);
+        written_ = row_to_write(options_.write, all, usable);
     }
     const std::size_t place = written_ > 0 ? static_cast<std::size_t>(written_) - 1 : 0;
     const bool is_behind = place >= candidates.size();
@@ -211,8 +184,7 @@ void Planning::search(const std::vector<planner::Candidate>& candidates) {
         const StopSignals listening(&stop);
         SearchBar bar("configurations");
         planner::SearchOptions search;
-        search.threads =
-            std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, kMostPlanThreads);
+        search.threads = search_threads();
         search.time_all = options_.time_all;
         search.stop = &stop;
         search.progress = [&](std::size_t done, std::size_t all) { bar.show(done, all); };

@@ -88,6 +88,7 @@ std::vector<std::string> rank_error_sentences(const std::vector<RankError>& erro
     return sentences;
 }
 
-ToldTogether::ToldTogether(int status) : std::runtime_error("a process cannot go on"), status_(status) {}
+ReportedTogether::ReportedTogether(int status)
+    : std::runtime_error("a process cannot go on"), status_(status) {}
 
 }  // namespace shardscope::trainer

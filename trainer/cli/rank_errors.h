@@ -30,9 +30,9 @@ std::vector<std::string> rank_error_sentences(const std::vector<RankError>& erro
                                               const std::vector<std::string>& hosts);
 
 // All processes know that some of them cannot go on, and rank 0 has printed why.
-class ToldTogether : public std::runtime_error {
+class ReportedTogether : public std::runtime_error {
   public:
-    explicit ToldTogether(int status);
+    explicit ReportedTogether(int status);
     int status() const { return status_; }
 
   private:

@@ -8,7 +8,6 @@
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
-#include <time.h>
 
 #include "traces/analysis/memory/memory.h"
 #include "traces/analysis/time/summary.h"
@@ -20,6 +19,7 @@
 #include "trainer/cli/dry_run.h"
 #include "trainer/cli/exit_status.h"
 #include "trainer/cli/output.h"
+#include "trainer/cli/plan_files.h"
 #include "trainer/cli/what_fits.h"
 #include "trainer/sharding/program.h"
 #include "trainer/sim/sim_trace.h"
@@ -52,14 +52,7 @@ auto checked(const Job& job, const Call& call) {
 std::unique_ptr<traces::DatabaseWriter> open_trace(const Job& job) {
     if (job.run.trace.empty()) return nullptr;
     traces::DatabaseWriter::check_output(job.run.trace, job.run.overwrite);
-    traces::WriterOptions options;
-    options.path = job.run.trace;
-    options.overwrite = job.run.overwrite;
-    timespec now{};
-    clock_gettime(CLOCK_REALTIME, &now);
-    options.start_utc_ns = std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-    options.on_this_machine = false;
-    return std::make_unique<traces::DatabaseWriter>(options);
+    return std::make_unique<traces::DatabaseWriter>(writer_options(job.run.trace, job.run.overwrite));
 }
 
 // The job's settings that a simulation cannot carry out.
@@ -300,7 +293,7 @@ int train_simulated(const Job& job, const TrainOptions& options) {
     } catch (const OutOfMemory& error) {
         fmt::print(stderr, "shardscope-train: {}\n", error.what());
         tell_what_fits(simulated.program().job(), error.room());
-        throw FailureTold(error.what());
+        throw FailureReported(error.what());
     }
 }
 

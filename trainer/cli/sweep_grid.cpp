@@ -19,14 +19,8 @@ constexpr std::size_t kMaxNameBytes =
 }
 
 const Key& key_of(const std::string& full_name) {
-    const auto dot = full_name.find('.');
-    const std::string section = full_name.substr(0, dot);
-    const std::string name = dot == std::string::npos ? "" : full_name.substr(dot + 1);
-    if (const Key* key = find_key(section, name)) return *key;
-    const auto known = sections();
-    const bool section_known =
-        std::any_of(known.begin(), known.end(), [&](const Section& s) { return s.name == section; });
-    refuse(full_name, section_known ? unknown_key(section, name) : unknown_section(section));
+    if (const Key* key = find_key(full_name)) return *key;
+    refuse(full_name, unknown_key(full_name));
 }
 
 // A trailing separator ends the last value and does not begin another.

@@ -8,6 +8,7 @@
 
 #include "traces/report/text_table.h"
 #include "traces/schema/json_text.h"
+#include "trainer/cli/json_parts.h"
 
 namespace shardscope::trainer {
 
@@ -125,8 +126,7 @@ std::string sweep_json(const SweepResult& result) {
     json["runs"] = nlohmann::ordered_json::array();
     for (const SweepRow& row : result.rows) {
         nlohmann::ordered_json run;
-        run["settings"] = nlohmann::ordered_json::object();
-        for (const Override& setting : row.settings) run["settings"][setting.key] = setting.value;
+        run["settings"] = settings_json(row.settings);
         run["trace"] = row.trace;
         if (row.figures) {
             run["peak_bytes"] = row.figures->peak_bytes;

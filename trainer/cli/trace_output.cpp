@@ -120,7 +120,7 @@ void TraceOutput::failed(const std::exception_ptr& reason) {
                    "shardscope-train: warning: the trace is incomplete: {}; training goes on without it\n",
                    error.what());
     }
-    told_ = true;
+    reported_ = true;
 }
 
 void TraceOutput::measure_clock() {
@@ -144,7 +144,7 @@ TraceOutput::End TraceOutput::finish_own(std::string& own_error) {
     } catch (const traces::StoreError& error) {
         end.failed = true;
         own_error = fmt::format("the trace is incomplete: {}", error.what());
-        if (!told_) end.warnings.push_back(own_error);
+        if (!reported_) end.warnings.push_back(own_error);
     }
     return end;
 }

@@ -50,7 +50,7 @@ class TraceOutput {
     World* world_;
     std::string path_;  // this process's file
     // Whether the run has ended, and whether the early end of the trace has been reported.
-    std::atomic<bool> run_ended_{false}, told_{false};
+    std::atomic<bool> run_ended_{false}, reported_{false};
     std::unique_ptr<profiler::Recorder> recorder_;
 };
 

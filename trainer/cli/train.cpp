@@ -136,13 +136,13 @@ void Training::say(const std::string& line) {
 
 // Handles a run that cannot go on.
 void Training::failed(const std::exception& error) {
-    const Teller teller = joined_ ? joined_->teller(error) : Teller::first;
+    const ErrorReporter reporter = joined_ ? joined_->reporter(error) : ErrorReporter::first;
     // This comes first: where another process was killed, its launcher soon kills this one.
-    if (teller != Teller::other) tell(error);
+    if (reporter != ErrorReporter::other) tell(error);
     trace_->give_up();
     const auto* memory = dynamic_cast<const OutOfMemory*>(&error);
-    if (memory && teller == Teller::first) tell_what_fits(job(), memory->room(), joined_ != nullptr);
-    throw FailureTold(error.what());
+    if (memory && reporter == ErrorReporter::first) tell_what_fits(job(), memory->room(), joined_ != nullptr);
+    throw FailureReported(error.what());
 }
 
 // Reports why the run ended. The recording until then is worth reading.

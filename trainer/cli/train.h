@@ -9,7 +9,7 @@
 namespace shardscope::trainer {
 
 // A run that could not go on; its message has been printed.
-class FailureTold : public RunError {
+class FailureReported : public RunError {
   public:
     using RunError::RunError;
 };
@@ -23,8 +23,9 @@ struct TrainOptions {
 
 // Returns the exit status: 0; 1 where the trace or a checkpoint could not be written to its end; 128 + n
 // where signal n stopped the run before its last step. Throws JobError, DataError, CheckpointError,
-// traces::StoreError (before the first step) and kernels::BlasError, and FailureTold for a run that could not
-// go on: its trace is complete. Where ranks are processes, only rank 0's prints anything but its own failure.
+// traces::StoreError (before the first step) and kernels::BlasError, and FailureReported for a run that could
+// not go on: its trace is complete. Where ranks are processes, only rank 0's prints anything but its own
+// failure.
 int train(const Job& job, const TrainOptions& options);
 
 }  // namespace shardscope::trainer

@@ -1,4 +1,6 @@
 // Launches the kernels of an attention operation; see attention.h.
+#include <algorithm>
+#include <initializer_list>
 #include <stdexcept>
 
 #include "trainer/cuda/attention.h"
@@ -14,18 +16,17 @@ constexpr int kLanes = 8;  // threads per row
 
 // delta = sum over a head's features of dout * out, [B,H,T]: reads both tensors once, so it is bound by
 // memory.
-template <class T>
 __global__ void __launch_bounds__(kThreads)
-    attention_delta(const T* dout, const T* out, float* delta, AttentionSizes s) {
+    attention_delta(const Bf16* dout, const Bf16* out, float* delta, AttentionSizes s) {
     const std::int64_t rows = static_cast<std::int64_t>(s.batch) * s.context * s.heads;
     const std::int64_t row =
         static_cast<std::int64_t>(blockIdx.x) * (kThreads / kLanes) + threadIdx.x / kLanes;
     const int lane = static_cast<int>(threadIdx.x % kLanes);
     float sum = 0.0f;
     if (row < rows) {  // rows of [B,T,H], in memory order
-        const T *a = dout + row * s.d, *b = out + row * s.d;
+        const Bf16 *a = dout + row * s.d, *b = out + row * s.d;
         if (s.packed) {
-            constexpr int kPack = kPackOf<T>;
+            constexpr int kPack = kPackOf<Bf16>;
             for (int e = lane * kPack; e < s.d; e += kLanes * kPack) {
                 float x[kPack], y[kPack];
                 load_floats(a + e, x);
@@ -43,65 +44,64 @@ __global__ void __launch_bounds__(kThreads)
     }
 }
 
+// Whether rows of heads in these tensors can be read in packs of 16 bytes.
+bool packed(std::initializer_list<const Bf16*> tensors, const AttentionSizes& s) {
+    return s.d % kPackOf<Bf16> == 0 && std::all_of(tensors.begin(), tensors.end(), is_aligned);
+}
+
+void launch_fused_forward(const float* qkv, float* out, float* lse, const AttentionSizes& s,
+                          cudaStream_t stream) {
+    launch_recomputed_forward(qkv, out, lse, s, stream);
+}
+void launch_fused_forward(const Bf16* qkv, Bf16* out, float* lse, AttentionSizes s, cudaStream_t stream) {
+    s.packed = packed({qkv, out}, s);
+    launch_flash(FlashForward{qkv, out, lse}, s, stream);
+}
+
+void launch_fused_backward(const float* dout, const float* qkv, const float* /*out*/, const float* lse,
+                           float* dqkv, float* delta, const AttentionSizes& s, cudaStream_t stream) {
+    launch_recomputed_backward(dout, qkv, lse, dqkv, delta, s, stream);
+}
+void launch_fused_backward(const Bf16* dout, const Bf16* qkv, const Bf16* out, const float* lse, Bf16* dqkv,
+                           float* delta, AttentionSizes s, cudaStream_t stream) {
+    s.packed = packed({dqkv, dout, qkv, out}, s);
+    const std::int64_t rows = std::int64_t{s.batch} * s.context * s.heads;
+    constexpr std::int64_t kRows = kThreads / kLanes;
+    launch(attention_delta, dim3(static_cast<unsigned>((rows + kRows - 1) / kRows)), dim3(kThreads), 0,
+           stream, dout, out, delta, s);
+    launch_flash(FlashBackward{qkv, dout, lse, delta, dqkv}, s, stream);
+}
+
 template <class T>
-struct Launcher {
-    const Op& op;
-    const std::vector<std::byte*>& data;
-    cudaStream_t stream;
-    AttentionSizes sizes = AttentionSizes::of(op.kernel());
-
-    T* t(std::size_t arg) const { return reinterpret_cast<T*>(data[arg]); }
-    float* f(std::size_t arg) const { return reinterpret_cast<float*>(data[arg]); }
-
-    // Whether rows of heads in these tensors can be read in packs of 16 bytes.
-    bool packed(std::initializer_list<const void*> tensors) const {
-        for (const void* tensor : tensors) {
-            if (!is_aligned(tensor)) return false;
-        }
-        return sizes.d % kPackOf<T> == 0;
+void launch_elements(const Op& op, const std::vector<std::byte*>& data, cudaStream_t stream) {
+    const AttentionSizes sizes = AttentionSizes::of(op.kernel());
+    const auto t = [&](std::size_t arg) { return reinterpret_cast<T*>(data[arg]); };
+    const auto in = [&](std::size_t arg) { return reinterpret_cast<const T*>(data[arg]); };
+    const auto f = [&](std::size_t arg) { return reinterpret_cast<float*>(data[arg]); };
+    const bool fused =
+        op.kernel().kernel == Kernel::fused_attention_forward || op.kernel().kernel == Kernel::fused_attention_backward;
+    if (fused && !sizes.causal) throw std::logic_error("fused attention looks back only");
+    switch (op.kernel().kernel) {
+        case Kernel::attention_forward:
+            return launch_plain_forward(in(2), t(0), t(1), sizes, stream);
+        case Kernel::attention_backward:
+            return launch_plain_backward(in(2), in(3), in(4), t(0), f(1), sizes, stream);
+        case Kernel::fused_attention_forward:
+            return launch_fused_forward(in(2), t(0), f(1), sizes, stream);
+        case Kernel::fused_attention_backward:
+            return launch_fused_backward(in(2), in(3), in(4), f(5), t(0), f(1), sizes, stream);
+        default:
+            throw std::logic_error("launch_attention was given a kernel that is not attention");
     }
-
-    void check_causal() const {
-        if (!sizes.causal) throw std::logic_error("fused attention looks back only");
-    }
-    void fused_forward() {
-        check_causal();
-        sizes.packed = packed({t(0), t(2)});
-        launch_flash(FlashForward<T>{t(2), t(0), f(1)}, sizes, stream);
-    }
-    void fused_backward() {
-        check_causal();
-        sizes.packed = packed({t(0), t(2), t(3), t(4)});
-        const std::int64_t rows = std::int64_t{sizes.batch} * sizes.context * sizes.heads;
-        constexpr std::int64_t kRows = kThreads / kLanes;
-        launch(attention_delta<T>, dim3(static_cast<unsigned>((rows + kRows - 1) / kRows)), dim3(kThreads), 0,
-               stream, t(2), t(4), f(1), sizes);
-        launch_flash(FlashBackward<T>{t(3), t(2), f(5), f(1), t(0)}, sizes, stream);
-    }
-
-    void run() {
-        switch (op.kernel().kernel) {
-            case Kernel::attention_forward:
-                return launch_plain_forward<T>(t(2), t(0), t(1), sizes, stream);
-            case Kernel::attention_backward:
-                return launch_plain_backward<T>(t(2), t(3), t(4), t(0), f(1), sizes, stream);
-            case Kernel::fused_attention_forward:
-                return fused_forward();
-            case Kernel::fused_attention_backward:
-                return fused_backward();
-            default:
-                throw std::logic_error("launch_attention was given a kernel that is no attention");
-        }
-    }
-};
+}
 
 }  // namespace
 
 void launch_attention(const Op& op, const std::vector<std::byte*>& data, cudaStream_t stream) {
     if (op.kernel().dtype == DType::bf16) {
-        Launcher<Bf16>{op, data, stream}.run();
+        launch_elements<Bf16>(op, data, stream);
     } else {
-        Launcher<float>{op, data, stream}.run();
+        launch_elements<float>(op, data, stream);
     }
 }
 

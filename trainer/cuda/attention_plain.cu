@@ -32,6 +32,42 @@ __device__ inline std::int64_t own_row(std::int64_t rows) {
     return row < rows ? row : -1;
 }
 
+// The probability of key `key` for the query of row `row` [B,H,T], as the forward stored it.
+template <class T>
+struct Stored {
+    const T* probabilities;
+
+    __device__ float operator()(std::int64_t row, int key, const T* /*q*/, const T* /*k*/,
+                                const AttentionSizes& s) const {
+        return to_float(probabilities[row * s.context + key]);
+    }
+};
+
+// The same, computed again from the row's logarithm of the sum of e^score.
+template <class T>
+struct Recomputed {
+    const float* lse;
+
+    __device__ float operator()(std::int64_t row, int /*key*/, const T* q, const T* k,
+                                const AttentionSizes& s) const {
+        return expf(product(q, k, s.d) * s.scale - lse[row]);
+    }
+};
+
+// The largest score of a query and the sum of e^(score - largest) over the keys up to `last`; all lanes get
+// both.
+template <class T>
+__device__ inline void sum_scores(const T* q, const T* k, int last, const AttentionSizes& s, float& largest,
+                                  float& sum) {
+    const int lane = static_cast<int>(threadIdx.x % 32);
+    largest = -INFINITY;
+    for (int j = lane; j <= last; j += 32) largest = fmaxf(largest, product(q, k + j * s.row, s.d) * s.scale);
+    largest = combine(largest, [](float a, float b) { return fmaxf(a, b); });
+    sum = 0.0f;
+    for (int j = lane; j <= last; j += 32) sum += expf(product(q, k + j * s.row, s.d) * s.scale - largest);
+    sum = combine(sum, [](float a, float b) { return a + b; });
+}
+
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     attention_forward_plain(const T* qkv, T* out, T* probabilities, AttentionSizes s) {
@@ -45,12 +81,9 @@ __global__ void __launch_bounds__(kThreads)
     T* const p = probabilities + row * s.context;
     const int last = s.last_seen(here);
 
-    float largest = -INFINITY;
-    for (int j = lane; j <= last; j += 32) largest = fmaxf(largest, product(q, k + j * s.row, s.d) * s.scale);
-    largest = combine(largest, [](float a, float b) { return fmaxf(a, b); });
-    float sum = 0.0f;
-    for (int j = lane; j <= last; j += 32) sum += expf(product(q, k + j * s.row, s.d) * s.scale - largest);
-    const float inverse = 1.0f / combine(sum, [](float a, float b) { return a + b; });
+    float largest, sum;
+    sum_scores(q, k, last, s, largest, sum);
+    const float inverse = 1.0f / sum;
     for (int j = lane; j < s.context; j += 32) {
         const float score = j <= last ? product(q, k + j * s.row, s.d) * s.scale : 0.0f;
         p[j] = rounded<T>(j <= last ? expf(score - largest) * inverse : 0.0f);
@@ -63,11 +96,45 @@ __global__ void __launch_bounds__(kThreads)
     }
 }
 
-// dq of heads [first, first + heads) of all B H, and for each of their rows delta = sum of p dp.
+// Stores lse instead of probabilities; a lane computes one at a time and passes it around.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
-    attention_backward_queries_plain(const T* dout, const T* qkv, const T* probabilities, T* dqkv,
-                                     float* deltas, int first, int heads, AttentionSizes s) {
+    attention_forward_recomputed(const T* qkv, T* out, float* lse, AttentionSizes s) {
+    const std::int64_t row = own_row(static_cast<std::int64_t>(s.batch) * s.heads * s.context);
+    if (row < 0) return;
+    const int lane = static_cast<int>(threadIdx.x % 32);
+    const int here = static_cast<int>(row % s.context);
+    const int head = static_cast<int>(row / s.context);
+    const HeadOffsets at = offsets_of(s, head / s.heads, head % s.heads);
+    const T *q = qkv + at.query + here * s.row, *k = qkv + at.key, *v = qkv + at.value;
+    const int last = s.last_seen(here);
+
+    float largest, sum;
+    sum_scores(q, k, last, s, largest, sum);
+    if (lane == 0) lse[row] = largest + logf(sum);
+    const float inverse = 1.0f / sum;
+    for (int e = lane; e - lane < s.d; e += 32) {  // all lanes take part: each computes some of the shares
+        float total = 0.0f;
+        for (int j = 0; j <= last; j += 32) {
+            const int mine = j + lane;
+            const float share =
+                mine <= last ? expf(product(q, k + mine * s.row, s.d) * s.scale - largest) : 0.0f;
+            for (int other = 0; other < 32 && j + other <= last; ++other) {
+                const float p = __shfl_sync(kAll, share, other);
+                if (e < s.d) total = fmaf(p, to_float(v[(j + other) * s.row + e]), total);
+            }
+        }
+        if (e < s.d) {
+            out[at.out + static_cast<std::int64_t>(here) * s.width + e] = rounded<T>(total * inverse);
+        }
+    }
+}
+
+// dq of heads [first, first + heads) of all B H, and for each of their rows delta = sum of p dp.
+template <class T, class Probability>
+__global__ void __launch_bounds__(kThreads)
+    attention_backward_queries_plain(const T* dout, const T* qkv, Probability p, T* dqkv, float* deltas,
+                                     int first, int heads, AttentionSizes s) {
     const std::int64_t local = own_row(static_cast<std::int64_t>(heads) * s.context);
     if (local < 0) return;
     const int lane = static_cast<int>(threadIdx.x % 32);
@@ -75,13 +142,12 @@ __global__ void __launch_bounds__(kThreads)
     const int head = first + static_cast<int>(local / s.context);
     const HeadOffsets at = offsets_of(s, head / s.heads, head % s.heads);
     const T* const go = dout + at.out + static_cast<std::int64_t>(here) * s.width;
-    const T *k = qkv + at.key, *v = qkv + at.value;
-    const T* const p = probabilities + (at.row + here) * s.context;
+    const T *q = qkv + at.query + here * s.row, *k = qkv + at.key, *v = qkv + at.value;
     const int last = s.last_seen(here);
 
     float delta = 0.0f;
     for (int j = lane; j <= last; j += 32) {
-        delta = fmaf(to_float(p[j]), product(go, v + j * s.row, s.d), delta);
+        delta = fmaf(p(at.row + here, j, q, k + j * s.row, s), product(go, v + j * s.row, s.d), delta);
     }
     delta = combine(delta, [](float a, float b) { return a + b; });
     if (lane == 0) deltas[local] = delta;
@@ -89,8 +155,9 @@ __global__ void __launch_bounds__(kThreads)
         float total = 0.0f;
         for (int j = 0; j <= last; j += 32) {
             const int mine = j + lane;
-            const float share =
-                mine <= last ? to_float(p[mine]) * (product(go, v + mine * s.row, s.d) - delta) : 0.0f;
+            const float share = mine <= last ? p(at.row + here, mine, q, k + mine * s.row, s) *
+                                                   (product(go, v + mine * s.row, s.d) - delta)
+                                             : 0.0f;
             for (int other = 0; other < 32 && j + other <= last; ++other) {
                 const float ds = __shfl_sync(kAll, share, other);
                 if (e < s.d) total = fmaf(ds, to_float(k[(j + other) * s.row + e]), total);
@@ -101,10 +168,10 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 // dk and dv of key heads [first, first + heads) of all B G; the deltas of their query heads are ready.
-template <class T>
+template <class T, class Probability>
 __global__ void __launch_bounds__(kThreads)
-    attention_backward_keys_plain(const T* dout, const T* qkv, const T* probabilities, T* dqkv,
-                                  const float* deltas, int first, int heads, AttentionSizes s) {
+    attention_backward_keys_plain(const T* dout, const T* qkv, Probability p, T* dqkv, const float* deltas,
+                                  int first, int heads, AttentionSizes s) {
     const std::int64_t local = own_row(static_cast<std::int64_t>(heads) * s.context);
     if (local < 0) return;
     const int lane = static_cast<int>(threadIdx.x % 32);
@@ -112,7 +179,7 @@ __global__ void __launch_bounds__(kThreads)
     const int key_head = first + static_cast<int>(local / s.context);
     const int b = key_head / s.kv_heads, first_head = key_head % s.kv_heads * s.group;
     const HeadOffsets at = offsets_of(s, b, first_head);
-    const T* const own_value = qkv + at.value + key * s.row;
+    const T *own_key = qkv + at.key + key * s.row, *own_value = qkv + at.value + key * s.row;
     const float* const own_deltas = deltas + (local / s.context) * s.group * s.context;
 
     for (int e = lane; e - lane < s.d; e += 32) {  // all lanes take part: each computes some of the shares
@@ -120,12 +187,11 @@ __global__ void __launch_bounds__(kThreads)
         for (int member = 0; member < s.group; ++member) {
             const HeadOffsets from = offsets_of(s, b, first_head + member);
             const T *q = qkv + from.query, *go = dout + from.out;
-            const T* const p = probabilities + from.row * s.context + key;  // of query i at i * context
             for (int i = s.first_seeing(key); i < s.context; i += 32) {
                 const int mine = i + lane;
                 const bool there = mine < s.context;
                 const std::int64_t place = static_cast<std::int64_t>(mine);
-                const float share = there ? to_float(p[place * s.context]) : 0.0f;
+                const float share = there ? p(from.row + place, key, q + place * s.row, own_key, s) : 0.0f;
                 const float ds =
                     there ? share * (product(go + place * s.width, own_value, s.d) -
                                      own_deltas[static_cast<std::int64_t>(member) * s.context + mine])
@@ -150,6 +216,22 @@ dim3 grid_of(std::int64_t rows) {
     return dim3(static_cast<unsigned>((rows + kWarps - 1) / kWarps));
 }
 
+// `deltas` holds the numbers of the query heads that share `at_once` key heads.
+template <class T, class Probability>
+void launch_backward(const T* dout, const T* qkv, Probability p, T* dqkv, float* deltas, int at_once,
+                     const AttentionSizes& s, cudaStream_t stream) {
+    const int key_heads = s.batch * s.kv_heads;
+    for (int first = 0; first < key_heads; first += at_once) {
+        const int heads = std::min(at_once, key_heads - first);
+        launch(attention_backward_queries_plain<T, Probability>,
+               grid_of(std::int64_t{heads} * s.group * s.context), dim3(kThreads), 0, stream, dout, qkv, p,
+               dqkv, deltas, first * s.group, heads * s.group, s);
+        launch(attention_backward_keys_plain<T, Probability>, grid_of(std::int64_t{heads} * s.context),
+               dim3(kThreads), 0, stream, dout, qkv, p, dqkv, static_cast<const float*>(deltas), first, heads,
+               s);
+    }
+}
+
 }  // namespace
 
 template <class T>
@@ -164,16 +246,19 @@ void launch_plain_backward(const T* dout, const T* qkv, const T* probabilities, 
                            const AttentionSizes& s, cudaStream_t stream) {
     // The scratch holds the numbers of max(T, H/G) heads, which limits the key heads (with their groups) per
     // round.
-    const int key_heads = s.batch * s.kv_heads;
-    const int at_once = std::max(s.context, s.group) / s.group;
-    for (int first = 0; first < key_heads; first += at_once) {
-        const int heads = std::min(at_once, key_heads - first);
-        launch(attention_backward_queries_plain<T>, grid_of(std::int64_t{heads} * s.group * s.context),
-               dim3(kThreads), 0, stream, dout, qkv, probabilities, dqkv, scratch, first * s.group,
-               heads * s.group, s);
-        launch(attention_backward_keys_plain<T>, grid_of(std::int64_t{heads} * s.context), dim3(kThreads), 0,
-               stream, dout, qkv, probabilities, dqkv, static_cast<const float*>(scratch), first, heads, s);
-    }
+    launch_backward(dout, qkv, Stored<T>{probabilities}, dqkv, scratch,
+                    std::max(s.context, s.group) / s.group, s, stream);
+}
+
+void launch_recomputed_forward(const float* qkv, float* out, float* lse, const AttentionSizes& s,
+                               cudaStream_t stream) {
+    launch(attention_forward_recomputed<float>, grid_of(std::int64_t{s.batch} * s.heads * s.context),
+           dim3(kThreads), 0, stream, qkv, out, lse, s);
+}
+
+void launch_recomputed_backward(const float* dout, const float* qkv, const float* lse, float* dqkv,
+                                float* delta, const AttentionSizes& s, cudaStream_t stream) {
+    launch_backward(dout, qkv, Recomputed<float>{lse}, dqkv, delta, s.batch * s.kv_heads, s, stream);
 }
 
 template void launch_plain_forward(const float*, float*, float*, const AttentionSizes&, cudaStream_t);

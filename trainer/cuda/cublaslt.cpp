@@ -1,4 +1,4 @@
-// cuBLASLt as the ProductLibrary, opened at run time. The algorithm that its heuristics choose for a matmul
+// cuBLASLt as the MatmulLibrary, opened at run time. The algorithm that its heuristics choose for a matmul
 // is kept for all later ones of the same shape and alignment. Source: NVIDIA, cuBLAS documentation, "Using
 // the cuBLASLt API". Only its header's types are used here; the header of one major version also serves
 // libraries of the previous one, because the numbers of attributes do not change.
@@ -17,7 +17,7 @@
 #include <fmt/core.h>
 
 #include "trainer/cuda/activation.h"
-#include "trainer/cuda/product_library.h"
+#include "trainer/cuda/matmul_library.h"
 #include "trainer/cuda/row_sums.h"
 
 namespace shardscope::trainer::cuda {
@@ -26,24 +26,26 @@ namespace {
 
 // --- the library -----------------------------------------------------------------------------------------
 
+// The functions that are called, without their prefix cublasLt.
+// clang-format off
+#define SHARDSCOPE_CUBLASLT_FUNCTIONS(F)                                                                   \
+    F(Create) F(Destroy) F(GetStatusString) F(Matmul) F(MatmulAlgoGetHeuristic)                            \
+    F(MatmulDescCreate) F(MatmulDescDestroy) F(MatmulDescSetAttribute)                                     \
+    F(MatrixLayoutCreate) F(MatrixLayoutDestroy)                                                           \
+    F(MatmulPreferenceCreate) F(MatmulPreferenceDestroy) F(MatmulPreferenceSetAttribute)
+// clang-format on
+
+// NOLINTBEGIN(bugprone-macro-parentheses): a name takes none.
+#define SHARDSCOPE_MEMBER(name) decltype(&cublasLt##name) name = nullptr;
+#define SHARDSCOPE_FIND(name) find(functions.name, "cublasLt" #name);
+// NOLINTEND(bugprone-macro-parentheses)
+
 struct Functions {
-    decltype(&cublasLtCreate) create = nullptr;
-    decltype(&cublasLtDestroy) destroy = nullptr;
-    decltype(&cublasLtGetStatusString) status_string = nullptr;
-    decltype(&cublasLtMatmul) multiply = nullptr;
-    decltype(&cublasLtMatmulAlgoGetHeuristic) heuristic = nullptr;
-    decltype(&cublasLtMatmulDescCreate) desc_create = nullptr;
-    decltype(&cublasLtMatmulDescDestroy) desc_destroy = nullptr;
-    decltype(&cublasLtMatmulDescSetAttribute) desc_set = nullptr;
-    decltype(&cublasLtMatrixLayoutCreate) layout_create = nullptr;
-    decltype(&cublasLtMatrixLayoutDestroy) layout_destroy = nullptr;
-    decltype(&cublasLtMatmulPreferenceCreate) preference_create = nullptr;
-    decltype(&cublasLtMatmulPreferenceDestroy) preference_destroy = nullptr;
-    decltype(&cublasLtMatmulPreferenceSetAttribute) preference_set = nullptr;
+    SHARDSCOPE_CUBLASLT_FUNCTIONS(SHARDSCOPE_MEMBER)
 
     void check(cublasStatus_t status, const std::string& what) const {
         if (status == CUBLAS_STATUS_SUCCESS) return;
-        throw CudaError(fmt::format("{} failed: {}", what, status_string(status)));
+        throw CudaError(fmt::format("{} failed: {}", what, GetStatusString(status)));
     }
 };
 
@@ -85,19 +87,7 @@ Functions open_functions() {
         function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(handle, symbol));
         if (!function) throw CudaError(fmt::format("{} has no {}; install cuBLAS 12 or later", name, symbol));
     };
-    find(functions.create, "cublasLtCreate");
-    find(functions.destroy, "cublasLtDestroy");
-    find(functions.status_string, "cublasLtGetStatusString");
-    find(functions.multiply, "cublasLtMatmul");
-    find(functions.heuristic, "cublasLtMatmulAlgoGetHeuristic");
-    find(functions.desc_create, "cublasLtMatmulDescCreate");
-    find(functions.desc_destroy, "cublasLtMatmulDescDestroy");
-    find(functions.desc_set, "cublasLtMatmulDescSetAttribute");
-    find(functions.layout_create, "cublasLtMatrixLayoutCreate");
-    find(functions.layout_destroy, "cublasLtMatrixLayoutDestroy");
-    find(functions.preference_create, "cublasLtMatmulPreferenceCreate");
-    find(functions.preference_destroy, "cublasLtMatmulPreferenceDestroy");
-    find(functions.preference_set, "cublasLtMatmulPreferenceSetAttribute");
+    SHARDSCOPE_CUBLASLT_FUNCTIONS(SHARDSCOPE_FIND)
     return functions;
 }
 
@@ -109,10 +99,10 @@ const Functions& lt() {
 // --- what it keeps for a kind of matmul ------------------------------------------------------------------
 
 struct Destroy {
-    void operator()(cublasLtMatmulDesc_t desc) const { lt().desc_destroy(desc); }
-    void operator()(cublasLtMatrixLayout_t layout) const { lt().layout_destroy(layout); }
-    void operator()(cublasLtMatmulPreference_t preference) const { lt().preference_destroy(preference); }
-    void operator()(cublasLtHandle_t handle) const { lt().destroy(handle); }
+    void operator()(cublasLtMatmulDesc_t desc) const { lt().MatmulDescDestroy(desc); }
+    void operator()(cublasLtMatrixLayout_t layout) const { lt().MatrixLayoutDestroy(layout); }
+    void operator()(cublasLtMatmulPreference_t preference) const { lt().MatmulPreferenceDestroy(preference); }
+    void operator()(cublasLtHandle_t handle) const { lt().Destroy(handle); }
 };
 template <class Pointer>
 using Owned = std::unique_ptr<std::remove_pointer_t<Pointer>, Destroy>;
@@ -120,8 +110,8 @@ using Owned = std::unique_ptr<std::remove_pointer_t<Pointer>, Destroy>;
 Owned<cublasLtMatrixLayout_t> layout(cudaDataType_t type, std::int64_t rows, std::int64_t columns,
                                      std::int64_t leading) {
     cublasLtMatrixLayout_t made = nullptr;
-    lt().check(lt().layout_create(&made, type, static_cast<std::uint64_t>(rows),
-                                  static_cast<std::uint64_t>(columns), leading),
+    lt().check(lt().MatrixLayoutCreate(&made, type, static_cast<std::uint64_t>(rows),
+                                       static_cast<std::uint64_t>(columns), leading),
                "cublasLtMatrixLayoutCreate");
     return Owned<cublasLtMatrixLayout_t>(made);
 }
@@ -133,9 +123,9 @@ std::uint32_t alignment(const void* address) {
 }
 
 // The key of matmuls that one algorithm serves.
-using ProductKind = std::array<std::int64_t, 16>;
-ProductKind kind_of(const ProductCall& call) {
-    const Product& p = call.product;
+using MatmulKind = std::array<std::int64_t, 16>;
+MatmulKind kind_of(const MatmulCall& call) {
+    const Matmul& p = call.matmul;
     return {p.m,
             p.n,
             p.k,
@@ -155,7 +145,7 @@ ProductKind kind_of(const ProductCall& call) {
 }
 
 // How matmuls of one kind are carried out.
-struct Way {
+struct MatmulPlan {
     Owned<cublasLtMatmulDesc_t> desc;
     Owned<cublasLtMatrixLayout_t> a, b, c;
     cublasLtMatmulAlgo_t algorithm = {};
@@ -164,30 +154,30 @@ struct Way {
 };
 
 template <class Value>
-void set_attribute(const Way& way, cublasLtMatmulDescAttributes_t attribute, const Value& value) {
-    lt().check(lt().desc_set(way.desc.get(), attribute, &value, sizeof value),
+void set_attribute(const MatmulPlan& plan, cublasLtMatmulDescAttributes_t attribute, const Value& value) {
+    lt().check(lt().MatmulDescSetAttribute(plan.desc.get(), attribute, &value, sizeof value),
                "cublasLtMatmulDescSetAttribute");
 }
 // Sets a pointer that differs between matmuls of one kind.
-void set_pointer(const Way& way, cublasLtMatmulDescAttributes_t attribute, const void* pointer) {
-    set_attribute(way, attribute, pointer);
+void set_pointer(const MatmulPlan& plan, cublasLtMatmulDescAttributes_t attribute, const void* pointer) {
+    set_attribute(plan, attribute, pointer);
 }
 
 // The epilogue of the activation, which also stores the sum where that is kept.
-cublasLtEpilogue_t activating_epilogue(const ProductCall& call) {
-    if (call.product.activation == Activation::relu)
+cublasLtEpilogue_t activating_epilogue(const MatmulCall& call) {
+    if (call.matmul.activation == Activation::relu)
         return call.bias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
     if (call.sum) return call.bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
     return call.bias ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
 }
 
 // The activation's input is in `sum` where that is kept, else in C.
-void launch_activation(const ProductCall& call, cudaStream_t stream) {
-    const auto n = static_cast<std::size_t>(call.product.m * call.product.n);
+void launch_activation(const MatmulCall& call, cudaStream_t stream) {
+    const auto n = static_cast<std::size_t>(call.matmul.m * call.matmul.n);
     const auto start = [&]<class T>(T*) {
         const auto* sum = reinterpret_cast<const T*>(call.sum ? call.sum : call.c);
         auto* c = reinterpret_cast<T*>(call.c);
-        if (call.product.activation == Activation::relu) return launch_relu(sum, c, n, stream);
+        if (call.matmul.activation == Activation::relu) return launch_relu(sum, c, n, stream);
         launch_gelu(sum, c, n, stream);
     };
     if (call.dtype == DType::bf16) return start(static_cast<Bf16*>(nullptr));
@@ -196,41 +186,41 @@ void launch_activation(const ProductCall& call, cudaStream_t stream) {
 
 }  // namespace
 
-struct ProductLibrary::State {
+struct MatmulLibrary::State {
     Owned<cublasLtHandle_t> handle;
     bool tf32 = false;
-    std::map<ProductKind, Way> ways;
+    std::map<MatmulKind, MatmulPlan> plans;
 
-    Way make_way(const ProductCall& call) const;
-    Owned<cublasLtMatmulDesc_t> new_desc(const ProductCall& call) const;
-    bool find_algorithm(Way& way, const ProductCall& call) const;
-    bool find_activating(Way& way, const ProductCall& call) const;
+    MatmulPlan make_plan(const MatmulCall& call) const;
+    Owned<cublasLtMatmulDesc_t> new_desc(const MatmulCall& call) const;
+    bool find_algorithm(MatmulPlan& plan, const MatmulCall& call) const;
+    bool find_activating(MatmulPlan& plan, const MatmulCall& call) const;
 };
 
-Owned<cublasLtMatmulDesc_t> ProductLibrary::State::new_desc(const ProductCall& call) const {
+Owned<cublasLtMatmulDesc_t> MatmulLibrary::State::new_desc(const MatmulCall& call) const {
     const bool rounds = tf32 && call.dtype == DType::fp32;
     cublasLtMatmulDesc_t made = nullptr;
     lt().check(
-        lt().desc_create(&made, rounds ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F),
+        lt().MatmulDescCreate(&made, rounds ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F),
         "cublasLtMatmulDescCreate");
     Owned<cublasLtMatmulDesc_t> desc(made);
     const auto set = [&](cublasLtMatmulDescAttributes_t attribute, bool transposes) {
         const cublasOperation_t operation = transposes ? CUBLAS_OP_T : CUBLAS_OP_N;
-        lt().check(lt().desc_set(made, attribute, &operation, sizeof operation),
+        lt().check(lt().MatmulDescSetAttribute(made, attribute, &operation, sizeof operation),
                    "cublasLtMatmulDescSetAttribute");
     };
-    set(CUBLASLT_MATMUL_DESC_TRANSA, call.product.transpose_a);
-    set(CUBLASLT_MATMUL_DESC_TRANSB, call.product.transpose_b);
+    set(CUBLASLT_MATMUL_DESC_TRANSA, call.matmul.transpose_a);
+    set(CUBLASLT_MATMUL_DESC_TRANSB, call.matmul.transpose_b);
     return desc;
 }
 
 // Finds nothing where, for example, the bias is not aligned as the algorithms require.
-bool ProductLibrary::State::find_algorithm(Way& way, const ProductCall& call) const {
+bool MatmulLibrary::State::find_algorithm(MatmulPlan& plan, const MatmulCall& call) const {
     cublasLtMatmulPreference_t made = nullptr;
-    lt().check(lt().preference_create(&made), "cublasLtMatmulPreferenceCreate");
+    lt().check(lt().MatmulPreferenceCreate(&made), "cublasLtMatmulPreferenceCreate");
     const Owned<cublasLtMatmulPreference_t> preference(made);
     const auto set = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
-        lt().check(lt().preference_set(preference.get(), attribute, &value, sizeof value),
+        lt().check(lt().MatmulPreferenceSetAttribute(preference.get(), attribute, &value, sizeof value),
                    "cublasLtMatmulPreferenceSetAttribute");
     };
     set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<std::uint64_t>(call.workspace_bytes));
@@ -245,58 +235,58 @@ bool ProductLibrary::State::find_algorithm(Way& way, const ProductCall& call) co
     cublasLtMatmulHeuristicResult_t result = {};
     int found = 0;
     const cublasStatus_t status =
-        lt().heuristic(handle.get(), way.desc.get(), way.a.get(), way.b.get(), way.c.get(), way.c.get(),
-                       preference.get(), 1, &result, &found);
+        lt().MatmulAlgoGetHeuristic(handle.get(), plan.desc.get(), plan.a.get(), plan.b.get(), plan.c.get(),
+                                    plan.c.get(), preference.get(), 1, &result, &found);
     // Either status may mean that it has no kernel with this activation: the caller then asks for one
     // without.
     const bool lacks =
-        status == CUBLAS_STATUS_NOT_SUPPORTED || (way.activates && status == CUBLAS_STATUS_INVALID_VALUE);
+        status == CUBLAS_STATUS_NOT_SUPPORTED || (plan.activates && status == CUBLAS_STATUS_INVALID_VALUE);
     if (!lacks) lt().check(status, "cublasLtMatmulAlgoGetHeuristic");
     if (status != CUBLAS_STATUS_SUCCESS || found == 0 || result.state != CUBLAS_STATUS_SUCCESS) return false;
-    way.algorithm = result.algo;
-    way.workspace_bytes = result.workspaceSize;
+    plan.algorithm = result.algo;
+    plan.workspace_bytes = result.workspaceSize;
     return true;
 }
 
 // Finds an algorithm that computes the activation too. GELU's sums can be kept where their columns are
 // multiples of 8 elements.
-bool ProductLibrary::State::find_activating(Way& way, const ProductCall& call) const {
+bool MatmulLibrary::State::find_activating(MatmulPlan& plan, const MatmulCall& call) const {
     constexpr std::int64_t kSumColumns = 8;
-    if (call.product.activation == Activation::none) return false;
-    if (call.sum && call.product.ldc % kSumColumns != 0) return false;
-    way.desc = new_desc(call);
-    set_attribute(way, CUBLASLT_MATMUL_DESC_EPILOGUE, activating_epilogue(call));
-    if (call.bias) set_pointer(way, CUBLASLT_MATMUL_DESC_BIAS_POINTER, call.bias);
+    if (call.matmul.activation == Activation::none) return false;
+    if (call.sum && call.matmul.ldc % kSumColumns != 0) return false;
+    plan.desc = new_desc(call);
+    set_attribute(plan, CUBLASLT_MATMUL_DESC_EPILOGUE, activating_epilogue(call));
+    if (call.bias) set_pointer(plan, CUBLASLT_MATMUL_DESC_BIAS_POINTER, call.bias);
     if (call.sum) {
-        set_attribute(way, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, call.product.ldc);
-        set_pointer(way, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, call.sum);
+        set_attribute(plan, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, call.matmul.ldc);
+        set_pointer(plan, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, call.sum);
     }
-    way.adds_bias = call.bias != nullptr;
-    way.activates = true;
-    if (find_algorithm(way, call)) return true;
-    way.adds_bias = way.activates = false;
+    plan.adds_bias = call.bias != nullptr;
+    plan.activates = true;
+    if (find_algorithm(plan, call)) return true;
+    plan.adds_bias = plan.activates = false;
     return false;
 }
 
-Way ProductLibrary::State::make_way(const ProductCall& call) const {
-    const Product& p = call.product;
+MatmulPlan MatmulLibrary::State::make_plan(const MatmulCall& call) const {
+    const Matmul& p = call.matmul;
     const cudaDataType_t type = call.dtype == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F;
-    Way way;
-    way.a = p.transpose_a ? layout(type, p.k, p.m, p.lda) : layout(type, p.m, p.k, p.lda);
-    way.b = p.transpose_b ? layout(type, p.n, p.k, p.ldb) : layout(type, p.k, p.n, p.ldb);
-    way.c = layout(type, p.m, p.n, p.ldc);
-    if (find_activating(way, call)) return way;
-    way.desc = new_desc(call);
+    MatmulPlan plan;
+    plan.a = p.transpose_a ? layout(type, p.k, p.m, p.lda) : layout(type, p.m, p.k, p.lda);
+    plan.b = p.transpose_b ? layout(type, p.n, p.k, p.ldb) : layout(type, p.k, p.n, p.ldb);
+    plan.c = layout(type, p.m, p.n, p.ldc);
+    if (find_activating(plan, call)) return plan;
+    plan.desc = new_desc(call);
     if (call.bias) {
-        set_attribute(way, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
-        set_pointer(way, CUBLASLT_MATMUL_DESC_BIAS_POINTER, call.bias);
-        way.adds_bias = true;
+        set_attribute(plan, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+        set_pointer(plan, CUBLASLT_MATMUL_DESC_BIAS_POINTER, call.bias);
+        plan.adds_bias = true;
     }
-    if (find_algorithm(way, call)) return way;
+    if (find_algorithm(plan, call)) return plan;
     if (call.bias) {
-        set_attribute(way, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_DEFAULT);
-        way.adds_bias = false;
-        if (find_algorithm(way, call)) return way;
+        set_attribute(plan, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_DEFAULT);
+        plan.adds_bias = false;
+        if (find_algorithm(plan, call)) return plan;
     }
     throw CudaError(fmt::format(
         "cuBLASLt has no algorithm for a product of [{}, {}] and [{}, {}] in {} with {} bytes of workspace; "
@@ -305,31 +295,31 @@ Way ProductLibrary::State::make_way(const ProductCall& call) const {
         p.m, p.k, p.k, p.n, kDTypeNames[static_cast<std::size_t>(call.dtype)], call.workspace_bytes));
 }
 
-ProductLibrary::ProductLibrary(bool tf32) : state_(std::make_unique<State>()) {
+MatmulLibrary::MatmulLibrary(bool tf32) : state_(std::make_unique<State>()) {
     cublasLtHandle_t handle = nullptr;
-    lt().check(lt().create(&handle), "starting cuBLASLt");
+    lt().check(lt().Create(&handle), "starting cuBLASLt");
     state_->handle.reset(handle);
     state_->tf32 = tf32;
 }
-ProductLibrary::~ProductLibrary() = default;
+MatmulLibrary::~MatmulLibrary() = default;
 
-void ProductLibrary::multiply(const ProductCall& call, cudaStream_t stream) {
-    const ProductKind kind = kind_of(call);
-    auto found = state_->ways.find(kind);
-    if (found == state_->ways.end()) found = state_->ways.emplace(kind, state_->make_way(call)).first;
-    const Way& way = found->second;
+void MatmulLibrary::multiply(const MatmulCall& call, cudaStream_t stream) {
+    const MatmulKind kind = kind_of(call);
+    auto found = state_->plans.find(kind);
+    if (found == state_->plans.end()) found = state_->plans.emplace(kind, state_->make_plan(call)).first;
+    const MatmulPlan& plan = found->second;
 
     const float one = 1.0f, zero = 0.0f;
     float keep = zero;
-    const bool apart = call.product.activation != Activation::none && !way.activates;
+    const bool apart = call.matmul.activation != Activation::none && !plan.activates;
     std::byte* c = apart && call.sum ? call.sum : call.c;
-    if (way.activates && call.sum) set_pointer(way, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, call.sum);
-    if (call.bias && way.adds_bias) {
-        set_pointer(way, CUBLASLT_MATMUL_DESC_BIAS_POINTER, call.bias);
+    if (plan.activates && call.sum) set_pointer(plan, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, call.sum);
+    if (call.bias && plan.adds_bias) {
+        set_pointer(plan, CUBLASLT_MATMUL_DESC_BIAS_POINTER, call.bias);
     } else if (call.bias) {  // the matmul is added to the bias; a column of C is a row of y
         const auto start = [&]<class T>(T*) {
-            launch_repeat_row(reinterpret_cast<const T*>(call.bias), reinterpret_cast<T*>(c), call.product.n,
-                              call.product.m, stream);
+            launch_repeat_row(reinterpret_cast<const T*>(call.bias), reinterpret_cast<T*>(c), call.matmul.n,
+                              call.matmul.m, stream);
         };
         if (call.dtype == DType::bf16) {
             start(static_cast<Bf16*>(nullptr));
@@ -338,9 +328,9 @@ void ProductLibrary::multiply(const ProductCall& call, cudaStream_t stream) {
         }
         keep = one;
     }
-    lt().check(lt().multiply(state_->handle.get(), way.desc.get(), &one, call.a, way.a.get(), call.b,
-                             way.b.get(), &keep, c, way.c.get(), c, way.c.get(), &way.algorithm,
-                             call.workspace, way.workspace_bytes, stream),
+    lt().check(lt().Matmul(state_->handle.get(), plan.desc.get(), &one, call.a, plan.a.get(), call.b,
+                           plan.b.get(), &keep, c, plan.c.get(), c, plan.c.get(), &plan.algorithm,
+                           call.workspace, plan.workspace_bytes, stream),
                "cublasLtMatmul");
     if (apart) launch_activation(call, stream);
 }

@@ -1,8 +1,8 @@
-// Fused causal attention on a CUDA device, tile by tile: the launches. FlashAttention-2 (Dao, 2023,
+// Fused causal attention in Bf16 on a CUDA device, tile by tile: the launches. FlashAttention-2 (Dao, 2023,
 // arXiv:2307.08691) with the backward cut in two so that every gradient has one owner: a kernel over blocks
 // of queries computes dq, one over blocks of keys computes dk and dv, and both recompute the scores (7
-// matmuls of tiles, where a backward that adds up dq by atomics has 5). Heads of up to 256 features. Internal
-// to trainer/cuda.
+// matmuls of tiles, where a backward that adds up dq by atomics has 5). Matmuls are on tensor cores, with
+// fp32 sums. Heads of up to 256 features. Internal to trainer/cuda.
 #pragma once
 
 #include "trainer/cuda/attention_shape.h"
@@ -10,25 +10,19 @@
 
 namespace shardscope::trainer::cuda {
 
-template <class T>
 struct FlashForward {
-    const T* qkv;  // [B,T,C+2Gd]
-    T* out;        // [B,T,C]
-    float* lse;    // [B,H,T]
+    const Bf16* qkv;  // [B,T,C+2Gd]
+    Bf16* out;        // [B,T,C]
+    float* lse;       // [B,H,T]
 };
 
-template <class T>
 struct FlashBackward {
-    const T *qkv, *dout;
+    const Bf16 *qkv, *dout;
     const float *lse, *delta;  // [B,H,T]
-    T* dqkv;
+    Bf16* dqkv;
 };
 
-// On tensor cores: matmuls of Bf16 with fp32 sums.
-void launch_flash(const FlashForward<Bf16>& tensors, const AttentionSizes& sizes, cudaStream_t stream);
-void launch_flash(const FlashBackward<Bf16>& tensors, const AttentionSizes& sizes, cudaStream_t stream);
-// In fp32 throughout.
-void launch_flash(const FlashForward<float>& tensors, const AttentionSizes& sizes, cudaStream_t stream);
-void launch_flash(const FlashBackward<float>& tensors, const AttentionSizes& sizes, cudaStream_t stream);
+void launch_flash(const FlashForward& tensors, const AttentionSizes& sizes, cudaStream_t stream);
+void launch_flash(const FlashBackward& tensors, const AttentionSizes& sizes, cudaStream_t stream);
 
 }  // namespace shardscope::trainer::cuda

@@ -83,7 +83,7 @@ __device__ __forceinline__ void add_products(float (&sums)[kTiles][D / 8][4],
 
 template <int D, int kTiles, int kKeys>
 __global__ void __launch_bounds__(kThreads)
-    flash_backward_queries_bf16(FlashBackward<Bf16> tensors, AttentionSizes s) {
+    flash_backward_queries_bf16(FlashBackward tensors, AttentionSizes s) {
     constexpr int kRows = 16 * kTiles * kWarps;
     constexpr int kTile = kKeys * kPitch<D>;
     Bf16* const queries = dynamic_shared<Bf16>();
@@ -193,7 +193,7 @@ enum class Wanted { both, keys, values };
 
 template <int D, int kTiles, int kQueries, Wanted kWanted>
 __global__ void __launch_bounds__(kThreads)
-    flash_backward_keys_bf16(FlashBackward<Bf16> tensors, AttentionSizes s) {
+    flash_backward_keys_bf16(FlashBackward tensors, AttentionSizes s) {
     constexpr bool kMakesKeys = kWanted != Wanted::values;
     constexpr bool kMakesValues = kWanted != Wanted::keys;
     constexpr int kRows = 16 * kTiles * kWarps;
@@ -311,14 +311,14 @@ unsigned grid_of(const AttentionSizes& s, int heads, int rows) {
 }
 
 template <int D, int kTiles, int kKeys>
-void backward_queries(const FlashBackward<Bf16>& tensors, const AttentionSizes& s, cudaStream_t stream) {
+void backward_queries(const FlashBackward& tensors, const AttentionSizes& s, cudaStream_t stream) {
     constexpr int kRows = 16 * kTiles * kWarps;
     launch(flash_backward_queries_bf16<D, kTiles, kKeys>, dim3(grid_of(s, s.heads, kRows)), dim3(kThreads),
            tile_bytes(2 * kRows + 4 * kKeys, D), stream, tensors, s);
 }
 
 template <int D, int kTiles, int kQueries, Wanted kWanted = Wanted::both>
-void backward_keys(const FlashBackward<Bf16>& tensors, const AttentionSizes& s, cudaStream_t stream) {
+void backward_keys(const FlashBackward& tensors, const AttentionSizes& s, cudaStream_t stream) {
     constexpr int kRows = 16 * kTiles * kWarps;
     launch(flash_backward_keys_bf16<D, kTiles, kQueries, kWanted>, dim3(grid_of(s, s.kv_heads, kRows)),
            dim3(kThreads), tile_bytes(2 * kRows + 4 * kQueries, D) + 4 * kQueries * sizeof(float), stream,
@@ -326,7 +326,7 @@ void backward_keys(const FlashBackward<Bf16>& tensors, const AttentionSizes& s, 
 }
 
 template <int D, int kTiles, int kColumns>
-void backward(const FlashBackward<Bf16>& tensors, const AttentionSizes& s, cudaStream_t stream) {
+void backward(const FlashBackward& tensors, const AttentionSizes& s, cudaStream_t stream) {
     backward_queries<D, kTiles, kColumns>(tensors, s, stream);
     backward_keys<D, kTiles, kColumns>(tensors, s, stream);
 }
@@ -334,7 +334,7 @@ void backward(const FlashBackward<Bf16>& tensors, const AttentionSizes& s, cudaS
 }  // namespace
 }  // namespace flash
 
-void launch_flash(const FlashBackward<Bf16>& tensors, const AttentionSizes& s, cudaStream_t stream) {
+void launch_flash(const FlashBackward& tensors, const AttentionSizes& s, cudaStream_t stream) {
     using flash::Wanted;
     if (s.d <= 16) return flash::backward<16, 1, 64>(tensors, s, stream);
     if (s.d <= 32) return flash::backward<32, 1, 64>(tensors, s, stream);

@@ -79,7 +79,7 @@ __device__ __forceinline__ void take_scores(float (&scores)[kTiles][kKeys / 8][4
 }
 
 template <int D, int kTiles, int kKeys>
-__global__ void __launch_bounds__(kThreads) flash_forward_bf16(FlashForward<Bf16> tensors, AttentionSizes s) {
+__global__ void __launch_bounds__(kThreads) flash_forward_bf16(FlashForward tensors, AttentionSizes s) {
     constexpr int kRows = 16 * kTiles * kWarps;
     constexpr bool kHoldQueries = kTiles * D <= 128;  // in registers: D / 4 * kTiles of them
     constexpr int kHeld = kHoldQueries ? D / 16 : 1;
@@ -201,7 +201,7 @@ __global__ void __launch_bounds__(kThreads) flash_forward_bf16(FlashForward<Bf16
 }
 
 template <int D, int kTiles, int kKeys>
-void forward(const FlashForward<Bf16>& tensors, const AttentionSizes& s, cudaStream_t stream) {
+void forward(const FlashForward& tensors, const AttentionSizes& s, cudaStream_t stream) {
     constexpr int kRows = 16 * kTiles * kWarps;
     const std::int64_t blocks =
         std::int64_t{s.batch} * s.heads * ((std::int64_t{s.context} + kRows - 1) / kRows);
@@ -212,7 +212,7 @@ void forward(const FlashForward<Bf16>& tensors, const AttentionSizes& s, cudaStr
 }  // namespace
 }  // namespace flash
 
-void launch_flash(const FlashForward<Bf16>& tensors, const AttentionSizes& s, cudaStream_t stream) {
+void launch_flash(const FlashForward& tensors, const AttentionSizes& s, cudaStream_t stream) {
     if (s.d <= 16) return flash::forward<16, 2, 64>(tensors, s, stream);
     if (s.d <= 32) return flash::forward<32, 2, 64>(tensors, s, stream);
     if (s.d <= 64) return flash::forward<64, 2, 64>(tensors, s, stream);

@@ -2,7 +2,7 @@
 #include <stdexcept>
 
 #include "trainer/cuda/gemm.h"
-#include "trainer/cuda/product_library.h"
+#include "trainer/cuda/matmul_library.h"
 #include "trainer/cuda/row_sums.h"
 
 namespace shardscope::trainer::cuda {
@@ -11,10 +11,10 @@ namespace {
 
 // y = x wᵀ + b:  y [out,rows] = (w [in,out])ᵀ x [in,rows]. The input is the arg `x`; the weight and the bias,
 // if there is one, follow it.
-Product forward(const Op& op, std::size_t x) {
+Matmul forward(const Op& op, std::size_t x) {
     const auto& dims = op.kernel().dims;
     const std::int64_t rows = dims[0], in = dims[1], out = dims[2];
-    Product p;
+    Matmul p;
     p.m = out, p.n = rows, p.k = in;
     p.a = x + 1, p.transpose_a = true, p.lda = in;
     p.b = x, p.ldb = in;
@@ -26,10 +26,10 @@ Product forward(const Op& op, std::size_t x) {
 
 }  // namespace
 
-Product describe(const Op& op) {
+Matmul describe(const Op& op) {
     const auto& dims = op.kernel().dims;
     const std::int64_t rows = dims[0], in = dims[1], out = dims[2];
-    Product p;
+    Matmul p;
     switch (op.kernel().kernel) {
         case Kernel::linear_forward:
             return forward(op, 1);
@@ -59,7 +59,7 @@ Product describe(const Op& op) {
     }
 }
 
-Gemm::Gemm(bool tf32) : library_(std::make_unique<ProductLibrary>(tf32)) {}
+Gemm::Gemm(bool tf32) : library_(std::make_unique<MatmulLibrary>(tf32)) {}
 Gemm::~Gemm() = default;
 
 void Gemm::use_workspaces(std::byte* both, std::int64_t bytes) {
@@ -77,7 +77,7 @@ void Gemm::launch(const Op& op, const std::vector<std::byte*>& data, cudaStream_
         if (own.dtype == DType::bf16) return sums(static_cast<Bf16*>(nullptr));
         return sums(static_cast<float*>(nullptr));
     }
-    ProductCall call;
+    MatmulCall call;
     call.product = describe(op);
     call.dtype = own.dtype;
     call.a = data[call.product.a];

@@ -21,7 +21,7 @@ namespace shardscope::trainer::cuda {
 // that are added to each column of C. With an activation, C is the activation of that result; `sum`, 0 for
 // none, is then the arg, laid out as C, that receives the activation's input.
 enum class Activation : std::uint8_t { none, relu, gelu };
-struct Product {
+struct Matmul {
     std::int64_t m = 0, n = 0, k = 0;
     bool transpose_a = false, transpose_b = false;
     std::int64_t lda = 0, ldb = 0, ldc = 0;
@@ -31,9 +31,9 @@ struct Product {
 
 // The matmul of linear_forward, linear_relu_forward, linear_gelu_forward, linear_backward_input or
 // linear_backward_weight. Throws std::logic_error for any other kernel.
-Product describe(const Op& op);
+Matmul describe(const Op& op);
 
-class ProductLibrary;
+class MatmulLibrary;
 
 class Gemm {
   public:
@@ -57,7 +57,7 @@ class Gemm {
     void launch(const Op& op, const std::vector<std::byte*>& data, cudaStream_t stream);
 
   private:
-    std::unique_ptr<ProductLibrary> library_;
+    std::unique_ptr<MatmulLibrary> library_;
     std::byte* workspaces_ = nullptr;
     std::int64_t workspace_bytes_ = 0;  // of each of the two
 };

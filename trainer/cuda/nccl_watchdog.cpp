@@ -148,9 +148,9 @@ void NcclWatchdog::watch() {
     while (!ends_ && !error_) {
         changed_.wait_for(lock, kTick);
         if (ends_ || error_) return;
-        const std::optional<Trouble> found = trouble();
+        const std::optional<CollectiveFailure> found = find_failure();
         if (!found) {
-            troubled_.reset();
+            failing_since_.reset();
         } else if (confirmed(*found)) {
             return give_up(lock, *found);
         }
@@ -158,24 +158,24 @@ void NcclWatchdog::watch() {
 }
 
 // Not confirmed immediately where another process may know better.
-bool NcclWatchdog::confirmed(const Trouble& trouble) {
+bool NcclWatchdog::confirmed(const CollectiveFailure& failure) {
     if (!bootstrap_) return true;
-    if (!troubled_) {
-        troubled_ = Clock::now();
+    if (!failing_since_) {
+        failing_since_ = Clock::now();
         progress_->ask();
         return false;
     }
-    return trouble.certain || Clock::now() - *troubled_ > kMoment;
+    return failure.certain || Clock::now() - *failing_since_ > kMoment;
 }
 
 // The job is informed first: its other processes would take an aborted communicator for a lost process.
-void NcclWatchdog::give_up(std::unique_lock<std::mutex>& lock, const Trouble& trouble) {
-    const std::exception_ptr error = bootstrap_ ? std::make_exception_ptr(CollectiveError(trouble.sentence))
-                                                : std::make_exception_ptr(CudaError(trouble.sentence));
+void NcclWatchdog::give_up(std::unique_lock<std::mutex>& lock, const CollectiveFailure& failure) {
+    const std::exception_ptr error = bootstrap_ ? std::make_exception_ptr(CollectiveError(failure.sentence))
+                                                : std::make_exception_ptr(CudaError(failure.sentence));
     error_ = error;
     changed_.notify_all();
     lock.unlock();
-    if (bootstrap_) bootstrap_->fail(trouble.rank, trouble.reason);
+    if (bootstrap_) bootstrap_->fail(failure.rank, failure.reason);
     abort_communicators();
     if (on_failure_) on_failure_(error);
 }
@@ -190,7 +190,7 @@ void NcclWatchdog::forget_what_is_over(Member& member) {
     (void)cudaGetLastError();  // "not ready" counts as an error
 }
 
-std::optional<NcclWatchdog::Trouble> NcclWatchdog::trouble() {
+std::optional<NcclWatchdog::CollectiveFailure> NcclWatchdog::find_failure() {
     for (std::size_t m = 0; m < members_.size(); ++m) {
         Member& member = members_[m];
         if (!member.comm) continue;
@@ -199,8 +199,8 @@ std::optional<NcclWatchdog::Trouble> NcclWatchdog::trouble() {
         if (state != kNcclSuccess && state != kNcclInProgress) {
             const std::string what =
                 fmt::format("NCCL failed: {}; NCCL_DEBUG=WARN says more", nccl_.GetErrorString(state));
-            return Trouble{fmt::format("rank {}: {}", ranks_[m], what), ranks_[m], "says that " + what,
-                           false};
+            return CollectiveFailure{fmt::format("rank {}: {}", ranks_[m], what), ranks_[m],
+                                     "says that " + what, false};
         }
         forget_what_is_over(member);
     }
@@ -219,7 +219,7 @@ std::optional<std::int64_t> NcclWatchdog::begun(std::size_t place) const {
 }
 
 // A rank that has not begun the collective is the one that the others wait for.
-NcclWatchdog::Trouble NcclWatchdog::late(std::size_t place, const InFlight& collective) const {
+NcclWatchdog::CollectiveFailure NcclWatchdog::late(std::size_t place, const InFlight& collective) const {
     std::vector<int> missing, silent;
     for (std::size_t m = 0; m < members_.size(); ++m) {
         const std::optional<std::int64_t> count = begun(m);
@@ -233,28 +233,28 @@ NcclWatchdog::Trouble NcclWatchdog::late(std::size_t place, const InFlight& coll
         who += (who.empty() ? "" : ", and ") + have(silent) + " not said whether it has begun it";
     }
     if (who.empty()) who = "all its ranks have begun it";
-    Trouble trouble;
-    trouble.sentence = fmt::format("rank {}: {} did not end within the {} s of run.timeout; {}",
+    CollectiveFailure failure;
+    failure.sentence = fmt::format("rank {}: {} did not end within the {} s of run.timeout; {}",
                                    ranks_[place], what, timeout_s_, who);
-    trouble.certain = silent.empty();
+    failure.certain = silent.empty();
     if (!missing.empty()) {
-        trouble.rank = missing.front();
-        trouble.reason =
+        failure.rank = missing.front();
+        failure.reason =
             fmt::format("has not begun {} within the {} s of run.timeout, in which rank {} waits", what,
                         timeout_s_, ranks_[place]);
     } else if (!silent.empty()) {
-        trouble.rank = silent.front();
-        trouble.reason =
+        failure.rank = silent.front();
+        failure.reason =
             fmt::format("does not answer; rank {} has waited for more than the {} s of run.timeout in {}",
                         ranks_[place], timeout_s_, what);
     } else {
-        trouble.rank = ranks_[place];
-        trouble.reason = fmt::format(
+        failure.rank = ranks_[place];
+        failure.reason = fmt::format(
             "waits in {}, which did not end within the {} s of run.timeout, though all its ranks "
             "have begun it; NCCL_DEBUG=INFO says more",
             what, timeout_s_);
     }
-    return trouble;
+    return failure;
 }
 
 // --- the end of it ---------------------------------------------------------------------------------------

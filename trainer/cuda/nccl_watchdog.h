@@ -98,7 +98,7 @@ class NcclWatchdog {
         std::vector<cudaEvent_t> spare;
     };
     // What has gone wrong.
-    struct Trouble {
+    struct CollectiveFailure {
         std::string sentence;
         int rank = 0;         // the rank at fault, as far as this process knows
         std::string reason;   // a clause that can follow "rank 2 "
@@ -110,11 +110,11 @@ class NcclWatchdog {
     Member& member_of(const CollectiveLaunch& collective);
     std::string text_of(const InFlight& collective) const;
     void watch();
-    bool confirmed(const Trouble& trouble);
-    void give_up(std::unique_lock<std::mutex>& lock, const Trouble& trouble);
-    std::optional<Trouble> trouble();
+    bool confirmed(const CollectiveFailure& failure);
+    void give_up(std::unique_lock<std::mutex>& lock, const CollectiveFailure& failure);
+    std::optional<CollectiveFailure> find_failure();
     void forget_what_is_over(Member& member);
-    Trouble late(std::size_t place, const InFlight& collective) const;
+    CollectiveFailure late(std::size_t place, const InFlight& collective) const;
     std::optional<std::int64_t> begun(std::size_t place) const;
     void abort_communicators();
 
@@ -129,7 +129,7 @@ class NcclWatchdog {
     std::mutex mutex_;             // guards everything below
     std::vector<Member> members_;  // by place
     std::exception_ptr error_;
-    std::optional<Clock::time_point> troubled_;  // since then the others have been asked
+    std::optional<Clock::time_point> failing_since_;  // since then the others have been asked
     bool ends_ = false;
     std::condition_variable changed_;
     std::thread thread_;

@@ -2,7 +2,7 @@
 # CUDA on the CPU (tests/trainer/played_cuda).
 set(SHARDSCOPE_CUDA_KERNELS
     activation.cu attention.cu attention_plain.cu copies.cu device.cu dropout.cu elementwise.cu embedding.cu
-    flash_backward_bf16.cu flash_forward_bf16.cu flash_fp32.cu gemm.cu initialize.cu kernels.cu loss.cu
+    flash_backward_bf16.cu flash_forward_bf16.cu gemm.cu initialize.cu kernels.cu loss.cu
     local_kernels.cu norm_parameters.cu norms.cu optimizer.cu reductions.cu rotary.cu row_sums.cu)
 # What is no kernel: a C++ compiler takes it in both cases.
 set(SHARDSCOPE_CUDA_DEVICE

@@ -8,6 +8,7 @@
 #include "trainer/job/keys.h"
 #include "trainer/job/loading.h"
 #include "trainer/job/shapes.h"
+#include "trainer/job/strategy.h"
 
 namespace shardscope::trainer {
 
@@ -262,11 +263,8 @@ void Checks::strategy() {
     }
     FsdpSection& fsdp = job_.fsdp;
     if (job_.parallel.mode == ParallelMode::fsdp) {
-        if (fsdp.sharding_strategy == ShardingStrategy::zero_3) {
-            fsdp.sharding_strategy = ShardingStrategy::full_shard;
-        } else if (fsdp.sharding_strategy == ShardingStrategy::zero_2) {
-            fsdp.sharding_strategy = ShardingStrategy::shard_grad_op;
-        } else if (fsdp.sharding_strategy == ShardingStrategy::zero_1) {
+        fsdp.sharding_strategy = traits(fsdp.sharding_strategy).meant;
+        if (fsdp.sharding_strategy == ShardingStrategy::zero_1) {
             if (fsdp.cpu_offload) {
                 refuse("fsdp.cpu_offload", "fsdp.sharding_strategy",
                        "ZERO_1 keeps the parameters on the device; use FULL_SHARD or SHARD_GRAD_OP");
@@ -282,9 +280,8 @@ void Checks::strategy() {
         }
         return;
     }
-    const bool hybrid = fsdp.sharding_strategy == ShardingStrategy::hybrid_shard ||
-                        fsdp.sharding_strategy == ShardingStrategy::hybrid_shard_zero2;
-    if (hybrid) {
+    const StrategyTraits& row = traits(fsdp.sharding_strategy);
+    if (row.in_groups) {
         if (fsdp.shard_group == 0) {
             refuse("fsdp.shard_group", "fsdp.sharding_strategy",
                    "HYBRID_SHARD needs the number of ranks that shard among themselves; set it to a divisor "
@@ -308,7 +305,7 @@ void Checks::strategy() {
         }
         fsdp.limit_all_gathers = false;
     }
-    if (fsdp.sharding_strategy == ShardingStrategy::no_shard) {
+    if (!row.shards) {
         if (fsdp.cpu_offload) {
             refuse("fsdp.cpu_offload", "fsdp.sharding_strategy",
                    "NO_SHARD cannot be offloaded, as no shard leaves the device; use FULL_SHARD or "

@@ -9,6 +9,7 @@
 
 #include "traces/schema/joined.h"
 #include "trainer/job/nearest.h"
+#include "trainer/job/strategy.h"
 
 namespace shardscope::trainer {
 
@@ -16,86 +17,92 @@ namespace {
 
 constexpr double kMaxInteger = 9007199254740992.0;  // 2^53: every integer up to this is a double
 
-template <class Section>
-using In = Section Job::*;
-
-Key base(std::string_view section, std::string_view name, ValueType type, std::string_view help) {
-    Key key;
-    key.section = section;
-    key.name = name;
-    key.type = type;
-    key.help = help;
-    return key;
-}
-
-template <class S, std::integral Field>
-Key integer(std::string_view section, std::string_view name, In<S> in, Field S::*field, double low,
-            double high, std::string_view help) {
-    Key key = base(section, name, ValueType::integer, help);
-    key.low = low;
-    key.high = high;
-    key.set = [=](Job& job, const Value& v) {
-        job.*in.*field = static_cast<Field>(std::get<std::int64_t>(v));
-    };
-    key.get = [=](const Job& job) { return Value(std::int64_t{job.*in.*field}); };
-    return key;
-}
-
+// Makes the keys of one section of the job.
 template <class S>
-Key number(std::string_view section, std::string_view name, In<S> in, double S::*field, double low,
-           double high, std::string_view help) {
-    Key key = base(section, name, ValueType::number, help);
-    key.low = low;
-    key.high = high;
-    key.set = [=](Job& job, const Value& v) { job.*in.*field = std::get<double>(v); };
-    key.get = [=](const Job& job) { return Value(job.*in.*field); };
-    return key;
-}
+class KeysOf {
+  public:
+    KeysOf(std::string_view section, S Job::*in) : section_(section), in_(in) {}
 
-template <class S>
-Key boolean(std::string_view section, std::string_view name, In<S> in, bool S::*field,
-            std::string_view help) {
-    Key key = base(section, name, ValueType::boolean, help);
-    key.set = [=](Job& job, const Value& v) { job.*in.*field = std::get<bool>(v); };
-    key.get = [=](const Job& job) { return Value(job.*in.*field); };
-    return key;
-}
+    template <std::integral Field>
+    Key integer(std::string_view name, Field S::*field, double low, double high,
+                std::string_view help) const {
+        Key key = base(name, ValueType::integer, help);
+        key.low = low;
+        key.high = high;
+        key.set = [in = in_, field](Job& job, const Value& v) {
+            job.*in.*field = static_cast<Field>(std::get<std::int64_t>(v));
+        };
+        key.get = [in = in_, field](const Job& job) { return Value(std::int64_t{job.*in.*field}); };
+        return key;
+    }
+    Key number(std::string_view name, double S::*field, double low, double high,
+               std::string_view help) const {
+        Key key = plain(name, ValueType::number, field, help);
+        key.low = low;
+        key.high = high;
+        return key;
+    }
+    Key boolean(std::string_view name, bool S::*field, std::string_view help) const {
+        return plain(name, ValueType::boolean, field, help);
+    }
+    Key text(std::string_view name, std::string S::*field, std::string_view help) const {
+        return plain(name, ValueType::text, field, help);
+    }
+    // `choices` in the order of the enum.
+    template <class Enum>
+    requires std::is_enum_v<Enum> Key choice(std::string_view name, Enum S::*field,
+                                             std::vector<std::string_view> choices, std::string_view help)
+    const {
+        Key key = base(name, ValueType::text, help);
+        key.choices = std::move(choices);
+        key.set = [in = in_, field, names = key.choices](Job& job, const Value& v) {
+            const auto place = std::find(names.begin(), names.end(), std::get<std::string>(v));
+            job.*in.*field = static_cast<Enum>(place - names.begin());
+        };
+        key.get = [in = in_, field, names = key.choices](const Job& job) {
+            return Value(std::string(names[static_cast<std::size_t>(job.*in.*field)]));
+        };
+        return key;
+    }
+    // A text in a form of its own, which to_text() writes.
+    template <class Field>
+    Key parsed(std::string_view name, Field S::*field, Field (*parse)(const std::string&),
+               std::string_view help) const {
+        Key key = base(name, ValueType::text, help);
+        key.set = [in = in_, field, parse](Job& job, const Value& v) {
+            job.*in.*field = parse(std::get<std::string>(v));
+        };
+        key.get = [in = in_, field](const Job& job) { return Value(to_text(job.*in.*field)); };
+        return key;
+    }
+    // Without its setter and getter.
+    Key base(std::string_view name, ValueType type, std::string_view help) const {
+        Key key;
+        key.section = section_;
+        key.name = name;
+        key.type = type;
+        key.help = help;
+        return key;
+    }
 
-template <class S>
-Key text(std::string_view section, std::string_view name, In<S> in, std::string S::*field,
-         std::string_view help) {
-    Key key = base(section, name, ValueType::text, help);
-    key.set = [=](Job& job, const Value& v) { job.*in.*field = std::get<std::string>(v); };
-    key.get = [=](const Job& job) { return Value(job.*in.*field); };
-    return key;
-}
+  private:
+    // A field of the value's own type.
+    template <class Field>
+    Key plain(std::string_view name, ValueType type, Field S::*field, std::string_view help) const {
+        Key key = base(name, type, help);
+        key.set = [in = in_, field](Job& job, const Value& v) { job.*in.*field = std::get<Field>(v); };
+        key.get = [in = in_, field](const Job& job) { return Value(job.*in.*field); };
+        return key;
+    }
 
-// `choices` in the order of the enum.
-template <class S, class Enum>
-requires std::is_enum_v<Enum> Key choice(std::string_view section, std::string_view name, In<S> in,
-                                         Enum S::*field, std::vector<std::string_view> choices,
-                                         std::string_view help) {
-    Key key = base(section, name, ValueType::text, help);
-    key.choices = std::move(choices);
-    key.set = [=, names = key.choices](Job& job, const Value& v) {
-        const auto place = std::find(names.begin(), names.end(), std::get<std::string>(v));
-        job.*in.*field = static_cast<Enum>(place - names.begin());
-    };
-    key.get = [=, names = key.choices](const Job& job) {
-        return Value(std::string(names[static_cast<std::size_t>(job.*in.*field)]));
-    };
-    return key;
-}
+    std::string_view section_;
+    S Job::*in_;
+};
 
-template <class S>
-Key module_classes(std::string_view section, std::string_view name, In<S> in, ModuleClasses S::*field,
-                   std::string_view help) {
-    Key key = base(section, name, ValueType::text, help);
-    key.set = [=](Job& job, const Value& v) {
-        job.*in.*field = parse_module_classes(std::get<std::string>(v));
-    };
-    key.get = [=](const Job& job) { return Value(to_text(job.*in.*field)); };
-    return key;
+std::vector<std::string_view> strategy_names() {
+    std::vector<std::string_view> names;
+    for (const StrategyTraits& strategy : kStrategies) names.push_back(strategy.name);
+    return names;
 }
 
 Key own(Key key) {
@@ -108,9 +115,7 @@ Key own_path(Key key) {
     return key;
 }
 
-Key milestones_key() {
-    Key key = base("optimizer", "milestones", ValueType::numbers,
-                   "step: steps at which the learning rate is multiplied by gamma");
+Key milestones_key(Key key) {
     key.low = 1;
     key.high = 1e9;
     key.set = [](Job& job, const Value& v) {
@@ -124,38 +129,7 @@ Key milestones_key() {
     return key;
 }
 
-Key wrap_key() {
-    Key key = base("fsdp", "wrap", ValueType::text,
-                   "which modules are units: root, module:NAME[,NAME] (by class), size:N (parameters)");
-    key.set = [](Job& job, const Value& v) { job.fsdp.wrap = parse_wrap(std::get<std::string>(v)); };
-    key.get = [](const Job& job) { return Value(to_text(job.fsdp.wrap)); };
-    return key;
-}
-
-Key slow_ranks_key() {
-    Key key = base("sim", "slow_rank", ValueType::text,
-                   "none, or RANK:FACTOR[,RANK:FACTOR]: ranks whose kernels take so many times as long");
-    key.set = [](Job& job, const Value& v) {
-        job.sim.slow_ranks = parse_slow_ranks(std::get<std::string>(v));
-    };
-    key.get = [](const Job& job) { return Value(to_text(job.sim.slow_ranks)); };
-    return key;
-}
-
-Key slow_links_key() {
-    Key key = base("sim", "slow_link", ValueType::text,
-                   "none, or inter:SHARE, intra:SHARE, inter@NODE:SHARE: links that have a share of their "
-                   "bandwidth left");
-    key.set = [](Job& job, const Value& v) {
-        job.sim.slow_links = parse_slow_links(std::get<std::string>(v));
-    };
-    key.get = [](const Job& job) { return Value(to_text(job.sim.slow_links)); };
-    return key;
-}
-
-Key betas_key() {
-    Key key = base("optimizer", "betas", ValueType::numbers,
-                   "adam, adamw, lamb: decay of the first and second moment");
+Key betas_key(Key key) {
     key.low = 0;
     key.high = 1;
     key.high_open = true;
@@ -171,196 +145,218 @@ Key betas_key() {
 }
 
 std::vector<Key> make_keys() {
+    const KeysOf run("run", &Job::run);
+    const KeysOf model("model", &Job::model);
+    const KeysOf data("data", &Job::data);
+    const KeysOf parallel("parallel", &Job::parallel);
+    const KeysOf fsdp("fsdp", &Job::fsdp);
+    const KeysOf ddp("ddp", &Job::ddp);
+    const KeysOf train("train", &Job::train);
+    const KeysOf precision("precision", &Job::precision);
+    const KeysOf memory("memory", &Job::memory);
+    const KeysOf optimizer("optimizer", &Job::optimizer);
+    const KeysOf checkpoint("checkpoint", &Job::checkpoint);
+    const KeysOf sim("sim", &Job::sim);
     return {
-        integer("run", "steps", &Job::run, &RunSection::steps, 1, 1e9, "optimizer steps"),
-        integer("run", "seed", &Job::run, &RunSection::seed, 0, kMaxInteger,
-                "of the weights and the samples"),
-        integer("run", "ranks", &Job::run, &RunSection::ranks, 1, 65536,
-                "ranks: threads of this process or, with run.processes or under a launcher, processes (up to "
-                "256); any number of simulated ones"),
-        integer(
-            "run", "processes", &Job::run, &RunSection::processes, 0, 256,
+        run.integer("steps", &RunSection::steps, 1, 1e9, "optimizer steps"),
+        run.integer("seed", &RunSection::seed, 0, kMaxInteger, "of the weights and the samples"),
+        run.integer(
+            "ranks", &RunSection::ranks, 1, 65536,
+            "ranks: threads of this process or, with run.processes or under a launcher, processes (up to "
+            "256); any number of simulated ones"),
+        run.integer(
+            "processes", &RunSection::processes, 0, 256,
             "start so many processes of one rank each on this machine; 0: ranks are threads. mpirun, srun "
             "and torchrun start them themselves"),
-        choice(
-            "run", "device", &Job::run, &RunSection::device, {"cpu", "cuda", "sim"},
+        run.choice(
+            "device", &RunSection::device, {"cpu", "cuda", "sim"},
             "what carries the job out: this machine's processor, its NVIDIA GPUs, or nobody: sim tells what "
             "it would take on sim.cluster"),
-        choice(
-            "run", "comm", &Job::run, &RunSection::comm, {"auto", "local", "mpi", "tcp", "nccl"},
+        run.choice(
+            "comm", &RunSection::comm, {"auto", "local", "mpi", "tcp", "nccl"},
             "collectives: local (ranks are threads, and may share a GPU); between processes mpi or tcp; nccl "
             "(a GPU for each rank); auto: what fits the launcher and the device"),
-        choice("run", "sums", &Job::run, &RunSection::sums, {"ordered", "ring"},
-               "mpi, tcp: sums in the order of ranks, with the bits of local, or along a ring"),
-        own(number("run", "timeout", &Job::run, &RunSection::timeout, 0, 1e6,
-                   "seconds after which a collective that does not end, on a GPU or between processes, or a "
-                   "process that "
-                   "gives no sign of life ends the job; 0: never")),
-        own(integer("run", "workers", &Job::run, &RunSection::workers, 0, 1024,
-                    "threads that do the ranks' work on the cpu device; 0: one per core")),
-        integer("run", "blas_threads", &Job::run, &RunSection::blas_threads, 1, 1024,
-                "threads inside one matrix product of the cpu device"),
-        own(integer("run", "memory_limit", &Job::run, &RunSection::memory_limit, 0, kMaxInteger,
-                    "bytes of device memory that a rank may allocate; 0: no limit")),
-        own(integer("run", "memory_reserve", &Job::run, &RunSection::memory_reserve, -1, kMaxInteger,
-                    "bytes of a simulated device that are not the allocator's: the CUDA context, NCCL; -1: "
-                    "what sim.cluster says")),
-        own_path(text("run", "trace", &Job::run, &RunSection::trace,
-                      "write the trace here (as --trace); empty: none")),
-        own(text("run", "trace_parts", &Job::run, &RunSection::trace_parts,
-                 "folder where each process records its part of the trace, on its own host; empty: beside "
-                 "run.trace")),
-        own(boolean("run", "overwrite", &Job::run, &RunSection::overwrite,
-                    "replace an existing trace (as --overwrite)")),
+        run.choice("sums", &RunSection::sums, {"ordered", "ring"},
+                   "mpi, tcp: sums in the order of ranks, with the bits of local, or along a ring"),
+        own(run.number(
+            "timeout", &RunSection::timeout, 0, 1e6,
+            "seconds after which a collective that does not end, on a GPU or between processes, or a "
+            "process that "
+            "gives no sign of life ends the job; 0: never")),
+        own(run.integer("workers", &RunSection::workers, 0, 1024,
+                        "threads that do the ranks' work on the cpu device; 0: one per core")),
+        run.integer("blas_threads", &RunSection::blas_threads, 1, 1024,
+                    "threads inside one matrix product of the cpu device"),
+        own(run.integer("memory_limit", &RunSection::memory_limit, 0, kMaxInteger,
+                        "bytes of device memory that a rank may allocate; 0: no limit")),
+        own(run.integer(
+            "memory_reserve", &RunSection::memory_reserve, -1, kMaxInteger,
+            "bytes of a simulated device that are not the allocator's: the CUDA context, NCCL; -1: "
+            "what sim.cluster says")),
+        own_path(run.text("trace", &RunSection::trace, "write the trace here (as --trace); empty: none")),
+        own(run.text(
+            "trace_parts", &RunSection::trace_parts,
+            "folder where each process records its part of the trace, on its own host; empty: beside "
+            "run.trace")),
+        own(run.boolean("overwrite", &RunSection::overwrite, "replace an existing trace (as --overwrite)")),
 
-        choice("model", "type", &Job::model, &ModelSection::type, {"mlp", "gpt", "llama", "bert"},
-               "mlp: Linear layers with ReLU between; gpt, llama: language models; bert: an encoder that "
-               "fills gaps"),
-        text("model", "name", &Job::model, &ModelSection::name,
-             "a published shape, such as gpt2, llama-8b or bert-large; other keys of [model] replace its "
-             "values"),
-        integer("model", "width", &Job::model, &ModelSection::width, 1, 65536, "features of a layer"),
-        integer("model", "layers", &Job::model, &ModelSection::layers, 1, 4096,
-                "mlp: Linear layers; gpt, llama, bert: blocks"),
-        boolean("model", "bias", &Job::model, &ModelSection::bias, "mlp: Linear layers have a bias"),
-        integer("model", "heads", &Job::model, &ModelSection::heads, 1, 4096,
-                "gpt, llama, bert: attention heads"),
-        integer("model", "kv_heads", &Job::model, &ModelSection::kv_heads, 0, 4096,
-                "llama: heads of keys and values; 0: as many as heads"),
-        integer("model", "context", &Job::model, &ModelSection::context, 1, 65536,
-                "gpt, llama, bert: tokens of a sample"),
-        integer("model", "vocabulary", &Job::model, &ModelSection::vocabulary, 0, 1000000,
-                "gpt, llama, bert: tokens; 0: the 256 bytes; more: byte pairs, learned from the text; bert: "
-                "and the "
-                "mask, which is the last"),
-        number("model", "dropout", &Job::model, &ModelSection::dropout, 0, 0.99,
-               "gpt, llama, bert: share of activations set to 0 in training"),
-        boolean("model", "tied_embeddings", &Job::model, &ModelSection::tied_embeddings,
-                "gpt, llama, bert: the head uses the token embedding's weight"),
-        boolean("model", "fused_activation", &Job::model, &ModelSection::fused_activation,
-                "mlp, gpt, bert: the matrix product in front of a ReLU or GELU computes that, too, in one "
-                "kernel"),
-        choice("model", "attention", &Job::model, &ModelSection::attention, {"auto", "plain", "fused"},
-               "gpt, llama, bert: plain keeps the probabilities of every pair of tokens, fused computes them "
-               "again; "
-               "auto: fused on a GPU (bert: plain), plain on the CPU"),
+        model.choice(
+            "type", &ModelSection::type, {"mlp", "gpt", "llama", "bert"},
+            "mlp: Linear layers with ReLU between; gpt, llama: language models; bert: an encoder that "
+            "fills gaps"),
+        model.text(
+            "name", &ModelSection::name,
+            "a published shape, such as gpt2, llama-8b or bert-large; other keys of [model] replace its "
+            "values"),
+        model.integer("width", &ModelSection::width, 1, 65536, "features of a layer"),
+        model.integer("layers", &ModelSection::layers, 1, 4096,
+                      "mlp: Linear layers; gpt, llama, bert: blocks"),
+        model.boolean("bias", &ModelSection::bias, "mlp: Linear layers have a bias"),
+        model.integer("heads", &ModelSection::heads, 1, 4096, "gpt, llama, bert: attention heads"),
+        model.integer("kv_heads", &ModelSection::kv_heads, 0, 4096,
+                      "llama: heads of keys and values; 0: as many as heads"),
+        model.integer("context", &ModelSection::context, 1, 65536, "gpt, llama, bert: tokens of a sample"),
+        model.integer(
+            "vocabulary", &ModelSection::vocabulary, 0, 1000000,
+            "gpt, llama, bert: tokens; 0: the 256 bytes; more: byte pairs, learned from the text; bert: "
+            "and the "
+            "mask, which is the last"),
+        model.number("dropout", &ModelSection::dropout, 0, 0.99,
+                     "gpt, llama, bert: share of activations set to 0 in training"),
+        model.boolean("tied_embeddings", &ModelSection::tied_embeddings,
+                      "gpt, llama, bert: the head uses the token embedding's weight"),
+        model.boolean(
+            "fused_activation", &ModelSection::fused_activation,
+            "mlp, gpt, bert: the matrix product in front of a ReLU or GELU computes that, too, in one "
+            "kernel"),
+        model.choice(
+            "attention", &ModelSection::attention, {"auto", "plain", "fused"},
+            "gpt, llama, bert: plain keeps the probabilities of every pair of tokens, fused computes them "
+            "again; "
+            "auto: fused on a GPU (bert: plain), plain on the CPU"),
 
-        choice("data", "type", &Job::data, &DataSection::type, {"synthetic", "text"},
-               "synthetic: made from the seed (mlp); text: from data.path (gpt, llama, bert)"),
-        own(text("data", "path", &Job::data, &DataSection::path, "text: a file, or a folder of files")),
-        integer("data", "batch", &Job::data, &DataSection::batch, 1, 1048576,
-                "samples per rank and micro-batch"),
-        own(integer("data", "workers", &Job::data, &DataSection::workers, 0, 64,
-                    "threads per rank that prepare batches ahead; 0: the rank does it itself")),
-        number("data", "validation", &Job::data, &DataSection::validation, 0, 0.5,
-               "text: share of it, its end, that is held out for the validation loss"),
+        data.choice("type", &DataSection::type, {"synthetic", "text"},
+                    "synthetic: made from the seed (mlp); text: from data.path (gpt, llama, bert)"),
+        own(data.text("path", &DataSection::path, "text: a file, or a folder of files")),
+        data.integer("batch", &DataSection::batch, 1, 1048576, "samples per rank and micro-batch"),
+        own(data.integer("workers", &DataSection::workers, 0, 64,
+                         "threads per rank that prepare batches ahead; 0: the rank does it itself")),
+        data.number("validation", &DataSection::validation, 0, 0.5,
+                    "text: share of it, its end, that is held out for the validation loss"),
 
-        choice("parallel", "mode", &Job::parallel, &ParallelSection::mode, {"fsdp", "ddp", "none"},
-               "fsdp: parameters sharded; ddp: replicated; none: one rank"),
+        parallel.choice("mode", &ParallelSection::mode, {"fsdp", "ddp", "none"},
+                        "fsdp: parameters sharded; ddp: replicated; none: one rank"),
 
-        choice("fsdp", "sharding_strategy", &Job::fsdp, &FsdpSection::sharding_strategy,
-               {"FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "HYBRID_SHARD", "_HYBRID_SHARD_ZERO2", "ZERO_1",
-                "ZERO_2", "ZERO_3"},
-               "what is sharded, as PyTorch names it; ZERO_3 is FULL_SHARD, ZERO_2 SHARD_GRAD_OP, ZERO_1 ddp "
-               "with ddp.shard_optimizer"),
-        wrap_key(),
-        choice("fsdp", "layout", &Job::fsdp, &FsdpSection::layout, {"fsdp1", "fsdp2", "lean"},
-               "buffers of a unit: as FullyShardedDataParallel has them, as fully_shard has them, or lean: "
-               "gradients are written straight into what is reduced"),
-        integer("fsdp", "shard_group", &Job::fsdp, &FsdpSection::shard_group, 0, 65536,
-                "HYBRID_SHARD: ranks that shard among themselves; groups replicate"),
-        boolean("fsdp", "cpu_offload", &Job::fsdp, &FsdpSection::cpu_offload,
-                "parameters, gradients and optimizer live on the host"),
-        boolean("fsdp", "forward_prefetch", &Job::fsdp, &FsdpSection::forward_prefetch,
-                "gather the next unit before this unit's forward"),
-        choice("fsdp", "backward_prefetch", &Job::fsdp, &FsdpSection::backward_prefetch,
-               {"BACKWARD_PRE", "BACKWARD_POST", "NONE"},
-               "gather the next unit before (PRE) or after (POST) this unit's gradients, or when needed"),
-        boolean("fsdp", "limit_all_gathers", &Job::fsdp, &FsdpSection::limit_all_gathers,
-                "the host waits before it gathers a third unit; fsdp2 has no such limit"),
-        boolean("fsdp", "sync_module_states", &Job::fsdp, &FsdpSection::sync_module_states,
-                "broadcast the weights of rank 0 at the start"),
+        fsdp.choice(
+            "sharding_strategy", &FsdpSection::sharding_strategy, strategy_names(),
+            "what is sharded, as PyTorch names it; ZERO_3 is FULL_SHARD, ZERO_2 SHARD_GRAD_OP, ZERO_1 ddp "
+            "with ddp.shard_optimizer"),
+        fsdp.parsed("wrap", &FsdpSection::wrap, parse_wrap,
+                    "which modules are units: root, module:NAME[,NAME] (by class), size:N (parameters)"),
+        fsdp.choice(
+            "layout", &FsdpSection::layout, {"fsdp1", "fsdp2", "lean"},
+            "buffers of a unit: as FullyShardedDataParallel has them, as fully_shard has them, or lean: "
+            "gradients are written straight into what is reduced"),
+        fsdp.integer("shard_group", &FsdpSection::shard_group, 0, 65536,
+                     "HYBRID_SHARD: ranks that shard among themselves; groups replicate"),
+        fsdp.boolean("cpu_offload", &FsdpSection::cpu_offload,
+                     "parameters, gradients and optimizer live on the host"),
+        fsdp.boolean("forward_prefetch", &FsdpSection::forward_prefetch,
+                     "gather the next unit before this unit's forward"),
+        fsdp.choice(
+            "backward_prefetch", &FsdpSection::backward_prefetch, {"BACKWARD_PRE", "BACKWARD_POST", "NONE"},
+            "gather the next unit before (PRE) or after (POST) this unit's gradients, or when needed"),
+        fsdp.boolean("limit_all_gathers", &FsdpSection::limit_all_gathers,
+                     "the host waits before it gathers a third unit; fsdp2 has no such limit"),
+        fsdp.boolean("sync_module_states", &FsdpSection::sync_module_states,
+                     "broadcast the weights of rank 0 at the start"),
 
-        number("ddp", "bucket_cap_mb", &Job::ddp, &DdpSection::bucket_cap_mb, 1e-3, 1e6,
-               "gradient bytes reduced together, MB"),
-        number("ddp", "first_bucket_mb", &Job::ddp, &DdpSection::first_bucket_mb, 1e-3, 1e6,
-               "the same for the first bucket"),
-        boolean("ddp", "gradient_as_bucket_view", &Job::ddp, &DdpSection::gradient_as_bucket_view,
-                "gradients are views of the buckets"),
-        boolean("ddp", "static_graph", &Job::ddp, &DdpSection::static_graph,
-                "the first step reduces after its backward, as the order is only then known"),
-        boolean("ddp", "shard_optimizer", &Job::ddp, &DdpSection::shard_optimizer,
-                "each rank keeps and updates its part of the optimizer state (ZeRO stage 1)"),
+        ddp.number("bucket_cap_mb", &DdpSection::bucket_cap_mb, 1e-3, 1e6,
+                   "gradient bytes reduced together, MB"),
+        ddp.number("first_bucket_mb", &DdpSection::first_bucket_mb, 1e-3, 1e6,
+                   "the same for the first bucket"),
+        ddp.boolean("gradient_as_bucket_view", &DdpSection::gradient_as_bucket_view,
+                    "gradients are views of the buckets"),
+        ddp.boolean("static_graph", &DdpSection::static_graph,
+                    "the first step reduces after its backward, as the order is only then known"),
+        ddp.boolean("shard_optimizer", &DdpSection::shard_optimizer,
+                    "each rank keeps and updates its part of the optimizer state (ZeRO stage 1)"),
 
-        integer("train", "accumulation", &Job::train, &TrainSection::accumulation, 1, 65536,
-                "micro-batches per step"),
-        boolean("train", "accumulation_sync", &Job::train, &TrainSection::accumulation_sync,
-                "reduce gradients after every micro-batch; false: after the last one (no_sync)"),
-        number("train", "clip_norm", &Job::train, &TrainSection::clip_norm, 0, 1e9,
-               "largest norm of all gradients together; 0: not clipped"),
-        integer("train", "validate_every", &Job::train, &TrainSection::validate_every, 0, 1e9,
-                "steps between validation losses; 0: at the end only (with data.validation)"),
-        module_classes("train", "freeze", &Job::train, &TrainSection::freeze,
-                       "none, or module:NAME[,NAME]: classes whose parameters are not trained"),
+        train.integer("accumulation", &TrainSection::accumulation, 1, 65536, "micro-batches per step"),
+        train.boolean("accumulation_sync", &TrainSection::accumulation_sync,
+                      "reduce gradients after every micro-batch; false: after the last one (no_sync)"),
+        train.number("clip_norm", &TrainSection::clip_norm, 0, 1e9,
+                     "largest norm of all gradients together; 0: not clipped"),
+        train.integer("validate_every", &TrainSection::validate_every, 0, 1e9,
+                      "steps between validation losses; 0: at the end only (with data.validation)"),
+        train.parsed("freeze", &TrainSection::freeze, parse_module_classes,
+                     "none, or module:NAME[,NAME]: classes whose parameters are not trained"),
 
-        choice("precision", "param", &Job::precision, &PrecisionSection::param, {"fp32", "bf16"},
-               "of gathered parameters and activations; shards stay fp32"),
-        choice("precision", "reduce", &Job::precision, &PrecisionSection::reduce, {"fp32", "bf16"},
-               "of gradients while they are reduced; follows precision.param unless it is given"),
-        choice(
-            "precision", "buffer", &Job::precision, &PrecisionSection::buffer, {"fp32", "bf16"},
+        precision.choice("param", &PrecisionSection::param, {"fp32", "bf16"},
+                         "of gathered parameters and activations; shards stay fp32"),
+        precision.choice("reduce", &PrecisionSection::reduce, {"fp32", "bf16"},
+                         "of gradients while they are reduced; follows precision.param unless it is given"),
+        precision.choice(
+            "buffer", &PrecisionSection::buffer, {"fp32", "bf16"},
             "of tables that are no parameters (llama: rotary); follows precision.param unless it is given"),
-        boolean("precision", "tf32", &Job::precision, &PrecisionSection::tf32,
-                "on a GPU: products of fp32 in TF32, which rounds their operands to 10 bits of fraction"),
+        precision.boolean(
+            "tf32", &PrecisionSection::tf32,
+            "on a GPU: products of fp32 in TF32, which rounds their operands to 10 bits of fraction"),
 
-        module_classes("memory", "activation_checkpointing", &Job::memory,
-                       &MemorySection::activation_checkpointing,
-                       "none, or module:NAME[,NAME]: classes whose activations are computed again"),
-        integer("memory", "gemm_workspace_bytes", &Job::memory, &MemorySection::gemm_workspace_bytes, 0, 1e12,
-                "bytes of the workspace of each of the two product handles (forward, backward)"),
+        memory.parsed("activation_checkpointing", &MemorySection::activation_checkpointing,
+                      parse_module_classes,
+                      "none, or module:NAME[,NAME]: classes whose activations are computed again"),
+        memory.integer("gemm_workspace_bytes", &MemorySection::gemm_workspace_bytes, 0, 1e12,
+                       "bytes of the workspace of each of the two product handles (forward, backward)"),
 
-        choice("optimizer", "type", &Job::optimizer, &OptimizerSection::type,
-               {"sgd", "adam", "adamw", "lars", "lamb"}, "update rule"),
-        number("optimizer", "lr", &Job::optimizer, &OptimizerSection::lr, 0, 1e3, "learning rate"),
-        number("optimizer", "momentum", &Job::optimizer, &OptimizerSection::momentum, 0, 1,
-               "sgd, lars: 0 keeps no momentum buffer; lars: 0.9 unless given"),
-        boolean("optimizer", "nesterov", &Job::optimizer, &OptimizerSection::nesterov,
-                "sgd, lars: Nesterov momentum"),
-        betas_key(),
-        number("optimizer", "eps", &Job::optimizer, &OptimizerSection::eps, 1e-30, 1,
-               "adam, adamw, lamb: added to the root of the second moment; lamb: 1e-6 unless given"),
-        number("optimizer", "weight_decay", &Job::optimizer, &OptimizerSection::weight_decay, 0, 1e3,
-               "sgd, adam, lars: added to the gradient; adamw, lamb: decoupled, 0.01 unless given"),
-        number("optimizer", "trust_coefficient", &Job::optimizer, &OptimizerSection::trust_coefficient, 1e-9,
-               1e3, "lars: the local rate is this times |w| / (|g| + weight_decay |w|)"),
-        choice("optimizer", "lr_scaling", &Job::optimizer, &OptimizerSection::lr_scaling,
-               {"none", "linear", "sqrt"}, "multiply the rate by the number of ranks, or by its root"),
-        integer("optimizer", "warmup_steps", &Job::optimizer, &OptimizerSection::warmup_steps, 0, 1e9,
-                "steps before the scaled rate is reached"),
-        choice("optimizer", "warmup", &Job::optimizer, &OptimizerSection::warmup, {"gradual", "constant"},
-               "for warmup_steps, rise evenly from the unscaled rate (from 0 without lr_scaling), or stay at "
-               "it"),
-        choice("optimizer", "schedule", &Job::optimizer, &OptimizerSection::schedule,
-               {"constant", "step", "cosine"}, "after the warm-up"),
-        milestones_key(),
-        number("optimizer", "gamma", &Job::optimizer, &OptimizerSection::gamma, 1e-9, 1,
-               "step: factor at each milestone"),
+        optimizer.choice("type", &OptimizerSection::type, {"sgd", "adam", "adamw", "lars", "lamb"},
+                         "update rule"),
+        optimizer.number("lr", &OptimizerSection::lr, 0, 1e3, "learning rate"),
+        optimizer.number("momentum", &OptimizerSection::momentum, 0, 1,
+                         "sgd, lars: 0 keeps no momentum buffer; lars: 0.9 unless given"),
+        optimizer.boolean("nesterov", &OptimizerSection::nesterov, "sgd, lars: Nesterov momentum"),
+        betas_key(optimizer.base("betas", ValueType::numbers,
+                                 "adam, adamw, lamb: decay of the first and second moment")),
+        optimizer.number(
+            "eps", &OptimizerSection::eps, 1e-30, 1,
+            "adam, adamw, lamb: added to the root of the second moment; lamb: 1e-6 unless given"),
+        optimizer.number("weight_decay", &OptimizerSection::weight_decay, 0, 1e3,
+                         "sgd, adam, lars: added to the gradient; adamw, lamb: decoupled, 0.01 unless given"),
+        optimizer.number("trust_coefficient", &OptimizerSection::trust_coefficient, 1e-9, 1e3,
+                         "lars: the local rate is this times |w| / (|g| + weight_decay |w|)"),
+        optimizer.choice("lr_scaling", &OptimizerSection::lr_scaling, {"none", "linear", "sqrt"},
+                         "multiply the rate by the number of ranks, or by its root"),
+        optimizer.integer("warmup_steps", &OptimizerSection::warmup_steps, 0, 1e9,
+                          "steps before the scaled rate is reached"),
+        optimizer.choice(
+            "warmup", &OptimizerSection::warmup, {"gradual", "constant"},
+            "for warmup_steps, rise evenly from the unscaled rate (from 0 without lr_scaling), or stay at "
+            "it"),
+        optimizer.choice("schedule", &OptimizerSection::schedule, {"constant", "step", "cosine"},
+                         "after the warm-up"),
+        milestones_key(optimizer.base("milestones", ValueType::numbers,
+                                      "step: steps at which the learning rate is multiplied by gamma")),
+        optimizer.number("gamma", &OptimizerSection::gamma, 1e-9, 1, "step: factor at each milestone"),
 
-        own_path(text("checkpoint", "save", &Job::checkpoint, &CheckpointSection::save,
-                      "folder to save checkpoints in; empty: none")),
-        own_path(text("checkpoint", "load", &Job::checkpoint, &CheckpointSection::load,
-                      "folder of the checkpoint to go on from; empty: none")),
-        integer("checkpoint", "every", &Job::checkpoint, &CheckpointSection::every, 0, 1e9,
-                "steps between checkpoints; 0: at the end, and at a stop, only"),
-        choice("checkpoint", "format", &Job::checkpoint, &CheckpointSection::format, {"sharded", "full"},
-               "a file per rank, or one file with everything"),
+        own_path(
+            checkpoint.text("save", &CheckpointSection::save, "folder to save checkpoints in; empty: none")),
+        own_path(checkpoint.text("load", &CheckpointSection::load,
+                                 "folder of the checkpoint to go on from; empty: none")),
+        checkpoint.integer("every", &CheckpointSection::every, 0, 1e9,
+                           "steps between checkpoints; 0: at the end, and at a stop, only"),
+        checkpoint.choice("format", &CheckpointSection::format, {"sharded", "full"},
+                          "a file per rank, or one file with everything"),
 
-        text("sim", "cluster", &Job::sim, &SimSection::cluster,
-             "cost model: laptop, a100, h100_ib, h200_nvlink, v100_pcie, or the path of a .toml file"),
-        slow_ranks_key(),
-        slow_links_key(),
-        integer("sim", "trace_ranks", &Job::sim, &SimSection::trace_ranks, 1, 1024,
-                "ranks that a trace shows, from rank 0 on, beside one of each kind that is not among them"),
+        sim.text("cluster", &SimSection::cluster,
+                 "cost model: laptop, a100, h100_ib, h200_nvlink, v100_pcie, or the path of a .toml file"),
+        sim.parsed("slow_rank", &SimSection::slow_ranks, parse_slow_ranks,
+                   "none, or RANK:FACTOR[,RANK:FACTOR]: ranks whose kernels take so many times as long"),
+        sim.parsed("slow_link", &SimSection::slow_links, parse_slow_links,
+                   "none, or inter:SHARE, intra:SHARE, inter@NODE:SHARE: links that have a share of their "
+                   "bandwidth left"),
+        sim.integer(
+            "trace_ranks", &SimSection::trace_ranks, 1, 1024,
+            "ranks that a trace shows, from rank 0 on, beside one of each kind that is not among them"),
     };
 }
 
@@ -423,6 +419,16 @@ const Key* find_key(std::string_view section, std::string_view name) {
         return key.section == section && key.name == name;
     });
     return found == table.end() ? nullptr : &*found;
+}
+
+const Key* find_key(std::string_view full_name) {
+    const auto dot = full_name.find('.');
+    if (dot == full_name.npos) return nullptr;
+    return find_key(full_name.substr(0, dot), full_name.substr(dot + 1));
+}
+
+std::string text_of(const Job& job, std::string_view full_name) {
+    return to_text(find_key(full_name)->get(job));
 }
 
 std::string allowed(const Key& key) {
@@ -489,6 +495,14 @@ std::string unknown_key(std::string_view section, std::string_view name) {
     }
     if (guess.empty()) guess = fmt::format("its keys are {}", traces::joined(key_names(section), ", "));
     return fmt::format("there is no key {} in [{}]; {}", name, section, guess);
+}
+
+std::string unknown_key(std::string_view full_name) {
+    const std::string_view section = full_name.substr(0, full_name.find('.'));
+    const auto known = sections();
+    return std::any_of(known.begin(), known.end(), [&](const Section& s) { return s.name == section; })
+               ? unknown_key(section, full_name.substr(section.size() + 1))
+               : unknown_section(section);
 }
 
 }  // namespace shardscope::trainer

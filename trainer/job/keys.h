@@ -38,8 +38,12 @@ struct Section {
 std::span<const Section> sections();
 std::span<const Key> keys();
 
-// Null if there is no key of that name.
+// Null if there is no key of that name, or of that full name: "section.name".
 const Key* find_key(std::string_view section, std::string_view name);
+const Key* find_key(std::string_view full_name);
+
+// The value of a key that exists, in the form of a job file.
+std::string text_of(const Job& job, std::string_view full_name);
 
 // The fault of `value` for `key`, as the second half of a sentence with what to do; empty if there is none.
 std::string problem(const Key& key, const Value& value);
@@ -50,5 +54,6 @@ std::string allowed(const Key& key);
 // For "trainer.widht": the unknown name and what was probably meant.
 std::string unknown_section(std::string_view section);
 std::string unknown_key(std::string_view section, std::string_view name);
+std::string unknown_key(std::string_view full_name);
 
 }  // namespace shardscope::trainer

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include "trainer/job/loading.h"
+#include "trainer/job/strategy.h"
 
 namespace shardscope::trainer {
 
@@ -58,10 +59,8 @@ void apply_launcher(Job& job, const Launched& launched, const Origins& origins) 
     set_ranks(job, launched.ranks, launched.launcher, origins);
     // As in PyTorch, shards stay within a node.
     FsdpSection& fsdp = job.fsdp;
-    const bool hybrid = fsdp.sharding_strategy == ShardingStrategy::hybrid_shard ||
-                        fsdp.sharding_strategy == ShardingStrategy::hybrid_shard_zero2;
-    if (job.parallel.mode == ParallelMode::fsdp && hybrid && fsdp.shard_group == 0 &&
-        launched.local_ranks < launched.ranks) {
+    if (job.parallel.mode == ParallelMode::fsdp && traits(fsdp.sharding_strategy).in_groups &&
+        fsdp.shard_group == 0 && launched.local_ranks < launched.ranks) {
         fsdp.shard_group = launched.local_ranks;
     }
 }

@@ -16,14 +16,8 @@ bool looks_like_key(std::string_view argument) {
            name.find('/') == std::string_view::npos;
 }
 
-std::pair<std::string_view, std::string_view> split(std::string_view full_name) {
-    const auto dot = full_name.find('.');
-    return {full_name.substr(0, dot), full_name.substr(dot + 1)};
-}
-
 bool is_switch(std::string_view full_name) {
-    const auto [section, key_name] = split(full_name);
-    const Key* key = find_key(section, key_name);
+    const Key* key = find_key(full_name);
     return key != nullptr && key->type == ValueType::boolean;
 }
 
@@ -72,14 +66,9 @@ void set_key(Job& job, const Key& key, const Value& value, const std::string& wh
 
 void apply(Job& job, const Override& override, Origins& origins) {
     const std::string where = "command line";
-    const auto [section, key_name] = split(override.key);
-    const Key* key = find_key(section, key_name);
-    if (key == nullptr) {
-        bool known = false;
-        for (const Section& candidate : sections()) known = known || candidate.name == section;
-        const std::string why = known ? unknown_key(section, key_name) : unknown_section(section);
-        throw JobError(fmt::format("{}: --{}: {}", where, override.key, why));
-    }
+    const Key* key = find_key(override.key);
+    if (key == nullptr)
+        throw JobError(fmt::format("{}: --{}: {}", where, override.key, unknown_key(override.key)));
     const auto value = parse_value(key->type, override.value);
     if (!value) {
         throw JobError(fmt::format("{}: {}: \"{}\" is not {}; use {}", where, override.key, override.value,

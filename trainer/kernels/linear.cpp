@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "trainer/kernels/bf16.h"
-#include "trainer/kernels/bf16_product.h"
+#include "trainer/kernels/bf16_matmul.h"
 #include "trainer/kernels/blas.h"
 #include "trainer/kernels/column_sums.h"
 #include "trainer/kernels/vectorize.h"
@@ -15,7 +15,7 @@ namespace shardscope::trainer::kernels {
 
 namespace {
 
-void product(const ProductShape& s, const float* a, const float* b, const float* bias, float* c) {
+void product(const MatmulShape& s, const float* a, const float* b, const float* bias, float* c) {
     // The matmul is added to the contents of c, so the bias needs no pass of its own.
     for (int i = 0; s.bias && i < s.m; ++i) {
         std::memcpy(c + static_cast<std::ptrdiff_t>(i) * s.n, bias,
@@ -25,8 +25,8 @@ void product(const ProductShape& s, const float* a, const float* b, const float*
                       s.transpose_b ? s.k : s.n, s.bias ? 1.0f : 0.0f, c, s.n);
 }
 
-void product(const ProductShape& s, const Bf16* a, const Bf16* b, const Bf16* bias, Bf16* c) {
-    bf16_product(s, a, b, bias, c);
+void product(const MatmulShape& s, const Bf16* a, const Bf16* b, const Bf16* bias, Bf16* c) {
+    bf16_matmul(s, a, b, bias, c);
 }
 
 }  // namespace

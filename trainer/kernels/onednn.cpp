@@ -15,6 +15,9 @@
 #include <utility>
 #include <vector>
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 #include <dlfcn.h>
 #include <fmt/core.h>
 
@@ -22,30 +25,26 @@
 
 namespace shardscope::trainer::kernels {
 
-// The functions that are called; all are null unless every one was found.
+// The functions that are called, without their prefix dnnl_.
+// clang-format off
+#define SHARDSCOPE_ONEDNN_FUNCTIONS(F)                                                                     \
+    F(version) F(get_effective_cpu_isa) F(set_max_cpu_isa)                                                 \
+    F(engine_create) F(engine_destroy) F(stream_create) F(stream_destroy)                                  \
+    F(memory_desc_init_by_strides) F(memory_desc_get_size)                                                 \
+    F(memory_create) F(memory_destroy) F(memory_set_data_handle)                                           \
+    F(primitive_attr_create) F(primitive_attr_destroy) F(primitive_attr_set_scratchpad_mode)               \
+    F(matmul_desc_init) F(primitive_desc_create) F(primitive_desc_destroy) F(primitive_desc_query_md)      \
+    F(primitive_create) F(primitive_destroy) F(primitive_execute)
+// clang-format on
+
+// NOLINTBEGIN(bugprone-macro-parentheses): a name takes none.
+#define SHARDSCOPE_MEMBER(name) decltype(&dnnl_##name) name;
+#define SHARDSCOPE_FIND(name) find(library->name, "dnnl_" #name);
+// NOLINTEND(bugprone-macro-parentheses)
+
+// All functions are null unless every one was found.
 struct OneDnn::Library {
-    decltype(&dnnl_version) version;
-    decltype(&dnnl_get_effective_cpu_isa) instructions;
-    decltype(&dnnl_set_max_cpu_isa) limit_instructions;
-    decltype(&dnnl_engine_create) engine_create;
-    decltype(&dnnl_engine_destroy) engine_destroy;
-    decltype(&dnnl_stream_create) stream_create;
-    decltype(&dnnl_stream_destroy) stream_destroy;
-    decltype(&dnnl_memory_desc_init_by_strides) describe;
-    decltype(&dnnl_memory_desc_get_size) size_of;
-    decltype(&dnnl_memory_create) memory_create;
-    decltype(&dnnl_memory_destroy) memory_destroy;
-    decltype(&dnnl_memory_set_data_handle) set_data;
-    decltype(&dnnl_primitive_attr_create) attr_create;
-    decltype(&dnnl_primitive_attr_destroy) attr_destroy;
-    decltype(&dnnl_primitive_attr_set_scratchpad_mode) set_scratchpad_mode;
-    decltype(&dnnl_matmul_desc_init) matmul_init;
-    decltype(&dnnl_primitive_desc_create) primitive_describe;
-    decltype(&dnnl_primitive_desc_destroy) description_destroy;
-    decltype(&dnnl_primitive_desc_query_md) query;
-    decltype(&dnnl_primitive_create) primitive_create;
-    decltype(&dnnl_primitive_destroy) primitive_destroy;
-    decltype(&dnnl_primitive_execute) execute;
+    SHARDSCOPE_ONEDNN_FUNCTIONS(SHARDSCOPE_MEMBER)
     void (*set_omp_threads)(int);
     dnnl_engine_t engine = nullptr;
 
@@ -83,6 +82,16 @@ enum Operand : std::size_t { kSource, kWeights, kBias, kResult, kScratch, kOpera
 constexpr std::array<int, kOperands> kArguments = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS,
                                                    DNNL_ARG_DST, DNNL_ARG_SCRATCHPAD};
 
+// Whether CPUID describes the processor's tiles (leaf 0x1D, palette 1); many virtual machines hide that.
+bool tiles_are_described() {
+#if defined(__x86_64__)
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    return __get_cpuid_count(0x1d, 1, &a, &b, &c, &d) != 0 && b != 0;
+#else
+    return false;
+#endif
+}
+
 struct Compiled {
     std::vector<Owned<dnnl_memory_t>> memories;  // in the order of Operand; all five, the bias even if unused
     Owned<dnnl_primitive_t> primitive;
@@ -110,38 +119,17 @@ OneDnn::OneDnn() {
         function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(handle, name));
         if (!function) missing = name;
     };
-    find(library->version, "dnnl_version");
-    find(library->instructions, "dnnl_get_effective_cpu_isa");
-    find(library->limit_instructions, "dnnl_set_max_cpu_isa");
-    find(library->engine_create, "dnnl_engine_create");
-    find(library->engine_destroy, "dnnl_engine_destroy");
-    find(library->stream_create, "dnnl_stream_create");
-    find(library->stream_destroy, "dnnl_stream_destroy");
-    find(library->describe, "dnnl_memory_desc_init_by_strides");
-    find(library->size_of, "dnnl_memory_desc_get_size");
-    find(library->memory_create, "dnnl_memory_create");
-    find(library->memory_destroy, "dnnl_memory_destroy");
-    find(library->set_data, "dnnl_memory_set_data_handle");
-    find(library->attr_create, "dnnl_primitive_attr_create");
-    find(library->attr_destroy, "dnnl_primitive_attr_destroy");
-    find(library->set_scratchpad_mode, "dnnl_primitive_attr_set_scratchpad_mode");
-    find(library->matmul_init, "dnnl_matmul_desc_init");
-    find(library->primitive_describe, "dnnl_primitive_desc_create");
-    find(library->description_destroy, "dnnl_primitive_desc_destroy");
-    find(library->query, "dnnl_primitive_desc_query_md");
-    find(library->primitive_create, "dnnl_primitive_create");
-    find(library->primitive_destroy, "dnnl_primitive_destroy");
-    find(library->execute, "dnnl_primitive_execute");
+    SHARDSCOPE_ONEDNN_FUNCTIONS(SHARDSCOPE_FIND)
     find(library->set_omp_threads, "omp_set_num_threads");  // of the OpenMP that oneDNN is linked with
     if (missing) {
         description_ = fmt::format("the oneDNN found has no function {}", missing);
         return;
     }
-    // Never uses the tiles, as tile_product.cpp does: the library uses them wherever the processor reports
-    // them, and crashes with an illegal instruction where CPUID's leaf 0x1D is hidden.
-    library->limit_instructions(dnnl_cpu_isa_avx512_core_bf16);
+    // The library uses tiles wherever the processor reports them, and crashes with an illegal instruction
+    // where it is not told their sizes.
+    if (!tiles_are_described()) library->set_max_cpu_isa(dnnl_cpu_isa_avx512_core_bf16);
     const dnnl_version_t& version = *library->version();
-    const unsigned instructions = static_cast<unsigned>(library->instructions());
+    const unsigned instructions = static_cast<unsigned>(library->get_effective_cpu_isa());
     const auto has = [&](dnnl_cpu_isa_t set) { return (instructions & set) == static_cast<unsigned>(set); };
     if (!has(dnnl_cpu_isa_avx512_core_bf16)) {
         description_ = "this processor has no bfloat16 instructions";
@@ -152,9 +140,11 @@ OneDnn::OneDnn() {
         description_ = "oneDNN cannot use this processor";
         return;
     }
-    description_ = fmt::format("oneDNN {}.{}.{} (AVX512_BF16)", version.major, version.minor, version.patch);
+    const bool tiles = has(dnnl_cpu_isa_avx512_core_amx);
+    description_ = fmt::format("oneDNN {}.{}.{} ({})", version.major, version.minor, version.patch,
+                               tiles ? "AMX" : "AVX512_BF16");
 #if defined(__x86_64__)
-    fast_ = !__builtin_cpu_is("intel");
+    fast_ = tiles || !__builtin_cpu_is("intel");
 #endif
     if (!fast_) description_ += ", which is slower than fp32 here";
     library_ = std::move(library);
@@ -168,28 +158,31 @@ dnnl_memory_desc_t matrix(const Library& library, int rows, int columns, bool tr
     const dnnl_dims_t sizes = {rows, columns};
     const dnnl_dims_t strides = {transposed ? 1 : columns, transposed ? rows : 1};
     dnnl_memory_desc_t description;
-    check(library.describe(&description, 2, sizes, dnnl_bf16, strides), "describe a matrix");
+    check(library.memory_desc_init_by_strides(&description, 2, sizes, dnnl_bf16, strides),
+          "describe a matrix");
     return description;
 }
 
 template <class Library>
-Compiled compile(const Library& library, const ProductShape& shape) {
+Compiled compile(const Library& library, const MatmulShape& shape) {
     const dnnl_memory_desc_t source = matrix(library, shape.m, shape.k, shape.transpose_a);
     const dnnl_memory_desc_t weights = matrix(library, shape.k, shape.n, shape.transpose_b);
     const dnnl_memory_desc_t bias = matrix(library, 1, shape.n, false);
     const dnnl_memory_desc_t result = matrix(library, shape.m, shape.n, false);
     dnnl_matmul_desc_t product;
-    check(library.matmul_init(&product, &source, &weights, shape.bias ? &bias : nullptr, &result),
+    check(library.matmul_desc_init(&product, &source, &weights, shape.bias ? &bias : nullptr, &result),
           "describe a product");
     // The scratch memory is ours, one per calling thread: the library's own cannot be shared by several
     // threads.
-    const auto attributes =
-        make<dnnl_primitive_attr_t>("make attributes", library.attr_destroy, library.attr_create);
-    check(library.set_scratchpad_mode(attributes.get(), dnnl_scratchpad_mode_user), "set its scratch memory");
+    const auto attributes = make<dnnl_primitive_attr_t>("make attributes", library.primitive_attr_destroy,
+                                                        library.primitive_attr_create);
+    check(library.primitive_attr_set_scratchpad_mode(attributes.get(), dnnl_scratchpad_mode_user),
+          "set its scratch memory");
     const auto description = make<dnnl_primitive_desc_t>(
-        "plan a bfloat16 product", library.description_destroy, library.primitive_describe, &product,
+        "plan a bfloat16 product", library.primitive_desc_destroy, library.primitive_desc_create, &product,
         attributes.get(), library.engine, nullptr);
-    const dnnl_memory_desc_t& scratch = *library.query(description.get(), dnnl_query_scratchpad_md, 0);
+    const dnnl_memory_desc_t& scratch =
+        *library.primitive_desc_query_md(description.get(), dnnl_query_scratchpad_md, 0);
     std::vector<Owned<dnnl_memory_t>> memories;
     for (const dnnl_memory_desc_t* of : {&source, &weights, &bias, &result, &scratch}) {
         memories.push_back(make<dnnl_memory_t>("bind a matrix", library.memory_destroy, library.memory_create,
@@ -198,13 +191,13 @@ Compiled compile(const Library& library, const ProductShape& shape) {
     return {std::move(memories),
             make<dnnl_primitive_t>("compile a bfloat16 product", library.primitive_destroy,
                                    library.primitive_create, description.get()),
-            library.size_of(&scratch)};
+            library.memory_desc_get_size(&scratch)};
 }
 
 }  // namespace
 
-void OneDnn::product(const ProductShape& shape, const Bf16* a, const Bf16* b, const Bf16* bias,
-                     Bf16* c) const {
+void OneDnn::multiply(const MatmulShape& shape, const Bf16* a, const Bf16* b, const Bf16* bias,
+                      Bf16* c) const {
     const Library& library = *library_;
     // Compiled matmuls belong to the thread (the machine code itself is shared, in the library's own cache).
     // One OpenMP thread: the library then calls its loops in this thread and starts none.
@@ -214,7 +207,7 @@ void OneDnn::product(const ProductShape& shape, const Bf16* a, const Bf16* b, co
                       make<dnnl_stream_t>("make a stream", used.stream_destroy, used.stream_create,
                                           used.engine, static_cast<unsigned>(dnnl_stream_default_flags)))) {}
         Owned<dnnl_stream_t> stream;
-        std::map<ProductShape, Compiled> products;
+        std::map<MatmulShape, Compiled> products;
     };
     thread_local OfThread mine(library);
     auto found = mine.products.find(shape);
@@ -229,11 +222,11 @@ void OneDnn::product(const ProductShape& shape, const Bf16* a, const Bf16* b, co
     for (std::size_t i = 0; i < kOperands; ++i) {
         if (i == kBias && !shape.bias) continue;
         dnnl_memory_t memory = compiled.memories[i].get();
-        check(library.set_data(memory, const_cast<void*>(data[i])),
+        check(library.memory_set_data_handle(memory, const_cast<void*>(data[i])),
               "bind a matrix");  // NOLINT: its interface
         arguments[static_cast<std::size_t>(count++)] = {kArguments[i], memory};
     }
-    check(library.execute(compiled.primitive.get(), mine.stream.get(), count, arguments.data()),
+    check(library.primitive_execute(compiled.primitive.get(), mine.stream.get(), count, arguments.data()),
           "compute a bfloat16 product");
 }
 
@@ -251,7 +244,7 @@ const OneDnn& OneDnn::get() {
 }
 OneDnn::OneDnn() : description_("built without oneDNN 2: its header was not there") {}
 OneDnn::~OneDnn() = default;
-void OneDnn::product(const ProductShape&, const Bf16*, const Bf16*, const Bf16*, Bf16*) const {}
+void OneDnn::multiply(const MatmulShape&, const Bf16*, const Bf16*, const Bf16*, Bf16*) const {}
 
 }  // namespace shardscope::trainer::kernels
 

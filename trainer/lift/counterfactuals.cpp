@@ -1,16 +1,14 @@
 #include "trainer/lift/counterfactuals.h"
 
 #include <algorithm>
-#include <exception>
-#include <mutex>
 #include <string_view>
-#include <thread>
 #include <utility>
 
 #include <fmt/core.h>
 
 #include "trainer/job/keys.h"
 #include "trainer/planner/model_classes.h"
+#include "trainer/planner/parallel.h"
 #include "trainer/sim/simulator.h"
 
 namespace shardscope::trainer::lift {
@@ -33,20 +31,10 @@ std::int64_t elements_in(const LiftedStep& step, int id, planner::Classes& class
     return elements;
 }
 
-void add_once(Values& values, const std::string& value) {
-    if (!value.empty() && std::find(values.begin(), values.end(), value) == values.end())
-        values.push_back(value);
-}
-
 Values wraps_of(const LiftedStep& step) {
     planner::Classes classes;
     const std::int64_t elements = elements_in(step, 0, classes);
     return planner::wraps_of(classes, elements);
-}
-
-std::string text_of(const Job& job, const std::string& key) {
-    const auto dot = key.find('.');
-    return to_text(find_key(key.substr(0, dot), key.substr(dot + 1))->get(job));
 }
 
 class Tries {
@@ -57,16 +45,12 @@ class Tries {
     std::vector<Changes> all();
 
   private:
-    const Values* given(const std::string& key) const {
-        const auto found =
-            std::find_if(given_.begin(), given_.end(), [&](const planner::Given& g) { return g.key == key; });
-        return found == given_.end() ? nullptr : &found->values;
-    }
+    const Values* given(const std::string& key) const { return planner::find_given(given_, key); }
     // The values that were asked for, or the recorded value and others.
     Values values(const std::string& key, const Values& others) const {
         if (const Values* own = given(key)) return *own;
         Values all = {text_of(recorded_, key)};
-        for (const std::string& other : others) add_once(all, other);
+        for (const std::string& other : others) planner::add_once(all, other);
         return all;
     }
     // Whether every FSDP row is one of fully_shard.
@@ -132,16 +116,7 @@ void Tries::combine(const std::string& strategy, const Values& wraps) {
         if (!known && !other.key.starts_with("ddp.")) axes.emplace_back(other.key, other.values);
     }
     std::vector<Changes> all = {{{"parallel.mode", "fsdp"}, {"fsdp.sharding_strategy", strategy}}};
-    for (const auto& [key, key_values] : axes) {
-        std::vector<Changes> longer;
-        for (const Changes& changes : all) {
-            for (const std::string& value : key_values) {
-                longer.push_back(changes);
-                longer.back().push_back({key, value});
-            }
-        }
-        all = std::move(longer);
-    }
+    for (const auto& [key, key_values] : axes) planner::multiply(all, key, key_values);
     for (Changes& changes : all) add(std::move(changes));
 }
 
@@ -151,8 +126,9 @@ void Tries::fsdp() {
         wraps = *own;
     } else {
         if (lifted_.units) wraps.emplace_back();  // as recorded
-        if (!lifted_.units && recorded_.parallel.mode == ParallelMode::fsdp) add_once(wraps, lifted_.wrap);
-        for (const std::string& wrap : wraps_of(lifted_.step)) add_once(wraps, wrap);
+        if (!lifted_.units && recorded_.parallel.mode == ParallelMode::fsdp)
+            planner::add_once(wraps, lifted_.wrap);
+        for (const std::string& wrap : wraps_of(lifted_.step)) planner::add_once(wraps, wrap);
     }
     Values all = {"FULL_SHARD", "SHARD_GRAD_OP"};
     if (may_keep_whole()) all.emplace_back("NO_SHARD");
@@ -165,10 +141,8 @@ void Tries::fsdp() {
 
 std::vector<Changes> Tries::all() {
     for (const planner::Given& own : given_) {
-        const auto dot = own.key.find('.');
-        const std::string section = own.key.substr(0, dot);
-        if (!find_key(section, own.key.substr(dot + 1)) ||
-            (section != "parallel" && section != "fsdp" && section != "ddp")) {
+        const Key* key = find_key(own.key);
+        if (!key || (key->section != "parallel" && key->section != "fsdp" && key->section != "ddp")) {
             throw JobError(
                 fmt::format("command line: --{}: a recorded run can be replayed under other keys of "
                             "[parallel], [fsdp] and "
@@ -185,9 +159,9 @@ std::vector<Changes> Tries::all() {
     add({});
     Values modes = {text_of(recorded_, "parallel.mode")};
     if (!asks && !asks_ddp) {
-        add_once(modes, "fsdp");
+        planner::add_once(modes, "fsdp");
         // DDP keeps its parameters in fp32: a run recorded with another precision cannot predict it.
-        if (recorded_.precision.param == Precision::fp32) add_once(modes, "ddp");
+        if (recorded_.precision.param == Precision::fp32) planner::add_once(modes, "ddp");
     } else {
         modes = {};
         if (asks) modes.emplace_back("fsdp");
@@ -201,15 +175,7 @@ std::vector<Changes> Tries::all() {
         }
         std::vector<Changes> all = {{{"parallel.mode", mode}}};
         for (const planner::Given& own : given_) {
-            if (mode != "ddp" || !own.key.starts_with("ddp.")) continue;
-            std::vector<Changes> longer;
-            for (const Changes& changes : all) {
-                for (const std::string& value : own.values) {
-                    longer.push_back(changes);
-                    longer.back().push_back({own.key, value});
-                }
-            }
-            all = std::move(longer);
+            if (mode == "ddp" && own.key.starts_with("ddp.")) planner::multiply(all, own.key, own.values);
         }
         for (Changes& changes : all) add(std::move(changes));
     }
@@ -335,30 +301,9 @@ std::vector<Replay> replay_all(const Lifted& lifted, const sim::Cluster& cluster
                                const std::atomic<bool>& stop,
                                const std::function<void(std::size_t, std::size_t)>& progress) {
     std::vector<Replay> rows(changes.size());
-    std::atomic<std::size_t> next{0};
-    std::mutex mutex;
-    std::size_t done = 0;
-    std::exception_ptr problem;
-    const auto work = [&] {
-        for (std::size_t i = next++; i < changes.size() && !stop; i = next++) {
-            try {
-                rows[i] = replay(lifted, cluster, changes[i], static_cast<int>(i) + 1);
-            } catch (...) {
-                const std::lock_guard lock(mutex);
-                if (!problem) problem = std::current_exception();
-                next = changes.size();
-                return;
-            }
-            const std::lock_guard lock(mutex);
-            progress(++done, changes.size());
-        }
-    };
-    {
-        std::vector<std::jthread> helpers;
-        for (int t = 1; t < threads; ++t) helpers.emplace_back(work);
-        work();
-    }
-    if (problem) std::rethrow_exception(problem);
+    planner::for_each_in_parallel(rows.size(), threads, stop, progress, [&](std::size_t i) {
+        rows[i] = replay(lifted, cluster, changes[i], static_cast<int>(i) + 1);
+    });
     std::erase_if(rows, [](const Replay& row) { return row.number == 0; });  // it was stopped before them
     mark_front(rows);
     return rows;

@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 
 #include "traces/schema/joined.h"
+#include "trainer/job/strategy.h"
 
 namespace shardscope::trainer::lift {
 
@@ -18,25 +19,6 @@ std::vector<std::string> recorded_units(const Lifted& lifted) {
     for (std::size_t n = 1; n < lifted.step.nodes.size(); ++n)
         if (lifted.step.nodes[n].unit) classes.insert(lifted.step.nodes[n].class_name);
     return {classes.begin(), classes.end()};
-}
-
-bool frees_after_forward(ShardingStrategy strategy) {
-    return strategy == ShardingStrategy::full_shard || strategy == ShardingStrategy::hybrid_shard;
-}
-
-std::string_view strategy_name(ShardingStrategy strategy) {
-    switch (strategy) {
-        case ShardingStrategy::shard_grad_op:
-            return "SHARD_GRAD_OP";
-        case ShardingStrategy::no_shard:
-            return "NO_SHARD";
-        case ShardingStrategy::hybrid_shard:
-            return "HYBRID_SHARD";
-        case ShardingStrategy::hybrid_shard_zero2:
-            return "_HYBRID_SHARD_ZERO2";
-        default:
-            return "FULL_SHARD";
-    }
 }
 
 // Modules of torch.nn that have parameters or contain modules that do: a class of this name needs its prefix.
@@ -163,7 +145,7 @@ PytorchLines fsdp2(const Lifted& lifted, const Job& job) {
         options += ", mesh=mesh";
     }
     const std::string inner =
-        options + (frees_after_forward(fsdp.sharding_strategy) ? "" : ", reshard_after_forward=False");
+        options + (traits(fsdp.sharding_strategy).frees_after_forward ? "" : ", reshard_after_forward=False");
     if (!classes.names.empty()) {
         const std::string names = classes.names.size() == 1
                                       ? classes.names.front()
@@ -194,7 +176,7 @@ PytorchLines fsdp1(const Lifted& lifted, const Job& job) {
     std::string import =
         "from torch.distributed.fsdp import FullyShardedDataParallel as FSDP, ShardingStrategy";
     std::string line = fmt::format("model = FSDP(model, sharding_strategy=ShardingStrategy.{}",
-                                   strategy_name(fsdp.sharding_strategy));
+                                   traits(fsdp.sharding_strategy).name);
     PytorchLines out{"FSDP1", {}};
     add_imports(out.lines, half, classes.of_torch);
     std::string policy;
@@ -259,8 +241,7 @@ std::vector<PytorchLines> pytorch_lines(const Lifted& lifted, const Job& job) {
     if (job.parallel.mode != ParallelMode::fsdp) return {};
     std::vector<PytorchLines> both;
     // fully_shard always shards, and gathers the next unit before a unit's gradients.
-    if (job.fsdp.sharding_strategy != ShardingStrategy::no_shard &&
-        job.fsdp.backward_prefetch == BackwardPrefetch::pre)
+    if (gathers(job) && job.fsdp.backward_prefetch == BackwardPrefetch::pre)
         both.push_back(fsdp2(lifted, job));
     both.push_back(fsdp1(lifted, job));
     return both;

@@ -113,9 +113,7 @@ Settings settings_of(const Trace& trace, int rank_index, const StepFacts& step) 
     Settings settings;
     if (is_ours(trace)) {
         for (const auto& [key, value] : trace.config) {
-            const auto dot = key.find('.');
-            if (dot == key.npos || !is_wanted(key)) continue;
-            if (find_key(key.substr(0, dot), key.substr(dot + 1))) settings.keys.push_back({key, value});
+            if (is_wanted(key) && find_key(key)) settings.keys.push_back({key, value});
         }
         return settings;
     }

@@ -1,98 +1,93 @@
 #include "trainer/lift/step_lifter.h"
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "traces/store/columns/names.h"
-#include "trainer/lift/step_lifting.h"
+#include "traces/store/columns/trace.h"
+#include "trainer/lift/module_places.h"
+#include "trainer/lift/step_parameters.h"
+#include "trainer/lift/step_parts.h"
 
 namespace shardscope::trainer::lift {
 
 namespace {
 
 using traces::DeviceKind;
-using traces::ModuleRow;
+using traces::MemoryCategory;
 using traces::Operation;
+using traces::Phase;
 using traces::Trace;
 
-constexpr std::string_view kSharded = "FSDP";
+constexpr std::string_view kGradient = ".grad";
 
-// "Linear_0" -> "Linear"; a name without a number is unchanged.
-std::string class_of(std::string_view name) {
-    const auto mark = name.rfind('_');
-    if (mark == name.npos || mark + 1 == name.size()) return std::string(name);
-    const std::string_view digits = name.substr(mark + 1);
-    const bool number =
-        std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; });
-    return std::string(number ? name.substr(0, mark) : name);
-}
+// Walks the points of a step on the host: each becomes an item of the model where the model is, or a cost of
+// what stands around it.
+class StepLifter {
+  public:
+    StepLifter(const Trace& trace, const HostRangeRoles& roles, const HostPoints& points,
+               traces::Interval host, const StepLifterOptions& options)
+        : trace_(trace),
+          roles_(roles),
+          all_(points),
+          rank_(points.rank()),
+          options_(options),
+          points_(points.of(host)),
+          parts_(find_parts(trace, roles, points_, host)),
+          places_(trace, options.ours, out_.step),
+          now_(host.start) {}
 
-}  // namespace
+    LiftedRecording run();
 
-// The root's last call in the step, and the place of its backward.
-void StepLifter::find_parts() {
-    std::int64_t longest = -1;
-    traces::StringId root_name{};
-    int depth = 0;
-    std::vector<traces::Interval> calls;
-    std::vector<traces::StringId> names;
-    for (const Point& point : points_) {
-        if (point.kind == Point::Kind::open && depth++ == 0) {
-            const auto r = static_cast<std::size_t>(point.index);
-            calls.push_back({trace_.ranges.start[r], trace_.ranges.end[r]});
-            names.push_back(trace_.ranges.name[r]);
-            if (calls.back().length() > longest) {
-                longest = calls.back().length();
-                root_name = names.back();
-            }
-        }
-        if (point.kind == Point::Kind::close) --depth;
+  private:
+    void take(const Point& point);
+    void work(const Point& point);
+    void collective(const Point& point, std::int32_t row);
+    // The host's time so far does not belong to the model.
+    void charge_engine(const Point& point) {
+        const bool optimizer = roles_.optimizer(point.range);
+        (optimizer ? out_.engine.optimizer_host_ns : out_.engine.host_ns) += std::exchange(gap_, 0);
     }
-    // Autograd's outermost nodes of this rank and step.
-    std::vector<traces::Interval> nodes;
-    std::int32_t last = -1;
-    for (const Point& point : points_) {
-        const std::int32_t n = roles_.node(point.range);
-        if (n < 0 || n == last) continue;
-        last = n;
-        const auto i = static_cast<std::size_t>(n);
-        nodes.push_back({trace_.ranges.start[i], trace_.ranges.end[i]});
-    }
-    out_.has_modules = !calls.empty();
-    out_.has_backward = !nodes.empty();
-    out_.micro_batches = 0;
-    micro_start_ = host_.start;
-    if (out_.has_modules) {
-        for (std::size_t c = 0; c < calls.size(); ++c) {
-            if (names[c] != root_name) continue;
-            ++out_.micro_batches;
-            root_ = calls[c];
-        }
-        for (const traces::Interval& n : nodes)
-            if (n.end <= root_.start) micro_start_ = std::max(micro_start_, n.end);
-    } else {
-        out_.micro_batches = 1;
-        root_ = {host_.start, nodes.empty() ? host_.end : nodes.front().start};
-    }
-    backward_ = {root_.end, root_.end};
-    bool first = true;
-    for (const traces::Interval& n : nodes) {
-        if (n.start < root_.end) continue;
-        if (std::exchange(first, false)) backward_.start = n.start;
-        backward_.end = std::max(backward_.end, n.end);
-    }
-    if (first) backward_ = {host_.end, host_.end};
-}
+    void allocate(const Point& point);
+    void free(const Point& point);
+    bool is_engine(const Point& point) const;
+    bool is_engine_memory(std::size_t m) const;
+    void add(const Point& point, Item item);
+    std::vector<Item>& backward_items(const Point& point);
+    void flush_ready();
+    int gradient_of(const Point& point, Place& place);
+    int parameter_named(std::string_view path, int reader, std::int64_t elements);
+    Part part_of(std::int64_t time) const { return parts_.at(time); }
+    std::string_view text(traces::StringId id) const { return trace_.strings[id]; }
+    Node& node(int id) { return out_.step.nodes[static_cast<std::size_t>(id)]; }
 
-StepLifter::Part StepLifter::part_of(std::int64_t time) const {
-    if (time < micro_start_) return Part::before;
-    if (time < root_.start) return Part::data;
-    if (time < root_.end) return Part::forward;
-    if (time < backward_.start) return Part::loss;
-    return time < backward_.end ? Part::backward : Part::tail;
-}
+    const Trace& trace_;
+    const HostRangeRoles& roles_;
+    const HostPoints& all_;
+    const int rank_;
+    const StepLifterOptions& options_;
+    const std::vector<Point> points_;
+    const StepParts parts_;
+    LiftedRecording out_;
+    ModulePlaces places_;
+    UnitTraffic traffic_;
+
+    std::int32_t group_ = -2;  // the autograd node that the backward is in
+    Place group_place_;
+    std::vector<std::pair<int, Place>> ready_;          // parameters that the group completes
+    std::unordered_map<std::uint64_t, int> live_;       // address -> buffer, -1: not the model's
+    std::map<std::pair<int, int>, bool> has_gradient_;  // (parameter, node)
+    std::map<std::string, int> parameter_of_path_;
+
+    std::int64_t now_;           // the host time that is accounted for so far
+    std::int64_t gap_ = 0;       // host time since then, for the next point
+    bool engine_since_ = false;  // engine work was seen since the model's last kernel
+    std::map<int, std::int64_t> stream_end_;
+};
 
 bool StepLifter::is_engine(const Point& point) const {
     if (roles_.engine(point.range) || roles_.optimizer(point.range)) return true;
@@ -106,29 +101,17 @@ bool StepLifter::is_engine(const Point& point) const {
     return false;
 }
 
-// A root for everything the step did.
-void StepLifter::add_whole_model() {
-    Node root;
-    root.name = root.class_name = "model";
-    root.calls.push_back({{Segment{}}, {}});
-    out_.step.nodes.push_back(root);
-    paths_.emplace_back();
-}
-
 LiftedRecording StepLifter::run() {
-    find_parts();
-    if (!out_.has_modules) {
-        add_whole_model();
-        places_.push_back({0, 0, 0, root_.start});
-        open_places_.push_back(places_.back());
-    }
-    now_ = host_.start;
+    out_.has_modules = parts_.has_modules;
+    out_.has_backward = parts_.has_backward;
+    out_.micro_batches = parts_.micro_batches;
+    if (!parts_.has_modules) places_.open_whole_model(parts_.root.start);
     for (const Point& point : points_) take(point);
     flush_ready();
-    if (out_.step.nodes.empty()) add_whole_model();  // a wrapper with nothing recorded inside
-    complete_parameters();
-    for (const BucketMark& mark : buckets_) out_.buckets.push_back(mark.bytes);
-    out_.gathers = std::ssize(gathers_);
+    if (out_.step.nodes.empty()) places_.add_whole_model();  // a wrapper with nothing recorded inside
+    complete_parameters(trace_, rank_, parts_, places_, traffic_, options_, out_);
+    for (const UnitTraffic::Bucket& bucket : traffic_.buckets) out_.buckets.push_back(bucket.bytes);
+    out_.gathers = std::ssize(traffic_.gathers);
     return std::move(out_);
 }
 
@@ -140,10 +123,11 @@ void StepLifter::take(const Point& point) {
     now_ = std::max(now_, point.end);
     switch (point.kind) {
         case Point::Kind::open:
-            open(point);
+            if (parts_.in_forward(trace_.ranges.start[static_cast<std::size_t>(point.index)]))
+                places_.open(point.index, point.time);
             return;
         case Point::Kind::close:
-            close(point);
+            places_.close(point.index, point.time);
             return;
         case Point::Kind::work:
             work(point);
@@ -177,80 +161,6 @@ void StepLifter::take(const Point& point) {
     gap_ += point.end - point.time - options_.launch_ns;
 }
 
-// --- the forward: modules open and close -------------------------------------------------------------------
-
-void StepLifter::open(const Point& point) {
-    const auto r = static_cast<std::size_t>(point.index);
-    if (trace_.ranges.start[r] < root_.start || trace_.ranges.start[r] >= root_.end) return;
-    const ModuleRow* row = row_of(point.index);
-    std::string name = row ? row->name : std::string(text(trace_.ranges.name[r]));
-    if (name.starts_with(traces::kModulePrefix)) name = name.substr(traces::kModulePrefix.size());
-    std::string class_name = row && !row->class_name.empty() ? row->class_name : class_of(name);
-    // fully_shard derives a class FSDPBlock from Block.
-    const bool sharded = !options_.ours && class_name.starts_with(kSharded) &&
-                         class_name.size() > kSharded.size() && class_name[kSharded.size()] >= 'A' &&
-                         class_name[kSharded.size()] <= 'Z';
-    if (sharded) class_name = class_name.substr(kSharded.size());
-    if (is_wrapper(class_name)) {
-        open_.push_back({point.index, -1});
-        wrapped_ = class_name == "FullyShardedDataParallel";
-        return;
-    }
-    int parent = -1;
-    for (auto o = open_.rbegin(); o != open_.rend() && parent < 0; ++o) parent = o->node;
-    if (parent < 0 && !out_.step.nodes.empty()) parent = 0;  // beside the root: treated as inside
-    const auto [known, fresh] = known_.try_emplace({parent, name}, static_cast<int>(out_.step.nodes.size()));
-    const int id = known->second;
-    if (fresh) {
-        Node made;
-        made.parent = parent;
-        made.name = name;
-        made.class_name = class_name;
-        std::string path = row ? row->path : name;
-        if (parent >= 0) {
-            const std::string& above = paths_[static_cast<std::size_t>(parent)];
-            const bool below = row && path.starts_with(above + ".");
-            made.attribute = below ? path.substr(above.size() + 1) : row && above.empty() ? path : name;
-            if (!row) path = above.empty() ? name : above + "." + name;
-            node(parent).children.push_back(id);
-        } else {
-            path = row ? row->path : "";
-        }
-        made.unit = wrapped_ || sharded;
-        out_.step.nodes.push_back(std::move(made));
-        paths_.push_back(path);
-        if (row) node_of_row_.emplace(row->id, id);
-        node_of_name_.emplace(name, id);
-    }
-    wrapped_ = false;
-    node(id).calls.push_back({{Segment{}}, {}});
-    if (!open_places_.empty())
-        node(open_places_.back().node).calls[open_places_.back().call].children.push_back(id);
-    const Place place{id, node(id).calls.size() - 1, 0, point.time};
-    places_.push_back(place);
-    open_places_.push_back(place);
-    open_.push_back({point.index, id});
-}
-
-void StepLifter::close(const Point& point) {
-    const auto found =
-        std::find_if(open_.begin(), open_.end(), [&](const Open& o) { return o.range == point.index; });
-    if (found == open_.end()) return;
-    // Modules that another thread left open inside it end, too.
-    auto modules = std::count_if(found, open_.end(), [](const Open& o) { return o.node >= 0; });
-    open_.erase(found, open_.end());
-    wrapped_ = false;
-    for (; modules > 0; --modules) {
-        open_places_.pop_back();
-        if (open_places_.empty()) return;
-        Place& parent = open_places_.back();
-        node(parent.node).calls[parent.call].own.emplace_back();
-        ++parent.segment;
-        parent.since = point.time;
-        places_.push_back(parent);
-    }
-}
-
 // --- items -------------------------------------------------------------------------------------------
 
 // The place of an autograd node: that of its forward operator where it is known; else that of the module that
@@ -269,45 +179,21 @@ std::vector<Item>& StepLifter::backward_items(const Point& point) {
             if (name.starts_with(traces::kModulePrefix) && name.ends_with(traces::kBackwardSuffix)) {
                 name.remove_prefix(traces::kModulePrefix.size());
                 name.remove_suffix(traces::kBackwardSuffix.size());
-                if (const auto known = node_of_name_.find(name); known != node_of_name_.end())
-                    named = known->second;
+                if (const int known = places_.node_named(name); known >= 0) named = known;
             }
             if (r == outer) break;
         }
         if (forward >= 0) {
             const std::int64_t time = trace_.ranges.start[static_cast<std::size_t>(forward)];
-            const Place* place = place_at(time);
+            const Place* place = time < parts_.root.end ? places_.at(time) : nullptr;
             group_place_ = place ? *place : Place{};
-        } else if (const auto known = node_of_row_.find(module); known != node_of_row_.end()) {
-            if (const Place* place = place_of_module(known->second)) group_place_ = *place;
+        } else if (const int known = places_.node_of_row(module); known >= 0) {
+            if (const Place* place = places_.next_of(known)) group_place_ = *place;
         } else if (named >= 0) {
-            if (const Place* place = place_of_module(named)) group_place_ = *place;
+            if (const Place* place = places_.next_of(named)) group_place_ = *place;
         }
     }
-    return items_of(group_place_);
-}
-
-// Where the forward was at a time; null: outside the root.
-const Place* StepLifter::place_at(std::int64_t time) const {
-    const auto after = std::upper_bound(places_.begin(), places_.end(), time,
-                                        [](std::int64_t t, const Place& p) { return t < p.since; });
-    return time >= root_.end || after == places_.begin() ? nullptr : &*std::prev(after);
-}
-
-Place* StepLifter::place_of_module(int id) {
-    const auto n = places_.size();
-    // The search starts where the backward is; the same place may be met again.
-    for (std::size_t i = next_place_; i < n; ++i) {
-        Place& place = places_[n - 1 - i];
-        if (place.node != id) continue;
-        next_place_ = i;
-        return &place;
-    }
-    for (std::size_t i = 0; i < std::min(next_place_, n); ++i) {
-        Place& place = places_[n - 1 - i];
-        if (place.node == id) return &place;
-    }
-    return nullptr;
+    return backward_of(out_.step, group_place_);
 }
 
 void StepLifter::add(const Point& point, Item item) {
@@ -319,12 +205,11 @@ void StepLifter::add(const Point& point, Item item) {
             out_.step.data.push_back(std::move(item));
             return;
         case Part::forward:
-            if (open_places_.empty()) {  // in the root's wrapper
+            if (const Place* place = places_.current()) {
+                node(place->node).calls[place->call].own[place->segment].forward.push_back(std::move(item));
+            } else {  // in the root's wrapper
                 (out_.step.nodes.empty() ? out_.step.data : out_.step.loss.forward)
                     .push_back(std::move(item));
-            } else {
-                const Place& place = open_places_.back();
-                node(place.node).calls[place.call].own[place.segment].forward.push_back(std::move(item));
             }
             return;
         case Part::loss:
@@ -383,12 +268,125 @@ void StepLifter::collective(const Point& point, std::int32_t row) {
     const std::int64_t bytes = trace_.collectives.bytes[c];
     const Part part = part_of(point.time);
     if (trace_.collectives.operation[c] == Operation::all_gather && part == Part::forward)
-        gathers_.push_back(bytes);
+        traffic_.gathers.push_back(bytes);
     if (trace_.collectives.operation[c] == Operation::all_reduce && part == Part::backward) {
-        std::vector<Item>& items = items_of(group_place_);
-        buckets_.push_back({group_place_, items.size(), bytes});
+        const std::vector<Item>& items = backward_of(out_.step, group_place_);
+        traffic_.buckets.push_back({group_place_, items.size(), bytes});
     }
 }
+
+// --- memory: which allocations are the model's, and which of them are gradients ----------------------------
+
+bool StepLifter::is_engine_memory(std::size_t m) const {
+    if (!options_.ours) return false;
+    const MemoryCategory category = trace_.memory.category[m];
+    const Phase phase = trace_.memory.phase[m];
+    if (category != MemoryCategory::activations && category != MemoryCategory::other) return true;
+    return phase != Phase::data && phase != Phase::forward && phase != Phase::backward &&
+           phase != Phase::recompute;
+}
+
+int StepLifter::parameter_named(std::string_view path, int reader, std::int64_t elements) {
+    const auto [known, fresh] =
+        parameter_of_path_.try_emplace(std::string(path), static_cast<int>(out_.step.parameters.size()));
+    if (fresh) {
+        const auto dot = path.rfind('.');
+        const std::string_view module = dot == path.npos ? std::string_view() : path.substr(0, dot);
+        int owner = places_.node_of_path(module);
+        if (owner < 0) owner = std::max(reader, 0);
+        LiftedParameter parameter;
+        parameter.name = path.substr(dot == path.npos ? 0 : dot + 1);
+        parameter.elements = elements;
+        add_parameter(out_.step, owner, std::move(parameter));
+    }
+    const int id = known->second;
+    if (reader >= 0) {
+        Node& own = node(reader);
+        const auto has = [&](const std::vector<int>& list) {
+            return std::find(list.begin(), list.end(), id) != list.end();
+        };
+        if (!has(own.parameters) && !has(own.shared)) own.shared.push_back(id);
+    }
+    return id;
+}
+
+// The parameter whose gradient is allocated; -1: not a gradient.
+int StepLifter::gradient_of(const Point& point, Place& place) {
+    const auto m = static_cast<std::size_t>(point.index);
+    if (!options_.ours || part_of(point.time) != Part::backward) return -1;
+    const MemoryCategory category = trace_.memory.category[m];
+    const bool whole = category == MemoryCategory::unsharded_gradients ||
+                       (category == MemoryCategory::gradients && options_.whole_gradients);
+    std::string_view name = text(trace_.memory.name[m]);
+    if (constexpr std::string_view kNew = " (new)"; name.ends_with(kNew)) name.remove_suffix(kNew.size());
+    if (!whole || !name.ends_with(kGradient) || name.find(' ') != name.npos) return -1;
+    backward_items(point);  // advances to the place
+    place = group_place_;
+    name.remove_suffix(kGradient.size());
+    out_.parameters = ParametersFrom::gradients;
+    return parameter_named(name, place.node, trace_.memory.bytes[m] / options_.gradient_size);
+}
+
+void StepLifter::allocate(const Point& point) {
+    const auto m = static_cast<std::size_t>(point.index);
+    const std::uint64_t address = trace_.memory.address[m];
+    Place place;
+    if (const int parameter = gradient_of(point, place); parameter >= 0) {
+        live_[address] = -1;
+        bool& had = has_gradient_[{parameter, place.node}];
+        if (std::exchange(had, true)) {
+            charge_engine(point);
+            return;
+        }
+        add(point, {.kind = Item::Kind::gradient, .index = parameter});
+        ready_.emplace_back(parameter, place);
+        return;
+    }
+    if (is_engine_memory(m) || is_engine(point)) {
+        live_[address] = -1;
+        charge_engine(point);
+        return;
+    }
+    if (part_of(point.time) == Part::before) {
+        live_[address] = -1;
+        gap_ = 0;
+        return;
+    }
+    live_[address] = static_cast<int>(out_.step.buffers.size());
+    LiftedBuffer buffer;
+    buffer.name = text(trace_.memory.name[m]);
+    if (buffer.name.empty()) buffer.name = "recorded";
+    buffer.category = options_.ours ? trace_.memory.category[m] : MemoryCategory::activations;
+    buffer.space = trace_.memory.space[m];
+    buffer.bytes = trace_.memory.bytes[m];
+    out_.step.buffers.push_back(std::move(buffer));
+    add(point, {.kind = Item::Kind::allocate, .index = live_[address]});
+}
+
+void StepLifter::free(const Point& point) {
+    const auto found = live_.find(trace_.memory.address[static_cast<std::size_t>(point.index)]);
+    if (found == live_.end() || found->second < 0) {
+        charge_engine(point);
+        return;
+    }
+    const int buffer = found->second;
+    live_.erase(found);
+    // After the backward the loop's variables go out of scope, all together.
+    if (part_of(point.time) == Part::tail) {
+        charge_engine(point);
+        return;
+    }
+    add(point, {.kind = Item::Kind::free, .index = buffer});
+}
+
+void StepLifter::flush_ready() {
+    for (const auto& [parameter, place] : ready_) {
+        backward_of(out_.step, place).push_back({.kind = Item::Kind::ready, .index = parameter});
+    }
+    ready_.clear();
+}
+
+}  // namespace
 
 LiftedRecording lift_step(const Trace& trace, const HostRangeRoles& roles, const HostPoints& points,
                           traces::Interval host, const StepLifterOptions& options) {

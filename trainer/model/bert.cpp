@@ -56,9 +56,7 @@ Bert::Bert(const BertShape& shape) : Module("Bert", "") {
 }
 
 Tensor Bert::forward(Graph& graph, const Tensor& tokens) {
-    Tensor x = tokens;
-    for (const auto& module : children()) x = call(graph, *module, x);
-    return x;
+    return call_in_order(graph, *this, tokens);
 }
 
 }  // namespace shardscope::trainer

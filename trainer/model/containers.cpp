@@ -13,8 +13,12 @@ Sequential::Sequential(std::string attribute, std::vector<std::unique_ptr<Module
 }
 
 Tensor Sequential::forward(Graph& graph, const Tensor& input) {
+    return call_in_order(graph, *this, input);
+}
+
+Tensor call_in_order(Graph& graph, Module& parent, const Tensor& input) {
     Tensor x = input;
-    for (const auto& module : children()) x = call(graph, *module, x);
+    for (const auto& module : parent.children()) x = call(graph, *module, x);
     return x;
 }
 

@@ -30,9 +30,7 @@ FeedForward::FeedForward(std::string attribute, const FeedForwardShape& shape)
 }
 
 Tensor FeedForward::forward(Graph& graph, const Tensor& input) {
-    Tensor x = input;
-    for (const auto& module : children()) x = call(graph, *module, x);
-    return x;
+    return call_in_order(graph, *this, input);
 }
 
 GptBlock::GptBlock(std::string attribute, const GptShape& shape) : Module("Block", std::move(attribute)) {
@@ -73,9 +71,7 @@ Gpt::Gpt(const GptShape& shape) : Module("GPT", "") {
 }
 
 Tensor Gpt::forward(Graph& graph, const Tensor& tokens) {
-    Tensor x = tokens;
-    for (const auto& module : children()) x = call(graph, *module, x);
-    return x;
+    return call_in_order(graph, *this, tokens);
 }
 
 Tensor cross_entropy_loss(Graph& graph, const Tensor& logits, const Tensor& targets, std::int64_t counted) {

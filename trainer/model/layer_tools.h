@@ -43,7 +43,7 @@ inline Tensor take_activated(Graph& graph, const Tensor& x) {
 }
 
 // A matmul kernel's name by its element type: "sgemm_nt", "bgemm_nt".
-inline std::string product_name(const Graph& graph, std::string_view transposes) {
+inline std::string matmul_name(const Graph& graph, std::string_view transposes) {
     return (graph.dtype == DType::bf16 ? "bgemm_" : "sgemm_") + std::string(transposes);
 }
 

@@ -111,6 +111,9 @@ class Sequential final : public Module {
 
 // The following functions do not belong to a module.
 
+// Calls the children of `parent`, each with the output of the one before it.
+Tensor call_in_order(Graph& graph, Module& parent, const Tensor& input);
+
 // a + b with both gradients: the residual.
 Tensor add(Graph& graph, const Tensor& a, const Tensor& b);
 

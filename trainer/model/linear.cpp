@@ -37,7 +37,7 @@ Tensor Linear::output(Graph& graph, const Tensor& x, bool wanted) {
     Tensor y = output_of(graph, path + ".output", rows * out_, wanted);
     const PlanBuilder::Range range(graph.builder, "aten::linear");
     check_output(
-        graph, graph.kernel(Kernel::linear_forward, product_name(graph, "nt"), with_parameters(graph, {y, x}),
+        graph, graph.kernel(Kernel::linear_forward, matmul_name(graph, "nt"), with_parameters(graph, {y, x}),
                             {rows, in_, out_}, kernels::linear_forward_cost(rows, in_, out_, bias_).flops));
     return y;
 }
@@ -55,13 +55,13 @@ Tensor Linear::activated_output(Graph& graph, const Tensor& x, bool wanted) {
     const Tensor y = keeps_sum ? graph.activation(path + ".activation", rows * out_) : given;
     const PlanBuilder::Range range(graph.builder, "aten::_addmm_activation");
     if (relu) {
-        check_output(graph, graph.kernel(Kernel::linear_relu_forward, product_name(graph, "nt_relu"),
+        check_output(graph, graph.kernel(Kernel::linear_relu_forward, matmul_name(graph, "nt_relu"),
                                          with_parameters(graph, {y, x}), {rows, in_, out_},
                                          kernels::linear_relu_forward_cost(rows, in_, out_, bias_).flops));
     } else {
         check_output(
             graph,
-            graph.kernel(Kernel::linear_gelu_forward, product_name(graph, "nt_gelu"),
+            graph.kernel(Kernel::linear_gelu_forward, matmul_name(graph, "nt_gelu"),
                          with_parameters(graph, {y, keeps_sum ? given.view : Arg{}, x}), {rows, in_, out_},
                          kernels::linear_gelu_forward_cost(rows, in_, out_, bias_, keeps_sum).flops));
     }
@@ -85,7 +85,7 @@ Tensor Linear::forward(Graph& graph, const Tensor& x) {
         Tensor dy = graph.tape.take_gradient(value);
         if (from >= 0) {
             Tensor dx = graph.activation(path + ".input.grad", rows * in_);
-            graph.kernel(Kernel::linear_backward_input, product_name(graph, "nn"),
+            graph.kernel(Kernel::linear_backward_input, matmul_name(graph, "nn"),
                          {dx, dy, graph.store.parameter(weight())}, {rows, in_, out_},
                          kernels::linear_backward_input_cost(rows, in_, out_).flops);
             graph.tape.accumulate(from, std::move(dx));
@@ -93,7 +93,7 @@ Tensor Linear::forward(Graph& graph, const Tensor& x) {
         Tensor dw, db;
         if (train_weight) {
             dw = graph.gradient(weight());
-            graph.kernel(Kernel::linear_backward_weight, product_name(graph, "tn"), {dw, dy, saved},
+            graph.kernel(Kernel::linear_backward_weight, matmul_name(graph, "tn"), {dw, dy, saved},
                          {rows, in_, out_}, kernels::linear_backward_weight_cost(rows, in_, out_).flops);
         }
         if (train_bias) {

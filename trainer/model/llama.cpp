@@ -76,9 +76,7 @@ Tensor Llama::forward(Graph& graph, const Tensor& tokens) {
     const Tensor table = rotary_.make(graph);
     // This is the last of the model's nodes to run; until then recomputed blocks find the table.
     graph.tape.node("", [table] {});
-    Tensor x = tokens;
-    for (const auto& module : children()) x = call(graph, *module, x);
-    return x;
+    return call_in_order(graph, *this, tokens);
 }
 
 }  // namespace shardscope::trainer

@@ -1,5 +1,6 @@
 #include "trainer/planner/anatomy.h"
 
+#include "trainer/job/strategy.h"
 #include "trainer/model/models.h"
 #include "trainer/sim/simulator.h"
 
@@ -19,15 +20,7 @@ std::int64_t elements(const Module& module) {
 int stage_of(const Job& job) {
     if (job.parallel.mode == ParallelMode::ddp) return job.ddp.shard_optimizer ? 1 : 0;
     if (job.parallel.mode == ParallelMode::none) return 0;
-    switch (job.fsdp.sharding_strategy) {
-        case ShardingStrategy::no_shard:
-            return 0;
-        case ShardingStrategy::shard_grad_op:
-        case ShardingStrategy::hybrid_shard_zero2:
-            return 2;
-        default:
-            return 3;
-    }
+    return traits(job.fsdp.sharding_strategy).zero_stage;
 }
 
 // The number of values that an optimizer keeps for each parameter.

@@ -1,13 +1,10 @@
 #include "trainer/planner/search.h"
 
-#include <algorithm>
-#include <exception>
-#include <mutex>
-#include <thread>
-#include <utility>
+#include <atomic>
 
 #include "trainer/executor/run.h"
 #include "trainer/planner/figures.h"
+#include "trainer/planner/parallel.h"
 
 namespace shardscope::trainer::planner {
 
@@ -44,57 +41,6 @@ void carry_out(Row& row, const JobMaker& make_job, const ClusterMaker& cluster_o
     }
 }
 
-class Search {
-  public:
-    Search(const std::vector<Candidate>& all, const JobMaker& make_job, const ClusterMaker& cluster_of,
-           const SearchOptions& options)
-        : make_job_(make_job), cluster_of_(cluster_of), options_(options), rows_(all.size()) {
-        for (std::size_t i = 0; i < all.size(); ++i) {
-            rows_[i].number = static_cast<int>(i) + 1;
-            rows_[i].settings = all[i].settings;
-        }
-    }
-
-    std::vector<Row> run() {
-        {
-            std::vector<std::jthread> helpers;
-            for (int t = 1; t < options_.threads; ++t) helpers.emplace_back([this] { work(); });
-            work();
-        }
-        if (problem_) std::rethrow_exception(problem_);
-        return std::move(rows_);
-    }
-
-  private:
-    void work() {
-        while (!failed_ && !(options_.stop && options_.stop->load())) {
-            const std::size_t i = next_++;
-            if (i >= rows_.size()) return;
-            try {
-                carry_out(rows_[i], make_job_, cluster_of_, options_.time_all);
-            } catch (...) {
-                const std::lock_guard lock(mutex_);
-                if (!problem_) problem_ = std::current_exception();
-                failed_ = true;
-                return;
-            }
-            const std::lock_guard lock(mutex_);
-            ++done_;
-            if (options_.progress) options_.progress(done_, rows_.size());
-        }
-    }
-
-    const JobMaker& make_job_;
-    const ClusterMaker& cluster_of_;
-    const SearchOptions& options_;
-    std::vector<Row> rows_;
-    std::atomic<std::size_t> next_{0};
-    std::atomic<bool> failed_{false};
-    std::mutex mutex_;
-    std::size_t done_ = 0;
-    std::exception_ptr problem_;
-};
-
 }  // namespace
 
 Row evaluate(const Candidate& candidate, int number, const JobMaker& make_job, const ClusterMaker& cluster_of,
@@ -108,7 +54,14 @@ Row evaluate(const Candidate& candidate, int number, const JobMaker& make_job, c
 
 std::vector<Row> search(const std::vector<Candidate>& all, const JobMaker& make_job,
                         const ClusterMaker& cluster_of, const SearchOptions& options) {
-    std::vector<Row> rows = Search(all, make_job, cluster_of, options).run();
+    std::vector<Row> rows(all.size());
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        rows[i].number = static_cast<int>(i) + 1;
+        rows[i].settings = all[i].settings;
+    }
+    const std::atomic<bool> never{false};
+    for_each_in_parallel(rows.size(), options.threads, options.stop ? *options.stop : never, options.progress,
+                         [&](std::size_t i) { carry_out(rows[i], make_job, cluster_of, options.time_all); });
     mark_front(rows);
     return rows;
 }

@@ -16,33 +16,10 @@ namespace {
 
 using Values = std::vector<std::string>;
 
-// --- the values of the keys -----------------------------------------------------------------------------
-
-void add_once(Values& values, const std::string& value) {
-    if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
-}
-
-// Combines each of `all` with each of the values.
-void multiply(std::vector<std::vector<Override>>& all, const std::string& key, const Values& values) {
-    std::vector<std::vector<Override>> longer;
-    for (const auto& settings : all) {
-        for (const std::string& value : values) {
-            longer.push_back(settings);
-            longer.back().push_back({key, value});
-        }
-    }
-    all = std::move(longer);
-}
-
 Values first_of_all(const std::string& first, const Values& others) {
     Values values = {first};
     for (const std::string& other : others) add_once(values, other);
     return values;
-}
-
-std::string text_of(const Job& job, const std::string& full_name) {
-    const auto dot = full_name.find('.');
-    return to_text(find_key(full_name.substr(0, dot), full_name.substr(dot + 1))->get(job));
 }
 
 // A way to place the parameters, and the other keys that matter with it.
@@ -87,11 +64,7 @@ class Space {
     std::vector<std::vector<Override>> last_resorts() const;
 
   private:
-    const Values* given(const std::string& key) const {
-        const auto found =
-            std::find_if(given_.begin(), given_.end(), [&](const Given& g) { return g.key == key; });
-        return found == given_.end() ? nullptr : &found->values;
-    }
+    const Values* given(const std::string& key) const { return find_given(given_, key); }
     // The command line's values, or the job's own value and others.
     Values values(const std::string& key, const Values& others) const {
         if (const Values* own = given(key)) return *own;
@@ -368,6 +341,26 @@ std::vector<Candidate> all_candidates(const std::vector<Given>& given, const Job
 }
 
 }  // namespace
+
+const Values* find_given(const std::vector<Given>& given, std::string_view key) {
+    const auto found = std::find_if(given.begin(), given.end(), [&](const Given& g) { return g.key == key; });
+    return found == given.end() ? nullptr : &found->values;
+}
+
+void add_once(Values& values, const std::string& value) {
+    if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
+}
+
+void multiply(std::vector<std::vector<Override>>& all, const std::string& key, const Values& values) {
+    std::vector<std::vector<Override>> longer;
+    for (const auto& settings : all) {
+        for (const std::string& value : values) {
+            longer.push_back(settings);
+            longer.back().push_back({key, value});
+        }
+    }
+    all = std::move(longer);
+}
 
 std::vector<Candidate> candidates(const std::vector<Given>& given, const JobMaker& make_job,
                                   const ClusterMaker& cluster_of) {

@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "trainer/job/job.h"
@@ -18,6 +19,15 @@ struct Given {
     std::string key;  // "section.key"
     std::vector<std::string> values;
 };
+
+// The values of a key that is given, else null.
+const std::vector<std::string>* find_given(const std::vector<Given>& given, std::string_view key);
+
+void add_once(std::vector<std::string>& values, const std::string& value);
+
+// Combines each of `all` with each value of the key.
+void multiply(std::vector<std::vector<Override>>& all, const std::string& key,
+              const std::vector<std::string>& values);
 
 struct Candidate {
     std::vector<Override> settings;  // each key once, including those of the command line

@@ -16,15 +16,11 @@ namespace {
 
 constexpr std::size_t kMaxInflightAllGathers = 2;  // PyTorch's limit
 
-bool frees_after_forward(ShardingStrategy strategy) {
-    return strategy == ShardingStrategy::full_shard || strategy == ShardingStrategy::hybrid_shard;
-}
-
 }  // namespace
 
 Mesh Fsdp::mesh_of(const Job& job) {
     Mesh mesh{job.run.ranks, job.run.ranks};
-    if (job.fsdp.sharding_strategy == ShardingStrategy::no_shard) mesh.shard = 1;
+    if (!traits(job.fsdp.sharding_strategy).shards) mesh.shard = 1;
     if (job.fsdp.shard_group > 0) mesh.shard = job.fsdp.shard_group;
     return mesh;
 }
@@ -46,6 +42,7 @@ Tensor FullyShardedDataParallel::forward(Graph& graph, const Tensor& input) {
 Fsdp::Fsdp(const Job& job, const ModuleTree& tree)
     : Parallelism(job, mesh_of(job)),
       options_(job.fsdp),
+      strategy_(traits(job.fsdp.sharding_strategy)),
       accumulation_sync_(job.train.accumulation_sync),
       // fully_shard has no limiter: its memory is reused in the order of the streams.
       limits_(job.fsdp.limit_all_gathers && job.fsdp.layout != FsdpLayout::fsdp2),
@@ -57,7 +54,7 @@ Fsdp::Fsdp(const Job& job, const ModuleTree& tree)
     options.mesh = mesh_;
     options.param = dtype_of(job.precision.param);
     options.reduce = dtype_of(job.precision.reduce);
-    options.shards = options_.sharding_strategy != ShardingStrategy::no_shard;
+    options.shards = strategy_.shards;
     options.offload = offload_;
     options.lean = options_.layout == FsdpLayout::lean;
     frees_copies_ = !options.shards && options.param != DType::fp32;
@@ -91,12 +88,12 @@ Fsdp::Fsdp(const Job& job, const ModuleTree& tree)
 }
 
 bool Fsdp::stays_after_forward(const State& state) const {
-    return !frees_copies_ && (state.is_root || !frees_after_forward(options_.sharding_strategy));
+    return !frees_copies_ && (state.is_root || !strategy_.frees_after_forward);
 }
 
 // Inside no_sync a strategy that keeps parameters after the forward keeps them after the backward, too.
 bool Fsdp::stays_after_backward() const {
-    return !frees_copies_ && !synchronizes_ && !frees_after_forward(options_.sharding_strategy);
+    return !frees_copies_ && !synchronizes_ && !strategy_.frees_after_forward;
 }
 
 int Fsdp::unit_of(const Parameter& parameter) const {
@@ -135,7 +132,7 @@ void Fsdp::begin_micro_batch(MicroBatch micro) {
 
 void Fsdp::end_step() {
     for (std::size_t u = 0; u < units_.size(); ++u) {
-        if (units_[u].unit->gathered() && options_.sharding_strategy != ShardingStrategy::no_shard)
+        if (units_[u].unit->gathered() && strategy_.shards)
             throw std::logic_error("unit " + infos_[u].name + " is still gathered after the step");
     }
     order_known_ = true;
@@ -190,13 +187,13 @@ void Fsdp::unshard(int id) {
     const PlanBuilder::Scope scope(builder(), builder().phase(), module_of(id), id);
     const PlanBuilder::Range range(builder(), "_unshard");
     unit(id).prepare_gather(builder());
-    if (options_.sharding_strategy != ShardingStrategy::no_shard) rate_limiter();
+    if (strategy_.shards) rate_limiter();
     unit(id).gather(builder());
 }
 
 void Fsdp::reshard(int id) {
     unit(id).release(builder());
-    if (!limits_ || evaluating_ || options_.sharding_strategy == ShardingStrategy::no_shard) return;
+    if (!limits_ || evaluating_ || !strategy_.shards) return;
     const EventId freed = builder().new_event();
     builder().record(freed, Stream::compute);
     free_events_.push_back(freed);

@@ -2,14 +2,15 @@
 // torch.distributed.fsdp writes it (see docs/fsdp.md for the order of events). The hooks' names are
 // PyTorch's. What a gather or a reduction is made of is the unit's affair (unit.h); here is only when.
 //
-// Strategies differ in three decisions: whether a unit is freed after its forward (FULL_SHARD, HYBRID_SHARD),
-// among whom it is sharded (HYBRID_SHARD: a group of ranks), and whether it is sharded at all (NO_SHARD).
+// Strategies (trainer/job/strategy.h) differ in three decisions: whether a unit is freed after its forward,
+// among whom it is sharded, and whether it is sharded at all.
 #pragma once
 
 #include <deque>
 #include <memory>
 #include <vector>
 
+#include "trainer/job/strategy.h"
 #include "trainer/sharding/group_unit.h"
 #include "trainer/sharding/parallelism.h"
 #include "trainer/sharding/unit.h"
@@ -68,6 +69,7 @@ class Fsdp final : public Parallelism {
     FsdpUnit& unit_with(const Parameter& parameter) { return unit(unit_of(parameter)); }
 
     FsdpSection options_;
+    const StrategyTraits& strategy_;
     bool accumulation_sync_;
     bool limits_ = false;       // the all-gather limiter is on
     bool synchronizes_ = true;  // this backward reduces

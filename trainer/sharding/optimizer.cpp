@@ -176,7 +176,8 @@ void OptimizerPlanner::step(PlanBuilder& builder) {
         }
         const PlanBuilder::Scope scope(builder, Phase::optimizer, -1, -1);
         norms = new_sums(builder, "norms of parameters", count, on_host);
-        for (std::size_t i = 0; i < slots_.size(); ++i) look(builder, slots_[i], norms, first_norm[i]);
+        for (std::size_t i = 0; i < slots_.size(); ++i)
+            compute_norms(builder, slots_[i], norms, first_norm[i]);
         reduce_sums(builder, norms, on_host, mesh_);
     }
     for (std::size_t i = 0; i < slots_.size(); ++i) {
@@ -186,8 +187,8 @@ void OptimizerPlanner::step(PlanBuilder& builder) {
 }
 
 // What LARS and LAMB find out before they update: the norms of parameter and gradient, or of the update.
-void OptimizerPlanner::look(PlanBuilder& builder, const OptimizerSlot& slot, const Tensor& norms,
-                            std::size_t first) {
+void OptimizerPlanner::compute_norms(PlanBuilder& builder, const OptimizerSlot& slot, const Tensor& norms,
+                                     std::size_t first) {
     const PlanBuilder::Scope scope(builder, Phase::optimizer, slot.module, slot.unit);
     const Stream stream = stream_of(slot);
     const Arg out = part_of(norms, first, 2 * slot.segments.size());

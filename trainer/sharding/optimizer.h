@@ -74,7 +74,8 @@ class OptimizerPlanner {
   private:
     void clip(PlanBuilder& builder);
     // `first`: where the slot's numbers begin in `norms`.
-    void look(PlanBuilder& builder, const OptimizerSlot& slot, const Tensor& norms, std::size_t first);
+    void compute_norms(PlanBuilder& builder, const OptimizerSlot& slot, const Tensor& norms,
+                       std::size_t first);
     void update(PlanBuilder& builder, const OptimizerSlot& slot, const Tensor& norms, std::size_t first);
 
     OptimizerSection options_;

@@ -159,7 +159,7 @@ int run(const std::vector<std::string>& words) {
 int main(int count, char** words) {
     try {
         return shardscope::trainer::run({words + 1, words + count});
-    } catch (const shardscope::trainer::FailureTold&) {
+    } catch (const shardscope::trainer::FailureReported&) {
         return 1;
     } catch (const std::exception& error) {
         std::fprintf(stderr, "straying_program: %s\n", error.what());

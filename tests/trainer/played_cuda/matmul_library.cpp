@@ -1,6 +1,6 @@
-// The ProductLibrary, played: products of column-major matrices as cuBLAS defines them, C = op(A) op(B) +
+// The MatmulLibrary, played: products of column-major matrices as cuBLAS defines them, C = op(A) op(B) +
 // bias with sums in double and one rounding; an activation is that of the sum before it is rounded.
-#include "trainer/cuda/product_library.h"
+#include "trainer/cuda/matmul_library.h"
 
 #include "tests/trainer/played_cuda/runtime_api.h"
 #include "trainer/cuda/types.h"
@@ -8,10 +8,10 @@
 
 namespace shardscope::trainer::cuda {
 
-struct ProductLibrary::State {};
+struct MatmulLibrary::State {};
 
-ProductLibrary::ProductLibrary(bool) {}
-ProductLibrary::~ProductLibrary() = default;
+MatmulLibrary::MatmulLibrary(bool) {}
+MatmulLibrary::~MatmulLibrary() = default;
 
 namespace {
 
@@ -22,8 +22,8 @@ float activated(Activation activation, float sum) {
 }
 
 template <class T>
-void column_major_product(const ProductCall& call) {
-    const Product& p = call.product;
+void column_major_product(const MatmulCall& call) {
+    const Matmul& p = call.matmul;
     const auto* a = reinterpret_cast<const T*>(call.a);
     const auto* b = reinterpret_cast<const T*>(call.b);
     const auto* bias = reinterpret_cast<const T*>(call.bias);
@@ -46,7 +46,7 @@ void column_major_product(const ProductCall& call) {
 
 }  // namespace
 
-void ProductLibrary::multiply(const ProductCall& call, cudaStream_t stream) {
+void MatmulLibrary::multiply(const MatmulCall& call, cudaStream_t stream) {
     played_cuda::enqueue(stream, [call] {
         if (call.dtype == DType::bf16) {
             column_major_product<Bf16>(call);

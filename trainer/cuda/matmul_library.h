@@ -12,8 +12,8 @@
 namespace shardscope::trainer::cuda {
 
 // One matmul with everything that it needs: device addresses; `bias` and `sum` are null for none.
-struct ProductCall {
-    Product product;
+struct MatmulCall {
+    Matmul matmul;
     DType dtype = DType::fp32;  // of all operands; sums are fp32
     const std::byte *a = nullptr, *b = nullptr, *bias = nullptr;
     std::byte *c = nullptr, *sum = nullptr;
@@ -22,15 +22,15 @@ struct ProductCall {
 };
 
 // One per device and thread.
-class ProductLibrary {
+class MatmulLibrary {
   public:
     // Throws CudaError where there is no usable library.
-    explicit ProductLibrary(bool tf32);
-    ~ProductLibrary();
-    ProductLibrary(const ProductLibrary&) = delete;
-    ProductLibrary& operator=(const ProductLibrary&) = delete;
+    explicit MatmulLibrary(bool tf32);
+    ~MatmulLibrary();
+    MatmulLibrary(const MatmulLibrary&) = delete;
+    MatmulLibrary& operator=(const MatmulLibrary&) = delete;
 
-    void multiply(const ProductCall& call, cudaStream_t stream);
+    void multiply(const MatmulCall& call, cudaStream_t stream);
 
   private:
     struct State;

@@ -1,5 +1,5 @@
-// See bf16_product.h.
-#include "trainer/kernels/bf16_product.h"
+// See bf16_matmul.h.
+#include "trainer/kernels/bf16_matmul.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -9,7 +9,6 @@
 
 #include "trainer/kernels/blas.h"
 #include "trainer/kernels/onednn.h"
-#include "trainer/kernels/tile_product.h"
 #include "trainer/kernels/vectorize.h"
 #include "trainer/kernels/workspace.h"
 
@@ -57,8 +56,8 @@ const float* operand(const Bf16* x, bool transposed, int stride, int row, int co
 
 }  // namespace
 
-void bf16_product_by_conversion(const ProductShape& shape, const Bf16* a, const Bf16* b, const Bf16* bias,
-                                Bf16* c) {
+void bf16_matmul_by_conversion(const MatmulShape& shape, const Bf16* a, const Bf16* b, const Bf16* bias,
+                               Bf16* c) {
     const Blas& blas = Blas::get();
     const auto floats = [](Purpose purpose, int rows, int columns) {
         return workspace_of<float>(purpose, static_cast<std::size_t>(std::min(rows, kEdge)) *
@@ -87,21 +86,19 @@ void bf16_product_by_conversion(const ProductShape& shape, const Bf16* a, const 
     }
 }
 
-void bf16_product(const ProductShape& shape, const Bf16* a, const Bf16* b, const Bf16* bias, Bf16* c) {
+void bf16_matmul(const MatmulShape& shape, const Bf16* a, const Bf16* b, const Bf16* bias, Bf16* c) {
     const bool empty = shape.m == 0 || shape.n == 0 || shape.k == 0;
-    if (empty) return bf16_product_by_conversion(shape, a, b, bias, c);
-    if (tiles_usable()) return tile_product(shape, a, b, bias, c);
-    if (OneDnn::get().fast()) return OneDnn::get().product(shape, a, b, bias, c);
-    bf16_product_by_conversion(shape, a, b, bias, c);
+    if (empty) return bf16_matmul_by_conversion(shape, a, b, bias, c);
+    if (OneDnn::get().fast()) return OneDnn::get().multiply(shape, a, b, bias, c);
+    bf16_matmul_by_conversion(shape, a, b, bias, c);
 }
 
-const std::string& bf16_product_way() {
-    static const std::string way = tiles_usable() ? std::string("AMX tiles")
-                                   : OneDnn::get().fast()
-                                       ? OneDnn::get().description()
-                                       : fmt::format("{} sgemm on converted blocks ({})", Blas::get().core(),
-                                                     OneDnn::get().description());
-    return way;
+const std::string& bf16_matmul_method() {
+    static const std::string method = OneDnn::get().fast()
+                                          ? OneDnn::get().description()
+                                          : fmt::format("{} sgemm on converted blocks ({})",
+                                                        Blas::get().core(), OneDnn::get().description());
+    return method;
 }
 
 }  // namespace shardscope::trainer::kernels

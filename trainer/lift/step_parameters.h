@@ -1,0 +1,34 @@
+// The parameters of each module, and where in its backward their gradients are complete, from whatever the
+// trace shows of them.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "trainer/lift/module_places.h"
+#include "trainer/lift/step_lifter.h"
+#include "trainer/lift/step_parts.h"
+
+namespace shardscope::trainer::lift {
+
+// What the collectives of a step show of its units and buckets.
+struct UnitTraffic {
+    struct Bucket {
+        Place place;  // of the backward, before the item at `position`
+        std::size_t position = 0;
+        std::int64_t bytes = 0;
+    };
+    std::vector<Bucket> buckets;        // DDP's all-reduces, in the backward
+    std::vector<std::int64_t> gathers;  // bytes of units' all-gathers, in the forward
+};
+
+// Returns the parameter's number.
+int add_parameter(LiftedStep& step, int owner, LiftedParameter parameter);
+
+// Completes the parameters of out.step, of which a trace of our trainer has named those with gradients
+// already.
+void complete_parameters(const traces::Trace& trace, int rank, const StepParts& parts,
+                         const ModulePlaces& places, const UnitTraffic& traffic,
+                         const StepLifterOptions& options, LiftedRecording& out);
+
+}  // namespace shardscope::trainer::lift
