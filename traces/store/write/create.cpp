@@ -12,6 +12,7 @@
 
 #include "shardscope/version.h"
 #include "traces/schema/schema.h"
+#include "traces/store/machine.h"
 #include "traces/store/sqlite/in_use.h"
 #include "traces/store/sqlite/insert.h"
 #include "traces/store/sqlite/sqlite.h"
@@ -39,15 +40,13 @@ void insert_name_value(Database& database, std::string_view table,
 void insert_machine(Database& database) {
     utsname system{};
     if (::uname(&system) != 0) return;
-    const std::int64_t memory =
-        static_cast<std::int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE);
     const std::pair<std::string_view, std::string> facts[] = {
         {"Hostname", system.nodename},
         {"CpuCores", std::to_string(std::thread::hardware_concurrency())},
         {"CpuArchitecture", system.machine},
         {"OsName", system.sysname},
         {"KernelRelease", system.release},
-        {"MemoryBytes", std::to_string(memory)},
+        {"MemoryBytes", std::to_string(physical_memory())},
     };
     BatchInsert insert(database, "TARGET_INFO_SYSTEM_ENV",
                        {{"globalVid"}, {"devStateName"}, {"name"}, {"nameEnum"}, {"value"}});
