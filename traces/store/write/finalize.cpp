@@ -17,7 +17,6 @@
 #include "traces/store/columns/memory_usage.h"
 #include "traces/store/file_descriptor.h"
 #include "traces/store/nccl/nccl_collectives.h"
-#include "traces/store/sqlite/insert.h"
 #include "traces/store/sqlite/no_space.h"
 #include "traces/store/sqlite/open.h"
 #include "traces/store/sqlite/temporary_file.h"
@@ -150,13 +149,10 @@ void mark_as_ended(Database& database, std::int64_t last_end, FinalizeResult& re
             fmt::format("INSERT INTO ANALYSIS_DETAILS VALUES ({0}, {1}, 0, {1});"
                         "INSERT OR REPLACE INTO SHARD_RUN VALUES ('finalized', 'after {2}');",
                         kVmId, last_end, what));
-        BatchInsert diagnostic(
-            database, "DIAGNOSTIC_EVENT",
-            {{"timestamp"}, {"timestampType", "1"}, {"source", "1"}, {"severity"}, {"text"}});
-        diagnostic.integer(last_end)
-            .integer(static_cast<int>(Severity::warning))
-            .text(fmt::format("{}; what the run had committed until then was finalized afterwards", what))
-            .end_row();
+        RowInsert<DiagnosticRow> diagnostic(database);
+        diagnostic.add(
+            {last_end, Severity::warning,
+             fmt::format("{}; what the run had committed until then was finalized afterwards", what)});
         diagnostic.flush();
     }
     database.execute(
