@@ -22,15 +22,15 @@ enum class RecordKind : std::uint8_t {
     mark,             // RangeRecord or PlainRangeRecord
     range_start,      // RangeRecord, `id` set
     range_end,        // RangeEndRecord
-    runtime,          // RuntimeRecord
-    synchronization,  // SynchronizationRecord
-    kernel,           // WorkRecord
-    memcpy,           // WorkRecord
-    memset,           // WorkRecord
-    collective,       // CollectiveRecord
-    memory,           // MemoryRecord
-    counter,          // CounterRecord
-    step,             // StepRecord
+    runtime,          // RuntimeFields (log/work_records.h)
+    synchronization,  // SynchronizationFields
+    kernel,           // WorkFields
+    memcpy,           // WorkFields
+    memset,           // WorkFields
+    collective,       // CollectiveWork
+    memory,           // MemoryFields
+    counter,          // CounterFields
+    step,             // StepFields
     gap,              // GapRecord
     define_name,      // TextRecord: header.name = id
     thread_name,      // TextRecord: owner = tid
@@ -101,65 +101,6 @@ struct RangeEndRecord {
     RecordHeader header;
     std::uint64_t ticks;
     std::uint64_t id;
-};
-
-struct RuntimeRecord {
-    RecordHeader header;
-    std::uint64_t start, end;
-    std::int64_t correlation;
-};
-
-struct SynchronizationRecord {
-    RecordHeader header;
-    std::uint64_t start, end;
-    std::int64_t correlation;
-    std::int64_t event_id;
-    std::int32_t device, stream;
-    std::int32_t sync_type, reserved;
-};
-
-struct WorkRecord {
-    RecordHeader header;
-    std::uint64_t start, end;
-    std::int64_t correlation;
-    std::int64_t bytes;
-    std::int32_t device, stream;
-    std::int32_t copy_kind;
-    std::int16_t src_kind, dst_kind;
-};
-
-struct CollectiveRecord {
-    RecordHeader header;
-    std::int64_t correlation;
-    std::int64_t bytes, padding;
-    std::int64_t group, sequence;
-    std::int32_t rank, group_size;
-    std::int32_t unit;
-    std::uint8_t operation, phase;
-    std::uint16_t reserved;
-};
-
-struct MemoryRecord {
-    RecordHeader header;
-    std::uint64_t ticks;
-    std::uint64_t address;
-    std::int64_t bytes;
-    std::int32_t rank, unit, module, stream;
-    std::uint8_t category, space, phase, reserved[5];
-};
-
-struct CounterRecord {
-    RecordHeader header;
-    std::uint64_t ticks;
-    double value;
-    std::int64_t rank;
-};
-
-struct StepRecord {
-    RecordHeader header;
-    std::uint64_t start, end;
-    std::int64_t number;
-    std::int64_t rank;
 };
 
 // Records were lost between the previous one and the next, because no chunk was free.

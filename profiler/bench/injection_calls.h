@@ -1,8 +1,8 @@
 // NVTX calls for the benchmark, inline as a program's own are.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 
 #if defined(SHARDSCOPE_HAS_NVTX)
 #include <nvtx3/nvToolsExt.h>
@@ -48,10 +48,7 @@ inline void pop(Domain domain) {
 }  // namespace shardscope::bench::calls
 
 #else
-#include <dlfcn.h>
-
-#include "profiler/inject/nvtx_abi.h"
-#include "profiler/inject/nvtx_payload_abi.h"
+#include "profiler/bench/nvtx_tables.h"
 
 namespace shardscope::bench::calls {
 
@@ -59,41 +56,8 @@ namespace abi = shardscope::profiler::nvtx;
 using Domain = abi::DomainHandle;
 using String = abi::StringHandle;
 
-struct Tables {
-    abi::Function core[16] = {}, core2[16] = {};
-    abi::Function *core_slots[16] = {}, *core2_slots[16] = {};
-    static inline Tables* current = nullptr;
-
-    Tables() {
-        current = this;
-        for (unsigned i = 1; i < 16; ++i) {
-            core_slots[i] = &core[i];
-            core2_slots[i] = &core2[i];
-        }
-        const char* path = std::getenv("NVTX_INJECTION64_PATH");
-        void* library = path != nullptr ? ::dlopen(path, RTLD_LAZY) : nullptr;
-        if (library == nullptr) return;
-        using Initialize = int (*)(abi::GetExportTable);
-        const auto entry = reinterpret_cast<Initialize>(::dlsym(library, "InitializeInjectionNvtx2"));
-        if (entry != nullptr) entry(&export_table);
-    }
-    static const void* export_table(std::uint32_t id) {
-        static const abi::ExportCallbacks callbacks{sizeof(abi::ExportCallbacks), &module_table};
-        return id == abi::kExportCallbacks ? &callbacks : nullptr;
-    }
-    static int module_table(int module, abi::Function*** table, unsigned* size) {
-        if (module != abi::kModuleCore && module != abi::kModuleCore2) return 0;
-        *table = module == abi::kModuleCore ? current->core_slots : current->core2_slots;
-        *size = 16;
-        return 1;
-    }
-};
-inline Tables tables;
-
-template <typename R, typename... A>
-R call(abi::Function function, A... arguments) {
-    return function == nullptr ? R() : reinterpret_cast<R (*)(A...)>(function)(arguments...);
-}
+using abi::call;
+inline abi::Tables tables;
 
 inline void push(const char* text) {
     call<int>(tables.core[abi::range_push_a], text);

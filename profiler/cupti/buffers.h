@@ -34,9 +34,6 @@ class CudaBuffers {
         return buffer != nullptr ? buffer->data : nullptr;
     }
 
-    // Whether so many are held by CUPTI or waiting that a refusal is near.
-    bool are_many() const { return count_.load(std::memory_order_relaxed) > kMost / 2; }
-
     // Returns a buffer from CUPTI; any thread.
     void give_back(std::uint8_t* data, std::size_t valid) {
         Filled* buffer = of(data);

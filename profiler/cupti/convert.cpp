@@ -27,7 +27,7 @@ void set_copy(CudaMemcpyRecord& r, const Copy& copy) {
 }  // namespace
 
 CudaKernelRecord to_record(const Kernel& kernel, std::uint32_t version, std::uint32_t name) {
-    auto r = make_record<CudaKernelRecord>(CudaKind::kernel, name);
+    auto r = make_record<CudaKernelRecord>(name);
     set_place(r, kernel);
     const bool has_clusters = version >= kVersion11_8, has_cluster_limits = version >= kVersion12_0;
     for (int i = 0; i < 3; ++i) {
@@ -54,7 +54,7 @@ CudaKernelRecord to_record(const Kernel& kernel, std::uint32_t version, std::uin
 }
 
 CudaMemcpyRecord to_record(const Memcpy& copy) {
-    auto r = make_record<CudaMemcpyRecord>(CudaKind::memcpy);
+    auto r = make_record<CudaMemcpyRecord>();
     set_place(r, copy);
     set_copy(r, copy);
     r.src_device = r.src_context = r.dst_device = r.dst_context = -1;
@@ -63,7 +63,7 @@ CudaMemcpyRecord to_record(const Memcpy& copy) {
 }
 
 CudaMemcpyRecord to_record(const MemcpyPeer& copy) {
-    auto r = make_record<CudaMemcpyRecord>(CudaKind::memcpy);
+    auto r = make_record<CudaMemcpyRecord>();
     set_place(r, copy);
     set_copy(r, copy);
     r.src_device = small(copy.src_device);
@@ -74,7 +74,7 @@ CudaMemcpyRecord to_record(const MemcpyPeer& copy) {
 }
 
 CudaMemsetRecord to_record(const Memset& set) {
-    auto r = make_record<CudaMemsetRecord>(CudaKind::memset);
+    auto r = make_record<CudaMemsetRecord>();
     set_place(r, set);
     r.bytes = static_cast<std::int64_t>(set.bytes);
     r.value = set.value;

@@ -18,10 +18,46 @@ Record read(const void* record, std::uint32_t version) {
     return copy;
 }
 
-inline std::uint32_t kind_of(const void* record) {
+// Calls visit() with a copy of a record, as the struct of its kind; not for kinds that we never enable.
+template <typename Visit>
+void visit_record(const void* record, std::uint32_t version, Visit& visit) {
     std::uint32_t kind = 0;
     std::memcpy(&kind, record, sizeof kind);
-    return kind;
+    switch (kind) {
+        case kKindRuntime:
+        case kKindDriver:
+            return visit(read<Api>(record, version));
+        case kKindConcurrentKernel:
+            return visit(read<Kernel>(record, version));
+        case kKindMemcpy:
+            return visit(read<Memcpy>(record, version));
+        case kKindMemcpy2:
+            return visit(read<MemcpyPeer>(record, version));
+        case kKindMemset:
+            return visit(read<Memset>(record, version));
+        case kKindSynchronization:
+            return visit(read<Synchronization>(record, version));
+        case kKindCudaEvent:
+            return visit(read<CudaEvent>(record, version));
+        case kKindMemory2:
+            return visit(read<Memory>(record, version));
+        case kKindMemoryPool:
+            return visit(read<MemoryPool>(record, version));
+        case kKindOverhead:
+            return visit(read<Overhead>(record, version));
+        case kKindGraphTrace:
+            return visit(read<GraphTrace>(record, version));
+        case kKindExternalCorrelation:
+            return visit(read<ExternalCorrelation>(record, version));
+        case kKindDevice:
+            return visit(read<Device>(record, version));
+        case kKindContext:
+            return visit(read<Context>(record, version));
+        case kKindStream:
+            return visit(read<Stream>(record, version));
+        default:
+            return;
+    }
 }
 
 // Whether CUPTI could measure both times.
@@ -39,9 +75,9 @@ inline std::int32_t small(std::uint64_t value) {
 }
 
 template <typename Record>
-Record make_record(CudaKind kind, std::uint32_t name = 0, std::uint8_t flags = 0) {
+Record make_record(std::uint32_t name = 0, std::uint8_t flags = 0) {
     Record record{};
-    record.header = {sizeof(Record), record_kind(kind), flags, name};
+    record.header = {sizeof(Record), record_kind(Record::kKind), flags, name};
     return record;
 }
 

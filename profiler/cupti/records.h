@@ -38,6 +38,7 @@ constexpr RecordKind record_kind(CudaKind kind) {
 
 // Both clocks, read together. Every record that follows describes something that had happened by then.
 struct CudaClockRecord {
+    static constexpr CudaKind kKind = CudaKind::clock;
     RecordHeader header;
     std::uint64_t ticks;
     std::int64_t realtime;
@@ -47,6 +48,7 @@ struct CudaClockRecord {
 
 // Counts of what has not become a record so far.
 struct CudaLossRecord {
+    static constexpr CudaKind kKind = CudaKind::loss;
     RecordHeader header;
     std::uint64_t dropped;    // CUPTI had no room for them
     std::uint64_t untimed;    // without a start or an end, or with the end before the start
@@ -54,6 +56,7 @@ struct CudaLossRecord {
 };
 
 struct CudaDeviceRecord {  // header.name: the device's name
+    static constexpr CudaKind kKind = CudaKind::device;
     RecordHeader header;
     std::int64_t memory, memory_bandwidth, clock_hz;  // bytes, bytes/s
     std::int32_t device;
@@ -67,22 +70,26 @@ struct CudaDeviceRecord {  // header.name: the device's name
 };
 
 struct CudaContextRecord {
+    static constexpr CudaKind kKind = CudaKind::context;
     RecordHeader header;
     std::int32_t context, device, null_stream, reserved;
 };
 
 struct CudaStreamRecord {
+    static constexpr CudaKind kKind = CudaKind::stream;
     RecordHeader header;
     std::int32_t context, stream, priority, flag;
 };
 
 struct CudaApiRecord {  // header.name: the call; header.flags 1: the driver's
+    static constexpr CudaKind kKind = CudaKind::api;
     RecordHeader header;
     std::int64_t start, end;
     std::uint32_t tid, correlation, result, reserved;
 };
 
 struct CudaKernelRecord {  // header.name: the symbol
+    static constexpr CudaKind kKind = CudaKind::kernel;
     RecordHeader header;
     std::int64_t start, end;
     std::uint32_t correlation;
@@ -99,6 +106,7 @@ struct CudaKernelRecord {  // header.name: the symbol
 };
 
 struct CudaMemcpyRecord {
+    static constexpr CudaKind kKind = CudaKind::memcpy;
     RecordHeader header;
     std::int64_t start, end, bytes;
     std::uint32_t correlation;
@@ -110,6 +118,7 @@ struct CudaMemcpyRecord {
 };
 
 struct CudaMemsetRecord {
+    static constexpr CudaKind kKind = CudaKind::memset;
     RecordHeader header;
     std::int64_t start, end, bytes;
     std::uint32_t correlation;
@@ -120,6 +129,7 @@ struct CudaMemsetRecord {
 };
 
 struct CudaSynchronizationRecord {
+    static constexpr CudaKind kKind = CudaKind::synchronization;
     RecordHeader header;
     std::int64_t start, end;
     std::uint32_t correlation;
@@ -129,6 +139,7 @@ struct CudaSynchronizationRecord {
 };
 
 struct CudaEventRecord {
+    static constexpr CudaKind kKind = CudaKind::event;
     RecordHeader header;
     std::int64_t time;  // 0: not measured
     std::uint32_t correlation;
@@ -138,6 +149,7 @@ struct CudaEventRecord {
 };
 
 struct CudaMemoryRecord {  // header.name: of the variable, if it has one
+    static constexpr CudaKind kKind = CudaKind::memory;
     RecordHeader header;
     std::int64_t time;
     std::uint64_t address, pc;
@@ -151,6 +163,7 @@ struct CudaMemoryRecord {  // header.name: of the variable, if it has one
 };
 
 struct CudaPoolRecord {
+    static constexpr CudaKind kKind = CudaKind::pool;
     RecordHeader header;
     std::int64_t time;
     std::uint64_t address;
@@ -160,6 +173,7 @@ struct CudaPoolRecord {
 };
 
 struct CudaOverheadRecord {
+    static constexpr CudaKind kKind = CudaKind::overhead;
     RecordHeader header;
     std::int64_t start, end;
     std::uint32_t correlation, tid;  // tid 0: of the whole process
@@ -167,6 +181,7 @@ struct CudaOverheadRecord {
 };
 
 struct CudaGraphRecord {
+    static constexpr CudaKind kKind = CudaKind::graph;
     RecordHeader header;
     std::int64_t start, end;
     std::uint32_t correlation;

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include <errno.h>
 #include <limits.h>
@@ -21,17 +22,12 @@
 #include <unistd.h>
 
 #include "profiler/base/old_symbols.h"
-#include "profiler/cupti/buffers.h"
-#include "profiler/cupti/calls.h"
-#include "profiler/cupti/library.h"
-#include "profiler/cupti/subscription.h"
+#include "profiler/cupti/session.h"
 #include "profiler/inject/cuda_activity.h"
 #include "profiler/inject/process_log.h"
 #include "profiler/inject/window.h"
 
 namespace shardscope::profiler::inject {
-
-using cupti::CudaBuffers;
 
 namespace {
 
@@ -45,6 +41,7 @@ constexpr std::uint32_t kKinds[] = {
     cupti::kKindConcurrentKernel,  // not KERNEL, which makes kernels run one after the other
     cupti::kKindMemcpy,           cupti::kKindMemcpy2, cupti::kKindMemset,     cupti::kKindSynchronization,
     cupti::kKindCudaEvent,        cupti::kKindMemory2, cupti::kKindMemoryPool, cupti::kKindOverhead,
+    cupti::kKindGraphTrace,  // the last: only if whole graphs are recorded
 };
 
 // Turns of the recording on and off, passed to the worker from the threads that make them.
@@ -61,18 +58,13 @@ struct Turns {
 
 struct Cuda {
     std::atomic<bool> started{false};
-    std::atomic<bool> dead{false};   // in a forked child
-    std::atomic<bool> asked{false};  // CUPTI has requested a buffer: there is something to flush
+    std::atomic<bool> dead{false};  // in a forked child
     pid_t pid = 0;
-    Cupti cupti;
-    CudaBuffers buffers;
-    CudaCalls calls;
+    cupti::CuptiSession session;
     CudaActivity activity;
     Turns turns;
-    void* subscriber = nullptr;
     std::uint32_t runtime_reset = 0, runtime_start = 0, runtime_stop = 0, driver_start = 0, driver_stop = 0;
     bool enabled = false;  // worker, and before it runs
-    std::uint64_t dropped = 0;
 
     std::atomic<std::uint32_t> calls_for_worker{0};  // a count; its changes wake the worker
     std::atomic<bool> ending{false};                 // the program is ending
@@ -116,17 +108,11 @@ void notice_missing(const char* why) {
 // --- in the program's threads, called by CUPTI -------------------------------------------------------------
 
 void buffer_requested(std::uint8_t** buffer, std::size_t* size, std::size_t* max_records) {
-    cuda.asked.store(true, std::memory_order_relaxed);
-    // Older libraries crash when a buffer is refused.
-    const bool may_refuse = cuda.cupti.version >= cupti::kVersion12_9;
-    *buffer = cuda.dead.load(std::memory_order_relaxed) ? nullptr : cuda.buffers.request(may_refuse);
-    *size = *buffer != nullptr ? CudaBuffers::kBytes : 0;
-    *max_records = 0;  // as many as fit
+    cuda.session.request(buffer, size, max_records, cuda.dead.load(std::memory_order_relaxed));
 }
 
 void buffer_completed(void*, std::uint32_t, std::uint8_t* buffer, std::size_t, std::size_t valid) {
-    if (buffer != nullptr && !cuda.dead.load(std::memory_order_relaxed))
-        cuda.buffers.give_back(buffer, valid);
+    if (!cuda.dead.load(std::memory_order_relaxed)) cuda.session.complete(buffer, valid, true);
 }
 
 void note_turn(bool) {
@@ -139,7 +125,7 @@ void note_turn(bool) {
 void called(void*, int domain, std::uint32_t number, const void* data) {
     if (cuda.dead.load(std::memory_order_relaxed)) return;
     if (domain == cupti::kDomainResource) {
-        if (number == cupti::kContextDestroyStarting) cuda.cupti.ActivityFlushAll(0);
+        if (number == cupti::kContextDestroyStarting) cuda.session.cupti().ActivityFlushAll(0);
         return;
     }
     const bool enters = static_cast<const cupti::CallbackData*>(data)->site == cupti::kApiEnter;
@@ -149,45 +135,26 @@ void called(void*, int domain, std::uint32_t number, const void* data) {
     } else if (number == (is_driver ? cuda.driver_stop : cuda.runtime_stop)) {
         if (!enters) return;
         close_window(WindowKind::cuda_profiler);
-        cuda.cupti.ActivityFlushAll(0);
+        cuda.session.cupti().ActivityFlushAll(0);
     } else if (!is_driver && number == cuda.runtime_reset && enters) {
-        cuda.cupti.ActivityFlushAll(0);
+        cuda.session.cupti().ActivityFlushAll(0);
     }
 }
 
 // --- starting ----------------------------------------------------------------------------------------------
 
-void enable_callback(int domain, std::uint32_t number) {
-    if (number != 0) cuda.cupti.EnableCallback(1, cuda.subscriber, domain, number);
-}
-
-bool wants_whole_graphs() {
-    return (session()->sources & kSourceWholeGraphs) != 0;
+// The kinds of this session.
+std::span<const std::uint32_t> kinds() {
+    const bool whole_graphs = (session()->sources & kSourceWholeGraphs) != 0;
+    return {kKinds, std::size(kKinds) - (whole_graphs ? 0 : 1)};
 }
 
 void enable() {
     cuda.enabled = true;
-    for (const std::uint32_t kind : kKinds) {
-        const cupti::Result result = cuda.cupti.ActivityEnable(kind);
-        // Without kernels there is nothing to see; other kinds that a library or device lacks are left out.
-        if (result != cupti::kSuccess && kind == cupti::kKindConcurrentKernel) {
-            char why[512];
-            cupti::describe_failure(cuda.cupti, "cuptiActivityEnable", result,
-                                    "may this user profile the GPU?", why);
-            notice_missing(why);
-        }
-    }
-    if (wants_whole_graphs()) cuda.cupti.ActivityEnable(cupti::kKindGraphTrace);
-    cuda.calls.enable(cuda.cupti);
-}
-
-void disable() {
-    // 13.0 without its first update can hang in here.
-    if (!cuda.enabled || cuda.cupti.version == cupti::kVersion13_0) return;
-    cuda.enabled = false;
-    for (const std::uint32_t kind : kKinds) cuda.cupti.ActivityDisable(kind);
-    if (wants_whole_graphs()) cuda.cupti.ActivityDisable(cupti::kKindGraphTrace);
-    cuda.calls.disable(cuda.cupti);
+    char why[512];
+    // Without kernels there is nothing to see; other kinds that a library or device lacks are left out.
+    const auto is_needed = [](std::uint32_t kind) { return kind == cupti::kKindConcurrentKernel; };
+    if (!cuda.session.enable(kinds(), is_needed, "may this user profile the GPU?", why)) notice_missing(why);
 }
 
 // --- the worker --------------------------------------------------------------------------------------------
@@ -209,27 +176,16 @@ void take_turns() {
 }
 
 void take_buffers() {
-    CudaBuffers::Filled* filled = cuda.buffers.take_filled();
-    if (filled != nullptr) CudaActivity::write_clock();
-    take_turns();
-    while (filled != nullptr) {
-        CudaBuffers::Filled* next = filled->next;
-        cuda.activity.convert(filled->data, filled->valid);
-        cuda.buffers.recycle(filled);
-        filled = next;
-    }
+    const auto begin = [](bool any) {
+        if (any) CudaActivity::write_clock();
+        take_turns();
+    };
+    cuda.session.take_buffers(begin, [](const auto& record) { cuda.activity.convert(record); });
 }
 
 void flush() {
-    // Does nothing while the program is still in its cuInit(), which may take seconds.
-    if (!cuda.asked.load(std::memory_order_relaxed)) return;
-    cuda.cupti.ActivityFlushAll(0);
-    take_buffers();
-    std::size_t dropped = 0;
-    if (cuda.cupti.ActivityGetNumDroppedRecords(nullptr, 0, &dropped) == cupti::kSuccess) {
-        cuda.dropped += dropped;  // since the last call
-    }
-    cuda.activity.write_loss(cuda.dropped);
+    cuda.session.flush(0, &take_buffers);
+    cuda.activity.write_loss(cuda.session.dropped());
 }
 
 // Whether the tool records, regardless of the window.
@@ -249,7 +205,7 @@ void* work(void*) {
         wait_while(cuda.calls_for_worker, calls, kLookNs);
         calls = cuda.calls_for_worker.load(std::memory_order_acquire);
         if (!cuda.enabled && tool_records()) enable();
-        if (cuda.asked.load(std::memory_order_relaxed)) cuda.buffers.provide_spare();
+        cuda.session.provide_spare();
         take_buffers();
         const std::int64_t now = now_of(CLOCK_MONOTONIC);
         const bool has_stopped = stopped();
@@ -257,12 +213,13 @@ void* work(void*) {
         flush();
         cuda.activity.settle(false);
         flushed = now;
-        if (has_stopped && ++flushes_after_stop == kFlushesAfterStop) disable();
+        if (has_stopped && ++flushes_after_stop == kFlushesAfterStop && cuda.enabled)
+            cuda.enabled = !cuda.session.disable(kinds());
     }
     // end() has forced a flush before it woke this thread.
     flush();
     cuda.activity.settle(true);
-    cuda.activity.write_loss(cuda.dropped);
+    cuda.activity.write_loss(cuda.session.dropped());
     set_and_wake(cuda.ended, 1);
     return nullptr;
 }
@@ -285,7 +242,7 @@ void end() {
     if (cuda.dead.load(std::memory_order_acquire) || cuda.pid != ::getpid()) return;
     if (cuda.ended.load(std::memory_order_acquire) != 0) return;
     const int saved = errno;
-    if (cuda.asked.load(std::memory_order_relaxed)) cuda.cupti.ActivityFlushAll(cupti::kFlushForced);
+    cuda.session.flush_only(cupti::kFlushForced);
     cuda.ending.store(true, std::memory_order_release);
     call_worker();
     const std::int64_t until = now_of(CLOCK_MONOTONIC) + kLastWaitNs;
@@ -307,32 +264,27 @@ void start() {
     if (cuda.started.exchange(true)) return;
     cuda.pid = ::getpid();
     char why[512];
-    constexpr const char* kAdvice = "turn it off, or record with --no-cuda";
-    if (!cupti::open_cupti(cuda.cupti, why) ||
-        !cupti::subscribe(cuda.cupti, &called, kAdvice, &cuda.subscriber, why)) {
+    if (!cuda.session.open(&called, "turn it off, or record with --no-cuda", &is_wanted_call, why))
         return notice_missing(why);
-    }
-    cuda.calls.init(cuda.cupti, &is_wanted_call);
-    cuda.activity.init(cuda.cupti, cuda.calls);
+    const Cupti& library = cuda.session.cupti();
+    CudaCalls& calls = cuda.session.calls();
+    cuda.activity.init(library, calls);
     cuda.activity.launches().begin(recording());
     listen_to_window(&note_turn);
-    if (cuda.cupti.SetThreadIdType != nullptr) cuda.cupti.SetThreadIdType(cupti::kThreadIdSystem);
-    cupti::promise_zeroed_buffers(cuda.cupti);
-    if (cuda.cupti.ActivityEnableCudaEventDeviceTimestamps != nullptr) {
-        cuda.cupti.ActivityEnableCudaEventDeviceTimestamps(1);
-    }
-    cuda.cupti.ActivityRegisterCallbacks(&buffer_requested, &buffer_completed);
-    cuda.runtime_reset = cuda.calls.number_of(cupti::kDomainRuntime, "cudaDeviceReset_v3020");
-    cuda.runtime_start = cuda.calls.number_of(cupti::kDomainRuntime, "cudaProfilerStart_v4000");
-    cuda.runtime_stop = cuda.calls.number_of(cupti::kDomainRuntime, "cudaProfilerStop_v4000");
-    cuda.driver_start = cuda.calls.number_of(cupti::kDomainDriver, "cuProfilerStart");
-    cuda.driver_stop = cuda.calls.number_of(cupti::kDomainDriver, "cuProfilerStop");
-    enable_callback(cupti::kDomainRuntime, cuda.runtime_reset);
-    enable_callback(cupti::kDomainRuntime, cuda.runtime_start);
-    enable_callback(cupti::kDomainRuntime, cuda.runtime_stop);
-    enable_callback(cupti::kDomainDriver, cuda.driver_start);
-    enable_callback(cupti::kDomainDriver, cuda.driver_stop);
-    enable_callback(cupti::kDomainResource, cupti::kContextDestroyStarting);
+    if (library.SetThreadIdType != nullptr) library.SetThreadIdType(cupti::kThreadIdSystem);
+    if (library.ActivityEnableCudaEventDeviceTimestamps != nullptr)
+        library.ActivityEnableCudaEventDeviceTimestamps(1);
+    library.ActivityRegisterCallbacks(&buffer_requested, &buffer_completed);
+    const auto listen_to = [&](int domain, const char* name, std::uint32_t& number) {
+        number = calls.number_of(domain, name);
+        cuda.session.enable_callback(domain, number);
+    };
+    listen_to(cupti::kDomainRuntime, "cudaDeviceReset_v3020", cuda.runtime_reset);
+    listen_to(cupti::kDomainRuntime, "cudaProfilerStart_v4000", cuda.runtime_start);
+    listen_to(cupti::kDomainRuntime, "cudaProfilerStop_v4000", cuda.runtime_stop);
+    listen_to(cupti::kDomainDriver, "cuProfilerStart", cuda.driver_start);
+    listen_to(cupti::kDomainDriver, "cuProfilerStop", cuda.driver_stop);
+    cuda.session.enable_callback(cupti::kDomainResource, cupti::kContextDestroyStarting);
     ::pthread_atfork(nullptr, nullptr, &forget_cuda_in_child);
     // A recording that is to begin later costs nothing until then. A window that the program opens has to
     // find everything running.
@@ -340,7 +292,7 @@ void start() {
     cuda.ended.store(0, std::memory_order_release);
     if (!start_worker()) {
         cuda.ended.store(1, std::memory_order_release);
-        cuda.cupti.Unsubscribe(cuda.subscriber);
+        cuda.session.close();
         return notice_missing("no thread could be started");
     }
     ::atexit(&end);

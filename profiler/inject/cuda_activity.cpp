@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "profiler/cupti/clock_pair.h"
+#include "profiler/base/clock_anchor.h"
 #include "profiler/cupti/convert.h"
 #include "profiler/inject/process_log.h"
 
@@ -14,7 +14,6 @@ namespace shardscope::profiler::inject {
 
 using cupti::begins_with;
 using cupti::make_record;
-using cupti::read;
 using cupti::signed_time;
 using cupti::small;
 
@@ -141,72 +140,14 @@ void CudaActivity::settle(bool last) {
 
 // --- the kinds ---------------------------------------------------------------------------------------------
 
-void CudaActivity::convert(std::uint8_t* buffer, std::size_t valid) {
-    void* record = nullptr;
-    while (cupti_->ActivityGetNextRecord(buffer, valid, &record) == cupti::kSuccess && record != nullptr) {
-        convert_one(record);
-    }
-}
-
-void CudaActivity::convert_one(const void* record) {
-    const std::uint32_t version = cupti_->version;
-    switch (cupti::kind_of(record)) {
-        case cupti::kKindRuntime:
-            return convert_api(read<cupti::Api>(record, version), cupti::kDomainRuntime);
-        case cupti::kKindDriver:
-            return convert_api(read<cupti::Api>(record, version), cupti::kDomainDriver);
-        case cupti::kKindConcurrentKernel:
-            return convert_kernel(read<cupti::Kernel>(record, version));
-        case cupti::kKindMemcpy:
-            return convert_work(read<cupti::Memcpy>(record, version));
-        case cupti::kKindMemcpy2:
-            return convert_work(read<cupti::MemcpyPeer>(record, version));
-        case cupti::kKindMemset:
-            return convert_work(read<cupti::Memset>(record, version));
-        case cupti::kKindSynchronization:
-            return convert_synchronization(read<cupti::Synchronization>(record, version));
-        case cupti::kKindCudaEvent:
-            return convert_event(read<cupti::CudaEvent>(record, version));
-        case cupti::kKindMemory2:
-            return convert_memory(read<cupti::Memory>(record, version));
-        case cupti::kKindMemoryPool:
-            return convert_pool(read<cupti::MemoryPool>(record, version));
-        case cupti::kKindOverhead:
-            return convert_overhead(read<cupti::Overhead>(record, version));
-        case cupti::kKindGraphTrace:
-            return convert_graph(read<cupti::GraphTrace>(record, version));
-        case cupti::kKindDevice:
-            return convert_device(read<cupti::Device>(record, version));
-        case cupti::kKindContext: {
-            const auto from = read<cupti::Context>(record, version);
-            auto r = make_record<CudaContextRecord>(CudaKind::context);
-            r.context = small(from.context);
-            r.device = small(from.device);
-            r.null_stream = from.null_stream;
-            return write(r);
-        }
-        case cupti::kKindStream: {
-            const auto from = read<cupti::Stream>(record, version);
-            auto r = make_record<CudaStreamRecord>(CudaKind::stream);
-            r.context = small(from.context);
-            r.stream = small(from.stream);
-            r.priority = static_cast<std::int32_t>(from.priority);
-            r.flag = small(from.flag & 0xFFFF);
-            return write(r);
-        }
-        default:  // a kind that was not enabled
-            return;
-    }
-}
-
-void CudaActivity::convert_api(const cupti::Api& api, int domain) {
+void CudaActivity::convert(const cupti::Api& api) {
+    const int domain = api.kind == cupti::kKindDriver ? cupti::kDomainDriver : cupti::kDomainRuntime;
     launches_.saw_call(api.correlation, signed_time(api.start));
     CudaCalls::Call* call = calls_->find(domain, api.callback);
     if (call != nullptr && !call->wanted) return;
     if (!is_timed(api.start, api.end) || !launches_.was_on(signed_time(api.start))) return;
     if (call != nullptr && call->id == 0) call->id = name_id(narrow_text(call->name));
-    auto r = make_record<CudaApiRecord>(CudaKind::api, call != nullptr ? call->id : 0,
-                                        domain == cupti::kDomainDriver);
+    auto r = make_record<CudaApiRecord>(call != nullptr ? call->id : 0, domain == cupti::kDomainDriver);
     r.start = signed_time(api.start);
     r.end = signed_time(api.end);
     r.tid = api.tid;
@@ -228,7 +169,7 @@ std::uint32_t CudaActivity::kernel_name(const char* name) {
     return id;
 }
 
-void CudaActivity::convert_kernel(const cupti::Kernel& kernel) {
+void CudaActivity::convert(const cupti::Kernel& kernel) {
     if (!is_timed(kernel.start, kernel.end)) return;
     const auto r = cupti::to_record(kernel, cupti_->version, kernel_name(kernel.name));
     write_work(r, r.start);
@@ -241,9 +182,21 @@ void CudaActivity::convert_work(const Work& work) {
     write_work(r, r.start);
 }
 
-void CudaActivity::convert_synchronization(const cupti::Synchronization& sync) {
+void CudaActivity::convert(const cupti::Memcpy& copy) {
+    convert_work(copy);
+}
+
+void CudaActivity::convert(const cupti::MemcpyPeer& copy) {
+    convert_work(copy);
+}
+
+void CudaActivity::convert(const cupti::Memset& set) {
+    convert_work(set);
+}
+
+void CudaActivity::convert(const cupti::Synchronization& sync) {
     if (!is_timed(sync.start, sync.end)) return;
-    auto r = make_record<CudaSynchronizationRecord>(CudaKind::synchronization);
+    auto r = make_record<CudaSynchronizationRecord>();
     r.start = signed_time(sync.start);
     r.end = signed_time(sync.end);
     r.correlation = sync.correlation;
@@ -255,9 +208,9 @@ void CudaActivity::convert_synchronization(const cupti::Synchronization& sync) {
     write_work(r, r.start);
 }
 
-void CudaActivity::convert_event(const cupti::CudaEvent& event) {
+void CudaActivity::convert(const cupti::CudaEvent& event) {
     const bool is_complete = cupti_->version >= cupti::kVersion12_8;
-    auto r = make_record<CudaEventRecord>(CudaKind::event);
+    auto r = make_record<CudaEventRecord>();
     r.time = signed_time(event.device_time);
     r.correlation = event.correlation;
     r.device = is_complete ? small(event.device) : -1;
@@ -268,10 +221,9 @@ void CudaActivity::convert_event(const cupti::CudaEvent& event) {
     write_work(r, r.time);
 }
 
-void CudaActivity::convert_memory(const cupti::Memory& memory) {
+void CudaActivity::convert(const cupti::Memory& memory) {
     if (!is_timed(memory.time, memory.time) || !launches_.was_on(signed_time(memory.time))) return;
-    auto r = make_record<CudaMemoryRecord>(CudaKind::memory,
-                                           memory.name != nullptr ? name_id(narrow_text(memory.name)) : 0);
+    auto r = make_record<CudaMemoryRecord>(memory.name != nullptr ? name_id(narrow_text(memory.name)) : 0);
     r.time = signed_time(memory.time);
     r.address = memory.address;
     r.pc = memory.pc;
@@ -291,9 +243,9 @@ void CudaActivity::convert_memory(const cupti::Memory& memory) {
     write(r);
 }
 
-void CudaActivity::convert_pool(const cupti::MemoryPool& pool) {
+void CudaActivity::convert(const cupti::MemoryPool& pool) {
     if (!is_timed(pool.time, pool.time) || !launches_.was_on(signed_time(pool.time))) return;
-    auto r = make_record<CudaPoolRecord>(CudaKind::pool);
+    auto r = make_record<CudaPoolRecord>();
     r.time = signed_time(pool.time);
     r.address = pool.address;
     r.correlation = pool.correlation;
@@ -307,9 +259,9 @@ void CudaActivity::convert_pool(const cupti::MemoryPool& pool) {
     write(r);
 }
 
-void CudaActivity::convert_overhead(const cupti::Overhead& overhead) {
+void CudaActivity::convert(const cupti::Overhead& overhead) {
     if (!is_timed(overhead.start, overhead.end) || !launches_.was_on(signed_time(overhead.start))) return;
-    auto r = make_record<CudaOverheadRecord>(CudaKind::overhead);
+    auto r = make_record<CudaOverheadRecord>();
     r.start = signed_time(overhead.start);
     r.end = signed_time(overhead.end);
     r.correlation = overhead.correlation;
@@ -318,9 +270,9 @@ void CudaActivity::convert_overhead(const cupti::Overhead& overhead) {
     write(r);
 }
 
-void CudaActivity::convert_graph(const cupti::GraphTrace& graph) {
+void CudaActivity::convert(const cupti::GraphTrace& graph) {
     if (!is_timed(graph.start, graph.end)) return;
-    auto r = make_record<CudaGraphRecord>(CudaKind::graph);
+    auto r = make_record<CudaGraphRecord>();
     r.start = signed_time(graph.start);
     r.end = signed_time(graph.end);
     r.correlation = graph.correlation;
@@ -331,9 +283,8 @@ void CudaActivity::convert_graph(const cupti::GraphTrace& graph) {
     write_work(r, r.start);
 }
 
-void CudaActivity::convert_device(const cupti::Device& device) {
-    auto r = make_record<CudaDeviceRecord>(CudaKind::device,
-                                           device.name != nullptr ? name_id(narrow_text(device.name)) : 0);
+void CudaActivity::convert(const cupti::Device& device) {
+    auto r = make_record<CudaDeviceRecord>(device.name != nullptr ? name_id(narrow_text(device.name)) : 0);
     r.memory = static_cast<std::int64_t>(device.memory);
     r.memory_bandwidth = static_cast<std::int64_t>(device.memory_bandwidth) * 1000;
     r.clock_hz = std::int64_t{device.clock} * 1000;
@@ -356,13 +307,30 @@ void CudaActivity::convert_device(const cupti::Device& device) {
     write(r);
 }
 
+void CudaActivity::convert(const cupti::Context& context) {
+    auto r = make_record<CudaContextRecord>();
+    r.context = small(context.context);
+    r.device = small(context.device);
+    r.null_stream = context.null_stream;
+    write(r);
+}
+
+void CudaActivity::convert(const cupti::Stream& stream) {
+    auto r = make_record<CudaStreamRecord>();
+    r.context = small(stream.context);
+    r.stream = small(stream.stream);
+    r.priority = static_cast<std::int32_t>(stream.priority);
+    r.flag = small(stream.flag & 0xFFFF);
+    write(r);
+}
+
 // --- clock and counts --------------------------------------------------------------------------------------
 
 void CudaActivity::write_clock() {
-    const cupti::ClockPair pair = cupti::read_clock_pair(session()->clock);
-    auto r = make_record<CudaClockRecord>(CudaKind::clock);
+    const ClockAnchor pair = read_realtime_anchor(session()->clock);
+    auto r = make_record<CudaClockRecord>();
     r.ticks = pair.ticks;
-    r.realtime = pair.realtime;
+    r.realtime = pair.ns;
     write(r);
 }
 
@@ -372,7 +340,7 @@ void CudaActivity::write_loss(std::uint64_t dropped_by_cupti) {
     told_[0] = dropped_;
     told_[1] = untimed_;
     told_[2] = misplaced_;
-    auto r = make_record<CudaLossRecord>(CudaKind::loss);
+    auto r = make_record<CudaLossRecord>();
     r.dropped = dropped_;
     r.untimed = untimed_;
     r.misplaced = misplaced_;

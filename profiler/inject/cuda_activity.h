@@ -27,8 +27,21 @@ class CudaActivity {
     }
     CudaLaunches& launches() { return launches_; }
 
-    // Reads a buffer.
-    void convert(std::uint8_t* buffer, std::size_t valid);
+    void convert(const cupti::Api& api);
+    void convert(const cupti::Kernel& kernel);
+    void convert(const cupti::Memcpy& copy);
+    void convert(const cupti::MemcpyPeer& copy);
+    void convert(const cupti::Memset& set);
+    void convert(const cupti::Synchronization& sync);
+    void convert(const cupti::CudaEvent& event);
+    void convert(const cupti::Memory& memory);
+    void convert(const cupti::MemoryPool& pool);
+    void convert(const cupti::Overhead& overhead);
+    void convert(const cupti::GraphTrace& graph);
+    void convert(const cupti::Device& device);
+    void convert(const cupti::Context& context);
+    void convert(const cupti::Stream& stream);
+    void convert(const cupti::ExternalCorrelation&) {}  // not enabled
 
     // Decides about work whose launch has not been seen yet; call it once after each flush. `last`: no more
     // records follow, so the work's own time decides if necessary.
@@ -53,18 +66,8 @@ class CudaActivity {
     void wait(const void* record, std::size_t bytes, std::uint32_t correlation, std::int64_t start);
     bool is_timed(std::uint64_t start, std::uint64_t end);
 
-    void convert_one(const void* record);
     template <typename Work>
     void convert_work(const Work& work);
-    void convert_api(const cupti::Api& api, int domain);
-    void convert_kernel(const cupti::Kernel& kernel);
-    void convert_synchronization(const cupti::Synchronization& sync);
-    void convert_event(const cupti::CudaEvent& event);
-    void convert_memory(const cupti::Memory& memory);
-    void convert_pool(const cupti::MemoryPool& pool);
-    void convert_overhead(const cupti::Overhead& overhead);
-    void convert_graph(const cupti::GraphTrace& graph);
-    void convert_device(const cupti::Device& device);
 
     // The id of a kernel's name, found again by its address if the text there is the same.
     std::uint32_t kernel_name(const char* name);

@@ -7,27 +7,17 @@
 
 namespace inject = shardscope::profiler::inject;
 
-namespace {
-
-inject::Event describe(const char* text) {
-    inject::Event event;
-    event.text = inject::narrow_text(text);
-    return event;
-}
-
-}  // namespace
-
 #define SHARDSCOPE_EXPORT extern "C" __attribute__((visibility("default")))
 
 // A range from here to the matching shardscope_range_pop() of the same thread. UTF-8; copied.
 SHARDSCOPE_EXPORT void shardscope_range_push(const char* text) {
-    if (inject::join_session()) inject::push(*inject::default_domain(), describe(text));
+    if (inject::join_session()) inject::push(*inject::default_domain(), inject::describe(text));
 }
 SHARDSCOPE_EXPORT void shardscope_range_pop() {
     if (inject::join_session()) inject::pop(*inject::default_domain());
 }
 SHARDSCOPE_EXPORT void shardscope_mark(const char* text) {
-    if (inject::join_session()) inject::mark(*inject::default_domain(), describe(text));
+    if (inject::join_session()) inject::mark(*inject::default_domain(), inject::describe(text));
 }
 
 // As cudaProfilerStart() and cudaProfilerStop(): useful if the session waits for them.

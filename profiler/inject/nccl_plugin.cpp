@@ -229,16 +229,10 @@ int init_4(void** context, int* mask, const char* name, std::uint64_t id, int no
 // Enabling a lower kind of event enables its parents too: so the calls are requested explicitly.
 constexpr std::uint64_t kEvents5 = nccl::kCollApi | nccl::kColl | nccl::kP2pApi | nccl::kP2p;
 
-int init_5(void** context, std::uint64_t id, int* mask, const char* name, int nodes, int ranks, int rank,
-           nccl::Logger) {
-    const int result = init(context, mask, kEvents5, id);
-    if (*context != nullptr) tell(id, name, nodes, ranks, rank);
-    return result;
-}
-
-int init_6(void** context, std::uint64_t id, int* mask, const char* name, int nodes, int ranks, int rank,
-           nccl::Logger) {
-    const int result = init(context, mask, kEvents5 | nccl::kCopyEngineColl, id);
+template <std::uint64_t kEvents>
+int init_new(void** context, std::uint64_t id, int* mask, const char* name, int nodes, int ranks, int rank,
+             nccl::Logger) {
+    const int result = init(context, mask, kEvents, id);
     if (*context != nullptr) tell(id, name, nodes, ranks, rank);
     return result;
 }
@@ -349,8 +343,11 @@ const nccl::Plugin1 ncclProfiler_v3 = {
 const nccl::Plugin4 ncclProfiler_v4 = {
     inject::kName, &inject::init_4,       &inject::start_old<nccl::Coll4, nccl::P2p4>,
     &inject::stop, &inject::record_state, &inject::finalize};
-const nccl::Plugin5 ncclProfiler_v5 = {inject::kName, &inject::init_5,       &inject::start_new,
-                                       &inject::stop, &inject::record_state, &inject::finalize};
-const nccl::Plugin5 ncclProfiler_v6 = {inject::kName, &inject::init_6,       &inject::start_new,
-                                       &inject::stop, &inject::record_state, &inject::finalize};
+const nccl::Plugin5 ncclProfiler_v5 = {inject::kName,         &inject::init_new<inject::kEvents5>,
+                                       &inject::start_new,    &inject::stop,
+                                       &inject::record_state, &inject::finalize};
+const nccl::Plugin5 ncclProfiler_v6 = {
+    inject::kName,         &inject::init_new<inject::kEvents5 | nccl::kCopyEngineColl>,
+    &inject::start_new,    &inject::stop,
+    &inject::record_state, &inject::finalize};
 }  // NOLINTEND(readability-identifier-naming)

@@ -1,5 +1,6 @@
 // Records of NCCL's own account of its operations, kinds nccl_first to nccl_last (record.h): written by the
-// profiler plugin (nccl_plugin.cpp), read by shardscope-record (record/nccl_handler.h). Times are raw ticks.
+// profiler plugin (nccl_plugin.cpp), read by shardscope-record (record/nccl_handler.cpp). Times are raw
+// ticks.
 //
 // An operation is one event (in older versions of NCCL) or two: the program's call and, as its child, the
 // work that NCCL enqueued for it. The ids are unique in the process.

@@ -11,17 +11,12 @@
 namespace shardscope::profiler::inject {
 namespace {
 
+using inject::describe;
 using nvtx::EventAttributes;
 
 // Handles of registered strings are their ids.
 std::uint32_t as_name(nvtx::StringHandle handle) {
     return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(handle));
-}
-
-inline Event describe(const char* text) {
-    Event event;
-    event.text = narrow_text(text);
-    return event;
 }
 
 Event describe(const wchar_t* text, char (&buffer)[kMaxText]) {

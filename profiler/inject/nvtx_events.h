@@ -30,6 +30,12 @@ struct Event {
     Payloads payloads;
 };
 
+inline Event describe(const char* text) {
+    Event event;
+    event.text = narrow_text(text);
+    return event;
+}
+
 // Whether NVTX calls are to be redirected here at all: if their events are recorded, or open the window.
 // Joins the session.
 inline bool wants_nvtx() {
@@ -105,8 +111,8 @@ struct RangeShape {
     if (Entered thread; thread) write_range(*thread, RecordKind::mark, domain, event, 0, 0);
 }
 
-// The thread's part of the window's ranges; rare (window.cpp). The event's text, or the id of its registered
-// name, is passed by value, so that it stays in registers.
+// The thread's part of the window's ranges; rare (nvtx_events.cpp). The event's text, or the id of its
+// registered name, is passed by value, so that it stays in registers.
 Watched range_begins(Text text, std::uint32_t name);
 void watch_push(ThreadState& thread, const Domain& domain, Text text, std::uint32_t name,
                 std::uint32_t depth);

@@ -147,15 +147,19 @@ void* map_file(int fd, std::size_t wanted, std::size_t* mapped) {
     return nullptr;
 }
 
-void write_name(std::uint32_t id) {
-    const Text text = process.names.text(id);
+void write_text_record(LogWriter& writer, RecordKind kind, std::uint32_t name, std::uint64_t owner, Text text,
+                       bool counts = true) {
     const std::size_t bytes = sizeof(TextRecord) + padded_size(text);
-    auto* r = process.name_log->begin<TextRecord>(RecordKind::define_name, id, bytes);
+    auto* r = writer.begin<TextRecord>(kind, name, bytes, ~std::uint64_t{0}, counts);
     if (r == nullptr) return;
-    r->ticks = process.name_log->now();
-    r->owner = 0;
+    r->ticks = writer.now();
+    r->owner = owner;
     copy_text(r + 1, text);
-    process.name_log->publish();
+    writer.publish();
+}
+
+void write_name(std::uint32_t id) {
+    write_text_record(*process.name_log, RecordKind::define_name, id, 0, process.names.text(id));
 }
 
 void write_told(const Told& told) {
@@ -264,17 +268,6 @@ void end_thread(void*) {
     ::munmap(state, sizeof(ThreadState));
 }
 
-void write_text_record(LogWriter& writer, RecordKind kind, std::uint32_t name, std::uint64_t owner, Text text,
-                       bool counts = true) {
-    const std::size_t bytes = sizeof(TextRecord) + padded_size(text);
-    auto* r = writer.begin<TextRecord>(kind, name, bytes, ~std::uint64_t{0}, counts);
-    if (r == nullptr) return;
-    r->ticks = writer.now();
-    r->owner = owner;
-    copy_text(r + 1, text);
-    writer.publish();
-}
-
 // The session that the environment names, mapped; null if there is none or it has another format.
 SessionHeader* find_session() {
     const char* directory = ::getenv(kSessionVariable);
@@ -330,7 +323,7 @@ bool join_session() {
         if (session != nullptr) {
             records_nvtx.store((session->sources & kSourceNvtx) != 0, std::memory_order_relaxed);
         }
-        if (session != nullptr && prepare_window(*session, rank_from_environment())) {
+        if (session != nullptr && prepare_window(*session, rank_from_environment(), &set_gate)) {
             ::pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child);
             session_state.store(&session->state, std::memory_order_release);
             process.session.store(session, std::memory_order_release);

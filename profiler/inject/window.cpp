@@ -3,8 +3,6 @@
 
 #include <cstring>
 
-#include "profiler/inject/nvtx_events.h"
-#include "profiler/inject/process_log.h"
 #include "profiler/log/chunk_arena.h"
 
 namespace shardscope::profiler::inject {
@@ -26,6 +24,7 @@ struct Id {
 struct Window {
     SpinLock lock;
     const SessionHeader* session = nullptr;
+    SetGate set_gate = nullptr;
     WindowKind kind = WindowKind::always;
     Text name{"", 0};  // of the ranges: all of it, or the part before the number
     bool is_open = false;
@@ -49,8 +48,8 @@ class Held {
 bool set_open(bool open) {
     if (open == window.is_open || (open && window.over)) return false;
     window.is_open = open;
-    set_gate(open ? &window.session->state : nullptr,
-             window.kind == WindowKind::steps || window.kind == WindowKind::range);
+    window.set_gate(open ? &window.session->state : nullptr,
+                    window.kind == WindowKind::steps || window.kind == WindowKind::range);
     return true;
 }
 
@@ -86,7 +85,7 @@ bool is_named_range(Text text) {
 
 }  // namespace
 
-bool prepare_window(const SessionHeader& session, std::int32_t rank) {
+bool prepare_window(const SessionHeader& session, std::int32_t rank, SetGate set_gate) {
     if (rank >= 0 && session.rank_ranges != 0) {
         bool listed = false;
         for (std::uint32_t i = 0; i < session.rank_ranges && i < sizeof session.ranks / sizeof *session.ranks;
@@ -97,6 +96,7 @@ bool prepare_window(const SessionHeader& session, std::int32_t rank) {
     }
     const Held held;
     window.session = &session;
+    window.set_gate = set_gate;
     window.kind = session.window;
     window.name = {session.range_name, ::strnlen(session.range_name, sizeof session.range_name)};
     set_open(window.kind == WindowKind::always);
@@ -223,32 +223,6 @@ void id_ended(std::uint64_t id) {
         }
     }
     if (watched != Watched::no) range_ended(watched);
-}
-
-Watched range_begins(Text text, std::uint32_t name) {
-    if (name == 0) return range_begins(text);
-    if (!window_names.load(std::memory_order_relaxed)) return Watched::no;
-    return range_begins(name_text(name));
-}
-
-void watch_push(ThreadState& thread, const Domain& domain, Text text, std::uint32_t name,
-                std::uint32_t depth) {
-    if (thread.watched_ranges == ThreadState::kMaxWatched) return;
-    const Watched watched = range_begins(text, name);
-    if (watched != Watched::no) thread.watched[thread.watched_ranges++] = {domain.ordinal, depth, watched};
-}
-
-void watch_pop(ThreadState& thread, const Domain& domain, std::uint32_t depth) {
-    for (std::uint32_t i = thread.watched_ranges; i-- > 0;) {
-        const ThreadState::WatchedRange ended = thread.watched[i];
-        if (ended.domain != domain.ordinal || ended.depth != depth) continue;
-        for (std::uint32_t later = i + 1; later < thread.watched_ranges; ++later) {
-            thread.watched[later - 1] = thread.watched[later];
-        }
-        --thread.watched_ranges;
-        range_ended(ended.watched);
-        return;
-    }
 }
 
 }  // namespace shardscope::profiler::inject

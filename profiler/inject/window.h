@@ -13,8 +13,12 @@
 
 namespace shardscope::profiler::inject {
 
+// Is called when the window opens (with the session's state) or closes (with null). `watches`: ranges matter
+// to it, recorded or not.
+using SetGate = void (*)(const std::atomic<SessionState>* state, bool watches);
+
 // Sets up the session's window; `rank` is this process's or -1. Returns false if this rank never records.
-bool prepare_window(const SessionHeader& session, std::int32_t rank);
+bool prepare_window(const SessionHeader& session, std::int32_t rank, SetGate set_gate);
 
 // For a forked child, which looks for its own window unless the window is over already.
 void reset_window_in_child();

@@ -8,45 +8,9 @@
 
 #include "profiler/base/clock.h"
 #include "profiler/log/log_writer.h"
-#include "traces/schema/enums.h"
+#include "profiler/log/work_records.h"
 
 namespace shardscope::profiler {
-
-// A name known to the recorder; 0 is the empty name.
-enum class NameId : std::uint32_t { none = 0 };
-
-// What a device event (kernel, memcpy, memset, collective) contains besides its times.
-struct DeviceWork {
-    NameId name = NameId::none;  // kernel's short name
-    int device = 0, stream = 0;
-    std::int64_t correlation = 0;
-    std::int64_t bytes = 0;
-    int copy_kind = 0;               // memcpy: ENUM_CUDA_MEMCPY_OPER
-    int src_kind = 0, dst_kind = 2;  // memcpy: ENUM_CUDA_MEM_KIND; memset: dst_kind
-};
-
-struct CollectiveWork {
-    int rank = 0;
-    std::int64_t correlation = 0;
-    traces::Operation operation = traces::Operation::other;
-    std::int64_t bytes = 0, padding = 0;
-    std::int64_t group = 0;
-    int group_size = 0;
-    std::int64_t sequence = 0;
-    int unit = -1;
-    traces::Phase phase = traces::Phase::none;
-};
-
-struct MemoryWork {
-    int rank = 0;
-    std::uint64_t address = 0;
-    std::int64_t bytes = 0;  // < 0: a free
-    traces::MemoryCategory category = traces::MemoryCategory::other;
-    traces::MemorySpace space = traces::MemorySpace::device;
-    traces::Phase phase = traces::Phase::none;
-    int unit = -1, module = -1, stream = -1;
-    NameId name = NameId::none;
-};
 
 class ThreadLog {
   public:
@@ -59,16 +23,9 @@ class ThreadLog {
 
     // Ranges nest per thread: pop() closes the latest push(). `module` is a ModuleRow::id, -1 for none.
     void push(NameId name, int module = -1, NameId domain = NameId::none) {
-        const std::uint32_t depth = depth_++;
-        auto* r = writer_.begin<PlainRangeRecord>(RecordKind::push, id(name));
-        if (r == nullptr) return;
-        r->domain = id(domain);
-        r->depth = depth;
-        r->module = module;
-        r->color = 0;
-        r->ticks = writer_.now();
-        writer_.publish();
+        write_range(RecordKind::push, name, domain, depth_++, module);
     }
+    void mark(NameId name) { write_range(RecordKind::mark, name, NameId::none, depth_, -1); }
 
     // For use before a push(): the range's payload, bytes in the layout of a schema
     // (traces::PayloadSchemaRow::id).
@@ -95,102 +52,35 @@ class ThreadLog {
         writer_.publish();
     }
 
-    void mark(NameId name) {
-        auto* r = writer_.begin<PlainRangeRecord>(RecordKind::mark, id(name));
-        if (r == nullptr) return;
-        r->domain = 0;
-        r->depth = depth_;
-        r->module = -1;
-        r->color = 0;
-        r->ticks = writer_.now();
-        writer_.publish();
-    }
-
     // Events with both times known: raw ticks from ticks().
     void runtime(NameId name, std::uint64_t start, std::uint64_t end, std::int64_t correlation) {
-        auto* r = writer_.begin<RuntimeRecord>(RecordKind::runtime, id(name));
-        if (r == nullptr) return;
-        r->start = start;
-        r->end = end;
-        r->correlation = correlation;
-        writer_.publish();
+        write(RecordKind::runtime, RuntimeFields{start, end, correlation}, name);
     }
-
     void synchronization(std::uint64_t start, std::uint64_t end, int device, int stream, int sync_type,
                          std::int64_t event_id, std::int64_t correlation) {
-        auto* r = writer_.begin<SynchronizationRecord>(RecordKind::synchronization, 0);
-        if (r == nullptr) return;
-        r->start = start;
-        r->end = end;
-        r->correlation = correlation;
-        r->event_id = event_id;
-        r->device = device;
-        r->stream = stream;
-        r->sync_type = sync_type;
-        writer_.publish();
+        write(RecordKind::synchronization,
+              SynchronizationFields{start, end, correlation, event_id, device, stream, sync_type});
     }
-
     void kernel(std::uint64_t start, std::uint64_t end, const DeviceWork& work) {
-        device_work(RecordKind::kernel, start, end, work);
+        write(RecordKind::kernel, WorkFields{start, end, work});
     }
     void memcpy(std::uint64_t start, std::uint64_t end, const DeviceWork& work) {
-        device_work(RecordKind::memcpy, start, end, work);
+        write(RecordKind::memcpy, WorkFields{start, end, work});
     }
     void memset(std::uint64_t start, std::uint64_t end, const DeviceWork& work) {
-        device_work(RecordKind::memset, start, end, work);
+        write(RecordKind::memset, WorkFields{start, end, work});
+    }
+    void step(int rank, std::int64_t number, std::uint64_t start, std::uint64_t end) {
+        write(RecordKind::step, StepFields{start, end, number, rank});
     }
 
     // Joins its kernel() by correlation.
-    void collective(const CollectiveWork& work) {
-        auto* r = writer_.begin<CollectiveRecord>(RecordKind::collective, 0);
-        if (r == nullptr) return;
-        r->correlation = work.correlation;
-        r->bytes = work.bytes;
-        r->padding = work.padding;
-        r->group = work.group;
-        r->sequence = work.sequence;
-        r->rank = work.rank;
-        r->group_size = work.group_size;
-        r->unit = work.unit;
-        r->operation = static_cast<std::uint8_t>(work.operation);
-        r->phase = static_cast<std::uint8_t>(work.phase);
-        writer_.publish();
-    }
+    void collective(const CollectiveWork& work) { write(RecordKind::collective, work); }
 
     // Stamped now.
-    void memory(const MemoryWork& work) {
-        auto* r = writer_.begin<MemoryRecord>(RecordKind::memory, id(work.name));
-        if (r == nullptr) return;
-        r->address = work.address;
-        r->bytes = work.bytes;
-        r->rank = work.rank;
-        r->unit = work.unit;
-        r->module = work.module;
-        r->stream = work.stream;
-        r->category = static_cast<std::uint8_t>(work.category);
-        r->space = static_cast<std::uint8_t>(work.space);
-        r->phase = static_cast<std::uint8_t>(work.phase);
-        r->ticks = writer_.now();
-        writer_.publish();
-    }
-
+    void memory(const MemoryWork& work) { write(RecordKind::memory, MemoryFields{writer_.now(), work}); }
     void counter(int rank, NameId name, double value) {
-        auto* r = writer_.begin<CounterRecord>(RecordKind::counter, id(name));
-        if (r == nullptr) return;
-        r->value = value;
-        r->rank = rank;
-        r->ticks = writer_.now();
-        writer_.publish();
-    }
-
-    void step(int rank, std::int64_t number, std::uint64_t start, std::uint64_t end) {
-        auto* r = writer_.begin<StepRecord>(RecordKind::step, 0);
-        if (r == nullptr) return;
-        r->start = start;
-        r->end = end;
-        r->number = number;
-        r->rank = rank;
-        writer_.publish();
+        write(RecordKind::counter, CounterFields{writer_.now(), value, rank, name});
     }
 
     // Events lost for lack of space. Any thread.
@@ -199,18 +89,24 @@ class ThreadLog {
   private:
     static std::uint32_t id(NameId name) { return static_cast<std::uint32_t>(name); }
 
-    void device_work(RecordKind kind, std::uint64_t start, std::uint64_t end, const DeviceWork& work) {
-        auto* r = writer_.begin<WorkRecord>(kind, id(work.name));
+    [[gnu::always_inline]] void write_range(RecordKind kind, NameId name, NameId domain, std::uint32_t depth,
+                                            int module) {
+        auto* r = writer_.begin<PlainRangeRecord>(kind, id(name));
         if (r == nullptr) return;
-        r->start = start;
-        r->end = end;
-        r->correlation = work.correlation;
-        r->bytes = work.bytes;
-        r->device = work.device;
-        r->stream = work.stream;
-        r->copy_kind = work.copy_kind;
-        r->src_kind = static_cast<std::int16_t>(work.src_kind);
-        r->dst_kind = static_cast<std::int16_t>(work.dst_kind);
+        r->domain = id(domain);
+        r->depth = depth;
+        r->module = module;
+        r->color = 0;
+        r->ticks = writer_.now();
+        writer_.publish();
+    }
+
+    // Inline, so that the fields go from the caller's registers into the log.
+    template <typename Fields>
+    [[gnu::always_inline]] void write(RecordKind kind, const Fields& fields, NameId name = NameId::none) {
+        auto* r = writer_.begin<RecordOf<Fields>>(kind, id(name));
+        if (r == nullptr) return;
+        r->fields = fields;
         writer_.publish();
     }
 

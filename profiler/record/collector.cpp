@@ -4,34 +4,16 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <fstream>
 #include <limits>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
-#include <unistd.h>
-
-#include "profiler/record/output_name.h"
 #include "traces/schema/sort_rows.h"
+#include "traces/store/machine.h"
 
 namespace shardscope::profiler {
 namespace {
-
-// "model name : …" of the first processor; empty if unknown.
-std::string processor_name() {
-    std::ifstream file("/proc/cpuinfo");
-    for (std::string line; std::getline(file, line);) {
-        if (line.rfind("model name", 0) != 0) continue;
-        const std::size_t colon = line.find(": ");
-        return colon == std::string::npos ? "" : line.substr(colon + 2);
-    }
-    return "";
-}
-
-std::int64_t host_memory_bytes() {
-    return std::int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGE_SIZE);
-}
 
 // 3 of "rank 3" and "rank 3 host"; -1 for a name without a rank.
 int rank_in(std::string_view thread) {
@@ -86,9 +68,9 @@ void Collector::describe_rank(const ProcessRecords& process, int rank, std::int6
     row.device = rank;
     row.global_pid = traces::global_pid(process.row_pid());
     row.global_tid = traces::global_tid(process.row_pid(), tid);
-    row.host = host_name("");
-    row.device_name = processor_name();
-    row.device_memory = host_memory_bytes();
+    row.host = traces::host_name("");
+    row.device_name = traces::processor_name();
+    row.device_memory = traces::physical_memory();
     row.data = rank;
     findings_.devices.reserve_rank(row.rank);
     findings_.ranks[row.rank] = row;

@@ -1,6 +1,4 @@
 // One function for each kind of record. Nsight's numbers for CUPTI's values: schema 3.25.0.
-#include "profiler/record/cuda_handler.h"
-
 #include <array>
 #include <cstring>
 #include <map>
@@ -14,9 +12,9 @@
 #include "profiler/cupti/abi.h"
 #include "profiler/cupti/records.h"
 #include "profiler/record/findings.h"
+#include "profiler/record/handlers.h"
 #include "profiler/recorder/cuda_clock.h"
 #include "profiler/recorder/cuda_rows.h"
-#include "profiler/recorder/kernel_names.h"
 #include "profiler/recorder/record_reading.h"
 #include "traces/store/grouped.h"
 
@@ -60,41 +58,11 @@ class CudaHandler final : public RecordHandler {
 
     bool convert(RecordConverter& to, std::uint32_t, RecordKind kind, const std::byte* bytes,
                  std::size_t size) override {
-        switch (static_cast<CudaKind>(kind)) {
-            case CudaKind::clock:
-                return take<CudaClockRecord>(to, bytes, size, &CudaHandler::clock);
-            case CudaKind::notice:
-                return notice(to, bytes, size);
-            case CudaKind::loss:
-                return take<CudaLossRecord>(to, bytes, size, &CudaHandler::loss);
-            case CudaKind::device:
-                return take<CudaDeviceRecord>(to, bytes, size, &CudaHandler::device);
-            case CudaKind::context:
-                return take<CudaContextRecord>(to, bytes, size, &CudaHandler::context);
-            case CudaKind::stream:
-                return take<CudaStreamRecord>(to, bytes, size, &CudaHandler::stream);
-            case CudaKind::api:
-                return take<CudaApiRecord>(to, bytes, size, &CudaHandler::api);
-            case CudaKind::kernel:
-                return take<CudaKernelRecord>(to, bytes, size, &CudaHandler::kernel);
-            case CudaKind::memcpy:
-                return take<CudaMemcpyRecord>(to, bytes, size, &CudaHandler::memcpy);
-            case CudaKind::memset:
-                return take<CudaMemsetRecord>(to, bytes, size, &CudaHandler::memset);
-            case CudaKind::synchronization:
-                return take<CudaSynchronizationRecord>(to, bytes, size, &CudaHandler::synchronization);
-            case CudaKind::event:
-                return take<CudaEventRecord>(to, bytes, size, &CudaHandler::event);
-            case CudaKind::memory:
-                return take<CudaMemoryRecord>(to, bytes, size, &CudaHandler::memory);
-            case CudaKind::pool:
-                return take<CudaPoolRecord>(to, bytes, size, &CudaHandler::pool);
-            case CudaKind::overhead:
-                return take<CudaOverheadRecord>(to, bytes, size, &CudaHandler::overhead);
-            case CudaKind::graph:
-                return take<CudaGraphRecord>(to, bytes, size, &CudaHandler::graph);
-        }
-        return false;
+        if (kind == record_kind(CudaKind::notice)) return notice(to, bytes, size);
+        return take_one_of<CudaClockRecord, CudaLossRecord, CudaDeviceRecord, CudaContextRecord,
+                           CudaStreamRecord, CudaApiRecord, CudaKernelRecord, CudaMemcpyRecord,
+                           CudaMemsetRecord, CudaSynchronizationRecord, CudaEventRecord, CudaMemoryRecord,
+                           CudaPoolRecord, CudaOverheadRecord, CudaGraphRecord>(to, kind, bytes, size);
     }
 
     void close(RecordConverter& to, std::int64_t end_ns) override {
@@ -142,17 +110,16 @@ class CudaHandler final : public RecordHandler {
                                "CUDA events" + they_do);
     }
 
-    struct KernelNames {
-        StringId mangled = StringId::empty, demangled = StringId::empty, base = StringId::empty;
-    };
-
     template <typename Record>
-    bool take(RecordConverter& to, const std::byte* bytes, std::size_t size,
-              void (CudaHandler::*function)(RecordConverter&, const Record&)) {
+    bool take(RecordConverter& to, const std::byte* bytes, std::size_t size) {
         const auto record = read_record<Record>(bytes, size);
-        if (!record) return false;
-        (this->*function)(to, *record);
-        return true;
+        if (record) add(to, *record);
+        return record.has_value();
+    }
+    // Takes a record as the struct of its kind.
+    template <typename... Records>
+    bool take_one_of(RecordConverter& to, RecordKind kind, const std::byte* bytes, std::size_t size) {
+        return ((kind == record_kind(Records::kKind) && take<Records>(to, bytes, size)) || ...);
     }
 
     void say(RecordConverter& to, std::int64_t time, const std::string& text) {
@@ -169,6 +136,18 @@ class CudaHandler final : public RecordHandler {
         ++unplaced_;
         ++process_.findings->lost;
         return false;
+    }
+
+    // Sets what all rows of work on a device have; false as set_times().
+    template <typename Record, typename Row>
+    bool set_place(RecordConverter& to, const Record& r, Row& row) {
+        if (!set_times(r.start, r.end, &row.start, &row.end)) return false;
+        row.device = device_id(to, r.device, r.context);
+        row.context = r.context;
+        row.stream = r.stream;
+        row.correlation = correlation(r.correlation);
+        row.global_pid = global_pid();
+        return true;
     }
 
     std::int64_t correlation(std::uint32_t id) const { return std::int64_t{process_.number} << 32 | id; }
@@ -214,20 +193,15 @@ class CudaHandler final : public RecordHandler {
         to.sink().add(rank->second);
     }
 
-    const KernelNames& kernel_names(RecordConverter& to, std::uint32_t name) {
+    const SymbolNames& kernel_names(RecordConverter& to, std::uint32_t name) {
         const auto [it, added] = kernels_.try_emplace(name);
-        if (!added) return it->second;
-        const std::string symbol = to.text(name);
-        const std::string demangled = demangle(symbol);
-        it->second.mangled = to.name(name);
-        it->second.demangled = to.sink().intern(demangled);
-        it->second.base = to.sink().intern(base_name(demangled));
+        if (added) it->second = intern_names(to.sink(), to.text(name));
         return it->second;
     }
 
     // --- the kinds -----------------------------------------------------------------------------------------
 
-    void clock(RecordConverter& to, const CudaClockRecord& r) {
+    void add(RecordConverter& to, const CudaClockRecord& r) {
         const std::int64_t now = to.to_trace_ns(r.ticks);
         if (r.realtime <= 0 || r.realtime > CudaClock::kLatest || now < -kLongest || now > kLongest) return;
         const auto step = clock_.add(r.realtime, now);
@@ -248,7 +222,7 @@ class CudaHandler final : public RecordHandler {
         return true;
     }
 
-    void loss(RecordConverter&, const CudaLossRecord& r) {
+    void add(RecordConverter&, const CudaLossRecord& r) {
         // The counts only grow, and never beyond this.
         constexpr std::uint64_t kMost = std::uint64_t{1} << 50;
         if (r.dropped < told_.dropped || r.untimed < told_.untimed || r.dropped > kMost || r.untimed > kMost)
@@ -258,7 +232,7 @@ class CudaHandler final : public RecordHandler {
         told_ = r;
     }
 
-    void device(RecordConverter& to, const CudaDeviceRecord& r) {
+    void add(RecordConverter& to, const CudaDeviceRecord& r) {
         traces::GpuRow row;
         row.cuda_device = r.device;
         row.pid = process_.pid;
@@ -284,7 +258,7 @@ class CudaHandler final : public RecordHandler {
         if (facts_.emplace(r.device, std::move(row)).second) describe(to, r.device);
     }
 
-    void context(RecordConverter& to, const CudaContextRecord& r) {
+    void add(RecordConverter& to, const CudaContextRecord& r) {
         contexts_[r.context] = r.device;
         traces::CudaContextRow row;
         row.pid = process_.pid;
@@ -294,7 +268,7 @@ class CudaHandler final : public RecordHandler {
         to.sink().add(row);
     }
 
-    void stream(RecordConverter& to, const CudaStreamRecord& r) {
+    void add(RecordConverter& to, const CudaStreamRecord& r) {
         traces::CudaStreamRow row;
         row.pid = process_.pid;
         row.context = r.context;
@@ -304,7 +278,7 @@ class CudaHandler final : public RecordHandler {
         to.sink().add(row);
     }
 
-    void api(RecordConverter& to, const CudaApiRecord& r) {
+    void add(RecordConverter& to, const CudaApiRecord& r) {
         traces::RuntimeRow row;
         if (!set_times(r.start, r.end, &row.start, &row.end)) return;
         row.global_tid = traces::global_tid(process_.pid, r.tid);
@@ -315,28 +289,17 @@ class CudaHandler final : public RecordHandler {
         to.emit(row);
     }
 
-    void kernel(RecordConverter& to, const CudaKernelRecord& r) {
+    void add(RecordConverter& to, const CudaKernelRecord& r) {
         traces::KernelRow row;
-        if (!set_times(r.start, r.end, &row.start, &row.end)) return;
-        const KernelNames& names = kernel_names(to, r.header.name);
-        row.device = device_id(to, r.device, r.context);
-        row.stream = r.stream;
-        row.correlation = correlation(r.correlation);
-        row.global_pid = global_pid();
-        row.short_name = names.base;
-        row.demangled_name = names.demangled;
-        row.mangled_name = names.mangled;
+        if (!set_place(to, r, row)) return;
+        fill_row(kernel_names(to, r.header.name), row);
         fill_row(r, row);
         to.emit(row);
     }
 
-    void memcpy(RecordConverter& to, const CudaMemcpyRecord& r) {
+    void add(RecordConverter& to, const CudaMemcpyRecord& r) {
         traces::MemcpyRow row;
-        if (!set_times(r.start, r.end, &row.start, &row.end)) return;
-        row.device = device_id(to, r.device, r.context);
-        row.stream = r.stream;
-        row.correlation = correlation(r.correlation);
-        row.global_pid = global_pid();
+        if (!set_place(to, r, row)) return;
         fill_row(r, row);
         if (r.src_device >= 0 && r.dst_device >= 0) {
             row.src_device = device_id(to, r.src_device, r.src_context);
@@ -347,18 +310,14 @@ class CudaHandler final : public RecordHandler {
         to.emit(row);
     }
 
-    void memset(RecordConverter& to, const CudaMemsetRecord& r) {
+    void add(RecordConverter& to, const CudaMemsetRecord& r) {
         traces::MemsetRow row;
-        if (!set_times(r.start, r.end, &row.start, &row.end)) return;
-        row.device = device_id(to, r.device, r.context);
-        row.stream = r.stream;
-        row.correlation = correlation(r.correlation);
-        row.global_pid = global_pid();
+        if (!set_place(to, r, row)) return;
         fill_row(r, row);
         to.emit(row);
     }
 
-    void synchronization(RecordConverter& to, const CudaSynchronizationRecord& r) {
+    void add(RecordConverter& to, const CudaSynchronizationRecord& r) {
         traces::SynchronizationRow row;
         if (!set_times(r.start, r.end, &row.start, &row.end)) return;
         const auto context = static_cast<std::int32_t>(r.context);
@@ -373,7 +332,7 @@ class CudaHandler final : public RecordHandler {
         to.emit(row);
     }
 
-    void event(RecordConverter& to, const CudaEventRecord& r) {
+    void add(RecordConverter& to, const CudaEventRecord& r) {
         traces::CudaEventRow row;
         std::int64_t end = 0;
         if (r.time != 0 && !set_times(r.time, r.time, &row.time, &end)) return;
@@ -387,7 +346,7 @@ class CudaHandler final : public RecordHandler {
         to.emit(row);
     }
 
-    void memory(RecordConverter& to, const CudaMemoryRecord& r) {
+    void add(RecordConverter& to, const CudaMemoryRecord& r) {
         traces::CudaMemoryRow row;
         std::int64_t end = 0;
         if (!set_times(r.time, r.time, &row.time, &end)) return;
@@ -409,7 +368,7 @@ class CudaHandler final : public RecordHandler {
         to.emit(row);
     }
 
-    void pool(RecordConverter& to, const CudaPoolRecord& r) {
+    void add(RecordConverter& to, const CudaPoolRecord& r) {
         traces::CudaPoolRow row;
         std::int64_t end = 0;
         if (!set_times(r.time, r.time, &row.time, &end)) return;
@@ -426,7 +385,7 @@ class CudaHandler final : public RecordHandler {
         to.emit(row);
     }
 
-    void overhead(RecordConverter& to, const CudaOverheadRecord& r) {
+    void add(RecordConverter& to, const CudaOverheadRecord& r) {
         traces::OverheadRow row;
         if (!set_times(r.start, r.end, &row.start, &row.end)) return;
         OverheadKind kind = kUnknownOverhead;
@@ -442,15 +401,10 @@ class CudaHandler final : public RecordHandler {
         to.emit(row);
     }
 
-    void graph(RecordConverter& to, const CudaGraphRecord& r) {
+    void add(RecordConverter& to, const CudaGraphRecord& r) {
         traces::GraphTraceRow row;
-        if (!set_times(r.start, r.end, &row.start, &row.end)) return;
-        row.device = device_id(to, r.device, r.context);
-        row.context = r.context;
-        row.stream = r.stream;
+        if (!set_place(to, r, row)) return;
         row.graph = r.graph;
-        row.correlation = correlation(r.correlation);
-        row.global_pid = global_pid();
         to.emit(row);
     }
 
@@ -465,7 +419,7 @@ class CudaHandler final : public RecordHandler {
     std::map<std::int32_t, int> devices_;            // CUDA's number to the trace's id, of those in use
     std::map<std::int32_t, traces::GpuRow> facts_;   // of all, by CUDA's number
     std::map<std::int32_t, std::int32_t> contexts_;  // to CUDA's number of their device
-    std::unordered_map<std::uint32_t, KernelNames> kernels_;
+    std::unordered_map<std::uint32_t, SymbolNames> kernels_;
     std::map<std::uint32_t, StringId> overhead_names_;  // by CUPTI's type
 };
 

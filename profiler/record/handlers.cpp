@@ -1,9 +1,6 @@
 // One line for each source.
 #include "profiler/record/handlers.h"
 
-#include "profiler/record/cuda_handler.h"
-#include "profiler/record/nccl_handler.h"
-
 namespace shardscope::profiler {
 
 void add_handlers(RecordConverter& converter, const ProcessFacts& process) {

@@ -9,6 +9,8 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include "traces/store/file_descriptor.h"
+
 namespace shardscope::profiler {
 namespace {
 
@@ -20,11 +22,11 @@ std::optional<std::int64_t> cpu_ns(pid_t pid) {
 }
 
 std::optional<std::int64_t> resident_bytes(pid_t pid) {
-    const int fd = ::open(fmt::format("/proc/{}/statm", pid).c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return std::nullopt;
+    const traces::FileDescriptor file(
+        ::open(fmt::format("/proc/{}/statm", pid).c_str(), O_RDONLY | O_CLOEXEC));
+    if (!file) return std::nullopt;
     char text[128] = {};
-    const ssize_t size = ::read(fd, text, sizeof text - 1);
-    ::close(fd);
+    const ssize_t size = ::read(file.get(), text, sizeof text - 1);
     long total = 0, resident = 0;
     if (size <= 0 || std::sscanf(text, "%ld %ld", &total, &resident) != 2) return std::nullopt;
     return std::int64_t{resident} * ::sysconf(_SC_PAGESIZE);

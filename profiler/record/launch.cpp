@@ -56,6 +56,8 @@ Command::Command(const std::vector<std::string>& arguments, const Variables& var
     if (::pipe2(ends, O_CLOEXEC) != 0) {
         throw LaunchError(fmt::format("cannot start {}: {}", arguments[0], std::strerror(errno)), 125);
     }
+    const traces::FileDescriptor told(ends[0]);
+    traces::FileDescriptor tell(ends[1]);
     const sigset_t handled = handled_signals(own_signal);
     sigset_t before;
     ::sigprocmask(SIG_BLOCK, &handled, &before);
@@ -63,10 +65,9 @@ Command::Command(const std::vector<std::string>& arguments, const Variables& var
     struct sigaction on_child_before, on_child{};
     on_child.sa_handler = SIG_DFL;
     ::sigaction(SIGCHLD, &on_child, &on_child_before);
-    signals_ = ::signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (signals_ < 0) {
+    signals_ = traces::FileDescriptor(::signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK));
+    if (!signals_) {
         const int failure = errno;
-        for (const int end : ends) ::close(end);
         ::sigaction(SIGCHLD, &on_child_before, nullptr);
         ::sigprocmask(SIG_SETMASK, &before, nullptr);
         throw LaunchError(fmt::format("cannot start {}: no descriptor for its signals: {}; raise ulimit -n",
@@ -74,38 +75,31 @@ Command::Command(const std::vector<std::string>& arguments, const Variables& var
                           125);
     }
     pid_ = ::fork();
-    if (pid_ == 0) execute(arguments, variables, before, on_child_before, ends[1]);
+    if (pid_ == 0) execute(arguments, variables, before, on_child_before, tell.get());
     const int fork_failure = errno;
-    ::close(ends[1]);
+    tell.close();
     int reason = pid_ < 0 ? fork_failure : 0;
     ssize_t size = 0;
     // Empty when the pipe was closed by a successful exec.
     if (pid_ > 0) {
-        do size = ::read(ends[0], &reason, sizeof reason);
+        do size = ::read(told.get(), &reason, sizeof reason);
         while (size < 0 && errno == EINTR);
     }
-    ::close(ends[0]);
     if (reason == 0) {
         ::signal(SIGXFSZ, SIG_IGN);
         ::signal(SIGPIPE, SIG_IGN);
         return;
     }
     if (pid_ > 0) ::waitpid(pid_, nullptr, 0);
-    ::close(signals_);
     ::sigprocmask(SIG_SETMASK, &before, nullptr);
     if (pid_ < 0)
         throw LaunchError(fmt::format("cannot start {}: {}", arguments[0], std::strerror(reason)), 125);
     throw launch_error(arguments[0], reason);
 }
 
-// The signals stay blocked: this process ends as its command did.
-Command::~Command() {
-    ::close(signals_);
-}
-
 std::optional<int> Command::wait(std::chrono::milliseconds time) {
     if (status_) return status_;
-    pollfd what{signals_, POLLIN, 0};
+    pollfd what{signals_.get(), POLLIN, 0};
     if (::poll(&what, 1, static_cast<int>(time.count())) > 0) pass_signals_on();
     int status = 0;
     if (::waitpid(pid_, &status, WNOHANG) != pid_) return std::nullopt;
@@ -116,7 +110,7 @@ std::optional<int> Command::wait(std::chrono::milliseconds time) {
 bool Command::told_to_end() {
     bool told = false;
     signalfd_siginfo info;
-    while (::read(signals_, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
+    while (::read(signals_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
         const auto signal = static_cast<int>(info.ssi_signo);
         told |= signal == SIGINT || signal == SIGTERM || signal == SIGQUIT || signal == SIGHUP;
     }
@@ -125,7 +119,7 @@ bool Command::told_to_end() {
 
 void Command::pass_signals_on() {
     signalfd_siginfo info;
-    while (::read(signals_, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
+    while (::read(signals_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
         const auto signal = static_cast<int>(info.ssi_signo);
         if (signal == own_signal_) {
             ++own_signals_;

@@ -10,6 +10,8 @@
 
 #include <sys/types.h>
 
+#include "traces/store/file_descriptor.h"
+
 namespace shardscope::profiler {
 
 // The command could not be started; what() is a sentence, status the shell's: 126 found but not executable,
@@ -28,8 +30,8 @@ class Command {
     // calling thread's terminating signals go to the command, as long as this object lives; `own_signal` (0:
     // none) is counted instead. A full disk or a closed pipe no longer ends this process. Throws LaunchError
     // if the command could not be executed; otherwise the new program is running on return.
+    // The signals stay blocked when this object is gone: this process ends as its command did.
     Command(const std::vector<std::string>& arguments, const Variables& variables, int own_signal = 0);
-    ~Command();
     Command(const Command&) = delete;
     Command& operator=(const Command&) = delete;
 
@@ -49,7 +51,7 @@ class Command {
     void pass_signals_on();
 
     pid_t pid_ = -1;
-    int signals_ = -1;  // a signalfd
+    traces::FileDescriptor signals_;  // a signalfd
     int own_signal_, own_signals_ = 0;
     std::optional<int> status_;
 };

@@ -1,8 +1,6 @@
 // An operation's row is made of up to four records: start and end of the call, start and end of what NCCL
 // enqueued for it. They may come from different threads, whose logs are read one after the other, so any of
 // them can be the first to arrive.
-#include "profiler/record/nccl_handler.h"
-
 #include <cstring>
 #include <deque>
 #include <optional>
@@ -10,6 +8,7 @@
 #include <unordered_map>
 
 #include "profiler/inject/nccl_records.h"
+#include "profiler/record/handlers.h"
 #include "profiler/recorder/record_reading.h"
 
 namespace shardscope::profiler {

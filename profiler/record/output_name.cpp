@@ -7,7 +7,8 @@
 #include <string_view>
 
 #include <fmt/core.h>
-#include <unistd.h>
+
+#include "traces/store/machine.h"
 
 namespace shardscope::profiler {
 namespace {
@@ -48,7 +49,7 @@ Expanded expand(const std::string& pattern, pid_t pid, int rank, const Environme
         } else if (what == 'r') {
             put(fmt::format("{}", rank), true);
         } else if (what == 'h') {
-            put(host_name("host"), true);
+            put(traces::host_name("host"), true);
         } else if (close != std::string::npos && pattern[at + 1] == '{') {
             const std::string name = pattern.substr(at + 2, close - at - 2);
             const auto value = environment(name);
@@ -67,11 +68,6 @@ Expanded expand(const std::string& pattern, pid_t pid, int rank, const Environme
 }
 
 }  // namespace
-
-std::string host_name(const char* otherwise) {
-    char name[256] = {};
-    return ::gethostname(name, sizeof name - 1) == 0 ? name : otherwise;
-}
 
 std::optional<std::string> environment_variable(const std::string& name) {
     const char* value = std::getenv(name.c_str());

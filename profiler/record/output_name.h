@@ -14,9 +14,6 @@ namespace shardscope::profiler {
 using Environment = std::function<std::optional<std::string>(const std::string& name)>;
 std::optional<std::string> environment_variable(const std::string& name);
 
-// `otherwise` is returned if the system does not report it.
-std::string host_name(const char* otherwise);
-
 // The place that a launcher (torchrun, mpirun, srun) gives this process, if it started several.
 struct LaunchedRank {
     int rank = 0, ranks = 1;

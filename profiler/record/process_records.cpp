@@ -33,19 +33,13 @@ std::unique_ptr<ProcessRecords> ProcessRecords::open(const std::string& path, tr
                                                      RowPids& row_pids, int number, Findings* findings,
                                                      bool* not_ours) {
     *not_ours = false;
-    const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
-    if (fd < 0) return nullptr;
+    traces::FileDescriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
     struct stat facts;
-    if (::fstat(fd, &facts) != 0 || facts.st_size < static_cast<off_t>(kProcessHeaderBytes)) {
-        ::close(fd);
-        return nullptr;  // still being made
-    }
+    if (!file || ::fstat(file.get(), &facts) != 0) return nullptr;
+    if (facts.st_size < static_cast<off_t>(kProcessHeaderBytes)) return nullptr;  // still being made
     // Maps the header alone first: it says how far the file may grow.
-    void* memory = ::mmap(nullptr, kProcessHeaderBytes, PROT_READ, MAP_SHARED, fd, 0);
-    if (memory == MAP_FAILED) {
-        ::close(fd);
-        return nullptr;
-    }
+    void* memory = ::mmap(nullptr, kProcessHeaderBytes, PROT_READ, MAP_SHARED, file.get(), 0);
+    if (memory == MAP_FAILED) return nullptr;
     const ProcessHeader& header = header_of(static_cast<std::byte*>(memory));
     const bool ready = header.ready.load(std::memory_order_acquire) == 1;
     const std::uint32_t max_chunks = header.max_chunks;
@@ -55,21 +49,18 @@ std::unique_ptr<ProcessRecords> ProcessRecords::open(const std::string& path, tr
     ::munmap(memory, kProcessHeaderBytes);
     const std::size_t bytes = kProcessHeaderBytes + std::size_t{max_chunks} * kMappedChunkBytes;
     if (ready && !*not_ours)
-        memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
-    if (!ready || *not_ours || memory == MAP_FAILED) {
-        ::close(fd);
-        return nullptr;
-    }
-    return std::unique_ptr<ProcessRecords>(new ProcessRecords(path, fd,
+        memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file.get(), 0);
+    if (!ready || *not_ours || memory == MAP_FAILED) return nullptr;
+    return std::unique_ptr<ProcessRecords>(new ProcessRecords(path, std::move(file),
                                                               {static_cast<std::byte*>(memory), bytes}, sink,
                                                               clock, origin_ns, row_pids, number, findings));
 }
 
-ProcessRecords::ProcessRecords(std::string path, int fd, Mapping mapping, traces::EventSink& sink,
-                               const Calibration& clock, std::int64_t origin_ns, RowPids& row_pids,
-                               int number, Findings* findings)
+ProcessRecords::ProcessRecords(std::string path, traces::FileDescriptor file, Mapping mapping,
+                               traces::EventSink& sink, const Calibration& clock, std::int64_t origin_ns,
+                               RowPids& row_pids, int number, Findings* findings)
     : path_(std::move(path)),
-      fd_(fd),
+      file_(std::move(file)),
       mapping_(mapping),
       pid_(header_of(mapping.memory).pid),
       rank_(header_of(mapping.memory).rank),
@@ -84,7 +75,6 @@ ProcessRecords::ProcessRecords(std::string path, int fd, Mapping mapping, traces
 
 ProcessRecords::~ProcessRecords() {
     ::munmap(mapping_.memory, mapping_.bytes);
-    ::close(fd_);
     ::unlink(path_.c_str());
 }
 
@@ -94,7 +84,7 @@ bool ProcessRecords::gone() const {
 
 void ProcessRecords::snapshot() {
     struct stat facts;
-    if (::fstat(fd_, &facts) != 0) return;
+    if (::fstat(file_.get(), &facts) != 0) return;
     const auto size = std::min(static_cast<std::size_t>(facts.st_size), mapping_.bytes);
     reader_.limit(static_cast<std::uint32_t>((std::max(size, kProcessHeaderBytes) - kProcessHeaderBytes) /
                                              kMappedChunkBytes));

@@ -12,6 +12,7 @@
 #include "profiler/record/row_pids.h"
 #include "profiler/recorder/calibration.h"
 #include "profiler/recorder/record_converter.h"
+#include "traces/store/file_descriptor.h"
 #include "traces/store/sink.h"
 
 namespace shardscope::profiler {
@@ -57,12 +58,12 @@ class ProcessRecords {
         std::byte* memory;
         std::size_t bytes;
     };
-    ProcessRecords(std::string path, int fd, Mapping mapping, traces::EventSink& sink,
+    ProcessRecords(std::string path, traces::FileDescriptor file, Mapping mapping, traces::EventSink& sink,
                    const Calibration& clock, std::int64_t origin_ns, RowPids& row_pids, int number,
                    Findings* findings);
 
     std::string path_;
-    int fd_;
+    traces::FileDescriptor file_;
     Mapping mapping_;
     std::int64_t pid_;
     int rank_;

@@ -220,40 +220,15 @@ std::int64_t RecentRows::oldest_ns() const {
     return std::max(oldest, newest_ns_ - window_ns_);
 }
 
-// EachRow::add(), which is inlined elsewhere, needs them.
-template void RecentRows::take(const traces::KernelRow&);
-template void RecentRows::take(const traces::MemcpyRow&);
-template void RecentRows::take(const traces::MemsetRow&);
-template void RecentRows::take(const traces::RuntimeRow&);
-template void RecentRows::take(const traces::SynchronizationRow&);
-template void RecentRows::take(const traces::RangeRow&);
-template void RecentRows::take(const traces::CollectiveRow&);
-template void RecentRows::take(const traces::MemoryRow&);
-template void RecentRows::take(const traces::CounterRow&);
-template void RecentRows::take(const traces::StepRow&);
-template void RecentRows::take(const traces::LossRow&);
-template void RecentRows::take(const traces::RunInfoRow&);
-template void RecentRows::take(const traces::RankRow&);
-template void RecentRows::take(const traces::ProcessRow&);
-template void RecentRows::take(const traces::ThreadRow&);
-template void RecentRows::take(const traces::StreamRow&);
-template void RecentRows::take(const traces::ModuleRow&);
-template void RecentRows::take(const traces::UnitRow&);
-template void RecentRows::take(const traces::PredictionRow&);
-template void RecentRows::take(const traces::PredictionPartRow&);
-template void RecentRows::take(const traces::DiagnosticRow&);
-template void RecentRows::take(const traces::PayloadSchemaRow&);
-template void RecentRows::take(const traces::PayloadEnumRow&);
-template void RecentRows::take(const traces::ScopeRow&);
-template void RecentRows::take(const traces::CudaEventRow&);
-template void RecentRows::take(const traces::OverheadRow&);
-template void RecentRows::take(const traces::GraphTraceRow&);
-template void RecentRows::take(const traces::CudaMemoryRow&);
-template void RecentRows::take(const traces::CudaPoolRow&);
-template void RecentRows::take(const traces::GpuRow&);
-template void RecentRows::take(const traces::CudaContextRow&);
-template void RecentRows::take(const traces::CudaStreamRow&);
-template void RecentRows::take(const traces::NcclCommunicatorRow&);
-template void RecentRows::take(const traces::NcclOperationRow&);
+namespace {
+
+template <typename... Row>
+auto takes(const std::variant<Row...>*) {
+    return std::tuple(static_cast<void (RecentRows::*)(const Row&)>(&RecentRows::take<Row>)...);
+}
+// Instantiates take() for every kind: EachRow::add(), which is inlined elsewhere, needs them.
+[[gnu::used]] const auto kTakes = takes(static_cast<const traces::AnyRow*>(nullptr));
+
+}  // namespace
 
 }  // namespace shardscope::profiler

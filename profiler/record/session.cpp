@@ -35,10 +35,8 @@ void remove_abandoned(const std::string& parent) {
         struct stat facts;
         if (::stat(file.c_str(), &facts) != 0 || facts.st_uid != ::geteuid()) continue;
         if (std::time(nullptr) - facts.st_mtime < 60) continue;
-        const int fd = ::open(file.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-        if (fd < 0) continue;
-        if (::flock(fd, LOCK_EX | LOCK_NB) == 0) fs::remove_all(entry.path(), error);
-        ::close(fd);
+        const traces::FileDescriptor lock(::open(file.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+        if (lock && ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) fs::remove_all(entry.path(), error);
     }
 }
 
@@ -78,14 +76,13 @@ std::string make_directory() {
 
 Session::Session(const SessionOptions& options) : directory_(make_directory()) {
     const std::string path = directory_ + "/" + kSessionFile;
-    lock_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    lock_ = traces::FileDescriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
     void* memory = MAP_FAILED;
-    if (lock_ >= 0 && ::flock(lock_, LOCK_EX | LOCK_NB) == 0 &&
-        ::posix_fallocate(lock_, 0, sizeof(SessionHeader)) == 0) {
-        memory = ::mmap(nullptr, sizeof(SessionHeader), PROT_READ | PROT_WRITE, MAP_SHARED, lock_, 0);
+    if (lock_ && ::flock(lock_.get(), LOCK_EX | LOCK_NB) == 0 &&
+        ::posix_fallocate(lock_.get(), 0, sizeof(SessionHeader)) == 0) {
+        memory = ::mmap(nullptr, sizeof(SessionHeader), PROT_READ | PROT_WRITE, MAP_SHARED, lock_.get(), 0);
     }
     if (memory == MAP_FAILED) {
-        if (lock_ >= 0) ::close(lock_);
         std::error_code ignored;
         fs::remove_all(directory_, ignored);
         throw std::runtime_error(
@@ -113,7 +110,6 @@ Session::~Session() {
     ::munmap(header_, sizeof(SessionHeader));
     std::error_code ignored;
     fs::remove_all(directory_, ignored);
-    ::close(lock_);
 }
 
 void Session::set_state(SessionState state) {

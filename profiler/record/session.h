@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "profiler/inject/session_format.h"
+#include "traces/store/file_descriptor.h"
 
 namespace shardscope::profiler {
 
@@ -35,7 +36,7 @@ class Session {
 
   private:
     std::string directory_;
-    int lock_ = -1;                    // the session file, locked while the session is in use
+    traces::FileDescriptor lock_;      // the session file, locked while the session is in use
     SessionHeader* header_ = nullptr;  // mapped
 };
 

@@ -26,18 +26,7 @@ ClockAnchor read_anchor(ClockSource source) {
         const std::int64_t now = monotonic_ns();
         return {static_cast<std::uint64_t>(now), now};
     }
-    constexpr int kTries = 12;
-    ClockAnchor best;
-    std::uint64_t tightest = ~std::uint64_t{0};
-    for (int i = 0; i < kTries; ++i) {
-        const std::uint64_t before = read_ticks(source);
-        const std::int64_t ns = monotonic_ns();
-        const std::uint64_t after = read_ticks(source);
-        if (after - before >= tightest) continue;
-        tightest = after - before;
-        best = {before + (after - before) / 2, ns};
-    }
-    return best;
+    return read_tightest(source, 12, &monotonic_ns);
 }
 
 Calibration::Calibration(ClockSource source) : source_(source) {

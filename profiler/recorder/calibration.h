@@ -10,16 +10,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "profiler/base/clock.h"
+#include "profiler/base/clock_anchor.h"
 
 namespace shardscope::profiler {
 
-struct ClockAnchor {
-    std::uint64_t ticks = 0;
-    std::int64_t ns = 0;  // CLOCK_MONOTONIC
-};
-
-// Both clocks read as closely together as possible (the tightest of several tries).
+// With CLOCK_MONOTONIC.
 ClockAnchor read_anchor(ClockSource source);
 
 class Calibration {

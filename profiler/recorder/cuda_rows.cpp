@@ -1,5 +1,7 @@
 #include "profiler/recorder/cuda_rows.h"
 
+#include "profiler/recorder/kernel_names.h"
+
 namespace shardscope::profiler {
 namespace {
 
@@ -14,6 +16,17 @@ int launch_type(int cupti_type) {
 int mem_kind(int cupti_kind) {
     constexpr int kUnknown = 7;
     return cupti_kind >= 1 && cupti_kind <= kUnknown ? cupti_kind - 1 : kUnknown;
+}
+
+SymbolNames intern_names(traces::EventSink& sink, const std::string& symbol) {
+    const std::string demangled = demangle(symbol);
+    return {sink.intern(symbol), sink.intern(demangled), sink.intern(base_name(demangled))};
+}
+
+void fill_row(const SymbolNames& names, traces::KernelRow& row) {
+    row.mangled_name = names.mangled;
+    row.demangled_name = names.demangled;
+    row.short_name = names.base;
 }
 
 void fill_row(const CudaKernelRecord& record, traces::KernelRow& row) {

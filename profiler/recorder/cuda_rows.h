@@ -3,14 +3,24 @@
 // 3.25.0). Pure functions.
 #pragma once
 
+#include <string>
+
 #include "profiler/cupti/records.h"
-#include "traces/schema/rows.h"
+#include "traces/store/sink.h"
 
 namespace shardscope::profiler {
 
 void fill_row(const CudaKernelRecord& record, traces::KernelRow& row);
 void fill_row(const CudaMemcpyRecord& record, traces::MemcpyRow& row);  // does not set the two devices
 void fill_row(const CudaMemsetRecord& record, traces::MemsetRow& row);
+
+// A kernel's names, as strings of a sink.
+struct SymbolNames {
+    traces::StringId mangled = traces::StringId::empty, demangled = traces::StringId::empty,
+                     base = traces::StringId::empty;
+};
+SymbolNames intern_names(traces::EventSink& sink, const std::string& symbol);
+void fill_row(const SymbolNames& names, traces::KernelRow& row);
 
 // ENUM_CUDA_MEM_KIND counts from 0, and its last value is "unknown".
 int mem_kind(int cupti_kind);

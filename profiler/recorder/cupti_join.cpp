@@ -31,29 +31,16 @@ WorkPlace WorkPlace::unpack(std::uint64_t id) {
 
 // --- records ---------------------------------------------------------------------------------------------
 
-void CuptiJoin::read(std::uint8_t* buffer, std::size_t valid) {
-    void* record = nullptr;
-    while (cupti_.ActivityGetNextRecord(buffer, valid, &record) == cupti::kSuccess && record != nullptr) {
-        read_one(record);
-    }
+void CuptiJoin::read(const cupti::Memcpy& copy) {
+    take<traces::MemcpyRow>(cupti::to_record(copy));
 }
 
-void CuptiJoin::read_one(const void* record) {
-    const std::uint32_t version = cupti_.version;
-    switch (cupti::kind_of(record)) {
-        case cupti::kKindExternalCorrelation:
-            return learn(cupti::read<cupti::ExternalCorrelation>(record, version));
-        case cupti::kKindConcurrentKernel:
-            return take_kernel(cupti::read<cupti::Kernel>(record, version));
-        case cupti::kKindMemcpy:
-            return take<traces::MemcpyRow>(cupti::to_record(cupti::read<cupti::Memcpy>(record, version)));
-        case cupti::kKindMemcpy2:
-            return take<traces::MemcpyRow>(cupti::to_record(cupti::read<cupti::MemcpyPeer>(record, version)));
-        case cupti::kKindMemset:
-            return take<traces::MemsetRow>(cupti::to_record(cupti::read<cupti::Memset>(record, version)));
-        default:  // calls: their numbers come with the external correlation
-            return;
-    }
+void CuptiJoin::read(const cupti::MemcpyPeer& copy) {
+    take<traces::MemcpyRow>(cupti::to_record(copy));
+}
+
+void CuptiJoin::read(const cupti::Memset& set) {
+    take<traces::MemsetRow>(cupti::to_record(set));
 }
 
 template <typename Row, typename Record>
@@ -73,7 +60,7 @@ void CuptiJoin::take(const Record& record) {
     if (fill(record, row)) keep(record.correlation, row);
 }
 
-void CuptiJoin::take_kernel(const cupti::Kernel& kernel) {
+void CuptiJoin::read(const cupti::Kernel& kernel) {
     CuptiKernel work;
     // The library owns the symbol's text, and may free it with the code that it names.
     work.name = rows_.name(kernel.name);
@@ -95,7 +82,7 @@ void CuptiJoin::keep(std::uint32_t correlation, const CuptiWork& work) {
     waiting_order_.pop_front();
 }
 
-void CuptiJoin::learn(const cupti::ExternalCorrelation& external) {
+void CuptiJoin::read(const cupti::ExternalCorrelation& external) {
     if (external.external_kind != cupti::kExternalCustom0) return;
     known_[external.correlation] = external.external_id;
     known_order_.push_back(external.correlation);

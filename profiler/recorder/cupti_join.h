@@ -40,8 +40,13 @@ class CuptiJoin {
     // CUPTI's clock; add a pair to it before reading the buffers that were filled until then.
     CudaClock& clock() { return clock_; }
 
-    // Reads all records of a buffer.
-    void read(std::uint8_t* buffer, std::size_t valid);
+    void read(const cupti::Kernel& kernel);
+    void read(const cupti::Memcpy& copy);
+    void read(const cupti::MemcpyPeer& copy);
+    void read(const cupti::Memset& set);
+    void read(const cupti::ExternalCorrelation& external);
+    template <typename Other>
+    void read(const Other&) {}  // calls: their numbers come with the external correlation
 
     struct Counts {
         std::int64_t placed = 0;    // became rows
@@ -52,12 +57,9 @@ class CuptiJoin {
     Counts finish();
 
   private:
-    void read_one(const void* record);
     template <typename Row, typename Record>
     void take(const Record& record);
-    void take_kernel(const cupti::Kernel& kernel);
     void keep(std::uint32_t correlation, const CuptiWork& work);
-    void learn(const cupti::ExternalCorrelation& external);
     void place(CuptiWork work, std::uint64_t id);
     template <typename Row, typename Record>
     bool fill(const Record& record, Row& row);

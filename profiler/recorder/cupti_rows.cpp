@@ -4,8 +4,6 @@
 #include <thread>
 #include <utility>
 
-#include "profiler/recorder/kernel_names.h"
-
 namespace shardscope::profiler {
 
 CuptiRows::CuptiRows(Recorder& recorder) : recorder_(recorder) {}
@@ -35,16 +33,11 @@ void CuptiRows::flush() {
 }
 
 void CuptiRows::Writer::write(const Batch& batch, traces::EventSink& sink) {
-    for (const std::string& symbol : batch.symbols) {
-        const std::string full = demangle(symbol);
-        names.push_back({sink.intern(symbol), sink.intern(full), sink.intern(base_name(full))});
-    }
+    for (const std::string& symbol : batch.symbols) names.push_back(intern_names(sink, symbol));
     const auto add_row = [&](const auto& work) {
         if constexpr (std::is_same_v<std::decay_t<decltype(work)>, CuptiKernel>) {
             traces::KernelRow row = work.row;
-            row.mangled_name = names[work.name].mangled;
-            row.demangled_name = names[work.name].demangled;
-            row.short_name = names[work.name].base;
+            fill_row(names[work.name], row);
             sink.add(row);
         } else {
             sink.add(work);

@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "profiler/recorder/cuda_rows.h"
 #include "profiler/recorder/recorder.h"
 
 namespace shardscope::profiler {
@@ -37,17 +38,13 @@ class CuptiRows {
     static constexpr std::size_t kBatch = 4096;
     static constexpr std::int64_t kMostUnwritten = 1 << 18;  // about 64 MiB
 
-    struct Names {
-        traces::StringId mangled = traces::StringId::empty, demangled = traces::StringId::empty,
-                         base = traces::StringId::empty;
-    };
     struct Batch {
         std::vector<std::string> symbols;  // the new ones, in the order of their numbers
         std::vector<CuptiWork> work;
     };
     // The writer's end; it may outlive this object.
     struct Writer {
-        std::vector<Names> names{1};  // by number
+        std::vector<SymbolNames> names{1};  // by number
         void write(const Batch& batch, traces::EventSink& sink);
         std::atomic<std::int64_t> unwritten{0};
     };

@@ -14,18 +14,15 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include "profiler/base/clock_anchor.h"
 #include "profiler/base/quiet_thread.h"
-#include "profiler/cupti/buffers.h"
-#include "profiler/cupti/calls.h"
-#include "profiler/cupti/clock_pair.h"
-#include "profiler/cupti/subscription.h"
+#include "profiler/cupti/session.h"
 #include "profiler/recorder/cupti_join.h"
 #include "traces/store/grouped.h"
 
 namespace shardscope::profiler {
 namespace {
 
-using cupti::CudaBuffers;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kLook{20};    // how often the worker looks for buffers
@@ -35,26 +32,16 @@ constexpr std::uint32_t kKinds[] = {
     cupti::kKindConcurrentKernel,  // not KERNEL, which makes kernels run one after the other
     cupti::kKindMemcpy, cupti::kKindMemcpy2, cupti::kKindMemset, cupti::kKindExternalCorrelation};
 
-// CUPTI's callbacks take no object of ours, and may be called after a source is gone.
-constinit CudaBuffers buffers;
-constinit std::atomic<bool> in_use{false};      // by a source
-constinit std::atomic<bool> asked{false};       // CUPTI has requested a buffer: there is something to flush
-constinit std::atomic<bool> may_refuse{false};  // older libraries crash when a buffer is refused
+// A source's, or nobody's.
+constinit cupti::CuptiSession session;
+constinit std::atomic<bool> in_use{false};
 
 void buffer_requested(std::uint8_t** buffer, std::size_t* size, std::size_t* max_records) {
-    asked.store(true, std::memory_order_relaxed);
-    *buffer = buffers.request(may_refuse.load(std::memory_order_relaxed));
-    *size = *buffer != nullptr ? CudaBuffers::kBytes : 0;
-    *max_records = 0;  // as many as fit
+    session.request(buffer, size, max_records);
 }
 
 void buffer_completed(void*, std::uint32_t, std::uint8_t* buffer, std::size_t, std::size_t valid) {
-    if (buffer == nullptr) return;
-    if (in_use.load(std::memory_order_acquire)) {
-        buffers.give_back(buffer, valid);
-    } else {
-        buffers.take_back(buffer, valid);
-    }
+    session.complete(buffer, valid, in_use.load(std::memory_order_acquire));
 }
 
 void called(void*, int, std::uint32_t, const void*) {}  // no callback is enabled
@@ -78,23 +65,20 @@ struct CuptiSource::Impl {
     explicit Impl(Recorder& to) : recorder(to), rows(to) {}
 
     bool start(std::string& why);
-    bool enable(char (&why)[512]);
-    void disable();
     void work();
-    void flush(std::uint32_t flag);
+    void flush(std::uint32_t flag) {
+        session.flush(flag, [this] { take_buffers(); });
+    }
     void take_buffers();
     void read_clocks();
     void stop();
     void tell_losses();
 
     Recorder& recorder;
-    cupti::Cupti cupti;
-    cupti::CudaCalls calls;
     CuptiRows rows;
-    CuptiJoin join{cupti, traces::global_pid(::getpid()), rows};
-    void* subscriber = nullptr;
+    CuptiJoin join{session.cupti(), traces::global_pid(::getpid()), rows};
     const pid_t owner = ::getpid();
-    std::size_t dropped = 0;  // by CUPTI
+    std::uint64_t dropped = 0;  // by CUPTI; valid after stop()
     CuptiJoin::Counts counts;
 
     std::mutex stop_mutex;
@@ -123,17 +107,16 @@ CuptiSource::CuptiSource(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 bool CuptiSource::Impl::start(std::string& why) {
     char reason[512] = {};
-    if (!cupti::open_cupti(cupti, reason) ||
-        !cupti::subscribe(cupti, &called, "turn it off", &subscriber, reason)) {
+    if (!session.open(&called, "turn it off", &is_wanted, reason)) {
         why = reason;
         return false;
     }
-    may_refuse = cupti.version >= cupti::kVersion12_9;
-    calls.init(cupti, &is_wanted);
-    cupti::promise_zeroed_buffers(cupti);
-    cupti.ActivityRegisterCallbacks(&buffer_requested, &buffer_completed);
+    session.cupti().ActivityRegisterCallbacks(&buffer_requested, &buffer_completed);
     read_clocks();
-    bool is_on = enable(reason);
+    // Copies between GPUs are not missed if there is only one GPU.
+    const auto is_needed = [](std::uint32_t kind) { return kind != cupti::kKindMemcpy2; };
+    bool is_on = session.enable(kKinds, is_needed,
+                                "is the driver new enough, and may this user profile the GPU?", reason);
     if (!is_on) why = reason;
     try {
         if (is_on) worker = start_quietly([this] { work(); });
@@ -142,72 +125,39 @@ bool CuptiSource::Impl::start(std::string& why) {
         is_on = false;
     }
     if (is_on) return true;
-    disable();
-    cupti.Unsubscribe(subscriber);
+    session.disable(kKinds);
+    session.close();
     return false;
-}
-
-bool CuptiSource::Impl::enable(char (&why)[512]) {
-    for (const std::uint32_t kind : kKinds) {
-        const cupti::Result result = cupti.ActivityEnable(kind);
-        // Copies between GPUs are not missed if there is only one GPU.
-        if (result == cupti::kSuccess || kind == cupti::kKindMemcpy2) continue;
-        cupti::describe_failure(cupti, "cuptiActivityEnable", result,
-                                "is the driver new enough, and may this user profile the GPU?", why);
-        return false;
-    }
-    calls.enable(cupti);
-    return true;
-}
-
-void CuptiSource::Impl::disable() {
-    // 13.0 without its first update can hang in here.
-    if (cupti.version == cupti::kVersion13_0) return;
-    for (const std::uint32_t kind : kKinds) cupti.ActivityDisable(kind);
-    calls.disable(cupti);
 }
 
 // --- the threads that launch -----------------------------------------------------------------------------
 
 void CuptiSource::begin(const DeviceWork& work) {
-    impl_->cupti.ActivityPushExternalCorrelationId(cupti::kExternalCustom0, WorkPlace::pack(work));
+    session.cupti().ActivityPushExternalCorrelationId(cupti::kExternalCustom0, WorkPlace::pack(work));
 }
 
 void CuptiSource::end() {
     std::uint64_t last = 0;
-    impl_->cupti.ActivityPopExternalCorrelationId(cupti::kExternalCustom0, &last);
+    session.cupti().ActivityPopExternalCorrelationId(cupti::kExternalCustom0, &last);
 }
 
 // --- the worker ------------------------------------------------------------------------------------------
 
 void CuptiSource::Impl::read_clocks() {
-    const cupti::ClockPair pair = cupti::read_clock_pair(ClockSource::monotonic);
+    const ClockAnchor pair = read_realtime_anchor(ClockSource::monotonic);
     const std::int64_t now = static_cast<std::int64_t>(pair.ticks) - recorder.origin_ns();
-    if (const auto step = join.clock().add(pair.realtime, now)) {
+    if (const auto step = join.clock().add(pair.ns, now)) {
         recorder.describe(
             traces::DiagnosticRow{now, traces::Severity::warning, CudaClock::describe_step(*step, now)});
     }
 }
 
 void CuptiSource::Impl::take_buffers() {
-    CudaBuffers::Filled* filled = buffers.take_filled();
-    if (filled == nullptr) return;
-    read_clocks();
-    while (filled != nullptr) {
-        CudaBuffers::Filled* next = filled->next;
-        join.read(filled->data, filled->valid);
-        buffers.recycle(filled);
-        filled = next;
-    }
+    const auto begin = [this](bool any) {
+        if (any) read_clocks();
+    };
+    session.take_buffers(begin, [this](const auto& record) { join.read(record); });
     rows.flush();
-}
-
-void CuptiSource::Impl::flush(std::uint32_t flag) {
-    if (!asked.load(std::memory_order_relaxed)) return;
-    cupti.ActivityFlushAll(flag);
-    take_buffers();
-    std::size_t more = 0;
-    if (cupti.ActivityGetNumDroppedRecords(nullptr, 0, &more) == cupti::kSuccess) dropped += more;
 }
 
 void CuptiSource::Impl::work() {
@@ -218,7 +168,7 @@ void CuptiSource::Impl::work() {
             std::unique_lock lock(stop_mutex);
             if (stop_changed.wait_for(lock, kLook, [this] { return stopping; })) return;
         }
-        if (asked.load(std::memory_order_relaxed)) buffers.provide_spare();
+        session.provide_spare();
         take_buffers();
         if (Clock::now() - flushed < kFlush) continue;
         flush(0);
@@ -255,13 +205,11 @@ void CuptiSource::Impl::stop() {
     worker.join();
     flush(cupti::kFlushForced);
     counts = join.finish();
-    disable();
-    cupti.Unsubscribe(subscriber);
+    session.disable(kKinds);
+    session.close();
+    dropped = session.dropped();
     in_use.store(false, std::memory_order_release);
-    // Buffers returned since the flush contain nothing of this trace.
-    for (CudaBuffers::Filled* filled = buffers.take_filled(); filled != nullptr;) {
-        buffers.recycle(std::exchange(filled, filled->next));
-    }
+    session.discard_buffers();  // returned since the flush: they contain nothing of this trace
     tell_losses();
 }
 

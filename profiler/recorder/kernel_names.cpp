@@ -26,12 +26,8 @@ std::size_t opening(std::string_view text, std::size_t at) {
     return kNone;
 }
 
-bool ends_with(std::string_view text, std::string_view end) {
-    return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
-}
-
 void drop_end(std::string_view& text, std::string_view end) {
-    if (ends_with(text, end)) text.remove_suffix(end.size());
+    if (text.ends_with(end)) text.remove_suffix(end.size());
 }
 
 // Where the last part of a qualified name begins: after "::" or the blank after a return type.
@@ -67,22 +63,22 @@ std::string demangle(const std::string& symbol) {
 
 std::string_view base_name(std::string_view demangled) {
     std::string_view name = demangled;
-    while (ends_with(name, "]")) {  // " [clone .constprop.0]"
+    while (name.ends_with("]")) {  // " [clone .constprop.0]"
         const std::size_t begin = name.rfind(" [");
         if (begin == kNone) break;
         name = name.substr(0, begin);
     }
     for (const std::string_view qualifier : {" const", " volatile", " &", " &&"}) drop_end(name, qualifier);
-    if (ends_with(name, ")")) {
+    if (name.ends_with(")")) {
         const std::size_t begin = opening(name, name.size() - 1);
         if (begin == kNone) return demangled;
         // "operator()" alone is a name, not a signature; so is "(anonymous namespace)".
-        if (begin != 0 && !(ends_with(name.substr(0, begin), "operator") && begin + 2 == name.size())) {
+        if (begin != 0 && !(name.substr(0, begin).ends_with("operator") && begin + 2 == name.size())) {
             name = name.substr(0, begin);
         }
     }
-    if (ends_with(name, ">") && !ends_with(name, "operator>") && !ends_with(name, "operator>>") &&
-        !ends_with(name, "operator->")) {
+    if (name.ends_with(">") && !name.ends_with("operator>") && !name.ends_with("operator>>") &&
+        !name.ends_with("operator->")) {
         const std::size_t begin = opening(name, name.size() - 1);
         if (begin != kNone && begin != 0) name = name.substr(0, begin);
     }

@@ -14,6 +14,12 @@ namespace {
 // Larger ids can only come from a damaged file.
 constexpr std::uint32_t kMostNames = 1u << 24;
 
+// Whether a value of an enum that a record holds is one of its values.
+template <typename Enum>
+bool is_known(Enum value) {
+    return static_cast<int>(value) < size_of(value);
+}
+
 }  // namespace
 
 RecordConverter::RecordConverter(traces::EventSink& sink, const Calibration& clock, std::int64_t origin_ns,
@@ -75,9 +81,29 @@ bool RecordConverter::convert_any(std::uint32_t log, std::uint32_t tid, RecordKi
     return false;
 }
 
+// A row with what all rows of a device have.
+template <typename Row, typename Times, typename Work>
+Row RecordConverter::device_row(const Times& times, const Work& work) const {
+    Row row;
+    row.start = to_trace_ns(times.start);
+    row.end = to_trace_ns(times.end);
+    row.device = work.device;
+    row.stream = work.stream;
+    row.correlation = work.correlation;
+    row.global_pid = traces::global_pid(pid_);
+    return row;
+}
+
+template <typename Fields, typename Make>
+bool RecordConverter::convert_as(const std::byte* bytes, std::size_t size, Make make) {
+    const auto r = read_record<RecordOf<Fields>>(bytes, size);
+    if (!r) return false;
+    emit(make(r->fields));
+    return true;
+}
+
 bool RecordConverter::convert_one(std::uint32_t log, std::int64_t global_tid, const std::byte* bytes,
                                   std::size_t size) {
-    const std::int64_t global_pid = traces::global_pid(pid_);
     switch (static_cast<RecordKind>(bytes[offsetof(RecordHeader, kind)])) {
         case RecordKind::push:
         case RecordKind::mark:
@@ -109,130 +135,63 @@ bool RecordConverter::convert_one(std::uint32_t log, std::int64_t global_tid, co
             return true;
         }
         case RecordKind::runtime: {
-            const auto r = read_record<RuntimeRecord>(bytes, size);
+            const auto r = read_record<RecordOf<RuntimeFields>>(bytes, size);
             if (!r) return false;
             traces::RuntimeRow row;
-            row.start = logs_[log].calling(to_trace_ns(r->start));
-            row.end = std::max(row.start, to_trace_ns(r->end));
+            row.start = logs_[log].calling(to_trace_ns(r->fields.start));
+            row.end = std::max(row.start, to_trace_ns(r->fields.end));
             row.global_tid = global_tid;
-            row.correlation = r->correlation;
+            row.correlation = r->fields.correlation;
             row.name = name(r->header.name);
             emit(row);
             return true;
         }
-        case RecordKind::synchronization: {
-            const auto r = read_record<SynchronizationRecord>(bytes, size);
-            if (!r) return false;
-            traces::SynchronizationRow row;
-            row.start = to_trace_ns(r->start);
-            row.end = to_trace_ns(r->end);
-            row.device = r->device;
-            row.stream = r->stream;
-            row.correlation = r->correlation;
-            row.global_pid = global_pid;
-            row.sync_type = r->sync_type;
-            row.event_id = r->event_id;
-            emit(row);
-            return true;
-        }
-        case RecordKind::kernel: {
-            const auto r = read_record<WorkRecord>(bytes, size);
-            if (!r) return false;
-            traces::KernelRow row;
-            row.start = to_trace_ns(r->start);
-            row.end = to_trace_ns(r->end);
-            row.device = r->device;
-            row.stream = r->stream;
-            row.correlation = r->correlation;
-            row.global_pid = global_pid;
-            row.short_name = row.demangled_name = name(r->header.name);
-            emit(row);
-            return true;
-        }
-        case RecordKind::memcpy: {
-            const auto r = read_record<WorkRecord>(bytes, size);
-            if (!r) return false;
-            traces::MemcpyRow row;
-            row.start = to_trace_ns(r->start);
-            row.end = to_trace_ns(r->end);
-            row.device = r->device;
-            row.stream = r->stream;
-            row.correlation = r->correlation;
-            row.global_pid = global_pid;
-            row.bytes = r->bytes;
-            row.copy_kind = r->copy_kind;
-            row.src_kind = r->src_kind;
-            row.dst_kind = r->dst_kind;
-            emit(row);
-            return true;
-        }
-        case RecordKind::memset: {
-            const auto r = read_record<WorkRecord>(bytes, size);
-            if (!r) return false;
-            traces::MemsetRow row;
-            row.start = to_trace_ns(r->start);
-            row.end = to_trace_ns(r->end);
-            row.device = r->device;
-            row.stream = r->stream;
-            row.correlation = r->correlation;
-            row.global_pid = global_pid;
-            row.bytes = r->bytes;
-            row.mem_kind = r->dst_kind;
-            emit(row);
-            return true;
-        }
+        case RecordKind::synchronization:
+            return convert_as<SynchronizationFields>(bytes, size, [&](const SynchronizationFields& r) {
+                auto row = device_row<traces::SynchronizationRow>(r, r);
+                row.sync_type = static_cast<int>(r.sync_type);
+                row.event_id = r.event_id;
+                return row;
+            });
+        case RecordKind::kernel:
+            return convert_as<WorkFields>(bytes, size, [&](const WorkFields& r) {
+                auto row = device_row<traces::KernelRow>(r, r.work);
+                row.short_name = row.demangled_name = name(r.work.name);
+                return row;
+            });
+        case RecordKind::memcpy:
+            return convert_as<WorkFields>(bytes, size, [&](const WorkFields& r) {
+                auto row = device_row<traces::MemcpyRow>(r, r.work);
+                row.bytes = r.work.bytes;
+                row.copy_kind = r.work.copy_kind;
+                row.src_kind = r.work.src_kind;
+                row.dst_kind = r.work.dst_kind;
+                return row;
+            });
+        case RecordKind::memset:
+            return convert_as<WorkFields>(bytes, size, [&](const WorkFields& r) {
+                auto row = device_row<traces::MemsetRow>(r, r.work);
+                row.bytes = r.work.bytes;
+                row.mem_kind = r.work.dst_kind;
+                return row;
+            });
         case RecordKind::collective: {
-            const auto r = read_record<CollectiveRecord>(bytes, size);
-            if (!r || r->operation >= traces::kOperations || r->phase >= traces::kPhases) return false;
-            traces::CollectiveRow row;
-            row.rank = r->rank;
-            row.correlation = r->correlation;
-            row.operation = static_cast<traces::Operation>(r->operation);
-            row.bytes = r->bytes;
-            row.padding = r->padding;
-            row.group = r->group;
-            row.group_size = r->group_size;
-            row.sequence = r->sequence;
-            row.unit = r->unit;
-            row.phase = static_cast<traces::Phase>(r->phase);
-            emit(row);
+            const auto r = read_record<RecordOf<CollectiveWork>>(bytes, size);
+            if (!r || !is_known(r->fields.operation) || !is_known(r->fields.phase)) return false;
+            emit(r->fields);
             return true;
         }
-        case RecordKind::memory: {
-            const auto r = read_record<MemoryRecord>(bytes, size);
-            if (!r || r->category >= traces::kMemoryCategories || r->space >= traces::kMemorySpaces ||
-                r->phase >= traces::kPhases) {
-                return false;
-            }
-            traces::MemoryRow row;
-            row.time = to_trace_ns(r->ticks);
-            row.rank = r->rank;
-            row.address = r->address;
-            row.bytes = r->bytes;
-            row.category = static_cast<traces::MemoryCategory>(r->category);
-            row.space = static_cast<traces::MemorySpace>(r->space);
-            row.phase = static_cast<traces::Phase>(r->phase);
-            row.unit = r->unit;
-            row.module = r->module;
-            row.stream = r->stream;
-            row.name = name(r->header.name);
-            emit(row);
-            return true;
-        }
-        case RecordKind::counter: {
-            const auto r = read_record<CounterRecord>(bytes, size);
-            if (!r) return false;
-            emit(traces::CounterRow{to_trace_ns(r->ticks), static_cast<int>(r->rank), name(r->header.name),
-                                    r->value});
-            return true;
-        }
-        case RecordKind::step: {
-            const auto r = read_record<StepRecord>(bytes, size);
-            if (!r) return false;
-            emit(traces::StepRow{static_cast<int>(r->rank), r->number, to_trace_ns(r->start),
-                                 to_trace_ns(r->end), global_tid});
-            return true;
-        }
+        case RecordKind::memory:
+            return convert_memory(bytes, size);
+        case RecordKind::counter:
+            return convert_as<CounterFields>(bytes, size, [&](const CounterFields& r) {
+                return traces::CounterRow{to_trace_ns(r.ticks), r.rank, name(r.name), r.value};
+            });
+        case RecordKind::step:
+            return convert_as<StepFields>(bytes, size, [&](const StepFields& r) {
+                return traces::StepRow{static_cast<int>(r.rank), r.number, to_trace_ns(r.start),
+                                       to_trace_ns(r.end), global_tid};
+            });
         case RecordKind::gap: {
             const auto r = read_record<GapRecord>(bytes, size);
             if (!r) return false;
@@ -265,6 +224,27 @@ bool RecordConverter::convert_one(std::uint32_t log, std::int64_t global_tid, co
         default:
             return false;
     }
+}
+
+bool RecordConverter::convert_memory(const std::byte* bytes, std::size_t size) {
+    const auto r = read_record<RecordOf<MemoryFields>>(bytes, size);
+    if (!r) return false;
+    const MemoryWork& work = r->fields.work;
+    if (!is_known(work.category) || !is_known(work.space) || !is_known(work.phase)) return false;
+    traces::MemoryRow row;
+    row.time = to_trace_ns(r->fields.ticks);
+    row.rank = work.rank;
+    row.address = work.address;
+    row.bytes = work.bytes;
+    row.category = work.category;
+    row.space = work.space;
+    row.phase = work.phase;
+    row.unit = work.unit;
+    row.module = work.module;
+    row.stream = work.stream;
+    row.name = name(work.name);
+    emit(row);
+    return true;
 }
 
 bool RecordConverter::convert_schema(const std::byte* bytes, std::size_t size) {

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "profiler/base/record.h"
+#include "profiler/log/work_records.h"
 #include "profiler/recorder/calibration.h"
 #include "traces/store/sink.h"
 
@@ -78,6 +79,7 @@ class RecordConverter {
     std::int64_t pid() const { return pid_; }
     traces::EventSink& sink() { return sink_; }
     traces::StringId name(std::uint32_t id) const;
+    traces::StringId name(NameId id) const { return name(static_cast<std::uint32_t>(id)); }
     std::string text(std::uint64_t id) const;  // of a name; empty if it was not defined
     // Adds a row to the sink and counts it.
     template <typename Row>
@@ -124,6 +126,12 @@ class RecordConverter {
                      std::size_t size);
     bool convert_one(std::uint32_t log, std::int64_t global_tid, const std::byte* bytes, std::size_t size);
     bool convert_range(std::uint32_t log, std::int64_t global_tid, const std::byte* bytes, std::size_t size);
+    // Adds the row that `make` makes of a record's fields.
+    template <typename Fields, typename Make>
+    bool convert_as(const std::byte* bytes, std::size_t size, Make make);
+    template <typename Row, typename Times, typename Work>
+    Row device_row(const Times& times, const Work& work) const;
+    bool convert_memory(const std::byte* bytes, std::size_t size);
     bool convert_payload(std::uint32_t log, const std::byte* bytes, std::size_t size);
     bool convert_schema(const std::byte* bytes, std::size_t size);
     bool convert_enum(const std::byte* bytes, std::size_t size);

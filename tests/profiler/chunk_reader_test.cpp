@@ -12,6 +12,8 @@
 namespace shardscope::profiler {
 namespace TEST_FILE {
 
+using Event = RecordOf<RuntimeFields>;
+
 class Reading : public ::testing::Test {
   protected:
     // Events numbered on from the last, by their correlation.
@@ -26,9 +28,9 @@ class Reading : public ::testing::Test {
                 EXPECT_EQ(log, 1u);
                 EXPECT_EQ(tid, 42u);
                 bytes += records.size();
-                const auto* first = reinterpret_cast<const RuntimeRecord*>(records.data());
-                EXPECT_EQ(first->correlation, next_) << "in order";
-                next_ += static_cast<std::int64_t>(records.size() / sizeof(RuntimeRecord));
+                const auto* first = reinterpret_cast<const Event*>(records.data());
+                EXPECT_EQ(first->fields.correlation, next_) << "in order";
+                next_ += static_cast<std::int64_t>(records.size() / sizeof(Event));
             },
             share);
         return bytes;
@@ -41,23 +43,23 @@ class Reading : public ::testing::Test {
     std::int64_t recorded_ = 0, next_ = 1;
 };
 
-constexpr int kPerChunk = ThreadArena::kChunkBytes / sizeof(RuntimeRecord);
+constexpr int kPerChunk = ThreadArena::kChunkBytes / sizeof(Event);
 
 TEST_F(Reading, hands_over_all_that_a_snapshot_saw) {
     record(10);
     reader_.snapshot();
     record(5);  // after it
-    EXPECT_EQ(drain(), 10 * sizeof(RuntimeRecord));
+    EXPECT_EQ(drain(), 10 * sizeof(Event));
     EXPECT_EQ(drain(), 0u);
     reader_.snapshot();
-    EXPECT_EQ(drain(), 5 * sizeof(RuntimeRecord));
+    EXPECT_EQ(drain(), 5 * sizeof(Event));
 }
 
 TEST_F(Reading, hands_over_a_snapshot_in_parts) {
     record(10 * kPerChunk);
     reader_.snapshot();
     const std::size_t all = reader_.bytes_seen();
-    EXPECT_EQ(all, 10 * kPerChunk * sizeof(RuntimeRecord));
+    EXPECT_EQ(all, 10 * kPerChunk * sizeof(Event));
     // Whole chunks: a part may be larger than asked for by less than one.
     std::size_t bytes = 0;
     for (const double share : {0.25, 0.5, 0.75}) {

@@ -13,6 +13,7 @@
 
 #include "profiler/inject/session_format.h"
 #include "profiler/log/log_writer.h"
+#include "profiler/log/work_records.h"
 #include "profiler/record/session.h"
 #include "tests/profiler/memory_sink.h"
 
@@ -59,9 +60,8 @@ class PlayedProcess {
     PlayedProcess& operator=(const PlayedProcess&) = delete;
 
     void record_event() {
-        auto* record = log_.begin<RuntimeRecord>(RecordKind::runtime, 0);
-        record->start = record->end = log_.now();
-        record->correlation = ++events_;
+        auto* record = log_.begin<RecordOf<RuntimeFields>>(RecordKind::runtime, 0);
+        record->fields = {log_.now(), log_.now(), ++events_};
         log_.publish();
     }
     void name_thread(std::uint32_t tid, std::string_view name) {

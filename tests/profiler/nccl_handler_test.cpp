@@ -1,7 +1,5 @@
 // Records of NCCL's operations to rows, in the orders in which the logs of several threads can hand them
 // over.
-#include "profiler/record/nccl_handler.h"
-
 #include <cstring>
 #include <string>
 #include <vector>
@@ -9,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "profiler/inject/nccl_records.h"
+#include "profiler/record/handlers.h"
 #include "tests/profiler/memory_sink.h"
 
 namespace shardscope::profiler {

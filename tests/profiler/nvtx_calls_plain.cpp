@@ -1,11 +1,6 @@
 // The backend without any header of the CUDA Toolkit: a module's tables of function pointers, filled by the
 // library that NVTX_INJECTION64_PATH names, as NVTX does it at the first call.
-#include <cstdlib>
-
-#include <dlfcn.h>
-
-#include "profiler/inject/nvtx_abi.h"
-#include "profiler/inject/nvtx_payload_abi.h"
+#include "profiler/bench/nvtx_tables.h"
 #include "tests/profiler/nvtx_calls.h"
 
 namespace nvtx_calls {
@@ -13,55 +8,14 @@ namespace {
 
 namespace abi = shardscope::profiler::nvtx;
 
-struct Tables {
-    Tables() {
-        for (unsigned i = 1; i < 16; ++i) {
-            core_slots[i] = &core[i];
-            core2_slots[i] = &core2[i];
-        }
-        const char* path = std::getenv("NVTX_INJECTION64_PATH");
-        if (path == nullptr) return;
-        void* library = ::dlopen(path, RTLD_LAZY);
-        if (library == nullptr) return;
-        using Initialize = int (*)(abi::GetExportTable);
-        current = this;
-        const auto entry = reinterpret_cast<Initialize>(::dlsym(library, "InitializeInjectionNvtx2"));
-        if (entry != nullptr && entry(&export_table) == 0) std::abort();  // it must never be unloaded
-        using Extend = int (*)(abi::ExtensionModule*);
-        const auto extend = reinterpret_cast<Extend>(::dlsym(library, "InitializeInjectionNvtxExtension"));
-        abi::ExtensionSegment segment{0, 63, payload};
-        abi::ExtensionModule module{
-            3, sizeof(abi::ExtensionModule), abi::kPayloadModule, 0x0104, 1, &segment, nullptr, nullptr};
-        if (extend != nullptr && extend(&module) == 0) std::abort();
-    }
-
-    static const void* export_table(std::uint32_t id) {
-        static const abi::ExportCallbacks callbacks{sizeof(abi::ExportCallbacks), &module_table};
-        return id == abi::kExportCallbacks ? &callbacks : nullptr;
-    }
-    static int module_table(int module, abi::Function*** table, unsigned* size) {
-        if (module != abi::kModuleCore && module != abi::kModuleCore2) return 0;
-        *table = module == abi::kModuleCore ? current->core_slots : current->core2_slots;
-        *size = 16;
-        return 1;
-    }
-
-    static inline Tables* current = nullptr;
-    std::intptr_t payload[63] = {};
-    abi::Function core[16] = {}, core2[16] = {};
-    abi::Function *core_slots[16] = {}, *core2_slots[16] = {};
-};
+using abi::call;
+using abi::Tables;
 
 Tables& tables() {
     static Tables made;
     return made;
 }
 
-template <typename R, typename... A>
-R call(abi::Function function, A... arguments) {
-    if (function == nullptr) return R();
-    return reinterpret_cast<R (*)(A...)>(function)(arguments...);
-}
 template <typename R, typename... A>
 R core(abi::CoreId id, A... arguments) {
     return call<R>(tables().core[id], arguments...);

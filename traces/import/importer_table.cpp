@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "traces/import/json/json_scan.h"
+#include "traces/store/file_descriptor.h"
 #include "traces/store/sqlite/sqlite.h"
 
 namespace shardscope::traces {
@@ -114,13 +115,6 @@ const Importer& importer_of(const FileHead& head, const std::string& path) {
 
 // --- packed databases -----------------------------------------------------------------------------------
 
-struct Descriptor {
-    ~Descriptor() {
-        if (number >= 0) ::close(number);
-    }
-    int number = -1;
-};
-
 // The size of the packed database according to its first page, which is read before anything is unpacked.
 // Source: SQLite's documentation "Database File Format", 1.3 and 1.6.
 std::uint64_t bytes_of_database(Input& input) {
@@ -203,9 +197,9 @@ void KnownFile::unpack() {
         throw fail(error.code().value());
     }
     database_ = folder_->path() + "/trace.sqlite";
-    const Descriptor file{
-        ::open(database_.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, S_IRUSR | S_IWUSR)};
-    if (file.number < 0) throw fail(errno);
+    const FileDescriptor file(
+        ::open(database_.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, S_IRUSR | S_IWUSR));
+    if (!file) throw fail(errno);
     std::vector<char> chunk(kReadChunk);
     std::uint64_t written = 0;
     for (;;) {
@@ -215,7 +209,7 @@ void KnownFile::unpack() {
             throw input_.error(
                 most, "the database goes on beyond the end that its first bytes tell; it is damaged");
         for (std::size_t done = 0; done < got;) {
-            const ssize_t n = ::write(file.number, chunk.data() + done, got - done);
+            const ssize_t n = ::write(file.get(), chunk.data() + done, got - done);
             if (n < 0 && errno == EINTR) continue;
             if (n <= 0) throw fail(n < 0 ? errno : ENOSPC);
             done += static_cast<std::size_t>(n);

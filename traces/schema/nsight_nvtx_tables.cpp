@@ -5,6 +5,7 @@
 #include "traces/schema/nsight_columns.h"
 #include "traces/schema/row_access.h"
 #include "traces/schema/schema.h"
+#include "traces/schema/stored_rows.h"
 
 namespace shardscope::traces {
 
@@ -13,6 +14,30 @@ namespace {
 template <auto Member>
 struct OfRange {
     auto operator()(const NvtxRow& row) const { return row.range.*Member; }
+};
+
+// A member of a member; by reference, since a text must live as long as the row.
+template <auto Outer, auto Inner>
+struct Nested {
+    const auto& operator()(const typename access::Owner<decltype(Outer)>::type& row) const {
+        return row.*Outer.*Inner;
+    }
+};
+template <auto Member>
+using OfSchema = Nested<&StoredSchemaRow::schema, Member>;
+template <auto Member>
+using OfSchemaEntry = Nested<&SchemaEntryRow::entry, Member>;
+template <auto Member>
+using OfEnum = Nested<&StoredEnumRow::enumeration, Member>;
+template <auto Member>
+using OfEnumEntry = Nested<&EnumEntryRow::entry, Member>;
+template <auto Member>
+using OfScope = Nested<&StoredScopeRow::scope, Member>;
+struct SchemaSize {
+    std::size_t operator()(const StoredSchemaRow& row) const { return row.schema.entries.size(); }
+};
+struct EnumSize {
+    std::size_t operator()(const StoredEnumRow& row) const { return row.enumeration.entries.size(); }
 };
 
 // The payload, in the column of its type.
@@ -98,50 +123,64 @@ constexpr SchemaColumn kDomainNN = {"domainId", kIntNN, "id", "The domain, as in
 constexpr SchemaColumn kIndex = {"idx", kIntNN, "", "Place in the schema, from 0."};
 
 constexpr std::array kSchemas = {
-    kDomain,
-    SchemaColumn{"schemaId", kInt, "id", "What payloads refer to; 1 << 24 and above."},
-    SchemaColumn{"name", kText, "", "Its name."},
-    SchemaColumn{"type", kInt, "", "NVTX's type of schema: 1 static, 2 dynamic, 3 union."},
-    SchemaColumn{"flags", kInt, "", "NVTX's flags."},
-    SchemaColumn{"numEntries", kInt, "count", "Entries."},
-    SchemaColumn{"payloadSize", kInt, "bytes", "Size of a payload."},
-    SchemaColumn{"alignTo", kInt, "bytes", "Alignment of entries."},
+    with(kDomain, from<&StoredSchemaRow::domain>),
+    SchemaColumn{"schemaId", kInt, "id", "What payloads refer to; 1 << 24 and above.",
+                 from<OfSchema<&PayloadSchemaRow::id>{}>},
+    SchemaColumn{"name", kText, "", "Its name.", unless_zero<OfSchema<&PayloadSchemaRow::name>{}>},
+    SchemaColumn{"type", kInt, "", "NVTX's type of schema: 1 static, 2 dynamic, 3 union.",
+                 from<OfSchema<&PayloadSchemaRow::type>{}>},
+    SchemaColumn{"flags", kInt, "", "NVTX's flags.", unless_zero<OfSchema<&PayloadSchemaRow::flags>{}>},
+    SchemaColumn{"numEntries", kInt, "count", "Entries.", from<SchemaSize{}>},
+    SchemaColumn{"payloadSize", kInt, "bytes", "Size of a payload.",
+                 from<OfSchema<&PayloadSchemaRow::size>{}>},
+    SchemaColumn{"alignTo", kInt, "bytes", "Alignment of entries.",
+                 unless_zero<OfSchema<&PayloadSchemaRow::align>{}>},
 };
 
 constexpr std::array kSchemaEntries = {
-    kDomainNN,
-    SchemaColumn{"schemaId", kIntNN, "id", "NVTX_PAYLOAD_SCHEMAS.schemaId"},
-    kIndex,
-    SchemaColumn{"flags", kInt, "", "NVTX's flags; NULL for 0."},
-    SchemaColumn{"type", kInt, "", "NVTX's type: 5 int, 18 uint64, 22 size_t; from 1 << 24 on a schema."},
-    SchemaColumn{"name", kText, "", "\"Message size [bytes]\"."},
-    SchemaColumn{"description", kText, "", "What it is."},
-    SchemaColumn{"arrayOrUnionDetail", kInt, "", "Length of an array, or the entry that holds it."},
-    SchemaColumn{"offset", kInt, "bytes", "Place in the payload; NULL for 0."},
+    with(kDomainNN, from<&SchemaEntryRow::domain>),
+    SchemaColumn{"schemaId", kIntNN, "id", "NVTX_PAYLOAD_SCHEMAS.schemaId", from<&SchemaEntryRow::schema>},
+    with(kIndex, from<&SchemaEntryRow::index>),
+    SchemaColumn{"flags", kInt, "", "NVTX's flags; NULL for 0.",
+                 unless_zero<OfSchemaEntry<&PayloadSchemaRow::Entry::flags>{}>},
+    SchemaColumn{"type", kInt, "", "NVTX's type: 5 int, 18 uint64, 22 size_t; from 1 << 24 on a schema.",
+                 from<OfSchemaEntry<&PayloadSchemaRow::Entry::type>{}>},
+    SchemaColumn{"name", kText, "", "\"Message size [bytes]\".",
+                 unless_zero<OfSchemaEntry<&PayloadSchemaRow::Entry::name>{}>},
+    SchemaColumn{"description", kText, "", "What it is.",
+                 unless_zero<OfSchemaEntry<&PayloadSchemaRow::Entry::description>{}>},
+    SchemaColumn{"arrayOrUnionDetail", kInt, "", "Length of an array, or the entry that holds it.",
+                 unless_zero<OfSchemaEntry<&PayloadSchemaRow::Entry::detail>{}>},
+    SchemaColumn{"offset", kInt, "bytes", "Place in the payload; NULL for 0.",
+                 unless_zero<OfSchemaEntry<&PayloadSchemaRow::Entry::offset>{}>},
 };
 
 constexpr std::array kEnumsOfPayloads = {
-    kDomain,
-    SchemaColumn{"schemaId", kInt, "id", "What entries refer to as their type."},
-    SchemaColumn{"name", kText, "", "Its name."},
-    SchemaColumn{"numEntries", kInt, "count", "Entries."},
-    SchemaColumn{"size", kInt, "bytes", "Size of a value."},
+    with(kDomain, from<&StoredEnumRow::domain>),
+    SchemaColumn{"schemaId", kInt, "id", "What entries refer to as their type.",
+                 from<OfEnum<&PayloadEnumRow::id>{}>},
+    SchemaColumn{"name", kText, "", "Its name.", unless_zero<OfEnum<&PayloadEnumRow::name>{}>},
+    SchemaColumn{"numEntries", kInt, "count", "Entries.", from<EnumSize{}>},
+    SchemaColumn{"size", kInt, "bytes", "Size of a value.", from<OfEnum<&PayloadEnumRow::size>{}>},
 };
 
 constexpr std::array kEnumEntries = {
-    kDomainNN,
-    SchemaColumn{"schemaId", kIntNN, "id", "NVTX_PAYLOAD_ENUMS.schemaId"},
-    kIndex,
-    SchemaColumn{"name", kText, "", "Name of the value."},
-    SchemaColumn{"value", kInt, "", "The value; NULL for 0."},
-    SchemaColumn{"isFlag", kInt, "0/1", "1: it can be combined with others."},
+    with(kDomainNN, from<&EnumEntryRow::domain>),
+    SchemaColumn{"schemaId", kIntNN, "id", "NVTX_PAYLOAD_ENUMS.schemaId", from<&EnumEntryRow::enumeration>},
+    with(kIndex, from<&EnumEntryRow::index>),
+    SchemaColumn{"name", kText, "", "Name of the value.",
+                 unless_zero<OfEnumEntry<&PayloadEnumRow::Entry::name>{}>},
+    SchemaColumn{"value", kInt, "", "The value; NULL for 0.",
+                 unless_zero<OfEnumEntry<&PayloadEnumRow::Entry::value>{}>},
+    SchemaColumn{"isFlag", kInt, "0/1", "1: it can be combined with others.",
+                 from<OfEnumEntry<&PayloadEnumRow::Entry::is_flag>{}>},
 };
 
 constexpr std::array kScopes = {
-    kDomain,
-    SchemaColumn{"scopeId", kInt, "id", "The scope."},
-    SchemaColumn{"parentScopeId", kInt, "id", "The scope around it."},
-    SchemaColumn{"path", kText, "", "Its name."},
+    with(kDomain, from<&StoredScopeRow::domain>),
+    SchemaColumn{"scopeId", kInt, "id", "The scope.", from<OfScope<&ScopeRow::id>{}>},
+    SchemaColumn{"parentScopeId", kInt, "id", "The scope around it.", from<OfScope<&ScopeRow::parent>{}>},
+    SchemaColumn{"path", kText, "", "Its name.", from<OfScope<&ScopeRow::path>{}>},
 };
 
 constexpr std::array<SchemaTable, 6> kTables = {{

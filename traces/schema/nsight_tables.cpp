@@ -7,6 +7,7 @@
 #include "traces/schema/nsight_columns.h"
 #include "traces/schema/row_access.h"
 #include "traces/schema/schema.h"
+#include "traces/schema/stored_rows.h"
 
 namespace shardscope::traces {
 
@@ -25,8 +26,9 @@ struct SeverityOf {
 };
 
 constexpr std::array kStringIds = {
-    SchemaColumn{"id", "INTEGER NOT NULL PRIMARY KEY", "id", "What other tables refer to."},
-    SchemaColumn{"value", kTextNN, "", "The text."},
+    SchemaColumn{"id", "INTEGER NOT NULL PRIMARY KEY", "id", "What other tables refer to.",
+                 from<&StringRow::id>},
+    SchemaColumn{"value", kTextNN, "", "The text.", from<&StringRow::value>},
 };
 
 constexpr std::array kGpu = {

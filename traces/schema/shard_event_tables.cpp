@@ -5,6 +5,7 @@
 #include "traces/schema/row_access.h"
 #include "traces/schema/schema.h"
 #include "traces/schema/shard_columns.h"
+#include "traces/schema/stored_rows.h"
 
 namespace shardscope::traces {
 
@@ -187,14 +188,17 @@ constexpr std::array kNcclOperations = {
 };
 
 constexpr std::array kTotals = {
-    SchemaColumn{"source", kTextNN, "", "The table that was summed: \"CUPTI_ACTIVITY_KIND_KERNEL\"."},
-    SchemaColumn{"deviceId", kInt, "id", "The device; NULL for what host threads did."},
-    SchemaColumn{"globalPid", kInt, "id", "The process, serialized."},
-    SchemaColumn{"nameId", kIntNN, "id", "Kernel's short name, call or range. StringIds.id"},
-    SchemaColumn{"count", kIntNN, "count", "Rows."},
-    SchemaColumn{"total", kIntNN, "ns", "Sum of their durations."},
-    SchemaColumn{"shortest", kIntNN, "ns", "Shortest of them."},
-    SchemaColumn{"longest", kIntNN, "ns", "Longest of them."},
+    SchemaColumn{"source", kTextNN, "", "The table that was summed: \"CUPTI_ACTIVITY_KIND_KERNEL\".",
+                 from<&TotalRow::source>},
+    SchemaColumn{"deviceId", kInt, "id", "The device; NULL for what host threads did.",
+                 unless_negative<&TotalRow::device>},
+    SchemaColumn{"globalPid", kInt, "id", "The process, serialized.", from<&TotalRow::global_pid>},
+    SchemaColumn{"nameId", kIntNN, "id", "Kernel's short name, call or range. StringIds.id",
+                 from<&TotalRow::name>},
+    SchemaColumn{"count", kIntNN, "count", "Rows.", from<&TotalRow::count>},
+    SchemaColumn{"total", kIntNN, "ns", "Sum of their durations.", from<&TotalRow::total>},
+    SchemaColumn{"shortest", kIntNN, "ns", "Shortest of them.", from<&TotalRow::shortest>},
+    SchemaColumn{"longest", kIntNN, "ns", "Longest of them.", from<&TotalRow::longest>},
 };
 
 constexpr std::array<SchemaTable, 10> kTables = {{

@@ -30,12 +30,6 @@ constexpr const char* kLatest = "latest";
     throw std::system_error(error, std::generic_category(), path.string());
 }
 
-int open_or_fail(const fs::path& path, int flags) {
-    const int descriptor = ::open(path.c_str(), flags | O_CLOEXEC, 0666);
-    if (descriptor < 0) fail(path, errno);
-    return descriptor;
-}
-
 // The number of "step-20"; nothing for any other name.
 std::optional<std::int64_t> step_of(std::string_view name) {
     if (!name.starts_with(kStepPrefix)) return std::nullopt;
@@ -96,41 +90,39 @@ bool is_unfinished(std::string_view name) {
 
 }  // namespace
 
+File::File(fs::path path, int flags)
+    : descriptor_(::open(path.c_str(), flags | O_CLOEXEC, 0666)), path_(std::move(path)) {
+    if (!descriptor_) fail(path_, errno);
+}
+
 File File::open_to_read(const fs::path& path) {
-    return {open_or_fail(path, O_RDONLY), path};
+    return {path, O_RDONLY};
 }
 
 File File::open_to_write(const fs::path& path) {
-    return {open_or_fail(path, O_WRONLY | O_CREAT), path};
+    return {path, O_WRONLY | O_CREAT};
 }
 
 File File::create(const fs::path& path) {
-    return {open_or_fail(path, O_WRONLY | O_CREAT | O_EXCL), path};
+    return {path, O_WRONLY | O_CREAT | O_EXCL};
 }
-
-File::~File() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-}
-
-File::File(File&& other) noexcept
-    : descriptor_(std::exchange(other.descriptor_, -1)), path_(std::move(other.path_)) {}
 
 std::int64_t File::bytes() const {
     struct stat status {};
-    if (::fstat(descriptor_, &status) != 0) fail(path_, errno);
+    if (::fstat(descriptor_.get(), &status) != 0) fail(path_, errno);
     if (S_ISDIR(status.st_mode)) fail(path_, EISDIR);
     return status.st_size;
 }
 
 File::Identity File::identity() const {
     struct stat status {};
-    if (::fstat(descriptor_, &status) != 0) fail(path_, errno);
+    if (::fstat(descriptor_.get(), &status) != 0) fail(path_, errno);
     return {status.st_dev, status.st_ino};
 }
 
 void File::read(std::span<std::byte> bytes, std::int64_t position) const {
     while (!bytes.empty()) {
-        const ssize_t got = ::pread(descriptor_, bytes.data(), bytes.size(), position);
+        const ssize_t got = ::pread(descriptor_.get(), bytes.data(), bytes.size(), position);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) fail(path_, errno);
         if (got == 0) fail(path_, EIO);
@@ -141,7 +133,7 @@ void File::read(std::span<std::byte> bytes, std::int64_t position) const {
 
 void File::write(std::span<const std::byte> bytes, std::int64_t position) const {
     while (!bytes.empty()) {
-        const ssize_t put = ::pwrite(descriptor_, bytes.data(), bytes.size(), position);
+        const ssize_t put = ::pwrite(descriptor_.get(), bytes.data(), bytes.size(), position);
         if (put < 0 && errno == EINTR) continue;
         if (put < 0) fail(path_, errno);
         bytes = bytes.subspan(static_cast<std::size_t>(put));
@@ -150,11 +142,11 @@ void File::write(std::span<const std::byte> bytes, std::int64_t position) const 
 }
 
 void File::sync() const {
-    if (::fsync(descriptor_) != 0) fail(path_, errno);
+    if (::fsync(descriptor_.get()) != 0) fail(path_, errno);
 }
 
 bool File::lock() const {
-    while (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
+    while (::flock(descriptor_.get(), LOCK_EX | LOCK_NB) != 0) {
         if (errno == EWOULDBLOCK) return false;
         if (errno != EINTR) break;
     }

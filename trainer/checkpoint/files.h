@@ -19,6 +19,8 @@
 #include <string_view>
 #include <utility>
 
+#include "traces/store/file_descriptor.h"
+
 namespace shardscope::trainer {
 
 // An open file; positions are bytes. Any number of threads may read and write at once.
@@ -29,9 +31,6 @@ class File {
     static File open_to_write(const std::filesystem::path& path);
     // A new file: EEXIST where somebody else has made it.
     static File create(const std::filesystem::path& path);
-    ~File();
-    File(File&& other) noexcept;
-    File& operator=(File&&) = delete;
 
     std::int64_t bytes() const;
     // Of the file itself, whatever its name: device and number on it.
@@ -46,9 +45,9 @@ class File {
     bool lock() const;
 
   private:
-    File(int descriptor, std::filesystem::path path) : descriptor_(descriptor), path_(std::move(path)) {}
+    File(std::filesystem::path path, int flags);
 
-    int descriptor_;
+    traces::FileDescriptor descriptor_;
     std::filesystem::path path_;
 };
 

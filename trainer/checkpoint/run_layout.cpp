@@ -9,6 +9,7 @@
 #include <fmt/core.h>
 
 #include "traces/schema/sort_rows.h"
+#include "trainer/sharding/program.h"
 
 namespace shardscope::trainer {
 
@@ -29,6 +30,18 @@ void append_parts(std::vector<OwnedPiece>& owned, const OwnedPiece& held, std::i
 }
 
 }  // namespace
+
+RunLayout layout_of(const Program& program) {
+    RunLayout layout;
+    layout.mesh = program.mesh();
+    for (const Parameter* parameter : program.modules().parameters) {
+        layout.parameters.push_back({parameter->path, parameter->rows, parameter->width});
+    }
+    for (int place = 0; place < layout.mesh.shard; ++place) {
+        layout.places.push_back(program.optimizer().pieces(place));
+    }
+    return layout;
+}
 
 std::int64_t samples_per_step(const Job& job) {
     return std::int64_t{job.train.accumulation} * job.run.ranks * job.data.batch;

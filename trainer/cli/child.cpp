@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "traces/store/file_descriptor.h"
 #include "trainer/cli/stop.h"
 
 namespace shardscope::trainer {
@@ -25,37 +26,14 @@ constexpr int kNotStarted = 127;
     throw std::system_error(errno, std::generic_category(), what);
 }
 
-class ChildFile {
-  public:
-    ChildFile() = default;
-    explicit ChildFile(int descriptor) : descriptor_(descriptor) {}
-    ~ChildFile() { close(); }
-    ChildFile(const ChildFile&) = delete;
-    ChildFile& operator=(const ChildFile&) = delete;
-    ChildFile& operator=(ChildFile&& other) noexcept {
-        close();
-        descriptor_ = other.descriptor_;
-        other.descriptor_ = -1;
-        return *this;
-    }
-    int get() const { return descriptor_; }
-    void close() {
-        if (descriptor_ >= 0) ::close(descriptor_);
-        descriptor_ = -1;
-    }
-
-  private:
-    int descriptor_ = -1;
-};
-
 struct Pipe {
     Pipe() {
         std::array<int, 2> ends{};
         if (pipe2(ends.data(), O_CLOEXEC) != 0) fail("a pipe for the run cannot be made");
-        read = ChildFile(ends[0]);
-        write = ChildFile(ends[1]);
+        read = traces::FileDescriptor(ends[0]);
+        write = traces::FileDescriptor(ends[1]);
     }
-    ChildFile read, write;
+    traces::FileDescriptor read, write;
 };
 
 // Runs in the child, between fork and exec: system calls only.

@@ -9,7 +9,8 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
+
+#include "traces/store/file_descriptor.h"
 
 namespace shardscope::trainer {
 namespace {
@@ -18,32 +19,18 @@ namespace {
     throw std::system_error(error, std::generic_category(), path);
 }
 
-class Descriptor {
-  public:
-    // Non-blocking: opening a pipe that has replaced the file would wait for a writer.
-    explicit Descriptor(const std::string& path)
-        : number_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
-        if (number_ < 0) fail(path, errno);
-    }
-    ~Descriptor() { ::close(number_); }
-    Descriptor(const Descriptor&) = delete;
-    Descriptor& operator=(const Descriptor&) = delete;
-    int number() const { return number_; }
-
-  private:
-    int number_;
-};
-
 }  // namespace
 
 MappedFile::MappedFile(const std::string& path) {
-    const Descriptor file(path);
+    // Non-blocking: opening a pipe that has replaced the file would wait for a writer.
+    const traces::FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    if (!file) fail(path, errno);
     struct stat status {};
-    if (::fstat(file.number(), &status) != 0) fail(path, errno);
+    if (::fstat(file.get(), &status) != 0) fail(path, errno);
     if (!S_ISREG(status.st_mode)) fail(path, S_ISDIR(status.st_mode) ? EISDIR : EINVAL);
     const auto size = static_cast<std::size_t>(status.st_size);
     if (size == 0) return;  // an empty file cannot be mapped
-    void* memory = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.number(), 0);
+    void* memory = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);
     if (memory == MAP_FAILED) fail(path, errno);
     text_ = {static_cast<const char*>(memory), size};
 }

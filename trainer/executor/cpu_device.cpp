@@ -8,9 +8,9 @@
 #include <sys/mman.h>
 
 #include "profiler/recorder/recorder.h"
+#include "traces/store/machine.h"
 #include "trainer/executor/cpu_kernels.h"
 #include "trainer/executor/host_memory.h"
-#include "trainer/executor/processor.h"
 
 namespace shardscope::trainer {
 
@@ -188,8 +188,8 @@ void CpuDevice::copy(int /*rank*/, std::byte* to, const std::byte* from, std::in
 // --- the run ---------------------------------------------------------------------------------------------
 
 void CpuDevice::describe(traces::RankRow& row) const {
-    row.device_name = processor_name() + " (cpu device)";
-    row.device_memory = physical_memory();
+    row.device_name = traces::processor_name() + " (cpu device)";
+    row.device_memory = traces::physical_memory();
 }
 
 void CpuDevice::fail(std::exception_ptr error) {

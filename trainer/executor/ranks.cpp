@@ -10,8 +10,8 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include "traces/store/machine.h"
 #include "trainer/comm/process_group.h"
-#include "trainer/executor/processor.h"
 
 namespace shardscope::trainer {
 
@@ -24,10 +24,10 @@ void describe_rank(profiler::Recorder& recorder, const Device& device, const Mes
     row.device = rank;
     row.global_pid = traces::global_pid(getpid());
     row.global_tid = global_tid;
-    row.host = host_name();
+    row.host = traces::host_name();
     row.data = mesh.replica(rank);
     row.shard = mesh.shard_index(rank);
-    row.cpus = processors_of_process();
+    row.cpus = traces::processors_of_process();
     if (processes) row.local_rank = processes->world->place().local_rank;
     device.describe(row);
     recorder.describe(row);

@@ -1,6 +1,4 @@
 // The parent's end by itself: records as bytes, rows in a sink.
-#include "profiler/record/cuda_handler.h"
-
 #include <cstring>
 #include <random>
 #include <vector>
@@ -9,6 +7,7 @@
 
 #include "profiler/cupti/records.h"
 #include "profiler/record/findings.h"
+#include "profiler/record/handlers.h"
 #include "tests/profiler/memory_sink.h"
 
 namespace shardscope::profiler {

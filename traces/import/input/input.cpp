@@ -13,25 +13,13 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "traces/store/file_descriptor.h"
+
 namespace shardscope::traces {
 
 namespace {
 
 constexpr std::size_t kPackedChunk = std::size_t{256} << 10;
-
-class FileHandle {
-  public:
-    explicit FileHandle(int handle) : handle_(handle) {}
-    ~FileHandle() {
-        if (handle_ >= 0) ::close(handle_);
-    }
-    FileHandle(const FileHandle&) = delete;
-    FileHandle& operator=(const FileHandle&) = delete;
-    int get() const { return handle_; }
-
-  private:
-    int handle_;
-};
 
 // zlib's inflate, over one gzip member after another (RFC 1952: a file is a series of members).
 class Unpacker {
@@ -54,7 +42,7 @@ class Unpacker {
 struct Input::Impl {
     std::string path;
     InputOptions options;
-    std::unique_ptr<FileHandle> file;  // null: bytes in memory
+    FileDescriptor file;  // none: bytes in memory
     std::string_view memory;
     std::uint64_t raw_size = 0, raw_taken = 0;  // of the file on disk
 
@@ -76,7 +64,7 @@ struct Input::Impl {
             return n;
         }
         for (;;) {
-            const ssize_t n = ::read(file->get(), into, size);
+            const ssize_t n = ::read(file.get(), into, size);
             if (n < 0 && errno == EINTR) continue;
             if (n < 0) {
                 throw StoreError(fmt::format("{} cannot be read at byte {} ({}); copy it again", path,
@@ -194,15 +182,15 @@ Input Input::open(const std::string& path, const InputOptions& options) {
         throw StoreError(fmt::format("{} does not exist; check the path", path));
     if (std::filesystem::is_directory(status))
         throw StoreError(fmt::format("{} is a folder; give the trace file in it", path));
-    impl->file = std::make_unique<FileHandle>(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (impl->file->get() < 0) {
+    impl->file = FileDescriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!impl->file) {
         throw StoreError(
             fmt::format("{} cannot be read ({}); check its permissions", path, std::strerror(errno)));
     }
     if (std::filesystem::is_regular_file(status)) {
         const auto size = std::filesystem::file_size(path, error);
         impl->raw_size = error ? 0 : size;
-        ::posix_fadvise(impl->file->get(), 0, 0, POSIX_FADV_SEQUENTIAL);
+        ::posix_fadvise(impl->file.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
     }
     impl->start();
     return Input(std::move(impl));

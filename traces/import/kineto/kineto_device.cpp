@@ -48,6 +48,22 @@ float float_or(JsonScalar value, float otherwise) {
 
 }  // namespace
 
+// A row with what all rows of a device have.
+template <typename Row>
+Row KinetoRows::device_row(const TraceEvent& event, const Times& times, const DeviceFacts& facts) const {
+    Row row{.start = times.start, .end = times.end};
+    row.device = facts.place.device;
+    row.stream = facts.place.stream;
+    row.correlation = facts.correlation;
+    row.global_pid = facts.global_pid;
+    row.context = int_or(event[EventKey::context], 1);
+    if constexpr (requires { row.graph_node; }) {
+        row.graph_node = std::max<std::int64_t>(integer_or(event[EventKey::graph_node], -1), -1);
+        row.external_id = rank_id(facts.place.rank, facts.external_id);
+    }
+    return row;
+}
+
 KinetoRows::DeviceFacts KinetoRows::device_facts(const TraceEvent& event) {
     DeviceFacts facts;
     int device = int_or(event[EventKey::device], -1);
@@ -62,20 +78,13 @@ KinetoRows::DeviceFacts KinetoRows::device_facts(const TraceEvent& event) {
 
 void KinetoRows::kernel(const TraceEvent& event, const Times& times) {
     const DeviceFacts facts = device_facts(event);
-    KernelRow row{.start = times.start, .end = times.end};
-    row.device = facts.place.device;
-    row.stream = facts.place.stream;
-    row.correlation = facts.correlation;
-    row.global_pid = facts.global_pid;
+    auto row = device_row<KernelRow>(event, times, facts);
     row.short_name = sink_.intern(event.text(EventKey::name));
-    row.context = int_or(event[EventKey::context], 1);
     read_three(event[EventKey::grid], row.grid);
     read_three(event[EventKey::block], row.block);
     row.registers = std::max(int_or(event[EventKey::registers], 0), 0);
     row.static_shared_memory = std::max(int_or(event[EventKey::shared_memory], 0), 0);
     row.graph = std::max<std::int64_t>(integer_or(event[EventKey::graph_id], -1), -1);
-    row.graph_node = std::max<std::int64_t>(integer_or(event[EventKey::graph_node], -1), -1);
-    row.external_id = rank_id(facts.place.rank, facts.external_id);
     row.blocks_per_sm = float_or(event[EventKey::blocks_per_sm], -1);
     row.occupancy = float_or(event[EventKey::occupancy], -1);
     if (ours_ && event.has(EventKey::shardscope)) {
@@ -103,51 +112,33 @@ void KinetoRows::kernel(const TraceEvent& event, const Times& times) {
 void KinetoRows::copy(const TraceEvent& event, const Times& times) {
     const DeviceFacts facts = device_facts(event);
     const CopyKinds kinds = copy_kinds(event.text(EventKey::name));
-    MemcpyRow row{.start = times.start, .end = times.end};
-    row.device = facts.place.device;
-    row.stream = facts.place.stream;
-    row.correlation = facts.correlation;
-    row.global_pid = facts.global_pid;
+    auto row = device_row<MemcpyRow>(event, times, facts);
     row.bytes = std::max<std::int64_t>(integer_or(event[EventKey::bytes], 0), 0);
     row.copy_kind = kinds.copy;
     row.src_kind = kinds.source;
     row.dst_kind = kinds.destination;
-    row.context = int_or(event[EventKey::context], 1);
     row.src_device = int_or(event[EventKey::from_device], -1);
     row.dst_device = int_or(event[EventKey::to_device], -1);
     row.src_context = int_or(event[EventKey::from_context], -1);
     row.dst_context = int_or(event[EventKey::to_context], -1);
-    row.graph_node = std::max<std::int64_t>(integer_or(event[EventKey::graph_node], -1), -1);
-    row.external_id = rank_id(facts.place.rank, facts.external_id);
     sink_.add(row);
 }
 
 void KinetoRows::set(const TraceEvent& event, const Times& times) {
     const DeviceFacts facts = device_facts(event);
-    MemsetRow row{.start = times.start, .end = times.end};
-    row.device = facts.place.device;
-    row.stream = facts.place.stream;
-    row.correlation = facts.correlation;
-    row.global_pid = facts.global_pid;
+    auto row = device_row<MemsetRow>(event, times, facts);
     row.bytes = std::max<std::int64_t>(integer_or(event[EventKey::bytes], 0), 0);
     row.mem_kind = memset_kind(event.text(EventKey::name));
-    row.context = int_or(event[EventKey::context], 1);
-    row.graph_node = std::max<std::int64_t>(integer_or(event[EventKey::graph_node], -1), -1);
-    row.external_id = rank_id(facts.place.rank, facts.external_id);
     sink_.add(row);
 }
 
 void KinetoRows::synchronization(const TraceEvent& event, const Times& times) {
     const DeviceFacts facts = device_facts(event);
-    SynchronizationRow row{.start = times.start, .end = times.end};
+    auto row = device_row<SynchronizationRow>(event, times, facts);
     const JsonScalar kind = event[EventKey::sync_kind];
     row.sync_type = sync_type(kind.is_text() && !kind.text.empty() ? kind.text : event.text(EventKey::name));
-    row.device = facts.place.device;
-    row.stream = row.sync_type == kSyncContext ? -1 : facts.place.stream;
-    row.correlation = facts.correlation;
-    row.global_pid = facts.global_pid;
+    if (row.sync_type == kSyncContext) row.stream = -1;
     row.event_id = std::max<std::int64_t>(integer_or(event[EventKey::wait_on_event], -1), -1);
-    row.context = int_or(event[EventKey::context], 1);
     sink_.add(row);
 }
 

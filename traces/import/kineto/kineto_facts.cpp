@@ -108,19 +108,11 @@ void KinetoRows::ours(std::string_view json) {
     base_ns_ = 0;
     facts_.rank.reset();
     actors_.set_rank(request_.rank);
-    for (const RunInfoRow& row : known->configuration) sink_.add(row);
     for (const OurRank& rank : known->ranks) {
         actors_.know_rank(rank.row, rank.pid, rank.thread, rank.threads);
         for (const StreamRow& row : rank.streams) sink_.add(row);
     }
-    for (const ModuleRow& row : known->modules) sink_.add(row);
-    for (const UnitRow& row : known->units) sink_.add(row);
-    for (const LossRow& row : known->losses) sink_.add(row);
-    for (const PredictionRow& row : known->predictions) sink_.add(row);
-    for (const PredictionPartRow& row : known->prediction_parts) sink_.add(row);
-    for (const SegmentRow& row : known->segments) sink_.add(row);
-    for (const ClockRow& row : known->clocks) sink_.add(row);
-    for (const StopRow& row : known->stops) sink_.add(row);
+    for (const AnyRow& any : known->rows) std::visit([&](const auto& row) { sink_.add(row); }, any);
     our_steps_ = known->steps;
     for (const OurStep& step : our_steps_) {
         const auto rank = std::find_if(known->ranks.begin(), known->ranks.end(),

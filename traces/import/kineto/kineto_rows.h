@@ -72,6 +72,8 @@ class KinetoRows final : public EventHandler {
         std::int64_t correlation = 0, external_id = 0, global_pid = 0;
     };
     DeviceFacts device_facts(const TraceEvent& event);
+    template <typename Row>
+    Row device_row(const TraceEvent& event, const Times& times, const DeviceFacts& facts) const;
 
     void device_properties(std::string_view json);
     void distributed_info(std::string_view json);

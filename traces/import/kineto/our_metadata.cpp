@@ -104,36 +104,35 @@ PredictionRow read_prediction(const Json& json) {
 
 void read_model(const Json& json, OurMetadata& into) {
     each_object(member(json, "modules"), [&](const Json& m) {
-        into.modules.push_back({.id = integer(m, "id", 0),
-                                .parent = integer(m, "parent", -1),
-                                .name = text(m, "name"),
-                                .class_name = text(m, "class"),
-                                .path = text(m, "path"),
-                                .unit = integer(m, "unit", -1),
-                                .parameters = integer<std::int64_t>(m, "parameters", 0)});
+        into.rows.push_back(ModuleRow{.id = integer(m, "id", 0),
+                                      .parent = integer(m, "parent", -1),
+                                      .name = text(m, "name"),
+                                      .class_name = text(m, "class"),
+                                      .path = text(m, "path"),
+                                      .unit = integer(m, "unit", -1),
+                                      .parameters = integer<std::int64_t>(m, "parameters", 0)});
     });
     each_object(member(json, "units"), [&](const Json& u) {
-        into.units.push_back({.id = integer(u, "id", 0),
-                              .module = integer(u, "module", -1),
-                              .name = text(u, "name"),
-                              .elements = integer<std::int64_t>(u, "elements", 0),
-                              .padded_elements = integer<std::int64_t>(u, "padded_elements", 0),
-                              .shard_bytes = integer<std::int64_t>(u, "shard_bytes", 0),
-                              .bytes = integer<std::int64_t>(u, "bytes", 0)});
+        into.rows.push_back(UnitRow{.id = integer(u, "id", 0),
+                                    .module = integer(u, "module", -1),
+                                    .name = text(u, "name"),
+                                    .elements = integer<std::int64_t>(u, "elements", 0),
+                                    .padded_elements = integer<std::int64_t>(u, "padded_elements", 0),
+                                    .shard_bytes = integer<std::int64_t>(u, "shard_bytes", 0),
+                                    .bytes = integer<std::int64_t>(u, "bytes", 0)});
     });
 }
 
 void read_predictions(const Json& json, OurMetadata& into) {
-    each_object(member(json, "predictions"),
-                [&](const Json& p) { into.predictions.push_back(read_prediction(p)); });
+    each_object(member(json, "predictions"), [&](const Json& p) { into.rows.push_back(read_prediction(p)); });
     each_object(member(json, "prediction_parts"), [&](const Json& p) {
         const auto kind = enumerator<PredictionPart>(p, "part", kPredictionPartNames);
         if (!kind) return;
-        into.prediction_parts.push_back({.rank = integer(p, "rank", 0),
-                                         .kind = *kind,
-                                         .id = integer<std::int64_t>(p, "id", -1),
-                                         .bytes = integer<std::int64_t>(p, "bytes", 0),
-                                         .name = text(p, "name")});
+        into.rows.push_back(PredictionPartRow{.rank = integer(p, "rank", 0),
+                                              .kind = *kind,
+                                              .id = integer<std::int64_t>(p, "id", -1),
+                                              .bytes = integer<std::int64_t>(p, "bytes", 0),
+                                              .name = text(p, "name")});
     });
 }
 
@@ -152,26 +151,26 @@ void read_steps(const Json& json, OurMetadata& into) {
             std::int64_t number = 0;
             const auto [end, error] = std::from_chars(step.data(), step.data() + step.size(), number);
             if (error == std::errc() && end == step.data() + step.size() && loss.is_number())
-                into.losses.push_back({.step = number, .loss = loss.get<double>()});
+                into.rows.push_back(LossRow{.step = number, .loss = loss.get<double>()});
         }
     }
 }
 
 void read_processes(const Json& json, OurMetadata& into) {
     each_object(member(json, "clocks"), [&](const Json& c) {
-        into.clocks.push_back({.rank = integer(c, "rank", 0),
-                               .at_ns = integer<std::int64_t>(c, "time_ns", 0),
-                               .offset_ns = integer<std::int64_t>(c, "offset_ns", 0),
-                               .uncertainty_ns = integer<std::int64_t>(c, "uncertainty_ns", 0)});
+        into.rows.push_back(ClockRow{.rank = integer(c, "rank", 0),
+                                     .at_ns = integer<std::int64_t>(c, "time_ns", 0),
+                                     .offset_ns = integer<std::int64_t>(c, "offset_ns", 0),
+                                     .uncertainty_ns = integer<std::int64_t>(c, "uncertainty_ns", 0)});
     });
     each_object(member(json, "stops"), [&](const Json& s) {
         const Json& lost = member(s, "lost");
-        into.stops.push_back({.rank = integer(s, "rank", 0),
-                              .at_ns = integer<std::int64_t>(s, "time_ns", 0),
-                              .first_rank = integer(s, "first_rank", -1),
-                              .lost = lost.is_boolean() && lost.get<bool>(),
-                              .reason = text(s, "reason"),
-                              .waiting = text(s, "waiting")});
+        into.rows.push_back(StopRow{.rank = integer(s, "rank", 0),
+                                    .at_ns = integer<std::int64_t>(s, "time_ns", 0),
+                                    .first_rank = integer(s, "first_rank", -1),
+                                    .lost = lost.is_boolean() && lost.get<bool>(),
+                                    .reason = text(s, "reason"),
+                                    .waiting = text(s, "waiting")});
     });
 }
 
@@ -191,7 +190,7 @@ std::optional<OurMetadata> read_our_metadata(std::string_view text_of_it) {
     if (const Json& facts = member(json, "configuration"); facts.is_object()) {
         for (const auto& [key, value] : facts.items()) {
             if (value.is_string())
-                ours.configuration.push_back({.key = key, .value = value.get<std::string>()});
+                ours.rows.push_back(RunInfoRow{.key = key, .value = value.get<std::string>()});
         }
     }
     each_object(json["ranks"], [&](const Json& rank) { ours.ranks.push_back(read_rank(rank)); });
@@ -200,11 +199,11 @@ std::optional<OurMetadata> read_our_metadata(std::string_view text_of_it) {
     read_predictions(json, ours);
     read_processes(json, ours);
     each_object(member(json, "segments"), [&](const Json& s) {
-        ours.segments.push_back({.time = integer<std::int64_t>(s, "time_ns", 0),
-                                 .rank = integer(s, "rank", 0),
-                                 .address = integer<std::uint64_t>(s, "address", 0),
-                                 .bytes = integer<std::int64_t>(s, "bytes", 0),
-                                 .stream = integer(s, "stream", -1)});
+        ours.rows.push_back(SegmentRow{.time = integer<std::int64_t>(s, "time_ns", 0),
+                                       .rank = integer(s, "rank", 0),
+                                       .address = integer<std::uint64_t>(s, "address", 0),
+                                       .bytes = integer<std::int64_t>(s, "bytes", 0),
+                                       .stream = integer(s, "stream", -1)});
     });
     return ours;
 }

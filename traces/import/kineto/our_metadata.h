@@ -26,17 +26,9 @@ struct OurStep {
 struct OurMetadata {
     bool ended = true;
     std::int64_t dropped = 0;
-    std::vector<RunInfoRow> configuration;
     std::vector<OurRank> ranks;
-    std::vector<ModuleRow> modules;
-    std::vector<UnitRow> units;
     std::vector<OurStep> steps;
-    std::vector<LossRow> losses;
-    std::vector<PredictionRow> predictions;
-    std::vector<PredictionPartRow> prediction_parts;
-    std::vector<SegmentRow> segments;
-    std::vector<ClockRow> clocks;
-    std::vector<StopRow> stops;
+    std::vector<AnyRow> rows;  // that are complete as they are
 };
 
 // Empty where the text is not such an object.

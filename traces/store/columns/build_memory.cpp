@@ -64,9 +64,18 @@ class Origins {
     std::vector<std::optional<MemoryCategory>> categories_;  // by name
 };
 
+// Calls visit() with a pointer to each column that says what happened; the others are the source's.
+template <typename Visit>
+void each_column(Visit visit) {
+    using M = PendingMemory;
+    const auto all = [&](auto... columns) { (visit(columns), ...); };
+    all(&M::time, &M::bytes, &M::address, &M::unit, &M::module, &M::name, &M::rank_slot, &M::category,
+        &M::space, &M::phase, &M::annotation, &M::stack, &M::device);
+}
+
 // A key of the row's rank and space.
 std::uint64_t space_of(const PendingMemory& m, std::size_t row) {
-    return std::uint64_t{m.rank[row]} * kMemorySpaces + static_cast<std::uint64_t>(m.space[row]);
+    return std::uint64_t{m.rank_slot[row]} * kMemorySpaces + static_cast<std::uint64_t>(m.space[row]);
 }
 
 // Each device of a rank has an allocator of its own.
@@ -134,19 +143,9 @@ void correct_totals(PendingMemory& m, Trace& trace) {
                    missed = trace.strings.intern(kNotInTheTrace);
     PendingMemory result;
     const auto copy = [&](std::size_t i) {
-        result.time.push_back(m.time[i]);
-        result.bytes.push_back(m.bytes[i]);
-        result.address.push_back(m.address[i]);
-        result.unit.push_back(m.unit[i]);
-        result.module.push_back(m.module[i]);
-        result.name.push_back(m.name[i]);
-        result.rank.push_back(m.rank[i]);
-        result.category.push_back(m.category[i]);
-        result.space.push_back(m.space[i]);
-        result.phase.push_back(m.phase[i]);
-        if (!m.annotation.empty()) result.annotation.push_back(m.annotation[i]);
-        if (!m.stack.empty()) result.stack.push_back(m.stack[i]);
-        if (!m.device.empty()) result.device.push_back(m.device[i]);
+        each_column([&](auto column) {
+            if (!(m.*column).empty()) (result.*column).push_back((m.*column)[i]);
+        });
     };
     struct Live {
         std::int64_t bytes = 0;
@@ -185,13 +184,13 @@ std::vector<std::uint16_t> fullest_devices(const PendingMemory& m) {
         if (m.space[i] != MemorySpace::device) continue;
         std::int64_t& total = live[allocator_of(m, i)];
         total = m.total.empty() || m.total[i] < 0 ? total + m.bytes[i] : m.total[i];
-        if (m.rank[i] >= most.size()) {
-            most.resize(m.rank[i] + std::size_t{1}, -1);
+        if (m.rank_slot[i] >= most.size()) {
+            most.resize(m.rank_slot[i] + std::size_t{1}, -1);
             fullest.resize(most.size(), 0);
         }
-        if (total <= most[m.rank[i]]) continue;
-        most[m.rank[i]] = total;
-        fullest[m.rank[i]] = m.device[i];
+        if (total <= most[m.rank_slot[i]]) continue;
+        most[m.rank_slot[i]] = total;
+        fullest[m.rank_slot[i]] = m.device[i];
     }
     return fullest;
 }
@@ -206,11 +205,11 @@ void tell_reserved(const PendingRows& rows, std::vector<CounterRow>& counters, T
     std::unordered_map<std::uint32_t, std::int64_t> last;  // by rank
     for (std::size_t i = 0; i < m.size(); ++i) {
         if (m.reserved[i] < 0 || m.space[i] != MemorySpace::device) continue;
-        if (!fullest.empty() && m.device[i] != fullest[m.rank[i]]) continue;
-        const auto [it, added] = last.try_emplace(m.rank[i], m.reserved[i]);
+        if (!fullest.empty() && m.device[i] != fullest[m.rank_slot[i]]) continue;
+        const auto [it, added] = last.try_emplace(m.rank_slot[i], m.reserved[i]);
         if (!added && it->second == m.reserved[i]) continue;
         it->second = m.reserved[i];
-        const auto rank = static_cast<int>(rows.memory_ranks[m.rank[i]].a);
+        const auto rank = static_cast<int>(rows.memory_ranks[m.rank_slot[i]].a);
         counters.push_back({m.time[i], rank, name, static_cast<double>(m.reserved[i])});
     }
 }
@@ -224,9 +223,8 @@ void sort_by_time(PendingMemory& m) {
     fill_rare(m.stack, size, StringId::empty);
     fill_rare(m.device, size, std::uint16_t{0});
     const auto order = row_order(size, [&](std::size_t a, std::size_t b) { return m.time[a] < m.time[b]; });
-    const auto all = [&](auto&... columns) { (reorder(columns, order), ...); };
-    all(m.time, m.bytes, m.address, m.unit, m.module, m.name, m.rank, m.category, m.space, m.phase,
-        m.global_tid, m.total, m.reserved, m.annotation, m.stack, m.device);
+    each_column([&](auto column) { reorder(m.*column, order); });
+    for (auto* column : {&m.global_tid, &m.total, &m.reserved}) reorder(*column, order);
 }
 
 }  // namespace
@@ -237,24 +235,12 @@ void build_memory(PendingRows& rows, const RankIndex& ranks, const ThreadIndex& 
     tell_origins(m, threads, trace);
     tell_reserved(rows, rows.counters, trace);
     correct_totals(m, trace);
-    MemoryEvents& to = trace.memory;
     std::vector<std::uint16_t> index_of_rank;
     for (const SlotKey& rank : rows.memory_ranks.keys())
         index_of_rank.push_back(ranks.of_number(static_cast<int>(rank.a)));
-    to.rank.reserve(m.size());
-    for (const std::uint32_t rank : m.rank) to.rank.push_back(index_of_rank[rank]);
-    to.time = std::move(m.time);
-    to.bytes = std::move(m.bytes);
-    to.address = std::move(m.address);
-    to.unit = std::move(m.unit);
-    to.module = std::move(m.module);
-    to.name = std::move(m.name);
-    to.category = std::move(m.category);
-    to.space = std::move(m.space);
-    to.phase = std::move(m.phase);
-    to.annotation = std::move(m.annotation);
-    to.stack = std::move(m.stack);
-    to.device = std::move(m.device);
+    m.rank.reserve(m.size());
+    for (const std::uint32_t slot : m.rank_slot) m.rank.push_back(index_of_rank[slot]);
+    trace.memory = std::move(static_cast<MemoryEvents&>(m));
 }
 
 void build_segments(std::vector<SegmentRow>& rows, const RankIndex& ranks, Trace& trace) {

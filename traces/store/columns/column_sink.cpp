@@ -132,7 +132,7 @@ void ColumnSink::add(const MemoryRow& row) {
     m.unit.push_back(row.unit);
     m.module.push_back(row.module);
     m.name.push_back(row.name);
-    m.rank.push_back(impl_->rows.memory_ranks.of(row.rank));
+    m.rank_slot.push_back(impl_->rows.memory_ranks.of(row.rank));
     m.category.push_back(row.category);
     m.space.push_back(row.space);
     m.phase.push_back(row.phase);

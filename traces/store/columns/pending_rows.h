@@ -72,20 +72,10 @@ struct PendingMarks {
     std::size_t size() const { return time.size(); }
 };
 
-struct PendingMemory {
-    std::vector<std::int64_t> time, bytes;
-    std::vector<std::uint64_t> address;
-    std::vector<std::int32_t> unit, module;
-    std::vector<StringId> name;
-    std::vector<std::uint32_t> rank;  // slot of PendingRows::memory_ranks
-    std::vector<MemoryCategory> category;
-    std::vector<MemorySpace> space;
-    std::vector<Phase> phase;
-    // Rare columns.
-    std::vector<std::int64_t> global_tid, total, reserved;
-    std::vector<StringId> annotation, stack;
-    std::vector<std::uint16_t> device;  // index among the rank's devices; from its stream (device_streams.h)
-    std::size_t size() const { return time.size(); }
+// The trace's own columns, which have no ranks yet; `device` comes from the stream (device_streams.h).
+struct PendingMemory : MemoryEvents {
+    std::vector<std::uint32_t> rank_slot;                   // of PendingRows::memory_ranks
+    std::vector<std::int64_t> global_tid, total, reserved;  // rare columns
 };
 
 struct PendingRows {

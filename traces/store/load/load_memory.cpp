@@ -17,7 +17,7 @@ void load_allocations(LoadSource& source) {
     PendingMemory& m = rows.memory;
     const auto room = static_cast<std::size_t>(source.rows_at_most("SHARD_MEMORY"));
     const auto reserve = [&](auto&... columns) { (columns.reserve(room), ...); };
-    reserve(m.time, m.bytes, m.address, m.unit, m.module, m.name, m.rank, m.category, m.space, m.phase);
+    reserve(m.time, m.bytes, m.address, m.unit, m.module, m.name, m.rank_slot, m.category, m.space, m.phase);
     source.scan_fast(
         "SHARD_MEMORY",
         {"time", "rank", "address", "bytes", "category", "space", "phase", "unit", "module", "nameId",
@@ -27,7 +27,7 @@ void load_allocations(LoadSource& source) {
             if (!rows.accept_bytes(bytes) || !rows.accept(time, time)) return;
             const std::size_t at = m.size();
             m.time.push_back(time);
-            m.rank.push_back(rows.memory_ranks.of(narrow(r.integer(1))));
+            m.rank_slot.push_back(rows.memory_ranks.of(narrow(r.integer(1))));
             m.address.push_back(static_cast<std::uint64_t>(r.integer(2)));
             m.bytes.push_back(bytes);
             m.category.push_back(to_enum(r.integer(4), kMemoryCategories, MemoryCategory::other));

@@ -4,7 +4,6 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 namespace shardscope::traces {
 
@@ -16,14 +15,9 @@ constexpr off_t kRoom = 64 << 10;  // some pages of a journal, 16 KB each and it
 
 DiskReserve::DiskReserve(const std::string& beside) {
     const std::filesystem::path folder = std::filesystem::path(beside).parent_path();
-    file_ =
-        ::open(folder.empty() ? "." : folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, S_IRUSR | S_IWUSR);
-    if (file_ >= 0 && ::fallocate(file_, 0, 0, kRoom) != 0) give_back();
-}
-
-void DiskReserve::give_back() {
-    if (file_ >= 0) ::close(file_);
-    file_ = -1;
+    file_ = FileDescriptor(
+        ::open(folder.empty() ? "." : folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, S_IRUSR | S_IWUSR));
+    if (file_ && ::fallocate(file_.get(), 0, 0, kRoom) != 0) give_back();
 }
 
 }  // namespace shardscope::traces

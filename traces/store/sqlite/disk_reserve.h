@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "traces/store/file_descriptor.h"
+
 namespace shardscope::traces {
 
 // Held by a file without a name, which goes with its process. Where the file system has no such files there
@@ -10,14 +12,10 @@ namespace shardscope::traces {
 class DiskReserve {
   public:
     explicit DiskReserve(const std::string& beside);
-    ~DiskReserve() { give_back(); }
-    DiskReserve(const DiskReserve&) = delete;
-    DiskReserve& operator=(const DiskReserve&) = delete;
-
-    void give_back();
+    void give_back() { file_.close(); }
 
   private:
-    int file_ = -1;
+    FileDescriptor file_;
 };
 
 }  // namespace shardscope::traces

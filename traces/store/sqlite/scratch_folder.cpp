@@ -22,12 +22,11 @@ constexpr std::size_t kRandom = 6;  // characters, after a dash
 // A younger one may belong to a process that has not locked it yet.
 constexpr std::chrono::seconds kYoung{60};
 
-// Locked as long as the descriptor is open; -1: it cannot be, or another process has it.
-int lock_folder(const std::string& path) {
-    const int folder = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (folder < 0 || ::flock(folder, LOCK_EX | LOCK_NB) == 0) return folder;
-    ::close(folder);
-    return -1;
+// Locked as long as the descriptor is open; none: it cannot be, or another process has it.
+FileDescriptor lock_folder(const std::string& path) {
+    FileDescriptor folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (folder && ::flock(folder.get(), LOCK_EX | LOCK_NB) != 0) folder.close();
+    return folder;
 }
 
 bool is_ours(const fs::path& path, const std::string& begin) {
@@ -42,11 +41,10 @@ void remove_abandoned(const std::string& parent, const std::string& begin) {
     std::error_code error;
     for (fs::directory_iterator each(parent, error), end; !error && each != end; each.increment(error)) {
         if (!is_ours(each->path(), begin)) continue;
-        const int lock = lock_folder(each->path().string());
-        if (lock < 0) continue;
+        const FileDescriptor lock = lock_folder(each->path().string());
+        if (!lock) continue;
         std::error_code ignored;
         fs::remove_all(each->path(), ignored);
-        ::close(lock);
     }
 }
 
@@ -67,7 +65,6 @@ ScratchFolder::ScratchFolder(const std::string& use) {
 ScratchFolder::~ScratchFolder() {
     std::error_code ignored;
     fs::remove_all(path_, ignored);
-    if (lock_ >= 0) ::close(lock_);
 }
 
 std::string ScratchFolder::parent() {

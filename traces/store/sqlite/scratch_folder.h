@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "traces/store/file_descriptor.h"
+
 namespace shardscope::traces {
 
 class ScratchFolder {
@@ -20,7 +22,7 @@ class ScratchFolder {
 
   private:
     std::string path_;
-    int lock_ = -1;
+    FileDescriptor lock_;
 };
 
 }  // namespace shardscope::traces

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "traces/store/error.h"
+#include "traces/store/file_descriptor.h"
 #include "traces/store/sqlite/in_use.h"
 
 namespace shardscope::traces {
@@ -143,12 +144,10 @@ void remove_litter(const std::string& target) {
 }
 
 TemporaryFile::TemporaryFile(std::string path) : path_(std::move(path)) {
-    const int file = ::open(path_.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, S_IRUSR | S_IWUSR);
-    if (file < 0) {
+    if (!FileDescriptor(::open(path_.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, S_IRUSR | S_IWUSR))) {
         throw StoreError(
             fmt::format("{} cannot be created: {}; choose another path", path_, std::strerror(errno)));
     }
-    ::close(file);
 }
 
 TemporaryFile::~TemporaryFile() {

@@ -12,8 +12,8 @@
 
 #include "shardscope/version.h"
 #include "traces/schema/schema.h"
+#include "traces/store/machine.h"
 #include "traces/store/sqlite/in_use.h"
-#include "traces/store/sqlite/insert.h"
 #include "traces/store/sqlite/sqlite.h"
 #include "traces/store/sqlite/temporary_file.h"
 
@@ -30,44 +30,42 @@ fs::path folder_of(const std::string& path) {
 
 void insert_name_value(Database& database, std::string_view table,
                        const std::vector<std::pair<std::string_view, std::string>>& rows) {
-    BatchInsert insert(database, table, {{"name"}, {"value"}});
-    for (const auto& [name, value] : rows) insert.text(name).text(value).end_row();
-    insert.flush();
+    Statement insert(database, fmt::format("INSERT INTO {} VALUES (?1, ?2)", table));
+    for (const auto& [name, value] : rows) {
+        insert.bind(1, name);
+        insert.bind(2, std::string_view(value));
+        insert.run();
+    }
 }
 
 // Facts about the machine, not its user: no environment variable is stored.
 void insert_machine(Database& database) {
     utsname system{};
     if (::uname(&system) != 0) return;
-    const std::int64_t memory =
-        static_cast<std::int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE);
     const std::pair<std::string_view, std::string> facts[] = {
         {"Hostname", system.nodename},
         {"CpuCores", std::to_string(std::thread::hardware_concurrency())},
         {"CpuArchitecture", system.machine},
         {"OsName", system.sysname},
         {"KernelRelease", system.release},
-        {"MemoryBytes", std::to_string(memory)},
+        {"MemoryBytes", std::to_string(physical_memory())},
     };
-    BatchInsert insert(database, "TARGET_INFO_SYSTEM_ENV",
-                       {{"globalVid"}, {"devStateName"}, {"name"}, {"nameEnum"}, {"value"}});
+    Statement insert(database, fmt::format("INSERT INTO TARGET_INFO_SYSTEM_ENV VALUES ({}, ?1, ?2, ?3, ?4)",
+                                           std::int64_t{1} << 48));
     std::int64_t number = 0;
     for (const auto& [name, value] : facts) {
-        insert.integer(std::int64_t{1} << 48).text(system.nodename).text(name).integer(number++).text(value);
-        insert.end_row();
+        insert.bind(1, std::string_view(system.nodename));
+        insert.bind(2, name);
+        insert.bind(3, number++);
+        insert.bind(4, std::string_view(value));
+        insert.run();
     }
-    insert.flush();
 }
 
 void insert_facts(Database& database, const WriterOptions& options) {
-    BatchInsert start(database, "TARGET_INFO_SESSION_START_TIME",
-                      {{"utcEpochNs"}, {"utcTime"}, {"localTime"}, {"systemClockNs"}});
-    start.integer(options.start_utc_ns)
-        .text(iso_time(options.start_utc_ns, false))
-        .text(iso_time(options.start_utc_ns, true))
-        .integer(options.start_system_ns)
-        .end_row();
-    start.flush();
+    database.execute(fmt::format("INSERT INTO TARGET_INFO_SESSION_START_TIME VALUES ({}, '{}', '{}', {})",
+                                 options.start_utc_ns, iso_time(options.start_utc_ns, false),
+                                 iso_time(options.start_utc_ns, true), options.start_system_ns));
 
     const std::string version(kNsightSchemaVersion);
     const auto dot = version.find('.');

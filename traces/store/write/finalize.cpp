@@ -15,8 +15,8 @@
 
 #include "traces/schema/schema.h"
 #include "traces/store/columns/memory_usage.h"
+#include "traces/store/file_descriptor.h"
 #include "traces/store/nccl/nccl_collectives.h"
-#include "traces/store/sqlite/insert.h"
 #include "traces/store/sqlite/no_space.h"
 #include "traces/store/sqlite/open.h"
 #include "traces/store/sqlite/temporary_file.h"
@@ -149,13 +149,10 @@ void mark_as_ended(Database& database, std::int64_t last_end, FinalizeResult& re
             fmt::format("INSERT INTO ANALYSIS_DETAILS VALUES ({0}, {1}, 0, {1});"
                         "INSERT OR REPLACE INTO SHARD_RUN VALUES ('finalized', 'after {2}');",
                         kVmId, last_end, what));
-        BatchInsert diagnostic(
-            database, "DIAGNOSTIC_EVENT",
-            {{"timestamp"}, {"timestampType", "1"}, {"source", "1"}, {"severity"}, {"text"}});
-        diagnostic.integer(last_end)
-            .integer(static_cast<int>(Severity::warning))
-            .text(fmt::format("{}; what the run had committed until then was finalized afterwards", what))
-            .end_row();
+        RowInsert<DiagnosticRow> diagnostic(database);
+        diagnostic.add(
+            {last_end, Severity::warning,
+             fmt::format("{}; what the run had committed until then was finalized afterwards", what)});
         diagnostic.flush();
     }
     database.execute(
@@ -240,16 +237,14 @@ bool leave_journal(Database& database) {
 // Syncs the file to the disk, with the owner and permissions of the recorded file.
 void settle(const std::string& path, const std::string& recorded) {
     struct stat old {};
-    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (file >= 0 && ::stat(recorded.c_str(), &old) == 0) {
+    const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (file && ::stat(recorded.c_str(), &old) == 0) {
         // As far as allowed; without the right to change the owner it stays.
-        [[maybe_unused]] const int given = ::fchown(file, old.st_uid, old.st_gid);
-        [[maybe_unused]] const int opened = ::fchmod(file, old.st_mode & 07777);
+        [[maybe_unused]] const int given = ::fchown(file.get(), old.st_uid, old.st_gid);
+        [[maybe_unused]] const int opened = ::fchmod(file.get(), old.st_mode & 07777);
     }
-    const bool good = file >= 0 && ::fsync(file) == 0;
-    const int why = errno;
-    if (file >= 0) ::close(file);
-    if (!good) throw StoreError(fmt::format("{}: {}; check the disk", path, std::strerror(why)));
+    if (!file || ::fsync(file.get()) != 0)
+        throw StoreError(fmt::format("{}: {}; check the disk", path, std::strerror(errno)));
 }
 
 // A failure of the temporary file, reported under the path that the user knows.

@@ -5,7 +5,8 @@
 #include <limits>
 #include <tuple>
 
-#include "traces/store/sqlite/insert.h"
+#include "traces/schema/stored_rows.h"
+#include "traces/store/sqlite/row_insert.h"
 
 namespace shardscope::traces {
 
@@ -62,18 +63,10 @@ void Totals::write(Database& database) const {
         return order(a) < order(b);
     });
     database.execute("DELETE FROM SHARD_TOTALS");
-    BatchInsert to(database, "SHARD_TOTALS",
-                   {{"source"},
-                    {"deviceId"},
-                    {"globalPid"},
-                    {"nameId"},
-                    {"count"},
-                    {"total"},
-                    {"shortest"},
-                    {"longest"}});
+    RowInsert<TotalRow> to(database);
     for (const auto& [key, sum] : rows) {
-        to.text(key.source->table).id(key.device).integer(key.pid).integer(key.name).integer(sum.count);
-        to.integer(sum.total).integer(sum.shortest).integer(sum.longest).end_row();
+        to.add({key.source->table, key.device, key.pid, key.name, sum.count, sum.total, sum.shortest,
+                sum.longest});
     }
     to.flush();
 }

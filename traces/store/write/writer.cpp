@@ -34,9 +34,8 @@ DatabaseWriter::Impl::Impl(const WriterOptions& options)
 void DatabaseWriter::Impl::commit() {
     write([this](Inserts& into) {
         for (; strings_written < strings.size(); ++strings_written) {
-            into.strings.integer(static_cast<std::int64_t>(strings_written))
-                .text(strings[static_cast<StringId>(strings_written)])
-                .end_row();
+            into.of<StringRow>().add({static_cast<std::int64_t>(strings_written),
+                                      strings[static_cast<StringId>(strings_written)]});
         }
         into.flush();
         database.execute("COMMIT");

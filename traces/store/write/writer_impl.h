@@ -11,9 +11,9 @@
 #include <utility>
 #include <variant>
 
+#include "traces/schema/stored_rows.h"
 #include "traces/store/columns/trace.h"
 #include "traces/store/sqlite/disk_reserve.h"
-#include "traces/store/sqlite/insert.h"
 #include "traces/store/sqlite/no_space.h"
 #include "traces/store/sqlite/row_insert.h"
 #include "traces/store/sqlite/sqlite.h"
@@ -25,33 +25,7 @@ namespace shardscope::traces {
 // those of tables whose rows are parts of a kind.
 class Inserts {
   public:
-    explicit Inserts(Database& database)
-        : strings(database, "StringIds", {{"id"}, {"value"}}),
-          payload_schemas(database, "NVTX_PAYLOAD_SCHEMAS",
-                          {{"domainId"},
-                           {"schemaId"},
-                           {"name"},
-                           {"type"},
-                           {"flags"},
-                           {"numEntries"},
-                           {"payloadSize"},
-                           {"alignTo"}}),
-          payload_entries(database, "NVTX_PAYLOAD_SCHEMA_ENTRIES",
-                          {{"domainId"},
-                           {"schemaId"},
-                           {"idx"},
-                           {"flags"},
-                           {"type"},
-                           {"name"},
-                           {"description"},
-                           {"arrayOrUnionDetail"},
-                           {"offset"}}),
-          payload_enums(database, "NVTX_PAYLOAD_ENUMS",
-                        {{"domainId"}, {"schemaId"}, {"name"}, {"numEntries"}, {"size"}}),
-          payload_values(database, "NVTX_PAYLOAD_ENUM_ENTRIES",
-                         {{"domainId"}, {"schemaId"}, {"idx"}, {"name"}, {"value"}, {"isFlag"}}),
-          scopes(database, "NVTX_SCOPES", {{"domainId"}, {"scopeId"}, {"parentScopeId"}, {"path"}}),
-          database_(database) {}
+    explicit Inserts(Database& database) : database_(database) {}
 
     template <typename Row>
     RowInsert<Row>& of() {
@@ -60,8 +34,6 @@ class Inserts {
         return *insert;
     }
     void flush();
-
-    BatchInsert strings, payload_schemas, payload_entries, payload_enums, payload_values, scopes;
 
   private:
     template <typename Row>
@@ -82,8 +54,9 @@ class Inserts {
     };
 
     Database& database_;
-    Places<AnyRow, NvtxRow, MemoryUsageRow, DeviceDetailRow, ThreadNameRow, RankThreadRow,
-           CudaDeviceRow>::type rows_;
+    Places<AnyRow, NvtxRow, MemoryUsageRow, DeviceDetailRow, ThreadNameRow, RankThreadRow, CudaDeviceRow,
+           StringRow, StoredSchemaRow, SchemaEntryRow, StoredEnumRow, EnumEntryRow, StoredScopeRow>::type
+        rows_;
 };
 
 struct DatabaseWriter::Impl {

@@ -133,73 +133,29 @@ struct DatabaseWriter::Storing {
             into.of<CudaStreamRow>().add(row);
     }
 
-    // Writes NULL for 0 or an empty text, as Nsight's exports do.
-    static void known(BatchInsert& to, std::uint64_t value) {
-        value != 0 ? to.integer(as_integer(value)) : to.null();
-    }
-    static void known(BatchInsert& to, const std::string& value) {
-        value.empty() ? to.null() : to.text(value);
-    }
-    static std::int64_t as_integer(std::uint64_t value) { return static_cast<std::int64_t>(value); }
-
     static void store(Writer& writer, Inserts& into, const PayloadSchemaRow& row) {
-        const std::int64_t domain = writer.domain_id(row.domain), id = as_integer(row.id);
+        const std::int64_t domain = writer.domain_id(row.domain);
         if (!writer.payload_schemas.emplace(domain, row.id).second) return;
-        BatchInsert& schema = into.payload_schemas;
-        schema.integer(domain).integer(id);
-        known(schema, row.name);
-        schema.integer(as_integer(row.type));
-        known(schema, row.flags);
-        schema.integer(static_cast<std::int64_t>(row.entries.size())).integer(as_integer(row.size));
-        known(schema, row.align);
-        schema.end_row();
-        BatchInsert& to = into.payload_entries;
-        for (std::size_t i = 0; i < row.entries.size(); ++i) {
-            const PayloadSchemaRow::Entry& entry = row.entries[i];
-            to.integer(domain).integer(id).integer(static_cast<std::int64_t>(i));
-            known(to, entry.flags);
-            to.integer(as_integer(entry.type));
-            known(to, entry.name);
-            known(to, entry.description);
-            known(to, entry.detail);
-            known(to, entry.offset);
-            to.end_row();
-        }
+        into.of<StoredSchemaRow>().add({domain, row});
+        for (std::size_t i = 0; i < row.entries.size(); ++i)
+            into.of<SchemaEntryRow>().add({domain, row.id, i, row.entries[i]});
     }
 
     static void store(Writer& writer, Inserts& into, const PayloadEnumRow& row) {
-        const std::int64_t domain = writer.domain_id(row.domain), id = as_integer(row.id);
+        const std::int64_t domain = writer.domain_id(row.domain);
         if (!writer.payload_enums.emplace(domain, row.id).second) return;
-        BatchInsert& enumeration = into.payload_enums;
-        enumeration.integer(domain).integer(id);
-        known(enumeration, row.name);
-        enumeration.integer(static_cast<std::int64_t>(row.entries.size())).integer(as_integer(row.size));
-        enumeration.end_row();
-        BatchInsert& to = into.payload_values;
-        for (std::size_t i = 0; i < row.entries.size(); ++i) {
-            const PayloadEnumRow::Entry& entry = row.entries[i];
-            to.integer(domain).integer(id).integer(static_cast<std::int64_t>(i));
-            known(to, entry.name);
-            known(to, entry.value);
-            to.integer(entry.is_flag ? 1 : 0).end_row();
-        }
+        into.of<StoredEnumRow>().add({domain, row});
+        for (std::size_t i = 0; i < row.entries.size(); ++i)
+            into.of<EnumEntryRow>().add({domain, row.id, i, row.entries[i]});
     }
 
     static void store(Writer& writer, Inserts& into, const ScopeRow& row) {
         const std::int64_t domain = writer.domain_id(row.domain);
-        if (!writer.scopes.emplace(domain, row.id).second) return;
-        into.scopes.integer(domain)
-            .integer(as_integer(row.id))
-            .integer(as_integer(row.parent))
-            .text(row.path)
-            .end_row();
+        if (writer.scopes.emplace(domain, row.id).second) into.of<StoredScopeRow>().add({domain, row});
     }
 };
 
 void Inserts::flush() {
-    for (BatchInsert* insert :
-         {&strings, &payload_schemas, &payload_entries, &payload_enums, &payload_values, &scopes})
-        insert->flush();
     const auto flush_one = [](auto& insert) {
         if constexpr (requires { insert->flush(); }) {
             if (insert) insert->flush();

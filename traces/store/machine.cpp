@@ -1,4 +1,4 @@
-#include "trainer/executor/processor.h"
+#include "traces/store/machine.h"
 
 #include <fstream>
 #include <string_view>
@@ -6,7 +6,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-namespace shardscope::trainer {
+namespace shardscope::traces {
 
 std::string processor_name() {
     std::ifstream cpuinfo("/proc/cpuinfo");
@@ -19,9 +19,9 @@ std::string processor_name() {
     return uname(&name) == 0 ? name.machine : "CPU";
 }
 
-std::string host_name() {
+std::string host_name(const char* otherwise) {
     utsname name{};
-    return uname(&name) == 0 ? name.nodename : "localhost";
+    return uname(&name) == 0 ? name.nodename : otherwise;
 }
 
 std::string processors_of_process() {
@@ -37,4 +37,4 @@ std::int64_t physical_memory() {
     return static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::traces

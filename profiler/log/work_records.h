@@ -1,0 +1,81 @@
+// The records that only a program which links the recorder writes (thread_log.h), as fields that follow a
+// record's header: what the program gives is what the log holds. A new kind is its number (base/record.h),
+// its fields here, the function of ThreadLog that writes them, and the row that RecordConverter makes of
+// them.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "profiler/base/record.h"
+#include "traces/schema/rows.h"
+
+namespace shardscope::profiler {
+
+// A name known to the recorder; 0 is the empty name.
+enum class NameId : std::uint32_t { none = 0 };
+
+template <typename Fields>
+struct RecordOf {
+    static_assert(std::is_trivially_copyable_v<Fields> && sizeof(Fields) % 8 == 0);
+    RecordHeader header;
+    Fields fields;
+};
+
+struct RuntimeFields {
+    std::uint64_t start, end;
+    std::int64_t correlation;
+};
+
+struct SynchronizationFields {
+    std::uint64_t start, end;
+    std::int64_t correlation;
+    std::int64_t event_id;
+    std::int32_t device, stream;
+    std::int64_t sync_type;
+};
+
+// What a device event (kernel, memcpy, memset, collective) contains besides its times.
+struct DeviceWork {
+    std::int64_t correlation = 0;
+    std::int64_t bytes = 0;
+    NameId name = NameId::none;  // kernel's short name
+    int device = 0, stream = 0;
+    int copy_kind = 0;               // memcpy: ENUM_CUDA_MEMCPY_OPER
+    int src_kind = 0, dst_kind = 2;  // memcpy: ENUM_CUDA_MEM_KIND; memset: dst_kind
+};
+struct WorkFields {
+    std::uint64_t start, end;
+    DeviceWork work;
+};
+
+using CollectiveWork = traces::CollectiveRow;
+
+struct MemoryWork {
+    std::uint64_t address = 0;
+    std::int64_t bytes = 0;  // < 0: a free
+    int rank = 0;
+    int unit = -1, module = -1, stream = -1;
+    NameId name = NameId::none;
+    traces::MemoryCategory category = traces::MemoryCategory::other;
+    traces::MemorySpace space = traces::MemorySpace::device;
+    traces::Phase phase = traces::Phase::none;
+};
+struct MemoryFields {
+    std::uint64_t ticks;
+    MemoryWork work;
+};
+
+struct CounterFields {
+    std::uint64_t ticks;
+    double value;
+    int rank;
+    NameId name;
+};
+
+struct StepFields {
+    std::uint64_t start, end;
+    std::int64_t number, rank;
+};
+
+}  // namespace shardscope::profiler
