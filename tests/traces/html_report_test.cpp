@@ -1,5 +1,7 @@
 // The HTML report: nothing that a trace says becomes markup, nothing that it must not tell is told, and the
 // memory curve is folded truthfully. A real browser looks at it where there is one.
+#include "traces/report/html_report.h"
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -15,7 +17,6 @@
 #include "tests/traces/run_builder.h"
 #include "tests/traces/temporary_folder.h"
 #include "traces/report/html_parts.h"
-#include "traces/report/reported_run.h"
 
 namespace shardscope::traces {
 namespace TEST_FILE {

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include "tests/traces/run_builder.h"
-#include "traces/analysis/modules/operator_names.h"
 #include "traces/store/columns/names.h"
 
 namespace shardscope::traces {

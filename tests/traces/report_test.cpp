@@ -15,7 +15,6 @@
 #include "traces/analysis/memory/allocations_report.h"
 #include "traces/analysis/modules/operators.h"
 #include "traces/analysis/path/critical_path.h"
-#include "traces/report/result_page.h"
 
 namespace shardscope::traces {
 namespace TEST_FILE {

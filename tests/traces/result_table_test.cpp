@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "traces/report/result_text.h"
+#include "traces/report/print.h"
 #include "traces/report/text_table.h"
 
 namespace shardscope::traces {

@@ -1,11 +1,11 @@
 // The frame of every analysis verb: open the files, select, analyse, print.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string_view>
 
 #include "traces/cli/arguments.h"
-#include "traces/cli/terminal.h"
 #include "traces/cli/verb.h"
 #include "traces/report/text_table.h"
 #include "traces/store/columns/trace.h"
@@ -13,6 +13,10 @@
 namespace shardscope::traces {
 
 struct AsDatabaseOptions;
+
+// How wide tables on standard output may be. Columns: those that COLUMNS in the environment says, else those
+// of the terminal that standard output is, else kTableWidth (a file, a pipe). From 40 to 1000.
+std::size_t table_width();
 
 inline constexpr std::string_view kNothingOnDevices =
     "Nothing is recorded on a device in this trace: the job ran on processors, or its kernels were not "

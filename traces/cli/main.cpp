@@ -16,7 +16,7 @@
 #include "shardscope/version.h"
 #include "traces/cli/long_work.h"
 #include "traces/cli/verb.h"
-#include "traces/report/result_page.h"
+#include "traces/report/report.h"
 #include "traces/report/text_table.h"
 #include "traces/schema/schema.h"
 #include "traces/store/sqlite/query.h"

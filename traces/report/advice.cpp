@@ -6,10 +6,8 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include "traces/report/formats.h"
-#include "traces/report/table_layout.h"
+#include "traces/report/print.h"
 #include "traces/report/text_table.h"
-#include "traces/schema/json_text.h"
 
 namespace shardscope::traces {
 namespace {
@@ -58,60 +56,24 @@ std::string table_text(const AdviceReport& report, std::size_t width) {
 std::string json_text(const AdviceReport& report) {
     Json findings = Json::array();
     for (const Finding& finding : report.findings) {
-        Json figures = Json::array();
-        for (const AdviceFigure& figure : finding.figures) {
-            figures.push_back({{"name", figure.name}, {"value", figure.value}, {"unit", figure.unit}});
-        }
-        findings.push_back({{"id", finding.id},
-                            {"title", finding.title},
-                            {"weight", kFindingWeightNames[static_cast<std::size_t>(finding.weight)]},
-                            {"what", finding.what},
-                            {"figures", std::move(figures)},
-                            {"change", finding.change},
-                            {"job_setting", finding.job_setting},
-                            {"pytorch", finding.pytorch},
-                            {"expected", finding.expected},
-                            {"gain_us", finding.gain_us ? Json(*finding.gain_us) : Json()},
-                            {"gain_bytes", finding.gain_bytes > 0 ? Json(finding.gain_bytes) : Json()}});
+        Json json = json_row(finding_fields(), finding);
+        json["figures"] = Json::array();
+        for (const AdviceFigure& figure : finding.figures)
+            json["figures"].push_back(
+                {{"name", figure.name}, {"value", figure.value}, {"unit", figure.unit}});
+        findings.push_back(std::move(json));
     }
-    const Json json = {{"rules", report.rules}, {"findings", std::move(findings)}, {"notes", report.notes}};
-    return dump_json(json) + "\n";
+    return json_line({{"rules", report.rules}, {"findings", std::move(findings)}, {"notes", report.notes}});
 }
 
 std::string csv_text(const AdviceReport& report) {
-    std::vector<std::vector<Cell>> rows;
-    for (const Finding& finding : report.findings) {
-        std::string figures;
-        for (const AdviceFigure& figure : finding.figures) {
-            figures += fmt::format("{}{}={}{}{}", figures.empty() ? "" : "; ", figure.name, figure.value,
-                                   figure.unit.empty() ? "" : " ", figure.unit);
-        }
-        const std::string_view weight = kFindingWeightNames[static_cast<std::size_t>(finding.weight)];
-        rows.push_back({std::string(finding.id), std::string(finding.title), std::string(weight),
-                        finding.what, figures, finding.change, finding.job_setting, finding.pytorch,
-                        finding.expected, finding.gain_us ? Cell(*finding.gain_us) : Cell(),
-                        finding.gain_bytes > 0 ? Cell(finding.gain_bytes) : Cell()});
-    }
-    return rows_csv({{"id"},
-                     {"title"},
-                     {"weight"},
-                     {"what"},
-                     {"figures"},
-                     {"change"},
-                     {"job_setting"},
-                     {"pytorch"},
-                     {"expected"},
-                     {"gain_us"},
-                     {"gain_bytes"}},
-                    rows);
+    return csv_of(result_table(finding_fields(), report.findings));
 }
 
 }  // namespace
 
 std::string render(const AdviceReport& result, Format format, std::size_t width) {
-    return render_as(
-        format, [&] { return table_text(result, width); }, [&] { return json_text(result); },
-        [&] { return csv_text(result); });
+    return render_as(result, format, width, table_text, json_text, csv_text);
 }
 
 }  // namespace shardscope::traces

@@ -2,9 +2,8 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include "traces/report/formats.h"
-#include "traces/report/json_parts.h"
-#include "traces/report/result_text.h"
+#include "traces/analysis/memory/allocations_report.h"
+#include "traces/report/print.h"
 
 namespace shardscope::traces {
 
@@ -51,9 +50,7 @@ std::string csv_text(const AllocationsReport& report) {
 }  // namespace
 
 std::string render(const AllocationsReport& result, Format format, std::size_t width) {
-    return render_as(
-        format, [&] { return table_text(result, width); }, [&] { return json_text(result); },
-        [&] { return csv_text(result); });
+    return render_as(result, format, width, table_text, json_text, csv_text);
 }
 
 }  // namespace shardscope::traces

@@ -1,12 +1,12 @@
 // Collectives by operation; see collective_fields().
+#include "traces/analysis/communication/collectives.h"
+
 #include <algorithm>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include "traces/report/formats.h"
-#include "traces/report/json_parts.h"
-#include "traces/report/result_text.h"
+#include "traces/report/print.h"
 
 namespace shardscope::traces {
 
@@ -57,9 +57,7 @@ std::string csv_text(const CollectivesReport& report) {
 }  // namespace
 
 std::string render(const CollectivesReport& result, Format format, std::size_t width) {
-    return render_as(
-        format, [&] { return table_text(result, width); }, [&] { return json_text(result); },
-        [&] { return csv_text(result); });
+    return render_as(result, format, width, table_text, json_text, csv_text);
 }
 
 }  // namespace shardscope::traces

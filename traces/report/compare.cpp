@@ -1,43 +1,23 @@
-// Runs side by side: one column a run, then its difference from the first. MB = 2^20 bytes.
+// Runs side by side: as wholes (one column a run, then its difference from the first) and by their parts (one
+// row a part). MB = 2^20 bytes; times of parts in us per step of one rank.
+#include "traces/analysis/compare/compare.h"
+
 #include <algorithm>
-#include <cctype>
-#include <cmath>
 #include <functional>
-#include <limits>
 #include <map>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include "traces/report/formats.h"
-#include "traces/report/json_parts.h"
+#include "traces/analysis/compare/compare_parts.h"
 #include "traces/report/memory_parts.h"
-#include "traces/report/result_text.h"
-#include "traces/report/text_table.h"
+#include "traces/report/print.h"
+#include "traces/schema/json_text.h"
 
 namespace shardscope::traces {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr double kMb = 1 << 20;
-constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
-
-struct Value {
-    double mean = 0, spread = 0;
-};
-
-// One figure of every run.
-struct Figure {
-    std::string title;
-    int decimals = 1;
-    std::function<Value(const RunColumn&)> of;
-};
-
-std::string base_name(const std::string& path) {
-    const auto slash = path.find_last_of('/');
-    return slash == std::string::npos ? path : path.substr(slash + 1);
-}
 
 // File names without their folders where these tell the runs apart.
 std::vector<std::string> run_titles(const Comparison& comparison) {
@@ -52,176 +32,66 @@ std::vector<std::string> run_titles(const Comparison& comparison) {
 }
 
 // "-12.3 (-4.56 %)", with "~" before it where the spread of the steps explains the difference.
-std::string difference(const Value& run, const Value& first, int decimals) {
-    const double more = run.mean - first.mean;
-    if (std::isnan(more)) return "-";
-    if (more == 0) return "=";
-    std::string text = (more > 0 ? "+" : "") + grouped(more, decimals);
-    if (first.mean != 0) {
-        const double percent = 100.0 * more / std::abs(first.mean);
-        text += fmt::format(" ({}{} %)", percent > 0 ? "+" : "", grouped(percent, 2));
-    }
-    const bool claimed = !inside_spread(run.mean, run.spread, first.mean, first.spread);
-    return claimed ? text : "~ " + text;
-}
-
-const OperationStats* find(const RunColumn& run, Operation operation) {
-    const auto at = std::find_if(run.collectives.begin(), run.collectives.end(),
-                                 [operation](const OperationStats& o) { return o.operation == operation; });
-    return at == run.collectives.end() ? nullptr : &*at;
-}
-
-// `stepped`: some run names steps. Figures "a step" of one without are of its whole trace.
-std::vector<Figure> time_figures(bool stepped) {
-    const std::string per_step = stepped ? "us/step" : "us";
-    std::vector<Figure> figures = {
-        {stepped ? "Step time, median (us)" : "Whole trace (us)", 1,
-         [](const RunColumn& r) {
-             return Value{r.median_step_us, r.spread_step_us};
-         }},
-        {"Step time, mean (us)", 1,
-         [](const RunColumn& r) {
-             return Value{r.average_step_us, r.spread_step_us};
-         }},
-        {"Step time, spread (us)", 1,
-         [](const RunColumn& r) {
-             return Value{r.spread_step_us, 0};
-         }},
-    };
-    if (!stepped) figures.resize(1);
-    for (std::size_t c = 0; c < kTimeCategoryNames.size(); ++c) {
-        figures.push_back({fmt::format("  {} (us)", kTimeCategoryNames[c]), 1, [c](const RunColumn& r) {
-                               return Value{r.categories_us[c], r.categories_spread[c].spread};
-                           }});
-    }
-    figures.push_back({fmt::format("Communication ({})", per_step), 1, [](const RunColumn& r) {
-                           return Value{r.communication_us, r.communication_spread.spread};
-                       }});
-    figures.push_back({fmt::format("  exposed ({})", per_step), 1, [](const RunColumn& r) {
-                           return Value{r.exposed_communication_us, r.exposed_communication_spread.spread};
-                       }});
-    figures.push_back({fmt::format("Memcpy ({})", per_step), 1, [](const RunColumn& r) {
-                           return Value{r.memcpy_us, r.memcpy_spread.spread};
-                       }});
-    figures.push_back({"Device busy (%)", 2, [](const RunColumn& r) {
-                           return Value{r.device_busy_percent, r.device_busy_spread.spread};
-                       }});
-    return figures;
-}
-
-std::vector<Figure> memory_figures(const Comparison& comparison) {
-    std::vector<Figure> figures = {
-        {"Peak memory (MB)", 2, [](const RunColumn& r) {
-             return Value{r.peak_bytes > 0 ? static_cast<double>(r.peak_bytes) / kMb : kUnknown, 0};
-         }}};
-    for (std::size_t c = 0; c < kMemoryCategoryNames.size(); ++c) {
-        const bool any = std::any_of(comparison.runs.begin(), comparison.runs.end(),
-                                     [c](const RunColumn& r) { return r.at_peak[c] != 0; });
-        if (!any) continue;
-        figures.push_back(
-            {fmt::format("  {} (MB)", kMemoryCategoryNames[c]), 2, [c](const RunColumn& r) {
-                 return Value{r.peak_bytes > 0 ? static_cast<double>(r.at_peak[c]) / kMb : kUnknown, 0};
-             }});
-    }
-    return figures;
-}
-
-std::vector<Figure> collective_figures(const Comparison& comparison, bool stepped) {
-    std::vector<Figure> figures;
-    for (int o = 0; o < kOperations; ++o) {
-        const auto operation = static_cast<Operation>(o);
-        // What happens outside the steps only (set-up) has nothing to compare by step.
-        const bool any = std::any_of(comparison.runs.begin(), comparison.runs.end(), [&](const RunColumn& r) {
-            const OperationStats* stats = find(r, operation);
-            return stats != nullptr && stats->count_per_step > 0;
-        });
-        if (!any) continue;
-        const auto add = [&](const char* what, int decimals, double OperationStats::*member, double unit) {
-            figures.push_back({fmt::format("{} {}", name(operation), what), decimals,
-                               [operation, member, unit](const RunColumn& r) {
-                                   const OperationStats* stats = find(r, operation);
-                                   if (stats == nullptr) return Value{0, 0};
-                                   const bool unknown =
-                                       member == &OperationStats::bytes_per_step && stats->bytes == 0;
-                                   return Value{unknown ? kUnknown : stats->*member / unit, 0};
-                               }});
-        };
-        add(stepped ? "(count/step)" : "(count)", 2, &OperationStats::count_per_step, 1);
-        add(stepped ? "(MB/step)" : "(MB)", 2, &OperationStats::bytes_per_step, kMb);
-        add(stepped ? "(us/step)" : "(us)", 1, &OperationStats::us_per_step, 1);
-    }
-    return figures;
-}
-
-void add_rows(TextTable& table, const Comparison& comparison, const std::vector<Figure>& figures) {
-    for (const Figure& figure : figures) {
-        std::vector<std::string> cells = {figure.title};
-        const Value first = figure.of(comparison.runs.front());
-        for (std::size_t r = 0; r < comparison.runs.size(); ++r) {
-            const Value value = figure.of(comparison.runs[r]);
-            cells.push_back(grouped(value.mean, figure.decimals));
-            if (r > 0) cells.push_back(difference(value, first, figure.decimals));
-        }
-        table.row(std::move(cells));
-    }
-}
-
-// "CPU Exec" -> "cpu_exec".
-std::string snake_case(std::string_view name) {
-    std::string result;
-    for (const char c : name)
-        result += c == ' ' ? '_' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    return result;
+std::string change_text(const ComparedValue& run, const ComparedValue& first, Unit unit) {
+    std::string text = cell_text({.unit = unit, .difference = true}, run.mean - first.mean);
+    if (text == "-" || text == "=") return text;
+    if (const auto percent = run.change_percent(first))
+        text += fmt::format(" ({} %)", cell_text({.unit = Unit::percent, .difference = true}, *percent));
+    return run.inside_spread(first) ? "~ " + text : text;
 }
 
 std::string table_text(const Comparison& comparison, std::size_t width) {
     if (comparison.runs.empty()) return "No runs to compare.\n";
     const std::vector<std::string> titles = run_titles(comparison);
     std::vector<std::string> header = {"Per rank, mean of the ranks"};
-    std::vector<Align> align = {Align::left};
     for (std::size_t r = 0; r < titles.size(); ++r) {
         header.push_back(titles[r]);
-        align.push_back(Align::right);
-        if (r == 0) continue;
-        header.push_back("against the first");
-        align.push_back(Align::right);
+        if (r > 0) header.emplace_back("against the first");
     }
+    std::vector<Align> align(header.size(), Align::right);
+    align.front() = Align::left;
     TextTable table(align);
     table.header(std::move(header));
-    const auto add_text = [&](const std::string& title,
-                              const std::function<std::string(const RunColumn&)>& of) {
+    const auto add = [&](const std::string& title, const std::function<std::string(std::size_t)>& value,
+                         const std::function<std::string(std::size_t)>& change) {
         std::vector<std::string> cells = {title};
         for (std::size_t r = 0; r < comparison.runs.size(); ++r) {
-            cells.push_back(of(comparison.runs[r]));
-            if (r > 0) cells.emplace_back();
+            cells.push_back(value(r));
+            if (r > 0) cells.push_back(change(r));
         }
         table.row(std::move(cells));
     };
+    const auto add_fact = [&](const std::string& title,
+                              const std::function<std::string(const RunColumn&)>& of) {
+        add(
+            title, [&](std::size_t r) { return of(comparison.runs[r]); },
+            [](std::size_t) { return std::string(); });
+    };
     for (std::size_t k = 0; k < comparison.runs.front().config.size(); ++k) {
-        add_text(comparison.runs.front().config[k].first, [k](const RunColumn& run) {
+        add_fact(comparison.runs.front().config[k].first, [k](const RunColumn& run) {
             const std::string& value = run.config[k].second;
             return value.empty() ? std::string("-") : value;
         });
     }
-    add_text("Ranks", [](const RunColumn& run) { return std::to_string(run.ranks); });
-    add_text("Steps", [](const RunColumn& run) { return run.stepped ? grouped(run.steps) : "none"; });
-    table.rule();
-    const auto has_steps = [](const RunColumn& run) { return run.stepped; };
-    const bool stepped = std::any_of(comparison.runs.begin(), comparison.runs.end(), has_steps);
-    const bool all_stepped = std::all_of(comparison.runs.begin(), comparison.runs.end(), has_steps);
-    add_rows(table, comparison, time_figures(stepped));
-    table.rule();
-    add_rows(table, comparison, memory_figures(comparison));
-    const std::vector<Figure> collectives = collective_figures(comparison, stepped);
-    if (!collectives.empty()) table.rule();
-    add_rows(table, comparison, collectives);
+    add_fact("Ranks", [](const RunColumn& run) { return std::to_string(run.ranks); });
+    add_fact("Steps", [](const RunColumn& run) { return run.stepped ? grouped(run.steps) : "none"; });
+    std::optional<ComparedFigure::Group> group;
+    for (const ComparedFigure& figure : compared_figures(comparison)) {
+        if (group != figure.group) table.rule();
+        group = figure.group;
+        add(
+            figure.title,
+            [&](std::size_t r) { return cell_text({.unit = figure.unit}, figure.runs[r].mean); },
+            [&](std::size_t r) { return change_text(figure.runs[r], figure.runs.front(), figure.unit); });
+    }
     std::string notes =
         "MB = 2^20 bytes; the peak is that of the rank with the largest. ~ the difference lies inside the "
         "spread of the steps (half the interquartile range).";
     const auto left_out = [](const RunColumn& run) { return run.first_left_out; };
     if (std::any_of(comparison.runs.begin(), comparison.runs.end(), left_out))
         notes += " The median step and its spread leave out the trace's first step, which warms up.";
-    if (!all_stepped)
+    if (std::any_of(comparison.runs.begin(), comparison.runs.end(),
+                    [](const RunColumn& run) { return !run.stepped; }))
         notes += " A trace that names no steps counts as one: its figures are of the whole trace.";
     for (std::size_t r = 0; r < comparison.runs.size(); ++r) {
         const RunColumn& run = comparison.runs[r];
@@ -235,86 +105,180 @@ std::string table_text(const Comparison& comparison, std::size_t width) {
     return table.text(width) + paragraph(notes, width);
 }
 
-std::string json_text(const Comparison& comparison) {
+Json comparison_json(const Comparison& comparison) {
     Json runs = Json::array();
     for (const RunColumn& run : comparison.runs) {
-        Json categories = Json::object();
+        Json json = json_row(run_fields(), run);
+        json["config"] = json_pairs(run.config);
+        Json& categories = json["categories"] = Json::object();
         for (std::size_t c = 0; c < run.categories_us.size(); ++c) {
             categories[std::string(kTimeCategoryNames[c])] = {{"us", run.categories_us[c]},
                                                               {"median_us", run.categories_spread[c].median},
                                                               {"spread_us", run.categories_spread[c].spread}};
         }
-        Json json = {{"file", run.file},
-                     {"config", json_pairs(run.config)},
-                     {"ranks", run.ranks},
-                     {"stepped", run.stepped},
-                     {"steps", run.steps},
-                     {"average_step_us", run.average_step_us},
-                     {"median_step_us", run.median_step_us},
-                     {"spread_step_us", run.spread_step_us},
-                     {"categories", std::move(categories)},
-                     {"space", name(run.space)},
-                     {"peak_bytes", known_or_null(run.peak_bytes)},
-                     {"at_peak", bytes_by_category(run.at_peak)},
-                     {"predicted_peak_bytes", nullptr},
-                     {"communication_us", run.communication_us},
-                     {"communication_spread_us", run.communication_spread.spread},
-                     {"exposed_communication_us", run.exposed_communication_us},
-                     {"exposed_communication_spread_us", run.exposed_communication_spread.spread},
-                     {"memcpy_us", run.memcpy_us},
-                     {"memcpy_spread_us", run.memcpy_spread.spread},
-                     {"device_busy_percent", run.device_busy_percent},
-                     {"device_busy_spread_percent", run.device_busy_spread.spread},
-                     {"collectives", json_of(result_table(collective_fields(), run.collectives))}};
-        if (run.predicted_peak_bytes >= 0) json["predicted_peak_bytes"] = run.predicted_peak_bytes;
-        if (&run != &comparison.runs.front()) {
+        json["at_peak"] = bytes_by_category(run.at_peak);
+        json["collectives"] = json_of(result_table(collective_fields(), run.collectives));
+        if (&run != &comparison.runs.front())
             json["step_inside_spread_of_first"] = inside_spread(comparison.runs.front(), run);
-        }
         runs.push_back(std::move(json));
     }
-    return json_line({{"runs", std::move(runs)}});
+    return {{"runs", std::move(runs)}};
+}
+
+std::string json_text(const Comparison& comparison) {
+    return json_line(comparison_json(comparison));
 }
 
 std::string csv_text(const Comparison& comparison) {
-    std::vector<Column> names = csv_columns({"file", "ranks", "steps", "average_step_us", "median_step_us",
-                                             "spread_step_us", "peak_bytes", "communication_us",
-                                             "exposed_communication_us", "memcpy_us", "device_busy_percent"});
     // "communication" and "memcpy" alone are the whole, those of the split only what nothing before them
     // covers.
-    for (const auto category : kTimeCategoryNames) names.push_back({"split_" + snake_case(category) + "_us"});
+    std::vector<std::string> keys;
+    for (const auto category : kTimeCategoryNames) keys.push_back(split_key(category));
     for (const auto category : kMemoryCategoryNames)
-        names.push_back({fmt::format("at_peak_{}_bytes", category)});
+        keys.push_back(fmt::format("at_peak_{}_bytes", category));
     if (!comparison.runs.empty()) {
-        for (const auto& [key, value] : comparison.runs.front().config) names.push_back({key});
+        for (const auto& [key, value] : comparison.runs.front().config) keys.push_back(key);
     }
-    std::vector<std::vector<Cell>> rows;
-    for (const RunColumn& run : comparison.runs) {
-        std::vector<Cell> row = {to_cell(run.file),
-                                 to_cell(run.ranks),
-                                 run.steps,
-                                 run.average_step_us,
-                                 run.median_step_us,
-                                 run.spread_step_us,
-                                 Cell(),  // the peak
-                                 run.communication_us,
-                                 run.exposed_communication_us,
-                                 run.memcpy_us,
-                                 run.device_busy_percent};
-        if (run.peak_bytes > 0) row[6] = run.peak_bytes;
+    ResultTable table = result_table(run_fields(), comparison.runs);
+    for (const std::string& key : keys) table.columns.push_back({.key = key});
+    for (std::size_t r = 0; r < comparison.runs.size(); ++r) {
+        const RunColumn& run = comparison.runs[r];
+        std::vector<Cell>& row = table.rows[r];
         row.insert(row.end(), run.categories_us.begin(), run.categories_us.end());
         row.insert(row.end(), run.at_peak.begin(), run.at_peak.end());
         for (const auto& [key, value] : run.config) row.emplace_back(value);
-        rows.push_back(std::move(row));
     }
-    return rows_csv(names, rows);
+    return csv_of(table);
+}
+
+// --- by parts ---
+
+constexpr std::size_t kShown = 30;
+
+std::string part_change(const PartFigures& run, const PartFigures& first) {
+    if (!run.present) return first.present ? "gone" : "-";
+    if (!first.present) return "new";
+    return change_text(run.value(), first.value(), Unit::us);
+}
+
+// The end of a path says most.
+std::string shown_name(const std::string& name, CompareBy by) {
+    constexpr std::size_t kWidth = 46;
+    std::string text = printable(name);
+    if (by != CompareBy::module || display_width(text) <= kWidth) return shortened(name, kWidth);
+    for (auto slash = text.find('/'); slash != std::string::npos; slash = text.find('/', slash + 1)) {
+        std::string end = "…" + text.substr(slash);
+        if (display_width(end) <= kWidth) return end;
+    }
+    return shortened(name, kWidth);
+}
+
+constexpr std::array<const char*, kCompareByNames.size()> kPartTitles = {
+    "Module (itself)", "Kernel", "Collective", "Unit, phase", "Operator (itself)"};
+
+std::string table_text(const PartsComparison& comparison, std::size_t width) {
+    std::string text;
+    const std::vector<RunColumn>& runs = comparison.whole.runs;
+    for (std::size_t r = 0; r < runs.size(); ++r) {
+        text += fmt::format("Run {}: {}, {} {} us", r + 1, printable(runs[r].file),
+                            runs[r].stepped ? "median step" : "the whole trace, which names no steps:",
+                            us(runs[r].median_step_us));
+        for (const auto& [key, value] : runs[r].config) {
+            text += fmt::format("\n       {} = {}", printable(key), value.empty() ? "-" : printable(value));
+        }
+        text += "\n";
+    }
+    if (comparison.parts.empty()) return text + "No run has any to compare.\n";
+    std::vector<std::string> header = {kPartTitles[static_cast<std::size_t>(comparison.by)], "Times",
+                                       "Run 1 (us)"};
+    for (std::size_t r = 1; r < runs.size(); ++r) {
+        header.push_back(fmt::format("Run {} (us)", r + 1));
+        header.emplace_back("against run 1");
+    }
+    std::vector<Align> align(header.size(), Align::right);
+    align[0] = Align::left;
+    TextTable table(align);
+    table.header(std::move(header));
+    for (std::size_t p = 0; p < std::min(comparison.parts.size(), kShown); ++p) {
+        const ComparedPart& part = comparison.parts[p];
+        const PartFigures& first = part.runs.front();
+        std::vector<std::string> cells = {shown_name(part.name, comparison.by), grouped(first.times, 2)};
+        for (std::size_t r = 0; r < part.runs.size(); ++r) {
+            cells.push_back(part.runs[r].present ? us(part.runs[r].us) : "-");
+            if (r > 0) cells.push_back(part_change(part.runs[r], first));
+        }
+        table.row(std::move(cells));
+    }
+    text += "\n" + table.text(width);
+    if (comparison.parts.size() > kShown) {
+        text += fmt::format("{} more differ less; --format csv gives all.\n",
+                            grouped(size_of(comparison.parts) - static_cast<std::int64_t>(kShown)));
+    }
+    return text +
+           paragraph(
+               fmt::format("{} time {}, mean of the ranks; largest difference first. ~ the difference lies "
+                           "inside the spread of the steps (half the interquartile range).{}",
+                           comparison.on_host ? "Host" : "Device",
+                           comparison.whole.any_stepped() ? "per step" : "of the whole trace",
+                           comparison.on_host ? " Nothing is recorded on a device." : ""),
+               width);
+}
+
+std::string json_text(const PartsComparison& comparison) {
+    Json json = comparison_json(comparison.whole);
+    const std::string by(kCompareByNames[static_cast<std::size_t>(comparison.by)]);
+    json["by"] = by;
+    json["on"] = comparison.on_host ? "host" : "device";
+    // Each run has its own figures under the parts' names, for --fail-if; "parts" has them side by side.
+    const std::string key = by == "collective" ? "collectives_by_name" : by + "s";
+    for (Json& run : json["runs"]) run[key] = Json::object();
+    Json parts = Json::array();
+    for (const ComparedPart& part : comparison.parts) {
+        const PartFigures& first = part.runs.front();
+        Json runs = Json::array();
+        for (std::size_t r = 0; r < part.runs.size(); ++r) {
+            const PartFigures& f = part.runs[r];
+            Json figures = json_row(part_fields(), f);
+            json["runs"][r][key][printable(part.name)] = figures;
+            figures["present"] = f.present;
+            if (r > 0) {
+                const auto percent = f.value().change_percent(first.value());
+                figures["difference_us"] = f.us - first.us;
+                figures["percent"] = percent ? Json(*percent) : Json(nullptr);
+                figures["inside_spread_of_first"] = f.value().inside_spread(first.value());
+            }
+            runs.push_back(std::move(figures));
+        }
+        parts.push_back({{"name", printable(part.name)}, {"runs", std::move(runs)}});
+    }
+    json["parts"] = std::move(parts);
+    return json_line(json);
+}
+
+std::string csv_text(const PartsComparison& comparison) {
+    ResultTable table = empty_table(part_fields(), {{.key = "name"}, {.key = "file"}});
+    table.columns.insert(table.columns.end(), {{.key = "difference_us"}, {.key = "inside_spread_of_first"}});
+    for (const ComparedPart& part : comparison.parts) {
+        const PartFigures& first = part.runs.front();
+        for (std::size_t r = 0; r < part.runs.size(); ++r) {
+            const PartFigures& f = part.runs[r];
+            std::vector<Cell>& row = table.rows.emplace_back();
+            row = {part.name, comparison.whole.runs[r].file};
+            add_cells(row, part_fields(), f);
+            row.insert(row.end(), {f.us - first.us, r > 0 && f.value().inside_spread(first.value())});
+        }
+    }
+    return csv_of(table);
 }
 
 }  // namespace
 
 std::string render(const Comparison& result, Format format, std::size_t width) {
-    return render_as(
-        format, [&] { return table_text(result, width); }, [&] { return json_text(result); },
-        [&] { return csv_text(result); });
+    return render_as(result, format, width, table_text, json_text, csv_text);
+}
+
+std::string render(const PartsComparison& result, Format format, std::size_t width) {
+    return render_as(result, format, width, table_text, json_text, csv_text);
 }
 
 }  // namespace shardscope::traces

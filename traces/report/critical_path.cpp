@@ -6,10 +6,7 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include "traces/report/formats.h"
-#include "traces/report/text_table.h"
-#include "traces/report/units.h"
-#include "traces/schema/json_text.h"
+#include "traces/report/print.h"
 #include "traces/store/grouped.h"
 
 namespace shardscope::traces {
@@ -219,7 +216,7 @@ std::string json_text(const CriticalPathReport& report) {
         }
         json["factors"] = std::move(factors);
     }
-    return dump_json(json) + "\n";
+    return json_line(json);
 }
 
 std::string csv_text(const CriticalPathReport& report) {
@@ -241,9 +238,7 @@ std::string csv_text(const CriticalPathReport& report) {
 }  // namespace
 
 std::string render(const CriticalPathReport& result, Format format, std::size_t width) {
-    return render_as(
-        format, [&] { return table_text(result, width); }, [&] { return json_text(result); },
-        [&] { return csv_text(result); });
+    return render_as(result, format, width, table_text, json_text, csv_text);
 }
 
 }  // namespace shardscope::traces

@@ -7,10 +7,8 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include "traces/report/formats.h"
 #include "traces/report/hosts.h"
-#include "traces/report/json_parts.h"
-#include "traces/report/result_text.h"
+#include "traces/report/print.h"
 
 namespace shardscope::traces {
 namespace {
@@ -125,9 +123,7 @@ std::string csv_text(const DistributedReport& report) {
 }  // namespace
 
 std::string render(const DistributedReport& result, Format format, std::size_t width) {
-    return render_as(
-        format, [&] { return table_text(result, width); }, [&] { return json_text(result); },
-        [&] { return csv_text(result); });
+    return render_as(result, format, width, table_text, json_text, csv_text);
 }
 
 }  // namespace shardscope::traces

@@ -1,13 +1,12 @@
 // What flight recorders say, as table, JSON and CSV.
+#include "traces/analysis/communication/flight.h"
+
 #include <span>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include "traces/report/formats.h"
-#include "traces/report/json_parts.h"
-#include "traces/report/text_table.h"
-#include "traces/report/units.h"
+#include "traces/report/print.h"
 #include "traces/store/grouped.h"
 #include "traces/store/stack_text.h"
 
@@ -251,9 +250,7 @@ std::string csv_text(const FlightReport& report) {
 }  // namespace
 
 std::string render(const FlightReport& result, Format format, std::size_t width) {
-    return render_as(
-        format, [&] { return table_text(result, width); }, [&] { return json_text(result); },
-        [&] { return csv_text(result); });
+    return render_as(result, format, width, table_text, json_text, csv_text);
 }
 
 }  // namespace shardscope::traces

@@ -6,10 +6,7 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include "traces/report/json_parts.h"
-#include "traces/report/result_text.h"
-#include "traces/report/text_table.h"
-#include "traces/report/units.h"
+#include "traces/report/print.h"
 #include "traces/schema/joined.h"
 #include "traces/store/grouped.h"
 #include "traces/store/number_list.h"
@@ -103,7 +100,7 @@ std::string groups_text(const HostsReport& report, const GroupText& group, std::
     for (std::size_t i = 0; i < std::min(kShownGroups, report.groups.size()); ++i) {
         const RankGroup& g = report.groups[i];
         table.row({group(g.group), ranks_of(g), g.hosts > 0 ? std::to_string(g.hosts) : "-",
-                   grouped(g.collectives), known_mb(g.bytes)});
+                   grouped(g.collectives), cell_text({.unit = Unit::bytes}, known_cell(g.bytes))});
     }
     std::string text = "\nGroups: the ranks that have collectives of them\n" + table.text(width);
     if (report.groups.size() > kShownGroups) {

@@ -1,51 +1,28 @@
-// Several runs side by side in the HTML report.
+// Several runs side by side in the HTML report, as wholes and by the parts that differ most.
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <functional>
-#include <limits>
 
 #include <fmt/core.h>
 
 #include "traces/report/html_parts.h"
-#include "traces/report/units.h"
+#include "traces/report/print.h"
 
 namespace shardscope::traces {
-
 namespace {
 
-constexpr double kNoFigure = std::numeric_limits<double>::quiet_NaN();
-
-struct Shown {
-    double mean = 0, spread = 0;
-};
-
-class Rows {
-  public:
-    Rows(const Comparison& comparison, HtmlTable& table) : comparison_(comparison), table_(table) {}
-
-    void add(const std::string& title, const std::function<Shown(const RunColumn&)>& of,
-             const std::function<std::string(double)>& print) {
-        std::vector<std::string> cells = {title};
-        const Shown first = of(comparison_.runs.front());
-        const bool any =
-            std::any_of(comparison_.runs.begin(), comparison_.runs.end(), [&](const RunColumn& run) {
-                const double mean = of(run).mean;
-                return mean != 0 && !std::isnan(mean);
-            });
-        if (!any) return;
-        for (std::size_t r = 0; r < comparison_.runs.size(); ++r) {
-            const Shown value = of(comparison_.runs[r]);
-            cells.push_back(print(value.mean));
-            if (r > 0) cells.push_back(html_difference(value.mean, value.spread, first.mean, first.spread));
-        }
-        table_.row(cells);
-    }
-
-  private:
-    const Comparison& comparison_;
-    HtmlTable& table_;
-};
+// A run's figure against the first's: "-12.3 %", coloured as less is better; "~ -1.2 %" and pale where that
+// lies inside the spread of the steps.
+std::string difference(const ComparedValue& run, const ComparedValue& first) {
+    if (std::isnan(run.mean - first.mean)) return "-";
+    if (run.mean == first.mean) return "=";
+    const auto percent = run.change_percent(first);
+    if (!percent) return "new";
+    const std::string text = cell_text({.unit = Unit::percent, .difference = true}, *percent) + " %";
+    if (run.inside_spread(first))
+        return "<span class=\"dim\" title=\"inside the spread of the steps\">~ " + text + "</span>";
+    return fmt::format("<span class=\"{}\">{}</span>", *percent < 0 ? "good" : "bad", text);
+}
 
 std::string bars(const Comparison& comparison, const std::vector<std::string>& names) {
     double longest = 0;
@@ -61,12 +38,11 @@ std::string bars(const Comparison& comparison, const std::vector<std::string>& n
             parts.push_back({fmt::format("{}: {} us", kTimeCategoryNames[c], us(run.categories_us[c])),
                              longest > 0 ? run.categories_us[c] / longest : 0, static_cast<int>(c)});
         }
-        html +=
-            run.stepped
-                ? fmt::format("<div class=\"small dim\">{}: median step {} ms, mean {} ms</div>\n", names[r],
-                              grouped(run.median_step_us * 1e-3, 3), grouped(run.average_step_us * 1e-3, 3))
-                : fmt::format("<div class=\"small dim\">{}: {} ms in the whole trace</div>\n", names[r],
-                              grouped(run.average_step_us * 1e-3, 3));
+        const std::string mean = grouped(run.average_step_us * 1e-3, 3);
+        html += fmt::format("<div class=\"small dim\">{}: {}</div>\n", names[r],
+                            run.stepped ? fmt::format("median step {} ms, mean {} ms",
+                                                      grouped(run.median_step_us * 1e-3, 3), mean)
+                                        : mean + " ms in the whole trace");
         html += stacked_bar(parts, run.stepped ? "Where the time of a step went" : "Where the time went");
     }
     std::vector<std::pair<std::string, int>> entries;
@@ -76,18 +52,64 @@ std::string bars(const Comparison& comparison, const std::vector<std::string>& n
     return legend(entries) + html;
 }
 
-}  // namespace
-
-std::string html_difference(double mean, double spread, double first_mean, double first_spread) {
-    if (std::isnan(mean - first_mean)) return "-";
-    if (mean == first_mean) return "=";
-    if (first_mean == 0) return "new";
-    const double part = 100 * (mean - first_mean) / std::abs(first_mean);
-    const std::string text = fmt::format("{}{} %", part > 0 ? "+" : "", grouped(part, 2));
-    if (inside_spread(mean, spread, first_mean, first_spread))
-        return "<span class=\"dim\" title=\"inside the spread of the steps\">~ " + text + "</span>";
-    return fmt::format("<span class=\"{}\">{}</span>", part < 0 ? "good" : "bad", text);
+// "Name", then each run, and after all but the first "against the first".
+std::vector<std::string> header_of(std::string_view first, const std::vector<std::string>& runs) {
+    std::vector<std::string> header = {std::string(first)};
+    for (std::size_t r = 0; r < runs.size(); ++r) {
+        header.push_back(runs[r]);
+        if (r > 0) header.emplace_back("against the first");
+    }
+    return header;
 }
+
+constexpr std::size_t kPartsOnPage = 15;  // of each kind of part
+
+std::string_view title_of(CompareBy by, bool on_host) {
+    switch (by) {
+        case CompareBy::module:
+            return on_host ? "Modules (host time of the module itself)"
+                           : "Modules (device time launched in the module itself)";
+        case CompareBy::kernel:
+            return "Kernels";
+        case CompareBy::collective:
+            return "Collectives, by operation and unit";
+        case CompareBy::unit:
+            return "FSDP units, by phase";
+        case CompareBy::operation:
+            return on_host ? "Operators (host time of the operator itself)"
+                           : "Operators (device time launched in the operator itself)";
+    }
+    return "";
+}
+
+std::string part_difference(const PartFigures& run, const PartFigures& first) {
+    if (!run.present) return first.present ? "gone" : "";
+    return first.present ? difference(run.value(), first.value()) : "new";
+}
+
+std::string part_table(const PartsComparison& comparison, std::vector<std::string> names,
+                       const Redactor& redact) {
+    for (std::size_t r = 0; r < names.size(); ++r)
+        names[r] += comparison.whole.runs[r].stepped ? " (us/step)" : " (us)";
+    HtmlTable table(header_of("Name", names));
+    for (std::size_t p = 0; p < std::min(kPartsOnPage, comparison.parts.size()); ++p) {
+        const ComparedPart& part = comparison.parts[p];
+        std::vector<std::string> cells = {redact.text(part.name)};
+        for (std::size_t r = 0; r < part.runs.size(); ++r) {
+            cells.push_back(part.runs[r].present ? us(part.runs[r].us) : "-");
+            if (r > 0) cells.push_back(part_difference(part.runs[r], part.runs.front()));
+        }
+        table.row(cells);
+    }
+    std::string html =
+        fmt::format("<h3>{}</h3>\n", title_of(comparison.by, comparison.on_host)) + table.html();
+    if (comparison.parts.size() > kPartsOnPage)
+        html += fmt::format("<p class=\"dim small\">The {} that differ most, of {}.</p>\n", kPartsOnPage,
+                            grouped(size_of(comparison.parts)));
+    return html;
+}
+
+}  // namespace
 
 std::string html_comparison(const Comparison& comparison, const std::vector<ReportedRun>& runs,
                             const Redactor& redact) {
@@ -95,12 +117,7 @@ std::string html_comparison(const Comparison& comparison, const std::vector<Repo
     std::vector<std::string> names;
     for (std::size_t r = 0; r < comparison.runs.size(); ++r)
         names.push_back(redact.text(r < runs.size() ? runs[r].name : comparison.runs[r].file));
-    std::vector<std::string> header = {"Mean of the ranks"};
-    for (std::size_t r = 0; r < names.size(); ++r) {
-        header.push_back(names[r]);
-        if (r > 0) header.emplace_back("against the first");
-    }
-    HtmlTable table(header);
+    HtmlTable table(header_of("Mean of the ranks", names));
     for (std::size_t k = 0; k < comparison.runs.front().config.size(); ++k) {
         const std::string& key = comparison.runs.front().config[k].first;
         std::vector<std::string> cells = {redact.text(key)};
@@ -113,65 +130,18 @@ std::string html_comparison(const Comparison& comparison, const std::vector<Repo
         }
         if (shown) table.row(cells);
     }
-    Rows rows(comparison, table);
-    const auto as_us = [](double value) { return us(value); };
-    const auto as_mb = [](double value) { return mb(value); };
-    const auto has_steps = [](const RunColumn& run) { return run.stepped; };
-    const bool stepped = std::any_of(comparison.runs.begin(), comparison.runs.end(), has_steps);
-    const char* const unit = stepped ? "us/step" : "us";
-    rows.add(
-        stepped ? "Step time, median (us)" : "Whole trace (us)",
-        [](const RunColumn& r) {
-            return Shown{r.median_step_us, r.spread_step_us};
-        },
-        as_us);
-    if (stepped) {
-        rows.add(
-            "Step time, mean (us)",
-            [](const RunColumn& r) {
-                return Shown{r.average_step_us, r.spread_step_us};
-            },
-            as_us);
-    }
-    for (std::size_t c = 0; c < kTimeCategoryNames.size(); ++c) {
-        rows.add(
-            fmt::format("{} ({})", kTimeCategoryNames[c], unit),
-            [c](const RunColumn& r) {
-                return Shown{r.categories_us[c], r.categories_spread[c].spread};
-            },
-            as_us);
-    }
-    rows.add(
-        fmt::format("All communication ({})", unit),
-        [](const RunColumn& r) {
-            return Shown{r.communication_us, r.communication_spread.spread};
-        },
-        as_us);
-    rows.add(
-        fmt::format("Communication outside compute ({})", unit),
-        [](const RunColumn& r) {
-            return Shown{r.exposed_communication_us, r.exposed_communication_spread.spread};
-        },
-        as_us);
-    rows.add(
-        fmt::format("Memory copies ({})", unit),
-        [](const RunColumn& r) {
-            return Shown{r.memcpy_us, r.memcpy_spread.spread};
-        },
-        as_us);
-    rows.add(
-        "Peak memory (MB)",
-        [](const RunColumn& r) {
-            return Shown{r.peak_bytes > 0 ? static_cast<double>(r.peak_bytes) : kNoFigure, 0};
-        },
-        as_mb);
-    for (std::size_t c = 0; c < kMemoryCategoryNames.size(); ++c) {
-        rows.add(
-            fmt::format("At the peak: {} (MB)", kMemoryCategoryNames[c]),
-            [c](const RunColumn& r) {
-                return Shown{static_cast<double>(r.at_peak[c]), 0};
-            },
-            as_mb);
+    for (const ComparedFigure& figure : compared_figures(comparison)) {
+        const bool any = std::any_of(figure.runs.begin(), figure.runs.end(), [](const ComparedValue& value) {
+            return value.mean != 0 && !std::isnan(value.mean);
+        });
+        if (!any || !figure.less_is_better) continue;
+        const bool inner = figure.title.starts_with("  ");
+        std::vector<std::string> cells = {inner ? "&emsp;" + figure.title.substr(2) : figure.title};
+        for (std::size_t r = 0; r < figure.runs.size(); ++r) {
+            cells.push_back(cell_text({.unit = figure.unit}, figure.runs[r].mean));
+            if (r > 0) cells.push_back(difference(figure.runs[r], figure.runs.front()));
+        }
+        table.row(cells);
     }
     std::string notes =
         "~ the difference lies inside the spread of the steps (half the interquartile range). - it is not "
@@ -181,6 +151,18 @@ std::string html_comparison(const Comparison& comparison, const std::vector<Repo
             notes += fmt::format(" Memory of {} is the host's: no device allocated.", names[r]);
     }
     return bars(comparison, names) + table.html() + fmt::format("<p class=\"dim small\">{}</p>\n", notes);
+}
+
+std::string html_compared_parts(const std::vector<PartsComparison>& comparisons,
+                                const std::vector<ReportedRun>& runs, const Redactor& redact) {
+    std::vector<std::string> names;
+    names.reserve(runs.size());
+    for (const ReportedRun& run : runs) names.push_back(redact.text(run.name));
+    std::string html;
+    for (const PartsComparison& comparison : comparisons) {
+        if (!comparison.parts.empty()) html += part_table(comparison, names, redact);
+    }
+    return html;
 }
 
 }  // namespace shardscope::traces

@@ -8,7 +8,7 @@
 
 #include "traces/report/html_parts.h"
 #include "traces/report/memory_parts.h"
-#include "traces/report/units.h"
+#include "traces/report/print.h"
 
 namespace shardscope::traces {
 
@@ -110,25 +110,15 @@ std::string category_table(const RankMemory& rank) {
 
 std::string holder_table(const char* title, const std::vector<MemoryHolder>& holders, const RankMemory& rank,
                          const Redactor& redact) {
-    HtmlTable table({title, "MB", "%"});
     // "(no module)" alone says nothing.
     if (holders.size() == 1 && holders.front().name.starts_with('(')) return {};
-    std::size_t shown = 0;
-    std::int64_t rest = 0;
-    for (const MemoryHolder& holder : holders) {
-        if (holder.bytes == 0) continue;
-        if (shown++ >= kHoldersShown) {
-            rest += holder.bytes;
-            continue;
-        }
-        table.row({holder.name.empty() ? "(none)" : redact.text(holder.name), mb(holder.bytes),
-                   percent(holder.bytes, rank.peak_bytes)});
+    std::vector<MemoryPart> parts = holder_parts(holders_at_peak(holders), rank.peak_bytes, kHoldersShown);
+    for (MemoryPart& part : parts) {
+        if (part.name.empty()) part.name = "(none)";
     }
-    if (rest > 0) {
-        table.row({fmt::format("{} more", grouped(static_cast<std::int64_t>(shown - kHoldersShown))),
-                   mb(rest), percent(rest, rank.peak_bytes)});
-    }
-    return table.empty() ? std::string() : table.html();
+    if (parts.empty()) return {};
+    return html_of(
+        chosen(result_table(memory_part_fields(), parts), {{"name", title}, {"mb"}, {"share", "%"}}), redact);
 }
 
 std::string rank_memory(const RankMemory& rank, const std::vector<MemoryPoint>& curve,

@@ -4,7 +4,7 @@
 #include <fmt/core.h>
 
 #include "traces/report/html_parts.h"
-#include "traces/report/units.h"
+#include "traces/report/print.h"
 #include "traces/store/grouped.h"
 
 namespace shardscope::traces {

@@ -8,7 +8,7 @@
 #include "shardscope/version.h"
 #include "traces/report/html_parts.h"
 #include "traces/report/html_style.h"
-#include "traces/report/units.h"
+#include "traces/report/print.h"
 #include "traces/store/grouped.h"
 
 namespace shardscope::traces {
@@ -25,7 +25,7 @@ std::vector<Part> parts_of(const ReportedRun& run, const Redactor& redact, const
         {"summary", "Where the time went", html_summary(run)},
         {"advice", "Advice", html_advice(run, redact)},
         {"memory", "Memory", html_memory(run, redact)},
-        {"collectives", "Collectives", html_collectives(run)},
+        {"collectives", "Collectives", html_collectives(run, redact)},
         {"units", "FSDP units", html_units(run, redact)},
         {"modules", "Modules", html_modules(run, redact)},
         {"configuration", "Configuration", html_configuration(run, redact)},

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "traces/analysis/advice/advice.h"
+#include "traces/analysis/base/selection.h"
 #include "traces/analysis/communication/collectives.h"
 #include "traces/analysis/compare/compare_parts.h"
 #include "traces/analysis/facts/info.h"
@@ -17,6 +18,7 @@
 #include "traces/analysis/modules/modules.h"
 #include "traces/analysis/time/overlap.h"
 #include "traces/analysis/time/summary.h"
+#include "traces/store/columns/trace.h"
 
 namespace shardscope::traces {
 
@@ -48,5 +50,12 @@ struct HtmlOptions {
 // One or more runs; `comparison` is of them in the same order, where there are several.
 std::string html_report(const std::vector<ReportedRun>& runs,
                         const std::optional<ReportedComparison>& comparison, const HtmlOptions& options = {});
+
+// `path` gives the run its name: the file's, or the folder's where several files of a folder are one run.
+ReportedRun reported_run(const Trace& trace, const std::string& path, const Selection& selection);
+
+// Several runs against the first of them, each in its own selection; nullopt of fewer than two.
+std::optional<ReportedComparison> reported_comparison(const std::vector<const Trace*>& traces,
+                                                      const std::vector<Selection>& selections);
 
 }  // namespace shardscope::traces

@@ -5,7 +5,7 @@
 #include <fmt/core.h>
 
 #include "traces/report/html_parts.h"
-#include "traces/report/units.h"
+#include "traces/report/print.h"
 #include "traces/store/grouped.h"
 
 namespace shardscope::traces {
@@ -20,13 +20,6 @@ std::string milliseconds_of(double us_value) {
 
 std::string card(const std::string& value, std::string_view what) {
     return fmt::format("<div class=\"card\"><b>{}</b><span>{}</span></div>\n", value, what);
-}
-
-template <typename Row, typename Value>
-double mean_over(const std::vector<Row>& rows, Value value) {
-    double sum = 0;
-    for (const Row& row : rows) sum += value(row);
-    return rows.empty() ? 0 : sum / static_cast<double>(rows.size());
 }
 
 double share_of(double part, double whole) {
@@ -48,24 +41,17 @@ std::string by_rank(std::size_t ranks, Format format) {
 std::string html_cards(const ReportedRun& run) {
     std::string html = "<div class=\"cards\">\n";
     const auto& summaries = run.summary.ranks;
-    const double step = mean_over(summaries, [](const RankSummary& r) { return r.average_step_us; });
+    const double step = run.summary.mean_step_us();
     html += card(milliseconds_of(step) + " ms", run.summary.stepped ? "average step" : "whole trace");
     std::int64_t peak = 0;
     for (const RankMemory& rank : run.memory.ranks) peak = std::max(peak, rank.peak_bytes);
     if (peak > 0) html += card(mb(peak) + " MB", "peak memory of the fullest rank");
-    const auto& overlaps = run.overlap.ranks;
-    const bool talks = std::any_of(overlaps.begin(), overlaps.end(),
-                                   [](const RankOverlap& r) { return r.sum.communication() > 0; });
-    if (talks) {
-        const double exposed =
-            mean_over(overlaps, [](const RankOverlap& r) { return r.mean_us(r.sum.exposed_communication); });
-        html += card(grouped(100 * share_of(exposed, step), 1) + " %",
+    if (run.overlap.any_communication()) {
+        html += card(grouped(100 * share_of(run.overlap.mean_exposed_us(), step), 1) + " %",
                      run.summary.stepped ? "of the step: exposed communication"
                                          : "of the whole trace: exposed communication");
-        html += card(
-            grouped(mean_over(overlaps, [](const RankOverlap& r) { return r.sum.overlap_percent(); }), 1) +
-                " %",
-            "of the communication hidden by compute");
+        html += card(grouped(run.overlap.mean_overlap_percent(), 1) + " %",
+                     "of the communication hidden by compute");
     }
     std::size_t steps = 0;
     for (const RankSummary& rank : summaries) steps = std::max(steps, rank.steps.size());
@@ -161,21 +147,26 @@ std::string html_summary(const ReportedRun& run) {
            "Communication is what nothing else hides.</p>\n";
 }
 
-std::string html_collectives(const ReportedRun& run) {
+std::string html_collectives(const ReportedRun& run, const Redactor& redact) {
     const auto& ranks = run.collectives.ranks;
     const bool any = std::any_of(ranks.begin(), ranks.end(),
                                  [](const RankCollectives& r) { return !r.operations.empty(); });
     if (!any) return {};
+    const auto shown = [](const ResultTable& table) {
+        return chosen(table, {{"name"},
+                              {"count"},
+                              {"bytes"},
+                              {"us"},
+                              {"waiting_us"},
+                              {"exposed_us"},
+                              {"algbw_gbps"},
+                              {"busbw_gbps"}});
+    };
     return by_rank(ranks.size(), [&](std::size_t first, std::size_t last) {
-        HtmlTable table({"Operation", "Count", "MB", "Time (us)", "Waiting (us)", "Exposed (us)",
-                         "algbw (GB/s)", "busbw (GB/s)"});
+        HtmlTable table(shown(empty_table(collective_fields())));
         for (std::size_t r = first; r < last; ++r) {
             if (ranks.size() > 1) table.row({fmt::format("Rank {}", ranks[r].rank)}, "group");
-            for (const OperationStats& stats : ranks[r].operations) {
-                table.row({std::string(name(stats.operation)), grouped(stats.count), known_mb(stats.bytes),
-                           us(stats.us), us(stats.waiting_us), stats.on_host ? "-" : us(stats.exposed_us),
-                           known_rate(stats.algbw_gbps, 3), known_rate(stats.busbw_gbps, 3)});
-            }
+            table.rows(shown(result_table(collective_fields(), ranks[r].operations)), redact);
         }
         return table.html();
     });
@@ -183,23 +174,23 @@ std::string html_collectives(const ReportedRun& run) {
 
 std::string html_units(const ReportedRun& run, const Redactor& redact) {
     if (!run.units.any_unit || run.units.all_ranks.empty()) return {};
-    const auto steps = static_cast<double>(std::max<std::int64_t>(run.units.rank_steps, 1));
-    const auto each = [&](std::int64_t ns) { return us(static_cast<double>(ns) * 1e-3 / steps); };
-    HtmlTable table({"Unit", "Phase", "Gathers", "MB", "Gather (us)", "Wait (us)", "Exposed (us)",
-                     "Reduce (us)", "Hidden by"},
-                    2);
-    for (const UnitPhase& row : run.units.all_ranks) {
-        table.row({redact.text(row.name), std::string(name(row.phase)),
-                   grouped(static_cast<double>(row.sum.gathers) / steps, 1),
-                   mb(static_cast<double>(row.sum.gather_bytes) / steps), each(row.sum.gather_ns),
-                   each(row.sum.wait_ns), each(row.sum.exposed_ns()), each(row.sum.reduce_ns),
-                   row.hidden_by.empty() ? "-" : redact.text(row.hidden_by)});
-    }
-    return table.html() + "<p class=\"dim small\">Of one rank" +
-           std::string(run.units.stepped ? " in one step, mean over ranks and kept steps"
-                                         : " in the whole trace, mean over ranks") +
-           ". Wait: compute was next and the gather not done. Exposed: gathers and reductions outside "
-           "compute.</p>\n";
+    const std::vector<UnitMeans> rows = unit_means(run.units.all_ranks, run.units.rank_steps);
+    return html_of(chosen(result_table(unit_fields(), rows), {{"name"},
+                                                              {"phase"},
+                                                              {"gathers_per_step"},
+                                                              {"bytes_per_step"},
+                                                              {"gather_per_step_us"},
+                                                              {"wait_per_step_us"},
+                                                              {"exposed_per_step_us"},
+                                                              {"reduce_per_step_us"},
+                                                              {"hidden_by"}}),
+                   redact) +
+           fmt::format(
+               "<p class=\"dim small\">Of one rank{}. Wait: compute was next and the gather not done. "
+               "Exposed: "
+               "gathers and reductions outside compute.</p>\n",
+               run.units.stepped ? " in one step, mean over ranks and kept steps"
+                                 : " in the whole trace, mean over ranks");
 }
 
 std::string html_configuration(const ReportedRun& run, const Redactor& redact) {

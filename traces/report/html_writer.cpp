@@ -1,5 +1,3 @@
-#include "traces/report/html_writer.h"
-
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -7,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include "traces/report/html_parts.h"
 #include "traces/report/text_table.h"
 
 namespace shardscope::traces {
@@ -117,6 +116,28 @@ void HtmlTable::row(const std::vector<std::string>& cells, std::string_view row_
     for (std::size_t c = 0; c < cells.size(); ++c)
         rows_ += fmt::format("<td{}>{}</td>", c < text_columns_ ? "" : " class=\"n\"", cells[c]);
     rows_ += "</tr>\n";
+}
+
+HtmlTable::HtmlTable(const ResultTable& table) : text_columns_(0) {
+    for (const ResultColumn& column : table.columns) {
+        if (column.unit == Unit::text && text_columns_ == header_.size()) ++text_columns_;
+        header_.push_back(html_escaped(header_text(column)));
+    }
+}
+
+void HtmlTable::rows(const ResultTable& table, const Redactor& redact) {
+    for (const std::vector<Cell>& cells : table.rows) {
+        std::vector<std::string> texts;
+        for (std::size_t c = 0; c < cells.size(); ++c)
+            texts.push_back(redact.text(cell_text(table.columns[c], cells[c])));
+        row(texts);
+    }
+}
+
+std::string html_of(const ResultTable& table, const Redactor& redact) {
+    HtmlTable html(table);
+    html.rows(table, redact);
+    return html.html();
 }
 
 std::string HtmlTable::html() const {

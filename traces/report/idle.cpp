@@ -1,12 +1,10 @@
 // Idleness, launch delays and queues; see gap_fields() and launch_delay_fields().
+#include "traces/analysis/time/idle.h"
+
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include "traces/report/formats.h"
-#include "traces/report/json_parts.h"
-#include "traces/report/result_text.h"
-#include "traces/report/text_table.h"
-#include "traces/report/units.h"
+#include "traces/report/print.h"
 
 namespace shardscope::traces {
 namespace {
@@ -108,9 +106,7 @@ std::string csv_text(const IdleReport& report) {
 }  // namespace
 
 std::string render(const IdleReport& result, Format format, std::size_t width) {
-    return render_as(
-        format, [&] { return table_text(result, width); }, [&] { return json_text(result); },
-        [&] { return csv_text(result); });
+    return render_as(result, format, width, table_text, json_text, csv_text);
 }
 
 }  // namespace shardscope::traces

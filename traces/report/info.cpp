@@ -1,14 +1,13 @@
 // What a trace holds.
+#include "traces/analysis/facts/info.h"
+
 #include <algorithm>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include "traces/report/formats.h"
 #include "traces/report/hosts.h"
-#include "traces/report/json_parts.h"
-#include "traces/report/text_table.h"
-#include "traces/report/units.h"
+#include "traces/report/print.h"
 #include "traces/store/sqlite/no_space.h"
 
 namespace shardscope::traces {
@@ -104,15 +103,13 @@ std::string csv_text(const TraceInfo& info) {
     for (const TraceInfo::Noted& note : info.noted) {
         rows.push_back({fmt::format("noted at {:.3f} ms", note.time_ms), note.text});
     }
-    return rows_csv(csv_columns({"key", "value"}), rows);
+    return rows_csv({{"key"}, {"value"}}, rows);
 }
 
 }  // namespace
 
 std::string render(const TraceInfo& result, Format format, std::size_t width) {
-    return render_as(
-        format, [&] { return table_text(result, width); }, [&] { return json_text(result); },
-        [&] { return csv_text(result); });
+    return render_as(result, format, width, table_text, json_text, csv_text);
 }
 
 }  // namespace shardscope::traces

@@ -1,10 +1,10 @@
 // Kernels by name; see kernel_fields().
+#include "traces/analysis/time/kernels.h"
+
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include "traces/report/formats.h"
-#include "traces/report/json_parts.h"
-#include "traces/report/result_text.h"
+#include "traces/report/print.h"
 
 namespace shardscope::traces {
 
@@ -46,9 +46,7 @@ std::string csv_text(const KernelsReport& report) {
 }  // namespace
 
 std::string render(const KernelsReport& result, Format format, std::size_t width) {
-    return render_as(
-        format, [&] { return table_text(result, width); }, [&] { return json_text(result); },
-        [&] { return csv_text(result); });
+    return render_as(result, format, width, table_text, json_text, csv_text);
 }
 
 }  // namespace shardscope::traces

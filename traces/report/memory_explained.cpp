@@ -2,16 +2,16 @@
 // below each table are the sums of its rows. MB = 2^20 bytes.
 #include <algorithm>
 #include <optional>
+#include <string_view>
 #include <utility>
+#include <variant>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include "traces/report/formats.h"
-#include "traces/report/json_parts.h"
+#include "traces/analysis/memory/memory_explanation.h"
 #include "traces/report/memory_parts.h"
-#include "traces/report/text_table.h"
-#include "traces/report/units.h"
+#include "traces/report/print.h"
 #include "traces/store/stack_text.h"
 
 namespace shardscope::traces {
@@ -19,104 +19,21 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string plural(std::int64_t count, std::string_view one) {
-    return fmt::format("{} {}{}", grouped(count), one, count == 1 ? "" : "s");
-}
+constexpr std::size_t kShownParts = 16;
 
-void append_prediction_header(std::vector<std::string>& header) {
-    header.insert(header.end(), {"Predicted (bytes)", "(MB)", "Difference (bytes)", "(MB)", "(%)"});
-}
-
-// With a plus where it is more; what rounds to 0 has no sign.
-std::string signed_text(std::int64_t value, const std::string& text) {
-    return value > 0 && text.find_first_of("123456789") != std::string::npos ? "+" + text : text;
-}
-
-// The cells below that header.
-void append_prediction(std::vector<std::string>& cells, std::int64_t bytes, std::int64_t predicted) {
-    cells.insert(cells.end(), {grouped(predicted), mb(predicted)});
-    const std::int64_t more = bytes - predicted;
-    if (more == 0) {
-        cells.insert(cells.end(), 3, "=");
-        return;
-    }
-    cells.insert(cells.end(), {signed_text(more, grouped(more)), signed_text(more, mb(more))});
-    cells.push_back(predicted == 0 ? "-"
-                                   : signed_text(more, grouped(difference_percent(bytes, predicted), 2)));
-}
-
-// A table of parts that sum to the peak: bytes, MB, share, and what was predicted of them where that is
-// known.
-class PartsTable {
-  public:
-    PartsTable(std::string_view title, std::int64_t peak, bool predicted)
-        : table_(alignments(predicted)), peak_(peak), predicted_(predicted) {
-        std::vector<std::string> header = {std::string(title), "Bytes", "MB", "Share (%)"};
-        if (predicted) append_prediction_header(header);
-        table_.header(std::move(header));
-    }
-
-    void add(std::string_view name, std::int64_t bytes, std::int64_t predicted) {
-        sum_ += bytes;
-        predicted_sum_ += predicted;
-        row(name, bytes, predicted);
-    }
-
-    // Closes the table with the sums of its rows.
-    std::string text(std::size_t width) {
-        table_.rule();
-        row("total", sum_, predicted_sum_);
-        return table_.text(width);
-    }
-
-  private:
-    static std::vector<Align> alignments(bool predicted) {
-        std::vector<Align> align(predicted ? 9 : 4, Align::right);
-        align.front() = Align::left;
-        return align;
-    }
-
-    void row(std::string_view name, std::int64_t bytes, std::int64_t predicted) {
-        std::vector<std::string> cells = {std::string(name), grouped(bytes), mb(bytes),
-                                          percent(bytes, peak_)};
-        if (predicted_) append_prediction(cells, bytes, predicted);
-        table_.row(std::move(cells));
-    }
-
-    TextTable table_;
-    std::int64_t peak_;
-    bool predicted_;
-    std::int64_t sum_ = 0, predicted_sum_ = 0;
-};
-
-constexpr std::size_t kShownParts = 16, kPartWidth = 64;
-
-// The largest, and the rest in one row, so that the total is that of all.
-std::string parts_table(std::string_view title, const std::vector<MemoryHolder>& all, std::int64_t peak,
-                        std::size_t width) {
-    if (all.empty()) return {};
-    PartsTable table(title, peak, all.front().predicted.has_value());
-    const std::size_t shown = all.size() <= kShownParts + 1 ? all.size() : kShownParts;
-    for (std::size_t i = 0; i < shown; ++i)
-        table.add(shortened(all[i].name, kPartWidth), all[i].bytes, all[i].predicted.value_or(0));
-    std::int64_t rest = 0, predicted_rest = 0;
-    for (std::size_t i = shown; i < all.size(); ++i) {
-        rest += all[i].bytes;
-        predicted_rest += all[i].predicted.value_or(0);
-    }
-    if (shown < all.size()) {
-        table.add(fmt::format("… {} more", all.size() - shown), rest, predicted_rest);
-    }
-    return "\n" + table.text(width);
-}
-
-std::string category_table(const RankMemory& rank, std::size_t width) {
-    PartsTable table("By category", rank.peak_bytes,
-                     rank.predicted_peak_bytes >= 0 && rank.prediction_applies);
-    for (std::size_t c = 0; c < rank.at_peak.size(); ++c) {
-        table.add(kMemoryCategoryNames[c], rank.at_peak[c], rank.predicted_at_peak[c]);
-    }
-    return "\n" + table.text(width);
+// Parts that sum to the peak: bytes, MB, share, and what was predicted of them where that is known.
+std::string explained_table(std::string_view title, const std::vector<MemoryPart>& parts, std::size_t width) {
+    if (parts.empty()) return {};
+    return "\n" + text_of(with_total(parts, {{"name", title},
+                                             {"bytes"},
+                                             {"mb"},
+                                             {"share"},
+                                             {"predicted_bytes", "Predicted (bytes)"},
+                                             {"predicted_mb", "(MB)"},
+                                             {"difference_bytes", "Difference (bytes)"},
+                                             {"difference_mb", "(MB)"},
+                                             {"difference_percent", "(%)"}}),
+                          width);
 }
 
 // --- the moment ----------------------------------------------------------------------------------------
@@ -184,48 +101,46 @@ bool alike(const StepMemory& a, const StepMemory& b) {
 // One row for each run of steps that are alike.
 std::string step_table(const std::vector<StepMemory>& steps, std::size_t width) {
     if (steps.empty()) return {};
-    const auto any = [&](auto member) {
-        return std::any_of(steps.begin(), steps.end(),
-                           [&](const StepMemory& s) { return (s.*member).has_value(); });
-    };
-    const bool active = any(&StepMemory::active_bytes);
-    const bool reserved = any(&StepMemory::reserved_bytes);
-    const bool predicted = any(&StepMemory::predicted);
-    std::vector<std::string> header = {"By step", "Peak allocated (bytes)", "(MB)"};
-    if (active) header.emplace_back("Active (MB)");
-    if (reserved) header.emplace_back("Reserved (MB)");
-    if (predicted) append_prediction_header(header);
-    header.emplace_back("Pool grew (times)");
-    std::vector<Align> align(header.size(), Align::right);
-    align.front() = Align::left;
-    TextTable table(align);
-    table.header(std::move(header));
-    const auto optional_mb = [](const std::optional<std::int64_t>& b) { return b ? mb(*b) : "-"; };
+    std::vector<MemoryPart> parts;
+    std::vector<const StepMemory*> firsts;
     for (std::size_t i = 0, next = 0; i < steps.size(); i = next) {
         for (next = i + 1; next < steps.size() && alike(steps[i], steps[next]);) ++next;
-        const StepMemory& step = steps[i];
-        std::vector<std::string> cells = {next == i + 1
-                                              ? fmt::format("{}", step.step)
-                                              : fmt::format("{} to {}", step.step, steps[next - 1].step),
-                                          grouped(step.peak_bytes), mb(step.peak_bytes)};
-        if (active) cells.push_back(optional_mb(step.active_bytes));
-        if (reserved) cells.push_back(optional_mb(step.reserved_bytes));
-        if (predicted && step.predicted) append_prediction(cells, step.peak_bytes, *step.predicted);
-        if (predicted && !step.predicted) cells.insert(cells.end(), 5, "-");
-        cells.push_back(grouped(step.growths));
-        table.row(std::move(cells));
+        parts.push_back(steps[i].part(next == i + 1
+                                          ? fmt::format("{}", steps[i].step)
+                                          : fmt::format("{} to {}", steps[i].step, steps[next - 1].step)));
+        firsts.push_back(&steps[i]);
     }
-    return "\n" + table.text(width);
+    ResultTable table = parts_table(parts, {{"name", "By step"},
+                                            {"bytes", "Peak allocated (bytes)"},
+                                            {"mb", "(MB)"},
+                                            {"predicted_bytes", "Predicted (bytes)"},
+                                            {"predicted_mb", "(MB)"},
+                                            {"difference_bytes", "Difference (bytes)"},
+                                            {"difference_mb", "(MB)"},
+                                            {"difference_percent", "(%)"}});
+    // A column of what some step has; `at`: its place.
+    const auto add = [&](std::size_t at, const ResultColumn& column, auto member) {
+        std::vector<Cell> cells;
+        for (const StepMemory* step : firsts) cells.push_back(to_cell(step->*member));
+        const auto known = [](const Cell& cell) { return !std::holds_alternative<std::monostate>(cell); };
+        if (std::none_of(cells.begin(), cells.end(), known)) return false;
+        table.columns.insert(table.columns.begin() + static_cast<std::ptrdiff_t>(at), column);
+        for (std::size_t r = 0; r < cells.size(); ++r)
+            table.rows[r].insert(table.rows[r].begin() + static_cast<std::ptrdiff_t>(at), cells[r]);
+        return true;
+    };
+    const std::size_t measured = 3;
+    const bool active = add(measured, {"active", "Active", Unit::bytes}, &StepMemory::active_bytes);
+    add(measured + (active ? 1 : 0), {"reserved", "Reserved", Unit::bytes}, &StepMemory::reserved_bytes);
+    add(table.columns.size(), {"growths", "Pool grew (times)", Unit::count}, &StepMemory::growths);
+    return "\n" + text_of(table, width);
 }
 
 // --- the pool ------------------------------------------------------------------------------------------
 
 std::string pool_text(const RankMemory& rank, const PoolMemory& pool, bool has_steps, std::size_t width) {
-    TextTable table({Align::left, Align::right, Align::right});
-    table.header({"Reserved against allocated", "Bytes", "MB"});
-    const auto add = [&](const std::string& name, std::int64_t bytes) {
-        table.row({name, grouped(bytes), mb(bytes)});
-    };
+    std::vector<MemoryPart> parts;
+    const auto add = [&](std::string name, std::int64_t bytes) { parts.push_back({std::move(name), bytes}); };
     if (rank.until_last_use) {
         if (pool.allocated_peak_bytes)
             add("allocated, peak (in the host's order)", *pool.allocated_peak_bytes);
@@ -243,7 +158,9 @@ std::string pool_text(const RankMemory& rank, const PoolMemory& pool, bool has_s
         if (pool.active_at_reserved_peak)
             add("most active while reserved is at its peak", *pool.active_at_reserved_peak);
     }
-    std::string text = "\n" + table.text(width);
+    std::string text =
+        "\n" +
+        text_of(parts_table(parts, {{"name", "Reserved against allocated"}, {"bytes"}, {"mb"}}), width);
     if (pool.reserved_peak_bytes) {
         text +=
             fmt::format("Fragmentation: {} % of the reserved peak was never {} at once",
@@ -258,7 +175,7 @@ std::string pool_text(const RankMemory& rank, const PoolMemory& pool, bool has_s
     }
     text += fragmentation_line(rank);
     text += fmt::format(
-        "The pool grew {} (cudaMalloc){}.\n", plural(pool.growths, "time"),
+        "The pool grew {} (cudaMalloc){}.\n", counted(pool.growths, "time", "times"),
         has_steps ? fmt::format(", {} of them in steps", grouped(pool.growths_in_steps)) : std::string());
     return text;
 }
@@ -267,30 +184,13 @@ Json optional_json(const std::optional<std::int64_t>& value) {
     return value ? Json(*value) : Json(nullptr);
 }
 
-// Measured beside predicted; null where nothing is predicted, the percent also where that is 0.
-Json explained(Json row, std::int64_t bytes, const std::optional<std::int64_t>& predicted) {
-    row["bytes"] = bytes;
-    row["predicted_bytes"] = optional_json(predicted);
-    row["difference_bytes"] = predicted ? Json(bytes - *predicted) : Json(nullptr);
-    row["difference_percent"] =
-        predicted.value_or(0) != 0 ? Json(difference_percent(bytes, *predicted)) : Json(nullptr);
-    return row;
+Json parts_json(const std::vector<MemoryPart>& parts) {
+    return json_of(result_table(memory_part_fields(), parts));
 }
 
-Json explained_holders(const std::vector<MemoryHolder>& all) {
-    Json json = Json::array();
-    for (const MemoryHolder& h : all) json.push_back(explained({{"name", h.name}}, h.bytes, h.predicted));
-    return json;
-}
-
-Json explained_categories(const RankMemory& rank) {
-    const bool predicted = rank.predicted_peak_bytes >= 0 && rank.prediction_applies;
-    Json json = Json::array();
-    for (std::size_t c = 0; c < rank.at_peak.size(); ++c) {
-        json.push_back(explained({{"name", std::string(kMemoryCategoryNames[c])}}, rank.at_peak[c],
-                                 predicted ? std::optional(rank.predicted_at_peak[c]) : std::nullopt));
-    }
-    return json;
+// All holders, each as a part.
+std::vector<MemoryPart> all_parts(const RankMemory& rank, const std::vector<MemoryHolder>& holders) {
+    return holder_parts(holders, rank.peak_bytes, holders.size());
 }
 
 Json moment_json(const PeakMoment& moment) {
@@ -330,25 +230,25 @@ std::string table_text(const MemoryExplanation& explanation, std::size_t width) 
         width);
     for (const RankExplanation& explained : explanation.ranks) {
         const RankMemory& rank = explained.memory;
-        if (rank.units.empty() && rank.peak_bytes == 0 && rank.predicted_peak_bytes < 0) {
+        if (rank.is_empty()) {
             text += fmt::format("\nRank {}: nothing allocated here, or allocations were not recorded\n",
                                 rank.rank);
             continue;
         }
         text += '\n' + moment_line(rank, explained.moment, width) + prediction_line(rank, width) +
                 spaces_and_failures(rank) + growth_text(rank, width);
-        text += category_table(rank, width);
-        // What is told by annotations and stacks knows no units, and then a table that names nobody says
+        text += explained_table("By category", category_parts(rank), width);
+        const auto add = [&](std::string_view title, const std::vector<MemoryHolder>& holders) {
+            text += explained_table(title, holder_parts(holders, rank.peak_bytes, kShownParts), width);
+        };
+        // Annotations and stacks come from traces without units, where a table that names nobody says
         // nothing.
         const bool foreign = !rank.annotations.empty() || !rank.stacks.empty();
-        for (const auto& [title, holders] : {std::pair("By unit", &rank.units),
-                                             {"By module", &rank.modules},
-                                             {"By buffer", &rank.buffers}}) {
-            if (!foreign || names_somebody(*holders))
-                text += parts_table(title, *holders, rank.peak_bytes, width);
-        }
-        text += parts_table("By annotation", rank.annotations, rank.peak_bytes, width);
-        text += parts_table("By frame of the program", rank.stacks, rank.peak_bytes, width);
+        if (!foreign || names_somebody(rank.units)) add("By unit", rank.units);
+        if (!foreign || names_somebody(rank.modules)) add("By module", rank.modules);
+        if (!foreign || names_somebody(rank.buffers)) add("By buffer", rank.buffers);
+        add("By annotation", rank.annotations);
+        add("By frame of the program", rank.stacks);
         text += step_table(explained.steps, width);
         text += pool_text(rank, explained.pool, !explained.steps.empty(), width);
     }
@@ -359,87 +259,67 @@ std::string json_text(const MemoryExplanation& explanation) {
     return ranks_line(explanation.ranks, [](const RankExplanation& rank) {
         Json json = memory_json(rank.memory);
         json["space"] = name(MemorySpace::device);
-        json["prediction_applies"] = rank.memory.predicted_peak_bytes >= 0 && rank.memory.prediction_applies;
+        json["prediction_applies"] = rank.memory.is_predicted();
         json["moment"] = moment_json(rank.moment);
-        json["categories"] = explained_categories(rank.memory);
-        json["units"] = explained_holders(rank.memory.units);
-        json["modules"] = explained_holders(rank.memory.modules);
-        json["buffers"] = explained_holders(rank.memory.buffers);
-        Json steps = Json::array();
+        json["categories"] = parts_json(category_parts(rank.memory));
+        json["units"] = parts_json(all_parts(rank.memory, rank.memory.units));
+        json["modules"] = parts_json(all_parts(rank.memory, rank.memory.modules));
+        json["buffers"] = parts_json(all_parts(rank.memory, rank.memory.buffers));
+        Json& steps = json["steps"] = Json::array();
         for (const StepMemory& step : rank.steps) {
-            Json row = explained({{"step", step.step}}, step.peak_bytes, step.predicted);
+            Json row = with({{"step", step.step}}, json_row(memory_part_fields().subspan(1), step.part({})));
             row["active_bytes"] = optional_json(step.active_bytes);
             row["reserved_bytes"] = optional_json(step.reserved_bytes);
             row["growths"] = step.growths;
             steps.push_back(std::move(row));
         }
-        json["steps"] = std::move(steps);
         json["pool"] = pool_json(rank.memory, rank.pool);
         return json;
     });
 }
 
 std::string csv_text(const MemoryExplanation& explanation) {
-    std::vector<std::vector<Cell>> rows;
+    ResultTable table = empty_table(memory_part_fields(), {kRankColumn, {.key = "by"}});
+    for (const std::string_view key : {"active_bytes", "reserved_bytes", "growths", "fragmentation_percent"})
+        table.columns.push_back({.key = key});
     for (const RankExplanation& explained : explanation.ranks) {
         const RankMemory& rank = explained.memory;
-        const auto add = [&](const char* by, std::string_view name, std::int64_t bytes,
-                             std::optional<std::int64_t> predicted, std::vector<Cell> more = {}) {
-            std::vector<Cell> row = {to_cell(rank.rank), to_cell(by), to_cell(name), bytes};
-            row.resize(7);
-            if (predicted) {
-                row[4] = *predicted;
-                row[5] = bytes - *predicted;
-                if (*predicted != 0) row[6] = difference_percent(bytes, *predicted);
-            }
+        const auto add = [&](std::string_view by, const MemoryPart& part,
+                             const std::vector<Cell>& more = {}) {
+            std::vector<Cell>& row = table.rows.emplace_back();
+            row = {to_cell(rank.rank), to_cell(by)};
+            add_cells(row, memory_part_fields(), part);
             row.insert(row.end(), more.begin(), more.end());
-            row.resize(11);
-            rows.push_back(std::move(row));
+            row.resize(table.columns.size());
         };
-        const auto cell = [](std::optional<std::int64_t> bytes) { return bytes ? Cell(*bytes) : Cell(); };
         const PoolMemory& pool = explained.pool;
-        const bool predicted = rank.predicted_peak_bytes >= 0 && rank.prediction_applies;
-        const auto where_predicted = [&](std::int64_t bytes) {
-            return predicted ? std::optional(bytes) : std::nullopt;
-        };
-        add("peak", "total", rank.peak_bytes, where_predicted(rank.predicted_peak_bytes),
-            {cell(pool.active_peak_bytes), cell(pool.reserved_peak_bytes), pool.growths,
+        MemoryPart peak{"total", rank.peak_bytes, rank.peak_bytes};
+        if (rank.is_predicted()) peak.predicted = rank.predicted_peak_bytes;
+        add("peak", peak,
+            {to_cell(pool.active_peak_bytes), to_cell(pool.reserved_peak_bytes), pool.growths,
              pool.reserved_peak_bytes ? Cell(pool.fragmentation_percent) : Cell()});
-        for (std::size_t c = 0; c < rank.at_peak.size(); ++c) {
-            add("category", kMemoryCategoryNames[c], rank.at_peak[c],
-                where_predicted(rank.predicted_at_peak[c]));
-        }
-        for (const auto& [by, holders] : {std::pair("unit", &rank.units),
-                                          {"module", &rank.modules},
-                                          {"buffer", &rank.buffers},
-                                          {"annotation", &rank.annotations},
-                                          {"stack", &rank.stacks}}) {
-            for (const MemoryHolder& holder : *holders) add(by, holder.name, holder.bytes, holder.predicted);
+        for (const MemoryPart& part : category_parts(rank)) add("category", part);
+        for (const HolderList& list : kHolderLists) {
+            for (const MemoryPart& part : all_parts(rank, rank.*list.holders)) add(list.by, part);
         }
         for (const StepMemory& step : explained.steps) {
-            add("step", std::to_string(step.step), step.peak_bytes, step.predicted,
-                {cell(step.active_bytes), cell(step.reserved_bytes), step.growths});
+            add("step", step.part(std::to_string(step.step)),
+                {to_cell(step.active_bytes), to_cell(step.reserved_bytes), step.growths});
         }
         if (!pool.reserved_peak_bytes) continue;
-        add("pool", "reserved_at_peak", pool.reserved_at_peak, {});
-        add("pool", "cached_at_peak", pool.cached_at_peak, {});
-        add("pool", "allocated_at_reserved_peak", pool.allocated_at_reserved_peak, {});
-        if (pool.active_at_reserved_peak) {
-            add("pool", "active_at_reserved_peak", *pool.active_at_reserved_peak, {});
-        }
+        add("pool", {"reserved_at_peak", pool.reserved_at_peak});
+        add("pool", {"cached_at_peak", pool.cached_at_peak});
+        add("pool", {"allocated_at_reserved_peak", pool.allocated_at_reserved_peak});
+        if (pool.active_at_reserved_peak)
+            add("pool", {"active_at_reserved_peak", *pool.active_at_reserved_peak});
     }
-    return rows_csv(csv_columns({"rank", "by", "name", "bytes", "predicted_bytes", "difference_bytes",
-                                 "difference_percent", "active_bytes", "reserved_bytes", "growths",
-                                 "fragmentation_percent"}),
-                    rows);
+    return csv_of(table);
 }
 
 }  // namespace
 
 std::string render(const MemoryExplanation& result, Format format, std::size_t width) {
-    return render_as(
-        format, [&] { return table_text(result, width); }, [&] { return json_text(result); },
-        [&] { return csv_text(result); });
+    return render_as(result, format, width, table_text, json_text, csv_text);
 }
 
 }  // namespace shardscope::traces

@@ -3,12 +3,13 @@
 #include <algorithm>
 
 #include <fmt/core.h>
+#include <nlohmann/json.hpp>
 
-#include "traces/report/text_table.h"
-#include "traces/report/units.h"
-#include "traces/store/grouped.h"
+#include "traces/report/print.h"
 
 namespace shardscope::traces {
+
+using Json = nlohmann::ordered_json;
 
 std::string counted_title(bool until_last_use, MemorySpace space) {
     return until_last_use ? fmt::format("Active {} memory (until the last stream has used it)", name(space))
@@ -83,6 +84,93 @@ bool names_somebody(const std::vector<MemoryHolder>& holders) {
     return std::any_of(holders.begin(), holders.end(), [](const MemoryHolder& h) {
         return (h.bytes != 0 || h.predicted.value_or(0) != 0) && !h.name.starts_with('(');
     });
+}
+
+namespace {
+
+constexpr std::size_t kPartWidth = 64;
+
+ResultTable table_of(std::vector<MemoryPart> parts, bool total, std::initializer_list<ColumnChoice> columns) {
+    const MemoryPart sum = sum_of(parts, "total");
+    for (MemoryPart& part : parts) part.name = shortened(part.name, kPartWidth);
+    if (total) parts.push_back(sum);
+    ResultTable table = chosen(result_table(memory_part_fields(), parts), columns);
+    if (total) table.rules = {parts.size() - 1};
+    return sum.predicted ? table
+                         : without(table, {"predicted_bytes", "predicted_mb", "difference_bytes",
+                                           "difference_mb", "difference_percent"});
+}
+
+Json holders(const std::vector<MemoryHolder>& all) {
+    Json json = Json::array();
+    for (const MemoryHolder& holder : all) {
+        json.push_back({{"name", holder.name}, {"bytes", holder.bytes}});
+        if (!holder.stack.empty()) json.back()["stack"] = holder.stack;
+    }
+    return json;
+}
+
+}  // namespace
+
+ResultTable parts_table(std::vector<MemoryPart> parts, std::initializer_list<ColumnChoice> columns) {
+    return table_of(std::move(parts), false, columns);
+}
+
+ResultTable with_total(const std::vector<MemoryPart>& parts, std::initializer_list<ColumnChoice> columns) {
+    return table_of(parts, true, columns);
+}
+
+Json bytes_by_category(const CategoryBytes& bytes) {
+    Json json = Json::object();
+    for (std::size_t c = 0; c < bytes.size(); ++c) json[std::string(kMemoryCategoryNames[c])] = bytes[c];
+    return json;
+}
+
+Json memory_json(const RankMemory& rank) {
+    Json json = {{"rank", rank.rank},
+                 {"peak_bytes", rank.peak_bytes},
+                 {"peak_time_ns", rank.peak_time_ns},
+                 {"at_peak", bytes_by_category(rank.at_peak)},
+                 {"reserved_bytes", rank.reserved_bytes},
+                 {"predicted_peak_bytes", nullptr},
+                 {"predicted_of_steps_bytes", nullptr}};
+    for (const HolderList& list : kHolderLists)
+        json[std::string(list.by) + "s"] = holders(rank.*list.holders);
+    json.update({{"devices", rank.devices},
+                 {"growth", nullptr},
+                 {"counted", rank.until_last_use ? "active" : "allocated"},
+                 {"fragmentation", nullptr},
+                 {"other_spaces", Json::array()},
+                 {"failures", Json::array()}});
+    if (rank.fragmentation) {
+        const Fragmentation& f = *rank.fragmentation;
+        json["fragmentation"] = {{"held_bytes", f.held_bytes},           {"segments", f.segments},
+                                 {"free_bytes", f.free_bytes},           {"free_blocks", f.free_blocks},
+                                 {"largest_free_bytes", f.largest_free}, {"percent", f.percent()}};
+    }
+    if (rank.growth) {
+        const MemoryGrowth& g = *rank.growth;
+        json["growth"] = {{"category", name(MemoryCategory::communication)},
+                          {"steps", g.steps},
+                          {"first_bytes", g.first_bytes},
+                          {"last_bytes", g.last_bytes},
+                          {"host_library", g.host_library.empty() ? Json(nullptr) : Json(g.host_library)}};
+    }
+    for (const SpacePeak& space : rank.other_spaces) {
+        json["other_spaces"].push_back({{"space", std::string(name(space.space))},
+                                        {"peak_bytes", space.peak_bytes},
+                                        {"peak_time_ns", space.peak_time_ns}});
+    }
+    for (const MemoryFailure& failure : rank.failures)
+        json["failures"].push_back({{"time_ns", failure.time_ns}, {"text", failure.text}});
+    if (rank.predicted_peak_bytes >= 0) {
+        json["predicted_peak_bytes"] = rank.predicted_peak_bytes;
+        json["predicted_at_peak"] = bytes_by_category(rank.predicted_at_peak);
+        json["predicted_where"] = rank.predicted_where;
+        if (rank.predicted_of_steps >= 0) json["predicted_of_steps_bytes"] = rank.predicted_of_steps;
+        json["predicted_step"] = rank.predicted_step ? Json(*rank.predicted_step) : Json(nullptr);
+    }
+    return json;
 }
 
 }  // namespace shardscope::traces

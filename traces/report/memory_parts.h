@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -32,6 +33,12 @@ std::string growth_text(const RankMemory& rank, std::size_t width);
 
 nlohmann::ordered_json bytes_by_category(const CategoryBytes& bytes);
 nlohmann::ordered_json memory_json(const RankMemory& rank);
+
+// The parts as rows, with a title and the columns of measured bytes, their share and, where any part has one,
+// the prediction: in the order that `columns` has. Long names are shortened.
+ResultTable parts_table(std::vector<MemoryPart> parts, std::initializer_list<ColumnChoice> columns);
+// Closes it with a row "total" below a rule.
+ResultTable with_total(const std::vector<MemoryPart>& parts, std::initializer_list<ColumnChoice> columns);
 
 // A single holder that names nobody ("(no unit)") says nothing.
 bool names_somebody(const std::vector<MemoryHolder>& holders);

@@ -1,10 +1,10 @@
 // The module tree; see module_fields().
+#include "traces/analysis/modules/modules.h"
+
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include "traces/report/formats.h"
-#include "traces/report/json_parts.h"
-#include "traces/report/result_text.h"
+#include "traces/report/print.h"
 
 namespace shardscope::traces {
 namespace {
@@ -75,9 +75,7 @@ std::string csv_text(const ModuleView& view) {
 }  // namespace
 
 std::string render(const ModuleView& result, Format format, std::size_t width) {
-    return render_as(
-        format, [&] { return table_text(result, width); }, [&] { return json_text(result); },
-        [&] { return csv_text(result); });
+    return render_as(result, format, width, table_text, json_text, csv_text);
 }
 
 }  // namespace shardscope::traces

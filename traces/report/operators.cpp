@@ -1,10 +1,10 @@
 // Operators by name; see operator_fields().
+#include "traces/analysis/modules/operators.h"
+
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include "traces/report/formats.h"
-#include "traces/report/json_parts.h"
-#include "traces/report/result_text.h"
+#include "traces/report/print.h"
 
 namespace shardscope::traces {
 
@@ -52,9 +52,7 @@ std::string csv_text(const OperatorsReport& report) {
 }  // namespace
 
 std::string render(const OperatorsReport& result, Format format, std::size_t width) {
-    return render_as(
-        format, [&] { return table_text(result, width); }, [&] { return json_text(result); },
-        [&] { return csv_text(result); });
+    return render_as(result, format, width, table_text, json_text, csv_text);
 }
 
 }  // namespace shardscope::traces

@@ -1,10 +1,10 @@
 // Communication beside compute; see overlap_fields().
+#include "traces/analysis/time/overlap.h"
+
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include "traces/report/formats.h"
-#include "traces/report/json_parts.h"
-#include "traces/report/result_text.h"
+#include "traces/report/print.h"
 
 namespace shardscope::traces {
 namespace {
@@ -76,9 +76,7 @@ std::string csv_text(const OverlapReport& report) {
 }  // namespace
 
 std::string render(const OverlapReport& result, Format format, std::size_t width) {
-    return render_as(
-        format, [&] { return table_text(result, width); }, [&] { return json_text(result); },
-        [&] { return csv_text(result); });
+    return render_as(result, format, width, table_text, json_text, csv_text);
 }
 
 }  // namespace shardscope::traces

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "traces/analysis/base/result_table.h"
@@ -15,24 +16,24 @@ struct AdviceReport;
 struct AllocationsReport;
 struct CollectivesReport;
 struct Comparison;
-struct PartsComparison;
 struct CriticalPathReport;
+struct DistributedReport;
 struct ExecutionSummary;
 struct FlightReport;
+struct IdleReport;
+struct KernelsReport;
 struct MemoryExplanation;
 struct MemoryReport;
 struct ModuleView;
-struct DistributedReport;
-struct StragglersReport;
-struct ScalingReport;
-struct UnitsReport;
-struct OverlapReport;
-struct TemporalReport;
-struct IdleReport;
-struct StepsReport;
-struct KernelsReport;
 struct OperatorsReport;
+struct OverlapReport;
+struct PartsComparison;
+struct ScalingReport;
+struct StepsReport;
+struct StragglersReport;
+struct TemporalReport;
 struct TraceInfo;
+struct UnitsReport;
 
 enum class Format { table, json, csv };
 
@@ -81,5 +82,11 @@ std::string render_rows(const std::vector<Column>& columns, const std::vector<st
 // JSON: {"file":"...","whole":true,"faults":[...],"notes":[...]}. CSV: the faults.
 std::string render_check(const std::string& file, const std::vector<std::string>& faults,
                          const std::vector<std::string>& notes, Format format);
+
+// The text of docs/results.md.
+std::string results_markdown();
+// The keys of the rows that a verb of shardscope-trace prints as CSV, a line each; "" where they are not
+// fixed.
+std::string result_keys(std::string_view verb);
 
 }  // namespace shardscope::traces

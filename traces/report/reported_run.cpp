@@ -1,14 +1,14 @@
 // See reported_run.h.
-#include "traces/report/reported_run.h"
-
 #include <algorithm>
 #include <filesystem>
 
 #include <fmt/core.h>
 
-#include "traces/analysis/facts/row_counts.h"
+#include "traces/analysis/base/step_windows.h"
+#include "traces/analysis/facts/info.h"
 #include "traces/analysis/memory/memory_curves.h"
-#include "traces/report/units.h"
+#include "traces/report/html_report.h"
+#include "traces/report/print.h"
 
 namespace shardscope::traces {
 namespace {
@@ -52,10 +52,8 @@ ReportedRun reported_run(const Trace& trace, const std::string& path, const Sele
                     .units = units_report(trace, selection),
                     .advice = advice(trace, selection)};
     for (const RankMemory& memory : run.memory.ranks) {
-        const auto rank = std::find_if(trace.ranks.begin(), trace.ranks.end(),
-                                       [&](const Rank& r) { return r.number == memory.rank; });
         run.curves.push_back(
-            selected_memory_curve(trace, static_cast<int>(rank - trace.ranks.begin()), selection));
+            selected_memory_curve(trace, rank_of_number(trace, memory.rank).value(), selection));
     }
     run.info.counts = row_counts(trace, selection);
     run.part = part_of(trace, selection);

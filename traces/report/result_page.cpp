@@ -1,12 +1,27 @@
 // See result_page.h.
-#include "traces/report/result_page.h"
-
 #include <algorithm>
 #include <vector>
 
 #include <fmt/core.h>
 
-#include "traces/report/formats.h"
+#include "traces/analysis/advice/advice.h"
+#include "traces/analysis/communication/collectives.h"
+#include "traces/analysis/communication/distributed.h"
+#include "traces/analysis/communication/stragglers.h"
+#include "traces/analysis/compare/compare_parts.h"
+#include "traces/analysis/compare/scaling.h"
+#include "traces/analysis/fsdp/units.h"
+#include "traces/analysis/memory/allocations_report.h"
+#include "traces/analysis/memory/memory.h"
+#include "traces/analysis/modules/modules.h"
+#include "traces/analysis/modules/operators.h"
+#include "traces/analysis/time/idle.h"
+#include "traces/analysis/time/kernels.h"
+#include "traces/analysis/time/overlap.h"
+#include "traces/analysis/time/steps.h"
+#include "traces/analysis/time/summary.h"
+#include "traces/analysis/time/temporal.h"
+#include "traces/report/report.h"
 
 namespace shardscope::traces {
 namespace {
@@ -26,6 +41,7 @@ ResultRows rows_of(std::string_view verb, std::string_view path, bool in_csv, Fi
 
 std::vector<ResultRows> all_rows() {
     return {
+        rows_of("summary", "", true, category_time_fields()),
         rows_of("modules", "ranks[].modules[], and children[] of each", true, module_fields()),
         rows_of("collectives", "ranks[].operations[]", true, collective_fields()),
         rows_of("distributed", "ranks[]", false, rank_traffic_fields()),
@@ -40,6 +56,17 @@ std::vector<ResultRows> all_rows() {
         rows_of("kernels", "ranks[].kernels[]", true, kernel_fields()),
         rows_of("operators", "ranks[].operators[]", true, operator_fields(true)),
         rows_of("memory", "ranks[].allocations[], with --allocations", true, allocation_fields()),
+        rows_of("memory", "ranks[].categories[], units[], modules[] and buffers[], with --explain", true,
+                memory_part_fields()),
+        rows_of("units", "ranks[].units[]", true, unit_fields()),
+        rows_of("units", "ranks[]", false, unit_rank_fields()),
+        rows_of("steps", "ranks[].steps[]", true, step_fields()),
+        rows_of("steps", "across_ranks[]", false, step_across_fields()),
+        rows_of("scaling", "runs[]", true, scaling_fields()),
+        rows_of("scaling", "runs[].operations[]", false, operation_time_fields()),
+        rows_of("advice", "findings[]", true, finding_fields()),
+        rows_of("compare", "runs[]", true, run_fields()),
+        rows_of("compare", "parts[].runs[], with --by", true, part_fields()),
     };
 }
 

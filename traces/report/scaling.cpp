@@ -6,62 +6,31 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include "traces/report/formats.h"
-#include "traces/report/units.h"
-#include "traces/schema/json_text.h"
-#include "traces/store/grouped.h"
+#include "traces/report/print.h"
 
 namespace shardscope::traces {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string known(double value, int decimals) {
-    return value > 0 ? grouped(value, decimals) : "-";
-}
-Json known_json(double value) {
-    return value > 0 ? Json(value) : Json(nullptr);
-}
-
-std::string ranks_text(const ScalingRun& run) {
-    return run.ranks == run.ranks_in_trace ? std::to_string(run.ranks)
-                                           : fmt::format("{} ({} here)", run.ranks, run.ranks_in_trace);
-}
-
-double us_of(const ScalingRun& run, Operation operation) {
-    for (const OperationTime& o : run.operations) {
-        if (o.operation == operation) return o.us;
-    }
-    return 0;
-}
-
 // The end of a path, which tells files apart.
 std::string file_text(const std::string& path) {
     constexpr std::size_t kMost = 28;
-    const std::string name = printable(path.substr(path.find_last_of('/') + 1));
+    const std::string name = printable(base_name(path));
     return display_width(name) > kMost && name.size() > kMost ? "..." + name.substr(name.size() - kMost + 3)
                                                               : name;
 }
 
+// By how much a part of a step takes longer than the baseline's.
 std::string grown(double value, double base) {
-    const std::string text = us(value - base);  // "-" where one of them is not known
-    return value >= base ? "+" + text : text;
+    return cell_text({.unit = Unit::us, .difference = true}, value - base);
 }
 
 std::string runs_table(const ScalingReport& report, bool tokens, std::size_t width) {
-    TextTable table({Align::right, Align::left, Align::right, Align::right, Align::right, Align::right,
-                     Align::left, Align::right},
-                    2);
-    table.header({"Ranks", "Run", "Step (us)", tokens ? "Tokens/s" : "Samples/s", "Speed-up",
-                  "Efficiency (%)", "Grew most", "by (us)"});
-    for (const ScalingRun& run : report.runs) {
-        table.row({ranks_text(run), file_text(run.file), us(run.step_us),
-                   known(tokens ? run.tokens_per_second() : run.samples_per_second(), 1),
-                   known(run.speed_up, 3), known(100 * run.efficiency, 1),
-                   run.grew >= 0 ? std::string(kTimeCategoryNames[static_cast<std::size_t>(run.grew)]) : "-",
-                   run.grew >= 0 ? grown(run.grew_us, 0) : ""});
-    }
-    return table.text(width);
+    ResultTable table = without(result_table(scaling_fields(), report.runs),
+                                {tokens ? "samples_per_second" : "tokens_per_second"});
+    for (std::size_t r = 0; r < report.runs.size(); ++r) table.rows[r][1] = file_text(report.runs[r].file);
+    return text_of(table, width, 2);
 }
 
 // What makes a run's figures no matter of its size alone, in a sentence.
@@ -109,11 +78,11 @@ std::string parts_table(const ScalingReport& report, std::size_t width) {
     for (std::size_t o = 0; o < kOperations; ++o) {
         const auto operation = static_cast<Operation>(o);
         if (std::none_of(report.runs.begin(), report.runs.end(),
-                         [&](const ScalingRun& run) { return us_of(run, operation) > 0; }))
+                         [&](const ScalingRun& run) { return run.us_of(operation) > 0; }))
             continue;
         if (!any) table.rule();
         any = true;
-        add(name(operation), [operation](const ScalingRun& run) { return us_of(run, operation); });
+        add(name(operation), [operation](const ScalingRun& run) { return run.us_of(operation); });
     }
     return "\nCommunication is its exposed part; collectives by operation are whole, on one rank\n" +
            table.text(width);
@@ -141,74 +110,36 @@ std::string table_text(const ScalingReport& report, std::size_t width) {
 std::string json_text(const ScalingReport& report) {
     Json runs = Json::array();
     for (const ScalingRun& run : report.runs) {
-        Json categories = Json::object(), operations = Json::array();
+        Json json = json_row(scaling_fields(), run);
+        json["differs"] = run.differs;
+        json["categories_us"] = Json::object();
         for (std::size_t c = 0; c < run.categories_us.size(); ++c)
-            categories[std::string(kTimeCategoryNames[c])] = run.categories_us[c];
-        for (const OperationTime& o : run.operations) {
-            operations.push_back({{"name", name(o.operation)},
-                                  {"count_per_step", o.count},
-                                  {"bytes_per_step", known_json(o.bytes)},
-                                  {"us_per_step", o.us},
-                                  {"transfer_us_per_step", o.transfer_us}});
-        }
-        runs.push_back({{"file", run.file},
-                        {"ranks", run.ranks},
-                        {"ranks_in_trace", run.ranks_in_trace},
-                        {"steps", run.steps},
-                        {"average_step_us", run.step_us},
-                        {"samples_per_second", known_json(run.samples_per_second())},
-                        {"tokens_per_second", known_json(run.tokens_per_second())},
-                        {"same_model", run.same_model},
-                        {"differs", run.differs},
-                        {"speed_up", known_json(run.speed_up)},
-                        {"efficiency", known_json(run.efficiency)},
-                        {"grew", run.grew >= 0 ? Json(kTimeCategoryNames[static_cast<std::size_t>(run.grew)])
-                                               : Json(nullptr)},
-                        {"grew_us", run.same_model ? Json(run.grew_us) : Json(nullptr)},
-                        {"categories_us", std::move(categories)},
-                        {"operations", std::move(operations)}});
+            json["categories_us"][std::string(kTimeCategoryNames[c])] = run.categories_us[c];
+        json["operations"] = json_of(result_table(operation_time_fields(), run.operations));
+        runs.push_back(std::move(json));
     }
-    return dump_json(Json{{"runs", std::move(runs)}}) + "\n";
+    return json_line({{"runs", std::move(runs)}});
 }
 
 std::string csv_text(const ScalingReport& report) {
-    std::vector<Column> columns;
-    for (const char* column : {"file", "ranks", "ranks_in_trace", "steps", "average_step_us",
-                               "samples_per_second", "tokens_per_second", "speed_up", "efficiency"})
-        columns.push_back({column});
-    const auto key = [](std::string_view name) {
-        std::string text(name);
-        for (char& c : text)
-            c = c == ' ' ? '_' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-        return text;
-    };
-    for (const auto category : kTimeCategoryNames) columns.push_back({"split_" + key(category) + "_us"});
-    for (const auto operation : kOperationNames) columns.push_back({fmt::format("{}_us", operation)});
-    std::vector<std::vector<Cell>> rows;
-    const auto cell = [](double value) { return value > 0 ? Cell{value} : Cell{}; };
-    for (const ScalingRun& run : report.runs) {
-        std::vector<Cell> row = {run.file,
-                                 std::int64_t{run.ranks},
-                                 std::int64_t{run.ranks_in_trace},
-                                 run.steps,
-                                 run.step_us,
-                                 cell(run.samples_per_second()),
-                                 cell(run.tokens_per_second()),
-                                 cell(run.speed_up),
-                                 cell(run.efficiency)};
-        for (const double us : run.categories_us) row.emplace_back(us);
-        for (std::size_t o = 0; o < kOperations; ++o) row.emplace_back(us_of(run, static_cast<Operation>(o)));
-        rows.push_back(std::move(row));
+    std::vector<std::string> keys;
+    for (const auto category : kTimeCategoryNames) keys.push_back(split_key(category));
+    for (const auto operation : kOperationNames) keys.push_back(fmt::format("{}_us", operation));
+    ResultTable table = result_table(scaling_fields(), report.runs);
+    for (const std::string& key : keys) table.columns.push_back({key, {}, Unit::us});
+    for (std::size_t r = 0; r < report.runs.size(); ++r) {
+        const ScalingRun& run = report.runs[r];
+        table.rows[r].insert(table.rows[r].end(), run.categories_us.begin(), run.categories_us.end());
+        for (std::size_t o = 0; o < kOperations; ++o)
+            table.rows[r].emplace_back(run.us_of(static_cast<Operation>(o)));
     }
-    return rows_csv(columns, rows);
+    return csv_of(table);
 }
 
 }  // namespace
 
 std::string render(const ScalingReport& result, Format format, std::size_t width) {
-    return render_as(
-        format, [&] { return table_text(result, width); }, [&] { return json_text(result); },
-        [&] { return csv_text(result); });
+    return render_as(result, format, width, table_text, json_text, csv_text);
 }
 
 }  // namespace shardscope::traces

@@ -6,9 +6,7 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include "traces/report/formats.h"
-#include "traces/report/result_text.h"
-#include "traces/report/units.h"
+#include "traces/report/print.h"
 #include "traces/schema/json_text.h"
 
 namespace shardscope::traces {
@@ -79,7 +77,7 @@ std::string json_text(const StragglersReport& report) {
                  {"unmatched", report.unmatched}};
     if (!report.flight.groups.empty())
         json["flight"] = parse_ordered_json(render(report.flight, Format::json));
-    return dump_json(json) + "\n";
+    return json_line(json);
 }
 
 std::string csv_text(const StragglersReport& report) {
@@ -101,9 +99,7 @@ std::string csv_text(const StragglersReport& report) {
 }  // namespace
 
 std::string render(const StragglersReport& result, Format format, std::size_t width) {
-    return render_as(
-        format, [&] { return table_text(result, width); }, [&] { return json_text(result); },
-        [&] { return csv_text(result); });
+    return render_as(result, format, width, table_text, json_text, csv_text);
 }
 
 }  // namespace shardscope::traces

@@ -1,13 +1,13 @@
 // The Execution Summary.
+
+#include "traces/analysis/time/summary.h"
+
 #include <algorithm>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include "traces/report/formats.h"
-#include "traces/report/json_parts.h"
-#include "traces/report/text_table.h"
-#include "traces/report/units.h"
+#include "traces/report/print.h"
 
 namespace shardscope::traces {
 using Json = nlohmann::ordered_json;
@@ -19,10 +19,9 @@ std::string table_text(const ExecutionSummary& summary, std::size_t width) {
     std::string text;
     for (const RankSummary& rank : summary.ranks) {
         if (!text.empty()) text += '\n';
-        text += summary.stepped
-                    ? fmt::format("Rank {}: mean of {} step{}", rank.rank,
-                                  grouped(std::int64_t(rank.steps.size())), rank.steps.size() == 1 ? "" : "s")
-                    : fmt::format("Rank {}: the whole trace, which names no steps", rank.rank);
+        text += summary.stepped ? fmt::format("Rank {}: mean of {}", rank.rank,
+                                              counted(size_of(rank.steps), "step", "steps"))
+                                : fmt::format("Rank {}: the whole trace, which names no steps", rank.rank);
         if (rank.cut_steps > 0) {
             text += fmt::format(" ({} at the end cut off and left out)", grouped(rank.cut_steps));
         }
@@ -30,17 +29,9 @@ std::string table_text(const ExecutionSummary& summary, std::size_t width) {
             text += fmt::format("; median {} us, host step {} us", us(rank.median_step_us),
                                 us(rank.average_host_step_us));
         text += '\n';
-        TextTable table({Align::left, Align::right, Align::right});
-        table.header({"Category", "Time (us)", "Percent"});
-        table.row({summary.stepped ? "Average Step Time" : "Whole trace", us(rank.average_step_us),
-                   percent(rank.average_step_us, rank.average_step_us)});
-        for (std::size_t c = 0; c < rank.average_us.size(); ++c) {
-            if (!summary.has(static_cast<TimeCategory>(c))) continue;
-            const bool known = rank.knows(static_cast<TimeCategory>(c));
-            table.row({std::string(kTimeCategoryNames[c]), known ? us(rank.average_us[c]) : "-",
-                       known ? percent(rank.average_us[c], rank.average_step_us) : "-"});
-        }
-        text += table.text(width);
+        ResultTable table = result_table(category_time_fields(), category_times(summary, rank));
+        if (!summary.stepped) table.rows.front().front() = std::string("Whole trace");
+        text += text_of(table, width);
     }
     if (!summary.has(TimeCategory::communication)) text += "Kernel holds communication.\n";
     if (!summary.stepped) return text;
@@ -56,14 +47,10 @@ std::string table_text(const ExecutionSummary& summary, std::size_t width) {
 std::string json_text(const ExecutionSummary& summary) {
     return ranks_line(summary.ranks, [&](const RankSummary& rank) {
         Json categories = Json::object();
-        for (int c = 0; c < kTimeCategories; ++c) {
-            if (!summary.has(static_cast<TimeCategory>(c))) continue;
-            const auto at = static_cast<std::size_t>(c);
-            const bool known = rank.knows(static_cast<TimeCategory>(c));
-            categories[std::string(kTimeCategoryNames[at])] = {
-                {"us", known ? Json(rank.average_us[at]) : Json(nullptr)},
-                {"percent", known ? Json(rank.percent(static_cast<TimeCategory>(c))) : Json(nullptr)}};
-        }
+        const std::vector<CategoryTime> times = category_times(summary, rank);
+        for (std::size_t t = 1; t < times.size(); ++t)  // without the step
+            categories[std::string(times[t].name)] = {{"us", json_of(times[t].us)},
+                                                      {"percent", json_of(times[t].percent)}};
         Json json = {{"rank", rank.rank},
                      {"steps", rank.steps.size()},
                      {"cut_steps", rank.cut_steps},
@@ -92,29 +79,21 @@ std::string json_text(const ExecutionSummary& summary) {
 }
 
 std::string csv_text(const ExecutionSummary& summary) {
-    std::vector<std::vector<Cell>> rows;
+    ResultTable table =
+        empty_table(category_time_fields(), {kRankColumn, {"steps", "Steps", Unit::count, "Kept steps."}});
     for (const RankSummary& rank : summary.ranks) {
-        const auto steps = static_cast<std::int64_t>(rank.steps.size());
-        rows.push_back({to_cell(rank.rank), steps, to_cell("Average Step Time"), rank.average_step_us,
-                        rank.average_step_us > 0 ? 100.0 : 0.0});
-        for (int c = 0; c < kTimeCategories; ++c) {
-            if (!summary.has(static_cast<TimeCategory>(c))) continue;
-            const auto at = static_cast<std::size_t>(c);
-            const bool known = rank.knows(static_cast<TimeCategory>(c));
-            rows.push_back({to_cell(rank.rank), steps, to_cell(kTimeCategoryNames[at]),
-                            known ? Cell(rank.average_us[at]) : Cell(),
-                            known ? Cell(rank.percent(static_cast<TimeCategory>(c))) : Cell()});
+        for (const CategoryTime& time : category_times(summary, rank)) {
+            table.rows.push_back({to_cell(rank.rank), size_of(rank.steps)});
+            add_cells(table.rows.back(), category_time_fields(), time);
         }
     }
-    return rows_csv(csv_columns({"rank", "steps", "category", "us", "percent"}), rows);
+    return csv_of(table);
 }
 
 }  // namespace
 
 std::string render(const ExecutionSummary& result, Format format, std::size_t width) {
-    return render_as(
-        format, [&] { return table_text(result, width); }, [&] { return json_text(result); },
-        [&] { return csv_text(result); });
+    return render_as(result, format, width, table_text, json_text, csv_text);
 }
 
 }  // namespace shardscope::traces

@@ -1,6 +1,7 @@
 // Aligned text for terminals: columns by display width (wide and combining characters counted right), numbers
 // to the right, no trailing blanks. Cells are made safe: invalid UTF-8 and control characters never reach the
-// terminal. What is wider than its place is laid out by table_layout.h.
+// terminal. What is wider than its place has headers in several lines, then shorter texts, then columns that
+// go on below.
 #pragma once
 
 #include <cstddef>
@@ -27,6 +28,8 @@ std::string printable(std::string_view text);
 // Printable and at most `width` columns: what is too much goes from the middle, for "…".
 std::string shortened(std::string_view text, std::size_t width);
 
+// `text` in lines of at most `width`, broken at blanks; a longer word has a line of its own.
+std::vector<std::string> broken_at_blanks(std::string_view text, std::size_t width);
 // A paragraph in lines of at most `width`, broken at blanks, each ending with a newline.
 std::string paragraph(std::string_view text, std::size_t width);
 

@@ -9,7 +9,6 @@
 
 #include "traces/export/text_output.h"
 #include "traces/report/html_report.h"
-#include "traces/report/reported_run.h"
 
 namespace shardscope::viewer {
 namespace {

@@ -187,10 +187,11 @@ AnalysisCache::Result<traces::CollectivesReport> AnalysisCache::collectives(
 
 AnalysisCache::Result<CategoryCurve> AnalysisCache::category_curve(const TracePtr& trace, int rank_index,
                                                                    traces::MemorySpace space) {
-    return get<CategoryCurve>(
-        fmt::format("curve/{}/{}", rank_index, static_cast<int>(space)), {trace}, [=](const auto& t) {
-            return viewer::category_curve(traces::memory_curve(*t.front(), rank_index, space));
-        });
+    return get<CategoryCurve>(fmt::format("curve/{}/{}", rank_index, static_cast<int>(space)), {trace},
+                              [=](const auto& t) {
+                                  return viewer::category_curve(
+                                      traces::memory_curve(*t.front(), traces::RankPlace(rank_index), space));
+                              });
 }
 
 AnalysisCache::Result<std::vector<traces::MemoryPoint>> AnalysisCache::curve(const TracePtr& trace,

@@ -50,9 +50,8 @@ Selection without_warm_up(const Trace& trace, Selection selection, std::vector<s
         return selection;
     }
     const TraceSteps steps = find_steps(trace);
-    for (const int r : selected_ranks(trace, selection)) {
-        const std::vector<StepWindow> windows =
-            selected_windows(steps.ranks[static_cast<std::size_t>(r)], selection);
+    for (const RankPlace r : selected_ranks(trace, selection)) {
+        const std::vector<StepWindow> windows = selected_windows(steps.ranks[r.at()], selection);
         if (windows.size() < kFewSteps) continue;
         std::vector<std::int64_t> others;
         for (std::size_t i = 1; i < windows.size(); ++i) others.push_back(windows[i].window.length());
@@ -111,6 +110,40 @@ AdviceReport advice(const Trace& trace, const Selection& selection) {
     const std::vector<std::string> unknown = what_cannot_be_said(facts);
     report.notes.insert(report.notes.end(), unknown.begin(), unknown.end());
     return report;
+}
+
+namespace {
+
+Cell figures_text(const Finding& finding) {
+    std::string text;
+    for (const AdviceFigure& figure : finding.figures) {
+        text += fmt::format("{}{}={}{}{}", text.empty() ? "" : "; ", figure.name, figure.value,
+                            figure.unit.empty() ? "" : " ", figure.unit);
+    }
+    return text;
+}
+
+}  // namespace
+
+Fields<Finding> finding_fields() {
+    using F = Finding;
+    static constexpr Field<F> kFields[] = {
+        {{"id", "", Unit::text, "The rule."}, value_of<&F::id>},
+        {{"title", "", Unit::text, "What is wrong, in a few words."}, value_of<&F::title>},
+        {{"weight", "", Unit::text, "How much it matters."},
+         [](const F& f) { return to_cell(kFindingWeightNames[static_cast<std::size_t>(f.weight)]); }},
+        {{"what", "", Unit::text, "What was found, with its figures."}, value_of<&F::what>},
+        {{"figures", "", Unit::text, "The figures: name, value and unit.", in_json}, nested<F>},
+        {{"figures", "", Unit::text, "The figures: name, value and unit.", in_csv}, figures_text},
+        {{"change", "", Unit::text, "What to change."}, value_of<&F::change>},
+        {{"job_setting", "", Unit::text, "The setting of a job file."}, value_of<&F::job_setting>},
+        {{"pytorch", "", Unit::text, "The same in PyTorch."}, value_of<&F::pytorch>},
+        {{"expected", "", Unit::text, "What the change is expected to give."}, value_of<&F::expected>},
+        {{"gain_us", "", Unit::us, "How much shorter a step gets; unknown where nothing predicts it."},
+         value_of<&F::gain_us>},
+        {{"gain_bytes", "", Unit::bytes, "How much lower the peak gets."}, known_value_of<&F::gain_bytes>},
+    };
+    return kFields;
 }
 
 }  // namespace shardscope::traces

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "traces/analysis/base/result_table.h"
 #include "traces/analysis/base/selection.h"
 
 namespace shardscope::traces {
@@ -46,6 +47,8 @@ struct Finding {
     std::int64_t gain_bytes = 0;
     std::string expected;
 };
+
+Fields<Finding> finding_fields();
 
 struct AdviceReport {
     std::size_t rules = 0;           // number of rules tried

@@ -41,7 +41,7 @@ void add_transfers(AdviceFacts& f) {
     const std::vector<bool> selected = selected_events(trace, steps, f.selection);
     const UnitCollectives of_units(trace, f.unit_ranges);
     const std::size_t ranks = trace.ranks.size();
-    enum Part : std::size_t { gathers, reductions, others, parts };
+    enum Purpose : std::size_t { gathers, reductions, others, parts };
     std::array<std::vector<std::vector<Interval>>, parts> transfers;
     for (auto& part : transfers) part.resize(ranks);
     std::vector<IntervalSet> compute(ranks);
@@ -52,12 +52,12 @@ void add_transfers(AdviceFacts& f) {
         if (trace.device.kind[i] != DeviceKind::communication || !selected[i]) continue;
         const std::optional<UnitCollective> known = of_units.of_event(i);
         if (known) f.collectives.push_back(*known);
-        const Part part = !known ? others : known->gather ? gathers : reductions;
+        const Purpose part = !known ? others : known->gather ? gathers : reductions;
         transfers[part][rank].push_back(transfer_of(f, i));
     }
     std::int64_t all = 0, gathered = 0, reduced = 0;
-    for (const int r : selected_ranks(trace, f.selection)) {
-        const auto at = static_cast<std::size_t>(r);
+    for (const RankPlace r : selected_ranks(trace, f.selection)) {
+        const std::size_t at = r.at();
         IntervalSet windows;
         for (const StepWindow& step : selected_windows(steps.ranks[at], f.selection))
             append_merged(windows, step.window);
@@ -100,8 +100,8 @@ HostCommunication communication_on_host(const Trace& trace, const TraceSteps& st
         matched = matched && !c.unmatched;
     }
     double ranks = 0, bytes = 0;
-    for (const int r : selected_ranks(trace, selection)) {
-        const auto at = static_cast<std::size_t>(r);
+    for (const RankPlace r : selected_ranks(trace, selection)) {
+        const std::size_t at = r.at();
         const auto kept = static_cast<double>(selected_windows(steps.ranks[at], selection).size());
         if (sums[at].count == 0 || kept == 0) continue;
         const double waiting = static_cast<double>(sums[at].waiting) * 1e-3 / kept;

@@ -70,12 +70,12 @@ Place longest_gap(const Trace& trace, const Selection& selection, std::optional<
     Place best;
     std::int64_t longest = 0;
     const IdleDetails idle = idle_details(trace, selection, 1);
-    const std::vector<int> ranks = selected_ranks(trace, selection);
+    const std::vector<RankPlace> ranks = selected_ranks(trace, selection);
     for (std::size_t r = 0; r < idle.ranks.size(); ++r) {
         for (const IdleGap& gap : idle.ranks[r].streams.front().gaps) {
             if (kind && gap.kind != *kind) continue;
             keep_longer(best, longest, gap.length(),
-                        {ranks[r], gap.from, gap.to, gap.event, -1, std::string(what)});
+                        {ranks[r].value, gap.from, gap.to, gap.event, -1, std::string(what)});
             break;  // gaps are sorted longest first
         }
     }
@@ -100,11 +100,7 @@ Place longest_load(const Trace& trace, const Selection& selection) {
     Place best;
     std::int64_t longest = 0;
     const TraceSteps steps = find_steps(trace);
-    std::vector<IntervalSet> selected(trace.ranks.size());
-    for (const int r : selected_ranks(trace, selection)) {
-        const auto at = static_cast<std::size_t>(r);
-        selected[at] = selected_host_time(steps.ranks[at], selection);
-    }
+    const std::vector<IntervalSet> selected = selected_host_times(trace, steps, selection);
     const HostRanges& ranges = trace.ranges;
     for (std::size_t i = 0; i < ranges.size(); ++i) {
         const int rank = trace.threads[ranges.thread[i]].rank;
@@ -153,12 +149,11 @@ Place highest_peak(const Trace& trace, const Selection& selection) {
     std::int64_t most = 0;
     const std::int64_t air = std::max<std::int64_t>((trace.last_ns - trace.first_ns) / 200, 500);
     for (const RankMemory& rank : report.ranks) {
-        const auto at = std::find_if(trace.ranks.begin(), trace.ranks.end(),
-                                     [&](const Rank& r) { return r.number == rank.rank; });
-        if (at == trace.ranks.end()) continue;
+        const auto at = rank_of_number(trace, rank.rank);
+        if (!at) continue;
         keep_longer(best, most, rank.peak_bytes,
-                    {static_cast<int>(at - trace.ranks.begin()), rank.peak_time_ns - air,
-                     rank.peak_time_ns + air, -1, -1, "the highest peak of memory"});
+                    {at->value, rank.peak_time_ns - air, rank.peak_time_ns + air, -1, -1,
+                     "the highest peak of memory"});
     }
     return best;
 }

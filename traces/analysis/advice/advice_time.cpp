@@ -57,10 +57,8 @@ Slowness slowness_of(const AdviceFacts& f, std::size_t slow) {
         kind_at(kind, rank) += static_cast<double>(device.end[i] - device.start[i]) * 1e-3 / steps[rank];
     }
     for (const RankPath& path : f.path.ranks) {
-        const auto at = std::find_if(f.trace.ranks.begin(), f.trace.ranks.end(),
-                                     [&](const Rank& rank) { return rank.number == path.rank; });
-        kind_at(PathKind::host, static_cast<std::size_t>(at - f.trace.ranks.begin())) =
-            path.average_us[static_cast<std::size_t>(PathKind::host)];
+        if (const auto at = rank_of_number(f.trace, path.rank))
+            kind_at(PathKind::host, at->at()) = path.average_us[static_cast<std::size_t>(PathKind::host)];
     }
     Slowness found;
     for (const PathKind kind : {PathKind::compute, PathKind::memcpy, PathKind::host}) {
@@ -97,10 +95,9 @@ void straggling_rank(const AdviceFacts& f, Findings& found) {
     if (f.percent_of_step(mean) <= kWaitingPercent || share <= kStragglerShare) return;
     // Of two ranks, each waits for the other half the time by chance.
     if (paths < 3 && share < 0.75) return;
-    const auto at = std::find_if(f.trace.ranks.begin(), f.trace.ranks.end(),
-                                 [&](const Rank& rank) { return rank.number == most->first; });
-    if (at == f.trace.ranks.end()) return;
-    const auto slow = static_cast<std::size_t>(at - f.trace.ranks.begin());
+    const auto at = rank_of_number(f.trace, most->first);
+    if (!at) return;
+    const std::size_t slow = at->at();
     const Slowness slowness = slowness_of(f, slow);
     Finding finding;
     finding.what = fmt::format(

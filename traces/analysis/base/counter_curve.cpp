@@ -11,12 +11,12 @@ std::int64_t counter_bytes(double value) {
     return value > 0 ? static_cast<std::int64_t>(std::min(value, kLargest)) : 0;
 }
 
-CounterCurve::CounterCurve(const Trace& trace, int rank_index, std::string_view name) {
+CounterCurve::CounterCurve(const Trace& trace, RankPlace rank, std::string_view name) {
     const std::optional<StringId> id = trace.strings.find(name);
     if (!id) return;
     const Counters& counters = trace.counters;
     for (std::size_t i = 0; i < counters.size(); ++i) {
-        if (counters.name[i] != *id || counters.rank[i] != rank_index) continue;
+        if (counters.name[i] != *id || counters.rank[i] != rank.value) continue;
         times_.push_back(counters.time[i]);
         values_.push_back(counters.value[i]);
     }

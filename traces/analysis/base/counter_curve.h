@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "traces/analysis/base/intervals.h"
+#include "traces/analysis/base/selection.h"
 
 namespace shardscope::traces {
 
@@ -25,8 +26,7 @@ std::int64_t counter_bytes(double value);
 
 class CounterCurve {
   public:
-    // `rank_index` is an index into Trace::ranks.
-    CounterCurve(const Trace& trace, int rank_index, std::string_view name);
+    CounterCurve(const Trace& trace, RankPlace rank, std::string_view name);
 
     bool empty() const { return times_.empty(); }  // never recorded
     // The value at `time`; 0 before the first one.

@@ -2,6 +2,7 @@
 #include "traces/analysis/base/result_table.h"
 
 #include <algorithm>
+#include <type_traits>
 
 #include <fmt/core.h>
 
@@ -32,6 +33,7 @@ UnitLook look_of(Unit unit) {
         case Unit::index:
         case Unit::count:
         case Unit::number:
+        case Unit::digits6:
             break;
     }
     return {"", 1, 2};
@@ -44,6 +46,27 @@ bool is_something(const Cell& cell) {
     return !std::holds_alternative<std::monostate>(cell);
 }
 
+template <class Number>
+std::string digits_of(const ResultColumn& column, Number value) {
+    if constexpr (std::is_integral_v<Number>) {
+        if (column.unit == Unit::index) return std::to_string(value);
+        if (column.unit == Unit::count || column.unit == Unit::number) return grouped(value);
+    }
+    const auto real = static_cast<double>(value);
+    if (column.unit == Unit::digits6) return fmt::format("{:.6g}", real);
+    const UnitLook look = look_of(column.unit);
+    return grouped(real / look.of, column.decimals >= 0 ? column.decimals : look.decimals);
+}
+
+template <class Number>
+std::string number_text(const ResultColumn& column, Number value) {
+    if (column.difference && value == 0) return "=";
+    const std::string digits = digits_of(column, value);
+    // What rounds to 0 has no sign.
+    const bool plus = column.difference && value > 0 && digits.find_first_of("123456789") != digits.npos;
+    return plus ? "+" + digits : digits;
+}
+
 }  // namespace
 
 std::string_view symbol(Unit unit) {
@@ -52,21 +75,16 @@ std::string_view symbol(Unit unit) {
 
 std::string header_text(const ResultColumn& column) {
     const std::string_view unit = symbol(column.unit);
-    if (unit.empty() || column.title.starts_with(unit)) return std::string(column.title);
+    if (column.whole_title || unit.empty() || column.title.starts_with(unit))
+        return std::string(column.title);
     return fmt::format("{} ({})", column.title, unit);
 }
 
 std::string cell_text(const ResultColumn& column, const Cell& cell) {
     if (const auto* text = std::get_if<std::string>(&cell)) return text->empty() ? "-" : *text;
     if (const auto* yes = std::get_if<bool>(&cell)) return *yes ? "yes" : "no";
-    const UnitLook look = look_of(column.unit);
-    const int decimals = column.decimals >= 0 ? column.decimals : look.decimals;
-    if (const auto* whole = std::get_if<std::int64_t>(&cell)) {
-        if (column.unit == Unit::index) return std::to_string(*whole);
-        if (column.unit == Unit::count || column.unit == Unit::number) return grouped(*whole);
-        return grouped(static_cast<double>(*whole) / look.of, decimals);
-    }
-    if (const auto* real = std::get_if<double>(&cell)) return grouped(*real / look.of, decimals);
+    if (const auto* whole = std::get_if<std::int64_t>(&cell)) return number_text(column, *whole);
+    if (const auto* real = std::get_if<double>(&cell)) return number_text(column, *real);
     return "-";
 }
 
@@ -83,6 +101,28 @@ ResultTable without(ResultTable table, std::initializer_list<std::string_view> k
         if (std::find(keys.begin(), keys.end(), column.key) != keys.end()) column.shown &= ~in_table;
     }
     return table;
+}
+
+ResultTable chosen(const ResultTable& table, std::initializer_list<ColumnChoice> choices) {
+    ResultTable picked{{}, std::vector<std::vector<Cell>>(table.rows.size()), table.rules};
+    for (const ColumnChoice& choice : choices) {
+        const auto has_key = [&](const ResultColumn& column) { return column.key == choice.key; };
+        const auto first = table.columns.begin(), last = table.columns.end();
+        auto at = std::find_if(first, last, [&](const ResultColumn& column) {
+            return has_key(column) && (column.shown & in_table) != 0;
+        });
+        if (at == last) at = std::find_if(first, last, has_key);
+        if (at == last) continue;
+        ResultColumn& column = picked.columns.emplace_back(*at);
+        column.shown |= in_table;
+        if (!choice.header.empty()) {
+            column.title = choice.header;
+            column.whole_title = true;
+        }
+        for (std::size_t r = 0; r < table.rows.size(); ++r)
+            picked.rows[r].push_back(table.rows[r][static_cast<std::size_t>(at - first)]);
+    }
+    return picked;
 }
 
 }  // namespace shardscope::traces

@@ -1,6 +1,6 @@
 // One description of each number. The struct of a result's row has a list of fields: key, title, unit,
 // meaning and how to get the value. The list makes the text table, JSON and CSV
-// (traces/report/result_text.h), the viewer's table (viewer/tables/result_model.h) and docs/results.md.
+// (traces/report/print.h), the viewer's table (viewer/tables/result_model.h) and docs/results.md.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +18,13 @@ namespace shardscope::traces {
 
 enum class Unit : std::uint8_t {
     text,
-    index,   // a number that identifies something, such as a rank: no separators
-    count,   // "1,234"; a mean of counts has two decimals
-    number,  // a real number without a unit
-    us,      // microseconds
-    ns,      // nanoseconds; a table shows milliseconds
-    bytes,   // a table shows MB of 2^20
+    index,    // a number that identifies something, such as a rank: no separators
+    count,    // "1,234"; a mean of counts has two decimals
+    number,   // a real number without a unit
+    digits6,  // the same with six significant digits
+    us,       // microseconds
+    ns,       // nanoseconds; a table shows milliseconds
+    bytes,    // a table shows MB of 2^20
     percent,
     gbps,  // 10^9 bytes a second
 };
@@ -39,13 +40,15 @@ enum ShownIn : std::uint8_t {
 };
 
 struct ResultColumn {
-    std::string_view key;    // of JSON and CSV: "mean_us"
-    std::string_view title;  // of tables, without the unit: "Mean"
+    std::string_view key = {};    // of JSON and CSV: "mean_us"
+    std::string_view title = {};  // of tables, without the unit: "Mean"
     Unit unit = Unit::text;
-    std::string_view meaning;  // one sentence
+    std::string_view meaning = {};  // one sentence
     std::uint8_t shown = everywhere;
     std::int8_t decimals = -1;  // in tables; -1: as usual for the unit
     bool where_known = false;   // shown in a table only if some row has a value other than 0
+    bool difference = false;    // in tables with its sign, and "=" where it is exactly 0
+    bool whole_title = false;   // the title is the whole header, with its unit
 };
 
 // "us", "MB"; "" where a column needs none.
@@ -90,6 +93,10 @@ Cell known_cell(Number value) {
 inline Cell us_cell(double ns) {
     return ns * 1e-3;
 }
+// For tables: blank where a value does not apply, unlike "-" where it is unknown.
+inline Cell blank_cell() {
+    return std::string(" ");
+}
 
 // Common ways to get a value.
 template <auto Member, class Row>
@@ -103,6 +110,12 @@ Cell known_value_of(const Row& row) {
 template <auto Member, class Row>
 Cell micros_of(const Row& row) {
     return us_cell(static_cast<double>(row.*Member));
+}
+
+// For a key under which JSON nests more: the printer puts it in place of the null.
+template <class Row>
+Cell nested(const Row& /*row*/) {
+    return {};
 }
 
 template <class Row>
@@ -130,6 +143,13 @@ ResultTable result_table(Fields<Row> fields, const Rows& rows) {
 bool shown_in_table(const ResultTable& table, std::size_t column);
 // The same table without these columns (keys) when it is shown as a table.
 ResultTable without(ResultTable table, std::initializer_list<std::string_view> keys);
+
+// A column by its key, under its own title or a whole header. Of several with the key, the one for tables.
+struct ColumnChoice {
+    std::string_view key, header = {};
+};
+// The same rows with these columns alone, in this order, all of them shown in tables.
+ResultTable chosen(const ResultTable& table, std::initializer_list<ColumnChoice> choices);
 
 inline constexpr ResultColumn kRankColumn = {"rank", "Rank", Unit::index, "Number of the rank."};
 

@@ -1,10 +1,23 @@
 // The part of a trace that an analysis is limited to: `--rank`, `--step A:B`, `--range A:B`.
 #pragma once
 
+#include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 
 namespace shardscope::traces {
+
+// The place of a rank in Trace::ranks. Unlike it, a rank's number is a plain int: what the job calls the
+// rank.
+struct RankPlace {
+    int value = 0;
+
+    constexpr explicit RankPlace(int index) : value(index) {}
+    constexpr explicit RankPlace(std::size_t index) : value(static_cast<int>(index)) {}
+    constexpr std::size_t at() const { return static_cast<std::size_t>(value); }
+    constexpr auto operator<=>(const RankPlace&) const = default;
+};
 
 struct Selection {
     std::optional<int> rank;                            // the rank's number, not its index

@@ -166,11 +166,17 @@ TraceSteps find_steps(const Trace& trace) {
     return result;
 }
 
-std::vector<int> selected_ranks(const Trace& trace, const Selection& selection) {
-    std::vector<int> indices;
+std::optional<RankPlace> rank_of_number(const Trace& trace, int number) {
     for (std::size_t r = 0; r < trace.ranks.size(); ++r) {
-        if (!selection.rank || trace.ranks[r].number == *selection.rank)
-            indices.push_back(static_cast<int>(r));
+        if (trace.ranks[r].number == number) return RankPlace(r);
+    }
+    return std::nullopt;
+}
+
+std::vector<RankPlace> selected_ranks(const Trace& trace, const Selection& selection) {
+    std::vector<RankPlace> indices;
+    for (std::size_t r = 0; r < trace.ranks.size(); ++r) {
+        if (!selection.rank || trace.ranks[r].number == *selection.rank) indices.emplace_back(r);
     }
     return indices;
 }
@@ -178,6 +184,14 @@ std::vector<int> selected_ranks(const Trace& trace, const Selection& selection) 
 Interval selected_time(const Selection& selection) {
     return {selection.from_ns.value_or(std::numeric_limits<std::int64_t>::min()),
             selection.to_ns.value_or(kNever)};
+}
+
+std::vector<IntervalSet> selected_host_times(const Trace& trace, const TraceSteps& steps,
+                                             const Selection& selection) {
+    std::vector<IntervalSet> times(trace.ranks.size());
+    for (const RankPlace rank : selected_ranks(trace, selection))
+        times[rank.at()] = selected_host_time(steps.ranks[rank.at()], selection);
+    return times;
 }
 
 IntervalSet selected_host_time(const RankSteps& steps, const Selection& selection) {

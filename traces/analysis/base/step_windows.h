@@ -55,13 +55,19 @@ std::int64_t launched_at(const Trace& trace, std::size_t device_event);
 
 // --- selection -------------------------------------------------------------------------------------
 
-std::vector<int> selected_ranks(const Trace& trace, const Selection& selection);  // indices into Trace::ranks
+std::vector<RankPlace> selected_ranks(const Trace& trace, const Selection& selection);
+// The rank with that number; none if the trace does not have it.
+std::optional<RankPlace> rank_of_number(const Trace& trace, int number);
 
 // The selection's time range; open ends extend to the limits of time.
 Interval selected_time(const Selection& selection);
 
 // Host time of a rank that is selected: its selected steps' host intervals, within the time range.
 IntervalSet selected_host_time(const RankSteps& steps, const Selection& selection);
+
+// The same of each rank; empty for ranks that are not selected.
+std::vector<IntervalSet> selected_host_times(const Trace& trace, const TraceSteps& steps,
+                                             const Selection& selection);
 
 // The selected kept steps of a rank, their windows clipped to the time range; steps outside it are omitted.
 std::vector<StepWindow> selected_windows(const RankSteps& steps, const Selection& selection);

@@ -163,8 +163,8 @@ CollectivesReport collectives_report(const Trace& trace, const Selection& select
     const std::vector<KindUnions> unions = device_unions(trace);
     CollectivesReport report;
     report.stepped = !trace.steps.empty();
-    for (const int r : selected_ranks(trace, selection)) {
-        const auto at = static_cast<std::size_t>(r);
+    for (const RankPlace r : selected_ranks(trace, selection)) {
+        const std::size_t at = r.at();
         const auto kept = static_cast<std::int64_t>(selected_windows(steps.ranks[at], selection).size());
         RankCollectives result;
         result.rank = trace.ranks[at].number;

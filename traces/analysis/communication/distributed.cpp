@@ -69,17 +69,17 @@ class DistributedAnalysis {
     void add_ranks() {
         const OverlapReport overlap = overlap_report(trace_, selection_);
         rank_place_.assign(trace_.ranks.size(), -1);
-        for (const int r : selected_ranks(trace_, selection_)) {
+        for (const RankPlace r : selected_ranks(trace_, selection_)) {
             RankTraffic rank;
-            rank.rank = trace_.ranks[static_cast<std::size_t>(r)].number;
-            rank.host = trace_.ranks[static_cast<std::size_t>(r)].host;
+            rank.rank = trace_.ranks[r.at()].number;
+            rank.host = trace_.ranks[r.at()].host;
             for (const RankOverlap& o : overlap.ranks) {
                 if (o.rank != rank.rank) continue;
                 rank.parts = o.sum;
                 rank.steps = static_cast<std::int64_t>(o.steps.size());
             }
-            rank.device_known = has_device_[static_cast<std::size_t>(r)];
-            rank_place_[static_cast<std::size_t>(r)] = static_cast<int>(report_.ranks.size());
+            rank.device_known = has_device_[r.at()];
+            rank_place_[r.at()] = static_cast<int>(report_.ranks.size());
             report_.ranks.push_back(std::move(rank));
         }
     }

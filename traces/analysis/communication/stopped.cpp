@@ -64,9 +64,8 @@ class Search {
 
   private:
     const Rank* rank_of(int number) const {
-        const auto at = std::find_if(trace_.ranks.begin(), trace_.ranks.end(),
-                                     [&](const Rank& rank) { return rank.number == number; });
-        return at != trace_.ranks.end() ? &*at : nullptr;
+        const auto at = rank_of_number(trace_, number);
+        return at ? &trace_.ranks[at->at()] : nullptr;
     }
 
     // --- where each rank's trace ends

@@ -3,13 +3,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <map>
 #include <set>
 #include <span>
 
+#include <fmt/core.h>
+
 #include "traces/analysis/base/intervals.h"
+#include "traces/analysis/base/percentile.h"
 #include "traces/analysis/base/step_windows.h"
 #include "traces/analysis/communication/host_collectives.h"
 #include "traces/analysis/communication/matching.h"
@@ -121,7 +123,7 @@ std::vector<IntervalSet> communication_of_hosts(const Trace& trace, const Select
 
 void fill_times(const Trace& trace, const Selection& selection, RunColumn& run) {
     const ExecutionSummary summary = summarize(trace, selection);
-    const std::vector<int> selected = selected_ranks(trace, selection);  // in the summary's order
+    const std::vector<RankPlace> selected = selected_ranks(trace, selection);  // in the summary's order
     run.ranks = static_cast<int>(selected.size());
     run.stepped = !trace.steps.empty();
     const std::vector<KindUnions> unions = device_unions(trace);
@@ -132,7 +134,7 @@ void fill_times(const Trace& trace, const Selection& selection, RunColumn& run) 
     for (std::size_t r = 0; r < summary.ranks.size(); ++r) {
         const RankSummary& rank = summary.ranks[r];
         if (rank.steps.empty()) continue;
-        const auto at = static_cast<std::size_t>(selected[r]);
+        const std::size_t at = selected[r].at();
         run.steps = std::max(run.steps, static_cast<std::int64_t>(rank.steps.size()));
         steps_kept.add(static_cast<double>(rank.steps.size()));
         average_step.add(rank.average_step_us);
@@ -245,13 +247,7 @@ std::vector<std::string> differing_keys(const std::vector<const Trace*>& traces)
 
 Spread spread_of(std::vector<double> values) {
     if (values.empty()) return {};
-    std::sort(values.begin(), values.end());
-    const auto quantile = [&](double q) {
-        const double at = q * static_cast<double>(values.size() - 1);
-        const auto below = static_cast<std::size_t>(at);
-        const std::size_t above = std::min(below + 1, values.size() - 1);
-        return values[below] + (at - static_cast<double>(below)) * (values[above] - values[below]);
-    };
+    const auto quantile = [&](double q) { return percentile(std::span(values), q); };
     return {quantile(0.5), (quantile(0.75) - quantile(0.25)) / 2};
 }
 
@@ -274,6 +270,198 @@ Comparison compare(const std::vector<const Trace*>& traces, const std::vector<Se
         comparison.runs.push_back(std::move(run));
     }
     return comparison;
+}
+
+namespace {
+
+template <Spread RunColumn::*Of>
+Cell spread_cell(const RunColumn& run) {
+    return (run.*Of).spread;
+}
+
+}  // namespace
+
+Fields<RunColumn> run_fields() {
+    using R = RunColumn;
+    static constexpr Field<R> kFields[] = {
+        {{"file", "", Unit::text, "The trace."}, value_of<&R::file>},
+        {{"config", "", Unit::text, "The settings that differ between the runs.", in_json}, nested<R>},
+        {{"ranks", "", Unit::count, "Selected ranks."}, value_of<&R::ranks>},
+        {{"stepped", "", Unit::text, "Whether the trace has steps; if not, figures are of all of it.",
+          in_json},
+         value_of<&R::stepped>},
+        {{"steps", "", Unit::count, "Kept steps, of the rank with the most."}, value_of<&R::steps>},
+        {{"average_step_us", "", Unit::us, "Mean step time."}, value_of<&R::average_step_us>},
+        {{"median_step_us", "", Unit::us, "Median step time, without the trace's first step."},
+         value_of<&R::median_step_us>},
+        {{"spread_step_us", "", Unit::us, "Half the interquartile range of the step times."},
+         value_of<&R::spread_step_us>},
+        {{"categories", "", Unit::text, "Each category's mean, median and spread.", in_json}, nested<R>},
+        {{"space", "", Unit::text, "Whose memory it is: the device's, or the host's if no device allocated.",
+          in_json},
+         [](const R& run) { return to_cell(name(run.space)); }},
+        {{"peak_bytes", "", Unit::bytes, "Peak of the rank with the largest."},
+         known_value_of<&R::peak_bytes>},
+        {{"at_peak", "", Unit::bytes, "What lived at the peak, by category.", in_json}, nested<R>},
+        {{"predicted_peak_bytes", "", Unit::bytes, "That rank's peak as the memory account predicts it.",
+          in_json},
+         [](const R& run) {
+             return run.predicted_peak_bytes >= 0 ? Cell(run.predicted_peak_bytes) : Cell();
+         }},
+        {{"communication_us", "", Unit::us, "Union of communication in a step."},
+         value_of<&R::communication_us>},
+        {{"communication_spread_us", "", Unit::us, "Its spread over the steps.", in_json},
+         spread_cell<&R::communication_spread>},
+        {{"exposed_communication_us", "", Unit::us, "Communication outside compute kernels."},
+         value_of<&R::exposed_communication_us>},
+        {{"exposed_communication_spread_us", "", Unit::us, "Its spread over the steps.", in_json},
+         spread_cell<&R::exposed_communication_spread>},
+        {{"memcpy_us", "", Unit::us, "Union of copies in a step."}, value_of<&R::memcpy_us>},
+        {{"memcpy_spread_us", "", Unit::us, "Its spread over the steps.", in_json},
+         spread_cell<&R::memcpy_spread>},
+        {{"device_busy_percent", "", Unit::percent, "Share of the steps with any work on the device."},
+         value_of<&R::device_busy_percent>},
+        {{"device_busy_spread_percent", "", Unit::percent, "Its spread over the steps.", in_json},
+         spread_cell<&R::device_busy_spread>},
+        {{"collectives", "", Unit::text, "The collectives, mean of the ranks; the keys of `collectives`.",
+          in_json},
+         nested<R>},
+    };
+    return kFields;
+}
+
+bool Comparison::any_stepped() const {
+    return std::any_of(runs.begin(), runs.end(), [](const RunColumn& run) { return run.stepped; });
+}
+
+std::optional<double> ComparedValue::change_percent(const ComparedValue& first) const {
+    if (first.mean == 0 || std::isnan(mean - first.mean)) return std::nullopt;
+    return 100.0 * (mean - first.mean) / std::abs(first.mean);
+}
+
+bool ComparedValue::inside_spread(const ComparedValue& first) const {
+    return traces::inside_spread(mean, spread, first.mean, first.spread);
+}
+
+namespace {
+
+class FigureList {
+  public:
+    explicit FigureList(const Comparison& comparison)
+        : runs_(comparison.runs), stepped_(comparison.any_stepped()) {}
+
+    void add_times() {
+        const std::string per_step = stepped_ ? "us/step" : "us";
+        add(stepped_ ? "Step time, median (us)" : "Whole trace (us)", Unit::us,
+            [](const RunColumn& r) -> ComparedValue {
+                return {r.median_step_us, r.spread_step_us};
+            });
+        if (stepped_) {
+            add("Step time, mean (us)", Unit::us, [](const RunColumn& r) -> ComparedValue {
+                return {r.average_step_us, r.spread_step_us};
+            });
+            add(
+                "Step time, spread (us)", Unit::us,
+                [](const RunColumn& r) -> ComparedValue {
+                    return {r.spread_step_us, 0};
+                },
+                false);
+        }
+        for (std::size_t c = 0; c < kTimeCategoryNames.size(); ++c) {
+            add(fmt::format("  {} (us)", kTimeCategoryNames[c]), Unit::us,
+                [c](const RunColumn& r) -> ComparedValue {
+                    return {r.categories_us[c], r.categories_spread[c].spread};
+                });
+        }
+        constexpr std::string_view kTitles[] = {"Communication", "  exposed", "Memcpy"};
+        for (std::size_t f = 0; f < kStepFigures.size(); ++f) {
+            const StepFigure& figure = kStepFigures[f];
+            add(fmt::format("{} ({})", kTitles[f], per_step), Unit::us,
+                [&](const RunColumn& r) -> ComparedValue {
+                    return {r.*figure.mean, (r.*figure.spread).spread};
+                });
+        }
+        add(
+            "Device busy (%)", Unit::percent,
+            [](const RunColumn& r) -> ComparedValue {
+                return {r.device_busy_percent, r.device_busy_spread.spread};
+            },
+            false);
+    }
+
+    void add_memory() {
+        group_ = ComparedFigure::Group::memory;
+        const auto bytes = [](const RunColumn& run, std::int64_t of) -> ComparedValue {
+            return {run.peak_bytes > 0 ? static_cast<double>(of) : kUnknown, 0};
+        };
+        add("Peak memory (MB)", Unit::bytes, [&](const RunColumn& r) { return bytes(r, r.peak_bytes); });
+        for (std::size_t c = 0; c < kMemoryCategoryNames.size(); ++c) {
+            if (any([c](const RunColumn& r) { return r.at_peak[c] != 0; }))
+                add(fmt::format("  {} (MB)", kMemoryCategoryNames[c]), Unit::bytes,
+                    [&](const RunColumn& r) { return bytes(r, r.at_peak[c]); });
+        }
+    }
+
+    void add_collectives() {
+        group_ = ComparedFigure::Group::collectives;
+        for (int o = 0; o < kOperations; ++o) {
+            const auto of = [o](const RunColumn& run) -> const OperationStats* {
+                for (const OperationStats& stats : run.collectives) {
+                    if (stats.operation == static_cast<Operation>(o)) return &stats;
+                }
+                return nullptr;
+            };
+            // What happens only outside the steps (set-up) has nothing to compare by step.
+            if (!any([&](const RunColumn& r) { return of(r) != nullptr && of(r)->count_per_step > 0; }))
+                continue;
+            const auto figure = [&](std::string_view what, Unit unit, double OperationStats::*member) {
+                add(
+                    fmt::format("{} ({}{})", name(static_cast<Operation>(o)), what, stepped_ ? "/step" : ""),
+                    unit,
+                    [&](const RunColumn& r) -> ComparedValue {
+                        const OperationStats* stats = of(r);
+                        if (stats == nullptr) return {};
+                        return {unit == Unit::bytes && stats->bytes == 0 ? kUnknown : stats->*member, 0};
+                    },
+                    false);
+            };
+            figure("count", Unit::number, &OperationStats::count_per_step);
+            figure("MB", Unit::bytes, &OperationStats::bytes_per_step);
+            figure("us", Unit::us, &OperationStats::us_per_step);
+        }
+    }
+
+    std::vector<ComparedFigure> take() { return std::move(figures_); }
+
+  private:
+    template <class Test>
+    bool any(Test test) const {
+        return std::any_of(runs_.begin(), runs_.end(), test);
+    }
+    template <class Get>
+    void add(std::string title, Unit unit, Get get, bool less_is_better = true) {
+        ComparedFigure& figure = figures_.emplace_back();
+        figure.title = std::move(title);
+        figure.unit = unit;
+        figure.group = group_;
+        figure.less_is_better = less_is_better;
+        for (const RunColumn& run : runs_) figure.runs.push_back(get(run));
+    }
+
+    const std::vector<RunColumn>& runs_;
+    bool stepped_;
+    ComparedFigure::Group group_ = ComparedFigure::Group::time;
+    std::vector<ComparedFigure> figures_;
+};
+
+}  // namespace
+
+std::vector<ComparedFigure> compared_figures(const Comparison& comparison) {
+    FigureList list(comparison);
+    list.add_times();
+    list.add_memory();
+    list.add_collectives();
+    return list.take();
 }
 
 bool inside_spread(double a, double a_spread, double b, double b_spread) {

@@ -4,10 +4,12 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "traces/analysis/base/result_table.h"
 #include "traces/analysis/communication/collectives.h"
 #include "traces/analysis/memory/memory.h"
 #include "traces/analysis/time/summary.h"
@@ -52,7 +54,34 @@ struct RunColumn {
 
 struct Comparison {
     std::vector<RunColumn> runs;
+
+    bool any_stepped() const;  // some run has steps
 };
+
+Fields<RunColumn> run_fields();
+
+// A figure of one run with its spread over the steps. The mean is not a number where it is unknown.
+struct ComparedValue {
+    double mean = 0, spread = 0;
+
+    // Of the means in percent of the first's; none where that is 0 or one is unknown.
+    std::optional<double> change_percent(const ComparedValue& first) const;
+    // Whether the steps' spread explains the difference.
+    bool inside_spread(const ComparedValue& first) const;
+};
+
+// One figure of all runs, as a table shows it.
+struct ComparedFigure {
+    enum class Group : std::uint8_t { time, memory, collectives };
+
+    std::string title;  // with its unit
+    Unit unit = Unit::us;
+    Group group = Group::time;
+    bool less_is_better = true;
+    std::vector<ComparedValue> runs;
+};
+// Without what all runs lack: categories of memory, operations. If no run has steps, none is "a step".
+std::vector<ComparedFigure> compared_figures(const Comparison& comparison);
 
 // Keys that name the output of a run ("run.trace", "run.overwrite") do not count as differences between runs.
 // `selection` applies to each run.

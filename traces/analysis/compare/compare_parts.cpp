@@ -44,9 +44,8 @@ using RunParts = std::map<std::string, PartSums>;
 std::map<std::int64_t, int> kept_steps(const Trace& trace, const TraceSteps& steps,
                                        const Selection& selection) {
     std::map<std::int64_t, int> kept;
-    for (const int rank : selected_ranks(trace, selection)) {
-        for (const StepWindow& step :
-             selected_windows(steps.ranks[static_cast<std::size_t>(rank)], selection))
+    for (const RankPlace rank : selected_ranks(trace, selection)) {
+        for (const StepWindow& step : selected_windows(steps.ranks[rank.at()], selection))
             ++kept[step.number];
     }
     return kept;
@@ -333,6 +332,20 @@ std::optional<CompareBy> compare_by(std::string_view name) {
     const auto at = std::find(kCompareByNames.begin(), kCompareByNames.end(), name);
     if (at == kCompareByNames.end()) return std::nullopt;
     return static_cast<CompareBy>(at - kCompareByNames.begin());
+}
+
+Fields<PartFigures> part_fields() {
+    using P = PartFigures;
+    static constexpr Field<P> kFields[] = {
+        {{"us", "", Unit::us, "Mean over the ranks and kept steps."}, value_of<&P::us>},
+        {{"median_us", "", Unit::us, "Median over the steps."},
+         [](const P& part) { return Cell(part.spread.median); }},
+        {{"spread_us", "", Unit::us, "Half the interquartile range of the steps."},
+         [](const P& part) { return Cell(part.spread.spread); }},
+        {{"times", "", Unit::number, "Mean number of times."}, value_of<&P::times>},
+        {{"bytes", "", Unit::bytes, "Mean bytes, of collectives and units."}, value_of<&P::bytes>},
+    };
+    return kFields;
 }
 
 }  // namespace shardscope::traces

@@ -30,7 +30,10 @@ struct PartFigures {
     double times = 0;  // mean number of times
     double bytes = 0;  // of collectives and units; NaN if not recorded
     Spread spread;     // over the steps
+    ComparedValue value() const { return {us, spread.spread}; }
 };
+
+Fields<PartFigures> part_fields();
 
 struct ComparedPart {
     std::string name;

@@ -158,4 +158,74 @@ ScalingReport scaling_report(const std::vector<const Trace*>& traces, const Sele
     return report;
 }
 
+double ScalingRun::us_of(Operation operation) const {
+    for (const OperationTime& o : operations) {
+        if (o.operation == operation) return o.us;
+    }
+    return 0;
+}
+
+Fields<OperationTime> operation_time_fields() {
+    using O = OperationTime;
+    static constexpr Field<O> kFields[] = {
+        {{"name", "Operation", Unit::text, "The kind of collective."},
+         [](const O& o) { return to_cell(name(o.operation)); }},
+        {{"count_per_step", "Count/step", Unit::count, "Collectives of a rank in a step."},
+         value_of<&O::count>},
+        {{"bytes_per_step", "MB/step", Unit::bytes, "Their bytes."}, known_value_of<&O::bytes>},
+        {{"us_per_step", "Time", Unit::us, "Their time."}, value_of<&O::us>},
+        {{"transfer_us_per_step", "Transfer", Unit::us, "That without waiting for other ranks."},
+         value_of<&O::transfer_us>},
+    };
+    return kFields;
+}
+
+Fields<ScalingRun> scaling_fields() {
+    using S = ScalingRun;
+    static constexpr Field<S> kFields[] = {
+        {{"ranks", "Ranks", Unit::index, "Ranks of the job, and those in the trace where these are fewer.",
+          in_table},
+         [](const S& run) {
+             return run.ranks == run.ranks_in_trace
+                        ? to_cell(run.ranks)
+                        : Cell(fmt::format("{} ({} here)", run.ranks, run.ranks_in_trace));
+         }},
+        {{"file", "Run", Unit::text, "The trace."}, value_of<&S::file>},
+        {{"ranks", "", Unit::index, "Ranks of the job.", in_programs}, value_of<&S::ranks>},
+        {{"ranks_in_trace", "", Unit::index, "Those in the trace.", in_programs},
+         value_of<&S::ranks_in_trace>},
+        {{"steps", "", Unit::count, "Kept steps, of the rank with the most.", in_programs},
+         value_of<&S::steps>},
+        {{"average_step_us", "Step", Unit::us, "Mean time of a step."}, value_of<&S::step_us>},
+        {{"samples_per_second", "Samples/s", Unit::number, "Samples of all ranks.", everywhere, 1},
+         [](const S& run) { return known_cell(run.samples_per_second()); }},
+        {{"tokens_per_second", "Tokens/s", Unit::number, "Tokens of all ranks, for text models.", everywhere,
+          1},
+         [](const S& run) { return known_cell(run.tokens_per_second()); }},
+        {{"same_model", "", Unit::text, "Whether the run trains the smallest one's model.", in_json},
+         value_of<&S::same_model>},
+        {{"differs", "", Unit::text, "What differs from the smallest run beside the size.", in_json},
+         nested<S>},
+        {{"speed_up", "Speed-up", Unit::number, "Samples a second over those of the smallest run.",
+          everywhere, 3},
+         known_value_of<&S::speed_up>},
+        {{"efficiency", "", Unit::number, "The speed-up over that of the ranks.", in_programs},
+         known_value_of<&S::efficiency>},
+        {{"efficiency", "Efficiency", Unit::percent, "The speed-up over that of the ranks.", in_table, 1},
+         [](const S& run) { return known_cell(100 * run.efficiency); }},
+        {{"grew", "Grew most", Unit::text, "The category that grew most over the smallest run.",
+          in_json | in_table},
+         [](const S& run) {
+             return run.grew >= 0 ? to_cell(kTimeCategoryNames[static_cast<std::size_t>(run.grew)]) : Cell();
+         }},
+        {{"grew_us", "", Unit::us, "By how much, a step.", in_json},
+         [](const S& run) { return run.same_model ? Cell(run.grew_us) : Cell(); }},
+        {{"grew_us", "by", Unit::us, "By how much, a step.", in_table, -1, false, true},
+         [](const S& run) { return run.grew >= 0 ? Cell(run.grew_us) : blank_cell(); }},
+        {{"categories_us", "", Unit::us, "Each category's time in a step.", in_json}, nested<S>},
+        {{"operations", "", Unit::text, "The collectives of a step.", in_json}, nested<S>},
+    };
+    return kFields;
+}
+
 }  // namespace shardscope::traces

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "traces/analysis/base/result_table.h"
 #include "traces/analysis/base/selection.h"
 #include "traces/analysis/time/summary.h"
 #include "traces/schema/enums.h"
@@ -41,6 +42,7 @@ struct ScalingRun {
     int grew = -1;          // TimeCategory that grew most per step over the baseline; -1: none grew
     double grew_us = 0;
 
+    double us_of(Operation operation) const;  // a step
     double samples_per_second() const { return step_us > 0 ? samples_per_step / step_us * 1e6 : 0; }
     double tokens_per_second() const { return step_us > 0 ? tokens_per_step / step_us * 1e6 : 0; }
 };
@@ -49,6 +51,9 @@ struct ScalingReport {
     std::vector<ScalingRun> runs;  // by ranks, smallest first
     std::size_t baseline = 0;      // index of the run with the fewest ranks; of several, the first given
 };
+
+Fields<ScalingRun> scaling_fields();
+Fields<OperationTime> operation_time_fields();
 
 // Samples of a step = batch x ranks x accumulation ("data.batch", "train.accumulation" of the run's
 // configuration); tokens = samples x "model.context" for a text model. The number of ranks of a job is the

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "traces/analysis/base/selection.h"
 #include "traces/analysis/communication/hosts.h"
 #include "traces/analysis/communication/stopped.h"
 
@@ -48,5 +49,16 @@ std::vector<std::string> check_trace(const Trace& trace);
 // Remarks that are not faults, each one sentence: warnings of the recorder and, if a file was finished after
 // its run was killed, what has no counterpart at the cut.
 std::vector<std::string> check_notes(const Trace& trace);
+
+// Which memory events their source recorded. The others were added on loading, so that the totals are the
+// allocator's (memory_facts.h); they are not rows of the trace.
+std::vector<bool> recorded_memory_events(const Trace& trace);
+
+// The counts of trace_info() for the selection, under the same names in the same order. A device event counts
+// by the step that launched it and by its start; a host range, call, counter value or allocation by its rank
+// and its start in the steps' host time; a step, stream or thread by its rank and number. Data of the run as
+// a whole (modules, units, diagnostics, invalid events) is always included.
+std::vector<std::pair<std::string, std::int64_t>> row_counts(const Trace& trace,
+                                                             const Selection& selection = {});
 
 }  // namespace shardscope::traces

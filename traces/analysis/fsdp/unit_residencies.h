@@ -1,16 +1,51 @@
-// How long the whole parameters of units are held, and how long compute waits for them. Internal to the
-// library. Times in nanoseconds.
+// What compute does with the units of a rank: whose compute runs at every moment, how long the whole
+// parameters of units are held, and how long compute waits for them. Internal to the library. Times in
+// nanoseconds.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <span>
+#include <unordered_map>
 #include <vector>
 
-#include "traces/analysis/path/blocking_calls.h"
+#include "traces/analysis/base/intervals.h"
 
 namespace shardscope::traces {
 
 struct Trace;
+
+// The compute of one rank; each instant belongs to the unit whose kernel started first; unit -1: none.
+class UnitCompute {
+  public:
+    void add(Interval kernel, std::int32_t unit);  // in order of start
+
+    // Adds to `by_unit` the compute within `time`; returns the sum.
+    std::int64_t overlap(Interval time, std::unordered_map<std::int32_t, std::int64_t>& by_unit) const;
+
+  private:
+    struct Piece {
+        Interval time;
+        std::int32_t unit;
+    };
+    std::vector<Piece> pieces_;  // disjoint, sorted by time
+    std::int64_t last_end_ = std::numeric_limits<std::int64_t>::min();
+};
+
+// Calls in which a host thread waits for the device ("cudaStreamSynchronize" and similar).
+class BlockingCalls {
+  public:
+    // Ignores calls directly inside the ranges `left_out`.
+    BlockingCalls(const Trace& trace, std::span<const std::int32_t> left_out);
+
+    // The start of the call that held the thread at `time`; `time` itself if none did.
+    std::int64_t since(std::uint16_t thread, std::int64_t time) const;
+
+  private:
+    const Trace& trace_;
+    std::vector<std::vector<std::int32_t>> by_thread_;  // by thread, sorted by time
+};
 
 // Gathers and compute kernels of the units must be added in the order of their starts on the device.
 //

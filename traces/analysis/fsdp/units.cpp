@@ -12,12 +12,10 @@
 #include "traces/analysis/base/step_windows.h"
 #include "traces/analysis/communication/matching.h"
 #include "traces/analysis/fsdp/unit_collectives.h"
-#include "traces/analysis/fsdp/unit_compute.h"
 #include "traces/analysis/fsdp/unit_ranges.h"
 #include "traces/analysis/fsdp/unit_residencies.h"
 #include "traces/analysis/fsdp/unit_rows.h"
 #include "traces/analysis/memory/peak_search.h"
-#include "traces/analysis/path/blocking_calls.h"
 #include "traces/store/columns/trace.h"
 
 namespace shardscope::traces {
@@ -201,8 +199,8 @@ class UnitsAnalysis {
         const auto memory = rows_by_rank(trace_, MemorySpace::device, steps_, selection_);
         const std::vector<std::int64_t> parameters = most_parameters();
         std::vector<std::size_t> place_of_rank(trace_.ranks.size(), 0);
-        for (const int r : selected_ranks(trace_, selection_)) {
-            const auto at = static_cast<std::size_t>(r);
+        for (const RankPlace r : selected_ranks(trace_, selection_)) {
+            const std::size_t at = r.at();
             RankUnits rank;
             rank.rank = trace_.ranks[at].number;
             std::vector<Interval> windows;
@@ -214,7 +212,7 @@ class UnitsAnalysis {
                 const PeakRange range = peak_range(trace_, memory[at], steps_.ranks[at], selection_);
                 rank.peak_bytes = find_peak(trace_.memory, memory[at], range).total;
             }
-            rank.shard_bytes = shard_bytes(static_cast<std::uint16_t>(r), parameters[at]);
+            rank.shard_bytes = shard_bytes(static_cast<std::uint16_t>(r.value), parameters[at]);
             place_of_rank[at] = report.ranks.size();
             report.rank_steps += rank.steps;
             report.ranks.push_back(std::move(rank));

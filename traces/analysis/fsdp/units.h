@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "traces/analysis/base/result_table.h"
 #include "traces/analysis/base/selection.h"
 #include "traces/schema/enums.h"
 
@@ -70,6 +71,21 @@ struct UnitsReport {
     std::int64_t rank_steps = 0;
     Unevenness uneven;
 };
+
+// A row of a report beside the number of steps in its sums.
+struct UnitMeans {
+    const UnitPhase& row;
+    std::int64_t steps = 0;
+
+    // Mean of a step: the gathers of what had just been freed.
+    double regather_us() const;
+};
+// Sums over the kept steps under the plain names ("gather_us"), means of a step as "gather_per_step_us".
+Fields<UnitMeans> unit_fields();
+Fields<UnitMeans> unit_sum_fields();   // of these only the sums
+Fields<UnitMeans> unit_mean_fields();  // only the means
+Fields<RankUnits> unit_rank_fields();
+std::vector<UnitMeans> unit_means(const std::vector<UnitPhase>& rows, std::int64_t steps);
 
 // Collectives of our own traces carry their unit and phase; others belong to the unit of the range that
 // launched them. Compute belongs to the unit of its launching range (unit_ranges.h).

@@ -53,10 +53,10 @@ AllocationsReport allocations_report(const Trace& trace, const Selection& select
     };
     AllocationsReport report;
     report.space = space;
-    for (const int r : selected_ranks(trace, selection)) {
-        std::vector<std::uint32_t>& own = places[static_cast<std::size_t>(r)];
+    for (const RankPlace r : selected_ranks(trace, selection)) {
+        std::vector<std::uint32_t>& own = places[r.at()];
         RankAllocations rank;
-        rank.rank = trace.ranks[static_cast<std::size_t>(r)].number;
+        rank.rank = trace.ranks[r.at()].number;
         rank.count = static_cast<std::int64_t>(own.size());
         for (const std::uint32_t i : own) rank.bytes += memory.bytes[found.row[i]];
         own.resize(order_largest(memory, found, own, most));

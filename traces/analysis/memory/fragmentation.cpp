@@ -1,9 +1,8 @@
 // See fragmentation.h. Rounding: c10/cuda/CUDACachingAllocator.h, kMinBlockSize.
-#include "traces/analysis/memory/fragmentation.h"
-
 #include <algorithm>
 #include <utility>
 
+#include "traces/analysis/memory/memory.h"
 #include "traces/store/columns/address_ranges.h"
 #include "traces/store/columns/trace.h"
 
@@ -14,11 +13,11 @@ constexpr std::uint64_t kBlockRounding = 512;
 
 using Range = std::pair<std::uint64_t, std::uint64_t>;  // [start, end)
 
-std::vector<Range> held_ranges(const Trace& trace, int rank_index, std::int64_t time) {
+std::vector<Range> held_ranges(const Trace& trace, RankPlace rank, std::int64_t time) {
     const Segments& segments = trace.segments;
     AddressRanges held;
     for (std::size_t i = 0; i < segments.size() && segments.time[i] <= time; ++i) {
-        if (segments.rank[i] != rank_index) continue;
+        if (segments.rank[i] != rank.value) continue;
         if (segments.bytes[i] > 0) held.add(segments.address[i], segments.bytes[i]);
         // A segment freed at exactly that time was still there when the peak was reached.
         if (segments.bytes[i] < 0 && segments.time[i] < time)
@@ -51,10 +50,10 @@ std::vector<Range> live_blocks(const MemoryEvents& memory, const std::vector<std
 
 }  // namespace
 
-Fragmentation fragmentation_at(const Trace& trace, int rank_index, std::int64_t time,
+Fragmentation fragmentation_at(const Trace& trace, RankPlace rank, std::int64_t time,
                                const std::vector<std::uint32_t>& live) {
     Fragmentation result;
-    const std::vector<Range> held = held_ranges(trace, rank_index, time);
+    const std::vector<Range> held = held_ranges(trace, rank, time);
     if (held.empty()) return result;
     const std::vector<Range> blocks = live_blocks(trace.memory, live);
     const auto gap = [&](std::uint64_t from, std::uint64_t to) {

@@ -2,22 +2,174 @@
 #include "traces/analysis/memory/memory.h"
 
 #include <algorithm>
+#include <charconv>
 #include <map>
 #include <string_view>
 #include <unordered_map>
 
 #include "traces/analysis/base/counter_curve.h"
-#include "traces/analysis/memory/memory_places.h"
+#include "traces/analysis/communication/host_collectives.h"
 #include "traces/analysis/memory/peak_search.h"
 #include "traces/analysis/memory/prediction.h"
 #include "traces/schema/sort_rows.h"
+#include "traces/store/columns/memory_facts.h"
 #include "traces/store/columns/trace.h"
+#include "traces/store/stack_text.h"
 
 namespace shardscope::traces {
 namespace {
 
 // Bytes that the addresses do not explain: a free without a matching allocation.
 constexpr const char* kNotTold = "(not told by addresses)";
+
+// --- what only foreign traces have ---
+
+// Sums the bytes of the live rows by their text in a column.
+std::unordered_map<StringId, std::int64_t> by_text(const MemoryEvents& memory,
+                                                   const std::vector<StringId>& column,
+                                                   const std::vector<std::uint32_t>& live) {
+    std::unordered_map<StringId, std::int64_t> bytes;
+    for (const std::uint32_t row : live) bytes[column[row]] += memory.bytes[row];
+    return bytes;
+}
+
+// Adds what no address explains, so that the holders sum to the peak, and sorts them, largest first.
+void close(std::vector<MemoryHolder>& holders, std::int64_t peak) {
+    for (const MemoryHolder& holder : holders) peak -= holder.bytes;
+    if (peak != 0) holders.push_back({kNotTold, peak});
+    std::sort(holders.begin(), holders.end(), [](const MemoryHolder& a, const MemoryHolder& b) {
+        return a.bytes != b.bytes ? a.bytes > b.bytes : a.name < b.name;
+    });
+}
+
+std::vector<MemoryHolder> by_annotation(const Trace& trace, std::int64_t peak,
+                                        const std::vector<std::uint32_t>& live) {
+    std::vector<MemoryHolder> holders;
+    for (const auto& [id, bytes] : by_text(trace.memory, trace.memory.annotation, live)) {
+        holders.push_back(
+            {id == StringId::empty ? "(no annotation)" : std::string(trace.strings[id]), bytes});
+    }
+    close(holders, peak);
+    return holders;
+}
+
+// Stacks that differ only in PyTorch's frames are one holder.
+std::vector<MemoryHolder> by_stack(const Trace& trace, std::int64_t peak,
+                                   const std::vector<std::uint32_t>& live) {
+    struct Place {
+        std::int64_t bytes = 0, largest = 0;
+        StringId stack = StringId::empty;
+    };
+    std::unordered_map<std::string_view, Place> places;
+    for (const auto& [id, bytes] : by_text(trace.memory, trace.memory.stack, live)) {
+        Place& place = places[asking_frame(trace.strings[id])];
+        place.bytes += bytes;
+        if (bytes <= place.largest) continue;
+        place.largest = bytes;
+        place.stack = id;
+    }
+    std::vector<MemoryHolder> holders;
+    for (const auto& [frame, place] : places) {
+        MemoryHolder& holder = holders.emplace_back();
+        holder.name = frame.empty() ? "(no stack)" : short_frame(frame);
+        holder.bytes = place.bytes;
+        holder.stack = trace.strings[place.stack];
+    }
+    close(holders, peak);
+    return holders;
+}
+
+// If bytes count until their last use, a peak lasts: the time of the allocator's last action before it fell.
+// Otherwise the time when it was reached.
+std::int64_t moment_of(const Trace& trace, RankPlace rank, const std::vector<std::uint32_t>& rows,
+                       const Peak& peak) {
+    if (!counts_active(trace) || peak.rows == 0 || peak.rows >= rows.size()) return peak.time;
+    const std::int64_t next = trace.memory.time[rows[peak.rows]];
+    const Counters& counters = trace.counters;
+    auto at = static_cast<std::size_t>(std::upper_bound(counters.time.begin(), counters.time.end(), next) -
+                                       counters.time.begin());
+    for (; at > 0 && counters.time[at - 1] > peak.time; --at) {
+        if (counters.rank[at - 1] == rank.value) return counters.time[at - 1];
+    }
+    return peak.time;
+}
+
+// Sets annotations, stacks, fragmentation and until_last_use of `result`. `live`: the rows that are live at
+// `peak`.
+void add_places(const Trace& trace, RankPlace rank, const Peak& peak, const std::vector<std::uint32_t>& live,
+                RankMemory& result) {
+    const auto told = [&](const std::vector<StringId>& column) {
+        return std::any_of(live.begin(), live.end(),
+                           [&](std::uint32_t row) { return column[row] != StringId::empty; });
+    };
+    const MemoryEvents& memory = trace.memory;
+    result.until_last_use = counts_active(trace);
+    if (!memory.annotation.empty() && told(memory.annotation))
+        result.annotations = by_annotation(trace, peak.total, live);
+    if (!memory.stack.empty() && told(memory.stack)) result.stacks = by_stack(trace, peak.total, live);
+    const Fragmentation fragmentation = fragmentation_at(trace, rank, peak.time, live);
+    if (fragmentation.segments > 0) result.fragmentation = fragmentation;
+}
+
+// The growth in a rank's rows. None if a step ends with no more than the previous one, if there are fewer
+// than three steps, or if the growth is below a hundredth of what is live at the end of the last one.
+std::optional<MemoryGrowth> growth_of(const Trace& trace, RankPlace rank,
+                                      const std::vector<std::uint32_t>& rows, const RankSteps& steps,
+                                      const Selection& selection) {
+    constexpr std::int64_t kFewSteps = 3, kShare = 100;
+    if (trace.steps.empty()) return std::nullopt;
+    const MemoryEvents& memory = trace.memory;
+    const Interval time = selected_time(selection);
+    MemoryGrowth growth;
+    std::int64_t live = 0, total = 0;
+    std::size_t next = 0;
+    for (std::int64_t s = 0; s < steps.kept(); ++s) {
+        const StepWindow& step = steps.steps[static_cast<std::size_t>(s)];
+        if (!selection.has_step(step.number) || step.host.start < time.start || step.host.end > time.end)
+            continue;
+        for (; next < rows.size() && memory.time[rows[next]] < step.host.end; ++next) {
+            total += memory.bytes[rows[next]];
+            if (memory.category[rows[next]] == MemoryCategory::communication)
+                live += memory.bytes[rows[next]];
+        }
+        if (growth.steps++ == 0) {
+            growth.first_bytes = live;
+        } else if (live <= growth.last_bytes) {
+            return std::nullopt;
+        }
+        growth.last_bytes = live;
+    }
+    if (growth.steps < kFewSteps || kShare * (growth.last_bytes - growth.first_bytes) < total)
+        return std::nullopt;
+    for (std::size_t i = 0; i < trace.ranges.size() && growth.host_library.empty(); ++i) {
+        if (trace.threads[trace.ranges.thread[i]].rank == rank.value)
+            growth.host_library = host_library(trace.strings[trace.ranges.name[i]]);
+    }
+    return growth;
+}
+
+// Failures of the rank with that number in the selected time.
+std::vector<MemoryFailure> failures_of(const Trace& trace, int rank, const RankSteps& steps,
+                                       const Selection& selection) {
+    std::vector<MemoryFailure> failures;
+    const IntervalSet time = selected_host_time(steps, selection);
+    for (const DiagnosticRow& row : trace.diagnostics) {
+        const std::string_view text = row.text;
+        if (!text.starts_with(kOutOfMemory)) continue;
+        int number = -1;
+        std::from_chars(text.data() + kOutOfMemory.size(), text.data() + text.size(), number);
+        if (number != rank) continue;
+        const bool whole = selects_whole_time(selection);
+        const bool selected = std::any_of(time.begin(), time.end(), [&](const Interval& i) {
+            return row.time >= i.start && row.time < i.end;
+        });
+        if (whole || selected) failures.push_back({row.time, row.text});
+    }
+    return failures;
+}
+
+// --- measured beside predicted ---
+
 // The rest of the stored peak that the stored parts do not explain.
 constexpr const char* kNotStored = "(not told by the prediction)";
 
@@ -94,11 +246,11 @@ class Names {
 };
 
 // The maximum of the pool in the selected time, including its value at its start; 0 unknown.
-std::int64_t most_reserved(const Trace& trace, int rank_index, const RankSteps& steps,
+std::int64_t most_reserved(const Trace& trace, RankPlace rank, const RankSteps& steps,
                            const Selection& selection) {
     const IntervalSet time = selected_host_time(steps, selection);
     if (time.empty()) return 0;
-    const CounterCurve reserved(trace, rank_index, kReservedCounter);
+    const CounterCurve reserved(trace, rank, kReservedCounter);
     return counter_bytes(reserved.most({time.front().start, time.back().end}).value);
 }
 
@@ -128,8 +280,8 @@ MemoryReport memory_report(const Trace& trace, const Selection& selection, Memor
     const auto same = [](const std::string& name) { return name.empty() ? "(no name)" : name; };
     MemoryReport report;
     report.space = space;
-    for (const int r : selected_ranks(trace, selection)) {
-        const auto at = static_cast<std::size_t>(r);
+    for (const RankPlace r : selected_ranks(trace, selection)) {
+        const std::size_t at = r.at();
         Peak peak = find_peak(memory, rows[at], peak_range(trace, rows[at], steps.ranks[at], selection));
         peak.time = moment_of(trace, r, rows[at], peak);
         const std::vector<std::uint32_t> live = live_rows(memory, rows[at], peak.rows);
@@ -181,13 +333,13 @@ MemoryReport memory_report(const Trace& trace, const Selection& selection, Memor
     return report;
 }
 
-std::vector<MemoryPoint> memory_curve(const Trace& trace, int rank_index, MemorySpace space) {
+std::vector<MemoryPoint> memory_curve(const Trace& trace, RankPlace rank, MemorySpace space) {
     const MemoryEvents& memory = trace.memory;
     const std::vector<bool> counts = rows_of_fullest_devices(trace);
     std::vector<MemoryPoint> curve;
     MemoryPoint point;
     for (std::size_t i = 0; i < memory.size(); ++i) {
-        if (memory.rank[i] != rank_index || memory.space[i] != space || (!counts.empty() && !counts[i]))
+        if (memory.rank[i] != rank.value || memory.space[i] != space || (!counts.empty() && !counts[i]))
             continue;
         point.time = memory.time[i];
         point.total += memory.bytes[i];

@@ -5,15 +5,37 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "traces/analysis/base/result_table.h"
 #include "traces/analysis/base/selection.h"
-#include "traces/analysis/memory/fragmentation.h"
 #include "traces/schema/enums.h"
 
 namespace shardscope::traces {
 
 struct Trace;
+
+struct Fragmentation {
+    std::int64_t held_bytes = 0;    // reserved, in segments
+    std::int64_t segments = 0;      // number of address ranges
+    std::int64_t free_bytes = 0;    // of the reserved bytes, those in no live block
+    std::int64_t free_blocks = 0;   // number of contiguous free stretches
+    std::int64_t largest_free = 0;  // the longest stretch: no larger allocation fits without a new segment
+    // 100 (1 - largest / free): 0 if all free memory is one block, near 100 if it is in small pieces.
+    double percent() const {
+        return free_bytes > 0
+                   ? 100.0 * (1.0 - static_cast<double>(largest_free) / static_cast<double>(free_bytes))
+                   : 0.0;
+    }
+};
+
+// The state at `time` on a rank whose live allocations are the rows `live` of
+// Trace::memory. A block's size is rounded up to 512, as in PyTorch's caching allocator. Adjacent segments
+// count as one if the allocator's segments can grow (`allocator.expandable_segments`). All 0 if the trace has
+// no segments.
+Fragmentation fragmentation_at(const Trace& trace, RankPlace rank, std::int64_t time,
+                               const std::vector<std::uint32_t>& live);
 
 using CategoryBytes = std::array<std::int64_t, kMemoryCategories>;
 
@@ -74,6 +96,10 @@ struct RankMemory {
     CategoryBytes predicted_at_peak{};
     std::string predicted_where;
     bool prediction_applies = true;  // false: the prediction is of another peak than this one (see below)
+
+    bool is_empty() const { return units.empty() && peak_bytes == 0 && predicted_peak_bytes < 0; }
+    // Whether predicted and measured parts are comparable.
+    bool is_predicted() const { return predicted_peak_bytes >= 0 && prediction_applies; }
 };
 
 // The difference as the tables show it: 100 (measured - predicted) / predicted; 0 without a prediction.
@@ -82,6 +108,34 @@ inline double difference_percent(std::int64_t measured, std::int64_t predicted) 
                                 static_cast<double>(predicted)
                           : 0.0;
 }
+
+// The lists of holders, and their names in JSON without the plural's s.
+struct HolderList {
+    std::string_view by;
+    std::vector<MemoryHolder> RankMemory::*holders;
+};
+inline constexpr std::array<HolderList, 5> kHolderLists = {{{"unit", &RankMemory::units},
+                                                            {"module", &RankMemory::modules},
+                                                            {"buffer", &RankMemory::buffers},
+                                                            {"annotation", &RankMemory::annotations},
+                                                            {"stack", &RankMemory::stacks}}};
+
+// A part of a peak beside what was predicted of it, as tables show it.
+struct MemoryPart {
+    std::string name;
+    std::int64_t bytes = 0, peak = 0;
+    std::optional<std::int64_t> predicted = {};  // none: not stored, or of another peak
+};
+Fields<MemoryPart> memory_part_fields();
+// The categories; without predictions where these do not apply.
+std::vector<MemoryPart> category_parts(const RankMemory& rank);
+// The largest holders, up to `most`, and more than one beyond them as a row "… 5 more".
+std::vector<MemoryPart> holder_parts(const std::vector<MemoryHolder>& holders, std::int64_t peak,
+                                     std::size_t most);
+// The holders that have bytes at the peak.
+std::vector<MemoryHolder> holders_at_peak(const std::vector<MemoryHolder>& holders);
+// The sum of all parts, predicted if any of them is.
+MemoryPart sum_of(const std::vector<MemoryPart>& parts, std::string name);
 
 struct MemoryReport {
     std::vector<RankMemory> ranks;
@@ -107,8 +161,8 @@ MemoryReport memory_report(const Trace& trace, const Selection& selection = {},
 // The space that a trace uses: the device's or, if it has no allocations on a device, the host's (CPU jobs).
 MemorySpace space_in_use(const Trace& trace);
 
-// The curve of one rank (index into Trace::ranks) in one space.
-std::vector<MemoryPoint> memory_curve(const Trace& trace, int rank_index,
+// The curve of one rank in one space.
+std::vector<MemoryPoint> memory_curve(const Trace& trace, RankPlace rank,
                                       MemorySpace space = MemorySpace::device);
 
 }  // namespace shardscope::traces

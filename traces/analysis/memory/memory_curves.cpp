@@ -14,13 +14,13 @@
 
 namespace shardscope::traces {
 
-ByteCurve allocated_curve(const Trace& trace, int rank_index, MemorySpace space) {
+ByteCurve allocated_curve(const Trace& trace, RankPlace rank, MemorySpace space) {
     const MemoryEvents& memory = trace.memory;
     const std::vector<bool> counts = rows_of_fullest_devices(trace);
     ByteCurve curve;
     std::int64_t total = 0;
     for (std::size_t i = 0; i < memory.size(); ++i) {
-        if (memory.rank[i] != rank_index || memory.space[i] != space || (!counts.empty() && !counts[i]))
+        if (memory.rank[i] != rank.value || memory.space[i] != space || (!counts.empty() && !counts[i]))
             continue;
         total += memory.bytes[i];
         curve.time.push_back(memory.time[i]);
@@ -29,12 +29,12 @@ ByteCurve allocated_curve(const Trace& trace, int rank_index, MemorySpace space)
     return curve;
 }
 
-std::vector<MemoryPoint> selected_memory_curve(const Trace& trace, int rank_index, const Selection& selection,
+std::vector<MemoryPoint> selected_memory_curve(const Trace& trace, RankPlace rank, const Selection& selection,
                                                MemorySpace space) {
-    std::vector<MemoryPoint> curve = memory_curve(trace, rank_index, space);
+    std::vector<MemoryPoint> curve = memory_curve(trace, rank, space);
     if (selects_whole_time(selection) || curve.empty()) return curve;
     const TraceSteps steps = find_steps(trace);
-    const IntervalSet time = selected_host_time(steps.ranks[static_cast<std::size_t>(rank_index)], selection);
+    const IntervalSet time = selected_host_time(steps.ranks[rank.at()], selection);
     if (time.empty()) return {};
     const std::int64_t from = std::max(time.front().start, trace.first_ns);
     const std::int64_t to = std::min(time.back().end, trace.last_ns);
@@ -55,7 +55,7 @@ std::vector<MemoryPoint> selected_memory_curve(const Trace& trace, int rank_inde
     return part;
 }
 
-PoolCurves pool_curves(const Trace& trace, int rank_index) {
+PoolCurves pool_curves(const Trace& trace, RankPlace rank) {
     PoolCurves curves;
     const std::array<std::pair<std::string_view, ByteCurve*>, 3> wanted = {
         {{kReservedCounter, &curves.reserved},
@@ -65,7 +65,7 @@ PoolCurves pool_curves(const Trace& trace, int rank_index) {
     for (const auto& [name, curve] : wanted) {
         const std::optional<StringId> id = trace.strings.find(name);
         for (std::size_t i = 0; id && i < counters.size(); ++i) {
-            if (counters.rank[i] != rank_index || counters.name[i] != *id) continue;
+            if (counters.rank[i] != rank.value || counters.name[i] != *id) continue;
             curve->time.push_back(counters.time[i]);
             curve->bytes.push_back(counter_bytes(counters.value[i]));
         }

@@ -21,13 +21,13 @@ struct ByteCurve {
     bool empty() const { return time.empty(); }
 };
 
-// The total of live bytes of a rank (index into Trace::ranks) right after each allocation and free.
-ByteCurve allocated_curve(const Trace& trace, int rank_index, MemorySpace space = MemorySpace::device);
+// The total of live bytes of a rank right after each allocation and free.
+ByteCurve allocated_curve(const Trace& trace, RankPlace rank, MemorySpace space = MemorySpace::device);
 
 // The part of memory_curve() in the time that memory_report() uses for this selection: from the first
 // selected step's host start to the last one's host end, within the range. Its first and last points are the
 // states at the start and end of that time; the whole curve if nothing is selected.
-std::vector<MemoryPoint> selected_memory_curve(const Trace& trace, int rank_index, const Selection& selection,
+std::vector<MemoryPoint> selected_memory_curve(const Trace& trace, RankPlace rank, const Selection& selection,
                                                MemorySpace space = MemorySpace::device);
 
 // Device memory as counted by the recorder of a run; each curve is empty if it was not recorded.
@@ -36,6 +36,6 @@ struct PoolCurves {
     ByteCurve active;     // counts until the last stream has used it
     ByteCurve allocated;  // in the host program's order, if the memory events contain active bytes
 };
-PoolCurves pool_curves(const Trace& trace, int rank_index);
+PoolCurves pool_curves(const Trace& trace, RankPlace rank);
 
 }  // namespace shardscope::traces

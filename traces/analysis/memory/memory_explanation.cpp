@@ -15,11 +15,11 @@ namespace {
 // The times at which a rank's host threads requested more memory from the device, sorted.
 class Growths {
   public:
-    Growths(const Trace& trace, int rank_index) {
+    Growths(const Trace& trace, RankPlace rank) {
         const std::optional<StringId> name = trace.strings.find("cudaMalloc");
         const RuntimeCalls& calls = trace.runtime;
         for (std::size_t i = 0; name && i < calls.size(); ++i) {
-            if (calls.name[i] == *name && trace.threads[calls.thread[i]].rank == rank_index) {
+            if (calls.name[i] == *name && trace.threads[calls.thread[i]].rank == rank.value) {
                 times_.push_back(calls.start[i]);
             }
         }
@@ -27,7 +27,7 @@ class Growths {
         const Segments& segments = trace.segments;
         const bool told = !times_.empty();
         for (std::size_t i = 0; !told && i < segments.size(); ++i) {
-            if (segments.rank[i] == rank_index && segments.bytes[i] > 0 && segments.stream[i] >= 0)
+            if (segments.rank[i] == rank.value && segments.bytes[i] > 0 && segments.stream[i] >= 0)
                 times_.push_back(segments.time[i]);
         }
         std::sort(times_.begin(), times_.end());
@@ -51,13 +51,13 @@ std::string name_of(const std::vector<Row>& rows, int id) {
 // All inputs for one rank; built once, queried for each part of the explanation.
 class RankExplainer {
   public:
-    RankExplainer(const Trace& trace, int rank_index, const RankSteps& steps, const Selection& selection)
+    RankExplainer(const Trace& trace, RankPlace rank, const RankSteps& steps, const Selection& selection)
         : trace_(trace),
-          rank_(rank_index),
-          allocated_(trace, rank_index),
-          active_(trace, rank_index, kActiveCounter),
-          reserved_(trace, rank_index, kReservedCounter),
-          growths_(trace, rank_index) {
+          rank_(rank),
+          allocated_(trace, rank),
+          active_(trace, rank, kActiveCounter),
+          reserved_(trace, rank, kReservedCounter),
+          growths_(trace, rank) {
         const IntervalSet time = selected_host_time(steps, selection);
         if (!time.empty()) time_ = {time.front().start, time.back().end};
         if (trace.steps.empty()) return;
@@ -146,7 +146,7 @@ class RankExplainer {
     };
 
     const Trace& trace_;
-    int rank_;
+    RankPlace rank_;
     PeakIndex allocated_;
     CounterCurve active_, reserved_;
     Growths growths_;
@@ -160,10 +160,10 @@ MemoryExplanation explain_memory(const Trace& trace, const Selection& selection)
     const TraceSteps steps = find_steps(trace);
     const auto rows = rows_by_rank(trace, MemorySpace::device, steps, selection);
     MemoryReport report = memory_report(trace, selection);
-    const std::vector<int> ranks = selected_ranks(trace, selection);
+    const std::vector<RankPlace> ranks = selected_ranks(trace, selection);
     MemoryExplanation explanation;
     for (std::size_t i = 0; i < ranks.size(); ++i) {
-        const auto at = static_cast<std::size_t>(ranks[i]);
+        const std::size_t at = ranks[i].at();
         const PeakRange range = peak_range(trace, rows[at], steps.ranks[at], selection);
         const Peak peak = find_peak(trace.memory, rows[at], range);
         const RankExplainer rank(trace, ranks[i], steps.ranks[at], selection);

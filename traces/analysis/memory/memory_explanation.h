@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "traces/analysis/memory/memory.h"
@@ -29,6 +30,8 @@ struct StepMemory {
     std::optional<std::int64_t> reserved_bytes;  // maximum that the pool held then; none: not recorded
     std::optional<std::int64_t> predicted;       // the memory account's peak of the step; none: not stored
     std::int64_t growths = 0;                    // how often the pool grew in the step
+
+    MemoryPart part(std::string name) const { return {std::move(name), peak_bytes, peak_bytes, predicted}; }
 };
 
 // Allocated (in the host program's order), active (until the last stream has used it) and reserved (held by

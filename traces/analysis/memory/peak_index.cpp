@@ -8,13 +8,13 @@
 
 namespace shardscope::traces {
 
-PeakIndex::PeakIndex(const Trace& trace, int rank_index, MemorySpace space) {
+PeakIndex::PeakIndex(const Trace& trace, RankPlace rank, MemorySpace space) {
     const MemoryEvents& memory = trace.memory;
     const std::vector<bool> counts = rows_of_fullest_devices(trace);
     std::vector<std::int64_t> totals;
     std::int64_t total = 0;
     for (std::size_t i = 0; i < memory.size(); ++i) {
-        if (memory.rank[i] != rank_index || memory.space[i] != space || (!counts.empty() && !counts[i]))
+        if (memory.rank[i] != rank.value || memory.space[i] != space || (!counts.empty() && !counts[i]))
             continue;
         total += memory.bytes[i];
         times_.push_back(memory.time[i]);

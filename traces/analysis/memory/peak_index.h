@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "traces/analysis/base/selection.h"
 #include "traces/schema/enums.h"
 
 namespace shardscope::traces {
@@ -13,8 +14,7 @@ struct Trace;
 
 class PeakIndex {
   public:
-    // `rank_index` is an index into Trace::ranks.
-    PeakIndex(const Trace& trace, int rank_index, MemorySpace space = MemorySpace::device);
+    PeakIndex(const Trace& trace, RankPlace rank, MemorySpace space = MemorySpace::device);
 
     // The largest total at any instant of [start, end), including the one at `start`.
     std::int64_t most(std::int64_t start, std::int64_t end) const;

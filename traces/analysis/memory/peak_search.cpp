@@ -63,11 +63,11 @@ std::vector<bool> rows_of_fullest_devices(const Trace& trace) {
     return counts;
 }
 
-int memory_devices(const Trace& trace, int rank_index) {
+int memory_devices(const Trace& trace, RankPlace rank) {
     const MemoryEvents& memory = trace.memory;
     std::set<std::uint16_t> devices;
     for (std::size_t i = 0; i < memory.device.size(); ++i) {
-        if (memory.rank[i] == rank_index && memory.space[i] == MemorySpace::device)
+        if (memory.rank[i] == rank.value && memory.space[i] == MemorySpace::device)
             devices.insert(memory.device[i]);
     }
     return std::max(1, static_cast<int>(devices.size()));

@@ -42,7 +42,7 @@ std::vector<std::vector<std::uint32_t>> rows_by_rank(const Trace& trace, MemoryS
 std::vector<bool> rows_of_fullest_devices(const Trace& trace);
 
 // Number of devices on which a rank allocated.
-int memory_devices(const Trace& trace, int rank_index);
+int memory_devices(const Trace& trace, RankPlace rank);
 
 // The time that memory_report() covers; `rows` are the rank's.
 PeakRange peak_range(const Trace& trace, const std::vector<std::uint32_t>& rows, const RankSteps& steps,

@@ -13,12 +13,12 @@ std::optional<std::int64_t> RankPrediction::of_step(std::int64_t number) const {
     return after == steps.begin() ? after->second : std::prev(after)->second;
 }
 
-std::optional<std::int64_t> RankPrediction::of_steps(const Trace& trace, int rank_index,
+std::optional<std::int64_t> RankPrediction::of_steps(const Trace& trace, RankPlace rank,
                                                      const Selection& selection) const {
     std::optional<std::int64_t> most;
     if (selection.from_ns || selection.to_ns) return most;
     for (const Step& step : trace.steps) {
-        if (step.rank != rank_index || !selection.has_step(step.number)) continue;
+        if (step.rank != rank.value || !selection.has_step(step.number)) continue;
         if (const auto bytes = of_step(step.number)) most = std::max(most.value_or(0), *bytes);
     }
     return most;
@@ -31,21 +31,21 @@ std::optional<std::int64_t> RankPrediction::step_of_peak() const {
     return at != steps.end() ? std::optional(at->first) : std::nullopt;
 }
 
-bool RankPrediction::applies_to(const Trace& trace, int rank_index, const Selection& selection) const {
+bool RankPrediction::applies_to(const Trace& trace, RankPlace rank, const Selection& selection) const {
     if (peak == nullptr) return false;
     if (selects_whole_time(selection)) {
-        const auto here = of_steps(trace, rank_index, selection);
+        const auto here = of_steps(trace, rank, selection);
         return !here || *here == peak->peak_bytes || !step_of_peak();
     }
     if (selection.from_ns || selection.to_ns) return false;  // the account has no times
     return std::any_of(trace.steps.begin(), trace.steps.end(), [&](const Step& step) {
-        return step.rank == rank_index && selection.has_step(step.number) &&
+        return step.rank == rank.value && selection.has_step(step.number) &&
                of_step(step.number) == peak->peak_bytes;
     });
 }
 
-RankPrediction prediction_of(const Trace& trace, int rank_index) {
-    const int number = trace.ranks[static_cast<std::size_t>(rank_index)].number;
+RankPrediction prediction_of(const Trace& trace, RankPlace rank) {
+    const int number = trace.ranks[rank.at()].number;
     RankPrediction prediction;
     for (const PredictionRow& row : trace.predictions) {
         if (row.rank == number) prediction.peak = &row;

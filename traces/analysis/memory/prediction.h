@@ -7,10 +7,11 @@
 #include <optional>
 #include <string>
 
+#include "traces/analysis/base/selection.h"
+
 namespace shardscope::traces {
 
 struct PredictionRow;
-struct Selection;
 struct Trace;
 
 struct RankPrediction {
@@ -25,7 +26,7 @@ struct RankPrediction {
 
     // The predicted peak of the rank's selected steps that the trace has. None if steps are not stored, or if
     // a time range is selected, because the account has no times.
-    std::optional<std::int64_t> of_steps(const Trace& trace, int rank_index,
+    std::optional<std::int64_t> of_steps(const Trace& trace, RankPlace rank,
                                          const Selection& selection) const;
 
     // The first step that is predicted to reach the run's peak.
@@ -34,10 +35,9 @@ struct RankPrediction {
     // Whether the selected time contains the predicted peak, so that predicted and measured parts are
     // comparable: for selected steps, if one of them is predicted to reach the peak; for the whole time,
     // unless only a step after the trace's last one reaches it.
-    bool applies_to(const Trace& trace, int rank_index, const Selection& selection) const;
+    bool applies_to(const Trace& trace, RankPlace rank, const Selection& selection) const;
 };
 
-// `rank_index` is an index into Trace::ranks.
-RankPrediction prediction_of(const Trace& trace, int rank_index);
+RankPrediction prediction_of(const Trace& trace, RankPlace rank);
 
 }  // namespace shardscope::traces

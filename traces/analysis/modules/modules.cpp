@@ -56,16 +56,12 @@ class Builder {
           selection_(selection),
           steps_(find_steps(trace)),
           ranks_(selected_ranks(trace, selection)),
-          time_(trace.ranks.size()),
+          time_(selected_host_times(trace, steps_, selection)),
           states_(trace.ranges.size()),
           covered_until_(trace.ranges.start),
           tree_(trace),
           autograd_(trace),
           texts_(trace.strings) {
-        for (const int r : ranks_) {
-            time_[static_cast<std::size_t>(r)] =
-                selected_host_time(steps_.ranks[static_cast<std::size_t>(r)], selection);
-        }
         const auto& kinds = trace.ranges.kind;
         knows_operators_ = std::find(kinds.begin(), kinds.end(), RangeKind::operation) != kinds.end();
     }
@@ -78,9 +74,8 @@ class Builder {
         add_peaks();
         tree_.add_totals();
         ModuleView view;
-        for (const int r : ranks_) {
-            view.ranks.push_back(
-                {.rank = trace_.ranks[static_cast<std::size_t>(r)].number, .modules = tree_.result(r)});
+        for (const RankPlace r : ranks_) {
+            view.ranks.push_back({.rank = trace_.ranks[r.at()].number, .modules = tree_.result(r.value)});
         }
         return view;
     }
@@ -102,11 +97,11 @@ class Builder {
                 {static_cast<std::int32_t>(i), state.backward});
         }
         std::vector<RankModuleCalls> ranks;
-        for (const int r : ranks_) {
+        for (const RankPlace r : ranks_) {
             RankModuleCalls& rank = ranks.emplace_back();
-            rank.rank = trace_.ranks[static_cast<std::size_t>(r)].number;
+            rank.rank = trace_.ranks[r.at()].number;
             for (std::size_t n = 0; n < rows.size(); ++n) {
-                if (tree_.nodes()[n].rank == r && !rows[n].calls.empty())
+                if (tree_.nodes()[n].rank == r.value && !rows[n].calls.empty())
                     rank.modules.push_back(std::move(rows[n]));
             }
         }
@@ -316,7 +311,7 @@ class Builder {
     void add_peaks() {
         if (trace_.memory.size() == 0) return;
         std::unordered_map<int, PeakIndex> indexes;
-        for (const int r : ranks_) indexes.emplace(r, PeakIndex(trace_, r));
+        for (const RankPlace r : ranks_) indexes.emplace(r.value, PeakIndex(trace_, r));
         const HostRanges& ranges = trace_.ranges;
         for (std::size_t i = 0; i < ranges.size(); ++i) {
             const RangeState& state = states_[i];
@@ -334,7 +329,7 @@ class Builder {
     const Trace& trace_;
     const Selection& selection_;
     TraceSteps steps_;
-    std::vector<int> ranks_;          // selected, as indices into Trace::ranks
+    std::vector<RankPlace> ranks_;    // selected
     std::vector<IntervalSet> time_;   // by rank: the selected host time, empty for a rank not selected
     std::vector<RangeState> states_;  // by row of HostRanges
     std::vector<std::int64_t> covered_until_;  // by owner: up to where ranges inside have taken its time

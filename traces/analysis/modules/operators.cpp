@@ -9,11 +9,57 @@
 #include <utility>
 
 #include "traces/analysis/base/step_windows.h"
-#include "traces/analysis/modules/operator_names.h"
 #include "traces/store/columns/names.h"
 #include "traces/store/columns/trace.h"
 
 namespace shardscope::traces {
+
+namespace {
+
+// The list at the start of `text`, to its closing bracket; empty if there is none or it is not closed.
+std::string_view leading_list(std::string_view text) {
+    if (!text.starts_with('[')) return {};
+    int depth = 0;
+    bool quoted = false;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        const char c = text[i];
+        if (quoted) {
+            if (c == '\\') ++i;
+            if (c == '"') quoted = false;
+            continue;
+        }
+        if (c == '"') quoted = true;
+        if (c == '[') ++depth;
+        if (c == ']' && --depth == 0) return text.substr(0, i + 1);
+    }
+    return {};
+}
+
+// The text after `key`, without leading blanks; empty if the key is absent.
+std::string_view behind(std::string_view text, std::string_view key) {
+    const auto at = text.find(key);
+    if (at == text.npos) return {};
+    text.remove_prefix(at + key.size());
+    const auto value = text.find_first_not_of(" \t\n\r");
+    return value == text.npos ? std::string_view() : text.substr(value);
+}
+
+}  // namespace
+
+OperatorText operator_text(std::string_view range) {
+    const auto end = std::min({range.find(", seq = "), range.find(", op_id = "), range.find(", sizes = ")});
+    if (end == range.npos) return {.name = range, .shapes = {}};
+    return {.name = range.substr(0, end), .shapes = leading_list(behind(range.substr(end), ", sizes ="))};
+}
+
+std::string_view input_shapes(std::string_view detail) {
+    // Capitalization differs between versions of the format.
+    for (const std::string_view key : {R"("Input Dims":)", R"("Input dims":)"}) {
+        if (const std::string_view list = leading_list(behind(detail, key)); !list.empty()) return list;
+    }
+    return {};
+}
+
 namespace {
 
 constexpr std::int32_t kNone = -1;
@@ -199,12 +245,7 @@ OperatorsReport operators_report(const Trace& trace, const Selection& selection,
     const HostRanges& ranges = trace.ranges;
     const OperatorTimes times = operator_times(trace);
     const TraceSteps steps = find_steps(trace);
-    const std::vector<int> ranks = selected_ranks(trace, selection);
-    std::vector<IntervalSet> selected(trace.ranks.size());
-    for (const int r : ranks) {
-        const auto at = static_cast<std::size_t>(r);
-        selected[at] = selected_host_time(steps.ranks[at], selection);
-    }
+    const std::vector<IntervalSet> selected = selected_host_times(trace, steps, selection);
     Groups groups(trace, by_shape);
     std::vector<std::vector<OperatorStats>> by_rank(trace.ranks.size());
     for (std::size_t i = 0; i < ranges.size(); ++i) {
@@ -222,10 +263,10 @@ OperatorsReport operators_report(const Trace& trace, const Selection& selection,
         stats.device_self += times.device_self[i];
     }
     OperatorsReport report{.by_shape = by_shape, .ranks = {}};
-    for (const int r : ranks) {
-        auto& all = by_rank[static_cast<std::size_t>(r)];
+    for (const RankPlace r : selected_ranks(trace, selection)) {
+        auto& all = by_rank[r.at()];
         for (std::size_t g = 0; g < all.size(); ++g) std::tie(all[g].name, all[g].shapes) = groups[g];
-        report.ranks.push_back(finish(std::move(all), trace.ranks[static_cast<std::size_t>(r)].number, most));
+        report.ranks.push_back(finish(std::move(all), trace.ranks[r.at()].number, most));
     }
     return report;
 }
@@ -235,11 +276,7 @@ std::vector<std::uint32_t> operator_calls(const Trace& trace, const Selection& s
     const HostRanges& ranges = trace.ranges;
     const std::vector<bool> is_operator = operator_kinds(trace);
     const TraceSteps steps = find_steps(trace);
-    std::vector<IntervalSet> selected(trace.ranks.size());
-    for (const int r : selected_ranks(trace, selection)) {
-        const auto at = static_cast<std::size_t>(r);
-        selected[at] = selected_host_time(steps.ranks[at], selection);
-    }
+    const std::vector<IntervalSet> selected = selected_host_times(trace, steps, selection);
     Groups groups(trace, by_shape);
     std::vector<std::uint32_t> calls;
     for (std::size_t i = 0; i < ranges.size(); ++i) {

@@ -52,4 +52,15 @@ OperatorsReport operators_report(const Trace& trace, const Selection& selection 
 std::vector<std::uint32_t> operator_calls(const Trace& trace, const Selection& selection,
                                           std::string_view name, std::string_view shapes, bool by_shape);
 
+struct OperatorText {
+    std::string_view name, shapes;  // parts of the given text; shapes: empty if there are none
+};
+
+// "aten::mm, seq = 3, op_id = 7, sizes = [[2, 3]], input_op_ids = [...]", as PyTorch's emit_nvtx() writes it;
+// any other text is a name as a whole.
+OperatorText operator_text(std::string_view range);
+
+// The value of "Input Dims" in a range's detail (one JSON object, as Kineto writes it); empty if missing.
+std::string_view input_shapes(std::string_view detail);
+
 }  // namespace shardscope::traces

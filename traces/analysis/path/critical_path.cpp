@@ -308,13 +308,13 @@ CriticalPathReport critical_path(const Trace& trace, const Selection& selection,
     report.clocks_disagree = std::count_if(sources.joined.begin(), sources.joined.end(),
                                            [](const JoinedCollective& all) { return !all.clocks_agree(); });
 
-    const std::vector<int> selected = selected_ranks(trace, selection);
+    const std::vector<RankPlace> selected = selected_ranks(trace, selection);
     std::vector<std::vector<StepWindow>> windows;
     std::vector<PathSums> sums;
-    for (const int r : selected) {
-        windows.push_back(selected_windows(steps.ranks[static_cast<std::size_t>(r)], selection));
+    for (const RankPlace r : selected) {
+        windows.push_back(selected_windows(steps.ranks[r.at()], selection));
         sums.emplace_back(trace, ranges, pieces);
-        report.ranks.emplace_back().rank = trace.ranks[static_cast<std::size_t>(r)].number;
+        report.ranks.emplace_back().rank = trace.ranks[r.at()].number;
     }
     const bool with_job = selected.size() > 1;
     PathSums job_sums(trace, ranges, pieces);
@@ -325,7 +325,7 @@ CriticalPathReport critical_path(const Trace& trace, const Selection& selection,
         const std::vector<double> finish = scaled_finish(sources, graph, factors);
         for (std::size_t i = 0; i < selected.size(); ++i) {
             const StepWindow* window = find_step(windows[i], number);
-            const auto rank = static_cast<std::uint16_t>(selected[i]);
+            const auto rank = static_cast<std::uint16_t>(selected[i].value);
             if (window == nullptr || graph.finish[rank] == kNone) continue;
             add_step(sources, graph, rank, *window, finish[rank], sums[i], report.ranks[i]);
         }

@@ -47,7 +47,7 @@ class Replay {
   private:
     TraceSteps steps_;
     GraphSources sources_;
-    std::vector<int> ranks_;
+    std::vector<RankPlace> ranks_;
     std::vector<StepGraph> graphs_;
     double step_us_ = 0;
 };

@@ -15,12 +15,12 @@ IdleReport idle_report(const Trace& trace, const Selection& selection, std::int6
     std::vector<StreamWalk> devices(trace.ranks.size(), StreamWalk(trace, from, kernel_wait_ns));
     for (std::size_t i = 0; i < device.size(); ++i) devices[device.rank[i]].add(i, counts[i]);
     IdleReport report{.kernel_wait_ns = kernel_wait_ns, .ranks = {}};
-    for (const int r : selected_ranks(trace, selection)) {
+    for (const RankPlace r : selected_ranks(trace, selection)) {
         RankIdle rank;
-        rank.rank = trace.ranks[static_cast<std::size_t>(r)].number;
-        rank.device = devices[static_cast<std::size_t>(r)].finish();
+        rank.rank = trace.ranks[r.at()].number;
+        rank.device = devices[r.at()].finish();
         for (std::size_t s = 0; s < trace.streams.size(); ++s) {
-            if (trace.streams[s].rank != r) continue;
+            if (trace.streams[s].rank != r.value) continue;
             StreamWalk walk(trace, from, kernel_wait_ns);
             for (std::size_t e = streams.first[s]; e < streams.first[s + 1]; ++e) {
                 walk.add(streams.events[e], counts[streams.events[e]]);

@@ -88,9 +88,9 @@ IdleDetails idle_details(const Trace& trace, const Selection& selection, std::si
     const EventsByStream streams = events_by_stream(trace);
     const std::int64_t from = selected_time(selection).start;
     IdleDetails report;
-    for (const int r : selected_ranks(trace, selection)) {
+    for (const RankPlace r : selected_ranks(trace, selection)) {
         RankIdleDetails rank;
-        rank.rank = trace.ranks[static_cast<std::size_t>(r)].number;
+        rank.rank = trace.ranks[r.at()].number;
         // `rows`: the events' rows in order of start.
         const auto follow = [&](std::int32_t stream, const auto& each_row) {
             GapsByKind gaps(kGapKinds, LongestGaps(most));
@@ -108,11 +108,11 @@ IdleDetails idle_details(const Trace& trace, const Selection& selection, std::si
         };
         follow(-1, [&](const auto& add) {
             for (std::size_t i = 0; i < trace.device.size(); ++i) {
-                if (trace.device.rank[i] == r) add(i);
+                if (trace.device.rank[i] == r.value) add(i);
             }
         });
         for (std::size_t s = 0; s < trace.streams.size(); ++s) {
-            if (trace.streams[s].rank != r) continue;
+            if (trace.streams[s].rank != r.value) continue;
             follow(static_cast<std::int32_t>(s), [&](const auto& add) {
                 for (std::size_t e = streams.first[s]; e < streams.first[s + 1]; ++e) add(streams.events[e]);
             });

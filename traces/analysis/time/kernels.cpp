@@ -126,9 +126,9 @@ KernelsReport kernels_report(const Trace& trace, const Selection& selection, std
         events[device.rank[i]].push_back(static_cast<std::uint32_t>(i));
     }
     KernelsReport report;
-    for (const int r : selected_ranks(trace, selection)) {
-        RankKernels rank = rank_kernels(trace, names, events[static_cast<std::size_t>(r)]);
-        rank.rank = trace.ranks[static_cast<std::size_t>(r)].number;
+    for (const RankPlace r : selected_ranks(trace, selection)) {
+        RankKernels rank = rank_kernels(trace, names, events[r.at()]);
+        rank.rank = trace.ranks[r.at()].number;
         if (most > 0 && rank.kernels.size() > most) rank.kernels.resize(most);
         report.ranks.push_back(std::move(rank));
     }

@@ -1,9 +1,11 @@
 // See overlap.h: lengths of unions inside the windows, one pass over each.
 #include "traces/analysis/time/overlap.h"
 
+#include <algorithm>
 #include <functional>
 
 #include "traces/analysis/base/intervals.h"
+#include "traces/analysis/base/percentile.h"
 #include "traces/analysis/base/step_windows.h"
 #include "traces/analysis/time/device_time.h"
 #include "traces/store/columns/trace.h"
@@ -42,8 +44,8 @@ OverlapReport overlap_report(const Trace& trace, const Selection& selection) {
     const std::vector<IntervalSet> presence = device_presence(trace);
     const Interval time = selected_time(selection);
     OverlapReport report;
-    for (const int r : selected_ranks(trace, selection)) {
-        const auto at = static_cast<std::size_t>(r);
+    for (const RankPlace r : selected_ranks(trace, selection)) {
+        const std::size_t at = r.at();
         const IntervalSet& compute = of(unions[at], DeviceKind::kernel);
         const IntervalSet& communication = of(unions[at], DeviceKind::communication);
         const IntervalSet both = intersect(compute, communication);
@@ -66,6 +68,20 @@ OverlapReport overlap_report(const Trace& trace, const Selection& selection) {
         report.ranks.push_back(std::move(rank));
     }
     return report;
+}
+
+bool OverlapReport::any_communication() const {
+    return std::any_of(ranks.begin(), ranks.end(),
+                       [](const RankOverlap& rank) { return rank.sum.communication() > 0; });
+}
+
+double OverlapReport::mean_exposed_us() const {
+    return mean_over(ranks,
+                     [](const RankOverlap& rank) { return rank.mean_us(rank.sum.exposed_communication); });
+}
+
+double OverlapReport::mean_overlap_percent() const {
+    return mean_over(ranks, [](const RankOverlap& rank) { return rank.sum.overlap_percent(); });
 }
 
 namespace {

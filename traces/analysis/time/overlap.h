@@ -56,6 +56,10 @@ struct RankOverlap {
 
 struct OverlapReport {
     std::vector<RankOverlap> ranks;
+
+    bool any_communication() const;
+    double mean_exposed_us() const;       // of a step, over the ranks
+    double mean_overlap_percent() const;  // over the ranks
 };
 
 OverlapReport overlap_report(const Trace& trace, const Selection& selection = {});

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "traces/analysis/base/result_table.h"
 #include "traces/analysis/base/selection.h"
 #include "traces/analysis/time/summary.h"
 
@@ -52,6 +53,22 @@ struct StepsReport {
     std::vector<RankStepDetails> ranks;
     std::vector<StepAcrossRanks> across;  // by step number
 };
+
+// A step beside its rank, as tables show it.
+struct StepOfRank {
+    const RankStepDetails& rank;
+    const StepDetail& step;
+
+    bool slowest() const {
+        return rank.slowest >= 0 && &step == &rank.steps[static_cast<std::size_t>(rank.slowest)];
+    }
+    // Of the window from the rank's median one; none without a median.
+    std::optional<double> difference_percent() const;
+};
+Fields<StepOfRank> step_fields();
+Fields<StepAcrossRanks> step_across_fields();
+// The rows of a rank.
+std::vector<StepOfRank> step_rows(const RankStepDetails& rank);
 
 StepsReport steps_report(const Trace& trace, const Selection& selection = {});
 

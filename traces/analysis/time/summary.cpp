@@ -139,8 +139,8 @@ ExecutionSummary summarize(const Trace& trace, const Selection& selection, Commu
     ExecutionSummary result{.ranks = {}, .communication = communication, .stepped = !trace.steps.empty()};
     std::vector<bool> on_device(trace.ranks.size(), false);
     for (const std::uint16_t rank : trace.device.rank) on_device[rank] = true;
-    for (const int r : selected_ranks(trace, selection)) {
-        const auto at = static_cast<std::size_t>(r);
+    for (const RankPlace r : selected_ranks(trace, selection)) {
+        const std::size_t at = r.at();
         RankSummary summary;
         summary.rank = trace.ranks[at].number;
         summary.cut_steps = steps.ranks[at].cut_steps;
@@ -160,6 +160,34 @@ ExecutionSummary summarize(const Trace& trace, const Selection& selection, Commu
         result.ranks.push_back(std::move(summary));
     }
     return result;
+}
+
+double ExecutionSummary::mean_step_us() const {
+    return mean_over(ranks, [](const RankSummary& rank) { return rank.average_step_us; });
+}
+
+Fields<CategoryTime> category_time_fields() {
+    using C = CategoryTime;
+    static constexpr Field<C> kFields[] = {
+        {{"category", "Category", Unit::text, "The step, or a part of its time."}, value_of<&C::name>},
+        {{"us", "Time", Unit::us, "Mean of the kept steps."}, [](const C& c) { return c.us; }},
+        {{"percent", "Percent", Unit::number, "Share of the step."}, [](const C& c) { return c.percent; }},
+    };
+    return kFields;
+}
+
+std::vector<CategoryTime> category_times(const ExecutionSummary& summary, const RankSummary& rank) {
+    std::vector<CategoryTime> times = {
+        {"Average Step Time", rank.average_step_us, rank.average_step_us > 0 ? 100.0 : 0.0}};
+    for (int c = 0; c < kTimeCategories; ++c) {
+        const auto category = static_cast<TimeCategory>(c);
+        const auto at = static_cast<std::size_t>(c);
+        if (!summary.has(category)) continue;
+        times.push_back({kTimeCategoryNames[at], {}, {}});
+        if (rank.knows(category))
+            times.back() = {kTimeCategoryNames[at], rank.average_us[at], rank.percent(category)};
+    }
+    return times;
 }
 
 }  // namespace shardscope::traces

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "traces/analysis/base/result_table.h"
 #include "traces/analysis/base/selection.h"
 
 namespace shardscope::traces {
@@ -58,7 +59,18 @@ struct ExecutionSummary {
     bool has(TimeCategory c) const {
         return c != TimeCategory::communication || communication == CommunicationAs::category;
     }
+    double mean_step_us() const;  // over the ranks
 };
+
+// A row of a rank's summary: the whole step, or one category; the time is unknown where no device was
+// recorded.
+struct CategoryTime {
+    std::string_view name;
+    Cell us, percent;
+};
+Fields<CategoryTime> category_time_fields();
+// The step, then the categories that are used here.
+std::vector<CategoryTime> category_times(const ExecutionSummary& summary, const RankSummary& rank);
 
 // A run without steps is one step from its first to its last event.
 ExecutionSummary summarize(const Trace& trace, const Selection& selection = {},

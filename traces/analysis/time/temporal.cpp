@@ -60,8 +60,8 @@ TemporalReport temporal_breakdown(const Trace& trace, const Selection& selection
     const bool by_step = selection.first_step || selection.last_step;
     const Interval time = selected_time(selection);
     TemporalReport report;
-    for (const int r : selected_ranks(trace, selection)) {
-        const auto at = static_cast<std::size_t>(r);
+    for (const RankPlace r : selected_ranks(trace, selection)) {
+        const std::size_t at = r.at();
         const DeviceParts device = device_parts(unions[at]);
         RankTemporal rank;
         rank.rank = trace.ranks[at].number;

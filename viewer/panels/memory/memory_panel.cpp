@@ -176,8 +176,9 @@ class MemoryPanel final : public Panel {
     static std::shared_ptr<const LineCurve> total_of(Session& session, const TracePtr& trace, int rank,
                                                      MemorySpace space) {
         return session.analyses.get<LineCurve>(
-            fmt::format("total curve/{}/{}", rank, static_cast<int>(space)), {trace},
-            [=](const auto& t) { return line_curve(traces::allocated_curve(*t.front(), rank, space)); });
+            fmt::format("total curve/{}/{}", rank, static_cast<int>(space)), {trace}, [=](const auto& t) {
+                return line_curve(traces::allocated_curve(*t.front(), traces::RankPlace(rank), space));
+            });
     }
 
     // False while the first of it is being computed.
@@ -244,7 +245,7 @@ class MemoryPanel final : public Panel {
         const int rank = facts.rank_index;
         const auto pool = session.analyses.get<PoolLines>(
             fmt::format("pool lines/{}", rank), {facts.trace}, [=](const auto& t) {
-                traces::PoolCurves curves = traces::pool_curves(*t.front(), rank);
+                traces::PoolCurves curves = traces::pool_curves(*t.front(), traces::RankPlace(rank));
                 return PoolLines{line_curve(std::move(curves.reserved)), line_curve(std::move(curves.active)),
                                  line_curve(std::move(curves.allocated))};
             });

@@ -1,20 +1,33 @@
-// Free-form rows, such as a query's result, as a table, JSON and CSV (RFC 4180, but lines end with one
-// newline); what checking a trace found.
+// Result tables and free-form rows, such as a query's result, as text, JSON and CSV (RFC 4180, but lines end
+// with one newline); what checking a trace found.
+#include "traces/report/print.h"
+
 #include <algorithm>
+#include <cctype>
 #include <cmath>
+#include <type_traits>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include "traces/report/formats.h"
-#include "traces/report/json_parts.h"
-#include "traces/report/result_text.h"
-#include "traces/report/text_table.h"
+#include "traces/schema/json_text.h"
 
 namespace shardscope::traces {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kLongestText = 80;
+
+// The places of the columns that are shown there.
+std::vector<std::size_t> columns_of(const ResultTable& table, ShownIn where) {
+    std::vector<std::size_t> places;
+    for (std::size_t c = 0; c < table.columns.size(); ++c) {
+        if (where == in_table ? !shown_in_table(table, c) : (table.columns[c].shown & where) == 0) continue;
+        places.push_back(c);
+    }
+    return places;
+}
 
 std::string cell_text(const Cell& cell) {
     if (const auto* whole = std::get_if<std::int64_t>(&cell)) return fmt::format("{}", *whole);
@@ -86,6 +99,94 @@ std::string rows_json(const std::vector<Column>& columns, const std::vector<std:
 
 }  // namespace
 
+std::string json_line(const Json& json) {
+    return dump_json(json) + "\n";
+}
+
+Json json_pairs(const std::vector<std::pair<std::string, std::string>>& all) {
+    Json json = Json::object();
+    for (const auto& [key, value] : all) json[key] = value;
+    return json;
+}
+
+Json known_or_null(std::int64_t value) {
+    return value > 0 ? Json(value) : Json(nullptr);
+}
+
+Json known_or_null(double value) {
+    return value > 0 ? Json(value) : Json(nullptr);
+}
+
+std::string split_key(std::string_view category) {
+    std::string key = "split_";
+    for (const char c : category)
+        key += c == ' ' ? '_' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    return key + "_us";
+}
+
+Json with(Json first, const Json& second) {
+    first.update(second);
+    return first;
+}
+
+std::string text_of(const ResultTable& table, std::size_t width, std::size_t keys) {
+    std::vector<Align> align;
+    std::vector<std::string> header;
+    const std::vector<std::size_t> shown = columns_of(table, in_table);
+    for (const std::size_t c : shown) {
+        align.push_back(table.columns[c].unit == Unit::text ? Align::left : Align::right);
+        header.push_back(header_text(table.columns[c]));
+    }
+    TextTable text(align, keys);
+    text.header(std::move(header));
+    for (std::size_t r = 0; r < table.rows.size(); ++r) {
+        if (std::find(table.rules.begin(), table.rules.end(), r) != table.rules.end()) text.rule();
+        std::vector<std::string> cells;
+        for (const std::size_t c : shown)
+            cells.push_back(shortened(cell_text(table.columns[c], table.rows[r][c]), kLongestText));
+        text.row(std::move(cells));
+    }
+    return text.text(width);
+}
+
+std::string csv_of(const ResultTable& table) {
+    const std::vector<std::size_t> shown = columns_of(table, in_csv);
+    std::vector<Column> columns;
+    for (const std::size_t c : shown) columns.push_back({std::string(table.columns[c].key)});
+    std::vector<std::vector<Cell>> rows;
+    for (const std::vector<Cell>& row : table.rows) {
+        rows.emplace_back();
+        for (const std::size_t c : shown) rows.back().push_back(row[c]);
+    }
+    return rows_csv(columns, rows);
+}
+
+Json json_of(const Cell& cell) {
+    return std::visit(
+        [](const auto& value) -> Json {
+            if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::monostate>) {
+                return nullptr;
+            } else {
+                return value;
+            }
+        },
+        cell);
+}
+
+Json json_row(const std::vector<ResultColumn>& columns, const std::vector<Cell>& cells) {
+    Json json = Json::object();
+    for (std::size_t c = 0; c < columns.size(); ++c) {
+        if ((columns[c].shown & in_json) != 0) json[std::string(columns[c].key)] = json_of(cells[c]);
+    }
+    return json;
+}
+
+Json json_of(const ResultTable& table) {
+    Json rows = Json::array();
+    for (const std::vector<Cell>& row : table.rows) rows.push_back(json_row(table.columns, row));
+    return rows;
+}
+
 std::string rows_csv(const std::vector<Column>& columns, const std::vector<std::vector<Cell>>& rows) {
     std::string result;
     const auto add_line = [&](const auto& cells, const auto& text_of) {
@@ -102,9 +203,9 @@ std::string rows_csv(const std::vector<Column>& columns, const std::vector<std::
 
 std::string render_rows(const std::vector<Column>& columns, const std::vector<std::vector<Cell>>& rows,
                         Format format) {
-    return render_as(
-        format, [&] { return rows_table(columns, rows); }, [&] { return rows_json(columns, rows); },
-        [&] { return rows_csv(columns, rows); });
+    return format == Format::table  ? rows_table(columns, rows)
+           : format == Format::json ? rows_json(columns, rows)
+                                    : rows_csv(columns, rows);
 }
 
 std::string render_check(const std::string& file, const std::vector<std::string>& faults,
