@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kLook(50), kPatience(500);
 
-// Shows how far a load is, once it takes long, and carries Ctrl-C to it. While it lives.
+// Shows the progress of a slow load, and lets Ctrl-C cancel it, as long as this lives.
 class LoadWatch {
   public:
     LoadWatch() : work_("reading"), thread_([this] { watch(); }) {}

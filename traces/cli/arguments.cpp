@@ -20,7 +20,7 @@ namespace shardscope::traces {
 
 namespace {
 
-// "A:B" into its two sides; without a colon both are the whole.
+// Splits "A:B" at the colon; without a colon, both sides are the whole text.
 std::pair<std::string_view, std::string_view> sides(std::string_view text) {
     const auto colon = text.find(':');
     if (colon == std::string_view::npos) return {text, text};

@@ -20,7 +20,7 @@ namespace shardscope::traces {
 
 namespace {
 
-// False where it was stopped.
+// Returns false if it was cancelled.
 bool finish_file(const std::string& file) {
     const LongWork work("finalizing");
     const FinalizeOptions options{.cancel = work.options().cancel, .progress = work.options().progress};
@@ -32,8 +32,8 @@ bool is_folder(const std::string& path) {
     return std::filesystem::is_directory(path, ignored);
 }
 
-// Others are traces of other tools, however short. What is empty or cannot be read is left to the loader's
-// sentence.
+// Other files are traces of other tools, however short. Empty and unreadable files are left to the loader's
+// error message.
 bool begins_as_database(const std::string& file) {
     constexpr std::string_view kMagic("SQLite format 3\0", 16);
     std::ifstream stream(file, std::ios::binary);

@@ -1,8 +1,8 @@
-// shardscope-trace: asks a trace questions. Results on standard output, errors (one sentence) on standard
-// error. Exit status: 0 done, 1 a failure of the work, 2 a wrong command line.
+// shardscope-trace: analyses traces. Results go to standard output, errors (one sentence) to standard error.
+// Exit status: 0 success, 1 the work failed, 2 the command line is wrong.
 //
 // The command line is made from the table of commands (verb.h); this is the only source of the tool that
-// reads CLI11.
+// includes CLI11.
 #include <algorithm>
 #include <cstdio>
 #include <deque>
@@ -114,7 +114,7 @@ class CommandOptions : public Options {
 
     CLI::App& app_;
     Inputs& inputs_;
-    std::deque<Value> values_;  // none of them moves
+    std::deque<Value> values_;  // a deque: its elements never move
     CLI::Option* last_ = nullptr;
     std::string files_;
 };

@@ -1,4 +1,4 @@
-// query: SQL on a trace, the queries that come with the tool, and the page of the schema.
+// query: SQL on a trace, the queries that come with the tool, and the documentation of the schema.
 #include <algorithm>
 #include <cctype>
 #include <chrono>
@@ -100,7 +100,7 @@ void print_results(const std::vector<QueryResult>& results, Format format) {
     }
 }
 
-// An export of Nsight Systems is asked as it is, and imported where the SQL names tables or views of ours.
+// An export of Nsight Systems is queried as it is; it is imported if the SQL names tables or views of ours.
 std::vector<QueryResult> ask(AsDatabaseOptions files, const std::string& sql, const QueryOptions& options,
                              const WorkOptions& work) {
     try {

@@ -1,4 +1,4 @@
-// compare, scaling and report: several runs, each a trace or the folder of its ranks.
+// compare, scaling and report: several runs, each a trace or the folder of its ranks' traces.
 #include <memory>
 #include <vector>
 
@@ -82,7 +82,7 @@ Work compare_verb(Options& options) {
     };
 }
 
-// One HTML file.
+// Writes one HTML file.
 Work report_verb(Options& options) {
     options.describe_files("The traces, of any kind; each file or folder is a run", 1);
     const std::string& path = options.required_text("-o,--output", "OUT.html", "The file to write");

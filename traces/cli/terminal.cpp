@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kLeast = 40, kMost = 1000;
 
-// 0 where it is not a number.
+// Returns 0 if it is not a number.
 std::size_t number(const char* text) {
     if (text == nullptr) return 0;
     const std::string_view digits(text);

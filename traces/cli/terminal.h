@@ -1,12 +1,12 @@
-// How wide the tables on standard output may be.
+// The width of the tables on standard output.
 #pragma once
 
 #include <cstddef>
 
 namespace shardscope::traces {
 
-// Columns: those that COLUMNS in the environment says, else those of the terminal that standard output is,
-// else kTableWidth (a file, a pipe). From 40 to 1000.
+// The number of columns: from COLUMNS in the environment, else of the terminal that standard output is, else
+// kTableWidth (a file, a pipe). From 40 to 1000.
 std::size_t table_width();
 
 }  // namespace shardscope::traces

@@ -1,4 +1,4 @@
-// The commands that show where time went and have options of their own.
+// The commands that show where time went and that have options of their own.
 #include <cmath>
 #include <optional>
 

@@ -1,5 +1,5 @@
-// The table of commands. One that analyses and has no options is a row here; another is declared in a file of
-// its own subject and has a row here.
+// The table of commands. A command that only analyses is just a row here; one with options of its own is
+// declared in its subject's file and has a row here.
 #include "traces/analysis/advice/advice.h"
 #include "traces/analysis/communication/collectives.h"
 #include "traces/analysis/communication/distributed.h"
@@ -33,7 +33,7 @@ Work slice_verb(Options& options);
 
 namespace {
 
-// `Report`: what of a trace and a selection gives a result that render() prints.
+// `Report`: a function of a trace and a selection whose result render() prints.
 template <auto Report>
 Work analysis(Options&) {
     return [](const Inputs& inputs) {
@@ -41,7 +41,7 @@ Work analysis(Options&) {
     };
 }
 
-// The same of what runs on devices.
+// The same for analyses of device work.
 template <auto Report>
 Work analysis_of_devices(Options&) {
     return [](const Inputs& inputs) {

@@ -1,4 +1,4 @@
-// The frame's small parts, and the commands that show what a trace holds and where its memory went.
+// Small shared functions, and the commands that show what a trace contains and where its memory went.
 #include <cstdio>
 #include <string_view>
 
@@ -24,7 +24,7 @@ std::optional<MemorySpace> parse_space(const std::string& text) {
     throw UsageError(fmt::format("--space {} is unknown; use device, pinned or host", text));
 }
 
-// The lines, each printable.
+// The text with each line made printable.
 std::string for_terminal(std::string_view text) {
     std::string safe;
     while (!text.empty()) {
@@ -40,7 +40,8 @@ std::string for_terminal(std::string_view text) {
 }  // namespace
 
 void print(const std::string& text) {
-    // Fields of CSV are as they are in the trace: a file can hold any, a terminal would obey some.
+    // Fields of CSV are as they are in the trace. Any bytes are fine in a file, but a terminal would obey
+    // control characters.
     const std::string shown = ::isatty(STDOUT_FILENO) != 0 ? for_terminal(text) : text;
     std::fwrite(shown.data(), 1, shown.size(), stdout);
 }
@@ -54,7 +55,7 @@ const std::optional<std::size_t>& top_option(Options& options) {
     return options.count("--top", "N", "Rows a rank at most, 0 for all (a table 20, JSON and CSV all)");
 }
 
-// A terminal holds some rows; programs get all.
+// A terminal shows some rows; programs get all of them.
 std::size_t most_rows(const Inputs& inputs, const std::optional<std::size_t>& top) {
     constexpr std::size_t kRowsOfATable = 20;
     return top.value_or(inputs.format == Format::table ? kRowsOfATable : 0);

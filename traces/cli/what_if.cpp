@@ -12,7 +12,7 @@ namespace shardscope::traces {
 
 namespace {
 
-// "earlier_step" is no kind that a person could change.
+// "earlier_step" is not a kind that a user could change.
 constexpr auto kScalable = static_cast<std::ptrdiff_t>(PathKind::earlier_step);
 
 }  // namespace

@@ -7,7 +7,7 @@
 
 namespace shardscope::traces {
 
-// Throws UsageError where the text is no list of KIND=FACTOR.
+// Throws UsageError if the text is not a list of KIND=FACTOR.
 PathFactors parse_what_if(const std::string& text);
 
 }  // namespace shardscope::traces

@@ -1,4 +1,4 @@
-// import, export, merge and slice: traces in, files out, and a line on each part.
+// import, export, merge and slice: they read traces, write files, and print a line about each part.
 #include <charconv>
 #include <cstdio>
 #include <filesystem>
@@ -33,7 +33,7 @@ double us(std::int64_t ns) {
     return static_cast<double>(ns) / 1000;
 }
 
-// What is wrong with the command line is told before anything is read.
+// Checks the output first, so that a wrong command line is reported before anything is read.
 void check_output(const std::string& output, bool overwrite) {
     try {
         DatabaseWriter::check_output(output, overwrite);
@@ -42,11 +42,11 @@ void check_output(const std::string& output, bool overwrite) {
     }
 }
 
-// Of these verbs, which carry rows over from database to database.
+// The check of the verbs that copy rows from database to database.
 void check_database(const std::string& verb, const std::string& file) {
     check_input(file);
     std::error_code error;
-    constexpr std::uintmax_t kHead = 16;  // shorter ones are told of as they are opened
+    constexpr std::uintmax_t kHead = 16;  // shorter files are reported when they are opened
     if (is_database(file) || std::filesystem::file_size(file, error) < kHead || error) return;
     throw UsageError(
         fmt::format("{0}: {1} is not a database, and {0} takes those of Shardscope and of Nsight Systems; "
@@ -54,13 +54,13 @@ void check_database(const std::string& verb, const std::string& file) {
                     verb, file));
 }
 
-// A table's last lines; beside JSON and CSV they go to standard error.
+// Prints a table's last lines; with JSON and CSV they go to standard error.
 void tell(const std::string& sentence, Format format) {
     if (format == Format::table) return print(sentence + "\n");
     fmt::print(stderr, "shardscope-trace: {}\n", sentence);
 }
 
-// `action` until it is done or a signal stops it.
+// Runs `action` until it is done or a signal stops it.
 template <typename Action>
 int stoppable(const std::string& name, const std::string& output, Action action) {
     try {
@@ -94,7 +94,7 @@ std::string clocks(const MergeResult& result) {
         us(result.residual_by_wall_ns));
 }
 
-// Both ends included. Throws UsageError where the text is no list of ranks.
+// Both ends are included. Throws UsageError if the text is not a list of ranks.
 std::vector<std::pair<std::int64_t, std::int64_t>> parse_rank_list(const std::string& text) {
     const auto wrong = [&] {
         return UsageError(

@@ -1,4 +1,4 @@
-// Runs side by side: one column a run, then its difference from the first. MB = 2^20 bytes.
+// Runs side by side: one column per run, with its difference from the first. MB = 2^20 bytes.
 #include <algorithm>
 #include <cctype>
 #include <cmath>
@@ -27,7 +27,7 @@ struct Value {
     double mean = 0, spread = 0;
 };
 
-// One figure of every run.
+// One figure for every run.
 struct Figure {
     std::string title;
     int decimals = 1;
@@ -39,7 +39,7 @@ std::string base_name(const std::string& path) {
     return slash == std::string::npos ? path : path.substr(slash + 1);
 }
 
-// File names without their folders where these tell the runs apart.
+// File names without their folders, if these are still distinct.
 std::vector<std::string> run_titles(const Comparison& comparison) {
     std::map<std::string, int> times;
     for (const RunColumn& run : comparison.runs) ++times[base_name(run.file)];
@@ -51,7 +51,7 @@ std::vector<std::string> run_titles(const Comparison& comparison) {
     return titles;
 }
 
-// "-12.3 (-4.56 %)", with "~" before it where the spread of the steps explains the difference.
+// "-12.3 (-4.56 %)", preceded by "~" if the spread of the steps explains the difference.
 std::string difference(const Value& run, const Value& first, int decimals) {
     const double more = run.mean - first.mean;
     if (std::isnan(more)) return "-";
@@ -71,7 +71,7 @@ const OperationStats* find(const RunColumn& run, Operation operation) {
     return at == run.collectives.end() ? nullptr : &*at;
 }
 
-// `stepped`: some run names steps. Figures "a step" of one without are of its whole trace.
+// `stepped`: whether some run has steps. For a run without steps, the figures "a step" cover its whole trace.
 std::vector<Figure> time_figures(bool stepped) {
     const std::string per_step = stepped ? "us/step" : "us";
     std::vector<Figure> figures = {
@@ -130,7 +130,7 @@ std::vector<Figure> collective_figures(const Comparison& comparison, bool steppe
     std::vector<Figure> figures;
     for (int o = 0; o < kOperations; ++o) {
         const auto operation = static_cast<Operation>(o);
-        // What happens outside the steps only (set-up) has nothing to compare by step.
+        // Work that happens only outside the steps (set-up) has nothing to compare per step.
         const bool any = std::any_of(comparison.runs.begin(), comparison.runs.end(), [&](const RunColumn& r) {
             const OperationStats* stats = find(r, operation);
             return stats != nullptr && stats->count_per_step > 0;
@@ -279,8 +279,7 @@ std::string csv_text(const Comparison& comparison) {
     std::vector<Column> names = csv_columns({"file", "ranks", "steps", "average_step_us", "median_step_us",
                                              "spread_step_us", "peak_bytes", "communication_us",
                                              "exposed_communication_us", "memcpy_us", "device_busy_percent"});
-    // "communication" and "memcpy" alone are the whole, those of the split only what nothing before them
-    // covers.
+    // "communication" and "memcpy" alone are totals; the split counts only what no earlier category covers.
     for (const auto category : kTimeCategoryNames) names.push_back({"split_" + snake_case(category) + "_us"});
     for (const auto category : kMemoryCategoryNames)
         names.push_back({fmt::format("at_peak_{}_bytes", category)});

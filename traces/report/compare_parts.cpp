@@ -1,5 +1,5 @@
-// Runs side by side by their parts: one row a part, the first run's figure and each other's with its
-// difference. Times in us per step of one rank.
+// Runs side by side by their parts: one row per part with the first run's figure, and each other run's with
+// its difference. Times in us per step of one rank.
 #include "traces/analysis/compare/compare_parts.h"
 
 #include <algorithm>
@@ -35,7 +35,7 @@ std::string change(const PartFigures& run, const PartFigures& first) {
     return inside(run, first) ? "~ " + text : text;
 }
 
-// Of a path the end tells most.
+// The end of a path is the most informative.
 std::string shown_name(const std::string& name, CompareBy by) {
     constexpr std::size_t kWidth = 46;
     std::string text = printable(name);

@@ -1,4 +1,4 @@
-// The critical path: its parts by rank, what lies on it, and the prediction of a what-if. Times in us.
+// The critical path: its parts by rank, the events on it, and the prediction of a what-if. Times in us.
 #include "traces/analysis/path/critical_path.h"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ std::vector<const RankPath*> all_paths(const CriticalPathReport& report) {
     return paths;
 }
 
-// Kinds that some path has.
+// The kinds that occur in some path.
 std::vector<std::size_t> kinds_shown(const CriticalPathReport& report) {
     std::vector<std::size_t> kinds;
     for (std::size_t k = 0; k < kPathKinds; ++k) {

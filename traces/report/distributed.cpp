@@ -1,4 +1,4 @@
-// The ranks together; see rank_traffic_fields(), traffic_fields() and slow_collective_fields().
+// All ranks together; see rank_traffic_fields(), traffic_fields() and slow_collective_fields().
 #include "traces/analysis/communication/distributed.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kShownSlow = 10, kShownTraffic = 40;
 
-// Groups as small numbers, in the order of the table: ids are hashes where NCCL gives them.
+// Shows groups as small numbers, in the order of the table: NCCL's ids are hashes.
 class GroupNames {
   public:
     std::int64_t operator[](std::int64_t group) {
@@ -44,7 +44,7 @@ ResultTable first_rows(Fields<Row> fields, const std::vector<Row>& rows, std::si
     return result_table(fields, std::span(rows).first(std::min(most, rows.size())));
 }
 
-// Why figures are missing, where host threads communicated.
+// Why figures are missing if host threads communicated.
 std::string host_sentence(const DistributedReport& report, std::size_t width) {
     if (report.host_libraries.empty()) return {};
     const bool devices = std::any_of(report.ranks.begin(), report.ranks.end(),

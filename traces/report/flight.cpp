@@ -1,4 +1,4 @@
-// What flight recorders say, as table, JSON and CSV.
+// What flight recorders recorded, as table, JSON and CSV.
 #include <span>
 
 #include <fmt/core.h>
@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// "0-3,7" of sorted numbers.
+// Sorted numbers as "0-3,7".
 std::string number_ranges(std::span<const int> numbers) {
     std::string text;
     for (std::size_t i = 0, next = 0; i < numbers.size(); i = next) {
@@ -55,7 +55,7 @@ std::string group_table(const FlightReport& report, std::size_t width) {
     return table.text(width);
 }
 
-// Where in the program: the frame that tells most.
+// The place in the program: the most informative frame.
 std::string where(const FlightPlace& place) {
     return short_frame(asking_frame(place.stack));
 }

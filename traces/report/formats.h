@@ -1,4 +1,4 @@
-// What the printers of results share. Internal to traces/report.
+// Helpers that the printers of results share. Internal to traces/report.
 #pragma once
 
 #include <initializer_list>
@@ -33,7 +33,7 @@
 
 namespace shardscope::traces {
 
-// A cell of CSV; empty where 0 is "not known".
+// A cell of CSV; empty if the value is 0, which means "not known".
 template <typename Number>
 Cell known(Number value) {
     return value > 0 ? Cell(value) : Cell();
@@ -48,7 +48,7 @@ inline std::string mean_us(std::int64_t ns, std::int64_t count) {
 
 inline constexpr std::string_view kNothingSelected = "No rank of this trace is selected, or it has none.\n";
 
-// What `format` asks for.
+// Calls the printer that `format` asks for.
 template <class Table, class JsonText, class Csv>
 std::string render_as(Format format, Table table, JsonText json, Csv csv) {
     return format == Format::table ? table() : format == Format::json ? json() : csv();

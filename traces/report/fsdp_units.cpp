@@ -28,12 +28,13 @@ std::string mean_count(std::int64_t number, std::int64_t count) {
                                : grouped(static_cast<double>(number) / static_cast<double>(count), 2);
 }
 
-// Of a rank; below 0: not known.
+// The rank's size in MB; negative `bytes` are unknown.
 std::string size_mb(std::int64_t bytes) {
     return bytes >= 0 ? mb(bytes) : "-";
 }
 
-// What every row has: sums over the kept steps under the plain names, their means of a step beside them.
+// The figures of every row: sums over the kept steps under the plain names, with averages per step next to
+// them.
 struct UnitFigure {
     std::string_view sum, mean;
     Cell (*of)(const UnitCosts&);
@@ -46,7 +47,7 @@ template <std::int64_t UnitCosts::*Count>
 Cell count_of(const UnitCosts& c) {
     return c.*Count;
 }
-// Of collectives of which no bytes are known there is no sum.
+// There is no sum if the bytes of some collective are unknown.
 template <std::int64_t UnitCosts::*Bytes, std::int64_t UnitCosts::*Count>
 Cell bytes_of(const UnitCosts& c) {
     return c.*Count > 0 && c.*Bytes == 0 ? Cell() : Cell(c.*Bytes);

@@ -1,4 +1,4 @@
-// What differs most between several runs, part by part, in the HTML report.
+// The largest differences between several runs, part by part, in the HTML report.
 #include <algorithm>
 
 #include <fmt/core.h>
@@ -9,7 +9,7 @@
 namespace shardscope::traces {
 namespace {
 
-constexpr std::size_t kPartsOnPage = 15;  // of each kind of part
+constexpr std::size_t kPartsOnPage = 15;  // parts of each kind
 
 std::string_view title_of(CompareBy by, bool on_host) {
     switch (by) {

@@ -1,5 +1,5 @@
-// One HTML file that tells of one run or of several side by side, as a person would mail it: no script,
-// nothing loaded from elsewhere, readable on a desktop, on a phone and on paper, light and dark.
+// One HTML file that reports one run, or several side by side, and can be sent by mail: no script, nothing
+// loaded from elsewhere, readable on a desktop, on a phone and on paper, light and dark.
 //
 // Only printing: every number comes from the analyses' results. Every text of a trace is escaped.
 #pragma once
@@ -21,13 +21,13 @@
 namespace shardscope::traces {
 
 struct ReportedRun {
-    std::string name;  // the file's, without its folder
+    std::string name;  // the file's name without its folder
     TraceInfo info;
     ExecutionSummary summary;
     ModuleView modules;
     MemoryReport memory;
-    std::vector<std::vector<MemoryPoint>> curves;  // by the ranks of `memory`, in the selected time
-    std::string part;  // what was selected of the run, "rank 0, steps 1 to 2"; empty: all of it
+    std::vector<std::vector<MemoryPoint>> curves;  // curves of the ranks of `memory`, in the selected time
+    std::string part;  // which part of the run is selected, "rank 0, steps 1 to 2"; empty: all of it
     CollectivesReport collectives;
     OverlapReport overlap;
     UnitsReport units;
@@ -42,10 +42,10 @@ struct ReportedComparison {
 
 struct HtmlOptions {
     std::string title;    // empty: made from the runs' names
-    bool redact = false;  // without names of machines and users, paths, command lines and stack frames
+    bool redact = false;  // omits names of machines and users, paths, command lines and stack frames
 };
 
-// One or more runs; `comparison` is of them in the same order, where there are several.
+// One or more runs; `comparison` has them in the same order, if there are several.
 std::string html_report(const std::vector<ReportedRun>& runs,
                         const std::optional<ReportedComparison>& comparison, const HtmlOptions& options = {});
 

@@ -12,7 +12,7 @@ namespace shardscope::traces {
 
 namespace {
 
-constexpr std::size_t kRanksShown = 8;  // the others on demand
+constexpr std::size_t kRanksShown = 8;  // the others are folded
 
 std::string milliseconds_of(double us_value) {
     return grouped(us_value * 1e-3, 3);
@@ -33,7 +33,7 @@ double share_of(double part, double whole) {
     return whole > 0 ? part / whole : 0;
 }
 
-// The first ranks, then the others on demand. `format(first, last)` is of these.
+// The first ranks, then the others folded. `format(first, last)` prints those ranks.
 template <typename Format>
 std::string by_rank(std::size_t ranks, Format format) {
     std::string html = format(std::size_t{0}, std::min(ranks, kRanksShown));

@@ -1,4 +1,4 @@
-// The small words of which the HTML report is made: escaped text, tables, bars. Internal to traces/report.
+// The building blocks of the HTML report: escaped text, tables, bars. Internal to traces/report.
 #pragma once
 
 #include <cstdint>
@@ -9,16 +9,16 @@
 
 namespace shardscope::traces {
 
-// Text of a trace as HTML: valid UTF-8, without control characters, nothing in it markup.
+// Text of a trace as HTML: valid UTF-8, without control characters and without markup.
 std::string html_escaped(std::string_view text);
 
-// What a report must not tell.
+// Removes what a report must not disclose.
 class Redactor {
   public:
     Redactor(bool on, std::vector<std::string> hosts) : on_(on), hosts_(std::move(hosts)) {}
 
     bool on() const { return on_; }
-    // The text, escaped; redacted also without names of machines and paths.
+    // The text, escaped; if redacted, also without names of machines and paths.
     std::string text(std::string_view text) const;
     // Whether a value of the configuration may be shown.
     bool shows(std::string_view key, std::string_view value) const;
@@ -28,10 +28,11 @@ class Redactor {
     std::vector<std::string> hosts_;
 };
 
-// A table whose first column is text and whose others are numbers, in a frame that scrolls sideways.
+// A table whose first column is text and whose other columns are numbers, in a frame that scrolls
+// horizontally.
 class HtmlTable {
   public:
-    // Cells are HTML. `text_columns`: so many columns, from the first, are text.
+    // Cells are HTML. `text_columns`: the number of text columns, from the left.
     HtmlTable(std::vector<std::string> header, std::size_t text_columns = 1);
     void row(const std::vector<std::string>& cells, std::string_view row_class = {});
     std::string html() const;
@@ -45,14 +46,14 @@ class HtmlTable {
 
 struct BarPart {
     std::string label;  // HTML
-    double share = 0;   // 0 to 1 of the bar
+    double share = 0;   // fraction of the bar, 0 to 1
     int colour = 0;     // 0 to 7
 };
-// A bar of coloured parts; each tells its label when it is pointed at.
+// A bar of coloured parts; each shows its label as a tooltip.
 std::string stacked_bar(const std::vector<BarPart>& parts, std::string_view label);
-// The colours' names, as a list.
+// The names of the colours, as a list.
 std::string legend(const std::vector<std::pair<std::string, int>>& entries);
-// A bar within a table's cell, `share` of it filled.
+// A bar in a table's cell, of which `share` is filled.
 std::string cell_bar(double share, int colour);
 
 std::string section(std::string_view id, std::string_view title, std::string_view content);

@@ -18,7 +18,7 @@ std::string stream_name(const StreamIdle& idle) {
     return shortened(fmt::format("{} {}", idle.stream, idle.name), 20);
 }
 
-// A row for each stream of each rank and, where there are several, one for all as one.
+// A row for each stream of each rank and, if there are several, one for all of them together.
 ResultTable streams_table(const IdleReport& report, Fields<StreamIdle> fields, bool launched_alone) {
     ResultTable table = empty_table(fields, {kRankColumn, {"stream", "Stream", Unit::text, "The stream."}});
     const auto add = [&](int rank, std::string stream, const StreamIdle& idle) {
@@ -87,7 +87,7 @@ std::string json_text(const IdleReport& report) {
         {{"kernel_wait_threshold_us", to_us(report.kernel_wait_ns)}, {"ranks", std::move(ranks)}});
 }
 
-// The stream is empty in the row of all streams as one.
+// The stream is empty in the row that summarizes all streams.
 std::string csv_text(const IdleReport& report) {
     ResultTable table = empty_table(
         gap_fields(), {kRankColumn, {"stream", "Stream", Unit::index, "The stream; none: all as one."}});

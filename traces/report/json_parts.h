@@ -1,4 +1,4 @@
-// What the JSON texts of the results share. Internal to traces/report.
+// Helpers that the JSON texts of the results share. Internal to traces/report.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +10,18 @@
 
 namespace shardscope::traces {
 
-// One line that ends with a newline; bytes that are no UTF-8 become U+FFFD.
+// One line that ends with a newline; bytes that are not UTF-8 become U+FFFD.
 std::string json_line(const nlohmann::ordered_json& json);
 
-// A sum of bytes, or a bandwidth: 0 is "not known" (a barrier, a kernel without metadata) and becomes null.
+// A sum of bytes, or a bandwidth: 0 means "not known" (a barrier, a kernel without metadata) and becomes
+// null.
 nlohmann::ordered_json known_or_null(std::int64_t value);
 nlohmann::ordered_json known_or_null(double value);
 
 // An object of texts.
 nlohmann::ordered_json json_pairs(const std::vector<std::pair<std::string, std::string>>& all);
 
-// {"ranks":[...]} as a line: what `to_json` makes of each.
+// {"ranks":[...]} as a line; `to_json` converts each rank.
 template <typename Ranks, typename ToJson>
 std::string ranks_line(const Ranks& ranks, ToJson to_json) {
     using Json = decltype(to_json(*ranks.begin()));
@@ -30,7 +31,7 @@ std::string ranks_line(const Ranks& ranks, ToJson to_json) {
     return json_line(json);
 }
 
-// Nanoseconds as JSON's microseconds.
+// Nanoseconds as microseconds, which JSON has.
 constexpr double to_us(std::int64_t ns) {
     return static_cast<double>(ns) * 1e-3;
 }

@@ -52,7 +52,7 @@ std::string category_table(const RankMemory& rank, std::size_t width) {
 
 constexpr std::size_t kShownHolders = 12, kHolderWidth = 64;
 
-// What held something, largest first. A single line that names nobody says nothing.
+// The holders of memory, largest first. Empty if the only holder has no name.
 std::string holder_table(std::string_view title, const std::vector<MemoryHolder>& all, std::int64_t peak,
                          std::size_t width) {
     std::vector<const MemoryHolder*> holders;
@@ -158,7 +158,7 @@ std::string table_text(const MemoryReport& report, std::size_t width) {
         text += holder_table("By module", rank.modules, rank.peak_bytes, width);
         text += holder_table("By annotation", rank.annotations, rank.peak_bytes, width);
         text += holder_table("By frame of the program", rank.stacks, rank.peak_bytes, width);
-        // Kineto's traces tell operators, and nothing else that names who allocated.
+        // Kineto's traces name operators, and nothing else that shows who allocated.
         if (!names_somebody(rank.units) && !names_somebody(rank.modules) && rank.stacks.empty())
             text += holder_table("By name", rank.buffers, rank.peak_bytes, width);
     }

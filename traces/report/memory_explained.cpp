@@ -1,5 +1,5 @@
-// Memory explained, for people: what `memory --explain` prints. Measured stands beside predicted; the totals
-// below each table are the sums of its rows. MB = 2^20 bytes.
+// Memory explained, for people: what `memory --explain` prints. Measured values are next to predicted ones;
+// the totals below each table are the sums of its rows. MB = 2^20 bytes.
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -27,12 +27,12 @@ void append_prediction_header(std::vector<std::string>& header) {
     header.insert(header.end(), {"Predicted (bytes)", "(MB)", "Difference (bytes)", "(MB)", "(%)"});
 }
 
-// With a plus where it is more; what rounds to 0 has no sign.
+// With a plus sign if it is positive; what rounds to 0 has no sign.
 std::string signed_text(std::int64_t value, const std::string& text) {
     return value > 0 && text.find_first_of("123456789") != std::string::npos ? "+" + text : text;
 }
 
-// The cells below that header.
+// The cells below those headers.
 void append_prediction(std::vector<std::string>& cells, std::int64_t bytes, std::int64_t predicted) {
     cells.insert(cells.end(), {grouped(predicted), mb(predicted)});
     const std::int64_t more = bytes - predicted;
@@ -45,8 +45,7 @@ void append_prediction(std::vector<std::string>& cells, std::int64_t bytes, std:
                                    : signed_text(more, grouped(difference_percent(bytes, predicted), 2)));
 }
 
-// A table of parts that sum to the peak: bytes, MB, share, and what was predicted of them where that is
-// known.
+// A table of parts that sum to the peak: bytes, MB, share, and the prediction for them, if known.
 class PartsTable {
   public:
     PartsTable(std::string_view title, std::int64_t peak, bool predicted)
@@ -62,7 +61,7 @@ class PartsTable {
         row(name, bytes, predicted);
     }
 
-    // Closes the table with the sums of its rows.
+    // Ends the table with the sums of its rows.
     std::string text(std::size_t width) {
         table_.rule();
         row("total", sum_, predicted_sum_);
@@ -91,7 +90,7 @@ class PartsTable {
 
 constexpr std::size_t kShownParts = 16, kPartWidth = 64;
 
-// The largest, and the rest in one row, so that the total is that of all.
+// The largest parts, and the rest in one row, so that the total covers all.
 std::string parts_table(std::string_view title, const std::vector<MemoryHolder>& all, std::int64_t peak,
                         std::size_t width) {
     if (all.empty()) return {};
@@ -140,7 +139,7 @@ std::string moment_line(const RankMemory& rank, const PeakMoment& moment, std::s
         if (!owner.empty()) line += " (" + owner + ")";
     }
     line = paragraph(line, width);
-    // The program's frames, innermost first: as many as tell the way to it.
+    // The program's frames, innermost first: as many as show the way to the place.
     std::string_view rest = moment.stack;
     for (int shown = 0; shown < kShownFrames && !rest.empty();) {
         const std::size_t end = rest.find('\n');
@@ -267,7 +266,8 @@ Json optional_json(const std::optional<std::int64_t>& value) {
     return value ? Json(*value) : Json(nullptr);
 }
 
-// Measured beside predicted; null where nothing is predicted, the percent also where that is 0.
+// Measured next to predicted; null if nothing is predicted; the percentage is null also if the prediction is
+// 0.
 Json explained(Json row, std::int64_t bytes, const std::optional<std::int64_t>& predicted) {
     row["bytes"] = bytes;
     row["predicted_bytes"] = optional_json(predicted);
@@ -338,8 +338,8 @@ std::string table_text(const MemoryExplanation& explanation, std::size_t width) 
         text += '\n' + moment_line(rank, explained.moment, width) + prediction_line(rank, width) +
                 spaces_and_failures(rank) + growth_text(rank, width);
         text += category_table(rank, width);
-        // What is told by annotations and stacks knows no units, and then a table that names nobody says
-        // nothing.
+        // Memory that is attributed by annotations and stacks has no units, and then a table whose holders
+        // have no names is omitted.
         const bool foreign = !rank.annotations.empty() || !rank.stacks.empty();
         for (const auto& [title, holders] : {std::pair("By unit", &rank.units),
                                              {"By module", &rank.modules},

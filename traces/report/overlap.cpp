@@ -1,4 +1,4 @@
-// Communication beside compute; see overlap_fields().
+// Communication and the compute that overlaps it; see overlap_fields().
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
@@ -35,7 +35,7 @@ std::string table_text(const OverlapReport& report, std::size_t width) {
     std::int64_t cut = 0;
     for (const RankOverlap& rank : report.ranks) {
         cut += rank.cut_steps;
-        // Rows for each step of one rank; for many ranks their means side by side.
+        // Rows for each step of one rank; with several ranks, their averages side by side.
         if (report.ranks.size() == 1 && rank.steps.size() > 1) {
             for (const StepOverlap& step : rank.steps) add_row(table, rank.rank, step.number, {step.parts});
             table.rules.push_back(table.rows.size());

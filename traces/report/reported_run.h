@@ -1,5 +1,5 @@
-// Everything that a report says of one run: the results of the analyses, for the command line's report and
-// the viewer's alike. Pure.
+// Everything that a report says about one run: the results of the analyses, for both the command line's
+// report and the viewer's. Pure.
 #pragma once
 
 #include <optional>
@@ -12,10 +12,10 @@
 
 namespace shardscope::traces {
 
-// `path` gives the run its name: the file's, or the folder's where several files of a folder are one run.
+// The run is named after `path`: the file, or the folder if several files of a folder are one run.
 ReportedRun reported_run(const Trace& trace, const std::string& path, const Selection& selection);
 
-// Several runs against the first of them, each in its own selection; nullopt of fewer than two.
+// Several runs compared with the first of them, each in its own selection; nullopt for fewer than two.
 std::optional<ReportedComparison> reported_comparison(const std::vector<const Trace*>& traces,
                                                       const std::vector<Selection>& selections);
 

@@ -17,7 +17,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kLongestText = 80;
 
-// The places of the columns that are shown there.
+// The indices of the columns that are shown there.
 std::vector<std::size_t> columns_of(const ResultTable& table, ShownIn where) {
     std::vector<std::size_t> places;
     for (std::size_t c = 0; c < table.columns.size(); ++c) {

@@ -10,8 +10,8 @@
 
 namespace shardscope::traces {
 
-// The columns that are shown in tables. `keys`: how many of them, from the left, name a row (text_table.h).
-// `width`: the columns of the terminal.
+// The columns that are shown in tables. `keys`: how many of them, from the left, identify a row
+// (text_table.h). `width`: the columns of the terminal.
 std::string text_of(const ResultTable& table, std::size_t width, std::size_t keys = 1);
 
 // Full precision, one header line.

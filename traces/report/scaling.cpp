@@ -35,7 +35,7 @@ double us_of(const ScalingRun& run, Operation operation) {
     return 0;
 }
 
-// The end of a path, which tells files apart.
+// The end of a path, which distinguishes files.
 std::string file_text(const std::string& path) {
     constexpr std::size_t kMost = 28;
     const std::string name = printable(path.substr(path.find_last_of('/') + 1));
@@ -44,7 +44,7 @@ std::string file_text(const std::string& path) {
 }
 
 std::string grown(double value, double base) {
-    const std::string text = us(value - base);  // "-" where one of them is not known
+    const std::string text = us(value - base);  // "-" if one of them is unknown
     return value >= base ? "+" + text : text;
 }
 
@@ -64,7 +64,7 @@ std::string runs_table(const ScalingReport& report, bool tokens, std::size_t wid
     return table.text(width);
 }
 
-// What makes a run's figures no matter of its size alone, in a sentence.
+// Why a run's figures do not depend on its size alone, as a sentence.
 std::string difference_note(const ScalingRun& run, const ScalingRun& base) {
     if (run.differs.empty()) return {};
     constexpr std::size_t kMost = 4;

@@ -12,7 +12,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Eight categories and more must fit a terminal's line.
+// Eight or more categories must fit into a terminal's line.
 constexpr std::array<const char*, kTimeCategories> kShortNames = {"Kernel",  "Memcpy", "Memset", "Comm.",
                                                                   "Runtime", "Data",   "CPU",    "Other"};
 

@@ -1,4 +1,4 @@
-// Who comes last, as a table, JSON and CSV; see straggler_report.
+// Which ranks arrive last, as a table, JSON and CSV; see straggler_report.
 #include "traces/analysis/communication/stragglers.h"
 
 #include <algorithm>
@@ -83,7 +83,7 @@ std::string json_text(const StragglersReport& report) {
 }
 
 std::string csv_text(const StragglersReport& report) {
-    // Two tables do not fit one CSV: dumps of a flight recorder come without timed collectives.
+    // Two tables do not fit into one CSV: dumps of a flight recorder come without timed collectives.
     if (report.collectives == 0 && !report.flight.groups.empty()) return render(report.flight, Format::csv);
     ResultTable table = empty_table(
         arrival_fields(), {{"operation", "Operation", Unit::text, "The kind of collective, or all."}});

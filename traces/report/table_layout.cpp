@@ -14,7 +14,7 @@ std::size_t width_of(const std::vector<std::size_t>& widths, const std::vector<s
     return sum;
 }
 
-// Takes from the widest text first, so that what is cut is cut alike.
+// Shortens the widest text first, so that shortened columns end up equally wide.
 void shorten_texts(const std::vector<ColumnNeeds>& needs, const std::vector<std::size_t>& columns,
                    std::size_t width, std::vector<std::size_t>& widths) {
     while (width_of(widths, columns) > width) {
@@ -44,8 +44,8 @@ TableLayout lay_out(const std::vector<ColumnNeeds>& columns, std::size_t keys, s
         layout.blocks.push_back(std::move(all));
         return layout;
     }
-    // Columns that go on below have room for more of their texts again: half a line for the names, the rest
-    // for what stands beside them.
+    // Columns that continue below have room for longer texts again: half a line for the names, the rest for
+    // the columns next to them.
     keys = std::min(keys, columns.size());
     const std::vector<std::size_t> names(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(keys));
     for (std::size_t c = 0; c < columns.size(); ++c)

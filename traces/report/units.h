@@ -1,5 +1,5 @@
-// Numbers as the tables show them. Times in nanoseconds or microseconds, MB = 2^20 bytes. Inside the room
-// only.
+// Numbers as the tables show them. Times in nanoseconds or microseconds, MB = 2^20 bytes. Internal to
+// traces/report.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ inline std::string mb(double bytes) {
 inline std::string mb(std::int64_t bytes) {
     return mb(static_cast<double>(bytes));
 }
-// Of a sum of bytes, or GB/s: 0 is "not known" (a barrier, a kernel without metadata).
+// A sum of bytes, or GB/s: 0 means "not known" (a barrier, a kernel without metadata).
 inline std::string known_mb(double bytes) {
     return bytes > 0 ? mb(bytes) : "-";
 }

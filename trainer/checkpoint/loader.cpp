@@ -42,7 +42,8 @@ std::string name_of(const std::string& state, const std::string& path) {
     return state.empty() ? path : fmt::format("{} of {}", state, path);
 }
 
-// The first key of the model that was different in the run that saved: what a person probably wants to know.
+// Names the first key of the model that differs from the run that saved: this is what the user most likely
+// needs to know.
 std::string model_hint(const Manifest& manifest, const Job& job) {
     const std::map<std::string, std::string> stored(manifest.job.begin(), manifest.job.end());
     for (const auto& [key, value] : describe(job)) {
@@ -122,7 +123,7 @@ void CheckpointLoader::check_parameters(const Job& job) {
     }
 }
 
-// All elements are stored; none is twice (parse_manifest).
+// Checks that all elements are stored; parse_manifest() has checked that none is stored twice.
 void CheckpointLoader::check_whole(const ManifestParameter& parameter, const std::string& state) const {
     std::int64_t next = 0;
     for (const ManifestPiece& piece : pieces_within(parameter, state, 0, parameter.elements())) {
@@ -175,7 +176,7 @@ void CheckpointLoader::check_optimizer(const Job& job) const {
     }
 }
 
-// The stored pieces that have some of what the rank holds.
+// The stored pieces that contain some of what the rank holds.
 std::set<const ManifestPiece*> CheckpointLoader::pieces_of(int rank) const {
     std::set<const ManifestPiece*> needed;
     for (const StatePiece& held : layout_.places[static_cast<std::size_t>(layout_.mesh.shard_index(rank))]) {

@@ -21,7 +21,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kFormatName = "shardscope-checkpoint";
-constexpr std::int64_t kMost = std::int64_t{1} << 60;  // of any count: no sum or product with 4 overflows
+// Upper bound of any count: no sum and no product with 4 overflows.
+constexpr std::int64_t kMost = std::int64_t{1} << 60;
 
 std::string dump(const Json& json) {
     return traces::dump_json(json);
@@ -79,7 +80,7 @@ std::string lines(const char* key, const Items& items, const ToJson& to_json) {
     return text + "\n],\n";
 }
 
-// Takes values out of the JSON, or says what is wrong with it.
+// Extracts values from the JSON and reports what is wrong with it.
 class Reader {
   public:
     Reader(std::string_view text, const std::string& name) : text_(text), name_(name) {}
@@ -192,7 +193,7 @@ class Reader {
         return piece;
     }
 
-    // Sorts the pieces by state and place.
+    // Sorts the pieces by state and first element, and refuses overlaps.
     void refuse_overlaps(ManifestParameter& parameter) const {
         std::vector<ManifestPiece>& pieces = parameter.pieces;
         traces::sort_rows(pieces, [](const ManifestPiece& a, const ManifestPiece& b) {
@@ -249,7 +250,7 @@ class Reader {
 
     std::string_view text_;
     const std::string& name_;
-    std::map<std::string, std::size_t> by_name_;  // of the files
+    std::map<std::string, std::size_t> by_name_;  // the files' indices
     std::set<std::string> paths_;
 };
 
@@ -274,7 +275,7 @@ bool is_plain_name(std::string_view name) {
 
 std::string to_text(const Manifest& manifest) {
     std::string text = dump(header_json(manifest));
-    text.back() = ',';  // the object goes on, a line for each file and parameter
+    text.back() = ',';  // the object continues, with a line for each file and parameter
     text += "\n" + lines("files", manifest.files, [](const ManifestFile& file) {
                 return Json{{"name", file.name}, {"bytes", file.bytes}};
             });
