@@ -11,7 +11,8 @@ namespace shardscope::trainer {
 
 namespace {
 
-constexpr std::size_t kMostOps = std::size_t{1} << 24;  // some 4 GB; a step of a large model has a million
+// Some 4 GB; a step of a large model has a million operations.
+constexpr std::size_t kMostOps = std::size_t{1} << 24;
 
 }  // namespace
 

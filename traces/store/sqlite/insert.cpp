@@ -8,7 +8,7 @@ namespace shardscope::traces {
 
 namespace {
 
-constexpr std::size_t kRows = 16;  // more gain little
+constexpr std::size_t kRows = 16;  // more would gain little
 
 std::string insert_sql(std::string_view verb, std::string_view table,
                        const std::vector<BatchInsert::Target>& targets, std::size_t rows) {

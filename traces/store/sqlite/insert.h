@@ -1,5 +1,5 @@
-// Batched inserts: rows are bound into one statement of many rows, which is several times as fast as one
-// statement for each row. A value that is the same in every row is written into the SQL and never bound.
+// Batched inserts: rows are bound into one statement for many rows, which is several times as fast as one
+// statement per row. A value that is the same in every row is written into the SQL and never bound.
 #pragma once
 
 #include <cstdint>
@@ -15,20 +15,20 @@ class BatchInsert {
   public:
     struct Target {
         std::string_view column;
-        std::string_view constant = {};  // SQL of a value for all rows; empty: given with each row
+        std::string_view constant = {};  // SQL of a value that all rows share; empty: each row has its own
     };
     BatchInsert(Database& database, std::string_view table, const std::vector<Target>& targets,
                 std::string_view verb = "INSERT");
 
-    // The values of one row, in the order of the targets without constant. Then end_row().
+    // The values of one row, in the order of the targets without a constant, followed by end_row().
     BatchInsert& integer(std::int64_t value);
-    BatchInsert& id(std::int64_t value) { return value < 0 ? null() : integer(value); }  // negative: none
+    BatchInsert& id(std::int64_t value) { return value < 0 ? null() : integer(value); }  // negative: NULL
     BatchInsert& real(double value);
     BatchInsert& text(std::string_view value);
     BatchInsert& null();
     void end_row();
 
-    // Writes rows that wait for their batch to fill up.
+    // Writes the rows of a batch that is not full yet.
     void flush();
 
   private:
@@ -42,7 +42,7 @@ class BatchInsert {
     Value& next();
 
     std::size_t columns_ = 0;
-    std::vector<Value> values_;  // of waiting rows; texts keep their capacity
+    std::vector<Value> values_;  // values of rows that are not written yet; texts keep their capacity
     std::size_t used_ = 0;
     Statement many_, one_;
 };

@@ -18,11 +18,12 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::string_view kBegin = "shardscope-";
-constexpr std::size_t kRandom = 6;  // characters, after a dash
-// A younger one may belong to a process that has not locked it yet.
+constexpr std::size_t kRandom = 6;  // random characters after a dash
+// A younger folder may belong to a process that has not locked it yet.
 constexpr std::chrono::seconds kYoung{60};
 
-// Locked as long as the descriptor is open; -1: it cannot be, or another process has it.
+// The folder stays locked as long as the descriptor is open; -1: it cannot be locked, or another process has
+// locked it.
 int lock_folder(const std::string& path) {
     const int folder = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (folder < 0 || ::flock(folder, LOCK_EX | LOCK_NB) == 0) return folder;
