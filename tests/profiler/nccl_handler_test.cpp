@@ -1,5 +1,5 @@
-// Records of NCCL's operations to rows, in the orders in which the logs of several threads can hand them
-// over.
+// Converts records of NCCL's operations to rows, in the orders in which the logs of several threads can
+// deliver them.
 #include "profiler/record/nccl_handler.h"
 
 #include <cstring>
@@ -110,7 +110,7 @@ TEST_F(NcclHandler, calls_that_nothing_follows_do_not_pile_up) {
         start(kCaller, 100 + i, i, 0, NcclEvent::call);
         stop(kCaller, 100 + i, i);
     }
-    EXPECT_GT(got_.nccl_operations.size(), kMany / 2);  // told while it runs
+    EXPECT_GT(got_.nccl_operations.size(), kMany / 2);  // reported while it runs
     EXPECT_EQ(closed().size(), kMany);                  // and none lost
 }
 

@@ -1,4 +1,4 @@
-// Drives the real shardscope-trace on small traces of communication in which every figure is known.
+// Runs the real shardscope-trace on small traces of communication in which every figure is known.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -97,7 +97,7 @@ TEST_F(CapturedGraph, HasOneCollectiveInSql) {
         const json kernels = json_of({"query", of, "SELECT name FROM kernels WHERE communication"});
         EXPECT_EQ(kernels["rows"].dump(), R"([["ncclDevKernel_AllReduce_Sum_f32_RING_LL"]])") << of;
     }
-    // What was imported says the same of itself.
+    // The imported trace gives the same figures.
     EXPECT_DOUBLE_EQ(json_of({"summary", imported})["ranks"][0]["categories"]["Communication"]["us"], 40);
 }
 
@@ -173,7 +173,8 @@ TEST_F(CommunicationTool, BytesThatNothingTellsAreNullInTheViews) {
 }
 
 // Two ranks of a job on processors: PyTorch records Gloo's collectives as ranges of Gloo's threads, with the
-// tensor that a rank gives; the operator that asked for a gather took both buffers. One step of 1,000 us.
+// tensor that a rank contributes; the operator that requested a gather took both buffers. One step of 1,000
+// us.
 class GlooJob : public CommunicationTool {
   protected:
     static std::string rank(int number, int gather_us) {
@@ -234,7 +235,7 @@ TEST_F(GlooJob, HasNoZeroesOfADevice) {
     }
 }
 
-// What the ranks do together is known without a device, but for what compute hides of it.
+// What the ranks do together is known without a device, except how much compute hides.
 TEST_F(GlooJob, IsDistributedByTheTimesOfItsHostThreads) {
     const json report = json_of({"distributed", job_});
     ASSERT_EQ(report["ranks"].size(), 2U) << report;
@@ -249,7 +250,7 @@ TEST_F(GlooJob, IsDistributedByTheTimesOfItsHostThreads) {
     EXPECT_DOUBLE_EQ(first["us"], 450);          // 400 + 50
     EXPECT_DOUBLE_EQ(first["waiting_us"], 100);  // for rank 1's gather of 300
     EXPECT_DOUBLE_EQ(report["ranks"][1]["waiting_us"], 0);
-    EXPECT_EQ(report["collectives"], 2);  // each once, whatever the ranks
+    EXPECT_EQ(report["collectives"], 2);  // each counted once, for any number of ranks
     ASSERT_EQ(report["traffic"].size(), 2U);
     for (const json& traffic : report["traffic"]) {
         EXPECT_EQ(traffic["on"], "host");
@@ -270,7 +271,7 @@ TEST_F(GlooJob, IsDistributedByTheTimesOfItsHostThreads) {
     EXPECT_THAT(text, Not(HasSubstr("NCCL")));
     const std::string row = text.substr(text.find("\n   0 "), 60);
     EXPECT_THAT(row, ::testing::ContainsRegex("-  +-  +-  +-")) << text;
-    // Of one rank its own parts count, beside counterparts on the other.
+    // For one rank, its own parts count, compared with their counterparts on the other.
     const json one = json_of({"distributed", job_, "--rank", "1"});
     ASSERT_EQ(one["ranks"].size(), 1U);
     EXPECT_EQ(one["traffic"][0]["parts"], 1);
@@ -281,7 +282,7 @@ TEST_F(GlooJob, IsAdvisedInItsOwnBackendsWords) {
     ASSERT_EQ(report["findings"].size(), 1U) << report;
     const json& finding = report["findings"][0];
     EXPECT_EQ(finding["id"], "host-communication");
-    // Of the step of 1,000 us rank 0 spends 450 in Gloo and rank 1 350; rank 0 waits for 100 of them.
+    // In the step of 1,000 us, rank 0 spends 450 in Gloo and rank 1 350; rank 0 waits for 100 of them.
     EXPECT_EQ(
         finding["what"],
         "Gloo communicates on host threads for 400.0 us of each step (40.0 %), in 2 collectives of 9.8 KB "
@@ -347,7 +348,7 @@ TEST_F(GlooJob, IsComparedByItsHostThreads) {
     EXPECT_TRUE(run["collectives"][0]["exposed_us"].is_null());
     std::string text = text_of({"compare", job_, job_});
     const std::string busy = text.substr(text.find("Device busy"));
-    std::replace(text.begin(), text.end(), '\n', ' ');  // of a paragraph
+    std::replace(text.begin(), text.end(), '\n', ' ');  // line breaks of a paragraph
     EXPECT_THAT(text, HasSubstr("Nothing is recorded on a device in"));
     EXPECT_THAT(text, HasSubstr("is the host's: no device allocated"));
     EXPECT_THAT(busy.substr(0, busy.find('\n')), Not(HasSubstr("0.00")));
@@ -367,8 +368,8 @@ TEST_F(GlooJob, HasHostTimesOfItsPartsCompared) {
     EXPECT_THAT(text_of({"compare", job_, job_, "--by", "operator"}), HasSubstr("Host time per step"));
 }
 
-// What is allocated for communication lives at each step's end: 1, 2 and 3 MB. Who frees it, a thread of
-// Gloo, PyTorch does not record.
+// Memory allocated for communication grows at each step's end: 1, 2 and 3 MB. PyTorch does not record the
+// frees, which a thread of Gloo makes.
 TEST_F(CommunicationTool, SaysThatCommunicationMemoryGrows) {
     const auto trace = [](const char* range, bool freed) {
         std::string events;

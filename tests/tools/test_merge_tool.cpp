@@ -1,5 +1,4 @@
-// Drives the real shardscope-trace: merge and slice as people call them. tests/traces/part_files.h has the
-// job.
+// Runs the real shardscope-trace: merge and slice as users call them. tests/traces/part_files.h has the job.
 #include <algorithm>
 #include <filesystem>
 
@@ -94,7 +93,8 @@ TEST_F(MergeTool, GivesOneRowForEachPart) {
 }
 
 TEST_F(MergeTool, TellsHowWellClocksWereMeasured) {
-    // node1's CLOCK_MONOTONIC is 40 s behind; it was measured wrong by 15 us, to within 20.
+    // node1's CLOCK_MONOTONIC is 40 s behind; the measured offset is wrong by 15 us, with an uncertainty of
+    // 20.
     std::vector<std::string> parts;
     for (int rank = 0; rank < 2; ++rank) {
         traces::PartSpec spec;
@@ -159,7 +159,7 @@ TEST_F(MergeTool, LeavesNothingWhenCtrlCStopsIt) {
                                         .text = writer.intern("work"),
                                         .global_tid = traces::global_tid(1, 1)});
         }
-        writer.commit();  // and is killed: finishing it is not what is tested
+        writer.commit();  // and is killed: finalizing it is not what is tested
     }
     const std::size_t before = files();
     const Outcome outcome = run_command({"timeout", "--preserve-status", "-s", "INT", "0.15",
@@ -171,7 +171,7 @@ TEST_F(MergeTool, LeavesNothingWhenCtrlCStopsIt) {
 }
 
 #ifdef SHARDSCOPE_TRAIN
-// A real run, cut by rank and put together again: every rank has the numbers that it had.
+// A real run, split by rank and merged again: every rank has the numbers that it had.
 TEST_F(MergeTool, GivesARealRunBack) {
     const std::string run = folder_ / "run.sqlite";
     const Outcome trained = run_command({SHARDSCOPE_TRAIN, SHARDSCOPE_SAMPLES "/mlp.toml", "--run.ranks=2",

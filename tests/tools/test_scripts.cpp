@@ -1,5 +1,5 @@
-// The scripts a newcomer meets first: what they install, and what they say where they cannot. Package
-// managers are played by small scripts in a folder that stands first in PATH; nothing is installed.
+// The scripts that a newcomer runs first: what they install, and what they say if they cannot. Package
+// managers are simulated by small scripts in a folder that comes first in PATH; nothing is installed.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -23,13 +23,13 @@ const std::string kScripts = SHARDSCOPE_SCRIPTS;
 
 class Packages : public ::testing::Test {
   protected:
-    // A program of that name that runs `body` under bash.
+    // A program with that name that runs `body` under bash.
     void play(const std::string& name, const std::string& body) {
         std::ofstream(folder_ / name) << "#!/bin/bash\n" << body << "\n";
         fs::permissions(folder_ / name, fs::perms::owner_all);
     }
-    // dpkg-query that knows all packages but `missing`; apt-get that writes down what it is asked and exits
-    // with `status`; sudo that just goes on.
+    // dpkg-query that knows all packages except `missing`; apt-get that logs its arguments and exits with
+    // `status`; sudo that just runs its command.
     void play_debian(const std::string& missing, int status) {
         play("dpkg-query", "[[ \" " + missing + " \" == *\" ${*: -1} \"* ]] && exit 1; echo -n installed");
         play("apt-get", "echo \"$*\" >>" + log() + "; exit " + std::to_string(status));
@@ -132,7 +132,7 @@ TEST(TypeNames, MayComeAgainWhereTheLinkerKeepsThemApart) {
     }
 }
 
-// A small house of its own: `files` (path, text), and a page that lists traces/low before traces/high.
+// A small source tree of its own: `files` (path, text), and a page that lists traces/low before traces/high.
 Outcome check_includes(const std::vector<std::pair<std::string, std::string>>& files) {
     const TemporaryFolder folder;
     const auto write = [&](const std::string& path, const std::string& text) {

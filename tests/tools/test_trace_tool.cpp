@@ -1,4 +1,4 @@
-// Drives the real shardscope-trace on a run with known figures; see tests/traces/sample_run.h for them.
+// Runs the real shardscope-trace on a run with known figures; see tests/traces/sample_run.h for them.
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -123,7 +123,7 @@ TEST_F(TraceTool, SummaryPutsEachInstantIntoOneCategory) {
     for (const auto& [name, category] : rank.at("categories").items()) sum += category.at("us").get<double>();
     EXPECT_NEAR(sum, rank.at("average_step_us").get<double>(), 1e-6);
     EXPECT_DOUBLE_EQ(rank["categories"]["Kernel"]["us"], 300);        // sgemm
-    EXPECT_DOUBLE_EQ(rank["categories"]["Communication"]["us"], 50);  // the gather, which nothing covers
+    EXPECT_DOUBLE_EQ(rank["categories"]["Communication"]["us"], 50);  // the gather, which no compute covers
     EXPECT_DOUBLE_EQ(rank["categories"]["Memcpy"]["us"], 20);
     EXPECT_DOUBLE_EQ(rank["categories"]["Memset"]["us"], 5);
 }
@@ -135,13 +135,13 @@ TEST_F(TraceTool, ModulesShowTheTree) {
     EXPECT_DOUBLE_EQ(root.at("host_us"), 800);
     const json& linear = root.at("children").at(0);
     EXPECT_EQ(linear.at("name"), "Linear_0");
-    EXPECT_DOUBLE_EQ(linear.at("device_us"), 600);  // two sgemm launched inside
+    EXPECT_DOUBLE_EQ(linear.at("device_us"), 600);  // two sgemm launched inside it
 }
 
-// Of the 5,096 bytes at the peak 1,000 are the shard, and 4,096 what the root module gathered, as predicted.
+// Of the 5,096 bytes at the peak, 1,000 are the shard, and 4,096 what the root module gathered, as predicted.
 TEST_F(TraceTool, MemoryExplainedHasThePredictionBesideEachPart) {
     const json rank = json_of({"memory", "--explain", run_, "--rank", "1"}).at("ranks").at(0);
-    EXPECT_EQ(rank.at("peak_bytes"), 5096);  // the keys of `memory` are all there
+    EXPECT_EQ(rank.at("peak_bytes"), 5096);  // all keys of `memory` are present
     EXPECT_EQ(rank.at("at_peak").at("unsharded_parameters"), 4096);
     const auto parts = [&](const char* kind) {
         std::map<std::string, std::pair<int, int>> all;
@@ -180,7 +180,7 @@ TEST_F(TraceTool, MemoryTellsThePeakAndItsCategories) {
         EXPECT_EQ(rank.at("at_peak").at("unsharded_parameters"), 4096);
         EXPECT_EQ(rank.at("predicted_peak_bytes"), 5096);
     }
-    // Each allocation of them, the largest first.
+    // Each of their allocations, the largest first.
     const json all = json_of({"memory", run_, "--allocations", "--rank", "0"}).at("ranks").at(0);
     EXPECT_EQ(all.at("allocations").at(0).at("bytes"), 4096);
     EXPECT_EQ(all.at("allocations").at(0).at("category"), "unsharded_parameters");
@@ -242,12 +242,12 @@ TEST_F(TraceTool, QueryAnswersSqlAndSqlFiles) {
     EXPECT_EQ(
         json_of({"query", run_, file("steps.sql", "-- how many?\nSELECT count(*) FROM steps;\n")}).at("rows"),
         json::parse("[[4]]"));
-    // Several results are for people only.
+    // Several results are only for people.
     EXPECT_EQ(tool({"query", run_, "SELECT 1; SELECT 2"}).status, 0);
     expect_refused({"query", run_, "SELECT 1; SELECT 2", "--format", "json"}, 2, "2 statements");
 }
 
-// An export has none of our tables and views: `query` imports it where the SQL names some.
+// An export has none of our tables and views: `query` imports it if the SQL names some.
 TEST_F(TraceTool, EveryQueryThatComesWithTheToolRunsOnAnExportOfNsight) {
     const std::string path = folder_ / "export.sqlite";
     {
@@ -271,7 +271,7 @@ TEST_F(TraceTool, EveryQueryThatComesWithTheToolRunsOnAnExportOfNsight) {
     }
     const json kernels = json_of({"query", path, "SELECT full_name, duration_ns FROM Kernels"});
     EXPECT_EQ(kernels.at("rows"), json::parse(R"json([["gemm(float*)", 200]])json"));
-    // What needs none of ours is asked in place, and what is nowhere is refused.
+    // A query that needs none of ours runs in place, and an unknown name is refused.
     EXPECT_EQ(json_of({"query", path, "SELECT max(id) FROM StringIds"}).at("rows"), json::parse("[[3]]"));
     EXPECT_FALSE(traces::Database(path, traces::Database::Mode::read_only).has_table("SHARD_STATE"));
     expect_refused({"query", path, "SELECT * FROM nowhere"}, 2, "no such table: nowhere");
@@ -325,7 +325,7 @@ TEST_F(TraceTool, CheckTellsWholeFromNot) {
     EXPECT_EQ(json::parse(text.out).at("whole"), false);
 }
 
-// Every table loads, so only a look at the database itself finds it: an index that lost an entry.
+// Every table loads, so only a check of the database itself finds it: an index that lost an entry.
 TEST_F(TraceTool, CheckFindsDamageThatNoTableShows) {
     const std::string damaged = folder_ / "damaged.sqlite";
     fs::copy_file(run_, damaged);
@@ -389,9 +389,9 @@ TEST_F(TraceTool, ChecksTracesOfOtherTools) {
     EXPECT_EQ(tool({"check", cut}).status, 1);
     EXPECT_THAT(tool({"check", cut}).out, StartsWith(cut + " at byte 77: ")) << "the path stands there once";
     expect_refused({"check", whole, "--finalize"}, 2, "no database");
-    // Shorter than a database's first words.
+    // Shorter than a database's header.
     EXPECT_EQ(tool({"check", file("small.json", "[]")}).status, 0);
-    // What is whole of it is there on demand, and the trace says so.
+    // Its intact part is read on request, and the trace says so.
     expect_refused({"summary", cut}, 1, "--partial");
     EXPECT_EQ(tool({"summary", cut, "--partial"}).status, 0);
     EXPECT_THAT(tool({"info", cut, "--partial"}).out, HasSubstr("damaged"));

@@ -48,7 +48,7 @@ void add_unit(RunBuilder& run, int id, std::int64_t elements, std::int64_t padde
                            .bytes = padded * 4});
 }
 
-// Compute of 1000 us in a step of 1000 us and a bit, launched at once: nothing to advise.
+// Compute of 1000 us in a step slightly longer than 1000 us, launched immediately: nothing to advise.
 void add_good_step(RunBuilder& run, int rank = 0, std::int64_t number = 1) {
     const std::int64_t at = (number - 1) * 1'000'000;
     run.step(rank, number, at, at + 1'000'000);
@@ -91,7 +91,7 @@ TEST(Advice, TellsOfExposedCommunicationOverATenth) {
     EXPECT_DOUBLE_EQ(figure(*finding, "exposed_communication"), 200);
     EXPECT_DOUBLE_EQ(figure(*finding, "share_of_step"), 20);
     EXPECT_THAT(finding->what, HasSubstr("20.0 %"));
-    // Were it free the device would end at 800 us, and the step with the host at 900 us.
+    // If it were free, the device would end at 800 us, and the step with the host at 900 us.
     EXPECT_THAT(finding->expected, HasSubstr("(-10.0 %)"));
     EXPECT_FALSE(finding->job_setting.empty());
     EXPECT_FALSE(finding->pytorch.empty());
@@ -119,7 +119,7 @@ TEST(Advice, TellsOfAHostThatDoesNotKeepUp) {
         RunBuilder run;
         run.step(0, 1, 0, 1'000'000);
         std::int64_t at = 1'000;
-        while (at + 100'000 < 1'000'000) {  // launched only when the device has been idle for a while
+        while (at + 100'000 < 1'000'000) {  // launched only after the device has been idle for a while
             run.kernel(0, at, at + 90'000, at - 500);
             at += 90'000 + gap;
         }
@@ -153,7 +153,7 @@ TEST(Advice, TellsWhichRankIsWaitedFor) {
     EXPECT_EQ(find(with_late_rank(20'000), "straggler"), nullptr);
 }
 
-// 2 % of each of the rank's own steps, however many ranks and steps there are.
+// 2 % of each of the rank's own steps, for any number of ranks and steps.
 TEST(Advice, SaysWhatAStragglerAloneDoes) {
     RunBuilder run(3);
     for (int step = 0; step < 4; ++step) {
@@ -202,7 +202,7 @@ TEST(Advice, TellsOfADeviceThatHoldsMemoryAndIdles) {
     EXPECT_NE(find(busy(100'000), "idle-device"), nullptr);
     EXPECT_EQ(find(busy(500'000), "idle-device"), nullptr);
 
-    RunBuilder snapshot;  // of memory alone: what the device did is not known
+    RunBuilder snapshot;  // only memory: device work is unknown
     snapshot.allocate(0, 0, 1, 1 << 20);
     snapshot.step(0, 1, 0, 1'000'000);
     EXPECT_EQ(find(advice_of(snapshot), "idle-device"), nullptr);
@@ -226,7 +226,7 @@ TEST(Advice, TellsOfLowOccupancyWhereItIsKnown) {
     ASSERT_NE(finding, nullptr);
     EXPECT_THAT(finding->what, HasSubstr("\"tiny\""));
     EXPECT_EQ(find(with_occupancy(60), "low-occupancy"), nullptr);
-    EXPECT_EQ(find(with_occupancy(-1), "low-occupancy"), nullptr);  // not known
+    EXPECT_EQ(find(with_occupancy(-1), "low-occupancy"), nullptr);  // unknown
 }
 
 // --- memory ------------------------------------------------------------------------------------------------
@@ -267,7 +267,7 @@ TEST(Advice, TellsOfOneUnitThatMakesThePeak) {
         return advice_of(run);
     };
     EXPECT_NE(find(with_units(2000), "wrap-too-coarse"), nullptr);  // 8000 of 9000; 67 % of the model
-    EXPECT_EQ(find(with_units(400), "wrap-too-coarse"), nullptr);   // none has half
+    EXPECT_EQ(find(with_units(400), "wrap-too-coarse"), nullptr);   // none has half of the model
 }
 
 TEST(Advice, TellsOfGradientsHeldTwice) {
@@ -300,11 +300,10 @@ TEST(Advice, TellsOfADeviceThatIsNearlyFull) {
     };
     EXPECT_NE(find(with_device(1000), "memory-near-limit"), nullptr);
     EXPECT_EQ(find(with_device(2000), "memory-near-limit"), nullptr);
-    EXPECT_EQ(find(with_device(0), "memory-near-limit"), nullptr);  // not known
+    EXPECT_EQ(find(with_device(0), "memory-near-limit"), nullptr);  // unknown
 }
 
-// A memory snapshot that ended out of memory: it knows steps and annotations, and nothing of what the device
-// did.
+// A memory snapshot that ended out of memory: it has steps and annotations, and no device work.
 TEST(Advice, OfASnapshotThatRanOutOfMemoryIsAboutMemoryAlone) {
     RunBuilder run;
     run.step(0, 0, 0, 1'000'000);
@@ -351,10 +350,10 @@ TEST(Advice, TellsOfAWrapPolicyThatMatchedNothing) {
     };
     EXPECT_NE(find(wrapped("module:Blokc", 1), "policy-matched-nothing"), nullptr);
     EXPECT_EQ(find(wrapped("module:Block", 4), "policy-matched-nothing"), nullptr);
-    EXPECT_EQ(find(wrapped("root", 1), "policy-matched-nothing"), nullptr);  // as asked for
+    EXPECT_EQ(find(wrapped("root", 1), "policy-matched-nothing"), nullptr);  // as requested
 }
 
-// Gathers of two units in the forward, again in recomputation where asked, and in the backward.
+// Gathers of two units in the forward, again in recomputation if requested, and in the backward.
 struct Gathered {
     std::int64_t padding = 0;
     bool recompute = false;
@@ -403,7 +402,7 @@ TEST(Advice, TellsOfCheckpointsThatGatherOnceMore) {
 }
 
 TEST(Advice, TellsOfGathersThatNothingHides) {
-    // 3 gathers of 1 us each besides the first: 6 % of a step of 50 us, and nothing of a step of 1000 us.
+    // Besides the first, 3 gathers of 1 us each: 6 % of a step of 50 us, and a negligible part of 1000 us.
     const AdviceReport report = with_gathers({.step_ns = 50'000});
     const Finding* finding = find(report, "prefetch-miss");
     ASSERT_NE(finding, nullptr);
@@ -419,7 +418,7 @@ TEST(Advice, TellsOfEmptyShards) {
         add_unit(run, 0, elements, 16, 4);  // shards of 4
         return advice_of(run);
     };
-    EXPECT_NE(find(with_unit(11), "empty-shard"), nullptr);  // the last rank holds 5 of padding
+    EXPECT_NE(find(with_unit(11), "empty-shard"), nullptr);  // the last rank has 5 elements of padding
     EXPECT_EQ(find(with_unit(13), "empty-shard"), nullptr);
 }
 
@@ -454,7 +453,7 @@ TEST(Advice, TellsOfDivisionsBesideAveragingReductions) {
               nullptr);
 }
 
-// One rank of ours with one unit around one layer: the limiter, then the gather, then the layer's kernel.
+// A trainer's rank with one unit around one layer: the limiter, then the gather, then the layer's kernel.
 struct OneUnit {
     std::int64_t limiter = 0, gather = 100'000;
     bool again = false;  // gathered again for the backward
@@ -510,7 +509,7 @@ TEST(Advice, TellsOfALimiterThatStallsCompute) {
     EXPECT_EQ(finding->job_setting, "fsdp.limit_all_gathers = false");
     EXPECT_EQ(find(with_unit({.limiter = 10'000}), "limiter-stall"), nullptr);  // 1 %
     EXPECT_EQ(find(with_unit({.limiter = 80'000, .gather = 3'000}), "limiter-stall"),
-              nullptr);  // nothing waits
+              nullptr);  // no wait
 }
 
 TEST(Advice, TellsOfAUnitThatIsGatheredAgainAtOnce) {
@@ -600,7 +599,7 @@ TEST(Advice, CountsWaitingForALateRankUnderTheStraggler) {
     const Finding& first = report.findings.front();
     EXPECT_EQ(first.id, "straggler");
     EXPECT_EQ(first.weight, FindingWeight::serious);
-    // With a kernel like the others' the step would end 400 us earlier, but not before the host does.
+    // With a kernel like the others' the step would end 400 us earlier, but not before the host.
     EXPECT_NEAR(first.gain_us.value_or(0), 320, 1);
     EXPECT_THAT(first.what, HasSubstr("compute 1.8 times"));
     EXPECT_EQ(find(report, "exposed-communication"), nullptr);  // 20 us of 920
@@ -620,7 +619,7 @@ TEST(Advice, PutsWhatGainsMostFirst) {
     }
 }
 
-// The host takes as long as the device: shorter collectives would end the step no earlier.
+// The host takes as long as the device: shorter collectives would not end the step earlier.
 TEST(Advice, CallsNothingSeriousThatGainsNothing) {
     RunBuilder run;
     run.step(0, 1, 0, 1'000'000);
@@ -635,9 +634,8 @@ TEST(Advice, CallsNothingSeriousThatGainsNothing) {
     EXPECT_THAT(finding->expected, HasSubstr("nothing would be gained"));
 }
 
-// Eight units, before each of which but the first the limiter holds the host for 50 us. Where the wire is
-// busy each gather starts when the one before ends, whenever the host issued it; else as soon as it is
-// issued.
+// Eight units; before each except the first, the limiter blocks the host for 50 us. If the network is busy,
+// each gather starts when the previous one ends, whenever the host issued it; else as soon as it is issued.
 AdviceReport with_limited_gathers(bool busy_wire) {
     RunBuilder run;
     run.step(0, 1, 0, 730'000);
@@ -701,7 +699,7 @@ TEST(Advice, SaysFirstThatARunEndedOutOfMemory) {
         EXPECT_EQ(report.findings.front().id, "out-of-memory");
         EXPECT_EQ(report.findings.front().weight, FindingWeight::serious);
         EXPECT_THAT(report.findings.front().what, HasSubstr("166 MB"));
-        EXPECT_EQ(find(report, "data-loader"), nullptr);  // what the device did is not known
+        EXPECT_EQ(find(report, "data-loader"), nullptr);  // device work is unknown
         ASSERT_FALSE(report.notes.empty());
         EXPECT_THAT(report.notes.back(), HasSubstr("cannot be said, because the trace has no device work"));
     }
@@ -724,7 +722,7 @@ TEST(Advice, LeavesOutAWarmUpStep) {
     const auto with_first = [](std::int64_t first) {
         RunBuilder run;
         std::int64_t at = 0;
-        for (int step = 0; step < 4; ++step) {  // the first one loads data, as long as it is longer
+        for (int step = 0; step < 4; ++step) {  // the first one loads data during its extra time
             const std::int64_t length = step == 0 ? first : 1'000'000;
             run.step(0, step, at, at + length);
             if (length > 1'000'000)

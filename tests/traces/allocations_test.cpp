@@ -1,4 +1,4 @@
-// Allocations with the time that they lived, and plain curves of bytes.
+// Allocations with their lifetimes, and plain curves of bytes.
 #include "traces/analysis/memory/allocations.h"
 
 #include <random>
@@ -28,7 +28,7 @@ TEST(Allocations, LiveUntilTheirAddressIsFreedOrGivenAgain) {
     run.allocate(0, 10, 1, 400);
     run.allocate(0, 20, 2, 300);
     run.free(0, 40, 1, 400);
-    run.allocate(0, 50, 2, 250);  // nobody said that address 2 was freed
+    run.allocate(0, 50, 2, 250);  // no event frees address 2
     const auto trace = run.take();
     const Allocations found = find_allocations(*trace);
     EXPECT_THAT(starts(*trace, found), ElementsAre(10, 20, 50));
@@ -50,7 +50,7 @@ TEST(Allocations, OfARangeAreThoseThatLivedInIt) {
     RunBuilder run;
     run.allocate(0, 10, 1, 100);  // [10, 20): before
     run.free(0, 20, 1, 100);
-    run.allocate(0, 15, 2, 100);  // [15, 25): reaches into it
+    run.allocate(0, 15, 2, 100);  // [15, 25): overlaps its beginning
     run.free(0, 25, 2, 100);
     run.allocate(0, 24, 3, 100);  // [24, forever)
     run.allocate(0, 30, 4, 100);  // from the end on
@@ -71,7 +71,7 @@ TEST(Allocations, OfStepsAreThoseThatLivedInOneOfThem) {
     EXPECT_THAT(find_allocations(*trace, {.first_step = 7}).row, IsEmpty());
 }
 
-// What lives at an instant by its allocations is what memory_report() finds there.
+// The allocations alive at an instant are what memory_report() finds there.
 TEST(Allocations, SumToTheLiveBytesAtEveryInstant) {
     RunBuilder run;
     std::mt19937 random(5);

@@ -1,5 +1,5 @@
-// Every column of every table must say what its values refer to, or merge and slice would carry ids over
-// blindly.
+// Every column of every table must declare what its values refer to; otherwise merge and slice would copy ids
+// unchanged.
 #include "traces/schema/column_roles.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// The HTML report: nothing that a trace says becomes markup, nothing that it must not tell is told, and the
-// memory curve is folded truthfully. A real browser looks at it where there is one.
+// The HTML report: no text of a trace becomes markup, nothing that must not be disclosed is contained, and
+// the memory curve is folded correctly. A real browser renders it if one is installed.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -28,7 +28,7 @@ constexpr std::string_view kImage = "\"><img src=x onerror=\"document.title='own
 constexpr std::string_view kSql = "'; DROP TABLE StringIds; --";
 constexpr std::string_view kStyle = "</style></title></details><h1>&lt;owned&amp;";
 
-// Every name that a trace can hold is markup or SQL.
+// Every name that a trace can contain is markup or SQL.
 std::unique_ptr<Trace> hostile_trace() {
     RunBuilder run(2);
     const std::string module = "nn.Module: " + std::string(kScript);
@@ -216,7 +216,7 @@ TEST(HtmlReport, RedactsMachinesPathsAndCommands) {
 }
 
 TEST(HtmlReport, FoldsTheMemoryCurveToItsHighestMoments) {
-    // 1000 states within 100 columns; the one high moment lasts a nanosecond and must be seen.
+    // 1000 states in 100 columns; the one high moment lasts a nanosecond and must be visible.
     std::vector<MemoryPoint> curve;
     for (int i = 0; i < 1000; ++i) {
         MemoryPoint point{.time = i * 10, .total = 100, .bytes = {}};
@@ -225,14 +225,14 @@ TEST(HtmlReport, FoldsTheMemoryCurveToItsHighestMoments) {
         curve.push_back(point);
     }
     const std::string svg = memory_curve_svg(curve, {.peak_bytes = 1000, .peak_time_ns = 5550}, 180, 150);
-    // The picture is 100 high from 24: 1000 stands at 24 + 100 (1 - 1 / 1.04) = 27.8, 100 at 114.4.
+    // The picture is 100 high from 24: 1000 is at 24 + 100 (1 - 1 / 1.04) = 27.8, 100 at 114.4.
     EXPECT_THAT(svg, HasSubstr("V27.8"));
     EXPECT_THAT(svg, HasSubstr("V114.4"));
     // The lowest total stays 100 throughout: one straight line.
     EXPECT_THAT(svg, HasSubstr("class=\"low\" d=\"M70 114.4H170\""));
 }
 
-// What a command prints; none where it cannot be run.
+// What a command prints; nullopt if it cannot be run.
 std::optional<std::string> output_of(const std::string& command) {
     const std::unique_ptr<FILE, int (*)(FILE*)> pipe(::popen(command.c_str(), "r"), ::pclose);
     if (!pipe) return std::nullopt;

@@ -1,4 +1,4 @@
-// What a file holds, and the faults that check finds.
+// What a file contains, and the faults that check finds.
 #include "traces/analysis/facts/info.h"
 
 #include <gmock/gmock.h>
@@ -34,7 +34,7 @@ TEST(Info, CountsWhatTheFileHolds) {
     EXPECT_EQ(info.started_utc, "2026-03-01T12:34:56.789Z");
     EXPECT_DOUBLE_EQ(info.duration_ms, 2.5);
     EXPECT_EQ(info.ranks, 2);
-    EXPECT_EQ(info.steps, 2);  // of the rank with the most
+    EXPECT_EQ(info.steps, 2);  // of the rank with the most steps
     EXPECT_EQ(info.device, "processor");
     EXPECT_THAT(info.counts, Contains(Pair("kernels", 1)));
     EXPECT_THAT(info.counts, Contains(Pair("communication", 1)));
@@ -81,8 +81,8 @@ TEST(Check, NotesWhatIsNoFault) {
     EXPECT_THAT(check_notes(*trace), ElementsAre(HasSubstr("2.000 ms the recorder noted: no GPU")));
 }
 
-// A killed run's last commit may hold a kernel whose launch another thread recorded, and one rank's part of a
-// gather.
+// A killed run's last commit may contain a kernel whose launch another thread recorded, and one rank's part
+// of a gather.
 TEST(Check, WhatACutSeparatedIsNoFaultOfAFinishedFile) {
     RunBuilder run(2);
     run.kernel(0, 10, 20, {}, 7, "lonely");

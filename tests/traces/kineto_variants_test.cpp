@@ -1,4 +1,4 @@
-// Kineto traces as PyTorch wrote them over the years, each with the numbers that it must come to.
+// Kineto traces as PyTorch wrote them over the years, each with its expected numbers.
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@ std::string_view name(const Trace& trace, StringId id) {
     return trace.strings[id];
 }
 
-// The one launch of kineto_text.h: 100 us is the first time, so time 0.
+// The one launch of kineto_text.h: 100 us is the earliest time, which becomes 0.
 void expect_one_launch(const Trace& trace) {
     ASSERT_EQ(trace.device.size(), 1U);
     EXPECT_EQ(trace.device.start[0], 30'000);  // 130 - 100 us
@@ -24,7 +24,7 @@ void expect_one_launch(const Trace& trace) {
     EXPECT_EQ(trace.ranges.start[0], 0);
     EXPECT_EQ(trace.ranges.end[0], 50'000);
     EXPECT_EQ(trace.ranges.kind[0], RangeKind::operation);
-    EXPECT_EQ(trace.device.range[0], 0);  // through the call that lies in it
+    EXPECT_EQ(trace.device.range[0], 0);  // through the call inside it
     ASSERT_EQ(trace.ranks.size(), 1U);
     EXPECT_EQ(trace.ranks[0].number, 0);
 }
@@ -55,7 +55,8 @@ TEST(KinetoVariants, mayLeaveTheEndOfABareListAway) {
 }
 
 TEST(KinetoVariants, of2022To2024HaveTheirOwnCorrelationForExternalId) {
-    // 9 is the kernel's own correlation and also another operator's id: it must not be taken for that one.
+    // 9 is both the kernel's own correlation and another operator's id: the kernel must not be attributed to
+    // that one.
     const auto read = read_text(kineto(
         R"({"ph": "X", "cat": "cpu_op", "name": "aten::other", "pid": 42, "tid": 43, "ts": 0, "dur": 5, "args": {"External id": 9}},
 {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 130, "dur": 40, "args": {"External id": 9, "device": 0, "stream": 7, "correlation": 9}})"));
@@ -70,7 +71,8 @@ TEST(KinetoVariants, withoutALaunchRowTheExternalIdNamesTheOperator) {
 }
 
 TEST(KinetoVariants, ofSpring2024LeaveLeadingZerosOfNanosecondsAway) {
-    // Times since 1970 with a short fraction that no double of that size holds: .5 is 5 ns, .71 is 71 ns.
+    // Times since 1970 with a short fraction that a double of that size cannot represent: .5 is 5 ns, .71 is
+    // 71 ns.
     const auto read = read_text(kineto(
         R"({"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": 1711000000000000.5, "dur": 2.71},
 {"ph": "X", "cat": "cpu_op", "name": "b", "pid": 1, "tid": 1, "ts": 1711000000000010.123, "dur": 3})"));
@@ -104,7 +106,7 @@ TEST(KinetoVariants, timesSince1970AreTheWallClock) {
 }
 
 TEST(KinetoVariants, nanosecondsAreExactToTheLast) {
-    // 4458676522690.655 us is beyond what a double keeps of its nanoseconds beside 1970's.
+    // 4458676522690.655 us: added to 1970's, a double cannot represent its nanoseconds.
     const auto read = read_text(kineto(
         R"({"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": 4458676522690.655, "dur": 156.777},
 {"ph": "X", "cat": "cpu_op", "name": "b", "pid": 1, "tid": 2, "ts": 4458676522690.656, "dur": 0.001})"));
@@ -147,7 +149,7 @@ TEST(KinetoVariants, memoryEventsTellTheirSpaceByTheDeviceType) {
 {"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": 1, "tid": 1, "ts": 11, "args": {"Total Reserved": 4096, "Total Allocated": 1512, "Bytes": 512, "Addr": 18446744073709551615, "Device Id": 0, "Device Type": 6}},
 {"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": 1, "tid": 1, "ts": 12, "args": {"Total Reserved": 4096, "Total Allocated": 1000, "Bytes": -512, "Addr": 18446744073709551615, "Device Id": 0, "Device Type": 1}})"));
     const MemoryEvents& m = read.trace->memory;
-    // 1,000 bytes lived before the trace, as the first total says: 1,512 - 512.
+    // 1,000 bytes were allocated before the trace, as the first total shows: 1,512 - 512.
     std::int64_t device = 0, host = 0;
     for (std::size_t i = 0; i < m.size(); ++i)
         (m.space[i] == MemorySpace::device ? device : host) += m.bytes[i];
@@ -204,7 +206,7 @@ TEST(KinetoVariants, collectivesOf2023HaveTheBytesOfTheRangeAroundTheirLaunch) {
     ASSERT_EQ(c.size(), 1U);
     EXPECT_EQ(c.operation[0], Operation::all_reduce);
     EXPECT_EQ(c.bytes[0], 19618307 * 4);
-    EXPECT_EQ(c.group_size[0], 0);  // not known
+    EXPECT_EQ(c.group_size[0], 0);  // unknown
     EXPECT_EQ(c.event[0], 0);
 }
 
@@ -217,7 +219,7 @@ TEST(KinetoVariants, aGatherOf2023HasTheBytesOfTheOperatorThatTookBothBuffers) {
     const auto both = read_text(launched_in(range, kernel, asked));
     ASSERT_EQ(both.trace->collectives.size(), 1U);
     EXPECT_EQ(both.trace->collectives.bytes[0], 1024 * 2 * 2);
-    // A rank's own part alone does not tell how many ranks gather.
+    // A rank's own part alone does not show how many ranks gather.
     EXPECT_EQ(read_text(launched_in(range, kernel)).trace->collectives.size(), 0U);
 }
 

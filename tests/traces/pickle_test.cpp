@@ -1,4 +1,4 @@
-// The reader of pickles: what the opcodes mean, and that nothing but data is read.
+// The reader of pickles: what the opcodes mean, and that only data is read.
 #include "traces/import/pickle/pickle.h"
 
 #include <gmock/gmock.h>
@@ -50,7 +50,7 @@ TEST(Pickle, NumbersOfEveryProtocolAreRead) {
     EXPECT_EQ(root[5].integer(), -2);
     EXPECT_EQ(root[6].integer(), 0);
     EXPECT_EQ(root[7].integer(), -32768);
-    EXPECT_EQ(root[8].integer(), std::nullopt);  // it fits no signed number
+    EXPECT_EQ(root[8].integer(), std::nullopt);  // it does not fit into a signed number
     EXPECT_EQ(root[8].address(), ~std::uint64_t{0});
     EXPECT_EQ(root[9].integer(), std::numeric_limits<std::int64_t>::min());
     EXPECT_EQ(root[10].integer(), 42);
@@ -113,7 +113,7 @@ TEST(Pickle, AListMayContainItself) {
     EXPECT_EQ(pickle.tree.root()[0].ref(), pickle.tree.root().ref());
 }
 
-// 64 lists, each twice in the next: 2^64 leaves for whoever walks it, some hundred bytes here.
+// 64 lists, each contained twice in the next: 2^64 leaves for a traversal, some hundred bytes here.
 TEST(Pickle, SharedListsTakeNoMoreThanTheyAre) {
     std::string bytes = "]";
     for (int i = 0; i < 64; ++i) bytes += "2\x86";
@@ -143,14 +143,15 @@ TEST(Pickle, WhatWouldImportOrCallIsRefusedByName) {
         {"N\x98.", "READONLY_BUFFER", ""},
     };
     for (const Refused& refused : all) {
-        // Also where what is whole may be kept: a pickle that wants to do something is no damage.
+        // Even if incomplete data may be kept: a pickle that wants to execute something is not merely
+        // damaged.
         for (const bool partial : {false, true}) {
             EXPECT_THAT(complaint(refused.bytes, partial),
                         AllOf(HasSubstr("made.pickle"), HasSubstr("opcode " + refused.opcode + " would"),
                               HasSubstr(refused.import)));
         }
     }
-    // Three bytes stand before the opcode: PROTO 2 and NONE.
+    // Three bytes precede the opcode: PROTO 2 and NONE.
     EXPECT_THAT(complaint("\x80\x02N"
                           "cos\nsystem\n."),
                 HasSubstr("byte 3"));

@@ -1,4 +1,4 @@
-// The memory of a plan's rows by formula: what is stored comes back, and files without it are no fault.
+// The memory of a plan's rows by formula: what is stored is read back, and files without it are valid.
 #include "traces/store/plan/plan_parts.h"
 
 #include <fstream>

@@ -244,7 +244,7 @@ TEST(Report, TablesForPeople) {
     EXPECT_EQ(render(sample_info(), Format::table), kInfoTable);
 }
 
-// A prediction of the whole run says nothing about the parts of another step's peak.
+// A prediction of the whole run does not apply to the parts of another step's peak.
 TEST(Report, OfTracesWithoutStepsNothingIsSaidAStep) {
     Comparison comparison = sample_comparison();
     for (RunColumn& run : comparison.runs) run.stepped = false;

@@ -1,4 +1,4 @@
-// One list of fields and what is printed from it.
+// A list of fields and what is printed from it.
 #include "traces/analysis/base/result_table.h"
 
 #include <limits>

@@ -1,4 +1,4 @@
-// The schema is stated once: SQL, the enums in code and docs/schema.md must all say the same.
+// The schema is stated once: SQL, the enums in code and docs/schema.md must all agree.
 #include "traces/schema/schema.h"
 
 #include <cstdlib>

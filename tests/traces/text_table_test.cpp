@@ -1,4 +1,4 @@
-// Aligned text: widths as a terminal shows them, numbers for people, nothing that could steer a terminal.
+// Aligned text: widths as a terminal shows them, numbers for people, nothing that could control a terminal.
 #include "traces/report/text_table.h"
 
 #include <algorithm>
@@ -66,7 +66,7 @@ TEST(TextTable, ThenShortensTexts) {
               "abcdefghijkl…stuvwxyz0123  12,345.6  -1,234.5\n");
 }
 
-// 20 columns of the name, 2, 8: the last column has no room beside them.
+// 20 columns of the name, 2, 8: there is no room for the last column next to them.
 TEST(TextTable, ThenGoesOnBelowWithTheNamesAgain) {
     const std::string text = wide_table().text(39);
     EXPECT_EQ(text,
@@ -81,7 +81,7 @@ TEST(TextTable, ThenGoesOnBelowWithTheNamesAgain) {
               "Name                      (us)\n"
               "────────────────────  ────────\n"
               "abcdefghij…vwxyz0123  -1,234.5\n");
-    // Never a number cut, however narrow.
+    // Numbers are never cut, however narrow the table is.
     EXPECT_EQ(widest_line(wide_table().text(1)), 30U);
 }
 

@@ -76,7 +76,7 @@ TEST(TimeReport, FoldedCommunicationHasNoRow) {
     EXPECT_EQ(Json::parse(render(plain, Format::json))["ranks"][0]["categories"].size(), 8u);
 }
 
-// One header line and one line a row; every line has as many cells as the header.
+// One header line and one line per row; every line has as many cells as the header.
 void expect_csv(const std::string& csv, long rows) {
     const std::string header = csv.substr(0, csv.find('\n'));
     const auto commas = std::count(header.begin(), header.end(), ',');

@@ -1,4 +1,4 @@
-// The caching allocator hands a block out again only when nobody can still be using it.
+// The caching allocator reuses a block only when no stream can still be using it.
 #include <atomic>
 #include <chrono>
 #include <thread>

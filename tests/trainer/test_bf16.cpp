@@ -69,7 +69,7 @@ TEST(Bf16, LoopsRoundLikeTheFormula) {
 
 using Product = void (*)(const kernels::ProductShape&, const Bf16*, const Bf16*, const Bf16*, Bf16*);
 
-// Those ways of multiplying that this machine has, whether it takes them or not.
+// The ways of multiplying that this machine has, whether it chooses them or not.
 [[maybe_unused]] void by_onednn(const kernels::ProductShape& s, const Bf16* a, const Bf16* b,
                                 const Bf16* bias, Bf16* c) {
     if (s.m * s.n * s.k == 0) return kernels::bf16_product(s, a, b, bias, c);
@@ -77,7 +77,7 @@ using Product = void (*)(const kernels::ProductShape&, const Bf16*, const Bf16*,
 }
 std::vector<Product> ways() {
     std::vector<Product> found = {&kernels::bf16_product, &kernels::bf16_product_by_conversion};
-#ifndef SHARDSCOPE_SANITIZED_ADDRESS  // now and then its leak check dies on threads of libraries like this
+#ifndef SHARDSCOPE_SANITIZED_ADDRESS  // occasionally its leak check crashes on threads of such libraries
     if (kernels::OneDnn::get().usable()) found.push_back(&by_onednn);
 #endif
     return found;
@@ -114,7 +114,7 @@ Vector plain_product(const kernels::ProductShape& s, const Operands& operands) {
 }
 
 // One row, odd sizes, more than one block of the conversion (512) in each direction, and sums so long that
-// the tiles make them in parts (2048), also of more than 512 rows.
+// the tiles compute them in parts (2048), also of more than 512 rows.
 TEST_P(Bf16Product, IsThePlainProductOfEveryOrientation) {
     constexpr int kSizes[][3] = {{1, 1, 1},    {1, 33, 7},    {3, 17, 65},    {70, 130, 50},
                                  {520, 5, 40}, {4, 530, 600}, {33, 40, 2100}, {515, 3, 2050}};

@@ -1,4 +1,4 @@
-// Fitting a cost model: the figures of a model come back from what it simulates, and real runs can be fitted.
+// Fitting a cost model: a model's figures are recovered from what it simulates, and real runs can be fitted.
 #include <algorithm>
 #include <cmath>
 
@@ -59,7 +59,7 @@ TEST(FitCurve, RisesWhereItMust) {
 
 // --- figures that are known ------------------------------------------------------------------------------
 
-// Unlike the laptop's in every figure.
+// Different from the laptop's in every figure.
 sim::Cluster known_cluster() {
     sim::Cluster cluster = sim::load_cluster("laptop");
     cluster.device.name = "a processor";
@@ -152,7 +152,7 @@ TEST(Calibrate, GivesTheHostOfAKnownModelBack) {
     const sim::Cluster known = known_cluster();
     const sim::HostModel& host = known.host;
     const sim::HostModel found = fitted_to(known, {offloaded(1), offloaded(2), resident(2)}).cluster.host;
-    constexpr double kTick = 4e-9;  // what every call takes at least
+    constexpr double kTick = 4e-9;  // the minimum of every call
     EXPECT_NEAR(found.operation, host.operation, kTick);
     EXPECT_NEAR(found.launch, host.launch, kTick);
     EXPECT_NEAR(found.event, host.event, kTick);
@@ -199,7 +199,7 @@ TEST(Calibrate, GivesTheCollectivesOfAKnownModelBack) {
     }
 }
 
-// Steps of jobs that it was not fitted to.
+// Steps of jobs to which it was not fitted.
 TEST(Calibrate, SimulatesOtherJobsAsTheKnownModelDoes) {
     const sim::Cluster known = known_cluster();
     const sim::Cluster fitted = fitted_to(known, {resident(1), offloaded(2), wide(1), resident(4)}).cluster;
@@ -213,7 +213,7 @@ TEST(Calibrate, SimulatesOtherJobsAsTheKnownModelDoes) {
     }
 }
 
-// Four ranks on two cores: what runs beside others takes longer, and is known to.
+// Four ranks on two cores: work that shares a core takes longer, and is recognized.
 TEST(Calibrate, KnowsWorkThatSharesCores) {
     sim::Cluster known = known_cluster();
     known.device.cores = 2;
@@ -221,7 +221,7 @@ TEST(Calibrate, KnowsWorkThatSharesCores) {
     Runs runs;
     for (const int ranks : {1, 2, 4}) {
         runs.push_back(calibrate::measure(*played(resident(ranks), known)));
-        runs.back().cores = 2;  // as the ranks' processors would say
+        runs.back().cores = 2;  // as the ranks' processors would show
     }
     const Calibration fitted = calibrate::calibrate(runs, sim::load_cluster("laptop"), "fitted");
     EXPECT_EQ(fitted.cluster.device.cores, 2);

@@ -1,5 +1,5 @@
 // A checkpoint that is damaged, foreign, of another model or of another optimizer is refused with the file
-// and the reason, and nothing of it is loaded.
+// and the reason, and no part of it is loaded.
 #include <cstdint>
 #include <limits>
 
@@ -16,8 +16,7 @@ namespace TEST_FILE {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// Loads all ranks; the sentence of the refusal, or "" where it loaded. Nothing may be written before a
-// refusal.
+// Loads all ranks; returns the error, or "" if it loaded. Nothing may be written before an error.
 std::string refusal(const std::string& path, const Job& job, const RunLayout& layout,
                     LoadUse use = LoadUse::training) {
     Memory memory(layout);
@@ -71,7 +70,7 @@ TEST_F(DamagedCheckpoint, LoadsWhileItIsWhole) {
     EXPECT_EQ(refused(), "");
 }
 
-// Every length of every file but the whole one.
+// Every length of every file except the full one.
 TEST_F(DamagedCheckpoint, IsRefusedAtEveryLengthOfItsFiles) {
     for (const std::string name : {"manifest.json", "rank-00000.bin", "rank-00001.bin"}) {
         const std::string whole = bytes_of(file(name));
@@ -86,8 +85,8 @@ TEST_F(DamagedCheckpoint, IsRefusedAtEveryLengthOfItsFiles) {
     EXPECT_EQ(refused(), "");
 }
 
-// A bit of each byte: in the values the message names the file; only the padding between pieces means
-// nothing.
+// A bit of each byte: in the values the message names the file; only the padding between pieces does not
+// matter.
 TEST_F(DamagedCheckpoint, IsRefusedWhenAnyBitOfAValueIsFlipped) {
     const std::string name = "rank-00001.bin", whole = bytes_of(file(name));
     std::vector<bool> is_value(whole.size(), false);
@@ -175,7 +174,7 @@ TEST_F(DamagedCheckpoint, ANewerVersionIsRefused) {
     EXPECT_THAT(refused(), HasSubstr("has version 2, this tool reads version 1"));
 }
 
-// The check fits, but what the manifest says cannot be: as another program might write it.
+// The checksum matches, but the manifest is inconsistent: as another program might write it.
 TEST(ImpossibleManifest, IsRefused) {
     Manifest good;
     good.optimizer = "sgd";
@@ -228,14 +227,14 @@ TEST(ImpossibleManifest, EveryValueOfAnotherTypeIsRefused) {
     int refused = 0;
     for (std::size_t colon = text.find(':'); colon != std::string::npos; colon = text.find(':', colon + 1)) {
         for (const char* value : {"null", "1.5", "{}", "[1]"}) {
-            // The value's end is not looked for: "null," in front of it makes no JSON, so give it a key of
+            // The end of the value is not searched; "null," before it would not be JSON, so it gets a key of
             // its own.
             std::string changed = text.substr(0, colon + 1) + value + ",\"old " + std::to_string(colon) +
                                   "\":" + text.substr(colon + 1);
             const std::size_t check = changed.rfind("\"check\"");
             if (colon > check) continue;
             if (std::string_view(value) == "{}" && text.substr(0, colon).ends_with("\"job\""))
-                continue;  // it may be
+                continue;  // it may be damaged
             changed.resize(check);
             changed += "\"check\": \"" + [&] {
                 char digits[9];

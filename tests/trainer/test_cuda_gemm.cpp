@@ -1,6 +1,6 @@
-// Products of a Linear on a CUDA device against the CPU's, and what they are in the words of cuBLAS, whose
-// matrices are column-major. Played, the product is one of column-major matrices with exactly the sizes,
-// transposes and leading dimensions that cuBLASLt is given: so what is proven is the translation.
+// The matmuls of a Linear on a CUDA device compared with the CPU's, and their description in terms of cuBLAS,
+// whose matrices are column-major. The simulated matmul uses column-major matrices with exactly the sizes,
+// transposes and leading dimensions that cuBLASLt is given: so the translation is tested.
 #include "tests/trainer/cuda_testing.h"
 
 namespace shardscope::trainer {
@@ -15,7 +15,7 @@ struct Linear {
                 static_cast<std::int64_t>(out)};
     }
 };
-// No two sizes the same, or a transposed operand would not be missed; vectors; single numbers.
+// No two sizes are equal, or a transposed operand would not be noticed; also vectors and single numbers.
 constexpr Linear kLinears[] = {{5, 3, 7},  {33, 20, 65}, {1, 40, 9},  {17, 1, 6},
                                {8, 30, 1}, {1, 1, 1},    {64, 96, 48}};
 
@@ -28,8 +28,8 @@ Op linear_op(Kernel kernel, std::size_t args, bool checks_output = false) {
     return op;
 }
 
-// y [2,5] row-major is a column-major [5,2]: y = w x with w [5,3] the transposed of what lies there as a
-// column-major [3,5], and x a column-major [3,2].
+// y [2,5] row-major is a column-major [5,2]: y = w x, where w [5,3] is the transpose of the memory read as a
+// column-major [3,5], and x is a column-major [3,2].
 TEST(CudaProduct, OfTheForward) {
     const cuda::Product p = cuda::describe(linear_op(Kernel::linear_forward, 3));
     EXPECT_EQ(p.m, 5);
@@ -45,7 +45,7 @@ TEST(CudaProduct, OfTheForward) {
     EXPECT_EQ(p.c, 0u);
 }
 
-// The flag for values that are not finite is no bias.
+// The flag for values that are not finite is not a bias.
 TEST(CudaProduct, HasABiasWhereTheKernelHasOne) {
     EXPECT_EQ(cuda::describe(linear_op(Kernel::linear_forward, 3)).bias, 0u);
     EXPECT_EQ(cuda::describe(linear_op(Kernel::linear_forward, 4)).bias, 3u);
@@ -53,7 +53,7 @@ TEST(CudaProduct, HasABiasWhereTheKernelHasOne) {
     EXPECT_EQ(cuda::describe(linear_op(Kernel::linear_forward, 5, true)).bias, 3u);
 }
 
-// y [, sum], x, w [, b]: GELU's sum moves the others by one, whether it is kept or not.
+// y [, sum], x, w [, b]: GELU's sum shifts the others by one, whether it is kept or not.
 TEST(CudaProduct, OfTheForwardWithAnActivation) {
     const cuda::Product relu = cuda::describe(linear_op(Kernel::linear_relu_forward, 4));
     EXPECT_EQ(relu.activation, cuda::Activation::relu);
@@ -78,7 +78,7 @@ TEST(CudaProduct, OfTheForwardWithAnActivation) {
     EXPECT_EQ(cuda::describe(linear_op(Kernel::linear_gelu_forward, 5, true)).bias, 0u);
 }
 
-// dx [2,3] is a column-major [3,2] = w [3,5] dy [5,2], both as they lie.
+// dx [2,3] is a column-major [3,2] = w [3,5] dy [5,2], neither transposed.
 TEST(CudaProduct, OfTheInputsGradient) {
     const cuda::Product p = cuda::describe(linear_op(Kernel::linear_backward_input, 3));
     EXPECT_EQ(p.m, 3);
@@ -91,7 +91,7 @@ TEST(CudaProduct, OfTheInputsGradient) {
     EXPECT_EQ(p.ldc, 3);
 }
 
-// dw [5,3] is a column-major [3,5] = x [3,2] times the transposed of dy [5,2].
+// dw [5,3] is a column-major [3,5] = x [3,2] times the transpose of dy [5,2].
 TEST(CudaProduct, OfTheWeightsGradient) {
     const cuda::Product p = cuda::describe(linear_op(Kernel::linear_backward_weight, 3));
     EXPECT_EQ(p.m, 3);
@@ -170,7 +170,7 @@ TYPED_TEST(CudaGemm, ForwardWithRelu) {
 }
 
 // With the sum and a bias, and without both. The CPU takes GELU of the rounded sum: a step of bf16 there is
-// up to four in the result, as a negative argument's GELU is steep beside its size.
+// up to four in the result, as the GELU of a negative argument is steep relative to its size.
 TYPED_TEST(CudaGemm, ForwardWithGelu) {
     using T = TypeParam;
     constexpr double kApart = std::is_same_v<T, float> ? testing::kTolerance<T> : 0x1p-6;

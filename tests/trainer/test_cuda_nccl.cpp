@@ -1,4 +1,4 @@
-// The `nccl` process group over the played NCCL: what it calls, what its watchdog says and ends.
+// The `nccl` process group over the simulated NCCL: what it calls, what its watchdog reports and ends.
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -27,7 +27,7 @@ class NcclGroups : public ::testing::Test {
         played_cuda::set_machine({});
     }
 
-    // Each member calls on a thread of its own; what it threw.
+    // Each member calls on a thread of its own; returns what it threw.
     template <class Call>
     std::vector<std::string> all(std::size_t members, const Call& call) {
         std::vector<std::string> thrown(members);
@@ -55,7 +55,7 @@ class NcclGroups : public ::testing::Test {
         collective.call = {operation, DType::fp32, output, input, elements, divisor};
         return collective;
     }
-    // Until the watchdog has ended the group.
+    // Waits until the watchdog has ended the group.
     static std::string ended(Group& group, int place, CountedStream& stream, float* buffer) {
         for (int i = 1; i < 400; ++i) {
             try {

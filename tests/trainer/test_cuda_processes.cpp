@@ -1,5 +1,5 @@
-// NCCL among processes with a rank each, over the played CUDA and the played NCCL: every process is a thread
-// with a CudaDevice of its own, which knows of the others by a Bootstrap alone.
+// NCCL among processes with one rank each, over the simulated CUDA and NCCL: every process is a thread with a
+// CudaDevice of its own, which knows the others only through a Bootstrap.
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -37,7 +37,7 @@ double seconds_since(Clock::time_point begin) {
     return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-// A rank as its host thread uses the device.
+// Uses the device like a rank's host thread.
 class Rank {
   public:
     Rank(CudaDevice& device, const Mesh& mesh, int rank)
@@ -69,7 +69,7 @@ class Rank {
               rank_(rank),
               bytes_(static_cast<std::int64_t>(elements * sizeof(float))),
               data_(device.take(rank, MemorySpace::device, bytes_, true)) {}
-        // A stream that still uses it has been let go, or is done.
+        // A stream that still uses it has been released, or is done.
         ~Memory() {
             device_.stop();
             device_.give_back(rank_, MemorySpace::device, data_);
@@ -119,7 +119,7 @@ class CudaProcesses : public ::testing::Test {
         made.bootstrap = job.bootstrap(rank);
         return made;
     }
-    // What each process threw.
+    // Returns what each process threw.
     template <class Body>
     std::vector<std::string> run(testing::PlayedProcesses& job, const Mesh& mesh, const Body& body) const {
         std::vector<std::string> thrown(static_cast<std::size_t>(mesh.ranks));
@@ -227,7 +227,7 @@ TEST_F(CudaProcesses, OneThatDiesEndsTheOthers) {
     EXPECT_LT(seconds_since(begin), 5);
 }
 
-// The others' NCCL sees a broken connection before the job knows whose it is.
+// The others' NCCL sees a broken connection before the job knows which rank caused it.
 TEST_F(CudaProcesses, ABrokenConnectionIsBlamedOnTheProcessThatIsGone) {
     testing::PlayedProcesses job(2);
     const auto thrown = run(job, {2, 2}, [&](Rank& own) {
@@ -267,7 +267,7 @@ TEST_F(CudaProcesses, OneThatNeverComesIsNamedOnAll) {
     const auto thrown = run(job, {3, 3}, [&](Rank& own) {
         own.device().wait(own.barrier());
         if (own.number() != 2) own.device().wait(own.barrier());
-        while (true) {  // busy with something else for ever
+        while (true) {  // busy with something else forever
             std::this_thread::sleep_for(5ms);
             own.device().wait({});
         }
@@ -281,7 +281,7 @@ TEST_F(CudaProcesses, OneThatNeverComesIsNamedOnAll) {
     EXPECT_EQ(thrown[2], job.failure());
 }
 
-// A process that does not even answer is no better than one that has not come.
+// A process that does not answer counts like one that has not arrived.
 TEST_F(CudaProcesses, OneThatDoesNotAnswerIsNamed) {
     timeout_s_ = 0.2;
     testing::PlayedProcesses job(2);
@@ -392,7 +392,7 @@ Introduction one(int rank, const std::string& bus) {
     return made;
 }
 
-// What all of them are told: one answer, whoever asks.
+// What all of them receive: one answer, whichever asks.
 std::string told(std::vector<Introduction> all) {
     class Fixed final : public Bootstrap {
       public:

@@ -1,5 +1,5 @@
-// Words, byte-pair vocabularies and their files: against a plain trainer that recounts everything at each
-// merge.
+// Words, byte-pair vocabularies and their files: compared with a plain trainer that recounts everything at
+// each merge.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -58,7 +58,7 @@ std::string random_bytes(std::size_t count) {
     return bytes;
 }
 
-// The plain way: count all pairs of all words, merge the most frequent, again.
+// The plain way: count all pairs of all words, merge the most frequent, repeat.
 std::vector<Merge> learned_plainly(std::string_view text, int wanted) {
     std::vector<std::vector<Token>> words;
     for (const std::string& word : words_of(text)) {
@@ -168,7 +168,7 @@ TEST(BpeTraining, EndsWhenNoPairOccursTwice) {
     EXPECT_TRUE(learned("", 10).empty());
     EXPECT_TRUE(learned("abcdef", 10).empty());
     EXPECT_EQ(learned("abab", 10), (std::vector<Merge>{{'a', 'b'}}));
-    // No word reaches from one text into the next.
+    // No word extends from one text into the next.
     const std::string_view apart[] = {"a", "b", "a", "b"};
     EXPECT_TRUE(learn_merges(apart, 10).empty());
 }
@@ -184,7 +184,7 @@ TEST(BpeTokenizer, AnyBytesComeBack) {
         << "200 merges shorten a text of ten letters";
 }
 
-// Applying every merge in its order to the whole word is the definition.
+// The definition: apply every merge in its order to the whole word.
 TEST(BpeTokenizer, EncodesAsTheMergesInTheirOrderWould) {
     const std::vector<Merge> merges = learned(babble(3000, 1), 200);
     const BpeTokenizer tokenizer(merges);
@@ -240,7 +240,7 @@ TEST_F(BpeFile, SavedAndLoadedIsTheSame) {
     const std::string path = (folder_ / "vocabulary").string();
     save_bpe(tokenizer_, path);
     EXPECT_EQ(load_bpe(path).merges(), tokenizer_.merges());
-    save_bpe(BpeTokenizer({}), path);  // replaces
+    save_bpe(BpeTokenizer({}), path);  // replaces the existing file
     EXPECT_TRUE(load_bpe(path).merges().empty());
     EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), 1)
         << "no other file stays";

@@ -1,4 +1,4 @@
-// Dropout: what is kept is scaled, the mask is a function of seed, stream and index alone.
+// Dropout: what is kept is scaled; the mask is a function of seed, stream and index only.
 #include <gtest/gtest.h>
 
 #include "tests/trainer/kernel_testing.h"

@@ -1,5 +1,5 @@
 // Whole runs of the cpu executor: the same bits whatever the timing, stops, hooks, validation, limits, losses
-// that are not finite, and what the trace of each says.
+// that are not finite, and the trace of each.
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -25,7 +25,7 @@ Job small_job(int ranks = 2) {
     return testing::with_wrap(testing::mlp_job(4, 24, 3, ranks), "module:Linear");
 }
 
-// Many rules at once: hybrid groups, accumulation, clipping, offload.
+// Many options at the same time: hybrid groups, accumulation, clipping, offload.
 std::vector<Job> race_jobs(const testing::SampleText& text) {
     std::vector<Job> jobs = {
         small_job(3), testing::with_mode(small_job(3), ParallelMode::ddp),
@@ -52,7 +52,7 @@ struct Traced {
     std::string error;  // what the run threw
 };
 
-// A run with its trace, whether it ends well or not.
+// A run with its trace, whether it succeeds or not.
 Traced traced(const Job& job, RunOptions options = {}) {
     Traced out;
     auto owned = std::make_unique<traces::ColumnSink>();
@@ -125,7 +125,7 @@ TEST(ExecutorStop, BeforeTheFirstStepTrainsNothing) {
     EXPECT_EQ(result.stopped_at, 0);
 }
 
-// Saved after steps 2, 4 and, as the last, 5; nobody goes on before all ranks are done.
+// Saved after steps 2, 4 and, as the last, 5; no rank continues before all are done.
 TEST(ExecutorHooks, AreCalledAtAgreedStepsWithAllRanksAtRest) {
     Job job = small_job(3);
     job.checkpoint.every = 2;

@@ -1,4 +1,4 @@
-// Keys that cannot stand together, names that stand for several keys, and defaults that follow another key.
+// Keys that exclude each other, names that stand for several keys, and defaults that follow another key.
 #include <string>
 
 #include <gmock/gmock.h>
@@ -66,7 +66,7 @@ TEST(JobChecks, NameTheKeyAndWhatToDo) {
                 AllOf(StartsWith("job.toml:3: model.vocabulary: "), HasSubstr("less than the 256 bytes")));
 }
 
-// The CPU's figures stay as they are; a GPU's kernels hold heads of up to 256 features.
+// The CPU's figures are unchanged; a GPU's kernels support heads of up to 256 features.
 TEST(JobChecks, AttentionFollowsTheDeviceAndTheWidthOfAHead) {
     const auto kind = [](const std::string& device, const std::string& attention, int width) {
         return parse_job("[run]\ndevice = '" + device +
@@ -85,7 +85,7 @@ TEST(JobChecks, AttentionFollowsTheDeviceAndTheWidthOfAHead) {
                 AllOf(StartsWith("job.toml:5: model.attention: "), HasSubstr("up to 256 features, not 257")));
 }
 
-// A simulation has as many ranks as are asked for, opens no data, and knows its cluster only later.
+// A simulation has as many ranks as requested, opens no data, and knows its cluster only later.
 TEST(JobChecks, OfASimulation) {
     const auto of = [](const std::string& toml) {
         return parse_job("[run]\ndevice = 'sim'\n" + toml, "job.toml");

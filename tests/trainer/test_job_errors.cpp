@@ -1,4 +1,4 @@
-// Every mistake in a job is one sentence: where, which key, what is wrong, what to do.
+// Every mistake in a job gives one sentence: where, which key, what is wrong, what to do.
 #include <filesystem>
 #include <fstream>
 
@@ -15,7 +15,7 @@ namespace TEST_FILE {
 using testing::AllOf;
 using testing::HasSubstr;
 
-// The sentence, or "no error".
+// The error, or "no error".
 std::string error_of(const std::string& toml, const std::vector<Override>& overrides = {}) {
     try {
         parse_job(toml, "job.toml", overrides);
@@ -25,7 +25,7 @@ std::string error_of(const std::string& toml, const std::vector<Override>& overr
     return "no error";
 }
 
-// A parser that calls itself for each part would end without a word.
+// A recursive parser would overflow its stack without a message.
 TEST(JobErrors, AKeyOfTooManyPartsIsRefusedWithItsLine) {
     std::string dots = "a";
     for (int i = 0; i < 200'000; ++i) dots += ".a";
@@ -37,7 +37,7 @@ TEST(JobErrors, AKeyOfTooManyPartsIsRefusedWithItsLine) {
                 AllOf(HasSubstr("job.toml:4: "), HasSubstr(sentence)));
     // A text may end in quotes of its own.
     EXPECT_THAT(error_of("x = {a = \"\"\"s\"\"\"\"\", " + dots + " = 1}"), HasSubstr(sentence));
-    // Dots in a text, a comment or a list of numbers are none of a key.
+    // Dots in a text, a comment or a list of numbers do not belong to a key.
     EXPECT_EQ(error_of("[data]\npath = \"" + dots + "\" # " + dots), "no error");
     EXPECT_EQ(error_of("[data]\npath = '" + dots + "\"'"), "no error");
 }
@@ -237,7 +237,7 @@ TEST(Nearest, CountsInsertionsDeletionsReplacementsAndSwaps) {
     EXPECT_EQ(edit_distance("with", "width"), 1);    // an insertion
     EXPECT_EQ(edit_distance("widths", "width"), 1);  // a deletion
     EXPECT_EQ(edit_distance("wedth", "width"), 1);   // a replacement
-    EXPECT_EQ(edit_distance("WIDTH", "width"), 0);   // case is no difference
+    EXPECT_EQ(edit_distance("WIDTH", "width"), 0);   // case does not matter
     EXPECT_EQ(edit_distance("", "abc"), 3);
     EXPECT_EQ(edit_distance("kitten", "sitting"), 3);
 }

@@ -1,4 +1,4 @@
-// The table of kernels: that its rows can be read, and that a Plan cannot hold a kernel that does not fit its
+// The table of kernels: its rows can be parsed, and a Plan cannot contain a kernel that does not match its
 // row.
 #include <set>
 #include <string>

@@ -1,4 +1,4 @@
-// What a launcher, or run.processes, makes of a job's ranks.
+// How a launcher, or run.processes, changes a job's ranks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -100,7 +100,7 @@ TEST(Agreed, LeavesEachRankItsOwnPathsAndCores) {
     EXPECT_NO_THROW(check_agreed(other, agreed_values(first)));
 }
 
-// A rank that saves calls the others together.
+// All ranks save together.
 TEST(Agreed, APathIsSetOnAllRanksOrOnNone) {
     for (const char* key : {"[run]\ntrace", "[checkpoint]\nsave", "[checkpoint]\nload"}) {
         const Job other = parse_job(std::string(key) + " = \"there\"\n", "job.toml");

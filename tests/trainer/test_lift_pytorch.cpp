@@ -1,5 +1,5 @@
-// Traces as PyTorch's profiler writes them: of fully_shard with all that it can record, of DDP with as little
-// as possible; and the shapes of operators as parameters.
+// Traces as PyTorch's profiler writes them: of fully_shard with everything that it can record, of DDP with as
+// little as possible; and the shapes of operators as parameters.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-// One module range nowhere, no shape, no memory: 2 buckets of a DDP backward.
+// Without any module range, shape or memory: 2 buckets of a DDP backward.
 std::string ddp_json(int steps) {
     PytorchTrace trace;
     for (int step = 0; step < steps; ++step) {
@@ -62,7 +62,7 @@ TEST(LiftedPytorch, FullyShardWithModulesShapesAndMemoryIsLiftedWhole) {
     ASSERT_TRUE(root.can_be()) << root.impossible;
     EXPECT_EQ(root.units, 1U);
     EXPECT_GT(root.peak.bytes, unmodified.peak.bytes);
-    // All of it is gathered once, before the forward, and reduced once, behind the backward.
+    // All of it is gathered once, before the forward, and reduced once, after the backward.
     EXPECT_EQ(root.moved_bytes, 2 * 2 * kParameters * 4);
     EXPECT_GT(root.exposed_s, unmodified.exposed_s);
 
@@ -113,7 +113,7 @@ TEST(LiftedPytorch, DdpWithoutModulesIsReplayedAndSaysWhatItCannotTell) {
     EXPECT_EQ(unmodified.units, 2U);
     EXPECT_EQ(unmodified.moved_bytes, 1200000 * 4);
     EXPECT_NEAR(unmodified.step_s, own.step_s, 0.1 * own.step_s);
-    // The only wrap is the whole.
+    // The only wrap is the whole model.
     for (const auto& changes : changes_to_try(own, {})) {
         for (const Override& change : changes)
             EXPECT_FALSE(change.key == "fsdp.wrap" && change.value != "root");
@@ -210,7 +210,7 @@ TEST(LiftedPytorch, AWeightThatTwoModulesReadIsGatheredOnceAndInFp32) {
     EXPECT_EQ(unmodified.moved_bytes, 2 * 1000 * 64 * 4);
 }
 
-// Gathered once a step, as under SHARD_GRAD_OP, which nobody set.
+// Gathered once per step, as under SHARD_GRAD_OP, which was not set.
 TEST(LiftedPytorch, ARootThatIsTheOnlyUnitIsTakenForFullShard) {
     const Lifted own = lifted(tied_json());
     EXPECT_EQ(value_of(own, "fsdp.sharding_strategy"), "FULL_SHARD");
@@ -223,7 +223,7 @@ TEST(LiftedPytorch, TheNormOfTheGradientsTellsNoBandwidth) {
     const Replay unmodified = replay_unmodified(own);
     const Replay ddp = replay(own, own.cluster, {{"parallel.mode", "ddp"}}, 1);
     ASSERT_TRUE(ddp.can_be()) << ddp.impossible;
-    // By 228 bytes in 3 ms the two blocks' 526,336 bytes would take 6.9 s.
+    // At 228 bytes in 3 ms, the two blocks' 526,336 bytes would take 6.9 s.
     EXPECT_LT(ddp.step_s, 3 * unmodified.step_s);
 }
 
@@ -236,7 +236,7 @@ TEST(LiftedPytorch, FullyShardIsTriedUnderWhatItHas) {
             EXPECT_NE(change.value, "NO_SHARD");
         }
     }
-    // Asked for, it cannot be, and the command line is not what said "fsdp2".
+    // An explicit request is impossible, and the error does not claim that the command line said "fsdp2".
     Question question;
     question.given = {{"fsdp.sharding_strategy", {"NO_SHARD"}}};
     const Replay row = replay(own, own.cluster, changes_to_try(own, question).back(), 2);
@@ -245,7 +245,7 @@ TEST(LiftedPytorch, FullyShardIsTriedUnderWhatItHas) {
 
 TEST(LiftedPytorch, BucketsOfDdpAreTheRecordedOnes) {
     constexpr std::int64_t kLinear = 1024 * 1024 + 1024, kAll = 2 * kLinear + 1024;
-    // bucket_cap_mb=25 holds for the first bucket, too: one of 8 MB.
+    // bucket_cap_mb=25 applies to the first bucket, too: one of 8 MB.
     const Lifted one = lifted(ddp_with_modules_json({kAll}));
     EXPECT_EQ(one.step.elements(), kAll);
     const Replay of_one = replay_unmodified(one);
@@ -261,11 +261,11 @@ TEST(LiftedPytorch, BucketsOfDdpAreTheRecordedOnes) {
 
 TEST(LiftedPytorch, BucketsOfDdpThatHoldLessTellFrozenParametersOrTwoBytes) {
     constexpr std::int64_t kLinear = 1024 * 1024 + 1024;
-    // A quarter is not reduced. The Linears are alike, but neither is the other.
+    // A quarter is not reduced. The Linears are alike, but not the same.
     const Lifted frozen = lifted(ddp_with_modules_json({kLinear * 3 / 2}));
     EXPECT_EQ(frozen.step.elements(), 2 * kLinear);
     EXPECT_THAT(frozen.notes, Contains(HasSubstr("some parameters are frozen")));
-    // Both Linears and the norm in bytes of fp32: half as many elements, so as many of two bytes.
+    // Both Linears and the norm in bytes of fp32: half as many elements, therefore as many of two bytes.
     const Lifted half = lifted(ddp_with_modules_json({(2 * kLinear + 1024) / 2}));
     EXPECT_EQ(half.step.elements(), 2 * kLinear + 1024);
     EXPECT_THAT(half.notes, Contains(HasSubstr("two bytes an element")));

@@ -1,4 +1,4 @@
-// Lines of PyTorch that are to be pasted: they run as they stand, beside stubs of PyTorch's own names.
+// Lines of PyTorch for users to paste: they run unchanged, against stubs of PyTorch's names.
 #include <cstdlib>
 #include <fstream>
 
@@ -39,8 +39,8 @@ const std::vector<std::vector<Override>> kSettings = {
     {{"parallel.mode", "ddp"}, {"ddp.bucket_cap_mb", "10"}},
 };
 
-// PyTorch's names and signatures, and nothing else: an import of another name, an argument that a call has
-// not and a name that no line imports are errors.
+// PyTorch's names and signatures only: an import of another name, an unknown argument and a name that no line
+// imports are errors.
 constexpr std::string_view kStubs = R"(
 import sys, types
 def stub(path, **names):

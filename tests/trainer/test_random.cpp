@@ -1,4 +1,4 @@
-// The generator against its published answers, and the distributions made of it.
+// The generator compared with its published answers, and the distributions made from it.
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -49,8 +49,8 @@ TEST(Random, SeedStreamAndIndexEachChangeTheNumber) {
     EXPECT_NE(random_bits(1, 2, 3), random_bits(1, 2, 4));
 }
 
-// The largest distance between the sample's and the true distribution; chance gives more than 1.95/sqrt(n)
-// once in a thousand samples, and these samples are always the same.
+// The largest distance between the sample's and the true distribution function; by chance it exceeds
+// 1.95/sqrt(n) once in a thousand samples, and these samples are always the same.
 double distance_from(Floats sample, double (*distribution)(double)) {
     std::sort(sample.begin(), sample.end());
     const double n = static_cast<double>(sample.size());

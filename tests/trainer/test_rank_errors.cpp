@@ -1,4 +1,4 @@
-// Errors of several processes, told once.
+// Errors of several processes, reported once.
 #include <new>
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Rotary embedding against its plain form, and what rotations keep.
+// Rotary embedding compared with its plain form, and invariants of rotations.
 #include <gtest/gtest.h>
 
 #include "tests/trainer/kernel_testing.h"
@@ -61,7 +61,7 @@ TYPED_TEST(Rotary, TurnsTheFirstHeadsAndCopiesTheRest) {
     EXPECT_EQ(in_place, y);
 }
 
-// The gradient of a rotation is the rotation back, so the two undo each other.
+// The gradient of a rotation is the inverse rotation, so the two cancel.
 TEST(RotaryGradient, TurnsBack) {
     const Floats x = normals(kElements, "x");
     Floats table(kContext * kHeadWidth), y(kElements), back(kElements);
@@ -83,8 +83,8 @@ TEST(RotaryGradient, AgreesWithFiniteDifferences) {
               kFiniteDifferenceTolerance);
 }
 
-// Why it is a position embedding: a product of two turned heads depends on the distance of their positions
-// alone.
+// Why it is a position embedding: a product of two rotated heads depends only on the distance of their
+// positions.
 TEST(RotaryHeads, ProductsDependOnTheDistance) {
     const Floats query = normals(kHeadWidth, "query"), key = normals(kHeadWidth, "key");
     Floats q, k, table(kContext * kHeadWidth);

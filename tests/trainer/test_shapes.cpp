@@ -1,4 +1,4 @@
-// model.name: published shapes fill the keys that a job does not give.
+// model.name: published shapes fill in the keys that a job does not set.
 #include <string>
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The values of a sweep: how they are told apart, which combinations they make, what the traces are called.
+// The values of a sweep: how they are distinguished, which combinations they make, the names of the traces.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Where a process stands, from what launchers put into the environment.
+// A process's place in its job, from the variables that launchers set.
 #include <map>
 #include <optional>
 #include <string>
@@ -70,7 +70,7 @@ const Variables kSrun = {{"SLURM_JOB_ID", "4711"},
 TEST(WorldPlace, NoLauncherIsNoPlace) {
     EXPECT_FALSE(place_of({}));
     EXPECT_FALSE(place_of({{"RANK", ""}, {"HOME", "/"}}));
-    // Told of a job's token, started alone.
+    // It has a job's token, but was started alone.
     EXPECT_FALSE(place_of({{"SHARDSCOPE_JOB_TOKEN", "secret"}}));
 }
 
@@ -164,7 +164,7 @@ TEST(WorldPlace, SrunsPortFollowsFromTheStep) {
     EXPECT_GE(std::abs(next_step - port), kPorts);
     for (const int each : {port, next_step}) {
         EXPECT_GE(each, 1024);
-        EXPECT_LT(each + kPorts, 32768);  // from here on Linux gives ports away
+        EXPECT_LT(each + kPorts, 32768);  // from here on Linux assigns ports dynamically
     }
 }
 
@@ -176,13 +176,13 @@ TEST(WorldPlace, AJobsShellIsNoStep) {
 }
 
 TEST(WorldPlace, TheInnermostLauncherCounts) {
-    // salloc, then mpirun; srun of one torchrun on each host; mpirun of one torchrun on each host.
+    // salloc, then mpirun; srun of one torchrun per host; mpirun of one torchrun per host.
     EXPECT_EQ(place_of(with(kSrun, kMpirun))->launcher, Launcher::mpirun);
     EXPECT_EQ(place_of(with(kSrun, kTorchrun))->launcher, Launcher::torchrun);
     EXPECT_EQ(place_of(with(kMpirun, kTorchrun))->launcher, Launcher::torchrun);
-    // srun --mpi=pmi2 says both.
+    // srun --mpi=pmi2 sets both.
     EXPECT_EQ(place_of(with(kSrun, {{"PMI_RANK", "5"}, {"PMI_SIZE", "7"}}))->launcher, Launcher::srun);
-    // shardscope-train's own children, whatever started it.
+    // shardscope-train's own children, however it was started.
     Variables own = with(kTorchrun, kMpirun);
     own = with(own, {{"SHARDSCOPE_RANK", "1"},
                      {"SHARDSCOPE_RANKS", "2"},

@@ -1,4 +1,4 @@
-// Wrap policies: which modules become units, and what tree and numbering come of it.
+// Wrap policies: which modules become units, and the resulting tree and numbering.
 #include <string>
 #include <vector>
 
@@ -56,7 +56,7 @@ TEST(Wrap, TheRootKeepsWhatNobodyTook) {
     EXPECT_EQ(program.units()[1].elements, 128 + 3168 + 1056 + 4224 + 4128);
 }
 
-// PyTorch's recursion: bottom up, a module is wrapped when what is left in it reaches the threshold.
+// PyTorch's recursion: bottom up, a module is wrapped when its remaining parameters reach the threshold.
 TEST(Wrap, BySizeWrapsWhereTheRemainderIsLargeEnough) {
     const Job job = testing::mlp_job(4, 10, 1, 2);  // 110 elements a Linear
     EXPECT_THAT(unit_names(Program(testing::with_wrap(job, "size:110"))),

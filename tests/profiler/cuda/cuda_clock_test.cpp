@@ -46,7 +46,7 @@ TEST(CudaClock, follows_a_step_back) {
     clock.add(kEpoch, 0);
     clock.add(kEpoch + 10 * kSecond, 10 * kSecond);
     EXPECT_EQ(clock.add(kEpoch + 6 * kSecond, 11 * kSecond), -5 * kSecond);
-    // What the clock showed twice belongs to the first time, except close to the newest pair.
+    // A time that the clock showed twice belongs to its first occurrence, except close to the newest pair.
     EXPECT_EQ(clock.to_trace(kEpoch + 10 * kSecond + 1000), 10 * kSecond + 1000);
     clock.add(kEpoch + 8 * kSecond, 13 * kSecond);
     EXPECT_EQ(clock.to_trace(kEpoch + 7 * kSecond), 12 * kSecond);

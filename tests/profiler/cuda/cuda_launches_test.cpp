@@ -30,7 +30,7 @@ TEST(CudaLaunches, learns_from_calls_where_a_turn_lies) {
     launches.saw_call(40, 2010);
     EXPECT_EQ(launches.of_launch(9), Verdict::drop);
     EXPECT_EQ(launches.of_launch(10), Verdict::drop);
-    EXPECT_EQ(launches.of_launch(15), Verdict::unknown);  // between two calls around the turn
+    EXPECT_EQ(launches.of_launch(15), Verdict::unknown);  // between two calls around the switch
     EXPECT_EQ(launches.of_launch(20), Verdict::keep);
     EXPECT_EQ(launches.of_launch(30), Verdict::keep);
     EXPECT_EQ(launches.of_launch(40), Verdict::drop);

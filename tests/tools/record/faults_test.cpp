@@ -1,5 +1,5 @@
-// What can go wrong beside a command that is recorded. Each time the command runs on as if alone, its status
-// is kept, the file opens, and what is missing is stated.
+// What can go wrong next to a recorded command. In each case the command runs on as if alone, its status is
+// kept, the file opens, and it states what is missing.
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -78,7 +78,7 @@ TEST_F(Faults, what_a_killed_tool_left_in_memory_is_removed_by_the_next) {
         "kill -9 $PPID; sleep 0.1'");
     const std::string session = killed.out.substr(0, killed.out.find('\n'));
     ASSERT_TRUE(std::filesystem::exists(session + "/session")) << killed.out;
-    // Young ones are left alone, since their tool may not have come to its lock.
+    // Young ones are kept, since their tool may not have locked them yet.
     ASSERT_EQ(run_command({"touch", "-d", "2 minutes ago", session + "/session"}).status, 0);
     EXPECT_EQ(record({"true"}, {"--overwrite"}).status, 0);
     EXPECT_FALSE(std::filesystem::exists(session));
@@ -191,7 +191,7 @@ TEST_F(Faults, a_size_that_is_reached_ends_the_recording_alone) {
     EXPECT_EQ(value("SELECT count(*) FROM DIAGNOSTIC_EVENT WHERE text LIKE 'recording stopped %--max-size)'"),
               "1");
     EXPECT_LT(number("SELECT stopTime FROM ANALYSIS_DETAILS"), 1'400'000'000);
-    // The file grew by what came until the tool looked; of 300,000 marks that need 20 MB.
+    // The file grew by what arrived until the tool checked; the 300,000 marks need 20 MB.
     EXPECT_LT(std::filesystem::file_size(out_), 8u << 20);
 }
 

@@ -1,4 +1,4 @@
-// NCCL's own account in the finished file: shardscope-record on nccl_program, which plays what NCCL does (its
+// NCCL's own data in the finished file: shardscope-record on nccl_program, which does what NCCL does (its
 // first lines say what), for the newest and the oldest version of the plugin's interface.
 #include <sstream>
 #include <string>
@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 
 class NcclFile : public ::testing::Test {
   protected:
-    // The rows of a query on what was recorded, as CSV without its head.
+    // The rows of a query on the recording, as CSV without its header.
     std::vector<std::string> rows(const std::string& sql) const {
         const Outcome outcome = run_command({SHARDSCOPE_TRACE, "query", trace_, sql, "--format", "csv"});
         EXPECT_EQ(outcome.status, 0) << outcome.err;

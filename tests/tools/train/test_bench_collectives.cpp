@@ -27,7 +27,7 @@ void expect_every_collective(const Json& result) {
         EXPECT_GT(row.at("latency_us"), 0.0);
         EXPECT_GT(row.at("bound_us"), 0.0);
         EXPECT_DOUBLE_EQ(row.at("algbw_gbps"), static_cast<double>(row.at("bytes")) / us / 1e3);
-        // Of two ranks: (n - 1) / n = 1/2, 2 (n - 1) / n = 1 for all_reduce, 1 for broadcast.
+        // For two ranks: (n - 1) / n = 1/2, 2 (n - 1) / n = 1 for all_reduce, 1 for broadcast.
         const bool half = row.at("name") == "all_gather" || row.at("name") == "reduce_scatter";
         EXPECT_DOUBLE_EQ(row.at("busbw_gbps"), row.at("algbw_gbps").get<double>() * (half ? 0.5 : 1));
     }

@@ -1,4 +1,4 @@
-// shardscope-train calibrate, as a person uses it: traces in, a model out that a simulation takes.
+// shardscope-train calibrate as a user calls it: traces in, a model out that a simulation accepts.
 #include <algorithm>
 #include <filesystem>
 

@@ -1,4 +1,4 @@
-// Checkpoints as a person uses them: save, go on elsewhere, generate text, be refused.
+// Checkpoints as a user has them: save, continue elsewhere, generate text, be refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

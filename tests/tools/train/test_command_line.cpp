@@ -1,4 +1,4 @@
-// What shardscope-train says of itself, and what it prints of a run.
+// What shardscope-train says about itself, and what it prints about a run.
 #include <map>
 #include <vector>
 
@@ -58,7 +58,7 @@ TEST(CommandLine, HelpListsEveryKeyInItsSection) {
         const std::string text = help.out.substr(start, help.out.find("\n  [", start + 1) - start);
         for (const std::string& key : keys) EXPECT_THAT(text, HasSubstr("\n  " + key + " = ")) << section;
     }
-    // And every key that a trace stores of its job.
+    // And every key of the job that a trace stores.
     const TracedRun run(Way::none);
     for (const std::string& stored : texts(run.trace(), "SELECT key FROM SHARD_RUN")) {
         const std::size_t dot = stored.find('.');
@@ -82,12 +82,12 @@ TEST(CommandLine, JsonStandsAloneOnStandardOutput) {
     EXPECT_EQ(result.at("trace"), "");
     ASSERT_EQ(result.at("ranks").size(), 4u);
     for (std::size_t rank = 0; rank < 4; ++rank) EXPECT_EQ(result["ranks"][rank].at("rank"), rank);
-    // Progress is for the person, on standard error.
+    // Progress is for the user, on standard error.
     EXPECT_THAT(outcome.err, AllOf(HasSubstr("step 3/3"), HasSubstr("loss"), HasSubstr("samples/s")));
 }
 
 TEST(CommandLine, ALossThatIsNotFiniteEndsTheRunAndNamesTheModule) {
-    // Steps of length 1000 throw the weights out of range.
+    // Steps of length 1000 make the weights overflow.
     const TemporaryFolder folder;
     const std::string trace = folder / "run.sqlite";
     const Outcome outcome = train({sample("mlp.toml"), "--model.width=16", "--run.steps=30",

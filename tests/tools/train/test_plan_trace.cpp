@@ -1,5 +1,5 @@
-// shardscope-train plan on a trace, as a person uses it: a run that was recorded, exported as PyTorch's JSON
-// and read again tells what the job takes under another wrap.
+// shardscope-train plan on a trace, as a user calls it: a run that was recorded, exported as PyTorch's JSON
+// and read again predicts what the job takes under another wrap.
 #include <algorithm>
 
 #include <gmock/gmock.h>
@@ -18,7 +18,7 @@ using ::testing::StartsWith;
 
 class PlanTrace : public ::testing::Test {
   protected:
-    // The JSON of a gpt's run, 2 ranks of the cpu; `more` are keys.
+    // The JSON of a GPT's run, 2 ranks on the CPU; `more` are keys.
     std::string exported(const Words& more) {
         const std::string database = folder_ / "run.sqlite", json = folder_ / "run.json";
         Words words = arguments_for(Way::gpt, folder_);
@@ -74,7 +74,7 @@ TEST_F(PlanTrace, TheTableSaysTheErrorFirstAndEndsWithLinesToPaste) {
                                    HasSubstr("model = FSDP(model, sharding_strategy=ShardingStrategy.")));
 }
 
-// Over links as slow as these NO_SHARD wins, which moves a third less; fully_shard has no lines for it.
+// Over links this slow NO_SHARD, which moves a third less, wins; fully_shard has no equivalent of it.
 TEST_F(PlanTrace, LinesForWhatWasRecordedAreThereWhateverRowWins) {
     const std::string json = exported({"--fsdp.wrap=module:Block", "--run.device=sim",
                                        "--sim.cluster=v100_pcie", "--sim.slow_link=intra:0.001"});

@@ -1,5 +1,5 @@
-// shardscope-train plan, as a person uses it: what it prints is what the simulated device says by hand, what
-// it writes can be run and opened.
+// shardscope-train plan, as a user calls it: what it prints is what the simulated device gives when run by
+// hand; what it writes can be run and opened.
 #include <algorithm>
 #include <filesystem>
 
@@ -80,8 +80,8 @@ TEST_F(PlanVerb, EveryRowIsWhatTheSimulatedDeviceSays) {
     }
 }
 
-// A 7 B GPT on 8 and on 64 devices of 80 GB: the best that fits, as a job file run by hand, gives the very
-// same numbers.
+// A 7 B GPT on 8 and on 64 devices of 80 GB: the best configuration that fits, run by hand as a job file,
+// gives exactly the same numbers.
 TEST_F(PlanVerb, TheBestOf7BillionRunByHandGivesTheSameNumbers) {
     for (const std::string ranks : {"8", "64"}) {
         SCOPED_TRACE(ranks);
@@ -107,7 +107,7 @@ TEST_F(PlanVerb, ARowIsWrittenAsAJobAndAsItsTrace) {
     const std::string job = folder_ / "row.toml", trace = folder_ / "row.sqlite";
     const Json all = plan_json({});
     const Json one = plan_json({"--write", "3", "--as", job, "--as", trace});
-    ASSERT_EQ(one.at("rows").size(), 1u);  // the others are not in question
+    ASSERT_EQ(one.at("rows").size(), 1u);  // the others are not candidates
     EXPECT_EQ(one.at("complete"), false);
     Json expected = row(all, 3);
     const Words of_the_others = {"front", "tied", "changes", "beaten_by", "same_as", "why"};
@@ -193,7 +193,7 @@ TEST_F(PlanVerb, ALimitBelowTheSmallestPeakSaysWhatMakesIt) {
     EXPECT_EQ(plan.at("limit_of"), "into the 1000000 bytes of run.memory_limit");
 }
 
-// 24 configurations, and behind them what is tried where none fits, which has numbers of its own.
+// 24 configurations, and after them those that are tried if none fits, which have numbers of their own.
 TEST_F(PlanVerb, ARowOfWhatIsTriedWhereNothingFitsIsWritten) {
     const auto words = [](const Words& more) {
         Words all = {"plan",
@@ -216,7 +216,7 @@ TEST_F(PlanVerb, ARowOfWhatIsTriedWhereNothingFitsIsWritten) {
     const Words write = {limit, "--write", std::to_string(number), "--as", job};
     EXPECT_EQ(train_json(words(write)).at("rows").size(), 1u);
     expect_same(row(plan, number), train_json({job}));
-    // Among all rows, and where the others fit.
+    // Among all rows, and if the others fit.
     const Json whole =
         train_json(words({"-o", folder_ / "plan.sqlite", "--write", std::to_string(number), "--as", other}));
     EXPECT_EQ(whole.at("rows").size(), plan.at("rows").size());
@@ -229,7 +229,7 @@ TEST_F(PlanVerb, ARowOfWhatIsTriedWhereNothingFitsIsWritten) {
                           " of what is tried where none of these fits, or best"));
 }
 
-// The moments of Adam are there from the second step on.
+// The moments of Adam exist from the second step on.
 TEST_F(PlanVerb, AJobOfOneStepIsPlannedForThoseThatFollow) {
     const Words adam = {"--optimizer.type=adamw", "--fsdp.sharding_strategy=FULL_SHARD"};
     Words one = adam;
@@ -285,7 +285,7 @@ TEST_F(PlanVerb, RefusesWhatIsWrong) {
     EXPECT_EQ(train({"plan", folder_ / "none.toml"}).status, 2);
 }
 
-// A job that is meant for real devices can be planned as it stands.
+// A job that is meant for real devices can be planned as it is.
 TEST_F(PlanVerb, AJobForDevicesIsPlanned) {
     const std::string job = folder_ / "job.toml";
     write_file(job,

@@ -1,4 +1,4 @@
-// Ctrl-C and SIGTERM: the first ends a run well, the second at once.
+// Ctrl-C and SIGTERM: the first ends a run cleanly, the second immediately.
 #include <filesystem>
 
 #include <gmock/gmock.h>
@@ -16,7 +16,7 @@ using ::testing::Not;
 
 class Stop : public ::testing::Test {
   protected:
-    // Starts a run, waits until a step has ended, and does `then` ($p is the process) before it waits for its
+    // Starts a run, waits until a step has ended, and does `then` ($p is the process) before it waits for the
     // end.
     Outcome interrupted(const std::string& settings, const std::string& then) const {
         const std::string err = folder_ / "err";
@@ -68,13 +68,13 @@ TEST_F(Stop, SavesWhereASaveIsAskedForAndTheRunCanGoOn) {
                                      "--run.steps=" + std::to_string(steps + 2)});
     EXPECT_EQ(further.at("losses").size(), 2u);
     EXPECT_EQ(further.at("steps_done"), steps + 2);
-    // As if never stopped: a run of as many steps has the same last loss, to the last bit.
+    // As if it had never been stopped: a run with as many steps has the same last loss, to the last bit.
     const Json whole =
         train_json({sample("mlp.toml"), "--model.width=64", "--run.steps=" + std::to_string(steps + 2)});
     EXPECT_EQ(further["losses"].back(), whole.at("losses").back());
 }
 
-// A step of seconds: in shorter ones, the first signal would end the run before the second is sent.
+// Steps of seconds: with shorter ones, the first signal would end the run before the second is sent.
 TEST_F(Stop, TheSecondSignalEndsItAtOnce) {
     // Steps of a second or more: 4 layers of 2048 with 2048 rows are 4 * 6 * 2048^3 = 2e11 operations.
     const Outcome outcome = interrupted(

@@ -1,4 +1,4 @@
-// shardscope-train sweep: every combination runs, its trace bears its settings, and one table compares them
+// shardscope-train sweep: every combination runs, its trace has its settings, and one table compares them
 // all.
 #include <algorithm>
 #include <filesystem>
@@ -19,7 +19,7 @@ using ::testing::StartsWith;
 
 class Sweep : public ::testing::Test {
   protected:
-    // 8 Linear layers of 64, 2 steps, 2 ranks unless `more` says how many, so that a run takes a moment.
+    // 8 Linear layers of 64, 2 steps, 2 ranks unless `more` says how many, so that a run is short.
     Words words(const Words& more, const std::string& folder) const {
         Words all = {"sweep", sample("mlp.toml"), "--model.width=64", "--run.steps=2",
                      "-o",    folder_ / folder};
@@ -69,7 +69,7 @@ TEST_F(Sweep, RunsEveryCombinationAndKeepsItsTrace) {
         EXPECT_GE(run.at("reserved_bytes"), run.at("peak_bytes"));
         EXPECT_GT(run.at("average_step_us").get<double>(), 0);
         EXPECT_GE(run.at("exposed_communication_us").get<double>(), 0);
-        // Gathered once and reduced once as one unit; gathered twice and reduced once as eight.
+        // As one unit, gathered once and reduced once; as eight units, gathered twice and reduced once.
         EXPECT_EQ(run.at("collective_bytes_per_step").get<double>(),
                   static_cast<double>((i < 2 ? 2 : 3) * kMlpBytes));
         EXPECT_EQ(run.at("first_loss"), runs[0].at("first_loss"));
@@ -120,7 +120,7 @@ TEST_F(Sweep, WhereNoneCanBeTheReasonsAreSaidAndTheStatusIsOfAWrongJob) {
 }
 
 TEST_F(Sweep, OneThatRunsOutOfMemoryIsARowAndLeavesAWholeTrace) {
-    // As one unit the parameters and twice their gradients are 3 * 133120 bytes; per Linear they are far
+    // As one unit, the parameters and twice their gradients are 3 * 133120 bytes; per Linear they are far
     // less.
     const Json runs = sweep_json({"--fsdp.wrap=root,module:Linear", "--run.memory_limit=400000"});
     EXPECT_THAT(runs.at(0).at("error").get<std::string>(),

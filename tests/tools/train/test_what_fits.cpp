@@ -1,4 +1,4 @@
-// A job that runs out of memory names what would fit, once, and what it names does fit; errors that all
+// A job that runs out of memory names once what would fit, and what it names does fit; errors that all
 // processes have are printed once.
 #include <algorithm>
 #include <chrono>
@@ -37,7 +37,7 @@ Words switches_of(const std::string& line) {
     return words;
 }
 
-// As one unit the parameters and twice their gradients are 3 * 133120 bytes; in smaller units far less.
+// As one unit, the parameters and twice their gradients are 3 * 133120 bytes; in smaller units far less.
 Words too_large(const Words& more = {}) {
     Words words = {sample("mlp.toml"), "--model.width=64", "--run.steps=3", "--fsdp.wrap=root",
                    "--run.memory_limit=400000"};
@@ -120,7 +120,7 @@ TEST(WhatFits, IsToldBesideADryRun) {
 
 // --- errors of all processes -----------------------------------------------------------------------------
 
-// "no GPU", or no module for it, is the same for all.
+// "no GPU", or no module for it, is the same for all ranks.
 TEST(EqualErrors, ArePrintedOnce) {
     const Words job = {sample("mlp.toml"), "--model.width=64", "--run.device=cuda"};
     const Outcome one = train(job);

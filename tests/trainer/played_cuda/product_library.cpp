@@ -1,5 +1,5 @@
-// The ProductLibrary, played: products of column-major matrices as cuBLAS defines them, C = op(A) op(B) +
-// bias with sums in double and one rounding; an activation is that of the sum before it is rounded.
+// The ProductLibrary, simulated: matmuls of column-major matrices as cuBLAS defines them, C = op(A) op(B) +
+// bias with sums in double and one rounding; an activation is applied to the sum before it is rounded.
 #include "trainer/cuda/product_library.h"
 
 #include "tests/trainer/played_cuda/runtime_api.h"
