@@ -139,8 +139,8 @@ TEST_F(MergeTool, RefusesWrongCommandLines) {
     expect_refused({"merge", a, a, "-o", out()}, 1, "given twice");
     expect_refused({"merge", a, "-o", folder_ / "no/such/out.sqlite"}, 2, "there is no folder");
     expect_refused({"slice", a, "-o", out()}, 2, "--rank, --step or --range");
-    expect_refused({"slice", a, "-o", out(), "--rank", "0,x"}, 2, "no list of ranks");
-    expect_refused({"slice", a, "-o", out(), "--rank", "3-1"}, 2, "no list of ranks");
+    expect_refused({"slice", a, "-o", out(), "--rank", "0,x"}, 2, "not a list of ranks");
+    expect_refused({"slice", a, "-o", out(), "--rank", "3-1"}, 2, "not a list of ranks");
     expect_refused({"slice", a, "-o", out(), "--rank", "7"}, 1, "no such rank");
     expect_refused({"slice", a, "-o", out(), "--step", "5:2"}, 2, "swap them");
     expect_refused({"slice", a, "-o", out(), "--range", "2ms:1ms"}, 2, "is empty");

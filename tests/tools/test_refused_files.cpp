@@ -93,12 +93,12 @@ TEST_F(RefusedFiles, APackedFileThatOnlyBeginsLikeADatabaseIsNotUnpacked) {
         if (verb == std::string("query")) arguments.emplace_back("SELECT 1");
         const Outcome outcome = tool(arguments);
         EXPECT_EQ(outcome.status, 1);
-        EXPECT_THAT(outcome.err, HasSubstr("begins like an SQLite file and is none"));
+        EXPECT_THAT(outcome.err, HasSubstr("begins like an SQLite file but is not one"));
     }
     // A file that is longer than its header says is read up to that size.
     const Outcome longer = tool({"info", packed("long.gz", content(run_), std::size_t{64} << 20)});
     EXPECT_EQ(longer.status, 1);
-    EXPECT_THAT(longer.err, HasSubstr("beyond the end that its first bytes tell"));
+    EXPECT_THAT(longer.err, HasSubstr("beyond the size in its header"));
     EXPECT_TRUE(fs::is_empty(scratch()));
     EXPECT_EQ(tool({"info", packed("whole.gz", content(run_), 0)}).status, 0);
 }

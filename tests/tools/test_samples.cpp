@@ -63,7 +63,7 @@ std::int64_t bytes_of_units(const json& rank) {
 // agrees.
 TEST_P(SampleTrace, IsOfTheCurrentSchemaAndExplainsItsPeak) {
     EXPECT_EQ(ask("info").at("schema_version"), traces::kSchemaVersion);
-    EXPECT_THAT(ask("info").at("device_note"), testing::HasSubstr("nothing of CUDA or NCCL ran"));
+    EXPECT_THAT(ask("info").at("device_note"), testing::HasSubstr("no CUDA or NCCL code ran"));
     for (const json& rank : explained(file())) {
         EXPECT_EQ(rank.at("categories").at(0).at("difference_bytes"), 0);
         for (const json& unit : rank.at("units")) EXPECT_EQ(unit.at("predicted_bytes"), unit.at("bytes"));

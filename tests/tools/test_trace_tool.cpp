@@ -388,7 +388,7 @@ TEST_F(TraceTool, ChecksTracesOfOtherTools) {
     const std::string cut = file("cut.json", events.substr(0, 100));
     EXPECT_EQ(tool({"check", cut}).status, 1);
     EXPECT_THAT(tool({"check", cut}).out, StartsWith(cut + " at byte 77: ")) << "the path stands there once";
-    expect_refused({"check", whole, "--finalize"}, 2, "no database");
+    expect_refused({"check", whole, "--finalize"}, 2, "not a database");
     // Shorter than a database's header.
     EXPECT_EQ(tool({"check", file("small.json", "[]")}).status, 0);
     // Its intact part is read on request, and the trace says so.
@@ -408,7 +408,7 @@ TEST_F(TraceTool, RefusesWrongCommandLines) {
     expect_refused({"summary", run_, "--rank", "7"}, 2, "it has 0 to 1");
     expect_refused({"summary", run_, "--step", "5:9"}, 2, "it has 0 to 1");
     expect_refused({"summary", run_, "--step", "1:0"}, 2, "swap");
-    expect_refused({"summary", run_, "--step", "a"}, 2, "no step number");
+    expect_refused({"summary", run_, "--step", "a"}, 2, "not a step number");
     expect_refused({"summary", run_, "--range", "5ms"}, 2, "no end");
     expect_refused({"summary", run_, "--range", "5ms:5km"}, 2, "\"5km\" is no time");
     expect_refused({"summary", run_, "--range", "5ms:4ms"}, 2, "empty");

@@ -309,13 +309,13 @@ TEST(Advice, OfASnapshotThatRanOutOfMemoryIsAboutMemoryAlone) {
     run.step(0, 0, 0, 1'000'000);
     run.range(0, 0, 900'000, "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__");
     run.allocate(0, 10, 1, 1000, {.category = MemoryCategory::activations});
-    run.sink().add(DiagnosticRow{20, Severity::error, "Out of memory on rank 0: asked for 2.00 MB"});
+    run.sink().add(DiagnosticRow{20, Severity::error, "Out of memory on rank 0: requested 2.00 MB"});
     const AdviceReport report = advice_of(run);
     const Finding* memory = find(report, "out-of-memory");
     ASSERT_NE(memory, nullptr);
     EXPECT_EQ(memory, &report.findings.front());
     EXPECT_EQ(memory->weight, FindingWeight::serious);
-    EXPECT_NE(memory->what.find("asked for 2.00 MB"), std::string::npos);
+    EXPECT_NE(memory->what.find("requested 2.00 MB"), std::string::npos);
     EXPECT_EQ(find(report, "data-loader"), nullptr);
     EXPECT_EQ(find(report, "idle-device"), nullptr);
     EXPECT_THAT(memory->expected, HasSubstr("the trace ends with the failure"));
@@ -701,7 +701,7 @@ TEST(Advice, SaysFirstThatARunEndedOutOfMemory) {
         EXPECT_THAT(report.findings.front().what, HasSubstr("166 MB"));
         EXPECT_EQ(find(report, "data-loader"), nullptr);  // device work is unknown
         ASSERT_FALSE(report.notes.empty());
-        EXPECT_THAT(report.notes.back(), HasSubstr("cannot be said, because the trace has no device work"));
+        EXPECT_THAT(report.notes.back(), HasSubstr("is unknown, because the trace has no device work"));
     }
 }
 

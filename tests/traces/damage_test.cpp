@@ -140,7 +140,7 @@ TEST_F(Damage, RefusesANewerSchema) {
 TEST_F(Damage, RefusesWhatIsNoTrace) {
     EXPECT_THAT(refusal(folder_ / "none"), AllOf(HasSubstr("/none"), HasSubstr("does not exist")));
     EXPECT_THAT(refusal(folder_.path()), HasSubstr("is a folder"));
-    EXPECT_THAT(refusal("/dev/null"), HasSubstr("no plain file"));
+    EXPECT_THAT(refusal("/dev/null"), HasSubstr("not a regular file"));
     write_bytes(folder_ / "empty", "");
     EXPECT_THAT(refusal(folder_ / "empty"), HasSubstr("is empty"));
     write_bytes(folder_ / "text", "[run]\nsteps = 4\n");
@@ -292,7 +292,7 @@ TEST_F(Damage, OutputsThatCannotBeAreRefusedBeforeTheRun) {
     EXPECT_THAT(output_refusal("", false), HasSubstr("path is empty"));
     EXPECT_THAT(output_refusal(folder_.path(), true), HasSubstr("is a folder"));
     EXPECT_THAT(output_refusal(folder_ / "no/such/run.sqlite", false), HasSubstr("no folder"));
-    EXPECT_THAT(output_refusal("/dev/null", true), HasSubstr("no plain file"));
+    EXPECT_THAT(output_refusal("/dev/null", true), HasSubstr("not a regular file"));
     const std::string path = write_run("run.sqlite");
     EXPECT_THAT(output_refusal(path, false), HasSubstr("exists"));
     EXPECT_EQ(output_refusal(path, true), "");

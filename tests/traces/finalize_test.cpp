@@ -363,7 +363,7 @@ TEST_F(Finalize, RefusesWhatItCannotFinalizeAndChangesNothing) {
     const std::string other = folder_ / "export.sqlite";
     std::ofstream(other).close();
     Database(other, Database::Mode::read_write).execute("CREATE TABLE NVTX_EVENTS (start, \"end\")");
-    EXPECT_THAT(refusal(other), HasSubstr("no trace of Shardscope's own"));
+    EXPECT_THAT(refusal(other), HasSubstr("not a trace of Shardscope's own"));
     record(100);
     Database(path_, Database::Mode::read_write)
         .execute("PRAGMA user_version = " + std::to_string(kSchemaVersion + 1));

@@ -140,8 +140,8 @@ TEST(HtmlReport, ComparesEachOfSeveralRunsWithTheFirst) {
         "the first");
     EXPECT_EQ(row_of(html, kernels, "gemm"), "gemm 50.0 100.0 +100.00 % - gone");
     EXPECT_EQ(row_of(html, kernels, "other"), "other - - 50.0 new");
-    const std::size_t summary = html.find("Mean of a step");
-    EXPECT_EQ(row_of(html, summary - 1, "Mean of a step"), "Mean of a step Rank 0 (us) Rank 0 (%)");
+    const std::size_t summary = html.find("Mean per step");
+    EXPECT_EQ(row_of(html, summary - 1, "Mean per step"), "Mean per step Rank 0 (us) Rank 0 (%)");
 }
 
 TEST(HtmlReport, OfATraceWithoutStepsSaysNothingAStep) {
@@ -151,7 +151,7 @@ TEST(HtmlReport, OfATraceWithoutStepsSaysNothingAStep) {
     const std::vector<const Trace*> traces = {trace.get(), trace.get()};
     const std::vector<ReportedRun> runs(2, reported_run(*trace, "run.sqlite", {}));
     const std::string html = html_report(runs, reported_comparison(traces, std::vector<Selection>(2)));
-    for (const char* words : {"us/step", "ms a step", "average step", "Mean of a step", "Step time"})
+    for (const char* words : {"us/step", "ms a step", "average step", "Mean per step", "Step time"})
         EXPECT_THAT(html, Not(HasSubstr(words)));
     EXPECT_THAT(html, HasSubstr("Whole trace (us)"));
     EXPECT_THAT(html, HasSubstr("run.sqlite (us)")) << "of the kernels";

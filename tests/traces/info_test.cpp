@@ -69,7 +69,7 @@ TEST(Check, NamesWhatTheRecordingLost) {
     EXPECT_THAT(check_trace(*trace),
                 ElementsAre(HasSubstr("did not end"), HasSubstr("12 events were lost"),
                             HasSubstr("1 event is left out: an end before the start"),
-                            HasSubstr("1.000 ms the recorder noted an error: disk full")));
+                            HasSubstr("1.000 ms the recorder reported an error: disk full")));
 }
 
 TEST(Check, NotesWhatIsNoFault) {
@@ -78,7 +78,7 @@ TEST(Check, NotesWhatIsNoFault) {
     run.sink().add(DiagnosticRow{.time = 0, .severity = Severity::information, .text = "not worth a note"});
     const auto trace = run.take();
     EXPECT_THAT(check_trace(*trace), IsEmpty());
-    EXPECT_THAT(check_notes(*trace), ElementsAre(HasSubstr("2.000 ms the recorder noted: no GPU")));
+    EXPECT_THAT(check_notes(*trace), ElementsAre(HasSubstr("2.000 ms the recorder reported: no GPU")));
 }
 
 // A killed run's last commit may contain a kernel whose launch another thread recorded, and one rank's part

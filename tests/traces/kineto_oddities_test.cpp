@@ -71,7 +71,7 @@ TEST(KinetoOddities, controlCharactersInNamesAreKept) {
 TEST(KinetoOddities, bytesThatAreNoUtf8AreReplaced) {
     const auto read = read_text(kineto(event("caf\xE9 \xC3\xA9", 1)));
     EXPECT_EQ(first_name(read), "caf\xEF\xBF\xBD \xC3\xA9");
-    EXPECT_THAT(diagnostics(read), HasSubstr("1 bytes that are no UTF-8"));
+    EXPECT_THAT(diagnostics(read), HasSubstr("1 bytes that are not UTF-8"));
 }
 
 TEST(KinetoOddities, logLinesBeforeTheEventsThatAreNoJsonAreSkipped) {

@@ -129,7 +129,7 @@ TEST_F(Explained, WhatThePartsLeaveOpenIsSaidSoThatTheyStillSum) {
     part(PredictionPart::unit, 0, 400);
     part(PredictionPart::unit, 9, 150);  // of a unit that the run does not know
     EXPECT_THAT(texts(explain().memory.units),
-                ElementsAre("a 400 400", "b 200 0", "(no unit) 0 150", "(not told by the prediction) 0 50"));
+                ElementsAre("a 400 400", "b 200 0", "(no unit) 0 150", "(not predicted) 0 50"));
 }
 
 TEST_F(Explained, WithoutStoredPartsOnlyTheCategoriesArePredicted) {

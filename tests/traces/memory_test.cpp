@@ -97,7 +97,7 @@ TEST(Memory, FreesThatNoAddressExplainsAreSaidSoThatHoldersStillSumToThePeak) {
     const RankMemory rank = memory_report(*trace).ranks[0];
     EXPECT_EQ(rank.peak_bytes, 120);
     EXPECT_EQ(sum(rank.units), 120);
-    EXPECT_EQ(rank.units.back().name, "(not told by addresses)");
+    EXPECT_EQ(rank.units.back().name, "(unattributed)");
     EXPECT_EQ(rank.units.back().bytes, -30);
 }
 

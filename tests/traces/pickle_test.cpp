@@ -182,7 +182,7 @@ TEST(Pickle, DamageIsToldWithItsPlace) {
     EXPECT_THAT(complaint("\xff"), AllOf(HasSubstr("byte 0"), HasSubstr("0xff is no opcode")));
     EXPECT_THAT(complaint("e."), HasSubstr("closes what it has not opened"));
     EXPECT_THAT(complaint("a."), HasSubstr("adds items to nothing"));
-    EXPECT_THAT(complaint("NNa."), HasSubstr("no list or dictionary"));
+    EXPECT_THAT(complaint("NNa."), HasSubstr("not a list or dictionary"));
     EXPECT_THAT(complaint("}(Nu."), HasSubstr("a key without a value"));
     EXPECT_THAT(complaint("."), HasSubstr("a value that is not there"));
     EXPECT_THAT(complaint("0."), HasSubstr("a value that is not there"));

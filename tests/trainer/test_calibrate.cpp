@@ -280,7 +280,7 @@ TEST(Calibrate, RefusesWhatIsNoMeasuredRun) {
     const auto measure = [](const traces::Trace& trace) {
         return complaint([&] { (void)calibrate::measure(trace); });
     };
-    EXPECT_THAT(measure(traces::Trace()), HasSubstr("it stores no job, so it is no trace of the trainer"));
+    EXPECT_THAT(measure(traces::Trace()), HasSubstr("it stores no job, so it is not a trace of the trainer"));
     auto trace = played(resident(2), known);
     trace->steps.clear();
     EXPECT_THAT(measure(*trace), HasSubstr("it has no steps"));

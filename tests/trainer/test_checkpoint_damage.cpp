@@ -129,7 +129,7 @@ TEST_F(DamagedCheckpoint, SaysWhatTheDamagedBytesHold) {
     put(file("rank-00000.bin"), changed);
     EXPECT_EQ(refused(),
               file("rank-00000.bin").string() +
-                  ": is damaged: bytes 0 to 128, which hold net.0.weight, do not fit their checksum; "
+                  ": is damaged: bytes 0 to 128, which hold net.0.weight, do not match their checksum; "
                   "load another checkpoint");
 }
 
@@ -166,7 +166,7 @@ TEST_F(DamagedCheckpoint, ForeignJsonIsNoCheckpoint) {
             << foreign;
     }
     put(file(kManifestName), std::string(100'000, '['));
-    EXPECT_THAT(refused(), HasSubstr("no JSON"));
+    EXPECT_THAT(refused(), HasSubstr("not JSON"));
 }
 
 TEST_F(DamagedCheckpoint, ANewerVersionIsRefused) {
@@ -195,7 +195,7 @@ TEST(ImpossibleManifest, IsRefused) {
     };
     constexpr std::int64_t kHuge = std::numeric_limits<std::int64_t>::max();
     const auto piece = [](Manifest& manifest) -> ManifestPiece& { return manifest.parameters[0].pieces[1]; };
-    EXPECT_THAT(refuses([&](Manifest& m) { piece(m).first = 3; }), HasSubstr("two pieces hold element 3"));
+    EXPECT_THAT(refuses([&](Manifest& m) { piece(m).first = 3; }), HasSubstr("two pieces contain element 3"));
     EXPECT_THAT(refuses([&](Manifest& m) { piece(m).first = 5; }),
                 HasSubstr("behind the parameter's 8 elements"));
     EXPECT_THAT(refuses([&](Manifest& m) { piece(m).first = kHuge; }), HasSubstr("\"first\""));
@@ -207,7 +207,7 @@ TEST(ImpossibleManifest, IsRefused) {
     EXPECT_THAT(refuses([](Manifest& m) { m.files.push_back(m.files[0]); }),
                 HasSubstr("rank-00000.bin twice"));
     EXPECT_THAT(refuses([](Manifest& m) { m.files[0].name = "../secret"; }),
-                HasSubstr("no file in the checkpoint"));
+                HasSubstr("not a file in the checkpoint"));
     EXPECT_THAT(refuses([](Manifest& m) { m.parameters[0].rows = kHuge; }), HasSubstr("\"rows\""));
     EXPECT_THAT(refuses([](Manifest& m) { m.parameters[0].width = 0; }), HasSubstr("\"width\""));
     EXPECT_THAT(refuses([](Manifest& m) { m.parameters[0].rows = m.parameters[0].width = kHuge >> 20; }),
@@ -308,7 +308,7 @@ TEST_F(OtherOptimizer, StateThatOneOfThemHasNotIsNamed) {
     sgd.checkpoint.save = folder_ / "plain";
     save_values(sgd, without, 1);
     EXPECT_THAT(refusal(sgd.checkpoint.save, sgd, with),
-                HasSubstr("the job's optimizer goes on with momentum_buffer, which is not in it"));
+                HasSubstr("the job's optimizer needs momentum_buffer, which is not in it"));
 }
 
 // A parameter that was frozen while it was saved has no state.

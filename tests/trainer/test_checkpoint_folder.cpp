@@ -286,12 +286,12 @@ TEST(FindCheckpoint, SaysWhatIsMissing) {
     const TemporaryFolder folder;
     const auto found = [&](const std::string& path) { return complaint([&] { find_checkpoint(path); }); };
     EXPECT_THAT(found(folder / "nowhere"), AllOf(HasSubstr("nowhere"), HasSubstr("no such folder")));
-    EXPECT_THAT(found(folder.string()), HasSubstr("holds no whole checkpoint"));
+    EXPECT_THAT(found(folder.string()), HasSubstr("contains no complete checkpoint"));
     std::filesystem::create_directory(folder / "step-3");  // without a manifest
-    EXPECT_THAT(found(folder.string()), HasSubstr("holds no whole checkpoint"));
+    EXPECT_THAT(found(folder.string()), HasSubstr("contains no complete checkpoint"));
     put(folder / "latest", "step-3\n");
     EXPECT_THAT(found(folder.string()),
-                AllOf(HasSubstr("latest"), HasSubstr("names step-3, which holds no manifest")));
+                AllOf(HasSubstr("latest"), HasSubstr("names step-3, which contains no manifest")));
     for (const char* name :
          {"", "step-", "step-x", "../step-3", "step-3/..", "step--3", "step-99999999999999999999"}) {
         put(folder / "latest", name);

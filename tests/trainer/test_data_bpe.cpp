@@ -260,7 +260,7 @@ TEST_F(BpeFile, WhatIsCutOffOrChangedAnywhereIsRefused) {
 }
 
 TEST_F(BpeFile, SaysWhereItIsDamaged) {
-    constexpr const char* kEnd = "; take a whole copy of it or train the vocabulary again";
+    constexpr const char* kEnd = "; take an intact copy of it or train the vocabulary again";
     EXPECT_EQ(error_of("{}"),
               std::string("file: is not a vocabulary: its first line is not \"shardscope-bpe 1\"") + kEnd);
     EXPECT_EQ(error_of("shardscope-bpe 1\nmerges two\n"),
@@ -272,9 +272,9 @@ TEST_F(BpeFile, SaysWhereItIsDamaged) {
     EXPECT_EQ(error_of("shardscope-bpe 1\nmerges 1\n97 99999999999\n"),
               std::string("file: line 3: is not a merge (two tokens)") + kEnd);
     EXPECT_EQ(error_of("shardscope-bpe 1\nmerges 1\n97 98\ncheck 0123456789abcdef\n"),
-              std::string("file: line 4: the check does not fit: a line before it was changed") + kEnd);
+              std::string("file: line 4: the checksum does not match: a line before it was changed") + kEnd);
     EXPECT_EQ(error_of(to_text(tokenizer_) + "x"),
-              std::string("file: line 5: the file goes on after the check") + kEnd);
+              std::string("file: line 5: the file continues after the checksum") + kEnd);
     EXPECT_THAT(error_of("shardscope-bpe 1\nmerges 2000000000\n97 98\n"), HasSubstr("line 4"));
     const std::string impossible = "shardscope-bpe 1\nmerges 1\n300 98\n";
     EXPECT_THAT(

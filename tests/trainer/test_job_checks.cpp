@@ -107,10 +107,10 @@ TEST(JobChecks, OfASimulation) {
     EXPECT_THAT(error_of(sim + "[sim]\nslow_rank = '4:2'"),
                 StartsWith("job.toml:5: sim.slow_rank: there is no rank 4; use 0 to 3"));
     for (const std::string wrong : {"3", "3:0", "x:2", "3:2x", "-1:2", "3:2,"})
-        EXPECT_THAT(error_of(sim + "[sim]\nslow_rank = '" + wrong + "'"), HasSubstr("is no slowed rank"))
+        EXPECT_THAT(error_of(sim + "[sim]\nslow_rank = '" + wrong + "'"), HasSubstr("is not a slowed rank"))
             << wrong;
     for (const std::string wrong : {"inter", "outer:0.5", "inter:2", "inter@:0.5", "inter@x:0.5"})
-        EXPECT_THAT(error_of(sim + "[sim]\nslow_link = '" + wrong + "'"), HasSubstr("is no slowed link"))
+        EXPECT_THAT(error_of(sim + "[sim]\nslow_link = '" + wrong + "'"), HasSubstr("is not a slowed link"))
             << wrong;
 }
 

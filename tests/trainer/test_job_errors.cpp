@@ -56,7 +56,7 @@ TEST(JobErrors, InTheFileNameTheLineAndTheNearestRightName) {
         {"[parallel]\nfoobarbaz = 1",
          "job.toml:2: there is no key foobarbaz in [parallel]; its keys are mode"},
         {"[run]\nbatch = 8", "job.toml:2: there is no key batch in [run]; did you mean data.batch?"},
-        {"steps = 3", "job.toml:1: the key steps stands in no section; write it below a line like [run]"},
+        {"steps = 3", "job.toml:1: the key steps is in no section; write it below a line like [run]"},
         {"run = 3", "job.toml:1: run is a section; write [run] on a line of its own and its keys below it"},
         {"[[run]]\nsteps = 3",
          "job.toml:1: run is a section; write [run] on a line of its own and its keys below it"},
@@ -154,14 +154,15 @@ TEST(JobErrors, OnTheCommandLineNameTheOption) {
 TEST(JobErrors, OfAWrapPolicySayWhichPartIsWrong) {
     const std::string use = "; use root, module:NAME[,NAME] or size:N";
     const std::pair<std::string, std::string> mistakes[] = {
-        {"", "\"\" is no wrap policy" + use},
-        {"Linear", "\"Linear\" is no wrap policy" + use},
-        {"module:", "\"module:\" is no wrap policy: \"\" is no class name" + use},
-        {"module:Linear,", "\"module:Linear,\" is no wrap policy: \"\" is no class name" + use},
-        {"module:a b", "\"module:a b\" is no wrap policy: \"a b\" is no class name" + use},
-        {"size:", "\"size:\" is no wrap policy: \"\" is no number of parameters from 1 up" + use},
-        {"size:0", "\"size:0\" is no wrap policy: \"0\" is no number of parameters from 1 up" + use},
-        {"size:1e6", "\"size:1e6\" is no wrap policy: \"1e6\" is no number of parameters from 1 up" + use},
+        {"", "\"\" is not a wrap policy" + use},
+        {"Linear", "\"Linear\" is not a wrap policy" + use},
+        {"module:", "\"module:\" is not a wrap policy: \"\" is not a class name" + use},
+        {"module:Linear,", "\"module:Linear,\" is not a wrap policy: \"\" is not a class name" + use},
+        {"module:a b", "\"module:a b\" is not a wrap policy: \"a b\" is not a class name" + use},
+        {"size:", "\"size:\" is not a wrap policy: \"\" is not a number of parameters from 1 up" + use},
+        {"size:0", "\"size:0\" is not a wrap policy: \"0\" is not a number of parameters from 1 up" + use},
+        {"size:1e6",
+         "\"size:1e6\" is not a wrap policy: \"1e6\" is not a number of parameters from 1 up" + use},
     };
     for (const auto& [wrap, sentence] : mistakes) {
         EXPECT_EQ(error_of("[fsdp]\nwrap = '" + wrap + "'"), "job.toml:2: fsdp.wrap: " + sentence);
@@ -228,7 +229,7 @@ TEST_F(JobFile, ThatIsNoneIsRefused) {
     const std::string large = folder_ / "large.toml";
     std::ofstream(large) << std::string((1 << 20) + 1, '#');
     EXPECT_EQ(error_of_file(large),
-              large + ": larger than 1 MB, so no job file; give the path of a .toml file");
+              large + ": larger than 1 MB, so not a job file; give the path of a .toml file");
 }
 
 TEST(Nearest, CountsInsertionsDeletionsReplacementsAndSwaps) {

@@ -36,8 +36,7 @@ TEST(Launched, TheLauncherDecidesOverTheFileAndSaysSo) {
     EXPECT_EQ(job.run.ranks, 4);
     EXPECT_EQ(job.run.processes, 4);
     ASSERT_EQ(job.notes.size(), 1u);
-    EXPECT_EQ(job.notes[0],
-              "job.toml:2: run.ranks = 8 is passed over: mpirun has 4 processes, one rank each");
+    EXPECT_EQ(job.notes[0], "job.toml:2: run.ranks = 8 is ignored: mpirun has 4 processes, one rank each");
     EXPECT_TRUE(parse_job("", "job.toml", {}, {4, 4, "mpirun"}).notes.empty());
 }
 

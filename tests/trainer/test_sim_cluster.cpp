@@ -131,7 +131,7 @@ TEST(SimCluster, ErrorsNameFileLineAndFigure) {
     EXPECT_EQ(error_of(with("memory = 1e9", "memory = 0")),
               "c.toml:7: device.memory: 0 is impossible; give the bytes of a device's memory, above 0");
     EXPECT_EQ(error_of(with("memory = 1e9", "memory = 'much'")),
-              "c.toml:7: device.memory: this is no number; give the bytes of a device's memory");
+              "c.toml:7: device.memory: this is not a number; give the bytes of a device's memory");
     EXPECT_THAT(error_of(with("memory = 1e9", "memory = nan")),
                 StartsWith("c.toml:7: device.memory: nan is impossible"));
     EXPECT_THAT(error_of(with("launch = 1e-6", "launch = -1")),
@@ -150,7 +150,7 @@ TEST(SimCluster, ErrorsNameFileLineAndFigure) {
     EXPECT_THAT(error_of(with("efficiency = [[1e3, 0.1], [1e5, 0.5]]", "efficiency = 1.5")),
                 HasSubstr("the share 1.5 is impossible"));
     EXPECT_THAT(error_of(with("efficiency = [[1e3, 0.1], [1e5, 0.5]]", "efficiency = [1, 2]")),
-                HasSubstr("this is no point"));
+                HasSubstr("this is not a point"));
     EXPECT_THAT(error_of(with("type = \"gpu\"", "type = \"gpu\"\ncores = 4")),
                 HasSubstr("leave the figure out"));
     EXPECT_THAT(error_of(with("type = \"gpu\"", "type = \"cpu\"")),

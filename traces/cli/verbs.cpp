@@ -52,7 +52,7 @@ void print_notes(const std::vector<std::string>& sentences) {
 }
 
 const std::optional<std::size_t>& top_option(Options& options) {
-    return options.count("--top", "N", "Rows a rank at most, 0 for all (a table 20, JSON and CSV all)");
+    return options.count("--top", "N", "Most rows per rank, 0 for all (20 in a table, all in JSON and CSV)");
 }
 
 // A terminal shows some rows; programs get all of them.
@@ -79,13 +79,13 @@ Work summary_verb(Options& options) {
 Work memory_verb(Options& options) {
     const bool& explain = options.flag(
         "--explain",
-        "With the stored prediction and the difference beside each category, FSDP unit, module and buffer, "
+        "With the stored prediction and the difference next to each category, FSDP unit, module and buffer, "
         "the peak of each step, and reserved against allocated memory");
-    const bool& allocations = options.flag("--allocations",
-                                           "Each allocation that lived in the selected time, largest first: "
-                                           "size, time, how long it lived, what it was for");
+    const bool& allocations = options.flag(
+        "--allocations",
+        "Each allocation alive in the selected time, largest first: size, time, lifetime, category");
     const std::string& space = options.text("--space", "device|pinned|host",
-                                            "The memory of this space only (device; of allocations all)");
+                                            "Only the memory of this space (device; with --allocations all)");
     const auto& top = top_option(options);
     options.excludes("--explain", "--allocations");
     options.excludes("--explain", "--space");

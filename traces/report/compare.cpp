@@ -216,13 +216,14 @@ std::string table_text(const Comparison& comparison, std::size_t width) {
     if (!collectives.empty()) table.rule();
     add_rows(table, comparison, collectives);
     std::string notes =
-        "MB = 2^20 bytes; the peak is that of the rank with the largest. ~ the difference lies inside the "
-        "spread of the steps (half the interquartile range).";
+        "MB = 2^20 bytes; the peak is that of the rank with the largest. ~ the difference is within the "
+        "spread of the steps"
+        " (half the interquartile range).";
     const auto left_out = [](const RunColumn& run) { return run.first_left_out; };
     if (std::any_of(comparison.runs.begin(), comparison.runs.end(), left_out))
-        notes += " The median step and its spread leave out the trace's first step, which warms up.";
+        notes += " The median step and its spread exclude the trace's first step, which is the warm-up.";
     if (!all_stepped)
-        notes += " A trace that names no steps counts as one: its figures are of the whole trace.";
+        notes += " A trace without steps counts as one step: its figures are of the whole trace.";
     for (std::size_t r = 0; r < comparison.runs.size(); ++r) {
         const RunColumn& run = comparison.runs[r];
         if (std::isnan(run.device_busy_percent))
@@ -230,7 +231,8 @@ std::string table_text(const Comparison& comparison, std::size_t width) {
                 " Nothing is recorded on a device in {}: its communication is that of host threads.",
                 titles[r]);
         if (run.space == MemorySpace::host)
-            notes += fmt::format(" Memory of {} is the host's: no device allocated.", titles[r]);
+            notes +=
+                fmt::format(" Memory of {} is host memory: nothing was allocated on a device.", titles[r]);
     }
     return table.text(width) + paragraph(notes, width);
 }

@@ -70,7 +70,7 @@ std::string table_text(const PartsComparison& comparison, std::size_t width) {
         std::any_of(runs.begin(), runs.end(), [](const RunColumn& run) { return run.stepped; });
     for (std::size_t r = 0; r < runs.size(); ++r) {
         text += fmt::format("Run {}: {}, {} {} us", r + 1, printable(runs[r].file),
-                            runs[r].stepped ? "median step" : "the whole trace, which names no steps:",
+                            runs[r].stepped ? "median step" : "the whole trace, which has no steps:",
                             us(runs[r].median_step_us));
         for (const auto& [key, value] : runs[r].config) {
             text += fmt::format("\n       {} = {}", printable(key), value.empty() ? "-" : printable(value));
@@ -103,13 +103,13 @@ std::string table_text(const PartsComparison& comparison, std::size_t width) {
         text += fmt::format("{} more differ less; --format csv gives all.\n",
                             grouped(static_cast<std::int64_t>(comparison.parts.size() - kShown)));
     }
-    return text +
-           paragraph(fmt::format(
-                         "{} time {}, mean of the ranks; largest difference first. ~ the difference lies "
-                         "inside the spread of the steps (half the interquartile range).{}",
-                         comparison.on_host ? "Host" : "Device", stepped ? "per step" : "of the whole trace",
-                         comparison.on_host ? " Nothing is recorded on a device." : ""),
-                     width);
+    return text + paragraph(fmt::format("{} time {}, mean of the ranks; largest difference first. ~ the "
+                                        "difference is within the spread of the steps"
+                                        " (half the interquartile range).{}",
+                                        comparison.on_host ? "Host" : "Device",
+                                        stepped ? "per step" : "of the whole trace",
+                                        comparison.on_host ? " Nothing is recorded on a device." : ""),
+                            width);
 }
 
 std::string json_text(const PartsComparison& comparison) {

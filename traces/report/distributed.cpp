@@ -49,15 +49,16 @@ std::string host_sentence(const DistributedReport& report, std::size_t width) {
     if (report.host_libraries.empty()) return {};
     const bool devices = std::any_of(report.ranks.begin(), report.ranks.end(),
                                      [](const RankTraffic& r) { return r.device_known; });
-    return "\n" + paragraph(fmt::format("{} carried these collectives out on host threads, whose times are "
-                                        "shown; what compute hides of them cannot be said{}.",
+    return "\n" + paragraph(fmt::format("{} executed these collectives on host threads, whose times are "
+                                        "shown; how much compute hides is unknown"
+                                        "{}.",
                                         report.host_libraries,
                                         devices ? "" : ", because nothing is recorded on a device"),
                             width);
 }
 
 std::string ranks_table(const DistributedReport& report, std::size_t width) {
-    const std::string of = report.stepped ? "Mean of a step" : "The whole trace, which names no steps,";
+    const std::string of = report.stepped ? "Mean per step" : "The whole trace, which has no steps,";
     return of + " by rank; MB = 2^20 bytes of the full buffers\n" +
            text_of(result_table(rank_traffic_fields(), report.ranks), width);
 }
@@ -77,7 +78,8 @@ std::string traffic_table(const DistributedReport& report, GroupNames& groups, s
 std::string slow_table(const DistributedReport& report, GroupNames& groups, std::size_t width) {
     ResultTable table = first_rows(slow_collective_fields(), report.slowest, kShownSlow);
     groups.apply_to(table);
-    return "\nWhere ranks waited most: the sum over ranks, and who came last\n" + text_of(table, width, 3);
+    return "\nWhere ranks waited most: the sum over ranks, and which rank came last\n" +
+           text_of(table, width, 3);
 }
 
 std::string table_text(const DistributedReport& report, std::size_t width) {

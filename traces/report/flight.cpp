@@ -189,11 +189,12 @@ Json group_json(const FlightGroup& group) {
 }
 
 std::string table_text(const FlightReport& report, std::size_t width) {
-    if (report.groups.empty()) return "The flight recorder holds no record of what is selected.\n";
+    if (report.groups.empty()) return "The flight recorder has no record in the current selection.\n";
     std::string text = fmt::format("NCCL flight recorder: dumps of {} rank{} ({})\n", report.ranks.size(),
                                    report.ranks.size() == 1 ? "" : "s", number_ranges(report.ranks));
     for (const std::string& sentence : report.verdict) text += printable(sentence) + "\n";
-    if (report.verdict.empty()) text += "No collective stopped: what one rank recorded, all completed.\n";
+    if (report.verdict.empty())
+        text += "No collective stopped: all ranks completed what any of them recorded.\n";
     text += "\n" + group_table(report, width);
     for (const FlightGroup& group : report.groups) {
         if (group.stopped) text += stop_table(group, width);

@@ -46,7 +46,7 @@ inline std::string mean_us(std::int64_t ns, std::int64_t count) {
     return count > 0 ? us(micro(ns) / static_cast<double>(count)) : "-";
 }
 
-inline constexpr std::string_view kNothingSelected = "No rank of this trace is selected, or it has none.\n";
+inline constexpr std::string_view kNothingSelected = "The current selection has no rank of this trace.\n";
 
 // Calls the printer that `format` asks for.
 template <class Table, class JsonText, class Csv>

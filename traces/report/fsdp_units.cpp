@@ -16,7 +16,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kNoUnits =
-    "Nothing in this trace tells of FSDP units: it has neither units of ours nor ranges such as "
+    "This trace contains no FSDP units: it has neither the trainer's units nor ranges such as "
     "FullyShardedDataParallel.forward or FSDP::all_gather.";
 
 std::string mean_mb(std::int64_t bytes, std::int64_t count) {
@@ -156,7 +156,7 @@ std::string table_text(const UnitsReport& report, std::size_t width) {
         fmt::format(
             "{} of {}. MB = 2^20 bytes of the full buffer; Limiter and Exposed in us. Wait: "
             "compute was ready and the gather was not. Exposed: gathers and reductions outside compute.",
-            report.stepped ? "Mean of a step" : "The whole trace, which names no steps,", whose),
+            report.stepped ? "Mean per step" : "The whole trace, which has no steps,", whose),
         width);
     text += units.text(width);
 
@@ -175,7 +175,7 @@ std::string table_text(const UnitsReport& report, std::size_t width) {
         ranks.row({"max/mean", "", "", "", "", "", "", uneven_text(report.uneven.shard_bytes),
                    uneven_text(report.uneven.peak_bytes), uneven_text(report.uneven.busy)});
     }
-    text += fmt::format("\nBy rank, all units, {}\n", report.stepped ? "mean of a step" : "the whole trace") +
+    text += fmt::format("\nBy rank, all units, {}\n", report.stepped ? "mean per step" : "the whole trace") +
             ranks.text(width);
 
     const std::int64_t padding = all.gather_padding + all.reduce_padding;

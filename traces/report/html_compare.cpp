@@ -85,7 +85,7 @@ std::string html_difference(double mean, double spread, double first_mean, doubl
     const double part = 100 * (mean - first_mean) / std::abs(first_mean);
     const std::string text = fmt::format("{}{} %", part > 0 ? "+" : "", grouped(part, 2));
     if (inside_spread(mean, spread, first_mean, first_spread))
-        return "<span class=\"dim\" title=\"inside the spread of the steps\">~ " + text + "</span>";
+        return "<span class=\"dim\" title=\"within the spread of the steps\">~ " + text + "</span>";
     return fmt::format("<span class=\"{}\">{}</span>", part < 0 ? "good" : "bad", text);
 }
 
@@ -174,11 +174,12 @@ std::string html_comparison(const Comparison& comparison, const std::vector<Repo
             as_mb);
     }
     std::string notes =
-        "~ the difference lies inside the spread of the steps (half the interquartile range). - it is not "
+        "~ the difference is within the spread of the steps (half the interquartile range). - it is not "
         "known.";
     for (std::size_t r = 0; r < comparison.runs.size(); ++r) {
         if (comparison.runs[r].space == MemorySpace::host)
-            notes += fmt::format(" Memory of {} is the host's: no device allocated.", names[r]);
+            notes +=
+                fmt::format(" Memory of {} is host memory: nothing was allocated on a device.", names[r]);
     }
     return bars(comparison, names) + table.html() + fmt::format("<p class=\"dim small\">{}</p>\n", notes);
 }

@@ -136,7 +136,7 @@ std::string rank_memory(const RankMemory& rank, const std::vector<MemoryPoint>& 
     std::string html =
         fmt::format("<p>Peak {} MB at {} ms", mb(rank.peak_bytes), milliseconds(rank.peak_time_ns));
     if (rank.reserved_bytes > 0)
-        html += fmt::format("; the pool held {} MB at most", mb(rank.reserved_bytes));
+        html += fmt::format("; the allocator reserved {} MB at most", mb(rank.reserved_bytes));
     const bool like = rank.prediction_applies || rank.predicted_of_steps < 0;
     if (rank.predicted_peak_bytes >= 0) {
         const std::int64_t predicted = like ? rank.predicted_peak_bytes : rank.predicted_of_steps;
@@ -159,9 +159,9 @@ std::string rank_memory(const RankMemory& rank, const std::vector<MemoryPoint>& 
         }
         html += legend(names);
         html +=
-            "<p class=\"dim small\">Each column of pixels stands at the fullest moment of its time; the line "
-            "is the "
-            "emptiest. The dashed line is the peak.</p>\n";
+            "<p class=\"dim small\">Each column of pixels shows the largest total in its time; the line "
+            "shows the smallest."
+            " The dashed line is the peak.</p>\n";
     }
     html += "<div class=\"two\"><div>" + category_table(rank) + "</div>";
     const auto add = [&](const char* title, const std::vector<MemoryHolder>& holders) {
@@ -172,7 +172,7 @@ std::string rank_memory(const RankMemory& rank, const std::vector<MemoryPoint>& 
     add("Module", rank.modules);
     add("Buffer", rank.buffers);
     add("Annotation", rank.annotations);
-    if (!redact.on()) add("Asked for by", rank.stacks);
+    if (!redact.on()) add("Allocated by", rank.stacks);
     html += "</div>\n";
     if (!rank.failures.empty()) {
         std::string list = "<ul>";
@@ -270,7 +270,8 @@ std::string html_memory(const ReportedRun& run, const Redactor& redact) {
     };
     std::string html;
     if (ranks.size() > 1)
-        html += fmt::format("<h3>Rank {}, the fullest of {}</h3>\n", ranks[fullest].rank, ranks.size());
+        html +=
+            fmt::format("<h3>Rank {}, with the highest peak of {}</h3>\n", ranks[fullest].rank, ranks.size());
     html += rank_memory(ranks[fullest], curve(fullest), redact);
     if (ranks.size() > 1) {
         HtmlTable table({"Rank", "Peak (MB)", "Peak at (ms)", "Reserved (MB)"});

@@ -52,7 +52,7 @@ std::string html_cards(const ReportedRun& run) {
     html += card(milliseconds_of(step) + " ms", run.summary.stepped ? "average step" : "whole trace");
     std::int64_t peak = 0;
     for (const RankMemory& rank : run.memory.ranks) peak = std::max(peak, rank.peak_bytes);
-    if (peak > 0) html += card(mb(peak) + " MB", "peak memory of the fullest rank");
+    if (peak > 0) html += card(mb(peak) + " MB", "highest peak memory of a rank");
     const auto& overlaps = run.overlap.ranks;
     const bool talks = std::any_of(overlaps.begin(), overlaps.end(),
                                    [](const RankOverlap& r) { return r.sum.communication() > 0; });
@@ -132,7 +132,7 @@ std::string html_summary(const ReportedRun& run) {
             return bars;
         });
     html += by_rank(ranks.size(), [&](std::size_t first, std::size_t last) {
-        std::vector<std::string> header = {run.summary.stepped ? "Mean of a step" : "Whole trace"};
+        std::vector<std::string> header = {run.summary.stepped ? "Mean per step" : "Whole trace"};
         for (std::size_t r = first; r < last; ++r) {
             header.push_back(fmt::format("Rank {} (us)", ranks[r].rank));
             header.push_back(fmt::format("Rank {} (%)", ranks[r].rank));

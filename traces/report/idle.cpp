@@ -59,8 +59,8 @@ std::string table_text(const IdleReport& report, std::size_t width) {
         grouped(to_us(report.kernel_wait_ns), report.kernel_wait_ns % 1000 == 0 ? 0 : 3);
     return paragraph(fmt::format(
                          "Gaps before device events. Host wait: launched after the work before it had ended; "
-                         "kernel wait: launched earlier, and at most {} us long; other: the rest, as waiting "
-                         "for other streams.",
+                         "kernel wait: launched earlier, and at most {} us long; other: the rest, such as "
+                         "waiting for other streams.",
                          longest),
                      width) +
            text_of(streams_table(report, gap_fields(), false), width, 2) + "\n" +
@@ -90,7 +90,7 @@ std::string json_text(const IdleReport& report) {
 // The stream is empty in the row that summarizes all streams.
 std::string csv_text(const IdleReport& report) {
     ResultTable table = empty_table(
-        gap_fields(), {kRankColumn, {"stream", "Stream", Unit::index, "The stream; none: all as one."}});
+        gap_fields(), {kRankColumn, {"stream", "Stream", Unit::index, "The stream; none: all together."}});
     const Fields<StreamIdle> delays = launch_delay_fields();
     table.columns.insert(table.columns.end(), delays.begin(), delays.end());
     const auto add = [&](int rank, Cell stream, const StreamIdle& idle) {

@@ -54,7 +54,7 @@ std::string table_text(const TraceInfo& info, std::size_t /*width*/) {
     if (info.noted.empty()) return text;
     constexpr std::size_t kMostNoted = 100;  // the last ones: a crash comes at the end
     const std::size_t first = info.noted.size() > kMostNoted ? info.noted.size() - kMostNoted : 0;
-    text += "\nNoted by the recorder (ms)\n";
+    text += "\nReported by the recorder (ms)\n";
     if (first > 0)
         text += fmt::format("{} before these are in DIAGNOSTIC_EVENT\n", grouped(std::int64_t(first)));
     TextTable noted({Align::right, Align::left});

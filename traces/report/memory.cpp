@@ -23,7 +23,7 @@ std::string memory_headline(const RankMemory& rank, std::size_t width) {
         if (!rank.predicted_where.empty()) line += fmt::format(", in {}", printable(rank.predicted_where));
     }
     if (rank.devices > 1)
-        line += fmt::format("; of the rank's {} devices the one that holds most", rank.devices);
+        line += fmt::format("; of the rank's {} devices the one with the most allocated", rank.devices);
     if (rank.reserved_bytes > 0) line += fmt::format("; reserved {} MB", mb(rank.reserved_bytes));
     return paragraph(line, width);
 }

@@ -166,7 +166,7 @@ std::string prediction_line(const RankMemory& rank, std::size_t width) {
     if (!rank.predicted_where.empty()) line += fmt::format(", in {}", printable(rank.predicted_where));
     if (!rank.prediction_applies) {
         if (rank.predicted_of_steps < 0)
-            line += "; of the whole run, whose peak is not known to be in what is selected here";
+            line += "; of the whole run, whose peak may be outside the current selection";
     } else if (!rank.units.empty() && !rank.units.front().predicted) {
         line += "; stored by category only";
     }
@@ -245,7 +245,7 @@ std::string pool_text(const RankMemory& rank, const PoolMemory& pool, bool has_s
     std::string text = "\n" + table.text(width);
     if (pool.reserved_peak_bytes) {
         text +=
-            fmt::format("Fragmentation: {} % of the reserved peak was never {} at once",
+            fmt::format("Fragmentation: {} % of the reserved peak was never {} at the same time",
                         grouped(pool.fragmentation_percent, 2), rank.until_last_use ? "active" : "allocated");
         if (pool.active_at_reserved_peak) {
             const std::int64_t never = *pool.reserved_peak_bytes - *pool.active_at_reserved_peak;
@@ -253,7 +253,7 @@ std::string pool_text(const RankMemory& rank, const PoolMemory& pool, bool has_s
         }
         text += ".\n";
     } else {
-        text += "What the pool held was not recorded.\n";
+        text += "Reserved memory was not recorded.\n";
     }
     text += fragmentation_line(rank);
     text += fmt::format(

@@ -43,7 +43,8 @@ std::string table_text(const OverlapReport& report, std::size_t width) {
         add_row(table, rank.rank, std::string("mean"), mean_of(rank));
     }
     std::string text =
-        "Mean of the steps; overlap is the share of communication that ran beside compute kernels.\n" +
+        "Mean of the steps; overlap is the share of communication that ran at the same time as compute "
+        "kernels.\n" +
         text_of(table, width, 2);
     if (cut > 0) text += fmt::format("Left out as cut off: {} at the end.\n", grouped(cut));
     return text;

@@ -79,7 +79,7 @@ std::string results_markdown() {
         "# Keys of results\n\n"
         "What `shardscope-trace VERB --format json` and `--format csv` print, row by row; made from the "
         "code. A key is\n"
-        "never renamed. What is not known is `null` in JSON and empty in CSV, where rows of ranks begin with "
+        "never renamed. Unknown values are `null` in JSON and empty in CSV, where rows of ranks begin with "
         "`rank`.\n"
         "[definitions.md](definitions.md) defines each number.\n";
     std::string_view verb;

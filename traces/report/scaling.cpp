@@ -115,7 +115,8 @@ std::string parts_table(const ScalingReport& report, std::size_t width) {
         any = true;
         add(name(operation), [operation](const ScalingRun& run) { return us_of(run, operation); });
     }
-    return "\nCommunication is its exposed part; collectives by operation are whole, on one rank\n" +
+    return "\nCommunication is its exposed part; collectives by operation include the hidden part, on one "
+           "rank\n" +
            table.text(width);
 }
 
@@ -128,12 +129,13 @@ std::string table_text(const ScalingReport& report, std::size_t width) {
         all_tokens = all_tokens && run.tokens_per_step > 0;
         all_samples = all_samples && run.samples_per_step > 0;
     }
-    std::string text = "Mean of a step; efficiency = speed-up / (ranks / fewest ranks)\n" +
+    std::string text = "Mean per step; efficiency = speed-up / (ranks / fewest ranks)\n" +
                        runs_table(report, all_tokens, width);
     text += notes.empty() ? notes : paragraph(notes, width);
     if (!all_samples) {
         text +=
-            "Not every run's configuration tells its batch: no speed-up can be given for those with \"-\".\n";
+            "Not every run's configuration contains its batch: no speed-up can be given for those with "
+            "\"-\".\n";
     }
     return text + parts_table(report, width);
 }

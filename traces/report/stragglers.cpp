@@ -37,8 +37,9 @@ std::string table_text(const StragglersReport& report, std::size_t width) {
     if (!report.flight.groups.empty()) text = render(report.flight, Format::table, width) + "\n";
     if (report.trace_ranks < 2) {
         return text + fmt::format(
-                          "The trace has {}: who comes late is seen where all ranks are opened together "
-                          "(several files, or their folder).\n",
+                          "The trace has {}: to see which ranks come late, open all ranks together (several "
+                          "files, or their folder)."
+                          "\n",
                           report.trace_ranks == 1 ? "one rank" : "no rank");
     }
     if (report.collectives == 0) {

@@ -22,7 +22,7 @@ std::string table_text(const ExecutionSummary& summary, std::size_t width) {
         text += summary.stepped
                     ? fmt::format("Rank {}: mean of {} step{}", rank.rank,
                                   grouped(std::int64_t(rank.steps.size())), rank.steps.size() == 1 ? "" : "s")
-                    : fmt::format("Rank {}: the whole trace, which names no steps", rank.rank);
+                    : fmt::format("Rank {}: the whole trace, which has no steps", rank.rank);
         if (rank.cut_steps > 0) {
             text += fmt::format(" ({} at the end cut off and left out)", grouped(rank.cut_steps));
         }
@@ -42,14 +42,14 @@ std::string table_text(const ExecutionSummary& summary, std::size_t width) {
         }
         text += table.text(width);
     }
-    if (!summary.has(TimeCategory::communication)) text += "Kernel holds communication.\n";
+    if (!summary.has(TimeCategory::communication)) text += "Kernel includes communication.\n";
     if (!summary.stepped) return text;
     const auto left_out = [](const RankSummary& rank) { return rank.first_left_out; };
     const bool any = std::any_of(summary.ranks.begin(), summary.ranks.end(), left_out);
     return text +
            paragraph(fmt::format("A step's time is its window: from the end of the device work before it to "
                                  "the end of its own. The host step is its range on the host.{}",
-                                 any ? " The median leaves out the trace's first step." : ""),
+                                 any ? " The median excludes the trace's first step." : ""),
                      width);
 }
 

@@ -68,7 +68,7 @@ void fit_copies(const Runs& runs, Calibration& into) {
                              rate_curve(rates[to_device][0], Shape::any).best;
         copy.pageable_share = std::clamp(std::round(share * 1000) / 1000, 1e-3, 1.0);
     }
-    into.notes["copy.pageable_share"] = both ? "measured beside pinned memory" : "from " + into.base;
+    into.notes["copy.pageable_share"] = both ? "measured together with pinned memory" : "from " + into.base;
     std::vector<RateSample> normal;  // both directions, as shares of their best
     std::array<double, 2> best{};
     for (const Direction direction : {to_device, to_host}) {
@@ -99,7 +99,7 @@ void fit_copies(const Runs& runs, Calibration& into) {
     into.notes["copy.to_device"] = note(to_device);
     into.notes["copy.to_host"] = note(to_host);
     into.notes["copy.latency"] =
-        curve.best > 0 ? "median gap before a copy that stood in a queue" : "from " + into.base;
+        curve.best > 0 ? "median gap before a copy that was queued" : "from " + into.base;
     const RateCurve inside = rate_curve(rates[on_device][0], Shape::any);
     if (inside.best > 0) {
         std::vector<Weighted> all;

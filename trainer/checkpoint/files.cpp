@@ -238,7 +238,7 @@ fs::path find_checkpoint(const fs::path& path) {
     if (!fs::exists(latest, error)) {
         if (const std::optional<fs::path> highest = highest_step(path)) return *highest;
         throw CheckpointError(
-            fmt::format("{}: holds no whole checkpoint (neither {} nor {} is in it); name a folder "
+            fmt::format("{}: contains no complete checkpoint (neither {} nor {} is in it); name a folder "
                         "that checkpoint.save filled",
                         path.string(), kManifestName, kLatest));
     }
@@ -261,7 +261,7 @@ fs::path find_checkpoint(const fs::path& path) {
     if (!has_manifest(path / name) && has_manifest(replaced)) return replaced;
     if (!has_manifest(path / name)) {
         throw CheckpointError(
-            fmt::format("{}: names {}, which holds no {}; name another checkpoint's folder itself, "
+            fmt::format("{}: names {}, which contains no {}; name another checkpoint's folder itself, "
                         "{}/step-N",
                         latest.string(), name, kManifestName, path.string()));
     }

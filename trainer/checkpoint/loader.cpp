@@ -118,7 +118,7 @@ void CheckpointLoader::check_parameters(const Job& job) {
         by_path.erase(found);
     }
     if (!by_path.empty()) {
-        refuse(fmt::format("it has {}, which the job's model has not; {}", by_path.begin()->first,
+        refuse(fmt::format("it has {}, which the job's model does not have; {}", by_path.begin()->first,
                            model_hint(stored_.manifest(), job)));
     }
 }
@@ -144,7 +144,7 @@ void CheckpointLoader::check_optimizer(const Job& job) const {
     }
     if (manifest.optimizer != type) {
         refuse(
-            fmt::format("its optimizer is {}, the job's is {}: the state of one is no use to the other; set "
+            fmt::format("its optimizer is {}, the job's is {}: the state of one is useless to the other; set "
                         "optimizer.type = \"{}\"",
                         manifest.optimizer, type, manifest.optimizer));
     }
@@ -158,8 +158,7 @@ void CheckpointLoader::check_optimizer(const Job& job) const {
     }
     for (const std::string& state : wanted_states) {
         if (!stored_states.contains(state)) {
-            refuse(
-                fmt::format("the job's optimizer goes on with {}, which is not in it; {}", state, kAsSaved));
+            refuse(fmt::format("the job's optimizer needs {}, which is not in it; {}", state, kAsSaved));
         }
     }
     for (const std::string& state : stored_states) {
@@ -215,8 +214,8 @@ void CheckpointLoader::check(const ManifestPiece& piece, const ManifestParameter
     }
     if (checksum != piece.crc32c) {
         fail(stored_.file_path(piece.file),
-             fmt::format("is damaged: bytes {} to {}, which hold {}, do not fit their checksum", piece.offset,
-                         end, name_of(piece.state, parameter.path)));
+             fmt::format("is damaged: bytes {} to {}, which hold {}, do not match their checksum",
+                         piece.offset, end, name_of(piece.state, parameter.path)));
     }
 }
 

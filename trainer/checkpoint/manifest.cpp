@@ -87,7 +87,7 @@ class Reader {
 
     Manifest read() {
         const Json json = traces::parse_ordered_json(text_);
-        if (json.is_discarded()) fail("is damaged or cut off: it is no JSON");
+        if (json.is_discarded()) fail("is damaged or cut off: it is not JSON");
         if (!json.is_object() || !json.contains("format") || json["format"] != kFormatName) {
             throw CheckpointError(
                 fmt::format("{}: is JSON, but not a checkpoint's manifest; set checkpoint.load to "
@@ -116,10 +116,10 @@ class Reader {
 
     void verify_check(const Json& json) const {
         const std::size_t length = check_of("").size();
-        if (!json.contains("check") || text_.size() < length) fail("has no check at its end");
+        if (!json.contains("check") || text_.size() < length) fail("has no checksum at its end");
         const std::string_view before = text_.substr(0, text_.size() - length);
         if (text_.substr(before.size()) != check_of(before)) {
-            fail("is damaged: its check does not fit, something in it was changed");
+            fail("is damaged: its checksum does not match, something in it was changed");
         }
     }
 
@@ -133,7 +133,7 @@ class Reader {
         if (integer(optimizer, "steps", 0) != manifest.step) fail("its optimizer's steps are not its steps");
         manifest.ranks = static_cast<int>(integer(json, "ranks", 1, std::numeric_limits<int>::max()));
         for (const auto& [key, value] : object(json, "job").items()) {
-            if (!value.is_string()) fail(fmt::format("job: \"{}\" is no text", key));
+            if (!value.is_string()) fail(fmt::format("job: \"{}\" is not text", key));
             manifest.job.emplace_back(key, value.get<std::string>());
         }
         if (!json.contains("tokenizer")) return;
@@ -178,17 +178,17 @@ class Reader {
         const std::string name = file_name(json);
         const auto file = by_name_.find(name);
         if (file == by_name_.end())
-            fail(fmt::format("{}: a piece is in {}, no file of its", parameter.path, name));
+            fail(fmt::format("{}: a piece is in {}, which is not one of its files", parameter.path, name));
         piece.file = file->second;
         piece.offset = integer(json, "offset", 0);
         piece.crc32c = checksum(json);
         if (piece.first + piece.elements > parameter.elements()) {
-            fail(fmt::format("{}: a piece ends behind the parameter's {} elements", parameter.path,
+            fail(fmt::format("{}: a piece ends after the parameter's {} elements", parameter.path,
                              parameter.elements()));
         }
         const std::int64_t bytes = manifest.files[piece.file].bytes;
         if (piece.offset + 4 * piece.elements > bytes) {
-            fail(fmt::format("{}: a piece ends behind the {} bytes of {}", parameter.path, bytes, name));
+            fail(fmt::format("{}: a piece ends after the {} bytes of {}", parameter.path, bytes, name));
         }
         return piece;
     }
@@ -202,7 +202,7 @@ class Reader {
         for (std::size_t i = 1; i < pieces.size(); ++i) {
             const ManifestPiece& before = pieces[i - 1];
             if (before.state == pieces[i].state && before.first + before.elements > pieces[i].first) {
-                fail(fmt::format("{}: two pieces hold element {}", parameter.path, pieces[i].first));
+                fail(fmt::format("{}: two pieces contain element {}", parameter.path, pieces[i].first));
             }
         }
     }
@@ -213,17 +213,17 @@ class Reader {
     }
     const Json& object(const Json& json, const char* key) const {
         const Json& value = member(json, key);
-        if (!value.is_object()) fail(fmt::format("\"{}\" is no object", key));
+        if (!value.is_object()) fail(fmt::format("\"{}\" is not an object", key));
         return value;
     }
     const Json& list(const Json& json, const char* key) const {
         const Json& value = member(json, key);
-        if (!value.is_array()) fail(fmt::format("\"{}\" is no list", key));
+        if (!value.is_array()) fail(fmt::format("\"{}\" is not a list", key));
         return value;
     }
     std::string text(const Json& json, const char* key) const {
         const Json& value = member(json, key);
-        if (!value.is_string()) fail(fmt::format("\"{}\" is no text", key));
+        if (!value.is_string()) fail(fmt::format("\"{}\" is not text", key));
         return value.get<std::string>();
     }
     std::int64_t integer(const Json& json, const char* key, std::int64_t least,
@@ -234,7 +234,7 @@ class Reader {
             (!value.is_number_unsigned() ||
              value.get<std::uint64_t>() <= std::uint64_t{std::numeric_limits<std::int64_t>::max()});
         if (!fits || value.get<std::int64_t>() < least || value.get<std::int64_t>() > most) {
-            fail(fmt::format("\"{}\" is no number from {} on", key, least));
+            fail(fmt::format("\"{}\" is not a number from {} on", key, least));
         }
         return value.get<std::int64_t>();
     }
@@ -244,7 +244,8 @@ class Reader {
     }
     std::string file_name(const Json& json, const char* key = "file") const {
         std::string value = text(json, key);
-        if (!is_plain_name(value)) fail(fmt::format("\"{}\" is no file in the checkpoint's folder", value));
+        if (!is_plain_name(value))
+            fail(fmt::format("\"{}\" is not a file in the checkpoint's folder", value));
         return value;
     }
 

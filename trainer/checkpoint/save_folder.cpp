@@ -110,8 +110,9 @@ File make_ready(const SaveFolder& folder) {
     const bool goes_on = !from.empty() && (same_folder(from, path) || same_folder(from.parent_path(), path));
     if (!folder.overwrite && !goes_on && holds_checkpoints(path)) {
         throw CheckpointError(
-            fmt::format("{}: holds checkpoints of another run; choose another folder, go on from "
-                        "them (checkpoint.load), or give --overwrite",
+            fmt::format("{}: contains checkpoints of another run; choose another folder, continue from them "
+                        "(checkpoint.load), or"
+                        " give --overwrite",
                         path.string()));
     }
     try {

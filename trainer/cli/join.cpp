@@ -68,7 +68,7 @@ void meet_through(MpiModule& mpi, Place& place) {
     told = mpi.broadcast(told);
     const std::size_t port = told.find(' '), token = told.find(' ', port + 1);
     if (token == std::string::npos)
-        throw WorldError("rank 0 does not tell where it listens; start the job again");
+        throw WorldError("rank 0 does not announce where it listens; start the job again");
     place.master = told.substr(0, port);
     std::from_chars(told.data() + port + 1, told.data() + token, place.port);
     place.token = told.substr(token + 1);

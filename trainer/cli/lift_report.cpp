@@ -202,7 +202,7 @@ std::string impossible_lines(const std::vector<Replay>& rows) {
         if (!row.can_be()) ++reasons[row.impossible];
     std::string text;
     for (const auto& [reason, n] : reasons)
-        text += fmt::format("{} replay{} cannot be: {}\n", n, n == 1 ? "" : "s", reason);
+        text += fmt::format("{} replay{} impossible: {}\n", n, n == 1 ? "" : "s", reason);
     return text;
 }
 
@@ -290,7 +290,7 @@ std::string lift_table(const LiftResult& result, bool all) {
     for (Column& column : figure_columns(result)) columns.push_back(std::move(column));
     if (!front.empty()) {
         out += fmt::format(
-            "\nThe front of {} replays: nothing is both smaller and faster; the fastest first\n{}",
+            "\nThe Pareto front of {} replays: no other is both smaller and faster; the fastest first\n{}",
             result.rows.size(), table_of(front, columns));
     }
     if (!rest.empty()) {

@@ -72,9 +72,10 @@ void TracePlanning::check_options() const {
     for (const std::string& file : options_.files) {
         if (!file.ends_with(".sqlite")) {
             refuse_argument(
-                "--as", fmt::format("{} is no .sqlite: a replay can be written as its trace, and there is no "
-                                    "job file for a model that a trace shows",
-                                    file));
+                "--as",
+                fmt::format("{} is not a .sqlite: a replay can be written as its trace, and there is no "
+                            "job file for a model that a trace shows",
+                            file));
         }
         traces::check_apart({file_}, file);
         traces::DatabaseWriter::check_output(file, options_.overwrite);
@@ -92,7 +93,7 @@ int TracePlanning::row_to_write(std::size_t rows) const {
     const auto [read, error] = std::from_chars(options_.write.data(), end, number);
     if (error != std::errc{} || read != end || number < 1 || static_cast<std::size_t>(number) > rows)
         refuse_argument("--write",
-                        fmt::format("\"{}\" is no row; use 1 to {}, or best", options_.write, rows));
+                        fmt::format("\"{}\" is not a row; use 1 to {}, or best", options_.write, rows));
     return number;
 }
 

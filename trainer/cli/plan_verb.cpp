@@ -186,8 +186,8 @@ int Planning::row_to_write(std::size_t rows, std::size_t last_resorts) const {
             last_resorts == 0
                 ? ""
                 : fmt::format(", {} to {} of what is tried where none of these fits", rows + 1, all);
-        refuse_argument(
-            "--write", fmt::format("\"{}\" is no row; use 1 to {}{}, or best", options_.write, rows, behind));
+        refuse_argument("--write", fmt::format("\"{}\" is not a row; use 1 to {}{}, or best", options_.write,
+                                               rows, behind));
     }
     return number;
 }

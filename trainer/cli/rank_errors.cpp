@@ -88,6 +88,6 @@ std::vector<std::string> rank_error_sentences(const std::vector<RankError>& erro
     return sentences;
 }
 
-ToldTogether::ToldTogether(int status) : std::runtime_error("a process cannot go on"), status_(status) {}
+ToldTogether::ToldTogether(int status) : std::runtime_error("a process cannot continue"), status_(status) {}
 
 }  // namespace shardscope::trainer

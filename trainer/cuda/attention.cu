@@ -62,7 +62,7 @@ struct Launcher {
     }
 
     void check_causal() const {
-        if (!sizes.causal) throw std::logic_error("fused attention looks back only");
+        if (!sizes.causal) throw std::logic_error("fused attention is causal only");
     }
     void fused_forward() {
         check_causal();
@@ -90,7 +90,7 @@ struct Launcher {
             case Kernel::fused_attention_backward:
                 return fused_backward();
             default:
-                throw std::logic_error("launch_attention was given a kernel that is no attention");
+                throw std::logic_error("launch_attention was given a kernel that is not attention");
         }
     }
 };

@@ -143,7 +143,7 @@ void CudaDevice::launch_work(const StreamOf& own, const Launch& launch) {
             return check(cudaMemsetAsync(launch.data[0], static_cast<int>(op.dims[0]), bytes, stream),
                          "cudaMemsetAsync");
         default:
-            throw std::logic_error("an operation that is no work was enqueued");
+            throw std::logic_error("an operation that is not device work was enqueued");
     }
 }
 

@@ -53,7 +53,7 @@ Product describe(const Op& op) {
             p.ldc = in;
             return p;
         default:
-            throw std::logic_error("Gemm was given a kernel that is no product");
+            throw std::logic_error("Gemm was given a kernel that is not a matmul");
     }
 }
 

@@ -134,7 +134,7 @@ Key wrap_key() {
 
 Key slow_ranks_key() {
     Key key = base("sim", "slow_rank", ValueType::text,
-                   "none, or RANK:FACTOR[,RANK:FACTOR]: ranks whose kernels take so many times as long");
+                   "none, or RANK:FACTOR[,RANK:FACTOR]: ranks whose kernels take FACTOR times as long");
     key.set = [](Job& job, const Value& v) {
         job.sim.slow_ranks = parse_slow_ranks(std::get<std::string>(v));
     };
@@ -180,12 +180,11 @@ std::vector<Key> make_keys() {
                 "256); any number of simulated ones"),
         integer(
             "run", "processes", &Job::run, &RunSection::processes, 0, 256,
-            "start so many processes of one rank each on this machine; 0: ranks are threads. mpirun, srun "
+            "start this many processes of one rank each on this machine; 0: ranks are threads. mpirun, srun "
             "and torchrun start them themselves"),
-        choice(
-            "run", "device", &Job::run, &RunSection::device, {"cpu", "cuda", "sim"},
-            "what carries the job out: this machine's processor, its NVIDIA GPUs, or nobody: sim tells what "
-            "it would take on sim.cluster"),
+        choice("run", "device", &Job::run, &RunSection::device, {"cpu", "cuda", "sim"},
+               "what runs the job: this machine's processor, its NVIDIA GPUs, or nothing: sim predicts what "
+               "it would take on sim.cluster"),
         choice(
             "run", "comm", &Job::run, &RunSection::comm, {"auto", "local", "mpi", "tcp", "nccl"},
             "collectives: local (ranks are threads, and may share a GPU); between processes mpi or tcp; nccl "
@@ -194,12 +193,12 @@ std::vector<Key> make_keys() {
                "mpi, tcp: sums in the order of ranks, with the bits of local, or along a ring"),
         own(number("run", "timeout", &Job::run, &RunSection::timeout, 0, 1e6,
                    "seconds after which a collective that does not end, on a GPU or between processes, or a "
-                   "process that "
-                   "gives no sign of life ends the job; 0: never")),
+                   "process that does not respond ends the job"
+                   "; 0: never")),
         own(integer("run", "workers", &Job::run, &RunSection::workers, 0, 1024,
                     "threads that do the ranks' work on the cpu device; 0: one per core")),
         integer("run", "blas_threads", &Job::run, &RunSection::blas_threads, 1, 1024,
-                "threads inside one matrix product of the cpu device"),
+                "threads inside one matmul of the cpu device"),
         own(integer("run", "memory_limit", &Job::run, &RunSection::memory_limit, 0, kMaxInteger,
                     "bytes of device memory that a rank may allocate; 0: no limit")),
         own(integer("run", "memory_reserve", &Job::run, &RunSection::memory_reserve, -1, kMaxInteger,
@@ -208,7 +207,7 @@ std::vector<Key> make_keys() {
         own_path(text("run", "trace", &Job::run, &RunSection::trace,
                       "write the trace here (as --trace); empty: none")),
         own(text("run", "trace_parts", &Job::run, &RunSection::trace_parts,
-                 "folder where each process records its part of the trace, on its own host; empty: beside "
+                 "folder where each process records its part of the trace, on its own host; empty: next to "
                  "run.trace")),
         own(boolean("run", "overwrite", &Job::run, &RunSection::overwrite,
                     "replace an existing trace (as --overwrite)")),
@@ -238,12 +237,12 @@ std::vector<Key> make_keys() {
         boolean("model", "tied_embeddings", &Job::model, &ModelSection::tied_embeddings,
                 "gpt, llama, bert: the head uses the token embedding's weight"),
         boolean("model", "fused_activation", &Job::model, &ModelSection::fused_activation,
-                "mlp, gpt, bert: the matrix product in front of a ReLU or GELU computes that, too, in one "
-                "kernel"),
-        choice("model", "attention", &Job::model, &ModelSection::attention, {"auto", "plain", "fused"},
-               "gpt, llama, bert: plain keeps the probabilities of every pair of tokens, fused computes them "
-               "again; "
-               "auto: fused on a GPU (bert: plain), plain on the CPU"),
+                "mlp, gpt, bert: the matmul before a ReLU or GELU computes it, too, in one kernel"),
+        choice(
+            "model", "attention", &Job::model, &ModelSection::attention, {"auto", "plain", "fused"},
+            "gpt, llama, bert: plain keeps the probabilities of every pair of tokens, fused recomputes them;"
+            " "
+            "auto: fused on a GPU (bert: plain), plain on the CPU"),
 
         choice("data", "type", &Job::data, &DataSection::type, {"synthetic", "text"},
                "synthetic: made from the seed (mlp); text: from data.path (gpt, llama, bert)"),
@@ -253,7 +252,7 @@ std::vector<Key> make_keys() {
         own(integer("data", "workers", &Job::data, &DataSection::workers, 0, 64,
                     "threads per rank that prepare batches ahead; 0: the rank does it itself")),
         number("data", "validation", &Job::data, &DataSection::validation, 0, 0.5,
-               "text: share of it, its end, that is held out for the validation loss"),
+               "text: share at its end that is held out for the validation loss"),
 
         choice("parallel", "mode", &Job::parallel, &ParallelSection::mode, {"fsdp", "ddp", "none"},
                "fsdp: parameters sharded; ddp: replicated; none: one rank"),
@@ -266,11 +265,11 @@ std::vector<Key> make_keys() {
         wrap_key(),
         choice("fsdp", "layout", &Job::fsdp, &FsdpSection::layout, {"fsdp1", "fsdp2", "lean"},
                "buffers of a unit: as FullyShardedDataParallel has them, as fully_shard has them, or lean: "
-               "gradients are written straight into what is reduced"),
+               "gradients are written directly into the buffer that is reduced"),
         integer("fsdp", "shard_group", &Job::fsdp, &FsdpSection::shard_group, 0, 65536,
                 "HYBRID_SHARD: ranks that shard among themselves; groups replicate"),
         boolean("fsdp", "cpu_offload", &Job::fsdp, &FsdpSection::cpu_offload,
-                "parameters, gradients and optimizer live on the host"),
+                "parameters, gradients and optimizer are on the host"),
         boolean("fsdp", "forward_prefetch", &Job::fsdp, &FsdpSection::forward_prefetch,
                 "gather the next unit before this unit's forward"),
         choice("fsdp", "backward_prefetch", &Job::fsdp, &FsdpSection::backward_prefetch,
@@ -309,15 +308,15 @@ std::vector<Key> make_keys() {
                "of gradients while they are reduced; follows precision.param unless it is given"),
         choice(
             "precision", "buffer", &Job::precision, &PrecisionSection::buffer, {"fp32", "bf16"},
-            "of tables that are no parameters (llama: rotary); follows precision.param unless it is given"),
+            "of tables that are not parameters (llama: rotary); follows precision.param unless it is given"),
         boolean("precision", "tf32", &Job::precision, &PrecisionSection::tf32,
-                "on a GPU: products of fp32 in TF32, which rounds their operands to 10 bits of fraction"),
+                "on a GPU: matmuls of fp32 in TF32, which rounds their operands to 10 bits of fraction"),
 
         module_classes("memory", "activation_checkpointing", &Job::memory,
                        &MemorySection::activation_checkpointing,
-                       "none, or module:NAME[,NAME]: classes whose activations are computed again"),
+                       "none, or module:NAME[,NAME]: classes whose activations are recomputed"),
         integer("memory", "gemm_workspace_bytes", &Job::memory, &MemorySection::gemm_workspace_bytes, 0, 1e12,
-                "bytes of the workspace of each of the two product handles (forward, backward)"),
+                "bytes of the workspace of each of the two matmul handles (forward, backward)"),
 
         choice("optimizer", "type", &Job::optimizer, &OptimizerSection::type,
                {"sgd", "adam", "adamw", "lars", "lamb"}, "update rule"),
@@ -349,9 +348,9 @@ std::vector<Key> make_keys() {
         own_path(text("checkpoint", "save", &Job::checkpoint, &CheckpointSection::save,
                       "folder to save checkpoints in; empty: none")),
         own_path(text("checkpoint", "load", &Job::checkpoint, &CheckpointSection::load,
-                      "folder of the checkpoint to go on from; empty: none")),
+                      "folder of the checkpoint to continue from; empty: none")),
         integer("checkpoint", "every", &Job::checkpoint, &CheckpointSection::every, 0, 1e9,
-                "steps between checkpoints; 0: at the end, and at a stop, only"),
+                "steps between checkpoints; 0: only at the end and at a stop"),
         choice("checkpoint", "format", &Job::checkpoint, &CheckpointSection::format, {"sharded", "full"},
                "a file per rank, or one file with everything"),
 
@@ -360,7 +359,7 @@ std::vector<Key> make_keys() {
         slow_ranks_key(),
         slow_links_key(),
         integer("sim", "trace_ranks", &Job::sim, &SimSection::trace_ranks, 1, 1024,
-                "ranks that a trace shows, from rank 0 on, beside one of each kind that is not among them"),
+                "ranks that a trace shows, from rank 0 on, plus one of each kind that is not among them"),
     };
 }
 
@@ -402,7 +401,7 @@ std::span<const Section> sections() {
         {"precision", "element types"},
         {"memory", "what is kept"},
         {"optimizer", "how parameters are updated"},
-        {"checkpoint", "saving and going on"},
+        {"checkpoint", "saving and continuing"},
         {"sim", "with run.device sim: the cluster that is simulated"},
     };
     return kSections;

@@ -103,7 +103,7 @@ TEST_F(Faults, a_file_that_may_not_grow_ends_the_recording_alone) {
         shell("ulimit -f 1500; \"$record\" -o \"$out\" -- \"$job\" writes_when_done 700 \"$folder/job\"");
     EXPECT_EQ(outcome.status, 5);
     EXPECT_EQ(file("job"), "unharmed");
-    EXPECT_THAT(outcome.err, HasSubstr("recording has stopped, the command goes on"));
+    EXPECT_THAT(outcome.err, HasSubstr("recording has stopped, the command continues"));
     EXPECT_THAT(outcome.err, HasSubstr(out_));
     EXPECT_EQ(value("SELECT value FROM SHARD_RUN WHERE key = 'tool'").rfind("shardscope-record", 0), 0u);
 }
@@ -117,7 +117,7 @@ TEST_F(Faults, a_full_disk_ends_the_recording_alone) {
         "cp \"$folder\"/small/out.sqlite* \"$folder\"; exit $s'");
     EXPECT_EQ(outcome.status, 5);
     EXPECT_EQ(file("job"), "unharmed");
-    EXPECT_THAT(outcome.err, HasSubstr("recording has stopped, the command goes on"));
+    EXPECT_THAT(outcome.err, HasSubstr("recording has stopped, the command continues"));
     EXPECT_EQ(value("SELECT count(*) FROM SHARD_RUN WHERE key = 'command'"), "1");
 }
 
@@ -187,7 +187,7 @@ TEST_F(Faults, a_size_that_is_reached_ends_the_recording_alone) {
     const Outcome outcome = record({kJob, "writes_when_done", "1500", folder_ / "job"}, {"--max-size", "2M"});
     EXPECT_EQ(outcome.status, 5);
     EXPECT_EQ(file("job"), "unharmed");
-    EXPECT_THAT(outcome.err, HasSubstr("(--max-size); the command goes on"));
+    EXPECT_THAT(outcome.err, HasSubstr("(--max-size); the command continues"));
     EXPECT_EQ(value("SELECT count(*) FROM DIAGNOSTIC_EVENT WHERE text LIKE 'recording stopped %--max-size)'"),
               "1");
     EXPECT_LT(number("SELECT stopTime FROM ANALYSIS_DETAILS"), 1'400'000'000);

@@ -137,8 +137,8 @@ TEST(CommandLine, that_is_wrong_gets_a_sentence) {
         {{kRecord, "--max-size", "2Q", "--", "ls"}, "--max-size: '2Q' is no size"},
         {{kRecord, "--toggle", "KILL", "--", "ls"}, "--toggle: 'KILL' is no signal"},
         {{kRecord, "--keep-last", "0", "--", "ls"}, "--keep-last"},
-        {{kRecord, "--hang", "5", "--", "ls"}, "--hang is of use with --keep-last only"},
-        {{kRecord, "--step-name", "it", "--", "ls"}, "--step-name is of use with --steps only"},
+        {{kRecord, "--hang", "5", "--", "ls"}, "--hang works only with --keep-last"},
+        {{kRecord, "--step-name", "it", "--", "ls"}, "--step-name works only with --steps"},
         {{kRecord, "--steps", "1:2", "--range", "x", "--", "ls"}, "exclude each other"},
         {{kRecord, "--range", std::string(300, 'x'), "--", "ls"}, "--range: the name is longer"},
         {{kRecord, "--profiler-api", "--no-cuda", "--", "ls"}, "--profiler-api needs CUDA"},
@@ -230,8 +230,8 @@ TEST_P(NvtxProgram, goes_on_when_the_disk_is_full) {
                      kRecord, out_, GetParam()});
     EXPECT_EQ(outcome.status, 0);  // the command's
     // Either before or after the command ended.
-    EXPECT_THAT(outcome.err, AnyOf(HasSubstr("recording has stopped, the command goes on"),
-                                   HasSubstr("the trace is not whole")));
+    EXPECT_THAT(outcome.err, AnyOf(HasSubstr("recording has stopped, the command continues"),
+                                   HasSubstr("the trace is not complete")));
     EXPECT_THAT(outcome.err, HasSubstr(out_));
     EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
     EXPECT_EQ(setting("command"), GetParam() + " many");  // what was committed before is present

@@ -80,7 +80,7 @@ TEST(BenchCollectives, AreRefusedWhereThereIsNothingToMeasure) {
     EXPECT_THAT(alone.err, AllOf(HasSubstr("one rank has no collectives"), HasSubstr("run.ranks")));
     const Outcome simulated = train({sample("mlp.toml"), "--run.device=sim", "--bench-collectives"});
     EXPECT_EQ(simulated.status, 2);
-    EXPECT_THAT(simulated.err, HasSubstr("measures what is there"));
+    EXPECT_THAT(simulated.err, HasSubstr("measures real devices"));
 }
 
 }  // namespace TEST_FILE

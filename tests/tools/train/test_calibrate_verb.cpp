@@ -48,7 +48,7 @@ TEST_F(CalibrateVerb, WritesAModelThatASimulationTakes) {
     EXPECT_EQ(simulated.at("simulation").at("cluster"), "mine");
     EXPECT_GT(simulated.at("average_step_us"), 0);
 
-    expect_refused({"calibrate", one, "-o", model}, "exists; choose another path or say --overwrite");
+    expect_refused({"calibrate", one, "-o", model}, "exists; choose another path or use --overwrite");
     const Json json = train_json({"calibrate", one, two, "-o", model, "--overwrite"});
     EXPECT_EQ(json.at("model"), model);
     EXPECT_EQ(json.at("base"), "laptop");

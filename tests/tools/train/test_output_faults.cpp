@@ -133,7 +133,7 @@ TEST_F(SmallDisk, ThatIsFullStopsTheTraceAndNotTheTraining) {
     EXPECT_THAT(err("train"), AllOf(HasSubstr("warning: the trace is incomplete"), HasSubstr("full.sqlite")));
     EXPECT_THAT(err("train"), ::testing::AnyOf(HasSubstr("no space"), HasSubstr("disk is full")));
     // Reported when it happened, and not again.
-    EXPECT_THAT(err("train"), HasSubstr("training goes on without it\n"));
+    EXPECT_THAT(err("train"), HasSubstr("training continues without it\n"));
     EXPECT_EQ(err("train").find("is incomplete"), err("train").rfind("is incomplete")) << err("train");
     EXPECT_EQ(status("check"), 1);
     EXPECT_THAT(out("check"), HasSubstr("did not end (its disk was full)"));

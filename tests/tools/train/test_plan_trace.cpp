@@ -70,7 +70,7 @@ TEST_F(PlanTrace, TheTableSaysTheErrorFirstAndEndsWithLinesToPaste) {
     EXPECT_THAT(outcome.out, StartsWith("Unmodified replay: "));
     const std::string first = outcome.out.substr(0, outcome.out.find('\n'));
     EXPECT_THAT(first, AllOf(HasSubstr("recorded median"), HasSubstr(" %)"), HasSubstr("equal to the byte")));
-    EXPECT_THAT(outcome.out, AllOf(HasSubstr("The front of"), HasSubstr("fully_shard(model)"),
+    EXPECT_THAT(outcome.out, AllOf(HasSubstr("The Pareto front of"), HasSubstr("fully_shard(model)"),
                                    HasSubstr("model = FSDP(model, sharding_strategy=ShardingStrategy.")));
 }
 

@@ -166,10 +166,10 @@ TEST_F(PlanVerb, TheDatabaseHoldsEveryRow) {
 TEST_F(PlanVerb, TheTableShowsTheFrontFirstAndWhyTheRestLoses) {
     const Outcome outcome = plan({"--run.memory_limit=20000000"});
     EXPECT_EQ(outcome.status, 0) << outcome.err;
-    EXPECT_THAT(outcome.out, AllOf(HasSubstr("configurations on h100_ib"), HasSubstr("The front: "),
+    EXPECT_THAT(outcome.out, AllOf(HasSubstr("configurations on h100_ib"), HasSubstr("The Pareto front: "),
                                    HasSubstr("The best of the rest"), HasSubstr("slower than"),
                                    HasSubstr("Memory of row"), HasSubstr("stage 3")));
-    EXPECT_LT(outcome.out.find("The front"), outcome.out.find("The best of the rest"));
+    EXPECT_LT(outcome.out.find("The Pareto front"), outcome.out.find("The best of the rest"));
     const auto lines = [](const std::string& text) { return std::count(text.begin(), text.end(), '\n'); };
     const Outcome all = plan({"--run.memory_limit=20000000", "--all"});
     EXPECT_GT(lines(all.out), lines(outcome.out));
@@ -224,7 +224,7 @@ TEST_F(PlanVerb, ARowOfWhatIsTriedWhereNothingFitsIsWritten) {
     const Outcome beyond = train(words({"--write", "9999", "--as", folder_ / "none.toml"}));
     EXPECT_EQ(beyond.status, 2);
     EXPECT_THAT(beyond.err,
-                HasSubstr("\"9999\" is no row; use 1 to " + std::to_string(first) + ", " +
+                HasSubstr("\"9999\" is not a row; use 1 to " + std::to_string(first) + ", " +
                           std::to_string(first + 1) + " to " + std::to_string(plan.at("rows").size()) +
                           " of what is tried where none of these fits, or best"));
 }
@@ -266,7 +266,7 @@ TEST_F(PlanVerb, WhatCannotBeIsCountedWithItsReason) {
             EXPECT_THAT(own.at("reason").get<std::string>(), HasSubstr("cpu_offload"));
         }
     }
-    EXPECT_THAT(PlanVerb::plan({"--fsdp.cpu_offload=true"}).out, HasSubstr("cannot be: "));
+    EXPECT_THAT(PlanVerb::plan({"--fsdp.cpu_offload=true"}).out, HasSubstr("impossible: "));
 }
 
 TEST_F(PlanVerb, RefusesWhatIsWrong) {

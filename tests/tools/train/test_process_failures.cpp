@@ -232,7 +232,7 @@ TEST_F(ProcessFailures, ARankThatHangsIsNamedAndEnded) {
                 << rank;
         }
         for (const int rank : {0, 1, 2}) EXPECT_THAT(ends.at(rank).err, ContainsRegex(kWaited)) << rank;
-        EXPECT_THAT(ends.at(3).err, HasSubstr("did not come to its end within"));
+        EXPECT_THAT(ends.at(3).err, HasSubstr("did not exit within"));
         const Json stopped = stopped_of_merged();
         EXPECT_EQ(stopped.at("rank"), 3);
         EXPECT_EQ(stopped.at("lost"), false);
@@ -428,7 +428,7 @@ TEST_F(ProcessFailures, AStoppedRankIsKilledByTheParent) {
                          with_parent(job({"--run.processes=3", "--run.timeout=3", "--overwrite"}), err,
                                      std::string("kill -STOP ") + stopped)});
         EXPECT_EQ(outcome.status, 1) << read_file(err);
-        EXPECT_THAT(read_file(err), HasSubstr("is stopped and cannot end by itself; it is killed"));
+        EXPECT_THAT(read_file(err), HasSubstr("is stopped and cannot end on its own; it is killed"));
     }
 }
 

@@ -48,7 +48,7 @@ TEST_F(Stop, EndsAfterTheStepWithAWholeTrace) {
         EXPECT_EQ(result.at("losses").size(), static_cast<std::size_t>(steps));
         EXPECT_THAT(outcome.err, AllOf(HasSubstr("stopped by SIG" + std::string(signal) + " after step " +
                                                  std::to_string(steps) + " of 100000000"),
-                                       HasSubstr("the trace is whole")));
+                                       HasSubstr("the trace is complete")));
         EXPECT_EQ(trace_tool({"check", trace()}).status, 0);
         EXPECT_EQ(trace_json({"info", trace()}).at("steps"), steps);
     }

@@ -84,7 +84,7 @@ TEST_P(WholeTrace, HasEverythingThatBelongsTogether) {
     EXPECT_EQ(info.at("dropped"), 0);
     EXPECT_EQ(info.at("ranks"), run.ranks());
     EXPECT_THAT(info.at("device"), HasSubstr("(cpu device)"));
-    EXPECT_THAT(info.at("device_note"), HasSubstr("nothing of CUDA or NCCL ran"));
+    EXPECT_THAT(info.at("device_note"), HasSubstr("no CUDA or NCCL code ran"));
     EXPECT_EQ(number(trace, "SELECT count(*) FROM steps"), kSteps * run.ranks());
 
     // The losses, bit for bit.

@@ -17,9 +17,9 @@ namespace shardscope::traces {
 namespace {
 
 // Bytes that the addresses do not explain: a free without a matching allocation.
-constexpr const char* kNotTold = "(not told by addresses)";
+constexpr const char* kNotTold = "(unattributed)";
 // The rest of the stored peak that the stored parts do not explain.
-constexpr const char* kNotStored = "(not told by the prediction)";
+constexpr const char* kNotStored = "(not predicted)";
 
 // Measured and predicted bytes of one key (an id or a name).
 struct Tally {

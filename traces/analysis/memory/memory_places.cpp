@@ -26,7 +26,7 @@ std::unordered_map<StringId, std::int64_t> by_text(const MemoryEvents& memory,
 // Adds what no address explains, so that the holders sum to the peak, and sorts them, largest first.
 void close(std::vector<MemoryHolder>& holders, std::int64_t peak) {
     for (const MemoryHolder& holder : holders) peak -= holder.bytes;
-    if (peak != 0) holders.push_back({"(not told by addresses)", peak});
+    if (peak != 0) holders.push_back({"(unattributed)", peak});
     std::sort(holders.begin(), holders.end(), [](const MemoryHolder& a, const MemoryHolder& b) {
         return a.bytes != b.bytes ? a.bytes > b.bytes : a.name < b.name;
     });

@@ -78,7 +78,7 @@ Database::Mode choose_mode(const std::string& path) {
                                      error.message()));
     }
     if (!fs::is_regular_file(status)) {
-        throw StoreError(fmt::format("{} is no plain file; copy the trace to a file first", path));
+        throw StoreError(fmt::format("{} is not a regular file; copy the trace to a file first", path));
     }
 
     const Header header = read_header(path);
@@ -108,7 +108,7 @@ void check_is_trace(Database& database) {
         if (database.has_table(table)) return;
     }
     throw StoreError(
-        fmt::format("{} is an SQLite file but no trace: it has neither Shardscope's nor Nsight Systems' "
+        fmt::format("{} is an SQLite file but not a trace: it has neither Shardscope's nor Nsight Systems' "
                     "tables; give a trace that was written with --trace",
                     database.path()));
 }
@@ -198,10 +198,10 @@ bool has_plain_table(Database& database, std::string_view table) {
     statement.bind(1, table);
     if (!statement.step()) return false;
     if (statement.text(0) != "table" || !begins_with_words(statement.text(1), "CREATE TABLE")) {
-        throw StoreError(
-            fmt::format("{}: {} is no plain table but one whose rows are computed, which is not read; copy "
-                        "them to a table of that name",
-                        database.path(), table));
+        throw StoreError(fmt::format(
+            "{}: {} is not a plain table but one whose rows are computed, which is not read; copy "
+            "them to a table of that name",
+            database.path(), table));
     }
     return true;
 }

@@ -69,9 +69,9 @@ std::string damage_of_wal(const std::string& path) {
     if (!file || file.peek() == std::ifstream::traits_type::eof() || begins_well(file)) return "";
     if (process_that_uses(path) != 0) return "";  // the journal is being restarted right now
     return fmt::format(
-        "{0}-wal, the journal of what was recorded last, is damaged and cannot be read; what is in {0} alone "
-        "is "
-        "shown; copy both again from where they were recorded",
+        "{0}-wal, the journal of the newest events, is damaged and cannot be read; only what is in {0} "
+        "itself is shown;"
+        " copy both again from where they were recorded",
         path);
 }
 
