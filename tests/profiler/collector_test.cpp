@@ -144,7 +144,7 @@ TEST_F(Collected, watches_no_process_of_another_namespace) {
     EXPECT_TRUE(collector_.living().empty());
 }
 
-TEST_F(Collected, takes_threads_that_are_called_ranks_for_the_ranks_of_a_process_without_one) {
+TEST_F(Collected, takes_ranks_from_the_names_of_threads_if_the_process_has_none) {
     PlayedProcess process(session_, "a", {});
     process.name_thread(78, "rank 0 host");
     process.name_thread(79, "rank 1 host");

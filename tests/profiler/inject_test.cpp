@@ -270,7 +270,7 @@ TEST_P(Injected, records_values_and_payloads) {
     EXPECT_EQ(got_.ranges.size(), 6u + 2u + 3u + 2u + 20u);
 }
 
-TEST_P(Injected, records_the_steps_that_it_is_told_to) {
+TEST_P(Injected, records_the_requested_steps) {
     for (const std::string scenario : {"steps", "registered_steps", "started_steps"}) {
         Setting setting;
         setting.options.window = WindowKind::steps;
@@ -344,7 +344,7 @@ TEST_P(Injected, lends_its_functions_to_programs_without_nvtx) {
     EXPECT_EQ(got_.range("marked").event_type, traces::kNvtxMark);
 }
 
-TEST_P(Injected, records_the_ranks_that_it_is_told_to) {
+TEST_P(Injected, records_the_requested_ranks) {
     const auto events = [&](const char* rank) {
         Setting setting;
         setting.options.ranks = {{0, 1}, {8, 8}};
@@ -394,7 +394,7 @@ TEST_P(Injected, keeps_the_order_of_many_threads) {
     EXPECT_EQ(dropped_, 0);
 }
 
-TEST_P(Injected, uses_the_buffers_of_ended_threads_again) {
+TEST_P(Injected, reuses_the_buffers_of_ended_threads) {
     ASSERT_EQ(run("short_threads"), 0);
     EXPECT_EQ(count("short"), 2000);
     EXPECT_EQ(dropped_, 0);
@@ -478,7 +478,7 @@ TEST_P(Injected, accounts_for_every_range) {
     EXPECT_GT(count("sent"), 4 * 1000);
 }
 
-TEST_P(Injected, writes_only_while_it_is_told_to) {
+TEST_P(Injected, writes_only_while_recording_is_on) {
     Setting setting;
     setting.state = SessionState::waiting;
     ASSERT_EQ(run("for_a_second", setting,
@@ -599,7 +599,7 @@ TEST(Session, removes_what_a_killed_tool_left) {
     EXPECT_TRUE(std::filesystem::exists(alive + "/" + kSessionFile));  // old, but its tool is running
 }
 
-TEST(Collector, skips_files_that_are_no_records) {
+TEST(Collector, skips_files_without_records) {
     Session session;
     std::ofstream(session.directory() + "/1-1.records") << std::string(100'000, 'x');
     // Marked as ready, but otherwise invalid.

@@ -94,7 +94,7 @@ TEST_F(NcclHandler, an_end_may_come_before_its_start) {
     EXPECT_EQ(got_.nccl_operations[0].end, converter_.to_trace_ns(210));
 }
 
-TEST_F(NcclHandler, what_lacks_its_other_half_is_told_when_the_process_ends) {
+TEST_F(NcclHandler, an_event_without_its_other_half_is_handed_on_when_the_process_ends) {
     start(kLauncher, 200, 20, 99, NcclEvent::operation);  // its call was before the recording
     stop(kLauncher, 210, 20);
     start(kLauncher, 300, 21, 0, NcclEvent::operation);  // never ended

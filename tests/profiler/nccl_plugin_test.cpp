@@ -73,7 +73,7 @@ class NcclPlugin : public ::testing::TestWithParam<std::string> {
     std::int64_t pid_ = 0, end_ns_ = 0;
 };
 
-TEST_P(NcclPlugin, tells_what_was_played) {
+TEST_P(NcclPlugin, reports_every_operation) {
     ASSERT_EQ(run(kSourceNccl, SessionState::recording), 0);
 
     const auto gathers = operations(Operation::all_gather);
@@ -123,7 +123,7 @@ TEST_P(NcclPlugin, takes_the_end_of_an_event_after_its_communicator_and_the_plug
     EXPECT_LT(*broadcasts.back().end, *reduce.end);
 }
 
-TEST_P(NcclPlugin, tells_the_communicators) {
+TEST_P(NcclPlugin, reports_the_communicators) {
     ASSERT_EQ(run(kSourceNccl, SessionState::recording), 0);
     ASSERT_EQ(got_.nccl_communicators.size(), 2u);
     const auto& row = [&](std::uint64_t id) -> const NcclCommunicatorRow& {
@@ -160,7 +160,7 @@ TEST_P(NcclPlugin, joins_calls_with_what_they_enqueued) {
     EXPECT_TRUE(barriers[0].end.has_value());
 }
 
-TEST_P(NcclPlugin, tells_the_work_of_copy_engines_where_nccl_does) {
+TEST_P(NcclPlugin, reports_the_work_of_copy_engines_if_nccl_does) {
     ASSERT_EQ(run(kSourceNccl, SessionState::recording), 0);
     const auto gathers = operations(Operation::all_gather);
     ASSERT_EQ(gathers.size(), GetParam() == "v6" ? 2u : 1u);
@@ -171,7 +171,7 @@ TEST_P(NcclPlugin, tells_the_work_of_copy_engines_where_nccl_does) {
     EXPECT_EQ(gathers[1].data_type, "ncclFloat32");
 }
 
-TEST_P(NcclPlugin, before_the_window_opens_keeps_only_what_communicators_there_are) {
+TEST_P(NcclPlugin, keeps_only_communicators_before_the_window_opens) {
     Command::Variables no_handles;
     // The session is waiting: no event is accepted, so that none has a handle.
     ASSERT_NE(run(kSourceNccl, SessionState::waiting), 0);  // nccl_program misses its handle
@@ -179,7 +179,7 @@ TEST_P(NcclPlugin, before_the_window_opens_keeps_only_what_communicators_there_a
     EXPECT_EQ(got_.nccl_communicators.size(), told_at_init() ? 2u : 0u);
 }
 
-TEST_P(NcclPlugin, wants_nothing_where_nccl_is_not_to_be_recorded) {
+TEST_P(NcclPlugin, requests_nothing_if_nccl_is_not_recorded) {
     ASSERT_EQ(run(kSourceNvtx, SessionState::recording, {{"SHARDSCOPE_EXPECT_OFF", "1"}}), 0);
     EXPECT_TRUE(got_.nccl_operations.empty());
     EXPECT_TRUE(got_.nccl_communicators.empty());

@@ -166,7 +166,7 @@ std::string blob(std::uint64_t schema, std::string_view bytes) {
     return traces::binary_payload(schema, bytes);
 }
 
-TEST_F(Conversion, gives_payloads_to_the_event_behind_them) {
+TEST_F(Conversion, gives_payloads_to_the_event_after_them) {
     Bytes bytes;
     bytes.add(PayloadRecord{{}, 77, 3}, RecordKind::payload, 0, 0, "abc");
     bytes.push(1010, 1, 0);

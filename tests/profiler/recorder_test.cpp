@@ -252,7 +252,7 @@ TEST_F(Recording, measures_durations_as_the_clock_does) {
     EXPECT_GE(*got_.ranges[0].end - got_.ranges[0].start, 20'000'000 - 20'000);
 }
 
-TEST_F(Recording, puts_time_zero_where_it_is_told) {
+TEST_F(Recording, puts_time_zero_at_the_given_instant) {
     RecorderOptions options;
     options.start_system_ns = monotonic_ns() - 5'000'000'000;
     auto recorder = start(options);
@@ -427,7 +427,7 @@ TEST_F(Recording, leaves_a_forked_child_alone) {
     EXPECT_EQ(finished_.calls, 1);
 }
 
-TEST_F(Recording, tells_the_processor_time_of_its_writer) {
+TEST_F(Recording, reports_the_processor_time_of_its_writer) {
     auto recorder = start();
     ThreadLog* log = recorder->attach_thread("main", 0);
     for (int i = 0; i < 50'000; ++i) log->counter(0, NameId::none, i);

@@ -131,7 +131,7 @@ TEST_F(CapturedGraph, IsNotAdvisedToCommunicateLess) {
 constexpr const char* kOneAllReduce =
     R"({"ph": "X", "cat": "kernel", "name": "ncclDevKernel_AllReduce", "pid": 0, "tid": 7, "ts": 10, "dur": 5, "args": {"device": 0, "stream": 7, "correlation": 9, "Collective name": "allreduce", "dtype": "Float", "In msg nelems": 10, "Group size": 2}})";
 
-TEST_F(CommunicationTool, CheckFindsBytesThatNothingMoves) {
+TEST_F(CommunicationTool, CheckFindsImpossibleBytes) {
     const std::string database = folder_ / "big.sqlite";
     const std::string trace = file("one.json", traces::kineto(kOneAllReduce));
     ASSERT_EQ(tool({"import", trace, "-o", database}).status, 0);
@@ -158,7 +158,7 @@ TEST_F(CommunicationTool, AKernelThatOnlyItsMetadataNamesIsCommunicationInTheVie
               "name,communication\nall_reduce_one_shot,1\ngemm,0\n");
 }
 
-TEST_F(CommunicationTool, BytesThatNothingTellsAreNullInTheViews) {
+TEST_F(CommunicationTool, UnknownBytesAreNullInTheViews) {
     const std::string database = folder_ / "bytes.sqlite";
     const std::string trace = file("bytes.json", traces::kineto(kOneAllReduce));
     ASSERT_EQ(tool({"import", trace, "-o", database}).status, 0);
@@ -227,7 +227,7 @@ TEST_F(GlooJob, ListsTheCollectivesOfItsHostThreads) {
     EXPECT_THAT(text_of({"collectives", job_}), HasSubstr("Gloo"));
 }
 
-TEST_F(GlooJob, HasNoZeroesOfADevice) {
+TEST_F(GlooJob, HasNoZeroDeviceTimes) {
     for (const char* verb : {"overlap", "temporal", "idle", "kernels", "units"}) {
         EXPECT_THAT(text_of({verb, job_}), HasSubstr("Nothing is recorded on a device")) << verb;
         EXPECT_TRUE(json_of({verb, job_})["ranks"].empty()) << verb;
@@ -277,7 +277,7 @@ TEST_F(GlooJob, IsDistributedByTheTimesOfItsHostThreads) {
     EXPECT_EQ(one["traffic"][0]["parts"], 1);
 }
 
-TEST_F(GlooJob, IsAdvisedInItsOwnBackendsWords) {
+TEST_F(GlooJob, IsAdvisedInTermsOfItsBackend) {
     const json report = json_of({"advice", job_});
     ASSERT_EQ(report["findings"].size(), 1U) << report;
     const json& finding = report["findings"][0];
@@ -298,7 +298,7 @@ TEST_F(GlooJob, IsAdvisedInItsOwnBackendsWords) {
     EXPECT_THAT(text_of({"advice", job_}), Not(HasSubstr("NCCL")));
 }
 
-TEST_F(GlooJob, IsSummedUpWithoutTimesOfADevice) {
+TEST_F(GlooJob, IsSummarizedWithoutDeviceTimes) {
     const json rank = json_of({"summary", job_})["ranks"][0];
     for (const char* category : {"Kernel", "Memcpy", "Memset", "Communication"}) {
         EXPECT_TRUE(rank["categories"][category]["us"].is_null()) << category;
@@ -312,7 +312,7 @@ TEST_F(GlooJob, IsSummedUpWithoutTimesOfADevice) {
     EXPECT_THAT(line, Not(HasSubstr("0.0")));
 }
 
-TEST_F(GlooJob, HasNoTimesOfADeviceInItsStepsAndAtScale) {
+TEST_F(GlooJob, HasNoDeviceTimesInStepsAndScaling) {
     const json step = json_of({"steps", job_})["ranks"][0]["steps"][0];
     EXPECT_TRUE(step["device_busy_us"].is_null());
     EXPECT_TRUE(step["device_events"].is_null());

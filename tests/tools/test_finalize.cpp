@@ -83,7 +83,7 @@ class Finalize : public ::testing::Test {
     TemporaryFolder folder_;
 };
 
-TEST_F(Finalize, MakesAKilledRunWhole) {
+TEST_F(Finalize, CompletesAKilledRun) {
     const std::string path = unfinished();
     EXPECT_EQ(check(path, false).status, 1);
     const Outcome outcome = check(path, true);
@@ -112,7 +112,7 @@ TEST_F(Finalize, LeavesAFinishedFileAlone) {
     EXPECT_EQ(traces::load_trace(path)->config_value("finalized"), "");
 }
 
-TEST_F(Finalize, CtrlCLeavesTheFileAsItWas) {
+TEST_F(Finalize, CtrlCLeavesTheFileUnchanged) {
     const std::string path = unfinished(1'500'000);  // seconds of work
     const int status = finalize_and_send(path, SIGINT, std::chrono::milliseconds(20));
     ASSERT_TRUE(WIFEXITED(status)) << "it ends by itself";
@@ -158,7 +158,7 @@ TEST_F(Finalize, RefusesARunThatIsStillRecorded) {
     EXPECT_EQ(check(path, false).status, 0) << "the writer never noticed";
 }
 
-TEST_F(Finalize, RefusesWhatIsNotOurs) {
+TEST_F(Finalize, RefusesTracesOfOtherTools) {
     const std::string path = folder_ / "export.sqlite";
     std::fclose(std::fopen(path.c_str(), "w"));
     traces::Database(path, traces::Database::Mode::read_write)

@@ -51,7 +51,7 @@ TEST_F(Installed, TheTraceToolRuns) {
     expect_help("shardscope-trace", "compare");
 }
 
-TEST_F(Installed, SamplesLieBesideTheTools) {
+TEST_F(Installed, SamplesAreNextToTheTools) {
     for (const std::string name : {"mlp.toml", "gpt.toml", "ddp.toml", "queries"}) {
         EXPECT_TRUE(fs::exists(sample(name))) << sample(name);
     }

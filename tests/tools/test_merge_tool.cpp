@@ -66,7 +66,7 @@ TEST_F(MergeTool, HelpNamesEveryOption) {
                                                      HasSubstr("--range"), HasSubstr("--overwrite")));
 }
 
-TEST_F(MergeTool, MergesAndPrintsWhatIsLeftBetweenTheClocks) {
+TEST_F(MergeTool, MergesAndPrintsTheResidualBetweenTheClocks) {
     const std::string a = part(0), b = part(1, 3'000'000);
     const Outcome outcome = tool({"merge", a, b, "-o", out()});
     EXPECT_EQ(outcome.status, 0) << outcome.err;
@@ -92,7 +92,7 @@ TEST_F(MergeTool, GivesOneRowForEachPart) {
     EXPECT_EQ(rows["rows"][1][column("collectives_in_common")], 3);
 }
 
-TEST_F(MergeTool, TellsHowWellClocksWereMeasured) {
+TEST_F(MergeTool, ReportsHowWellClocksWereMeasured) {
     // node1's CLOCK_MONOTONIC is 40 s behind; the measured offset is wrong by 15 us, with an uncertainty of
     // 20.
     std::vector<std::string> parts;

@@ -50,7 +50,7 @@ class Packages : public ::testing::Test {
     TemporaryFolder folder_;
 };
 
-TEST_F(Packages, ThatAreThereAreLeftAlone) {
+TEST_F(Packages, ThatAreInstalledAreLeftAlone) {
     play_debian("", 0);
     const Outcome outcome = run({"build", "view", "test"});
     EXPECT_EQ(outcome.status, 0) << outcome.err;
@@ -83,7 +83,7 @@ TEST_F(Packages, AreNamedOnASystemWithoutApt) {
     EXPECT_THAT(outcome.err, EndsWith(": clang-format clang-tidy shellcheck universal-ctags git\n"));
 }
 
-TEST_F(Packages, AreForAPurposeThatIsKnown) {
+TEST_F(Packages, AreForAKnownPurpose) {
     for (const std::vector<std::string>& wrong : {std::vector<std::string>{}, {"biuld"}, {"--list"}}) {
         const Outcome outcome = run(wrong);
         EXPECT_EQ(outcome.status, 2);
@@ -119,7 +119,7 @@ TEST(TypeNames, AreRefusedWhenTwoFilesDefineOneName) {
     }
 }
 
-TEST(TypeNames, MayComeAgainWhereTheLinkerKeepsThemApart) {
+TEST(TypeNames, MayBeRepeatedIfTheLinkerKeepsThemApart) {
     const std::string own = "namespace room {\nstruct Block { int bytes; };\n}\n";
     for (const std::string other :
          {"namespace room {\nnamespace {\nstruct Block { char of[9]; };\n}\n}\n",
@@ -176,7 +176,7 @@ TEST(Includes, RunOneWay) {
                 HasSubstr("traces/high: docs/architecture.md says 2 lines, there are 200; correct its row"));
 }
 
-TEST(Quickstart, ExplainsItselfAndRefusesWhatItDoesNotKnow) {
+TEST(Quickstart, ExplainsItselfAndRefusesUnknownOptions) {
     const Outcome help = run_command({kScripts + "/quickstart.sh", "--help"});
     EXPECT_EQ(help.status, 0);
     EXPECT_THAT(help.out, HasSubstr("quickstart.sh [--no-view]"));

@@ -63,7 +63,7 @@ class TraceTool : public ::testing::Test {
     std::string run_;
 };
 
-TEST_F(TraceTool, TellsItsVersionAndTheSchemas) {
+TEST_F(TraceTool, PrintsItsVersionAndTheSchemas) {
     const Outcome outcome = tool({"--version"});
     EXPECT_EQ(outcome.status, 0);
     EXPECT_EQ(outcome.out, "shardscope-trace " SHARDSCOPE_VERSION " (schema " +
@@ -106,7 +106,7 @@ TEST_F(TraceTool, EveryVerbPrintsInEveryFormat) {
     }
 }
 
-TEST_F(TraceTool, InfoCountsWhatTheFileHolds) {
+TEST_F(TraceTool, InfoCountsTheContentOfTheFile) {
     const json info = json_of({"info", run_});
     EXPECT_EQ(info.at("schema_version"), traces::kSchemaVersion);
     EXPECT_EQ(info.at("ended"), true);
@@ -139,7 +139,7 @@ TEST_F(TraceTool, ModulesShowTheTree) {
 }
 
 // Of the 5,096 bytes at the peak, 1,000 are the shard, and 4,096 what the root module gathered, as predicted.
-TEST_F(TraceTool, MemoryExplainedHasThePredictionBesideEachPart) {
+TEST_F(TraceTool, MemoryExplainedHasThePredictionOfEachPart) {
     const json rank = json_of({"memory", "--explain", run_, "--rank", "1"}).at("ranks").at(0);
     EXPECT_EQ(rank.at("peak_bytes"), 5096);  // all keys of `memory` are present
     EXPECT_EQ(rank.at("at_peak").at("unsharded_parameters"), 4096);
@@ -172,7 +172,7 @@ TEST_F(TraceTool, MemoryExplainedHasThePredictionBesideEachPart) {
     }
 }
 
-TEST_F(TraceTool, MemoryTellsThePeakAndItsCategories) {
+TEST_F(TraceTool, MemoryShowsThePeakAndItsCategories) {
     const json memory = json_of({"memory", run_});
     for (const json& rank : memory.at("ranks")) {
         EXPECT_EQ(rank.at("peak_bytes"), 5096);
@@ -213,7 +213,7 @@ TEST_F(TraceTool, CompareSetsRunsSideBySide) {
     EXPECT_EQ(compared["runs"][0].at("peak_bytes"), 5096);
 }
 
-TEST_F(TraceTool, CompareFailsIfTold) {
+TEST_F(TraceTool, CompareFailsIfTheConditionHolds) {
     const auto status = [&](const std::string& condition) {
         return tool({"compare", run_, run_, "--fail-if", condition}).status;
     };
@@ -286,7 +286,7 @@ TEST_F(TraceTool, SliceAndMergeSayWhatTheyTake) {
     expect_refused({"merge", path, run_, "-o", out}, 2, "is not a database, and merge takes");
 }
 
-TEST_F(TraceTool, EveryVerbRefusesJsonThatIsNoTrace) {
+TEST_F(TraceTool, EveryVerbRefusesJsonThatIsNotATrace) {
     const std::string path = file("other.json", R"({"a":1})");
     for (const char* verb : {"info", "summary", "steps", "kernels", "memory", "advice", "critical-path"})
         expect_refused({verb, path}, 1, "there are no traceEvents");
@@ -313,7 +313,7 @@ TEST_F(TraceTool, QueryRefusesWrongAndWritingSql) {
     expect_refused({"query", run_}, 2, "SQL");
 }
 
-TEST_F(TraceTool, CheckTellsWholeFromNot) {
+TEST_F(TraceTool, CheckDistinguishesCompleteFromIncomplete) {
     EXPECT_EQ(tool({"check", run_}).status, 0);
     const std::string killed = folder_ / "killed.sqlite";
     write(killed, false);
@@ -344,7 +344,7 @@ TEST_F(TraceTool, CheckFindsDamageThatNoTableShows) {
     EXPECT_EQ(std::count(check.out.begin(), check.out.end(), '\n'), 1) << check.out;
 }
 
-TEST_F(TraceTool, RefusesFilesThatAreNoTraces) {
+TEST_F(TraceTool, RefusesFilesThatAreNotTraces) {
     const std::string bare = folder_ / "bare";
     fs::create_directory(bare);
     for (const char* verb : {"info", "summary", "modules", "memory", "collectives"}) {
@@ -427,7 +427,7 @@ TEST_F(TraceTool, RefusesAConditionOnAnUnknownKey) {
     EXPECT_THAT(outcome.err, AllOf(HasSubstr("\"speed\""), HasSubstr("average_step_us")));
 }
 
-TEST_F(TraceTool, TellsWhenStandardOutputIsFull) {
+TEST_F(TraceTool, ReportsThatStandardOutputIsFull) {
     const Outcome outcome =
         run_command({"sh", "-c", std::string(SHARDSCOPE_TRACE) + " info '" + run_ + "' > /dev/full"});
     EXPECT_EQ(outcome.status, 1);

@@ -84,7 +84,7 @@ AdviceReport with_exposed(std::int64_t exposed_ns) {
     return advice_of(run);
 }
 
-TEST(Advice, TellsOfExposedCommunicationOverATenth) {
+TEST(Advice, FindsExposedCommunicationOverATenth) {
     const AdviceReport report = with_exposed(200'000);
     const Finding* finding = find(report, "exposed-communication");
     ASSERT_NE(finding, nullptr);
@@ -98,7 +98,7 @@ TEST(Advice, TellsOfExposedCommunicationOverATenth) {
     EXPECT_EQ(find(with_exposed(90'000), "exposed-communication"), nullptr);  // 9 %
 }
 
-TEST(Advice, TellsOfASlowDataLoader) {
+TEST(Advice, FindsASlowDataLoader) {
     const auto with_loader = [](std::int64_t ns) {
         RunBuilder run;
         run.step(0, 1, 0, 1'000'000);
@@ -114,7 +114,7 @@ TEST(Advice, TellsOfASlowDataLoader) {
     EXPECT_EQ(find(with_loader(40'000), "data-loader"), nullptr);
 }
 
-TEST(Advice, TellsOfAHostThatDoesNotKeepUp) {
+TEST(Advice, FindsAHostThatDoesNotKeepUp) {
     const auto with_gaps = [](std::int64_t gap) {
         RunBuilder run;
         run.step(0, 1, 0, 1'000'000);
@@ -133,7 +133,7 @@ TEST(Advice, TellsOfAHostThatDoesNotKeepUp) {
     EXPECT_EQ(find(with_gaps(5'000), "host-bound"), nullptr);
 }
 
-TEST(Advice, TellsWhichRankIsWaitedFor) {
+TEST(Advice, NamesTheRankThatOthersWaitFor) {
     const auto with_late_rank = [](std::int64_t late) {
         RunBuilder run(3);
         for (int r = 0; r < 3; ++r) {
@@ -154,7 +154,7 @@ TEST(Advice, TellsWhichRankIsWaitedFor) {
 }
 
 // 2 % of each of the rank's own steps, for any number of ranks and steps.
-TEST(Advice, SaysWhatAStragglerAloneDoes) {
+TEST(Advice, SaysWhatOnlyTheStragglerDoes) {
     RunBuilder run(3);
     for (int step = 0; step < 4; ++step) {
         const std::int64_t at = step * 1'000'000;
@@ -174,7 +174,7 @@ TEST(Advice, SaysWhatAStragglerAloneDoes) {
     EXPECT_THAT(finding->what, HasSubstr("its memcpy, of which the others have none"));
 }
 
-TEST(Advice, TellsOfCopiesOnThePath) {
+TEST(Advice, FindsCopiesOnThePath) {
     const auto with_copy = [](std::int64_t ns, const char* offload) {
         RunBuilder run;
         configure(run, "fsdp.cpu_offload", offload);
@@ -191,7 +191,7 @@ TEST(Advice, TellsOfCopiesOnThePath) {
     EXPECT_EQ(find(with_copy(20'000, "true"), "copies-on-path"), nullptr);
 }
 
-TEST(Advice, TellsOfADeviceThatHoldsMemoryAndIdles) {
+TEST(Advice, FindsAnIdleDeviceWithAllocatedMemory) {
     const auto busy = [](std::int64_t ns) {
         RunBuilder run;
         run.allocate(0, 0, 1, 1 << 20);
@@ -208,7 +208,7 @@ TEST(Advice, TellsOfADeviceThatHoldsMemoryAndIdles) {
     EXPECT_EQ(find(advice_of(snapshot), "idle-device"), nullptr);
 }
 
-TEST(Advice, TellsOfLowOccupancyWhereItIsKnown) {
+TEST(Advice, FindsLowOccupancyIfItIsKnown) {
     const auto with_occupancy = [](float occupancy) {
         RunBuilder run;
         run.step(0, 1, 0, 1'000'000);
@@ -241,7 +241,7 @@ AdviceReport with_memory(MemoryCategory category, std::int64_t bytes, const std:
     return advice_of(run);
 }
 
-TEST(Advice, TellsWhatMakesThePeak) {
+TEST(Advice, NamesWhatMakesThePeak) {
     const AdviceReport activations = with_memory(MemoryCategory::activations, 3000);
     const Finding* finding = find(activations, "activations-are-peak");
     ASSERT_NE(finding, nullptr);  // 3000 of 4000
@@ -256,7 +256,7 @@ TEST(Advice, TellsWhatMakesThePeak) {
     EXPECT_EQ(find(with_memory(MemoryCategory::optimizer_state, 500), "optimizer-is-peak"), nullptr);
 }
 
-TEST(Advice, TellsOfOneUnitThatMakesThePeak) {
+TEST(Advice, FindsOneUnitThatMakesThePeak) {
     const auto with_units = [](std::int64_t largest) {
         RunBuilder run;
         add_good_step(run);
@@ -270,7 +270,7 @@ TEST(Advice, TellsOfOneUnitThatMakesThePeak) {
     EXPECT_EQ(find(with_units(400), "wrap-too-coarse"), nullptr);   // none has half of the model
 }
 
-TEST(Advice, TellsOfGradientsHeldTwice) {
+TEST(Advice, FindsGradientsStoredTwice) {
     const auto with_gradients = [](std::int64_t bytes, const char* layout) {
         RunBuilder run;
         add_good_step(run);
@@ -284,7 +284,7 @@ TEST(Advice, TellsOfGradientsHeldTwice) {
     EXPECT_EQ(find(with_gradients(2000, "lean"), "gradient-double-buffer"), nullptr);
 }
 
-TEST(Advice, TellsOfADeviceThatIsNearlyFull) {
+TEST(Advice, FindsADeviceThatIsNearlyFull) {
     const auto with_device = [](std::int64_t memory) {
         RunBuilder run(0);
         run.sink().add(RankRow{.rank = 0,
@@ -304,7 +304,7 @@ TEST(Advice, TellsOfADeviceThatIsNearlyFull) {
 }
 
 // A memory snapshot that ended out of memory: it has steps and annotations, and no device work.
-TEST(Advice, OfASnapshotThatRanOutOfMemoryIsAboutMemoryAlone) {
+TEST(Advice, OfASnapshotThatRanOutOfMemoryIsOnlyAboutMemory) {
     RunBuilder run;
     run.step(0, 0, 0, 1'000'000);
     run.range(0, 0, 900'000, "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__");
@@ -321,7 +321,7 @@ TEST(Advice, OfASnapshotThatRanOutOfMemoryIsAboutMemoryAlone) {
     EXPECT_THAT(memory->expected, HasSubstr("the trace ends with the failure"));
 }
 
-TEST(Advice, TellsOfMemoryOutsideTheAllocator) {
+TEST(Advice, FindsMemoryOutsideTheAllocator) {
     const auto with_used = [](double used) {
         RunBuilder run;
         add_good_step(run);
@@ -339,7 +339,7 @@ TEST(Advice, TellsOfMemoryOutsideTheAllocator) {
 // --- sharding
 // ------------------------------------------------------------------------------------------------
 
-TEST(Advice, TellsOfAWrapPolicyThatMatchedNothing) {
+TEST(Advice, FindsAWrapPolicyThatMatchedNothing) {
     const auto wrapped = [](const char* wrap, int units) {
         RunBuilder run;
         add_good_step(run);
@@ -389,19 +389,19 @@ AdviceReport with_gathers(const Gathered& g) {
     return advice_of(run);
 }
 
-TEST(Advice, TellsOfPadding) {
+TEST(Advice, FindsPadding) {
     const AdviceReport report = with_gathers({.padding = 100});
     ASSERT_NE(find(report, "padding"), nullptr);
     EXPECT_DOUBLE_EQ(figure(*find(report, "padding"), "padding"), 10);
     EXPECT_EQ(find(with_gathers({.padding = 20}), "padding"), nullptr);
 }
 
-TEST(Advice, TellsOfCheckpointsThatGatherOnceMore) {
+TEST(Advice, FindsCheckpointsThatGatherOnceMore) {
     EXPECT_NE(find(with_gathers({.recompute = true}), "checkpoint-regather"), nullptr);
     EXPECT_EQ(find(with_gathers({}), "checkpoint-regather"), nullptr);
 }
 
-TEST(Advice, TellsOfGathersThatNothingHides) {
+TEST(Advice, FindsGathersThatNothingHides) {
     // Besides the first, 3 gathers of 1 us each: 6 % of a step of 50 us, and a negligible part of 1000 us.
     const AdviceReport report = with_gathers({.step_ns = 50'000});
     const Finding* finding = find(report, "prefetch-miss");
@@ -411,7 +411,7 @@ TEST(Advice, TellsOfGathersThatNothingHides) {
     EXPECT_EQ(find(with_gathers({}), "prefetch-miss"), nullptr);
 }
 
-TEST(Advice, TellsOfEmptyShards) {
+TEST(Advice, FindsEmptyShards) {
     const auto with_unit = [](std::int64_t elements) {
         RunBuilder run(4);
         add_good_step(run);
@@ -422,7 +422,7 @@ TEST(Advice, TellsOfEmptyShards) {
     EXPECT_EQ(find(with_unit(13), "empty-shard"), nullptr);
 }
 
-TEST(Advice, TellsOfUnevenRanks) {
+TEST(Advice, FindsUnevenRanks) {
     const auto with_peaks = [](std::int64_t second) {
         RunBuilder run(2);
         for (int r = 0; r < 2; ++r) add_good_step(run, r);
@@ -437,7 +437,7 @@ TEST(Advice, TellsOfUnevenRanks) {
     EXPECT_EQ(find(with_peaks(1100), "uneven-ranks"), nullptr);
 }
 
-TEST(Advice, TellsOfDivisionsBesideAveragingReductions) {
+TEST(Advice, FindsDivisionsAfterAveragingReductions) {
     const auto with_division = [](const char* kernel, bool divides) {
         RunBuilder run;
         add_good_step(run);
@@ -501,7 +501,7 @@ AdviceReport with_unit(const OneUnit& u) {
     return advice_of(run);
 }
 
-TEST(Advice, TellsOfALimiterThatStallsCompute) {
+TEST(Advice, FindsALimiterThatStallsCompute) {
     const AdviceReport report = with_unit({.limiter = 80'000});
     const Finding* finding = find(report, "limiter-stall");
     ASSERT_NE(finding, nullptr);
@@ -512,12 +512,12 @@ TEST(Advice, TellsOfALimiterThatStallsCompute) {
               nullptr);  // no wait
 }
 
-TEST(Advice, TellsOfAUnitThatIsGatheredAgainAtOnce) {
+TEST(Advice, FindsAUnitThatIsGatheredAgainImmediately) {
     EXPECT_NE(find(with_unit({.again = true}), "wasted-regather"), nullptr);
     EXPECT_EQ(find(with_unit({}), "wasted-regather"), nullptr);
 }
 
-TEST(Advice, TellsOfPrefetchingThatComesTooLate) {
+TEST(Advice, FindsPrefetchingThatComesTooLate) {
     EXPECT_NE(find(with_unit({.again = true, .backward_prefetch = "BACKWARD_POST"}), "prefetch-mistarget"),
               nullptr);
     EXPECT_EQ(find(with_unit({.again = true}), "prefetch-mistarget"), nullptr);
@@ -546,7 +546,7 @@ AdviceReport with_many_units(std::int64_t alpha_ns) {
     return advice_of(run);
 }
 
-TEST(Advice, TellsOfUnitsThatAreTooSmall) {
+TEST(Advice, FindsUnitsThatAreTooSmall) {
     const AdviceReport report = with_many_units(20'000);
     const Finding* finding = find(report, "wrap-too-fine");
     ASSERT_NE(finding, nullptr);
@@ -556,7 +556,7 @@ TEST(Advice, TellsOfUnitsThatAreTooSmall) {
     EXPECT_EQ(find(with_many_units(500), "wrap-too-fine"), nullptr);  // the bytes take longer
 }
 
-TEST(Advice, TellsOfNormsOfShards) {
+TEST(Advice, FindsNormsOfShards) {
     const auto with_clip = [](bool sums) {
         RunBuilder run;
         add_good_step(run);
@@ -663,12 +663,12 @@ AdviceReport with_limited_gathers(bool busy_wire) {
     return advice_of(run);
 }
 
-TEST(Advice, LeavesTheLimiterAloneWhereTheWireIsBusyAllTheTime) {
+TEST(Advice, IgnoresTheLimiterIfTheNetworkIsAlwaysBusy) {
     EXPECT_NE(find(with_limited_gathers(false), "limiter-stall"), nullptr);
     EXPECT_EQ(find(with_limited_gathers(true), "limiter-stall"), nullptr);
 }
 
-TEST(Advice, AdvisesNothingThatTheJobDoes) {
+TEST(Advice, AdvisesNothingThatTheJobAlreadyDoes) {
     const auto setting = [](const char* param) {
         RunBuilder run;
         configure(run, "parallel.mode", "fsdp");
@@ -687,7 +687,7 @@ TEST(Advice, AdvisesNothingThatTheJobDoes) {
     EXPECT_THAT(setting("bf16"), Not(HasSubstr("HYBRID_SHARD")));  // on one host it moves no fewer bytes
 }
 
-TEST(Advice, SaysFirstThatARunEndedOutOfMemory) {
+TEST(Advice, ReportsFirstThatARunEndedOutOfMemory) {
     for (const Severity severity : {Severity::warning, Severity::error}) {
         RunBuilder run;
         run.allocate(0, 10, 1, 3000, {.category = MemoryCategory::activations});
@@ -718,7 +718,7 @@ TEST(Advice, PutsAFailedAllocationBeforeWhatGainsTime) {
     EXPECT_EQ(report.findings[1].weight, FindingWeight::serious);
 }
 
-TEST(Advice, LeavesOutAWarmUpStep) {
+TEST(Advice, ExcludesAWarmUpStep) {
     const auto with_first = [](std::int64_t first) {
         RunBuilder run;
         std::int64_t at = 0;
@@ -771,7 +771,7 @@ TEST(Advice, DoesNotAdviseToCaptureWhatIsCaptured) {
 }
 
 // Two hosts of two ranks: the pairs of host 1 take longer for the same bytes.
-TEST(Advice, TellsOfALinkThatIsSlowerThanAnothers) {
+TEST(Advice, FindsALinkThatIsSlowerThanOthers) {
     const auto with_pairs = [](std::int64_t second) {
         RunBuilder run(4, 2);
         for (int r = 0; r < 4; ++r) {
@@ -794,7 +794,7 @@ TEST(Advice, TellsOfALinkThatIsSlowerThanAnothers) {
     EXPECT_EQ(find(with_pairs(250'000), "slow-link"), nullptr);
 }
 
-TEST(Advice, SaysThatKernelsLeaveMostOfTheDeviceEmptyOnlyBelowAQuarter) {
+TEST(Advice, ReportsUnusedDevicesOnlyBelowAQuarterOfOccupancy) {
     const auto rule = std::find_if(advice_rules().begin(), advice_rules().end(),
                                    [](const AdviceRule& r) { return r.id == "low-occupancy"; });
     ASSERT_NE(rule, advice_rules().end());

@@ -27,7 +27,7 @@ std::unique_ptr<Trace> small_run() {
     return run.take();
 }
 
-TEST(AllocationsReport, HasTheLargestFirstWithTheTimeThatTheyLived) {
+TEST(AllocationsReport, HasTheLargestFirstWithTheirLifetimes) {
     const auto trace = small_run();
     const AllocationsReport report = allocations_report(*trace);
     ASSERT_THAT(report.ranks, SizeIs(2));
@@ -44,7 +44,7 @@ TEST(AllocationsReport, HasTheLargestFirstWithTheTimeThatTheyLived) {
     EXPECT_THAT(report.ranks[1].allocations, IsEmpty());
 }
 
-TEST(AllocationsReport, OfASpaceARankAndSoMany) {
+TEST(AllocationsReport, IsLimitedBySpaceRankAndCount) {
     const auto trace = small_run();
     const AllocationsReport device = allocations_report(*trace, {.rank = 0}, MemorySpace::device, 1);
     ASSERT_THAT(device.ranks, SizeIs(1));

@@ -23,7 +23,7 @@ std::vector<std::int64_t> starts(const Trace& trace, const Allocations& found) {
     return times;
 }
 
-TEST(Allocations, LiveUntilTheirAddressIsFreedOrGivenAgain) {
+TEST(Allocations, LiveUntilTheirAddressIsFreedOrReused) {
     RunBuilder run;
     run.allocate(0, 10, 1, 400);
     run.allocate(0, 20, 2, 300);
@@ -35,7 +35,7 @@ TEST(Allocations, LiveUntilTheirAddressIsFreedOrGivenAgain) {
     EXPECT_THAT(found.freed_ns, ElementsAre(40, 50, kNeverFreed));
 }
 
-TEST(Allocations, TellAddressesApartByRankAndSpace) {
+TEST(Allocations, DistinguishAddressesByRankAndSpace) {
     RunBuilder run(2);
     run.allocate(0, 10, 1, 100);
     run.allocate(1, 11, 1, 100);
@@ -100,7 +100,7 @@ TEST(Allocations, SumToTheLiveBytesAtEveryInstant) {
     }
 }
 
-TEST(SelectedCurve, BeginsWithWhatWasLiveAndEndsWithTheTime) {
+TEST(SelectedCurve, BeginsWithTheLiveBytesAndEndsWithTheTime) {
     RunBuilder run;
     run.step(0, 0, 0, 100);
     run.step(0, 1, 100, 200);
@@ -118,7 +118,7 @@ TEST(SelectedCurve, BeginsWithWhatWasLiveAndEndsWithTheTime) {
     EXPECT_THAT(selected_memory_curve(*trace, 0, {.first_step = 9}), IsEmpty());
 }
 
-TEST(RowCounts, AreOfWhatIsSelected) {
+TEST(RowCounts, AreOfTheCurrentSelection) {
     RunBuilder run(2);
     for (int rank = 0; rank < 2; ++rank) {
         for (int s = 0; s < 3; ++s) {

@@ -56,14 +56,14 @@ CollectiveEnds ends(std::int64_t clock, std::initializer_list<std::int64_t> time
     return result;
 }
 
-TEST(Clocks, GoByTheWallWhereNothingElseIsInCommon) {
+TEST(Clocks, UseTheWallClockIfNothingElseIsInCommon) {
     const Alignment alignment = align_clocks({{.utc_ns = 1000, .host = "a"}, {.utc_ns = 4000, .host = "b"}});
     EXPECT_EQ(alignment.parts[1].clock(0), 3000);
     EXPECT_FALSE(alignment.parts[1].by_collectives);
     EXPECT_EQ(alignment.collectives, 0);
 }
 
-TEST(Clocks, GoByTheUnadjustedClockOnOneHost) {
+TEST(Clocks, UseTheUnadjustedClockOnOneHost) {
     // The wall clock was set by 5 us between the two starts; the machine's monotonic clock says 3000.
     const Alignment alignment = align_clocks(
         {{.utc_ns = 1000, .system_ns = 100, .host = "a"}, {.utc_ns = 9000, .system_ns = 3100, .host = "a"}});
@@ -104,7 +104,7 @@ TEST(Clocks, ReachPartsThroughOthers) {
 }
 
 // Two all_reduces of group 7 on each rank, without sequence numbers and not in order of time.
-TEST(Clocks, GoByOrderWhereNothingIsNumbered) {
+TEST(Clocks, UseTheOrderIfNothingIsNumbered) {
     PartClock a{.utc_ns = 1, .host = "a"}, b{.utc_ns = 1, .host = "b"};
     a.add(Operation::all_reduce, 7, 2, -1, 0, 2 * kMs, 3 * kMs);
     a.add(Operation::all_reduce, 7, 2, -1, 0, 0, kMs);
@@ -119,7 +119,7 @@ TEST(Clocks, GoByOrderWhereNothingIsNumbered) {
     EXPECT_EQ(align_clocks({a, b}).parts[1].clock(0), 0);
 }
 
-TEST(Clocks, GoByTheOrderOfEachRankOfAPart) {
+TEST(Clocks, UseTheOrderOfEachRankOfAPart) {
     // a holds ranks 0 and 1, whose ends differ by only 10 ns.
     PartClock a{.utc_ns = 1, .host = "a"}, b{.utc_ns = 1, .host = "b"};
     for (std::int64_t i = 0; i < 2; ++i) {
@@ -133,7 +133,7 @@ TEST(Clocks, GoByTheOrderOfEachRankOfAPart) {
     EXPECT_EQ(alignment.worst_ns, 0);
 }
 
-TEST(Clocks, DoNotGoByWhatOneRankCanLeaveEarly) {
+TEST(Clocks, DoNotUseCollectivesThatOneRankCanLeaveEarly) {
     PartClock a{.utc_ns = 1, .host = "a"};
     a.add(Operation::broadcast, 7, 2, 0, 0, 0, kMs);   // the root may finish before others arrive
     a.add(Operation::all_reduce, 7, 1, 1, 0, 0, kMs);  // no other rank takes part

@@ -31,7 +31,7 @@ std::unique_ptr<Trace> two_ranks() {
     return run.take();
 }
 
-TEST(CollectiveList, TellsTransferWaitingAndWhatComputeHid) {
+TEST(CollectiveList, HasTransferWaitingAndHiddenTime) {
     const auto trace = two_ranks();
     const auto list = collective_list(*trace);
     ASSERT_THAT(list, SizeIs(2));

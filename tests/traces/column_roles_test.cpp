@@ -42,7 +42,7 @@ TEST(ColumnRoles, KnowTheExceptions) {
     EXPECT_EQ(role("NVTX_EVENTS", "category"), ColumnRole::kept);
 }
 
-TEST(TableRoles, TellEventsFromFacts) {
+TEST(TableRoles, DistinguishEventsFromFacts) {
     EXPECT_EQ(table_role(*find_table("CUPTI_ACTIVITY_KIND_KERNEL")), TableRole::events);
     EXPECT_EQ(table_role(*find_table("SHARD_COLLECTIVES")), TableRole::events);
     EXPECT_EQ(table_role(*find_table("SHARD_RANKS")), TableRole::facts);

@@ -181,7 +181,7 @@ TEST(ColumnSink, LeavesOutWhatWouldMakeSumsOverflow) {
     EXPECT_EQ(trace->invalid_events, 2);
 }
 
-TEST(ColumnSink, TakesNcclNamesForCommunicationWithoutACollectiveRow) {
+TEST(ColumnSink, TreatsNcclNamesAsCommunicationWithoutACollectiveRow) {
     ColumnSink sink;
     sink.add(KernelRow{.start = 0, .end = 1, .short_name = sink.intern("ncclKernel_AllReduce_RING")});
     EXPECT_THAT(sink.take()->device.kind, ElementsAre(DeviceKind::communication));
@@ -223,7 +223,7 @@ TEST(ColumnSink, LeavesACollectiveWithoutAnEventWhereItCouldBeAnyOfAGraph) {
     EXPECT_THAT(trace->collectives.event, ElementsAre(-1));
 }
 
-TEST(ColumnSink, LeavesOutBytesThatNothingMoves) {
+TEST(ColumnSink, IgnoresImpossibleBytes) {
     constexpr std::int64_t kTooMany = 9'000'000'000'000'000'000;
     ColumnSink sink;
     for (const std::int64_t bytes : {kTooMany, std::int64_t{-1}, std::int64_t{64}}) {
@@ -266,7 +266,7 @@ TEST(ColumnSink, CorrelationsCountWithinAProcess) {
     EXPECT_EQ(trace->device.launch[2], -1);
 }
 
-TEST(ColumnSink, MakesUpRanksThatNobodyDescribed) {
+TEST(ColumnSink, AddsRanksThatAreNotDescribed) {
     ColumnSink sink;
     sink.add(KernelRow{.start = 0, .end = 1, .device = 3});
     sink.add(MemoryRow{.time = 0, .rank = 5, .bytes = 1});
@@ -278,7 +278,7 @@ TEST(ColumnSink, MakesUpRanksThatNobodyDescribed) {
     EXPECT_EQ(trace->memory.rank[0], 1);
 }
 
-TEST(ColumnSink, MakesUpANumberWhereTheDevicesIsTaken) {
+TEST(ColumnSink, ChoosesANumberIfTheDevicesIsTaken) {
     ColumnSink sink;
     sink.add(RankRow{.rank = 0, .device = 1});  // rank 0 is on device 1; device 0 has no description
     sink.add(KernelRow{.start = 0, .end = 1, .device = 0});
@@ -289,7 +289,7 @@ TEST(ColumnSink, MakesUpANumberWhereTheDevicesIsTaken) {
     EXPECT_EQ(trace->device.rank[0], 1);
 }
 
-TEST(ColumnSink, GivesAThreadToTheRankWhoseDeviceItFeeds) {
+TEST(ColumnSink, AssignsAThreadToTheRankOnWhoseDeviceItLaunches) {
     // One process, two ranks, one thread each; only their launches show which thread belongs to which rank.
     ColumnSink sink;
     for (int r : {0, 1}) {
@@ -305,7 +305,7 @@ TEST(ColumnSink, GivesAThreadToTheRankWhoseDeviceItFeeds) {
     EXPECT_EQ(trace->threads[1].rank, 1);
 }
 
-TEST(ColumnSink, TakesProfilerStepRangesForStepsWhereNoneWereRecorded) {
+TEST(ColumnSink, UsesProfilerStepRangesAsStepsIfNoneWereRecorded) {
     ColumnSink sink;
     sink.add(RankRow{.rank = 4, .global_pid = global_pid(1)});
     sink.add(RangeRow{

@@ -213,7 +213,7 @@ TEST(CompareParts, EachRunHasASelectionOfItsOwn) {
     EXPECT_DOUBLE_EQ(c.whole.runs[0].mean_steps, 1);
 }
 
-TEST(CompareParts, HostTimesAreOfNoUseBesideThoseOfADevice) {
+TEST(CompareParts, HostTimesAreNotComparedWithDeviceTimes) {
     RunBuilder hosts;
     hosts.step(0, 0, 0, 1'000'000);
     hosts.range(0, 10, 900'000, "nn.Module: Net_0");
@@ -227,7 +227,7 @@ TEST(CompareParts, HostTimesAreOfNoUseBesideThoseOfADevice) {
     EXPECT_DOUBLE_EQ(part(beside, "Net_0").runs[1].times, 1);
 }
 
-TEST(CompareParts, BytesThatNothingTellsAreUnknown) {
+TEST(CompareParts, BytesThatAreNotRecordedAreUnknown) {
     RunBuilder run;
     run.kernel(0, 0, 7'000, std::nullopt, 7, "ncclDevKernel_AllReduce_Sum_f32_RING_LL");
     const auto a = run.take();

@@ -115,7 +115,7 @@ TEST(Compare, ATraceWithoutStepsIsComparedAsAWhole) {
     EXPECT_DOUBLE_EQ(column.median_step_us, 0.7);
 }
 
-TEST(Compare, ADifferenceInsideTheLargerSpreadIsNone) {
+TEST(Compare, ADifferenceWithinTheLargerSpreadDoesNotCount) {
     RunColumn a, b;
     a.median_step_us = 100;
     a.spread_step_us = 1;

@@ -45,7 +45,7 @@ TEST(CriticalPath, GoesFromTheHostOverTheLaunchToTheDevice) {
     EXPECT_EQ(part(step, PathKind::compute), 65);
 }
 
-TEST(CriticalPath, IsTheHostsWhereTheDeviceIsDoneFirst) {
+TEST(CriticalPath, IsOnTheHostIfTheDeviceIsDoneFirst) {
     RunBuilder run;
     run.step(0, 1, 0, 100);
     run.kernel(0, 15, 30, 10);
@@ -73,7 +73,7 @@ void add_gather_and_kernel(RunBuilder& run) {
     run.kernel(0, 62, 100, 20);
 }
 
-TEST(CriticalPath, CrossesStreamsWhereTheHostToldTheStreamToWait) {
+TEST(CriticalPath, CrossesStreamsIfTheHostMadeTheStreamWait) {
     RunBuilder run;
     add_gather_and_kernel(run);
     run.runtime(0, 15, 16, "cudaStreamWaitEvent");
@@ -85,7 +85,7 @@ TEST(CriticalPath, CrossesStreamsWhereTheHostToldTheStreamToWait) {
     EXPECT_EQ(part(step, PathKind::compute), 38);
 }
 
-TEST(CriticalPath, TakesNoOtherStreamForTheCauseWithoutAWait) {
+TEST(CriticalPath, BlamesNoOtherStreamWithoutAWait) {
     RunBuilder run;
     add_gather_and_kernel(run);
     const auto trace = run.take();
@@ -96,7 +96,7 @@ TEST(CriticalPath, TakesNoOtherStreamForTheCauseWithoutAWait) {
     EXPECT_EQ(part(step, PathKind::compute), 38);
 }
 
-TEST(CriticalPath, AWaitThatAnEarlierLaunchTookIsNoCauseOfALaterOne) {
+TEST(CriticalPath, AWaitThatAnEarlierLaunchTookDoesNotDelayALaterOne) {
     RunBuilder run;
     run.step(0, 1, 0, 30);
     run.collective(0, 4, 8, {.launched = 1});
@@ -109,7 +109,7 @@ TEST(CriticalPath, AWaitThatAnEarlierLaunchTookIsNoCauseOfALaterOne) {
 }
 
 // A wait that names its stream does not delay work on another.
-TEST(CriticalPath, AWaitOfAKnownStreamHoldsUpThatStreamOnly) {
+TEST(CriticalPath, AWaitOfAKnownStreamDelaysOnlyThatStream) {
     RunBuilder run;
     run.step(0, 1, 0, 30);
     run.collective(0, 10, 60, {.launched = 4});
@@ -131,7 +131,7 @@ TEST(CriticalPath, AWaitOfAKnownStreamHoldsUpThatStreamOnly) {
     EXPECT_EQ(part(only_step(critical_path(*trace)), PathKind::communication), 0);
 }
 
-TEST(CriticalPath, FollowsTheDeviceWhereACallWaitedForIt) {
+TEST(CriticalPath, FollowsTheDeviceIfACallWaitedForIt) {
     RunBuilder run;
     run.step(0, 1, 0, 90);
     run.kernel(0, 10, 68, 5);
@@ -157,7 +157,7 @@ TEST(CriticalPath, ACallThatDidNotBlockIsHostTime) {
 
 // Nine kernels of 995 us, one after the other; the host launches each just before the previous one ends, and
 // polls the device all the time.
-TEST(CriticalPath, IsTheDevicesWhereTheHostPolls) {
+TEST(CriticalPath, IsOnTheDeviceIfTheHostPolls) {
     constexpr std::int64_t kUs = 1000;
     RunBuilder run;
     run.step(0, 1, 0, 10'000 * kUs);
@@ -176,7 +176,7 @@ TEST(CriticalPath, IsTheDevicesWhereTheHostPolls) {
 }
 
 // The caching allocator queries its events, too: three times in 20 us, and then the host continues working.
-TEST(CriticalPath, IsTheHostsWhereTheAllocatorAsksForItsEvents) {
+TEST(CriticalPath, IsOnTheHostIfTheAllocatorQueriesItsEvents) {
     constexpr std::int64_t kUs = 1000;
     RunBuilder run;
     run.step(0, 1, 0, 1000 * kUs);
@@ -189,7 +189,7 @@ TEST(CriticalPath, IsTheHostsWhereTheAllocatorAsksForItsEvents) {
 
 // A host that spins without any call is busy at every instant, and each kernel starts just after its launch.
 // The device's chain is as long, except for 5 ns per kernel.
-TEST(CriticalPath, IsTheDevicesWhereBothChainsAreAsLong) {
+TEST(CriticalPath, IsOnTheDeviceIfBothChainsAreEquallyLong) {
     RunBuilder run;
     run.step(0, 1, 0, 8500);
     for (std::int64_t k = 0; k < 9; ++k) run.kernel(0, 1000 * k + 12, 1000 * k + 1007, 1000 * k + 9);
@@ -201,7 +201,7 @@ TEST(CriticalPath, IsTheDevicesWhereBothChainsAreAsLong) {
 }
 
 // The same with a device that idles for a tenth of the time: the host delays it.
-TEST(CriticalPath, IsTheHostsWhereTheDeviceIdlesBetweenItsLaunches) {
+TEST(CriticalPath, IsOnTheHostIfTheDeviceIdlesBetweenLaunches) {
     RunBuilder run;
     run.step(0, 1, 0, 8500);
     for (std::int64_t k = 0; k < 9; ++k) run.kernel(0, 1000 * k + 12, 1000 * k + 907, 1000 * k + 9);
@@ -276,7 +276,7 @@ TEST(CriticalPath, WaitsForTheLastRankOfACollective) {
     EXPECT_EQ(report.clocks_disagree, 0);
 }
 
-TEST(CriticalPath, OfTheJobGoesOnAtTheRankThatWasWaitedFor) {
+TEST(CriticalPath, OfTheJobContinuesAtTheRankThatOthersWaitedFor) {
     RunBuilder run(2);
     add_straggler(run);
     const auto trace = run.take();
@@ -294,7 +294,7 @@ TEST(CriticalPath, OfTheJobGoesOnAtTheRankThatWasWaitedFor) {
 
 // Rank 1's clock is 100 ns ahead: its part seems to begin after rank 0's ended. The durations still show it:
 // rank 0 took 60, rank 1 20.
-TEST(CriticalPath, TellsWaitingByDurationsWhereClocksDisagree) {
+TEST(CriticalPath, DerivesWaitingFromDurationsIfClocksDisagree) {
     RunBuilder run(2);
     add_straggler(run, 100);
     const auto trace = run.take();
@@ -306,7 +306,7 @@ TEST(CriticalPath, TellsWaitingByDurationsWhereClocksDisagree) {
 }
 
 // Two parts of one rank with the same number: it is unknown which rank came last.
-TEST(CriticalPath, WaitsForNobodyWhereARankHasTwoParts) {
+TEST(CriticalPath, HasNoWaitingIfARankHasTwoParts) {
     RunBuilder run(2);
     add_straggler(run);
     run.collective(1, 75, 80, {.sequence = 1, .group_size = 2, .launched = 55});
@@ -361,7 +361,7 @@ TEST(CriticalPath, WhatIfReachesTheOtherRanks) {
     }
 }
 
-TEST(CriticalPath, CountsWhatLiesInTheSelectedTime) {
+TEST(CriticalPath, CountsEventsInTheSelectedTime) {
     RunBuilder run;
     run.step(0, 1, 0, 50);
     run.kernel(0, 15, 80, 10);
@@ -374,7 +374,7 @@ TEST(CriticalPath, CountsWhatLiesInTheSelectedTime) {
 }
 
 // A window begins where the device finished the previous step, though the host was far ahead.
-TEST(CriticalPath, OfAStepWhoseHostRanAheadIsTheDevicesAlone) {
+TEST(CriticalPath, OfAStepWhoseHostRanAheadIsOnlyOnTheDevice) {
     RunBuilder run;
     run.step(0, 1, 0, 20);
     run.kernel(0, 10, 100, 5);
@@ -389,7 +389,7 @@ TEST(CriticalPath, OfAStepWhoseHostRanAheadIsTheDevicesAlone) {
     EXPECT_EQ(part(second, PathKind::compute), 89);
 }
 
-TEST(CriticalPath, NamesWhatLiesOnIt) {
+TEST(CriticalPath, NamesTheEventsOnIt) {
     RunBuilder run;
     run.sink().add(
         ModuleRow{.id = 3, .parent = -1, .name = "Linear_0", .class_name = "Linear", .path = "net"});

@@ -137,7 +137,7 @@ TEST_F(Damage, RefusesANewerSchema) {
                       HasSubstr("newer than the " + std::to_string(kSchemaVersion))));
 }
 
-TEST_F(Damage, RefusesWhatIsNoTrace) {
+TEST_F(Damage, RefusesFilesThatAreNotTraces) {
     EXPECT_THAT(refusal(folder_ / "none"), AllOf(HasSubstr("/none"), HasSubstr("does not exist")));
     EXPECT_THAT(refusal(folder_.path()), HasSubstr("is a folder"));
     EXPECT_THAT(refusal("/dev/null"), HasSubstr("not a regular file"));
@@ -257,7 +257,7 @@ TEST_F(Damage, ALoadCanBeFollowedAndCancelled) {
     EXPECT_THROW(load_trace(path, &progress), StoreError);
 }
 
-TEST_F(Damage, AFullDiskIsToldOnceAndKeepsWhatWasWritten) {
+TEST_F(Damage, AFullDiskIsReportedOnceAndKeepsWhatWasWritten) {
     const std::string path = folder_ / "run.sqlite";
     DatabaseWriter writer({.path = path});
     write_sample_facts(writer);
@@ -288,7 +288,7 @@ TEST_F(Damage, AFullDiskIsToldOnceAndKeepsWhatWasWritten) {
     EXPECT_EQ(trace->ranks.size(), 2u);
 }
 
-TEST_F(Damage, OutputsThatCannotBeAreRefusedBeforeTheRun) {
+TEST_F(Damage, ImpossibleOutputsAreRefusedBeforeTheRun) {
     EXPECT_THAT(output_refusal("", false), HasSubstr("path is empty"));
     EXPECT_THAT(output_refusal(folder_.path(), true), HasSubstr("is a folder"));
     EXPECT_THAT(output_refusal(folder_ / "no/such/run.sqlite", false), HasSubstr("no folder"));

@@ -67,7 +67,7 @@ TEST(Stragglers, TwoThatCameTogetherAreBothNotLast) {
     EXPECT_EQ(report.ranks[0].last + report.ranks[1].last, 0);
 }
 
-TEST(Stragglers, AreToldByOperationAndBySelection) {
+TEST(Stragglers, AreCountedByOperationAndSelection) {
     RunBuilder run(3);
     arrive(run, 0, 0, {0, 300, 900}, Operation::all_gather);
     arrive(run, 2000, 0, {500, 0, 0}, Operation::all_reduce);
@@ -83,7 +83,7 @@ TEST(Stragglers, AreToldByOperationAndBySelection) {
     EXPECT_EQ(late.ranks[0].late_ns, 500);  // relative to all ranks, including those not shown
 }
 
-TEST(Stragglers, OfOneRankAreNotKnown) {
+TEST(Stragglers, OfOneRankAreUnknown) {
     RunBuilder run;
     run.collective(0, 0, 100, {.group_size = 2});
     const StragglersReport report = straggler_report(*run.take());
@@ -277,7 +277,7 @@ TEST(Scaling, GivesNoSpeedUpBetweenUnlikeModels) {
     EXPECT_DOUBLE_EQ(scaling_report({large.get(), small.get()}).runs[1].speed_up, 0);
 }
 
-TEST(Scaling, NamesWhatDiffersBesideTheSize) {
+TEST(Scaling, NamesWhatDiffersBesidesTheSize) {
     const auto fsdp =
         run_of_model(4, {{"model.type", "gpt"}, {"parallel.mode", "fsdp"}, {"run.ranks", "4"}}, 1000);
     const auto ddp =

@@ -70,7 +70,7 @@ TEST(EventKeys, aKeyThatDiffersInOneCharacterIsAnother) {
 }
 
 // White space is allowed wherever JSON allows it: around keys, colons and numbers.
-TEST(EventKeys, whiteSpaceIsNoPartOfAKey) {
+TEST(EventKeys, whiteSpaceDoesNotBelongToAKey) {
     const std::string spaced =
         "{ \"ph\"\t:\r\n\"X\" ,\n\"cat\":\"kernel\",\"name\" : \"k\", \"pid\" : 0 , "
         "\"tid\":7\n,\"ts\"\n:\n100\t,"

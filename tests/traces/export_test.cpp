@@ -176,7 +176,7 @@ TEST_F(Export, ImportsBackWithEqualAnalyses) {
 }
 
 // A run on two hosts that a rank has ended: places, clocks and which rank stopped first.
-TEST_F(Export, ImportsBackWhereRanksRanAndWhoStopped) {
+TEST_F(Export, ImportsBackTheHostsAndTheRankThatStopped) {
     const std::string path = folder_ / "hosts.sqlite";
     {
         DatabaseWriter writer({.path = path, .start_utc_ns = 1'700'000'000'000'000'000});
@@ -230,7 +230,7 @@ TEST_F(Export, ImportsBackWhereRanksRanAndWhoStopped) {
     EXPECT_EQ(after->stops[0].first_rank, 1);
 }
 
-TEST_F(Export, ReplacesOnlyWhenTold) {
+TEST_F(Export, ReplacesOnlyWithOverwrite) {
     std::ofstream(chrome_) << "mine";
     EXPECT_THROW(export_chrome(run_, chrome_), StoreError);
     EXPECT_EQ(text_of(chrome_), "mine");
@@ -273,7 +273,7 @@ TEST_F(Export, WritesCsvWithUnits) {
 }
 
 // A name of 5 MB is repeated in each of its events: the file would be that many times as large.
-TEST_F(Export, CutsNamesThatNobodyReads) {
+TEST_F(Export, TruncatesHugeNames) {
     Database(run_, Database::Mode::read_write)
         .execute(
             "UPDATE StringIds SET value = hex(zeroblob(2500000)) WHERE value = 'aten::\"mm\"' || char(10);"

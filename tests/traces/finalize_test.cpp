@@ -167,7 +167,7 @@ TEST_F(Finalize, SaysThatTheRunWasKilled) {
     EXPECT_TRUE(load_trace(path_)->ended);
 }
 
-TEST_F(Finalize, DoesNothingToAFinishedFile) {
+TEST_F(Finalize, DoesNotChangeAFinishedFile) {
     record(100);
     finalize_trace(path_);
     const auto time = fs::last_write_time(path_);
@@ -177,7 +177,7 @@ TEST_F(Finalize, DoesNothingToAFinishedFile) {
 }
 
 // Stops at every progress report, and so at every table: a file that is half sorted must stay intact.
-TEST_F(Finalize, StopsWhereverItIsToldTo) {
+TEST_F(Finalize, StopsWhenAsked) {
     record(70'000);
     const auto before = content();
     // Asked to stop at the 1st, 2nd … progress report, until it completes.
@@ -230,7 +230,7 @@ TEST_F(Finalize, AKillLeavesAFileThatIsFinalizedLater) {
     EXPECT_THAT(files(), ElementsAre("run.sqlite"));
 }
 
-TEST_F(Finalize, AFullDiskLeavesTheFileAsItWas) {
+TEST_F(Finalize, AFullDiskLeavesTheFileUnchanged) {
     record(60'000);
     const auto before = content();
     // A limit on the file size simulates a full disk. The finished file would have 5 MB.
@@ -285,7 +285,7 @@ TEST_F(Finalize, AReaderDoesNotKeepARunFromEnding) {
     EXPECT_TRUE(load_trace(path_)->ended);
 }
 
-TEST_F(Finalize, SaysThatTheFileIsGone) {
+TEST_F(Finalize, ReportsThatTheFileIsGone) {
     DatabaseWriter writer({.path = path_});
     write_sample_run(writer);
     writer.commit();
@@ -310,7 +310,7 @@ TEST_F(Finalize, KeepsWhatOthersPutIntoTheFile) {
 }
 
 // From what an untrusted file has as a table's definition, only a table is created.
-TEST_F(Finalize, RunsNothingElseThatAFileHolds) {
+TEST_F(Finalize, ExecutesNothingElseThatAFileContains) {
     record(100);
     const std::string stolen = folder_ / "stolen.sqlite";
     Database(path_, Database::Mode::read_write)
@@ -357,7 +357,7 @@ TEST_F(Finalize, KeepsTheFilesPermissionsAndLinks) {
     EXPECT_TRUE(load_trace(path_)->ended);
 }
 
-TEST_F(Finalize, RefusesWhatItCannotFinalizeAndChangesNothing) {
+TEST_F(Finalize, RefusesFilesThatItCannotFinalizeAndChangesNothing) {
     EXPECT_THAT(refusal(folder_ / "none.sqlite"), HasSubstr("does not exist"));
     EXPECT_THAT(refusal(folder_.path()), HasSubstr("is a folder"));
     const std::string other = folder_ / "export.sqlite";
@@ -372,7 +372,7 @@ TEST_F(Finalize, RefusesWhatItCannotFinalizeAndChangesNothing) {
 
 // A table that is damaged in the middle cannot be read completely; the file stays, with everything that is
 // still readable.
-TEST_F(Finalize, ADamagedFileStaysAsItIs) {
+TEST_F(Finalize, ADamagedFileIsNotChanged) {
     record(20'000);
     Database(path_, Database::Mode::read_write).execute("PRAGMA journal_mode = DELETE");
     const auto root =

@@ -121,7 +121,7 @@ TEST(FlightRecorder, AnEntryBecomesARowWithItsBytesAndTimes) {
 }
 
 // 1,000 entries that refer to the sizes of the first again (BINPUT, BINGET): 262,144 numbers each in 600 KB.
-TEST(FlightRecorder, ListsThatStandInManyPlacesAreRefused) {
+TEST(FlightRecorder, ListsThatAreSharedInManyPlacesAreRefused) {
     const std::vector<Bytes> dimensions(64, pickled::integer(1));
     const Bytes shape = pickled::list(dimensions) + "q\x01", again = "h\x01";
     std::vector<Bytes> shapes(4096, again);
@@ -166,7 +166,7 @@ TEST(FlightRecorder, ThePairOfDumpsNamesTheRankThatStopped) {
     EXPECT_THAT(render(report, Format::table), HasSubstr("train.py:20 step"));
 }
 
-TEST(FlightRecorder, WhoWaitsInAnotherGroupIsNotTheOneToBlame) {
+TEST(FlightRecorder, ARankThatWaitsInAnotherGroupIsNotBlamed) {
     // Ranks 0 and 1 are group a, 1 and 2 group b; rank 0 waits in a for 1, which waits in b for 2.
     const auto trace =
         load({dump({{.sequence = 4, .state = "scheduled", .group = "a"}}, {{"a", "[0, 1]"}}),
@@ -188,7 +188,7 @@ TEST(FlightRecorder, ARankWithoutAnyRecordOfTheGroupIsMissed) {
     EXPECT_THAT(report.groups[0].without_dump, ElementsAre(2));
 }
 
-TEST(FlightRecorder, WhatTheRingForgotWasCompleted) {
+TEST(FlightRecorder, EntriesThatTheRingBufferLostWereCompleted) {
     const Groups groups = {{"0", "[0, 1]"}};
     const auto trace = load({dump({{.sequence = 1}, {.sequence = 2}, {.sequence = 3}}, groups),
                              dump({{.sequence = 3}}, groups)});  // its 1 and 2 are overwritten
@@ -223,7 +223,7 @@ TEST(FlightRecorder, DisagreementsAreNamed) {
     EXPECT_TRUE(flight_report(*load({with(even), with(even), with(odd)})).groups.at(0).mismatches.empty());
 }
 
-TEST(FlightRecorder, ACollectiveThatAllReachedAndNoneCompletedIsToldAsSuch) {
+TEST(FlightRecorder, ACollectiveThatAllReachedAndNoneCompletedIsReported) {
     const Groups groups = {{"0", "[0, 1]"}};
     const MadeEntry stuck = {.sequence = 1, .state = "started"};
     const FlightReport report = flight_report(*load({dump({stuck}, groups), dump({stuck}, groups)}));
@@ -291,7 +291,7 @@ TEST(FlightRecorder, OlderDumpsAndJsonAreReadToo) {
     EXPECT_THROW(read_flight_json(damaged, none, {}), StoreError);
 }
 
-TEST(FlightRecorder, EveryFormatSaysTheSame) {
+TEST(FlightRecorder, EveryFormatHasTheSameContent) {
     const Groups groups = {{"0", "[0, 1]"}};
     const FlightReport report =
         flight_report(*load({dump({{.sequence = 1, .state = "started"}}, groups), dump({}, groups)}));

@@ -191,7 +191,7 @@ TEST_P(ForeignColumns, AllocationsAreNamedAndSortedByTheRangesAroundThem) {
 
 // Live:              1000 before the trace | +512 | -500, unseen -200 | +100
 // The allocator's total:            -      | 1512 |       1012 - 200  |  912
-TEST_P(ForeignColumns, WhatTheAllocatorsTotalsTellBesideTheEventsIsPutIn) {
+TEST_P(ForeignColumns, TheAllocatorsTotalsAddMissingEvents) {
     const auto trace = trace_of([](EventSink& sink) {
         add_rank(sink);
         add_memory(sink, 10, 0xA0, 512, 1512, 2048);

@@ -115,7 +115,7 @@ TEST_F(ForeignParts, MergedRanksKeepTheirOwn) {
 
 // From 40 on: the second operator and kernel. Allocated at 40: 512 bytes and the segment, which are carried
 // over without the ranges that contained them; the free reduces the total to 0.
-TEST_F(ForeignParts, ASliceCarriesWhatLivesAtItsStart) {
+TEST_F(ForeignParts, ASliceKeepsWhatIsAllocatedAtItsStart) {
     write(folder_ / "0.sqlite", 0, 5 * kSecond);
     slice_trace({.input = folder_ / "0.sqlite",
                  .output = folder_ / "late.sqlite",

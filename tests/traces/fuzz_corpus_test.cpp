@@ -17,7 +17,7 @@ constexpr std::size_t kEvery = 5;  // cut positions; the fuzz targets try others
 constexpr std::size_t kEvery = 1;
 #endif
 
-TEST(FuzzCorpus, everySeedAndEveryCutOfItIsATraceOrASentence) {
+TEST(FuzzCorpus, everySeedAndEveryCutOfItIsATraceOrAnError) {
     int seeds = 0;
     for (const auto& entry : std::filesystem::directory_iterator(SHARDSCOPE_FUZZ_CORPUS "/kineto")) {
         ++seeds;

@@ -60,7 +60,7 @@ TEST_F(HostileSchema, AVirtualTableIsNotRead) {
                 HasSubstr("StringIds is no plain table"));
 }
 
-TEST_F(HostileSchema, TriggersAndOtherPeoplesTablesAreLeftAlone) {
+TEST_F(HostileSchema, TriggersAndForeignTablesAreLeftAlone) {
     const std::string path =
         made(std::string(kKernels) +
              "CREATE TABLE \"odd \"\" name'); DROP TABLE x; --\" (a);"

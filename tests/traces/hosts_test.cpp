@@ -65,7 +65,7 @@ TEST(Hosts, HaveTheirRanks) {
     EXPECT_EQ(report.hosts[1].ranks[1].local_rank, 1);
 }
 
-TEST(Hosts, TellWhatGoesWithinAndBetween) {
+TEST(Hosts, CountTrafficWithinAndBetweenThem) {
     const HostsReport report = distributed_report(*two_hosts()).hosts;
     ASSERT_THAT(report.traffic, SizeIs(2));
     const HostTraffic& within = report.traffic[0];
@@ -132,7 +132,7 @@ TEST(Hosts, FollowTheSelection) {
     EXPECT_EQ(report.groups[0].group, kAll);
 }
 
-TEST(Hosts, TellHowClocksAgreeWhereTheTraceWasMerged) {
+TEST(Hosts, ReportHowClocksAgreeIfTheTraceWasMerged) {
     EXPECT_FALSE(distributed_report(*two_hosts()).hosts.clocks);
     RunBuilder run(2, 1);
     run.sink().add(RunInfoRow{"merge.collectives", "20"});
@@ -147,7 +147,7 @@ TEST(Hosts, TellHowClocksAgreeWhereTheTraceWasMerged) {
     EXPECT_EQ(clocks->uncertainty_ns, 40'250);
 }
 
-TEST(Hosts, AreToldAsTableAndJson) {
+TEST(Hosts, ArePrintedAsTableAndJson) {
     const auto trace = two_hosts();
     const DistributedReport report = distributed_report(*trace);
     const std::string table = render(report, Format::table);

@@ -70,7 +70,7 @@ std::unique_ptr<Trace> two_steps() {
     return run.take();
 }
 
-TEST(HtmlReport, TellsOfTheSelectedPartAlone) {
+TEST(HtmlReport, CoversOnlyTheSelectedPart) {
     const auto trace = two_steps();
     const Selection first{.rank = 1, .first_step = 0, .last_step = 0};
     const ReportedRun run = reported_run(*trace, "run.sqlite", first);
@@ -144,7 +144,7 @@ TEST(HtmlReport, ComparesEachOfSeveralRunsWithTheFirst) {
     EXPECT_EQ(row_of(html, summary - 1, "Mean per step"), "Mean per step Rank 0 (us) Rank 0 (%)");
 }
 
-TEST(HtmlReport, OfATraceWithoutStepsSaysNothingAStep) {
+TEST(HtmlReport, OfATraceWithoutStepsHasNothingPerStep) {
     RunBuilder run(1);
     run.kernel(0, 1'000, 5'000, 500, 7, "gemm");
     const auto trace = run.take();
@@ -157,7 +157,7 @@ TEST(HtmlReport, OfATraceWithoutStepsSaysNothingAStep) {
     EXPECT_THAT(html, HasSubstr("run.sqlite (us)")) << "of the kernels";
 }
 
-TEST(HtmlReport, HasNoComparisonOfOneRun) {
+TEST(HtmlReport, HasNoComparisonForOneRun) {
     const auto trace = one_kernel("gemm", 100);
     EXPECT_FALSE(reported_comparison({trace.get()}, std::vector<Selection>(1)));
 }

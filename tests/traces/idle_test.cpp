@@ -11,7 +11,7 @@ namespace TEST_FILE {
 using ::testing::SizeIs;
 
 // A launching call takes 1 ns (see run_builder.h).
-TEST(Idle, AGapIsTheHostsWhereTheWorkWasLaunchedAfterTheEndBefore) {
+TEST(Idle, AGapIsTheHostsIfTheWorkWasLaunchedAfterThePreviousEnd) {
     RunBuilder run;
     run.kernel(0, 100, 200, 90);
     run.kernel(0, 250, 300, 210);  // gap 50, launched 10 after the end of the previous kernel
@@ -70,7 +70,7 @@ TEST(Idle, AnEventWithoutALaunchIsNotTheHostsFault) {
     EXPECT_EQ(stream.queue.longest, 0);
 }
 
-TEST(Idle, TheDeviceIsIdleWhereNoStreamRunsAnything) {
+TEST(Idle, TheDeviceIsIdleWhenNoStreamIsBusy) {
     RunBuilder run;
     run.kernel(0, 100, 200, 10, 7);
     run.kernel(0, 180, 260, 20, 8);
@@ -140,7 +140,7 @@ TEST(Idle, ASelectionCountsWhatItsStepsLaunchedAndClipsGapsToTheRange) {
 // --- what lies behind the sums
 // -------------------------------------------------------------------------------
 
-TEST(IdleDetails, TellEveryGapLongestFirstWithWhatEndedIt) {
+TEST(IdleDetails, ListEveryGapLongestFirstWithWhatEndedIt) {
     RunBuilder run;
     run.kernel(0, 100, 200, 90);
     run.kernel(0, 250, 300, 210);
@@ -162,7 +162,7 @@ TEST(IdleDetails, TellEveryGapLongestFirstWithWhatEndedIt) {
     EXPECT_EQ(gaps[2].kind, GapKind::kernel_wait);
 }
 
-TEST(IdleDetails, KeepTheLongestOfEachKindWhereNotAllAreAskedFor) {
+TEST(IdleDetails, KeepTheLongestOfEachKindIfLimited) {
     RunBuilder run;
     std::int64_t at = 100;
     for (const std::int64_t gap : {0, 7, 3, 9, 5}) {

@@ -108,7 +108,7 @@ TEST(Import, aFolderBecomesOneDatabase) {
 }
 
 // An early trace's kernels of NCCL have no metadata; the import did not lose it.
-TEST(Import, kernelsOfNcclWithoutMetadataAreNoFault) {
+TEST(Import, kernelsOfNcclWithoutMetadataAreNotAFault) {
     const TemporaryFolder folder, out;
     const std::string file = write(
         folder / "x.json",
@@ -121,7 +121,7 @@ TEST(Import, kernelsOfNcclWithoutMetadataAreNoFault) {
 }
 
 // The oldest protocols do not mark themselves in the first byte.
-TEST(Import, aPickleOfAnOldProtocolIsKnownAsOne) {
+TEST(Import, aPickleOfAnOldProtocolIsRecognized) {
     const TemporaryFolder folder;
     for (const char* text : {"(dp0\n.", "].", "}."}) {
         try {
@@ -146,7 +146,7 @@ TEST(Import, twoFilesOfOneRankAreRefusedWithBothNames) {
     }
 }
 
-TEST(Import, aRankThatIsToldAfterTheEventsIsTheRank) {
+TEST(Import, aRankThatIsGivenAfterTheEventsIsTheRank) {
     const TemporaryFolder folder, out;
     const std::string file =
         write(folder / "x.json", kineto(kOneLaunch, "", R"(, "distributedInfo": {"rank": 6})"));
@@ -155,7 +155,7 @@ TEST(Import, aRankThatIsToldAfterTheEventsIsTheRank) {
     EXPECT_EQ(load_trace(out / "x.sqlite")->ranks.at(0).number, 6);
 }
 
-TEST(Import, ranksStandInNamesOrInOrder) {
+TEST(Import, ranksComeFromNamesOrFromTheOrder) {
     EXPECT_EQ(rank_of_name("/rank9/trace_rank_3.json.gz"), 3);
     EXPECT_EQ(rank_of_name("worker12_step_4.169.pt.trace.json"), 12);
     EXPECT_EQ(rank_of_name("Rank-0007.json"), 7);
@@ -171,7 +171,7 @@ TEST(Import, ranksStandInNamesOrInOrder) {
     EXPECT_THAT(ranks({"a_rank0.json", "b_rank0.json"}), ::testing::ElementsAre(0, 1));
 }
 
-TEST(Import, aDatabaseSaysWhatTheFileSays) {
+TEST(Import, aDatabaseHasTheContentOfTheFile) {
     const TemporaryFolder folder, out;
     const std::string file =
         write(folder / "x.json", kineto(kOneLaunch, R"("baseTimeNanoseconds": 1711964646000000000,)"));
@@ -222,7 +222,7 @@ TEST(Import, whatGoesWrongLeavesNothing) {
     EXPECT_FALSE(fs::exists(out / "y.sqlite"));
 }
 
-TEST(Import, whatIsNoTraceIsSaid) {
+TEST(Import, filesThatAreNotTracesAreNamed) {
     const TemporaryFolder folder;
     for (const auto& [text, word] : {std::pair("", "is empty"), {"hello", "not a trace of a known format"}}) {
         try {

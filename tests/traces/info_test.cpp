@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Pair;
 
-TEST(Info, CountsWhatTheFileHolds) {
+TEST(Info, CountsTheContentOfTheFile) {
     RunBuilder run(2);
     run.sink().set_path("run.sqlite");
     run.sink().set_schema_version(1);
@@ -72,7 +72,7 @@ TEST(Check, NamesWhatTheRecordingLost) {
                             HasSubstr("1.000 ms the recorder reported an error: disk full")));
 }
 
-TEST(Check, NotesWhatIsNoFault) {
+TEST(Check, NotesThatAreNotFaults) {
     RunBuilder run;
     run.sink().add(DiagnosticRow{.time = 2'000'000, .severity = Severity::warning, .text = "no GPU"});
     run.sink().add(DiagnosticRow{.time = 0, .severity = Severity::information, .text = "not worth a note"});
@@ -83,7 +83,7 @@ TEST(Check, NotesWhatIsNoFault) {
 
 // A killed run's last commit may contain a kernel whose launch another thread recorded, and one rank's part
 // of a gather.
-TEST(Check, WhatACutSeparatedIsNoFaultOfAFinishedFile) {
+TEST(Check, WhatACutSeparatedIsNotAFaultOfAFinishedFile) {
     RunBuilder run(2);
     run.kernel(0, 10, 20, {}, 7, "lonely");
     run.collective(1, 20, 30, {.bytes = 8, .sequence = 1, .group_size = 2, .launched = 1});
@@ -107,7 +107,7 @@ TEST(Check, NamesDeviceEventsWithoutALaunchAndThoseThatOverlapOnAStream) {
                           HasSubstr("second at 1.500 ms inside lonely"))));
 }
 
-TEST(Check, NamesCollectivesThatDoNotFitTogether) {
+TEST(Check, NamesCollectivesThatDoNotMatch) {
     RunBuilder run(2);
     run.collective(0, 0, 10, {.bytes = 8, .sequence = 0, .group_size = 2, .launched = 0});
     run.collective(1, 0, 10, {.bytes = 16, .sequence = 0, .group_size = 2, .launched = 0});

@@ -54,7 +54,7 @@ TEST(Intervals, UnionMergesOverlappingAndTouchingAndDropsEmpty) {
     EXPECT_THAT(make_union({}), IsEmpty());
 }
 
-TEST(Intervals, SubtractKeepsWhatLiesBetweenAndAround) {
+TEST(Intervals, SubtractKeepsTheRestBetweenAndAround) {
     const IntervalSet a = {{0, 10}, {20, 30}};
     const IntervalSet b = {{2, 3}, {8, 22}};
     EXPECT_THAT(subtract(a, b), ElementsAre(Interval{0, 2}, Interval{3, 8}, Interval{22, 30}));

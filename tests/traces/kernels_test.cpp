@@ -64,7 +64,7 @@ TEST(Kernels, WeightBlocksAndOccupancyWithTheDurationsThatKnowThem) {
     EXPECT_DOUBLE_EQ(*gemm.occupancy_percent, (50 * 10 + 0 * 30) / 40.0);
 }
 
-TEST(Kernels, AtMostAsManyRowsAsAskedForButTotalsOfAll) {
+TEST(Kernels, HaveAtMostTheRequestedRowsButTotalsOfAll) {
     RunBuilder run(2);
     run.step(0, 0, 0, 100);
     run.step(0, 1, 100, 200);

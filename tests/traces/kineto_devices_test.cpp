@@ -64,7 +64,7 @@ TEST(KinetoDevices, KernelsOnTwoDevicesOfAProcessCountInItsSteps) {
     EXPECT_EQ(read.trace->streams.size(), 2U);
 }
 
-TEST(KinetoDevices, SeveralProcessesInOneFileAreNotPassedOverInSilence) {
+TEST(KinetoDevices, SeveralProcessesInOneFileAreReported) {
     std::string events = kStep + launch(1, 10, 0) + launch(2, 210, 1);
     const std::string other = R"("pid": 100, "tid": 100, "ts": 220)";
     events.replace(events.find(other), other.size(), R"("pid": 101, "tid": 101, "ts": 220)");
@@ -88,7 +88,7 @@ TEST(KinetoDevices, InfoCountsTheMemoryEventsThatWereRecordedAlone) {
 }
 
 // A peak belongs to one device: the one with the most memory. docs/definitions.md, "Memory".
-TEST(KinetoDevices, ThePeakOfAProcessWithTwoDevicesIsThatOfTheFullerOne) {
+TEST(KinetoDevices, ThePeakOfAProcessWithTwoDevicesIsTheHigherOne) {
     const auto read =
         read_text(kineto(std::string(kStep) + memory(5, 0, 1000, 1000) + memory(10, 1, 300, 300) +
                          memory(15, 0, 500, 1500) + memory(20, 1, -300, 0)));

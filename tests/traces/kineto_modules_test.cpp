@@ -155,7 +155,7 @@ TEST(KinetoModules, RecomputationUnderAnUntiedNodeAddsNoOccurrence) {
     EXPECT_DOUBLE_EQ(net.backward_host_us, us(30));
 }
 
-TEST(KinetoModules, WhereTheEngineHasNoRangesTheTiedOperatorIsTheNode) {
+TEST(KinetoModules, IfTheEngineHasNoRangesTheLinkedOperatorIsTheNode) {
     KinetoRun kineto;  // in the format of 2021
     kineto.forward();
     kineto.backward(200, 230, "AddmmBackward");

@@ -48,7 +48,7 @@ TEST(KinetoOddities, bareWordsInPlaceOfNumbersAreCounted) {
     EXPECT_THAT(diagnostics(read), HasSubstr("bare words"));
 }
 
-TEST(KinetoOddities, quotesWithinNamesAreTakenForTheName) {
+TEST(KinetoOddities, quotesWithinNamesBelongToTheName) {
     // The format that torch.compile with stacks wrote until 2026.
     const auto read =
         read_text(kineto(event(R"json(get("x", "y") of "z")json", 1) + "," + event("after", 10)));
@@ -68,18 +68,18 @@ TEST(KinetoOddities, controlCharactersInNamesAreKept) {
     EXPECT_THAT(diagnostics(read), HasSubstr("2 control characters"));
 }
 
-TEST(KinetoOddities, bytesThatAreNoUtf8AreReplaced) {
+TEST(KinetoOddities, bytesThatAreNotUtf8AreReplaced) {
     const auto read = read_text(kineto(event("caf\xE9 \xC3\xA9", 1)));
     EXPECT_EQ(first_name(read), "caf\xEF\xBF\xBD \xC3\xA9");
     EXPECT_THAT(diagnostics(read), HasSubstr("1 bytes that are not UTF-8"));
 }
 
-TEST(KinetoOddities, logLinesBeforeTheEventsThatAreNoJsonAreSkipped) {
+TEST(KinetoOddities, logLinesBeforeTheEventsAreSkipped) {
     const auto read = read_text(kineto(event("a", 1), R"("INFO": ["line "one" {", ]],)"));
     EXPECT_EQ(read.trace->ranges.size(), 1U);
 }
 
-TEST(KinetoOddities, jsonThatIsNoTraceIsRefusedAndNamedWhereItIsKnown) {
+TEST(KinetoOddities, jsonThatIsNotATraceIsRefusedAndNamedIfKnown) {
     EXPECT_THAT(refusal(R"({"a":1})"),
                 HasSubstr("there are no traceEvents, which a Chrome trace has, but only \"a\""));
     EXPECT_THAT(refusal("{}"), HasSubstr("an empty object"));
@@ -177,7 +177,7 @@ TEST(KinetoOddities, namesOf10MegabytesAreNames) {
     EXPECT_EQ(first_name(read).size(), name.size());
 }
 
-TEST(KinetoOddities, ahundredThousandThreadsAreShownAsFewer) {
+TEST(KinetoOddities, aHundredThousandThreadsAreShownAsFewer) {
     std::string events;
     for (int tid = 0; tid < 100'000; ++tid)
         events += R"({"ph":"X","cat":"cpu_op","name":"a","pid":1,"tid":)" + std::to_string(tid) +
@@ -215,7 +215,7 @@ TEST(KinetoOddities, aFileThatIsCutAnywhereIsRefusedOrReadToThere) {
     }
 }
 
-TEST(KinetoOddities, everyByteMayBeAnother) {
+TEST(KinetoOddities, everyByteMayBeChanged) {
 #ifdef SHARDSCOPE_SANITIZED
     constexpr std::size_t kEvery = 3;  // the fuzz targets try others
 #else
@@ -257,7 +257,7 @@ TEST(KinetoOddities, packedFilesAreUnpackedAlsoInPieces) {
     EXPECT_EQ(read_text(packed(text.substr(0, 100)) + packed(text.substr(100))).trace->device.size(), 1U);
 }
 
-TEST(KinetoOddities, aPackedFileThatIsCutIsSaid) {
+TEST(KinetoOddities, aTruncatedPackedFileIsReported) {
     std::string events;
     for (int i = 0; i < 20'000; ++i) events += event("op" + std::to_string(i * 7919 % 1000), i) + ",\n";
     std::string whole = packed(kineto(events + event("b", 1)));

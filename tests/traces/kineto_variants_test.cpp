@@ -49,7 +49,7 @@ TEST(KinetoVariants, of2020AreABareListWithTextsForThreadsAndStreams) {
     EXPECT_EQ(name(*read.trace, read.trace->ranges.detail.at(0)), R"({"Input Dims":[[2, 3]]})");
 }
 
-TEST(KinetoVariants, mayLeaveTheEndOfABareListAway) {
+TEST(KinetoVariants, mayOmitTheEndOfABareList) {
     const auto read = read_text("[" + std::string(kOneLaunch) + "\n");
     expect_one_launch(*read.trace);
 }
@@ -70,7 +70,7 @@ TEST(KinetoVariants, withoutALaunchRowTheExternalIdNamesTheOperator) {
     EXPECT_EQ(read.trace->device.range[0], 0);
 }
 
-TEST(KinetoVariants, ofSpring2024LeaveLeadingZerosOfNanosecondsAway) {
+TEST(KinetoVariants, ofSpring2024OmitLeadingZerosOfNanoseconds) {
     // Times since 1970 with a short fraction that a double of that size cannot represent: .5 is 5 ns, .71 is
     // 71 ns.
     const auto read = read_text(kineto(
@@ -129,7 +129,7 @@ TEST(KinetoVariants, forwardAndBackwardAreLinkedUnderBothNames) {
     }
 }
 
-TEST(KinetoVariants, moduleNumbersStandBesideOrInTheName) {
+TEST(KinetoVariants, moduleNumbersAreNextToOrInTheName) {
     const auto read = read_text(kineto(
         R"({"ph": "X", "cat": "python_function", "name": "nn.Module: Linear", "pid": 1, "tid": 1, "ts": 10, "dur": 5, "args": {"Python id": 2, "Python parent id": 1, "Python module id": 3}},
 {"ph": "X", "cat": "python_function", "name": "nn.Module: Linear_4", "pid": 1, "tid": 1, "ts": 20, "dur": 5, "args": {"Python module id": 4}},
@@ -142,7 +142,7 @@ TEST(KinetoVariants, moduleNumbersStandBesideOrInTheName) {
     EXPECT_EQ(r.kind[1], RangeKind::module);
 }
 
-TEST(KinetoVariants, memoryEventsTellTheirSpaceByTheDeviceType) {
+TEST(KinetoVariants, memoryEventsHaveTheSpaceOfTheirDeviceType) {
     // 0 is the host, 1 CUDA, 6 HIP; before 1.10 there was neither address nor total.
     const auto read = read_text(kineto(
         R"({"ph": "i", "s": "t", "name": "[memory]", "pid": 1, "tid": 1, "ts": 10, "args": {"Device Type": 0, "Device Id": -1, "Bytes": 4}},
@@ -158,7 +158,7 @@ TEST(KinetoVariants, memoryEventsTellTheirSpaceByTheDeviceType) {
     EXPECT_EQ(m.address.back(), 18446744073709551615ULL);
 }
 
-TEST(KinetoVariants, collectivesAreToldByTheKernelOrByItsOperator) {
+TEST(KinetoVariants, collectivesAreDescribedByTheKernelOrItsOperator) {
     const std::string collective =
         R"("Collective name": "_allgather_base", "dtype": "BFloat16", "In msg nelems": 100, "Out msg nelems": 800, "Group size": 8, "Process Group Name": "1", "Process Group Ranks": "[0, 1, 2, 3, 4, 5, 6, 7]")";
     const std::string on_kernel = kineto(
@@ -286,7 +286,7 @@ TEST(KinetoVariants, devicesOfOtherMakersAreDevices) {
     EXPECT_EQ(read.trace->device.copy_kind[1], kCopyDeviceToHost);
 }
 
-TEST(KinetoVariants, ofMtiaTellCopiesAndWaitsFromKernels) {
+TEST(KinetoVariants, ofMtiaDistinguishCopiesAndWaitsFromKernels) {
     const auto event = [](const char* name, int ts) {
         return fmt::format(
             R"({{"ph": "X", "cat": "mtia_ccp_events", "name": "{}", "pid": 0, "tid": 1, "ts": {}, "dur": 5, "args": {{"device": 0, "stream": 1, "correlation": {}}}}})",
@@ -302,7 +302,7 @@ TEST(KinetoVariants, ofMtiaTellCopiesAndWaitsFromKernels) {
     EXPECT_EQ(read.trace->synchronizations.type[0], kSyncStreamWait);
 }
 
-TEST(KinetoVariants, theRankStandsInDistributedInfoBeforeOrAfterTheEvents) {
+TEST(KinetoVariants, theRankIsInDistributedInfoBeforeOrAfterTheEvents) {
     const std::string info = R"("distributedInfo": {"backend": "nccl", "rank": 5, "world_size": 8})";
     const auto before = read_text(kineto(kOneLaunch, info + ","));
     EXPECT_EQ(before.trace->ranks.at(0).number, 5);

@@ -13,7 +13,7 @@ namespace TEST_FILE {
 
 constexpr std::int64_t kUs = 1000, kMs = 1'000'000, kSecond = 1'000'000'000;
 
-TEST(MeasuredClock, IsNoneOfNothing) {
+TEST(MeasuredClock, WithoutMeasurementsIsNone) {
     EXPECT_FALSE(fit_measures({}, 5, kSecond));
     EXPECT_FALSE(
         fit_measures({{.at = 0, .offset = 7, .uncertainty = 1}}, 0, kSecond));  // no clock to measure
@@ -37,7 +37,7 @@ TEST(MeasuredClock, IsALineBetweenStartAndEnd) {
     EXPECT_EQ(clock->uncertainty_at(-kSecond), 130 * kUs);
 }
 
-TEST(MeasuredClock, HasNoDriftThatMeasurementsDoNotTell) {
+TEST(MeasuredClock, HasNoDriftThatMeasurementsDoNotShow) {
     // 2 us in 10 ms would be 200 ppm, but each may be wrong by 20 us; the run lasts 100 s.
     const std::vector<ClockMeasure> measures = {{.at = 0, .offset = 5000, .uncertainty = 20 * kUs},
                                                 {.at = 10 * kMs, .offset = 7000, .uncertainty = 10 * kUs}};
@@ -56,7 +56,7 @@ TEST(MeasuredClock, HasNoDriftThatMeasurementsDoNotTell) {
     EXPECT_NEAR(clear->drift, 200e-6, 1e-12);
 }
 
-TEST(MeasuredClock, TakesTheSurestOfEachEnd) {
+TEST(MeasuredClock, TakesTheMostPreciseOfEachEnd) {
     const auto clock = fit_measures({{.at = 0, .offset = 100, .uncertainty = 50},
                                      {.at = kMs, .offset = 0, .uncertainty = 5},
                                      {.at = kSecond, .offset = 1000, .uncertainty = 7},
@@ -124,7 +124,7 @@ struct TwoHosts {
     Alignment align() const { return align_clocks({a, b}); }
 };
 
-TEST(MeasuredClocks, CountInPlaceOfTheWallClock) {
+TEST(MeasuredClocks, ReplaceTheWallClock) {
     TwoHosts hosts;
     hosts.measure(15 * kUs, 20 * kUs);
     const Alignment alignment = hosts.align();
@@ -148,7 +148,7 @@ TEST(MeasuredClocks, AreRefinedByCollectivesWithinTheirUncertainty) {
 }
 
 // A rank that is always late to notice the end of a collective does not shift its clock.
-TEST(MeasuredClocks, BoundWhatCollectivesMaySay) {
+TEST(MeasuredClocks, BoundTheCorrectionByCollectives) {
     TwoHosts hosts;
     hosts.measure(0, 20 * kUs);
     hosts.gather([](std::int64_t) { return 300 * kUs; });
@@ -158,7 +158,7 @@ TEST(MeasuredClocks, BoundWhatCollectivesMaySay) {
     EXPECT_EQ(alignment.residual_ns, 280 * kUs);
 }
 
-TEST(MeasuredClocks, AreNotMovedByWhatScattersMore) {
+TEST(MeasuredClocks, AreNotMovedByNoisierCollectives) {
     TwoHosts hosts;
     hosts.measure(0, 20 * kUs);
     hosts.gather([](std::int64_t i) { return (i * 37 % 101 - 50) * 8 * kUs; });  // up to 400 us
@@ -190,7 +190,7 @@ TEST(MeasuredClocks, OfOneHostAreOne) {
 
 // A process that was killed has measured only at its start; the collectives show the later drift of its
 // clock.
-TEST(MeasuredClocks, DriftAsCollectivesSayWhereOnlyTheStartIsKnown) {
+TEST(MeasuredClocks, DriftAsCollectivesShowIfOnlyTheStartIsMeasured) {
     TwoHosts hosts;
     hosts.b.measures.push_back({0, 40 * kSecond, 20 * kUs});
     for (std::int64_t i = 0; i < 30; ++i) {

@@ -88,7 +88,7 @@ TEST_F(Explained, TheMomentIsTheAllocationThatReachedThePeak) {
     EXPECT_EQ(rank.moment.bytes, 200);
 }
 
-TEST_F(Explained, APeakThatWasThereAlreadyHasAStepButNoAllocation) {
+TEST_F(Explained, APeakThatExistedAlreadyHasAStepButNoAllocation) {
     const RankExplanation rank = explain({.from_ns = 150});
     EXPECT_EQ(rank.memory.peak_bytes, 600);
     EXPECT_THAT(rank.moment.step, Optional(1));
@@ -96,7 +96,7 @@ TEST_F(Explained, APeakThatWasThereAlreadyHasAStepButNoAllocation) {
     EXPECT_EQ(rank.moment.bytes, 0);
 }
 
-TEST_F(Explained, PartsStandBesideTheirPredictionAndBothSumToThePeaks) {
+TEST_F(Explained, PartsHaveTheirPredictionAndBothSumToThePeaks) {
     predict(650);
     part(PredictionPart::unit, 0, 400);
     part(PredictionPart::unit, 1, 250);
@@ -124,7 +124,7 @@ TEST_F(Explained, PartsStandBesideTheirPredictionAndBothSumToThePeaks) {
     }
 }
 
-TEST_F(Explained, WhatThePartsLeaveOpenIsSaidSoThatTheyStillSum) {
+TEST_F(Explained, AnUnpredictedRestIsARowSoThatPartsStillSum) {
     predict(600);
     part(PredictionPart::unit, 0, 400);
     part(PredictionPart::unit, 9, 150);  // of a unit that the run does not know
@@ -142,7 +142,7 @@ TEST_F(Explained, WithoutStoredPartsOnlyTheCategoriesArePredicted) {
     for (const StepMemory& step : rank.steps) EXPECT_EQ(step.predicted, kNone);
 }
 
-TEST_F(Explained, EachStepHasItsPeakAndTheLastStoredPredictionHoldsOn) {
+TEST_F(Explained, EachStepHasItsPeakAndTheLastStoredPredictionContinues) {
     predict(600);
     part(PredictionPart::step, 0, 400);
     part(PredictionPart::step, 1, 600);  // and for step 2
@@ -160,7 +160,7 @@ TEST_F(Explained, EachStepHasItsPeakAndTheLastStoredPredictionHoldsOn) {
 
 // A run of one step: the optimizer's state is made at its end, and the account's peak is that of the second
 // step, which did not run.
-TEST(ExplainedMemory, OfTheFirstStepAloneStandsBesideThePredictionOfTheFirstStep) {
+TEST(ExplainedMemory, OfTheFirstStepAloneIsComparedWithItsPrediction) {
     RunBuilder run;
     run.step(0, 0, 0, 100);
     run.allocate(0, 10, 1, 400);
@@ -236,7 +236,7 @@ TEST_F(Explained, ThePoolIsComparedWithWhatIsAllocatedAndActive) {
     EXPECT_EQ(rank.steps[1].growths, 1);
 }
 
-TEST_F(Explained, AGrowthThatIsNotedAfterItsAllocationBelongsToIt) {
+TEST_F(Explained, AGrowthThatIsRecordedAfterItsAllocationBelongsToIt) {
     counter("reserved_bytes", 20, 512);
     counter("reserved_bytes", 141, 800);  // the peak is reached at 140 and lasts until 160
     const PoolMemory pool = explain().pool;

@@ -202,7 +202,7 @@ TEST(MemorySnapshot, StepsEndWithTheOptimizersWhereNoneAreMarked) {
     EXPECT_EQ(marked->steps[0].end, 43'000);
 }
 
-TEST(MemorySnapshot, ThePeakIsThatOfActiveBytesAndWhatLivedBeforeCounts) {
+TEST(MemorySnapshot, ThePeakIsThatOfActiveBytesIncludingEarlierAllocations) {
     const auto trace = load(small_snapshot());
     EXPECT_EQ(trace->start_utc_ns, kStart * 1000);
     const RankMemory rank = memory_report(*trace).ranks.at(0);
@@ -283,7 +283,7 @@ TEST(MemorySnapshot, OfEqualPeaksTheLatestCounts) {
     EXPECT_EQ(memory_report(*trace).ranks.at(0).peak_time_ns, 4000);
 }
 
-TEST(MemorySnapshot, StacksTellWhoAskedAndWhatFor) {
+TEST(MemorySnapshot, StacksShowThePlaceAndTheCategory) {
     const std::vector<Bytes> forward = {
         frame("??", 0, "at::empty"), frame("/x/torch/nn/modules/linear.py", 125, "forward"),
         frame("/home/me/models/gpt.py", 40, "block"), frame("train.py", 9, "<module>")};
@@ -339,7 +339,7 @@ TEST(MemorySnapshot, WhatTheBackwardMadeAndTheOptimizerUsesAreGradients) {
 }
 
 // cuBLAS requested its workspace in the backward, and keeps it.
-TEST(MemorySnapshot, AWorkspaceThatTheBackwardMadeIsNoGradient) {
+TEST(MemorySnapshot, AWorkspaceThatTheBackwardMadeIsNotAGradient) {
     const std::vector<Bytes> workspace = {frame("??", 0, "at::cuda::setWorkspaceForHandle(cublasContext*)"),
                                           frame("??", 0, "torch::autograd::Engine::evaluate_function")};
     const auto trace = load(snapshot({},
@@ -385,7 +385,7 @@ TEST(MemorySnapshot, AFailedAllocationIsAnErrorWithItsCircumstances) {
     EXPECT_THAT(render(memory_report(*trace), Format::table), HasSubstr("Out of memory"));
 }
 
-TEST(MemorySnapshot, EachDeviceIsARankAndAnEmptyOneNone) {
+TEST(MemorySnapshot, EachDeviceIsARankUnlessItIsEmpty) {
     const auto trace = load(snapshot({segment(2, kBase, 4096, {block(kBase, 512, "active_allocated")})},
                                      {pickled::list({event("alloc", kBase, 256, kStart)}), pickled::list({}),
                                       pickled::list({event("alloc", kBase, 512, kStart + 1)})}));
@@ -456,7 +456,7 @@ TEST(MemorySnapshot, OddValuesAreLeftOutAndCounted) {
     EXPECT_THAT(trace->diagnostics.at(1).text, HasSubstr("512 bytes that the events allocate are neither"));
 }
 
-TEST(MemorySnapshot, OtherPicklesAreNone) {
+TEST(MemorySnapshot, OtherPicklesAreNotSnapshots) {
     try {
         load(pickled::whole(pickled::list({pickled::integer(1)})));
         FAIL();
@@ -535,7 +535,7 @@ TEST(MemorySnapshot, TheRealSnapshotsPeakEqualsAnIndependentReplay) {
     EXPECT_LT(pickle.tree.memory(), 3 * input.offset());
 }
 
-TEST(StackText, TheFrameThatTellsMostIsChosen) {
+TEST(StackText, TheMostInformativeFrameIsChosen) {
     const auto chosen = [](std::string_view stack) { return short_frame(asking_frame(stack)); };
     // The program's own frame comes before PyTorch's, and that before the operator.
     EXPECT_EQ(chosen("at::empty\nat::_ops::bmm::call(at::Tensor const&)\n/x/torch/nn/linear.py:1 forward\n"

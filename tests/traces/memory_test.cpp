@@ -48,7 +48,7 @@ TEST(Memory, ThePeakIsTheLargestLiveTotalAndItsCategoriesSumToIt) {
     EXPECT_EQ(rank.predicted_peak_bytes, -1);
 }
 
-TEST(Memory, OfAnotherSpaceIsToldByTheSameRules) {
+TEST(Memory, OfAnotherSpaceFollowsTheSameRules) {
     RunBuilder run;
     run.allocate(0, 10, 1, 400, kParameters);
     run.allocate(0, 20, 1, 70, {.space = MemorySpace::pinned, .name = "shard"});
@@ -88,7 +88,7 @@ TEST(Memory, HoldersAreUnitsModulesAndBuffersLargestFirst) {
     EXPECT_THAT(text(rank.buffers), ElementsAre("gradient 300", "(no name) 120", "weight 50"));
 }
 
-TEST(Memory, FreesThatNoAddressExplainsAreSaidSoThatHoldersStillSumToThePeak) {
+TEST(Memory, FreesWithoutAnAllocationAreARowSoThatHoldersStillSumToThePeak) {
     RunBuilder run;
     run.allocate(0, 1, 1, 100);
     run.free(0, 2, 77, 30);  // never allocated
@@ -138,7 +138,7 @@ TEST(Memory, ASelectedRangeStartsWithWhatIsLive) {
     EXPECT_EQ(memory_report(*trace, {.first_step = 9}).ranks[0].peak_bytes, 0);
 }
 
-TEST(Memory, ReservedAndPredictedStandBeside) {
+TEST(Memory, ReservedAndPredictedAreReported) {
     RunBuilder run(2);
     const StringId reserved = run.sink().intern("reserved_bytes");
     run.allocate(1, 10, 1, 64, kParameters);

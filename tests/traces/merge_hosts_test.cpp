@@ -222,7 +222,7 @@ TEST_F(KilledPart, IsMergedUpToThatMoment) {
 }
 
 // Rank 1 is killed in step 10; the others are notified, and record it.
-TEST_F(KilledPart, IsNamedByTheRanksThatWereLeft) {
+TEST_F(KilledPart, IsNamedByTheRemainingRanks) {
     std::vector<std::string> parts;
     for (int h = 0; h < 4; ++h) {
         PartSpec spec = host(h);
@@ -253,7 +253,7 @@ TEST_F(KilledPart, IsNamedByTheRanksThatWereLeft) {
     EXPECT_EQ(stop_sentence(stop_report(*open_any(parts))), stop_sentence(report));
 }
 
-TEST_F(KilledPart, IsFoundWhereNobodySays) {
+TEST_F(KilledPart, IsFoundIfNoRankReportsIt) {
     PartSpec killed = host(1);
     killed.steps = kSteps / 2;
     record_and_kill(killed);
@@ -268,7 +268,7 @@ TEST_F(KilledPart, IsFoundWhereNobodySays) {
     EXPECT_EQ(stop_report(*load_trace(out())).first_rank, 1);
 }
 
-TEST_F(KilledPart, StaysWhereAMergeFails) {
+TEST_F(KilledPart, IsKeptIfAMergeFails) {
     const PartSpec whole = host(0), killed = host(1);
     write_part(whole);
     record_and_kill(killed);

@@ -104,7 +104,7 @@ TEST_F(MergeTest, KeepsRanksAndGivesEachItsDevice) {
     EXPECT_EQ(number("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL WHERE deviceId = 1"), 6);
 }
 
-TEST_F(MergeTest, MakesCorrelationIdsUniqueAndKeepsWhatTheyTie) {
+TEST_F(MergeTest, MakesCorrelationIdsUniqueAndKeepsTheirLinks) {
     merge({write_part(spec("a.sqlite", 0)), write_part(spec("b.sqlite", 1))});  // both count from 1
     EXPECT_EQ(number("SELECT count(DISTINCT correlationId) FROM CUPTI_ACTIVITY_KIND_KERNEL"), 12);
     EXPECT_EQ(
@@ -116,7 +116,7 @@ TEST_F(MergeTest, MakesCorrelationIdsUniqueAndKeepsWhatTheyTie) {
               6);
 }
 
-TEST_F(MergeTest, TellsEqualPidsOfTwoHostsApart) {
+TEST_F(MergeTest, DistinguishesEqualPidsOfTwoHosts) {
     merge({write_part(spec("a.sqlite", 0)), write_part(spec("b.sqlite", 1))});  // both are process 500
     EXPECT_THAT(numbers("SELECT globalPid >> 24 & 0xFFFFFF FROM PROCESSES"), ElementsAre(500, 500));
     EXPECT_EQ(number("SELECT count(DISTINCT globalPid) FROM PROCESSES"), 2);
@@ -140,7 +140,7 @@ TEST_F(MergeTest, KeepsOneProcessOfOneHostOne) {
                 ElementsAre(global_pid(500), global_pid(501)));
 }
 
-TEST_F(MergeTest, TellsContainersOfOneHostApart) {
+TEST_F(MergeTest, DistinguishesContainersOfOneHost) {
     PartSpec a = spec("a.sqlite", 0), b = spec("b.sqlite", 1);
     b.host = a.host;  // and both have thread 500 of process 500, for different ranks
     merge({write_part(a), write_part(b)});
@@ -352,7 +352,7 @@ TEST_F(MergeTest, TakesPartsThatDidNotEndAndSaysSo) {
     EXPECT_THAT(check_trace(*load_trace(out())), Contains(HasSubstr("did not end")));
 }
 
-TEST_F(MergeTest, RefusesWhatIsNoTrace) {
+TEST_F(MergeTest, RefusesFilesThatAreNotTraces) {
     const std::string good = write_part(spec("a.sqlite", 0));
     const std::string text_file = folder_ / "text.sqlite";
     std::ofstream(text_file)
@@ -411,7 +411,7 @@ TEST_F(MergeTest, TakesFilesOfOlderSchemas) {
     EXPECT_EQ(number("PRAGMA user_version"), kSchemaVersion);
 }
 
-TEST_F(MergeTest, WondersAboutPartsOfDifferentTimes) {
+TEST_F(MergeTest, NotesThatPartsAreOfDifferentTimes) {
     PartSpec a = spec("a.sqlite", 0), b = spec("b.sqlite", 1);
     b.clock_ns = 7200 * 1'000'000'000LL;
     b.group = 8;  // they have no collective in common

@@ -115,7 +115,7 @@ TEST(Modules, RecomputationInTheBackwardAddsNoOccurrence) {
 }
 
 // Of the backward's 100 ns, the block's forward was recomputed in 60, of which its Linear took 30.
-TEST(Modules, RecomputationIsToldApartFromTheRestOfTheBackward) {
+TEST(Modules, RecomputationIsSeparateFromTheRestOfTheBackward) {
     RunBuilder run;
     describe_modules(run);
     forward(run, 0);
@@ -165,7 +165,7 @@ TEST(Modules, AHookInsideAForwardCallIsPartOfThatCall) {
     EXPECT_EQ(net.operators, 1);
 }
 
-TEST(Modules, ABackwardWithoutAForwardStandsWhereTheModuleTableSaysItBelongs) {
+TEST(Modules, ABackwardWithoutAForwardIsPlacedByTheModuleTable) {
     RunBuilder run;
     describe_modules(run);
     run.range(0, 0, 10, "autograd::engine::evaluate_function: AddmmBackward0", 2);

@@ -227,7 +227,7 @@ TEST_F(NcclJoin, one_kernel_may_carry_a_whole_group) {
     EXPECT_THAT(join(), ElementsAre("0 all_gather 6 0", "0 other 150 -1"));
 }
 
-TEST_F(NcclJoin, where_a_group_is_not_clear_nothing_is_said_of_its_kernels) {
+TEST_F(NcclJoin, kernels_of_an_ambiguous_group_stay_unknown) {
     make_world();
     range(0, 100, "ncclGroupStart");
     for (const int i : {0, 1, 2}) call(0, 120 + 20 * i, "ncclAllReduce", 8);
@@ -242,7 +242,7 @@ TEST_F(NcclJoin, where_a_group_is_not_clear_nothing_is_said_of_its_kernels) {
                             "is unknown which kernel did which call's work"));
 }
 
-TEST_F(NcclJoin, says_what_it_does_not_know) {
+TEST_F(NcclJoin, reports_what_it_does_not_know) {
     call(0, 100, "ncclAllReduce", 8);  // of a communicator whose creation was not recorded
     kernel(0, 105, kReduce, 1);
     range(0, 200, "ncclAllReduce");  // no payload
@@ -258,7 +258,7 @@ TEST_F(NcclJoin, says_what_it_does_not_know) {
     EXPECT_EQ(diagnostics().size(), 3u);
 }
 
-TEST_F(NcclJoin, payloads_that_are_cut_short_or_absurd_are_no_payloads) {
+TEST_F(NcclJoin, payloads_that_are_truncated_or_absurd_are_ignored) {
     make_world();
     range(0, 100, "ncclAllReduce", binary_payload(kGatherSchema, bytes_of(kWorld)));  // ends before the size
     range(0, 200, "ncclAllReduce", "short");
@@ -316,7 +316,7 @@ TEST_F(NcclJoin, leaves_a_trace_alone_that_has_collectives) {
 
 // An export has none of our tables: loading it gives the same, and leaves it unchanged. Each rank contributes
 // 1000 bytes, the result has 2000.
-TEST_F(NcclJoin, is_told_of_an_export_when_it_is_loaded) {
+TEST_F(NcclJoin, is_made_for_an_export_when_it_is_loaded) {
     make_world();
     for (const int rank : {0, 1}) {
         call(rank, 100, "ncclAllGather", 1000);

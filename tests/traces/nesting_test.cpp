@@ -115,7 +115,7 @@ TEST(Nesting, IsThatOfTheDefinitionHoweverRangesOverlap) {
 
 // Each begins before the previous one ends, as with a loader that is always busy: comparing with all earlier
 // ones would take minutes.
-TEST(Nesting, OfAChainOfManyRangesIsFoundAtOnce) {
+TEST(Nesting, OfAChainOfManyRangesIsFoundQuickly) {
     std::vector<std::int64_t> start, end;
     for (int i = 0; i < 1'000'000; ++i) {
         start.push_back(10 * i);
@@ -152,7 +152,7 @@ TEST(Names, LoseCudasVersionSuffixOnly) {
     EXPECT_EQ(without_version_suffix(""), "");
 }
 
-TEST(Names, TellKindsOfRange) {
+TEST(Names, DistinguishKindsOfRange) {
     EXPECT_EQ(range_kind("ncclAllGather", "NCCL", false), RangeKind::communication);
     EXPECT_EQ(range_kind("nn.Module: Linear_0", "", true), RangeKind::module);
     EXPECT_EQ(range_kind("nn.Module: Linear_0 (backward)", "", false), RangeKind::backward);

@@ -129,7 +129,7 @@ TEST_F(NsightExports, KernelsWithoutAShortNameHaveTheOther) {
 
 // Templates with the same short name are different kernels, as in Kineto and nsys stats. Either name may show
 // that a kernel communicates.
-TEST_F(NsightExports, KernelsBearTheirFullNames) {
+TEST_F(NsightExports, KernelsHaveTheirFullNames) {
     sql("CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT);"
         "INSERT INTO StringIds VALUES (0, '[unknown]'), (1, 'void fill<4, float>(float*)'), (2, 'void "
         "fill<8, "
@@ -150,7 +150,7 @@ TEST_F(NsightExports, KernelsBearTheirFullNames) {
 
 // Graph 4 was traced as a whole, which is the device work. Of graph 5 the kernels were recorded, which are
 // the device work.
-TEST_F(NsightExports, WholeGraphsAreDeviceWorkWhereTheirKernelsAreNotThere) {
+TEST_F(NsightExports, WholeGraphsAreDeviceWorkIfTheirKernelsAreMissing) {
     sql("CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT);"
         "INSERT INTO StringIds VALUES (1, 'gemm'), (2, 'cudaGraphLaunch_v10000');"
         "CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start, end, globalTid, correlationId, nameId);"
@@ -170,7 +170,7 @@ TEST_F(NsightExports, WholeGraphsAreDeviceWorkWhereTheirKernelsAreNotThere) {
     EXPECT_EQ(trace->device.launch.all(), (std::vector<std::int32_t>{0, 1, 1}));
 }
 
-TEST_F(NsightExports, NamesOfRangesTellOperatorsAndModules) {
+TEST_F(NsightExports, NamesOfRangesIdentifyOperatorsAndModules) {
     sql("CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT);"
         "INSERT INTO StringIds VALUES (1, 'LlamaDecoderLayer_0');"
         "CREATE TABLE NVTX_EVENTS (start INTEGER, end INTEGER, eventType INT, text TEXT, globalTid INT, "
@@ -216,7 +216,7 @@ TEST(NvtxNames, Operators) {
 }
 
 // FSDP's own ranges, PyTorch's and ours, are functions of a class.
-TEST(NvtxNames, FunctionsOfAClassAreNoModules) {
+TEST(NvtxNames, FunctionsOfAClassAreNotModules) {
     for (const char* text :
          {"FullyShardedDataParallel.forward", "FullyShardedDataParallel._pre_forward",
           "FullyShardedDataParallel._pre_forward_unshard", "FullyShardedDataParallel._unshard",

@@ -114,7 +114,7 @@ TEST(Pickle, AListMayContainItself) {
 }
 
 // 64 lists, each contained twice in the next: 2^64 leaves for a traversal, some hundred bytes here.
-TEST(Pickle, SharedListsTakeNoMoreThanTheyAre) {
+TEST(Pickle, SharedListsAreStoredOnce) {
     std::string bytes = "]";
     for (int i = 0; i < 64; ++i) bytes += "2\x86";
     EXPECT_LT(parse(bytes + ".").tree.memory(), std::size_t{3} << 20);
@@ -157,7 +157,7 @@ TEST(Pickle, WhatWouldImportOrCallIsRefusedByName) {
                 HasSubstr("byte 3"));
 }
 
-TEST(Pickle, APickleThatIsCutAnywhereIsToldSo) {
+TEST(Pickle, ATruncatedPickleIsReported) {
     const std::string whole =
         pickled::whole(pickled::dictionary({{"a", pickled::list({pickled::integer(1), pickled::text("x")})},
                                             {"b", pickled::tuple({pickled::none()})}}));
@@ -166,7 +166,7 @@ TEST(Pickle, APickleThatIsCutAnywhereIsToldSo) {
         EXPECT_THAT(complaint(whole.substr(0, size)), HasSubstr("cut off")) << size;
 }
 
-TEST(Pickle, WhatIsWholeOfACutPickleIsKeptOnDemand) {
+TEST(Pickle, TheIntactPartOfATruncatedPickleIsKeptOnDemand) {
     const std::string whole = pickled::whole(pickled::dictionary(
         {{"a", pickled::list({pickled::integer(1), pickled::integer(2), pickled::integer(3)})},
          {"b", pickled::none()}}));
@@ -178,7 +178,7 @@ TEST(Pickle, WhatIsWholeOfACutPickleIsKeptOnDemand) {
     EXPECT_EQ(list[1].integer(), 2);
 }
 
-TEST(Pickle, DamageIsToldWithItsPlace) {
+TEST(Pickle, DamageIsReportedWithItsPlace) {
     EXPECT_THAT(complaint("\xff"), AllOf(HasSubstr("byte 0"), HasSubstr("0xff is no opcode")));
     EXPECT_THAT(complaint("e."), HasSubstr("closes what it has not opened"));
     EXPECT_THAT(complaint("a."), HasSubstr("adds items to nothing"));
@@ -193,7 +193,7 @@ TEST(Pickle, DamageIsToldWithItsPlace) {
     EXPECT_THAT(complaint("\x80\x09."), HasSubstr("protocol 9"));
 }
 
-TEST(Pickle, ALengthThatLiesTakesNoMemory) {
+TEST(Pickle, AFalseLengthTakesNoMemory) {
     EXPECT_THAT(complaint("\x8d\0\0\0\0\0\0\0\x10"
                           "abc"s),
                 HasSubstr("cut off"));  // 2^60 bytes of text

@@ -110,7 +110,7 @@ TEST_F(Query, TakesValuesFromTheHeadOfTheSql) {
     EXPECT_THAT(refusal("SELECT :n\n-- :n = 7"), HasSubstr("has no value"));  // not at the head
 }
 
-TEST_F(Query, OnlyReadsUnlessToldOtherwise) {
+TEST_F(Query, OnlyReadsUnlessWritingIsAllowed) {
     EXPECT_THAT(refusal("SELECT 1; DELETE FROM SHARD_STEPS"),
                 AllOf(HasSubstr("only reads"), HasSubstr("--write")));
     EXPECT_EQ(value("SELECT count(*) FROM SHARD_STEPS"), whole(4));
@@ -136,7 +136,7 @@ TEST_F(Query, WritesNoTableOfTables) {
     EXPECT_EQ(value("SELECT count(*) FROM SHARD_STEPS"), whole(4));
 }
 
-TEST_F(Query, TellsNoAddressOfCode) {
+TEST_F(Query, RevealsNoAddressOfCode) {
     for (const bool write : {false, true})
         EXPECT_THAT(refusal("SELECT fts3_tokenizer('simple')", {.write = write}),
                     HasSubstr("fts3_tokenizer"));

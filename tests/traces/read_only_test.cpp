@@ -105,7 +105,7 @@ class ReadOnly : public ::testing::Test {
     TemporaryFolder folder_, temporary_;
 };
 
-TEST_F(ReadOnly, AFinishedRunOpensAsItLies) {
+TEST_F(ReadOnly, AFinishedRunOpensInPlace) {
     const std::string path = finished_run();
     lock();
     EXPECT_TRUE(unprivileged([&] {
@@ -116,7 +116,7 @@ TEST_F(ReadOnly, AFinishedRunOpensAsItLies) {
     EXPECT_EQ(entries(folder_), 1);
 }
 
-TEST_F(ReadOnly, AnUnfinishedRunOpensFromACopyThatIsGoneAtOnce) {
+TEST_F(ReadOnly, AnUnfinishedRunOpensFromACopyThatIsRemovedImmediately) {
     const std::string path = killed_run(1, false);
     lock();
     EXPECT_TRUE(unprivileged([&] {
@@ -136,7 +136,7 @@ TEST_F(ReadOnly, AnUnfinishedRunOpensFromACopyThatIsGoneAtOnce) {
     EXPECT_EQ(entries(folder_), 2) << "the trace and its journal, as before";
 }
 
-TEST_F(ReadOnly, AnIndexThatWasLeftBesideTheJournalDoesNoHarm) {
+TEST_F(ReadOnly, AnIndexThatWasLeftNextToTheJournalDoesNoHarm) {
     const std::string path = killed_run(2, true);
     lock();
     EXPECT_TRUE(unprivileged([&] { EXPECT_EQ(load_trace(path)->steps.size(), 4u); }));
@@ -158,7 +158,7 @@ TEST_F(ReadOnly, FinalizingSaysWhatCannotBeWritten) {
 }
 
 // SQLite treats such a journal as empty.
-TEST_F(ReadOnly, AJournalThatCannotBeReadIsTold) {
+TEST_F(ReadOnly, AJournalThatCannotBeReadIsReported) {
     const std::string path = killed_run(2, false);
     EXPECT_EQ(damage_of_wal(path), "");
     EXPECT_EQ(damage_of_wal(finished_run()), "");
@@ -180,7 +180,7 @@ TEST_F(ReadOnly, AJournalThatCannotBeReadIsTold) {
     EXPECT_EQ(damage_of_wal(path), "");
 }
 
-TEST_F(ReadOnly, NoRoomForTheCopyIsASentence) {
+TEST_F(ReadOnly, NoRoomForTheCopyIsAnError) {
     const std::string path = killed_run(1, false);
     lock();
     EXPECT_TRUE(unprivileged([&] {

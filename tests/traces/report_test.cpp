@@ -245,7 +245,7 @@ TEST(Report, TablesForPeople) {
 }
 
 // A prediction of the whole run does not apply to the parts of another step's peak.
-TEST(Report, OfTracesWithoutStepsNothingIsSaidAStep) {
+TEST(Report, OfTracesWithoutStepsHasNothingPerStep) {
     Comparison comparison = sample_comparison();
     for (RunColumn& run : comparison.runs) run.stepped = false;
     const std::string whole = render(comparison, Format::table);
@@ -292,7 +292,7 @@ TEST(Report, APartThatNeitherOfTwoRunsHasIsNotGone) {
     EXPECT_THAT(text, Not(HasSubstr("gone")));
 }
 
-TEST(Report, TheFirstStepsPredictionStandsBesideTheFirstStepsPeak) {
+TEST(Report, TheFirstStepsPredictionIsNextToTheFirstStepsPeak) {
     MemoryReport memory = sample_memory();
     RankMemory& rank = memory.ranks[0];
     rank.prediction_applies = false;
@@ -305,7 +305,7 @@ TEST(Report, TheFirstStepsPredictionStandsBesideTheFirstStepsPeak) {
     EXPECT_EQ(json_of(memory)["ranks"][0]["predicted_step"], 1);
 }
 
-TEST(Report, APredictionThatDoesNotApplyIsToldButNotCompared) {
+TEST(Report, APredictionThatDoesNotApplyIsPrintedButNotCompared) {
     MemoryExplanation explanation = sample_explanation();
     RankMemory& rank = explanation.ranks[0].memory;
     rank.prediction_applies = false;
@@ -520,14 +520,14 @@ TEST(Check, FaultsAreSentencesOrAWholeFile) {
     EXPECT_EQ(render_check("a.sqlite", {"One."}, {}, Format::csv), "file,fault\na.sqlite,One.\n");
 }
 
-TEST(Check, NotesAreNoFaults) {
+TEST(Check, NotesAreNotFaults) {
     EXPECT_EQ(render_check("a.sqlite", {}, {"One."}, Format::table),
               "a.sqlite: whole.\na.sqlite: note: One.\n");
     EXPECT_EQ(render_check("a.sqlite", {}, {"One."}, Format::json),
               "{\"file\":\"a.sqlite\",\"whole\":true,\"faults\":[],\"notes\":[\"One.\"]}\n");
 }
 
-TEST(Reports, SayOneInTheSingular) {
+TEST(Reports, UseTheSingularForOne) {
     const OperatorsReport operators{.ranks = {{.rank = 0, .distinct = 1, .calls = 1}}};
     EXPECT_THAT(render(operators, Format::table), HasSubstr("Rank 0: 1 call of 1 operator;"));
     AllocationsReport allocations;
@@ -543,7 +543,7 @@ TEST(Reports, SayOneInTheSingular) {
 }
 
 // docs/results.md is made from the fields. After a change: SHARDSCOPE_UPDATE_DOCS=1 and run this test.
-TEST(ResultPage, SaysWhatTheFieldsSay) {
+TEST(ResultPage, AgreesWithTheFields) {
     if (std::getenv("SHARDSCOPE_UPDATE_DOCS") != nullptr)
         std::ofstream(SHARDSCOPE_RESULTS_PAGE) << results_markdown();
     std::ifstream page(SHARDSCOPE_RESULTS_PAGE);

@@ -356,7 +356,7 @@ TEST_F(RoundTrip, LeavesOneFileForItsOwner) {
     EXPECT_LT(status.st_size, 440 << 10);  // a small run is a small file: pages are compacted at the end
 }
 
-TEST(Writer, TellsDroppedEvents) {
+TEST(Writer, ReportsDroppedEvents) {
     TemporaryFolder folder;
     const std::string path = folder / "run.sqlite";
     DatabaseWriter({.path = path}).finish(10, 3);

@@ -47,7 +47,7 @@ class SampleQueries : public ::testing::Test {
     std::string path_;
 };
 
-TEST_F(SampleQueries, AllRunAndSayWhatTheyAnswer) {
+TEST_F(SampleQueries, AllRunAndDocumentTheirQuestion) {
     int queries = 0;
     for (const auto& entry : std::filesystem::directory_iterator(SHARDSCOPE_SAMPLE_QUERIES)) {
         if (entry.path().extension() != ".sql") continue;

@@ -84,7 +84,7 @@ class Ours {
 };
 
 // The cast of the second gather's input, long after the first's compute, does not extend the first.
-TEST(ShardStates, WhatPreparesAGatherUsesNothingThatWasGathered) {
+TEST(ShardStates, PreparingAGatherIsNotAUseOfThePreviousOne) {
     Ours run(1);
     run.prepare(0, 0, 0, 5);
     run.gather(0, 2, 10, 20);
@@ -205,7 +205,7 @@ TEST(ShardStates, AUnitThatIsReducedAndNeverGatheredIsAlwaysWhole) {
     EXPECT_TRUE(history.at(250).whole) << "the reduction frees nothing";
 }
 
-TEST(ShardStates, AUnitThatNothingIsKnownOfStaysSharded) {
+TEST(ShardStates, AnUnknownUnitStaysSharded) {
     Ours run(2);
     run.gather(0, 1, 10, 20);
     const ShardStates states = run.states();

@@ -43,7 +43,7 @@ TEST(ShownRanks, AFewStandForAll) {
                             "As rank 0 did 1,024 of 1,024 ranks: peak 12,345 bytes, 5,715.25 us."));
 }
 
-TEST(ShownRanks, WhereAllAreShownThereIsNothingToSay) {
+TEST(ShownRanks, IfAllAreShownThereIsNoNote) {
     EXPECT_EQ(shown_ranks_sentence(*run(4, "4", true)), "");
     EXPECT_THAT(check_notes(*run(4, "4", true)), IsEmpty());
     // A rank's part of a real run is different: the other parts are elsewhere.

@@ -160,7 +160,7 @@ TEST_F(SliceTest, OfRanksLeavesOutProcessesOfNone) {
     EXPECT_EQ(number("SELECT count(*) FROM NVTX_EVENTS WHERE text = 'help'"), 1);
 }
 
-TEST_F(SliceTest, SaysWhatItIsOf) {
+TEST_F(SliceTest, RecordsItsSelection) {
     slice({.ranks = {{0, 0}}, .first_step = 3, .last_step = {}});
     const auto value = [&](const std::string& key) {
         Statement row(*database_, "SELECT value FROM SHARD_RUN WHERE key = '" + key + "'");
@@ -172,7 +172,7 @@ TEST_F(SliceTest, SaysWhatItIsOf) {
     EXPECT_EQ(value("model.width"), "256");
 }
 
-TEST_F(SliceTest, RefusesWhatIsNotThere) {
+TEST_F(SliceTest, RefusesMissingRanksAndSteps) {
     EXPECT_THAT(refusal({.ranks = {{4, 9}}}), HasSubstr("no such rank; it has 0 to 1"));
     EXPECT_THAT(refusal({.first_step = 7}), HasSubstr("no such step; it has 0 to 4"));
     EXPECT_THAT(refusal({.ranks = {{0, 0}}}, "run.sqlite"), HasSubstr("both read and written"));

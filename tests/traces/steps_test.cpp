@@ -18,7 +18,7 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
 
-TEST(Steps, TellWhatIsKnownOfEach) {
+TEST(Steps, HaveEveryKnownFigure) {
     RunBuilder run;
     const std::int64_t lengths[] = {100, 140, 120};
     std::int64_t start = 0;
@@ -47,7 +47,7 @@ TEST(Steps, TellWhatIsKnownOfEach) {
     EXPECT_DOUBLE_EQ(rank.median_window, 130) << "of the windows after the first";
 }
 
-TEST(Steps, OfAPartOfTheTimeTellWhatLiesInIt) {
+TEST(Steps, OfAPartOfTheTimeCountOnlyThatPart) {
     RunBuilder run;
     run.step(0, 0, 0, 100);
     run.kernel(0, 10, 40, 1);
@@ -86,7 +86,7 @@ TEST(Steps, NameTheSlowestRankOfEach) {
 }
 
 // Of windows of 10,000 and 10,004 ns neither is the slowest (1.000 times); of 10,000 and 10,006 one is.
-TEST(Steps, NameNoSlowestAmongThoseThatAreAlike) {
+TEST(Steps, NameNoSlowestAmongEqualSteps) {
     RunBuilder run(2);
     for (int rank = 0; rank < 2; ++rank) {
         run.step(rank, 0, 0, 10'000 + 4 * rank);
@@ -139,7 +139,7 @@ TEST(FindStep, IsTheFirstOfItsNumber) {
 
 // 100,000 nested ranges, of which the 50,000th from outside is a module: it is found from each range within
 // it, and in linear time.
-TEST(ModuleRanges, AreFoundHoweverDeepARangeLies) {
+TEST(ModuleRanges, AreFoundHoweverDeeplyARangeIsNested) {
     constexpr std::int32_t kDeep = 100'000, kModule = kDeep / 2;
     Trace trace;
     for (std::int32_t i = 0; i < kDeep; ++i) {

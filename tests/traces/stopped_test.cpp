@@ -51,14 +51,14 @@ class StoppedRun {
     RunBuilder run{4, 2};
 };
 
-TEST(Stopped, IsNobodyInARunThatEnded) {
+TEST(Stopped, IsUnsetInARunThatEnded) {
     StoppedRun run;
     const StopReport report = stop_report(*run.run.take());
     EXPECT_FALSE(report.stopped);
     EXPECT_EQ(stop_sentence(report), "");
 }
 
-TEST(Stopped, IsWhomTheOthersName) {
+TEST(Stopped, IsTheRankThatOthersName) {
     StoppedRun run;
     run.stop(0, 2, 3 * kSecond + 100, "(process 4711 on host node1) has ended", "all_reduce 3, step 3");
     run.stop(1, 2, 3 * kSecond + 50, "(process 4711 on host node1) has ended");
@@ -85,7 +85,7 @@ TEST(Stopped, IsWhomTheOthersName) {
     EXPECT_EQ(report.ranks[0].last_step, 3);
 }
 
-TEST(Stopped, SaysItselfWhatIsWrong) {
+TEST(Stopped, ReportsItsOwnFailure) {
     StoppedRun run;
     run.stop(0, 2, 3 * kSecond, "failed");
     run.stop(2, 2, 3 * kSecond + 9, "the disk is full", {}, false);
@@ -94,7 +94,7 @@ TEST(Stopped, SaysItselfWhatIsWrong) {
     EXPECT_FALSE(report.lost);
 }
 
-TEST(Stopped, IsToldWithoutAName) {
+TEST(Stopped, MayBeUnnamed) {
     StoppedRun run;
     run.stop(0, -1, 3 * kSecond, "the launcher ended the job");
     const StopReport report = stop_report(*run.run.take());
@@ -104,7 +104,7 @@ TEST(Stopped, IsToldWithoutAName) {
 }
 
 // Nothing was recorded: the part that was cut off while the others ended.
-TEST(Stopped, IsWhosePartAloneWasCutOff) {
+TEST(Stopped, IsTheOnlyRankWhosePartWasCutOff) {
     StoppedRun run;
     run.merged("2");
     const StopReport report = stop_report(*run.run.take());
@@ -117,7 +117,7 @@ TEST(Stopped, IsWhosePartAloneWasCutOff) {
     EXPECT_EQ(report.ranks[2].waiting, "");
 }
 
-TEST(Stopped, IsWhoEndsFirstWhereAllWereCutOff) {
+TEST(Stopped, IsTheRankThatEndsFirstIfAllWereCutOff) {
     StoppedRun run;
     run.merged("0-3");
     EXPECT_EQ(stop_report(*run.run.take()).first_rank, 2);
@@ -150,7 +150,7 @@ TEST(Stopped, IsUnknownWithinOneProcess) {
     EXPECT_FALSE(stop_report(*sink.take()).stopped);
 }
 
-TEST(Stopped, IsToldByEveryToolThatNamesTheRun) {
+TEST(Stopped, IsReportedByEveryToolThatNamesTheRun) {
     StoppedRun run;
     run.stop(0, 2, 3 * kSecond + 100, "(process 4711 on host node1) has ended", "all_reduce 3 of group 7");
     run.merged("2");

@@ -71,7 +71,7 @@ TEST(Summary, EachInstantGoesToTheFirstCategoryThatCoversIt) {
 }
 
 // The host is done with a step after 100 ns, the device after 150: two lengths, each with its name.
-TEST(Summary, KnowsTheHostStepBesideTheWindow) {
+TEST(Summary, HasTheHostStepAndTheWindow) {
     RunBuilder run;
     for (std::int64_t step = 0; step < 3; ++step) {
         run.step(0, step, step * 100, step * 100 + 100);

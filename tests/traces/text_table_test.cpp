@@ -44,7 +44,7 @@ std::size_t widest_line(const std::string& text) {
     return widest;
 }
 
-TEST(TextTable, FoldsHeadersOnlyWhereItMust) {
+TEST(TextTable, FoldsHeadersOnlyIfItMust) {
     EXPECT_EQ(wide_table().text(63),
               "Name                            Host total (us)  Host self (us)\n"
               "──────────────────────────────  ───────────────  ──────────────\n"
@@ -67,7 +67,7 @@ TEST(TextTable, ThenShortensTexts) {
 }
 
 // 20 columns of the name, 2, 8: there is no room for the last column next to them.
-TEST(TextTable, ThenGoesOnBelowWithTheNamesAgain) {
+TEST(TextTable, ThenContinuesBelowWithTheNamesRepeated) {
     const std::string text = wide_table().text(39);
     EXPECT_EQ(text,
               "                          Host\n"
@@ -85,7 +85,7 @@ TEST(TextTable, ThenGoesOnBelowWithTheNamesAgain) {
     EXPECT_EQ(widest_line(wide_table().text(1)), 30U);
 }
 
-TEST(TextTable, FitsEveryWidthThatItsNumbersLeaveIt) {
+TEST(TextTable, FitsEveryWidthThatItsNumbersAllow) {
     TextTable table({Align::right, Align::left, Align::right, Align::left, Align::right}, 2);
     table.header({"Rank", "Kernel of the device", "Time in all (us)", "Annotation around it", "Count"});
     table.row({"0", std::string(90, 'k'), "123,456,789.0", std::string(70, 'a'), "1,234"});

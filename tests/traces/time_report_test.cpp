@@ -94,7 +94,7 @@ TEST(TimeReport, CsvHasALineForEachRow) {
     expect_csv(render(operators_report(*trace), Format::csv), 1);
 }
 
-TEST(TimeReport, TablesSayWhenNothingIsSelectedOrThere) {
+TEST(TimeReport, TablesSayWhenNothingIsSelectedOrRecorded) {
     const auto trace = trace_of_two_steps();
     const Selection nobody{.rank = 7};
     for (const std::string& text : {render(overlap_report(*trace, nobody), Format::table),

@@ -272,7 +272,7 @@ TEST(Units, AnOperatorOfAutogradBelongsToTheUnitOfItsForward) {
     EXPECT_THAT(units_of(*trace, "MmBackward0"), ElementsAre("a"));
 }
 
-TEST(Units, OfTwoPassesInAStepAreToldApart) {
+TEST(Units, OfTwoPassesInAStepAreDistinguished) {
     // Accumulation: forward and backward twice; the second forward does not belong to the first backward.
     KinetoRun run;
     for (const std::int64_t at : {0, 1000}) {
@@ -349,7 +349,7 @@ TEST(Units, ComputeUsesTheGatherBeforeItsLaunch) {
 }
 
 // What a step keeps gathered does not depend on which other steps are shown.
-TEST(Units, AStepThatIsNotSelectedEndsWhatTheOneBeforeHolds) {
+TEST(Units, AStepThatIsNotSelectedEndsThePreviousOnesGathers) {
     KinetoRun run;
     for (int step = 0; step < 3; ++step) {
         const std::int64_t at = 1000 * step;

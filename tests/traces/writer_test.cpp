@@ -98,7 +98,7 @@ TEST_F(EveryRow, KeepsAllOfAKernel) {
                     "tensorSizeMinusOneElements=[]"));
 }
 
-TEST_F(EveryRow, LeavesOutWhatAKernelHasNot) {
+TEST_F(EveryRow, OmitsWhatAKernelDoesNotHave) {
     writer_.add(KernelRow{.start = 1, .end = 2, .short_name = name("k")});
     const std::string k = id("k");
     EXPECT_THAT(rows("CUPTI_ACTIVITY_KIND_KERNEL"),
@@ -380,7 +380,7 @@ TEST_F(EveryRow, KeepsTheLayoutsOfPayloadsOnce) {
     EXPECT_THAT(rows("NVTX_SCOPES"), ElementsAre("domainId=1 scopeId=8 parentScopeId=1 path=gpu[0]"));
 }
 
-TEST_F(EveryRow, KeepsADeviceOnceWhoeverTellsOfIt) {
+TEST_F(EveryRow, KeepsADeviceOnceHoweverOftenItIsDescribed) {
     GpuRow gpu{.device = 0, .cuda_device = 2, .pid = 40, .name = "H100", .bus_location = "0000:18:00.0"};
     gpu.uuid = "GPU-1";
     gpu.chip = "GH100";
@@ -442,7 +442,7 @@ TEST_F(EveryRow, KeepsContextsAndStreamsOnce) {
                             "streamId=13 hwId=0 vmId=1 processId=41 contextId=2 priority=0 flag=1"));
 }
 
-TEST_F(EveryRow, KeepsNcclsAccount) {
+TEST_F(EveryRow, KeepsNcclsData) {
     writer_.add(NcclCommunicatorRow{.communicator = 0xF000'0000'0000'0001u,
                                     .global_pid = 5,
                                     .rank = 1,
@@ -474,7 +474,7 @@ TEST_F(EveryRow, KeepsNcclsAccount) {
                                    "channels=24 warps=16"));
 }
 
-TEST_F(EveryRow, KeepsCountersOfProcessesThatAreNoRank) {
+TEST_F(EveryRow, KeepsCountersOfProcessesThatAreNotARank) {
     writer_.add(CounterRow{.time = 5, .rank = -1, .name = name("cpu_percent"), .value = 50});
     writer_.add(CounterRow{.time = 6, .rank = 0, .name = name("cpu_percent"), .value = 75});
     writer_.add(CounterRow{.time = 7,
@@ -532,7 +532,7 @@ TEST_F(EveryRow, GoesInAsBoundValuesWould) {
     EXPECT_THAT(sql_rows(database, "SELECT count(*) FROM NVTX_EVENTS"), ElementsAre("3000"));
 }
 
-TEST_F(EveryRow, TellsOfTheMachineButNotOfItsUser) {
+TEST_F(EveryRow, DescribesTheMachineButNotItsUser) {
     ASSERT_EQ(::setenv("SHARDSCOPE_TEST_SECRET", "swordfish", 1), 0);
     EXPECT_THAT(
         answer("SELECT name FROM TARGET_INFO_SYSTEM_ENV WHERE value <> ''"),
@@ -544,7 +544,7 @@ TEST_F(EveryRow, TellsOfTheMachineButNotOfItsUser) {
     EXPECT_THAT(sql_rows(database, "SELECT * FROM TARGET_INFO_SYSTEM_ENV"), IsEmpty());
 }
 
-TEST(RenameDatabase, KeepsTheJournalOfTheOldFileWhereItFails) {
+TEST(RenameDatabase, KeepsTheJournalOfTheOldFileIfItFails) {
     const TemporaryFolder folder;
     const std::string target = folder / "old.sqlite", part = folder / "new.sqlite";
     std::ofstream(target + "-wal") << "committed";

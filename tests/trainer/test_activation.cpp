@@ -24,7 +24,7 @@ TEST(Exp, IsWithinThreeRoundingsOfTheLibraryOverItsRange) {
     }
 }
 
-TEST(Exp, IsOneAtZeroHeldBeyondItsRangeAndPassesNotANumberOn) {
+TEST(Exp, IsOneAtZeroClampedBeyondItsRangeAndPassesNotANumberOn) {
     EXPECT_EQ(kernels::exp_approximate(0.0f), 1.0f);
     EXPECT_LT(kernels::exp_approximate(-kInfinity), 1.7e-38f);
     EXPECT_GT(kernels::exp_approximate(kInfinity), 1.6e38f);
@@ -41,7 +41,7 @@ TEST(LaneSum, CountsEveryElementOnce) {
     }
 }
 
-TEST(LaneMax, FindsTheLargestWhereverItStands) {
+TEST(LaneMax, FindsTheLargestAtAnyPlace) {
     for (const std::size_t n : {1, 5, 16, 19, 40}) {
         for (std::size_t at = 0; at < n; ++at) {
             Floats x(n, -3.0f);

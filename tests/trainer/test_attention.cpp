@@ -61,7 +61,7 @@ TEST_P(Attention, AgreesWithThePlainFormInBf16) {
     expect_the_plain_form<kernels::Bf16>(GetParam());
 }
 
-TEST_P(Attention, EachPositionSpreadsOneOverWhatItMaySee) {
+TEST_P(Attention, ProbabilitiesOfEachPositionSumToOne) {
     const Shape s = GetParam();
     const Floats qkv = normals(s.qkv(), "qkv");
     Floats out(s.elements()), probabilities(s.squares());

@@ -96,7 +96,7 @@ TEST(FusedAttentionRange, HoldsForLargeScores) {
     EXPECT_LE(relative_error(in_double(out), plain.out), 5e-3);
 }
 
-TEST(FusedAttentionRange, HandsANanOn) {
+TEST(FusedAttentionRange, PropagatesNan) {
     const AttentionShape s{1, 70, 4, 1, 1};
     Floats qkv = normals(qkv_elements(s), "qkv");
     qkv[0] = NAN;  // the first query

@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 // Set before anything opens the library: only this program uses these variables.
 const int kInherited = setenv("OPENBLAS_CORETYPE", "Prescott", 1) + setenv("OPENBLAS_NUM_THREADS", "2", 1);
 
-TEST(Blas, OverridesAnInheritedCoreTypeAndSaysSo) {
+TEST(Blas, OverridesAnInheritedCoreTypeAndNotesIt) {
     ASSERT_EQ(kInherited, 0);
     const Blas& blas = Blas::get();
     EXPECT_THAT(blas.notes(), Contains("OPENBLAS_CORETYPE=Prescott was set and is overridden"));
@@ -38,7 +38,7 @@ TEST(Blas, UsesKernelsAsWideAsTheProcessor) {
 #endif
 }
 
-TEST(Blas, RunsOneThreadUnlessToldOtherwiseAndLeavesTheEnvironmentAsItWas) {
+TEST(Blas, RunsOneThreadByDefaultAndDoesNotChangeTheEnvironment) {
     Blas& blas = Blas::get();
     EXPECT_EQ(blas.threads(), 1);
     EXPECT_STREQ(std::getenv("OPENBLAS_NUM_THREADS"), "2");

@@ -131,7 +131,7 @@ double step_seconds(const Job& job, const sim::Cluster& cluster) {
     return sim::simulate(program, cluster).of(0).steps.back().seconds;
 }
 
-TEST(Calibrate, GivesTheKernelsOfAKnownModelBack) {
+TEST(Calibrate, RecoversTheKernelsOfAKnownModel) {
     const sim::Cluster known = known_cluster();
     const Calibration fitted = fitted_to(known, {resident(1), resident(2), wide(2)});
     for (const Job& job : {resident(1), resident(2), wide(2)}) {
@@ -148,7 +148,7 @@ TEST(Calibrate, GivesTheKernelsOfAKnownModelBack) {
         EXPECT_LE(own.p90_error, own.arithmetic.empty() ? 0.15 : 0.05) << own.name;
 }
 
-TEST(Calibrate, GivesTheHostOfAKnownModelBack) {
+TEST(Calibrate, RecoversTheHostOfAKnownModel) {
     const sim::Cluster known = known_cluster();
     const sim::HostModel& host = known.host;
     const sim::HostModel found = fitted_to(known, {offloaded(1), offloaded(2), resident(2)}).cluster.host;
@@ -177,14 +177,14 @@ TEST(Calibrate, IsNotMisledByAHostThatWasInterrupted) {
     EXPECT_NEAR(found, known.host.batch_bandwidth, 0.01 * known.host.batch_bandwidth);
 }
 
-TEST(Calibrate, GivesTheCopiesOfAKnownModelBack) {
+TEST(Calibrate, RecoversTheCopiesOfAKnownModel) {
     const sim::Cluster known = known_cluster();
     const sim::CopyModel found = fitted_to(known, {offloaded(1), offloaded(2)}).cluster.copy;
     EXPECT_NEAR(found.to_device, known.copy.to_device, 0.02 * known.copy.to_device);
     EXPECT_NEAR(found.to_host, known.copy.to_host, 0.02 * known.copy.to_host);
 }
 
-TEST(Calibrate, GivesTheCollectivesOfAKnownModelBack) {
+TEST(Calibrate, RecoversTheCollectivesOfAKnownModel) {
     const sim::Cluster known = known_cluster();
     const sim::Cluster fitted = fitted_to(known, {resident(2), resident(4), wide(2)}).cluster;
     EXPECT_EQ(fitted.collectives.inside, known.collectives.inside);
@@ -214,7 +214,7 @@ TEST(Calibrate, SimulatesOtherJobsAsTheKnownModelDoes) {
 }
 
 // Four ranks on two cores: work that shares a core takes longer, and is recognized.
-TEST(Calibrate, KnowsWorkThatSharesCores) {
+TEST(Calibrate, RecognizesWorkThatSharesCores) {
     sim::Cluster known = known_cluster();
     known.device.cores = 2;
     known.device.busy_share.points = {{1, 1}, {2, 0.7}};
@@ -275,7 +275,7 @@ std::string complaint(const std::function<void()>& call) {
     return "no complaint";
 }
 
-TEST(Calibrate, RefusesWhatIsNoMeasuredRun) {
+TEST(Calibrate, RefusesWhatIsNotAMeasuredRun) {
     const sim::Cluster known = known_cluster();
     const auto measure = [](const traces::Trace& trace) {
         return complaint([&] { (void)calibrate::measure(trace); });

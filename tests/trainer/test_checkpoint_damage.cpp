@@ -66,7 +66,7 @@ class DamagedCheckpoint : public ::testing::Test {
     Job job_ = job_with("", 2);
 };
 
-TEST_F(DamagedCheckpoint, LoadsWhileItIsWhole) {
+TEST_F(DamagedCheckpoint, LoadsWhileItIsIntact) {
     EXPECT_EQ(refused(), "");
 }
 
@@ -123,7 +123,7 @@ TEST_F(DamagedCheckpoint, IsRefusedWhenAnyBitOfItsManifestIsFlipped) {
     }
 }
 
-TEST_F(DamagedCheckpoint, SaysWhatTheDamagedBytesHold) {
+TEST_F(DamagedCheckpoint, NamesTheParametersOfTheDamagedBytes) {
     std::string changed = bytes_of(file("rank-00000.bin"));
     changed[3] = static_cast<char>(changed[3] ^ 1);
     put(file("rank-00000.bin"), changed);
@@ -138,7 +138,7 @@ TEST_F(DamagedCheckpoint, NamesAFileThatIsMissing) {
     EXPECT_THAT(refused(), AllOf(HasSubstr("rank-00001.bin"), HasSubstr("cannot be read: No such file")));
 }
 
-TEST_F(DamagedCheckpoint, DamagedStateDoesNotHinderWhoWantsTheWeights) {
+TEST_F(DamagedCheckpoint, DamagedStateDoesNotPreventLoadingTheWeights) {
     const StoredCheckpoint stored(folder_.string());
     const std::vector<ManifestPiece>& pieces = stored.manifest().parameters[0].pieces;
     ASSERT_EQ(pieces.back().state, "exp_avg_sq");
@@ -158,7 +158,7 @@ TEST_F(DamagedCheckpoint, ADamagedVocabularyIsNamed) {
                 AllOf(HasSubstr("tokenizer.txt"), HasSubstr("damaged")));
 }
 
-TEST_F(DamagedCheckpoint, ForeignJsonIsNoCheckpoint) {
+TEST_F(DamagedCheckpoint, ForeignJsonIsNotACheckpoint) {
     for (const char* foreign :
          {"{}", "[]", "3", "\"text\"", "{\"format\": 7}", "{\"format\": \"pt\", \"version\": 1}"}) {
         put(file(kManifestName), foreign);
@@ -259,20 +259,20 @@ class OtherModel : public DamagedCheckpoint {
     }
 };
 
-TEST_F(OtherModel, IsToldByItsFirstMissingParameter) {
+TEST_F(OtherModel, IsRecognizedByItsFirstMissingParameter) {
     Shapes shapes = small_model();
     shapes.push_back({"net.4.weight", 3, 3});
     EXPECT_THAT(refused_as(shapes),
                 AllOf(HasSubstr(kManifestName), HasSubstr("net.4.weight of the job's model is not")));
 }
 
-TEST_F(OtherModel, IsToldByAParameterThatItHasNot) {
+TEST_F(OtherModel, IsRecognizedByAnExtraParameter) {
     Shapes shapes = small_model();
     shapes.pop_back();
     EXPECT_THAT(refused_as(shapes), HasSubstr("it has scale, which the job's model has not"));
 }
 
-TEST_F(OtherModel, IsToldByAnotherShapeAndTheKeyThatIsProbablyToBlame) {
+TEST_F(OtherModel, IsRecognizedByAnotherShapeWithTheKeyThatDiffers) {
     Shapes shapes = small_model();
     shapes[2].rows = 4;
     job_.model.width = 7;
@@ -297,7 +297,7 @@ TEST_F(OtherOptimizer, OfAnotherTypeIsRefused) {
 }
 
 // SGD keeps a buffer with momentum and none without.
-TEST_F(OtherOptimizer, StateThatOneOfThemHasNotIsNamed) {
+TEST_F(OtherOptimizer, StateThatOneOfThemLacksIsNamed) {
     Job sgd = job_with(folder_ / "sgd", 2);
     sgd.optimizer.type = OptimizerType::sgd;
     const RunLayout with = flat_layout(small_model(), 2, 2, {"", "momentum_buffer"});

@@ -86,7 +86,7 @@ TEST_F(SaveFolder, OpensAFewFilesAtATime) {
     EXPECT_NO_THROW(files.file(kFiles - 1));
 }
 
-TEST_F(SaveFolder, HoldsEachStepAndTheNameOfTheLatest) {
+TEST_F(SaveFolder, ContainsEachStepAndTheNameOfTheLatest) {
     save_values(job_, layout_, 9);
     save_values(job_, layout_, 10, again_);
     EXPECT_THAT(names(), ElementsAre("latest", "step-10", "step-9"));
@@ -96,7 +96,7 @@ TEST_F(SaveFolder, HoldsEachStepAndTheNameOfTheLatest) {
 }
 
 // What a run leaves that is killed while it writes: parts in an unfinished folder, maybe also a manifest.
-TEST_F(SaveFolder, AnInterruptedSaveLeavesTheLastGoodOne) {
+TEST_F(SaveFolder, AnInterruptedSaveKeepsThePreviousOne) {
     save_values(job_, layout_, 9);
     std::filesystem::create_directory(folder_ / ".step-10.tmp");
     put(folder_ / ".step-10.tmp/rank-00000.bin", "half");
@@ -116,7 +116,7 @@ TEST_F(SaveFolder, AFirstSaveThatWasInterruptedBeforeLatestIsFound) {
 
 // On a file system that cannot exchange two folders, a checkpoint is moved aside before its successor takes
 // its place; in between, `latest` still refers to it.
-TEST_F(SaveFolder, ACheckpointThatWasPutAsideIsFoundAndPutBack) {
+TEST_F(SaveFolder, ACheckpointThatWasMovedAsideIsFoundAndMovedBack) {
     save_values(job_, layout_, 9);
     save_values(job_, layout_, 10, again_);
     std::filesystem::rename(folder_ / "step-10", folder_ / ".step-10.old");
@@ -137,7 +137,7 @@ TEST_F(SaveFolder, ACheckpointThatWasPutAsideIsFoundAndPutBack) {
 
 // A process that saves one checkpoint after the other is killed again and again: whatever is there then
 // loads, and no reported step is lost.
-TEST_F(SaveFolder, AProcessThatIsKilledAtAnyMomentLeavesAWholeCheckpoint) {
+TEST_F(SaveFolder, AProcessThatIsKilledAtAnyMomentLeavesACompleteCheckpoint) {
     const auto start = std::chrono::steady_clock::now();
     save_values(job_, layout_, 1);
     const std::chrono::duration<double, std::micro> one_save = std::chrono::steady_clock::now() - start;
@@ -183,7 +183,7 @@ TEST_F(SaveFolder, AProcessThatIsKilledAtAnyMomentLeavesAWholeCheckpoint) {
 }
 
 // One rank's part never arrives: the rank failed, or the run was stopped.
-TEST_F(SaveFolder, ASaveThatARankDidNotJoinIsNoCheckpoint) {
+TEST_F(SaveFolder, ASaveThatARankDidNotJoinIsNotACheckpoint) {
     save_values(job_, layout_, 9);
     Memory memory(layout_);
     {
@@ -223,7 +223,7 @@ TEST_F(SaveFolder, AFailureIsReportedOnceAndTheNextSaveSucceeds) {
     EXPECT_EQ(loaded_step(folder_.string()), 11);
 }
 
-TEST_F(SaveFolder, AStepIsReplacedByAWholeOneOfTheSameRunOnly) {
+TEST_F(SaveFolder, AStepIsReplacedOnlyByACompleteOneOfTheSameRun) {
     save_values(job_, layout_, 9);
     save_values(job_, layout_, 10, again_);
     // Another run would overwrite it.
@@ -239,7 +239,7 @@ TEST_F(SaveFolder, AStepIsReplacedByAWholeOneOfTheSameRunOnly) {
 }
 
 // A rank may be a step ahead of another.
-TEST_F(SaveFolder, TwoSavesMayBeUnderWayAtOnce) {
+TEST_F(SaveFolder, TwoSavesMayBeInProgressAtTheSameTime) {
     Memory memory(layout_);
     memory.write_values();
     std::vector<std::int64_t> done;
@@ -255,7 +255,7 @@ TEST_F(SaveFolder, TwoSavesMayBeUnderWayAtOnce) {
     EXPECT_EQ(loaded_step(folder_.string()), 2);
 }
 
-TEST_F(SaveFolder, IsOneRunsAtATime) {
+TEST_F(SaveFolder, BelongsToOneRunAtATime) {
     {
         const CheckpointSaver saver(job_, layout_, again_, nullptr);
         EXPECT_THAT(complaint([&] { CheckpointSaver(job_, layout_, again_, nullptr); }),
@@ -275,7 +275,7 @@ TEST_F(SaveFolder, ARunThatIsAboutToEndIsWaitedFor) {
     end.join();
 }
 
-TEST_F(SaveFolder, ThatCannotBeWrittenIsRefusedBeforeTheFirstStep) {
+TEST_F(SaveFolder, ThatIsNotWritableIsRefusedBeforeTheFirstStep) {
     put(folder_ / "file", "no folder");
     const Job job = job_with(folder_ / "file/below", 2);
     EXPECT_THAT(complaint([&] { CheckpointSaver(job, layout_, {}, nullptr); }),

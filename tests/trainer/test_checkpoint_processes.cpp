@@ -231,7 +231,7 @@ TEST_F(SavedTogether, WhatRankZeroRefusesAllRefuse) {
 }
 
 // The others wait for its part; they are notified of its end.
-TEST_F(SavedTogether, AProcessThatEndsWhileTheOthersSaveLeavesTheLastGoodOne) {
+TEST_F(SavedTogether, AProcessThatEndsWhileTheOthersSaveKeepsThePreviousOne) {
     const RunLayout layout = flat_layout(small_model(), 3, 3);
     Memory memory(layout);
     memory.write_values();

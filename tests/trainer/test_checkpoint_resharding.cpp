@@ -78,7 +78,7 @@ TEST(OwnedPieces, NameEveryElementOnceAndTheLowestPlaceThatHoldsIt) {
     EXPECT_THAT(owned, ::testing::ElementsAre(std::tuple(1, 0, 4), std::tuple(2, 4, 6)));
 }
 
-TEST(OwnedPieces, AreCutWhereTheyAreTooLarge) {
+TEST(OwnedPieces, AreCutIfTheyAreTooLarge) {
     const RunLayout layout = replicated_layout({{"w", 10, 1}}, 1, {""});
     std::vector<std::pair<std::int64_t, std::int64_t>> cut;  // first element, offset in memory
     for (const OwnedPiece& each : owned_pieces(layout, 4))
@@ -86,7 +86,7 @@ TEST(OwnedPieces, AreCutWhereTheyAreTooLarge) {
     EXPECT_THAT(cut, ::testing::ElementsAre(std::pair(0, 0), std::pair(4, 16), std::pair(8, 32)));
 }
 
-TEST(OwnedPieces, AHoleIsAnErrorOfTheProgram) {
+TEST(OwnedPieces, AGapIsAnErrorOfTheProgram) {
     LayoutMaker maker({{"w", 10, 1}}, 1, 1);
     maker.add(0, 0, "", 0, 4);
     maker.add(0, 0, "", 5, 5);
@@ -105,7 +105,7 @@ TEST(SavedFiles, AreWrittenByTheFirstReplicaOnly) {
 }
 
 // 64 elements, 192 values of 4 bytes: each of the 4 x 3 parts begins at a multiple of 64.
-TEST(SavedFiles, AFullOneHasEachParameterInOneStretchInItsOrder) {
+TEST(SavedFiles, AFullOneHasEachParameterContiguousAndInOrder) {
     const TemporaryFolder folder;
     save_values(job_with(folder.string(), 4, CheckpointFormat::full), flat_layout(small_model(), 4, 4), 5);
     const std::string bytes = bytes_of(folder / "step-5/full.bin");
@@ -125,7 +125,7 @@ TEST(SavedFiles, AFullOneHasEachParameterInOneStretchInItsOrder) {
     }
 }
 
-TEST(Loading, WeightsAloneAskForNoOptimizer) {
+TEST(Loading, WeightsAloneNeedNoOptimizer) {
     const TemporaryFolder folder;
     save_values(job_with(folder.string(), 2), flat_layout(small_model(), 2, 2), 5);
     Job job = job_with("", 1);
@@ -140,7 +140,7 @@ TEST(Loading, WeightsAloneAskForNoOptimizer) {
 
 // Saved after 10 steps of 4 ranks x 8 samples x 2 micro-batches: 640 samples. 3 ranks x 5 samples: step 10 of
 // such a run begins at 150; it must begin at 640, which is 490 later.
-TEST(Loading, TheSamplerGoesOnWhereItStoppedWhateverTheBatch) {
+TEST(Loading, TheSamplerContinuesWhereItStoppedWithAnyBatch) {
     const TemporaryFolder folder;
     Job job = job_with(folder.string(), 4);
     job.train.accumulation = 2;

@@ -195,7 +195,7 @@ TEST_F(GoingOn, ASmallerBatchSeesTheSamplesThatFollow) {
     }
 }
 
-TEST_F(GoingOn, DropoutGoesOnToo) {
+TEST_F(GoingOn, DropoutContinuesToo) {
     Job job = on_text(small_gpt(2));
     job.model.dropout = 0.2;
     EXPECT_EQ(train_in_two(job, job), train(job));

@@ -43,7 +43,7 @@ class CollectiveFailure : public ::testing::Test {
     std::deque<std::vector<double>> memory_;  // enough for any type
 };
 
-TEST_F(CollectiveFailure, NamesBothCallsWhereTheyDiffer) {
+TEST_F(CollectiveFailure, NamesBothCallsIfTheyDiffer) {
     GroupRig rig(2);
     EXPECT_EQ(
         diverge(rig.launch(0, call(Operation::all_gather, 2048)),
@@ -76,7 +76,7 @@ TEST_F(CollectiveFailure, FindsOtherSizesTypesDivisorsStepsAndUnits) {
               std::string::npos);
 }
 
-TEST_F(CollectiveFailure, NamesTheRankThatDoesNotCome) {
+TEST_F(CollectiveFailure, NamesTheRankThatDoesNotArrive) {
     GroupRig rig(3, {.timeout_s = 0.3});
     const auto begin = std::chrono::steady_clock::now();
     auto first = rig.begin(0, rig.launch(0, call(Operation::all_gather, 100)));
@@ -96,7 +96,7 @@ TEST_F(CollectiveFailure, NamesTheRankThatDoesNotCome) {
     EXPECT_EQ("rank 2 " + troubles[0].reason, expected);
 }
 
-TEST_F(CollectiveFailure, SaysWhatDidNotEndWhereAllHaveBegun) {
+TEST_F(CollectiveFailure, NamesTheCollectiveThatDidNotEndIfAllHaveBegunIt) {
     GroupRig rig(2, {.timeout_s = 0.3});
     rig.wires().hold_back(1, collectives::message_tag(0, 0, collectives::MessageStream::inputs));
     auto first = rig.begin(0, rig.launch(0, call(Operation::all_reduce, 1000)));
@@ -183,7 +183,7 @@ TEST_F(WaitingChain, ARankThatHangsInsideACollectiveIsItsEnd) {
     error_of(hanging);
 }
 
-TEST_F(WaitingChain, ACircleIsNobodysFault) {
+TEST_F(WaitingChain, ACycleIsNoRanksFault) {
     auto first = wait_in(rig_, 0, Group::world);   // for 1
     auto second = wait_in(rig_, 1, Group::shard);  // for 0
     EXPECT_EQ(
@@ -196,7 +196,7 @@ TEST_F(WaitingChain, ACircleIsNobodysFault) {
     error_of(second);
 }
 
-TEST_F(CollectiveFailure, WaitsForEverWithoutALimit) {
+TEST_F(CollectiveFailure, WaitsForeverWithoutALimit) {
     GroupRig rig(2);
     auto first = rig.begin(0, rig.launch(0, {Operation::barrier}));
     EXPECT_EQ(first.wait_for(std::chrono::milliseconds(300)), std::future_status::timeout);
@@ -221,7 +221,7 @@ TEST_F(CollectiveFailure, NamesTheCollectiveInWhichARankWasLost) {
     EXPECT_EQ(error_of(later), expected);
 }
 
-TEST_F(CollectiveFailure, EndsEverythingWithTheErrorThatItIsTold) {
+TEST_F(CollectiveFailure, EndsEverythingWithTheGivenError) {
     GroupRig rig(2, {.seed = 6});
     std::vector<std::future<void>> futures;
     for (int i = 0; i < 100; ++i) {  // more than are in progress at a time

@@ -77,7 +77,7 @@ TEST_P(CollectiveGroupTest, GivesTheBitsOfSumsInRankOrder) {
     check<float>(Sums::ordered, 0, {0, 1, 7, kLarge});
 }
 
-TEST_P(CollectiveGroupTest, GivesThemWhileItLooksWithoutAPause) {
+TEST_P(CollectiveGroupTest, GivesThemWhileItPollsWithoutAPause) {
     check<float>(Sums::ordered, 17, {7, 30000, kMiddle}, true);
     check<float>(Sums::ring, 17, {7, kMiddle}, true);
 }

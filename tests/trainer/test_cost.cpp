@@ -33,7 +33,7 @@ TEST(Cost, BothGradientsOfALinearLayerTakeAsMuchAsItsForward) {
 
 // 3 positions attend to 1 + 2 + 3 = 6; width 4 over 2 heads: a pair costs 2*2 + 2*2 per head, 16 in all, and
 // 5 per head.
-TEST(Cost, OfAttentionCountsWhatIsSeen) {
+TEST(Cost, OfAttentionCountsAttendedPairs) {
     EXPECT_EQ(causal_pairs(3), 6);
     EXPECT_EQ(attention_forward_cost(1, 3, 4, 2).flops, 6 * (16 + 2 * 5));
     EXPECT_EQ(attention_backward_cost(1, 3, 4, 2).flops, 6 * (32 + 2 * 4));

@@ -172,7 +172,7 @@ TEST_P(ShardedOptimizer, ShardByShardHasTheBitsOfTheWhole) {
     }
 }
 
-TEST_P(ShardedOptimizer, TouchesTrainedSegmentsAlone) {
+TEST_P(ShardedOptimizer, ChangesOnlyTrainedSegments) {
     const auto [name, look, step] = GetParam();
     State after;
     if (look) look(after, kElements, 0, at_place(0, kSegments));
@@ -200,7 +200,7 @@ TEST(Lars, LeavesTheRateOfASegmentThatIsNotAdapted) {
 
 // --- initialisation --------------------------------------------------------------------------------------
 
-TEST(Initialize, RanksHoldTheirPartsOfWhatOneHoldsAlone) {
+TEST(Initialize, RanksHoldTheirPartsOfWhatOneRankHolds) {
     // A parameter of 12 elements that starts at element 5 of the sequence.
     Floats whole(kElements, 0.0f);
     Call(Kernel::init_normal, DType::fp32, {77, 5, 12, 0}, {1.0, 2.0}).arg(whole).run(at_place(0));
@@ -314,7 +314,7 @@ Floats dropout_mask(int rank, int ranks, std::int64_t micro_step, Kernel kernel 
 }
 
 // Rank 1 of 2 in micro-batch 3 does what a single rank does in its micro-batch 3 * 2 + 1.
-TEST(DropoutOfAStep, FollowsTheMicroBatchNotTheRank) {
+TEST(DropoutOfAStep, DependsOnTheMicroBatchNotOnTheRank) {
     EXPECT_EQ(dropout_mask(1, 2, 3), dropout_mask(0, 1, 7));
     EXPECT_NE(dropout_mask(0, 2, 3), dropout_mask(1, 2, 3));
     EXPECT_EQ(dropout_mask(1, 2, 3, Kernel::dropout_backward), dropout_mask(1, 2, 3));
@@ -344,7 +344,7 @@ TEST(CheckedOutput, NamesTheFirstModuleWithAValueThatIsNotFinite) {
 }
 
 // The flag comes after the args, so a linear layer without a bias must not take it for one.
-TEST(CheckedOutput, IsNotTakenForABias) {
+TEST(CheckedOutput, IsNotMistakenForABias) {
     Floats y(1, NAN), x = {2.0f}, w = {3.0f};
     std::vector<std::int32_t> flag = {-1};
     Call(Kernel::linear_forward, DType::fp32, {1, 1, 1}).arg(y).arg(x).arg(w).checked(flag).run();
@@ -380,7 +380,7 @@ TEST(NormBackward, LeavesOutWhatHasNoBuffer) {
     EXPECT_EQ(dgamma, both_dgamma);
 }
 
-TEST(RunKernel, RefusesAKernelThatItDoesNotKnow) {
+TEST(RunKernel, RefusesAnUnknownKernel) {
     Floats y(1);
     EXPECT_THROW(Call(static_cast<Kernel>(250), DType::fp32, {}).arg(y).run(), std::logic_error);
 }

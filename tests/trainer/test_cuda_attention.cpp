@@ -130,7 +130,7 @@ TYPED_TEST(CudaAttention, FusedTakesTensorsThatAreNotAligned) {
         .template expect_near<TypeParam>(0, kDistance<TypeParam>);
 }
 
-TYPED_TEST(CudaAttention, FusedHandsANanOn) {
+TYPED_TEST(CudaAttention, FusedPropagatesNan) {
     const AttentionShape s{1, 70, 16, 1, 1};
     Operands<TypeParam> in(s);
     in.qkv[0] = as<TypeParam>({NAN})[0];  // the first query

@@ -89,7 +89,7 @@ class CublasLt : public ::testing::Test {
     inline static std::string missing_, foreign_;
 };
 
-TEST_F(CublasLt, SaysWhatIsMissingAndWhatToDo) {
+TEST_F(CublasLt, ReportsWhatIsMissingAndWhatToDo) {
     EXPECT_THAT(missing_, AllOf(HasSubstr("cannot be opened (/nonexistent/libcublasLt.so.13: "),
                                 HasSubstr("install CUDA's cuBLAS"), HasSubstr("SHARDSCOPE_CUBLASLT")));
     EXPECT_EQ(foreign_, "libm.so.6 has no cublasLtCreate; install cuBLAS 12 or later");
@@ -151,7 +151,7 @@ void expect_the_cpus_products(cuda::Gemm& gemm) {
     }
 }
 
-TEST_F(CublasLt, IsToldTheCpusProducts) {
+TEST_F(CublasLt, ComputesTheCpusMatmuls) {
     cuda::Gemm gemm(false);
     expect_the_cpus_products<float>(gemm);
     expect_the_cpus_products<Bf16>(gemm);
@@ -171,7 +171,7 @@ TEST_F(CublasLt, UsesTheWorkspaceOfThePass) {
     }
 }
 
-TEST_F(CublasLt, RoundsToTf32OnlyWhereAsked) {
+TEST_F(CublasLt, RoundsToTf32OnlyOnRequest) {
     const Linear l{3, 4, 5};
     Operands<float> o(l);
     Operands<Bf16> narrow(l);
@@ -296,7 +296,7 @@ TEST_F(CublasLt, LeavesTheActivationToAKernelWhereNoAlgorithmTakesIt) {
 }
 
 // Columns of 7 elements: GELU's sum cannot be kept; ReLU and a GELU that keeps none do not need such columns.
-TEST_F(CublasLt, AsksForNoActivationWhoseSumItCannotKeep) {
+TEST_F(CublasLt, RequestsNoActivationWhoseSumItCannotKeep) {
     const Linear l{6, 5, 7};
     for (const Fused& fused : kFused) {
         cuda::Gemm gemm(false);

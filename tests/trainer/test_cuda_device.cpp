@@ -53,7 +53,7 @@ TEST(CountedStreams, MakeTheirEventsOnTheirOwnGpuWhicheverIsCurrent) {
     played_cuda::set_machine({});
 }
 
-TEST(CountedStreams, AnEventHappensWithTheItemsThatItStandsFor) {
+TEST(CountedStreams, AnEventCompletesWithItsItems) {
     CountedStream stream(false);
     Gate first, second;
     first.hold(stream.get());
@@ -75,14 +75,14 @@ TEST(CountedStreams, AnEventHappensWithTheItemsThatItStandsFor) {
     EXPECT_TRUE(stream.happened(two));
 }
 
-TEST(CountedStreams, ManyHeldEventsAreUsedAgain) {
+TEST(CountedStreams, ManyEventsAreReused) {
     CountedStream stream(true);
     for (int i = 0; i < 1000; ++i) stream.hold(stream.appended());
     drain(stream);
     EXPECT_TRUE(stream.happened(1000));
 }
 
-TEST(CountedStreams, AQuestionLeavesNoErrorForTheNextLaunch) {
+TEST(CountedStreams, AQueryLeavesNoErrorForTheNextLaunch) {
     CountedStream stream(false);
     Gate gate;
     gate.hold(stream.get());
@@ -164,7 +164,7 @@ TEST_F(LocalGroupTest, GathersReducesAndBroadcasts) {
     }
 }
 
-TEST_F(LocalGroupTest, AMemberThatDoesNotComeIsNamed) {
+TEST_F(LocalGroupTest, AMemberThatDoesNotArriveIsNamed) {
     LocalGroup group({4, 6}, 0.05);
     std::array<float, 2> buffer{};
     const auto thrown = all(2, [&](int place, CountedStream& stream) {
@@ -175,7 +175,7 @@ TEST_F(LocalGroupTest, AMemberThatDoesNotComeIsNamed) {
     EXPECT_THAT(thrown[0], HasSubstr("run.timeout"));
 }
 
-TEST_F(LocalGroupTest, MembersThatCallForDifferentThingsAreTold) {
+TEST_F(LocalGroupTest, MembersWithDifferentCallsAreReported) {
     LocalGroup group({0, 1}, 0.05);
     std::array<float, 4> buffer{};
     const auto thrown = all(2, [&](int place, CountedStream& stream) {

@@ -146,7 +146,7 @@ void expect_turns(const RotaryCase& c, Kernel kernel, bool in_place, std::size_t
     turns.arg(as<Table>(normals(c.table(), "table"))).shifted(shift).run().template expect_same<T>(0);
 }
 
-TYPED_TEST(CudaRotary, TurnsTheFirstHeadsAndCopiesTheRest) {
+TYPED_TEST(CudaRotary, RotatesTheFirstHeadsAndCopiesTheRest) {
     using T = TypeParam;
     for (const RotaryCase& c : kRotary) {
         SCOPED_TRACE(std::to_string(c.heads) + " heads of " + std::to_string(c.width));

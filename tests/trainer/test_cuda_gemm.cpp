@@ -104,7 +104,7 @@ TEST(CudaProduct, OfTheWeightsGradient) {
     EXPECT_EQ(p.ldc, 3);
 }
 
-TEST(CudaProduct, IsNoOtherKernel) {
+TEST(CudaProduct, IsOnlyForMatmulKernels) {
     EXPECT_THROW(cuda::describe(linear_op(Kernel::add, 3)), std::logic_error);
 }
 

@@ -119,7 +119,7 @@ TEST_F(NcclGroups, WhatDoesNotDivideIsRefused) {
         std::logic_error);
 }
 
-TEST_F(NcclGroups, TheWatchdogNamesTheRankThatDoesNotComeAndLetsTheOthersGo) {
+TEST_F(NcclGroups, TheWatchdogNamesTheRankThatDoesNotArriveAndReleasesTheOthers) {
     const auto groups = make_nccl_groups(played_nccl::library(), {{4, 7}}, {0, 0, 0, 0, 0, 0, 0, 1}, 0.1);
     std::atomic<int> told = 0;
     groups[0]->watch([&](const std::exception_ptr&) { ++told; });
@@ -137,7 +137,7 @@ TEST_F(NcclGroups, TheWatchdogNamesTheRankThatDoesNotComeAndLetsTheOthersGo) {
     EXPECT_EQ(told, 1) << "also where no call meets the failure";
 }
 
-TEST_F(NcclGroups, TheWatchdogPassesOnWhatNcclSays) {
+TEST_F(NcclGroups, TheWatchdogReportsNcclsError) {
     const auto groups = make_nccl_groups(played_nccl::library(), {{0, 1}}, {0, 1}, 0);
     groups[0]->watch({});
     CountedStream stream(true);
@@ -181,7 +181,7 @@ TEST_F(NcclGroups, AFailureAbortsNoCommunicatorThatACallUses) {
     EXPECT_EQ(played_nccl::aborted_in_calls(), before);
 }
 
-TEST(NcclLibraries, AMissingOneIsSaid) {
+TEST(NcclLibraries, AMissingOneIsReported) {
     ::setenv("SHARDSCOPE_NCCL", "/nonexistent/libnccl.so.2", 1);
     std::string why;
     EXPECT_EQ(NcclLibrary::open(why), nullptr);

@@ -138,7 +138,7 @@ TYPED_TEST(CudaNorm, SumsAnyNumberOfRows) {
     }
 }
 
-TYPED_TEST(CudaNorm, LeavesOutTheParametersThatNobodyWants) {
+TYPED_TEST(CudaNorm, OmitsGradientsThatAreNotNeeded) {
     using T = TypeParam;
     Comparison norm = layer_norm_backward<T>({4, 100}, true, false);
     norm.run();

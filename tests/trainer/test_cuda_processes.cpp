@@ -240,7 +240,7 @@ TEST_F(CudaProcesses, ABrokenConnectionIsBlamedOnTheProcessThatIsGone) {
     EXPECT_EQ(thrown[0], "rank 1 (process 4711 on host b) has ended");
 }
 
-TEST_F(CudaProcesses, WhatNcclSaysIsToldWhereNobodyKnowsBetter) {
+TEST_F(CudaProcesses, NcclsErrorIsReportedIfNoBetterIsKnown) {
     testing::PlayedProcesses job(2);
     std::atomic<bool> over = false;
     const auto thrown = run(job, {2, 2}, [&](Rank& own) {
@@ -260,7 +260,7 @@ TEST_F(CudaProcesses, WhatNcclSaysIsToldWhereNobodyKnowsBetter) {
     EXPECT_THAT(job.failure(), HasSubstr("rank 0 says that NCCL failed: remote process exited"));
 }
 
-TEST_F(CudaProcesses, OneThatNeverComesIsNamedOnAll) {
+TEST_F(CudaProcesses, OneThatNeverArrivesIsNamedOnAll) {
     timeout_s_ = 0.3;
     testing::PlayedProcesses job(3);
     const Clock::time_point begin = Clock::now();
@@ -371,7 +371,7 @@ TEST_F(CudaProcesses, TheLocalGroupIsForOneProcess) {
     }
 }
 
-TEST_F(CudaProcesses, RanksOfOthersAreNotThere) {
+TEST_F(CudaProcesses, RanksOfOtherProcessesAreRefused) {
     testing::PlayedProcesses job(2);
     const auto thrown = run(job, {2, 2}, [](Rank& own) {
         EXPECT_THROW(own.device().add_stream(1 - own.number(), Stream::compute), std::logic_error);
@@ -421,7 +421,7 @@ std::string told(std::vector<Introduction> all) {
     return "";
 }
 
-TEST(RollCalls, SurviveTheWay) {
+TEST(RollCalls, SurviveTheirEncoding) {
     Introduction said = one(3, "0000:3b:00");
     said.on[5] = {"4e1c", "0001:ff:1f", "b.example", 1};
     for (std::size_t i = 0; i < sizeof said.ids[2].internal; ++i) {
@@ -443,7 +443,7 @@ TEST(RollCalls, SurviveTheWay) {
     EXPECT_THROW(cuda::read("rank -1 a b 0 c"), CudaError);
 }
 
-TEST(RollCalls, FindWhatDoesNotFit) {
+TEST(RollCalls, FindContradictions) {
     EXPECT_EQ(told({one(0, "a"), one(1, "b")}), "");
     Introduction other_machine = one(1, "a");
     other_machine.on[1].machine = "9f00";

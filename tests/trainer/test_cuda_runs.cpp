@@ -96,7 +96,7 @@ TEST(CudaRuns, BFloat16IsTheCpusWithinItsPrecision) {
 }
 
 // In bf16 the GPU applies the activation to the sum before it is rounded.
-TEST(CudaRuns, ActivationsInTheProductAreTheCpus) {
+TEST(CudaRuns, ActivationsInTheMatmulAreTheCpus) {
     const testing::SampleText text;
     Job gpt = testing::with_wrap(testing::gpt_job(text, 2, 2), "module:Linear");
     Job checkpointed = testing::with_wrap(testing::gpt_job(text, 2, 2), "module:Block");
@@ -134,7 +134,7 @@ TEST(CudaRuns, MoreRanksThanGpusStayOnTheirOwnGpus) {
     }
 }
 
-TEST(CudaRuns, AFullGpuIsSaidWithWhatHoldsIt) {
+TEST(CudaRuns, AFullGpuIsReportedWithItsContent) {
     const PlayedMachine small({.memory = 40'000});
     const Job job = testing::with_wrap(testing::mlp_job(4, 64, 8, 1), "module:Linear");
     try {
@@ -150,7 +150,7 @@ TEST(CudaRuns, AFullGpuIsSaidWithWhatHoldsIt) {
     EXPECT_EQ(played_cuda::allocated(), 0U);
 }
 
-TEST(CudaRuns, NoGpuAtAllIsSaid) {
+TEST(CudaRuns, AMissingGpuIsReported) {
     const PlayedMachine none({.gpus = 0});
     try {
         run_played(testing::mlp_job(2, 8, 2, 1));
@@ -172,7 +172,7 @@ TEST(CudaRuns, NcclIsRefusedWhereRanksShareAGpu) {
 }
 
 // What a checkpoint reads and writes: device memory, through a copy.
-TEST(CudaRuns, GoOnFromWhatWasReadOutOfTheDevice) {
+TEST(CudaRuns, ContinueFromStateReadFromTheDevice) {
     Job job = testing::with_wrap(testing::mlp_job(3, 12, 2, 2), "module:Linear");
     job.run.steps = 4;
     const std::vector<double> whole = run_played(job).losses;

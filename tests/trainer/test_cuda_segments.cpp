@@ -268,7 +268,7 @@ TEST_F(CudaCopies, ConvertThePiecesByRank) {
     narrow.run(at_place(0, pieces)).expect_same<Bf16>(0);
 }
 
-TEST_F(CudaCopies, RefuseAPlanThatDoesNotSayWhereThePiecesAre) {
+TEST_F(CudaCopies, RefuseAPlanWithoutThePlacesOfThePieces) {
     Comparison cat(Kernel::chunk_cat, DType::fp32, {1});
     cat.arg(Floats(1)).arg(Floats(1));
     EXPECT_THROW(cat.run(), std::logic_error);

@@ -39,7 +39,7 @@ TEST(FirstSample, RanksShareAStepsRows) {
     EXPECT_EQ(first_sample_of(1 << 20, 1024, 1023, 1024), (1ll << 40) + 1023 * 1024) << "no overflow";
 }
 
-TEST(SyntheticDataset, SamplesDoNotDependOnHowTheyAreAskedFor) {
+TEST(SyntheticDataset, SamplesDoNotDependOnTheOrderOfAccess) {
     constexpr int kWidth = 37;
     const SyntheticDataset data(11, kWidth);
     EXPECT_EQ(data.input_bytes(), 37 * 4);
@@ -198,7 +198,7 @@ TEST_F(TextData, WindowsMeetInOneTokenAndCoverTheText) {
     EXPECT_EQ(seen, (std::multiset<std::string>{"01234", "01234", "45678", "45678", "89abc", "89abc"}));
 }
 
-TEST_F(TextData, SamplesDoNotDependOnHowTheyAreAskedFor) {
+TEST_F(TextData, SamplesDoNotDependOnTheOrderOfAccess) {
     std::string text;
     for (int i = 0; i < 500; ++i) text += std::to_string(i);
     const std::string path = write("text", text);
@@ -233,7 +233,7 @@ TEST_F(TextData, AFoldersFilesAreJoinedInTheOrderOfTheirNames) {
 }
 
 // Wherever the boundaries of files are, the windows are those of the joined text.
-TEST_F(TextData, AWindowMayReachOverSeveralFiles) {
+TEST_F(TextData, AWindowMaySpanSeveralFiles) {
     write("a", "0");
     write("b", "");
     write("c", "12");
@@ -255,7 +255,7 @@ TEST_F(TextData, ANamedLinkIsFollowed) {
 }
 
 // A running job keeps its text if another file takes the name, and does not see what is appended.
-TEST_F(TextData, AReplacedOrDeletedFileStaysAsItWas) {
+TEST_F(TextData, AReplacedOrDeletedFileKeepsItsContent) {
     const TextFiles text(write("text", "some words"));
     std::ofstream(folder_ / "text", std::ios::app) << " more";
     write("other", "else");
@@ -340,7 +340,7 @@ TEST_F(TextData, AnUnreadableFileIsNamedWithTheReason) {
 }
 
 // From a job: the error begins with the place of the key that is at fault.
-TEST_F(TextData, AJobsDataIsOpenedAndItsFaultsHaveAPlace) {
+TEST_F(TextData, AJobsDataIsOpenedAndErrorsNameTheirPlace) {
     Job job;
     job.data.type = DataType::text;
     job.data.path = write("text", "abcdefghijklmnopqrst");

@@ -202,7 +202,7 @@ TEST(BpeTokenizer, EncodesAsTheMergesInTheirOrderWould) {
     }
 }
 
-TEST(BpeTokenizer, RefusesMergesThatCannotBe) {
+TEST(BpeTokenizer, RefusesImpossibleMerges) {
     EXPECT_THROW(BpeTokenizer({{'a', 256}}), std::invalid_argument) << "not there yet";
     EXPECT_THROW(BpeTokenizer({{-1, 'a'}}), std::invalid_argument);
     EXPECT_THROW(BpeTokenizer({{'a', 'b'}, {'a', 'b'}}), std::invalid_argument) << "twice";
@@ -248,7 +248,7 @@ TEST_F(BpeFile, SavedAndLoadedIsTheSame) {
                 ::testing::StartsWith("shardscope-bpe 1\nmerges 2\n97 98\n256 32\ncheck "));
 }
 
-TEST_F(BpeFile, WhatIsCutOffOrChangedAnywhereIsRefused) {
+TEST_F(BpeFile, ATruncatedOrChangedFileIsRefused) {
     const std::string whole = to_text(tokenizer_);
     EXPECT_EQ(error_of(whole), "no error");
     for (std::size_t length = 0; length < whole.size(); ++length) {
@@ -282,7 +282,7 @@ TEST_F(BpeFile, SaysWhereItIsDamaged) {
         HasSubstr("merge 0 joins 300 and 98"));
 }
 
-TEST_F(BpeFile, SaysWhatCannotBeReadOrWritten) {
+TEST_F(BpeFile, NamesTheFileThatCannotBeReadOrWritten) {
     const std::string missing = (folder_ / "none" / "vocabulary").string();
     try {
         load_bpe(missing);

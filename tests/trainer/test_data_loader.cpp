@@ -63,7 +63,7 @@ class Workers : public ::testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(DataLoader, Workers, ::testing::Values(0, 1, 2, 3, 7));
 
 // Rank 1 of 3, batch 4: micro-step s has the samples 12 s + 4 … 12 s + 7.
-TEST_P(Workers, BatchesComeInTheOrderOfMicroSteps) {
+TEST_P(Workers, BatchesArriveInTheOrderOfMicroSteps) {
     const Counting data;
     DataLoader loader(data, {.ranks = 3, .rank = 1, .batch = 4, .workers = GetParam()});
     for (std::int64_t step = 0; step < 50; ++step) {
@@ -73,7 +73,7 @@ TEST_P(Workers, BatchesComeInTheOrderOfMicroSteps) {
     }
 }
 
-TEST_P(Workers, AResumedRunGoesOnWhereItStopped) {
+TEST_P(Workers, AResumedRunContinuesWhereItStopped) {
     const Counting data;
     DataLoader whole(data, {.ranks = 2, .rank = 0, .batch = 3, .workers = GetParam()});
     for (int step = 0; step < 11; ++step) next_of(whole, 3);
@@ -97,7 +97,7 @@ TEST_P(Workers, AllRanksTogetherTakeTheWholeStream) {
     EXPECT_EQ(data.filled, 80) << "nothing is filled beyond the end";
 }
 
-TEST_P(Workers, AfterTheLastBatchItSaysSo) {
+TEST_P(Workers, AfterTheLastBatchThereIsNone) {
     const Counting data;
     DataLoader loader(data, {.batch = 1, .workers = GetParam(), .first_micro_step = 5, .end_micro_step = 7});
     EXPECT_EQ(next_of(loader, 1), Numbers{5});
@@ -129,7 +129,7 @@ TEST(DataLoader, FillsTwoBatchesPerWorkerAhead) {
     EXPECT_EQ(DataLoader(data, {.batch = 3}).prefetch_bytes(), 0);
 }
 
-TEST(DataLoader, WithoutWorkersNothingIsFilledUnasked) {
+TEST(DataLoader, WithoutWorkersNothingIsFilledAhead) {
     const Counting data;
     DataLoader loader(data, {.batch = 3});
     EXPECT_EQ(data.filled, 0);
@@ -194,7 +194,7 @@ TEST(DataLoader, WhatTheAnnouncementThrowsReachesNext) {
     EXPECT_THROW(next_of(loader, 1), std::runtime_error);
 }
 
-TEST(DataLoader, SaysWhenTheMemoryDoesNotSuffice) {
+TEST(DataLoader, ReportsThatTheMemoryDoesNotSuffice) {
 #ifdef SHARDSCOPE_SANITIZED
     GTEST_SKIP() << "the sanitizers end the process instead";
 #endif

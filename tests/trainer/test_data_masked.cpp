@@ -46,7 +46,7 @@ TEST(Masked, HidesFifteenInAHundred) {
 
 // 6 of 40 tokens of each of 2,000 samples: 12,000, of which 80 % are hidden, 10 % replaced (by the same one
 // in 1 case of 51) and 10 % unchanged; 4 deviations of 12,000 draws are 175 and 131.
-TEST(Masked, HidesExchangesAndLeaves) {
+TEST(Masked, HidesReplacesAndKeeps) {
     constexpr int kSamples = 2000;
     const MaskedDataset data = masked();
     Tokens tokens(kSamples * kContext), targets(tokens.size());
@@ -78,7 +78,7 @@ TEST(Masked, HidesExchangesAndLeaves) {
     for (const int times : at) EXPECT_NEAR(times, 300, 64);
 }
 
-TEST(Masked, SamplesDoNotDependOnHowTheyAreAskedFor) {
+TEST(Masked, SamplesDoNotDependOnTheOrderOfAccess) {
     const MaskedDataset data = masked();
     Tokens tokens(10 * kContext), targets(tokens.size());
     data.fill(300, 10, tokens.data(), targets.data());
@@ -99,7 +99,7 @@ TEST(Masked, AnotherSeedOrEpochHidesOthers) {
     EXPECT_NE(first, later);
 }
 
-TEST(Masked, WantsSamplesOfItsContext) {
+TEST(Masked, NeedsSamplesOfItsContext) {
     EXPECT_THROW(MaskedDataset(std::make_unique<Counting>(), {.context = 41, .mask = 9}),
                  std::invalid_argument);
 }

@@ -78,7 +78,7 @@ TEST_P(Sizes, RanksAndBatchesPartitionTheStream) {
 
 // 7 samples, 7000 epochs: each sample is at each place 1000 times; 4.5 deviations of sqrt(7000 * 1/7 * 6/7) =
 // 29 for 49 counts.
-TEST(Sampler, EverySampleComesEverywhereEquallyOften) {
+TEST(Sampler, EverySampleIsAtEveryPlaceEquallyOften) {
     constexpr int kSamples = 7, kEpochs = 7000;
     int times[kSamples][kSamples] = {};
     for (int epoch = 0; epoch < kEpochs; ++epoch) {
@@ -101,7 +101,7 @@ TEST(Sampler, AllOrdersOfFewSamplesOccur) {
 
 // In a random order of n a place keeps its own sample with probability 1/n, and the next sample follows it
 // with about the same: once each per order on average (Poisson). Over 100 orders: 100, deviation 10.
-TEST(Sampler, NeighboursAreTornApart) {
+TEST(Sampler, NeighboursAreSeparated) {
     constexpr int kSamples = 4097, kOrders = 100;
     int kept = 0, followed = 0;
     for (int epoch = 0; epoch < kOrders; ++epoch) {
@@ -115,7 +115,7 @@ TEST(Sampler, NeighboursAreTornApart) {
     EXPECT_NEAR(followed, 100, 45);
 }
 
-TEST(Sampler, APositionFollowsFromSeedAndNumberAlone) {
+TEST(Sampler, APositionDependsOnlyOnSeedAndNumber) {
     const Sampler sampler(1000, 1), again(1000, 1);
     for (std::int64_t position = 4990; position < 5010; ++position) {
         EXPECT_EQ(sampler.sample_at(position), again.sample_at(position));

@@ -135,7 +135,7 @@ struct TracedRun {
     }
 };
 
-TEST(DeviceTraceTest, HoldsAllThatTheStreamsDo) {
+TEST(DeviceTraceTest, ContainsAllThatTheStreamsDo) {
     const TracedRun run;
     EXPECT_THAT(run.warnings, IsEmpty());
     EXPECT_THAT(run.got.diagnostics, IsEmpty());
@@ -169,7 +169,7 @@ TEST(DeviceTraceTest, JoinsCollectivesWithTheirKernels) {
     }
 }
 
-TEST(DeviceTraceTest, GoesOnWithoutCuptiAndSaysSo) {
+TEST(DeviceTraceTest, ContinuesWithoutCuptiAndNotesIt) {
     const TracedRun traced;
     const Environment held("FAKE_CUPTI_HOLDER", "Nsight Systems");
     const TracedRun other;
@@ -183,7 +183,7 @@ TEST(DeviceTraceTest, GoesOnWithoutCuptiAndSaysSo) {
     EXPECT_FALSE(other.got.collectives.empty());
 }
 
-TEST(DeviceTraceTest, AsksForNothingWithoutATrace) {
+TEST(DeviceTraceTest, RequestsNothingWithoutATrace) {
     DeviceTrace trace(nullptr);
     EXPECT_EQ(trace.open(), nullptr);
     EXPECT_EQ(trace.problem(), "");

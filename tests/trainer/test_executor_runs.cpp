@@ -146,7 +146,7 @@ TEST(ExecutorHooks, AreCalledAtAgreedStepsWithAllRanksAtRest) {
 }
 
 // Parameters taken after 3 steps and put back into a new run that begins at step 3.
-TEST(ExecutorHooks, ARunGoesOnFromWhatAnotherLeft) {
+TEST(ExecutorHooks, ARunContinuesFromTheStateOfAnother) {
     const Job job = small_job(2);
     std::vector<std::vector<std::byte>> kept(2 * 8);
     const auto slots = [](const Program& program) { return program.optimizer().slots(); };
@@ -181,7 +181,7 @@ TEST(ExecutorHooks, ARunGoesOnFromWhatAnotherLeft) {
     EXPECT_EQ(losses, testing::run(job).losses);
 }
 
-TEST(ExecutorHooks, ARunThatIsDoneHasNothingToGoOnWith) {
+TEST(ExecutorHooks, ARunThatIsDoneCannotBeContinued) {
     RunOptions options;
     options.first_step = 5;
     EXPECT_THROW(testing::run(small_job(), options), RunError);
@@ -225,7 +225,7 @@ TEST(ExecutorMemory, RunsWithinALimitThatSuffices) {
     }
 }
 
-TEST(ExecutorMemory, RefusesWhatDoesNotFitAndSaysWhatIsHeld) {
+TEST(ExecutorMemory, RefusesWhatDoesNotFitAndReportsTheAllocatedMemory) {
     Job job = small_job(2);
     job.run.memory_limit = 8192;  // 4 shards of 1200 bytes are reserved as 1536 each; a gathered unit as 2560
     const Traced failed = traced(job);
@@ -260,7 +260,7 @@ TEST(ExecutorValidation, IsTheMeanOverTheHeldOutBatchesAtIntervalsAndAtTheEnd) {
 }
 
 // 4 ranks in shard groups of 2.
-TEST(ExecutorTrace, TellsTheGroupsOfCollectives) {
+TEST(ExecutorTrace, RecordsTheGroupsOfCollectives) {
     const Job job = testing::with_strategy(small_job(4), ShardingStrategy::hybrid_shard, 2);
     const Mesh mesh{4, 2};
     const Traced run = traced(job);

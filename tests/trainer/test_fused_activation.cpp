@@ -73,7 +73,7 @@ TEST(FusedActivation, OfAGptIsInEachFeedForwardPart) {
     EXPECT_EQ(pass.count(Kernel::linear_forward), 2 * 3 + 1);
 }
 
-TEST(FusedActivation, ChangesNothingWhereItIsNotAskedFor) {
+TEST(FusedActivation, ChangesNothingUnlessItIsRequested) {
     for (const Job& job : {small_mlp(), small_gpt()}) {
         const Pass pass = pass_of(job);
         EXPECT_EQ(pass.count(Kernel::linear_relu_forward) + pass.count(Kernel::linear_gelu_forward), 0);
@@ -84,7 +84,7 @@ TEST(FusedActivation, ChangesNothingWhereItIsNotAskedFor) {
 
 // The same gradients in the same modules and order, from the same operands: GELU's backward reads the sum,
 // ReLU's the result.
-TEST(FusedActivation, LeavesTheBackwardAsItWas) {
+TEST(FusedActivation, DoesNotChangeTheBackward) {
     for (const Job& job : {small_mlp(), small_gpt()}) {
         const Pass plain = pass_of(job), pass = pass_of(fused(job));
         const auto work = [](const Pass& in) {
@@ -132,7 +132,7 @@ TEST(FusedActivation, KeepsNoSumWithoutABackward) {
 }
 
 // 3 ReLUs of 32 x 16 whose inputs are never stored; a GELU's are, for its backward.
-TEST(FusedActivation, NeedsNoMoreMemoryThanTheTwoApart) {
+TEST(FusedActivation, NeedsNoMoreMemoryThanTheTwoSeparately) {
     const auto allocated = [](const Pass& pass) {
         std::int64_t bytes = 0;
         for (const Op& op : pass.plan.ops) {
@@ -147,7 +147,7 @@ TEST(FusedActivation, NeedsNoMoreMemoryThanTheTwoApart) {
 }
 
 // If recomputed alone, a Linear has no module after it, and an activation none before it.
-TEST(FusedActivation, IsApartWhereOneOfTheTwoIsComputedAgain) {
+TEST(FusedActivation, IsSeparateIfOneOfTheTwoIsRecomputed) {
     const Pass linear = pass_of(checkpointed(fused(small_gpt()), "module:Linear"));
     EXPECT_EQ(linear.count(Kernel::linear_gelu_forward), 2);
     for (const Op* op : linear.all(Kernel::linear_gelu_forward)) {

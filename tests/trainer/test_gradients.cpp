@@ -259,7 +259,7 @@ TEST(Gradients, Bert) {
 }
 
 // The same function with sums in another order.
-TEST(Gradients, WithFusedAttentionAreThoseOfThePlain) {
+TEST(Gradients, WithFusedAttentionEqualThoseWithPlain) {
     for (const Job& job : {small_gpt(), small_llama(), small_bert()}) {
         OneDevice plain(job), other(fused(job));
         const std::map<int, Floats> expected = plain.gradients();
@@ -285,7 +285,7 @@ TEST(Gradients, LlamaTiedWithDropout) {
 }
 
 // An untrained language model: about ln 256 = 5.545 nats per byte.
-TEST(Gradients, StartAtTheLossOfKnowingNothing) {
+TEST(Gradients, StartAtTheLossOfAnUntrainedModel) {
     for (const Job& job : {small_gpt(), small_llama(), small_bert()})
         EXPECT_NEAR(OneDevice(job).loss(), 5.545, 0.1);
 }
@@ -309,7 +309,7 @@ TEST(Gradients, AreTheSameBitsWithCheckpointing) {
 }
 
 // Frozen parameters have no gradient; the others' gradients do not change.
-TEST(Gradients, AreTheSameBitsBesideFrozenParameters) {
+TEST(Gradients, AreTheSameBitsWithFrozenParameters) {
     for (const Job& model : {small_gpt(), small_llama()}) {
         const bool llama = model.model.type == ModelType::llama;
         OneDevice plain(model);

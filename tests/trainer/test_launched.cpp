@@ -31,7 +31,7 @@ TEST(Launched, AloneTheFileDecides) {
     EXPECT_TRUE(job.notes.empty());
 }
 
-TEST(Launched, TheLauncherDecidesOverTheFileAndSaysSo) {
+TEST(Launched, TheLauncherOverridesTheFileWithANote) {
     const Job job = parse_job(kEight, "job.toml", {}, {4, 4, "mpirun"});
     EXPECT_EQ(job.run.ranks, 4);
     EXPECT_EQ(job.run.processes, 4);
@@ -56,7 +56,7 @@ TEST(Launched, OwnProcessesAreRanks) {
                 HasSubstr("run.ranks: 3 contradicts"));
 }
 
-TEST(Launched, HybridShardsWithinAHostUnlessTold) {
+TEST(Launched, HybridShardsWithinAHostByDefault) {
     const std::string hybrid = "[fsdp]\nsharding_strategy = 'HYBRID_SHARD'\n";
     EXPECT_EQ(parse_job(hybrid, "job.toml", {}, {8, 4, "mpirun"}).fsdp.shard_group, 4);
     EXPECT_EQ(parse_job(hybrid + "shard_group = 2\n", "job.toml", {}, {8, 4, "mpirun"}).fsdp.shard_group, 2);

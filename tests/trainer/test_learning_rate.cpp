@@ -14,7 +14,7 @@ OptimizerSection base(double lr) {
     return optimizer;
 }
 
-TEST(LearningRate, IsThatOfTheJobUnlessItIsToldOtherwise) {
+TEST(LearningRate, IsThatOfTheJobByDefault) {
     for (const int ranks : {1, 8}) {
         for (const int step : {0, 5, 99}) EXPECT_EQ(learning_rate(base(0.25), ranks, 100, step), 0.25);
     }
@@ -39,7 +39,7 @@ TEST(LearningRate, WarmsUpGraduallyFromTheUnscaledToTheScaledRate) {
     EXPECT_EQ(learning_rate(optimizer, 5, 100, 50), 5.0);
 }
 
-TEST(LearningRate, WarmsUpFromZeroWhereNothingIsScaled) {
+TEST(LearningRate, WarmsUpFromZeroIfNothingIsScaled) {
     OptimizerSection optimizer = base(1);
     optimizer.warmup_steps = 3;
     for (int step = 0; step < 3; ++step) EXPECT_EQ(learning_rate(optimizer, 8, 10, step), 0.25 * (step + 1));

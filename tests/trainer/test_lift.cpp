@@ -142,7 +142,7 @@ TEST_F(LiftedJson, AnMlpThatWasWrappedByLayersGivesItsOwnStepAndThatOfOneUnit) {
     expect_peaks(lifted, job, kMlpVariants, "mlp");
 }
 
-TEST_F(LiftedJson, SlowerWiresMakeTheStepLongerByWhatIsExposed) {
+TEST_F(LiftedJson, SlowerLinksMakeTheStepLongerByTheExposedTime) {
     Job job = with_wrap(mlp_job(6, 512, 64, 2), "module:Linear");
     job.run.steps = 6;
     const lift::Lifted lifted = this->lifted(job);
@@ -184,7 +184,7 @@ TEST_F(LiftedRun, PeaksAreThoseThatTheJobMeasuresUnderTheOtherWrap) {
 }
 
 // Whatever settings the run was recorded under.
-TEST_F(LiftedRun, AnyRecordedSettingsTellTheOthers) {
+TEST_F(LiftedRun, AnyRecordedSettingsPredictTheOthers) {
     const Job gpt = gpt_job(text_, 1, 2);
     std::vector<Recorded> all = {
         {"root", with_wrap(gpt, "root")},
@@ -248,7 +248,7 @@ TEST_F(LiftedRun, TriesTheRecordedRunFirstAndEachCombinationOnce) {
     EXPECT_TRUE(front);
 }
 
-TEST_F(LiftedRun, OtherKeysAreRefusedWithWhatCanBeAsked) {
+TEST_F(LiftedRun, OtherKeysAreRefusedWithThePossibleOnes) {
     const lift::Lifted lifted = LiftedRun::lifted(with_wrap(gpt_job(text_, 1, 2), "root"));
     try {
         lift::changes_to_try(lifted, {{{"data.batch", {"4"}}}, 0, ""});

@@ -40,7 +40,7 @@ std::string ddp_json(int steps) {
     return trace.json();
 }
 
-TEST(LiftedPytorch, FullyShardWithModulesShapesAndMemoryIsLiftedWhole) {
+TEST(LiftedPytorch, FullyShardWithModulesShapesAndMemoryIsLiftedCompletely) {
     const Lifted own = lifted(fully_shard_json({}));
     EXPECT_EQ(value_of(own, "parallel.mode"), "fsdp");
     EXPECT_EQ(value_of(own, "fsdp.layout"), "fsdp2");
@@ -71,7 +71,7 @@ TEST(LiftedPytorch, FullyShardWithModulesShapesAndMemoryIsLiftedWhole) {
     EXPECT_THAT(lines.front().lines, Contains(HasSubstr("isinstance(module, Block): fully_shard(module)")));
 }
 
-TEST(LiftedPytorch, AModulesBackwardIsKnownByARangeOfItsOwn) {
+TEST(LiftedPytorch, AModulesBackwardIsFoundByItsOwnRange) {
     const Lifted own = lifted(fully_shard_json({.own_ranges = true}));
     for (const Node& node : own.step.nodes) {
         if (node.class_name != "Linear" && node.class_name != "ReLU") continue;
@@ -87,7 +87,7 @@ TEST(LiftedPytorch, AModulesBackwardIsKnownByARangeOfItsOwn) {
     EXPECT_NEAR(replay_unmodified(own).step_s, own.step_s, 0.1 * own.step_s);
 }
 
-TEST(LiftedPytorch, GradientsOfTheModulesAreNoActivations) {
+TEST(LiftedPytorch, GradientsOfTheModulesAreNotActivations) {
     const Lifted own = lifted(fully_shard_json({.steps = 4}));
     std::int64_t gradients = 0;
     for (const LiftedBuffer& buffer : own.step.buffers) gradients += buffer.bytes == kWidth * kWidth * 4;
@@ -101,7 +101,7 @@ TEST(LiftedPytorch, GradientsOfTheModulesAreNoActivations) {
     EXPECT_EQ(gradients, 2);
 }
 
-TEST(LiftedPytorch, DdpWithoutModulesIsReplayedAndSaysWhatItCannotTell) {
+TEST(LiftedPytorch, DdpWithoutModulesIsReplayedAndNotesWhatIsUnknown) {
     const Lifted own = lifted(ddp_json(5));
     EXPECT_EQ(value_of(own, "parallel.mode"), "ddp");
     EXPECT_EQ(own.parameters, ParametersFrom::buckets);
@@ -211,13 +211,13 @@ TEST(LiftedPytorch, AWeightThatTwoModulesReadIsGatheredOnceAndInFp32) {
 }
 
 // Gathered once per step, as under SHARD_GRAD_OP, which was not set.
-TEST(LiftedPytorch, ARootThatIsTheOnlyUnitIsTakenForFullShard) {
+TEST(LiftedPytorch, ARootThatIsTheOnlyUnitCountsAsFullShard) {
     const Lifted own = lifted(tied_json());
     EXPECT_EQ(value_of(own, "fsdp.sharding_strategy"), "FULL_SHARD");
     EXPECT_THAT(own.notes, Contains(AllOf(HasSubstr("root alone"), HasSubstr("FULL_SHARD"))));
 }
 
-TEST(LiftedPytorch, TheNormOfTheGradientsTellsNoBandwidth) {
+TEST(LiftedPytorch, TheNormOfTheGradientsGivesNoBandwidth) {
     const Lifted own = lifted(fully_shard_json({.clips = true}));
     EXPECT_THAT(own.notes, Contains(AllOf(HasSubstr("all_reduce move 228 bytes"), HasSubstr("GB/s"))));
     const Replay unmodified = replay_unmodified(own);
@@ -227,7 +227,7 @@ TEST(LiftedPytorch, TheNormOfTheGradientsTellsNoBandwidth) {
     EXPECT_LT(ddp.step_s, 3 * unmodified.step_s);
 }
 
-TEST(LiftedPytorch, FullyShardIsTriedUnderWhatItHas) {
+TEST(LiftedPytorch, FullyShardIsTriedUnderItsOwnOptions) {
     const Lifted own = lifted(fully_shard_json({}));
     for (const auto& changes : changes_to_try(own, {})) {
         for (const Override& change : changes) {
@@ -259,7 +259,7 @@ TEST(LiftedPytorch, BucketsOfDdpAreTheRecordedOnes) {
     EXPECT_THAT(pytorch_lines(two, of_two.job).front().lines, Contains("model = DDP(model)"));
 }
 
-TEST(LiftedPytorch, BucketsOfDdpThatHoldLessTellFrozenParametersOrTwoBytes) {
+TEST(LiftedPytorch, SmallerBucketsOfDdpShowFrozenParametersOrTwoBytes) {
     constexpr std::int64_t kLinear = 1024 * 1024 + 1024;
     // A quarter is not reduced. The Linears are alike, but not the same.
     const Lifted frozen = lifted(ddp_with_modules_json({kLinear * 3 / 2}));
@@ -271,7 +271,7 @@ TEST(LiftedPytorch, BucketsOfDdpThatHoldLessTellFrozenParametersOrTwoBytes) {
     EXPECT_THAT(half.notes, Contains(HasSubstr("two bytes an element")));
 }
 
-TEST(LiftedPytorch, StepsAreWanted) {
+TEST(LiftedPytorch, StepsAreRequired) {
     std::string json = ddp_json(3);
     for (std::size_t at = json.find("ProfilerStep#"); at != json.npos; at = json.find("ProfilerStep#", at))
         json.replace(at, 13, "SomethingElse");
@@ -303,7 +303,7 @@ TEST(OperatorParameters, AreTheInputsThatTheSignatureCallsWeightAndBias) {
               (std::vector<std::int64_t>{64000}));
 }
 
-TEST(OperatorParameters, OthersHaveNoneAndBrokenShapesTellNone) {
+TEST(OperatorParameters, OthersAndBrokenShapesHaveNone) {
     EXPECT_FALSE(reads_parameters("aten::mm"));
     EXPECT_TRUE(elements("aten::mm", R"({"Input Dims":[[8,16],[16,32]]})").empty());
     for (const char* broken :

@@ -118,7 +118,7 @@ class Shaken {
     std::mt19937 random_;
 };
 
-TEST(LiftedRanges, ShakenRangesAreLiftedWholeOrRefusedWithASentence) {
+TEST(LiftedRanges, DistortedRangesAreLiftedCompletelyOrRefusedWithAnError) {
     const Json plain = Json::parse(fully_shard_json({.steps = 3, .norms = true})),
                own_ranges = Json::parse(fully_shard_json({.steps = 3, .own_ranges = true}));
     int whole = 0;
@@ -157,7 +157,7 @@ TEST(LiftedRanges, AWrapperWithNothingInsideIsOneModule) {
     EXPECT_TRUE(replay_unmodified(own).can_be());
 }
 
-TEST(LiftedStepFault, NamesACallOfAModuleThatIsNotThere) {
+TEST(LiftedStepFault, NamesACallOfAMissingModule) {
     LiftedStep step;
     EXPECT_NE(fault_of(step), "");
     Node root, child;

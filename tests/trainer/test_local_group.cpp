@@ -176,7 +176,7 @@ TEST_P(LocalGroupTest, AllReduceGivesEveryRankTheSameSums) {
     }
 }
 
-TEST_P(LocalGroupTest, SumsThatGoPastTheCachesAreTheSame) {
+TEST_P(LocalGroupTest, SumsThatBypassTheCachesAreTheSame) {
     cache_bytes_ = 4000;
     for (const std::int64_t size : kSizes) {
         for (const bool in_place : {false, true}) {

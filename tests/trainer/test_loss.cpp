@@ -13,7 +13,7 @@ namespace TEST_FILE {
 using namespace testing;
 
 // Equal logits: every class has 1/256, the loss is log 256 = 5.545…
-TEST(CrossEntropy, OfAModelThatKnowsNothingIsTheLogarithmOfTheClasses) {
+TEST(CrossEntropy, OfAnUntrainedModelIsTheLogarithmOfTheClasses) {
     const Floats logits(3 * 256, 0.7f);
     const Tokens targets = {0, 100, 255};
     Floats probabilities(logits.size());
@@ -103,7 +103,7 @@ TEST(CrossEntropy, OfNotANumberIsNotANumber) {
 }
 
 // The library chooses AVX-512, AVX2 or baseline code; softmax_row in this file is compiled for the baseline.
-TEST(CrossEntropy, BitsAreThoseOfTheOldestProcessor) {
+TEST(CrossEntropy, BitsEqualThoseOfTheOldestProcessor) {
     constexpr int kRows = 5, kClasses = 259;
     const Floats logits = normals(kRows * kClasses, "logits");
     const Tokens targets(kRows, 1);

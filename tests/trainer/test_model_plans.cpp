@@ -168,7 +168,7 @@ TEST(ModelPlans, DropInFivePlacesWithTheMaskOfTheModule) {
 
 // --- bf16 ------------------------------------------------------------------------------------------------
 
-TEST(ModelPlans, InBf16ComputeInBf16ButTheLoss) {
+TEST(ModelPlans, InBf16ComputeInBf16ExceptTheLoss) {
     for (const Job& model : all_models()) {
         const Pass pass = pass_of(in_bf16(model));
         for (const Phase phase : {Phase::forward, Phase::backward}) {
@@ -253,7 +253,7 @@ TEST(ModelPlans, OfFrozenLayersPassTheGradientOn) {
 }
 
 // Frozen norms: only dx; their args for dgamma and dbeta have no buffer.
-TEST(ModelPlans, OfFrozenNormsMakeTheInputsGradientAlone) {
+TEST(ModelPlans, OfFrozenNormsComputeOnlyTheInputsGradient) {
     const Pass gpt = pass_of(frozen(small_gpt(), "module:LayerNorm"));
     for (const Op* op : gpt.all(Kernel::layer_norm_backward)) {
         EXPECT_GE(op->args[0].buffer, 0);
@@ -296,7 +296,7 @@ TEST(ModelPlans, OfFrozenBlocksPassTheGradientThrough) {
 
 // --- activation checkpointing ----------------------------------------------------------------------------
 
-TEST(ModelPlans, ThatAreCheckpointedComputeTheForwardAgain) {
+TEST(ModelPlans, ThatAreCheckpointedRecomputeTheForward) {
     for (Job job : {small_gpt(), small_llama()}) {
         job.model.dropout = 0.1;
         const char* block = job.model.type == ModelType::gpt ? "module:Block" : "module:LlamaBlock";
@@ -366,7 +366,7 @@ TEST(ModelPlans, ThatAreCheckpointedInsideEachOtherComputeTheInnerPartTwiceMore)
 }
 
 // A block below which no gradient is needed, and the model as a whole.
-TEST(ModelPlans, ThatAreCheckpointedHeedFrozenParameters) {
+TEST(ModelPlans, ThatAreCheckpointedRespectFrozenParameters) {
     const Pass pass = pass_of(frozen(checkpointed(small_gpt(), "module:Block"), "module:Embedding"));
     EXPECT_EQ(pass.kernels(Phase::backward).back()->kernel, Kernel::layer_norm_backward);
     EXPECT_EQ(pass.dangling(), 0);

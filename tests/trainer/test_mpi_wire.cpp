@@ -47,7 +47,7 @@ class MpiWire : public ::testing::Test {
     }
 };
 
-TEST_F(MpiWire, KeepsTheRulesOfWires) {
+TEST_F(MpiWire, ObeysTheRulesOfWires) {
     expect_done(mpirun(4, "all"), 4);
 }
 
@@ -62,7 +62,7 @@ TEST_F(MpiWire, CarriesTagsThatMpiDoesNot) {
     expect_done(mpirun(2, "all 1073741824 1073741824"), 2);
 }
 
-TEST_F(MpiWire, SaysThatATagIsTooLarge) {
+TEST_F(MpiWire, ReportsThatATagIsTooLarge) {
     const Outcome outcome = mpirun(2, "tag 1073741824 32768");
     expect_done(outcome, 2);
     EXPECT_THAT(outcome.text, HasSubstr("carries tags below 262144 only, and 4294967295 is needed"));
@@ -77,7 +77,7 @@ TEST_F(MpiWire, OfAnotherSizeIsAnError) {
     expect_done(mpirun(2, "long"), 2);
 }
 
-TEST_F(MpiWire, AFailedJobEndsAtOnce) {
+TEST_F(MpiWire, AFailedJobEndsImmediately) {
     const Outcome outcome = mpirun(4, "abandon");
     EXPECT_EQ(outcome.status, 3) << outcome.text;
     EXPECT_THAT(outcome.text, Not(HasSubstr("done")));

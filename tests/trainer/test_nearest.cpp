@@ -42,7 +42,7 @@ NearestFits search(std::int64_t limit, std::size_t most = 3) {
     return nearest_fits(job_with(), limit, testing::round_cluster(), {.most = most, .seconds = 100});
 }
 
-TEST(Nearest, OneChangeIsEnoughWhereTheJobIsALittleTooLarge) {
+TEST(Nearest, OneChangeIsEnoughIfTheJobIsSlightlyTooLarge) {
     const std::int64_t own = peak_of({});
     ASSERT_FALSE(fits({}, own - 1));
     const NearestFits found = search(own - 1);
@@ -97,7 +97,7 @@ TEST(Nearest, ASmallerBatchComesWithMoreMicroBatches) {
     EXPECT_TRUE(seen);
 }
 
-TEST(Nearest, NothingFitsWhatIsLessThanTheSmallestPeak) {
+TEST(Nearest, NothingFitsBelowTheSmallestPeak) {
     const NearestFits found = search(1000);
     EXPECT_TRUE(found.fits.empty());
     EXPECT_LT(found.smallest.peak.bytes, peak_of({}));
@@ -115,7 +115,7 @@ TEST(Nearest, EndsInTime) {
 }
 
 // A cluster with fewer devices than the job has ranks predicts no times; the memory is known nevertheless.
-TEST(Nearest, NeedsNoClusterThatIsLargeEnough) {
+TEST(Nearest, DoesNotNeedALargeEnoughCluster) {
     sim::Cluster small = testing::round_cluster();
     small.nodes = small.devices = 1;
     const NearestFits found = nearest_fits(job_with(), peak_of({}) - 1, small, {.most = 3, .seconds = 100});

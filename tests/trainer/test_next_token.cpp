@@ -49,7 +49,7 @@ TEST(NextToken, HugeLogitsDoNotOverflow) {
     EXPECT_EQ(next_token(std::vector<float>{7}, {}, 0.5), 0);
 }
 
-TEST(NextToken, ALogitThatIsNotFiniteIsTold) {
+TEST(NextToken, ALogitThatIsNotFiniteIsReported) {
     EXPECT_EQ(next_token(std::vector<float>{1, std::nanf("")}, {}, 0.5), -1);
     EXPECT_EQ(next_token(std::vector<float>{std::numeric_limits<float>::infinity(), 1}, {}, 0.5), -1);
 }

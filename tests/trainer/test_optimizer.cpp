@@ -94,7 +94,7 @@ TEST(AdamW, ShardsSteppedAloneHaveTheBitsOfTheWhole) {
 
 // Adam adds the decay to the gradient: with g = 0 and weight_decay 1 it gets a gradient of 2, and its first
 // step is the learning rate; AdamW would subtract lr * 2.
-TEST(Adam, WeightDecayIsPartOfTheGradient) {
+TEST(Adam, WeightDecayIsAddedToTheGradient) {
     Floats param = {2.0f};
     const Floats grad = {0.0f};
     Floats m(1, 0.0f), v(1, 0.0f);

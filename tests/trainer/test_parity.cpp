@@ -119,7 +119,7 @@ TEST(Parity, FrozenParametersStayAndTheOthersLearnAlike) {
 }
 
 // A table that the embedding and the head share, wrapped separately: it belongs to the unit around both.
-TEST(Parity, SharedParametersMayBeWrappedApart) {
+TEST(Parity, SharedParametersMayBeWrappedSeparately) {
     const testing::SampleText text;
     Job job = testing::gpt_job(text, 1, 2);
     job.model.tied_embeddings = true;

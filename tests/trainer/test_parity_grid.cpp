@@ -16,7 +16,7 @@ namespace TEST_FILE {
 
 using testing::Point;
 
-TEST(ParityGrid, EveryPairOfOptionsThatCanStandTogetherOccurs) {
+TEST(ParityGrid, EveryPossiblePairOfOptionsOccurs) {
     const std::vector<Point> points = testing::every_pair();
     std::set<testing::Pair> seen;
     for (const Point& p : points) {

@@ -176,7 +176,7 @@ std::vector<std::string> lines_of(const Job& job, const std::string& what) {
     return lines;
 }
 
-TEST(Schedule, ThePrintedPlanTellsWhatAMemsetWrites) {
+TEST(Schedule, ThePrintedPlanShowsWhatAMemsetWrites) {
     const auto starts_with = [](const std::string& what) {
         return lines_of(four_linears(BackwardPrefetch::pre), what);
     };
@@ -184,7 +184,7 @@ TEST(Schedule, ThePrintedPlanTellsWhatAMemsetWrites) {
     EXPECT_EQ(starts_with("memset 0").size(), 4U) << "padding of four shards";
 }
 
-TEST(Schedule, ThePrintedPlanTellsWhichRanksACollectiveIsAmongAndItsDivisor) {
+TEST(Schedule, ThePrintedPlanShowsTheGroupAndTheDivisorOfACollective) {
     Job job = testing::with_strategy(testing::with_wrap(testing::mlp_job(4, 8, 2, 4), "module:Linear"),
                                      ShardingStrategy::hybrid_shard, 2);
     EXPECT_THAT(lines_of(job, "all_gather"), Each(EndsWith("flat_param (unsharded), shard group")));

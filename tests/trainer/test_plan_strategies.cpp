@@ -128,7 +128,7 @@ TEST(Order, NoShardOnlyReduces) {
               "f0 f1 f2 f3 g3 AR3 g2 AR2 g1 AR1 g0 AR0");
 }
 
-TEST(Order, HybridShardReducesAcrossGroupsBehindEachReduction) {
+TEST(Order, HybridShardReducesAcrossGroupsAfterEachReduction) {
     EXPECT_EQ(
         order_of(testing::with_strategy(four_linears(), ShardingStrategy::hybrid_shard, 2)),
         "AG0 f0 free0 AG1 f1 free1 AG2 f2 free2 AG3 f3 free3 AG3 AG2 g3 free3 RS3 AR3 AG1 g2 free2 RS2 AR2 "
@@ -197,7 +197,7 @@ Held most_held(const Plan& plan) {
     return most;
 }
 
-TEST(Order, WithTheLimiterTwoUnitsAreHeldInHostOrderAndThreeOnTheDevice) {
+TEST(Order, WithTheLimiterTwoUnitsAreGatheredInHostOrderAndThreeOnTheDevice) {
     for (const int group : {0, 2}) {
         Job job = testing::with_wrap(testing::mlp_job(12, 8, 1, 4), "module:Linear");
         if (group > 0) job = testing::with_strategy(job, ShardingStrategy::hybrid_shard, group);
@@ -361,7 +361,7 @@ TEST(Account, Fsdp2ConvertsGradientsAsItCopiesThemIn) {
 // fully_shard under no_sync, three layers of W bytes in one unit: the kept gradients (3 W in fp32) and, in a
 // later micro-batch, the gradients that the post-backward adds (1.5 W in bf16) or, if both have one type, the
 // one that autograd adds next.
-TEST(Account, Fsdp2AddsGradientsToWhatIsKeptAsTheyAre) {
+TEST(Account, Fsdp2AddsUnconvertedGradientsToTheKeptOnes) {
     Job job = testing::with_wrap(testing::mlp_job(3, 1024, 1, 2), "root");
     job.fsdp.layout = FsdpLayout::fsdp2;
     job.model.bias = false;
@@ -428,7 +428,7 @@ TEST(Account, DdpWithBucketViewsHoldsOneCopyLess) {
     EXPECT_LE(testing::at_peak(views, MemoryCategory::gradients), s.psi() + 2 * s.w());
 }
 
-TEST(Account, ZeroOneShardsTheOptimizerStateAlone) {
+TEST(Account, ZeroOneShardsOnlyTheOptimizerState) {
     const Shape s;
     Job job = testing::with_mode(s.job(), ParallelMode::ddp);
     job.optimizer.type = OptimizerType::adamw;

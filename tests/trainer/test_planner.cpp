@@ -60,7 +60,7 @@ TEST(Planner, ThreadsChangeNothing) {
     }
 }
 
-TEST(Planner, NothingBeatsTheFrontAndItBeatsAllOthers) {
+TEST(Planner, NothingDominatesTheParetoFrontAndItDominatesAllOthers) {
     const auto rows = Planned("").search(kFew);
     const auto beats = [](const Row& a, const Row& b) {
         const bool no_worse = a.peak.bytes <= b.peak.bytes && a.reserved <= b.reserved &&
@@ -103,7 +103,7 @@ Row timed_row(int number, std::int64_t peak, std::int64_t reserved, double secon
 }
 
 // The second is slightly faster and allocates slightly less, but its allocator reserves five times as much.
-TEST(Planner, TheSimplerOfTwoThatCannotBeToldApartIsTheBest) {
+TEST(Planner, TheSimplerOfTwoIndistinguishableOnesIsTheBest) {
     std::vector<Row> rows = {
         timed_row(1, 110, 200, 1.002, {{"fsdp.wrap", "root"}, {"fsdp.limit_all_gathers", "true"}}),
         timed_row(2, 100, 1000, 1.0, {{"fsdp.wrap", "root"}, {"fsdp.limit_all_gathers", "false"}}),
@@ -124,7 +124,7 @@ TEST(Planner, TheSimplerOfTwoThatCannotBeToldApartIsTheBest) {
     EXPECT_EQ(planner::best(rows)->number, 1);
 }
 
-TEST(Planner, TheSimplestOfEqualsStandsForThem) {
+TEST(Planner, TheSimplestOfEqualsRepresentsThem) {
     const auto settings = [](const std::string& wrap, const std::string& limiter) {
         return std::vector<Override>{{"fsdp.wrap", wrap}, {"fsdp.limit_all_gathers", limiter}};
     };
@@ -156,7 +156,7 @@ TEST(Planner, WhatTheClusterReservesIsNotTheAllocators) {
                 HasSubstr(" less a reserve of 3000 (run.memory_reserve)"));
 }
 
-TEST(Planner, WhatDoesNotFitIsNotTimedUnlessAsked) {
+TEST(Planner, WhatDoesNotFitIsTimedOnlyOnRequest) {
     const Planned planned("");
     std::vector<Given> given = kFew;
     given.push_back({"fsdp.layout", {"fsdp1"}});
@@ -184,7 +184,7 @@ TEST(Planner, WhatDoesNotFitIsNotTimedUnlessAsked) {
     EXPECT_EQ(planner::numbered(timed, was_fastest->number)->times.step, planner::fastest(all)->times.step);
 }
 
-TEST(Planner, AStoppedSearchKeepsWhatIsDone) {
+TEST(Planner, AStoppedSearchKeepsFinishedRows) {
     std::atomic<bool> stop{false};
     planner::SearchOptions options;
     options.stop = &stop;

@@ -51,7 +51,7 @@ TEST(PlannerSpace, BeginsWithTheJobItself) {
 // 5 wraps x 2 offload x 2 checkpointing x 3 prefetch x 2 limiter x 2 precision = 240 of each of two
 // strategies, and 40 each of fully_shard and of half the batch, without prefetch and limiter; NO_SHARD: 5
 // wraps x 2 x 2 precision = 20, twice; ddp with and without a sharded optimizer: 2 x 2 checkpointing, twice.
-TEST(PlannerSpace, KeysThatMeanNothingKeepOneValue) {
+TEST(PlannerSpace, KeysWithoutEffectKeepOneValue) {
     const auto all = Planned("").candidates({});
     EXPECT_EQ(all.size(), 2u * 320 + 40 + 8);
     for (const Candidate& candidate : all) {
@@ -135,7 +135,7 @@ TEST(PlannerSpace, ALimiterOnTheCommandLineLeavesOutFullyShard) {
     EXPECT_THAT(values_of(both, "fsdp.layout"), ElementsAre("fsdp1", "fsdp2"));
 }
 
-TEST(PlannerSpace, NodesShardAmongThemselvesWhereThereAreSeveral) {
+TEST(PlannerSpace, NodesShardAmongThemselvesIfThereAreSeveral) {
     EXPECT_FALSE(values_of(Planned("").candidates({}), "fsdp.sharding_strategy").contains("HYBRID_SHARD"));
     const Planned planned("");  // 8 devices a node
     const auto all = planned.candidates({{"run.ranks", {"16"}}});
@@ -179,7 +179,7 @@ TEST(PlannerSpace, AJobOfOneRankCanBePlannedForMore) {
     EXPECT_TRUE(values_of(all, "parallel.mode").contains("fsdp"));
 }
 
-TEST(PlannerSpace, RefusesWhatNoJobCanBe) {
+TEST(PlannerSpace, RefusesImpossibleJobs) {
     try {
         Planned("").candidates({{"model.heads", {"3"}}});  // 64 features
         FAIL() << "nothing was thrown";

@@ -36,7 +36,7 @@ TEST(PlayedGrid, RunsEachThreadOfEachBlockOnce) {
 }
 
 // Thread t writes t, then reads its neighbour's: without a barrier thread 0 would read uninitialized memory.
-TEST(PlayedGrid, HoldsThreadsAtABarrierUntilAllAreThere) {
+TEST(PlayedGrid, HoldsThreadsAtABarrierUntilAllHaveArrived) {
     std::vector<int> seen(100, -1);
     played_cuda::run_grid(1, 100, 100 * sizeof(int), [&] {
         int* slots = dynamic_shared<int>();
@@ -113,7 +113,7 @@ TEST(PlayedGrid, RefusesABarrierThatNotAllThreadsMeet) {
         HasSubstr("thread (40, 0, 0) of block (0, 0, 0) does not meet __syncthreads, at which thread"));
 }
 
-TEST(PlayedWarp, RefusesAMaskOfLanesThatDoNotCome) {
+TEST(PlayedWarp, RefusesAMaskOfLanesThatDoNotArrive) {
     EXPECT_THAT(sentence(1, 32, 0,
                          [] {
                              if (threadIdx.x < 31) __syncwarp();
@@ -138,7 +138,7 @@ TEST(PlayedGrid, RefusesBlocksAndSharedMemoryThatNoDeviceHas) {
     EXPECT_THAT(sentence(1, 32, 300000, [] {}), HasSubstr("300000 bytes of dynamic shared memory"));
 }
 
-TEST(PlayedGrid, HandsOnWhatAKernelThrows) {
+TEST(PlayedGrid, PassesOnWhatAKernelThrows) {
     EXPECT_THROW(played_cuda::run_grid(1, 64, 0,
                                        [] {
                                            if (threadIdx.x == 3) throw std::runtime_error("three");

@@ -103,7 +103,7 @@ def paste(text):
         for inside in module.modules(): assert inside is module or inside not in sharded[i:]
 )";
 
-TEST(PytorchLines, RunAsTheyStand) {
+TEST(PytorchLines, RunUnchanged) {
     if (std::system("python3 -c 0 >/dev/null 2>&1") != 0) GTEST_SKIP() << "there is no python3";
     const traces::TemporaryFolder folder;
     const std::string script = folder / "pasted.py", errors = folder / "errors.txt";
@@ -139,14 +139,14 @@ TEST(PytorchLines, AClassThatModelsOftenDefineThemselvesIsNamed) {
         EXPECT_THAT(api.lines, Not(Contains(HasSubstr("itself")))) << api.api;
 }
 
-TEST(PytorchLines, SayWhatATraceDoesNotShow) {
+TEST(PytorchLines, NameWhatATraceDoesNotShow) {
     const auto both = lines_under({});
     EXPECT_THAT(both.front().lines, Contains(HasSubstr("mp_policy, mesh and ignored_params")));
     EXPECT_THAT(both.back().lines, Contains(HasSubstr("device_id, process_group and ignored_states")));
     EXPECT_THAT(both.back().lines, Contains(HasSubstr("use_orig_params=True")));
 }
 
-TEST(PytorchLines, FullyShardHasNoLinesForAnOrderOfGathersThatItHasNot) {
+TEST(PytorchLines, FullyShardHasNoLinesForAnOrderOfGathersThatItLacks) {
     const auto lines = lines_under({{"fsdp.layout", "fsdp1"}, {"fsdp.backward_prefetch", "NONE"}});
     ASSERT_EQ(lines.size(), 1U);
     EXPECT_EQ(lines.front().api, "FSDP1");

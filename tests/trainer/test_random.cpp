@@ -24,7 +24,7 @@ TEST(Philox, GivesThePublishedAnswers) {
               (PhiloxWords{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
 }
 
-TEST(Random, FillsAreTheSingleNumbersWhereverTheyStart) {
+TEST(Random, FillsEqualTheSingleNumbersWhereverTheyStart) {
     for (const std::uint64_t first : {0ull, 1ull, 5ull, 64ull, 100ull, (1ull << 34) - 7}) {
         for (const std::size_t n : {1, 3, 63, 64, 65, 200}) {
             Floats uniforms(n), normals(n);
@@ -116,7 +116,7 @@ TEST(Random, NormalIsBoxMullerOfTheWords) {
     }
 }
 
-TEST(StreamOf, TellsNamesApartAndStaysAsItIs) {
+TEST(StreamOf, DistinguishesNamesAndNeverChanges) {
     std::set<std::uint64_t> streams;
     for (int block = 0; block < 100; ++block) {
         for (const char* leaf : {"weight", "bias"}) {

@@ -33,7 +33,7 @@ using Pairs = ::testing::Types<Pair<float, float>, Pair<float, kernels::Bf16>, P
                                Pair<kernels::Bf16, kernels::Bf16>>;
 TYPED_TEST_SUITE(Rotary, Pairs);
 
-TYPED_TEST(Rotary, TurnsTheFirstHeadsAndCopiesTheRest) {
+TYPED_TEST(Rotary, RotatesTheFirstHeadsAndCopiesTheRest) {
     using T = typename TypeParam::Element;
     using Table = typename TypeParam::Table;
     const auto x = as<T>(normals(kElements, "x"));
@@ -62,7 +62,7 @@ TYPED_TEST(Rotary, TurnsTheFirstHeadsAndCopiesTheRest) {
 }
 
 // The gradient of a rotation is the inverse rotation, so the two cancel.
-TEST(RotaryGradient, TurnsBack) {
+TEST(RotaryGradient, IsTheInverseRotation) {
     const Floats x = normals(kElements, "x");
     Floats table(kContext * kHeadWidth), y(kElements), back(kElements);
     kernels::rotary_table(table.data(), kContext, kHeadWidth, kBase);

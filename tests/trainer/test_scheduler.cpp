@@ -163,7 +163,7 @@ TEST(Scheduler, AFailureReachesEveryWaitingHost) {
 }
 
 // Every host waits only for its own item, and none is forgotten.
-TEST(Scheduler, ManyHostsWaitAtOnce) {
+TEST(Scheduler, ManyHostsWaitAtTheSameTime) {
     Scheduler scheduler(2, nullptr);
     constexpr int kHosts = 8, kItems = 200;
     std::vector<StreamIndex> streams;
@@ -209,7 +209,7 @@ TEST(Scheduler, ATransferTakesItsTimeWithoutAWorker) {
 }
 
 // A collective between processes: a worker begins it, another thread ends it, and no worker waits meanwhile.
-TEST(Scheduler, WhatEndsElsewhereHoldsItsStreamAndNoWorker) {
+TEST(Scheduler, WorkThatEndsElsewhereBlocksItsStreamAndNoWorker) {
     Scheduler scheduler(1, {});
     const StreamIndex communication = scheduler.add_stream(), compute = scheduler.add_stream();
     std::atomic<bool> begun = false, computed = false, after = false;
@@ -226,7 +226,7 @@ TEST(Scheduler, WhatEndsElsewhereHoldsItsStreamAndNoWorker) {
     EXPECT_TRUE(after);
 }
 
-TEST(Scheduler, RestsWhileNothingButWhatEndsElsewhereGoesOn) {
+TEST(Scheduler, SleepsWhileOnlyWorkElsewhereIsInProgress) {
     Scheduler scheduler(2, {});
     const StreamIndex communication = scheduler.add_stream(), compute = scheduler.add_stream();
     EXPECT_TRUE(scheduler.resting());
@@ -241,7 +241,7 @@ TEST(Scheduler, RestsWhileNothingButWhatEndsElsewhereGoesOn) {
     while (!scheduler.resting()) std::this_thread::yield();
 }
 
-TEST(Scheduler, WhatEndsElsewhereMayEndWhileItBegins) {
+TEST(Scheduler, WorkThatEndsElsewhereMayEndWhileItBegins) {
     Scheduler scheduler(2, {});
     const StreamIndex stream = scheduler.add_stream();
     int count = 0;

@@ -42,7 +42,7 @@ TEST(Shapes, FillTheKeysOfTheModel) {
     EXPECT_FALSE(llama.tied_embeddings);
 }
 
-TEST(Shapes, LeaveWhatIsGiven) {
+TEST(Shapes, KeepGivenKeys) {
     const ModelSection model =
         parse("name = 'llama-8b'\ntype = 'llama'\nlayers = 2\nvocabulary = 0\ntied_embeddings = true").model;
     EXPECT_EQ(model.layers, 2);

@@ -54,7 +54,7 @@ class SharedCoresTest : public ::testing::Test {
     traces::Communications communications_;
 };
 
-TEST_F(SharedCoresTest, AreFullWhereKernelsAndTransfersTakeAll) {
+TEST_F(SharedCoresTest, AreFullWhenKernelsAndTransfersTakeAll) {
     kernel(0, 100, 300);
     kernel(1, 200, 250);
     kernel(1, 250, 400);
@@ -66,7 +66,7 @@ TEST_F(SharedCoresTest, AreFullWhereKernelsAndTransfersTakeAll) {
     EXPECT_EQ(cores().full_inside({600, 500}), 0);
 }
 
-TEST_F(SharedCoresTest, ATransferHasWhatKernelsLeave) {
+TEST_F(SharedCoresTest, ATransferGetsTheCoresThatKernelsLeave) {
     collective(0, 0, 900);
     kernel(0, 100, 400);
     kernel(1, 200, 300);

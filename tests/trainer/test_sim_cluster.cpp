@@ -70,7 +70,7 @@ std::string with(const std::string& line, const std::string& instead) {
     return text.replace(at, line.size(), instead);
 }
 
-TEST(SimCluster, IsReadWithWhatItLeavesOut) {
+TEST(SimCluster, IsReadWithDefaultsForOmittedFigures) {
     const Cluster cluster = parse_cluster(kWhole, "c.toml");
     EXPECT_EQ(cluster.nodes, 0);
     EXPECT_EQ(cluster.node_of(9), 2);
@@ -88,7 +88,7 @@ TEST(SimCluster, IsReadWithWhatItLeavesOut) {
     EXPECT_TRUE(cluster.inter.shared);
 }
 
-TEST(SimCluster, KnowsKernelsByThemselves) {
+TEST(SimCluster, HasFiguresOfSingleKernels) {
     const DeviceModel device = parse_cluster(with("[host]", R"([kernels.linear_backward_weight]
 fp32 = 5e11
 [kernels.gelu_forward]
@@ -109,7 +109,7 @@ bandwidth_share = 0.25
                 HasSubstr("there is no figure kernels.gelu_forwards.fp32"));
 }
 
-TEST(SimCluster, ReadsFiguresThatMayBeLeftOut) {
+TEST(SimCluster, ReadsOptionalFigures) {
     const Cluster plain = parse_cluster(kWhole, "c.toml");
     EXPECT_EQ(plain.host.wake, 0);
     EXPECT_EQ(plain.device.wake, 0);
@@ -157,7 +157,7 @@ TEST(SimCluster, ErrorsNameFileLineAndFigure) {
                 HasSubstr("device.cores: the figure is missing"));
 }
 
-TEST(SimCluster, ShippedModelsAreWholeAndFoundByName) {
+TEST(SimCluster, ShippedModelsAreCompleteAndFoundByName) {
     const std::vector<std::string> names = shipped_clusters();
     EXPECT_EQ(names, (std::vector<std::string>{"a100", "h100_ib", "h200_nvlink", "laptop", "v100_pcie"}));
     for (const std::string& name : names) EXPECT_EQ(load_cluster(name).name, name);

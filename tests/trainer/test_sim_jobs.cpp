@@ -122,7 +122,7 @@ TEST(SimJobs, TheLimiterKeepsTheHostFromReservingMore) {
     EXPECT_LT(limited.of(0).reserved + 3 * std::int64_t{4096} * 4097 * 4, free.of(0).reserved);
 }
 
-TEST(SimJobs, AStragglerHoldsEverybodyAndTheOthersWaitForIt) {
+TEST(SimJobs, AStragglerDelaysAllAndTheOthersWaitForIt) {
     const Job job = layers_job();
     const sim::Cluster cluster = sim::load_cluster("h200_nvlink");
     const sim::SimResult even = simulate(job, cluster);
@@ -149,7 +149,7 @@ TEST(SimJobs, ASlowLinkMakesItsCollectivesLonger) {
     EXPECT_NEAR(slowed.communication_s / even.communication_s, 2, 0.1);
 }
 
-TEST(SimJobs, WhatADeviceHoldsIsTheLimitUnlessTheJobGivesOne) {
+TEST(SimJobs, TheDevicesMemoryIsTheLimitUnlessTheJobGivesOne) {
     const sim::Cluster cluster = sim::load_cluster("h100_ib");
     Job job = layers_job();
     EXPECT_EQ(sim::options_of(job, cluster).memory_limit, 78'000'000'000);  // minus the reserve

@@ -30,7 +30,7 @@ TEST(SimTimes, AStreamDoesOneThingAfterAnotherWhileTheHostRunsAhead) {
                                            Done{0, "b", 11'001, 13'001}));
 }
 
-TEST(SimTimes, AnEventHoldsAnotherStreamAndAHostWaitTheHost) {
+TEST(SimTimes, AnEventBlocksAnotherStreamAndAHostWaitTheHost) {
     HandPlan plan;
     plan.kernel("a", 10'000)
         .record(0, Stream::compute)
@@ -94,7 +94,7 @@ TEST(SimTimes, OfAKernelAreTheLongerOfArithmeticAndMemory) {
 }
 
 // Two ranks of a node: 1 us and half of 4000 bytes at 1 GB/s, 3000 ns.
-TEST(SimTimes, ACollectiveBeginsWhenAllAreThereAndEndsForAllTogether) {
+TEST(SimTimes, ACollectiveBeginsWhenAllHaveArrivedAndEndsForAllTogether) {
     HandPlan plan;
     plan.kernel("work", 10'000).record(0, Stream::compute).wait(0, Stream::unshard);
     plan.collective(Operation::all_gather, 4'000, Stream::unshard);
@@ -205,7 +205,7 @@ TEST(SimTimes, WhatKernelsHideOfACollectiveIsNotExposed) {
 // --- memory ----------------------------------------------------------------------------------------------
 
 // A freed block is reused on its own stream immediately, on another once its last use has ended.
-TEST(SimTimes, BlocksGoBackWhenTheirStreamsAreDone) {
+TEST(SimTimes, BlocksAreReturnedWhenTheirStreamsAreDone) {
     HandPlan plan;
     plan.allocate(1'000'000).kernel("a", 10'000).on(0).free(0).allocate(1'000'000, Stream::unshard).free(1);
     EXPECT_EQ(sim::simulate(testing::script_of(plan), testing::round_cluster()).of(0).reserved,

@@ -44,7 +44,7 @@ Job job_of(int ranks) {
     return job;
 }
 
-TEST(SimTrace, IsWholeAndSaysWhatTheSimulationSays) {
+TEST(SimTrace, IsCompleteAndAgreesWithTheSimulation) {
     const Simulated simulated = simulate(job_of(8), 8);
     const traces::Trace& trace = *simulated.trace;
     EXPECT_THAT(traces::check_trace(trace), ElementsAre());

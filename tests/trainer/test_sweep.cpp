@@ -116,7 +116,7 @@ TEST(SweepCombinations, AreNamedWithTheSectionWhereTwoKeysEndInTheSame) {
                 ::testing::Contains("data.type=text,optimizer.type=adam"));
 }
 
-TEST(SweepCombinations, HaveNamesOfTheirOwnThatAFileCanBear) {
+TEST(SweepCombinations, HaveUniqueNamesThatAFileCanHave) {
     EXPECT_THAT(names({{"data.path", "a/b,a:b"}}), ElementsAre("path=a-b", "path=a-b-2"));
     const std::string long_path(300, 'x');
     EXPECT_THAT(names({{"data.path", long_path + "1," + long_path + "2"}}), ElementsAre("run-1", "run-2"));

@@ -122,11 +122,11 @@ TEST_P(TcpWires, TagsDoNotDisturbEachOther) {
     with_wires(4, GetParam(), check_tags);
 }
 
-TEST_P(TcpWires, ALargeMessageHoldsNoOtherUp) {
+TEST_P(TcpWires, ALargeMessageBlocksNoOther) {
     with_wires(3, GetParam(), check_overtaking);
 }
 
-TEST_P(TcpWires, WhateverComesWhen) {
+TEST_P(TcpWires, ManyMessagesInRandomOrder) {
     with_wires(4, GetParam(), [](Wire& wire) { check_soak(wire, 7, 8); });
 }
 
@@ -193,7 +193,7 @@ TEST(TcpWire, ComesFromAWorld) {
     });
 }
 
-TEST(TcpWire, OfOneRankHasNobodyToTalkTo) {
+TEST(TcpWire, OfOneRankHasNoPeers) {
     with_wires(1, {}, [](Wire& wire) {
         EXPECT_FALSE(wire.progress(0));
         EXPECT_THROW(wire.send(0, 0, {}), std::logic_error);
@@ -201,7 +201,7 @@ TEST(TcpWire, OfOneRankHasNobodyToTalkTo) {
 }
 
 // Rank 1 leaves when it has done its part: for ranks that need nothing more from it, this is not a failure.
-TEST_P(TcpWires, WhoLeavesWhenAllIsDoneIsNotMissed) {
+TEST_P(TcpWires, ARankThatLeavesWhenAllIsDoneIsNotMissed) {
     Room room(3);
     on_threads(3, [&](int rank) {
         std::unique_ptr<Wire> wire = make_tcp_wire(room.peers(rank), GetParam());
@@ -226,7 +226,7 @@ TEST_P(TcpWires, WhoLeavesWhenAllIsDoneIsNotMissed) {
 }
 
 // Rank 1 ends in the middle of its messages; a rank that waits for one of them learns which rank it was.
-TEST_P(TcpWires, WhoEndsTooEarlyIsNamed) {
+TEST_P(TcpWires, ARankThatEndsTooEarlyIsNamed) {
     Room room(2);
     on_threads(2, [&](int rank) {
         std::unique_ptr<Wire> wire = make_tcp_wire(room.peers(rank), GetParam());
@@ -253,7 +253,7 @@ TEST_P(TcpWires, WhoEndsTooEarlyIsNamed) {
     });
 }
 
-TEST_P(TcpWires, AWaitEndsWhenAnotherThreadSaysSo) {
+TEST_P(TcpWires, AWaitEndsWhenAnotherThreadWakesIt) {
     with_wires(2, GetParam(), [](Wire& wire) {
         if (wire.rank() != 0) return;
         const auto begin = std::chrono::steady_clock::now();
@@ -272,7 +272,7 @@ TEST_P(TcpWires, AWaitEndsWhenAnotherThreadSaysSo) {
     });
 }
 
-TEST(TcpWire, AWaitTakesAsLongAsItIsTold) {
+TEST(TcpWire, AWaitTakesTheGivenTime) {
     with_wires(2, {}, [](Wire& wire) {
         const auto begin = std::chrono::steady_clock::now();
         EXPECT_FALSE(wire.progress(20'000));
@@ -326,7 +326,7 @@ TEST(TcpWire, StrangersAreKeptOut) {
     stranger.join();
 }
 
-TEST(TcpWire, WhoDoesNotConnectIsNamed) {
+TEST(TcpWire, AProcessThatDoesNotConnectIsNamed) {
     Room room(2);
     on_threads(2, [&](int rank) {
         TcpPeers peers = room.peers(rank);
@@ -353,7 +353,7 @@ TEST(TcpWire, WhoDoesNotConnectIsNamed) {
     });
 }
 
-TEST(TcpWire, WhoCannotBeReachedIsNamed) {
+TEST(TcpWire, AProcessThatCannotBeReachedIsNamed) {
     Room room(2);
     on_threads(2, [&](int rank) {
         TcpPeers peers = room.peers(rank);

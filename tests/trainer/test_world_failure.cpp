@@ -98,7 +98,7 @@ TEST(WorldFailure, TheFirstIsTheSameOnAll) {
     }
 }
 
-TEST(WorldFailure, OneThatFailsAndEndsAtOnceIsHeard) {
+TEST(WorldFailure, OneThatFailsAndEndsImmediatelyIsHeard) {
     for (const int failing : {0, 1}) {
         const std::vector<Place> places = make_places(3);
         const auto errors = run_threads(places, [&](const Place& place) {
@@ -134,7 +134,7 @@ TEST(WorldFailure, AWorldThatIsNotLeftIsLost) {
     EXPECT_THAT(errors, Each(""));
 }
 
-TEST(WorldFailure, AKilledProcessIsNamedAtOnceOnAll) {
+TEST(WorldFailure, AKilledProcessIsNamedImmediatelyOnAll) {
     const std::vector<Place> places = make_places(4);
     const ChildProcess victim([&] { return idle_in_world(places[2], 20); });
     const ChildProcess rank_1([&] { return wait_in_world(places[1], 20); });
@@ -150,7 +150,7 @@ TEST(WorldFailure, AKilledProcessIsNamedAtOnceOnAll) {
     EXPECT_LT(Clock::now() - begin, std::chrono::seconds(5));
 }
 
-TEST(WorldFailure, AKilledRank0IsNamedAtOnceByAll) {
+TEST(WorldFailure, AKilledRank0IsNamedImmediatelyByAll) {
     const std::vector<Place> places = make_places(3);
     const ChildProcess victim([&] { return idle_in_world(places[0], 20); });
     ::close(places[0].listen_fd);  // only the child's
@@ -163,7 +163,7 @@ TEST(WorldFailure, AKilledRank0IsNamedAtOnceByAll) {
     EXPECT_EQ(rank_1.result(), expected);
 }
 
-TEST(WorldFailure, AStoppedProcessIsNamedAfterTheTimeoutAndLearnsItWhenItGoesOn) {
+TEST(WorldFailure, AStoppedProcessIsNamedAfterTheTimeoutAndLearnsItWhenItContinues) {
     constexpr double kTimeout = 1;
     const std::vector<Place> places = make_places(3);
     const ChildProcess victim([&] { return wait_in_world(places[2], kTimeout); });
@@ -184,7 +184,7 @@ TEST(WorldFailure, AStoppedProcessIsNamedAfterTheTimeoutAndLearnsItWhenItGoesOn)
     EXPECT_EQ(victim.result(), expected);
 }
 
-TEST(WorldFailure, AStoppedRank0IsNamedByAllAndLearnsItWhenItGoesOn) {
+TEST(WorldFailure, AStoppedRank0IsNamedByAllAndLearnsItWhenItContinues) {
     constexpr double kTimeout = 1;
     const std::vector<Place> places = make_places(3);
     const ChildProcess victim([&] { return wait_in_world(places[0], kTimeout); });
@@ -203,7 +203,7 @@ TEST(WorldFailure, AStoppedRank0IsNamedByAllAndLearnsItWhenItGoesOn) {
     EXPECT_EQ(victim.result(), expected);
 }
 
-TEST(WorldFailure, AStopShorterThanTheTimeoutIsNoFailure) {
+TEST(WorldFailure, AStopShorterThanTheTimeoutIsNotAFailure) {
     constexpr double kTimeout = 2;
     const std::vector<Place> places = make_places(3);
     const auto work = [&](const Place& place) -> std::string {
@@ -226,7 +226,7 @@ TEST(WorldFailure, AStopShorterThanTheTimeoutIsNoFailure) {
     EXPECT_EQ(rank_2.result(), "left");
 }
 
-TEST(WorldFailure, SilenceIsNoFailureWithoutATimeout) {
+TEST(WorldFailure, SilenceIsNotAFailureWithoutATimeout) {
     const std::vector<Place> places = make_places(2);
     const ChildProcess rank_1([&]() -> std::string {
         World world(places[1], within(0));

@@ -80,7 +80,7 @@ class Stranger {
     int socket_;
 };
 
-TEST(WorldJoining, StrangersDisturbNobody) {
+TEST(WorldJoining, StrangersDisturbNoRank) {
     std::vector<Place> places = make_places(3);
     const Stranger garbage(places[0].port), silent(places[0].port), slow(places[0].port),
         large(places[0].port), other_job(places[0].port), gone_job(places[0].port), early(places[0].port);
@@ -103,7 +103,7 @@ TEST(WorldJoining, StrangersDisturbNobody) {
         EXPECT_EQ(stranger->hear(), "");
 }
 
-TEST(WorldJoining, WhoSaysNothingIsShownOut) {
+TEST(WorldJoining, ASilentStrangerIsDisconnected) {
     std::vector<Place> places = make_places(2);
     const Stranger silent(places[0].port), slow(places[0].port);
     slow.say("ShdW");
@@ -126,7 +126,7 @@ TEST(WorldJoining, ManyStrangers) {
     EXPECT_THAT(errors, Each(""));
 }
 
-TEST(WorldJoining, ALaunchersPortThatIsTakenIsPassedOver) {
+TEST(WorldJoining, ALaunchersPortThatIsTakenIsSkipped) {
     Listener taken = Listener::on_loopback();  // nothing ever answers there
     std::vector<Place> places = make_places(2);
     ::close(places[0].listen_fd);
@@ -160,7 +160,7 @@ TEST(WorldJoining, SomeMayComeLate) {
     EXPECT_THAT(came, testing::UnorderedElementsAre(1, 2));
 }
 
-TEST(WorldJoining, WhoDoesNotComeIsNamed) {
+TEST(WorldJoining, ARankThatDoesNotJoinIsNamed) {
     std::vector<Place> places = make_places(6);
     places.erase(places.begin() + 4);
     places.erase(places.begin() + 2);
@@ -169,7 +169,7 @@ TEST(WorldJoining, WhoDoesNotComeIsNamed) {
                 Each(AllOf(HasSubstr("ranks 2 and 4 of 6 did not come within 1 s"), HasSubstr("127.0.0.1"))));
 }
 
-TEST(WorldJoining, ARank0ThatIsNotThereIsNamed) {
+TEST(WorldJoining, AMissingRank0IsNamed) {
     std::vector<Place> places = make_places(2);
     ::close(places[0].listen_fd);
     places.erase(places.begin());
@@ -179,7 +179,7 @@ TEST(WorldJoining, ARank0ThatIsNotThereIsNamed) {
                                  HasSubstr("Connection refused")));
 }
 
-TEST(WorldJoining, ANameThatNobodyHasIsNamed) {
+TEST(WorldJoining, AnUnknownHostNameIsNamed) {
     Place place = make_places(2)[1];
     place.master = "no-such-host.invalid";
     const auto errors =
@@ -199,7 +199,7 @@ TEST(WorldJoining, OtherVersionsAreNamedOnBothSides) {
     EXPECT_EQ(errors[2], errors[0]);
 }
 
-TEST(WorldJoining, WhoComesALittleLateIsStillTold) {
+TEST(WorldJoining, ALateProcessStillLearnsTheFailure) {
     const auto begin = std::chrono::steady_clock::now();
     const auto errors = run_threads(make_places(3), [&](const Place& place) {
         WorldOptions options = within(20);
@@ -226,7 +226,7 @@ TEST(WorldJoining, AnotherProtocolIsNamed) {
 
 // A stranger that listens on rank 0's port and pretends to be rank 0: the ranks disclose nothing to it, and
 // do not stay.
-TEST(WorldJoining, TheTokenIsNotSentToWhoeverListens) {
+TEST(WorldJoining, TheTokenIsNotSentToAStrangerThatListens) {
     Listener listener = Listener::on_loopback();
     std::vector<Place> places = make_places(2);
     ::close(places[0].listen_fd);
@@ -274,7 +274,7 @@ TEST(WorldJoining, TheTokenIsNotSentToWhoeverListens) {
     EXPECT_THAT(heard, Not(HasSubstr("secret")));
 }
 
-TEST(WorldJoining, ARankThatComesTwiceIsNamedOnAllSides) {
+TEST(WorldJoining, ARankThatJoinsTwiceIsNamedOnAllSides) {
     std::vector<Place> places = make_places(3);
     places[2].rank = 1;
     const auto errors = run_threads(places, [&](const Place& place) { const World world(place, within(5)); });

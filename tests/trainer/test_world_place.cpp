@@ -67,7 +67,7 @@ const Variables kSrun = {{"SLURM_JOB_ID", "4711"},
                          {"SLURM_NODELIST", "node[01-09]"},
                          {"SLURM_STEP_NODELIST", "node[03-05]"}};
 
-TEST(WorldPlace, NoLauncherIsNoPlace) {
+TEST(WorldPlace, WithoutALauncherThereIsNoPlace) {
     EXPECT_FALSE(place_of({}));
     EXPECT_FALSE(place_of({{"RANK", ""}, {"HOME", "/"}}));
     // It has a job's token, but was started alone.
@@ -87,7 +87,7 @@ TEST(WorldPlace, Torchrun) {
     EXPECT_EQ(place_of(without(kTorchrun, "TORCHELASTIC_USE_AGENT_STORE"))->port, 29500);
 }
 
-TEST(WorldPlace, TorchrunsTokenTellsJobsAndRestartsApart) {
+TEST(WorldPlace, TorchrunsTokenDistinguishesJobsAndRestarts) {
     const std::string token = place_of(kTorchrun)->token;
     EXPECT_THAT(token, testing::HasSubstr("job-7"));
     EXPECT_EQ(place_of(with(kTorchrun, {{"RANK", "0"}, {"LOCAL_RANK", "0"}}))->token, token);
@@ -103,7 +103,7 @@ TEST(WorldPlace, RanksWithoutLocalRanksAreOneToAHost) {
     EXPECT_EQ(place_of(alone)->local_ranks, 1);
 }
 
-TEST(WorldPlace, OneRankIsNoPlace) {
+TEST(WorldPlace, OneRankHasNoPlace) {
     EXPECT_FALSE(place_of({{"RANK", "0"}, {"WORLD_SIZE", "1"}}));
     EXPECT_FALSE(place_of({{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}}));
     EXPECT_FALSE(place_of({{"SLURM_STEP_ID", "0"}, {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "1"}}));
@@ -168,7 +168,7 @@ TEST(WorldPlace, SrunsPortFollowsFromTheStep) {
     }
 }
 
-TEST(WorldPlace, AJobsShellIsNoStep) {
+TEST(WorldPlace, AJobsShellIsNotAStep) {
     // A batch script, and salloc's shell as a step of its own.
     EXPECT_FALSE(place_of({{"SLURM_JOB_ID", "1"}, {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}}));
     EXPECT_FALSE(place_of(with(kSrun, {{"SLURM_STEP_ID", "4294967290"}, {"SLURM_PROCID", "0"}})));

@@ -46,7 +46,7 @@ TEST(Wrap, ByClassMakesOneUnitPerModule) {
     EXPECT_THAT(unit_names(program), ElementsAre("net.0", "net.2")) << "nothing is left to the root";
 }
 
-TEST(Wrap, TheRootKeepsWhatNobodyTook) {
+TEST(Wrap, TheRootKeepsTheRest) {
     const testing::SampleText text;
     const Program program(testing::with_wrap(testing::gpt_job(text, 1, 2), "module:Block"));
     EXPECT_THAT(unit_names(program), ElementsAre("root", "blocks.0", "blocks.1"));
@@ -70,7 +70,7 @@ TEST(Wrap, BySizeWrapsWhereTheRemainderIsLargeEnough) {
     }
 }
 
-TEST(Wrap, SaysWhichClassesThereAreWhenNoneMatches) {
+TEST(Wrap, ListsTheClassesWhenNoneMatches) {
     try {
         const Program program(testing::with_wrap(testing::mlp_job(2, 8, 1, 2), "module:Conv2d"));
         FAIL() << "a policy that matches nothing was accepted";

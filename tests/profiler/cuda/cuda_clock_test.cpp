@@ -22,7 +22,7 @@ TEST(CudaClock, keeps_one_offset_where_both_clocks_run_alike) {
     EXPECT_EQ(clock.to_trace(kEpoch + 3 * kSecond), 3 * kSecond);  // after the last
 }
 
-TEST(CudaClock, goes_in_a_line_from_pair_to_pair) {
+TEST(CudaClock, interpolates_between_pairs) {
     CudaClock clock;
     clock.add(kEpoch, 0);
     clock.add(kEpoch + kSecond, kSecond - 1000);  // the measurements differ by 1 us

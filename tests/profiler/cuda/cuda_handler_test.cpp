@@ -43,7 +43,7 @@ class CudaHandlerTest : public ::testing::Test {
     RecordConverter converter_{sink_, monotonic_, kOrigin, 42};
 };
 
-TEST_F(CudaHandlerTest, puts_work_at_its_place) {
+TEST_F(CudaHandlerTest, converts_every_kind_of_device_work) {
     clock(0);
     CudaKernelRecord kernel{};
     kernel.start = kEpoch + 500;
@@ -67,7 +67,7 @@ TEST_F(CudaHandlerTest, counts_work_without_a_clock_as_lost) {
     EXPECT_EQ(findings_.lost, 1);
 }
 
-TEST_F(CudaHandlerTest, says_that_the_systems_clock_was_set) {
+TEST_F(CudaHandlerTest, reports_that_the_systems_clock_was_set) {
     clock(0);
     ahead_ = 3'000'000'000;
     clock(1'000'000'000);

@@ -97,7 +97,7 @@ constexpr const char* kName = "(SELECT value FROM StringIds WHERE id = ";
 // The tool reads its two clocks one after the other, and on a busy machine another thread may run in between.
 constexpr std::int64_t kClockSlackNs = 100'000'000;
 
-TEST_F(CudaRecording, holds_every_field_of_every_kind) {
+TEST_F(CudaRecording, keeps_every_field_of_every_kind) {
     const Outcome outcome = record("every_kind");
     ASSERT_EQ(outcome.status, 0) << outcome.err;
     EXPECT_EQ(
@@ -255,7 +255,7 @@ TEST_F(CudaRecording, reads_the_records_of_an_old_library) {
         ElementsAre("cudaLaunchKernel_v7000", "cuLaunchKernel", "cudaMalloc_v3020"));
 }
 
-TEST_F(CudaRecording, lets_a_program_run_whose_cupti_is_taken) {
+TEST_F(CudaRecording, lets_a_program_run_if_another_tool_uses_cupti) {
     const Outcome outcome = record("every_kind", {}, {"FAKE_CUPTI_HOLDER=Nsight Systems"});
     // If the program's own check of the set-up fails, it exits with 6.
     EXPECT_EQ(outcome.status, 6) << outcome.err;
@@ -264,13 +264,13 @@ TEST_F(CudaRecording, lets_a_program_run_whose_cupti_is_taken) {
     EXPECT_EQ(number("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL"), 0);
 }
 
-TEST_F(CudaRecording, lets_a_program_run_whose_cupti_is_too_old) {
+TEST_F(CudaRecording, lets_a_program_run_if_its_cupti_is_too_old) {
     const Outcome outcome = record("nothing", {}, {"FAKE_CUPTI_VERSION=13"});
     EXPECT_EQ(outcome.status, 0) << outcome.err;
     EXPECT_THAT(diagnostics(), ElementsAre(HasSubstr("older than CUDA 11.2")));
 }
 
-TEST_F(CudaRecording, says_once_what_many_processes_lack) {
+TEST_F(CudaRecording, reports_once_what_many_processes_lack) {
     const std::string program = CUDA_PROGRAM;
     const std::string line =
         "for i in 1 2 3; do LD_LIBRARY_PATH=" NO_CUPTI_FOLDER " " + program + " real; done";
@@ -292,7 +292,7 @@ TEST_F(CudaRecording, lets_a_program_run_with_the_cupti_of_this_machine) {
     EXPECT_THAT(said, ElementsAre(HasSubstr("kernels and copies are not in the trace")));
 }
 
-TEST_F(CudaRecording, records_nothing_of_cuda_where_it_is_not_wanted) {
+TEST_F(CudaRecording, records_no_cuda_when_it_is_switched_off) {
     // The library does not redirect CUDA at all: the program finds no variable and exits with 3.
     EXPECT_EQ(record("every_kind", {"--no-cuda"}).status, 3);
     EXPECT_EQ(number("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL"), 0);
@@ -304,14 +304,14 @@ TEST_F(CudaRecording, leaves_cupti_alone_in_forked_children) {
     EXPECT_EQ(number("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL"), 2);
 }
 
-TEST_F(CudaRecording, takes_what_never_completed_when_the_program_ends) {
+TEST_F(CudaRecording, keeps_work_that_never_completed_when_the_program_ends) {
     const Outcome outcome = record("holds");
     EXPECT_EQ(outcome.status, 0) << outcome.err;
     EXPECT_EQ(number("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL"),
               number("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_RUNTIME"));
 }
 
-TEST_F(CudaRecording, loses_two_seconds_of_a_program_that_crashes_at_most) {
+TEST_F(CudaRecording, loses_at_most_two_seconds_of_a_program_that_crashes) {
     const Outcome outcome = record("crashes");
     EXPECT_EQ(outcome.status, 9) << outcome.err;
     // It ran for 2.5 s and was flushed every second.
@@ -347,7 +347,7 @@ TEST_F(CudaRecording, records_between_the_calls_of_the_profiler_api) {
                 ElementsAre("inside"));
 }
 
-TEST_F(CudaRecording, begins_when_the_tool_says_so) {
+TEST_F(CudaRecording, begins_when_the_tool_starts_recording) {
     const Outcome outcome = record("goes_on", {"--delay", "0.5"});
     ASSERT_EQ(outcome.status, 0) << outcome.err;
     const std::int64_t first = number("SELECT min(start) FROM CUPTI_ACTIVITY_KIND_RUNTIME");
@@ -356,7 +356,7 @@ TEST_F(CudaRecording, begins_when_the_tool_says_so) {
     EXPECT_GT(number("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL"), 0);
 }
 
-TEST_F(CudaRecording, takes_what_was_launched_before_the_tool_stopped) {
+TEST_F(CudaRecording, keeps_what_was_launched_before_the_tool_stopped) {
     const Outcome outcome = record("goes_on", {"--duration", "0.7"});
     ASSERT_EQ(outcome.status, 0) << outcome.err;
     // A launch every 10 ms, and no flush of its own in the first second: everything arrived with the stop.
@@ -374,7 +374,7 @@ TEST_F(CudaRecording, turns_cupti_off_when_the_recording_is_over) {
     EXPECT_LT(number("SELECT max(start) FROM CUPTI_ACTIVITY_KIND_RUNTIME"), 2'000'000'000);
 }
 
-TEST_F(CudaRecording, turns_nothing_off_where_that_can_hang) {
+TEST_F(CudaRecording, does_not_turn_cupti_off_if_that_can_hang) {
     const Outcome outcome = record("outlives", {"--duration", "0.3"}, {"FAKE_CUPTI_VERSION=130000"});
     ASSERT_EQ(outcome.status, 0) << outcome.err;
     EXPECT_EQ(outcome.out, "13 kinds\n");
@@ -406,14 +406,14 @@ TEST_F(CudaRecording, gives_each_rank_a_device_and_ids_of_its_own) {
         2);
 }
 
-TEST_F(CudaRecording, leaves_ranks_alone_that_are_not_asked_for) {
+TEST_F(CudaRecording, does_not_record_other_ranks_than_requested) {
     // The program's own check that nothing was set up exits with 6.
     const Outcome outcome = record("every_kind", {"--ranks", "0"}, {"RANK=1"});
     EXPECT_EQ(outcome.status, 6) << outcome.err;
     EXPECT_EQ(number("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL"), 0);
 }
 
-TEST_F(CudaRecording, tells_the_devices_of_one_process_apart) {
+TEST_F(CudaRecording, distinguishes_the_devices_of_one_process) {
     ASSERT_EQ(record("two_devices").status, 0);
     EXPECT_THAT(rows("SELECT deviceId, contextId FROM CUPTI_ACTIVITY_KIND_KERNEL ORDER BY 1"),
                 ElementsAre("0|1", "1|2"));

@@ -80,7 +80,7 @@ class CuptiSourceTest : public ::testing::Test {
 
 // --- rows ------------------------------------------------------------------------------------------------
 
-TEST_F(CuptiSourceTest, puts_a_kernel_where_its_work_belongs) {
+TEST_F(CuptiSourceTest, attributes_a_kernel_to_the_work_that_launched_it) {
     open();
     launch(0, work_of(2, 3, 7), 11);
     auto kernel = FakeLibrary::kernel_record(11, now_ + 1000, now_ + 6000);
@@ -112,7 +112,7 @@ TEST_F(CuptiSourceTest, puts_a_kernel_where_its_work_belongs) {
     EXPECT_THAT(got_.runtimes, IsEmpty());  // the calls are the recorder's own
 }
 
-TEST_F(CuptiSourceTest, tells_times_by_the_recorders_clock) {
+TEST_F(CuptiSourceTest, converts_times_to_the_recorders_clock) {
     open();
     launch(0, work_of(0, 0, 1), 11);
     launch(0, work_of(0, 0, 2), 12);
@@ -190,7 +190,7 @@ TEST_F(CuptiSourceTest, has_a_row_for_every_kernel_of_a_piece_of_work) {
 }
 
 // Several ranks share a GPU: the launching thread distinguishes them.
-TEST_F(CuptiSourceTest, tells_ranks_on_one_device_apart) {
+TEST_F(CuptiSourceTest, distinguishes_ranks_on_one_device) {
     constexpr int kRanks = 4, kLaunches = 20'000;
     open();
     std::vector<std::thread> ranks;
@@ -238,7 +238,7 @@ TEST_F(CuptiSourceTest, waits_for_the_id_in_a_later_buffer) {
     EXPECT_EQ(got_.kernels[1].correlation, (std::int64_t{3} << 32) + 10);
 }
 
-TEST_F(CuptiSourceTest, says_how_much_belongs_to_nothing) {
+TEST_F(CuptiSourceTest, reports_how_much_work_is_unattributed) {
     open();
     for (std::uint32_t call = 1; call <= 3; ++call) fake().kernel(0, call, now_, now_ + 5);
     finish();
@@ -248,7 +248,7 @@ TEST_F(CuptiSourceTest, says_how_much_belongs_to_nothing) {
 }
 
 // The number of waiting records is bounded: the oldest are dropped.
-TEST_F(CuptiSourceTest, holds_a_bounded_number_that_waits) {
+TEST_F(CuptiSourceTest, bounds_the_number_of_waiting_records) {
     open();
     const auto last = static_cast<std::uint32_t>(CuptiJoin::kMostWaiting) + 10;
     for (std::uint32_t call = 1; call <= last; ++call) fake().kernel(0, call, now_ + call, now_ + call + 1);
@@ -261,7 +261,7 @@ TEST_F(CuptiSourceTest, holds_a_bounded_number_that_waits) {
     EXPECT_THAT(diagnostics(), ElementsAre(HasSubstr(traces::grouped(std::int64_t{last - 1}) + " kernels")));
 }
 
-TEST_F(CuptiSourceTest, says_what_cupti_lost_and_could_not_time) {
+TEST_F(CuptiSourceTest, reports_what_cupti_lost_and_could_not_time) {
     open();
     launch(0, work_of(0, 0, 1), 11);
     fake().kernel(0, 11, 0, 0);
@@ -341,7 +341,7 @@ TEST_F(CuptiSourceTest, says_that_another_trace_of_the_process_has_cupti) {
     finish();
 }
 
-TEST_F(CuptiSourceTest, says_that_the_library_is_none) {
+TEST_F(CuptiSourceTest, reports_that_the_file_is_not_a_library) {
     const auto outcome =
         tools::run_command({"env", "LD_LIBRARY_PATH=" NO_CUPTI_FOLDER, CUPTI_SOURCE_PROGRAM});
     EXPECT_EQ(outcome.status, 1);

@@ -121,7 +121,7 @@ TEST(RecentRows, count_the_bytes_of_payloads) {
 }
 
 // A job that gives every range a name of its own, for a long time.
-TEST(RecentRows, forget_strings_that_nobody_uses) {
+TEST(RecentRows, forget_unused_strings) {
     RecentRows rows(kSecond, 4 << 20);
     const traces::StringId held = rows.intern("held by an open range");
     rows.set_other_users([held](const RecentRows::Visit& visit) { visit(held); });

@@ -227,13 +227,13 @@ class CrashTest : public ::testing::Test {
 };
 
 // A kill may come at any moment of the second between commits, so many moments are tried, each in a process.
-TEST_F(CrashTest, AKilledJobLosesOnlyWhatItDidSinceItsLastCommit) {
+TEST_F(CrashTest, AKilledJobLosesOnlyEventsSinceItsLastCommit) {
     kill_at_random_moments(kRecorderMoments, kCalls, [](const std::string& trace, const std::string& marks) {
         return std::vector<std::string>{CRASH_JOB, "recorder", marks, trace};
     });
 }
 
-TEST_F(CrashTest, AKilledRecordingToolLosesOnlyWhatItsCommandDidSinceTheLastCommit) {
+TEST_F(CrashTest, AKilledRecordingToolLosesOnlyEventsSinceTheLastCommit) {
     kill_at_random_moments(kToolMoments, kRanges, [](const std::string& trace, const std::string& marks) {
         return std::vector<std::string>{SHARDSCOPE_RECORD, "-o", trace, "--", CRASH_JOB, "nvtx", marks};
     });

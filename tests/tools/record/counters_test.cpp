@@ -17,7 +17,7 @@ class Counters : public RecordTool {
     }
 };
 
-TEST_F(Counters, tell_what_a_process_uses) {
+TEST_F(Counters, measure_what_a_process_uses) {
     ASSERT_EQ(record({"env", "RANK=2", kJob, "burns", "900"}).status, 0);
     // Nine samples in 0.9 s, of which the first has no processor use yet; `burns` makes no NVTX call, so that
     // the tool knows no rank for it.

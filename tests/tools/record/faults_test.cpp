@@ -34,7 +34,7 @@ TEST_F(Faults, nothing_that_was_published_is_lost_when_the_command_is_killed) {
     EXPECT_EQ(value("SELECT dropped FROM SHARD_STATE"), "0");
 }
 
-TEST_F(Faults, a_crash_leaves_a_whole_file_that_says_where_it_was) {
+TEST_F(Faults, a_crash_leaves_a_complete_file_that_says_where_it_happened) {
     EXPECT_EQ(record({kJob, "crashes", "50"}).status, 128 + SIGSEGV);
     EXPECT_EQ(value("SELECT count(*) FROM DIAGNOSTIC_EVENT WHERE text LIKE "
                     "'%main thread: in reads what is not there %'"),
@@ -42,7 +42,7 @@ TEST_F(Faults, a_crash_leaves_a_whole_file_that_says_where_it_was) {
     EXPECT_EQ(value("SELECT ended FROM SHARD_STATE"), "1");
 }
 
-TEST_F(Faults, a_hundred_children_are_all_there) {
+TEST_F(Faults, a_hundred_children_are_all_recorded) {
     const Outcome outcome = record({kJob, "forks", "100"});
     EXPECT_EQ(outcome.status, 0);
     EXPECT_EQ(value("SELECT count(*) FROM NVTX_EVENTS WHERE text = 'child'"), "100");
@@ -97,7 +97,7 @@ TEST_F(Faults, a_living_session_is_not_removed_by_another) {
         1);
 }
 
-TEST_F(Faults, a_file_that_may_not_grow_ends_the_recording_alone) {
+TEST_F(Faults, a_file_that_may_not_grow_ends_only_the_recording) {
     // Blocks of 1 KiB; 300,000 marks need more.
     const Outcome outcome =
         shell("ulimit -f 1500; \"$record\" -o \"$out\" -- \"$job\" writes_when_done 700 \"$folder/job\"");
@@ -108,7 +108,7 @@ TEST_F(Faults, a_file_that_may_not_grow_ends_the_recording_alone) {
     EXPECT_EQ(value("SELECT value FROM SHARD_RUN WHERE key = 'tool'").rfind("shardscope-record", 0), 0u);
 }
 
-TEST_F(Faults, a_full_disk_ends_the_recording_alone) {
+TEST_F(Faults, a_full_disk_ends_only_the_recording) {
     if (!can_mount()) GTEST_SKIP() << "needs user namespaces (unshare -rm)";
     const Outcome outcome = shell(
         "mkdir \"$folder/small\"; export record out job folder; unshare -rm bash -c '"
@@ -147,7 +147,7 @@ TEST_F(Faults, memory_that_fills_up_loses_events_and_says_how_many) {
     EXPECT_THAT(outcome.err, HasSubstr("more were lost"));
 }
 
-TEST_F(Faults, a_folder_that_is_read_only_is_told_before_the_command_starts) {
+TEST_F(Faults, a_read_only_folder_is_reported_before_the_command_starts) {
     if (::geteuid() == 0 && !can_mount()) GTEST_SKIP() << "needs a user without rights, or unshare -rm";
     const Outcome outcome = shell(
         ::geteuid() == 0
@@ -162,7 +162,7 @@ TEST_F(Faults, a_folder_that_is_read_only_is_told_before_the_command_starts) {
     EXPECT_FALSE(exists("ran"));
 }
 
-TEST_F(Faults, a_folder_that_goes_away_takes_the_trace_with_it_and_nothing_else) {
+TEST_F(Faults, a_removed_folder_loses_the_trace_and_nothing_else) {
     const Outcome outcome = shell(
         "mkdir \"$folder/gone\"; \"$record\" -o \"$folder/gone/x.sqlite\" -- bash -c '"
         "\"$0\" steps 100; rm -r \"$1/gone\"; \"$0\" steps 700; exit 6' \"$job\" \"$folder\"");
@@ -183,7 +183,7 @@ TEST_F(Faults, an_ignored_child_signal_does_not_hide_the_end) {
     EXPECT_EQ(outcome.status, 7);
 }
 
-TEST_F(Faults, a_size_that_is_reached_ends_the_recording_alone) {
+TEST_F(Faults, a_reached_size_limit_ends_only_the_recording) {
     const Outcome outcome = record({kJob, "writes_when_done", "1500", folder_ / "job"}, {"--max-size", "2M"});
     EXPECT_EQ(outcome.status, 5);
     EXPECT_EQ(file("job"), "unharmed");

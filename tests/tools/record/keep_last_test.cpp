@@ -11,7 +11,7 @@ using ::testing::Not;
 
 using KeepLast = RecordTool;
 
-TEST_F(KeepLast, writes_nothing_for_a_command_that_ends_well) {
+TEST_F(KeepLast, writes_nothing_for_a_command_that_succeeds) {
     const Outcome outcome = record({kJob, "steps", "300"}, {"--keep-last", "1"});
     EXPECT_EQ(outcome.status, 0);
     EXPECT_FALSE(exists("out.sqlite"));
@@ -56,7 +56,7 @@ TEST_F(KeepLast, catches_a_kill_and_a_crash) {
     EXPECT_EQ(value("SELECT count(*) FROM NVTX_EVENTS WHERE text = 'reads what is not there'"), "1");
 }
 
-TEST_F(KeepLast, finds_a_job_that_hangs_while_it_goes_on) {
+TEST_F(KeepLast, finds_a_job_that_hangs_without_ending) {
     const Outcome outcome = record({kJob, "hangs", "1500"}, {"--keep-last", "5", "--hang", "0.5"});
     EXPECT_EQ(outcome.status, 0);  // it recovered
     EXPECT_EQ(setting("kept_because"), "nothing was recorded for 0.5 s: the command hangs");
@@ -71,7 +71,7 @@ TEST_F(KeepLast, finds_a_job_that_hangs_while_it_goes_on) {
     EXPECT_FALSE(exists("out-2.sqlite"));  // reported once
 }
 
-TEST_F(KeepLast, writes_a_trace_for_each_signal_that_asks_for_one) {
+TEST_F(KeepLast, writes_a_trace_for_each_signal_that_requests_one) {
     const Outcome outcome = shell(
         "\"$record\" -o \"$out\" --keep-last 5 --toggle USR2 -- \"$job\" steps 1600 & tool=$!; "
         "sleep 0.5; kill -USR2 $tool; sleep 0.5; kill -USR2 $tool; wait $tool");

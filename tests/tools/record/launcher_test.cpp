@@ -51,7 +51,7 @@ TEST_F(Launcher, of_one_rank_changes_no_name) {
     EXPECT_TRUE(exists("batch.sqlite"));
 }
 
-TEST_F(Launcher, may_be_told_the_names) {
+TEST_F(Launcher, may_be_given_the_names) {
     EXPECT_EQ(as({"RANK=3", "WORLD_SIZE=4", "JOB=77"}, "run-%q{JOB}-%r%%.sqlite").status, 0);
     EXPECT_TRUE(exists("run-77-3%.sqlite"));
     const Outcome unset = as({"-u", "JOB"}, "run-%q{JOB}.sqlite");
@@ -80,7 +80,7 @@ TEST_F(Launcher, mpirun_itself) {
 
 class Variables : public RecordTool {};
 
-TEST_F(Variables, of_the_user_stay_and_are_told) {
+TEST_F(Variables, of_the_user_stay_and_are_reported) {
     const Outcome outcome = shell(
         "NCCL_PROFILER_PLUGIN=inspector \"$record\" -o \"$out\" -- bash -c "
         "'echo $NCCL_PROFILER_PLUGIN; echo $CUDA_INJECTION64_PATH; echo $NVTX_INJECTION64_PATH'");

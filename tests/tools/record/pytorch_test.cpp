@@ -240,7 +240,7 @@ with shardscope_torch.attach(model):
     EXPECT_TRUE(roots[0].at("children").empty());
 }
 
-TEST_F(PytorchSample, IsNothingWhenNobodyRecords) {
+TEST_F(PytorchSample, DoesNothingWhenNothingIsRecorded) {
     const Outcome outcome =
         run_command(python({"-c",
                             "import torch, shardscope_torch as s\n"

@@ -25,7 +25,7 @@ using ::testing::Not;
 
 using Command = RecordTool;
 
-TEST_F(Command, may_do_well_or_badly) {
+TEST_F(Command, may_succeed_or_fail) {
     EXPECT_EQ(record({"true"}).status, 0);
     EXPECT_EQ(setting("command"), "true");
     EXPECT_EQ(setting("exit_status"), "0");
@@ -60,7 +60,7 @@ TEST_F(Command, that_cannot_start_leaves_an_older_trace_alone) {
     EXPECT_EQ(setting("command"), "true");
 }
 
-TEST_F(Command, gets_the_arguments_behind_the_dashes_as_they_are) {
+TEST_F(Command, gets_the_arguments_after_the_dashes_unchanged) {
     const Outcome outcome = record({"echo", "--overwrite", "--", "-o", "a b"});
     EXPECT_EQ(outcome.status, 0);
     EXPECT_EQ(outcome.out, "--overwrite -- -o a b\n");
@@ -192,7 +192,7 @@ TEST_P(NvtxProgram, that_aborts_or_is_killed_keeps_its_ranges) {
     EXPECT_EQ(value("SELECT count(*) FROM NVTX_EVENTS WHERE text IN ('finished', 'open at the end')"), "2");
 }
 
-TEST_P(NvtxProgram, of_many_events_is_kept_whole) {
+TEST_P(NvtxProgram, of_many_events_is_kept_completely) {
     const Outcome outcome = record({GetParam(), "many"});
     EXPECT_EQ(outcome.status, 0);
     EXPECT_EQ(value("SELECT count(*) FROM NVTX_EVENTS WHERE eventType = 59"), "300000");
@@ -223,7 +223,7 @@ TEST_P(NvtxProgram, is_recorded_for_as_long_as_asked) {
     EXPECT_EQ(setting("exit_status"), "0");
 }
 
-TEST_P(NvtxProgram, goes_on_when_the_disk_is_full) {
+TEST_P(NvtxProgram, continues_when_the_disk_is_full) {
     // No file may exceed 1.3 MB (in blocks of 1 KiB); 300,000 ranges need more.
     const Outcome outcome =
         run_command({"bash", "-c", "ulimit -f 1500; trap '' XFSZ; exec \"$0\" -o \"$1\" -- \"$2\" many",

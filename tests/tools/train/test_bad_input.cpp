@@ -125,7 +125,7 @@ TEST_F(BadInput, OnTheCommandLineIsNamed) {
     expect_refused_as_is({job_, "--trace"}, {"--trace", "--help"});
 }
 
-TEST_F(BadInput, OutputsThatCannotBeAreNamed) {
+TEST_F(BadInput, ImpossibleOutputsAreNamed) {
     expect_refused_as_is({job_, "--trace", trace_}, {"good.sqlite", "exists", "--overwrite"});
     expect_refused_as_is({job_, "--run.trace=" + trace_}, {"good.sqlite", "exists", "--overwrite"});
     expect_refused_as_is({job_, "--overwrite", "--trace", folder_ / "folder"},
@@ -142,7 +142,7 @@ TEST_F(BadInput, OutputsThatCannotBeAreNamed) {
 }
 
 // A failure of the work, not of the command line: the same words are valid on a machine with a GPU.
-TEST_F(BadInput, AGpuThatIsNotThereIsSaid) {
+TEST_F(BadInput, AMissingGpuIsReported) {
     if (fs::exists("/dev/nvidiactl")) GTEST_SKIP() << "there is a GPU";
     const auto before = files();
     const Outcome outcome = train({job_, "--run.device=cuda", "--trace", folder_ / "new.sqlite"});
@@ -154,7 +154,7 @@ TEST_F(BadInput, AGpuThatIsNotThereIsSaid) {
     EXPECT_TRUE(files() == before) << "a trace was begun";
 }
 
-TEST_F(BadInput, AFileThatIsNoTraceIsNotReplacedUnasked) {
+TEST_F(BadInput, AFileThatIsNotATraceIsNotReplacedWithoutOverwrite) {
     const std::string letter = file("letter.txt", "Dear reader,\n");
     expect_refused_as_is({job_, "--trace", letter}, {"letter.txt", "exists"});
 }

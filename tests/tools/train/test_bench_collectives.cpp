@@ -74,7 +74,7 @@ TEST(BenchCollectives, OfProcesses) {
     expect_recorded(trace, "tcp");
 }
 
-TEST(BenchCollectives, AreRefusedWhereThereIsNothingToMeasure) {
+TEST(BenchCollectives, AreRefusedIfThereIsNothingToMeasure) {
     const Outcome alone = train({sample("mlp.toml"), "--run.ranks=1", "--bench-collectives"});
     EXPECT_EQ(alone.status, 2);
     EXPECT_THAT(alone.err, AllOf(HasSubstr("one rank has no collectives"), HasSubstr("run.ranks")));

@@ -35,7 +35,7 @@ class CalibrateVerb : public ::testing::Test {
     TemporaryFolder folder_;
 };
 
-TEST_F(CalibrateVerb, WritesAModelThatASimulationTakes) {
+TEST_F(CalibrateVerb, WritesAModelThatASimulationAccepts) {
     const std::string one = record("one.sqlite", {"--run.ranks=1"});
     const std::string two = record("two.sqlite", {"--run.ranks=2", "--fsdp.cpu_offload"});
     const std::string model = path("mine.toml");

@@ -69,7 +69,7 @@ TEST(CommandLine, HelpListsEveryKeyInItsSection) {
     }
 }
 
-TEST(CommandLine, JsonStandsAloneOnStandardOutput) {
+TEST(CommandLine, JsonIsAloneOnStandardOutput) {
     const TemporaryFolder folder;
     Words arguments = arguments_for(Way::root, folder);
     arguments.insert(arguments.end(), {"--format", "json"});
@@ -101,7 +101,7 @@ TEST(CommandLine, ALossThatIsNotFiniteEndsTheRunAndNamesTheModule) {
     EXPECT_THAT(texts(trace, "SELECT text FROM DIAGNOSTIC_EVENT"), Contains(HasSubstr("not finite")));
 }
 
-TEST(CommandLine, ValidationLossesStandInTheResult) {
+TEST(CommandLine, ValidationLossesAreInTheResult) {
     const TemporaryFolder folder;
     Words arguments = arguments_for(Way::gpt, folder);
     arguments.insert(arguments.end(), {"--data.validation=0.25", "--train.validate_every=2"});
@@ -118,7 +118,7 @@ TEST(CommandLine, ValidationLossesStandInTheResult) {
     EXPECT_THAT(outcome.out, HasSubstr("Validation loss after step 3: "));
 }
 
-TEST(CommandLine, AllocatedActiveAndReservedAreToldApart) {
+TEST(CommandLine, AllocatedActiveAndReservedAreDistinguished) {
     const TemporaryFolder folder;
     const Json result = train_json(arguments_for(Way::per_layer, folder));
     for (const Json& rank : result.at("ranks")) {
@@ -129,7 +129,7 @@ TEST(CommandLine, AllocatedActiveAndReservedAreToldApart) {
                 ::testing::ContainsRegex("allocated [0-9.]+, active [0-9.]+, reserved [0-9.]+\n"));
 }
 
-TEST(CommandLine, TheRunIsDescribedWithEveryOptionThatIsNotAsUsual) {
+TEST(CommandLine, TheRunIsDescribedWithEveryOptionThatIsNotADefault) {
     const Outcome outcome = train(
         {sample("mlp.toml"), "--model.width=16", "--run.steps=1", "--fsdp.cpu_offload", "--fsdp.layout=fsdp2",
          "--fsdp.limit_all_gathers=false", "--train.accumulation=2", "--train.clip_norm=1"});
@@ -141,7 +141,7 @@ TEST(CommandLine, TheRunIsDescribedWithEveryOptionThatIsNotAsUsual) {
                   "parameters in 8 units\n"));
 }
 
-TEST(CommandLine, TellsWhenStandardOutputIsFull) {
+TEST(CommandLine, ReportsThatStandardOutputIsFull) {
     const std::string job = train_binary() + " '" + sample("mlp.toml") + "' --model.width=16 --run.steps=1";
     for (const char* how : {"", " --format json", " --dry-run", " --dry-run --format json"}) {
         const Outcome outcome = run_command({"sh", "-c", job + how + " > /dev/full"});

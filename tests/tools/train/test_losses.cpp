@@ -29,7 +29,7 @@ std::vector<double> values(const std::string& text) {
     return all;
 }
 
-TEST(Losses, AreThoseOfTheJobHoweverItIsSharded) {
+TEST(Losses, AreTheSameHoweverTheJobIsSharded) {
     const std::string root = losses({"--fsdp.wrap=root"});
     const std::string per_layer = losses({"--fsdp.wrap=module:Linear"});
     const std::string ddp = losses({"--parallel.mode=ddp", "--ddp.bucket_cap_mb=0.5"});

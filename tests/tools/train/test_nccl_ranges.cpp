@@ -72,7 +72,7 @@ TEST(NcclRanges, MessageSizesAreNccls) {
               number(run.trace(), "SELECT groupId FROM SHARD_COLLECTIVES LIMIT 1"));
 }
 
-TEST(NcclRanges, AllReducesAndBroadcastsTellTheWholeMessage) {
+TEST(NcclRanges, AllReducesAndBroadcastsRecordTheWholeMessage) {
     const TracedRun run(Way::ddp);
     const auto bytes = [&](const std::string& call) {
         return sum_of(

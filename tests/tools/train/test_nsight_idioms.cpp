@@ -68,7 +68,7 @@ TEST_F(RunInNsightsLanguage, CommunicationKernelsAreTheCollectives) {
 
 // NCCL records the bytes of one rank's part: what it contributes to a gather, and what it gets from a
 // reduce-scatter.
-TEST_F(RunInNsightsLanguage, PayloadsHoldTheBytesOfCollectives) {
+TEST_F(RunInNsightsLanguage, PayloadsContainTheBytesOfCollectives) {
     for (const auto& [call, operation] : {std::pair{"ncclAllGather", 0}, std::pair{"ncclReduceScatter", 1}}) {
         const std::int64_t bytes =
             value("SELECT sum(" + traces::number_at("n.binaryData", "32 + COALESCE(e.offset, 0)") +
@@ -96,7 +96,7 @@ TEST_F(RunInNsightsLanguage, MemoryInUseReachesThePeak) {
     }
 }
 
-TEST_F(RunInNsightsLanguage, RangesAreThereByTextAndByTextId) {
+TEST_F(RunInNsightsLanguage, RangesAreFoundByTextAndByTextId) {
     const std::int64_t all = value("SELECT count(*) FROM NVTX_EVENTS WHERE eventType = 59");
     EXPECT_EQ(all, trace_json({"info", run_->trace()}).at("counts").at("ranges"));
     EXPECT_EQ(value("SELECT count(*) FROM NVTX_EVENTS n JOIN StringIds s ON s.id = n.textId "

@@ -170,7 +170,7 @@ TEST_F(SmallDisk, ThatIsReadOnlyIsRefusedBeforeTheTraining) {
 
 // A killed run on a disk that has become read-only: the tool says that it reads a copy; finalizing is
 // refused.
-TEST_F(SmallDisk, ThatIsReadOnlyHoldsAnUnfinishedRun) {
+TEST_F(SmallDisk, ThatIsReadOnlyStillShowsAnUnfinishedRun) {
     run("64m", R"(
         "$train" "$job" --model.width=64 --run.steps=100000000 --trace "$disk/run.sqlite" >/dev/null 2>&1 &
         p=$!
@@ -192,7 +192,7 @@ TEST_F(SmallDisk, ThatIsReadOnlyHoldsAnUnfinishedRun) {
     EXPECT_THAT(err("finalize"), AllOf(HasSubstr("cannot be finalized"), HasSubstr("run.sqlite-wal")));
 }
 
-TEST(OutputFaults, AFolderThatIsRemovedTakesTheTraceAndNotTheTraining) {
+TEST(OutputFaults, AFolderThatIsRemovedEndsTheTraceAndNotTheTraining) {
     const TemporaryFolder folder;
     fs::create_directory(folder / "runs");
     EndlessRun run(folder / "runs/run.sqlite", folder / "err");
@@ -228,7 +228,7 @@ TEST(OutputFaults, ASecondRunOnTheSamePathIsRefused) {
 }
 
 // The file of a killed run has no owner.
-TEST(OutputFaults, TheFileOfAKilledRunIsReplacedWhereAsked) {
+TEST(OutputFaults, TheFileOfAKilledRunIsReplacedWithOverwrite) {
     const TemporaryFolder folder;
     const std::string trace = folder / "run.sqlite";
     {

@@ -64,7 +64,7 @@ TEST_F(PlanTrace, PeaksOfOtherWrapsAreThoseThatTheJobMeasures) {
     }
 }
 
-TEST_F(PlanTrace, TheTableSaysTheErrorFirstAndEndsWithLinesToPaste) {
+TEST_F(PlanTrace, TheTableBeginsWithTheErrorAndEndsWithLinesToPaste) {
     const Outcome outcome = train({"plan", exported({"--fsdp.wrap=module:Block"})});
     EXPECT_EQ(outcome.status, 0) << outcome.err;
     EXPECT_THAT(outcome.out, StartsWith("Unmodified replay: "));
@@ -75,7 +75,7 @@ TEST_F(PlanTrace, TheTableSaysTheErrorFirstAndEndsWithLinesToPaste) {
 }
 
 // Over links this slow NO_SHARD, which moves a third less, wins; fully_shard has no equivalent of it.
-TEST_F(PlanTrace, LinesForWhatWasRecordedAreThereWhateverRowWins) {
+TEST_F(PlanTrace, LinesForTheRecordedRunArePrintedWhateverRowWins) {
     const std::string json = exported({"--fsdp.wrap=module:Block", "--run.device=sim",
                                        "--sim.cluster=v100_pcie", "--sim.slow_link=intra:0.001"});
     const std::string strategies = "--fsdp.sharding_strategy=FULL_SHARD,NO_SHARD";
@@ -107,7 +107,7 @@ TEST_F(PlanTrace, ARowIsWrittenAsItsTraceAndAllAsADatabase) {
     expect_refused({"plan", json, "-o", plan}, 2, {plan});  // it is there
 }
 
-TEST_F(PlanTrace, SlowerWiresAndOtherLinksMakeOtherSteps) {
+TEST_F(PlanTrace, SlowerLinksAndOtherClustersChangeTheSteps) {
     const std::string json = exported({"--fsdp.wrap=module:Block"});
     const Words keys = {"--fsdp.wrap=module:Block;", "--fsdp.sharding_strategy=FULL_SHARD",
                         "--fsdp.backward_prefetch=BACKWARD_PRE", "--fsdp.limit_all_gathers=true"};

@@ -66,7 +66,7 @@ class PlanVerb : public ::testing::Test {
 };
 
 // Every row, run by hand with its settings on the simulated device.
-TEST_F(PlanVerb, EveryRowIsWhatTheSimulatedDeviceSays) {
+TEST_F(PlanVerb, EveryRowEqualsTheSimulatedDevice) {
     const Json plan = plan_json({});
     EXPECT_EQ(plan.at("configurations"), 17);
     EXPECT_EQ(plan.at("configurations"), plan.at("rows").size());
@@ -126,7 +126,7 @@ TEST_F(PlanVerb, ARowIsWrittenAsAJobAndAsItsTrace) {
     EXPECT_EQ(plan({"--write", "3", "--as", job, "--overwrite"}).status, 0);
 }
 
-TEST_F(PlanVerb, TheDatabaseHoldsEveryRow) {
+TEST_F(PlanVerb, TheDatabaseContainsEveryRow) {
     const std::string file = folder_ / "plan.sqlite", trace = folder_ / "best.sqlite";
     const std::string limit = "--run.memory_limit=20000000";  // some fit, some do not
     const Json plan = plan_json({limit, "-o", file, "--write", "best", "--as", trace});
@@ -163,7 +163,7 @@ TEST_F(PlanVerb, TheDatabaseHoldsEveryRow) {
               static_cast<std::int64_t>(plan.at("front").size()));
 }
 
-TEST_F(PlanVerb, TheTableShowsTheFrontFirstAndWhyTheRestLoses) {
+TEST_F(PlanVerb, TheTableShowsTheParetoFrontFirstAndWhyTheRestLoses) {
     const Outcome outcome = plan({"--run.memory_limit=20000000"});
     EXPECT_EQ(outcome.status, 0) << outcome.err;
     EXPECT_THAT(outcome.out, AllOf(HasSubstr("configurations on h100_ib"), HasSubstr("The Pareto front: "),
@@ -176,7 +176,7 @@ TEST_F(PlanVerb, TheTableShowsTheFrontFirstAndWhyTheRestLoses) {
     EXPECT_THAT(all.out, HasSubstr("too large"));
 }
 
-TEST_F(PlanVerb, ALimitBelowTheSmallestPeakSaysWhatMakesIt) {
+TEST_F(PlanVerb, ALimitBelowTheSmallestPeakNamesWhatMakesThePeak) {
     const Outcome outcome = plan({"--run.memory_limit=1000000"});
     EXPECT_EQ(outcome.status, 1);
     const Json whole = plan_json({});
@@ -194,7 +194,7 @@ TEST_F(PlanVerb, ALimitBelowTheSmallestPeakSaysWhatMakesIt) {
 }
 
 // 24 configurations, and after them those that are tried if none fits, which have numbers of their own.
-TEST_F(PlanVerb, ARowOfWhatIsTriedWhereNothingFitsIsWritten) {
+TEST_F(PlanVerb, ARowThatIsTriedIfNothingFitsIsWritten) {
     const auto words = [](const Words& more) {
         Words all = {"plan",
                      sample("mlp.toml"),
@@ -230,7 +230,7 @@ TEST_F(PlanVerb, ARowOfWhatIsTriedWhereNothingFitsIsWritten) {
 }
 
 // The moments of Adam exist from the second step on.
-TEST_F(PlanVerb, AJobOfOneStepIsPlannedForThoseThatFollow) {
+TEST_F(PlanVerb, AJobOfOneStepIsPlannedForTheLaterSteps) {
     const Words adam = {"--optimizer.type=adamw", "--fsdp.sharding_strategy=FULL_SHARD"};
     Words one = adam;
     one.emplace_back("--run.steps=1");
@@ -257,7 +257,7 @@ TEST_F(PlanVerb, ThirteenBillionParametersFitOneGpuOf32GB) {
     }
 }
 
-TEST_F(PlanVerb, WhatCannotBeIsCountedWithItsReason) {
+TEST_F(PlanVerb, ImpossibleConfigurationsAreCountedWithTheirReason) {
     const Json plan = plan_json({"--fsdp.cpu_offload=true"});
     EXPECT_GT(plan.at("impossible").get<int>(), 0);
     EXPECT_GT(plan.at("fits").get<int>(), 0);
@@ -296,7 +296,7 @@ TEST_F(PlanVerb, AJobForDevicesIsPlanned) {
     EXPECT_FALSE(fs::exists("never.sqlite"));
 }
 
-TEST_F(PlanVerb, CtrlCKeepsWhatIsDone) {
+TEST_F(PlanVerb, CtrlCKeepsTheRowsThatAreDone) {
     const Outcome outcome = run_command(
         {"sh", "-c",
          "'" + train_binary() + "' plan '" + sample("gpt_7b.toml") +

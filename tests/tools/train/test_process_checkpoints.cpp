@@ -70,7 +70,7 @@ struct Way {
     Words keys;
 };
 
-TEST_F(ProcessCheckpoints, SavedByFourAreGoneOnWithByAnyNumberOfProcessesAndThreads) {
+TEST_F(ProcessCheckpoints, SavedByFourAreContinuedByAnyNumberOfProcessesAndThreads) {
     const Way ways[] = {
         {"sharded", {}},
         {"full", {"--checkpoint.format=full"}},
@@ -99,7 +99,7 @@ TEST_F(ProcessCheckpoints, SavedByFourAreGoneOnWithByAnyNumberOfProcessesAndThre
     }
 }
 
-TEST_F(ProcessCheckpoints, SavedByThreadsAreGoneOnWithByProcesses) {
+TEST_F(ProcessCheckpoints, SavedByThreadsAreContinuedByProcesses) {
     const Json whole = losses(kAll, as_threads(4), {});
     losses(kSaved, as_threads(4), {"--checkpoint.save=" + save()});
     const Words load = {"--checkpoint.load=" + save()};
@@ -128,7 +128,7 @@ TEST_F(ProcessCheckpoints, FilesAreThoseOfThreads) {
 }
 
 // One sentence, whichever rank finds it: here only rank 2 reads the damaged bytes.
-TEST_F(ProcessCheckpoints, APieceThatIsDamagedForOneIsRefusedByAll) {
+TEST_F(ProcessCheckpoints, APieceThatOneRankFindsDamagedIsRefusedByAll) {
     losses(1, as_processes(4), {"--checkpoint.save=" + save()});
     const std::string file = save() + "/step-1/rank-00002.bin";
     std::string bytes = read_file(file);
@@ -213,7 +213,7 @@ TEST_F(ProcessCheckpoints, TwoHostsWriteOneFileByCopies) {
     EXPECT_EQ(read_file(save() + "/step-5/full.bin"), read_file(folder_ / "threads/step-5/full.bin"));
 }
 
-TEST_F(ProcessCheckpoints, AHostWithADiskOfItsOwnIsNamed) {
+TEST_F(ProcessCheckpoints, AHostWithItsOwnDiskIsNamed) {
     if (!makes_hosts()) GTEST_SKIP() << "no namespaces can be made here";
     fs::create_directories(save());
     const Outcome outcome = as_two(folder_, job(2, {"--data.batch=6", "--checkpoint.save=" + save()}),

@@ -201,7 +201,7 @@ TEST_F(ProcessFailures, ARankThatWaitsForTheStoppedOneIsNotBlamed) {
 }
 
 // The others see a collective that does not match theirs: immediately, whatever run.timeout.
-TEST_F(ProcessFailures, ARankThatLeavesOutACollectiveIsNamed) {
+TEST_F(ProcessFailures, ARankThatSkipsACollectiveIsNamed) {
     ProcessRun run(kRanks, astray("skip", 2, 100));
     run.start_all();
     for (const auto& [rank, end] : run.ends(kSoon)) {
@@ -298,7 +298,7 @@ TEST_F(ProcessFailures, ATraceThatExistsIsKept) {
     for (const int rank : {0, 2, 3}) EXPECT_FALSE(fs::exists(part(rank))) << rank;
 }
 
-TEST_F(ProcessFailures, AStrangerIsTurnedAwayAndTheJobGoesOn) {
+TEST_F(ProcessFailures, AStrangerIsRejectedAndTheJobContinues) {
     ProcessRun run(
         2, {train_binary(), sample("mlp.toml"), "--model.width=64", "--run.steps=3", "--format", "json"});
     run.start(0, {"--run.timeout=100"});
@@ -315,7 +315,7 @@ TEST_F(ProcessFailures, AStrangerIsTurnedAwayAndTheJobGoesOn) {
                 AllOf(HasSubstr("rank 1 did not find rank 0"), HasSubstr("no process of this job answers")));
 }
 
-TEST_F(ProcessFailures, ARankThatDoesNotComeIsNamed) {
+TEST_F(ProcessFailures, ARankThatDoesNotJoinIsNamed) {
     ProcessRun run(kRanks, job({"--run.timeout=3"}));
     for (const int rank : {0, 1, 3}) run.start(rank);
     for (const auto& [rank, end] : run.ends(kSoon)) {
@@ -390,7 +390,7 @@ TEST_F(ProcessFailures, CtrlCToTheParentStopsAllAfterTheSameStep) {
               1);
 }
 
-TEST_F(ProcessFailures, AKilledRankIsToldByTheParent) {
+TEST_F(ProcessFailures, AKilledRankIsReportedByTheParent) {
     Words words = job({"--run.processes=4"});
     std::string command = "exec";
     for (const std::string& word : words) command += " '" + word + "'";
@@ -432,7 +432,7 @@ TEST_F(ProcessFailures, AStoppedRankIsKilledByTheParent) {
     }
 }
 
-TEST_F(ProcessFailures, AskedTwiceTheParentLeavesNoStoppedRank) {
+TEST_F(ProcessFailures, AfterTwoSignalsTheParentLeavesNoStoppedRank) {
     const std::string err = folder_ / "err";
     const Outcome outcome = run_command(
         {"timeout", "120", "sh", "-c",

@@ -132,7 +132,7 @@ class KilledWhileSaving : public ::testing::Test {
 };
 
 // Most kills must hit a save, which is short; each try is a job of processes that loads, trains and saves.
-TEST_F(KilledWhileSaving, TheNewestCheckpointGoesOnBitForBit) {
+TEST_F(KilledWhileSaving, TheNewestCheckpointContinuesBitForBit) {
     std::map<int, Json> further;  // the loss of the step after each found checkpoint
     int before = 0;
     for (int round = 0; round < kKills; ++round) {

@@ -65,7 +65,7 @@ TEST(Simulation, LeavesATraceThatEveryVerbReads) {
 }
 
 // A kernel of rank 9 takes three times as long as the same one of rank 0.
-TEST(Simulation, ShowsAStragglersKernels) {
+TEST(Simulation, ShowsTheKernelsOfAStraggler) {
     const TemporaryFolder folder;
     const std::string trace = folder / "sim.sqlite";
     train_json(
@@ -94,7 +94,7 @@ TEST(Simulation, OfASweepComparesWithoutLosses) {
     EXPECT_NE(runs[0].at("average_step_us"), runs[1].at("average_step_us"));
 }
 
-TEST(Simulation, RefusesWhatItCannotBe) {
+TEST(Simulation, RefusesImpossibleJobs) {
     const TemporaryFolder folder;
     const auto refused = [&](const Words& more, const std::string& why) {
         const Outcome outcome = train(simulation(more));
@@ -113,7 +113,7 @@ TEST(Simulation, RefusesWhatItCannotBe) {
 }
 
 // 3,600 USD for an hour of each of 4 devices: 4 USD for each second.
-TEST(Simulation, TellsThePriceWhereTheModelHasOne) {
+TEST(Simulation, PrintsThePriceIfTheModelHasOne) {
     const TemporaryFolder folder;
     const std::string model = read_file(sample("clusters/h100_ib.toml"));
     const std::string type = "type = \"gpu\"\n";
@@ -127,7 +127,7 @@ TEST(Simulation, TellsThePriceWhereTheModelHasOne) {
 }
 
 // The first step's backward runs before Adam's moments exist.
-TEST(Simulation, OneStepSaysThePeakOfThoseThatFollow) {
+TEST(Simulation, OneStepPrintsThePeakOfTheLaterSteps) {
     const auto run = [](const std::string& steps) {
         return train_json({sample("gpt_175b.toml"), "--data.batch=2", "--run.steps=" + steps});
     };
@@ -141,7 +141,7 @@ TEST(Simulation, OneStepSaysThePeakOfThoseThatFollow) {
 }
 
 // Beyond the device's memory the run ends as a real one does; the trace up to there can be read.
-TEST(Simulation, EndsWhereADeviceIsFull) {
+TEST(Simulation, EndsWhenADeviceIsFull) {
     const TemporaryFolder folder;
     const std::string trace = folder / "sim.sqlite";
     const Outcome outcome =
@@ -157,7 +157,7 @@ TEST(Simulation, EndsWhereADeviceIsFull) {
     EXPECT_THAT(info.at("device_note"), HasSubstr("nothing ran"));
 }
 
-TEST(Simulation, NeedsNoDataAndSaysWhatItLeavesOut) {
+TEST(Simulation, NeedsNoDataAndSaysWhatItOmits) {
     const Outcome outcome =
         train({sample("gpt-text.toml"), "--run.device=sim", "--data.path=/nowhere/at/all"});
     EXPECT_EQ(outcome.status, 0) << outcome.err;

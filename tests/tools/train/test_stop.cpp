@@ -54,7 +54,7 @@ TEST_F(Stop, EndsAfterTheStepWithAWholeTrace) {
     }
 }
 
-TEST_F(Stop, SavesWhereASaveIsAskedForAndTheRunCanGoOn) {
+TEST_F(Stop, SavesIfConfiguredSoThatTheRunCanContinue) {
     const std::string save = folder_ / "save";
     const Outcome outcome =
         interrupted(std::string(kLong) + " --checkpoint.save='" + save + "'", "kill -INT $p");
@@ -75,7 +75,7 @@ TEST_F(Stop, SavesWhereASaveIsAskedForAndTheRunCanGoOn) {
 }
 
 // Steps of seconds: with shorter ones, the first signal would end the run before the second is sent.
-TEST_F(Stop, TheSecondSignalEndsItAtOnce) {
+TEST_F(Stop, TheSecondSignalEndsItImmediately) {
     // Steps of a second or more: 4 layers of 2048 with 2048 rows are 4 * 6 * 2048^3 = 2e11 operations.
     const Outcome outcome = interrupted(
         "--model.width=2048 --model.layers=4 --data.batch=2048 --run.ranks=1 --run.steps=1000 --overwrite",
@@ -87,7 +87,7 @@ TEST_F(Stop, TheSecondSignalEndsItAtOnce) {
 }
 
 // Three seconds of rows: sorting fewer would be over before the second signal is sent.
-TEST_F(Stop, TheSecondSignalSaysWhatIsLeftOfTheTrace) {
+TEST_F(Stop, TheSecondSignalSaysWhatRemainsOfTheTrace) {
     const Outcome outcome = interrupted("--model.width=8 --run.steps=100000000 --overwrite",
                                         "sleep 3; kill -INT $p; for i in $(seq 4000); do [ -e '" + trace() +
                                             ".finalizing' ] && break; sleep 0.005; done; kill -INT $p");
@@ -117,7 +117,7 @@ TEST_F(Stop, TheSecondSignalSaysWhereThePartsAre) {
     EXPECT_TRUE(fs::exists(part));
 }
 
-TEST_F(Stop, NothingIsLeftToTrainIsSaid) {
+TEST_F(Stop, NothingLeftToTrainIsReported) {
     const std::string save = folder_ / "save";
     train_json({sample("mlp.toml"), "--model.width=16", "--run.steps=3", "--checkpoint.save=" + save});
     const Outcome outcome =

@@ -90,7 +90,7 @@ TEST_F(Sweep, PrintsARowForEachAndHowToOpenThem) {
                 AllOf(HasSubstr("[1/2] fsdp.wrap=root"), HasSubstr("[2/2] fsdp.wrap=module:Linear")));
 }
 
-TEST_F(Sweep, ACombinationThatCannotBeIsARowWithItsReason) {
+TEST_F(Sweep, AnImpossibleCombinationIsARowWithItsReason) {
     const Words values = {"--fsdp.sharding_strategy=FULL_SHARD,NO_SHARD", "--fsdp.cpu_offload=true;"};
     const Json runs = sweep_json(values);
     ASSERT_EQ(runs.size(), 2u);
@@ -111,7 +111,7 @@ TEST_F(Sweep, AWrapThatMatchesNothingIsSuchARow) {
     EXPECT_THAT(runs.at(1).at("error").get<std::string>(), HasSubstr("Conv2d"));
 }
 
-TEST_F(Sweep, WhereNoneCanBeTheReasonsAreSaidAndTheStatusIsOfAWrongJob) {
+TEST_F(Sweep, IfAllAreImpossibleTheReasonsArePrintedAndTheStatusIsThatOfAWrongJob) {
     const Outcome outcome = sweep({"--fsdp.wrap=module:Conv2d,module:Conv3d"});
     EXPECT_EQ(outcome.status, 2);
     EXPECT_THAT(outcome.out,
@@ -119,7 +119,7 @@ TEST_F(Sweep, WhereNoneCanBeTheReasonsAreSaidAndTheStatusIsOfAWrongJob) {
     EXPECT_FALSE(fs::exists(folder_ / "out"));
 }
 
-TEST_F(Sweep, OneThatRunsOutOfMemoryIsARowAndLeavesAWholeTrace) {
+TEST_F(Sweep, OneThatRunsOutOfMemoryIsARowAndLeavesACompleteTrace) {
     // As one unit, the parameters and twice their gradients are 3 * 133120 bytes; per Linear they are far
     // less.
     const Json runs = sweep_json({"--fsdp.wrap=root,module:Linear", "--run.memory_limit=400000"});
@@ -133,7 +133,7 @@ TEST_F(Sweep, OneThatRunsOutOfMemoryIsARowAndLeavesAWholeTrace) {
     EXPECT_LE(runs[1].at("reserved_bytes"), 400000);
 }
 
-TEST_F(Sweep, ADryRunForetellsAndMakesNothing) {
+TEST_F(Sweep, ADryRunPredictsAndWritesNothing) {
     const Json runs = sweep_json({"--fsdp.wrap=root,module:Linear", "--dry-run"});
     for (const Json& run : runs) {
         const Json plan =
@@ -148,7 +148,7 @@ TEST_F(Sweep, ADryRunForetellsAndMakesNothing) {
     EXPECT_FALSE(fs::exists(folder_ / "out"));
 }
 
-TEST_F(Sweep, TheFolderIsCalledAfterTheJob) {
+TEST_F(Sweep, TheFolderIsNamedAfterTheJob) {
     const std::string command = "cd '" + folder_.path() + "' && '" + train_binary() + "' sweep '" +
                                 sample("mlp.toml") + "' --model.width=16 --run.steps=1 --run.ranks=1,2";
     EXPECT_EQ(run_command({"sh", "-c", command}).status, 0);
@@ -156,7 +156,7 @@ TEST_F(Sweep, TheFolderIsCalledAfterTheJob) {
     EXPECT_TRUE(fs::exists(folder_ / "sweep-mlp/ranks=2.sqlite"));
 }
 
-TEST_F(Sweep, WhatIsWrongIsSaidBeforeAnythingRuns) {
+TEST_F(Sweep, ErrorsAreReportedBeforeAnythingRuns) {
     expect_refused({"--fsdp.warp=root,module:Linear"}, {"warp", "did you mean wrap"});
     expect_refused({"--fsdp.wrap=module:Linear,ReLU"}, {"fsdp.wrap", "\"ReLU\"", "';'"});
     expect_refused({"--run.ranks=1,0"}, {"run.ranks", "1 to 65536"});
@@ -179,7 +179,7 @@ TEST_F(Sweep, RunsDoNotSaveOverEachOther) {
     EXPECT_TRUE(fs::exists(folder_ / "b/latest"));
 }
 
-TEST_F(Sweep, ATraceIsNotReplacedUnasked) {
+TEST_F(Sweep, ATraceIsNotReplacedWithoutOverwrite) {
     ASSERT_EQ(sweep({"--run.ranks=1,2"}).status, 0);
     const std::string trace = folder_ / "out/ranks=1.sqlite", before = read_file(trace);
     const Outcome again = sweep({"--run.ranks=3,1"});

@@ -77,7 +77,7 @@ void expect_peak(const Words& settings, int rows, std::int64_t expected) {
     }
 }
 
-TEST(Talk, RootWrapPeaksAtEverythingThrice) {
+TEST(Talk, RootWrapPeaksAtThreeCopiesOfEverything) {
     expect_peak({"--fsdp.wrap=root"}, kFewRows, root_wrap(kFewRows));
 }
 
@@ -89,7 +89,7 @@ TEST(Talk, OffloadTakesTheShardsAway) {
     expect_peak({"--fsdp.wrap=module:Linear", "--fsdp.cpu_offload=true"}, kFewRows, offload(kFewRows));
 }
 
-TEST(Talk, WithoutShardingEverythingIsThereThrice) {
+TEST(Talk, WithoutShardingThereAreThreeCopiesOfEverything) {
     expect_peak({"--fsdp.sharding_strategy=NO_SHARD"}, kFewRows, no_shard(kFewRows));
 }
 

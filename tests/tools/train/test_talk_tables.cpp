@@ -81,7 +81,7 @@ TEST(TalkTables, TheScriptPrintsThemSideBySide) {
     EXPECT_THAT(outcome.out.substr(folded), ContainsRegex("\nKernel( +[0-9]+ \\([0-9.]+\\)){4}\n"));
 }
 
-TEST(TalkTables, TheScriptRefusesWhatItDoesNotKnow) {
+TEST(TalkTables, TheScriptRefusesUnknownOptions) {
     const Outcome outcome = run_command({sample("talk/run.sh"), "--fast"});
     EXPECT_EQ(outcome.status, 2);
     EXPECT_THAT(outcome.err, AllOf(HasSubstr("\"--fast\" is no option"), HasSubstr("-o FOLDER")));

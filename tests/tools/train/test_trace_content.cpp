@@ -71,7 +71,7 @@ void expect_one_order(const std::string& trace, int ranks) {
               0);
 }
 
-TEST_P(WholeTrace, HasEverythingThatBelongsTogether) {
+TEST_P(WholeTrace, HasConsistentRowsOfEveryKind) {
     const TracedRun run(GetParam());
     const std::string& trace = run.trace();
     const Outcome check = trace_tool({"check", trace});
@@ -113,7 +113,7 @@ TEST_P(WholeTrace, HasEverythingThatBelongsTogether) {
     EXPECT_EQ(file.st_mode & 0777, 0600u) << "for its owner only";
 }
 
-TEST_P(WholeTrace, AnswersTheQueriesOfPeople) {
+TEST_P(WholeTrace, AnswersTheUsualQueries) {
     const TracedRun run(GetParam());
     const auto kernels =
         rows(run.trace(),

@@ -64,15 +64,15 @@ void expect_what_fits(const Words& more) {
     }
 }
 
-TEST(WhatFits, IsToldWhereARunIsOutOfMemory) {
+TEST(WhatFits, IsReportedIfARunIsOutOfMemory) {
     expect_what_fits({});
 }
 
-TEST(WhatFits, IsToldWhereASimulationIsOutOfMemory) {
+TEST(WhatFits, IsReportedIfASimulationIsOutOfMemory) {
     expect_what_fits({"--run.device=sim"});
 }
 
-TEST(WhatFits, IsToldByTheProcessThatFailedFirst) {
+TEST(WhatFits, IsReportedByTheProcessThatFailedFirst) {
     const auto start = std::chrono::steady_clock::now();
     const Outcome failed = train(too_large({"--run.processes=2"}));
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -96,7 +96,7 @@ TEST(WhatFits, TheLayoutOfFullyShardIsNamedForThirteenBillionParametersOnOneGpu)
 }
 
 // Nothing makes a perceptron of 133,120 bytes fit into 3,000.
-TEST(WhatFits, SaysWhatTheLeastIsWhereNothingFits) {
+TEST(WhatFits, ReportsTheSmallestPeakIfNothingFits) {
     const Outcome failed = train(too_large({"--run.device=sim", "--run.memory_limit=3000"}));
     EXPECT_EQ(failed.status, 1);
     EXPECT_THAT(
@@ -106,7 +106,7 @@ TEST(WhatFits, SaysWhatTheLeastIsWhereNothingFits) {
               Not(HasSubstr("fits: "))));
 }
 
-TEST(WhatFits, IsToldBesideADryRun) {
+TEST(WhatFits, IsReportedWithADryRun) {
     for (const char* device : {"--run.device=cpu", "--run.device=sim"}) {
         const Outcome plan = train(too_large({device, "--dry-run"}));
         EXPECT_EQ(plan.status, 0);

@@ -78,7 +78,7 @@ TEST_F(PlanInViewer, ShowsWhatThePlannerPrinted) {
 
 // The formula next to the simulation, for the row for which the command line prints it: here there is only
 // one.
-TEST_F(PlanInViewer, ShowsTheFormulaBesideTheSimulation) {
+TEST_F(PlanInViewer, ShowsTheFormulaNextToTheSimulation) {
     const std::string plan = folder_ / "one.sqlite";
     const Outcome made = run_command(
         {SHARDSCOPE_TRAIN, "plan", SHARDSCOPE_SAMPLES "/mlp.toml", "--parallel.mode=fsdp",
@@ -115,7 +115,7 @@ TEST_F(PlanInViewer, APointOpensItsSimulatedTrace) {
     EXPECT_TRUE(is_tidy());
 }
 
-TEST_F(PlanInViewer, WhatCannotBeSimulatedIsSaid) {
+TEST_F(PlanInViewer, AFailedSimulationIsReported) {
     // The first row of the table that does not fit: the simulation runs out of memory, as the planner
     // predicted.
     int large = 0;

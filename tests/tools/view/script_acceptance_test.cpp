@@ -83,7 +83,7 @@ void add_rank_0(Words& words, const std::string& prefix, const json& summary, co
         words[prefix + "memory." + category] = bytes.dump();
 }
 
-TEST_F(ViewScripts, PanelsSayWhatTheToolPrints) {
+TEST_F(ViewScripts, PanelsShowWhatTheToolPrints) {
     Words words;
     add_rank_0(words, "", ask({"summary", kLinear, "--rank", "0"}), ask({"memory", kLinear, "--rank", "0"}));
     // From the second step to the end of the third.
@@ -127,7 +127,7 @@ TEST_F(ViewScripts, AModuleIsFoundWithItsFigures) {
     EXPECT_EQ(outcome.status, 0) << outcome.err;
 }
 
-TEST_F(ViewScripts, CommunicationPanelsSayWhatTheVerbsPrint) {
+TEST_F(ViewScripts, CommunicationPanelsShowWhatTheVerbsPrint) {
     const auto first = [](const char* verb, const char* list) {
         return ask({verb, kLinear, "--rank", "0"})["ranks"][0][list];
     };

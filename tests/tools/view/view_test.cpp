@@ -58,7 +58,7 @@ class ViewTest : public testing::Test {
     std::string root_, linear_, png_;
 };
 
-TEST_F(ViewTest, SaysItsVersionAndTheSchemas) {
+TEST_F(ViewTest, PrintsItsVersionAndTheSchemas) {
     const Outcome outcome = view({"--version"});
     EXPECT_EQ(outcome.status, 0);
     EXPECT_EQ(outcome.out, "shardscope-view " SHARDSCOPE_VERSION " (schema " +
@@ -100,7 +100,7 @@ TEST_F(ViewTest, DrawsTheTimelineWhereNoPanelIsNamed) {
     EXPECT_EQ(read_png(png_).pixels, unnamed.pixels);  // and draws the same pixels twice
 }
 
-TEST_F(ViewTest, RangeChangesWhatIsSeen) {
+TEST_F(ViewTest, RangeChangesTheVisibleTime) {
     ASSERT_EQ(view({root_, "--screenshot", png_}).status, 0);
     const Picture whole = read_png(png_);
     ASSERT_EQ(view({root_, "--screenshot", png_, "--range", "1:2.5"}).status, 0);
@@ -132,7 +132,7 @@ TEST_F(ViewTest, RefusesAWrongCommandLineWithOneSentence) {
     }
 }
 
-TEST_F(ViewTest, NamesTheFileThatIsNoTrace) {
+TEST_F(ViewTest, NamesTheFileThatIsNotATrace) {
     const std::string text = folder_ / "notes.txt", absent = folder_ / "absent.sqlite",
                       cut = folder_ / "cut.sqlite";
     std::ofstream(text) << "a few words, no database\n";
