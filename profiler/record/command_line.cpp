@@ -66,28 +66,28 @@ void add_options(CLI::App& app, RecordOptions& options, Texts& texts) {
     app.add_option("--steps", texts.steps, "Record steps A to B, both included, by their NVTX ranges")
         ->type_name("A:B");
     app.add_option("--step-name", texts.step_name,
-                   "What the names of steps' ranges have before the number [ProfilerStep#]")
+                   "The text before the number in the names of steps' ranges [ProfilerStep#]")
         ->type_name("PREFIX")
         ->each([&texts](const std::string&) { texts.step_name_given = true; });
     app.add_option("--range", texts.range, "Record while an NVTX range of that name is open")
         ->type_name("NAME");
     app.add_flag("--profiler-api", texts.profiler_api,
                  "Record between the program's cudaProfilerStart() and cudaProfilerStop()");
-    app.add_option("--ranks", texts.ranks, "Record these ranks only, as in 0,8-11 [all]")->type_name("LIST");
+    app.add_option("--ranks", texts.ranks, "Record only these ranks, as in 0,8-11 [all]")->type_name("LIST");
     app.add_option("--delay", options.delay_s, "Start recording S seconds after the command [0]")
         ->type_name("S")
         ->check(seconds);
-    app.add_option("--duration", options.duration_s, "Stop recording S seconds later; the command goes on")
+    app.add_option("--duration", options.duration_s, "Stop recording S seconds later; the command continues")
         ->type_name("S")
         ->check(seconds);
     app.add_option("--toggle", texts.toggle,
-                   "Wait with recording until shardscope-record gets that signal (as USR2); each further one "
+                   "Do not record until shardscope-record gets this signal (such as USR2); each further one "
                    "stops or starts it. With --keep-last each one writes a trace")
         ->type_name("SIGNAL");
     app.add_option(
            "--max-size", texts.max_size,
-           "Stop recording when the trace has grown to so many bytes, as 500M or 2G; the command goes "
-           "on. With --keep-last: memory for what is kept [256M]")
+           "Stop recording when the trace has grown to this size, such as 500M or 2G; the command continues"
+           ". With --keep-last: memory for what is kept [256M]")
         ->type_name("BYTES");
     app.add_option(
            "--keep-last", options.keep_last_s,
@@ -115,10 +115,11 @@ void understand(RecordOptions& options, const Texts& texts) {
     const int windows = int{!texts.steps.empty()} + int{!texts.range.empty()} + int{texts.profiler_api};
     if (windows > 1) {
         throw std::invalid_argument(
-            "--steps, --range and --profiler-api exclude each other: one of them says what is recorded");
+            "--steps, --range and --profiler-api exclude each other: only one of them may say what is "
+            "recorded");
     }
     if (texts.step_name_given && texts.steps.empty()) {
-        throw std::invalid_argument("--step-name is of use with --steps only; give both");
+        throw std::invalid_argument("--step-name works only with --steps; give both");
     }
     if (!texts.steps.empty()) {
         options.window = WindowKind::steps;
@@ -129,7 +130,7 @@ void understand(RecordOptions& options, const Texts& texts) {
         options.range_name = texts.range;
     } else if (texts.profiler_api) {
         options.window = WindowKind::cuda_profiler;
-        if (!options.cuda) throw std::invalid_argument("--profiler-api needs CUDA; leave --no-cuda away");
+        if (!options.cuda) throw std::invalid_argument("--profiler-api needs CUDA; omit --no-cuda");
     }
     if (options.range_name.size() >= sizeof SessionHeader::range_name) {
         throw std::invalid_argument(fmt::format("{}: the name is longer than {} bytes",
@@ -150,7 +151,7 @@ void understand(RecordOptions& options, const Texts& texts) {
             "--profiler-api");
     }
     if (options.hang_s && !options.keep_last_s) {
-        throw std::invalid_argument("--hang is of use with --keep-last only; give both");
+        throw std::invalid_argument("--hang works only with --keep-last; give both");
     }
 }
 
@@ -183,7 +184,7 @@ CommandLine parse_command_line(int argc, char** argv) {
         line.status = 0;
         return line;
     } catch (const CLI::ParseError& error) {
-        fmt::print(stderr, "shardscope-record: {}; see --help (a command goes behind --)\n",
+        fmt::print(stderr, "shardscope-record: {}; see --help (a command follows --)\n",
                    traces::printable(error.what()));
         line.status = kOwnFailure;
         return line;
@@ -195,7 +196,7 @@ CommandLine parse_command_line(int argc, char** argv) {
     if (line.options.command.empty()) {
         fmt::print(
             stderr,
-            "shardscope-record: no command to record; write it behind --, as in: shardscope-record -- ls\n");
+            "shardscope-record: no command to record; write it after --, as in: shardscope-record -- ls\n");
         line.status = kOwnFailure;
     }
     return line;

@@ -68,7 +68,7 @@ class CudaHandler final : public RecordHandler {
     void close(RecordConverter& to, std::int64_t end_ns) override {
         if (told_.dropped != 0) {
             say(to, end_ns,
-                fmt::format("process {}: CUPTI lost {} for want of buffers", process_.pid,
+                fmt::format("process {}: CUPTI lost {} for lack of buffers", process_.pid,
                             cuda_events(told_.dropped)));
         }
         if (told_.untimed != 0) {

@@ -25,7 +25,7 @@ bool parse_number(std::string_view text, Number* number) {
 
 std::int64_t parse_bytes(const std::string& text) {
     const std::invalid_argument wrong(
-        fmt::format("'{}' is no size; write bytes, or a number with K, M, G or T as in 500M", text));
+        fmt::format("'{}' is not a size; write bytes, or a number with K, M, G or T as in 500M", text));
     double number = 0;
     const char* end = text.data() + text.size();
     const auto [stop, error] = std::from_chars(text.data(), end, number);
@@ -49,7 +49,7 @@ std::int64_t parse_bytes(const std::string& text) {
 
 std::pair<std::int64_t, std::int64_t> parse_steps(const std::string& text) {
     const std::invalid_argument wrong(
-        fmt::format("'{}' are no steps; write FIRST:LAST, as in 100:103 (both are recorded)", text));
+        fmt::format("'{}' are not steps; write FIRST:LAST, as in 100:103 (both are recorded)", text));
     const std::string_view all = text;
     const std::size_t colon = all.find(':');
     std::pair<std::int64_t, std::int64_t> steps{0, std::numeric_limits<std::int64_t>::max()};
@@ -84,7 +84,7 @@ std::vector<std::pair<std::int32_t, std::int32_t>> parse_ranks(const std::string
         if (first.empty() || last.empty() || !parse_number(first, &range.first) ||
             !parse_number(last, &range.second) || range.first > range.second) {
             throw std::invalid_argument(
-                fmt::format("'{}' are no ranks; write numbers and ranges, as in 0,8-11", text));
+                fmt::format("'{}' are not ranks; write numbers and ranges, as in 0,8-11", text));
         }
         ranks.push_back(range);
     }
@@ -111,7 +111,7 @@ int parse_signal(const std::string& text) {
         return number;
     }
     throw std::invalid_argument(
-        fmt::format("'{}' is no signal that is free for use; write USR1, USR2 or RTMIN+1", text));
+        fmt::format("'{}' is not a signal that can be used; write USR1, USR2 or RTMIN+1", text));
 }
 
 }  // namespace shardscope::profiler

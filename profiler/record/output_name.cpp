@@ -60,8 +60,8 @@ Expanded expand(const std::string& pattern, pid_t pid, int rank, const Environme
             put(*value, true);
             at = close;
         } else {
-            throw std::invalid_argument(fmt::format(
-                "-o {}: a % is followed by p, r, h, q{{NAME}} or another %, and by nothing else", pattern));
+            throw std::invalid_argument(
+                fmt::format("-o {}: a % must be followed by p, r, h, q{{NAME}} or another %", pattern));
         }
     }
     return result;

@@ -79,12 +79,11 @@ void Recording::guarded(Work work) {
         failed_ = true;
         session_.set_state(SessionState::stopped);
         std::string line = fmt::format(
-            "{}: {}", ended_ ? "the trace is not whole" : "recording has stopped, the command goes on",
+            "{}: {}", ended_ ? "the trace is not complete" : "recording has stopped, the command continues",
             failure.what());
         if (writer_ != nullptr && fs::exists(output_.path)) {
             line += fmt::format(
-                "; what was recorded before is in {}, shardscope-trace check --finalize makes "
-                "it whole",
+                "; what was recorded before is in {}, shardscope-trace check --finalize completes it",
                 output_.path);
         }
         tell(line);
@@ -100,7 +99,7 @@ int Recording::run() {
         const std::string library = find_injection_library();
         if (library.empty()) {
             tell(
-                "libshardscope_inject.so is missing beside the tool; install again, or use --no-nvtx "
+                "libshardscope_inject.so is missing next to the tool; install again, or use --no-nvtx "
                 "--no-cuda --no-nccl");
             return kOwnFailure;
         }
@@ -200,7 +199,7 @@ void Recording::tick() {
 void Recording::on_signal(std::int64_t now) {
     if (recent_ != nullptr) {
         collector_->drain();
-        write_kept({"the signal came that asks for a trace", now, true});
+        write_kept({"the signal that requests a trace arrived", now, true});
     } else if (stopped_ns_ < 0) {
         set_recording(!recording_, now);
     }
@@ -280,7 +279,7 @@ void Recording::look_at_size(std::int64_t now) {
                     human_bytes(bytes));
     sink_->add(traces::DiagnosticRow{now, traces::Severity::warning, text});
     sink_->commit();
-    tell(text + "; the command goes on");
+    tell(text + "; the command continues");
 }
 
 }  // namespace shardscope::profiler

@@ -85,7 +85,7 @@ void Recording::finish(int status) {
         if (status != 0) {
             write_kept({ending(status), exited, false});
         } else if (announces()) {
-            tell("the command ended well, so its last seconds were not written (--keep-last)");
+            tell("the command succeeded, so its last seconds were not written (--keep-last)");
         }
         return;
     }
@@ -103,7 +103,7 @@ void Recording::finish(int status) {
     }
     if (result.outcome == traces::FinalizeResult::Outcome::cancelled) {
         tell(
-            fmt::format("{} holds everything, but was not sorted and indexed; shardscope-trace check "
+            fmt::format("{} contains everything, but was not sorted and indexed; shardscope-trace check "
                         "--finalize {} does that",
                         output_.path, output_.path));
         return;
@@ -205,9 +205,9 @@ void Recording::report(std::int64_t duration_ns) {
     std::string line = fmt::format("wrote {} ({}): ", output_.path, human_bytes(file_bytes(output_.path)));
     if (collector_->rows() == 0) {
         line += !options_.nvtx && !options_.cuda && !options_.nccl
-                    ? "no events; nothing was asked for (--no-nvtx --no-cuda --no-nccl)"
+                    ? "no events; nothing was requested (--no-nvtx --no-cuda --no-nccl)"
                 : options_.window != WindowKind::always || !options_.ranks.empty()
-                    ? "no events; the command did not come to what was to be recorded"
+                    ? "no events; the command did not reach what was to be recorded"
                     : "no events; the command made no NVTX, CUDA or NCCL call (a PyTorch program makes some "
                       "under "
                       "samples/pytorch/shardscope_torch.py, see docs/recording.md)";

@@ -65,8 +65,7 @@ std::string make_directory() {
     std::string path = make_directory(parent);
     if (path.empty()) {
         throw std::runtime_error(
-            fmt::format("cannot make a directory for buffers in {}: {}; set TMPDIR to a "
-                        "folder that can be written",
+            fmt::format("cannot make a directory for buffers in {}: {}; set TMPDIR to a writable folder",
                         parent, std::strerror(errno)));
     }
     return path;

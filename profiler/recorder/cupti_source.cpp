@@ -219,7 +219,7 @@ void CuptiSource::Impl::tell_losses() {
     };
     if (dropped > 0) {
         say(traces::Severity::warning,
-            fmt::format("CUPTI lost {} for want of buffers",
+            fmt::format("CUPTI lost {} for lack of buffers",
                         traces::counted(static_cast<std::int64_t>(dropped), "CUDA event", "CUDA events")));
     }
     if (counts.untimed > 0) {

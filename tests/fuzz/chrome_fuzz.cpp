@@ -1,6 +1,6 @@
-// Made Chrome traces of any tracer: ranges by their ends, asynchronous ones, counters, flows, marks,
-// metadata, in any order and with any ids. Read, asked where the time went, and exported: a StoreError or
-// answers whose sums hold, nothing else. (The bytes of JSON are fuzz_kineto's.)
+// Generated Chrome traces of arbitrary tracers: ranges with begin and end events, asynchronous ones,
+// counters, flows, instants and metadata, in any order and with any ids. Each is read, summarized and
+// exported: the result is a StoreError, or answers whose sums agree. (fuzz_kineto fuzzes the bytes of JSON.)
 #include <cstdlib>
 #include <numeric>
 

@@ -1,7 +1,7 @@
-// Fuzzes the loader of databases and the analyses that follow: whatever a file holds, it loads or is refused
-// with a StoreError. An input that begins as an SQLite file is taken for one; any other is a list of changes
-// (three bytes of place, one of length, the bytes) to a small whole trace, so that most of the file stays
-// valid and the depths are reached without a corpus.
+// Fuzzes the loader of databases and the analyses that follow: whatever a file contains, it loads or is
+// refused with a StoreError. An input that begins as an SQLite file is used as it is; any other is a list of
+// changes (three bytes of offset, one of length, the bytes) to a small valid trace, so that most of the file
+// stays valid and deep code is reached without a corpus.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -25,7 +25,7 @@ namespace {
 
 using namespace shardscope::traces;
 
-// One rank that does a little of everything.
+// One rank that uses every kind of row.
 void write_run(DatabaseWriter& to) {
     const std::int64_t pid = global_pid(7), tid = global_tid(7, 7);
     RankRow rank{.rank = 0, .device = 0, .global_pid = pid, .global_tid = tid};
@@ -129,7 +129,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         (void)memory_report(*trace);
         (void)collectives_report(*trace);
     } catch (const StoreError&) {
-        // Refused with a sentence: what it should be.
+        // Refused with an error message, as it should be.
     }
     return 0;
 }

@@ -1,6 +1,6 @@
-// Made dumps of PyTorch's flight recorder, of two ranks of one job, as pickles or JSON: read, brought
-// together and asked who stopped. A StoreError or an answer, nothing else. (The bytes of pickles are
-// fuzz_pickle's.)
+// Generated dumps of PyTorch's flight recorder, of two ranks of one job, as pickles or JSON: they are read,
+// joined and asked which rank stopped. The result is a StoreError or an answer. (fuzz_pickle fuzzes the bytes
+// of pickles.)
 #include <memory>
 #include <vector>
 

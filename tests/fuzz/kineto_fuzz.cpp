@@ -1,4 +1,4 @@
-// Any bytes as a Kineto or Chrome trace, into columns: a StoreError or a trace, nothing else.
+// Arbitrary bytes as a Kineto or Chrome trace, read into columns: the result is a StoreError or a trace.
 #include <cstddef>
 #include <cstdint>
 
@@ -8,7 +8,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace shardscope::traces;
     const std::string_view bytes(reinterpret_cast<const char*>(data), size);
-    // The first byte chooses how it is asked for; the rest is the file.
+    // The first byte chooses the options; the rest is the file.
     const unsigned how = bytes.empty() ? 0 : static_cast<unsigned char>(bytes.front());
     FileRequest request;
     request.partial = (how & 1) != 0;

@@ -1,5 +1,5 @@
-// Files whose shape is right and whose values are not: what the fuzz targets of whole formats are made of.
-// The fuzzer's bytes choose among values, so that most inputs get past the reader of the bytes.
+// Files whose structure is valid and whose values are not, for the fuzz targets of whole formats. The
+// fuzzer's bytes choose among values, so that most inputs get past the reader of the bytes.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ class Maker {
     bool flip() { return data_.ConsumeBool(); }
     int upto(int most) { return data_.ConsumeIntegralInRange<int>(0, most); }
 
-    // Small for the most part, so that things meet; at times one that something could overflow by.
+    // Mostly small, so that values coincide; sometimes one that could cause an overflow.
     std::int64_t number() {
         constexpr std::int64_t kHard[] = {-1,
                                           std::numeric_limits<std::int64_t>::min(),
@@ -47,7 +47,7 @@ class Maker {
         if (choice < static_cast<int>(N)) return texts[choice];
         return data_.ConsumeRandomLengthString(12);
     }
-    // `value`, or at times something of another kind in its place.
+    // `value`, or sometimes a value of another kind in its place.
     MadeJson odd(MadeJson value) {
         switch (upto(40)) {
             case 0:
@@ -75,7 +75,7 @@ inline std::string json_of(const MadeJson& value) {
     return value.dump(-1, ' ', false, MadeJson::error_handler_t::replace);
 }
 
-// As Python's pickle would write the same data.
+// The same data as Python's pickle would write it.
 inline pickled::Bytes pickle_of(const MadeJson& value) {
     switch (value.type()) {
         case MadeJson::value_t::boolean:
@@ -95,7 +95,7 @@ inline pickled::Bytes pickle_of(const MadeJson& value) {
             for (const auto& [key, item] : value.items()) result += pickled::text(key) + pickle_of(item);
             return result + "u";
         }
-        case MadeJson::value_t::number_float:  // nothing that is read is one
+        case MadeJson::value_t::number_float:  // no value that is read is of this type
         default:
             return pickled::none();
     }

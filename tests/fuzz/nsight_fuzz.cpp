@@ -1,7 +1,7 @@
-// Exports of Nsight Systems with values that no export should have: a small export with all that we read (old
-// and new metadata, NCCL's ranges with payloads, graphs, memory), in which the fuzzer's bytes set cells, and
-// drop and rename columns and tables. Loaded and asked: a StoreError or answers whose sums hold, nothing
-// else. (The bytes of databases are fuzz_database's.)
+// Exports of Nsight Systems with values that no export should have: a small export with everything that we
+// read (old and new metadata, NCCL's ranges with payloads, graphs, memory), in which the fuzzer's bytes set
+// cells, and drop and rename columns and tables. Loaded and analysed: the result is a StoreError, or answers
+// whose sums agree. (fuzz_database fuzzes the bytes of databases.)
 #include <cstdlib>
 #include <filesystem>
 #include <numeric>
@@ -41,7 +41,7 @@ constexpr const char* kTables[] = {"StringIds",
                                    "META_DATA_EXPORT",
                                    "ThreadNames"};
 
-// CREATE and INSERT of all of it, in one transaction.
+// CREATE and INSERT statements of all tables, in one transaction.
 std::string export_sql() {
     const auto pid = global_pid(9), tid = global_tid(9, 9);
     std::string sql =
@@ -96,7 +96,7 @@ std::string export_sql() {
         "12, 1, "
         "{0});",
         tid);
-    // A communicator and 1024 bytes, as NCCL tells of a collective.
+    // A communicator and 1024 bytes, as NCCL describes a collective.
     constexpr std::uint64_t kCall[2] = {0xC0FFEE01, 1024};
     std::string payload;
     for (const char byte :
@@ -155,7 +155,7 @@ std::string made_value(Maker& make) {
     }
 }
 
-// What the changes are is the fuzzer's choice; those that SQLite refuses change nothing.
+// The fuzzer chooses the changes; those that SQLite refuses change nothing.
 void change(sqlite3* database, Maker& make) {
     const std::string table = kTables[make.upto(static_cast<int>(std::size(kTables)) - 1)];
     std::string column;

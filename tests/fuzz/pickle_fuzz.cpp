@@ -1,5 +1,5 @@
-// Any bytes as what PyTorch writes, a pickle or the JSON of a flight recorder, into columns and through the
-// analyses that answer from them: a StoreError or an answer, nothing else.
+// Arbitrary bytes as files that PyTorch writes, a pickle or the JSON of a flight recorder, read into columns
+// and analysed: the result is a StoreError or an answer.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -16,7 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     using namespace shardscope::traces;
     const std::string_view bytes(reinterpret_cast<const char*>(data), size);
     if (bytes.empty()) return 0;
-    // The first byte chooses how it is asked for; the rest is the file.
+    // The first byte chooses the options; the rest is the file.
     const unsigned how = static_cast<unsigned char>(bytes.front());
     FileRequest request;
     request.partial = (how & 1) != 0;

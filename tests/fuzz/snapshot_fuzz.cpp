@@ -1,5 +1,5 @@
-// Made memory snapshots of PyTorch, through the pickle reader to the answers about memory: a StoreError or
-// answers whose sums hold, nothing else. (The bytes of pickles are fuzz_pickle's.)
+// Generated memory snapshots of PyTorch, from the pickle reader to the answers about memory: the result is a
+// StoreError, or answers whose sums agree. (fuzz_pickle fuzzes the bytes of pickles.)
 #include <cstdlib>
 #include <memory>
 #include <numeric>

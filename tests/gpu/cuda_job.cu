@@ -1,8 +1,8 @@
-// A program of which every CUDA call is known, for run.sh: it says on standard output what it did, one
-// `name=count` a line. The first argument chooses how it goes on.
+// A program whose CUDA calls are all known, for run.sh: it prints what it did, one `name=count` per line. The
+// first argument chooses the scenario.
 //
 //   work     everything, then exit() without waiting for the last kernel
-//   crash    a kernel each 10 ms for 3.5 s, then _exit()
+//   crash    a kernel every 10 ms for 3.5 s, then _exit()
 //   windows  three steps, and a part between cudaProfilerStart() and -Stop()
 //   launches as many launches as the second argument says; prints the ns of each
 #include <chrono>
@@ -77,7 +77,7 @@ void work() {
     CHECK(cudaMemcpyAsync(device + kCount, device, kBytes, cudaMemcpyDeviceToDevice, streams[0]));
     CHECK(cudaDeviceSynchronize());
 
-    // Threads, which launch for themselves.
+    // Threads that launch kernels of their own.
     std::vector<std::thread> threads;
     for (int thread = 0; thread < 4; ++thread) {
         threads.emplace_back([&, thread] {
@@ -99,7 +99,7 @@ void work() {
     std::printf("scale=300\nin_graph=15\nhtod=%zu\ndtoh=%zu\ndtod=%zu\nmemset=%zu\nmalloc=%d\nspin=1\n",
                 kBytes, kBytes, kBytes, kBytes, 64 << 20);
     std::fflush(stdout);
-    // Nobody waits for this one but the flush at the end.
+    // Only the flush at the end waits for this kernel.
     gpu_job::spin<<<1, 1, 0, streams[0]>>>(20'000'000);
 }
 
@@ -119,7 +119,7 @@ void windows() {
         char name[32];
         std::snprintf(name, sizeof name, "ProfilerStep#%d", step);
         nvtxRangePushA(name);
-        for (int i = 0; i < 10; ++i) launch_scale(device, nullptr);  // run on after the step
+        for (int i = 0; i < 10; ++i) launch_scale(device, nullptr);  // continues after the step
         nvtxRangePop();
         for (int i = 0; i < 5; ++i) gpu_job::spin<<<1, 1>>>(100'000);
     }

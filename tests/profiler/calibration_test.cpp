@@ -1,4 +1,4 @@
-// Ticks become nanoseconds of CLOCK_MONOTONIC: by straight lines between measured anchors.
+// Ticks become nanoseconds of CLOCK_MONOTONIC by linear interpolation between measured anchors.
 #include "profiler/recorder/calibration.h"
 
 #include <chrono>
@@ -23,8 +23,8 @@ TEST(Calibration, agrees_with_the_monotonic_clock) {
     Calibration clock(clock_source());
     for (int i = 0; i < 5; ++i) {
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
-        // The tick lies between two readings of the clock, and so must its conversion, but for the error of
-        // an anchor (well under 20 us, even where this thread is interrupted while it reads both).
+        // The tick lies between two readings of the clock, and so must its conversion, within the error of an
+        // anchor (well under 20 us, even if this thread is interrupted while it reads both).
         const std::int64_t before = monotonic_ns();
         const std::uint64_t tick = ticks();
         const std::int64_t after = monotonic_ns();
@@ -55,7 +55,7 @@ TEST(Calibration, of_the_monotonic_source_is_the_identity) {
     EXPECT_EQ(clock.to_ns(123'456'789), 123'456'789);
 }
 
-// From here on anchors are given, in a future that the real ones of the constructor never reach.
+// From here on anchors are given, in a future that the constructor's real ones never reach.
 class GivenAnchors : public ::testing::Test {
   protected:
     Calibration clock_{ClockSource::counter};
@@ -87,7 +87,7 @@ TEST_F(GivenAnchors, are_thinned_but_stay_true) {
         clock_.add({t_ + i * 1000, ns_ + static_cast<std::int64_t>(i) * 2000});
     }
     EXPECT_LE(clock_.anchors(), Calibration::kMaxAnchors);
-    // All lie on one line, which the anchors that are left must still give (the first few may be gone).
+    // All anchors lie on one line, which the remaining ones must still give (the first few may be gone).
     for (std::uint64_t i = Calibration::kMaxAnchors; i < 4 * Calibration::kMaxAnchors; i += 777) {
         EXPECT_EQ(clock_.to_ns(t_ + i * 1000), ns_ + static_cast<std::int64_t>(i) * 2000);
     }

@@ -1,4 +1,4 @@
-// The reading end of a log: what a snapshot saw is handed over in order, whole or in parts.
+// The reading end of a log: what a snapshot contains is handed over in order, complete or in parts.
 #include "profiler/log/chunk_reader.h"
 
 #include <cstring>
@@ -16,11 +16,11 @@ using Event = RecordOf<RuntimeFields>;
 
 class Reading : public ::testing::Test {
   protected:
-    // Events numbered on from the last, by their correlation.
+    // Events numbered from the last one on by their correlation id.
     void record(int events) {
         for (int i = 0; i < events; ++i) log_.runtime(NameId::none, 1, 2, ++recorded_);
     }
-    // What drain() hands over: the number of bytes.
+    // The number of bytes that drain() hands over.
     std::size_t drain(double share = 1) {
         std::size_t bytes = 0;
         reader_.drain(
@@ -48,7 +48,7 @@ constexpr int kPerChunk = ThreadArena::kChunkBytes / sizeof(Event);
 TEST_F(Reading, hands_over_all_that_a_snapshot_saw) {
     record(10);
     reader_.snapshot();
-    record(5);  // after it
+    record(5);  // after the snapshot
     EXPECT_EQ(drain(), 10 * sizeof(Event));
     EXPECT_EQ(drain(), 0u);
     reader_.snapshot();
@@ -60,7 +60,7 @@ TEST_F(Reading, hands_over_a_snapshot_in_parts) {
     reader_.snapshot();
     const std::size_t all = reader_.bytes_seen();
     EXPECT_EQ(all, 10 * kPerChunk * sizeof(Event));
-    // Whole chunks: a part may be larger than asked for by less than one.
+    // Only complete chunks are handed over: a part may exceed the request by less than one chunk.
     std::size_t bytes = 0;
     for (const double share : {0.25, 0.5, 0.75}) {
         bytes += drain(share);

@@ -1,4 +1,4 @@
-// Whose records are whose: processes and threads of a session, played by files that the tests write.
+// Which process and thread records belong to: those of a session, simulated by files that the tests write.
 #include "profiler/record/collector.h"
 
 #include <cstring>
@@ -23,8 +23,8 @@ namespace TEST_FILE {
 using testing::MemorySink;
 using testing::Received;
 
-// A process of another pid namespace than the tool's, unless the facts say otherwise; its records are of one
-// thread.
+// A process of another pid namespace than the tool's, unless the facts say otherwise; its records belong to
+// one thread.
 class PlayedProcess {
   public:
     struct Facts {
@@ -127,7 +127,7 @@ TEST_F(Collected, takes_a_second_file_of_a_process_for_its_exec) {
     collector_.drain();
     PlayedProcess after(session_, "b", {.start = 2});
     collector_.drain();
-    before.record_event();  // nobody is there to write it
+    before.record_event();  // the process that should write it is missing
     after.record_event();
     collector_.finish(1);
     EXPECT_EQ(collector_.processes(), 1);
@@ -144,7 +144,7 @@ TEST_F(Collected, watches_no_process_of_another_namespace) {
     EXPECT_TRUE(collector_.living().empty());
 }
 
-TEST_F(Collected, takes_threads_that_are_called_ranks_for_the_ranks_of_a_process_without_one) {
+TEST_F(Collected, takes_ranks_from_the_names_of_threads_if_the_process_has_none) {
     PlayedProcess process(session_, "a", {});
     process.name_thread(78, "rank 0 host");
     process.name_thread(79, "rank 1 host");

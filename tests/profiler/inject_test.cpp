@@ -1,6 +1,6 @@
-// Other people's programs, recorded from outside: nvtx_program runs with the injected library, and what it
-// leaves in its session is collected. Once with a loader of our own, and, where the CUDA Toolkit was found,
-// once as a real NVTX program.
+// Arbitrary programs, recorded from outside: nvtx_program runs with the injected library, and what it leaves
+// in its session is collected. Once with our own loader, and, if the CUDA Toolkit was found, once as a real
+// NVTX program.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -36,12 +36,12 @@ using testing::MemorySink;
 using testing::Received;
 using traces::RangeRow;
 
-// One run of a scenario and what came of it.
+// One run of a scenario and its result.
 class Injected : public ::testing::TestWithParam<std::string> {
   protected:
     struct Setting {
         SessionOptions options = {.max_bytes_per_process = 64u << 20};
-        bool drain = true;  // while it runs
+        bool drain = true;  // while the program runs
         SessionState state = SessionState::recording;
         Command::Variables variables;
     };
@@ -128,7 +128,7 @@ TEST_P(Injected, records_every_call) {
     for (const char* text : {"start a", "start w", "start ex", "domain start"}) {
         const auto& range = got_.range(text);
         EXPECT_EQ(range.event_type, traces::kNvtxStartEnd) << text;
-        EXPECT_EQ(range.global_tid, main_thread) << text;  // also where another thread ended it
+        EXPECT_EQ(range.global_tid, main_thread) << text;  // even if another thread ended it
         EXPECT_EQ(range.end_global_tid.has_value(), text == std::string("start w")) << text;
         ASSERT_TRUE(range.end.has_value()) << text;
         EXPECT_LT(*range.end, end_ns_) << text;
@@ -165,7 +165,7 @@ TEST_P(Injected, names_processes_and_threads) {
     EXPECT_EQ(got_.processes[0].pid, pid_);
     EXPECT_EQ(got_.processes[0].global_pid, traces::global_pid(pid_));
     EXPECT_EQ(got_.processes[0].name, std::filesystem::path(GetParam()).filename().string());
-    ASSERT_EQ(got_.threads.size(), 2u);  // and the one that ended a range
+    ASSERT_EQ(got_.threads.size(), 2u);  // and the thread that ended a range
     const auto named_one =
         std::find_if(got_.threads.begin(), got_.threads.end(),
                      [](const traces::ThreadRow& row) { return row.name == "main thread"; });
@@ -266,11 +266,11 @@ TEST_P(Injected, records_values_and_payloads) {
     EXPECT_EQ(got_.range("unknown size").binary, "");
     EXPECT_EQ(dropped_, 2);  // payloads
     for (const RangeRow& row : named("large")) EXPECT_EQ(row.binary.size(), 32u + 40'000u);
-    // 6 values, "both ends", "two", 3 by payload, 2 left out, 20 large ones.
+    // 6 values, "both ends", "two", 3 by payload, 2 omitted, 20 large ones.
     EXPECT_EQ(got_.ranges.size(), 6u + 2u + 3u + 2u + 20u);
 }
 
-TEST_P(Injected, records_the_steps_that_it_is_told_to) {
+TEST_P(Injected, records_the_requested_steps) {
     for (const std::string scenario : {"steps", "registered_steps", "started_steps"}) {
         Setting setting;
         setting.options.window = WindowKind::steps;
@@ -279,7 +279,7 @@ TEST_P(Injected, records_the_steps_that_it_is_told_to) {
         setting.options.range_name = "ProfilerStep#";
         ASSERT_EQ(run(scenario, setting), 0);
         const std::string tail = scenario == "registered_steps" ? ", op_id = 1" : "";
-        // Everything that began from the start of step 3 to the end of step 5, and nothing else.
+        // Exactly what began between the start of step 3 and the end of step 5.
         EXPECT_THAT(texts(), ::testing::UnorderedElementsAre("ProfilerStep#3" + tail, "work 3", "thread 3",
                                                              "between 3", "ProfilerStep#4" + tail, "work 4",
                                                              "thread 4", "between 4", "begun after step 4",
@@ -287,7 +287,7 @@ TEST_P(Injected, records_the_steps_that_it_is_told_to) {
                                                              "begun in step 5", "started in step 5"))
             << scenario;
         if (got_.ranges.size() != 14) continue;
-        // What was begun in the window is whole, though its end came later.
+        // A range that began in the window is complete, although it ended later.
         const RangeRow& last = got_.range("ProfilerStep#5" + tail);
         for (const char* text : {"begun in step 5", "started in step 5", "begun after step 4"}) {
             EXPECT_GT(*got_.range(text).end, *last.end) << text;
@@ -335,7 +335,7 @@ TEST_P(Injected, records_between_start_and_stop_of_the_profiler) {
 }
 
 TEST_P(Injected, lends_its_functions_to_programs_without_nvtx) {
-    ASSERT_EQ(run("plain_c"), 0);  // starting and stopping mean nothing to this session
+    ASSERT_EQ(run("plain_c"), 0);  // starting and stopping have no effect on this session
     EXPECT_EQ(texts(), (std::vector<std::string>{"", "again", "early", "early too", "late", "marked", "whole",
                                                  "within"}));
     const RangeRow& early = got_.range("early");
@@ -344,7 +344,7 @@ TEST_P(Injected, lends_its_functions_to_programs_without_nvtx) {
     EXPECT_EQ(got_.range("marked").event_type, traces::kNvtxMark);
 }
 
-TEST_P(Injected, records_the_ranks_that_it_is_told_to) {
+TEST_P(Injected, records_the_requested_ranks) {
     const auto events = [&](const char* rank) {
         Setting setting;
         setting.options.ranks = {{0, 1}, {8, 8}};
@@ -358,7 +358,7 @@ TEST_P(Injected, records_the_ranks_that_it_is_told_to) {
     EXPECT_EQ(events("2"), 0u);
     EXPECT_EQ(events("8"), 2u);
     EXPECT_EQ(events("9"), 0u);
-    EXPECT_EQ(events(nullptr), 2u);  // no rank: it may be the one that starts them
+    EXPECT_EQ(events(nullptr), 2u);  // no rank: it may be the program that starts the ranks
 }
 
 TEST_P(Injected, watches_steps_without_recording_ranges) {
@@ -373,8 +373,8 @@ TEST_P(Injected, watches_steps_without_recording_ranges) {
 
 TEST_P(Injected, survives_odd_calls) {
     ASSERT_EQ(run("odd_calls"), 0);
-    // A null and an empty text, a text that is too long (cut, with its NUL, at kMaxText), an event with
-    // nothing.
+    // A null and an empty text, a text that is too long (truncated, with its NUL, at kMaxText), an event
+    // without any field.
     EXPECT_EQ(count(""), 3);
     EXPECT_EQ(count(std::string(kMaxText - 1, 'x')), 1);
     EXPECT_EQ(got_.ranges.size(), 4u);
@@ -394,7 +394,7 @@ TEST_P(Injected, keeps_the_order_of_many_threads) {
     EXPECT_EQ(dropped_, 0);
 }
 
-TEST_P(Injected, uses_the_buffers_of_ended_threads_again) {
+TEST_P(Injected, reuses_the_buffers_of_ended_threads) {
     ASSERT_EQ(run("short_threads"), 0);
     EXPECT_EQ(count("short"), 2000);
     EXPECT_EQ(dropped_, 0);
@@ -423,7 +423,7 @@ TEST_P(Injected, follows_forks) {
     EXPECT_NE(of_child.global_tid & ~std::int64_t{0xFFFFFF}, traces::global_pid(pid_));
     EXPECT_EQ(got_.text(of_child.domain), "shared domain");
     EXPECT_EQ(of_child.binary, traces::binary_payload((1 << 24) + 4, "abc"));
-    ASSERT_EQ(got_.schemas.size(), 2u);  // told by each
+    ASSERT_EQ(got_.schemas.size(), 2u);  // declared by each
     EXPECT_EQ(got_.schemas[0].entries[1].name, got_.schemas[1].entries[1].name);
     EXPECT_EQ(std::count_if(ranges.begin(), ranges.end(),
                             [&](const RangeRow& row) { return row.global_tid == of_child.global_tid; }),
@@ -446,13 +446,13 @@ TEST_P(Injected, loses_nothing_while_it_is_drained) {
     EXPECT_EQ(dropped_, 0);
 }
 
-// A handler that comes while a record is written keeps out of the way; at any other moment it records.
+// A handler that interrupts the writing of a record records nothing; at any other moment it records.
 TEST_P(Injected, records_beside_and_in_signal_handlers) {
     ASSERT_EQ(run("interrupted"), 0);
     EXPECT_EQ(count("interrupted"), 300'000);
     EXPECT_EQ(dropped_, 0);
     const std::int64_t in_handlers = count(std::string(3000, 'h'));
-    EXPECT_GE(in_handlers, 2);  // one is written before, one comes between two records
+    EXPECT_GE(in_handlers, 2);  // one before, and one between two records
     EXPECT_EQ(static_cast<std::int64_t>(got_.ranges.size()), 300'000 + in_handlers);
 }
 
@@ -478,7 +478,7 @@ TEST_P(Injected, accounts_for_every_range) {
     EXPECT_GT(count("sent"), 4 * 1000);
 }
 
-TEST_P(Injected, writes_only_while_it_is_told_to) {
+TEST_P(Injected, writes_only_while_recording_is_on) {
     Setting setting;
     setting.state = SessionState::waiting;
     ASSERT_EQ(run("for_a_second", setting,
@@ -490,7 +490,7 @@ TEST_P(Injected, writes_only_while_it_is_told_to) {
     ASSERT_GT(count("tick"), 5);
     for (const RangeRow& row : got_.ranges) {
         EXPECT_GE(row.start, 300'000'000);
-        EXPECT_LE(row.start, 800'000'000);  // the order is seen within a turn of this test's loop
+        EXPECT_LE(row.start, 800'000'000);  // the test's loop notices the order within one iteration
     }
 }
 
@@ -499,7 +499,7 @@ TEST_P(Injected, leaves_a_program_alone_without_a_session) {
     std::optional<int> status;
     while (!(status = command.wait(5ms))) {
     }
-    EXPECT_EQ(*status, 9);  // nobody tracks the levels, which the program remarks
+    EXPECT_EQ(*status, 9);  // levels are not tracked, which the program notices
 }
 
 std::string program_name(const ::testing::TestParamInfo<std::string>& tested) {
@@ -509,7 +509,7 @@ INSTANTIATE_TEST_SUITE_P(Programs, Injected, ::testing::ValuesIn(std::vector<std
                          program_name);
 
 TEST(InjectedLibrary, needs_nothing_but_the_c_library) {
-    // The dynamic section names what is needed as text; these would be there.
+    // The dynamic section names the required libraries as text, where they would appear.
     std::ifstream file(INJECT_LIBRARY, std::ios::binary);
     const std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
     ASSERT_GT(bytes.size(), 1000u);
@@ -529,8 +529,8 @@ std::vector<std::string> output_of(const std::string& command) {
     return lines;
 }
 
-// What lives in other people's programs must load there: also where the C library is ten years old, and
-// without a symbol that could stand in for one of theirs.
+// A library that is loaded into arbitrary programs must load with a ten years old C library, and must not
+// export a symbol that could replace one of theirs.
 TEST(InjectedLibrary, loads_anywhere) {
     const auto symbols = output_of(std::string("objdump -T '") + INJECT_LIBRARY + "' 2>/dev/null");
     if (symbols.size() < 5) GTEST_SKIP() << "needs objdump (binutils)";
@@ -596,13 +596,13 @@ TEST(Session, removes_what_a_killed_tool_left) {
     }
     const Session next;
     EXPECT_FALSE(std::filesystem::exists(abandoned));
-    EXPECT_TRUE(std::filesystem::exists(alive + "/" + kSessionFile));  // old, but its tool lives
+    EXPECT_TRUE(std::filesystem::exists(alive + "/" + kSessionFile));  // old, but its tool is running
 }
 
-TEST(Collector, skips_files_that_are_no_records) {
+TEST(Collector, skips_files_without_records) {
     Session session;
     std::ofstream(session.directory() + "/1-1.records") << std::string(100'000, 'x');
-    // Ready, but nothing else that it should be.
+    // Marked as ready, but otherwise invalid.
     std::string pretender(8192, '\0');
     const std::uint32_t ready = 1;
     std::memcpy(pretender.data() + offsetof(ProcessHeader, ready), &ready, sizeof ready);
@@ -644,14 +644,14 @@ TEST(Command, answers_as_a_shell_does) {
     EXPECT_EQ(failure({"/"}), 126);
 }
 
-// With room for the pipe that says how the start went, and for nothing else.
+// There is room for the pipe that reports the start, but for nothing else.
 TEST(Command, starts_nothing_when_no_descriptor_is_left_for_its_signals) {
-    sigset_t ends, signals_before;  // a Command before this one may have left it blocked
+    sigset_t ends, signals_before;  // an earlier Command may have left it blocked
     ::sigemptyset(&ends);
     ::sigaddset(&ends, SIGTERM);
     ::sigprocmask(SIG_UNBLOCK, &ends, &signals_before);
     std::vector<int> filled;
-    for (int i = 0; i < 64; ++i) filled.push_back(::dup(0));  // each the lowest that is free
+    for (int i = 0; i < 64; ++i) filled.push_back(::dup(0));  // each is the lowest free descriptor
     rlimit before{};
     ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
     const rlimit now{static_cast<rlim_t>(filled.back()) + 1, before.rlim_max};
@@ -701,7 +701,7 @@ TEST(NameTable, numbers_each_text_once) {
 }
 
 TEST(Text, is_cut_between_characters) {
-    // 4094 bytes and a character of two: 4095 bytes fit, but not half a character more.
+    // 4094 bytes and a two-byte character: 4095 bytes would fit, but not half a character.
     const std::string text = std::string(kMaxText - 2, 'a') + "\u00e9" + "tail";
     EXPECT_EQ(inject::narrow_text(text.c_str()).size, kMaxText - 2);
     EXPECT_EQ(inject::narrow_text(nullptr).size, 0u);

@@ -1,5 +1,5 @@
-// An EventSink that keeps what it gets, for tests: rows in vectors, strings by id. It can be told to block
-// (as a slow disk does) or to fail (as a full one does).
+// An EventSink that keeps what it gets, for tests: rows in vectors, strings by id. It can be made to block
+// (like a slow disk) or to fail (like a full one).
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@
 
 namespace shardscope::profiler::testing {
 
-// What a sink got; outlives the sink, which the recorder owns.
+// What a sink received; outlives the sink, which the recorder owns.
 struct Received {
     std::vector<std::string> strings{""};
     std::map<std::string, traces::StringId, std::less<>> ids{{"", traces::StringId::empty}};
@@ -48,7 +48,7 @@ struct Received {
     std::atomic<int> commits{0};
 
     std::string text(traces::StringId id) const { return strings.at(static_cast<std::size_t>(id)); }
-    // The only range of that text.
+    // The only range with that text.
     const traces::RangeRow& range(std::string_view wanted) const {
         const traces::RangeRow* found = nullptr;
         for (const auto& row : ranges) {

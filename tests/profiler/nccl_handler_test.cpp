@@ -1,5 +1,5 @@
-// Records of NCCL's operations to rows, in the orders in which the logs of several threads can hand them
-// over.
+// Converts records of NCCL's operations to rows, in the orders in which the logs of several threads can
+// deliver them.
 #include <cstring>
 #include <string>
 #include <vector>
@@ -93,7 +93,7 @@ TEST_F(NcclHandler, an_end_may_come_before_its_start) {
     EXPECT_EQ(got_.nccl_operations[0].end, converter_.to_trace_ns(210));
 }
 
-TEST_F(NcclHandler, what_lacks_its_other_half_is_told_when_the_process_ends) {
+TEST_F(NcclHandler, an_event_without_its_other_half_is_handed_on_when_the_process_ends) {
     start(kLauncher, 200, 20, 99, NcclEvent::operation);  // its call was before the recording
     stop(kLauncher, 210, 20);
     start(kLauncher, 300, 21, 0, NcclEvent::operation);  // never ended
@@ -109,7 +109,7 @@ TEST_F(NcclHandler, calls_that_nothing_follows_do_not_pile_up) {
         start(kCaller, 100 + i, i, 0, NcclEvent::call);
         stop(kCaller, 100 + i, i);
     }
-    EXPECT_GT(got_.nccl_operations.size(), kMany / 2);  // told while it runs
+    EXPECT_GT(got_.nccl_operations.size(), kMany / 2);  // reported while it runs
     EXPECT_EQ(closed().size(), kMany);                  // and none lost
 }
 

@@ -1,5 +1,5 @@
-// Calls the NCCL library that the argument names with no communicator at all, which needs no GPU: the calls
-// fail, and their NVTX ranges tell what was asked for. Ends with 77 when the library cannot be loaded.
+// Calls the NCCL library that the argument names without any communicator, which needs no GPU: the calls
+// fail, and their NVTX ranges contain the arguments. Exits with 77 if the library cannot be loaded.
 #include <cstddef>
 #include <cstdio>
 

@@ -1,5 +1,5 @@
 // NCCL's own NVTX ranges, recorded by the real tool: the library is called without a communicator (no GPU is
-// needed), and the file says how many bytes each call was for, decoded through the schema that NCCL told.
+// needed), and the file says how many bytes each call was for, decoded with the schema that NCCL registered.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -29,7 +29,7 @@ std::string text(traces::Database& file, const std::string& sql) {
     return statement.step() ? std::string(statement.text(0)) : "";
 }
 
-// The value of one entry of the payload of the only range of that name.
+// The value of one entry of the payload of the only range with that name.
 std::uint64_t entry(traces::Database& file, const std::string& range, const std::string& name) {
     const std::string from = " FROM NVTX_EVENTS WHERE text = '" + range + "'";
     EXPECT_EQ(file.integer("SELECT COUNT(*)" + from), 1) << range;
@@ -68,9 +68,9 @@ TEST(NcclWithoutCommunicator, leaves_its_ranges_with_their_bytes) {
                 << name;
         }
         const std::string size = "Message size [bytes]";
-        EXPECT_EQ(entry(file, "ncclAllGather", size), 1024u * 4);             // floats that one rank gives
-        EXPECT_EQ(entry(file, "ncclAllReduce", size), 100u * 8);              // doubles
-        EXPECT_EQ(entry(file, "ncclReduceScatter", size), 512u * 2);          // bfloat16s that one rank gets
+        EXPECT_EQ(entry(file, "ncclAllGather", size), 1024u * 4);     // floats that one rank contributes
+        EXPECT_EQ(entry(file, "ncclAllReduce", size), 100u * 8);      // doubles
+        EXPECT_EQ(entry(file, "ncclReduceScatter", size), 512u * 2);  // bfloat16s that one rank receives
         EXPECT_EQ(entry(file, "ncclAllGather", "NCCL communicator ID"), 0u);  // there is none
         EXPECT_EQ(file.integer("SELECT dropped FROM SHARD_STATE"), 0);
     }

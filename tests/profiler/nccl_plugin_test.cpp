@@ -1,5 +1,5 @@
-// NCCL's profiler plugin: nccl_program plays what NCCL does to it (its first lines say what), and what came
-// of it is collected. For each version of the interface.
+// NCCL's profiler plugin: nccl_program does to it what NCCL does (its first lines say what), and the result
+// is collected. For each version of the interface.
 #include <algorithm>
 #include <chrono>
 #include <map>
@@ -73,7 +73,7 @@ class NcclPlugin : public ::testing::TestWithParam<std::string> {
     std::int64_t pid_ = 0, end_ns_ = 0;
 };
 
-TEST_P(NcclPlugin, tells_what_was_played) {
+TEST_P(NcclPlugin, reports_every_operation) {
     ASSERT_EQ(run(kSourceNccl, SessionState::recording), 0);
 
     const auto gathers = operations(Operation::all_gather);
@@ -110,20 +110,20 @@ TEST_P(NcclPlugin, tells_what_was_played) {
 TEST_P(NcclPlugin, takes_the_end_of_an_event_after_its_communicator_and_the_plugin_are_gone) {
     ASSERT_EQ(run(kSourceNccl, SessionState::recording), 0);
     const auto reduce = only(Operation::all_reduce);
-    EXPECT_NE(reduce.global_tid, traces::global_tid(pid_, pid_));  // another thread called it
+    EXPECT_NE(reduce.global_tid, traces::global_tid(pid_, pid_));  // called by another thread
     EXPECT_EQ(reduce.global_tid & ~std::int64_t{0xFFFFFF}, traces::global_pid(pid_));
     EXPECT_EQ(reduce.sequence, 3);
     EXPECT_EQ(reduce.data_type, "ncclBfloat16");
     EXPECT_EQ(reduce.algorithm, "TREE");
     EXPECT_EQ(reduce.protocol, "SIMPLE");
-    // Its end, the main thread's last word, is later than all the second communicator did.
+    // Its end, the main thread's last record, is later than everything of the second communicator.
     const auto broadcasts = operations(Operation::broadcast);
     ASSERT_FALSE(broadcasts.empty());
     ASSERT_TRUE(reduce.end.has_value());
     EXPECT_LT(*broadcasts.back().end, *reduce.end);
 }
 
-TEST_P(NcclPlugin, tells_the_communicators) {
+TEST_P(NcclPlugin, reports_the_communicators) {
     ASSERT_EQ(run(kSourceNccl, SessionState::recording), 0);
     ASSERT_EQ(got_.nccl_communicators.size(), 2u);
     const auto& row = [&](std::uint64_t id) -> const NcclCommunicatorRow& {
@@ -154,13 +154,13 @@ TEST_P(NcclPlugin, joins_calls_with_what_they_enqueued) {
     EXPECT_EQ(broadcasts[0].sequence, 0);
     EXPECT_EQ(broadcasts[1].sequence, 1);
     EXPECT_LT(*broadcasts[0].end, broadcasts[1].start);
-    ASSERT_EQ(barriers.size(), 1u);  // a call that enqueued nothing that NCCL tells of
+    ASSERT_EQ(barriers.size(), 1u);  // a call that enqueued nothing that NCCL reports
     EXPECT_EQ(barriers[0].sequence, -1);
     EXPECT_EQ(barriers[0].communicator, kSecond);
     EXPECT_TRUE(barriers[0].end.has_value());
 }
 
-TEST_P(NcclPlugin, tells_the_work_of_copy_engines_where_nccl_does) {
+TEST_P(NcclPlugin, reports_the_work_of_copy_engines_if_nccl_does) {
     ASSERT_EQ(run(kSourceNccl, SessionState::recording), 0);
     const auto gathers = operations(Operation::all_gather);
     ASSERT_EQ(gathers.size(), GetParam() == "v6" ? 2u : 1u);
@@ -171,15 +171,15 @@ TEST_P(NcclPlugin, tells_the_work_of_copy_engines_where_nccl_does) {
     EXPECT_EQ(gathers[1].data_type, "ncclFloat32");
 }
 
-TEST_P(NcclPlugin, before_the_window_opens_keeps_only_what_communicators_there_are) {
+TEST_P(NcclPlugin, keeps_only_communicators_before_the_window_opens) {
     Command::Variables no_handles;
-    // The session waits: no event is taken, so that nothing has a handle.
+    // The session is waiting: no event is accepted, so that none has a handle.
     ASSERT_NE(run(kSourceNccl, SessionState::waiting), 0);  // nccl_program misses its handle
     EXPECT_TRUE(got_.nccl_operations.empty());
     EXPECT_EQ(got_.nccl_communicators.size(), told_at_init() ? 2u : 0u);
 }
 
-TEST_P(NcclPlugin, wants_nothing_where_nccl_is_not_to_be_recorded) {
+TEST_P(NcclPlugin, requests_nothing_if_nccl_is_not_recorded) {
     ASSERT_EQ(run(kSourceNvtx, SessionState::recording, {{"SHARDSCOPE_EXPECT_OFF", "1"}}), 0);
     EXPECT_TRUE(got_.nccl_operations.empty());
     EXPECT_TRUE(got_.nccl_communicators.empty());

@@ -1,11 +1,11 @@
-// What NCCL does to a profiler plugin, played by a program, for tests to record: nccl_program VERSION. It
-// loads the library named by NCCL_PROFILER_PLUGIN as NCCL does, takes that version's struct and tells it of
+// A program that does to a profiler plugin what NCCL does, for tests to record: nccl_program VERSION. It
+// loads the library named by NCCL_PROFILER_PLUGIN as NCCL does, uses that version's struct and reports
 //   communicator 0xFEDC…10 of rank 1: all_gather number 7, a send to rank 3, and an all_reduce by another
 //   thread
 //     whose end comes after the communicator and the plugin are gone;
 //   communicator 0x22 of rank 0: a broadcast.
-// From version 5 on each has a call before it; the broadcast's call is captured and replayed twice, and a
-// barrier of one call only. Version 6 adds a collective of the copy engines. A wrong answer ends it with 9.
+// From version 5 on, a call precedes each; the broadcast's call is captured and replayed twice, and a barrier
+// consists of a call only. Version 6 adds a collective of the copy engines. A wrong answer exits with 9.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -29,9 +29,9 @@ void expect(bool right, const char* what) {
     std::_Exit(9);
 }
 
-struct Said {  // of an operation
+struct Said {  // about an operation
     const char *function, *data_type, *algorithm, *protocol;
-    unsigned function_1, data_type_1, algorithm_1, protocol_1;  // as version 1 numbers them
+    unsigned function_1, data_type_1, algorithm_1, protocol_1;  // in the numbering of version 1
     std::uint64_t sequence;
     std::size_t count;
     int root, channels, warps;
@@ -77,7 +77,7 @@ struct Player {
     template <typename About>
     void* start(void* context, std::uint64_t type, const Said& said, int rank, std::uint64_t communicator,
                 void* parent = nullptr, bool captured = false) {
-        // NCCL's descriptors are a union of all kinds of event: more may follow.
+        // NCCL's descriptors are a union of all kinds of event: more bytes may follow.
         alignas(8) unsigned char room[256] = {};
         nccl::Descriptor<Type, About> d{};
         d.type = static_cast<Type>(type);
@@ -156,7 +156,7 @@ void play(void* library, const std::string& version) {
     parent = call(nccl::P2pApi5(), nccl::kP2pApi, kSend, first, kFirst, 1, false);
     player.stop(player.template start<P2p>(first, nccl::kP2p, kSend, 1, kFirst, parent));
 
-    // Kinds that nobody asked for.
+    // Kinds that were not requested.
     handle = &handle;
     nccl::AnyDescriptor<Type> proxy{static_cast<Type>(8), nullptr, 1};
     expect(plugin->start(first, &handle, &proxy) == 0 && handle == nullptr, "no handle for a proxy's work");
@@ -185,8 +185,8 @@ void play(void* library, const std::string& version) {
 
     expect(plugin->finalize(first) == 0 && plugin->finalize(second) == 0, "finalize");
     expect(::dlclose(library) == 0, "unloaded");
-    player.stop(late);  // NCCL has done that
-    player.stop(late);  // and that
+    player.stop(late);  // as NCCL has done
+    player.stop(late);  // as NCCL has done
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The NVTX calls that the test programs make, over two backends: the CUDA Toolkit's headers (where they are
-// found), and a loader of our own that does what those headers do.
+// The NVTX calls that the test programs make, over two backends: the CUDA Toolkit's headers (if they are
+// found), and our own loader, which does what those headers do.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ struct Payload {
     const void* data = nullptr;
 };
 
-struct Event {  // what the "Ex" calls take
+struct Event {  // the arguments of the "Ex" calls
     const char* text = nullptr;
     const wchar_t* wide = nullptr;
     void* registered = nullptr;
@@ -33,7 +33,7 @@ struct Schema {
     };
     const char* name = nullptr;
     std::uint64_t type = 1, flags = 0, id = 0;  // id 0: the tool chooses
-    std::size_t size = 0, align = 0;            // size 0: not told
+    std::size_t size = 0, align = 0;            // size 0: not given
     std::vector<Entry> entries{};
 };
 

@@ -1,5 +1,5 @@
 // The backend without any header of the CUDA Toolkit: a module's tables of function pointers, filled by the
-// library that NVTX_INJECTION64_PATH names, as NVTX does it at the first call.
+// library that NVTX_INJECTION64_PATH names, as NVTX does at the first call.
 #include "profiler/bench/nvtx_tables.h"
 #include "tests/profiler/nvtx_calls.h"
 

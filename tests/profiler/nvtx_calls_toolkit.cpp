@@ -1,5 +1,5 @@
-// The backend that is a real NVTX program: the CUDA Toolkit's headers. Here also our statement of NVTX's
-// binary interface is held against them, at compile time.
+// The backend that is a real NVTX program: the CUDA Toolkit's headers. Our declarations of NVTX's binary
+// interface are compared with theirs here, too, at compile time.
 #include <cstddef>
 
 #include <nvtx3/nvToolsExt.h>

@@ -1,5 +1,5 @@
 // A program that makes NVTX calls, for tests to record: nvtx_program SCENARIO. Built twice, over each backend
-// of nvtx_calls.h. A wrong answer of the injected library ends it with status 9 (see expect()).
+// of nvtx_calls.h. A wrong answer of the injected library exits with status 9 (see expect()).
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -20,7 +20,8 @@
 #include "tests/profiler/nvtx_calls.h"
 
 #ifdef SHARDSCOPE_SANITIZED_THREAD
-// NVTX's own header reads the state of its initialization plainly while another thread may set it.
+// NVTX's own header reads the state of its initialization without synchronization while another thread may
+// set it.
 extern "C" const char*
 __tsan_default_suppressions() {  // NOLINT(bugprone-reserved-identifier): the sanitizer's name
     return "race:nvtxInitOnce_v3\n";
@@ -48,19 +49,19 @@ void expect(bool right, const char* what) {
     std::_Exit(9);
 }
 
-// Levels are what NVTX promises, if somebody listens.
+// NVTX promises these levels if a tool is attached.
 void expect_level(int level, int wanted) {
     const bool injected = std::getenv("NVTX_INJECTION64_PATH") != nullptr;
     expect(!injected || level == wanted, "the level of a push or pop");
 }
 
-// Long, so that a handler often takes the last room of a chunk.
+// Long, so that a handler often takes the last room in a chunk.
 const char* handlers_text() {
     static const std::string kText(3000, 'h');
     return kText.c_str();
 }
 
-// Every call once.
+// Makes every call once.
 int every_call() {
     errno = 4711;
     expect_level(push_a("outer"), 0);
@@ -91,7 +92,7 @@ int every_call() {
     void* wide_domain = domain_create_w(L"Domain W");
     void* name = register_a(domain, "registered a");
     void* wide_name = register_w(domain, L"registered w");
-    // Each domain nests for itself: these two cross.
+    // Each domain nests independently: these two cross.
     expect_level(domain_push(domain, registered(name)), 0);
     expect_level(domain_push(wide_domain, registered(wide_name)), 0);
     domain_mark(domain, text("domain mark"));
@@ -105,7 +106,7 @@ int every_call() {
     return 0;
 }
 
-// What a program may get wrong.
+// Mistakes that a program may make.
 int odd_calls() {
     push_a(nullptr);
     pop();
@@ -139,7 +140,7 @@ int threads() {
     return 0;
 }
 
-// 200,000 ranges from four threads: a few at a time for two seconds, or as fast as they go.
+// 200,000 ranges from four threads: a few at a time for two seconds, or as fast as possible.
 int four_threads(bool paced) {
     std::vector<std::thread> workers;
     for (int t = 0; t < 4; ++t) {
@@ -155,7 +156,7 @@ int four_threads(bool paced) {
     return 0;
 }
 
-// Threads that come and go: their buffers must be used again (2000 of 64 KiB would not fit).
+// Short-lived threads: their buffers must be reused (2000 of 64 KiB would not fit).
 int short_threads() {
     for (int t = 0; t < 2000; ++t) {
         std::thread([] {
@@ -251,7 +252,7 @@ int payloads() {
     Event event = text("both ends");
     event.payloads = {{kStaticIds + 4, sizeof transfer, &transfer}};
     expect_level(domain_push(domain, event), 0);
-    transfer.bytes = 5;  // what is copied is copied
+    transfer.bytes = 5;  // the payload was copied by the call
     expect_level(pop_payload(domain, {{kStaticIds + 4, SIZE_MAX, &transfer}}), 0);
     event = text("two");
     event.payloads = {{77, 3, "abc"}, {78, 0, nullptr}, {79, 2, "de"}};
@@ -269,7 +270,7 @@ int payloads() {
     end_payload(domain, start_payload(domain, {{naming_id, sizeof name, &name}}),
                 {{kStaticIds + 4, sizeof transfer, &transfer}});
 
-    // Left out: larger than any chunk, and of a size that nobody knows.
+    // Omitted: one larger than any chunk, and one of unknown size.
     const std::vector<char> large(100'000);
     event = text("too large");
     event.payloads = {{77, large.size(), large.data()}, {79, 2, "de"}};
@@ -277,7 +278,7 @@ int payloads() {
     event = text("unknown size");
     event.payloads = {{77, SIZE_MAX, large.data()}};
     domain_mark(domain, event);
-    // As large as they come, so that payload and event lie in different chunks.
+    // As large as possible, so that payload and event lie in different chunks.
     for (int i = 0; i < 20; ++i) {
         event = text("large");
         event.payloads = {{77, 40'000, large.data()}};
@@ -289,7 +290,7 @@ int payloads() {
 // --- windows
 // -------------------------------------------------------------------------------------------------
 
-// Ten steps; in each a range, and between them a mark. What lies across the edges of steps 3 and 5 has names.
+// Ten steps, each with a range, and a mark after each. What spans the edges of steps 3 and 5 has names.
 template <typename Begin, typename End>
 int ten_steps(Begin begin_step, End end_step) {
     void* other = domain_create_a("other");
@@ -341,10 +342,10 @@ int started_steps() {  // by start and end, the end on another thread
 int phases() {
     for (int i = 0; i < 3; ++i) {
         mark_a("outside");
-        push_a("phase two");  // not the same
+        push_a("phase two");  // not the same name
         pop();
         push_a("phase");
-        push_a("phase");  // as deep as one likes
+        push_a("phase");  // nested arbitrarily deep
         mark_a("inside");
         pop();
         mark_a("inside");
@@ -394,7 +395,7 @@ int forks() {
     domain_push(domain, registered(name));
     const pid_t child = ::fork();
     if (child == 0) {
-        domain_pop(domain);  // of a range of its parent: nothing
+        domain_pop(domain);  // ends a range of its parent: no effect
         domain_push(domain, registered(name));
         Event child_event = registered(register_a(domain, "registered by the child"));
         child_event.payloads = {{kStaticIds + 4, 3, "abc"}};
@@ -463,7 +464,7 @@ int run(const std::string& scenario, char* self) {
         return 0;
     }
     if (scenario == "interrupted") {
-        // Before a handler may come: the text, and NVTX's initialization, which a handler would wait for
+        // Before a handler may run: the text, and NVTX's initialization, for which a handler would wait
         // forever.
         push_a(handlers_text());
         pop();
@@ -479,7 +480,7 @@ int run(const std::string& scenario, char* self) {
         for (int i = 0; i < 300'000; ++i) {
             push_a("interrupted");
             pop();
-            if (i == 150'000) ::raise(SIGALRM);  // between records, should the timer's never come there
+            if (i == 150'000) ::raise(SIGALRM);  // between records, in case the timer never fires there
         }
         const itimerval never = {};
         ::setitimer(ITIMER_REAL, &never, nullptr);

@@ -15,7 +15,7 @@ namespace TEST_FILE {
 constexpr std::uint32_t kPid = 100, kTid = 107;
 constexpr std::int64_t kOrigin = 1000;
 
-// Records one behind the other, as they lie in a chunk. Ticks are nanoseconds here.
+// Consecutive records, as in a chunk. Ticks are nanoseconds here.
 class Bytes {
   public:
     template <typename Record>
@@ -75,7 +75,7 @@ TEST_F(Conversion, closes_nested_ranges_innermost_first) {
 }
 
 TEST_F(Conversion, nests_ranges_of_one_tick_as_they_were_opened) {
-    // All within one tick of a coarse clock, which does not say what lies in what; then a sibling of the same
+    // All within one tick of a coarse clock, which does not determine the nesting; then a sibling in the same
     // tick.
     convert(
         Bytes().push(1010, 1, 0).push(1010, 2, 1).pop(1010, 1).push(1010, 3, 1).pop(1010, 1).pop(1010, 0));
@@ -86,7 +86,7 @@ TEST_F(Conversion, nests_ranges_of_one_tick_as_they_were_opened) {
     EXPECT_LT(first.start, second.start);
     EXPECT_LE(second.end, outer.end);
     EXPECT_LE(outer.end, 13);
-    // The same for what begins and ends with the range around it, and lasts.
+    // The same for a range that begins and ends with the range around it and has a duration.
     convert(Bytes().push(1110, 1, 0).push(1110, 2, 1).pop(1190, 1).pop(1190, 0));
     EXPECT_EQ(got_.ranges[3].start, 111);
     EXPECT_EQ(got_.ranges[3].end, 190);
@@ -101,7 +101,7 @@ TEST_F(Conversion, gives_ranges_that_stay_open_the_end_of_the_run) {
     ASSERT_EQ(got_.ranges.size(), 2u);
     EXPECT_EQ(got_.range("outer").end, 500);
     EXPECT_EQ(got_.range("inner").end, 500);
-    ASSERT_EQ(got_.diagnostics.size(), 1u);  // which the file says
+    ASSERT_EQ(got_.diagnostics.size(), 1u);  // reported in the file
     EXPECT_EQ(got_.diagnostics[0].text, "2 ranges of process " + std::to_string(kPid) +
                                             " were still open when the recording ended, and closed there");
 }
@@ -113,7 +113,7 @@ TEST_F(Conversion, ignores_the_pop_of_a_range_that_it_never_saw) {
 }
 
 TEST_F(Conversion, ends_ranges_in_doubt_where_records_were_lost) {
-    // outer(0) inner(1), then a gap in which something of depth 1 ended: inner is over, outer is not.
+    // outer(0) inner(1), then a gap in which a range of depth 1 ended: inner is over, outer is not.
     Bytes bytes;
     bytes.push(1010, 1, 0).push(1020, 2, 1);
     bytes.add(GapRecord{{}, 1025, 3, 1}, RecordKind::gap);
@@ -124,7 +124,7 @@ TEST_F(Conversion, ends_ranges_in_doubt_where_records_were_lost) {
 }
 
 TEST_F(Conversion, keeps_a_stack_per_domain_for_nvtx) {
-    // Two domains, interleaved: NVTX lets each nest for itself.
+    // Two domains, interleaved: in NVTX each nests independently.
     Bytes bytes;
     bytes.add(PlainRangeRecord{{}, 1010, 0, 0, -1, 0}, RecordKind::push, 1, kDomainStack);
     bytes.add(PlainRangeRecord{{}, 1020, 3, 0, -1, 0}, RecordKind::push, 2, kDomainStack);
@@ -161,12 +161,12 @@ TEST_F(Conversion, takes_the_value_of_a_range) {
     EXPECT_EQ(got_.range("inner").payload.type, traces::RangePayload::Type::none);  // there is no type 99
 }
 
-// What NVTX_EVENTS holds for one payload: 1, the schema, the size, 32 + the size, the bytes.
+// The blob of NVTX_EVENTS for one payload: 1, the schema, the size, 32 + the size, the bytes.
 std::string blob(std::uint64_t schema, std::string_view bytes) {
     return traces::binary_payload(schema, bytes);
 }
 
-TEST_F(Conversion, gives_payloads_to_the_event_behind_them) {
+TEST_F(Conversion, gives_payloads_to_the_event_after_them) {
     Bytes bytes;
     bytes.add(PayloadRecord{{}, 77, 3}, RecordKind::payload, 0, 0, "abc");
     bytes.push(1010, 1, 0);
@@ -175,10 +175,10 @@ TEST_F(Conversion, gives_payloads_to_the_event_behind_them) {
     bytes.add(PayloadRecord{{}, 79, 1}, RecordKind::payload, 0, 0, "f");
     bytes.pop(1030, 1).pop(1040, 0);
     convert(bytes);
-    EXPECT_EQ(got_.range("inner").binary, blob(78, "de") + blob(79, "f"));  // told with its end
+    EXPECT_EQ(got_.range("inner").binary, blob(78, "de") + blob(79, "f"));  // given with its end
     EXPECT_EQ(got_.range("outer").binary, blob(77, "abc"));
 
-    // The event may lie in the next chunk, behind what other logs wrote; and it may be lost.
+    // The event may lie in the next chunk, after records of other logs; and it may be lost.
     Bytes payload, mark, gap;
     payload.add(PayloadRecord{{}, 80, 1}, RecordKind::payload, 0, 0, "g");
     mark.add(PlainRangeRecord{{}, 1050, 0, 0, -1, 0}, RecordKind::mark, 3);
@@ -199,7 +199,7 @@ TEST_F(Conversion, gives_payloads_to_the_event_behind_them) {
 }
 
 TEST_F(Conversion, hands_on_the_layouts_of_payloads) {
-    // Entries stand behind the struct as text does elsewhere.
+    // Entries follow the struct, as text does elsewhere.
     const SchemaEntry entries[] = {{1, 2, 18, 0, 0, 0}, {2, 0, 22, 16, 4, 8}};
     const std::string_view entry_bytes(reinterpret_cast<const char*>(entries), sizeof entries);
     const EnumEntry values[] = {{1, 0, 5}, {2, 1, 6}};
@@ -238,7 +238,7 @@ TEST_F(Conversion, hands_on_the_layouts_of_payloads) {
     EXPECT_EQ(got_.scopes[0].parent, 21u);
     EXPECT_EQ(got_.scopes[0].path, "outer");
 
-    Bytes lying;  // more entries than there are
+    Bytes lying;  // claims more entries than there are
     lying.add(SchemaRecord{{}, 3, 1 << 24, 1, 2, 16, 8, 3}, RecordKind::payload_schema, 1, 0,
               entry_bytes.substr(0, 40));
     convert(lying, 0);
@@ -296,7 +296,7 @@ TEST_F(Conversion, stops_at_damage_and_counts_it) {
     const std::size_t third = sizeof(PlainRangeRecord) + sizeof(PopRecord);
 
     Bytes wrong_size = bytes;
-    wrong_size.raw()[third] = std::byte{0xFF};  // a size that is no multiple of 8
+    wrong_size.raw()[third] = std::byte{0xFF};  // a size that is not a multiple of 8
     convert(wrong_size);
     EXPECT_EQ(got_.ranges.size(), 1u);
     EXPECT_EQ(converter_.damaged(), 1);

@@ -1,4 +1,4 @@
-// The recorder with the sink that it is made for: what threads record is in the file, and opens.
+// The recorder with the sink that it is made for: the file contains what threads record, and opens.
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -82,7 +82,7 @@ TEST_F(RecorderOnDisk, opens_again_with_everything_in_it) {
     EXPECT_EQ(count("CUPTI_ACTIVITY_KIND_KERNEL"), 2 * 500);
     EXPECT_EQ(count("CUPTI_ACTIVITY_KIND_RUNTIME"), 2 * 500);
     EXPECT_EQ(count("NVTX_EVENTS WHERE text = 'ProfilerStep#1'"), 2);
-    // A kernel starts when its launch has returned, in ticks and so in nanoseconds.
+    // A kernel starts when its launch has returned, in ticks and therefore in nanoseconds.
     EXPECT_EQ(count("CUPTI_ACTIVITY_KIND_KERNEL k JOIN CUPTI_ACTIVITY_KIND_RUNTIME r USING (correlationId) "
                     "WHERE k.start < r.\"end\""),
               0);

@@ -56,7 +56,7 @@ TEST_F(Recording, keeps_nesting_names_domains_and_modules) {
     log->pop();
     log->mark(linear);
     log->pop();
-    log->pop();  // one too many: nothing
+    log->pop();  // one too many: no effect
     recorder->finish();
 
     ASSERT_EQ(got_.ranges.size(), 4u);
@@ -133,7 +133,7 @@ TEST_F(Recording, passes_every_kind_of_event_with_its_values) {
 
     const std::int64_t pid = traces::global_pid(::getpid());
     const std::int64_t tid = traces::global_tid(::getpid(), ::syscall(SYS_gettid));
-    // The clock is calibrated on while the recorder runs, so a conversion now may differ by a little.
+    // The clock is still being calibrated while the recorder runs, so a conversion now may differ slightly.
     const auto near = [](std::int64_t ns) {
         return ::testing::AllOf(::testing::Ge(ns - 20'000), ::testing::Le(ns + 20'000));
     };
@@ -220,7 +220,7 @@ TEST_F(Recording, gives_a_thread_one_log_and_a_name_one_id) {
     EXPECT_NE(recorder->name("a"), recorder->name("b"));
     EXPECT_EQ(recorder->name(""), NameId::none);
 
-    Received got;  // a second recorder is another story
+    Received got;  // a second recorder is independent
     Recorder next(std::make_unique<MemorySink>(got), nullptr);
     EXPECT_NE(next.attach_thread("main", -1), log);
 }
@@ -252,7 +252,7 @@ TEST_F(Recording, measures_durations_as_the_clock_does) {
     EXPECT_GE(*got_.ranges[0].end - got_.ranges[0].start, 20'000'000 - 20'000);
 }
 
-TEST_F(Recording, puts_time_zero_where_it_is_told) {
+TEST_F(Recording, puts_time_zero_at_the_given_instant) {
     RecorderOptions options;
     options.start_system_ns = monotonic_ns() - 5'000'000'000;
     auto recorder = start(options);
@@ -294,7 +294,7 @@ TEST_F(Recording, loses_nothing_from_many_threads) {
                 log->pop();
                 if (i % 1000 == 0) recorder->name("name " + std::to_string(t * kRanges + i));
             }
-        });  // and ends before finish()
+        });  // and ends before finish() is called
     }
     for (auto& thread : threads) thread.join();
     recorder->finish();
@@ -302,7 +302,7 @@ TEST_F(Recording, loses_nothing_from_many_threads) {
     ASSERT_EQ(got_.ranges.size(), std::size_t{2} * kThreads * kRanges);
     EXPECT_EQ(finished_.dropped, 0);
     EXPECT_EQ(got_.threads.size(), std::size_t{kThreads});
-    // Of each thread: inner before outer, each pair inside the other, in order of time.
+    // For each thread: inner before outer, each pair nested, in order of time.
     std::map<int, const traces::RangeRow*> last_inner;
     std::map<int, std::int64_t> last_end;
     for (const auto& row : got_.ranges) {
@@ -354,7 +354,7 @@ TEST_F(Recording, lets_threads_outlive_its_destruction) {
         log->pop();
         phase.arrive_and_wait();  // stopped recording
         phase.arrive_and_wait();  // destroyed
-        // More than the chunk that the thread had: the rest finds no room, and nobody minds.
+        // More than the thread's chunk holds: the rest finds no room, without harm.
         for (int i = 0; i < 100'000; ++i) {
             log->push(name);
             log->pop();
@@ -371,7 +371,7 @@ TEST_F(Recording, bounds_the_memory_of_all_threads_together) {
     RecorderOptions options;
     options.max_bytes = 1 << 20;  // four chunks of 256 KiB
     auto recorder = start(options);
-    got_.blocked = true;  // the writer is held up with its first row and drains nothing
+    got_.blocked = true;  // the writer is blocked at its first row and drains nothing
     recorder->describe(traces::RunInfoRow{"key", "value"});
     constexpr int kThreads = 4, kEvents = 40'000;  // of 40 bytes: 1.6 MB for each thread
     std::vector<std::thread> threads;
@@ -427,7 +427,7 @@ TEST_F(Recording, leaves_a_forked_child_alone) {
     EXPECT_EQ(finished_.calls, 1);
 }
 
-TEST_F(Recording, tells_the_processor_time_of_its_writer) {
+TEST_F(Recording, reports_the_processor_time_of_its_writer) {
     auto recorder = start();
     ThreadLog* log = recorder->attach_thread("main", 0);
     for (int i = 0; i < 50'000; ++i) log->counter(0, NameId::none, i);
@@ -451,11 +451,11 @@ TEST_F(Recording, counts_what_a_blocked_sink_makes_it_lose) {
         log->push(lost);
         log->pop();
     }
-    log->pop();  // the end of "before" is lost too
+    log->pop();  // the end of "before" is lost, too
     EXPECT_GT(recorder->dropped(), 0);
     const std::int64_t dropped = recorder->dropped();
     got_.blocked = false;
-    // Recording goes on as soon as the sink does.
+    // Recording continues as soon as the sink does.
     for (int i = 0; i < 2000; ++i) {
         const std::int64_t now = recorder->dropped();
         log->push(after);
@@ -477,7 +477,7 @@ TEST_F(Recording, counts_what_a_blocked_sink_makes_it_lose) {
     EXPECT_EQ(outer, 1);
     EXPECT_GE(afterwards, 1);
     EXPECT_GE(finished_.dropped, dropped);
-    // What was not lost is there. Each range is two records, and at most one was split by the loss.
+    // What was not lost is present. Each range is two records, and at most one range was split by the loss.
     EXPECT_NEAR(static_cast<double>(2 * ranges + dropped), 2.0 * kRanges + 1, 2);
     EXPECT_GE(ranges, 2 * (256 << 10) / (32 + 24) - 100);  // about two chunks' worth
 }
@@ -497,9 +497,9 @@ TEST_F(Recording, becomes_a_no_op_when_the_sink_fails) {
     recorder->describe(traces::RunInfoRow{"k", "v"});
     EXPECT_THAT([&] { recorder->finish(); },
                 ::testing::ThrowsMessage<std::runtime_error>(::testing::HasSubstr("no space left")));
-    EXPECT_THROW(recorder->finish(), std::runtime_error);  // the same answer again
+    EXPECT_THROW(recorder->finish(), std::runtime_error);  // the same error again
     EXPECT_EQ(finished_.calls, 0);
-    recorder.reset();  // and the destructor keeps quiet
+    recorder.reset();  // and the destructor does not throw
 }
 
 TEST_F(Recording, reports_a_failure_of_the_last_step) {

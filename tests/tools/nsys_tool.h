@@ -1,4 +1,4 @@
-// Nsight Systems' command-line tool, where it is at hand: an outside judge of our files.
+// Nsight Systems' command-line tool, if it is installed: an independent check of our files.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@ namespace shardscope::tools {
 
 class NsysTool {
   public:
-    // The program that $NSYS names, else the first `nsys` of PATH; nothing where it is not there or does not
+    // The program that $NSYS names, else the first `nsys` in PATH; nullopt if it does not exist or does not
     // run.
     static std::optional<NsysTool> find();
 
@@ -23,7 +23,7 @@ class NsysTool {
         std::string complaint;                       // empty: it answered
         std::vector<std::string> columns;            // of the CSV
         std::vector<std::vector<std::string>> rows;  // its lines, by column
-        // The cell of the first row whose last column is `name`; "" where there is none.
+        // The cell of the first row whose last column is `name`; "" if there is none.
         std::string cell(const std::string& name, const std::string& column) const;
     };
     Answer report(const std::string& report, const std::string& trace) const;

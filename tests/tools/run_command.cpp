@@ -1,4 +1,4 @@
-// Spawning with standard output and error kept in files, so that neither can fill a pipe.
+// Spawns programs with standard output and error in files, so that neither can fill a pipe.
 #include "tests/tools/run_command.h"
 
 #include <cerrno>

@@ -1,4 +1,4 @@
-// Runs a real binary as a user would and holds what came of it.
+// Runs a real program as a user would and holds its output.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ struct Outcome {
 // exception if the program cannot be started.
 Outcome run_command(const std::vector<std::string>& command);
 
-// A new private folder, removed with all that is in it at the end of the scope.
+// A new private folder, which is removed with its content at the end of the scope.
 class TemporaryFolder {
   public:
     TemporaryFolder();

@@ -1,4 +1,4 @@
-// Drives the real shardscope-trace on small traces of communication in which every figure is known.
+// Runs the real shardscope-trace on small traces of communication in which every figure is known.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -97,7 +97,7 @@ TEST_F(CapturedGraph, HasOneCollectiveInSql) {
         const json kernels = json_of({"query", of, "SELECT name FROM kernels WHERE communication"});
         EXPECT_EQ(kernels["rows"].dump(), R"([["ncclDevKernel_AllReduce_Sum_f32_RING_LL"]])") << of;
     }
-    // What was imported says the same of itself.
+    // The imported trace gives the same figures.
     EXPECT_DOUBLE_EQ(json_of({"summary", imported})["ranks"][0]["categories"]["Communication"]["us"], 40);
 }
 
@@ -131,7 +131,7 @@ TEST_F(CapturedGraph, IsNotAdvisedToCommunicateLess) {
 constexpr const char* kOneAllReduce =
     R"({"ph": "X", "cat": "kernel", "name": "ncclDevKernel_AllReduce", "pid": 0, "tid": 7, "ts": 10, "dur": 5, "args": {"device": 0, "stream": 7, "correlation": 9, "Collective name": "allreduce", "dtype": "Float", "In msg nelems": 10, "Group size": 2}})";
 
-TEST_F(CommunicationTool, CheckFindsBytesThatNothingMoves) {
+TEST_F(CommunicationTool, CheckFindsImpossibleBytes) {
     const std::string database = folder_ / "big.sqlite";
     const std::string trace = file("one.json", traces::kineto(kOneAllReduce));
     ASSERT_EQ(tool({"import", trace, "-o", database}).status, 0);
@@ -158,7 +158,7 @@ TEST_F(CommunicationTool, AKernelThatOnlyItsMetadataNamesIsCommunicationInTheVie
               "name,communication\nall_reduce_one_shot,1\ngemm,0\n");
 }
 
-TEST_F(CommunicationTool, BytesThatNothingTellsAreNullInTheViews) {
+TEST_F(CommunicationTool, UnknownBytesAreNullInTheViews) {
     const std::string database = folder_ / "bytes.sqlite";
     const std::string trace = file("bytes.json", traces::kineto(kOneAllReduce));
     ASSERT_EQ(tool({"import", trace, "-o", database}).status, 0);
@@ -173,7 +173,8 @@ TEST_F(CommunicationTool, BytesThatNothingTellsAreNullInTheViews) {
 }
 
 // Two ranks of a job on processors: PyTorch records Gloo's collectives as ranges of Gloo's threads, with the
-// tensor that a rank gives; the operator that asked for a gather took both buffers. One step of 1,000 us.
+// tensor that a rank contributes; the operator that requested a gather took both buffers. One step of 1,000
+// us.
 class GlooJob : public CommunicationTool {
   protected:
     static std::string rank(int number, int gather_us) {
@@ -226,7 +227,7 @@ TEST_F(GlooJob, ListsTheCollectivesOfItsHostThreads) {
     EXPECT_THAT(text_of({"collectives", job_}), HasSubstr("Gloo"));
 }
 
-TEST_F(GlooJob, HasNoZeroesOfADevice) {
+TEST_F(GlooJob, HasNoZeroDeviceTimes) {
     for (const char* verb : {"overlap", "temporal", "idle", "kernels", "units"}) {
         EXPECT_THAT(text_of({verb, job_}), HasSubstr("Nothing is recorded on a device")) << verb;
         EXPECT_TRUE(json_of({verb, job_})["ranks"].empty()) << verb;
@@ -234,7 +235,7 @@ TEST_F(GlooJob, HasNoZeroesOfADevice) {
     }
 }
 
-// What the ranks do together is known without a device, but for what compute hides of it.
+// What the ranks do together is known without a device, except how much compute hides.
 TEST_F(GlooJob, IsDistributedByTheTimesOfItsHostThreads) {
     const json report = json_of({"distributed", job_});
     ASSERT_EQ(report["ranks"].size(), 2U) << report;
@@ -249,7 +250,7 @@ TEST_F(GlooJob, IsDistributedByTheTimesOfItsHostThreads) {
     EXPECT_DOUBLE_EQ(first["us"], 450);          // 400 + 50
     EXPECT_DOUBLE_EQ(first["waiting_us"], 100);  // for rank 1's gather of 300
     EXPECT_DOUBLE_EQ(report["ranks"][1]["waiting_us"], 0);
-    EXPECT_EQ(report["collectives"], 2);  // each once, whatever the ranks
+    EXPECT_EQ(report["collectives"], 2);  // each counted once, for any number of ranks
     ASSERT_EQ(report["traffic"].size(), 2U);
     for (const json& traffic : report["traffic"]) {
         EXPECT_EQ(traffic["on"], "host");
@@ -270,35 +271,34 @@ TEST_F(GlooJob, IsDistributedByTheTimesOfItsHostThreads) {
     EXPECT_THAT(text, Not(HasSubstr("NCCL")));
     const std::string row = text.substr(text.find("\n   0 "), 60);
     EXPECT_THAT(row, ::testing::ContainsRegex("-  +-  +-  +-")) << text;
-    // Of one rank its own parts count, beside counterparts on the other.
+    // For one rank, its own parts count, compared with their counterparts on the other.
     const json one = json_of({"distributed", job_, "--rank", "1"});
     ASSERT_EQ(one["ranks"].size(), 1U);
     EXPECT_EQ(one["traffic"][0]["parts"], 1);
 }
 
-TEST_F(GlooJob, IsAdvisedInItsOwnBackendsWords) {
+TEST_F(GlooJob, IsAdvisedInTermsOfItsBackend) {
     const json report = json_of({"advice", job_});
     ASSERT_EQ(report["findings"].size(), 1U) << report;
     const json& finding = report["findings"][0];
     EXPECT_EQ(finding["id"], "host-communication");
-    // Of the step of 1,000 us rank 0 spends 450 in Gloo and rank 1 350; rank 0 waits for 100 of them.
+    // In the step of 1,000 us, rank 0 spends 450 in Gloo and rank 1 350; rank 0 waits for 100 of them.
     EXPECT_EQ(
         finding["what"],
         "Gloo communicates on host threads for 400.0 us of each step (40.0 %), in 2 collectives of 9.8 KB "
-        "together. 50.0 us of it a rank waits for others in the mean. Rank 1 waits least: the others wait "
-        "for it.");
+        "together. On average a rank waits 50.0 us of it for others. Rank 1 waits least: the others "
+        "wait for it.");
     EXPECT_EQ(finding["weight"], "notable");
     EXPECT_TRUE(finding["gain_us"].is_null());
-    EXPECT_THAT(finding["expected"].get<std::string>(), HasSubstr("Cannot be said, because"));
+    EXPECT_THAT(finding["expected"].get<std::string>(), HasSubstr("Unknown, because"));
     ASSERT_EQ(report["notes"].size(), 2U) << report;
-    EXPECT_EQ(report["notes"][0],
-              "What the time went to cannot be said, because the trace has no device work.");
+    EXPECT_EQ(report["notes"][0], "Where the time went is unknown, because the trace has no device work.");
     EXPECT_THAT(report["notes"][1].get<std::string>(),
-                HasSubstr("What compute hides of Gloo's communication"));
+                HasSubstr("How much of Gloo's communication compute hides"));
     EXPECT_THAT(text_of({"advice", job_}), Not(HasSubstr("NCCL")));
 }
 
-TEST_F(GlooJob, IsSummedUpWithoutTimesOfADevice) {
+TEST_F(GlooJob, IsSummarizedWithoutDeviceTimes) {
     const json rank = json_of({"summary", job_})["ranks"][0];
     for (const char* category : {"Kernel", "Memcpy", "Memset", "Communication"}) {
         EXPECT_TRUE(rank["categories"][category]["us"].is_null()) << category;
@@ -312,7 +312,7 @@ TEST_F(GlooJob, IsSummedUpWithoutTimesOfADevice) {
     EXPECT_THAT(line, Not(HasSubstr("0.0")));
 }
 
-TEST_F(GlooJob, HasNoTimesOfADeviceInItsStepsAndAtScale) {
+TEST_F(GlooJob, HasNoDeviceTimesInStepsAndScaling) {
     const json step = json_of({"steps", job_})["ranks"][0]["steps"][0];
     EXPECT_TRUE(step["device_busy_us"].is_null());
     EXPECT_TRUE(step["device_events"].is_null());
@@ -347,9 +347,9 @@ TEST_F(GlooJob, IsComparedByItsHostThreads) {
     EXPECT_TRUE(run["collectives"][0]["exposed_us"].is_null());
     std::string text = text_of({"compare", job_, job_});
     const std::string busy = text.substr(text.find("Device busy"));
-    std::replace(text.begin(), text.end(), '\n', ' ');  // of a paragraph
+    std::replace(text.begin(), text.end(), '\n', ' ');  // line breaks of a paragraph
     EXPECT_THAT(text, HasSubstr("Nothing is recorded on a device in"));
-    EXPECT_THAT(text, HasSubstr("is the host's: no device allocated"));
+    EXPECT_THAT(text, HasSubstr("is host memory: nothing was allocated on a device"));
     EXPECT_THAT(busy.substr(0, busy.find('\n')), Not(HasSubstr("0.00")));
     const Outcome csv = tool({"compare", job_, job_, "--format", "csv"});
     EXPECT_THAT(csv.out, Not(HasSubstr("nan")));
@@ -367,8 +367,8 @@ TEST_F(GlooJob, HasHostTimesOfItsPartsCompared) {
     EXPECT_THAT(text_of({"compare", job_, job_, "--by", "operator"}), HasSubstr("Host time per step"));
 }
 
-// What is allocated for communication lives at each step's end: 1, 2 and 3 MB. Who frees it, a thread of
-// Gloo, PyTorch does not record.
+// Memory allocated for communication grows at each step's end: 1, 2 and 3 MB. PyTorch does not record the
+// frees, which a thread of Gloo makes.
 TEST_F(CommunicationTool, SaysThatCommunicationMemoryGrows) {
     const auto trace = [](const char* range, bool freed) {
         std::string events;

@@ -1,5 +1,5 @@
-// `shardscope-trace check --finalize`: makes a finished file of a run that was killed, or leaves it as it
-// was.
+// `shardscope-trace check --finalize`: makes a finished file of a run that was killed, or leaves it
+// unchanged.
 #include <chrono>
 #include <csignal>
 #include <filesystem>
@@ -35,7 +35,7 @@ class Finalize : public ::testing::Test {
         if (finalize) words.emplace_back("--finalize");
         return run_command(words);
     }
-    // A run without its end. `counters` values come in the wrong order, so that all of them must be sorted.
+    // A run without its end. `counters` values are in the wrong order, so that all of them must be sorted.
     std::string unfinished(int counters = 0) const {
         const std::string path = folder_ / "run.sqlite";
         traces::DatabaseWriter writer({.path = path, .overwrite = true});
@@ -51,7 +51,7 @@ class Finalize : public ::testing::Test {
     static std::int64_t count(const std::string& path, const std::string& table) {
         return std::get<std::int64_t>(traces::run_query(path, "SELECT count(*) FROM " + table)[0].rows[0][0]);
     }
-    // Starts the tool, sends it `signal` after `delay`, and waits: its status as waitpid tells it.
+    // Starts the tool, sends it `signal` after `delay`, and waits; returns the status of waitpid().
     static int finalize_and_send(const std::string& path, int signal, std::chrono::microseconds delay) {
         std::string words[] = {SHARDSCOPE_TRACE, "check", "--finalize", path};
         char* pointers[] = {words[0].data(), words[1].data(), words[2].data(), words[3].data(), nullptr};
@@ -62,7 +62,7 @@ class Finalize : public ::testing::Test {
         const int failed = posix_spawn(&pid, pointers[0], &quiet, nullptr, pointers, environ);
         posix_spawn_file_actions_destroy(&quiet);
         if (failed != 0) throw std::system_error(failed, std::generic_category(), words[0]);
-        // It has begun once the new file is there; before, a signal would only end the program.
+        // It has begun once the new file exists; before that, a signal would only end the program.
         const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
         while (!fs::exists(path + ".finalizing") && std::chrono::steady_clock::now() < deadline) {
             std::this_thread::sleep_for(std::chrono::microseconds(200));
@@ -83,7 +83,7 @@ class Finalize : public ::testing::Test {
     TemporaryFolder folder_;
 };
 
-TEST_F(Finalize, MakesAKilledRunWhole) {
+TEST_F(Finalize, CompletesAKilledRun) {
     const std::string path = unfinished();
     EXPECT_EQ(check(path, false).status, 1);
     const Outcome outcome = check(path, true);
@@ -112,7 +112,7 @@ TEST_F(Finalize, LeavesAFinishedFileAlone) {
     EXPECT_EQ(traces::load_trace(path)->config_value("finalized"), "");
 }
 
-TEST_F(Finalize, CtrlCLeavesTheFileAsItWas) {
+TEST_F(Finalize, CtrlCLeavesTheFileUnchanged) {
     const std::string path = unfinished(1'500'000);  // seconds of work
     const int status = finalize_and_send(path, SIGINT, std::chrono::milliseconds(20));
     ASSERT_TRUE(WIFEXITED(status)) << "it ends by itself";
@@ -120,7 +120,7 @@ TEST_F(Finalize, CtrlCLeavesTheFileAsItWas) {
     EXPECT_THAT(left(), ::testing::Not(::testing::Contains("run.sqlite.finalizing")));
     EXPECT_THAT(check(path, false).out, HasSubstr("did not end"));
     EXPECT_EQ(count(path, "SHARD_COUNTERS"), 1'500'000 + 4);
-    // And the next one goes through.
+    // And the next attempt succeeds.
     EXPECT_EQ(check(path, true).status, 0);
     EXPECT_EQ(count(path, "SHARD_COUNTERS"), 1'500'000 + 4);
 }
@@ -158,7 +158,7 @@ TEST_F(Finalize, RefusesARunThatIsStillRecorded) {
     EXPECT_EQ(check(path, false).status, 0) << "the writer never noticed";
 }
 
-TEST_F(Finalize, RefusesWhatIsNotOurs) {
+TEST_F(Finalize, RefusesTracesOfOtherTools) {
     const std::string path = folder_ / "export.sqlite";
     std::fclose(std::fopen(path.c_str(), "w"));
     traces::Database(path, traces::Database::Mode::read_write)

@@ -1,4 +1,4 @@
-// `cmake --install` puts whole tools under a prefix: they run from there, and find what they need there.
+// `cmake --install` puts complete tools under a prefix: they run from there, and find what they need there.
 #include <filesystem>
 #include <string>
 
@@ -27,7 +27,7 @@ class Installed : public ::testing::Test {
         return prefix_ / ("share/shardscope/samples/" + name);
     }
 
-    // Every tool names itself, the one version and the schema's.
+    // Every tool prints its name, the version and the schema's version.
     void expect_version(const std::string& name) const {
         const Outcome version = run_command({tool(name), "--version"});
         EXPECT_EQ(version.status, 0) << version.err;
@@ -51,7 +51,7 @@ TEST_F(Installed, TheTraceToolRuns) {
     expect_help("shardscope-trace", "compare");
 }
 
-TEST_F(Installed, SamplesLieBesideTheTools) {
+TEST_F(Installed, SamplesAreNextToTheTools) {
     for (const std::string name : {"mlp.toml", "gpt.toml", "ddp.toml", "queries"}) {
         EXPECT_TRUE(fs::exists(sample(name))) << sample(name);
     }

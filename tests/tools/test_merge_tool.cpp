@@ -1,5 +1,4 @@
-// Drives the real shardscope-trace: merge and slice as people call them. tests/traces/part_files.h has the
-// job.
+// Runs the real shardscope-trace: merge and slice as users call them. tests/traces/part_files.h has the job.
 #include <algorithm>
 #include <filesystem>
 
@@ -67,7 +66,7 @@ TEST_F(MergeTool, HelpNamesEveryOption) {
                                                      HasSubstr("--range"), HasSubstr("--overwrite")));
 }
 
-TEST_F(MergeTool, MergesAndPrintsWhatIsLeftBetweenTheClocks) {
+TEST_F(MergeTool, MergesAndPrintsTheResidualBetweenTheClocks) {
     const std::string a = part(0), b = part(1, 3'000'000);
     const Outcome outcome = tool({"merge", a, b, "-o", out()});
     EXPECT_EQ(outcome.status, 0) << outcome.err;
@@ -93,8 +92,9 @@ TEST_F(MergeTool, GivesOneRowForEachPart) {
     EXPECT_EQ(rows["rows"][1][column("collectives_in_common")], 3);
 }
 
-TEST_F(MergeTool, TellsHowWellClocksWereMeasured) {
-    // node1's CLOCK_MONOTONIC is 40 s behind; it was measured wrong by 15 us, to within 20.
+TEST_F(MergeTool, ReportsHowWellClocksWereMeasured) {
+    // node1's CLOCK_MONOTONIC is 40 s behind; the measured offset is wrong by 15 us, with an uncertainty of
+    // 20.
     std::vector<std::string> parts;
     for (int rank = 0; rank < 2; ++rank) {
         traces::PartSpec spec;
@@ -139,8 +139,8 @@ TEST_F(MergeTool, RefusesWrongCommandLines) {
     expect_refused({"merge", a, a, "-o", out()}, 1, "given twice");
     expect_refused({"merge", a, "-o", folder_ / "no/such/out.sqlite"}, 2, "there is no folder");
     expect_refused({"slice", a, "-o", out()}, 2, "--rank, --step or --range");
-    expect_refused({"slice", a, "-o", out(), "--rank", "0,x"}, 2, "no list of ranks");
-    expect_refused({"slice", a, "-o", out(), "--rank", "3-1"}, 2, "no list of ranks");
+    expect_refused({"slice", a, "-o", out(), "--rank", "0,x"}, 2, "not a list of ranks");
+    expect_refused({"slice", a, "-o", out(), "--rank", "3-1"}, 2, "not a list of ranks");
     expect_refused({"slice", a, "-o", out(), "--rank", "7"}, 1, "no such rank");
     expect_refused({"slice", a, "-o", out(), "--step", "5:2"}, 2, "swap them");
     expect_refused({"slice", a, "-o", out(), "--range", "2ms:1ms"}, 2, "is empty");
@@ -159,7 +159,7 @@ TEST_F(MergeTool, LeavesNothingWhenCtrlCStopsIt) {
                                         .text = writer.intern("work"),
                                         .global_tid = traces::global_tid(1, 1)});
         }
-        writer.commit();  // and is killed: finishing it is not what is tested
+        writer.commit();  // and is killed: finalizing it is not what is tested
     }
     const std::size_t before = files();
     const Outcome outcome = run_command({"timeout", "--preserve-status", "-s", "INT", "0.15",
@@ -171,7 +171,7 @@ TEST_F(MergeTool, LeavesNothingWhenCtrlCStopsIt) {
 }
 
 #ifdef SHARDSCOPE_TRAIN
-// A real run, cut by rank and put together again: every rank has the numbers that it had.
+// A real run, split by rank and merged again: every rank has the numbers that it had.
 TEST_F(MergeTool, GivesARealRunBack) {
     const std::string run = folder_ / "run.sqlite";
     const Outcome trained = run_command({SHARDSCOPE_TRAIN, SHARDSCOPE_SAMPLES "/mlp.toml", "--run.ranks=2",

@@ -1,5 +1,5 @@
-// `nsys stats` of Nsight Systems on a trace of ours: every report that applies answers, with our figures.
-// Skipped where Nsight Systems is not installed (PATH, or $NSYS).
+// `nsys stats` of Nsight Systems on a trace of ours: every report that applies gives our figures. Skipped if
+// Nsight Systems is not installed (PATH, or $NSYS).
 #include <algorithm>
 #include <fstream>
 #include <iterator>
@@ -58,7 +58,7 @@ class NsysStats : public ::testing::Test {
                                     .global_tid = traces::sample_tid(0)});
         writer.finish(3 * traces::kSampleMs, 0);
     }
-    // As this version of the tool calls it; "" where it has no such report.
+    // The name in this version of the tool; "" if it has no such report.
     std::string name_of(const char* name) const {
         for (const Report& report : kReports) {
             if (std::string(report.name) != name) continue;
@@ -109,7 +109,7 @@ TEST_F(NsysStats, TheAnswersAreOurFigures) {
         return row.back().find("nn.Module: Linear_0") != std::string::npos && row[1] == "800000" &&
                row[2] == "4";
     })) << "4 ranges of 200 us";
-    // Four launches in the range, 1200 us of sgemm; what is asked for is thread by thread.
+    // Four launches in the range, 1200 us of sgemm; the report counts per thread.
     const NsysTool::Answer in_ranges = answer("nvtx_kern_sum");
     EXPECT_FALSE(in_ranges.cell("sgemm(float*, int)", "Total Time (ns)").empty());
 }

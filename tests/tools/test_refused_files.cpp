@@ -1,4 +1,5 @@
-// Files that shardscope-trace must not write over, nor unpack before it knows them.
+// Files that shardscope-trace must not overwrite, and packed files that it must not unpack before it knows
+// their size.
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -76,7 +77,7 @@ TEST_F(RefusedFiles, AnInputIsNotWrittenOver) {
     }
 }
 
-// A journal is as good as the file.
+// A journal is protected like the file.
 TEST_F(RefusedFiles, AJournalIsNotWrittenOver) {
     std::ofstream(run_ + "-wal") << "not empty";
     const Outcome outcome = tool({"report", run_, "-o", run_ + "-wal", "--overwrite"});
@@ -92,17 +93,17 @@ TEST_F(RefusedFiles, APackedFileThatOnlyBeginsLikeADatabaseIsNotUnpacked) {
         if (verb == std::string("query")) arguments.emplace_back("SELECT 1");
         const Outcome outcome = tool(arguments);
         EXPECT_EQ(outcome.status, 1);
-        EXPECT_THAT(outcome.err, HasSubstr("begins like an SQLite file and is none"));
+        EXPECT_THAT(outcome.err, HasSubstr("begins like an SQLite file but is not one"));
     }
-    // One that is longer than it says stops there.
+    // A file that is longer than its header says is read up to that size.
     const Outcome longer = tool({"info", packed("long.gz", content(run_), std::size_t{64} << 20)});
     EXPECT_EQ(longer.status, 1);
-    EXPECT_THAT(longer.err, HasSubstr("beyond the end that its first bytes tell"));
+    EXPECT_THAT(longer.err, HasSubstr("beyond the size in its header"));
     EXPECT_TRUE(fs::is_empty(scratch()));
     EXPECT_EQ(tool({"info", packed("whole.gz", content(run_), 0)}).status, 0);
 }
 
-// A terminal would obey them.
+// A terminal would interpret them.
 TEST_F(RefusedFiles, NamesInSentencesHoldNoControlCharacters) {
     const Outcome outcome = tool({"info", folder_ / "no\x1b[31m\xc2\x9b\xe2\x80\xae.sqlite"});
     EXPECT_EQ(outcome.status, 2);
@@ -122,7 +123,7 @@ TEST_F(RefusedFiles, WhatAKilledProcessWroteHalfIsRemovedByTheNextOnThatPath) {
     const std::string created = left("out.sqlite.shardscope-new-" + gone, old),
                       merged = left("out.sqlite.shardscope-part-" + gone, old),
                       indexed = left("out.sqlite.shardscope-part-" + gone + ".finalizing", old),
-                      finished = left("out.sqlite.finalizing", fresh);  // that nobody has locked
+                      finished = left("out.sqlite.finalizing", fresh);  // that no process has locked
     const std::string others[] = {left("out.sqlite.shardscope-new-" + std::to_string(::getpid()), old),
                                   left("out.sqlite.shardscope-new-4194306", fresh),
                                   left("out.sqlite.shardscope-new-mine", old),

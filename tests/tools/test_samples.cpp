@@ -1,4 +1,5 @@
-// The finished traces that come with the clone: small, whole, and holding what their description says.
+// The finished traces that come with the repository: small, complete, and with the content that their
+// description states.
 #include <filesystem>
 #include <string>
 
@@ -39,8 +40,8 @@ TEST_P(SampleTrace, PeaksAsItsWrapDoes) {
     constexpr std::int64_t kWeight = (64 * 64 + 64) * 4;
     constexpr std::int64_t kActivation = 8 * 64 * 4;
     const bool root = std::string(GetParam()).find("root") != std::string::npos;
-    // Root: half of 8 weights, three times 8, 4 activations. Per Linear, at the second unit of the backward's
-    // end: half of 8, the gradients' shards of 6 behind it, 4 units, and 4 + 1 + 1 activations.
+    // Root: half of 8 weights, three times 8, 4 activations. Per Linear, at the end of the backward of the
+    // second unit: half of 8, the gradients' shards of the 6 later ones, 4 units, and 4 + 1 + 1 activations.
     const std::int64_t expected = root ? 4 * kWeight + 24 * kWeight + 4 * kActivation
                                        : 4 * kWeight + 3 * kWeight + 4 * kWeight + 6 * kActivation;
     for (const json& rank : ask("memory").at("ranks")) EXPECT_EQ(rank.at("peak_bytes"), expected);
@@ -58,11 +59,11 @@ std::int64_t bytes_of_units(const json& rank) {
     return bytes;
 }
 
-// What a newcomer opens first has everything that a trace has today: a prediction for each unit, and that it
-// holds.
+// What a newcomer opens first has everything that a trace has today: a prediction for each unit, which
+// agrees.
 TEST_P(SampleTrace, IsOfTheCurrentSchemaAndExplainsItsPeak) {
     EXPECT_EQ(ask("info").at("schema_version"), traces::kSchemaVersion);
-    EXPECT_THAT(ask("info").at("device_note"), testing::HasSubstr("nothing of CUDA or NCCL ran"));
+    EXPECT_THAT(ask("info").at("device_note"), testing::HasSubstr("no CUDA or NCCL code ran"));
     for (const json& rank : explained(file())) {
         EXPECT_EQ(rank.at("categories").at(0).at("difference_bytes"), 0);
         for (const json& unit : rank.at("units")) EXPECT_EQ(unit.at("predicted_bytes"), unit.at("bytes"));

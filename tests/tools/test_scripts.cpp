@@ -1,5 +1,5 @@
-// The scripts a newcomer meets first: what they install, and what they say where they cannot. Package
-// managers are played by small scripts in a folder that stands first in PATH; nothing is installed.
+// The scripts that a newcomer runs first: what they install, and what they say if they cannot. Package
+// managers are simulated by small scripts in a folder that comes first in PATH; nothing is installed.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -23,13 +23,13 @@ const std::string kScripts = SHARDSCOPE_SCRIPTS;
 
 class Packages : public ::testing::Test {
   protected:
-    // A program of that name that runs `body` under bash.
+    // A program with that name that runs `body` under bash.
     void play(const std::string& name, const std::string& body) {
         std::ofstream(folder_ / name) << "#!/bin/bash\n" << body << "\n";
         fs::permissions(folder_ / name, fs::perms::owner_all);
     }
-    // dpkg-query that knows all packages but `missing`; apt-get that writes down what it is asked and exits
-    // with `status`; sudo that just goes on.
+    // dpkg-query that knows all packages except `missing`; apt-get that logs its arguments and exits with
+    // `status`; sudo that just runs its command.
     void play_debian(const std::string& missing, int status) {
         play("dpkg-query", "[[ \" " + missing + " \" == *\" ${*: -1} \"* ]] && exit 1; echo -n installed");
         play("apt-get", "echo \"$*\" >>" + log() + "; exit " + std::to_string(status));
@@ -50,7 +50,7 @@ class Packages : public ::testing::Test {
     TemporaryFolder folder_;
 };
 
-TEST_F(Packages, ThatAreThereAreLeftAlone) {
+TEST_F(Packages, ThatAreInstalledAreLeftAlone) {
     play_debian("", 0);
     const Outcome outcome = run({"build", "view", "test"});
     EXPECT_EQ(outcome.status, 0) << outcome.err;
@@ -83,7 +83,7 @@ TEST_F(Packages, AreNamedOnASystemWithoutApt) {
     EXPECT_THAT(outcome.err, EndsWith(": clang-format clang-tidy shellcheck universal-ctags git\n"));
 }
 
-TEST_F(Packages, AreForAPurposeThatIsKnown) {
+TEST_F(Packages, AreForAKnownPurpose) {
     for (const std::vector<std::string>& wrong : {std::vector<std::string>{}, {"biuld"}, {"--list"}}) {
         const Outcome outcome = run(wrong);
         EXPECT_EQ(outcome.status, 2);
@@ -119,7 +119,7 @@ TEST(TypeNames, AreRefusedWhenTwoFilesDefineOneName) {
     }
 }
 
-TEST(TypeNames, MayComeAgainWhereTheLinkerKeepsThemApart) {
+TEST(TypeNames, MayBeRepeatedIfTheLinkerKeepsThemApart) {
     const std::string own = "namespace room {\nstruct Block { int bytes; };\n}\n";
     for (const std::string other :
          {"namespace room {\nnamespace {\nstruct Block { char of[9]; };\n}\n}\n",
@@ -132,7 +132,7 @@ TEST(TypeNames, MayComeAgainWhereTheLinkerKeepsThemApart) {
     }
 }
 
-// A small house of its own: `files` (path, text), and a page that lists traces/low before traces/high.
+// A small source tree of its own: `files` (path, text), and a page that lists traces/low before traces/high.
 Outcome check_includes(const std::vector<std::pair<std::string, std::string>>& files) {
     const TemporaryFolder folder;
     const auto write = [&](const std::string& path, const std::string& text) {
@@ -176,7 +176,7 @@ TEST(Includes, RunOneWay) {
                 HasSubstr("traces/high: docs/architecture.md says 2 lines, there are 200; correct its row"));
 }
 
-TEST(Quickstart, ExplainsItselfAndRefusesWhatItDoesNotKnow) {
+TEST(Quickstart, ExplainsItselfAndRefusesUnknownOptions) {
     const Outcome help = run_command({kScripts + "/quickstart.sh", "--help"});
     EXPECT_EQ(help.status, 0);
     EXPECT_THAT(help.out, HasSubstr("quickstart.sh [--no-view]"));

@@ -1,4 +1,4 @@
-// Drives the real shardscope-trace on a run with known figures; see tests/traces/sample_run.h for them.
+// Runs the real shardscope-trace on a run with known figures; see tests/traces/sample_run.h for them.
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -63,7 +63,7 @@ class TraceTool : public ::testing::Test {
     std::string run_;
 };
 
-TEST_F(TraceTool, TellsItsVersionAndTheSchemas) {
+TEST_F(TraceTool, PrintsItsVersionAndTheSchemas) {
     const Outcome outcome = tool({"--version"});
     EXPECT_EQ(outcome.status, 0);
     EXPECT_EQ(outcome.out, "shardscope-trace " SHARDSCOPE_VERSION " (schema " +
@@ -106,7 +106,7 @@ TEST_F(TraceTool, EveryVerbPrintsInEveryFormat) {
     }
 }
 
-TEST_F(TraceTool, InfoCountsWhatTheFileHolds) {
+TEST_F(TraceTool, InfoCountsTheContentOfTheFile) {
     const json info = json_of({"info", run_});
     EXPECT_EQ(info.at("schema_version"), traces::kSchemaVersion);
     EXPECT_EQ(info.at("ended"), true);
@@ -123,7 +123,7 @@ TEST_F(TraceTool, SummaryPutsEachInstantIntoOneCategory) {
     for (const auto& [name, category] : rank.at("categories").items()) sum += category.at("us").get<double>();
     EXPECT_NEAR(sum, rank.at("average_step_us").get<double>(), 1e-6);
     EXPECT_DOUBLE_EQ(rank["categories"]["Kernel"]["us"], 300);        // sgemm
-    EXPECT_DOUBLE_EQ(rank["categories"]["Communication"]["us"], 50);  // the gather, which nothing covers
+    EXPECT_DOUBLE_EQ(rank["categories"]["Communication"]["us"], 50);  // the gather, which no compute covers
     EXPECT_DOUBLE_EQ(rank["categories"]["Memcpy"]["us"], 20);
     EXPECT_DOUBLE_EQ(rank["categories"]["Memset"]["us"], 5);
 }
@@ -135,13 +135,13 @@ TEST_F(TraceTool, ModulesShowTheTree) {
     EXPECT_DOUBLE_EQ(root.at("host_us"), 800);
     const json& linear = root.at("children").at(0);
     EXPECT_EQ(linear.at("name"), "Linear_0");
-    EXPECT_DOUBLE_EQ(linear.at("device_us"), 600);  // two sgemm launched inside
+    EXPECT_DOUBLE_EQ(linear.at("device_us"), 600);  // two sgemm launched inside it
 }
 
-// Of the 5,096 bytes at the peak 1,000 are the shard, and 4,096 what the root module gathered, as predicted.
-TEST_F(TraceTool, MemoryExplainedHasThePredictionBesideEachPart) {
+// Of the 5,096 bytes at the peak, 1,000 are the shard, and 4,096 what the root module gathered, as predicted.
+TEST_F(TraceTool, MemoryExplainedHasThePredictionOfEachPart) {
     const json rank = json_of({"memory", "--explain", run_, "--rank", "1"}).at("ranks").at(0);
-    EXPECT_EQ(rank.at("peak_bytes"), 5096);  // the keys of `memory` are all there
+    EXPECT_EQ(rank.at("peak_bytes"), 5096);  // all keys of `memory` are present
     EXPECT_EQ(rank.at("at_peak").at("unsharded_parameters"), 4096);
     const auto parts = [&](const char* kind) {
         std::map<std::string, std::pair<int, int>> all;
@@ -172,7 +172,7 @@ TEST_F(TraceTool, MemoryExplainedHasThePredictionBesideEachPart) {
     }
 }
 
-TEST_F(TraceTool, MemoryTellsThePeakAndItsCategories) {
+TEST_F(TraceTool, MemoryShowsThePeakAndItsCategories) {
     const json memory = json_of({"memory", run_});
     for (const json& rank : memory.at("ranks")) {
         EXPECT_EQ(rank.at("peak_bytes"), 5096);
@@ -180,7 +180,7 @@ TEST_F(TraceTool, MemoryTellsThePeakAndItsCategories) {
         EXPECT_EQ(rank.at("at_peak").at("unsharded_parameters"), 4096);
         EXPECT_EQ(rank.at("predicted_peak_bytes"), 5096);
     }
-    // Each allocation of them, the largest first.
+    // Each of their allocations, the largest first.
     const json all = json_of({"memory", run_, "--allocations", "--rank", "0"}).at("ranks").at(0);
     EXPECT_EQ(all.at("allocations").at(0).at("bytes"), 4096);
     EXPECT_EQ(all.at("allocations").at(0).at("category"), "unsharded_parameters");
@@ -213,7 +213,7 @@ TEST_F(TraceTool, CompareSetsRunsSideBySide) {
     EXPECT_EQ(compared["runs"][0].at("peak_bytes"), 5096);
 }
 
-TEST_F(TraceTool, CompareFailsIfTold) {
+TEST_F(TraceTool, CompareFailsIfTheConditionHolds) {
     const auto status = [&](const std::string& condition) {
         return tool({"compare", run_, run_, "--fail-if", condition}).status;
     };
@@ -242,12 +242,12 @@ TEST_F(TraceTool, QueryAnswersSqlAndSqlFiles) {
     EXPECT_EQ(
         json_of({"query", run_, file("steps.sql", "-- how many?\nSELECT count(*) FROM steps;\n")}).at("rows"),
         json::parse("[[4]]"));
-    // Several results are for people only.
+    // Several results are only for people.
     EXPECT_EQ(tool({"query", run_, "SELECT 1; SELECT 2"}).status, 0);
     expect_refused({"query", run_, "SELECT 1; SELECT 2", "--format", "json"}, 2, "2 statements");
 }
 
-// An export has none of our tables and views: `query` imports it where the SQL names some.
+// An export has none of our tables and views: `query` imports it if the SQL names some.
 TEST_F(TraceTool, EveryQueryThatComesWithTheToolRunsOnAnExportOfNsight) {
     const std::string path = folder_ / "export.sqlite";
     {
@@ -271,7 +271,7 @@ TEST_F(TraceTool, EveryQueryThatComesWithTheToolRunsOnAnExportOfNsight) {
     }
     const json kernels = json_of({"query", path, "SELECT full_name, duration_ns FROM Kernels"});
     EXPECT_EQ(kernels.at("rows"), json::parse(R"json([["gemm(float*)", 200]])json"));
-    // What needs none of ours is asked in place, and what is nowhere is refused.
+    // A query that needs none of ours runs in place, and an unknown name is refused.
     EXPECT_EQ(json_of({"query", path, "SELECT max(id) FROM StringIds"}).at("rows"), json::parse("[[3]]"));
     EXPECT_FALSE(traces::Database(path, traces::Database::Mode::read_only).has_table("SHARD_STATE"));
     expect_refused({"query", path, "SELECT * FROM nowhere"}, 2, "no such table: nowhere");
@@ -286,7 +286,7 @@ TEST_F(TraceTool, SliceAndMergeSayWhatTheyTake) {
     expect_refused({"merge", path, run_, "-o", out}, 2, "is not a database, and merge takes");
 }
 
-TEST_F(TraceTool, EveryVerbRefusesJsonThatIsNoTrace) {
+TEST_F(TraceTool, EveryVerbRefusesJsonThatIsNotATrace) {
     const std::string path = file("other.json", R"({"a":1})");
     for (const char* verb : {"info", "summary", "steps", "kernels", "memory", "advice", "critical-path"})
         expect_refused({verb, path}, 1, "there are no traceEvents");
@@ -313,7 +313,7 @@ TEST_F(TraceTool, QueryRefusesWrongAndWritingSql) {
     expect_refused({"query", run_}, 2, "SQL");
 }
 
-TEST_F(TraceTool, CheckTellsWholeFromNot) {
+TEST_F(TraceTool, CheckDistinguishesCompleteFromIncomplete) {
     EXPECT_EQ(tool({"check", run_}).status, 0);
     const std::string killed = folder_ / "killed.sqlite";
     write(killed, false);
@@ -325,7 +325,7 @@ TEST_F(TraceTool, CheckTellsWholeFromNot) {
     EXPECT_EQ(json::parse(text.out).at("whole"), false);
 }
 
-// Every table loads, so only a look at the database itself finds it: an index that lost an entry.
+// Every table loads, so only a check of the database itself finds it: an index that lost an entry.
 TEST_F(TraceTool, CheckFindsDamageThatNoTableShows) {
     const std::string damaged = folder_ / "damaged.sqlite";
     fs::copy_file(run_, damaged);
@@ -344,7 +344,7 @@ TEST_F(TraceTool, CheckFindsDamageThatNoTableShows) {
     EXPECT_EQ(std::count(check.out.begin(), check.out.end(), '\n'), 1) << check.out;
 }
 
-TEST_F(TraceTool, RefusesFilesThatAreNoTraces) {
+TEST_F(TraceTool, RefusesFilesThatAreNotTraces) {
     const std::string bare = folder_ / "bare";
     fs::create_directory(bare);
     for (const char* verb : {"info", "summary", "modules", "memory", "collectives"}) {
@@ -388,10 +388,10 @@ TEST_F(TraceTool, ChecksTracesOfOtherTools) {
     const std::string cut = file("cut.json", events.substr(0, 100));
     EXPECT_EQ(tool({"check", cut}).status, 1);
     EXPECT_THAT(tool({"check", cut}).out, StartsWith(cut + " at byte 77: ")) << "the path stands there once";
-    expect_refused({"check", whole, "--finalize"}, 2, "no database");
-    // Shorter than a database's first words.
+    expect_refused({"check", whole, "--finalize"}, 2, "not a database");
+    // Shorter than a database's header.
     EXPECT_EQ(tool({"check", file("small.json", "[]")}).status, 0);
-    // What is whole of it is there on demand, and the trace says so.
+    // Its intact part is read on request, and the trace says so.
     expect_refused({"summary", cut}, 1, "--partial");
     EXPECT_EQ(tool({"summary", cut, "--partial"}).status, 0);
     EXPECT_THAT(tool({"info", cut, "--partial"}).out, HasSubstr("damaged"));
@@ -408,7 +408,7 @@ TEST_F(TraceTool, RefusesWrongCommandLines) {
     expect_refused({"summary", run_, "--rank", "7"}, 2, "it has 0 to 1");
     expect_refused({"summary", run_, "--step", "5:9"}, 2, "it has 0 to 1");
     expect_refused({"summary", run_, "--step", "1:0"}, 2, "swap");
-    expect_refused({"summary", run_, "--step", "a"}, 2, "no step number");
+    expect_refused({"summary", run_, "--step", "a"}, 2, "not a step number");
     expect_refused({"summary", run_, "--range", "5ms"}, 2, "no end");
     expect_refused({"summary", run_, "--range", "5ms:5km"}, 2, "\"5km\" is no time");
     expect_refused({"summary", run_, "--range", "5ms:4ms"}, 2, "empty");
@@ -427,7 +427,7 @@ TEST_F(TraceTool, RefusesAConditionOnAnUnknownKey) {
     EXPECT_THAT(outcome.err, AllOf(HasSubstr("\"speed\""), HasSubstr("average_step_us")));
 }
 
-TEST_F(TraceTool, TellsWhenStandardOutputIsFull) {
+TEST_F(TraceTool, ReportsThatStandardOutputIsFull) {
     const Outcome outcome =
         run_command({"sh", "-c", std::string(SHARDSCOPE_TRACE) + " info '" + run_ + "' > /dev/full"});
     EXPECT_EQ(outcome.status, 1);

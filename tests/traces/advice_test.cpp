@@ -48,7 +48,7 @@ void add_unit(RunBuilder& run, int id, std::int64_t elements, std::int64_t padde
                            .bytes = padded * 4});
 }
 
-// Compute of 1000 us in a step of 1000 us and a bit, launched at once: nothing to advise.
+// Compute of 1000 us in a step slightly longer than 1000 us, launched immediately: nothing to advise.
 void add_good_step(RunBuilder& run, int rank = 0, std::int64_t number = 1) {
     const std::int64_t at = (number - 1) * 1'000'000;
     run.step(rank, number, at, at + 1'000'000);
@@ -84,21 +84,21 @@ AdviceReport with_exposed(std::int64_t exposed_ns) {
     return advice_of(run);
 }
 
-TEST(Advice, TellsOfExposedCommunicationOverATenth) {
+TEST(Advice, FindsExposedCommunicationOverATenth) {
     const AdviceReport report = with_exposed(200'000);
     const Finding* finding = find(report, "exposed-communication");
     ASSERT_NE(finding, nullptr);
     EXPECT_DOUBLE_EQ(figure(*finding, "exposed_communication"), 200);
     EXPECT_DOUBLE_EQ(figure(*finding, "share_of_step"), 20);
     EXPECT_THAT(finding->what, HasSubstr("20.0 %"));
-    // Were it free the device would end at 800 us, and the step with the host at 900 us.
+    // If it were free, the device would end at 800 us, and the step with the host at 900 us.
     EXPECT_THAT(finding->expected, HasSubstr("(-10.0 %)"));
     EXPECT_FALSE(finding->job_setting.empty());
     EXPECT_FALSE(finding->pytorch.empty());
     EXPECT_EQ(find(with_exposed(90'000), "exposed-communication"), nullptr);  // 9 %
 }
 
-TEST(Advice, TellsOfASlowDataLoader) {
+TEST(Advice, FindsASlowDataLoader) {
     const auto with_loader = [](std::int64_t ns) {
         RunBuilder run;
         run.step(0, 1, 0, 1'000'000);
@@ -114,12 +114,12 @@ TEST(Advice, TellsOfASlowDataLoader) {
     EXPECT_EQ(find(with_loader(40'000), "data-loader"), nullptr);
 }
 
-TEST(Advice, TellsOfAHostThatDoesNotKeepUp) {
+TEST(Advice, FindsAHostThatDoesNotKeepUp) {
     const auto with_gaps = [](std::int64_t gap) {
         RunBuilder run;
         run.step(0, 1, 0, 1'000'000);
         std::int64_t at = 1'000;
-        while (at + 100'000 < 1'000'000) {  // launched only when the device has been idle for a while
+        while (at + 100'000 < 1'000'000) {  // launched only after the device has been idle for a while
             run.kernel(0, at, at + 90'000, at - 500);
             at += 90'000 + gap;
         }
@@ -133,7 +133,7 @@ TEST(Advice, TellsOfAHostThatDoesNotKeepUp) {
     EXPECT_EQ(find(with_gaps(5'000), "host-bound"), nullptr);
 }
 
-TEST(Advice, TellsWhichRankIsWaitedFor) {
+TEST(Advice, NamesTheRankThatOthersWaitFor) {
     const auto with_late_rank = [](std::int64_t late) {
         RunBuilder run(3);
         for (int r = 0; r < 3; ++r) {
@@ -153,8 +153,8 @@ TEST(Advice, TellsWhichRankIsWaitedFor) {
     EXPECT_EQ(find(with_late_rank(20'000), "straggler"), nullptr);
 }
 
-// 2 % of each of the rank's own steps, however many ranks and steps there are.
-TEST(Advice, SaysWhatAStragglerAloneDoes) {
+// 2 % of each of the rank's own steps, for any number of ranks and steps.
+TEST(Advice, SaysWhatOnlyTheStragglerDoes) {
     RunBuilder run(3);
     for (int step = 0; step < 4; ++step) {
         const std::int64_t at = step * 1'000'000;
@@ -174,7 +174,7 @@ TEST(Advice, SaysWhatAStragglerAloneDoes) {
     EXPECT_THAT(finding->what, HasSubstr("its memcpy, of which the others have none"));
 }
 
-TEST(Advice, TellsOfCopiesOnThePath) {
+TEST(Advice, FindsCopiesOnThePath) {
     const auto with_copy = [](std::int64_t ns, const char* offload) {
         RunBuilder run;
         configure(run, "fsdp.cpu_offload", offload);
@@ -191,7 +191,7 @@ TEST(Advice, TellsOfCopiesOnThePath) {
     EXPECT_EQ(find(with_copy(20'000, "true"), "copies-on-path"), nullptr);
 }
 
-TEST(Advice, TellsOfADeviceThatHoldsMemoryAndIdles) {
+TEST(Advice, FindsAnIdleDeviceWithAllocatedMemory) {
     const auto busy = [](std::int64_t ns) {
         RunBuilder run;
         run.allocate(0, 0, 1, 1 << 20);
@@ -202,13 +202,13 @@ TEST(Advice, TellsOfADeviceThatHoldsMemoryAndIdles) {
     EXPECT_NE(find(busy(100'000), "idle-device"), nullptr);
     EXPECT_EQ(find(busy(500'000), "idle-device"), nullptr);
 
-    RunBuilder snapshot;  // of memory alone: what the device did is not known
+    RunBuilder snapshot;  // only memory: device work is unknown
     snapshot.allocate(0, 0, 1, 1 << 20);
     snapshot.step(0, 1, 0, 1'000'000);
     EXPECT_EQ(find(advice_of(snapshot), "idle-device"), nullptr);
 }
 
-TEST(Advice, TellsOfLowOccupancyWhereItIsKnown) {
+TEST(Advice, FindsLowOccupancyIfItIsKnown) {
     const auto with_occupancy = [](float occupancy) {
         RunBuilder run;
         run.step(0, 1, 0, 1'000'000);
@@ -226,7 +226,7 @@ TEST(Advice, TellsOfLowOccupancyWhereItIsKnown) {
     ASSERT_NE(finding, nullptr);
     EXPECT_THAT(finding->what, HasSubstr("\"tiny\""));
     EXPECT_EQ(find(with_occupancy(60), "low-occupancy"), nullptr);
-    EXPECT_EQ(find(with_occupancy(-1), "low-occupancy"), nullptr);  // not known
+    EXPECT_EQ(find(with_occupancy(-1), "low-occupancy"), nullptr);  // unknown
 }
 
 // --- memory ------------------------------------------------------------------------------------------------
@@ -241,7 +241,7 @@ AdviceReport with_memory(MemoryCategory category, std::int64_t bytes, const std:
     return advice_of(run);
 }
 
-TEST(Advice, TellsWhatMakesThePeak) {
+TEST(Advice, NamesWhatMakesThePeak) {
     const AdviceReport activations = with_memory(MemoryCategory::activations, 3000);
     const Finding* finding = find(activations, "activations-are-peak");
     ASSERT_NE(finding, nullptr);  // 3000 of 4000
@@ -256,7 +256,7 @@ TEST(Advice, TellsWhatMakesThePeak) {
     EXPECT_EQ(find(with_memory(MemoryCategory::optimizer_state, 500), "optimizer-is-peak"), nullptr);
 }
 
-TEST(Advice, TellsOfOneUnitThatMakesThePeak) {
+TEST(Advice, FindsOneUnitThatMakesThePeak) {
     const auto with_units = [](std::int64_t largest) {
         RunBuilder run;
         add_good_step(run);
@@ -267,10 +267,10 @@ TEST(Advice, TellsOfOneUnitThatMakesThePeak) {
         return advice_of(run);
     };
     EXPECT_NE(find(with_units(2000), "wrap-too-coarse"), nullptr);  // 8000 of 9000; 67 % of the model
-    EXPECT_EQ(find(with_units(400), "wrap-too-coarse"), nullptr);   // none has half
+    EXPECT_EQ(find(with_units(400), "wrap-too-coarse"), nullptr);   // none has half of the model
 }
 
-TEST(Advice, TellsOfGradientsHeldTwice) {
+TEST(Advice, FindsGradientsStoredTwice) {
     const auto with_gradients = [](std::int64_t bytes, const char* layout) {
         RunBuilder run;
         add_good_step(run);
@@ -284,7 +284,7 @@ TEST(Advice, TellsOfGradientsHeldTwice) {
     EXPECT_EQ(find(with_gradients(2000, "lean"), "gradient-double-buffer"), nullptr);
 }
 
-TEST(Advice, TellsOfADeviceThatIsNearlyFull) {
+TEST(Advice, FindsADeviceThatIsNearlyFull) {
     const auto with_device = [](std::int64_t memory) {
         RunBuilder run(0);
         run.sink().add(RankRow{.rank = 0,
@@ -300,29 +300,28 @@ TEST(Advice, TellsOfADeviceThatIsNearlyFull) {
     };
     EXPECT_NE(find(with_device(1000), "memory-near-limit"), nullptr);
     EXPECT_EQ(find(with_device(2000), "memory-near-limit"), nullptr);
-    EXPECT_EQ(find(with_device(0), "memory-near-limit"), nullptr);  // not known
+    EXPECT_EQ(find(with_device(0), "memory-near-limit"), nullptr);  // unknown
 }
 
-// A memory snapshot that ended out of memory: it knows steps and annotations, and nothing of what the device
-// did.
-TEST(Advice, OfASnapshotThatRanOutOfMemoryIsAboutMemoryAlone) {
+// A memory snapshot that ended out of memory: it has steps and annotations, and no device work.
+TEST(Advice, OfASnapshotThatRanOutOfMemoryIsOnlyAboutMemory) {
     RunBuilder run;
     run.step(0, 0, 0, 1'000'000);
     run.range(0, 0, 900'000, "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__");
     run.allocate(0, 10, 1, 1000, {.category = MemoryCategory::activations});
-    run.sink().add(DiagnosticRow{20, Severity::error, "Out of memory on rank 0: asked for 2.00 MB"});
+    run.sink().add(DiagnosticRow{20, Severity::error, "Out of memory on rank 0: requested 2.00 MB"});
     const AdviceReport report = advice_of(run);
     const Finding* memory = find(report, "out-of-memory");
     ASSERT_NE(memory, nullptr);
     EXPECT_EQ(memory, &report.findings.front());
     EXPECT_EQ(memory->weight, FindingWeight::serious);
-    EXPECT_NE(memory->what.find("asked for 2.00 MB"), std::string::npos);
+    EXPECT_NE(memory->what.find("requested 2.00 MB"), std::string::npos);
     EXPECT_EQ(find(report, "data-loader"), nullptr);
     EXPECT_EQ(find(report, "idle-device"), nullptr);
     EXPECT_THAT(memory->expected, HasSubstr("the trace ends with the failure"));
 }
 
-TEST(Advice, TellsOfMemoryOutsideTheAllocator) {
+TEST(Advice, FindsMemoryOutsideTheAllocator) {
     const auto with_used = [](double used) {
         RunBuilder run;
         add_good_step(run);
@@ -340,7 +339,7 @@ TEST(Advice, TellsOfMemoryOutsideTheAllocator) {
 // --- sharding
 // ------------------------------------------------------------------------------------------------
 
-TEST(Advice, TellsOfAWrapPolicyThatMatchedNothing) {
+TEST(Advice, FindsAWrapPolicyThatMatchedNothing) {
     const auto wrapped = [](const char* wrap, int units) {
         RunBuilder run;
         add_good_step(run);
@@ -351,10 +350,10 @@ TEST(Advice, TellsOfAWrapPolicyThatMatchedNothing) {
     };
     EXPECT_NE(find(wrapped("module:Blokc", 1), "policy-matched-nothing"), nullptr);
     EXPECT_EQ(find(wrapped("module:Block", 4), "policy-matched-nothing"), nullptr);
-    EXPECT_EQ(find(wrapped("root", 1), "policy-matched-nothing"), nullptr);  // as asked for
+    EXPECT_EQ(find(wrapped("root", 1), "policy-matched-nothing"), nullptr);  // as requested
 }
 
-// Gathers of two units in the forward, again in recomputation where asked, and in the backward.
+// Gathers of two units in the forward, again in recomputation if requested, and in the backward.
 struct Gathered {
     std::int64_t padding = 0;
     bool recompute = false;
@@ -390,20 +389,20 @@ AdviceReport with_gathers(const Gathered& g) {
     return advice_of(run);
 }
 
-TEST(Advice, TellsOfPadding) {
+TEST(Advice, FindsPadding) {
     const AdviceReport report = with_gathers({.padding = 100});
     ASSERT_NE(find(report, "padding"), nullptr);
     EXPECT_DOUBLE_EQ(figure(*find(report, "padding"), "padding"), 10);
     EXPECT_EQ(find(with_gathers({.padding = 20}), "padding"), nullptr);
 }
 
-TEST(Advice, TellsOfCheckpointsThatGatherOnceMore) {
+TEST(Advice, FindsCheckpointsThatGatherOnceMore) {
     EXPECT_NE(find(with_gathers({.recompute = true}), "checkpoint-regather"), nullptr);
     EXPECT_EQ(find(with_gathers({}), "checkpoint-regather"), nullptr);
 }
 
-TEST(Advice, TellsOfGathersThatNothingHides) {
-    // 3 gathers of 1 us each besides the first: 6 % of a step of 50 us, and nothing of a step of 1000 us.
+TEST(Advice, FindsGathersThatNothingHides) {
+    // Besides the first, 3 gathers of 1 us each: 6 % of a step of 50 us, and a negligible part of 1000 us.
     const AdviceReport report = with_gathers({.step_ns = 50'000});
     const Finding* finding = find(report, "prefetch-miss");
     ASSERT_NE(finding, nullptr);
@@ -412,18 +411,18 @@ TEST(Advice, TellsOfGathersThatNothingHides) {
     EXPECT_EQ(find(with_gathers({}), "prefetch-miss"), nullptr);
 }
 
-TEST(Advice, TellsOfEmptyShards) {
+TEST(Advice, FindsEmptyShards) {
     const auto with_unit = [](std::int64_t elements) {
         RunBuilder run(4);
         add_good_step(run);
         add_unit(run, 0, elements, 16, 4);  // shards of 4
         return advice_of(run);
     };
-    EXPECT_NE(find(with_unit(11), "empty-shard"), nullptr);  // the last rank holds 5 of padding
+    EXPECT_NE(find(with_unit(11), "empty-shard"), nullptr);  // the last rank has 5 elements of padding
     EXPECT_EQ(find(with_unit(13), "empty-shard"), nullptr);
 }
 
-TEST(Advice, TellsOfUnevenRanks) {
+TEST(Advice, FindsUnevenRanks) {
     const auto with_peaks = [](std::int64_t second) {
         RunBuilder run(2);
         for (int r = 0; r < 2; ++r) add_good_step(run, r);
@@ -438,7 +437,7 @@ TEST(Advice, TellsOfUnevenRanks) {
     EXPECT_EQ(find(with_peaks(1100), "uneven-ranks"), nullptr);
 }
 
-TEST(Advice, TellsOfDivisionsBesideAveragingReductions) {
+TEST(Advice, FindsDivisionsAfterAveragingReductions) {
     const auto with_division = [](const char* kernel, bool divides) {
         RunBuilder run;
         add_good_step(run);
@@ -454,7 +453,7 @@ TEST(Advice, TellsOfDivisionsBesideAveragingReductions) {
               nullptr);
 }
 
-// One rank of ours with one unit around one layer: the limiter, then the gather, then the layer's kernel.
+// A trainer's rank with one unit around one layer: the limiter, then the gather, then the layer's kernel.
 struct OneUnit {
     std::int64_t limiter = 0, gather = 100'000;
     bool again = false;  // gathered again for the backward
@@ -502,7 +501,7 @@ AdviceReport with_unit(const OneUnit& u) {
     return advice_of(run);
 }
 
-TEST(Advice, TellsOfALimiterThatStallsCompute) {
+TEST(Advice, FindsALimiterThatStallsCompute) {
     const AdviceReport report = with_unit({.limiter = 80'000});
     const Finding* finding = find(report, "limiter-stall");
     ASSERT_NE(finding, nullptr);
@@ -510,15 +509,15 @@ TEST(Advice, TellsOfALimiterThatStallsCompute) {
     EXPECT_EQ(finding->job_setting, "fsdp.limit_all_gathers = false");
     EXPECT_EQ(find(with_unit({.limiter = 10'000}), "limiter-stall"), nullptr);  // 1 %
     EXPECT_EQ(find(with_unit({.limiter = 80'000, .gather = 3'000}), "limiter-stall"),
-              nullptr);  // nothing waits
+              nullptr);  // no wait
 }
 
-TEST(Advice, TellsOfAUnitThatIsGatheredAgainAtOnce) {
+TEST(Advice, FindsAUnitThatIsGatheredAgainImmediately) {
     EXPECT_NE(find(with_unit({.again = true}), "wasted-regather"), nullptr);
     EXPECT_EQ(find(with_unit({}), "wasted-regather"), nullptr);
 }
 
-TEST(Advice, TellsOfPrefetchingThatComesTooLate) {
+TEST(Advice, FindsPrefetchingThatComesTooLate) {
     EXPECT_NE(find(with_unit({.again = true, .backward_prefetch = "BACKWARD_POST"}), "prefetch-mistarget"),
               nullptr);
     EXPECT_EQ(find(with_unit({.again = true}), "prefetch-mistarget"), nullptr);
@@ -547,7 +546,7 @@ AdviceReport with_many_units(std::int64_t alpha_ns) {
     return advice_of(run);
 }
 
-TEST(Advice, TellsOfUnitsThatAreTooSmall) {
+TEST(Advice, FindsUnitsThatAreTooSmall) {
     const AdviceReport report = with_many_units(20'000);
     const Finding* finding = find(report, "wrap-too-fine");
     ASSERT_NE(finding, nullptr);
@@ -557,7 +556,7 @@ TEST(Advice, TellsOfUnitsThatAreTooSmall) {
     EXPECT_EQ(find(with_many_units(500), "wrap-too-fine"), nullptr);  // the bytes take longer
 }
 
-TEST(Advice, TellsOfNormsOfShards) {
+TEST(Advice, FindsNormsOfShards) {
     const auto with_clip = [](bool sums) {
         RunBuilder run;
         add_good_step(run);
@@ -600,7 +599,7 @@ TEST(Advice, CountsWaitingForALateRankUnderTheStraggler) {
     const Finding& first = report.findings.front();
     EXPECT_EQ(first.id, "straggler");
     EXPECT_EQ(first.weight, FindingWeight::serious);
-    // With a kernel like the others' the step would end 400 us earlier, but not before the host does.
+    // With a kernel like the others' the step would end 400 us earlier, but not before the host.
     EXPECT_NEAR(first.gain_us.value_or(0), 320, 1);
     EXPECT_THAT(first.what, HasSubstr("compute 1.8 times"));
     EXPECT_EQ(find(report, "exposed-communication"), nullptr);  // 20 us of 920
@@ -620,7 +619,7 @@ TEST(Advice, PutsWhatGainsMostFirst) {
     }
 }
 
-// The host takes as long as the device: shorter collectives would end the step no earlier.
+// The host takes as long as the device: shorter collectives would not end the step earlier.
 TEST(Advice, CallsNothingSeriousThatGainsNothing) {
     RunBuilder run;
     run.step(0, 1, 0, 1'000'000);
@@ -635,9 +634,8 @@ TEST(Advice, CallsNothingSeriousThatGainsNothing) {
     EXPECT_THAT(finding->expected, HasSubstr("nothing would be gained"));
 }
 
-// Eight units, before each of which but the first the limiter holds the host for 50 us. Where the wire is
-// busy each gather starts when the one before ends, whenever the host issued it; else as soon as it is
-// issued.
+// Eight units; before each except the first, the limiter blocks the host for 50 us. If the network is busy,
+// each gather starts when the previous one ends, whenever the host issued it; else as soon as it is issued.
 AdviceReport with_limited_gathers(bool busy_wire) {
     RunBuilder run;
     run.step(0, 1, 0, 730'000);
@@ -665,12 +663,12 @@ AdviceReport with_limited_gathers(bool busy_wire) {
     return advice_of(run);
 }
 
-TEST(Advice, LeavesTheLimiterAloneWhereTheWireIsBusyAllTheTime) {
+TEST(Advice, IgnoresTheLimiterIfTheNetworkIsAlwaysBusy) {
     EXPECT_NE(find(with_limited_gathers(false), "limiter-stall"), nullptr);
     EXPECT_EQ(find(with_limited_gathers(true), "limiter-stall"), nullptr);
 }
 
-TEST(Advice, AdvisesNothingThatTheJobDoes) {
+TEST(Advice, AdvisesNothingThatTheJobAlreadyDoes) {
     const auto setting = [](const char* param) {
         RunBuilder run;
         configure(run, "parallel.mode", "fsdp");
@@ -689,7 +687,7 @@ TEST(Advice, AdvisesNothingThatTheJobDoes) {
     EXPECT_THAT(setting("bf16"), Not(HasSubstr("HYBRID_SHARD")));  // on one host it moves no fewer bytes
 }
 
-TEST(Advice, SaysFirstThatARunEndedOutOfMemory) {
+TEST(Advice, ReportsFirstThatARunEndedOutOfMemory) {
     for (const Severity severity : {Severity::warning, Severity::error}) {
         RunBuilder run;
         run.allocate(0, 10, 1, 3000, {.category = MemoryCategory::activations});
@@ -701,9 +699,9 @@ TEST(Advice, SaysFirstThatARunEndedOutOfMemory) {
         EXPECT_EQ(report.findings.front().id, "out-of-memory");
         EXPECT_EQ(report.findings.front().weight, FindingWeight::serious);
         EXPECT_THAT(report.findings.front().what, HasSubstr("166 MB"));
-        EXPECT_EQ(find(report, "data-loader"), nullptr);  // what the device did is not known
+        EXPECT_EQ(find(report, "data-loader"), nullptr);  // device work is unknown
         ASSERT_FALSE(report.notes.empty());
-        EXPECT_THAT(report.notes.back(), HasSubstr("cannot be said, because the trace has no device work"));
+        EXPECT_THAT(report.notes.back(), HasSubstr("is unknown, because the trace has no device work"));
     }
 }
 
@@ -720,11 +718,11 @@ TEST(Advice, PutsAFailedAllocationBeforeWhatGainsTime) {
     EXPECT_EQ(report.findings[1].weight, FindingWeight::serious);
 }
 
-TEST(Advice, LeavesOutAWarmUpStep) {
+TEST(Advice, ExcludesAWarmUpStep) {
     const auto with_first = [](std::int64_t first) {
         RunBuilder run;
         std::int64_t at = 0;
-        for (int step = 0; step < 4; ++step) {  // the first one loads data, as long as it is longer
+        for (int step = 0; step < 4; ++step) {  // the first one loads data during its extra time
             const std::int64_t length = step == 0 ? first : 1'000'000;
             run.step(0, step, at, at + length);
             if (length > 1'000'000)
@@ -773,7 +771,7 @@ TEST(Advice, DoesNotAdviseToCaptureWhatIsCaptured) {
 }
 
 // Two hosts of two ranks: the pairs of host 1 take longer for the same bytes.
-TEST(Advice, TellsOfALinkThatIsSlowerThanAnothers) {
+TEST(Advice, FindsALinkThatIsSlowerThanOthers) {
     const auto with_pairs = [](std::int64_t second) {
         RunBuilder run(4, 2);
         for (int r = 0; r < 4; ++r) {
@@ -796,7 +794,7 @@ TEST(Advice, TellsOfALinkThatIsSlowerThanAnothers) {
     EXPECT_EQ(find(with_pairs(250'000), "slow-link"), nullptr);
 }
 
-TEST(Advice, SaysThatKernelsLeaveMostOfTheDeviceEmptyOnlyBelowAQuarter) {
+TEST(Advice, ReportsUnusedDevicesOnlyBelowAQuarterOfOccupancy) {
     const auto rule = std::find_if(advice_rules().begin(), advice_rules().end(),
                                    [](const AdviceRule& r) { return r.id == "low-occupancy"; });
     ASSERT_NE(rule, advice_rules().end());

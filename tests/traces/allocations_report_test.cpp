@@ -1,4 +1,4 @@
-// Each allocation with its life and its purpose, and how it is printed. Times in nanoseconds.
+// Each allocation with its lifetime and its category, and how it is printed. Times in nanoseconds.
 #include "traces/analysis/memory/allocations_report.h"
 
 #include <gmock/gmock.h>
@@ -27,7 +27,7 @@ std::unique_ptr<Trace> small_run() {
     return run.take();
 }
 
-TEST(AllocationsReport, HasTheLargestFirstWithTheTimeThatTheyLived) {
+TEST(AllocationsReport, HasTheLargestFirstWithTheirLifetimes) {
     const auto trace = small_run();
     const AllocationsReport report = allocations_report(*trace);
     ASSERT_THAT(report.ranks, SizeIs(2));
@@ -44,7 +44,7 @@ TEST(AllocationsReport, HasTheLargestFirstWithTheTimeThatTheyLived) {
     EXPECT_THAT(report.ranks[1].allocations, IsEmpty());
 }
 
-TEST(AllocationsReport, OfASpaceARankAndSoMany) {
+TEST(AllocationsReport, IsLimitedBySpaceRankAndCount) {
     const auto trace = small_run();
     const AllocationsReport device = allocations_report(*trace, {.rank = 0}, MemorySpace::device, 1);
     ASSERT_THAT(device.ranks, SizeIs(1));
@@ -52,7 +52,7 @@ TEST(AllocationsReport, OfASpaceARankAndSoMany) {
     EXPECT_EQ(device.ranks[0].bytes, 6 << 20);
     ASSERT_THAT(device.ranks[0].allocations, SizeIs(1));
     EXPECT_EQ(device.ranks[0].allocations[0].bytes, 4 << 20);
-    // From 5 ms on the 4 MB are gone.
+    // From 5 ms on the 4 MB are freed.
     EXPECT_EQ(allocations_report(*trace, {.from_ns = 5'000'000}, MemorySpace::device).ranks[0].bytes,
               2 << 20);
 }

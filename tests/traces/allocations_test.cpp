@@ -1,4 +1,4 @@
-// Allocations with the time that they lived, and plain curves of bytes.
+// Allocations with their lifetimes, and plain curves of bytes.
 #include "traces/analysis/memory/allocations.h"
 
 #include <random>
@@ -23,19 +23,19 @@ std::vector<std::int64_t> starts(const Trace& trace, const Allocations& found) {
     return times;
 }
 
-TEST(Allocations, LiveUntilTheirAddressIsFreedOrGivenAgain) {
+TEST(Allocations, LiveUntilTheirAddressIsFreedOrReused) {
     RunBuilder run;
     run.allocate(0, 10, 1, 400);
     run.allocate(0, 20, 2, 300);
     run.free(0, 40, 1, 400);
-    run.allocate(0, 50, 2, 250);  // nobody said that address 2 was freed
+    run.allocate(0, 50, 2, 250);  // no event frees address 2
     const auto trace = run.take();
     const Allocations found = find_allocations(*trace);
     EXPECT_THAT(starts(*trace, found), ElementsAre(10, 20, 50));
     EXPECT_THAT(found.freed_ns, ElementsAre(40, 50, kNeverFreed));
 }
 
-TEST(Allocations, TellAddressesApartByRankAndSpace) {
+TEST(Allocations, DistinguishAddressesByRankAndSpace) {
     RunBuilder run(2);
     run.allocate(0, 10, 1, 100);
     run.allocate(1, 11, 1, 100);
@@ -50,7 +50,7 @@ TEST(Allocations, OfARangeAreThoseThatLivedInIt) {
     RunBuilder run;
     run.allocate(0, 10, 1, 100);  // [10, 20): before
     run.free(0, 20, 1, 100);
-    run.allocate(0, 15, 2, 100);  // [15, 25): reaches into it
+    run.allocate(0, 15, 2, 100);  // [15, 25): overlaps its beginning
     run.free(0, 25, 2, 100);
     run.allocate(0, 24, 3, 100);  // [24, forever)
     run.allocate(0, 30, 4, 100);  // from the end on
@@ -71,7 +71,7 @@ TEST(Allocations, OfStepsAreThoseThatLivedInOneOfThem) {
     EXPECT_THAT(find_allocations(*trace, {.first_step = 7}).row, IsEmpty());
 }
 
-// What lives at an instant by its allocations is what memory_report() finds there.
+// The allocations alive at an instant are what memory_report() finds there.
 TEST(Allocations, SumToTheLiveBytesAtEveryInstant) {
     RunBuilder run;
     std::mt19937 random(5);
@@ -100,7 +100,7 @@ TEST(Allocations, SumToTheLiveBytesAtEveryInstant) {
     }
 }
 
-TEST(SelectedCurve, BeginsWithWhatWasLiveAndEndsWithTheTime) {
+TEST(SelectedCurve, BeginsWithTheLiveBytesAndEndsWithTheTime) {
     RunBuilder run;
     run.step(0, 0, 0, 100);
     run.step(0, 1, 100, 200);
@@ -118,7 +118,7 @@ TEST(SelectedCurve, BeginsWithWhatWasLiveAndEndsWithTheTime) {
     EXPECT_THAT(selected_memory_curve(*trace, RankPlace(0), {.first_step = 9}), IsEmpty());
 }
 
-TEST(RowCounts, AreOfWhatIsSelected) {
+TEST(RowCounts, AreOfTheCurrentSelection) {
     RunBuilder run(2);
     for (int rank = 0; rank < 2; ++rank) {
         for (int s = 0; s < 3; ++s) {

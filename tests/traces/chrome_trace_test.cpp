@@ -1,4 +1,4 @@
-// Chrome traces that other programs wrote: plain ranges, counters and marks.
+// Chrome traces that other programs wrote: plain ranges, counters and instants.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -25,8 +25,8 @@ TEST(ChromeTrace, beginsAndEndsNestOnTheirThread) {
 }
 
 TEST(ChromeTrace, rangesOfEqualTimesNestInTheOrderOfTheFile) {
-    // Three that begin and end together, written as pairs, then two written whole: the first is around the
-    // next.
+    // Three that begin and end together, written as pairs, then two complete events: the first surrounds the
+    // second.
     const auto read = read_text(R"([
 {"ph": "B", "name": "outer", "pid": 1, "tid": 1, "ts": 10},
 {"ph": "B", "name": "middle", "pid": 1, "tid": 1, "ts": 10},

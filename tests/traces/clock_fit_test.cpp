@@ -11,7 +11,8 @@ namespace TEST_FILE {
 constexpr std::int64_t kMs = 1'000'000, kSecond = 1'000'000'000;
 
 TEST(ClockFit, IsTheMedianOfTheDifferences) {
-    // Differences 10, 12, 14, 1000000 and -5: in the middle is 12; their distances 2, 0, 2, 999988, 17 -> 2.
+    // Differences 10, 12, 14, 1000000 and -5: the median is 12; their distances from it are 2, 0, 2, 999988,
+    // 17, with median 2.
     const std::vector<ClockPair> pairs = {{100, 110}, {200, 212}, {300, 314}, {400, 1'000'400}, {500, 495}};
     const ClockFit fit = fit_clock(pairs, true);
     EXPECT_EQ(fit.offset, 12);
@@ -20,7 +21,7 @@ TEST(ClockFit, IsTheMedianOfTheDifferences) {
 }
 
 TEST(ClockFit, SeesDriftOnlyOverTimeEnough) {
-    // A clock that gains 10 us a second on the other, which is 3 ms ahead at the start; 24 pairs, one a
+    // A clock that gains 10 us per second on the other, which is 3 ms ahead at the start; 24 pairs, one per
     // second, every fifth of them late by 1 ms.
     std::vector<ClockPair> pairs;
     for (int i = 0; i < 24; ++i) {
@@ -43,7 +44,7 @@ TEST(ClockFit, SeesDriftOnlyOverTimeEnough) {
 }
 
 TEST(ClockFit, TakesNoDriftFromJitter) {
-    std::vector<ClockPair> pairs;  // ends that differ by up to 40 us, with no direction
+    std::vector<ClockPair> pairs;  // ends that differ by up to 40 us, without a trend
     for (int i = 0; i < 60; ++i) pairs.push_back({i * kSecond, i * kSecond + (i * 7919) % 40'000});
     EXPECT_EQ(fit_clock(pairs, true).drift, 0);
 }
@@ -55,26 +56,26 @@ CollectiveEnds ends(std::int64_t clock, std::initializer_list<std::int64_t> time
     return result;
 }
 
-TEST(Clocks, GoByTheWallWhereNothingElseIsInCommon) {
+TEST(Clocks, UseTheWallClockIfNothingElseIsInCommon) {
     const Alignment alignment = align_clocks({{.utc_ns = 1000, .host = "a"}, {.utc_ns = 4000, .host = "b"}});
     EXPECT_EQ(alignment.parts[1].clock(0), 3000);
     EXPECT_FALSE(alignment.parts[1].by_collectives);
     EXPECT_EQ(alignment.collectives, 0);
 }
 
-TEST(Clocks, GoByTheUnadjustedClockOnOneHost) {
-    // The wall clock was set by 5 us between the two starts; the machine's own says 3000.
+TEST(Clocks, UseTheUnadjustedClockOnOneHost) {
+    // The wall clock was set by 5 us between the two starts; the machine's monotonic clock says 3000.
     const Alignment alignment = align_clocks(
         {{.utc_ns = 1000, .system_ns = 100, .host = "a"}, {.utc_ns = 9000, .system_ns = 3100, .host = "a"}});
     EXPECT_EQ(alignment.parts[1].clock(0), 3000);
-    // After another start of the machine its clock is another one.
+    // After a reboot, the machine's clock is a different one.
     const Alignment rebooted = align_clocks({{.utc_ns = 1000, .system_ns = 100 * kSecond, .host = "a"},
                                              {.utc_ns = 9000, .system_ns = 3 * kSecond, .host = "a"}});
     EXPECT_EQ(rebooted.parts[1].clock(0), 8000);
 }
 
 TEST(Clocks, AreMovedUntilCollectivesEndTogether) {
-    // Host b's clock is 3 ms ahead, which the wall clock does not know.
+    // Host b's clock is 3 ms ahead, which the wall clock does not show.
     const Alignment alignment =
         align_clocks({{.utc_ns = 1, .host = "a", .ends = ends(0, {kMs, 2 * kMs, 3 * kMs})},
                       {.utc_ns = 1, .host = "b", .ends = ends(3 * kMs, {kMs, 2 * kMs, 3 * kMs + 10})}});
@@ -87,7 +88,7 @@ TEST(Clocks, AreMovedUntilCollectivesEndTogether) {
 }
 
 TEST(Clocks, ReachPartsThroughOthers) {
-    // a and c share nothing; b is 3 ms ahead of a, c another 4 ms.
+    // a and c have no collective in common; b is 3 ms ahead of a, c another 4 ms.
     PartClock a{.utc_ns = 1, .host = "a", .ends = ends(0, {kMs, 2 * kMs})};
     PartClock b{.utc_ns = 1, .host = "b", .ends = ends(3 * kMs, {kMs, 2 * kMs})};
     PartClock c{.utc_ns = 1, .host = "c", .ends = {}};
@@ -103,7 +104,7 @@ TEST(Clocks, ReachPartsThroughOthers) {
 }
 
 // Two all_reduces of group 7 on each rank, without sequence numbers and not in order of time.
-TEST(Clocks, GoByOrderWhereNothingIsNumbered) {
+TEST(Clocks, UseTheOrderIfNothingIsNumbered) {
     PartClock a{.utc_ns = 1, .host = "a"}, b{.utc_ns = 1, .host = "b"};
     a.add(Operation::all_reduce, 7, 2, -1, 0, 2 * kMs, 3 * kMs);
     a.add(Operation::all_reduce, 7, 2, -1, 0, 0, kMs);
@@ -112,14 +113,14 @@ TEST(Clocks, GoByOrderWhereNothingIsNumbered) {
     const Alignment alignment = align_clocks({a, b});
     EXPECT_EQ(alignment.collectives, 2);
     EXPECT_EQ(alignment.parts[1].clock(0), -3 * kMs);
-    // A third on one rank alone: nobody knows which the other lacks.
+    // A third on one rank only: it is unknown which one the other lacks.
     b.add(Operation::all_reduce, 7, 2, -1, 1, 7 * kMs, 8 * kMs);
     EXPECT_EQ(align_clocks({a, b}).collectives, 0);
     EXPECT_EQ(align_clocks({a, b}).parts[1].clock(0), 0);
 }
 
-TEST(Clocks, GoByTheOrderOfEachRankOfAPart) {
-    // a holds ranks 0 and 1, which end together but for 10 ns.
+TEST(Clocks, UseTheOrderOfEachRankOfAPart) {
+    // a holds ranks 0 and 1, whose ends differ by only 10 ns.
     PartClock a{.utc_ns = 1, .host = "a"}, b{.utc_ns = 1, .host = "b"};
     for (std::int64_t i = 0; i < 2; ++i) {
         a.add(Operation::all_gather, 7, 3, -1, 0, i * kMs, i * kMs + 100);
@@ -132,10 +133,10 @@ TEST(Clocks, GoByTheOrderOfEachRankOfAPart) {
     EXPECT_EQ(alignment.worst_ns, 0);
 }
 
-TEST(Clocks, DoNotGoByWhatOneRankCanLeaveEarly) {
+TEST(Clocks, DoNotUseCollectivesThatOneRankCanLeaveEarly) {
     PartClock a{.utc_ns = 1, .host = "a"};
-    a.add(Operation::broadcast, 7, 2, 0, 0, 0, kMs);   // the root may be done before others come
-    a.add(Operation::all_reduce, 7, 1, 1, 0, 0, kMs);  // nobody else is in it
+    a.add(Operation::broadcast, 7, 2, 0, 0, 0, kMs);   // the root may finish before others arrive
+    a.add(Operation::all_reduce, 7, 1, 1, 0, 0, kMs);  // no other rank takes part
     EXPECT_TRUE(a.ends.empty());
     EXPECT_TRUE(a.unnumbered.empty());
 }
@@ -158,7 +159,7 @@ TEST(Clocks, ThatAreSharedStayWhereTheEndsAgreeWithinTheirSpread) {
     const PartClock a{.utc_ns = 1000, .system_ns = 1000, .host = "a", .ends = ends(0, {1000, 2000, 3000})};
     PartClock b{.utc_ns = 1000, .system_ns = 1000, .host = "a", .ends = ends(0, {700, 2100, 3200})};
     EXPECT_EQ(align_clocks({a, b}).parts[1].clock(0), 0);
-    for (auto& [key, end] : b.ends) end += 3 * kMs;  // something else moved its times
+    for (auto& [key, end] : b.ends) end += 3 * kMs;  // something else shifted its times
     EXPECT_EQ(align_clocks({a, b}).parts[1].clock(0), -3 * kMs - 100);
 }
 

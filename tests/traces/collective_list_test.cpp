@@ -1,4 +1,4 @@
-// Every collective by itself. Times in nanoseconds.
+// Every single collective. Times in nanoseconds.
 #include "traces/analysis/communication/collective_list.h"
 
 #include <gmock/gmock.h>
@@ -14,7 +14,7 @@ using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 // Two ranks gather 4000 bytes: rank 0 from 100 to 500, rank 1 from 300 to 500; rank 0 computes from 150 to
-// 250 and, beyond the gather's end, from 450 to 600. Later rank 1 is in a reduction for longer.
+// 250 and, past the gather's end, from 450 to 600. Later rank 1 is in a reduction for longer.
 std::unique_ptr<Trace> two_ranks() {
     RunBuilder run(2);
     const auto part = [&](int rank, Operation operation, std::int64_t sequence, std::int64_t start,
@@ -31,7 +31,7 @@ std::unique_ptr<Trace> two_ranks() {
     return run.take();
 }
 
-TEST(CollectiveList, TellsTransferWaitingAndWhatComputeHid) {
+TEST(CollectiveList, HasTransferWaitingAndHiddenTime) {
     const auto trace = two_ranks();
     const auto list = collective_list(*trace);
     ASSERT_THAT(list, SizeIs(2));

@@ -1,5 +1,5 @@
-// Every column of every table must say what its values refer to, or merge and slice would carry ids over
-// blindly.
+// Every column of every table must declare what its values refer to; otherwise merge and slice would copy ids
+// unchanged.
 #include "traces/schema/column_roles.h"
 
 #include <gtest/gtest.h>
@@ -42,7 +42,7 @@ TEST(ColumnRoles, KnowTheExceptions) {
     EXPECT_EQ(role("NVTX_EVENTS", "category"), ColumnRole::kept);
 }
 
-TEST(TableRoles, TellEventsFromFacts) {
+TEST(TableRoles, DistinguishEventsFromFacts) {
     EXPECT_EQ(table_role(*find_table("CUPTI_ACTIVITY_KIND_KERNEL")), TableRole::events);
     EXPECT_EQ(table_role(*find_table("SHARD_COLLECTIVES")), TableRole::events);
     EXPECT_EQ(table_role(*find_table("SHARD_RANKS")), TableRole::facts);

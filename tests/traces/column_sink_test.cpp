@@ -99,7 +99,7 @@ TEST(ColumnSink, LinksSynchronizationsWithTheirCalls) {
     of_stream.global_pid = sample_pid();
     of_stream.sync_type = 3;
     sink.add(of_stream);
-    sink.add(SynchronizationRow{.start = 0, .end = 5, .device = 99});  // a device that nobody used
+    sink.add(SynchronizationRow{.start = 0, .end = 5, .device = 99});  // a device without any rank
     const auto trace = sink.take();
     const Synchronizations& s = trace->synchronizations;
     ASSERT_EQ(s.size(), 5u);  // one in each of 2 steps of 2 ranks, and that of the stream
@@ -109,7 +109,7 @@ TEST(ColumnSink, LinksSynchronizationsWithTheirCalls) {
     ASSERT_GE(s.stream[0], 0);
     EXPECT_EQ(trace->streams[static_cast<std::size_t>(s.stream[0])].id, 2);
     EXPECT_EQ(s.stream[1], -1);
-    EXPECT_EQ(s.call[0], -1);  // nobody recorded that call
+    EXPECT_EQ(s.call[0], -1);  // that call was not recorded
     ASSERT_GE(s.call[1], 0);
     const auto call = static_cast<std::size_t>(s.call[1]);
     EXPECT_EQ(trace->strings[trace->runtime.name[call]], "cudaEventSynchronize");
@@ -143,7 +143,7 @@ TEST(ColumnSink, CountsAndLeavesOutWhatEndsBeforeItStarts) {
     sink.add(RuntimeRow{.start = 20, .end = 19});
     sink.add(RangeRow{.start = 5, .end = 4});
     sink.add(StepRow{.start = 5, .end = 4});
-    sink.add(KernelRow{.start = 30, .end = 30});  // nothing wrong with an empty one
+    sink.add(KernelRow{.start = 30, .end = 30});  // an empty range is valid
     const auto trace = sink.take();
     EXPECT_EQ(trace->invalid_events, 4);
     EXPECT_EQ(trace->device.size(), 1u);
@@ -181,7 +181,7 @@ TEST(ColumnSink, LeavesOutWhatWouldMakeSumsOverflow) {
     EXPECT_EQ(trace->invalid_events, 2);
 }
 
-TEST(ColumnSink, TakesNcclNamesForCommunicationWithoutACollectiveRow) {
+TEST(ColumnSink, TreatsNcclNamesAsCommunicationWithoutACollectiveRow) {
     ColumnSink sink;
     sink.add(KernelRow{.start = 0, .end = 1, .short_name = sink.intern("ncclKernel_AllReduce_RING")});
     EXPECT_THAT(sink.take()->device.kind, ElementsAre(DeviceKind::communication));
@@ -196,7 +196,7 @@ TEST(ColumnSink, ACollectiveRowMakesAnyKernelCommunication) {
     EXPECT_THAT(trace->device.bytes, ElementsAre(64));
 }
 
-// All work of a launched graph has the launch's id.
+// All work of a launched graph has the launch's correlation id.
 TEST(ColumnSink, GivesACollectiveOfAGraphToTheKernelThatCommunicates) {
     ColumnSink sink;
     for (const auto& [start, name] :
@@ -223,7 +223,7 @@ TEST(ColumnSink, LeavesACollectiveWithoutAnEventWhereItCouldBeAnyOfAGraph) {
     EXPECT_THAT(trace->collectives.event, ElementsAre(-1));
 }
 
-TEST(ColumnSink, LeavesOutBytesThatNothingMoves) {
+TEST(ColumnSink, IgnoresImpossibleBytes) {
     constexpr std::int64_t kTooMany = 9'000'000'000'000'000'000;
     ColumnSink sink;
     for (const std::int64_t bytes : {kTooMany, std::int64_t{-1}, std::int64_t{64}}) {
@@ -238,7 +238,7 @@ TEST(ColumnSink, LeavesOutBytesThatNothingMoves) {
     EXPECT_THAT(trace->device.bytes, ElementsAre(64, 64));
 }
 
-// 2^54 bytes, which Kineto's largest element counts make, are 2^62 in 256 collectives.
+// 2^54 bytes, the largest that Kineto's element counts make, are 2^62 in 256 collectives.
 TEST(ColumnSink, LeavesOutCollectivesThatWouldMakeSumsOfBytesOverflow) {
     ColumnSink sink;
     for (int i = 0; i < 512; ++i) sink.add(CollectiveRow{.rank = 0, .bytes = std::int64_t{1} << 54});
@@ -248,7 +248,7 @@ TEST(ColumnSink, LeavesOutCollectivesThatWouldMakeSumsOfBytesOverflow) {
 }
 
 TEST(ColumnSink, CorrelationsCountWithinAProcess) {
-    // Two processes use id 5; each kernel finds its own launch. Id 6 was launched in the other process only.
+    // Two processes use id 5; each kernel finds its own launch. Id 6 was launched only in the other process.
     ColumnSink sink;
     for (int p : {1, 2}) {
         sink.add(RankRow{.rank = p, .device = p, .global_pid = global_pid(p)});
@@ -266,7 +266,7 @@ TEST(ColumnSink, CorrelationsCountWithinAProcess) {
     EXPECT_EQ(trace->device.launch[2], -1);
 }
 
-TEST(ColumnSink, MakesUpRanksThatNobodyDescribed) {
+TEST(ColumnSink, AddsRanksThatAreNotDescribed) {
     ColumnSink sink;
     sink.add(KernelRow{.start = 0, .end = 1, .device = 3});
     sink.add(MemoryRow{.time = 0, .rank = 5, .bytes = 1});
@@ -278,9 +278,9 @@ TEST(ColumnSink, MakesUpRanksThatNobodyDescribed) {
     EXPECT_EQ(trace->memory.rank[0], 1);
 }
 
-TEST(ColumnSink, MakesUpANumberWhereTheDevicesIsTaken) {
+TEST(ColumnSink, ChoosesANumberIfTheDevicesIsTaken) {
     ColumnSink sink;
-    sink.add(RankRow{.rank = 0, .device = 1});  // rank 0 is on device 1; nobody describes device 0
+    sink.add(RankRow{.rank = 0, .device = 1});  // rank 0 is on device 1; device 0 has no description
     sink.add(KernelRow{.start = 0, .end = 1, .device = 0});
     const auto trace = sink.take();
     ASSERT_THAT(trace->ranks, SizeIs(2));
@@ -289,8 +289,8 @@ TEST(ColumnSink, MakesUpANumberWhereTheDevicesIsTaken) {
     EXPECT_EQ(trace->device.rank[0], 1);
 }
 
-TEST(ColumnSink, GivesAThreadToTheRankWhoseDeviceItFeeds) {
-    // One process, two ranks, one thread each; nothing says which is whose but what they launch.
+TEST(ColumnSink, AssignsAThreadToTheRankOnWhoseDeviceItLaunches) {
+    // One process, two ranks, one thread each; only their launches show which thread belongs to which rank.
     ColumnSink sink;
     for (int r : {0, 1}) {
         sink.add(RankRow{.rank = r, .device = r, .global_pid = global_pid(1)});
@@ -305,7 +305,7 @@ TEST(ColumnSink, GivesAThreadToTheRankWhoseDeviceItFeeds) {
     EXPECT_EQ(trace->threads[1].rank, 1);
 }
 
-TEST(ColumnSink, TakesProfilerStepRangesForStepsWhereNoneWereRecorded) {
+TEST(ColumnSink, UsesProfilerStepRangesAsStepsIfNoneWereRecorded) {
     ColumnSink sink;
     sink.add(RankRow{.rank = 4, .global_pid = global_pid(1)});
     sink.add(RangeRow{

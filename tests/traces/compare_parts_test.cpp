@@ -80,7 +80,7 @@ TEST(CompareParts, ModulesAreJoinedByPath) {
     EXPECT_DOUBLE_EQ(linear.runs[0].us, 100 + 5);  // the gather was launched in it too
     EXPECT_DOUBLE_EQ(linear.runs[1].us, 130 + 5);
     EXPECT_DOUBLE_EQ(linear.runs[1].spread.spread, 0);
-    const ComparedPart& net = part(c, "Net_0");  // itself: what no module in it launched
+    const ComparedPart& net = part(c, "Net_0");  // what no inner module launched
     EXPECT_DOUBLE_EQ(net.runs[0].us, 0);
     EXPECT_DOUBLE_EQ(net.runs[1].us, 2);
 }
@@ -92,7 +92,7 @@ TEST(CompareParts, ModulesOfOtherWrapPoliciesHaveTheSamePaths) {
         run.range(0, 0, 900'000, "nn.Module: FullyShardedDataParallel_0");
         run.range(0, 10, 800'000, "nn.Module: Net_0");
         if (layers) run.range(0, 20, 700'000, "nn.Module: FullyShardedDataParallel_1");
-        run.kernel(0, 100, 2'100, 30, 20, "gather");  // launched by the wrapper, where there is one
+        run.kernel(0, 100, 2'100, 30, 20, "gather");  // launched by the wrapper, if there is one
         run.range(0, 40, 600'000, "nn.Module: Linear_0");
         run.kernel(0, 3'000, 8'000, 50, 7, "gemm");
         return run.take();
@@ -106,7 +106,7 @@ TEST(CompareParts, ModulesOfOtherWrapPoliciesHaveTheSamePaths) {
     EXPECT_DOUBLE_EQ(part(c, "Net_0/Linear_0 [FSDP]").runs[1].us, 2);
 }
 
-// The same blocks, each with a Linear of 5 us, under ranges of the given names from the root down.
+// The same blocks, each with a Linear of 5 us, under ranges with the given names from the root down.
 std::unique_ptr<Trace> run_of_blocks(const std::vector<std::string>& root,
                                      const std::vector<std::vector<std::string>>& blocks) {
     RunBuilder run;
@@ -130,7 +130,7 @@ std::unique_ptr<Trace> run_of_blocks(const std::vector<std::string>& root,
     return run.take();
 }
 
-// A model of two blocks: both runs have every one of its modules, and their Linears take as long.
+// A model of two blocks: both runs have all of its modules, and their Linears take equally long.
 void expect_joined(const Trace& a, const Trace& b) {
     const PartsComparison c = compare_parts({&a, &b}, CompareBy::module);
     for (const char* name :
@@ -153,7 +153,7 @@ TEST(CompareParts, ModulesThatFsdp2RenamedAreJoinedWithTheirOwnClasses) {
     EXPECT_EQ(c.parts.size(), 5u) << "no module is gone or new";
 }
 
-// Both kinds are numbered from 0 on.
+// Both kinds are numbered from 0.
 TEST(CompareParts, ModulesOfAClassOfWhichFsdp2RenamedSomeAreJoined) {
     const auto first = run_of_blocks({"FSDPGPT_0"}, {{"FSDPBlock_0"}, {"Block_0"}});
     const auto each = run_of_blocks({"FSDPGPT_0"}, {{"FSDPBlock_0"}, {"FSDPBlock_1"}});
@@ -213,7 +213,7 @@ TEST(CompareParts, EachRunHasASelectionOfItsOwn) {
     EXPECT_DOUBLE_EQ(c.whole.runs[0].mean_steps, 1);
 }
 
-TEST(CompareParts, HostTimesAreOfNoUseBesideThoseOfADevice) {
+TEST(CompareParts, HostTimesAreNotComparedWithDeviceTimes) {
     RunBuilder hosts;
     hosts.step(0, 0, 0, 1'000'000);
     hosts.range(0, 10, 900'000, "nn.Module: Net_0");
@@ -227,7 +227,7 @@ TEST(CompareParts, HostTimesAreOfNoUseBesideThoseOfADevice) {
     EXPECT_DOUBLE_EQ(part(beside, "Net_0").runs[1].times, 1);
 }
 
-TEST(CompareParts, BytesThatNothingTellsAreUnknown) {
+TEST(CompareParts, BytesThatAreNotRecordedAreUnknown) {
     RunBuilder run;
     run.kernel(0, 0, 7'000, std::nullopt, 7, "ncclDevKernel_AllReduce_Sum_f32_RING_LL");
     const auto a = run.take();

@@ -31,7 +31,7 @@ TEST(Compare, OnlyDifferingConfigurationIsShown) {
     b.sink().add(RunInfoRow{"model.width", "256"});
     b.sink().add(RunInfoRow{"fsdp.wrap", "module:Linear"});
     b.sink().add(RunInfoRow{"run.trace", "b.sqlite"});
-    b.sink().add(RunInfoRow{"ddp.bucket_cap_mb", ""});  // empty, but the first run does not have it
+    b.sink().add(RunInfoRow{"ddp.bucket_cap_mb", ""});  // empty, but missing in the first run
     const auto first = a.take(), second = b.take();
     const Comparison c = compare({first.get(), second.get()});
     ASSERT_THAT(c.runs, SizeIs(2));
@@ -40,8 +40,8 @@ TEST(Compare, OnlyDifferingConfigurationIsShown) {
                 ElementsAre(Pair("fsdp.wrap", "module:Linear"), Pair("ddp.bucket_cap_mb", "")));
 }
 
-// One rank, steps of the given lengths, each: 40 ns compute, 40 ns communication of which 10 under compute,
-// then a copy of 10 ns.
+// One rank with steps of the given lengths, each: 40 ns compute, 40 ns communication of which 10 under
+// compute, then a copy of 10 ns.
 void add_steps(RunBuilder& run, int rank, const std::vector<std::int64_t>& lengths) {
     std::int64_t at = 0, number = 0;
     for (const std::int64_t length : lengths) {
@@ -90,7 +90,7 @@ TEST(Compare, FiguresAreMeansOverTheRanks) {
     EXPECT_NEAR(categories, column.average_step_us, 1e-9);
 }
 
-// The first step of a run makes what the others use: 1,000 ns where they take 100 and 110 ns.
+// The first step of a run creates what the others reuse: 1,000 ns, while they take 100 and 110 ns.
 TEST(Compare, TheHeadlineIsTheMedianWithoutTheStepThatWarmsUp) {
     RunBuilder run;
     add_steps(run, 0, {1000, 100, 110});
@@ -115,7 +115,7 @@ TEST(Compare, ATraceWithoutStepsIsComparedAsAWhole) {
     EXPECT_DOUBLE_EQ(column.median_step_us, 0.7);
 }
 
-TEST(Compare, ADifferenceInsideTheLargerSpreadIsNone) {
+TEST(Compare, ADifferenceWithinTheLargerSpreadDoesNotCount) {
     RunColumn a, b;
     a.median_step_us = 100;
     a.spread_step_us = 1;

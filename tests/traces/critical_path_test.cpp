@@ -1,4 +1,4 @@
-// The critical path: what held each node up, that the parts sum to the step, and what a what-if predicts.
+// The critical path: what delayed each node, that the parts sum to the step, and what a what-if predicts.
 #include "traces/analysis/path/critical_path.h"
 
 #include <random>
@@ -45,7 +45,7 @@ TEST(CriticalPath, GoesFromTheHostOverTheLaunchToTheDevice) {
     EXPECT_EQ(part(step, PathKind::compute), 65);
 }
 
-TEST(CriticalPath, IsTheHostsWhereTheDeviceIsDoneFirst) {
+TEST(CriticalPath, IsOnTheHostIfTheDeviceIsDoneFirst) {
     RunBuilder run;
     run.step(0, 1, 0, 100);
     run.kernel(0, 15, 30, 10);
@@ -73,7 +73,7 @@ void add_gather_and_kernel(RunBuilder& run) {
     run.kernel(0, 62, 100, 20);
 }
 
-TEST(CriticalPath, CrossesStreamsWhereTheHostToldTheStreamToWait) {
+TEST(CriticalPath, CrossesStreamsIfTheHostMadeTheStreamWait) {
     RunBuilder run;
     add_gather_and_kernel(run);
     run.runtime(0, 15, 16, "cudaStreamWaitEvent");
@@ -85,7 +85,7 @@ TEST(CriticalPath, CrossesStreamsWhereTheHostToldTheStreamToWait) {
     EXPECT_EQ(part(step, PathKind::compute), 38);
 }
 
-TEST(CriticalPath, TakesNoOtherStreamForTheCauseWithoutAWait) {
+TEST(CriticalPath, BlamesNoOtherStreamWithoutAWait) {
     RunBuilder run;
     add_gather_and_kernel(run);
     const auto trace = run.take();
@@ -96,20 +96,20 @@ TEST(CriticalPath, TakesNoOtherStreamForTheCauseWithoutAWait) {
     EXPECT_EQ(part(step, PathKind::compute), 38);
 }
 
-TEST(CriticalPath, AWaitThatAnEarlierLaunchTookIsNoCauseOfALaterOne) {
+TEST(CriticalPath, AWaitThatAnEarlierLaunchTookDoesNotDelayALaterOne) {
     RunBuilder run;
     run.step(0, 1, 0, 30);
     run.collective(0, 4, 8, {.launched = 1});
     run.runtime(0, 3, 4, "cudaStreamWaitEvent");
-    run.kernel(0, 10, 12, 5);   // took the wait
-    run.kernel(0, 40, 50, 20);  // launched and held up by nothing else
+    run.kernel(0, 10, 12, 5);   // has taken the wait
+    run.kernel(0, 40, 50, 20);  // delayed only by its launch
     run.collective(0, 13, 39, {.sequence = 1, .launched = 6});
     const auto trace = run.take();
     EXPECT_EQ(part(only_step(critical_path(*trace)), PathKind::communication), 0);
 }
 
-// A wait that names its stream is no reason for work on another.
-TEST(CriticalPath, AWaitOfAKnownStreamHoldsUpThatStreamOnly) {
+// A wait that names its stream does not delay work on another.
+TEST(CriticalPath, AWaitOfAKnownStreamDelaysOnlyThatStream) {
     RunBuilder run;
     run.step(0, 1, 0, 30);
     run.collective(0, 10, 60, {.launched = 4});
@@ -131,7 +131,7 @@ TEST(CriticalPath, AWaitOfAKnownStreamHoldsUpThatStreamOnly) {
     EXPECT_EQ(part(only_step(critical_path(*trace)), PathKind::communication), 0);
 }
 
-TEST(CriticalPath, FollowsTheDeviceWhereACallWaitedForIt) {
+TEST(CriticalPath, FollowsTheDeviceIfACallWaitedForIt) {
     RunBuilder run;
     run.step(0, 1, 0, 90);
     run.kernel(0, 10, 68, 5);
@@ -139,8 +139,8 @@ TEST(CriticalPath, FollowsTheDeviceWhereACallWaitedForIt) {
     run.kernel(0, 80, 85, 75);
     const auto trace = run.take();
     const StepPath step = only_step(critical_path(*trace));
-    // host 0..6, launch 6..10, compute 10..68, host from there to the end of the step: the second kernel was
-    // done before.
+    // host 0..6, launch 6..10, compute 10..68, host from there to the end of the step: the second kernel had
+    // finished before.
     EXPECT_EQ(part(step, PathKind::host), 6 + 22);
     EXPECT_EQ(part(step, PathKind::launch_delay), 4);
     EXPECT_EQ(part(step, PathKind::compute), 58);
@@ -150,14 +150,14 @@ TEST(CriticalPath, ACallThatDidNotBlockIsHostTime) {
     RunBuilder run;
     run.step(0, 1, 0, 90);
     run.kernel(0, 10, 18, 5);
-    run.runtime(0, 20, 70, "cudaEventSynchronize_v3020");  // the kernel was done: the call itself is slow
+    run.runtime(0, 20, 70, "cudaEventSynchronize_v3020");  // the kernel had finished: the call itself is slow
     const auto trace = run.take();
     EXPECT_EQ(part(only_step(critical_path(*trace)), PathKind::host), 90);
 }
 
-// Nine kernels of 995 us one after the other; the host launches each just before the one before it ends, and
-// asks all the time whether the device is done.
-TEST(CriticalPath, IsTheDevicesWhereTheHostPolls) {
+// Nine kernels of 995 us, one after the other; the host launches each just before the previous one ends, and
+// polls the device all the time.
+TEST(CriticalPath, IsOnTheDeviceIfTheHostPolls) {
     constexpr std::int64_t kUs = 1000;
     RunBuilder run;
     run.step(0, 1, 0, 10'000 * kUs);
@@ -175,8 +175,8 @@ TEST(CriticalPath, IsTheDevicesWhereTheHostPolls) {
     EXPECT_EQ(step.ns, 10'000 * kUs);
 }
 
-// The caching allocator asks for its events, too: three times in 20 us, and then the host goes on working.
-TEST(CriticalPath, IsTheHostsWhereTheAllocatorAsksForItsEvents) {
+// The caching allocator queries its events, too: three times in 20 us, and then the host continues working.
+TEST(CriticalPath, IsOnTheHostIfTheAllocatorQueriesItsEvents) {
     constexpr std::int64_t kUs = 1000;
     RunBuilder run;
     run.step(0, 1, 0, 1000 * kUs);
@@ -188,8 +188,8 @@ TEST(CriticalPath, IsTheHostsWhereTheAllocatorAsksForItsEvents) {
 }
 
 // A host that spins without any call is busy at every instant, and each kernel starts just after its launch.
-// The device's chain is as long but for 5 ns a kernel.
-TEST(CriticalPath, IsTheDevicesWhereBothChainsAreAsLong) {
+// The device's chain is as long, except for 5 ns per kernel.
+TEST(CriticalPath, IsOnTheDeviceIfBothChainsAreEquallyLong) {
     RunBuilder run;
     run.step(0, 1, 0, 8500);
     for (std::int64_t k = 0; k < 9; ++k) run.kernel(0, 1000 * k + 12, 1000 * k + 1007, 1000 * k + 9);
@@ -200,8 +200,8 @@ TEST(CriticalPath, IsTheDevicesWhereBothChainsAreAsLong) {
     EXPECT_EQ(step.ns, 9007);
 }
 
-// The same with a device that idles for a tenth of the time: the host holds it up.
-TEST(CriticalPath, IsTheHostsWhereTheDeviceIdlesBetweenItsLaunches) {
+// The same with a device that idles for a tenth of the time: the host delays it.
+TEST(CriticalPath, IsOnTheHostIfTheDeviceIdlesBetweenLaunches) {
     RunBuilder run;
     run.step(0, 1, 0, 8500);
     for (std::int64_t k = 0; k < 9; ++k) run.kernel(0, 1000 * k + 12, 1000 * k + 907, 1000 * k + 9);
@@ -238,8 +238,8 @@ TEST(CriticalPath, GoesOverTheThreadThatTheHostWaitedFor) {
     const auto trace = run.take();
     const CriticalPathReport report = critical_path(*trace);
     EXPECT_EQ(part(only_step(report), PathKind::host), 60);
-    // The host's time between the calls at 10 and 40 is autograd's: 11 to 40, and to the end of its range
-    // nothing, as the optimizer's thread goes on from the last call.
+    // The host's time between the calls at 10 and 40 is autograd's: 11 to 40; none to the end of its range,
+    // since the optimizer's thread continues from the last call.
     const auto& shares = report.ranks[0].shares;
     const auto autograd = std::find_if(shares.begin(), shares.end(),
                                        [](const PathShare& s) { return s.name == "autograd::engine"; });
@@ -276,7 +276,7 @@ TEST(CriticalPath, WaitsForTheLastRankOfACollective) {
     EXPECT_EQ(report.clocks_disagree, 0);
 }
 
-TEST(CriticalPath, OfTheJobGoesOnAtTheRankThatWasWaitedFor) {
+TEST(CriticalPath, OfTheJobContinuesAtTheRankThatOthersWaitedFor) {
     RunBuilder run(2);
     add_straggler(run);
     const auto trace = run.take();
@@ -292,9 +292,9 @@ TEST(CriticalPath, OfTheJobGoesOnAtTheRankThatWasWaitedFor) {
     EXPECT_EQ(part(step, PathKind::communication), 20);
 }
 
-// Rank 1's clock is 100 ns ahead: its part seems to begin after rank 0's ended. Durations still tell: rank 0
-// took 60, rank 1 20.
-TEST(CriticalPath, TellsWaitingByDurationsWhereClocksDisagree) {
+// Rank 1's clock is 100 ns ahead: its part seems to begin after rank 0's ended. The durations still show it:
+// rank 0 took 60, rank 1 20.
+TEST(CriticalPath, DerivesWaitingFromDurationsIfClocksDisagree) {
     RunBuilder run(2);
     add_straggler(run, 100);
     const auto trace = run.take();
@@ -305,8 +305,8 @@ TEST(CriticalPath, TellsWaitingByDurationsWhereClocksDisagree) {
     EXPECT_EQ(part(only_step(report, 1), PathKind::compute), 41);
 }
 
-// Two parts of one rank under one number: nobody can say who came last.
-TEST(CriticalPath, WaitsForNobodyWhereARankHasTwoParts) {
+// Two parts of one rank with the same number: it is unknown which rank came last.
+TEST(CriticalPath, HasNoWaitingIfARankHasTwoParts) {
     RunBuilder run(2);
     add_straggler(run);
     run.collective(1, 75, 80, {.sequence = 1, .group_size = 2, .launched = 55});
@@ -326,8 +326,8 @@ TEST(CriticalPath, WhatIfScalesTheGraph) {
     const auto half = critical_path(*trace, {}, scaled(PathKind::communication, 0.5));
     EXPECT_DOUBLE_EQ(only_step(half).predicted_ns, 75);
     EXPECT_TRUE(half.what_if);
-    // A gather that takes no time ends at 10; then the launch at 20, done at 21, holds the kernel up. It
-    // would take the usual launch delay, that of the gather: 5. 21 + 5 + 38 = 64.
+    // A gather that takes no time ends at 10; then the launch at 20, done at 21, delays the kernel. It would
+    // have the usual launch delay, that of the gather: 5. 21 + 5 + 38 = 64.
     const auto none = critical_path(*trace, {}, scaled(PathKind::communication, 0));
     EXPECT_DOUBLE_EQ(only_step(none).predicted_ns, 64);
     EXPECT_DOUBLE_EQ(only_step(critical_path(*trace, {}, kUnscaled)).predicted_ns, 100);
@@ -350,7 +350,7 @@ TEST(CriticalPath, WhatIfReachesTheOtherRanks) {
         }
     }
     EXPECT_DOUBLE_EQ(only_step(report, 0).predicted_ns, 60);  // the host's own time
-    // Nobody waits: rank 0's part ends at 10 + 20.
+    // No rank waits: rank 0's part ends at 10 + 20.
     PathFactors alone = kUnscaled;
     alone[static_cast<std::size_t>(PathKind::waiting)] = 0;
     const std::vector<double> then = graph.evaluate(sources, alone);
@@ -361,7 +361,7 @@ TEST(CriticalPath, WhatIfReachesTheOtherRanks) {
     }
 }
 
-TEST(CriticalPath, CountsWhatLiesInTheSelectedTime) {
+TEST(CriticalPath, CountsEventsInTheSelectedTime) {
     RunBuilder run;
     run.step(0, 1, 0, 50);
     run.kernel(0, 15, 80, 10);
@@ -373,8 +373,8 @@ TEST(CriticalPath, CountsWhatLiesInTheSelectedTime) {
     EXPECT_EQ(part(step, PathKind::compute), 25);
 }
 
-// A window begins where the device was done with the step before, though the host was long ahead.
-TEST(CriticalPath, OfAStepWhoseHostRanAheadIsTheDevicesAlone) {
+// A window begins where the device finished the previous step, though the host was far ahead.
+TEST(CriticalPath, OfAStepWhoseHostRanAheadIsOnlyOnTheDevice) {
     RunBuilder run;
     run.step(0, 1, 0, 20);
     run.kernel(0, 10, 100, 5);
@@ -389,7 +389,7 @@ TEST(CriticalPath, OfAStepWhoseHostRanAheadIsTheDevicesAlone) {
     EXPECT_EQ(part(second, PathKind::compute), 89);
 }
 
-TEST(CriticalPath, NamesWhatLiesOnIt) {
+TEST(CriticalPath, NamesTheEventsOnIt) {
     RunBuilder run;
     run.sink().add(
         ModuleRow{.id = 3, .parent = -1, .name = "Linear_0", .class_name = "Linear", .path = "net"});
@@ -427,7 +427,7 @@ TEST(CriticalPath, OfATraceWithoutStepsIsThatOfTheWhole) {
     EXPECT_TRUE(critical_path(empty).ranks.empty());
 }
 
-// Whatever a trace holds: the parts sum to the step, and the graph unscaled is what was observed.
+// For every trace: the parts sum to the step, and the unscaled graph gives the observed times.
 TEST(CriticalPath, PartsSumToTheStepAndTheUnscaledGraphIsTheTrace) {
     std::mt19937 random(7);
     const auto upto = [&](std::int64_t n) {
@@ -518,7 +518,7 @@ TEST(CriticalPath, ItsPiecesFollowEachOtherAndSumToTheStep) {
                                    [](const PathPiece& p) { return p.kind == PathKind::memcpy; });
     ASSERT_NE(copy, pieces.end());
     EXPECT_EQ(trace->device.start[static_cast<std::size_t>(copy->event)], copy->from);
-    EXPECT_TRUE(critical_path(*trace).ranks.front().pieces.empty());  // only where they are asked for
+    EXPECT_TRUE(critical_path(*trace).ranks.front().pieces.empty());  // only on request
 }
 
 }  // namespace TEST_FILE

@@ -1,5 +1,5 @@
-// Files that are not as they should be: killed runs, full disks, truncated and foreign files, outputs that
-// cannot be written. Each is opened with what it holds or refused with one sentence; none crashes.
+// Files that are damaged or unusual: killed runs, full disks, truncated and foreign files, outputs that
+// cannot be written. Each is opened with its content or refused with one sentence; none causes a crash.
 #include <csignal>
 #include <fstream>
 #include <iterator>
@@ -46,7 +46,7 @@ class Damage : public ::testing::Test {
     static void write_bytes(const std::string& path, const std::string& bytes) {
         std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
     }
-    // The sentence with which a file is refused; "" where it is not.
+    // The error with which a file is refused; "" if it is accepted.
     static std::string refusal(const std::string& path) {
         try {
             load_trace(path);
@@ -104,7 +104,7 @@ TEST_F(Damage, AKilledProcessLeavesWhatItCommitted) {
     EXPECT_EQ(trace->device.size(), 4u);
     EXPECT_EQ(run_query(path, "SELECT count(*) FROM kernels")[0].rows[0][0], QueryValue(std::int64_t{2}));
 
-    // Its journal may be cut anywhere, too: then the commits before the cut are there.
+    // Its journal may also be cut anywhere: the commits before the cut are then present.
     const std::string journal = bytes_of(path + "-wal");
     for (const std::size_t size : {std::size_t{0}, std::size_t{31}, std::size_t{5000}, journal.size() / 2}) {
         const std::string copy = folder_ / "copy.sqlite";
@@ -137,10 +137,10 @@ TEST_F(Damage, RefusesANewerSchema) {
                       HasSubstr("newer than the " + std::to_string(kSchemaVersion))));
 }
 
-TEST_F(Damage, RefusesWhatIsNoTrace) {
+TEST_F(Damage, RefusesFilesThatAreNotTraces) {
     EXPECT_THAT(refusal(folder_ / "none"), AllOf(HasSubstr("/none"), HasSubstr("does not exist")));
     EXPECT_THAT(refusal(folder_.path()), HasSubstr("is a folder"));
-    EXPECT_THAT(refusal("/dev/null"), HasSubstr("no plain file"));
+    EXPECT_THAT(refusal("/dev/null"), HasSubstr("not a regular file"));
     write_bytes(folder_ / "empty", "");
     EXPECT_THAT(refusal(folder_ / "empty"), HasSubstr("is empty"));
     write_bytes(folder_ / "text", "[run]\nsteps = 4\n");
@@ -172,7 +172,7 @@ TEST_F(Damage, OverwrittenBytesNeverCrash) {
     int refused = 0;
     for (std::size_t i = 0; i < 60; ++i) {
         std::string broken = whole;
-        // 64 bytes of nonsense at a place that moves through the file.
+        // 64 bytes of garbage at an offset that moves through the file.
         const std::size_t at = 100 + i * (whole.size() - 200) / 60;
         for (std::size_t b = 0; b < 64; ++b) broken[at + b] = static_cast<char>(b * 37 + i * 101 + 7);
         write_bytes(path, broken);
@@ -190,14 +190,14 @@ TEST_F(Damage, AFinishedRunIsReadFromAReadOnlyFolder) {
     fs::permissions(folder_.path(), fs::perms::owner_read | fs::perms::owner_exec);
     EXPECT_EQ(load_trace(path)->steps.size(), 4u);
     fs::permissions(folder_.path(), fs::perms::owner_all);
-    // And nothing was left beside it.
+    // And no file was left next to it.
     EXPECT_FALSE(fs::exists(path + "-wal"));
     EXPECT_FALSE(fs::exists(path + "-shm"));
     EXPECT_FALSE(fs::exists(path + "-journal"));
 }
 
 TEST_F(Damage, OldTablesMayLackColumnsAndOthersBeAbsent) {
-    // As a small export would be: no SHARD tables, a kernel table of four columns.
+    // Like a small export: no SHARD tables, a kernel table with four columns.
     const std::string path = folder_ / "export.sqlite";
     write_bytes(path, "");
     Database(path, Database::Mode::read_write)
@@ -216,8 +216,8 @@ TEST_F(Damage, OldTablesMayLackColumnsAndOthersBeAbsent) {
 }
 
 TEST_F(Damage, AnExportsProcessesBecomeRanks) {
-    // Two processes on device 0 each, both using correlation 1 and domain 1, which are different things in
-    // each.
+    // Two processes, each on device 0, both with correlation id 1 and domain 1, which mean different things
+    // in each.
     const std::string path = folder_ / "export.sqlite";
     write_bytes(path, "");
     Database database(path, Database::Mode::read_write);
@@ -257,12 +257,12 @@ TEST_F(Damage, ALoadCanBeFollowedAndCancelled) {
     EXPECT_THROW(load_trace(path, &progress), StoreError);
 }
 
-TEST_F(Damage, AFullDiskIsToldOnceAndKeepsWhatWasWritten) {
+TEST_F(Damage, AFullDiskIsReportedOnceAndKeepsWhatWasWritten) {
     const std::string path = folder_ / "run.sqlite";
     DatabaseWriter writer({.path = path});
     write_sample_facts(writer);
     writer.commit();
-    // The largest file allowed stands in for the disk's end; exceeding it is an error, not a signal.
+    // A limit on the file size simulates a full disk; exceeding it is an error, not a signal.
     struct rlimit before {};
     ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
     struct rlimit limit = before;
@@ -288,18 +288,18 @@ TEST_F(Damage, AFullDiskIsToldOnceAndKeepsWhatWasWritten) {
     EXPECT_EQ(trace->ranks.size(), 2u);
 }
 
-TEST_F(Damage, OutputsThatCannotBeAreRefusedBeforeTheRun) {
+TEST_F(Damage, ImpossibleOutputsAreRefusedBeforeTheRun) {
     EXPECT_THAT(output_refusal("", false), HasSubstr("path is empty"));
     EXPECT_THAT(output_refusal(folder_.path(), true), HasSubstr("is a folder"));
     EXPECT_THAT(output_refusal(folder_ / "no/such/run.sqlite", false), HasSubstr("no folder"));
-    EXPECT_THAT(output_refusal("/dev/null", true), HasSubstr("no plain file"));
+    EXPECT_THAT(output_refusal("/dev/null", true), HasSubstr("not a regular file"));
     const std::string path = write_run("run.sqlite");
     EXPECT_THAT(output_refusal(path, false), HasSubstr("exists"));
     EXPECT_EQ(output_refusal(path, true), "");
     EXPECT_EQ(output_refusal(folder_ / "new.sqlite", false), "");
     EXPECT_FALSE(fs::exists(folder_ / "new.sqlite"));  // touches nothing
     EXPECT_THROW(DatabaseWriter({.path = path}), StoreError);
-    EXPECT_EQ(load_trace(path)->steps.size(), 4u);  // and the old one is as it was
+    EXPECT_EQ(load_trace(path)->steps.size(), 4u);  // and the old file is unchanged
     if (::geteuid() != 0) {
         fs::permissions(folder_.path(), fs::perms::owner_read | fs::perms::owner_exec);
         EXPECT_THAT(output_refusal(folder_ / "new.sqlite", false), HasSubstr("not writable"));

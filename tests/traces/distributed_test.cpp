@@ -1,4 +1,4 @@
-// Ranks beside each other: distributed, stragglers, scaling. Times in nanoseconds.
+// Several ranks: distributed, stragglers, scaling. Times in nanoseconds.
 #include "traces/analysis/communication/distributed.h"
 
 #include <gmock/gmock.h>
@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-// Three ranks come to a collective at these times, and it ends at 1000 for all.
+// Three ranks arrive at a collective at these times, and it ends at 1000 for all.
 void arrive(RunBuilder& run, std::int64_t base, std::int64_t sequence, const std::array<int, 3>& at,
             Operation operation = Operation::all_reduce, std::int64_t bytes = 0) {
     for (int rank = 0; rank < 3; ++rank) {
@@ -39,8 +39,8 @@ TEST(Stragglers, TheShortestDurationCameLast) {
     const Arrivals& latest = report.ranks[0];
     EXPECT_EQ(latest.rank, 2);
     EXPECT_EQ(latest.last, 2);
-    EXPECT_EQ(latest.late_ns, 900 + 400 + 100);  // behind the first of each
-    EXPECT_EQ(latest.held_ns, 600 + 400);        // where it was last: behind the last but one
+    EXPECT_EQ(latest.late_ns, 900 + 400 + 100);  // after the first arrival of each
+    EXPECT_EQ(latest.held_ns, 600 + 400);        // where it was last: after the last but one
     EXPECT_EQ(latest.waited_ns, 0 + 0 + 100);
     EXPECT_EQ(report.ranks[1].rank, 1);
     EXPECT_EQ(report.ranks[1].late_ns, 300 + 0 + 200);
@@ -67,7 +67,7 @@ TEST(Stragglers, TwoThatCameTogetherAreBothNotLast) {
     EXPECT_EQ(report.ranks[0].last + report.ranks[1].last, 0);
 }
 
-TEST(Stragglers, AreToldByOperationAndBySelection) {
+TEST(Stragglers, AreCountedByOperationAndSelection) {
     RunBuilder run(3);
     arrive(run, 0, 0, {0, 300, 900}, Operation::all_gather);
     arrive(run, 2000, 0, {500, 0, 0}, Operation::all_reduce);
@@ -80,10 +80,10 @@ TEST(Stragglers, AreToldByOperationAndBySelection) {
     const StragglersReport late = straggler_report(*trace, {.rank = 0, .from_ns = 2000});
     EXPECT_EQ(late.collectives, 1);
     ASSERT_THAT(late.ranks, SizeIs(1));
-    EXPECT_EQ(late.ranks[0].late_ns, 500);  // against all ranks, also those not shown
+    EXPECT_EQ(late.ranks[0].late_ns, 500);  // relative to all ranks, including those not shown
 }
 
-TEST(Stragglers, OfOneRankAreNotKnown) {
+TEST(Stragglers, OfOneRankAreUnknown) {
     RunBuilder run;
     run.collective(0, 0, 100, {.group_size = 2});
     const StragglersReport report = straggler_report(*run.take());
@@ -93,7 +93,7 @@ TEST(Stragglers, OfOneRankAreNotKnown) {
 }
 
 TEST(Matching, KernelsWithoutMetadataMatchByOrderWithinTheirOperation) {
-    // NCCL's SendRecv kernel does many operations' work: the range around its launch tells which.
+    // NCCL's SendRecv kernel serves several operations: the range around its launch shows which.
     const auto matches = [](int on_second_rank) {
         RunBuilder run(2);
         for (int rank = 0; rank < 2; ++rank) {
@@ -117,7 +117,7 @@ TEST(Matching, KernelsWithoutMetadataMatchByOrderWithinTheirOperation) {
     EXPECT_EQ(disagree.unmatched, 5);
 }
 
-// PyTorch numbers all collectives of a coalescing group alike.
+// PyTorch gives all collectives of a coalescing group the same number.
 TEST(Matching, CoalescedCollectivesOfOneNumberMatchByOrder) {
     const auto of = [](int small_on_second_rank) {
         RunBuilder run(2);
@@ -182,7 +182,7 @@ TEST(Distributed, TransferWaitingAndBandwidthByGroupAndSize) {
     EXPECT_EQ(report.ranks[0].parts.computation, 1000);  // 4000..5000
     EXPECT_EQ(report.ranks[0].ns, 400 + 100 + 2000);
     EXPECT_EQ(report.ranks[0].transfer_ns, 100 + 100 + 2000);
-    ASSERT_THAT(report.slowest, SizeIs(1));  // only where somebody waited
+    ASSERT_THAT(report.slowest, SizeIs(1));  // only if some rank waited
     EXPECT_EQ(report.slowest[0].waiting_ns, 300);
     EXPECT_EQ(report.slowest[0].last_rank, 1);
 
@@ -231,7 +231,7 @@ std::unique_ptr<Trace> run_of(int ranks, std::int64_t step, std::int64_t compute
 }
 
 TEST(Scaling, SpeedUpAndEfficiencyAreAgainstTheFewestRanks) {
-    // 4 samples a rank: 2 ranks do 8 in 1000 ns, 4 ranks 16 in 1250 ns: 1.6 times as many a second.
+    // 4 samples per rank: 2 ranks do 8 in 1000 ns, 4 ranks 16 in 1250 ns: 1.6 times as many per second.
     const auto small = run_of(2, 1000, 800, "4"), large = run_of(4, 1250, 800, "4");
     const ScalingReport report = scaling_report({large.get(), small.get()});
     ASSERT_THAT(report.runs, SizeIs(2));
@@ -272,12 +272,12 @@ TEST(Scaling, GivesNoSpeedUpBetweenUnlikeModels) {
     const std::string text = render(report, Format::table);
     EXPECT_THAT(text, HasSubstr("trains another model than"));
     EXPECT_THAT(text, HasSubstr("model.type (mlp, gpt)"));
-    // Without a configuration the number of parameters tells it.
+    // Without a configuration, the number of parameters shows it.
     const auto large = run_of_model(4, {}, 1000), small = run_of_model(2, {}, 100);
     EXPECT_DOUBLE_EQ(scaling_report({large.get(), small.get()}).runs[1].speed_up, 0);
 }
 
-TEST(Scaling, NamesWhatDiffersBesideTheSize) {
+TEST(Scaling, NamesWhatDiffersBesidesTheSize) {
     const auto fsdp =
         run_of_model(4, {{"model.type", "gpt"}, {"parallel.mode", "fsdp"}, {"run.ranks", "4"}}, 1000);
     const auto ddp =

@@ -1,4 +1,4 @@
-// Keys of events: what is fast says the same as what is plain, and no text is taken for another.
+// Keys of events: the fast comparison agrees with the plain one, and no other text is accepted.
 #include <string>
 #include <string_view>
 #include <utility>
@@ -38,7 +38,7 @@ constexpr std::string_view kTexts[] = {"ph",
                                        "x",
                                        ""};
 
-// The text with eight more characters behind it, none of which may count.
+// The text followed by eight more characters, none of which may matter.
 EventKey padded(EventKey (*key)(std::string_view), std::string_view text, char filling) {
     const std::string room = std::string(text) + std::string(8, filling);
     return key(std::string_view(room).substr(0, text.size()));
@@ -69,8 +69,8 @@ TEST(EventKeys, aKeyThatDiffersInOneCharacterIsAnother) {
     }
 }
 
-// White space may stand wherever JSON allows it: around keys, colons and numbers.
-TEST(EventKeys, whiteSpaceIsNoPartOfAKey) {
+// White space is allowed wherever JSON allows it: around keys, colons and numbers.
+TEST(EventKeys, whiteSpaceDoesNotBelongToAKey) {
     const std::string spaced =
         "{ \"ph\"\t:\r\n\"X\" ,\n\"cat\":\"kernel\",\"name\" : \"k\", \"pid\" : 0 , "
         "\"tid\":7\n,\"ts\"\n:\n100\t,"

@@ -1,4 +1,4 @@
-// A trace as Chrome JSON and CSV: what other tools find in it, and that our own importer gets it all back.
+// A trace as Chrome JSON and CSV: what other tools find in it, and that our own importer restores all of it.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -46,7 +46,8 @@ class Export : public ::testing::Test {
     Export() : run_(folder_ / "run.sqlite"), chrome_(folder_ / "run.json") {
         DatabaseWriter writer({.path = run_, .start_utc_ns = 1'700'000'000'000'000'123});
         write_sample_run(writer);
-        // Under an operator with a name that JSON must escape, with shapes; its backward on another thread.
+        // Inside an operator whose name must be escaped in JSON, with shapes; its backward runs on another
+        // thread.
         const auto operation = [&](std::string_view name, std::int64_t start, std::int64_t tid) {
             writer.add(RangeRow{.start = start,
                                 .end = start + 1000,
@@ -174,8 +175,8 @@ TEST_F(Export, ImportsBackWithEqualAnalyses) {
     }
 }
 
-// A run of two hosts that one rank has ended: places, clocks and who stopped first.
-TEST_F(Export, ImportsBackWhereRanksRanAndWhoStopped) {
+// A run on two hosts that a rank has ended: places, clocks and which rank stopped first.
+TEST_F(Export, ImportsBackTheHostsAndTheRankThatStopped) {
     const std::string path = folder_ / "hosts.sqlite";
     {
         DatabaseWriter writer({.path = path, .start_utc_ns = 1'700'000'000'000'000'000});
@@ -229,7 +230,7 @@ TEST_F(Export, ImportsBackWhereRanksRanAndWhoStopped) {
     EXPECT_EQ(after->stops[0].first_rank, 1);
 }
 
-TEST_F(Export, ReplacesOnlyWhenTold) {
+TEST_F(Export, ReplacesOnlyWithOverwrite) {
     std::ofstream(chrome_) << "mine";
     EXPECT_THROW(export_chrome(run_, chrome_), StoreError);
     EXPECT_EQ(text_of(chrome_), "mine");
@@ -271,8 +272,8 @@ TEST_F(Export, WritesCsvWithUnits) {
     EXPECT_NO_THROW(export_csv(run_, csv, true));
 }
 
-// A name of 5 MB stands in each of its events: the file would be as many times as large.
-TEST_F(Export, CutsNamesThatNobodyReads) {
+// A name of 5 MB is repeated in each of its events: the file would be that many times as large.
+TEST_F(Export, TruncatesHugeNames) {
     Database(run_, Database::Mode::read_write)
         .execute(
             "UPDATE StringIds SET value = hex(zeroblob(2500000)) WHERE value = 'aten::\"mm\"' || char(10);"
@@ -286,7 +287,7 @@ TEST_F(Export, CutsNamesThatNobodyReads) {
     EXPECT_THAT(text_of(folder_ / "csv/ranges.csv"), HasSubstr("0... (5000000 bytes)"));
 }
 
-// Rows without an end in place of a table's or a view's.
+// Endless rows instead of a table's or a view's.
 TEST_F(Export, ReadsNoComputedRowsInPlaceOfRecordedOnes) {
     const std::string endless =
         " AS WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x AS rank, x AS step, x "
@@ -312,7 +313,7 @@ TEST_F(Export, ReadsNoComputedRowsInPlaceOfRecordedOnes) {
                     HasSubstr("SHARD_STEPS is no plain table"));
         EXPECT_THAT(refusal("DROP TABLE NVTX_EVENTS; CREATE VIEW NVTX_EVENTS AS SELECT 1 AS start", csv),
                     HasSubstr("NVTX_EVENTS is no plain table"));
-        // Views are the schema's, whatever the file says.
+        // Views are the schema's, whatever the file defines.
         EXPECT_EQ(refusal("DROP VIEW steps; CREATE VIEW steps" + endless, csv), "");
     }
     EXPECT_THAT(text_of(folder_ / "csv/steps.csv"), HasSubstr("0,0,0,1000000,"));

@@ -1,5 +1,5 @@
-// A recorded file becomes a finished one: nothing lost, in order of time, summed, indexed; and whatever
-// interrupts that leaves the recorded file to be finalized later.
+// A recorded file becomes a finished one: nothing is lost, rows are in order of time, sums and indexes are
+// added; and an interruption leaves the recorded file to be finalized later.
 #include "traces/store/write/finalize.h"
 
 #include <csignal>
@@ -61,7 +61,7 @@ class Finalize : public ::testing::Test {
         return sql_rows(database, sql);
     }
     std::string integrity() const { return answer("PRAGMA integrity_check")[0]; }
-    // All rows in an order that does not depend on where they lie.
+    // All rows in an order that does not depend on their place in the file.
     std::vector<std::string> content() const {
         auto rows = answer("SELECT start, \"end\", text, globalTid FROM NVTX_EVENTS ORDER BY 1, 2, 3, 4");
         for (auto& row : answer("SELECT * FROM SHARD_COUNTERS ORDER BY time, value")) rows.push_back(row);
@@ -105,14 +105,14 @@ TEST_F(Finalize, PutsEventsInOrderAndLosesNone) {
                     ElementsAre("0"))
             << table;
     }
-    // Rows of one time stay in the order in which they were recorded: the counter's value is that order.
+    // Rows with equal times keep the order in which they were recorded: the counter's value is that order.
     EXPECT_THAT(answer("SELECT count(*) FROM SHARD_COUNTERS a JOIN SHARD_COUNTERS b ON b.rowid = a.rowid + 1 "
                        "WHERE b.time = a.time AND b.value < a.value"),
                 ElementsAre("0"));
     EXPECT_THAT(files(), ElementsAre("run.sqlite"));
 }
 
-// However little is sorted at once, the result is the same. 150,000 rows are three blocks of neighbours.
+// The result does not depend on how much is sorted at a time. 150,000 rows are three blocks of neighbours.
 TEST_F(Finalize, SortsLargeTablesByParts) {
     record(150'000);
     const std::string copy = folder_ / "copy.sqlite";
@@ -167,7 +167,7 @@ TEST_F(Finalize, SaysThatTheRunWasKilled) {
     EXPECT_TRUE(load_trace(path_)->ended);
 }
 
-TEST_F(Finalize, DoesNothingToAFinishedFile) {
+TEST_F(Finalize, DoesNotChangeAFinishedFile) {
     record(100);
     finalize_trace(path_);
     const auto time = fs::last_write_time(path_);
@@ -176,11 +176,11 @@ TEST_F(Finalize, DoesNothingToAFinishedFile) {
     EXPECT_THAT(answer("SELECT count(*) FROM DIAGNOSTIC_EVENT WHERE text LIKE '%killed%'"), ElementsAre("1"));
 }
 
-// Stops at every report that it makes, and so at every table: a file that is half sorted must stay whole.
-TEST_F(Finalize, StopsWhereverItIsToldTo) {
+// Stops at every progress report, and so at every table: a file that is half sorted must stay intact.
+TEST_F(Finalize, StopsWhenAsked) {
     record(70'000);
     const auto before = content();
-    // Told to stop at the 1st, 2nd … report of its progress, until it is through.
+    // Asked to stop at the 1st, 2nd … progress report, until it completes.
     int stopped = 0;
     while (true) {
         std::atomic<bool> cancel = false;
@@ -201,7 +201,7 @@ TEST_F(Finalize, StopsWhereverItIsToldTo) {
     EXPECT_EQ(content(), before);
 }
 
-// Six kills, each in another part of the work, and each followed by the whole of it.
+// Six kills, each in another part of the work, and each followed by a complete finalization.
 TEST_F(Finalize, AKillLeavesAFileThatIsFinalizedLater) {
     record(60'000);
     const auto before = content();
@@ -230,15 +230,15 @@ TEST_F(Finalize, AKillLeavesAFileThatIsFinalizedLater) {
     EXPECT_THAT(files(), ElementsAre("run.sqlite"));
 }
 
-TEST_F(Finalize, AFullDiskLeavesTheFileAsItWas) {
+TEST_F(Finalize, AFullDiskLeavesTheFileUnchanged) {
     record(60'000);
     const auto before = content();
-    // The largest file allowed stands in for the disk's end. The finished file would have 5 MB.
+    // A limit on the file size simulates a full disk. The finished file would have 5 MB.
     struct rlimit old {};
     ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &old), 0);
     struct rlimit limit = old;
     limit.rlim_cur = 2 << 20;
-    // The recorded file is larger than that; leaving its journal must not need to write to it.
+    // The recorded file is larger than the limit; switching off its journal must not need to write to it.
     Database(path_, Database::Mode::read_write).execute("PRAGMA journal_mode = DELETE");
     const auto old_handler = std::signal(SIGXFSZ, SIG_IGN);
     ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
@@ -257,7 +257,7 @@ TEST_F(Finalize, ARunThatIsStillRecordedIsLeftAlone) {
     DatabaseWriter writer({.path = path_});
     write_sample_facts(writer);
     writer.commit();
-    // From another process, as SQLite's locks do not hold within one.
+    // In another process, since SQLite's locks have no effect within one.
     const pid_t child = ::fork();
     ASSERT_GE(child, 0);
     if (child == 0) ::_exit(refusal(path_).find("still written") != std::string::npos ? 0 : 1);
@@ -277,7 +277,7 @@ TEST_F(Finalize, AReaderDoesNotKeepARunFromEnding) {
     const std::int64_t rows = reader.integer("SELECT count(*) FROM NVTX_EVENTS");
     EXPECT_EQ(writer.finish(3 * kSampleMs, 0).outcome, Outcome::finalized);
     EXPECT_EQ(reader.integer("SELECT count(*) FROM NVTX_EVENTS"), rows);
-    EXPECT_EQ(reader.integer("SELECT ended FROM SHARD_STATE"), 0);  // what it began to read
+    EXPECT_EQ(reader.integer("SELECT ended FROM SHARD_STATE"), 0);  // the state that it began to read
     reader.execute("COMMIT");
     EXPECT_EQ(reader.integer("SELECT ended FROM SHARD_STATE"), 1);
     EXPECT_GT(reader.integer("SELECT count(*) FROM SHARD_TOTALS"), 0);
@@ -285,7 +285,7 @@ TEST_F(Finalize, AReaderDoesNotKeepARunFromEnding) {
     EXPECT_TRUE(load_trace(path_)->ended);
 }
 
-TEST_F(Finalize, SaysThatTheFileIsGone) {
+TEST_F(Finalize, ReportsThatTheFileIsGone) {
     DatabaseWriter writer({.path = path_});
     write_sample_run(writer);
     writer.commit();
@@ -309,8 +309,8 @@ TEST_F(Finalize, KeepsWhatOthersPutIntoTheFile) {
     EXPECT_THAT(answer("SELECT * FROM \"my \"\"notes\"\"\""), ElementsAre("also mine|3", "mine|9"));
 }
 
-// Of what a stranger's file claims to be a table's definition, a table is all that is made.
-TEST_F(Finalize, RunsNothingElseThatAFileHolds) {
+// From what an untrusted file has as a table's definition, only a table is created.
+TEST_F(Finalize, ExecutesNothingElseThatAFileContains) {
     record(100);
     const std::string stolen = folder_ / "stolen.sqlite";
     Database(path_, Database::Mode::read_write)
@@ -322,7 +322,7 @@ TEST_F(Finalize, RunsNothingElseThatAFileHolds) {
     EXPECT_FALSE(fs::exists(stolen));
 }
 
-// A file of the second schema has no tables of the third; finalized, it has.
+// A file of the second schema lacks the tables of the third; once finalized, it has them.
 TEST_F(Finalize, BringsAnOlderSchemaUpToDate) {
     record(100);
     {
@@ -357,21 +357,22 @@ TEST_F(Finalize, KeepsTheFilesPermissionsAndLinks) {
     EXPECT_TRUE(load_trace(path_)->ended);
 }
 
-TEST_F(Finalize, RefusesWhatItCannotFinalizeAndChangesNothing) {
+TEST_F(Finalize, RefusesFilesThatItCannotFinalizeAndChangesNothing) {
     EXPECT_THAT(refusal(folder_ / "none.sqlite"), HasSubstr("does not exist"));
     EXPECT_THAT(refusal(folder_.path()), HasSubstr("is a folder"));
     const std::string other = folder_ / "export.sqlite";
     std::ofstream(other).close();
     Database(other, Database::Mode::read_write).execute("CREATE TABLE NVTX_EVENTS (start, \"end\")");
-    EXPECT_THAT(refusal(other), HasSubstr("no trace of Shardscope's own"));
+    EXPECT_THAT(refusal(other), HasSubstr("not a trace of Shardscope's own"));
     record(100);
     Database(path_, Database::Mode::read_write)
         .execute("PRAGMA user_version = " + std::to_string(kSchemaVersion + 1));
     EXPECT_THAT(refusal(path_), HasSubstr("newer"));
 }
 
-// A table whose middle is damaged cannot be read through; the file stays, with what others can still read.
-TEST_F(Finalize, ADamagedFileStaysAsItIs) {
+// A table that is damaged in the middle cannot be read completely; the file stays, with everything that is
+// still readable.
+TEST_F(Finalize, ADamagedFileIsNotChanged) {
     record(20'000);
     Database(path_, Database::Mode::read_write).execute("PRAGMA journal_mode = DELETE");
     const auto root =

@@ -1,4 +1,4 @@
-// Flight recorder dumps of PyTorch: how they are read, and which rank they say stopped.
+// PyTorch's flight recorder dumps: how they are read, and which rank is found to have stopped.
 #include "traces/analysis/communication/flight.h"
 
 #include <gmock/gmock.h>
@@ -37,7 +37,7 @@ Bytes entry(std::int64_t id, const MadeEntry& e) {
     const bool complete = std::string_view(e.state) == "completed";
     return pickled::dictionary(
         {{"record_id", pickled::integer(id)},
-         {"pg_id", pickled::integer(7)},  // of the communicator: not the group's name
+         {"pg_id", pickled::integer(7)},  // of the communicator: differs from the group's name
          {"process_group", pickled::tuple({pickled::text(e.group), pickled::text("data_parallel")})},
          {"collective_seq_id", pickled::integer(e.point_to_point ? 0 : e.sequence)},
          {"p2p_seq_id", pickled::integer(e.point_to_point ? e.sequence : 0)},
@@ -81,7 +81,7 @@ Bytes dump(const std::vector<MadeEntry>& entries, const Groups& groups) {
                                                {"entries", pickled::list(all)}}));
 }
 
-// The dumps of ranks 0, 1 ... together.
+// The dumps of ranks 0, 1 ... joined.
 std::unique_ptr<Trace> load(const std::vector<Bytes>& dumps) {
     ColumnSink sink;
     for (std::size_t rank = 0; rank < dumps.size(); ++rank) {
@@ -120,8 +120,8 @@ TEST(FlightRecorder, AnEntryBecomesARowWithItsBytesAndTimes) {
     EXPECT_EQ(trace->strings[row.stack], "/x/torch/distributed/c.py:5 all_reduce\ntrain.py:10 step");
 }
 
-// 1,000 entries that name the sizes of the first again (BINPUT, BINGET): 262,144 numbers each in 600 KB.
-TEST(FlightRecorder, ListsThatStandInManyPlacesAreRefused) {
+// 1,000 entries that refer to the sizes of the first again (BINPUT, BINGET): 262,144 numbers each in 600 KB.
+TEST(FlightRecorder, ListsThatAreSharedInManyPlacesAreRefused) {
     const std::vector<Bytes> dimensions(64, pickled::integer(1));
     const Bytes shape = pickled::list(dimensions) + "q\x01", again = "h\x01";
     std::vector<Bytes> shapes(4096, again);
@@ -146,7 +146,7 @@ TEST(FlightRecorder, ListsThatStandInManyPlacesAreRefused) {
 }
 
 TEST(FlightRecorder, ThePairOfDumpsNamesTheRankThatStopped) {
-    // Both did 1; rank 0 came to 2 and waits; rank 1 never did.
+    // Both completed 1; rank 0 arrived at 2 and waits; rank 1 never did.
     const Groups groups = {{"0", "[0, 1]"}};
     const auto trace = load({dump({{.sequence = 1}, {.sequence = 2, .state = "started", .line = 20}}, groups),
                              dump({{.sequence = 1}}, groups)});
@@ -158,7 +158,7 @@ TEST(FlightRecorder, ThePairOfDumpsNamesTheRankThatStopped) {
     EXPECT_EQ(group.stop.sequence, 2);
     EXPECT_THAT(ranks(group.stop.missing), ElementsAre(1));
     EXPECT_THAT(ranks(group.stop.waiting), ElementsAre(0));
-    EXPECT_EQ(group.stop.missing[0].sequence, 1);  // what it did last
+    EXPECT_EQ(group.stop.missing[0].sequence, 1);  // its most recent collective
     EXPECT_THAT(
         report.verdict,
         ElementsAre("Rank 1 never reached collective 2 (all_reduce) of group 0 (data_parallel); rank 0 "
@@ -166,8 +166,8 @@ TEST(FlightRecorder, ThePairOfDumpsNamesTheRankThatStopped) {
     EXPECT_THAT(render(report, Format::table), HasSubstr("train.py:20 step"));
 }
 
-TEST(FlightRecorder, WhoWaitsInAnotherGroupIsNotTheOneToBlame) {
-    // Ranks 0 and 1 are group a, 1 and 2 group b, and 0 waits in a for 1, which waits in b for 2.
+TEST(FlightRecorder, ARankThatWaitsInAnotherGroupIsNotBlamed) {
+    // Ranks 0 and 1 are group a, 1 and 2 group b; rank 0 waits in a for 1, which waits in b for 2.
     const auto trace =
         load({dump({{.sequence = 4, .state = "scheduled", .group = "a"}}, {{"a", "[0, 1]"}}),
               dump({{.sequence = 3, .group = "a"}, {.sequence = 9, .state = "started", .group = "b"}},
@@ -188,10 +188,10 @@ TEST(FlightRecorder, ARankWithoutAnyRecordOfTheGroupIsMissed) {
     EXPECT_THAT(report.groups[0].without_dump, ElementsAre(2));
 }
 
-TEST(FlightRecorder, WhatTheRingForgotWasCompleted) {
+TEST(FlightRecorder, EntriesThatTheRingBufferLostWereCompleted) {
     const Groups groups = {{"0", "[0, 1]"}};
     const auto trace = load({dump({{.sequence = 1}, {.sequence = 2}, {.sequence = 3}}, groups),
-                             dump({{.sequence = 3}}, groups)});  // its 1 and 2 are gone
+                             dump({{.sequence = 3}}, groups)});  // its 1 and 2 are overwritten
     const FlightReport report = flight_report(*trace);
     EXPECT_FALSE(report.groups.at(0).stopped);
     EXPECT_EQ(report.groups[0].completed_everywhere, 3);
@@ -217,13 +217,13 @@ TEST(FlightRecorder, DisagreementsAreNamed) {
     EXPECT_THAT(operation.variants[1].ranks, ElementsAre(2));
     EXPECT_EQ(mismatch({.sequence = 2, .elements = 5}).what, "size");
     EXPECT_EQ(mismatch({.sequence = 2, .type = "Half"}).what, "type");
-    // Ranks of an all-to-all may bring different sizes.
+    // Ranks of an all-to-all may contribute different sizes.
     const MadeEntry even = {.sequence = 2, .name = "nccl:all_to_all"},
                     odd = {.sequence = 2, .name = "nccl:all_to_all", .elements = 9};
     EXPECT_TRUE(flight_report(*load({with(even), with(even), with(odd)})).groups.at(0).mismatches.empty());
 }
 
-TEST(FlightRecorder, ACollectiveThatAllReachedAndNoneCompletedIsToldAsSuch) {
+TEST(FlightRecorder, ACollectiveThatAllReachedAndNoneCompletedIsReported) {
     const Groups groups = {{"0", "[0, 1]"}};
     const MadeEntry stuck = {.sequence = 1, .state = "started"};
     const FlightReport report = flight_report(*load({dump({stuck}, groups), dump({stuck}, groups)}));
@@ -258,7 +258,7 @@ TEST(FlightRecorder, ASelectionNarrowsIt) {
 }
 
 TEST(FlightRecorder, OlderDumpsAndJsonAreReadToo) {
-    // Version 1.1: one sequence number, no group names; a list of entries at first.
+    // Version 1.1: one sequence number, no group names. The oldest dumps are a list of entries.
     const Bytes old = pickled::whole(pickled::list(
         {pickled::dictionary({{"pg_id", pickled::integer(0)},
                               {"seq_id", pickled::integer(12)},
@@ -291,7 +291,7 @@ TEST(FlightRecorder, OlderDumpsAndJsonAreReadToo) {
     EXPECT_THROW(read_flight_json(damaged, none, {}), StoreError);
 }
 
-TEST(FlightRecorder, EveryFormatSaysTheSame) {
+TEST(FlightRecorder, EveryFormatHasTheSameContent) {
     const Groups groups = {{"0", "[0, 1]"}};
     const FlightReport report =
         flight_report(*load({dump({{.sequence = 1, .state = "started"}}, groups), dump({}, groups)}));

@@ -1,6 +1,6 @@
-// What only foreign traces tell (Kineto, memory snapshots, flight recorder dumps): operators named by device
-// events, links between forward and backward, memory by the ranges around it. Each test feeds a ColumnSink
-// and the database, and expects the same columns of both.
+// Data that only traces of other tools have (Kineto, memory snapshots, flight recorder dumps): operators
+// named by device events, links between forward and backward, memory by the surrounding ranges. Each test
+// feeds a ColumnSink and the database, and expects the same columns from both.
 #include <gtest/gtest.h>
 
 #include "tests/traces/temporary_folder.h"
@@ -89,10 +89,10 @@ TEST_P(ForeignColumns, ADeviceEventBelongsToTheRangeAroundItsLaunchElseToTheOper
         launch.correlation = 501;
         launch.name = sink.intern("cudaLaunchKernel");
         sink.add(launch);
-        add_kernel(sink, 400, 501, 13);  // launched by a call in addmm, whatever it names
-        add_kernel(sink, 500, 502, 13);  // no call: the operator that it names
-        add_kernel(sink, 600, 12, 12);   // names its own correlation id, which says nothing
-        add_kernel(sink, 700, 503, 99);  // names an operator that is not there
+        add_kernel(sink, 400, 501, 13);  // launched by a call in addmm, whatever operator it names
+        add_kernel(sink, 500, 502, 13);  // no call: belongs to the operator that it names
+        add_kernel(sink, 600, 12, 12);   // names its own correlation id, which is not informative
+        add_kernel(sink, 700, 503, 99);  // names an operator that does not exist
     });
     ASSERT_EQ(trace->device.size(), 4u);
     EXPECT_EQ(range_name(*trace, trace->device.range[0]), "aten::addmm");
@@ -105,7 +105,7 @@ TEST_P(ForeignColumns, ADeviceEventBelongsToTheRangeAroundItsLaunchElseToTheOper
 TEST_P(ForeignColumns, BlocksAndOccupancyOfEachEvent) {
     const auto trace = trace_of([](EventSink& sink) {
         add_rank(sink);
-        add_kernel(sink, 500, 2, 0);  // later and first: columns are sorted by start
+        add_kernel(sink, 500, 2, 0);  // added last, but first: columns are sorted by start
         add_kernel(sink, 100, 1, 0, 3.5F, 62);
         MemcpyRow copy{.start = 300, .end = 320};
         copy.stream = 7;
@@ -137,7 +137,7 @@ TEST_P(ForeignColumns, ABackwardOperatorKnowsItsForwardOperator) {
     const auto trace = trace_of([](EventSink& sink) {
         add_rank(sink);
         add_range(sink, 0, 100, "forward", kAnnotationDomain);
-        add_range(sink, 0, 90, "aten::linear");  // starts where the annotation and its own child do
+        add_range(sink, 0, 90, "aten::linear");  // starts together with the annotation and its own child
         add_range(sink, 0, 50, "aten::addmm");
         add_range(sink, 500, 600, "autograd::engine::evaluate_function: AddmmBackward0", kOperatorDomain, 0,
                   kAutograd);
@@ -147,7 +147,7 @@ TEST_P(ForeignColumns, ABackwardOperatorKnowsItsForwardOperator) {
                          .from_time = 0,
                          .to_tid = kAutograd,
                          .to_time = 500});
-        sink.add(LinkRow{.kind = LinkKind::backward,  // of a thread that is not there
+        sink.add(LinkRow{.kind = LinkKind::backward,  // of a thread that does not exist
                          .from_tid = global_tid(7, 99),
                          .from_time = 0,
                          .to_tid = kAutograd,
@@ -191,7 +191,7 @@ TEST_P(ForeignColumns, AllocationsAreNamedAndSortedByTheRangesAroundThem) {
 
 // Live:              1000 before the trace | +512 | -500, unseen -200 | +100
 // The allocator's total:            -      | 1512 |       1012 - 200  |  912
-TEST_P(ForeignColumns, WhatTheAllocatorsTotalsTellBesideTheEventsIsPutIn) {
+TEST_P(ForeignColumns, TheAllocatorsTotalsAddMissingEvents) {
     const auto trace = trace_of([](EventSink& sink) {
         add_rank(sink);
         add_memory(sink, 10, 0xA0, 512, 1512, 2048);

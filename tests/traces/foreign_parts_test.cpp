@@ -1,4 +1,5 @@
-// What only foreign traces tell survives merge and slice: ids, times and threads are those of the new file.
+// Data that only traces of other tools have survives merge and slice: ids, times and threads are those of the
+// new file.
 #include <gtest/gtest.h>
 
 #include "tests/traces/temporary_folder.h"
@@ -15,7 +16,7 @@ constexpr std::int64_t kSecond = 1'000'000'000;
 
 class ForeignParts : public ::testing::Test {
   protected:
-    // One rank of a job, whose clock began `utc`. Both parts use the same process, threads and ids.
+    // One rank of a job, whose clock began at `utc`. Both parts use the same process, threads and ids.
     //
     //   time        10      20        30       50        60       70      80
     //   host        aten::linear(1)            LinearBackward0(2)
@@ -76,7 +77,8 @@ class ForeignParts : public ::testing::Test {
     TemporaryFolder folder_;
 };
 
-// The second part began 1 s later, on another host: its times are shifted by that, its process is another.
+// The second part began 1 s later, on another host: its times are shifted accordingly, its process is another
+// one.
 TEST_F(ForeignParts, MergedRanksKeepTheirOwn) {
     write(folder_ / "0.sqlite", 0, 5 * kSecond);
     write(folder_ / "1.sqlite", 1, 6 * kSecond);
@@ -111,9 +113,9 @@ TEST_F(ForeignParts, MergedRanksKeepTheirOwn) {
     EXPECT_EQ(text(*trace, trace->flight[1].group), "group of 1");
 }
 
-// From 40 on: the second operator and kernel. Live at 40: 512 bytes and the segment, which are carried over
-// without what held at their own time; the free brings the total to 0.
-TEST_F(ForeignParts, ASliceCarriesWhatLivesAtItsStart) {
+// From 40 on: the second operator and kernel. Allocated at 40: 512 bytes and the segment, which are carried
+// over without the ranges that contained them; the free reduces the total to 0.
+TEST_F(ForeignParts, ASliceKeepsWhatIsAllocatedAtItsStart) {
     write(folder_ / "0.sqlite", 0, 5 * kSecond);
     slice_trace({.input = folder_ / "0.sqlite",
                  .output = folder_ / "late.sqlite",
@@ -131,7 +133,7 @@ TEST_F(ForeignParts, ASliceCarriesWhatLivesAtItsStart) {
     EXPECT_EQ(trace->flight.size(), 1u);
 }
 
-// The gemm of 20 to 30 reaches into the slice from 25 on: its occupancy comes with it.
+// The gemm of 20 to 30 extends into the slice, which begins at 25: its occupancy is kept.
 TEST_F(ForeignParts, AnEventThatReachesIntoASliceKeepsItsDetails) {
     write(folder_ / "0.sqlite", 0, 5 * kSecond);
     slice_trace({.input = folder_ / "0.sqlite",

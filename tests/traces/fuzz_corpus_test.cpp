@@ -1,4 +1,5 @@
-// The seeds of the fuzz target fuzz_kineto, whole and cut after each byte: a trace or a sentence.
+// The seeds of the fuzz target fuzz_kineto, whole and cut at many positions: each is a trace or an error
+// message.
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -11,19 +12,19 @@ namespace shardscope::traces {
 namespace TEST_FILE {
 
 #ifdef SHARDSCOPE_SANITIZED
-constexpr std::size_t kEvery = 5;  // cut; the fuzz targets try others
+constexpr std::size_t kEvery = 5;  // cut positions; the fuzz targets try others
 #else
 constexpr std::size_t kEvery = 1;
 #endif
 
-TEST(FuzzCorpus, everySeedAndEveryCutOfItIsATraceOrASentence) {
+TEST(FuzzCorpus, everySeedAndEveryCutOfItIsATraceOrAnError) {
     int seeds = 0;
     for (const auto& entry : std::filesystem::directory_iterator(SHARDSCOPE_FUZZ_CORPUS "/kineto")) {
         ++seeds;
         std::ifstream file(entry.path(), std::ios::binary);
         const std::string bytes{std::istreambuf_iterator<char>(file), {}};
         ASSERT_FALSE(bytes.empty());
-        // The first byte is how it is asked for.
+        // The first byte chooses the options.
         for (std::size_t size = 1; size <= bytes.size(); size += kEvery) {
             const std::string text = bytes.substr(1, size - 1);
             for (const bool partial : {false, true}) {

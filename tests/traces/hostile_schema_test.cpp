@@ -1,5 +1,5 @@
-// Databases that somebody made to do harm, or by mistake: a file is data, and nothing in it runs. Either it
-// loads, or it is refused with one sentence that names it.
+// Databases that were made to do harm, or made by mistake: a file is data, and nothing in it is executed.
+// Either it loads, or it is refused with one sentence that names it.
 #include <random>
 
 #include <gmock/gmock.h>
@@ -60,7 +60,7 @@ TEST_F(HostileSchema, AVirtualTableIsNotRead) {
                 HasSubstr("StringIds is no plain table"));
 }
 
-TEST_F(HostileSchema, TriggersAndOtherPeoplesTablesAreLeftAlone) {
+TEST_F(HostileSchema, TriggersAndForeignTablesAreLeftAlone) {
     const std::string path =
         made(std::string(kKernels) +
              "CREATE TABLE \"odd \"\" name'); DROP TABLE x; --\" (a);"
@@ -72,7 +72,7 @@ TEST_F(HostileSchema, TriggersAndOtherPeoplesTablesAreLeftAlone) {
     EXPECT_EQ(load_trace(path)->device.size(), 1u);
 }
 
-// A computed column could be anything; it is as if it were not there.
+// A computed column could contain anything; it is ignored.
 TEST_F(HostileSchema, GeneratedColumnsAreNotComputed) {
     const std::string path = made(
         "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start, end, deviceId, streamId, "
@@ -106,7 +106,7 @@ TEST_F(HostileSchema, ValuesOfAnyType) {
     (void)memory_report(*trace);
 }
 
-// More threads than a column of 16 bits can tell apart: one sentence, no wrong thread.
+// More threads than a 16-bit column can distinguish: an error, not a wrong thread.
 TEST_F(HostileSchema, AHundredThousandThreads) {
     const std::string path = made(
         "CREATE TABLE NVTX_EVENTS (start, end, eventType, text, globalTid);"
@@ -115,7 +115,8 @@ TEST_F(HostileSchema, AHundredThousandThreads) {
     EXPECT_THAT(refusal(path), HasSubstr("100000 threads"));
 }
 
-// Correlation ids beyond 2^53, 2^63 - 1 and below 0 each find their launch; events of no time and of hours.
+// Correlation ids beyond 2^53, of 2^63 - 1 and below 0 each find their launch; events of zero length and of
+// hours.
 TEST_F(HostileSchema, FarIdsAndOddDurations) {
     const std::string path = made(
         std::string(kKernels) +
@@ -141,7 +142,7 @@ TEST_F(HostileSchema, ANameOfTenMegabytes) {
     EXPECT_EQ(trace->strings[trace->device.name.at(0)].size(), 10'000'000u);
 }
 
-// Any byte of a small file changed to anything: it loads, or is refused by name.
+// Any byte of a small file changed to anything: it loads, or is refused with its name.
 TEST_F(HostileSchema, EveryPageDamaged) {
     const std::string whole = folder_ / "whole.sqlite";
     DatabaseWriter writer({.path = whole});

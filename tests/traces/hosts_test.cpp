@@ -1,5 +1,5 @@
-// Hosts: what goes within one and between them, which comes last, and how a merge says that clocks agree.
-// Times in nanoseconds.
+// Hosts: communication within and between them, which one comes last, and how a merge reports that clocks
+// agree. Times in nanoseconds.
 #include "traces/analysis/communication/hosts.h"
 
 #include <array>
@@ -27,7 +27,7 @@ using Where = HostTraffic::Where;
 
 constexpr std::int64_t kLeft = 1, kRight = 2, kAll = 5;
 
-// Ranks of one collective, which ends at `end` on all and which they entered `ns` before.
+// Ranks of one collective, which ends at `end` on all, and which they entered `ns` before.
 struct Entered {
     int rank;
     std::int64_t ns;
@@ -38,7 +38,7 @@ void collective(RunBuilder& run, std::int64_t end, const std::vector<Entered>& p
 
 // Four ranks on two hosts: a gather within each host, then two reductions over all.
 //   1000 bytes on node0: 100 ns, rank 1 waited 50. 3000 bytes on node1: 200 ns.
-//   4000 bytes over all: in it for 1000, 700, 900 and 400 ns; then for 500, 450, 450 and 600.
+//   4000 bytes over all: ranks are in it for 1000, 700, 900 and 400 ns; then for 500, 450, 450 and 600.
 std::unique_ptr<Trace> two_hosts() {
     RunBuilder run(4, 2);
     collective(run, 1000, {{0, 100}, {1, 150}}, {.bytes = 1000, .group = kLeft, .group_size = 2});
@@ -65,7 +65,7 @@ TEST(Hosts, HaveTheirRanks) {
     EXPECT_EQ(report.hosts[1].ranks[1].local_rank, 1);
 }
 
-TEST(Hosts, TellWhatGoesWithinAndBetween) {
+TEST(Hosts, CountTrafficWithinAndBetweenThem) {
     const HostsReport report = distributed_report(*two_hosts()).hosts;
     ASSERT_THAT(report.traffic, SizeIs(2));
     const HostTraffic& within = report.traffic[0];
@@ -87,7 +87,7 @@ TEST(Hosts, TellWhatGoesWithinAndBetween) {
 
 TEST(Hosts, AreCompleteWithTheirLastRank) {
     // First: node0 is complete 300 ns after rank 0 (with rank 1), node1 after 600 (with rank 3). Second: 150
-    // (rank 1) and 150 (rank 2): both at once.
+    // (rank 1) and 150 (rank 2): both at the same time.
     const HostsReport report = distributed_report(*two_hosts()).hosts;
     EXPECT_EQ(report.skewed, 2);
     EXPECT_EQ(report.median_skew_ns, 150);
@@ -110,7 +110,7 @@ TEST(Hosts, OfGroupsAreKnownByTheRanksThatUsedThem) {
     RunBuilder run(4, 2);
     collective(run, 1000, {{0, 100}, {1, 150}}, {.bytes = 1000, .group = kLeft, .group_size = 2});
     collective(run, 2000, {{1, 100}, {2, 150}},
-               {.bytes = 10, .group = 9, .group_size = 3});  // one is not here
+               {.bytes = 10, .group = 9, .group_size = 3});  // one is not in the trace
     const HostsReport report = distributed_report(*run.take()).hosts;
     ASSERT_THAT(report.groups, SizeIs(2));
     EXPECT_THAT(report.groups[0].ranks, ElementsAre(0, 1));
@@ -132,7 +132,7 @@ TEST(Hosts, FollowTheSelection) {
     EXPECT_EQ(report.groups[0].group, kAll);
 }
 
-TEST(Hosts, TellHowClocksAgreeWhereTheTraceWasMerged) {
+TEST(Hosts, ReportHowClocksAgreeIfTheTraceWasMerged) {
     EXPECT_FALSE(distributed_report(*two_hosts()).hosts.clocks);
     RunBuilder run(2, 1);
     run.sink().add(RunInfoRow{"merge.collectives", "20"});
@@ -147,7 +147,7 @@ TEST(Hosts, TellHowClocksAgreeWhereTheTraceWasMerged) {
     EXPECT_EQ(clocks->uncertainty_ns, 40'250);
 }
 
-TEST(Hosts, AreToldAsTableAndJson) {
+TEST(Hosts, ArePrintedAsTableAndJson) {
     const auto trace = two_hosts();
     const DistributedReport report = distributed_report(*trace);
     const std::string table = render(report, Format::table);
@@ -165,7 +165,7 @@ TEST(Hosts, AreToldAsTableAndJson) {
     EXPECT_TRUE(json["stopped"].is_null());
     EXPECT_THAT(render(trace_info(*trace), Format::table), HasSubstr("0,1 on node0; 2,3 on node1"));
     EXPECT_EQ(Json::parse(render(trace_info(*trace), Format::json))["hosts"][1]["ranks"][1]["rank"], 3);
-    // Of one host the ranks' table says all.
+    // For a single host the ranks' table is sufficient.
     RunBuilder one(2);
     collective(one, 1000, {{0, 100}, {1, 150}}, {.bytes = 1000, .group = kLeft, .group_size = 2});
     EXPECT_THAT(render(distributed_report(*one.take()), Format::table), Not(HasSubstr("Hosts")));

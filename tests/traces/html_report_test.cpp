@@ -1,5 +1,5 @@
-// The HTML report: nothing that a trace says becomes markup, nothing that it must not tell is told, and the
-// memory curve is folded truthfully. A real browser looks at it where there is one.
+// The HTML report: no text of a trace becomes markup, nothing that must not be disclosed is contained, and
+// the memory curve is folded correctly. A real browser renders it if one is installed.
 #include "traces/report/html_report.h"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ constexpr std::string_view kImage = "\"><img src=x onerror=\"document.title='own
 constexpr std::string_view kSql = "'; DROP TABLE StringIds; --";
 constexpr std::string_view kStyle = "</style></title></details><h1>&lt;owned&amp;";
 
-// Every name that a trace can hold is markup or SQL.
+// Every name that a trace can contain is markup or SQL.
 std::unique_ptr<Trace> hostile_trace() {
     RunBuilder run(2);
     const std::string module = "nn.Module: " + std::string(kScript);
@@ -71,7 +71,7 @@ std::unique_ptr<Trace> two_steps() {
     return run.take();
 }
 
-TEST(HtmlReport, TellsOfTheSelectedPartAlone) {
+TEST(HtmlReport, CoversOnlyTheSelectedPart) {
     const auto trace = two_steps();
     const Selection first{.rank = 1, .first_step = 0, .last_step = 0};
     const ReportedRun run = reported_run(*trace, "run.sqlite", first);
@@ -141,24 +141,24 @@ TEST(HtmlReport, ComparesEachOfSeveralRunsWithTheFirst) {
         "the first");
     EXPECT_EQ(row_of(html, kernels, "gemm"), "gemm 50.0 100.0 +100.00 % - gone");
     EXPECT_EQ(row_of(html, kernels, "other"), "other - - 50.0 new");
-    const std::size_t summary = html.find("Mean of a step");
-    EXPECT_EQ(row_of(html, summary - 1, "Mean of a step"), "Mean of a step Rank 0 (us) Rank 0 (%)");
+    const std::size_t summary = html.find("Mean per step");
+    EXPECT_EQ(row_of(html, summary - 1, "Mean per step"), "Mean per step Rank 0 (us) Rank 0 (%)");
 }
 
-TEST(HtmlReport, OfATraceWithoutStepsSaysNothingAStep) {
+TEST(HtmlReport, OfATraceWithoutStepsHasNothingPerStep) {
     RunBuilder run(1);
     run.kernel(0, 1'000, 5'000, 500, 7, "gemm");
     const auto trace = run.take();
     const std::vector<const Trace*> traces = {trace.get(), trace.get()};
     const std::vector<ReportedRun> runs(2, reported_run(*trace, "run.sqlite", {}));
     const std::string html = html_report(runs, reported_comparison(traces, std::vector<Selection>(2)));
-    for (const char* words : {"us/step", "ms a step", "average step", "Mean of a step", "Step time"})
+    for (const char* words : {"us/step", "ms a step", "average step", "Mean per step", "Step time"})
         EXPECT_THAT(html, Not(HasSubstr(words)));
     EXPECT_THAT(html, HasSubstr("Whole trace (us)"));
     EXPECT_THAT(html, HasSubstr("run.sqlite (us)")) << "of the kernels";
 }
 
-TEST(HtmlReport, HasNoComparisonOfOneRun) {
+TEST(HtmlReport, HasNoComparisonForOneRun) {
     const auto trace = one_kernel("gemm", 100);
     EXPECT_FALSE(reported_comparison({trace.get()}, std::vector<Selection>(1)));
 }
@@ -217,7 +217,7 @@ TEST(HtmlReport, RedactsMachinesPathsAndCommands) {
 }
 
 TEST(HtmlReport, FoldsTheMemoryCurveToItsHighestMoments) {
-    // 1000 states within 100 columns; the one high moment lasts a nanosecond and must be seen.
+    // 1000 states in 100 columns; the one high moment lasts a nanosecond and must be visible.
     std::vector<MemoryPoint> curve;
     for (int i = 0; i < 1000; ++i) {
         MemoryPoint point{.time = i * 10, .total = 100, .bytes = {}};
@@ -226,14 +226,14 @@ TEST(HtmlReport, FoldsTheMemoryCurveToItsHighestMoments) {
         curve.push_back(point);
     }
     const std::string svg = memory_curve_svg(curve, {.peak_bytes = 1000, .peak_time_ns = 5550}, 180, 150);
-    // The picture is 100 high from 24: 1000 stands at 24 + 100 (1 - 1 / 1.04) = 27.8, 100 at 114.4.
+    // The picture is 100 high from 24: 1000 is at 24 + 100 (1 - 1 / 1.04) = 27.8, 100 at 114.4.
     EXPECT_THAT(svg, HasSubstr("V27.8"));
     EXPECT_THAT(svg, HasSubstr("V114.4"));
     // The lowest total stays 100 throughout: one straight line.
     EXPECT_THAT(svg, HasSubstr("class=\"low\" d=\"M70 114.4H170\""));
 }
 
-// What a command prints; none where it cannot be run.
+// What a command prints; nullopt if it cannot be run.
 std::optional<std::string> output_of(const std::string& command) {
     const std::unique_ptr<FILE, int (*)(FILE*)> pipe(::popen(command.c_str(), "r"), ::pclose);
     if (!pipe) return std::nullopt;

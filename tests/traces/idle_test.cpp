@@ -1,4 +1,4 @@
-// Idleness: why there are gaps, how long launches took to start, how long the queues were.
+// Idleness: the reasons for gaps, how long launches took to start, how long the queues were.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,12 +11,12 @@ namespace TEST_FILE {
 using ::testing::SizeIs;
 
 // A launching call takes 1 ns (see run_builder.h).
-TEST(Idle, AGapIsTheHostsWhereTheWorkWasLaunchedAfterTheEndBefore) {
+TEST(Idle, AGapIsTheHostsIfTheWorkWasLaunchedAfterThePreviousEnd) {
     RunBuilder run;
     run.kernel(0, 100, 200, 90);
-    run.kernel(0, 250, 300, 210);  // gap 50, launched 10 after the end of the one before
-    run.kernel(0, 310, 400, 220);  // gap 10, launched before: what the device needs
-    run.kernel(0, 500, 600, 230);  // gap 100, launched before and long: something else
+    run.kernel(0, 250, 300, 210);  // gap 50, launched 10 after the end of the previous kernel
+    run.kernel(0, 310, 400, 220);  // gap 10, launched before: the device's own delay
+    run.kernel(0, 500, 600, 230);  // gap 100, launched before, and long: another reason
     const auto trace = run.take();
     const IdleReport report = idle_report(*trace, {}, 30);
     ASSERT_THAT(report.ranks, SizeIs(1));
@@ -70,7 +70,7 @@ TEST(Idle, AnEventWithoutALaunchIsNotTheHostsFault) {
     EXPECT_EQ(stream.queue.longest, 0);
 }
 
-TEST(Idle, TheDeviceIsIdleWhereNoStreamRunsAnything) {
+TEST(Idle, TheDeviceIsIdleWhenNoStreamIsBusy) {
     RunBuilder run;
     run.kernel(0, 100, 200, 10, 7);
     run.kernel(0, 180, 260, 20, 8);
@@ -98,7 +98,7 @@ TEST(Idle, LaunchDelayIsFromTheEndOfTheCallToTheStart) {
     EXPECT_EQ(launch.longest, 100);
     EXPECT_DOUBLE_EQ(launch.mean, (10 + 20 + 30 + 100 + 0) / 5.0);
     EXPECT_DOUBLE_EQ(launch.median, 20);
-    EXPECT_DOUBLE_EQ(launch.p95, 30 + 0.8 * (100 - 30));  // place 0.95 * 4 = 3.8 of 0, 10, 20, 30, 100
+    EXPECT_DOUBLE_EQ(launch.p95, 30 + 0.8 * (100 - 30));  // position 0.95 * 4 = 3.8 of 0, 10, 20, 30, 100
 }
 
 TEST(Idle, TheQueueIsWhatIsLaunchedAndNotStarted) {
@@ -106,7 +106,7 @@ TEST(Idle, TheQueueIsWhatIsLaunchedAndNotStarted) {
     run.kernel(0, 100, 150, 10);
     run.kernel(0, 150, 200, 20);
     run.kernel(0, 200, 250, 30);
-    run.kernel(0, 300, 350, 200);  // launched as the third starts, which has left the queue by then
+    run.kernel(0, 300, 350, 200);  // launched when the third starts, which has left the queue by then
     const auto trace = run.take();
     const QueueLength& queue = idle_report(*trace).ranks[0].streams[0].queue;
     // 1 in 10..20, 2 in 20..30, 3 in 30..100, 2 in 100..150, 1 in 150..300: over 10..300.
@@ -128,7 +128,7 @@ TEST(Idle, ASelectionCountsWhatItsStepsLaunchedAndClipsGapsToTheRange) {
     ASSERT_THAT(by_step.ranks, SizeIs(1));
     const StreamIdle& step = by_step.ranks[0].device;
     EXPECT_EQ(step.events, 2);
-    EXPECT_EQ(step.gap(GapKind::host_wait).ns, 1100 - 400);  // since the step before
+    EXPECT_EQ(step.gap(GapKind::host_wait).ns, 1100 - 400);  // since the previous step
     EXPECT_EQ(step.gap(GapKind::other).ns, 100);
 
     // What starts in [1050, 1150): the gap before it counts from 1050 on.
@@ -140,7 +140,7 @@ TEST(Idle, ASelectionCountsWhatItsStepsLaunchedAndClipsGapsToTheRange) {
 // --- what lies behind the sums
 // -------------------------------------------------------------------------------
 
-TEST(IdleDetails, TellEveryGapLongestFirstWithWhatEndedIt) {
+TEST(IdleDetails, ListEveryGapLongestFirstWithWhatEndedIt) {
     RunBuilder run;
     run.kernel(0, 100, 200, 90);
     run.kernel(0, 250, 300, 210);
@@ -149,7 +149,7 @@ TEST(IdleDetails, TellEveryGapLongestFirstWithWhatEndedIt) {
     const auto trace = run.take();
     const IdleDetails details = idle_details(*trace, {}, 0, 30);
     ASSERT_THAT(details.ranks, SizeIs(1));
-    ASSERT_THAT(details.ranks[0].streams, SizeIs(2));  // the device as one, and its stream
+    ASSERT_THAT(details.ranks[0].streams, SizeIs(2));  // the device as a whole, and its stream
     const std::vector<IdleGap>& gaps = details.ranks[0].streams[1].gaps;
     ASSERT_THAT(gaps, SizeIs(3));
     EXPECT_EQ(gaps[0].from, 400);
@@ -162,7 +162,7 @@ TEST(IdleDetails, TellEveryGapLongestFirstWithWhatEndedIt) {
     EXPECT_EQ(gaps[2].kind, GapKind::kernel_wait);
 }
 
-TEST(IdleDetails, KeepTheLongestOfEachKindWhereNotAllAreAskedFor) {
+TEST(IdleDetails, KeepTheLongestOfEachKindIfLimited) {
     RunBuilder run;
     std::int64_t at = 100;
     for (const std::int64_t gap : {0, 7, 3, 9, 5}) {

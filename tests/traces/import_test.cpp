@@ -1,4 +1,4 @@
-// Files and folders, by whatever way: opened in memory, imported to a database; the same comes out.
+// Files and folders, opened in memory or imported to a database: both give the same.
 #include "traces/import/import.h"
 
 #include <atomic>
@@ -27,7 +27,7 @@ std::string write(const std::string& path, const std::string& text) {
 }
 
 // A rank of two: a step of 1000 us and three all-reduces that end at 200, 400 and 600 us of the common clock;
-// `ahead` us is what its clock shows more.
+// its own clock is `ahead` us ahead.
 std::string rank_of_two(int rank, int ahead, bool numbered = true) {
     std::string events =
         R"({"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#3", "pid": 42, "tid": 43, "ts": )" +
@@ -51,7 +51,7 @@ void expect_two_ranks(const Trace& trace) {
     EXPECT_EQ(trace.ranks[1].number, 1);
     ASSERT_EQ(trace.collectives.size(), 6U);
     ASSERT_EQ(trace.steps.size(), 2U);
-    // All ranks of a collective end together once the clocks are one.
+    // All ranks of a collective end at the same time once the clocks are aligned.
     for (std::size_t i = 0; i < 6; ++i) {
         const auto event = static_cast<std::size_t>(trace.collectives.event[i]);
         EXPECT_EQ(trace.device.end[event] % 200'000, 0) << i;
@@ -75,7 +75,7 @@ TEST(Import, ranksAreOpenedTogetherOnOneClock) {
     }
 }
 
-// The database that `import` makes has the times that opening the files has.
+// The database that `import` writes has the same times as the opened files.
 TEST(Import, ranksBecomeADatabaseOnOneClock) {
     for (const bool numbered : {true, false}) {
         const TemporaryFolder folder, out;
@@ -103,12 +103,12 @@ TEST(Import, aFolderBecomesOneDatabase) {
     EXPECT_EQ(result.merged.residual_ns, 0);
     EXPECT_EQ(result.merged.parts[1].file, folder / "rank1.json");
     expect_two_ranks(*load_trace(out / "job.sqlite"));
-    // Nothing else is left, and the database alone is opened as the folder is.
+    // No other file is left, and the database alone opens like the folder.
     EXPECT_EQ(std::distance(fs::directory_iterator(out.path()), fs::directory_iterator()), 1);
 }
 
-// An early trace's kernels of NCCL have no metadata; that is no loss of the import's.
-TEST(Import, kernelsOfNcclWithoutMetadataAreNoFault) {
+// An early trace's kernels of NCCL have no metadata; the import did not lose it.
+TEST(Import, kernelsOfNcclWithoutMetadataAreNotAFault) {
     const TemporaryFolder folder, out;
     const std::string file = write(
         folder / "x.json",
@@ -120,8 +120,8 @@ TEST(Import, kernelsOfNcclWithoutMetadataAreNoFault) {
     EXPECT_TRUE(trace->diagnostics.empty()) << trace->diagnostics[0].text;
 }
 
-// The oldest protocols have no first byte of their own.
-TEST(Import, aPickleOfAnOldProtocolIsKnownAsOne) {
+// The oldest protocols do not mark themselves in the first byte.
+TEST(Import, aPickleOfAnOldProtocolIsRecognized) {
     const TemporaryFolder folder;
     for (const char* text : {"(dp0\n.", "].", "}."}) {
         try {
@@ -146,7 +146,7 @@ TEST(Import, twoFilesOfOneRankAreRefusedWithBothNames) {
     }
 }
 
-TEST(Import, aRankThatIsToldAfterTheEventsIsTheRank) {
+TEST(Import, aRankThatIsGivenAfterTheEventsIsTheRank) {
     const TemporaryFolder folder, out;
     const std::string file =
         write(folder / "x.json", kineto(kOneLaunch, "", R"(, "distributedInfo": {"rank": 6})"));
@@ -155,7 +155,7 @@ TEST(Import, aRankThatIsToldAfterTheEventsIsTheRank) {
     EXPECT_EQ(load_trace(out / "x.sqlite")->ranks.at(0).number, 6);
 }
 
-TEST(Import, ranksStandInNamesOrInOrder) {
+TEST(Import, ranksComeFromNamesOrFromTheOrder) {
     EXPECT_EQ(rank_of_name("/rank9/trace_rank_3.json.gz"), 3);
     EXPECT_EQ(rank_of_name("worker12_step_4.169.pt.trace.json"), 12);
     EXPECT_EQ(rank_of_name("Rank-0007.json"), 7);
@@ -171,7 +171,7 @@ TEST(Import, ranksStandInNamesOrInOrder) {
     EXPECT_THAT(ranks({"a_rank0.json", "b_rank0.json"}), ::testing::ElementsAre(0, 1));
 }
 
-TEST(Import, aDatabaseSaysWhatTheFileSays) {
+TEST(Import, aDatabaseHasTheContentOfTheFile) {
     const TemporaryFolder folder, out;
     const std::string file =
         write(folder / "x.json", kineto(kOneLaunch, R"("baseTimeNanoseconds": 1711964646000000000,)"));
@@ -187,12 +187,12 @@ TEST(Import, aDatabaseSaysWhatTheFileSays) {
     EXPECT_TRUE(stored->ended);
 }
 
-// A packed file that is cut within its first few events, before its format is looked at.
+// A packed file that is cut within its first few events, before its format is detected.
 TEST(Import, aFileThatIsCutNearItsStartIsKeptOnDemand) {
     const TemporaryFolder folder, out;
     const std::string whole = folder / "whole.json.gz", cut = folder / "cut.json.gz";
     const std::string text = rank_of_two(0, 0);
-    gzFile file = gzopen(whole.c_str(), "wb0");  // stored: half of the bytes are half of the text
+    gzFile file = gzopen(whole.c_str(), "wb0");  // stored: half of the bytes are half the text
     gzwrite(file, text.data(), static_cast<unsigned>(text.size()));
     gzclose(file);
     fs::copy_file(whole, cut);
@@ -213,7 +213,7 @@ TEST(Import, whatGoesWrongLeavesNothing) {
     const ImportResult result = import_files({.inputs = {file}, .output = out / "x.sqlite", .partial = true});
     EXPECT_TRUE(result.files.at(0).partial);
     EXPECT_EQ(load_trace(out / "x.sqlite")->config_value("import.partial"), "1");
-    // An existing file stays as it is.
+    // An existing file is not changed.
     EXPECT_THROW(import_files({.inputs = {file}, .output = out / "x.sqlite", .partial = true}), StoreError);
     const std::atomic<bool> cancel = true;
     EXPECT_THROW(import_files({.inputs = {file}, .output = out / "y.sqlite", .partial = true},
@@ -222,7 +222,7 @@ TEST(Import, whatGoesWrongLeavesNothing) {
     EXPECT_FALSE(fs::exists(out / "y.sqlite"));
 }
 
-TEST(Import, whatIsNoTraceIsSaid) {
+TEST(Import, filesThatAreNotTracesAreNamed) {
     const TemporaryFolder folder;
     for (const auto& [text, word] : {std::pair("", "is empty"), {"hello", "not a trace of a known format"}}) {
         try {

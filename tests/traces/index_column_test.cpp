@@ -1,4 +1,4 @@
-// A column without a value takes no memory, and reads as one that has none in any row.
+// A column without any value takes no memory, and reads as without a value in every row.
 #include "traces/store/columns/index_column.h"
 
 #include <gmock/gmock.h>

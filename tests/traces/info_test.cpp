@@ -1,4 +1,4 @@
-// What a file holds, and the faults that check finds.
+// What a file contains, and the faults that check finds.
 #include "traces/analysis/facts/info.h"
 
 #include <gmock/gmock.h>
@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Pair;
 
-TEST(Info, CountsWhatTheFileHolds) {
+TEST(Info, CountsTheContentOfTheFile) {
     RunBuilder run(2);
     run.sink().set_path("run.sqlite");
     run.sink().set_schema_version(1);
@@ -34,7 +34,7 @@ TEST(Info, CountsWhatTheFileHolds) {
     EXPECT_EQ(info.started_utc, "2026-03-01T12:34:56.789Z");
     EXPECT_DOUBLE_EQ(info.duration_ms, 2.5);
     EXPECT_EQ(info.ranks, 2);
-    EXPECT_EQ(info.steps, 2);  // of the rank with the most
+    EXPECT_EQ(info.steps, 2);  // of the rank with the most steps
     EXPECT_EQ(info.device, "processor");
     EXPECT_THAT(info.counts, Contains(Pair("kernels", 1)));
     EXPECT_THAT(info.counts, Contains(Pair("communication", 1)));
@@ -69,21 +69,21 @@ TEST(Check, NamesWhatTheRecordingLost) {
     EXPECT_THAT(check_trace(*trace),
                 ElementsAre(HasSubstr("did not end"), HasSubstr("12 events were lost"),
                             HasSubstr("1 event is left out: an end before the start"),
-                            HasSubstr("1.000 ms the recorder noted an error: disk full")));
+                            HasSubstr("1.000 ms the recorder reported an error: disk full")));
 }
 
-TEST(Check, NotesWhatIsNoFault) {
+TEST(Check, NotesThatAreNotFaults) {
     RunBuilder run;
     run.sink().add(DiagnosticRow{.time = 2'000'000, .severity = Severity::warning, .text = "no GPU"});
     run.sink().add(DiagnosticRow{.time = 0, .severity = Severity::information, .text = "not worth a note"});
     const auto trace = run.take();
     EXPECT_THAT(check_trace(*trace), IsEmpty());
-    EXPECT_THAT(check_notes(*trace), ElementsAre(HasSubstr("2.000 ms the recorder noted: no GPU")));
+    EXPECT_THAT(check_notes(*trace), ElementsAre(HasSubstr("2.000 ms the recorder reported: no GPU")));
 }
 
-// A killed run's last commit may hold a kernel whose launch another thread recorded, and one rank's part of a
-// gather.
-TEST(Check, WhatACutSeparatedIsNoFaultOfAFinishedFile) {
+// A killed run's last commit may contain a kernel whose launch another thread recorded, and one rank's part
+// of a gather.
+TEST(Check, WhatACutSeparatedIsNotAFaultOfAFinishedFile) {
     RunBuilder run(2);
     run.kernel(0, 10, 20, {}, 7, "lonely");
     run.collective(1, 20, 30, {.bytes = 8, .sequence = 1, .group_size = 2, .launched = 1});
@@ -107,7 +107,7 @@ TEST(Check, NamesDeviceEventsWithoutALaunchAndThoseThatOverlapOnAStream) {
                           HasSubstr("second at 1.500 ms inside lonely"))));
 }
 
-TEST(Check, NamesCollectivesThatDoNotFitTogether) {
+TEST(Check, NamesCollectivesThatDoNotMatch) {
     RunBuilder run(2);
     run.collective(0, 0, 10, {.bytes = 8, .sequence = 0, .group_size = 2, .launched = 0});
     run.collective(1, 0, 10, {.bytes = 16, .sequence = 0, .group_size = 2, .launched = 0});

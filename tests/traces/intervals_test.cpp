@@ -1,4 +1,4 @@
-// Interval arithmetic against a bitmap with one bit a nanosecond.
+// Interval arithmetic compared with a bitmap with one bit per nanosecond.
 #include "traces/analysis/base/intervals.h"
 
 #include <random>
@@ -54,7 +54,7 @@ TEST(Intervals, UnionMergesOverlappingAndTouchingAndDropsEmpty) {
     EXPECT_THAT(make_union({}), IsEmpty());
 }
 
-TEST(Intervals, SubtractKeepsWhatLiesBetweenAndAround) {
+TEST(Intervals, SubtractKeepsTheRestBetweenAndAround) {
     const IntervalSet a = {{0, 10}, {20, 30}};
     const IntervalSet b = {{2, 3}, {8, 22}};
     EXPECT_THAT(subtract(a, b), ElementsAre(Interval{0, 2}, Interval{3, 8}, Interval{22, 30}));
@@ -78,7 +78,7 @@ TEST(Intervals, LengthInsideWindowsAgreesWithABitmap) {
     std::mt19937 random(2);
     for (int round = 0; round < 2000; ++round) {
         const IntervalSet set = make_union(random_intervals(random));
-        std::vector<Interval> windows;  // disjoint, may touch or be empty
+        std::vector<Interval> windows;  // disjoint; may touch or be empty
         for (std::int64_t at = 0; at < static_cast<std::int64_t>(kLength);) {
             const auto end = std::min<std::int64_t>(kLength, at + static_cast<std::int64_t>(random() % 30));
             windows.push_back({at, end});

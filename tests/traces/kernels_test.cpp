@@ -19,7 +19,7 @@ TEST(Kernels, AreSummedByNameAndSortedByTotal) {
     run.kernel(0, 300, 320, 30, 7, "gemm");
     run.kernel(0, 400, 440, 40, 7, "relu");
     run.collective(0, 500, 600, {.launched = 50});
-    run.memcpy(0, 700, 800, 60);  // no kernel
+    run.memcpy(0, 700, 800, 60);  // not a kernel
     run.memset(0, 900, 950, 70);
     const auto trace = run.take();
     const RankKernels rank = kernels_report(*trace).ranks[0];
@@ -37,7 +37,7 @@ TEST(Kernels, AreSummedByNameAndSortedByTotal) {
     EXPECT_EQ(gemm.longest, 30);
     EXPECT_DOUBLE_EQ(gemm.mean, 20);
     EXPECT_DOUBLE_EQ(gemm.median, 20);
-    EXPECT_DOUBLE_EQ(gemm.p95, 20 + 0.9 * 10);  // place 0.95 * 2 = 1.9 of 10, 20, 30
+    EXPECT_DOUBLE_EQ(gemm.p95, 20 + 0.9 * 10);  // position 0.95 * 2 = 1.9 of 10, 20, 30
     EXPECT_DOUBLE_EQ(gemm.share, 30.0);
     EXPECT_EQ(gemm.blocks_per_sm, std::nullopt);
 }
@@ -55,8 +55,8 @@ TEST(Kernels, WeightBlocksAndOccupancyWithTheDurationsThatKnowThem) {
                                  .occupancy = occupancy});
     };
     kernel(100, 10, 2, 50);
-    kernel(200, 30, 4, 0);    // an occupancy of 0 is known
-    kernel(300, 60, -1, -1);  // not known
+    kernel(200, 30, 4, 0);    // an occupancy of 0 is a known value
+    kernel(300, 60, -1, -1);  // unknown
     const auto trace = run.take();
     const KernelStats& gemm = kernels_report(*trace).ranks[0].kernels.at(0);
     ASSERT_TRUE(gemm.blocks_per_sm && gemm.occupancy_percent);
@@ -64,7 +64,7 @@ TEST(Kernels, WeightBlocksAndOccupancyWithTheDurationsThatKnowThem) {
     EXPECT_DOUBLE_EQ(*gemm.occupancy_percent, (50 * 10 + 0 * 30) / 40.0);
 }
 
-TEST(Kernels, AtMostAsManyRowsAsAskedForButTotalsOfAll) {
+TEST(Kernels, HaveAtMostTheRequestedRowsButTotalsOfAll) {
     RunBuilder run(2);
     run.step(0, 0, 0, 100);
     run.step(0, 1, 100, 200);

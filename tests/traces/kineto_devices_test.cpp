@@ -1,4 +1,4 @@
-// One process and its devices: which rank the kernels, the memory and the steps of a file belong to.
+// One process and its devices: to which rank the kernels, the memory and the steps of a file belong.
 #include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ double kernel_us(const Trace& trace) {
 }
 
 TEST(KinetoDevices, MemoryOfAnotherDeviceNumberThanTheKernelsIsOfTheSameRank) {
-    // As ROCm writes it: the kernels' device is the machine's number 2, the memory's the process' number 0.
+    // As ROCm writes it: the kernels' device is the machine's number 2, the memory's the process's number 0.
     std::string events = kStep;
     for (int i = 0; i < 4; ++i) {
         events += memory(200 * i + 5, 0, 1024, 1024 * (i + 1));
@@ -63,7 +63,7 @@ TEST(KinetoDevices, KernelsOnTwoDevicesOfAProcessCountInItsSteps) {
     EXPECT_EQ(read.trace->streams.size(), 2U);
 }
 
-TEST(KinetoDevices, SeveralProcessesInOneFileAreNotPassedOverInSilence) {
+TEST(KinetoDevices, SeveralProcessesInOneFileAreReported) {
     std::string events = kStep + launch(1, 10, 0) + launch(2, 210, 1);
     const std::string other = R"("pid": 100, "tid": 100, "ts": 220)";
     events.replace(events.find(other), other.size(), R"("pid": 101, "tid": 101, "ts": 220)");
@@ -73,7 +73,7 @@ TEST(KinetoDevices, SeveralProcessesInOneFileAreNotPassedOverInSilence) {
 }
 
 TEST(KinetoDevices, InfoCountsTheMemoryEventsThatWereRecordedAlone) {
-    // 5000 bytes lived before: an event that is put in stands for them.
+    // 5000 bytes were allocated before: an inserted event represents them.
     const auto read =
         read_text(kineto(std::string(kStep) + memory(5, 0, 1000, 6000) + memory(9, 0, 500, 6500)));
     EXPECT_EQ(memory_report(*read.trace).ranks.at(0).peak_bytes, 6500);
@@ -86,8 +86,8 @@ TEST(KinetoDevices, InfoCountsTheMemoryEventsThatWereRecordedAlone) {
     EXPECT_EQ(count_of(row_counts(*read.trace, {.rank = 0})), 2);
 }
 
-// A peak is one device's: that of the one which holds most. docs/definitions.md, "Memory".
-TEST(KinetoDevices, ThePeakOfAProcessWithTwoDevicesIsThatOfTheFullerOne) {
+// A peak belongs to one device: the one with the most memory. docs/definitions.md, "Memory".
+TEST(KinetoDevices, ThePeakOfAProcessWithTwoDevicesIsTheHigherOne) {
     const auto read =
         read_text(kineto(std::string(kStep) + memory(5, 0, 1000, 1000) + memory(10, 1, 300, 300) +
                          memory(15, 0, 500, 1500) + memory(20, 1, -300, 0)));
@@ -106,12 +106,13 @@ TEST(KinetoDevices, ThePeakOfAProcessWithTwoDevicesIsThatOfTheFullerOne) {
 }
 
 TEST(KinetoDevices, EachDevicesAllocatorHasATotalOfItsOwn) {
-    // 5,000 bytes lived on the second device before the trace: no event of the first device stands for them.
+    // 5,000 bytes were allocated on the second device before the trace: no event of the first device
+    // represents them.
     const auto read = read_text(kineto(std::string(kStep) + memory(5, 0, 1000, 1000) +
                                        memory(10, 1, 300, 5300) + memory(15, 0, 500, 1500)));
     const RankMemory rank = memory_report(*read.trace).ranks.at(0);
     EXPECT_EQ(rank.peak_bytes, 5300);
-    // In the first 8 us only the first device is known to hold something.
+    // In the first 8 us only the first device is known to have memory allocated.
     EXPECT_EQ(memory_report(*read.trace, {.from_ns = 0, .to_ns = 8'000}).ranks.at(0).peak_bytes, 1000);
 }
 

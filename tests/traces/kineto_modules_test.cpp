@@ -1,5 +1,5 @@
-// The module view of Kineto's traces: Python frames, operators, backward by the links to the forward pass,
-// recomputation, compiled regions.
+// The module view of Kineto's traces: Python frames, operators, the backward by its links to the forward
+// pass, recomputation, compiled regions.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -83,7 +83,7 @@ TEST(KinetoModules, NestThroughFramesAndCountTheirDirectOperators) {
     KinetoRun kineto;
     kineto.forward();
     kineto.op(85, 90, "aten::relu");
-    kineto.run.range(0, 84, 92, "a user's range", -1, kAnnotationDomain);  // no operator
+    kineto.run.range(0, 84, 92, "a user's range", -1, kAnnotationDomain);  // not an operator
     const ModuleNode net = kineto.net();
     EXPECT_EQ(net.name, "Net_0");
     ASSERT_THAT(names(net.children), ElementsAre("Linear_0", "Linear_1"));
@@ -99,12 +99,12 @@ TEST(KinetoModules, ABackwardNodeBelongsToTheModuleOfItsForwardOperator) {
     kineto.forward();
     kineto.backward(200, 230, std::string(kEvaluate) + "AddmmBackward0");
     kineto.backward(202, 228, "AddmmBackward0");
-    kineto.link(60, 202);  // to the operator inside the node, as PyTorch ties it
+    kineto.link(60, 202);  // linked to the operator inside the node, as PyTorch does
     kineto.backward(240, 260, std::string(kEvaluate) + "torch::autograd::AccumulateGrad");
     kineto.backward(300, 340, std::string(kEvaluate) + "AddmmBackward0");
     kineto.backward(302, 338, "AddmmBackward0");
     kineto.link(20, 302);
-    kineto.backward(400, 450, std::string(kEvaluate) + "MseLossBackward0");  // tied to nothing
+    kineto.backward(400, 450, std::string(kEvaluate) + "MseLossBackward0");  // linked to nothing
     kineto.backward_kernel(500, 210);
     kineto.backward_kernel(510, 250);
     kineto.backward_kernel(520, 310);
@@ -115,11 +115,11 @@ TEST(KinetoModules, ABackwardNodeBelongsToTheModuleOfItsForwardOperator) {
     EXPECT_DOUBLE_EQ(first.backward_host_us, us(40));
     EXPECT_DOUBLE_EQ(first.backward_device_us, us(10));
     EXPECT_DOUBLE_EQ(first.host_us, us(30 + 40));
-    EXPECT_DOUBLE_EQ(second.backward_host_us, us(30 + 20));  // with the gradient's accumulation after it
+    EXPECT_DOUBLE_EQ(second.backward_host_us, us(30 + 20));  // including the gradient's accumulation after it
     EXPECT_DOUBLE_EQ(second.backward_device_us, us(20));
     EXPECT_EQ(second.operators, 1);  // of the forward
     EXPECT_DOUBLE_EQ(net.backward_host_us, us(40 + 50));
-    EXPECT_DOUBLE_EQ(net.device_us, us(30));  // the loss ran in no module
+    EXPECT_DOUBLE_EQ(net.device_us, us(30));  // the loss ran outside any module
 }
 
 TEST(KinetoModules, ACheckpointsRecomputationIsPartOfTheBackward) {
@@ -127,9 +127,9 @@ TEST(KinetoModules, ACheckpointsRecomputationIsPartOfTheBackward) {
     kineto.forward();
     kineto.backward(200, 300, std::string(kEvaluate) + "CheckpointFunctionBackward");
     kineto.backward(202, 298, "CheckpointFunctionBackward");
-    kineto.backward(210, 240, "nn.Module: Linear_0", kFunctionDomain);  // computed once more
+    kineto.backward(210, 240, "nn.Module: Linear_0", kFunctionDomain);  // recomputed
     kineto.backward(215, 235, "aten::linear");
-    kineto.backward(250, 290, std::string(kEvaluate) + "AddmmBackward0");  // of what was recomputed
+    kineto.backward(250, 290, std::string(kEvaluate) + "AddmmBackward0");  // of the recomputed part
     kineto.backward(252, 288, "AddmmBackward0");
     kineto.run.sink().add(LinkRow{.from_tid = KinetoRun::backward_thread,
                                   .from_time = 215,
@@ -155,8 +155,8 @@ TEST(KinetoModules, RecomputationUnderAnUntiedNodeAddsNoOccurrence) {
     EXPECT_DOUBLE_EQ(net.backward_host_us, us(30));
 }
 
-TEST(KinetoModules, WhereTheEngineHasNoRangesTheTiedOperatorIsTheNode) {
-    KinetoRun kineto;  // as in 2021
+TEST(KinetoModules, IfTheEngineHasNoRangesTheLinkedOperatorIsTheNode) {
+    KinetoRun kineto;  // in the format of 2021
     kineto.forward();
     kineto.backward(200, 230, "AddmmBackward");
     kineto.link(20, 200);
@@ -201,7 +201,7 @@ TEST(KinetoModules, FramesThatOverlapTakeTheirParentsTimeOnce) {
     KinetoRun kineto;
     kineto.frame(0, 100, "nn.Module: Net_0");
     kineto.frame(10, 60, "nn.Module: A_0");
-    kineto.frame(40, 90, "nn.Module: B_0");  // as asynchronous work that shares a thread's id
+    kineto.frame(40, 90, "nn.Module: B_0");  // like asynchronous work that shares a thread's id
     const ModuleNode net = kineto.net();
     EXPECT_DOUBLE_EQ(net.host_self_us, us(100 - 80));  // without 10..90
 }

@@ -1,4 +1,5 @@
-// What no JSON reader takes, and what is damaged: read as far as it can be understood, and said.
+// Text that no JSON reader accepts, and damaged text: it is read as far as it can be understood, and the
+// damage is reported.
 #include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -47,8 +48,8 @@ TEST(KinetoOddities, bareWordsInPlaceOfNumbersAreCounted) {
     EXPECT_THAT(diagnostics(read), HasSubstr("bare words"));
 }
 
-TEST(KinetoOddities, quotesWithinNamesAreTakenForTheName) {
-    // What torch.compile with stacks wrote until 2026.
+TEST(KinetoOddities, quotesWithinNamesBelongToTheName) {
+    // The format that torch.compile with stacks wrote until 2026.
     const auto read =
         read_text(kineto(event(R"json(get("x", "y") of "z")json", 1) + "," + event("after", 10)));
     ASSERT_EQ(read.trace->ranges.size(), 2U);
@@ -67,18 +68,18 @@ TEST(KinetoOddities, controlCharactersInNamesAreKept) {
     EXPECT_THAT(diagnostics(read), HasSubstr("2 control characters"));
 }
 
-TEST(KinetoOddities, bytesThatAreNoUtf8AreReplaced) {
+TEST(KinetoOddities, bytesThatAreNotUtf8AreReplaced) {
     const auto read = read_text(kineto(event("caf\xE9 \xC3\xA9", 1)));
     EXPECT_EQ(first_name(read), "caf\xEF\xBF\xBD \xC3\xA9");
-    EXPECT_THAT(diagnostics(read), HasSubstr("1 bytes that are no UTF-8"));
+    EXPECT_THAT(diagnostics(read), HasSubstr("1 bytes that are not UTF-8"));
 }
 
-TEST(KinetoOddities, logLinesBeforeTheEventsThatAreNoJsonAreSkipped) {
+TEST(KinetoOddities, logLinesBeforeTheEventsAreSkipped) {
     const auto read = read_text(kineto(event("a", 1), R"("INFO": ["line "one" {", ]],)"));
     EXPECT_EQ(read.trace->ranges.size(), 1U);
 }
 
-TEST(KinetoOddities, jsonThatIsNoTraceIsRefusedAndNamedWhereItIsKnown) {
+TEST(KinetoOddities, jsonThatIsNotATraceIsRefusedAndNamedIfKnown) {
     EXPECT_THAT(refusal(R"({"a":1})"),
                 HasSubstr("there are no traceEvents, which a Chrome trace has, but only \"a\""));
     EXPECT_THAT(refusal("{}"), HasSubstr("an empty object"));
@@ -90,7 +91,7 @@ TEST(KinetoOddities, jsonThatIsNoTraceIsRefusedAndNamedWhereItIsKnown) {
                 HasSubstr("execution trace"));
     EXPECT_THAT(refusal(R"({"rocprofiler-sdk-tool": [{"metadata": {}}]})"), HasSubstr("rocprofv3"));
     EXPECT_THAT(refusal(R"({"a":1})", {.partial = true}), HasSubstr("there are no traceEvents"));
-    // A run in which nothing happened is a trace.
+    // A run without any event is a trace.
     EXPECT_EQ(refusal(R"({"traceEvents": []})"), "");
     EXPECT_EQ(refusal("[]"), "");
 }
@@ -139,7 +140,7 @@ TEST(KinetoOddities, threadsMayBeAnything) {
         events += R"({"ph": "X", "cat": "cpu_op", "name": "a", "pid": -1, "tid": )" + tid +
                   R"(, "ts": 1, "dur": 1},)";
     const auto read = read_text(kineto(events + event("b", 1)));
-    // -5 and "-5" are one; pid 1's thread is the sixth.
+    // -5 and "-5" are the same; pid 1's thread is the sixth.
     EXPECT_EQ(read.trace->threads.size(), 6U);
 }
 
@@ -156,7 +157,7 @@ TEST(KinetoOddities, idsBeyond53And63BitsStillTieLaunchToWork) {
     const auto read = read_text(kineto(events + event("b", 1)));
     ASSERT_EQ(read.trace->device.size(), 4U);
     for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(read.trace->device.launch[i], static_cast<int>(i));
-    // 2^53 and 2^53 + 1 are one double, but two ids.
+    // 2^53 and 2^53 + 1 are the same double, but two ids.
     EXPECT_NE(plain_id({JsonKind::number, "9007199254740993"}),
               plain_id({JsonKind::number, "9007199254740992"}));
 }
@@ -176,14 +177,14 @@ TEST(KinetoOddities, namesOf10MegabytesAreNames) {
     EXPECT_EQ(first_name(read).size(), name.size());
 }
 
-TEST(KinetoOddities, ahundredThousandThreadsAreShownAsFewer) {
+TEST(KinetoOddities, aHundredThousandThreadsAreShownAsFewer) {
     std::string events;
     for (int tid = 0; tid < 100'000; ++tid)
         events += R"({"ph":"X","cat":"cpu_op","name":"a","pid":1,"tid":)" + std::to_string(tid) +
                   R"(,"ts":1,"dur":1},)";
     const auto read = read_text(kineto(events + event("b", 1)));
     EXPECT_EQ(read.trace->ranges.size(), 100'001U);
-    EXPECT_EQ(read.trace->threads.size(), 60'001U);  // 60,000 and the one that stands for the rest
+    EXPECT_EQ(read.trace->threads.size(), 60'001U);  // 60,000 and one for all others
     EXPECT_THAT(diagnostics(read), HasSubstr("40,000 threads more than a trace can hold"));
 }
 
@@ -208,13 +209,13 @@ TEST(KinetoOddities, aFileThatIsCutAnywhereIsRefusedOrReadToThere) {
         EXPECT_NE(refusal(cut), "") << size;
         const auto read = read_text(cut, {.partial = true});
         EXPECT_TRUE(read.facts.partial) << size;
-        // An event counts from its closing brace on.
+        // An event counts once its closing brace is read.
         const std::size_t a = text.find("5}") + 2, b = text.find("5}", a) + 2;
         EXPECT_EQ(read.trace->ranges.size(), size < a ? 0U : size < b ? 1U : 2U) << size;
     }
 }
 
-TEST(KinetoOddities, everyByteMayBeAnother) {
+TEST(KinetoOddities, everyByteMayBeChanged) {
 #ifdef SHARDSCOPE_SANITIZED
     constexpr std::size_t kEvery = 3;  // the fuzz targets try others
 #else
@@ -252,11 +253,11 @@ std::string packed(const std::string& text) {
 TEST(KinetoOddities, packedFilesAreUnpackedAlsoInPieces) {
     const std::string text = kineto(kOneLaunch);
     EXPECT_EQ(read_text(packed(text)).trace->device.size(), 1U);
-    // gzip files may follow one another (RFC 1952).
+    // Several gzip files may be concatenated (RFC 1952).
     EXPECT_EQ(read_text(packed(text.substr(0, 100)) + packed(text.substr(100))).trace->device.size(), 1U);
 }
 
-TEST(KinetoOddities, aPackedFileThatIsCutIsSaid) {
+TEST(KinetoOddities, aTruncatedPackedFileIsReported) {
     std::string events;
     for (int i = 0; i < 20'000; ++i) events += event("op" + std::to_string(i * 7919 % 1000), i) + ",\n";
     std::string whole = packed(kineto(events + event("b", 1)));
@@ -279,7 +280,7 @@ TEST(KinetoOddities, aPackedFileThatGrowsBeyondTheLimitIsRefused) {
     }
 }
 
-// Also where a made-up file has very many.
+// Even if a generated file has very many.
 TEST(KinetoOddities, allDevicesOfAFileAreStreamsOfItsRank) {
     constexpr int kDevices = 1000;
     std::string events;
@@ -306,7 +307,7 @@ TEST(ScalarValues, decimalsBecomeNanosecondsWithoutADouble) {
     const auto ns = [](std::string_view text) { return parse_us(text, Fraction::decimal); };
     EXPECT_EQ(ns("0"), 0);
     EXPECT_EQ(ns("1.5"), 1'500);
-    EXPECT_EQ(ns("1.0005"), 1'001);  // to the nearest, half away from zero
+    EXPECT_EQ(ns("1.0005"), 1'001);  // to the nearest, halves away from zero
     EXPECT_EQ(ns("1.00049"), 1'000);
     EXPECT_EQ(ns("-2.25"), -2'250);
     EXPECT_EQ(ns("1.305516305009771e12"), 1'305'516'305'009'771);
@@ -314,7 +315,7 @@ TEST(ScalarValues, decimalsBecomeNanosecondsWithoutADouble) {
     EXPECT_EQ(ns("9223372036854775.808"), std::nullopt);
     EXPECT_EQ(ns("1623143093496523"), 1'623'143'093'496'523'000);  // since 1970
     EXPECT_EQ(ns("1623143093496523.125"), 1'623'143'093'496'523'125);
-    EXPECT_EQ(ns("9223372036854775"), 9'223'372'036'854'775'000);  // the last whole one
+    EXPECT_EQ(ns("9223372036854775"), 9'223'372'036'854'775'000);  // the largest complete one
     EXPECT_EQ(ns("9223372036854776"), std::nullopt);
     EXPECT_EQ(ns("999999999999999999"), std::nullopt);
     EXPECT_EQ(ns("1e300"), std::nullopt);

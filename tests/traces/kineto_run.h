@@ -41,7 +41,7 @@ class KinetoRun {
                                   .global_pid = RunBuilder::pid(0),
                                   .short_name = run_.sink().intern(name)});
     }
-    // With what Kineto's collective arguments tell: no unit, no phase.
+    // With Kineto's arguments of a collective: no unit, no phase.
     void gather(std::int64_t launched, std::int64_t start, std::int64_t end, std::int64_t bytes) {
         kernel(launched, start, end, 20, "ncclDevKernel_AllGather_RING_LL");
         metadata(Operation::all_gather, bytes);
@@ -86,7 +86,7 @@ inline std::unique_ptr<Trace> fsdp2_step() {
     run.op(410, 420, "aten::mm");
     run.kernel(415, 1720, 2000);
     run.annotation(430, 440, "FSDP::post_forward (layers.0)");
-    run.op(450, 460, "aten::mm");  // the head: the root's
+    run.op(450, 460, "aten::mm");  // the head, which belongs to the root
     run.kernel(455, 2000, 2100);
     run.annotation(470, 480, "FSDP::post_forward");
     run.on_autograd();

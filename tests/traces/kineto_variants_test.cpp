@@ -1,4 +1,4 @@
-// Kineto traces as PyTorch wrote them over the years, each with the numbers that it must come to.
+// Kineto traces as PyTorch wrote them over the years, each with its expected numbers.
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@ std::string_view name(const Trace& trace, StringId id) {
     return trace.strings[id];
 }
 
-// The one launch of kineto_text.h: 100 us is the first time, so time 0.
+// The one launch of kineto_text.h: 100 us is the earliest time, which becomes 0.
 void expect_one_launch(const Trace& trace) {
     ASSERT_EQ(trace.device.size(), 1U);
     EXPECT_EQ(trace.device.start[0], 30'000);  // 130 - 100 us
@@ -24,7 +24,7 @@ void expect_one_launch(const Trace& trace) {
     EXPECT_EQ(trace.ranges.start[0], 0);
     EXPECT_EQ(trace.ranges.end[0], 50'000);
     EXPECT_EQ(trace.ranges.kind[0], RangeKind::operation);
-    EXPECT_EQ(trace.device.range[0], 0);  // through the call that lies in it
+    EXPECT_EQ(trace.device.range[0], 0);  // through the call inside it
     ASSERT_EQ(trace.ranks.size(), 1U);
     EXPECT_EQ(trace.ranks[0].number, 0);
 }
@@ -49,13 +49,14 @@ TEST(KinetoVariants, of2020AreABareListWithTextsForThreadsAndStreams) {
     EXPECT_EQ(name(*read.trace, read.trace->ranges.detail.at(0)), R"({"Input Dims":[[2, 3]]})");
 }
 
-TEST(KinetoVariants, mayLeaveTheEndOfABareListAway) {
+TEST(KinetoVariants, mayOmitTheEndOfABareList) {
     const auto read = read_text("[" + std::string(kOneLaunch) + "\n");
     expect_one_launch(*read.trace);
 }
 
 TEST(KinetoVariants, of2022To2024HaveTheirOwnCorrelationForExternalId) {
-    // 9 is the kernel's own correlation and also another operator's id: it must not be taken for that one.
+    // 9 is both the kernel's own correlation and another operator's id: the kernel must not be attributed to
+    // that one.
     const auto read = read_text(kineto(
         R"({"ph": "X", "cat": "cpu_op", "name": "aten::other", "pid": 42, "tid": 43, "ts": 0, "dur": 5, "args": {"External id": 9}},
 {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 130, "dur": 40, "args": {"External id": 9, "device": 0, "stream": 7, "correlation": 9}})"));
@@ -69,8 +70,9 @@ TEST(KinetoVariants, withoutALaunchRowTheExternalIdNamesTheOperator) {
     EXPECT_EQ(read.trace->device.range[0], 0);
 }
 
-TEST(KinetoVariants, ofSpring2024LeaveLeadingZerosOfNanosecondsAway) {
-    // Times since 1970 with a short fraction that no double of that size holds: .5 is 5 ns, .71 is 71 ns.
+TEST(KinetoVariants, ofSpring2024OmitLeadingZerosOfNanoseconds) {
+    // Times since 1970 with a short fraction that a double of that size cannot represent: .5 is 5 ns, .71 is
+    // 71 ns.
     const auto read = read_text(kineto(
         R"({"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": 1711000000000000.5, "dur": 2.71},
 {"ph": "X", "cat": "cpu_op", "name": "b", "pid": 1, "tid": 1, "ts": 1711000000000010.123, "dur": 3})"));
@@ -104,7 +106,7 @@ TEST(KinetoVariants, timesSince1970AreTheWallClock) {
 }
 
 TEST(KinetoVariants, nanosecondsAreExactToTheLast) {
-    // 4458676522690.655 us is beyond what a double keeps of its nanoseconds beside 1970's.
+    // 4458676522690.655 us: added to 1970's, a double cannot represent its nanoseconds.
     const auto read = read_text(kineto(
         R"({"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": 4458676522690.655, "dur": 156.777},
 {"ph": "X", "cat": "cpu_op", "name": "b", "pid": 1, "tid": 2, "ts": 4458676522690.656, "dur": 0.001})"));
@@ -127,7 +129,7 @@ TEST(KinetoVariants, forwardAndBackwardAreLinkedUnderBothNames) {
     }
 }
 
-TEST(KinetoVariants, moduleNumbersStandBesideOrInTheName) {
+TEST(KinetoVariants, moduleNumbersAreNextToOrInTheName) {
     const auto read = read_text(kineto(
         R"({"ph": "X", "cat": "python_function", "name": "nn.Module: Linear", "pid": 1, "tid": 1, "ts": 10, "dur": 5, "args": {"Python id": 2, "Python parent id": 1, "Python module id": 3}},
 {"ph": "X", "cat": "python_function", "name": "nn.Module: Linear_4", "pid": 1, "tid": 1, "ts": 20, "dur": 5, "args": {"Python module id": 4}},
@@ -140,14 +142,14 @@ TEST(KinetoVariants, moduleNumbersStandBesideOrInTheName) {
     EXPECT_EQ(r.kind[1], RangeKind::module);
 }
 
-TEST(KinetoVariants, memoryEventsTellTheirSpaceByTheDeviceType) {
+TEST(KinetoVariants, memoryEventsHaveTheSpaceOfTheirDeviceType) {
     // 0 is the host, 1 CUDA, 6 HIP; before 1.10 there was neither address nor total.
     const auto read = read_text(kineto(
         R"({"ph": "i", "s": "t", "name": "[memory]", "pid": 1, "tid": 1, "ts": 10, "args": {"Device Type": 0, "Device Id": -1, "Bytes": 4}},
 {"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": 1, "tid": 1, "ts": 11, "args": {"Total Reserved": 4096, "Total Allocated": 1512, "Bytes": 512, "Addr": 18446744073709551615, "Device Id": 0, "Device Type": 6}},
 {"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": 1, "tid": 1, "ts": 12, "args": {"Total Reserved": 4096, "Total Allocated": 1000, "Bytes": -512, "Addr": 18446744073709551615, "Device Id": 0, "Device Type": 1}})"));
     const MemoryEvents& m = read.trace->memory;
-    // 1,000 bytes lived before the trace, as the first total says: 1,512 - 512.
+    // 1,000 bytes were allocated before the trace, as the first total shows: 1,512 - 512.
     std::int64_t device = 0, host = 0;
     for (std::size_t i = 0; i < m.size(); ++i)
         (m.space[i] == MemorySpace::device ? device : host) += m.bytes[i];
@@ -156,7 +158,7 @@ TEST(KinetoVariants, memoryEventsTellTheirSpaceByTheDeviceType) {
     EXPECT_EQ(m.address.back(), 18446744073709551615ULL);
 }
 
-TEST(KinetoVariants, collectivesAreToldByTheKernelOrByItsOperator) {
+TEST(KinetoVariants, collectivesAreDescribedByTheKernelOrItsOperator) {
     const std::string collective =
         R"("Collective name": "_allgather_base", "dtype": "BFloat16", "In msg nelems": 100, "Out msg nelems": 800, "Group size": 8, "Process Group Name": "1", "Process Group Ranks": "[0, 1, 2, 3, 4, 5, 6, 7]")";
     const std::string on_kernel = kineto(
@@ -204,7 +206,7 @@ TEST(KinetoVariants, collectivesOf2023HaveTheBytesOfTheRangeAroundTheirLaunch) {
     ASSERT_EQ(c.size(), 1U);
     EXPECT_EQ(c.operation[0], Operation::all_reduce);
     EXPECT_EQ(c.bytes[0], 19618307 * 4);
-    EXPECT_EQ(c.group_size[0], 0);  // not known
+    EXPECT_EQ(c.group_size[0], 0);  // unknown
     EXPECT_EQ(c.event[0], 0);
 }
 
@@ -217,7 +219,7 @@ TEST(KinetoVariants, aGatherOf2023HasTheBytesOfTheOperatorThatTookBothBuffers) {
     const auto both = read_text(launched_in(range, kernel, asked));
     ASSERT_EQ(both.trace->collectives.size(), 1U);
     EXPECT_EQ(both.trace->collectives.bytes[0], 1024 * 2 * 2);
-    // A rank's own part alone does not tell how many ranks gather.
+    // A rank's own part alone does not show how many ranks gather.
     EXPECT_EQ(read_text(launched_in(range, kernel)).trace->collectives.size(), 0U);
 }
 
@@ -284,7 +286,7 @@ TEST(KinetoVariants, devicesOfOtherMakersAreDevices) {
     EXPECT_EQ(read.trace->device.copy_kind[1], kCopyDeviceToHost);
 }
 
-TEST(KinetoVariants, ofMtiaTellCopiesAndWaitsFromKernels) {
+TEST(KinetoVariants, ofMtiaDistinguishCopiesAndWaitsFromKernels) {
     const auto event = [](const char* name, int ts) {
         return fmt::format(
             R"({{"ph": "X", "cat": "mtia_ccp_events", "name": "{}", "pid": 0, "tid": 1, "ts": {}, "dur": 5, "args": {{"device": 0, "stream": 1, "correlation": {}}}}})",
@@ -300,7 +302,7 @@ TEST(KinetoVariants, ofMtiaTellCopiesAndWaitsFromKernels) {
     EXPECT_EQ(read.trace->synchronizations.type[0], kSyncStreamWait);
 }
 
-TEST(KinetoVariants, theRankStandsInDistributedInfoBeforeOrAfterTheEvents) {
+TEST(KinetoVariants, theRankIsInDistributedInfoBeforeOrAfterTheEvents) {
     const std::string info = R"("distributedInfo": {"backend": "nccl", "rank": 5, "world_size": 8})";
     const auto before = read_text(kineto(kOneLaunch, info + ","));
     EXPECT_EQ(before.trace->ranks.at(0).number, 5);

@@ -1,5 +1,5 @@
-// Clocks of hosts that were measured by round trips: the line through the measurements, and what remains for
-// the ends of collectives to say.
+// Clocks of hosts that were measured by round trips: the line through the measurements, and what the ends of
+// collectives add.
 #include "traces/merge/measured_clock.h"
 
 #include <cmath>
@@ -13,7 +13,7 @@ namespace TEST_FILE {
 
 constexpr std::int64_t kUs = 1000, kMs = 1'000'000, kSecond = 1'000'000'000;
 
-TEST(MeasuredClock, IsNoneOfNothing) {
+TEST(MeasuredClock, WithoutMeasurementsIsNone) {
     EXPECT_FALSE(fit_measures({}, 5, kSecond));
     EXPECT_FALSE(
         fit_measures({{.at = 0, .offset = 7, .uncertainty = 1}}, 0, kSecond));  // no clock to measure
@@ -32,31 +32,31 @@ TEST(MeasuredClock, IsALineBetweenStartAndEnd) {
     EXPECT_EQ(clock->offset, 5000 * kUs);
     EXPECT_NEAR(clock->drift, 20e-6, 1e-12);
     EXPECT_EQ(clock->uncertainty_at(5 * kSecond), 30 * kUs);
-    // A second outside: 100 ppm of it may have come on top.
+    // One second outside the measurements: up to 100 ppm of it may have been added.
     EXPECT_EQ(clock->uncertainty_at(11 * kSecond), 130 * kUs);
     EXPECT_EQ(clock->uncertainty_at(-kSecond), 130 * kUs);
 }
 
-TEST(MeasuredClock, HasNoDriftThatMeasurementsDoNotTell) {
-    // 2 us in 10 ms would be 200 ppm, but each may be off by 20 us; the run lasts 100 s.
+TEST(MeasuredClock, HasNoDriftThatMeasurementsDoNotShow) {
+    // 2 us in 10 ms would be 200 ppm, but each may be wrong by 20 us; the run lasts 100 s.
     const std::vector<ClockMeasure> measures = {{.at = 0, .offset = 5000, .uncertainty = 20 * kUs},
                                                 {.at = 10 * kMs, .offset = 7000, .uncertainty = 10 * kUs}};
     const auto clock = fit_measures(measures, kSecond, 100 * kSecond);
     ASSERT_TRUE(clock);
     EXPECT_FALSE(clock->knows_drift);
-    EXPECT_EQ(clock->offset, 7000);  // of the surer one
+    EXPECT_EQ(clock->offset, 7000);  // of the more precise one
     EXPECT_EQ(clock->uncertainty_at(10 * kMs), 10 * kUs);
     EXPECT_EQ(clock->uncertainty_at(10 * kMs + 10 * kSecond), 10 * kUs + kMs);
-    // Of a run of 15 ms they tell most.
+    // For a run of 15 ms they are the best information.
     EXPECT_TRUE(fit_measures(measures, kSecond, 15 * kMs)->knows_drift);
-    // 2 ms in 10 s are no chance.
+    // 2 ms in 10 s are not a coincidence.
     const auto clear = fit_measures({{.at = 0, .offset = 0, .uncertainty = 20 * kUs},
                                      {.at = 10 * kSecond, .offset = 2 * kMs, .uncertainty = 20 * kUs}},
                                     kSecond, 100 * kSecond);
     EXPECT_NEAR(clear->drift, 200e-6, 1e-12);
 }
 
-TEST(MeasuredClock, TakesTheSurestOfEachEnd) {
+TEST(MeasuredClock, TakesTheMostPreciseOfEachEnd) {
     const auto clock = fit_measures({{.at = 0, .offset = 100, .uncertainty = 50},
                                      {.at = kMs, .offset = 0, .uncertainty = 5},
                                      {.at = kSecond, .offset = 1000, .uncertainty = 7},
@@ -79,7 +79,7 @@ TEST(MeasuredClock, OfRankZeroIsExact) {
     EXPECT_EQ(clock->uncertainty_at(100 * kSecond), 0);
 }
 
-// Both against rank 0, which is a third: rank 0 = own (1 + d) + ..., and taken back.
+// Both relative to rank 0, which is a third clock: rank 0 = own (1 + d) + ..., and its inverse.
 TEST(MeasuredClock, MapsBetweenTwoHosts) {
     const MeasuredClock a{.base = 1000 * kSecond, .at = kSecond, .offset = -3 * kSecond, .drift = 30e-6},
         b{.base = 7 * kSecond, .at = 2 * kSecond, .offset = 990 * kSecond, .drift = -40e-6};
@@ -94,8 +94,8 @@ TEST(MeasuredClock, MapsBetweenTwoHosts) {
 
 // --- with collectives --------------------------------------------------------------------------------
 
-// Part 1 of host b: its clock began at 50 s and is read as it is; rank 0's began at 90 s. Both parts began at
-// the same moment, but b's wall clock says 7 ms later.
+// Part 1 is on host b: its clock began at 50 s and is read directly; rank 0's began at 90 s. Both parts began
+// at the same moment, but b's wall clock is 7 ms ahead.
 struct TwoHosts {
     PartClock a{.utc_ns = 1000 * kSecond,
                 .system_ns = 90 * kSecond,
@@ -113,7 +113,7 @@ struct TwoHosts {
         for (const std::int64_t at : {std::int64_t{0}, 10 * kSecond})
             b.measures.push_back({at, 40 * kSecond + wrong_by, uncertainty});
     }
-    // 100 collectives, which end later on b by what `late` says.
+    // 100 collectives, which end later on b by `late(i)`.
     template <typename Late>
     void gather(Late late) {
         for (std::int64_t i = 0; i < 100; ++i) {
@@ -124,7 +124,7 @@ struct TwoHosts {
     Alignment align() const { return align_clocks({a, b}); }
 };
 
-TEST(MeasuredClocks, CountInPlaceOfTheWallClock) {
+TEST(MeasuredClocks, ReplaceTheWallClock) {
     TwoHosts hosts;
     hosts.measure(15 * kUs, 20 * kUs);
     const Alignment alignment = hosts.align();
@@ -147,8 +147,8 @@ TEST(MeasuredClocks, AreRefinedByCollectivesWithinTheirUncertainty) {
     EXPECT_EQ(alignment.residual_ns, 0);
 }
 
-// A rank that is always late to see the end of a collective does not move its clock by that.
-TEST(MeasuredClocks, BoundWhatCollectivesMaySay) {
+// A rank that is always late to notice the end of a collective does not shift its clock.
+TEST(MeasuredClocks, BoundTheCorrectionByCollectives) {
     TwoHosts hosts;
     hosts.measure(0, 20 * kUs);
     hosts.gather([](std::int64_t) { return 300 * kUs; });
@@ -158,21 +158,22 @@ TEST(MeasuredClocks, BoundWhatCollectivesMaySay) {
     EXPECT_EQ(alignment.residual_ns, 280 * kUs);
 }
 
-TEST(MeasuredClocks, AreNotMovedByWhatScattersMore) {
+TEST(MeasuredClocks, AreNotMovedByNoisierCollectives) {
     TwoHosts hosts;
     hosts.measure(0, 20 * kUs);
-    hosts.gather([](std::int64_t i) { return (i * 37 % 101 - 50) * 8 * kUs; });  // to 400 us
+    hosts.gather([](std::int64_t i) { return (i * 37 % 101 - 50) * 8 * kUs; });  // up to 400 us
     EXPECT_EQ(hosts.align().parts[1].clock(0), 0);
     EXPECT_FALSE(hosts.align().parts[1].by_collectives);
 }
 
-// Two processes of host b move together; a third of host a shares rank 0's clock and never moves.
+// Two processes of host b are shifted together; a third, on host a, shares rank 0's clock and is never
+// shifted.
 TEST(MeasuredClocks, OfOneHostAreOne) {
     TwoHosts hosts;
     hosts.measure(15 * kUs, 20 * kUs);
     hosts.gather([](std::int64_t) { return 0; });
     PartClock c = hosts.b, d = hosts.a;
-    c.system_ns += kSecond;  // began a second later
+    c.system_ns += kSecond;  // began one second later
     c.utc_ns += kSecond;
     c.length_ns -= kSecond;
     c.measures.clear();
@@ -187,8 +188,9 @@ TEST(MeasuredClocks, OfOneHostAreOne) {
     EXPECT_EQ(alignment.parts[3].uncertainty_ns, 0);
 }
 
-// A process that was killed measured at its start only; what its clock did later the collectives say.
-TEST(MeasuredClocks, DriftAsCollectivesSayWhereOnlyTheStartIsKnown) {
+// A process that was killed has measured only at its start; the collectives show the later drift of its
+// clock.
+TEST(MeasuredClocks, DriftAsCollectivesShowIfOnlyTheStartIsMeasured) {
     TwoHosts hosts;
     hosts.b.measures.push_back({0, 40 * kSecond, 20 * kUs});
     for (std::int64_t i = 0; i < 30; ++i) {
@@ -200,7 +202,7 @@ TEST(MeasuredClocks, DriftAsCollectivesSayWhereOnlyTheStartIsKnown) {
     EXPECT_LE(alignment.worst_ns, 100);
 }
 
-// The first part need not have rank 0, nor be on its host.
+// The first part need neither contain rank 0 nor be on its host.
 TEST(MeasuredClocks, MayBeGivenInAnyOrder) {
     TwoHosts hosts;
     hosts.measure(15 * kUs, 20 * kUs);

@@ -1,4 +1,4 @@
-// Memory explained: the parts beside their prediction, the moment, the steps, and the pool.
+// Memory explained: the parts with their predictions, the moment, the steps, and the pool.
 #include "traces/analysis/memory/memory_explanation.h"
 
 #include <gmock/gmock.h>
@@ -16,7 +16,7 @@ using ::testing::Optional;
 
 constexpr auto kNone = std::nullopt;
 
-// A run of one rank and three steps of 100 ns. What is live on the device:
+// A run of one rank and three steps of 100 ns. Allocated on the device:
 //   from 5 ns    the shard, 100 bytes of set-up
 //   20 to 40     + 300 of unit a                        400 in step 0
 //   120 to 180   + 300 of unit a
@@ -56,7 +56,7 @@ class Explained : public ::testing::Test {
         trace_ = run_.take();
         return explain_memory(*trace_, selection).ranks.at(0);
     }
-    // "name measured predicted", a dash for no prediction.
+    // "name measured predicted", with a dash for no prediction.
     static std::vector<std::string> texts(const std::vector<MemoryHolder>& holders) {
         std::vector<std::string> all;
         for (const MemoryHolder& h : holders) {
@@ -88,7 +88,7 @@ TEST_F(Explained, TheMomentIsTheAllocationThatReachedThePeak) {
     EXPECT_EQ(rank.moment.bytes, 200);
 }
 
-TEST_F(Explained, APeakThatWasThereAlreadyHasAStepButNoAllocation) {
+TEST_F(Explained, APeakThatExistedAlreadyHasAStepButNoAllocation) {
     const RankExplanation rank = explain({.from_ns = 150});
     EXPECT_EQ(rank.memory.peak_bytes, 600);
     EXPECT_THAT(rank.moment.step, Optional(1));
@@ -96,7 +96,7 @@ TEST_F(Explained, APeakThatWasThereAlreadyHasAStepButNoAllocation) {
     EXPECT_EQ(rank.moment.bytes, 0);
 }
 
-TEST_F(Explained, PartsStandBesideTheirPredictionAndBothSumToThePeaks) {
+TEST_F(Explained, PartsHaveTheirPredictionAndBothSumToThePeaks) {
     predict(650);
     part(PredictionPart::unit, 0, 400);
     part(PredictionPart::unit, 1, 250);
@@ -105,7 +105,7 @@ TEST_F(Explained, PartsStandBesideTheirPredictionAndBothSumToThePeaks) {
     part(PredictionPart::module, -1, 100);
     part(PredictionPart::buffer, -1, 300, "a flat");
     part(PredictionPart::buffer, -1, 100, "shard");
-    part(PredictionPart::buffer, -1, 250, "b gradient");  // predicted and not there at the peak
+    part(PredictionPart::buffer, -1, 250, "b gradient");  // predicted, but not allocated at the peak
     const RankMemory rank = explain().memory;
     EXPECT_TRUE(rank.prediction_applies);
     EXPECT_THAT(texts(rank.units), ElementsAre("a 400 400", "b 200 250"));
@@ -124,12 +124,12 @@ TEST_F(Explained, PartsStandBesideTheirPredictionAndBothSumToThePeaks) {
     }
 }
 
-TEST_F(Explained, WhatThePartsLeaveOpenIsSaidSoThatTheyStillSum) {
+TEST_F(Explained, AnUnpredictedRestIsARowSoThatPartsStillSum) {
     predict(600);
     part(PredictionPart::unit, 0, 400);
-    part(PredictionPart::unit, 9, 150);  // of no unit that the run knows
+    part(PredictionPart::unit, 9, 150);  // of a unit that the run does not know
     EXPECT_THAT(texts(explain().memory.units),
-                ElementsAre("a 400 400", "b 200 0", "(no unit) 0 150", "(not told by the prediction) 0 50"));
+                ElementsAre("a 400 400", "b 200 0", "(no unit) 0 150", "(not predicted) 0 50"));
 }
 
 TEST_F(Explained, WithoutStoredPartsOnlyTheCategoriesArePredicted) {
@@ -142,7 +142,7 @@ TEST_F(Explained, WithoutStoredPartsOnlyTheCategoriesArePredicted) {
     for (const StepMemory& step : rank.steps) EXPECT_EQ(step.predicted, kNone);
 }
 
-TEST_F(Explained, EachStepHasItsPeakAndTheLastStoredPredictionHoldsOn) {
+TEST_F(Explained, EachStepHasItsPeakAndTheLastStoredPredictionContinues) {
     predict(600);
     part(PredictionPart::step, 0, 400);
     part(PredictionPart::step, 1, 600);  // and for step 2
@@ -159,8 +159,8 @@ TEST_F(Explained, EachStepHasItsPeakAndTheLastStoredPredictionHoldsOn) {
 }
 
 // A run of one step: the optimizer's state is made at its end, and the account's peak is that of the second
-// step, which was not run.
-TEST(ExplainedMemory, OfTheFirstStepAloneStandsBesideThePredictionOfTheFirstStep) {
+// step, which did not run.
+TEST(ExplainedMemory, OfTheFirstStepAloneIsComparedWithItsPrediction) {
     RunBuilder run;
     run.step(0, 0, 0, 100);
     run.allocate(0, 10, 1, 400);
@@ -206,9 +206,9 @@ TEST_F(Explained, ASelectionLeavesItsSteps) {
 TEST_F(Explained, ThePoolIsComparedWithWhatIsAllocatedAndActive) {
     counter("reserved_bytes", 4, 128);
     counter("reserved_bytes", 20, 512);
-    counter("reserved_bytes", 139, 800);   // for the peak
+    counter("reserved_bytes", 139, 800);   // at the time of the peak
     counter("reserved_bytes", 225, 1000);  // while 400 are allocated
-    counter("active_bytes", 3, 9000);      // before the end of the set-up
+    counter("active_bytes", 3, 9000);      // before the set-up ended
     counter("active_bytes", 5, 100);
     counter("active_bytes", 20, 400);
     counter("active_bytes", 141, 700);  // a stream still uses 100 that the host has freed
@@ -231,12 +231,12 @@ TEST_F(Explained, ThePoolIsComparedWithWhatIsAllocatedAndActive) {
     EXPECT_THAT(rank.steps[1].reserved_bytes, Optional(800));
     EXPECT_THAT(rank.steps[2].reserved_bytes, Optional(1000));
     EXPECT_THAT(rank.steps[1].active_bytes, Optional(700));
-    EXPECT_THAT(rank.steps[2].active_bytes, Optional(100));  // what held when the step began
+    EXPECT_THAT(rank.steps[2].active_bytes, Optional(100));  // the value when the step began
     EXPECT_EQ(rank.steps[0].growths, 2);
     EXPECT_EQ(rank.steps[1].growths, 1);
 }
 
-TEST_F(Explained, AGrowthThatIsNotedAfterItsAllocationBelongsToIt) {
+TEST_F(Explained, AGrowthThatIsRecordedAfterItsAllocationBelongsToIt) {
     counter("reserved_bytes", 20, 512);
     counter("reserved_bytes", 141, 800);  // the peak is reached at 140 and lasts until 160
     const PoolMemory pool = explain().pool;

@@ -1,4 +1,4 @@
-// PyTorch's memory snapshots: what rows they become, and what the memory analysis says of them.
+// PyTorch's memory snapshots: the rows that they become, and what the memory analysis reports about them.
 #include "traces/import/pytorch_memory/memory_snapshot.h"
 
 #include <algorithm>
@@ -106,14 +106,14 @@ std::int64_t at(const CategoryBytes& bytes, MemoryCategory category) {
     return bytes[static_cast<std::size_t>(category)];
 }
 
-constexpr std::int64_t kBase = 1 << 20;                 // address of the made segment
+constexpr std::int64_t kBase = 1 << 20;                 // address of the generated segment
 constexpr std::int64_t kStart = 1'700'000'000'000'000;  // us
 
 // One segment of 64 KiB. Two allocations under nested annotations, one without, one that the ring buffer has
 // forgotten:
 //
 //   us   what                                       active bytes
-//   0    4096 at +0 lives from before                     4096
+//   0    4096 at +0 allocated before                        4096
 //   10   1024 at +8192 under FSDP::all_gather             5120
 //   20   2048 at +16384 under FSDP::post_backward_reduce  7168   the peak
 //   30   free of +0 is requested, 40 completed            3072
@@ -138,9 +138,8 @@ Bytes small_snapshot() {
          annotation("END", "FSDP::post_backward_reduce (layers.0)", kStart + 25)});
 }
 
-// Annotations from 5 us on, the optimizer's steps end at 26 (one around another's) and 45; a third is cut
-// off.
-// 400 devices that share one list of 2000 times one event: 800,000 rows of some thousand bytes.
+// Annotations from 5 us on, the optimizer's steps end at 26 (one surrounds another's) and 45; a third is cut
+// off. 400 devices share one list that contains one event 2000 times: 800,000 rows of some thousand bytes.
 TEST(MemorySnapshot, RowsThatSeveralDevicesShareAreRefused) {
     const auto again = [](const Bytes& value, char place, int times) {
         Bytes list = "](" + value + "q" + place;
@@ -164,12 +163,12 @@ TEST(MemorySnapshot, RowsThatSeveralDevicesShareAreRefused) {
                                               {"total_size", pickled::integer(65536)},
                                               {"blocks", blocks}});
     EXPECT_THAT(refusal(again(shared, 2, 400), "]"), HasSubstr("stands for several"));
-    // An event of 5,000 keys is gone through for each that is looked for.
+    // An event with 5,000 keys would be searched for each key that is needed.
     std::vector<std::pair<std::string_view, Bytes>> keys = {{"action", pickled::text("alloc")}};
     keys.resize(5000, {"other", pickled::none()});
     EXPECT_THAT(refusal("]", pickled::list({again(pickled::dictionary(keys), 1, 2000)})),
                 HasSubstr("stands for several"));
-    // One event that stands in one list twice takes its room there.
+    // An event that occurs in a list twice takes its room twice.
     EXPECT_EQ(refusal("]", pickled::list({again(event_once, 1, 2000)})), "");
 }
 
@@ -203,12 +202,12 @@ TEST(MemorySnapshot, StepsEndWithTheOptimizersWhereNoneAreMarked) {
     EXPECT_EQ(marked->steps[0].end, 43'000);
 }
 
-TEST(MemorySnapshot, ThePeakIsThatOfActiveBytesAndWhatLivedBeforeCounts) {
+TEST(MemorySnapshot, ThePeakIsThatOfActiveBytesIncludingEarlierAllocations) {
     const auto trace = load(small_snapshot());
     EXPECT_EQ(trace->start_utc_ns, kStart * 1000);
     const RankMemory rank = memory_report(*trace).ranks.at(0);
     EXPECT_EQ(rank.peak_bytes, 4096 + 1024 + 2048);
-    EXPECT_EQ(rank.peak_time_ns, 30'000);  // the last that the allocator did while it lasted
+    EXPECT_EQ(rank.peak_time_ns, 30'000);  // the last event of the allocator within it
     EXPECT_TRUE(rank.until_last_use);
     EXPECT_EQ(at(rank.at_peak, MemoryCategory::unsharded_parameters), 1024);
     EXPECT_EQ(at(rank.at_peak, MemoryCategory::communication), 2048);
@@ -220,8 +219,8 @@ TEST(MemorySnapshot, ThePeakIsThatOfActiveBytesAndWhatLivedBeforeCounts) {
 }
 
 TEST(MemorySnapshot, FragmentationIsOfTheFreeBlocksInsideSegments) {
-    // At the peak 65536 bytes are held. Free lie 4096 (between +4096 and +8192), 7168 (from +9216 to +16384)
-    // and 47104 (from +18432 on): 58368 in 3 blocks.
+    // At the peak 65536 bytes are reserved. Free are 4096 (between +4096 and +8192), 7168 (from +9216 to
+    // +16384) and 47104 (from +18432 on): 58368 in 3 blocks.
     const auto trace = load(small_snapshot());
     const Fragmentation f = memory_report(*trace).ranks.at(0).fragmentation.value();
     EXPECT_EQ(f.held_bytes, 65536);
@@ -233,8 +232,8 @@ TEST(MemorySnapshot, FragmentationIsOfTheFreeBlocksInsideSegments) {
 }
 
 TEST(MemorySnapshot, SegmentsThatGrowAndShrinkAreHeldWhereTheyAre) {
-    // Held at the end: 8 KiB at +0. Backwards: +4096 was mapped at 20, +8192 unmapped at 30. So at first
-    // [+0, +4096) and [+8192, +12288) are held: 8192 bytes; then 12288; then 8192.
+    // Reserved at the end: 8 KiB at +0. Backwards: +4096 was mapped at 20, +8192 unmapped at 30. So at first
+    // [+0, +4096) and [+8192, +12288) are reserved: 8192 bytes; then 12288; then 8192.
     const auto trace =
         load(snapshot({segment(0, kBase, 8192, {block(kBase, 8192, "inactive")})},
                       {pickled::list({event("alloc", kBase, 512, kStart + 10),
@@ -251,7 +250,7 @@ TEST(MemorySnapshot, SegmentsThatGrowAndShrinkAreHeldWhereTheyAre) {
 }
 
 TEST(MemorySnapshot, AllocatedBytesEndWhereAFreeIsRequested) {
-    // 7168 at 20 us, as active ones; 3072 from the request at 30 us on; 3584 at 50 us.
+    // 7168 at 20 us, counted as active; 3072 from the request at 30 us on; 3584 at 50 us.
     const auto trace = load(small_snapshot());
     EXPECT_EQ(explain_memory(*trace).ranks.at(0).pool.allocated_peak_bytes, 7168);
     std::vector<std::pair<std::int64_t, double>> allocated;
@@ -264,7 +263,7 @@ TEST(MemorySnapshot, AllocatedBytesEndWhereAFreeIsRequested) {
 }
 
 TEST(MemorySnapshot, TheRoundingOfBlocksIsNamedSoThatTotalsAreThoseOfTheAllocator) {
-    // The allocation of 100 bytes lives to the end in a block of 512: 412 bytes more, from the beginning on.
+    // The allocation of 100 bytes stays to the end in a block of 512: 412 bytes more, from the beginning on.
     const auto trace = load(snapshot({segment(0, kBase, 4096, {block(kBase, 512, "active_allocated")})},
                                      {pickled::list({event("alloc", kBase, 100, kStart)})}));
     const RankMemory rank = memory_report(*trace).ranks.at(0);
@@ -274,7 +273,7 @@ TEST(MemorySnapshot, TheRoundingOfBlocksIsNamedSoThatTotalsAreThoseOfTheAllocato
 }
 
 TEST(MemorySnapshot, OfEqualPeaksTheLatestCounts) {
-    // 512 twice: a replay from the end meets the second one first, as the free is requested.
+    // 512 twice: a replay from the end meets the second one first, when the free is requested.
     const auto trace = load(snapshot(
         {}, {pickled::list(
                 {event("alloc", kBase, 512, kStart), event("free_requested", kBase, 512, kStart + 1),
@@ -284,7 +283,7 @@ TEST(MemorySnapshot, OfEqualPeaksTheLatestCounts) {
     EXPECT_EQ(memory_report(*trace).ranks.at(0).peak_time_ns, 4000);
 }
 
-TEST(MemorySnapshot, StacksTellWhoAskedAndWhatFor) {
+TEST(MemorySnapshot, StacksShowThePlaceAndTheCategory) {
     const std::vector<Bytes> forward = {
         frame("??", 0, "at::empty"), frame("/x/torch/nn/modules/linear.py", 125, "forward"),
         frame("/home/me/models/gpt.py", 40, "block"), frame("train.py", 9, "<module>")};
@@ -311,8 +310,8 @@ TEST(MemorySnapshot, StacksTellWhoAskedAndWhatFor) {
     EXPECT_THAT(moment.stack, HasSubstr("gpt.py:40"));
 }
 
-// The gradient of a weight (1000) and of an activation (300) come from the same function; the moments (2000)
-// make the peak. Of the two gradients only the weight's lives when the optimizer steps.
+// The gradients of a weight (1000) and of an activation (300) come from the same function; the moments (2000)
+// make the peak. Of the two gradients only the weight's is allocated when the optimizer steps.
 TEST(MemorySnapshot, WhatTheBackwardMadeAndTheOptimizerUsesAreGradients) {
     const std::vector<Bytes> backward = {frame("??", 0, "BmmBackward0::apply"),
                                          frame("??", 0, "torch::autograd::Engine::evaluate_function")};
@@ -327,7 +326,7 @@ TEST(MemorySnapshot, WhatTheBackwardMadeAndTheOptimizerUsesAreGradients) {
                        event("free_completed", kBase + 8192, 2000, kStart + 41)})};
     const std::vector<Bytes> annotations = {annotation("START", "Optimizer.step#AdamW.step", kStart + 20),
                                             annotation("END", "Optimizer.step#AdamW.step", kStart + 30)};
-    for (const auto& told : {annotations, std::vector<Bytes>{}}) {  // without annotations the stack tells it
+    for (const auto& told : {annotations, std::vector<Bytes>{}}) {  // without annotations the stack shows it
         const auto trace = load(snapshot({}, events, told));
         const RankMemory rank = memory_report(*trace).ranks.at(0);
         EXPECT_EQ(rank.peak_bytes, 3000);
@@ -339,8 +338,8 @@ TEST(MemorySnapshot, WhatTheBackwardMadeAndTheOptimizerUsesAreGradients) {
     }
 }
 
-// cuBLAS asked for its workspace in the backward, and keeps it.
-TEST(MemorySnapshot, AWorkspaceThatTheBackwardMadeIsNoGradient) {
+// cuBLAS requested its workspace in the backward, and keeps it.
+TEST(MemorySnapshot, AWorkspaceThatTheBackwardMadeIsNotAGradient) {
     const std::vector<Bytes> workspace = {frame("??", 0, "at::cuda::setWorkspaceForHandle(cublasContext*)"),
                                           frame("??", 0, "torch::autograd::Engine::evaluate_function")};
     const auto trace = load(snapshot({},
@@ -376,17 +375,17 @@ TEST(MemorySnapshot, AFailedAllocationIsAnErrorWithItsCircumstances) {
     const RankMemory rank = memory_report(*trace).ranks.at(0);
     ASSERT_EQ(rank.failures.size(), 1u);
     EXPECT_EQ(rank.failures[0].time_ns, 7000);
-    EXPECT_EQ(
-        rank.failures[0].text,
-        "Out of memory on rank 0: asked for 64.00 MB (67108864 bytes); 1.00 MB (1048576 bytes) were active, "
-        "2.00 MB (2097152 bytes) held by the allocator, 3.00 MB (3145728 bytes) free on the device: 61.00 MB "
-        "(63963136 bytes) were missing; of what is held 1.00 MB (1048576 bytes) were cached, in no stretch "
-        "that "
-        "was long enough; under FSDP::all_gather (head)");
+    EXPECT_EQ(rank.failures[0].text,
+              "Out of memory on rank 0: requested 64.00 MB (67108864 bytes); 1.00 MB (1048576 bytes) were "
+              "active, 2.00 MB (2097152 bytes) reserved by the allocator"
+              ", 3.00 MB (3145728 bytes) free on the device: 61.00 MB "
+              "(63963136 bytes) were missing; of the reserved memory 1.00 MB (1048576 bytes) were cached, "
+              "but no block was large enough"
+              "; under FSDP::all_gather (head)");
     EXPECT_THAT(render(memory_report(*trace), Format::table), HasSubstr("Out of memory"));
 }
 
-TEST(MemorySnapshot, EachDeviceIsARankAndAnEmptyOneNone) {
+TEST(MemorySnapshot, EachDeviceIsARankUnlessItIsEmpty) {
     const auto trace = load(snapshot({segment(2, kBase, 4096, {block(kBase, 512, "active_allocated")})},
                                      {pickled::list({event("alloc", kBase, 256, kStart)}), pickled::list({}),
                                       pickled::list({event("alloc", kBase, 512, kStart + 1)})}));
@@ -395,10 +394,10 @@ TEST(MemorySnapshot, EachDeviceIsARankAndAnEmptyOneNone) {
     EXPECT_EQ(report.ranks[0].rank, 0);
     EXPECT_EQ(report.ranks[1].rank, 2);
     EXPECT_EQ(report.ranks[1].peak_bytes, 512);
-    // One device carries the rank that was asked for.
+    // A single device gets the requested rank.
     const auto one = load(snapshot({segment(0, kBase, 512, {})}, {}), {.rank = 5});
     EXPECT_EQ(one->ranks.at(0).number, 5);
-    // Among several files, one device is the rank's, and the others are told of.
+    // If there are several files, one device is the rank's, and a note names the others.
     const auto several = load(snapshot({}, {pickled::list({event("alloc", kBase, 256, kStart)}),
                                             pickled::list({event("alloc", kBase, 1, kStart),
                                                            event("free_completed", kBase, 1, kStart)})}),
@@ -410,7 +409,7 @@ TEST(MemorySnapshot, EachDeviceIsARankAndAnEmptyOneNone) {
 }
 
 TEST(MemorySnapshot, WithoutHistoryItShowsOneMoment) {
-    // As PyTorch 1.x dumps it: the list of segments alone, blocks without addresses.
+    // As PyTorch 1.x dumps it: only the list of segments, with blocks without addresses.
     const Bytes old_block = pickled::dictionary({{"size", pickled::integer(512)},
                                                  {"state", pickled::text("active_allocated")},
                                                  {"history", pickled::list({})}});
@@ -441,7 +440,7 @@ TEST(MemorySnapshot, ACutSnapshotIsKeptForwardOnDemand) {
     const Bytes cut = whole.substr(0, whole.find("free_requested"));
     EXPECT_THROW(load(cut), StoreError);
     const auto trace = load(cut, {.partial = true});
-    // What lived before is not known: only the two allocations that are there.
+    // What was allocated before is unknown: only the two recorded allocations are counted.
     EXPECT_EQ(memory_report(*trace).ranks.at(0).peak_bytes, 1024 + 2048);
     EXPECT_EQ(trace->config_value("import.partial"), "1");
 }
@@ -453,11 +452,11 @@ TEST(MemorySnapshot, OddValuesAreLeftOutAndCounted) {
                                      pickled::dictionary({{"action", pickled::text("alloc")}})})}));
     EXPECT_EQ(memory_report(*trace).ranks.at(0).peak_bytes, 512);
     EXPECT_THAT(trace->diagnostics.at(0).text, HasSubstr("3 entries"));
-    // What is allocated and never freed should live at the end; it does not, and that is told.
+    // What is allocated and never freed should be allocated at the end; it is not, and that is reported.
     EXPECT_THAT(trace->diagnostics.at(1).text, HasSubstr("512 bytes that the events allocate are neither"));
 }
 
-TEST(MemorySnapshot, OtherPicklesAreNone) {
+TEST(MemorySnapshot, OtherPicklesAreNotSnapshots) {
     try {
         load(pickled::whole(pickled::list({pickled::integer(1)})));
         FAIL();
@@ -468,7 +467,7 @@ TEST(MemorySnapshot, OtherPicklesAreNone) {
 
 // --- a real one --------------------------------------------------------------------------------------------
 
-// The replay once more, in a few lines over the values themselves: backwards from the blocks that live at the
+// The replay again, in a few lines over the values themselves: backwards from the blocks allocated at the
 // end; the latest of equal peaks.
 TEST(MemorySnapshot, TheRealSnapshotsPeakEqualsAnIndependentReplay) {
     const std::string path = (shared_folder() / "memory" / "fsdp2_rank0.pickle.gz").string();
@@ -496,7 +495,7 @@ TEST(MemorySnapshot, TheRealSnapshotsPeakEqualsAnIndependentReplay) {
         if (events[i]["action"].text() == "alloc") total -= *events[i]["size"].integer();
         if (events[i]["action"].text() == "free_completed") total += *events[i]["size"].integer();
     }
-    // Which annotations hold it: what was allocated up to then and not freed, by the latest open annotation.
+    // Bytes by annotation: what was allocated up to then and not freed, by the latest open annotation.
     std::map<std::string, std::int64_t> holders;
     std::map<std::int64_t, std::pair<std::string, std::int64_t>> live;
     const Value edges = root["external_annotations"];
@@ -523,7 +522,7 @@ TEST(MemorySnapshot, TheRealSnapshotsPeakEqualsAnIndependentReplay) {
     EXPECT_EQ(rank.peak_bytes, peak);
     EXPECT_EQ(trace->start_utc_ns + rank.peak_time_ns, *events[peak_index]["time_us"].integer() * 1000);
     EXPECT_EQ(std::accumulate(rank.at_peak.begin(), rank.at_peak.end(), std::int64_t{0}), peak);
-    // All holders but what the rounding of blocks adds (total is now what lived at the start).
+    // All holders except what the rounding of blocks adds (total is now what was allocated at the start).
     EXPECT_EQ(rank.annotations.size(), holders.size() + 1);
     for (const MemoryHolder& holder : rank.annotations)
         EXPECT_EQ(holder.bytes, holder.name == kRoundingOfBlocks ? total : holders[holder.name])
@@ -536,9 +535,9 @@ TEST(MemorySnapshot, TheRealSnapshotsPeakEqualsAnIndependentReplay) {
     EXPECT_LT(pickle.tree.memory(), 3 * input.offset());
 }
 
-TEST(StackText, TheFrameThatTellsMostIsChosen) {
+TEST(StackText, TheMostInformativeFrameIsChosen) {
     const auto chosen = [](std::string_view stack) { return short_frame(asking_frame(stack)); };
-    // The program's own, before PyTorch's, before the operator.
+    // The program's own frame comes before PyTorch's, and that before the operator.
     EXPECT_EQ(chosen("at::empty\nat::_ops::bmm::call(at::Tensor const&)\n/x/torch/nn/linear.py:1 forward\n"
                      "/home/me/models/gpt.py:7 block\nmain.py:3 main"),
               "models/gpt.py:7 block");
@@ -562,7 +561,7 @@ TEST(MemoryOrigin, TheFirstRuleThatFitsCounts) {
               MemoryCategory::unsharded_parameters);
     EXPECT_EQ(category_of_origin("Optimizer.step#AdamW.step"), MemoryCategory::optimizer_state);
     EXPECT_EQ(category_of_origin("forward"), MemoryCategory::other);
-    // The innermost frame that says something.
+    // The innermost informative frame.
     EXPECT_EQ(category_of_stack(
                   "at::empty\n/x/torch/optim/adam.py:3 step\n/x/torch/nn/modules/module.py:9 _call_impl"),
               MemoryCategory::optimizer_state);

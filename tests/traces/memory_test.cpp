@@ -1,4 +1,4 @@
-// Memory: the peak, what lived at it, predictions, selections, the curve and its index.
+// Memory: the peak, its contents, predictions, selections, the curve and its index.
 #include "traces/analysis/memory/memory.h"
 
 #include <numeric>
@@ -37,7 +37,7 @@ TEST(Memory, ThePeakIsTheLargestLiveTotalAndItsCategoriesSumToIt) {
     run.allocate(0, 30, 3, 200, kActivations);  // 900: the peak
     run.free(0, 40, 2, 300, kActivations);
     run.allocate(0, 50, 4, 250, kActivations);                   // 850
-    run.allocate(0, 25, 9, 5000, {.space = MemorySpace::host});  // not the device's
+    run.allocate(0, 25, 9, 5000, {.space = MemorySpace::host});  // not on the device
     const auto trace = run.take();
     const RankMemory rank = memory_report(*trace).ranks[0];
     EXPECT_EQ(rank.peak_bytes, 900);
@@ -48,7 +48,7 @@ TEST(Memory, ThePeakIsTheLargestLiveTotalAndItsCategoriesSumToIt) {
     EXPECT_EQ(rank.predicted_peak_bytes, -1);
 }
 
-TEST(Memory, OfAnotherSpaceIsToldByTheSameRules) {
+TEST(Memory, OfAnotherSpaceFollowsTheSameRules) {
     RunBuilder run;
     run.allocate(0, 10, 1, 400, kParameters);
     run.allocate(0, 20, 1, 70, {.space = MemorySpace::pinned, .name = "shard"});
@@ -73,7 +73,7 @@ TEST(Memory, HoldersAreUnitsModulesAndBuffersLargestFirst) {
     run.allocate(0, 2, 2, 300, {.unit = 1, .module = 7, .name = "gradient"});
     run.allocate(0, 3, 3, 50, {.name = "weight"});
     run.free(0, 4, 1, 100, {.unit = 0, .module = 7});
-    run.allocate(0, 5, 1, 120, {.unit = 1});  // the address is used again
+    run.allocate(0, 5, 1, 120, {.unit = 1});  // the address is reused
     const auto trace = run.take();
     const RankMemory rank = memory_report(*trace).ranks[0];
     ASSERT_EQ(rank.peak_bytes, 300 + 50 + 120);
@@ -88,7 +88,7 @@ TEST(Memory, HoldersAreUnitsModulesAndBuffersLargestFirst) {
     EXPECT_THAT(text(rank.buffers), ElementsAre("gradient 300", "(no name) 120", "weight 50"));
 }
 
-TEST(Memory, FreesThatNoAddressExplainsAreSaidSoThatHoldersStillSumToThePeak) {
+TEST(Memory, FreesWithoutAnAllocationAreARowSoThatHoldersStillSumToThePeak) {
     RunBuilder run;
     run.allocate(0, 1, 1, 100);
     run.free(0, 2, 77, 30);  // never allocated
@@ -97,7 +97,7 @@ TEST(Memory, FreesThatNoAddressExplainsAreSaidSoThatHoldersStillSumToThePeak) {
     const RankMemory rank = memory_report(*trace).ranks[0];
     EXPECT_EQ(rank.peak_bytes, 120);
     EXPECT_EQ(sum(rank.units), 120);
-    EXPECT_EQ(rank.units.back().name, "(not told by addresses)");
+    EXPECT_EQ(rank.units.back().name, "(unattributed)");
     EXPECT_EQ(rank.units.back().bytes, -30);
 }
 
@@ -112,7 +112,8 @@ TEST(Memory, SetUpIsNotPartOfThePeakButWhatItLeavesIs) {
     const RankMemory rank = memory_report(*trace).ranks[0];
     EXPECT_EQ(rank.peak_bytes, 350);
     EXPECT_EQ(rank.peak_time_ns, 10);
-    EXPECT_EQ(memory_report(*trace, {.from_ns = 0}).ranks[0].peak_bytes, 1250);  // asked for: the set-up too
+    // Selected: including the set-up.
+    EXPECT_EQ(memory_report(*trace, {.from_ns = 0}).ranks[0].peak_bytes, 1250);
 }
 
 TEST(Memory, ASelectedRangeStartsWithWhatIsLive) {
@@ -127,7 +128,7 @@ TEST(Memory, ASelectedRangeStartsWithWhatIsLive) {
     const auto trace = run.take();
     const MemoryReport step = memory_report(*trace, {.rank = 0, .first_step = 1});
     ASSERT_EQ(step.ranks.size(), 1u);
-    EXPECT_EQ(step.ranks[0].peak_bytes, 900);  // as it was when the step began
+    EXPECT_EQ(step.ranks[0].peak_bytes, 900);  // the value when the step began
     EXPECT_EQ(step.ranks[0].peak_time_ns, 100);
     const MemoryReport late = memory_report(*trace, {.from_ns = 120});
     EXPECT_EQ(late.ranks[0].peak_bytes, 600);
@@ -137,7 +138,7 @@ TEST(Memory, ASelectedRangeStartsWithWhatIsLive) {
     EXPECT_EQ(memory_report(*trace, {.first_step = 9}).ranks[0].peak_bytes, 0);
 }
 
-TEST(Memory, ReservedAndPredictedStandBeside) {
+TEST(Memory, ReservedAndPredictedAreReported) {
     RunBuilder run(2);
     const StringId reserved = run.sink().intern("reserved_bytes");
     run.allocate(1, 10, 1, 64, kParameters);
@@ -153,7 +154,7 @@ TEST(Memory, ReservedAndPredictedStandBeside) {
     EXPECT_EQ(rank.predicted_peak_bytes, 64);
     EXPECT_EQ(rank.predicted_at_peak[0], 64);
     EXPECT_EQ(rank.predicted_where, "first step, forward");
-    // What held when the range began still holds in it.
+    // What was allocated when the range began is still allocated in it.
     EXPECT_EQ(memory_report(*trace, {.rank = 1, .from_ns = 15}).ranks[0].reserved_bytes, 128);
     EXPECT_EQ(memory_report(*trace, {.rank = 1, .from_ns = 25}).ranks[0].reserved_bytes, 96);
 }

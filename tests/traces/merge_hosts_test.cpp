@@ -1,5 +1,5 @@
-// Parts of a job on several hosts, whose clocks were measured, into one file; also of processes that were
-// killed. part_files.h has the job.
+// Parts of a job on several hosts, whose clocks were measured, merged into one file; also of processes that
+// were killed. part_files.h has the job.
 #include <algorithm>
 #include <atomic>
 #include <csignal>
@@ -31,13 +31,14 @@ using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
 constexpr std::int64_t kMs = 1'000'000, kSecond = 1'000'000'000;
-constexpr int kSteps = 20;                  // of a second each
-constexpr std::int64_t kBefore = 10 * kMs;  // before the job rank 0's part begins, so that it is the first
+constexpr int kSteps = 20;  // of a second each
+// Rank 0's part begins that long before the job, so that it is the first.
+constexpr std::int64_t kBefore = 10 * kMs;
 
-// What a host's clocks do against the job's time, which is rank 0's clock.
+// A host's clocks relative to the job's time, which is rank 0's clock.
 struct Host {
     std::int64_t monotonic;  // CLOCK_MONOTONIC when the job begins
-    std::int64_t wall;       // its wall clock is ahead
+    std::int64_t wall;       // how far its wall clock is ahead
     double drift;
     std::int64_t wrong_start, wrong_end;  // errors of the two measurements
 };
@@ -49,8 +50,8 @@ constexpr Host kHosts[] = {{1000 * kSecond, 0, 0, 0, 0},
 
 class MergeHosts : public ::testing::Test {
   protected:
-    // Rank h on host h, which began h ms after rank 0. The offset of its clock at the job's time t:
-    // rank 0's (kHosts[0].monotonic + t) - its own (monotonic + t + drift t).
+    // Rank h is on host h, and began h ms after rank 0. The offset of its clock at the job's time t: rank 0's
+    // (kHosts[0].monotonic + t) - its own (monotonic + t + drift t).
     PartSpec host(int h) const {
         const Host& from = kHosts[h];
         PartSpec spec;
@@ -80,7 +81,7 @@ class MergeHosts : public ::testing::Test {
         database_.emplace(out(), Database::Mode::read_only);
         return result;
     }
-    // How far the gathers' ends on a rank are from when they were in the job's time, at worst.
+    // The largest difference of the gathers' ends on a rank from their ends in the job's time.
     std::int64_t wrong_by(int rank) {
         std::int64_t worst = 0, step = 0;
         Statement row(*database_,
@@ -103,7 +104,7 @@ class MergeHosts : public ::testing::Test {
     std::optional<Database> database_;
 };
 
-// No collective is common to two parts, so that the measurements alone count.
+// No collective is common to two parts, so only the measurements count.
 TEST_F(MergeHosts, PutsFourHostsOnOneClockByMeasurements) {
     std::vector<std::string> parts;
     for (int h = 0; h < 4; ++h) {
@@ -114,12 +115,12 @@ TEST_F(MergeHosts, PutsFourHostsOnOneClockByMeasurements) {
     const MergeResult result = merge(parts);
     EXPECT_EQ(wrong_by(0), 0);
     for (int h = 1; h < 4; ++h) {
-        EXPECT_LE(wrong_by(h), kUncertainty + 100) << h;  // and what rounding does
+        EXPECT_LE(wrong_by(h), kUncertainty + 100) << h;  // and rounding
         EXPECT_GT(wrong_by(h), 0) << h;                   // the measurements are not exact
     }
     EXPECT_EQ(result.parts[0].uncertainty_ns, 0);
     EXPECT_GE(result.uncertainty_ns(), kUncertainty);
-    EXPECT_LT(result.uncertainty_ns(), kUncertainty + 20 * kUs);  // a little is outside the measurements
+    EXPECT_LT(result.uncertainty_ns(), kUncertainty + 20 * kUs);  // a small part is outside the measurements
     EXPECT_NEAR(result.parts[1].drift_ppm, -40, 5);
     EXPECT_EQ(result.collectives, 0);
     EXPECT_EQ(fact("merge.part.1.clock_uncertainty_us"), "0.000");
@@ -136,7 +137,7 @@ TEST_F(MergeHosts, ImprovesMeasurementsByCollectives) {
     EXPECT_LT(result.worst_ns, 2 * kUncertainty);
     for (int h = 0; h < 4; ++h) EXPECT_LE(wrong_by(h), kUncertainty + 100) << h;
     EXPECT_NE(fact("merge.residual_measured_us"), "none");
-    // Opened together without a merged file they are where the merge puts them.
+    // Opened together without a merged file, they have the same times as merged.
     const auto trace = open_any(parts);
     EXPECT_EQ(trace->config_value("merge.residual_us"), fact("merge.residual_us"));
     EXPECT_EQ(trace->config_value("merge.residual_measured_us"), fact("merge.residual_measured_us"));
@@ -151,7 +152,7 @@ TEST_F(MergeHosts, IsNotMisledByARankThatIsAlwaysLate) {
         parts.push_back(write_part(spec));
     }
     const MergeResult result = merge(parts);
-    EXPECT_GT(result.residual_ns, 4 * kMs);  // it is in the trace, not in the clocks
+    EXPECT_GT(result.residual_ns, 4 * kMs);  // it is caused by the trace, not by the clocks
     for (const int h : {1, 3}) EXPECT_LE(wrong_by(h), 2 * kUncertainty + 100) << h;
     EXPECT_GT(wrong_by(2), 4 * kMs);
 }
@@ -206,7 +207,7 @@ TEST_F(KilledPart, IsMergedUpToThatMoment) {
     const PartSpec whole = host(0);
     PartSpec killed = host(1);
     killed.steps = kSteps / 2;
-    killed.clocks.pop_back();  // it never came to measure at the end
+    killed.clocks.pop_back();  // it never measured at its end
     write_part(whole);
     record_and_kill(killed);
     ASSERT_TRUE(fs::exists(killed.path + "-wal"));
@@ -220,8 +221,8 @@ TEST_F(KilledPart, IsMergedUpToThatMoment) {
     EXPECT_EQ(bytes_of(killed.path) + bytes_of(killed.path + "-wal"), before);
 }
 
-// Rank 1 is killed in step 10; the others are told, and say so.
-TEST_F(KilledPart, IsNamedByTheRanksThatWereLeft) {
+// Rank 1 is killed in step 10; the others are notified, and record it.
+TEST_F(KilledPart, IsNamedByTheRemainingRanks) {
     std::vector<std::string> parts;
     for (int h = 0; h < 4; ++h) {
         PartSpec spec = host(h);
@@ -248,11 +249,11 @@ TEST_F(KilledPart, IsNamedByTheRanksThatWereLeft) {
     EXPECT_FALSE(report.ranks[1].ended);
     EXPECT_EQ(report.ranks[1].last_step, kSteps / 2 - 1);
     EXPECT_EQ(report.ranks[2].waiting, "all_gather 10 of group 7");
-    // The parts opened together tell the same.
+    // The parts opened together give the same.
     EXPECT_EQ(stop_sentence(stop_report(*open_any(parts))), stop_sentence(report));
 }
 
-TEST_F(KilledPart, IsFoundWhereNobodySays) {
+TEST_F(KilledPart, IsFoundIfNoRankReportsIt) {
     PartSpec killed = host(1);
     killed.steps = kSteps / 2;
     record_and_kill(killed);
@@ -261,13 +262,13 @@ TEST_F(KilledPart, IsFoundWhereNobodySays) {
     EXPECT_EQ(report.first_rank, 1);
     EXPECT_FALSE(report.told);
     EXPECT_EQ(report.ranks[0].waiting, "all_gather 19 of group 7");
-    // Finalized by hand before the merge it is no other.
+    // Finalizing it by hand before the merge makes no difference.
     finalize_trace(killed.path);
     merge({host(0).path, killed.path});
     EXPECT_EQ(stop_report(*load_trace(out())).first_rank, 1);
 }
 
-TEST_F(KilledPart, StaysWhereAMergeFails) {
+TEST_F(KilledPart, IsKeptIfAMergeFails) {
     const PartSpec whole = host(0), killed = host(1);
     write_part(whole);
     record_and_kill(killed);

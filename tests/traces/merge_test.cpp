@@ -1,4 +1,5 @@
-// Parts into one file: what becomes of every kind of id, of clocks, of facts. part_files.h has the job.
+// Parts merged into one file: what becomes of every kind of id, of clocks, of facts. part_files.h has the
+// job.
 #include "traces/merge/merge.h"
 
 #include <csignal>
@@ -45,7 +46,7 @@ class MergeTest : public ::testing::Test {
         s.host = "node" + std::to_string(rank);
         return s;
     }
-    // Two ranks on two hosts; the second began 2 ms later and its clock is 3 ms ahead.
+    // Two ranks on two hosts; the second began 2 ms later, and its clock is 3 ms ahead.
     std::pair<PartSpec, PartSpec> two_hosts() const {
         PartSpec a = spec("a.sqlite", 0), b = spec("b.sqlite", 1);
         b.origin_ns = -2 * kMs;
@@ -103,7 +104,7 @@ TEST_F(MergeTest, KeepsRanksAndGivesEachItsDevice) {
     EXPECT_EQ(number("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL WHERE deviceId = 1"), 6);
 }
 
-TEST_F(MergeTest, MakesCorrelationIdsUniqueAndKeepsWhatTheyTie) {
+TEST_F(MergeTest, MakesCorrelationIdsUniqueAndKeepsTheirLinks) {
     merge({write_part(spec("a.sqlite", 0)), write_part(spec("b.sqlite", 1))});  // both count from 1
     EXPECT_EQ(number("SELECT count(DISTINCT correlationId) FROM CUPTI_ACTIVITY_KIND_KERNEL"), 12);
     EXPECT_EQ(
@@ -115,11 +116,11 @@ TEST_F(MergeTest, MakesCorrelationIdsUniqueAndKeepsWhatTheyTie) {
               6);
 }
 
-TEST_F(MergeTest, TellsEqualPidsOfTwoHostsApart) {
+TEST_F(MergeTest, DistinguishesEqualPidsOfTwoHosts) {
     merge({write_part(spec("a.sqlite", 0)), write_part(spec("b.sqlite", 1))});  // both are process 500
     EXPECT_THAT(numbers("SELECT globalPid >> 24 & 0xFFFFFF FROM PROCESSES"), ElementsAre(500, 500));
     EXPECT_EQ(number("SELECT count(DISTINCT globalPid) FROM PROCESSES"), 2);
-    // Nsight's own joins.
+    // The joins that Nsight's users write.
     EXPECT_EQ(number("SELECT count(*) FROM PROCESSES p JOIN ThreadNames t ON p.globalPid == (t.globalTid & "
                      "0xFFFFFFFFFF000000)"),
               2);
@@ -139,7 +140,7 @@ TEST_F(MergeTest, KeepsOneProcessOfOneHostOne) {
                 ElementsAre(global_pid(500), global_pid(501)));
 }
 
-TEST_F(MergeTest, TellsContainersOfOneHostApart) {
+TEST_F(MergeTest, DistinguishesContainersOfOneHost) {
     PartSpec a = spec("a.sqlite", 0), b = spec("b.sqlite", 1);
     b.host = a.host;  // and both have thread 500 of process 500, for different ranks
     merge({write_part(a), write_part(b)});
@@ -169,7 +170,7 @@ TEST_F(MergeTest, SharesTextsAndNamesBothWays) {
         number("SELECT count(*) FROM NVTX_EVENTS"));
 }
 
-// Show 5: two parts with clocks shifted by 3 ms merge to collectives that end together.
+// Two parts with clocks shifted by 3 ms merge to collectives that end at the same time.
 TEST_F(MergeTest, BringsClocksTogetherByTheEndsOfCollectives) {
     const auto [a, b] = two_hosts();
     const MergeResult result = merge({write_part(a), write_part(b)});
@@ -193,7 +194,7 @@ TEST_F(MergeTest, BeginsWithTheEarliestPart) {
     EXPECT_EQ(result.parts[0].shift_ns, 2 * kMs);
     EXPECT_EQ(result.parts[1].shift_ns, 0);
     EXPECT_THAT(numbers("SELECT start FROM SHARD_STEPS WHERE step = 0"), ElementsAre(2 * kMs, 2 * kMs));
-    // The longest is to the end of step 2: 3 ms + 100 us of the job, 2 ms after the start.
+    // The longest range goes to the end of step 2: 3 ms + 100 us of the job, 2 ms after the start.
     EXPECT_EQ(number("SELECT stopTime FROM ANALYSIS_DETAILS"), 5 * kMs + 100 * kUs);
 }
 
@@ -215,7 +216,7 @@ TEST_F(MergeTest, GivesEachRankTheNumbersOfItsPart) {
         EXPECT_EQ(memory.at_peak, of_all_memory.at_peak);
         EXPECT_EQ(memory.reserved_bytes, of_all_memory.reserved_bytes);
     }
-    // The shortest of each collective is rank 1's, 45 us; rank 0 waits 5 us of its 50.
+    // The shortest part of each collective is rank 1's, 45 us; rank 0 waits 5 us of its 50.
     const auto collectives = collectives_report(*merged).ranks;
     EXPECT_EQ(collectives.at(0).unmatched, 0);
     EXPECT_DOUBLE_EQ(collectives.at(0).operations.at(0).transfer_us, 3 * 45);
@@ -260,7 +261,7 @@ TEST_F(MergeTest, KeepsDifferentModuleTreesApart) {
 
 TEST_F(MergeTest, RenumbersARankOfAnotherJob) {
     PartSpec a = spec("a.sqlite", 0), b = spec("b.sqlite", 0);
-    a.group_size = b.group_size = 1;  // two programs that know nothing of each other
+    a.group_size = b.group_size = 1;  // two unrelated programs
     b.pid = 777;
     const MergeResult result = merge({write_part(a), write_part(b)});
     EXPECT_THAT(numbers("SELECT rank FROM SHARD_RANKS"), ElementsAre(0, 1));
@@ -333,7 +334,7 @@ TEST_F(MergeTest, LeavesAFinishedFileForItsOwner) {
     struct stat facts {};
     ASSERT_EQ(::stat(out().c_str(), &facts), 0);
     EXPECT_EQ(facts.st_mode & 0777, 0600u);
-    EXPECT_THAT(files(), SizeIs(3));  // two parts, one result, nothing beside them
+    EXPECT_THAT(files(), SizeIs(3));  // two parts and one result, no other file
     EXPECT_EQ(number("SELECT ended FROM SHARD_STATE"), 1);
     EXPECT_EQ(number("SELECT count(*) FROM sqlite_master WHERE type = 'index' AND name LIKE '%.%'"),
               static_cast<std::int64_t>(indexes().size()));
@@ -351,7 +352,7 @@ TEST_F(MergeTest, TakesPartsThatDidNotEndAndSaysSo) {
     EXPECT_THAT(check_trace(*load_trace(out())), Contains(HasSubstr("did not end")));
 }
 
-TEST_F(MergeTest, RefusesWhatIsNoTrace) {
+TEST_F(MergeTest, RefusesFilesThatAreNotTraces) {
     const std::string good = write_part(spec("a.sqlite", 0));
     const std::string text_file = folder_ / "text.sqlite";
     std::ofstream(text_file)
@@ -410,14 +411,14 @@ TEST_F(MergeTest, TakesFilesOfOlderSchemas) {
     EXPECT_EQ(number("PRAGMA user_version"), kSchemaVersion);
 }
 
-TEST_F(MergeTest, WondersAboutPartsOfDifferentTimes) {
+TEST_F(MergeTest, NotesThatPartsAreOfDifferentTimes) {
     PartSpec a = spec("a.sqlite", 0), b = spec("b.sqlite", 1);
     b.clock_ns = 7200 * 1'000'000'000LL;
     b.group = 8;  // they have no collective in common
     EXPECT_THAT(merge({write_part(a), write_part(b)}).notes, Contains(HasSubstr("7199 s apart")));
 }
 
-// An export of Nsight Systems: its own tables only, older columns, domains by process.
+// An export of Nsight Systems: only its own tables, older columns, domains by process.
 TEST_F(MergeTest, TakesExportsOfNsightSystems) {
     const std::string path = folder_ / "nsight.sqlite";
     std::ofstream(path).close();
@@ -453,7 +454,7 @@ INSERT INTO NVTX_EVENTS VALUES (10, 20, 59, 'ncclAllReduce', 281475010265090, 5)
     EXPECT_EQ(load_trace(out())->ranks.size(), 2u);
 }
 
-// A process that uses two devices stays one rank, also for who asks in SQL.
+// A process that uses two devices stays one rank, for SQL, too.
 TEST_F(MergeTest, KeepsAProcessWithTwoDevicesOneRank) {
     const std::string path = folder_ / "two.sqlite";
     std::ofstream(path).close();

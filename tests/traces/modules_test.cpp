@@ -14,7 +14,8 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-// Modules 0 Net_0 > 1 FullyShardedDataParallel_1 > 2 Linear_0, and 3 ReLU_0 beside it; unit 5 wraps module 1.
+// Modules 0 Net_0 > 1 FullyShardedDataParallel_1 > 2 Linear_0, and 3 ReLU_0 next to it; unit 5 wraps module
+// 1.
 void describe_modules(RunBuilder& run) {
     run.sink().add(ModuleRow{.id = 0, .parent = -1, .name = "Net_0"});
     run.sink().add(ModuleRow{.id = 1, .parent = 0, .name = "FullyShardedDataParallel_1"});
@@ -56,7 +57,7 @@ TEST(Modules, TheTreeIsTheNestingOfModuleRangesAndRowsWithTheSamePathAreOne) {
 TEST(Modules, ADeviceEventBelongsToTheInnermostModuleOfItsLaunch) {
     RunBuilder run;
     forward(run, 0);
-    run.kernel(0, 200, 300, 40);     // launched in Linear_0, runs when the module is long over
+    run.kernel(0, 200, 300, 40);     // launched in Linear_0, runs long after the module ended
     run.kernel(0, 250, 350, 65, 8);  // launched in the unit itself, overlaps it on the device
     run.kernel(0, 400, 500, 150);    // launched outside every module
     const auto trace = run.take();
@@ -95,7 +96,7 @@ TEST(Modules, BackwardAndHooksAreTheBackwardPartOfTheirModulesRow) {
     EXPECT_DOUBLE_EQ(unit.host_self_us, us((60 - 30) + (100 - 60)));
     EXPECT_DOUBLE_EQ(unit.backward_device_us, us(30 + 10));
     EXPECT_DOUBLE_EQ(net.backward_host_us,
-                     us(100));  // children included, though it has no backward range itself
+                     us(100));  // including its children, though it has no backward range itself
     EXPECT_DOUBLE_EQ(net.host_us, us(100 + 100));
 }
 
@@ -113,15 +114,15 @@ TEST(Modules, RecomputationInTheBackwardAddsNoOccurrence) {
     EXPECT_DOUBLE_EQ(net.children[0].backward_host_us, us(100));
 }
 
-// Of the backward's 100 ns the block's forward took 60 once more, and its Linear 30 of them.
-TEST(Modules, RecomputationIsToldApartFromTheRestOfTheBackward) {
+// Of the backward's 100 ns, the block's forward was recomputed in 60, of which its Linear took 30.
+TEST(Modules, RecomputationIsSeparateFromTheRestOfTheBackward) {
     RunBuilder run;
     describe_modules(run);
     forward(run, 0);
     run.range(0, 200, 300, "autograd::engine::evaluate_function: CheckpointFunctionBackward", 1);
     run.range(0, 205, 265, "nn.Module: FullyShardedDataParallel_1", 1);
     run.range(0, 210, 240, "nn.Module: Linear_0", 2);
-    run.kernel(0, 400, 440, 215);  // launched by what is computed again
+    run.kernel(0, 400, 440, 215);  // launched by the recomputation
     run.kernel(0, 440, 500, 270);  // by the backward itself
     const auto trace = run.take();
     const ModuleNode net = module_view(*trace).ranks[0].modules[0];
@@ -138,7 +139,7 @@ TEST(Modules, RecomputationIsToldApartFromTheRestOfTheBackward) {
     EXPECT_EQ(net.children[1].recomputations, 0);
 }
 
-// FSDP1's hook before the backward runs under the operator that made the unit's output; it waits for the
+// FSDP1's hook before the backward runs inside the operator that made the unit's output; it waits for the
 // unit.
 TEST(Modules, TheWaitOfAHookIsThatOfTheUnitAndNotOfTheModuleInIt) {
     RunBuilder run;
@@ -164,7 +165,7 @@ TEST(Modules, AHookInsideAForwardCallIsPartOfThatCall) {
     EXPECT_EQ(net.operators, 1);
 }
 
-TEST(Modules, ABackwardWithoutAForwardStandsWhereTheModuleTableSaysItBelongs) {
+TEST(Modules, ABackwardWithoutAForwardIsPlacedByTheModuleTable) {
     RunBuilder run;
     describe_modules(run);
     run.range(0, 0, 10, "autograd::engine::evaluate_function: AddmmBackward0", 2);
@@ -184,7 +185,7 @@ TEST(Modules, OtherThreadsOfTheRankMeetInTheSameRows) {
     run.range_on(RunBuilder::other_tid(0), 20, 55, "autograd::engine::evaluate_function: AddmmBackward0", 2);
     const auto trace = run.take();
     const ModuleNode net = module_view(*trace).ranks[0].modules[0];
-    // The other thread's 35 ns add up; they take nothing from the calls that run beside them.
+    // The other thread's 35 ns are added; nothing is subtracted from the calls that run at the same time.
     EXPECT_DOUBLE_EQ(net.children[0].children[0].host_us, us(30 + 35));
     EXPECT_DOUBLE_EQ(net.host_us, us(100 + 35));
 }
@@ -198,8 +199,8 @@ TEST(Modules, KnowParametersTrafficOfTheirUnitWaitsAndPeaks) {
     run.range(0, 14, 24, "FullyShardedDataParallel.rate_limiter");
     run.runtime(0, 15, 23, "cudaEventSynchronize_v3020");   // inside the limiter, which counts as a whole
     run.runtime(0, 30, 35, "cudaEventSynchronize_v3020");   // another wait of the unshard
-    run.runtime(0, 36, 38, "cudaLaunchKernel_v7000");       // no wait
-    run.runtime(0, 50, 60, "cudaStreamSynchronize_v3020");  // not the unshard's
+    run.runtime(0, 36, 38, "cudaLaunchKernel_v7000");       // not a wait
+    run.runtime(0, 50, 60, "cudaStreamSynchronize_v3020");  // not a wait of the unshard
     run.collective(0, 30, 50, {.operation = Operation::all_gather, .bytes = 440, .unit = 5, .launched = 26});
     run.collective(0, 60, 70,
                    {.operation = Operation::reduce_scatter, .bytes = 220, .unit = 5, .launched = 55});
@@ -238,8 +239,8 @@ TEST(Modules, ASelectionClipsHostTimeAndCountsWhatStartsInIt) {
     EXPECT_DOUBLE_EQ(by_step.ranks[0].modules[0].host_us, us(100));
     EXPECT_DOUBLE_EQ(by_step.ranks[0].modules[0].device_us, us(100));
 
-    // From 1050: the call that started at 1000 lends its last 50 ns, the kernel launched at 1040 is not in
-    // it.
+    // From 1050: the call that started at 1000 contributes its last 50 ns, the kernel launched at 1040 is not
+    // included.
     const ModuleView by_time = module_view(*trace, {.rank = 0, .from_ns = 1050, .to_ns = 2000});
     EXPECT_EQ(by_time.ranks[0].modules[0].occurrences, 0);
     EXPECT_DOUBLE_EQ(by_time.ranks[0].modules[0].host_us, us(50));
@@ -275,10 +276,10 @@ TEST(Modules, TheBackwardOfAForeignProgramsModuleBelongsToTheModulesRow) {
     run.range(0, 10, 40, "nn.Module: Linear_0");
     run.range(0, 50, 90, "nn.Module: Linear_1");
     run.range(0, 200, 230, "nn.Module: Linear_1 (backward)");
-    run.range(0, 210, 220, "nn.Module: Linear_0");  // computed once more, by a checkpoint
+    run.range(0, 210, 220, "nn.Module: Linear_0");  // recomputed by a checkpoint
     run.range(0, 240, 245, "nn.Module: Linear_0 (backward)");
     run.range(0, 250, 255, "nn.Module: Gone_0 (backward)");  // its forward was not recorded
-    run.range(0, 260, 265, "Linear_0");                      // no module's
+    run.range(0, 260, 265, "Linear_0");                      // not of a module
     const auto trace = run.take();
     const ModuleView view = module_view(*trace);
     ASSERT_THAT(names(view.ranks[0].modules), ElementsAre("Net_0"));

@@ -1,4 +1,4 @@
-// NCCL's kernels joined with NCCL's calls. A call is a range of the domain NCCL whose payload tells
+// NCCL's kernels joined with NCCL's calls. A call is a range of the domain NCCL whose payload has
 // communicator and bytes; a kernel belongs to the call in which it was launched.
 #include "traces/store/nccl/nccl_collectives.h"
 
@@ -42,7 +42,7 @@ std::string bytes_of(std::uint64_t value) {
     return {reinterpret_cast<const char*>(&value), 8};
 }
 
-// Two ranks, each a process with a device; what they do is told row by row.
+// Two ranks, each a process with a device; their rows are added one by one.
 class NcclJoin : public ::testing::Test {
   protected:
     NcclJoin() : db_(create_schema(empty_file(folder_ / "run.sqlite"), 4096)) {
@@ -101,7 +101,7 @@ class NcclJoin : public ::testing::Test {
         for (const int rank : {0, 1}) make_communicator(rank, kWorld, 2);
     }
 
-    // Launched at that time, on the rank's thread; runs later. Its correlation id is the same on both ranks.
+    // Launched at that time on the rank's thread; runs later. Its correlation id is the same on both ranks.
     void kernel(int rank, std::int64_t launched, const std::string& name, std::int64_t correlation) {
         db_.execute(
             fmt::format("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME (start, end, eventClass, globalTid, "
@@ -166,9 +166,9 @@ TEST_F(NcclJoin, a_kernel_belongs_to_the_call_that_launched_it) {
 }
 
 TEST_F(NcclJoin, bytes_are_those_of_the_full_buffer) {
-    EXPECT_EQ(full_bytes(Operation::all_gather, 10, 4), 40);      // what one rank gives
+    EXPECT_EQ(full_bytes(Operation::all_gather, 10, 4), 40);      // what one rank contributes
     EXPECT_EQ(full_bytes(Operation::reduce_scatter, 10, 4), 40);  // what one rank gets
-    EXPECT_EQ(full_bytes(Operation::all_to_all, 10, 4), 40);      // for one peer
+    EXPECT_EQ(full_bytes(Operation::all_to_all, 10, 4), 40);      // the part for one peer
     EXPECT_EQ(full_bytes(Operation::gather, 10, 4), 40);
     EXPECT_EQ(full_bytes(Operation::scatter, 10, 4), 40);
     EXPECT_EQ(full_bytes(Operation::all_reduce, 10, 4), 10);
@@ -195,7 +195,7 @@ TEST_F(NcclJoin, a_groups_kernels_are_launched_at_its_end) {
     range(0, 160, "ncclGroupEnd");
     call(0, 180, "ncclAllReduce", 7, kPair);
     range(0, 200, "ncclGroupEnd");
-    kernel(0, 204, kReduce, 1);  // the kinds tell whose kernel is which
+    kernel(0, 204, kReduce, 1);  // the kinds show which kernel belongs to which call
     kernel(0, 206, kGather, 2);
     EXPECT_THAT(join(), ElementsAre("0 all_reduce 7 0", "0 all_gather 20 0"));
 }
@@ -223,11 +223,11 @@ TEST_F(NcclJoin, one_kernel_may_carry_a_whole_group) {
     call(0, 240, "ncclRecv", 50);
     range(0, 260, "ncclGroupEnd");
     kernel(0, 262, kSendRecv, 2);
-    // (1 + 2) x 2 ranks; sends and receives have no number that could be matched.
+    // (1 + 2) x 2 ranks; sends and receives have no number by which they could be matched.
     EXPECT_THAT(join(), ElementsAre("0 all_gather 6 0", "0 other 150 -1"));
 }
 
-TEST_F(NcclJoin, where_a_group_is_not_clear_nothing_is_said_of_its_kernels) {
+TEST_F(NcclJoin, kernels_of_an_ambiguous_group_stay_unknown) {
     make_world();
     range(0, 100, "ncclGroupStart");
     for (const int i : {0, 1, 2}) call(0, 120 + 20 * i, "ncclAllReduce", 8);
@@ -237,30 +237,28 @@ TEST_F(NcclJoin, where_a_group_is_not_clear_nothing_is_said_of_its_kernels) {
     range(0, 300, "ncclGroupEnd");  // of a group that began before the recording
     kernel(0, 302, kGeneric, 3);
     EXPECT_THAT(join(), IsEmpty());
-    EXPECT_THAT(
-        diagnostics(),
-        ElementsAre(
-            "The bytes of 3 of 3 kernels of NCCL are unknown: they share a group in which it cannot be "
-            "told which kernel did which call's work"));
+    EXPECT_THAT(diagnostics(),
+                ElementsAre("The bytes of 3 of 3 kernels of NCCL are unknown: they share a group in which it "
+                            "is unknown which kernel did which call's work"));
 }
 
-TEST_F(NcclJoin, says_what_it_does_not_know) {
-    call(0, 100, "ncclAllReduce", 8);  // of a communicator that nobody saw made
+TEST_F(NcclJoin, reports_what_it_does_not_know) {
+    call(0, 100, "ncclAllReduce", 8);  // of a communicator whose creation was not recorded
     kernel(0, 105, kReduce, 1);
     range(0, 200, "ncclAllReduce");  // no payload
     kernel(0, 205, kReduce, 2);
-    kernel(0, 300, kReduce, 3);         // a graph's launch: in no call
+    kernel(0, 300, kReduce, 3);         // a graph's launch: inside no call
     device_work(0, 400, kReduce, 999);  // its launch was lost
     EXPECT_THAT(join(), IsEmpty());
     EXPECT_THAT(diagnostics(),
                 ElementsAre(HasSubstr("2 of 4 kernels of NCCL are unknown: they were launched outside"),
                             HasSubstr("1 of 4 kernels of NCCL are unknown: they belong to calls whose"),
                             HasSubstr("1 of 4 kernels of NCCL are unknown: they belong to commun")));
-    join();  // once more, as a second finalize does
+    join();  // again, as a second finalize does
     EXPECT_EQ(diagnostics().size(), 3u);
 }
 
-TEST_F(NcclJoin, payloads_that_are_cut_short_or_absurd_are_no_payloads) {
+TEST_F(NcclJoin, payloads_that_are_truncated_or_absurd_are_ignored) {
     make_world();
     range(0, 100, "ncclAllReduce", binary_payload(kGatherSchema, bytes_of(kWorld)));  // ends before the size
     range(0, 200, "ncclAllReduce", "short");
@@ -316,14 +314,14 @@ TEST_F(NcclJoin, leaves_a_trace_alone_that_has_collectives) {
     EXPECT_THAT(join(), ElementsAre("0 all_gather 1 0"));
 }
 
-// An export has none of our tables: loading it tells the same, and leaves it as it is. Each rank gives 1000
-// bytes, the whole has 2000.
-TEST_F(NcclJoin, is_told_of_an_export_when_it_is_loaded) {
+// An export has none of our tables: loading it gives the same, and leaves it unchanged. Each rank contributes
+// 1000 bytes, the result has 2000.
+TEST_F(NcclJoin, is_made_for_an_export_when_it_is_loaded) {
     make_world();
     for (const int rank : {0, 1}) {
         call(rank, 100, "ncclAllGather", 1000);
         kernel(rank, 105, "ncclDevKernel_AllGather_RING_LL", 1);
-        kernel(rank, 500, "ncclDevKernel_AllGather_RING_LL", 2);  // of no call
+        kernel(rank, 500, "ncclDevKernel_AllGather_RING_LL", 2);  // outside any call
     }
     db_.execute("DROP TABLE SHARD_STATE; DROP TABLE SHARD_RANKS; DROP TABLE SHARD_COLLECTIVES");
     const auto trace = load_trace(folder_ / "run.sqlite");
@@ -339,8 +337,8 @@ TEST_F(NcclJoin, is_told_of_an_export_when_it_is_loaded) {
     EXPECT_FALSE(db_.has_table("SHARD_COLLECTIVES"));
 }
 
-// Exports of two hosts, each with the one rank that ran there, of which the second's clock is 3 ms ahead.
-// Their all_reduces end together; opened together and merged they are two ranks on one clock.
+// Exports of two hosts, each with the one rank that ran there; the second's clock is 3 ms ahead. Their
+// all_reduces end at the same time; both opened together and merged, they are two ranks on one clock.
 TEST_F(NcclJoin, brings_the_exports_of_two_hosts_onto_one_clock) {
     constexpr std::int64_t kAhead = 3'000'000;
     make_world();
@@ -401,7 +399,7 @@ TEST(NcclJoinOfAnExport, ties_every_kernel_of_a_real_ddp_job) {
     std::filesystem::copy_file(file, copy);
     std::filesystem::permissions(copy, std::filesystem::perms::owner_all);
     Database db(copy, Database::Mode::read_write);
-    // Our tables beside the export's own.
+    // Our tables next to the export's own.
     std::string tables =
         std::regex_replace(migration_sql(0), std::regex("CREATE TEMP TABLE "), "CREATE TABLE IF NOT EXISTS ");
     tables = std::regex_replace(tables, std::regex("INSERT INTO "), "INSERT OR IGNORE INTO ");
@@ -411,7 +409,7 @@ TEST(NcclJoinOfAnExport, ties_every_kernel_of_a_real_ddp_job) {
         "WHERE s.value LIKE 'nccl%'");
     ASSERT_GT(kernels, 0);
 
-    // As exported, without blobs: it is said, and no row is made up.
+    // As exported, without blobs: this is reported, and no row is invented.
     join_nccl_collectives(db);
     EXPECT_EQ(db.integer("SELECT count(*) FROM SHARD_COLLECTIVES"), 0);
     EXPECT_EQ(db.integer(fmt::format("SELECT count(*) FROM DIAGNOSTIC_EVENT WHERE text LIKE "
@@ -435,14 +433,14 @@ TEST(NcclJoinOfAnExport, ties_every_kernel_of_a_real_ddp_job) {
     join_nccl_collectives(db);
     EXPECT_EQ(db.integer("SELECT count(*) FROM SHARD_COLLECTIVES WHERE bytes = 1000 AND sequence >= 0"),
               kernels);
-    // What the kernel's name says is what its call was.
+    // The kernel's name agrees with its call.
     EXPECT_EQ(
         db.integer(
             "SELECT count(*) FROM SHARD_COLLECTIVES c JOIN SHARD_ENUM_OPERATION e ON e.id = c.operation "
             "JOIN CUPTI_ACTIVITY_KIND_KERNEL k ON k.correlationId = c.correlationId AND k.deviceId = "
             "c.rank JOIN StringIds s ON s.id = k.shortName WHERE instr(s.value, e.label) > 0"),
         kernels);
-    // Each number once on either rank, for the same operation.
+    // Each number occurs once per rank, for the same operation.
     EXPECT_EQ(
         db.integer(
             "SELECT count(*) FROM SHARD_COLLECTIVES a JOIN SHARD_COLLECTIVES b ON a.sequence = b.sequence "

@@ -53,7 +53,7 @@ TEST(Nesting, KeepsThreadsApart) {
 }
 
 TEST(Nesting, TakesIntervalsAsHalfOpen) {
-    // One ends where the next begins: they are neighbours, and an instant there belongs to the second.
+    // One ends where the next begins: they are siblings, and an instant there belongs to the second.
     const Nesting n = nest_of({{0, 0, 10}, {0, 10, 20}}, {{0, 10}, {0, 20}});
     EXPECT_THAT(n.parent, ElementsAre(-1, -1));
     EXPECT_THAT(n.innermost, ElementsAre(1, -1));
@@ -90,8 +90,8 @@ TEST(Nesting, InstantsFindTheInnermostRangeOfTheirThread) {
     EXPECT_THAT(n.innermost, ElementsAre(0, 1, 2, 1, 0, -1, -1));
 }
 
-// The latest of those before that are open where it starts and end no earlier; each of a few hundred overlaps
-// many.
+// The parent is the latest earlier range that is open where it starts and ends no earlier; each of a few
+// hundred overlaps many.
 TEST(Nesting, IsThatOfTheDefinitionHoweverRangesOverlap) {
     std::mt19937 random(5);
     std::vector<std::int64_t> start, end, times;
@@ -113,9 +113,9 @@ TEST(Nesting, IsThatOfTheDefinitionHoweverRangesOverlap) {
     }
 }
 
-// Each begins before the last one ends, as those of a loader that is always busy do: looking at all that came
-// before would take minutes.
-TEST(Nesting, OfAChainOfManyRangesIsFoundAtOnce) {
+// Each begins before the previous one ends, as with a loader that is always busy: comparing with all earlier
+// ones would take minutes.
+TEST(Nesting, OfAChainOfManyRangesIsFoundQuickly) {
     std::vector<std::int64_t> start, end;
     for (int i = 0; i < 1'000'000; ++i) {
         start.push_back(10 * i);
@@ -152,7 +152,7 @@ TEST(Names, LoseCudasVersionSuffixOnly) {
     EXPECT_EQ(without_version_suffix(""), "");
 }
 
-TEST(Names, TellKindsOfRange) {
+TEST(Names, DistinguishKindsOfRange) {
     EXPECT_EQ(range_kind("ncclAllGather", "NCCL", false), RangeKind::communication);
     EXPECT_EQ(range_kind("nn.Module: Linear_0", "", true), RangeKind::module);
     EXPECT_EQ(range_kind("nn.Module: Linear_0 (backward)", "", false), RangeKind::backward);

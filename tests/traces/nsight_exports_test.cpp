@@ -1,5 +1,5 @@
-// Exports of Nsight Systems of several ages and settings, made small: lazy tables, absent columns, older
-// names, whole graphs, and what the names of ranges tell.
+// Small exports of Nsight Systems of several versions and settings: lazy tables, absent columns, older names,
+// whole graphs, and what the names of ranges contain.
 #include <gtest/gtest.h>
 
 #include "tests/traces/temporary_folder.h"
@@ -127,9 +127,9 @@ TEST_F(NsightExports, KernelsWithoutAShortNameHaveTheOther) {
     }
 }
 
-// Templates of one short name are different kernels, as Kineto and nsys stats show them. What communicates,
-// either name may say.
-TEST_F(NsightExports, KernelsBearTheirFullNames) {
+// Templates with the same short name are different kernels, as in Kineto and nsys stats. Either name may show
+// that a kernel communicates.
+TEST_F(NsightExports, KernelsHaveTheirFullNames) {
     sql("CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT);"
         "INSERT INTO StringIds VALUES (0, '[unknown]'), (1, 'void fill<4, float>(float*)'), (2, 'void "
         "fill<8, "
@@ -148,8 +148,9 @@ TEST_F(NsightExports, KernelsBearTheirFullNames) {
     EXPECT_EQ(text(*trace, trace->device.name[3]), "alone");
 }
 
-// Graph 4 was traced as a whole: it is the device work. Of graph 5 the kernels are there: they are.
-TEST_F(NsightExports, WholeGraphsAreDeviceWorkWhereTheirKernelsAreNotThere) {
+// Graph 4 was traced as a whole, which is the device work. Of graph 5 the kernels were recorded, which are
+// the device work.
+TEST_F(NsightExports, WholeGraphsAreDeviceWorkIfTheirKernelsAreMissing) {
     sql("CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT);"
         "INSERT INTO StringIds VALUES (1, 'gemm'), (2, 'cudaGraphLaunch_v10000');"
         "CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start, end, globalTid, correlationId, nameId);"
@@ -169,7 +170,7 @@ TEST_F(NsightExports, WholeGraphsAreDeviceWorkWhereTheirKernelsAreNotThere) {
     EXPECT_EQ(trace->device.launch.all(), (std::vector<std::int32_t>{0, 1, 1}));
 }
 
-TEST_F(NsightExports, NamesOfRangesTellOperatorsAndModules) {
+TEST_F(NsightExports, NamesOfRangesIdentifyOperatorsAndModules) {
     sql("CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT);"
         "INSERT INTO StringIds VALUES (1, 'LlamaDecoderLayer_0');"
         "CREATE TABLE NVTX_EVENTS (start INTEGER, end INTEGER, eventType INT, text TEXT, globalTid INT, "
@@ -206,7 +207,7 @@ TEST(NvtxNames, Operators) {
     EXPECT_EQ(view.name, "aten::view");
     EXPECT_TRUE(view.is_operator);
     EXPECT_EQ(view.detail, R"({"op_id":314290})");
-    // Pairs are no JSON and are left out; a comma in a name is none of the decoration.
+    // Pairs are not JSON and are omitted; a comma in a name is not part of the decoration.
     const NvtxName pairs = read_nvtx_name("f<a, b>, seq = 1, input_op_ids = [(4, 0), (5, 1)]");
     EXPECT_EQ(pairs.name, "f<a, b>");
     EXPECT_EQ(pairs.detail, R"({"seq":1})");
@@ -214,8 +215,8 @@ TEST(NvtxNames, Operators) {
     EXPECT_FALSE(read_nvtx_name("step, loss = 3").is_operator);
 }
 
-// FSDP's own ranges, of PyTorch and of ours, are functions of a class.
-TEST(NvtxNames, FunctionsOfAClassAreNoModules) {
+// FSDP's own ranges, PyTorch's and ours, are functions of a class.
+TEST(NvtxNames, FunctionsOfAClassAreNotModules) {
     for (const char* text :
          {"FullyShardedDataParallel.forward", "FullyShardedDataParallel._pre_forward",
           "FullyShardedDataParallel._pre_forward_unshard", "FullyShardedDataParallel._unshard",

@@ -1,4 +1,4 @@
-// SQL that people run on SQLite exports of Nsight Systems, by kind, on a trace of ours: it runs as it is and
+// SQL that people run on SQLite exports of Nsight Systems, by kind, on a trace of ours: it runs unchanged and
 // its answers are right. Sources of the kinds: NVIDIA's "Common SQLite examples" (user guide, export
 // formats), answers on stackoverflow.com, and the scripts of TensorRT-LLM, pith-train, nsys-ai, nsys2json,
 // pipit and PrettyNCU. The figures follow from sample_run.h: 2 ranks, 2 steps of 1 ms, rank 1 is 10 us later.
@@ -21,7 +21,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-// As NCCL numbers and lays out the payload of ncclAllGather: schema 1 << 24 | 4, the communicator, then the
+// The payload of ncclAllGather with NCCL's numbers and layout: schema 1 << 24 | 4, the communicator, then the
 // bytes.
 constexpr std::uint64_t kAllGatherSchema = (std::uint64_t{1} << 24) + 4;
 constexpr std::uint64_t kCommunicator = 0x1122334455667788;
@@ -108,7 +108,7 @@ TEST_F(NsightIdioms, LaunchToKernelByCorrelationAlone) {
         FROM CUPTI_ACTIVITY_KIND_RUNTIME r
         JOIN CUPTI_ACTIVITY_KIND_KERNEL k USING (correlationId)
         JOIN StringIds s ON s.id = r.nameId ORDER BY r.start)");
-    EXPECT_THAT(all, SizeIs(8));  // 2 ranks * 2 steps * 2 kernels, each with the one call
+    EXPECT_THAT(all, SizeIs(8));  // 2 ranks * 2 steps * 2 kernels, each with its one call
     EXPECT_EQ(all[0], "cudaLaunchKernelExC_v11060|62000|64000|36000|50000");  // 100 - 64 us
     EXPECT_THAT(all, Contains("cudaLaunchKernel_v7000|160000|162000|38000|300000"));
 }
@@ -147,7 +147,7 @@ TEST_F(NsightIdioms, KernelsTakeTheNameOfTheInnermostRange) {
 }
 
 TEST_F(NsightIdioms, AllDeviceWorkWithItsCallAndGraphNode) {
-    // TensorRT-LLM's way: kernels, copies and sets in one, joined with the call, and twice with the graph's
+    // As in TensorRT-LLM: kernels, copies and sets in one, joined with the call, and twice with the graph's
     // nodes.
     const auto all = rows(R"(
         SELECT t.start, t.end, r.start, r.end, c.graphNodeId, o.graphNodeId, t.what FROM (
@@ -227,7 +227,7 @@ TEST_F(NsightIdioms, CategoriesHaveNames) {
 }
 
 TEST_F(NsightIdioms, RangesProjectedOntoTheDevice) {
-    // From the first start to the last end of what was launched within the range.
+    // From the first start to the last end of the work that was launched within the range.
     const auto projected = rows(R"(
         SELECT n.text, min(k.start), max(k.end) - min(k.start), count(*)
         FROM NVTX_EVENTS n
@@ -256,7 +256,7 @@ TEST_F(NsightIdioms, RangesThatOverlapTheProfilersOwnWork) {
         SELECT n.text FROM NVTX_EVENTS n JOIN PROFILER_OVERHEAD o
             ON o.globalTid = n.globalTid AND o.start < n.end AND o.end > n.start
         WHERE n.eventType = 59 ORDER BY n.start)";
-    EXPECT_THAT(rows(overlapping), IsEmpty());  // nothing took time from these threads
+    EXPECT_THAT(rows(overlapping), IsEmpty());  // these threads were never interrupted
     rows(
         "INSERT INTO PROFILER_OVERHEAD (start, end, globalTid, nameId, overheadType) "
         "SELECT 155000, 156000, globalTid, nameId, 0 FROM CUPTI_ACTIVITY_KIND_RUNTIME ORDER BY start LIMIT "
@@ -266,7 +266,7 @@ TEST_F(NsightIdioms, RangesThatOverlapTheProfilersOwnWork) {
 }
 
 TEST_F(NsightIdioms, PayloadsAreDecodedByTheirSchema) {
-    // 32 bytes stand before the payload: 1, the schema, the size, and 32 + size.
+    // 32 bytes precede the payload: 1, the schema, the size, and 32 + size.
     EXPECT_THAT(rows(fmt::format(R"(
         SELECT n.text, e.name, {} FROM NVTX_EVENTS n
         JOIN NVTX_PAYLOAD_SCHEMAS p ON p.domainId = n.domainId AND p.schemaId = {}
@@ -279,7 +279,7 @@ TEST_F(NsightIdioms, PayloadsAreDecodedByTheirSchema) {
     EXPECT_THAT(
         rows("SELECT length(binaryData), typeof(binaryData) FROM NVTX_EVENTS WHERE binaryData IS NOT NULL"),
         ElementsAre("48|blob"));
-    // Zeros are left out, as in exports.
+    // Zeros are omitted, as in exports.
     EXPECT_THAT(rows("SELECT idx, type, offset, flags FROM NVTX_PAYLOAD_SCHEMA_ENTRIES ORDER BY idx"),
                 ElementsAre("0|18|NULL|NULL", "1|22|8|NULL"));
 }
@@ -292,7 +292,7 @@ TEST_F(NsightIdioms, ProcessAndThreadAreDecodedFromTheSerializedIds) {
         FROM CUPTI_ACTIVITY_KIND_RUNTIME ORDER BY TID)"),
                 ElementsAre("4242|5000", "4242|5001"));
     EXPECT_THAT(rows("SELECT DISTINCT (globalTid >> 24) & 0xFFFFFF FROM NVTX_EVENTS"), ElementsAre("4242"));
-    // And the other way, as the profiler's own reports join them.
+    // And in the other direction, as the profiler's own reports join them.
     EXPECT_THAT(rows(R"(
         SELECT p.name, count(*) FROM CUPTI_ACTIVITY_KIND_RUNTIME r
         JOIN PROCESSES p ON p.globalPid == (r.globalTid & 0xFFFFFFFFFF000000))"),
@@ -337,7 +337,7 @@ TEST_F(NsightIdioms, TheSessionAndItsLength) {
                 ElementsAre("3"));
 }
 
-// GPU time by process, as scripts print it for jobs of several ranks: whom nobody named has a row, too.
+// GPU time by process, as scripts print it for jobs of several ranks: unnamed processes have a row, too.
 TEST(NsightIdiomsOfProcesses, KernelTimeByProcess) {
     const TemporaryFolder folder;
     const std::string path = folder / "run.sqlite";
@@ -372,7 +372,7 @@ TEST(NsightIdiomsOfProcesses, KernelTimeByProcess) {
                 ElementsAre("100|1", "101|1"));
 }
 
-// Scripts look whether a table is there before they use it, and only real tables count.
+// Scripts check that a table exists before they use it, and only real tables count.
 TEST_F(NsightIdioms, TablesAreTables) {
     EXPECT_THAT(rows(R"(
         SELECT name FROM sqlite_master WHERE type = 'table' AND name IN (

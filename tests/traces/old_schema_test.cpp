@@ -1,5 +1,5 @@
-// Files of earlier schema versions: they load, every documented table and view answers on them (empty where
-// they lack it), and they are left as they are.
+// Files of earlier schema versions: they load, every documented table and view answers on them (empty if they
+// lack it), and they are left unchanged.
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -26,7 +26,7 @@ class OldSchema : public ::testing::TestWithParam<int> {
             write_sample_run(writer);
             writer.finish(3 * kSampleMs, 0);
         }
-        // Everything that came later goes.
+        // Removes everything that was added later.
         Database database(path_, Database::Mode::read_write);
         if (GetParam() < 5) {
             database.execute(
@@ -61,7 +61,7 @@ TEST_P(OldSchema, Loads) {
     EXPECT_EQ(trace->ranges.size(), 16u);
     EXPECT_EQ(trace->collectives.size(), 4u);
     EXPECT_EQ(trace->ranks.size(), 2u);
-    EXPECT_EQ(trace->ranks[0].local_rank, -1);  // nobody said
+    EXPECT_EQ(trace->ranks[0].local_rank, -1);  // unknown
     EXPECT_TRUE(content() == before);
 }
 

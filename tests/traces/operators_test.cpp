@@ -13,7 +13,7 @@ namespace TEST_FILE {
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-// An operator as Kineto tells it.
+// An operator as Kineto records it.
 void op(RunBuilder& run, std::int64_t start, std::int64_t end, std::string_view name,
         std::string_view detail = "", int rank = 0, std::int64_t external_id = 0) {
     run.sink().add(RangeRow{.start = start,
@@ -39,7 +39,8 @@ TEST(Operators, SelfIsWithoutOperatorsInsideAndWithoutRuntimeCalls) {
     RunBuilder run;
     op(run, 0, 100, "aten::linear");
     op(run, 10, 80, "aten::addmm");
-    run.range(0, 15, 75, "a user's range", -1, kAnnotationDomain);  // no operator: stands in nobody's way
+    // Not an operator: does not affect the others.
+    run.range(0, 15, 75, "a user's range", -1, kAnnotationDomain);
     op(run, 20, 30, "aten::view");
     run.runtime(0, 40, 55, "cudaMalloc");
     run.kernel(0, 200, 260, 60);  // launched by a call 60..61 in addmm
@@ -58,7 +59,7 @@ TEST(Operators, SelfIsWithoutOperatorsInsideAndWithoutRuntimeCalls) {
     EXPECT_EQ(addmm.host_self, 70 - 10 - 15 - 1);
     EXPECT_EQ(addmm.device_total, 60);
     EXPECT_EQ(addmm.device_self, 60);
-    EXPECT_EQ(report.ranks[0].operators[0].name, "aten::addmm");  // most device time of its own
+    EXPECT_EQ(report.ranks[0].operators[0].name, "aten::addmm");  // most device self time
     EXPECT_EQ(report.ranks[0].device_self, 70);
 }
 

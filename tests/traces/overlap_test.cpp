@@ -50,7 +50,7 @@ TEST(Overlap, TheMeanIsOverTheKeptSteps) {
         device_work(run, 0, 1000 * s);
     }
     run.step(0, 3, 3000, 3400);
-    run.kernel(0, 3100, 3200, 3010);  // 1 event after 5: the last step was cut off
+    run.kernel(0, 3100, 3200, 3010);  // 1 event instead of 5: the last step was cut off
     const auto trace = run.take();
     const RankOverlap rank = overlap_report(*trace).ranks[0];
     ASSERT_THAT(rank.steps, SizeIs(3));
@@ -94,7 +94,7 @@ TEST(Temporal, EachPartIsOutsideThoseBeforeItAndTheySumToTheWhole) {
     RunBuilder run;
     device_work(run, 0, 0);
     run.memset(0, 150, 170, 21);  // under compute
-    run.kernel(0, 350, 360, 45);  // after 30 of idleness
+    run.kernel(0, 350, 360, 45);  // after 30 of idle time
     const auto trace = run.take();
     const RankTemporal rank = temporal_breakdown(*trace).ranks[0];
     EXPECT_EQ(rank.whole.time, (Interval{100, 360}));
@@ -120,7 +120,7 @@ TEST(Temporal, AStepsTimeIsFromItsFirstToItsLastDeviceEvent) {
     EXPECT_EQ(rank.whole.time, (Interval{100, 1320}));
     EXPECT_EQ(rank.whole.idle, 1100 - 320);  // between the steps
 
-    // Of selected steps the whole is the sum: what lies between them is none of it.
+    // With selected steps the whole is their sum: the time between them does not belong to it.
     const RankTemporal both = temporal_breakdown(*trace, {.first_step = 0, .last_step = 1}).ranks[0];
     EXPECT_EQ(both.whole.idle, 0);
     EXPECT_EQ(both.whole.compute, 2 * 150);
@@ -132,7 +132,7 @@ TEST(Temporal, AStepsTimeIsFromItsFirstToItsLastDeviceEvent) {
 
 TEST(Temporal, AnEventOfNoLengthIsTheFirstOrLastAsAnyOther) {
     RunBuilder run;
-    run.kernel(0, 50, 50);  // as traces of whole microseconds have many
+    run.kernel(0, 50, 50);  // empty, as is common in traces of whole microseconds
     run.kernel(0, 100, 200);
     run.kernel(0, 230, 230);
     const auto trace = run.take();

@@ -8,8 +8,8 @@
 //     110 us   a call launches the kernel gemm, which runs from 950 to 1050 us: into the next step
 //   memory: 1000 bytes of parameters from the start; 4096 of unsharded parameters from 20 to 800 us of each
 //   step. counter reserved_bytes: 100 · (s + 1) at the step's start.
-// A part's own time is the job's less `origin_ns`, read on a clock that is `clock_ns` ahead and gains `drift`
-// seconds in each.
+// A part's own time is the job's minus `origin_ns`, read on a clock that is `clock_ns` ahead and gains
+// `drift` seconds per second.
 #pragma once
 
 #include <cstdint>
@@ -30,12 +30,12 @@ struct PartSpec {
     std::string host = "node0";
     std::int64_t pid = 500;
     int steps = 3;
-    std::int64_t origin_ns = 0;  // when the part began, after the job
-    std::int64_t clock_ns = 0;   // what its host's clock is ahead
-    std::int64_t system_ns = 0;  // its host's CLOCK_MONOTONIC when the job began; 0: not known
+    std::int64_t origin_ns = 0;  // when the part began, relative to the job
+    std::int64_t clock_ns = 0;   // how far its host's clock is ahead
+    std::int64_t system_ns = 0;  // its host's CLOCK_MONOTONIC when the job began; 0: unknown
     double drift = 0;
     std::int64_t step_ns = kStepNs;
-    std::int64_t late_ns = 0;      // its gathers' kernels end so much later than the other parts'
+    std::int64_t late_ns = 0;      // how much later its gathers' kernels end than the other parts'
     std::vector<ClockRow> clocks;  // `at_ns` in the job's time
     std::vector<StopRow> stops;    // likewise
     std::int64_t first_correlation = 1;
@@ -181,7 +181,7 @@ class PartWriter {
                               .name = writer_.intern("buffer")});
     }
 
-    // A schema whose id was given out while the program ran, and a mark that uses it.
+    // A schema whose id was assigned while the program ran, and a mark that uses it.
     void add_payload() {
         PayloadSchemaRow schema{.domain = writer_.intern("app"),
                                 .id = static_cast<std::uint64_t>(kDynamicSchema),

@@ -1,4 +1,4 @@
-// The reader of pickles: what the opcodes mean, and that nothing but data is read.
+// The reader of pickles: what the opcodes mean, and that only data is read.
 #include "traces/import/pickle/pickle.h"
 
 #include <gmock/gmock.h>
@@ -50,7 +50,7 @@ TEST(Pickle, NumbersOfEveryProtocolAreRead) {
     EXPECT_EQ(root[5].integer(), -2);
     EXPECT_EQ(root[6].integer(), 0);
     EXPECT_EQ(root[7].integer(), -32768);
-    EXPECT_EQ(root[8].integer(), std::nullopt);  // it fits no signed number
+    EXPECT_EQ(root[8].integer(), std::nullopt);  // it does not fit into a signed number
     EXPECT_EQ(root[8].address(), ~std::uint64_t{0});
     EXPECT_EQ(root[9].integer(), std::numeric_limits<std::int64_t>::min());
     EXPECT_EQ(root[10].integer(), 42);
@@ -113,8 +113,8 @@ TEST(Pickle, AListMayContainItself) {
     EXPECT_EQ(pickle.tree.root()[0].ref(), pickle.tree.root().ref());
 }
 
-// 64 lists, each twice in the next: 2^64 leaves for whoever walks it, some hundred bytes here.
-TEST(Pickle, SharedListsTakeNoMoreThanTheyAre) {
+// 64 lists, each contained twice in the next: 2^64 leaves for a traversal, some hundred bytes here.
+TEST(Pickle, SharedListsAreStoredOnce) {
     std::string bytes = "]";
     for (int i = 0; i < 64; ++i) bytes += "2\x86";
     EXPECT_LT(parse(bytes + ".").tree.memory(), std::size_t{3} << 20);
@@ -143,20 +143,21 @@ TEST(Pickle, WhatWouldImportOrCallIsRefusedByName) {
         {"N\x98.", "READONLY_BUFFER", ""},
     };
     for (const Refused& refused : all) {
-        // Also where what is whole may be kept: a pickle that wants to do something is no damage.
+        // Even if incomplete data may be kept: a pickle that wants to execute something is not merely
+        // damaged.
         for (const bool partial : {false, true}) {
             EXPECT_THAT(complaint(refused.bytes, partial),
                         AllOf(HasSubstr("made.pickle"), HasSubstr("opcode " + refused.opcode + " would"),
                               HasSubstr(refused.import)));
         }
     }
-    // Three bytes stand before the opcode: PROTO 2 and NONE.
+    // Three bytes precede the opcode: PROTO 2 and NONE.
     EXPECT_THAT(complaint("\x80\x02N"
                           "cos\nsystem\n."),
                 HasSubstr("byte 3"));
 }
 
-TEST(Pickle, APickleThatIsCutAnywhereIsToldSo) {
+TEST(Pickle, ATruncatedPickleIsReported) {
     const std::string whole =
         pickled::whole(pickled::dictionary({{"a", pickled::list({pickled::integer(1), pickled::text("x")})},
                                             {"b", pickled::tuple({pickled::none()})}}));
@@ -165,7 +166,7 @@ TEST(Pickle, APickleThatIsCutAnywhereIsToldSo) {
         EXPECT_THAT(complaint(whole.substr(0, size)), HasSubstr("cut off")) << size;
 }
 
-TEST(Pickle, WhatIsWholeOfACutPickleIsKeptOnDemand) {
+TEST(Pickle, TheIntactPartOfATruncatedPickleIsKeptOnDemand) {
     const std::string whole = pickled::whole(pickled::dictionary(
         {{"a", pickled::list({pickled::integer(1), pickled::integer(2), pickled::integer(3)})},
          {"b", pickled::none()}}));
@@ -177,11 +178,11 @@ TEST(Pickle, WhatIsWholeOfACutPickleIsKeptOnDemand) {
     EXPECT_EQ(list[1].integer(), 2);
 }
 
-TEST(Pickle, DamageIsToldWithItsPlace) {
+TEST(Pickle, DamageIsReportedWithItsPlace) {
     EXPECT_THAT(complaint("\xff"), AllOf(HasSubstr("byte 0"), HasSubstr("0xff is no opcode")));
     EXPECT_THAT(complaint("e."), HasSubstr("closes what it has not opened"));
     EXPECT_THAT(complaint("a."), HasSubstr("adds items to nothing"));
-    EXPECT_THAT(complaint("NNa."), HasSubstr("no list or dictionary"));
+    EXPECT_THAT(complaint("NNa."), HasSubstr("not a list or dictionary"));
     EXPECT_THAT(complaint("}(Nu."), HasSubstr("a key without a value"));
     EXPECT_THAT(complaint("."), HasSubstr("a value that is not there"));
     EXPECT_THAT(complaint("0."), HasSubstr("a value that is not there"));
@@ -192,7 +193,7 @@ TEST(Pickle, DamageIsToldWithItsPlace) {
     EXPECT_THAT(complaint("\x80\x09."), HasSubstr("protocol 9"));
 }
 
-TEST(Pickle, ALengthThatLiesTakesNoMemory) {
+TEST(Pickle, AFalseLengthTakesNoMemory) {
     EXPECT_THAT(complaint("\x8d\0\0\0\0\0\0\0\x10"
                           "abc"s),
                 HasSubstr("cut off"));  // 2^60 bytes of text

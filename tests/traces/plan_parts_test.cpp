@@ -1,4 +1,4 @@
-// The memory of a plan's rows by formula: what is stored comes back, and files without it are no fault.
+// The memory of a plan's rows by formula: what is stored is read back, and files without it are valid.
 #include "traces/store/plan/plan_parts.h"
 
 #include <fstream>
@@ -58,7 +58,7 @@ TEST_F(PlanParts, ComeBackAsTheyWereStored) {
     EXPECT_EQ(parts[1].simulated, 99);
 }
 
-TEST_F(PlanParts, FilesWithoutThemAreNoFault) {
+TEST_F(PlanParts, FilesWithoutThemAreValid) {
     const std::string path = plan(), text = folder_ / "text.sqlite";
     EXPECT_TRUE(load_plan_parts(path).empty());
     {
@@ -72,7 +72,7 @@ TEST_F(PlanParts, FilesWithoutThemAreNoFault) {
     EXPECT_TRUE(load_plan_parts("").empty());
 }
 
-TEST_F(PlanParts, AFileThatIsNotThereIsRefused) {
+TEST_F(PlanParts, AMissingFileIsRefused) {
     EXPECT_THROW(store_plan_parts(folder_ / "gone.sqlite", {}), StoreError);
 }
 

@@ -52,7 +52,7 @@ class Query : public ::testing::Test {
 TEST_F(Query, DemanglesSymbolsAndLeavesOtherTextAlone) {
     EXPECT_EQ(text("SELECT demangle('_ZN4cuda4copyIfEEvPT_i')"), "void cuda::copy<float>(float*, int)");
     EXPECT_EQ(text("SELECT demangle('ncclDevKernel_AllGather')"), "ncclDevKernel_AllGather");
-    EXPECT_EQ(text("SELECT demangle('i')"), "i");  // alone it would be the encoding of int
+    EXPECT_EQ(text("SELECT demangle('i')"), "i");  // as a type's encoding it would be int
     EXPECT_EQ(text("SELECT demangle('_Zbroken')"), "_Zbroken");
     EXPECT_EQ(value("SELECT demangle(NULL)"), QueryValue());
 }
@@ -85,8 +85,8 @@ TEST_F(Query, PercentilesAreLinearBetweenNeighbours) {
         " FROM (SELECT 10 AS v UNION ALL SELECT 40 UNION ALL SELECT 20 UNION ALL "
         "SELECT 30 UNION ALL SELECT NULL)";
     EXPECT_EQ(value("SELECT percentile(v, 0)" + values), real(10));
-    EXPECT_EQ(value("SELECT percentile(v, 50)" + values), real(25));  // place 1.5 of 10 20 30 40
-    EXPECT_EQ(value("SELECT percentile(v, 90)" + values), real(37));  // place 2.7: 30 + 0.7 * 10
+    EXPECT_EQ(value("SELECT percentile(v, 50)" + values), real(25));  // position 1.5 of 10 20 30 40
+    EXPECT_EQ(value("SELECT percentile(v, 90)" + values), real(37));  // position 2.7: 30 + 0.7 * 10
     EXPECT_EQ(value("SELECT percentile(v, 100)" + values), real(40));
     EXPECT_EQ(value("SELECT percentile(v, 50) FROM (SELECT 1 AS v) WHERE v > 1"), QueryValue());
     EXPECT_THAT(refusal("SELECT percentile(v, 101)" + values), HasSubstr("0 to 100"));
@@ -110,7 +110,7 @@ TEST_F(Query, TakesValuesFromTheHeadOfTheSql) {
     EXPECT_THAT(refusal("SELECT :n\n-- :n = 7"), HasSubstr("has no value"));  // not at the head
 }
 
-TEST_F(Query, OnlyReadsUnlessToldOtherwise) {
+TEST_F(Query, OnlyReadsUnlessWritingIsAllowed) {
     EXPECT_THAT(refusal("SELECT 1; DELETE FROM SHARD_STEPS"),
                 AllOf(HasSubstr("only reads"), HasSubstr("--write")));
     EXPECT_EQ(value("SELECT count(*) FROM SHARD_STEPS"), whole(4));
@@ -130,13 +130,13 @@ TEST_F(Query, WritesAllOrNothing) {
     EXPECT_FALSE(std::filesystem::exists("other.sqlite"));
 }
 
-// The table of tables is SQLite's: with nonsense in it the file could never be read again.
+// The table of tables is SQLite's: with garbage in it the file could never be read again.
 TEST_F(Query, WritesNoTableOfTables) {
     EXPECT_NE(refusal("PRAGMA writable_schema=ON; UPDATE sqlite_master SET sql='x'", {.write = true}), "");
     EXPECT_EQ(value("SELECT count(*) FROM SHARD_STEPS"), whole(4));
 }
 
-TEST_F(Query, TellsNoAddressOfCode) {
+TEST_F(Query, RevealsNoAddressOfCode) {
     for (const bool write : {false, true})
         EXPECT_THAT(refusal("SELECT fts3_tokenizer('simple')", {.write = write}),
                     HasSubstr("fts3_tokenizer"));

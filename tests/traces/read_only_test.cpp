@@ -1,5 +1,5 @@
-// Traces where nothing may be written: finished ones open as they lie, others from a temporary copy that is
-// gone at once.
+// Traces where nothing may be written: finished ones are opened in place, others from a temporary copy that
+// is removed immediately.
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -42,7 +42,7 @@ class ReadOnly : public ::testing::Test {
         before_ ? ::setenv("TMPDIR", before_->c_str(), 1) : ::unsetenv("TMPDIR");
     }
 
-    // A run that is killed after `steps` of its two steps were committed. `-shm` stays or goes.
+    // A run that is killed after `steps` of its two steps were committed. `-shm` is kept or removed.
     std::string killed_run(int steps, bool keep_index) {
         const std::string path = folder_ / "killed.sqlite";
         const pid_t child = ::fork();
@@ -70,13 +70,13 @@ class ReadOnly : public ::testing::Test {
         return path;
     }
 
-    // Makes the folder and all in it read-only.
+    // Makes the folder and everything in it read-only.
     void lock() const {
         for (const auto& entry : fs::directory_iterator(folder_.path())) ::chmod(entry.path().c_str(), 0444);
         ::chmod(folder_.path().c_str(), 0555);
     }
 
-    // Runs `body` as someone for whom permissions count (they do not for root); false where it failed.
+    // Runs `body` as a user to whom permissions apply (unlike root); false if it failed.
     static bool unprivileged(const std::function<void()>& body) {
         const pid_t child = ::fork();
         if (child == 0) {
@@ -105,7 +105,7 @@ class ReadOnly : public ::testing::Test {
     TemporaryFolder folder_, temporary_;
 };
 
-TEST_F(ReadOnly, AFinishedRunOpensAsItLies) {
+TEST_F(ReadOnly, AFinishedRunOpensInPlace) {
     const std::string path = finished_run();
     lock();
     EXPECT_TRUE(unprivileged([&] {
@@ -116,17 +116,17 @@ TEST_F(ReadOnly, AFinishedRunOpensAsItLies) {
     EXPECT_EQ(entries(folder_), 1);
 }
 
-TEST_F(ReadOnly, AnUnfinishedRunOpensFromACopyThatIsGoneAtOnce) {
+TEST_F(ReadOnly, AnUnfinishedRunOpensFromACopyThatIsRemovedImmediately) {
     const std::string path = killed_run(1, false);
     lock();
     EXPECT_TRUE(unprivileged([&] {
         EXPECT_THAT(opening_note(path), AllOf(HasSubstr(path), HasSubstr("temporary copy")));
         Database database = open_trace(path);
         EXPECT_EQ(entries(temporary_), 0) << "whoever kills the program now leaves nothing behind";
-        // Still all there: both ranks' first step, from the journal.
+        // Everything is still present: both ranks' first step, from the journal.
         EXPECT_EQ(database.integer("SELECT count(*) FROM SHARD_STEPS"), 2);
         EXPECT_EQ(database.integer("SELECT count(*) FROM kernels"), 4);
-        EXPECT_EQ(database.path(), path);  // what sentences name
+        EXPECT_EQ(database.path(), path);  // the path in messages
         const auto trace = load_trace(path);
         EXPECT_FALSE(trace->ended);
         EXPECT_EQ(trace->path, path);
@@ -136,7 +136,7 @@ TEST_F(ReadOnly, AnUnfinishedRunOpensFromACopyThatIsGoneAtOnce) {
     EXPECT_EQ(entries(folder_), 2) << "the trace and its journal, as before";
 }
 
-TEST_F(ReadOnly, AnIndexThatWasLeftBesideTheJournalDoesNoHarm) {
+TEST_F(ReadOnly, AnIndexThatWasLeftNextToTheJournalDoesNoHarm) {
     const std::string path = killed_run(2, true);
     lock();
     EXPECT_TRUE(unprivileged([&] { EXPECT_EQ(load_trace(path)->steps.size(), 4u); }));
@@ -157,8 +157,8 @@ TEST_F(ReadOnly, FinalizingSaysWhatCannotBeWritten) {
     }));
 }
 
-// SQLite takes such a journal for an empty one.
-TEST_F(ReadOnly, AJournalThatCannotBeReadIsTold) {
+// SQLite treats such a journal as empty.
+TEST_F(ReadOnly, AJournalThatCannotBeReadIsReported) {
     const std::string path = killed_run(2, false);
     EXPECT_EQ(damage_of_wal(path), "");
     EXPECT_EQ(damage_of_wal(finished_run()), "");
@@ -176,11 +176,11 @@ TEST_F(ReadOnly, AJournalThatCannotBeReadIsTold) {
     fs::resize_file(path + "-wal", 100);
     EXPECT_THAT(damage_of_wal(path), HasSubstr("is damaged"));
     fs::copy_file(whole, path + "-wal", fs::copy_options::overwrite_existing);
-    fs::resize_file(path + "-wal", 32);  // begun anew, and nothing written since
+    fs::resize_file(path + "-wal", 32);  // restarted, and nothing written since
     EXPECT_EQ(damage_of_wal(path), "");
 }
 
-TEST_F(ReadOnly, NoRoomForTheCopyIsASentence) {
+TEST_F(ReadOnly, NoRoomForTheCopyIsAnError) {
     const std::string path = killed_run(1, false);
     lock();
     EXPECT_TRUE(unprivileged([&] {
@@ -194,8 +194,8 @@ TEST_F(ReadOnly, NoRoomForTheCopyIsASentence) {
     }));
 }
 
-// A change that was cut short while it had a rollback journal: the file is rolled back where it lies if that
-// can be written, else in a copy.
+// A change with a rollback journal that was interrupted: the file is rolled back in place if it is writable,
+// else in a copy.
 TEST_F(ReadOnly, AChangeThatWasCutShortIsRolledBack) {
     const std::string path = finished_run();
     const pid_t child = ::fork();

@@ -95,7 +95,7 @@ inline MemoryReport sample_memory() {
     return {{rank}};
 }
 
-// Predicted by part, with one buffer more than there is; three steps, two of them alike.
+// Predicted by part, with one more buffer than was measured; three steps, two of them alike.
 inline MemoryExplanation sample_explanation() {
     RankExplanation rank;
     rank.memory = sample_memory().ranks[0];

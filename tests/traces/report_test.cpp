@@ -60,7 +60,7 @@ DataLoader               0.0     0.00
 CPU Exec                 0.0     0.00
 Other                    0.0     0.00
 A step's time is its window: from the end of the device work before it to the end of its own. The host step is its range
-on the host. The median leaves out the trace's first step.
+on the host. The median excludes the trace's first step.
 )";
 
 constexpr const char* kModulesTable =
@@ -165,7 +165,7 @@ reserved when allocated is at its peak        4,194,304  4.00
   of that cached: beyond what is allocated    1,048,576  1.00
 most allocated while reserved is at its peak  3,145,728  3.00
 most active while reserved is at its peak     3,670,016  3.50
-Fragmentation: 25.00 % of the reserved peak was never allocated at once, 12.50 % never active.
+Fragmentation: 25.00 % of the reserved peak was never allocated at the same time, 12.50 % never active.
 The pool grew 7 times (cudaMalloc), 5 of them in steps.
 )";
 
@@ -208,8 +208,8 @@ Peak memory (MB)                  100.00         40.00  -60.00 (-60.00 %)
 all_gather (count/step)             0.00         16.00             +16.00
 all_gather (MB/step)                0.00         32.00             +32.00
 all_gather (us/step)                 0.0       2,000.0           +2,000.0
-MB = 2^20 bytes; the peak is that of the rank with the largest. ~ the difference lies inside the spread of the steps
-(half the interquartile range). The median step and its spread leave out the trace's first step, which warms up.
+MB = 2^20 bytes; the peak is that of the rank with the largest. ~ the difference is within the spread of the steps
+(half the interquartile range). The median step and its spread exclude the trace's first step, which is the warm-up.
 )";
 
 constexpr const char* kInfoTable =
@@ -243,8 +243,8 @@ TEST(Report, TablesForPeople) {
     EXPECT_EQ(render(sample_info(), Format::table), kInfoTable);
 }
 
-// A prediction of the whole run says nothing about the parts of another step's peak.
-TEST(Report, OfTracesWithoutStepsNothingIsSaidAStep) {
+// A prediction of the whole run does not apply to the parts of another step's peak.
+TEST(Report, OfTracesWithoutStepsHasNothingPerStep) {
     Comparison comparison = sample_comparison();
     for (RunColumn& run : comparison.runs) run.stepped = false;
     const std::string whole = render(comparison, Format::table);
@@ -257,7 +257,7 @@ TEST(Report, OfTracesWithoutStepsNothingIsSaidAStep) {
     ExecutionSummary summary = sample_summary();
     summary.stepped = false;
     const std::string text = render(summary, Format::table);
-    EXPECT_THAT(text, HasSubstr("Rank 0: the whole trace, which names no steps"));
+    EXPECT_THAT(text, HasSubstr("Rank 0: the whole trace, which has no steps"));
     EXPECT_THAT(text, Not(HasSubstr("Average Step Time")));
     EXPECT_THAT(text, Not(HasSubstr("mean of")));
 
@@ -267,7 +267,7 @@ TEST(Report, OfTracesWithoutStepsNothingIsSaidAStep) {
 
     CriticalPathReport path{.stepped = false};
     path.ranks = {{.rank = 0, .average_step_us = 5, .shares = {{}}, .modules = {{}}}};
-    EXPECT_THAT(render(path, Format::table), AllOf(HasSubstr("The whole trace, which names no steps."),
+    EXPECT_THAT(render(path, Format::table), AllOf(HasSubstr("The whole trace, which has no steps."),
                                                    HasSubstr("Whole (us)"), Not(HasSubstr("/step"))));
 
     UnitsReport units{.any_unit = true, .stepped = false, .rank_steps = 1};
@@ -275,7 +275,7 @@ TEST(Report, OfTracesWithoutStepsNothingIsSaidAStep) {
     units.all_ranks = {{.name = "root"}};
     EXPECT_THAT(
         render(units, Format::table),
-        AllOf(HasSubstr("The whole trace, which names no steps, of rank 0."), Not(HasSubstr("of a step"))));
+        AllOf(HasSubstr("The whole trace, which has no steps, of rank 0."), Not(HasSubstr("of a step"))));
 }
 
 TEST(Report, APartThatNeitherOfTwoRunsHasIsNotGone) {
@@ -291,7 +291,7 @@ TEST(Report, APartThatNeitherOfTwoRunsHasIsNotGone) {
     EXPECT_THAT(text, Not(HasSubstr("gone")));
 }
 
-TEST(Report, TheFirstStepsPredictionStandsBesideTheFirstStepsPeak) {
+TEST(Report, TheFirstStepsPredictionIsNextToTheFirstStepsPeak) {
     MemoryReport memory = sample_memory();
     RankMemory& rank = memory.ranks[0];
     rank.prediction_applies = false;
@@ -304,7 +304,7 @@ TEST(Report, TheFirstStepsPredictionStandsBesideTheFirstStepsPeak) {
     EXPECT_EQ(json_of(memory)["ranks"][0]["predicted_step"], 1);
 }
 
-TEST(Report, APredictionThatDoesNotApplyIsToldButNotCompared) {
+TEST(Report, APredictionThatDoesNotApplyIsPrintedButNotCompared) {
     MemoryExplanation explanation = sample_explanation();
     RankMemory& rank = explanation.ranks[0].memory;
     rank.prediction_applies = false;
@@ -365,9 +365,9 @@ TEST(Report, ExplanationCsvHasARowForEachPartAndStep) {
 
 TEST(Report, EmptyResultsSaySo) {
     EXPECT_EQ(render(ExecutionSummary(), Format::table),
-              "No rank of this trace is selected, or it has none.\n");
-    EXPECT_EQ(render(ModuleView(), Format::table), "No rank of this trace is selected, or it has none.\n");
-    EXPECT_EQ(render(MemoryReport(), Format::table), "No rank of this trace is selected, or it has none.\n");
+              "The current selection has no rank of this trace.\n");
+    EXPECT_EQ(render(ModuleView(), Format::table), "The current selection has no rank of this trace.\n");
+    EXPECT_EQ(render(MemoryReport(), Format::table), "The current selection has no rank of this trace.\n");
     EXPECT_EQ(render(CollectivesReport{{RankCollectives()}}, Format::table), "No collectives.\n");
     EXPECT_EQ(render(Comparison(), Format::table), "No runs to compare.\n");
     EXPECT_THAT(render(MemoryReport{{RankMemory()}}, Format::table),
@@ -519,14 +519,14 @@ TEST(Check, FaultsAreSentencesOrAWholeFile) {
     EXPECT_EQ(render_check("a.sqlite", {"One."}, {}, Format::csv), "file,fault\na.sqlite,One.\n");
 }
 
-TEST(Check, NotesAreNoFaults) {
+TEST(Check, NotesAreNotFaults) {
     EXPECT_EQ(render_check("a.sqlite", {}, {"One."}, Format::table),
               "a.sqlite: whole.\na.sqlite: note: One.\n");
     EXPECT_EQ(render_check("a.sqlite", {}, {"One."}, Format::json),
               "{\"file\":\"a.sqlite\",\"whole\":true,\"faults\":[],\"notes\":[\"One.\"]}\n");
 }
 
-TEST(Reports, SayOneInTheSingular) {
+TEST(Reports, UseTheSingularForOne) {
     const OperatorsReport operators{.ranks = {{.rank = 0, .distinct = 1, .calls = 1}}};
     EXPECT_THAT(render(operators, Format::table), HasSubstr("Rank 0: 1 call of 1 operator;"));
     AllocationsReport allocations;
@@ -542,7 +542,7 @@ TEST(Reports, SayOneInTheSingular) {
 }
 
 // docs/results.md is made from the fields. After a change: SHARDSCOPE_UPDATE_DOCS=1 and run this test.
-TEST(ResultPage, SaysWhatTheFieldsSay) {
+TEST(ResultPage, AgreesWithTheFields) {
     if (std::getenv("SHARDSCOPE_UPDATE_DOCS") != nullptr)
         std::ofstream(SHARDSCOPE_RESULTS_PAGE) << results_markdown();
     std::ifstream page(SHARDSCOPE_RESULTS_PAGE);

@@ -1,4 +1,4 @@
-// One list of fields and what is printed from it.
+// A list of fields and what is printed from it.
 #include "traces/analysis/base/result_table.h"
 
 #include <limits>
@@ -40,7 +40,7 @@ TEST(ResultTable, IsOneTextTable) {
               "-         1        0.0       0.000     -          -\n");
 }
 
-TEST(ResultTable, LeavesOutOfATextWhatNoRowKnows) {
+TEST(ResultTable, OmitsColumnsThatAreUnknownInAllRows) {
     const ResultTable table = result_table(part_fields(), std::vector<Part>{{"gemm", 1, 0, 0, {}}});
     EXPECT_TRUE(shown_in_table(table, 4)) << "bytes";
     EXPECT_FALSE(shown_in_table(table, 5)) << "share";

@@ -1,5 +1,5 @@
 // What DatabaseWriter writes, load_trace and plain SQL read back: every kind of row with exact values. The
-// plain reference is the ColumnSink fed with the same rows. See sample_run.h for the run.
+// plain reference is the ColumnSink with the same rows. See sample_run.h for the run.
 #include <cmath>
 #include <limits>
 
@@ -133,7 +133,7 @@ TEST_F(RoundTrip, LoadsTheColumnsThatMemoryWouldHold) {
     EXPECT_EQ(loaded->invalid_events, 0);
 }
 
-// Rows of processes on several hosts: who they are, how their clocks stood, who stopped first.
+// Rows of processes on several hosts: their places, the state of their clocks, which stopped first.
 TEST_F(RoundTrip, KeepsPlacesClocksAndStops) {
     const std::string path = folder_ / "hosts.sqlite";
     {
@@ -164,7 +164,7 @@ TEST_F(RoundTrip, KeepsPlacesClocksAndStops) {
     EXPECT_EQ(trace->clocks[0].at_ns, 100);
     EXPECT_EQ(trace->clocks[1].offset_ns, -6);
     EXPECT_EQ(trace->clocks[1].uncertainty_ns, 2);
-    ASSERT_EQ(trace->stops.size(), 2u);  // the first thing that each rank said
+    ASSERT_EQ(trace->stops.size(), 2u);  // the first row of each rank
     EXPECT_EQ(trace->stops[0].rank, 3);
     EXPECT_EQ(trace->stops[0].first_rank, -1);
     EXPECT_EQ(trace->stops[1].first_rank, 3);
@@ -238,7 +238,7 @@ TEST_F(RoundTrip, LoadsWhatDescribesTheRun) {
 }
 
 // Version 1 had no SHARD_PREDICTION_PARTS. Such a file loads without parts, every documented query runs on
-// it, and it is left as it is.
+// it, and it is left unchanged.
 TEST_F(RoundTrip, OpensTheFirstSchemaAsBefore) {
     Database(path_, Database::Mode::read_write)
         .execute(
@@ -271,14 +271,14 @@ TEST_F(RoundTrip, WritesWhatTheColumnsDoNotKeep) {
     EXPECT_EQ(row("SELECT srcKind, dstKind, copyKind FROM CUPTI_ACTIVITY_KIND_MEMCPY WHERE start = 600000"),
               "1|2|1");
     EXPECT_EQ(row("SELECT value, memKind FROM CUPTI_ACTIVITY_KIND_MEMSET WHERE start = 700000"), "0|2");
-    // No stream is concerned: Nsight's 4294967295.
+    // No stream is involved: Nsight's 4294967295.
     EXPECT_EQ(row("SELECT streamId, syncType, eventId FROM CUPTI_ACTIVITY_KIND_SYNCHRONIZATION WHERE start = "
                   "800000"),
               "4294967295|1|3");
     EXPECT_EQ(row("SELECT eventClass, returnValue, value FROM CUPTI_ACTIVITY_KIND_RUNTIME JOIN StringIds ON "
                   "id = nameId "
                   "WHERE start = 160000"),
-              "0|0|cudaLaunchKernel_v7000");  // with its suffix, as an export has it
+              "0|0|cudaLaunchKernel_v7000");  // with its suffix, as in an export
     EXPECT_EQ(row("SELECT pid, name FROM PROCESSES"), "4242|shardscope-train");
     EXPECT_EQ(row("SELECT shard, data, tensor, pipeline FROM SHARD_RANKS WHERE rank = 1"), "1|0|0|0");
     EXPECT_EQ(row("SELECT name, totalMemory FROM TARGET_INFO_GPU WHERE id = 1"), "A processor|1073741824");
@@ -301,7 +301,7 @@ TEST_F(RoundTrip, WritesRangesAsNsightDoes) {
 }
 
 TEST_F(RoundTrip, WritesCudaMemoryEventsOfDeviceAndPinnedSpace) {
-    // Each rank: 1 + 2 steps * 2 in device memory, and 1 in host memory that CUDA does not know.
+    // Each rank: 1 + 2 steps * 2 in device memory, and 1 in host memory that CUDA does not manage.
     EXPECT_EQ(row("SELECT count(*) FROM CUDA_GPU_MEMORY_USAGE_EVENTS"), "10");
     EXPECT_EQ(
         row("SELECT deviceId, bytes, memKind, memoryOperationType, name FROM CUDA_GPU_MEMORY_USAGE_EVENTS "
@@ -353,10 +353,10 @@ TEST_F(RoundTrip, LeavesOneFileForItsOwner) {
     int files = 0;
     for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder_.path())) ++files;
     EXPECT_EQ(files, 1);
-    EXPECT_LT(status.st_size, 440 << 10);  // a small run is a small file: pages are packed in the end
+    EXPECT_LT(status.st_size, 440 << 10);  // a small run is a small file: pages are compacted at the end
 }
 
-TEST(Writer, TellsDroppedEvents) {
+TEST(Writer, ReportsDroppedEvents) {
     TemporaryFolder folder;
     const std::string path = folder / "run.sqlite";
     DatabaseWriter({.path = path}).finish(10, 3);
@@ -393,7 +393,7 @@ TEST(Writer, KeepsOddTextsAndNumbers) {
 }
 
 TEST(Writer, WritesMoreRowsThanABatchHolds) {
-    // 16 rows are written at once: below, at and above that, in two transactions.
+    // 16 rows are written at a time: tested below, at and above that, in two transactions.
     for (const int rows : {15, 16, 17, 40}) {
         TemporaryFolder folder;
         const std::string path = folder / "run.sqlite";

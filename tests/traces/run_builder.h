@@ -1,5 +1,5 @@
 // Builds small runs for tests of the analyses, in memory, in nanoseconds. Each rank has one device, one host
-// thread and streams by number; a device event is launched by a runtime call of 1 ns on the rank's thread.
+// thread and numbered streams; a device event is launched by a runtime call of 1 ns on the rank's thread.
 #pragma once
 
 #include <memory>
@@ -59,7 +59,8 @@ class RunBuilder {
         sink_.add(StepRow{.rank = rank, .step = number, .start = start, .end = end, .global_tid = tid(rank)});
     }
 
-    // `launched`: when the launching call starts; none: the event has no launch. Returns the correlation id.
+    // `launched`: when the launching call starts; nullopt: the event has no launch. Returns the correlation
+    // id.
     std::int64_t kernel(int rank, std::int64_t start, std::int64_t end,
                         std::optional<std::int64_t> launched = {}, int stream = 7,
                         std::string_view name = "gemm") {

@@ -1,4 +1,4 @@
-// samples/queries: every query says what it answers, runs on a file as it is written, and answers it rightly.
+// samples/queries: every query says what it answers, runs unchanged on a file, and gives the right answer.
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -47,7 +47,7 @@ class SampleQueries : public ::testing::Test {
     std::string path_;
 };
 
-TEST_F(SampleQueries, AllRunAndSayWhatTheyAnswer) {
+TEST_F(SampleQueries, AllRunAndDocumentTheirQuestion) {
     int queries = 0;
     for (const auto& entry : std::filesystem::directory_iterator(SHARDSCOPE_SAMPLE_QUERIES)) {
         if (entry.path().extension() != ".sql") continue;
@@ -102,7 +102,8 @@ TEST_F(SampleQueries, MemoryOverTime) {
 }
 
 TEST_F(SampleQueries, MemoryAgainstPrediction) {
-    // The shard's 1000 live on when step 1 begins; 1000 + 4096, as predicted for step 0 and all later ones.
+    // The shard's 1000 are still allocated when step 1 begins; 1000 + 4096, as predicted for step 0 and all
+    // later ones.
     EXPECT_THAT(rows_of("memory_against_prediction.sql"),
                 ElementsAre(ElementsAre(whole(0), whole(0), whole(5096), whole(5096), whole(0)),
                             ElementsAre(whole(0), whole(1), whole(5096), whole(5096), whole(0)),
@@ -142,15 +143,15 @@ TEST_F(SampleQueries, ModuleTimes) {
 
 TEST_F(SampleQueries, ExposedWaits) {
     // The compute stream of a rank: in each step 100 us between sgemm (to 500) and the copy (at 600), 80 us
-    // between the copy (to 620) and the memset, which is no work here; the next step's sgemm starts at 1200:
-    // 580 us after the copy. 100 + 580 + 100 = 780 us.
+    // between the copy (to 620) and the memset, which does not count as work here; the next step's sgemm
+    // starts at 1200: 580 us after the copy. 100 + 580 + 100 = 780 us.
     EXPECT_THAT(rows_of("exposed_waits.sql"),
                 Contains(ElementsAre(whole(0), whole(1), chars("compute"), whole(3), real(0.78), real(0.58),
                                      chars("sgemm"))));
 }
 
 TEST_F(SampleQueries, Stragglers) {
-    // All parts of a gather take 50 us: nobody waits.
+    // All parts of a gather take 50 us: no rank waits.
     EXPECT_THAT(rows_of("stragglers.sql"), Contains(ElementsAre(chars("all_gather"), whole(7), whole(0),
                                                                 chars("root"), whole(0), real(0))));
 }

@@ -1,5 +1,5 @@
-// A small whole run with at least one row of every kind, for tests of the store and of the tool: 2 ranks in
-// one process, 2 steps of 1 ms, a root module with one Linear, one FSDP unit. Written to any EventSink.
+// A small complete run with at least one row of every kind, for tests of the store and of the tool: 2 ranks
+// in one process, 2 steps of 1 ms, a root module with one Linear, one FSDP unit. Written to any EventSink.
 //
 //   step s of rank r starts at s ms (+ 10 us for rank 1); in it, counted from its start:
 //       0 us   range ProfilerStep#s, 1000 us long; in it
@@ -108,7 +108,7 @@ inline void write_sample_facts(EventSink& sink) {
 inline void write_sample_step(EventSink& sink, int rank, int step) {
     const std::int64_t t = sample_step_start(rank, step);
     const auto us = [t](std::int64_t after) { return t + after * kSampleUs; };
-    const std::int64_t ids = 1 + (rank * kSampleSteps + step) * 10;  // of correlation, unique in the file
+    const std::int64_t ids = 1 + (rank * kSampleSteps + step) * 10;  // correlation ids, unique in the file
     const auto range = [&](std::string_view text, std::int64_t from, std::int64_t length, int module,
                            std::string_view domain) {
         sink.add(RangeRow{.start = us(from),

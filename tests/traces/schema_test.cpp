@@ -1,4 +1,4 @@
-// The schema is stated once: SQL, the enums in code and docs/schema.md must all say the same.
+// The schema is stated once: SQL, the enums in code and docs/schema.md must all agree.
 #include "traces/schema/schema.h"
 
 #include <cstdlib>
@@ -125,7 +125,7 @@ TEST_F(EmptyTrace, IsIndexedOnceFinished) {
         EXPECT_THAT(columns_of(index.table), IsSupersetOf({index.column}));
 }
 
-TEST(Schema, SaysWhatEveryColumnMeansOnce) {
+TEST(Schema, DocumentsEveryColumnOnce) {
     std::set<std::string_view> seen;
     for (const auto tables : {nsight_tables(), nsight_enums(), shard_tables(), shard_enums()}) {
         for (const SchemaTable& table : tables) {
@@ -192,7 +192,7 @@ TEST_F(CommunicationKernels, AreThoseThatTheDefinitionsName) {
 }
 
 // docs/schema.md is made from the schema. After a change: SHARDSCOPE_UPDATE_DOCS=1 and run this test.
-TEST(SchemaPage, SaysWhatTheSchemaSays) {
+TEST(SchemaPage, AgreesWithTheSchema) {
     if (std::getenv("SHARDSCOPE_UPDATE_DOCS") != nullptr)
         std::ofstream(SHARDSCOPE_SCHEMA_PAGE) << schema_markdown();
     EXPECT_TRUE(page_text(SHARDSCOPE_SCHEMA_PAGE) == schema_markdown())

@@ -1,5 +1,5 @@
-// Where the parameters of each unit are: the states of FSDP2's step of kineto_run.h, of small runs of ours,
-// and of the sample traces. Times in nanoseconds.
+// The state of each unit's parameters: in FSDP2's step of kineto_run.h, in small runs of the trainer, and in
+// the sample traces. Times in nanoseconds.
 #include "traces/analysis/fsdp/shard_states.h"
 
 #include <limits>
@@ -36,7 +36,8 @@ std::size_t unit(const ShardStates& states, std::string_view name) {
     return 0;
 }
 
-// A run of ours: units 10, 11, ...; a kernel belongs to a unit by the module of the range around its launch.
+// A run of the trainer: units 10, 11, ...; a kernel belongs to a unit by the module of the range around its
+// launch.
 class Ours {
   public:
     explicit Ours(int units, int ranks = 1) : run_(ranks) {
@@ -82,8 +83,8 @@ class Ours {
     std::int64_t sequence_ = 0;
 };
 
-// The cast of the second gather's input, long after the first's compute, does not keep the first.
-TEST(ShardStates, WhatPreparesAGatherUsesNothingThatWasGathered) {
+// The cast of the second gather's input, long after the first's compute, does not extend the first.
+TEST(ShardStates, PreparingAGatherIsNotAUseOfThePreviousOne) {
     Ours run(1);
     run.prepare(0, 0, 0, 5);
     run.gather(0, 2, 10, 20);
@@ -204,7 +205,7 @@ TEST(ShardStates, AUnitThatIsReducedAndNeverGatheredIsAlwaysWhole) {
     EXPECT_TRUE(history.at(250).whole) << "the reduction frees nothing";
 }
 
-TEST(ShardStates, AUnitThatNothingIsKnownOfStaysSharded) {
+TEST(ShardStates, AnUnknownUnitStaysSharded) {
     Ours run(2);
     run.gather(0, 1, 10, 20);
     const ShardStates states = run.states();
@@ -237,7 +238,7 @@ TEST(MostAtOnce, CountsAnEndBeforeAStartAtTheSameTime) {
     EXPECT_EQ(most_at_once({}), 0);
 }
 
-// The limiter lets the host hold two gathered units; the device, which comes after, may still use a third.
+// The limiter lets the host keep two gathered units; the device, which is behind, may still use a third.
 TEST(ShardStates, OfTheSampleRunsObeyTheLimiter) {
     const auto most = [](const char* file, bool of_the_host) {
         const auto trace = load_trace(std::string(SHARDSCOPE_SAMPLES) + "/traces/" + file);

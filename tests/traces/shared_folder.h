@@ -1,5 +1,4 @@
-// Real traces, which are no part of the project: beside it, or where the environment's SHARDSCOPE_SHARED
-// says.
+// Real traces, which are not part of the project: in a folder next to it, or in $SHARDSCOPE_SHARED.
 #pragma once
 
 #include <cstdlib>

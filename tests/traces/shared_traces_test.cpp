@@ -1,6 +1,6 @@
-// Traces that other people recorded on real jobs, and the numbers that must come out of them (computed by
-// other programs than ours). The files are not part of the project: SHARDSCOPE_SHARED, or ../shared beside
-// the project, holds them; without it these tests are skipped.
+// Traces that others recorded on real jobs, and their expected numbers (computed by other programs than
+// ours). The files are not part of the project: SHARDSCOPE_SHARED, or ../shared next to the project, contains
+// them; without it these tests are skipped.
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -56,7 +56,7 @@ class SharedTraces : public ::testing::Test {
     json all_;
 };
 
-// Of nanoseconds, as the peers print microseconds.
+// From nanoseconds, since the other programs print microseconds.
 double us(std::int64_t ns) {
     return static_cast<double>(ns) * 1e-3;
 }
@@ -69,14 +69,15 @@ std::int64_t union_of(const Trace& trace, const std::function<bool(std::size_t)>
     return length(make_union(std::move(intervals)));
 }
 
-// What the trace says of its run; "" where it says nothing of that.
+// A fact that the trace records about its run; "" if it is not recorded.
 std::string fact(const Trace& trace, const std::string& key) {
     const auto found = std::find_if(trace.config.begin(), trace.config.end(),
                                     [&](const auto& entry) { return entry.first == key; });
     return found == trace.config.end() ? "" : found->second;
 }
 
-// Invariants of any trace: the eight categories sum to the window; module self times and memory are sound.
+// Invariants of any trace: the eight categories sum to the window; module self times and memory are
+// consistent.
 void check_invariants(const Trace& trace) {
     for (const RankSummary& rank : summarize(trace).ranks) {
         for (const StepSummary& step : rank.steps) {
@@ -274,7 +275,7 @@ TEST_F(SharedTraces, UnionsOnMi300) {
     check_unions(*trace, expected(name));
     ASSERT_TRUE(expected(name).at("collectives").empty());
     EXPECT_EQ(trace->collectives.size(), 0u);
-    // One process that was no job of several: nothing is told of one.
+    // One process, not a job of several: nothing is reported about a job.
     ASSERT_TRUE(expected(name).at("distributedInfo").at("rank").is_null());
     EXPECT_EQ(fact(*trace, "distributed.backend"), "");
     EXPECT_EQ(fact(*trace, "distributed.world_size"), "");
@@ -312,7 +313,7 @@ TEST_P(SharedNsight, CountsAndSums) {
 
     // Rows of NVTX_EVENTS: ranges, marks, and the names of domains, which a trace does not keep as rows.
     std::int64_t range_ns = 0, names = 0;
-    std::map<std::string, std::string> short_names;  // of kernels, by the name that is shown
+    std::map<std::string, std::string> short_names;  // of kernels, by the displayed name
     for (std::size_t r = 0; r < trace->ranges.size(); ++r)
         range_ns += trace->ranges.end[r] - trace->ranges.start[r];
     {
@@ -367,8 +368,8 @@ TEST_F(SharedTraces, PeakOfAnFsdp2Snapshot) {
     for (const std::int64_t bytes : trace->memory.bytes) live += bytes;
     EXPECT_EQ(live, want.at("live_at_end_bytes").get<std::int64_t>());
 
-    // Its events: blocks that lived before the first of them stand as allocations of their own (here only
-    // what their rounding took). Of the pair that ends a block the completed free counts.
+    // Its events: blocks that were allocated before the first of them count as allocations of their own (here
+    // only what their rounding took). In the pair that ends a block, the completed free counts.
     const MemoryEvents& events = trace->memory;
     std::int64_t allocations = 0, frees = 0, before = 0;
     for (std::size_t e = 0; e < events.size(); ++e) {
@@ -386,7 +387,7 @@ TEST_F(SharedTraces, PeakOfAnFsdp2Snapshot) {
     EXPECT_EQ(before, want.at("live_at_start_bytes").get<std::int64_t>());
     EXPECT_EQ(actions.at("free_requested"), actions.at("free_completed"));
     const auto segments = static_cast<std::int64_t>(trace->segments.size());
-    EXPECT_EQ(segments, want.at("segments").get<std::int64_t>());  // none was given back
+    EXPECT_EQ(segments, want.at("segments").get<std::int64_t>());  // no segment was returned
     EXPECT_TRUE(std::all_of(trace->segments.bytes.begin(), trace->segments.bytes.end(),
                             [](std::int64_t bytes) { return bytes > 0; }));
     EXPECT_GE(segments, actions.at("segment_alloc").get<std::int64_t>());

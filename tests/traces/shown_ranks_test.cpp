@@ -1,4 +1,4 @@
-// A simulated run's trace that shows a few ranks says so, with what they stand for.
+// A simulated run's trace that shows a few ranks says so, and which ranks they represent.
 #include "traces/analysis/base/shown_ranks.h"
 
 #include <memory>
@@ -43,10 +43,10 @@ TEST(ShownRanks, AFewStandForAll) {
                             "As rank 0 did 1,024 of 1,024 ranks: peak 12,345 bytes, 5,715.25 us."));
 }
 
-TEST(ShownRanks, WhereAllAreShownThereIsNothingToSay) {
+TEST(ShownRanks, IfAllAreShownThereIsNoNote) {
     EXPECT_EQ(shown_ranks_sentence(*run(4, "4", true)), "");
     EXPECT_THAT(check_notes(*run(4, "4", true)), IsEmpty());
-    // A rank's part of a real run is another thing: the others' parts lie elsewhere.
+    // A rank's part of a real run is different: the other parts are elsewhere.
     EXPECT_EQ(shown_ranks_sentence(*run(1, "4", false)), "");
     EXPECT_EQ(ranks_of_run(*run(3, "no number", false)), 3);
 }

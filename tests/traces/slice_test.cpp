@@ -1,5 +1,5 @@
-// A part of a trace: what belongs to it, and that what it says is what the whole says. part_files.h has the
-// job.
+// A slice of a trace: what belongs to it, and that its results agree with those of the whole. part_files.h
+// has the job.
 #include "traces/merge/slice.h"
 
 #include <filesystem>
@@ -66,7 +66,7 @@ TEST_F(SliceTest, OfStepsHasWhatWasLaunchedInThem) {
     EXPECT_THAT(result.steps, ElementsAre(1, 2));
     EXPECT_THAT(numbers("SELECT step FROM SHARD_STEPS WHERE rank = 0 ORDER BY start"), ElementsAre(1, 2));
     // In each of 2 steps each of 2 ranks launches a gather and a gemm. The gemm of step 0 runs until 50 us of
-    // step 1 and stays out; that of step 2 runs until 50 us after it and is in.
+    // step 1 and is left out; that of step 2 runs until 50 us after it and is included.
     EXPECT_EQ(number("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL"), 8);
     EXPECT_EQ(
         number("SELECT min(start) FROM CUPTI_ACTIVITY_KIND_KERNEL k JOIN StringIds s ON s.id = k.shortName "
@@ -98,14 +98,14 @@ TEST_F(SliceTest, KeepsTimesAndIds) {
 
 TEST_F(SliceTest, BeginsWithTheMemoryThatIsLive) {
     slice({.first_step = 1, .last_step = 2});
-    // 1000 bytes of parameters since step 0: they are allocated where step 1 begins.
+    // 1000 bytes of parameters since step 0: they are allocated at the start of step 1.
     EXPECT_THAT(numbers("SELECT time FROM SHARD_MEMORY WHERE rank = 0 ORDER BY time"),
                 ElementsAre(kStepNs, kStepNs + 20 * kUs, kStepNs + 800 * kUs, 2 * kStepNs + 20 * kUs,
                             2 * kStepNs + 800 * kUs));
     const auto trace = load_trace(folder_ / "out.sqlite");
     EXPECT_EQ(memory_report(*trace).ranks.at(0).peak_bytes, 5096);
     EXPECT_EQ(number("SELECT count(*) FROM CUDA_GPU_MEMORY_USAGE_EVENTS WHERE start = 1000000"), 2);
-    // A range that begins while 4096 more are live has both, and the free that follows.
+    // A slice that begins while 4096 more are allocated has both, and the free that follows.
     slice({.from_ns = kStepNs + 500 * kUs, .to_ns = 2 * kStepNs}, "range.sqlite");
     EXPECT_THAT(numbers("SELECT bytes FROM SHARD_MEMORY WHERE rank = 1 ORDER BY time, rowid"),
                 ElementsAre(1000, 4096, -4096));
@@ -120,7 +120,8 @@ TEST_F(SliceTest, BeginsWithTheLastValueOfCounters) {
 }
 
 TEST_F(SliceTest, OfTimeHasWhatRunsInIt) {
-    // From 20 to 60 us of step 1: in it still runs gemm of step 0, launched before: it and its call are kept.
+    // From 20 to 60 us of step 1: the gemm of step 0, launched before, is still running: it and its call are
+    // kept.
     slice({.from_ns = kStepNs + 20 * kUs, .to_ns = kStepNs + 60 * kUs});
     EXPECT_EQ(number("SELECT count(*) FROM kernels WHERE name = 'gemm' AND rank = 0"), 1);
     EXPECT_EQ(
@@ -140,7 +141,7 @@ TEST_F(SliceTest, OfARankHasItsOwnOnly) {
     EXPECT_THAT(numbers("SELECT id FROM TARGET_INFO_GPU"), ElementsAre(1));
     EXPECT_EQ(number("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL"), 10);
     EXPECT_EQ(number("SELECT count(*) FROM NVTX_EVENTS WHERE text = 'rank 0 alone'"), 0);
-    // The process is that of both ranks, and rank 0's thread was the first to name the domain.
+    // The process belongs to both ranks, and rank 0's thread was the first to name the domain.
     EXPECT_EQ(number("SELECT count(*) FROM NVTX_EVENTS WHERE eventType = 75 AND text = 'NCCL'"), 1);
     EXPECT_EQ(number("SELECT count(*) FROM PROCESSES"), 1);
     EXPECT_EQ(number("SELECT count(*) FROM SHARD_PREDICTION"), 1);
@@ -151,7 +152,7 @@ TEST_F(SliceTest, OfRanksLeavesOutProcessesOfNone) {
         .execute(
             "INSERT INTO PROCESSES VALUES (281485043040256, 600, 'helper');"
             "INSERT INTO NVTX_EVENTS (start, \"end\", eventType, text, globalTid, domainId) VALUES "
-            "(5, 9, 59, 'help', 281485043040257, 0)");  // process 600 of the same machine
+            "(5, 9, 59, 'help', 281485043040257, 0)");  // process 600 on the same machine
     slice({.ranks = {{0, 1}}});
     EXPECT_EQ(number("SELECT count(*) FROM PROCESSES"), 1);
     EXPECT_EQ(number("SELECT count(*) FROM NVTX_EVENTS WHERE text = 'help'"), 0);
@@ -159,7 +160,7 @@ TEST_F(SliceTest, OfRanksLeavesOutProcessesOfNone) {
     EXPECT_EQ(number("SELECT count(*) FROM NVTX_EVENTS WHERE text = 'help'"), 1);
 }
 
-TEST_F(SliceTest, SaysWhatItIsOf) {
+TEST_F(SliceTest, RecordsItsSelection) {
     slice({.ranks = {{0, 0}}, .first_step = 3, .last_step = {}});
     const auto value = [&](const std::string& key) {
         Statement row(*database_, "SELECT value FROM SHARD_RUN WHERE key = '" + key + "'");
@@ -171,7 +172,7 @@ TEST_F(SliceTest, SaysWhatItIsOf) {
     EXPECT_EQ(value("model.width"), "256");
 }
 
-TEST_F(SliceTest, RefusesWhatIsNotThere) {
+TEST_F(SliceTest, RefusesMissingRanksAndSteps) {
     EXPECT_THAT(refusal({.ranks = {{4, 9}}}), HasSubstr("no such rank; it has 0 to 1"));
     EXPECT_THAT(refusal({.first_step = 7}), HasSubstr("no such step; it has 0 to 4"));
     EXPECT_THAT(refusal({.ranks = {{0, 0}}}, "run.sqlite"), HasSubstr("both read and written"));
@@ -193,7 +194,7 @@ TEST_F(SliceTest, OfAnUnfinishedRunSaysSo) {
     EXPECT_EQ(number("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL"), 8);
 }
 
-// Cut by rank, one with another clock and another pid, and put together again: each rank has its numbers.
+// Split by rank, one part with another clock and another pid, and merged again: each rank has its numbers.
 TEST_F(SliceTest, AndMergeGiveTheWholeBack) {
     slice({.ranks = {{0, 0}}}, "r0.sqlite");
     slice({.ranks = {{1, 1}}}, "r1.sqlite");
@@ -230,7 +231,7 @@ TEST_F(SliceTest, AndMergeGiveTheWholeBack) {
         const auto memory_a = memory_report(*before, {.rank = rank}).ranks.at(0);
         const auto memory_b = memory_report(*after, {.rank = rank}).ranks.at(0);
         EXPECT_EQ(memory_a.at_peak, memory_b.at_peak);
-        // The part that was moved began 3 ms earlier than the other, by its collectives: there is time 0.
+        // By its collectives, the part that was moved began 3 ms earlier than the other: time 0 is there.
         EXPECT_EQ(memory_a.peak_time_ns + 3'000'000, memory_b.peak_time_ns);
         const auto collectives_a = collectives_report(*before, {.rank = rank}).ranks.at(0).operations.at(0);
         const auto collectives_b = collectives_report(*after, {.rank = rank}).ranks.at(0).operations.at(0);
@@ -241,7 +242,7 @@ TEST_F(SliceTest, AndMergeGiveTheWholeBack) {
     EXPECT_THAT(check_trace(*after), IsEmpty());
 }
 
-// What lay between two pieces of a rank's time is not known: its memory would not add up.
+// What happened between two pieces of a rank's time is unknown: its memory would not add up.
 TEST_F(SliceTest, OfDifferentTimesAreNotMerged) {
     slice({.last_step = 1}, "early.sqlite");
     slice({.first_step = 3}, "late.sqlite");

@@ -1,4 +1,4 @@
-// Rows of SQL as people write it for exports, on a copy of a trace that may be changed.
+// The rows of SQL as people write it for exports, on a copy of a trace that may be changed.
 #pragma once
 
 #include <stdexcept>
@@ -25,7 +25,7 @@ inline std::string sql_cell(const Statement& row, int column) {
     }
 }
 
-// Runs every statement of `sql`; the rows of the last one, their cells joined by '|'.
+// Runs every statement of `sql`; returns the rows of the last one, with cells joined by '|'.
 inline std::vector<std::string> sql_rows(Database& database, std::string_view sql) {
     std::vector<std::string> rows;
     while (true) {

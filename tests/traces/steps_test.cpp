@@ -18,7 +18,7 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
 
-TEST(Steps, TellWhatIsKnownOfEach) {
+TEST(Steps, HaveEveryKnownFigure) {
     RunBuilder run;
     const std::int64_t lengths[] = {100, 140, 120};
     std::int64_t start = 0;
@@ -47,18 +47,18 @@ TEST(Steps, TellWhatIsKnownOfEach) {
     EXPECT_DOUBLE_EQ(rank.median_window, 130) << "of the windows after the first";
 }
 
-TEST(Steps, OfAPartOfTheTimeTellWhatLiesInIt) {
+TEST(Steps, OfAPartOfTheTimeCountOnlyThatPart) {
     RunBuilder run;
     run.step(0, 0, 0, 100);
     run.kernel(0, 10, 40, 1);
     run.kernel(0, 40, 90, 2);
     run.step(0, 1, 100, 200);
     run.kernel(0, 110, 150, 101);
-    run.kernel(0, 150, 160, 102);  // starts after it
+    run.kernel(0, 150, 160, 102);  // starts after the step
     const auto trace = run.take();
     const RankStepDetails rank = steps_report(*trace, {.from_ns = 30, .to_ns = 120}).ranks[0];
     ASSERT_THAT(rank.steps, SizeIs(2));
-    EXPECT_EQ(rank.steps[0].device_events, 1);  // the other started before
+    EXPECT_EQ(rank.steps[0].device_events, 1);  // the other one started before
     EXPECT_EQ(rank.steps[0].device_busy, 60);   // 30..90
     EXPECT_EQ(rank.steps[0].host_start, 30);
     EXPECT_EQ(rank.steps[0].host_end, 100);
@@ -86,7 +86,7 @@ TEST(Steps, NameTheSlowestRankOfEach) {
 }
 
 // Of windows of 10,000 and 10,004 ns neither is the slowest (1.000 times); of 10,000 and 10,006 one is.
-TEST(Steps, NameNoSlowestAmongThoseThatAreAlike) {
+TEST(Steps, NameNoSlowestAmongEqualSteps) {
     RunBuilder run(2);
     for (int rank = 0; rank < 2; ++rank) {
         run.step(rank, 0, 0, 10'000 + 4 * rank);
@@ -132,14 +132,14 @@ TEST(FindStep, IsTheFirstOfItsNumber) {
     EXPECT_EQ(find_step(rising, 9), &rising[3]);
     for (const std::int64_t absent : {3, 6, 10}) EXPECT_EQ(find_step(rising, absent), nullptr) << absent;
     EXPECT_EQ(find_step({}, 4), nullptr);
-    // A job that began to count again.
+    // A job that restarted its count.
     const std::vector<StepWindow> again = {{.number = 7}, {.number = 8}, {.number = 0}, {.number = 1}};
     for (const StepWindow& step : again) EXPECT_EQ(find_step(again, step.number), &step);
 }
 
-// 100,000 ranges in each other, of which the 50,000th from outside is a module: found from each range within
+// 100,000 nested ranges, of which the 50,000th from outside is a module: it is found from each range within
 // it, and in linear time.
-TEST(ModuleRanges, AreFoundHoweverDeepARangeLies) {
+TEST(ModuleRanges, AreFoundHoweverDeeplyARangeIsNested) {
     constexpr std::int32_t kDeep = 100'000, kModule = kDeep / 2;
     Trace trace;
     for (std::int32_t i = 0; i < kDeep; ++i) {
@@ -170,14 +170,14 @@ TEST(Steps, LeaveOutWorkThatWasQueuedBeforeTheRecordingBegan) {
         EXPECT_EQ(step.window(), 1000) << step.summary.number;
         EXPECT_EQ(step.device_events, 1) << step.summary.number;
     }
-    EXPECT_EQ(rank.steps[0].summary.window_start, 3000);  // when the backlog was done
+    EXPECT_EQ(rank.steps[0].summary.window_start, 3000);  // when the backlog was finished
 }
 
 TEST(Steps, KeepWorkWithoutALaunchThatRunsAmongTheirOwn) {
     RunBuilder run;
     run.step(0, 0, 0, 1000);
     run.kernel(0, 100, 200, 10);
-    run.kernel(0, 150, 250, {}, 8);  // not before the first that was launched
+    run.kernel(0, 150, 250, {}, 8);  // not before the first kernel that was launched in the step
     run.kernel(0, 50, 150, {}, 9);   // began before it, but did not end before it
     const auto trace = run.take();
     EXPECT_EQ(count_backlog(*trace), 0);
@@ -208,7 +208,7 @@ TEST(Steps, OfOneNumberOnSeveralThreadsOfARankAreOne) {
 }
 
 TEST(Steps, OfAProcessAreThoseOfEachOfItsDevices) {
-    // As an export of Nsight Systems has it: two devices of one process, of which one thread feeds both.
+    // As in an export of Nsight Systems: two devices of one process, with one thread that launches on both.
     ColumnSink sink;
     for (int r = 0; r < 2; ++r) {
         sink.add(

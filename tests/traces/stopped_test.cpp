@@ -1,5 +1,5 @@
-// Which rank of a job stopped first, and what the others waited for: as those that were left say, or as the
-// ends of the traces tell. Times in nanoseconds.
+// Which rank of a job stopped first, and what the others waited for: as the remaining ranks recorded, or as
+// the ends of the traces show. Times in nanoseconds.
 #include "traces/analysis/communication/stopped.h"
 
 #include <gmock/gmock.h>
@@ -23,7 +23,7 @@ using Json = nlohmann::json;
 
 constexpr std::int64_t kSecond = 1'000'000'000;
 
-// Four ranks on two hosts; a reduction over all each second. Rank 2 does not come to number 3.
+// Four ranks on two hosts; a reduction over all every second. Rank 2 does not arrive at number 3.
 class StoppedRun {
   public:
     StoppedRun() {
@@ -51,18 +51,18 @@ class StoppedRun {
     RunBuilder run{4, 2};
 };
 
-TEST(Stopped, IsNobodyInARunThatEnded) {
+TEST(Stopped, IsUnsetInARunThatEnded) {
     StoppedRun run;
     const StopReport report = stop_report(*run.run.take());
     EXPECT_FALSE(report.stopped);
     EXPECT_EQ(stop_sentence(report), "");
 }
 
-TEST(Stopped, IsWhomTheOthersName) {
+TEST(Stopped, IsTheRankThatOthersName) {
     StoppedRun run;
     run.stop(0, 2, 3 * kSecond + 100, "(process 4711 on host node1) has ended", "all_reduce 3, step 3");
     run.stop(1, 2, 3 * kSecond + 50, "(process 4711 on host node1) has ended");
-    run.stop(3, 0, 3 * kSecond + 40, "gives no sign of life");  // it saw something else
+    run.stop(3, 0, 3 * kSecond + 40, "gives no sign of life");  // it noticed something else
     run.merged("2");
     const StopReport report = stop_report(*run.run.take());
     EXPECT_TRUE(report.stopped);
@@ -77,7 +77,7 @@ TEST(Stopped, IsWhomTheOthersName) {
     EXPECT_TRUE(report.ranks[0].ended);
     EXPECT_EQ(report.ranks[0].waiting, "all_reduce 3, step 3");
     EXPECT_TRUE(report.ranks[0].said);
-    EXPECT_EQ(report.ranks[1].waiting, "");  // it said that it did not
+    EXPECT_EQ(report.ranks[1].waiting, "");  // it recorded that it did not wait
     EXPECT_FALSE(report.ranks[2].ended);
     EXPECT_EQ(report.ranks[2].last_ns, 2 * kSecond + 500);
     EXPECT_EQ(report.ranks[2].last_step, 2);
@@ -85,7 +85,7 @@ TEST(Stopped, IsWhomTheOthersName) {
     EXPECT_EQ(report.ranks[0].last_step, 3);
 }
 
-TEST(Stopped, SaysItselfWhatIsWrong) {
+TEST(Stopped, ReportsItsOwnFailure) {
     StoppedRun run;
     run.stop(0, 2, 3 * kSecond, "failed");
     run.stop(2, 2, 3 * kSecond + 9, "the disk is full", {}, false);
@@ -94,7 +94,7 @@ TEST(Stopped, SaysItselfWhatIsWrong) {
     EXPECT_FALSE(report.lost);
 }
 
-TEST(Stopped, IsToldWithoutAName) {
+TEST(Stopped, MayBeUnnamed) {
     StoppedRun run;
     run.stop(0, -1, 3 * kSecond, "the launcher ended the job");
     const StopReport report = stop_report(*run.run.take());
@@ -103,8 +103,8 @@ TEST(Stopped, IsToldWithoutAName) {
     EXPECT_EQ(stop_sentence(report), "The job failed: the launcher ended the job.");
 }
 
-// Nobody could say anything: the part that was cut off while the others' ended.
-TEST(Stopped, IsWhosePartAloneWasCutOff) {
+// Nothing was recorded: the part that was cut off while the others ended.
+TEST(Stopped, IsTheOnlyRankWhosePartWasCutOff) {
     StoppedRun run;
     run.merged("2");
     const StopReport report = stop_report(*run.run.take());
@@ -112,18 +112,18 @@ TEST(Stopped, IsWhosePartAloneWasCutOff) {
     EXPECT_FALSE(report.told);
     EXPECT_EQ(report.at_ns, 2 * kSecond + 500);
     EXPECT_THAT(stop_sentence(report), HasSubstr("Rank 2 on node1 seems to have stopped first"));
-    EXPECT_EQ(report.ranks[0].waiting, "all_reduce 3 of group 7");  // rank 2 is not in it
+    EXPECT_EQ(report.ranks[0].waiting, "all_reduce 3 of group 7");  // rank 2 does not take part in it
     EXPECT_FALSE(report.ranks[0].said);
     EXPECT_EQ(report.ranks[2].waiting, "");
 }
 
-TEST(Stopped, IsWhoEndsFirstWhereAllWereCutOff) {
+TEST(Stopped, IsTheRankThatEndsFirstIfAllWereCutOff) {
     StoppedRun run;
     run.merged("0-3");
     EXPECT_EQ(stop_report(*run.run.take()).first_rank, 2);
 }
 
-// Rank 1 of an earlier merge; what is less far apart than the commits of parts says nothing.
+// Rank 1 of an earlier merge; a distance shorter than the time between the parts' commits is not significant.
 TEST(Stopped, IsUnknownWhereTracesEndTogether) {
     RunBuilder run(2, 1);
     run.collective(0, 0, 500, {.group_size = 2});
@@ -150,7 +150,7 @@ TEST(Stopped, IsUnknownWithinOneProcess) {
     EXPECT_FALSE(stop_report(*sink.take()).stopped);
 }
 
-TEST(Stopped, IsToldByEveryToolThatNamesTheRun) {
+TEST(Stopped, IsReportedByEveryToolThatNamesTheRun) {
     StoppedRun run;
     run.stop(0, 2, 3 * kSecond + 100, "(process 4711 on host node1) has ended", "all_reduce 3 of group 7");
     run.merged("2");

@@ -20,7 +20,7 @@ TEST(Summary, WindowStartsWhenTheStepBeforeLeavesTheDeviceAndEndsWithItsOwnWork)
     RunBuilder run;
     run.step(0, 1, 100, 200);
     run.step(0, 2, 200, 300);
-    run.kernel(0, 120, 260, 110);  // step 1 keeps the device until 260
+    run.kernel(0, 120, 260, 110);  // step 1 keeps the device busy until 260
     run.kernel(0, 270, 280, 210);  // step 2's host ends at 300, after its device work
     const auto trace = run.take();
     const ExecutionSummary summary = summarize(*trace);
@@ -38,8 +38,8 @@ TEST(Summary, SetUpWorkThatEndsBeforeTheFirstStepsOwnWorkDelaysItsWindow) {
     RunBuilder run;
     run.step(0, 0, 100, 200);
     run.kernel(0, 50, 130, 20);    // launched before the step, ends inside it
-    run.kernel(0, 140, 150, 135);  // the step's own
-    run.kernel(0, 60, 145, 25);    // ends after the step's own work began: delays nothing
+    run.kernel(0, 140, 150, 135);  // of the step itself
+    run.kernel(0, 60, 145, 25);    // ends after the step's own work began: does not delay it
     const auto trace = run.take();
     const auto summary = summarize(*trace);
     EXPECT_EQ(summary.ranks[0].steps[0].window_start, 130);
@@ -47,7 +47,7 @@ TEST(Summary, SetUpWorkThatEndsBeforeTheFirstStepsOwnWorkDelaysItsWindow) {
 }
 
 TEST(Summary, EachInstantGoesToTheFirstCategoryThatCoversIt) {
-    // Every category covers one stretch of 10 ns alone and overlaps the one before it for 10 ns.
+    // Every category covers one stretch of 10 ns alone and overlaps the previous one for 10 ns.
     RunBuilder run;
     run.step(0, 0, 0, 100);
     run.kernel(0, 0, 20);
@@ -57,7 +57,7 @@ TEST(Summary, EachInstantGoesToTheFirstCategoryThatCoversIt) {
     run.runtime(0, 40, 60);
     run.range(0, 50, 70, "enumerate(DataLoader)#Iterator.__next__");
     run.range(0, 60, 80, "aten::linear");
-    run.range(0, 0, 100, "nn.Module: Net_0");  // modules are no work of their own
+    run.range(0, 0, 100, "nn.Module: Net_0");  // modules are not work themselves
     const auto trace = run.take();
     const StepSummary step = summarize(*trace).ranks[0].steps[0];
     EXPECT_EQ(ns(step, TimeCategory::kernel), 20);         // 0..20
@@ -70,8 +70,8 @@ TEST(Summary, EachInstantGoesToTheFirstCategoryThatCoversIt) {
     EXPECT_EQ(ns(step, TimeCategory::other), 20);          // 80..100
 }
 
-// The host is through with a step after 100 ns, the device after 150: two lengths, and each has its name.
-TEST(Summary, KnowsTheHostStepBesideTheWindow) {
+// The host is done with a step after 100 ns, the device after 150: two lengths, each with its name.
+TEST(Summary, HasTheHostStepAndTheWindow) {
     RunBuilder run;
     for (std::int64_t step = 0; step < 3; ++step) {
         run.step(0, step, step * 100, step * 100 + 100);
@@ -113,8 +113,8 @@ TEST(Summary, ALastStepWithUnderFourFifthsOfTheDeviceEventsWasCutOff) {
     };
     EXPECT_EQ(cut_of({10, 8}), 0);  // 8 = 80 %
     EXPECT_EQ(cut_of({10, 7}), 1);
-    EXPECT_EQ(cut_of({10, 10, 7, 0}), 2);  // nothing at all at the end goes with it
-    EXPECT_EQ(cut_of({0, 0}), 0);          // a host-only run has no device work to miss
+    EXPECT_EQ(cut_of({10, 10, 7, 0}), 2);  // steps without any device work at the end are cut with it
+    EXPECT_EQ(cut_of({0, 0}), 0);          // a host-only run has no device work that could be missing
     EXPECT_EQ(cut_of({5}), 0);
 }
 
@@ -122,7 +122,7 @@ TEST(Summary, WorkWithoutALaunchBelongsToTheStepInWhichItStarts) {
     RunBuilder run;
     run.step(0, 0, 0, 100);
     run.step(0, 1, 100, 200);
-    run.kernel(0, 10, 20, 5);  // before it nothing is left from before the recording
+    run.kernel(0, 10, 20, 5);  // no work from before the recording remains before it
     run.kernel(0, 90, 150);
     run.kernel(0, 150, 160, 110);
     run.kernel(0, 160, 170, 120);

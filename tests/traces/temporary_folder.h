@@ -1,4 +1,4 @@
-// A folder of a test's own, removed at the end of the scope.
+// A test's own folder, removed at the end of the scope.
 #pragma once
 
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// Aligned text: widths as a terminal shows them, numbers for people, nothing that could steer a terminal.
+// Aligned text: widths as a terminal shows them, numbers for people, nothing that could control a terminal.
 #include "traces/report/text_table.h"
 
 #include <algorithm>
@@ -44,7 +44,7 @@ std::size_t widest_line(const std::string& text) {
     return widest;
 }
 
-TEST(TextTable, FoldsHeadersOnlyWhereItMust) {
+TEST(TextTable, FoldsHeadersOnlyIfItMust) {
     EXPECT_EQ(wide_table().text(63),
               "Name                            Host total (us)  Host self (us)\n"
               "──────────────────────────────  ───────────────  ──────────────\n"
@@ -66,8 +66,8 @@ TEST(TextTable, ThenShortensTexts) {
               "abcdefghijkl…stuvwxyz0123  12,345.6  -1,234.5\n");
 }
 
-// 20 columns of the name, 2, 8: the last column has no room beside them.
-TEST(TextTable, ThenGoesOnBelowWithTheNamesAgain) {
+// 20 columns of the name, 2, 8: there is no room for the last column next to them.
+TEST(TextTable, ThenContinuesBelowWithTheNamesRepeated) {
     const std::string text = wide_table().text(39);
     EXPECT_EQ(text,
               "                          Host\n"
@@ -81,11 +81,11 @@ TEST(TextTable, ThenGoesOnBelowWithTheNamesAgain) {
               "Name                      (us)\n"
               "────────────────────  ────────\n"
               "abcdefghij…vwxyz0123  -1,234.5\n");
-    // Never a number cut, however narrow.
+    // Numbers are never cut, however narrow the table is.
     EXPECT_EQ(widest_line(wide_table().text(1)), 30U);
 }
 
-TEST(TextTable, FitsEveryWidthThatItsNumbersLeaveIt) {
+TEST(TextTable, FitsEveryWidthThatItsNumbersAllow) {
     TextTable table({Align::right, Align::left, Align::right, Align::left, Align::right}, 2);
     table.header({"Rank", "Kernel of the device", "Time in all (us)", "Annotation around it", "Count"});
     table.row({"0", std::string(90, 'k'), "123,456,789.0", std::string(70, 'a'), "1,234"});

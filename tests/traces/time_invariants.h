@@ -1,4 +1,4 @@
-// What holds of the analyses of time on every trace, whatever is in it.
+// Invariants of the analyses of time, which hold for every trace.
 #pragma once
 
 #include <algorithm>
@@ -106,7 +106,7 @@ inline void expect_tables_are_whole(const Trace& trace, const Selection& selecti
     }
 }
 
-// A row's totals are its own and its children's, and nothing is negative.
+// A row's totals are the sum of its own and its children's, and nothing is negative.
 inline void expect_sound(const ModuleNode& node) {
     EXPECT_GE(node.host_self_us, 0) << node.name;
     EXPECT_GE(node.device_self_us, 0) << node.name;

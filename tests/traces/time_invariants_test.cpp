@@ -1,5 +1,5 @@
-// The analyses of time keep what they promise: on random traces with everything that real ones have, also
-// ranges that overlap without nesting, and on the real traces beside the project where they are.
+// The invariants of the analyses of time: on random traces with everything that real ones have, including
+// ranges that overlap without nesting, and on the real traces next to the project, if present.
 #include "tests/traces/time_invariants.h"
 
 #include <filesystem>

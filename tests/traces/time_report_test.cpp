@@ -76,7 +76,7 @@ TEST(TimeReport, FoldedCommunicationHasNoRow) {
     EXPECT_EQ(Json::parse(render(plain, Format::json))["ranks"][0]["categories"].size(), 8u);
 }
 
-// One header line and one line a row; every line has as many cells as the header.
+// One header line and one line per row; every line has as many cells as the header.
 void expect_csv(const std::string& csv, long rows) {
     const std::string header = csv.substr(0, csv.find('\n'));
     const auto commas = std::count(header.begin(), header.end(), ',');
@@ -94,7 +94,7 @@ TEST(TimeReport, CsvHasALineForEachRow) {
     expect_csv(render(operators_report(*trace), Format::csv), 1);
 }
 
-TEST(TimeReport, TablesSayWhenNothingIsSelectedOrThere) {
+TEST(TimeReport, TablesSayWhenNothingIsSelectedOrRecorded) {
     const auto trace = trace_of_two_steps();
     const Selection nobody{.rank = 7};
     for (const std::string& text : {render(overlap_report(*trace, nobody), Format::table),

@@ -86,7 +86,7 @@ TEST(Units, OfAnFsdp2TraceAreThoseThatItsRangesName) {
     EXPECT_EQ(backward.sum.reduce_exposed_ns, 300);  // the embedding's backward covers 2900..3000
     EXPECT_EQ(backward.hidden_by, "(root)");
     EXPECT_EQ(backward.hidden_ns, 250 + 100);  // gather: 2000..2250, reduction: 2900..3000
-    EXPECT_EQ(backward.sum.regathers, 1);      // gathered, used, freed, and gathered again at once
+    EXPECT_EQ(backward.sum.regathers, 1);      // gathered, used, freed, and immediately gathered again
     EXPECT_EQ(backward.sum.held_ns, 900);      // 2000..2900
     EXPECT_EQ(backward.sum.freed_ns, 0);       // its forward ended at 2000
 
@@ -102,7 +102,7 @@ TEST(Units, OfAnFsdp2TraceAreThoseThatItsRangesName) {
     EXPECT_EQ(rank.sum.gathers, 3);
     EXPECT_EQ(rank.sum.exposed_ns(), 200 + 50 + 300 + 400 + 200);
     EXPECT_EQ(rank.shard_bytes, 4096 / 2 + 1024 / 2);
-    EXPECT_EQ(rank.busy_ns, 2500);  // 1000..3500 without a hole
+    EXPECT_EQ(rank.busy_ns, 2500);  // 1000..3500 without a gap
 }
 
 TEST(Units, PrintAsJsonUnderFixedKeysAndAsATableThatFits) {
@@ -131,7 +131,7 @@ TEST(Units, SumsAndMeansOfAStepHaveNamesOfTheirOwn) {
     UnitPhase row{.name = "layers.0", .phase = Phase::forward};
     row.sum.gathers = 4;
     row.sum.gather_ns = 600;
-    row.sum.gather_bytes = 0;  // not known
+    row.sum.gather_bytes = 0;  // unknown
     UnitsReport report;
     report.ranks.push_back({.rank = 0, .steps = 4, .rows = {row}, .sum = row.sum});
     const auto json = nlohmann::json::parse(render(report, Format::json)).at("ranks").at(0).at("units").at(0);
@@ -167,7 +167,7 @@ TEST(Units, OfASelectedStepAreThoseOfItsCollectives) {
     EXPECT_EQ(late.ranks[0].sum.reductions, 2);
 }
 
-// Unit names by range, where the ranges come in this order.
+// Unit names by range, in the order in which the ranges come.
 std::vector<std::string> units_of(const Trace& trace, std::string_view range_name) {
     const UnitRanges units = find_units(trace);
     std::vector<std::string> found;
@@ -236,7 +236,7 @@ TEST(Units, OfFsdp1HooksFollowFromTheOrderOfTheForwards) {
         const UnitPhase& backward = row(report.ranks[0], one, Phase::backward);
         EXPECT_EQ(backward.sum.gathers, 1);  // the prefetched one
         EXPECT_EQ(backward.sum.reductions, 1);
-        EXPECT_EQ(backward.sum.wait_ns, 0);  // ready at 2200, its compute came at 2350
+        EXPECT_EQ(backward.sum.wait_ns, 0);  // ready at 2200, its compute started at 2350
         EXPECT_EQ(row(report.ranks[0], two, Phase::backward).sum.regathers, 1);
     }
 }
@@ -261,7 +261,7 @@ TEST(Units, AnOperatorOfAutogradBelongsToTheUnitOfItsForward) {
     run.op(130, 140, "aten::mm");
     run.annotation(150, 160, "FSDP::post_forward (a)");
     run.on_autograd();
-    run.op(500, 600, "autograd::engine::evaluate_function: MmBackward0");  // no hook comes before it
+    run.op(500, 600, "autograd::engine::evaluate_function: MmBackward0");  // no hook precedes it
     run.op(510, 590, "MmBackward0");
     run.builder().sink().add(LinkRow{.kind = LinkKind::backward,
                                      .from_tid = RunBuilder::tid(0),
@@ -272,8 +272,8 @@ TEST(Units, AnOperatorOfAutogradBelongsToTheUnitOfItsForward) {
     EXPECT_THAT(units_of(*trace, "MmBackward0"), ElementsAre("a"));
 }
 
-TEST(Units, OfTwoPassesInAStepAreToldApart) {
-    // Accumulation: forward and backward twice; the second forward is none of the first backward.
+TEST(Units, OfTwoPassesInAStepAreDistinguished) {
+    // Accumulation: forward and backward twice; the second forward does not belong to the first backward.
     KinetoRun run;
     for (const std::int64_t at : {0, 1000}) {
         run.annotation(at + 100, at + 200, "FullyShardedDataParallel.forward");
@@ -286,8 +286,8 @@ TEST(Units, OfTwoPassesInAStepAreToldApart) {
     EXPECT_THAT(units_of(*trace, "FullyShardedDataParallel._post_backward_hook"), ElementsAre(only, only));
 }
 
-// A unit's whole parameters are there until its last compute: the copies into the buffers of its next gather
-// read the shard, those into its reduction's the gradients, however late they run.
+// A unit's whole parameters exist until its last compute: the copies into the buffers of its next gather read
+// the shard, those into its reduction's the gradients, however late they run.
 TEST(Units, CopiesForTheNextCollectiveUseNothingOfTheUnit) {
     KinetoRun run;
     run.annotation(0, 4000, "ProfilerStep#0");
@@ -303,7 +303,7 @@ TEST(Units, CopiesForTheNextCollectiveUseNothingOfTheUnit) {
     run.on_autograd();
     run.annotation(800, 900, "FSDP::pre_backward (a)");
     run.annotation(810, 830, "FSDP::all_gather (a)");
-    run.kernel(812, 850, 950, 8, "split_with_sizes_copy");  // into the gather, while nothing is held
+    run.kernel(812, 850, 950, 8, "split_with_sizes_copy");  // into the gather, while nothing is gathered
     run.gather(820, 950, 1100, 1024);
     run.annotation(840, 860, "FSDP::all_gather_copy_out (a)");
     run.kernel(850, 1100, 1120);
@@ -325,7 +325,7 @@ TEST(Units, CopiesForTheNextCollectiveUseNothingOfTheUnit) {
 }
 
 // The host has launched the gather of the backward, and the device has done it, before the forward computes:
-// two copies live for a while, each from its gather to the last compute that was launched before the next.
+// two copies exist for a while, each from its gather to the last compute that was launched before the next.
 TEST(Units, ComputeUsesTheGatherBeforeItsLaunch) {
     KinetoRun run;
     run.annotation(0, 1000, "ProfilerStep#0");
@@ -348,8 +348,8 @@ TEST(Units, ComputeUsesTheGatherBeforeItsLaunch) {
     EXPECT_EQ(row(rank, "a", Phase::backward).sum.freed_ns, 0);
 }
 
-// What a step holds does not depend on which other steps are shown.
-TEST(Units, AStepThatIsNotSelectedEndsWhatTheOneBeforeHolds) {
+// What a step keeps gathered does not depend on which other steps are shown.
+TEST(Units, AStepThatIsNotSelectedEndsThePreviousOnesGathers) {
     KinetoRun run;
     for (int step = 0; step < 3; ++step) {
         const std::int64_t at = 1000 * step;
@@ -370,7 +370,7 @@ TEST(Units, AStepThatIsNotSelectedEndsWhatTheOneBeforeHolds) {
     EXPECT_EQ(held({.last_step = 0}), 300);
 }
 
-// Our own traces: rows say units and phases; modules say whose compute it is.
+// Our own traces: rows have units and phases; modules show to which unit compute belongs.
 TEST(Units, OfOurTracesAreTheirRows) {
     RunBuilder run(2);
     for (int m = 0; m < 3; ++m) {
@@ -414,7 +414,7 @@ TEST(Units, OfOurTracesAreTheirRows) {
 }
 
 TEST(Units, TheHostsOwnWaitForAGatherCounts) {
-    // The host waits for the gather before it launches what needs it: the stream idles all the while.
+    // The host waits for the gather before it launches what needs it: the stream is idle until then.
     KinetoRun run;
     run.annotation(0, 1000, "FSDP::pre_forward (a)");
     run.annotation(10, 30, "FSDP::all_gather (a)");

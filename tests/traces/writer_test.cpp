@@ -28,7 +28,7 @@ class EveryRow : public ::testing::Test {
   protected:
     EveryRow() : path_(folder_ / "run.sqlite"), writer_({.path = path_}) {}
     StringId name(std::string_view text) { return writer_.intern(text); }
-    // The rows of a table, without its columns that are NULL in all rows: "name=value" joined by blanks.
+    // The rows of a table, without the columns that are NULL in all rows: "name=value" joined by blanks.
     std::vector<std::string> rows(const std::string& table) {
         if (!database_) {
             writer_.finish(1000, 0);
@@ -98,7 +98,7 @@ TEST_F(EveryRow, KeepsAllOfAKernel) {
                     "tensorSizeMinusOneElements=[]"));
 }
 
-TEST_F(EveryRow, LeavesOutWhatAKernelHasNot) {
+TEST_F(EveryRow, OmitsWhatAKernelDoesNotHave) {
     writer_.add(KernelRow{.start = 1, .end = 2, .short_name = name("k")});
     const std::string k = id("k");
     EXPECT_THAT(rows("CUPTI_ACTIVITY_KIND_KERNEL"),
@@ -110,8 +110,8 @@ TEST_F(EveryRow, LeavesOutWhatAKernelHasNot) {
                             "localMemoryTotal=0 gridId=0 tensorSizeMinusOneElements=[]"));
 }
 
-// Rows are written by batches, and a batch leaves out columns that are NULL in all its rows. Each of these
-// rows has another one of them; 3000 plain rows keep the batches apart.
+// Rows are written in batches, and a batch omits columns that are NULL in all its rows. Each of these rows
+// has a value in a different one of them; 3000 plain rows separate the batches.
 TEST_F(EveryRow, KeepsWhatIsRareWhereverItIs) {
     const auto plain = [&](int count) {
         for (int i = 0; i < count; ++i) writer_.add(KernelRow{.start = i, .end = i});
@@ -283,7 +283,7 @@ TEST_F(EveryRow, KeepsAPayloadInTheColumnOfItsType) {
                             "NULL|12|NULL|NULL|NULL|NULL"));
 }
 
-// Ours carry a module's id in the same column; a program's own number is none.
+// Our ranges have a module's id in the same column; a program's own number is not a module id.
 TEST_F(EveryRow, DoesNotTakeAProgramsNumberForAModule) {
     writer_.add(ModuleRow{.id = 3, .name = "Linear_0", .class_name = "Linear", .path = "net.0"});
     const auto add = [&](std::int64_t start, std::int64_t value) {
@@ -321,7 +321,7 @@ TEST_F(EveryRow, KeepsAllOfARange) {
                     "3|NULL|34|NULL|NULL|NULL|here|0|NULL|" + id("here") + "|0|null|"));
 }
 
-// A batch's strings are reused for later rows: a short payload after a long one must not show its rest.
+// A batch's strings are reused for later rows: a short payload after a long one must not keep its end.
 TEST_F(EveryRow, ForgetsThePayloadsOfEarlierRows) {
     for (int i = 0; i < 2000; ++i) {
         RangeRow row{.start = i, .end = i, .text = name("r")};
@@ -358,7 +358,7 @@ TEST_F(EveryRow, KeepsTheLayoutsOfPayloadsOnce) {
     schema.entries = {{.name = "bytes", .description = "size", .type = 22},
                       {.name = "comm", .description = "", .type = 18, .flags = 2, .detail = 3, .offset = 8}};
     writer_.add(schema);
-    writer_.add(schema);  // each process tells it
+    writer_.add(schema);  // each process declares it
     writer_.add(PayloadEnumRow{.domain = name("NCCL"),
                                .id = (1 << 24) + 1,
                                .size = 4,
@@ -380,7 +380,7 @@ TEST_F(EveryRow, KeepsTheLayoutsOfPayloadsOnce) {
     EXPECT_THAT(rows("NVTX_SCOPES"), ElementsAre("domainId=1 scopeId=8 parentScopeId=1 path=gpu[0]"));
 }
 
-TEST_F(EveryRow, KeepsADeviceOnceWhoeverTellsOfIt) {
+TEST_F(EveryRow, KeepsADeviceOnceHoweverOftenItIsDescribed) {
     GpuRow gpu{.device = 0, .cuda_device = 2, .pid = 40, .name = "H100", .bus_location = "0000:18:00.0"};
     gpu.uuid = "GPU-1";
     gpu.chip = "GH100";
@@ -403,7 +403,7 @@ TEST_F(EveryRow, KeepsADeviceOnceWhoeverTellsOfIt) {
     const RankRow rank{.rank = 0, .device = 0, .global_pid = global_pid(40), .device_name = "H100"};
     writer_.add(gpu);
     writer_.add(rank);
-    // A rank that comes first: what the driver says later takes its place.
+    // The rank's row comes first; the driver's later description replaces its device.
     writer_.add(RankRow{.rank = 1, .device = 1, .global_pid = global_pid(41), .device_name = "H100"});
     gpu.device = 1;
     gpu.pid = 41;
@@ -442,7 +442,7 @@ TEST_F(EveryRow, KeepsContextsAndStreamsOnce) {
                             "streamId=13 hwId=0 vmId=1 processId=41 contextId=2 priority=0 flag=1"));
 }
 
-TEST_F(EveryRow, KeepsNcclsAccount) {
+TEST_F(EveryRow, KeepsNcclsData) {
     writer_.add(NcclCommunicatorRow{.communicator = 0xF000'0000'0000'0001u,
                                     .global_pid = 5,
                                     .rank = 1,
@@ -474,7 +474,7 @@ TEST_F(EveryRow, KeepsNcclsAccount) {
                                    "channels=24 warps=16"));
 }
 
-TEST_F(EveryRow, KeepsCountersOfProcessesThatAreNoRank) {
+TEST_F(EveryRow, KeepsCountersOfProcessesThatAreNotARank) {
     writer_.add(CounterRow{.time = 5, .rank = -1, .name = name("cpu_percent"), .value = 50});
     writer_.add(CounterRow{.time = 6, .rank = 0, .name = name("cpu_percent"), .value = 75});
     writer_.add(CounterRow{.time = 7,
@@ -484,7 +484,7 @@ TEST_F(EveryRow, KeepsCountersOfProcessesThatAreNoRank) {
     EXPECT_THAT(answer("SELECT time, rank, value FROM SHARD_COUNTERS"),
                 ElementsAre("5|-1|50", "6|0|75", "7|0|NULL"));
     const auto trace = load_trace(path_);
-    ASSERT_EQ(trace->ranks.size(), 1u);  // none is made up for -1
+    ASSERT_EQ(trace->ranks.size(), 1u);  // no rank is created for -1
     EXPECT_THAT(trace->counters.rank, ElementsAre(kNoRank, 0, 0));
 }
 
@@ -532,7 +532,7 @@ TEST_F(EveryRow, GoesInAsBoundValuesWould) {
     EXPECT_THAT(sql_rows(database, "SELECT count(*) FROM NVTX_EVENTS"), ElementsAre("3000"));
 }
 
-TEST_F(EveryRow, TellsOfTheMachineButNotOfItsUser) {
+TEST_F(EveryRow, DescribesTheMachineButNotItsUser) {
     ASSERT_EQ(::setenv("SHARDSCOPE_TEST_SECRET", "swordfish", 1), 0);
     EXPECT_THAT(
         answer("SELECT name FROM TARGET_INFO_SYSTEM_ENV WHERE value <> ''"),
@@ -544,7 +544,7 @@ TEST_F(EveryRow, TellsOfTheMachineButNotOfItsUser) {
     EXPECT_THAT(sql_rows(database, "SELECT * FROM TARGET_INFO_SYSTEM_ENV"), IsEmpty());
 }
 
-TEST(RenameDatabase, KeepsTheJournalOfTheOldFileWhereItFails) {
+TEST(RenameDatabase, KeepsTheJournalOfTheOldFileIfItFails) {
     const TemporaryFolder folder;
     const std::string target = folder / "old.sqlite", part = folder / "new.sqlite";
     std::ofstream(target + "-wal") << "committed";
@@ -554,7 +554,7 @@ TEST(RenameDatabase, KeepsTheJournalOfTheOldFileWhereItFails) {
     std::string kept;
     std::ifstream(target + "-wal") >> kept;
     EXPECT_EQ(kept, "committed");
-    // Where it does not fail, the journal goes with the file that it was of.
+    // If it does not fail, the journal is removed with its file.
     std::filesystem::remove(target);
     std::ofstream(target) << "old";
     rename_database(part, target, true);

@@ -1,6 +1,6 @@
-// What collectives between processes cost, beside MPI's own and the best that MPI's messages make by hand.
-// Not a test; run mpirun -np 2 bin/bench_collectives [ROUNDS [LARGEST_MIB]]. All ways take turns in every
-// round, and the best of each counts.
+// What collectives between processes cost, compared with MPI's own and with the best that can be composed
+// from MPI's messages. Not a test; run mpirun -np 2 bin/bench_collectives [ROUNDS [LARGEST_MIB]]. All ways
+// take turns in every round, and the best time of each counts.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -25,7 +25,7 @@
 namespace shardscope::trainer {
 namespace {
 
-// Memory as the trainer's device takes it, for all ways alike.
+// Memory as the trainer's device allocates it, the same for all ways.
 template <class T>
 struct HostMemory {
     using value_type = T;
@@ -46,7 +46,7 @@ double now() {
 
 // --- by hand ---------------------------------------------------------------------------------------------
 
-// The piece that a rank `back` before this one has.
+// The piece of the rank `back` places before this one.
 int before(int back) {
     return ((g_rank - back) % g_ranks + g_ranks) % g_ranks;
 }
@@ -68,7 +68,7 @@ void ring_reduce_scatter(const Floats& in, float* out, std::size_t piece) {
         leaving = to;
     }
 }
-void ring_all_gather(Floats& out, std::size_t piece) {  // the own piece is in its place
+void ring_all_gather(Floats& out, std::size_t piece) {  // the own piece is already in place
     for (int round = 0; round < g_ranks - 1; ++round) {
         exchange(out.data() + static_cast<std::size_t>(before(round)) * piece,
                  out.data() + static_cast<std::size_t>(before(round + 1)) * piece, piece);
@@ -108,7 +108,7 @@ void by_hand(Operation operation, Buffers& b) {
     }
 }
 
-// A process group, used as a rank's stream does: one collective after the other, and nothing to do meanwhile.
+// A process group, used as a rank's stream does: one collective after the other, and no other work meanwhile.
 class Ours {
   public:
     Ours(std::unique_ptr<Wire> wire, Sums sums) {
@@ -183,7 +183,7 @@ void measure(const std::string& way, const Carry& carry, const std::vector<std::
             b.full = b.piece * static_cast<std::size_t>(g_ranks);
             b.in.assign(b.full, static_cast<float>(g_rank + 1));
             b.out.assign(b.full, 0);
-            // The machine may be busy otherwise: what counts is the best of many short runs.
+            // The machine may be busy otherwise, so the best of many short runs counts.
             const std::size_t calls = std::max<std::size_t>(1, (std::size_t{1} << 20) / bytes);
             const std::size_t runs =
                 std::clamp<std::size_t>((std::size_t{128} << 20) / (calls * bytes), 4, 40);
@@ -231,7 +231,7 @@ int run(int rounds, std::size_t largest) {
     for (std::size_t bytes = 64 << 10; bytes <= largest; bytes *= 4) sizes.push_back(bytes);
     Times best;
     for (int round = 0; round < rounds; ++round) {
-        // A group's thread is the only one to use MPI while there is one.
+        // As long as a group exists, only its thread uses MPI.
         for (const Sums sums : {Sums::ordered, Sums::ring}) {
             const std::string name = sums == Sums::ordered ? "ordered" : "ring";
             {

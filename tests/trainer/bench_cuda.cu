@@ -1,16 +1,16 @@
-// Measures the CUDA device's kernels beside what bounds them: products beside the same cuBLASLt call alone,
-// kernels that only move memory beside cudaMemcpy, attention by its rate. A row each; tests/gpu/speed.sh
-// reads them and knows the goals.
+// Measures the CUDA device's kernels against their bounds: matmuls against the same cuBLASLt call alone,
+// kernels that only move memory against cudaMemcpy, attention by its rate. Prints one row each;
+// tests/gpu/speed.sh reads them and has the goals.
 //
 //   bench_cuda [gemm|memory|attention] ...      all of them without an argument
 //
 //   gemm bf16 forward 8192x768x2304      <us of ours>  <us of the call alone>  <alone / ours>  <TFLOP/s>
-//   fused bf16 gelu 8192x768x3072        <us in the product>  <us of product and kernel>  <their ratio>
+//   fused bf16 gelu 8192x768x3072        <us in the matmul>  <us of matmul and kernel>  <their ratio>
 //   memory adam fp32 124439808           <us>  <GB/s>  <of a copy's GB/s>
 //   attention bf16 forward 8x1024 12x64  <us>  <TFLOP/s>
 //
-// Times are of the device (events around many calls), medians of rounds; what is compared alternates. Exit
-// status 77: not run, there is no GPU.
+// Times are of the device (events around many calls), medians of rounds; the compared calls alternate. Exit
+// status 77: not run, since there is no GPU.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -36,12 +36,12 @@ namespace shardscope::trainer::cuda {
 namespace {
 
 constexpr int kRounds = 7;
-constexpr float kRoundMs = 10;  // a round's length, by the number of calls
+constexpr float kRoundMs = 10;  // a round's length, from which the number of calls follows
 constexpr std::int64_t kWorkspace = std::int64_t{32} << 20;
 
 // --- device memory and time --------------------------------------------------------------------------------
 
-// Numbers that look like a model's: zeros would draw less power, and run faster, than any real product.
+// Numbers that resemble a model's: zeros would draw less power, and run faster, than any real matmul.
 template <class T>
 __global__ void fill(T* to, std::size_t n, float scale) {
     const std::size_t stride = static_cast<std::size_t>(gridDim.x) * blockDim.x;
@@ -83,7 +83,7 @@ class Buffer {
 
 using Call = std::function<void()>;
 
-// Milliseconds of one of `calls` calls, one after the other on the default stream.
+// Milliseconds per call for `calls` calls, one after the other on the default stream.
 float time_of(const Call& call, int calls) {
     struct Event {
         cudaEvent_t event = nullptr;
@@ -126,8 +126,8 @@ void check_status(cublasStatus_t status, const char* what) {
     throw CudaError(std::string(what) + " failed with status " + std::to_string(static_cast<int>(status)));
 }
 
-// One product by cuBLASLt alone: everything is made ready before, a call is cublasLtMatmul and nothing else.
-// The algorithm is the heuristic's first for the same operands, epilogue and workspace.
+// One matmul by cuBLASLt alone: everything is prepared before, a call is cublasLtMatmul and nothing else. The
+// algorithm is the heuristic's first for the same operands, epilogue and workspace.
 class Alone {
   public:
     Alone(const Matmul& p, DType dtype, bool tf32) {
@@ -154,7 +154,7 @@ class Alone {
         biased_ = p.bias > 0;
         if (biased_) set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
     }
-    // What it has made is the process's until its end.
+    // Its handles live until the process ends.
 
     void choose(const void* bias) {
         if (biased_) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
@@ -266,7 +266,7 @@ void bench_product(const char* type, Kernel kernel, const char* what, const Line
                 us[1], us[1] / us[0], flop / us[0] / 1e6);
 }
 
-// A GPT's widest Linear with its activation, computed in the product and apart; GELU's sum is kept.
+// A GPT's widest Linear with its activation, computed in the matmul and separately; GELU's sum is kept.
 template <class T>
 void bench_activation(const char* type, Kernel fused, const char* what, const DeviceContext& device) {
     constexpr std::int64_t kRows = 8192, kIn = 768, kOut = 3072;
@@ -402,7 +402,8 @@ void bench_attention(int batch, int context, int heads, int features) {
         op.args.resize(data.size());
         return [op, data] { launch_attention(op, data, nullptr); };
     };
-    // Products with [context, features] that the mask leaves: half of 2 in the forward, of 5 in the backward.
+    // The matmuls with [context, features], of which the mask leaves half: 2 in the forward, 5 in the
+    // backward.
     const double product = 2.0 * batch * heads * features * static_cast<double>(context) * context / 2;
     const auto row = [&](const char* what, double products, const Call& run) {
         const double us = measure({run})[0];

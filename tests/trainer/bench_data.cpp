@@ -1,7 +1,7 @@
-// How fast samples come: bytes and byte pairs, the sampler, the loader with and without workers, and the
-// training of a vocabulary. The text is made up: words of 2 to 9 letters from a list of 50,000, drawn as in a
-// language (the i-th most frequent with a probability of about 1/i).
-// Not a test; run bin/bench_data, with --benchmark_filter=loader for a part of it.
+// How fast samples are made: bytes and byte pairs, the sampler, the loader with and without workers, and the
+// training of a vocabulary. The text is generated: words of 2 to 9 letters from a list of 50,000, drawn as in
+// a language (the i-th most frequent with a probability of about 1/i). Not a test; run bin/bench_data, with
+// --benchmark_filter=loader for a part of it.
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
@@ -47,7 +47,7 @@ const std::string& text() {
     return made;
 }
 
-// The text in a file that goes with the object.
+// The text in a file that is removed with the object.
 class TextFile {
   public:
     TextFile()

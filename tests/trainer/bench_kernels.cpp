@@ -1,9 +1,9 @@
 // How fast the kernels are on the shapes of a small GPT (6 layers, width 384, 6 heads, context 256, batch 8,
 // vocabulary 256): flops and bytes per second of processor time, as trainer/kernels/cost.h counts them (bytes
-// of Bf16 halved), beside what bounds them: `copy` moves memory and does nothing else, `gemm` calls the BLAS
-// alone. Not a test; run bin/bench_kernels, with --benchmark_filter=NAME for some of them. `step/…` is all
-// kernels of a training step in turn: its gemm_flops (products only, masked attention as half) against
-// `gemm/step` is the share of the BLAS's rate that a step reaches.
+// of Bf16 halved), next to their bounds: `copy` only moves memory, `gemm` calls only the BLAS. Not a test;
+// run bin/bench_kernels, with --benchmark_filter=NAME for some of them. `step/…` is all kernels of a training
+// step in turn: its gemm_flops (only matmuls, masked attention as half) relative to `gemm/step` is the share
+// of the BLAS's rate that a step reaches.
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -63,7 +63,7 @@ constexpr std::size_t parameters() {
     return n;
 }
 
-// Memory for every kernel, once for an element type. Sizes are those of the largest that uses it.
+// Memory for every kernel, once for an element type. Sizes are those of the largest kernel that uses it.
 template <class T>
 struct Memory {
     static Memory& get() {
@@ -124,7 +124,7 @@ void backward_bias(const Layer& layer) {
     linear_backward_bias(m.dy.data(), m.db.data(), kRows, layer.out);
 }
 
-// The same three products, by the BLAS and nothing else.
+// The same three matmuls, with only the BLAS.
 void products_alone(const Layer& layer) {
     auto& m = Memory<float>::get();
     const Blas& blas = Blas::get();
@@ -192,7 +192,7 @@ struct Calls {
     Work residual = [&] { add(m.x.data(), m.dy.data(), m.y.data(), kActivations); };
 };
 
-// All kernels of a step, each on memory of its size; what a kernel computes is of no interest here.
+// All kernels of a step, each on memory of its size; the computed values do not matter here.
 template <class T>
 void step() {
     static const Calls<T> calls;
@@ -237,7 +237,7 @@ void step() {
     optimize<T>();
 }
 
-// Products alone: 2 width per pair in each of the two products of the forward, twice that backward.
+// Only matmuls: 2 width per pair in each of the two matmuls of the forward, twice that in the backward.
 constexpr Cost step_products_cost() {
     Cost cost = products_cost(kHead);
     for (const Layer& layer : kBlock) {

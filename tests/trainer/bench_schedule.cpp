@@ -1,6 +1,6 @@
-// What allocator and schedule cost: an MLP of 200 Linear units under FSDP. At width 8 kernels take next to
-// nothing, so the processor time of a step is the schedule's; the same Plan at a real width tells its share
-// of a step. Not a test; run bin/bench_schedule [RANKS [WIDTH [BATCH]]].
+// What allocator and schedule cost: an MLP of 200 Linear units under FSDP. At width 8 kernels take almost no
+// time, so the processor time of a step is the schedule's; the same Plan at a real width shows its share of a
+// step. Not a test; run bin/bench_schedule [RANKS [WIDTH [BATCH]]].
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>

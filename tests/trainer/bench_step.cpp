@@ -1,7 +1,7 @@
-// How near a training step comes to the matrix products that it is made of, and how far communication hides
-// behind them. Each figure is taken in rounds that alternate what is compared.
+// How close a training step comes to its matmuls alone, and how much communication overlaps them. Each figure
+// is taken in rounds that alternate what is compared.
 //
-//   bench_step gpt       a step of a GPT on one rank against its products alone          (CPU time)
+//   bench_step gpt       a step of a GPT on one rank against its matmuls alone           (CPU time)
 //   bench_step bf16      the same step in bf16 against fp32                              (CPU time)
 //   bench_step overlap   gathers that start while gradients are computed; exposed communication under a delay
 //   bench_step gpt-step | mlp-step | core     one number or word for scripts/bench_trainer.sh
@@ -50,8 +50,8 @@ Job mlp_of_the_issue() {
     return job;
 }
 
-// Seconds of a step on `clock`, the first two left out, and the last, whose loss is told sooner than the
-// others' (no further step holds its host up).
+// Seconds of a step on `clock`, without the first two and the last, whose loss is reported sooner than the
+// others' (no further step delays its host).
 double step_seconds(Job job, int steps, clockid_t clock) {
     job.run.steps = steps + 3;
     double from = 0, to = 0;
@@ -64,12 +64,12 @@ double step_seconds(Job job, int steps, clockid_t clock) {
     return (to - from) / steps;
 }
 
-// The matrix products of a step, as the BLAS is called for them; half of an attention's are masked.
+// The matmuls of a step, as the BLAS is called for them; half of an attention's are masked.
 struct Product {
     bool transpose_a, transpose_b;
     int m, n, k;
     std::int64_t times;
-    double share;  // of its flops that count
+    double share;  // the share of its flops that counts
     double flops() const { return 2.0 * m * n * k * static_cast<double>(times) * share; }
 };
 
@@ -181,8 +181,9 @@ void bench_mlp_step() {
     fmt::print("{:.3f}\n", 1e3 * fastest);
 }
 
-// Of the backward's gathers but the first: the share that starts before the gradients of the unit in front
-// end. Those end where the copy that joins them starts; units end in the order U-1 … 0, and so do the joins.
+// The share of the backward's gathers, except the first, that start before the gradients of the previous unit
+// are complete. These are complete when the copy that joins them starts; units end in the order U-1 … 0, and
+// so do the joins.
 double early_gathers(const traces::Trace& trace) {
     const auto join = trace.strings.find("cat_array_batched_copy");
     int early = 0, all = 0;

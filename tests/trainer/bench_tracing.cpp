@@ -1,13 +1,13 @@
-// What a trace costs the training that it watches: one job runs twice in this process, with a trace into a
-// database and without, and the two take turns, a block of steps each. Compared is processor time, all of it:
-// the ranks', the workers' and the recorder's writer, whose time counts as the traced run's whenever it
-// falls.
+// What a trace costs the training that it records: one job runs twice in this process, with a trace into a
+// database and without, and the two take turns, a block of steps each. The total processor time is compared:
+// the ranks', the workers' and the recorder's writer, whose time counts for the traced run whenever it is
+// spent.
 //
 //   bench_tracing JOB.toml [BLOCKS [STEPS_PER_BLOCK]]     at least 100 blocks of each; a quiet machine
 //
-// Printed: the median of the ratios of neighbouring blocks and its upper 95 % bound, by the sign test: that
-// of the ordered ratios which more than (n + 1.645 sqrt(n)) / 2 of n lie below. A mean would tell of the
-// blocks that something else on the machine disturbed.
+// Printed: the median of the ratios of neighbouring blocks and its upper 95 % bound, by the sign test: the
+// smallest of the ordered ratios such that more than (n + 1.645 sqrt(n)) / 2 of n are below it. A mean would
+// be dominated by blocks that something else on the machine disturbed.
 #include <algorithm>
 #include <cmath>
 #include <condition_variable>
@@ -40,7 +40,7 @@ double process_seconds() {
     return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-// The two runs' turns. Each rank of a run comes here between its blocks; the last of them hands over.
+// The turns of the two runs. Each rank of a run waits here between its blocks; the last of them hands over.
 class Turns {
   public:
     Turns(int ranks, int blocks, profiler::Recorder& recorder)
@@ -75,7 +75,7 @@ class Turns {
         changed_.wait(lock, [&] { return may_go(side); });
     }
 
-    // A run that failed lets the other go on to its end.
+    // A run that failed lets the other continue to its end.
     void leave() {
         const std::lock_guard lock(mutex_);
         left_ = true;
@@ -110,7 +110,7 @@ void report(const Turns& turns, const std::string& path, int steps_per_block) {
     double plain_sum = 0;
     for (const double s : plain) plain_sum += s;
     const double mean_plain = plain_sum / static_cast<double>(plain.size());
-    // The writer's time has no block of its own: each traced block bears an equal part of it.
+    // The writer's time has no block of its own: each traced block gets an equal part of it.
     const double writer = turns.writer_seconds() / static_cast<double>(traced.size());
     std::vector<double> ratios;
     for (std::size_t i = 0; i < pairs; ++i) ratios.push_back((traced[i] + writer) / plain[i]);
@@ -138,7 +138,7 @@ int bench(const std::string& job_file, int blocks, int steps_per_block) {
     job.checkpoint.save.clear();
     job.checkpoint.every = steps_per_block;
     job.train.validate_every = 0;
-    job.run.steps = (blocks + 1) * steps_per_block;  // the first block warms up
+    job.run.steps = (blocks + 1) * steps_per_block;  // the first block is the warm-up
     kernels::Blas::get().set_threads(1);
 
     const std::string path = fmt::format("{}/bench_tracing-{}.sqlite",

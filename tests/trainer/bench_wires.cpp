@@ -3,9 +3,9 @@
 //
 //   mpirun -np 2 --bind-to none build/bin/bench_wires [ROUNDS [WAY]]
 //
-// latency: half of a round trip. bandwidth: rank 0 sends a window of messages, rank 1 answers when all are
-// there. Best and median of the rounds, with the processor time that both processes used per wall time (2.00:
-// both look all the time).
+// latency: half of a round trip. bandwidth: rank 0 sends a window of messages, rank 1 answers when all have
+// arrived. Best and median of the rounds, with the processor time that both processes used per wall time
+// (2.00: both poll all the time).
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -37,7 +37,7 @@ class Way {
   public:
     virtual ~Way() = default;
     virtual std::string name() const = 0;
-    // `count` messages of `bytes` each go to the other; all are over when it returns.
+    // Sends `count` messages of `bytes` each to the other; all are complete when it returns.
     virtual void send(const Bytes& data, std::size_t bytes, int count) = 0;
     virtual void receive(Bytes& data, std::size_t bytes, int count) = 0;
 };

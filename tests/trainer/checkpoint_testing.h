@@ -1,5 +1,5 @@
-// Runs that are nothing but memory: parameters laid out over ranks in several ways, each element with a value
-// that tells which one it is. No model, no Plan.
+// Runs that consist only of memory: parameters laid out over ranks in several ways, where the value of each
+// element identifies it. No model, no Plan.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@
 
 namespace shardscope::trainer::testing {
 
-// In memory where the system has such a place: saves wait for the disk.
+// In memory if the system has such a file system: saves wait for the disk.
 class TemporaryFolder {
   public:
     TemporaryFolder() {
@@ -61,8 +61,8 @@ inline void put(const std::filesystem::path& path, const std::string& bytes) {
 
 using Shapes = std::vector<ParameterShape>;
 
-// What the element `element` of a parameter or state is: no two elements of a small model are alike, and all
-// are exact in fp32 (below 2^24).
+// The value of element `element` of a parameter or state: all elements of a small model differ, and all are
+// exact in fp32 (below 2^24).
 inline float value_of(int parameter, const std::string& state, std::int64_t element) {
     const int kind = state.empty() ? 0 : state == "exp_avg" ? 1 : 2;
     return static_cast<float>((parameter * 3 + kind) * 10'000 + element);
@@ -73,7 +73,7 @@ inline const std::vector<std::string>& adam_states() {
     return states;
 }
 
-// Lays pieces into memory one after the other: a place's Arg names buffer 0 of its rank.
+// Places pieces in memory one after the other: a place's Arg names buffer 0 of its rank.
 class LayoutMaker {
   public:
     LayoutMaker(Shapes shapes, int ranks, int shard) {
@@ -88,7 +88,7 @@ class LayoutMaker {
         std::int64_t& end = ends_[static_cast<std::size_t>(place)];
         layout_.places[static_cast<std::size_t>(place)].push_back(
             {parameter, state, first, elements, Arg{0, end, 4 * elements}});
-        end += 4 * elements + 4;  // a stranger's element lies between
+        end += 4 * elements + 4;  // leaves a gap of one foreign element
     }
     RunLayout take() { return std::move(layout_); }
 
@@ -112,7 +112,7 @@ inline RunLayout flat_layout(const Shapes& shapes, int ranks, int shard,
                 const std::int64_t first = std::clamp<std::int64_t>(place * per_rank - start, 0, elements);
                 const std::int64_t last =
                     std::clamp<std::int64_t>((place + 1) * per_rank - start, 0, elements);
-                maker.add(place, id, state, first, last - first);  // also the empty ones
+                maker.add(place, id, state, first, last - first);  // including the empty ones
                 start += elements;
             }
         }
@@ -120,7 +120,7 @@ inline RunLayout flat_layout(const Shapes& shapes, int ranks, int shard,
     return maker.take();
 }
 
-// FSDP2: every parameter's rows are cut as torch.chunk does, the last places may get none.
+// FSDP2: every parameter's rows are cut as torch.chunk does, so that the last places may get none.
 inline RunLayout row_layout(const Shapes& shapes, int ranks, int shard,
                             const std::vector<std::string>& states = adam_states()) {
     LayoutMaker maker(shapes, ranks, shard);
@@ -144,7 +144,7 @@ inline RunLayout replicated_layout(const Shapes& shapes, int ranks,
     return flat_layout(shapes, ranks, 1, states);
 }
 
-// The parameters whole on every place, their state in random parts on random places, some on several.
+// The parameters are whole on every place, their state is in random parts on random places, some on several.
 inline RunLayout random_layout(const Shapes& shapes, int ranks, int shard, std::mt19937& random) {
     LayoutMaker maker(shapes, ranks, shard);
     std::uniform_int_distribution<int> any_place(0, shard - 1);
@@ -156,7 +156,7 @@ inline RunLayout random_layout(const Shapes& shapes, int ranks, int shard, std::
                 const std::int64_t count =
                     std::uniform_int_distribution<std::int64_t>(1, elements - first)(random);
                 maker.add(any_place(random), id, state, first, count);
-                if (random() % 3 == 0) {  // another one has a part of it as well
+                if (random() % 3 == 0) {  // another place has a part of it as well
                     const std::int64_t skipped =
                         std::uniform_int_distribution<std::int64_t>(0, count - 1)(random);
                     maker.add(any_place(random), id, state, first + skipped, count - skipped);
@@ -186,7 +186,7 @@ class Memory {
     void write_values() {
         for_each_element([](float& at, float value) { at = value; });
     }
-    // Whether all values are in place and nothing else was touched.
+    // Whether all values are in place and nothing else was modified.
     bool has_values() {
         bool all = true;
         Memory expected(layout_);

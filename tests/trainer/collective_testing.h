@@ -1,4 +1,5 @@
-// Process groups of several ranks in one process, over wires in memory, and what their collectives must give.
+// Process groups of several ranks in one process, over wires in memory, and the expected results of their
+// collectives.
 #pragma once
 
 #include <algorithm>
@@ -58,7 +59,7 @@ bool same_bits(T a, T b) {
     return std::bit_cast<Bits>(a) == std::bit_cast<Bits>(b);
 }
 
-// Of many magnitudes, so that the order of a sum shows in its bits.
+// Values of many magnitudes, so that the order of a sum affects its bits.
 inline double value(std::uint64_t seed, int rank, std::int64_t i) {
     std::uint64_t x = (seed * 1000003U + static_cast<std::uint64_t>(rank)) * 0x9e3779b97f4a7c15U +
                       static_cast<std::uint64_t>(i) * 0xd1342543de82ef95U;
@@ -69,7 +70,7 @@ inline double value(std::uint64_t seed, int rank, std::int64_t i) {
     return mantissa * static_cast<double>(1U << ((x >> 40) % 12));
 }
 
-// What the members bring: an element for each of them.
+// What the members contribute: an element for each of them.
 template <class T>
 class Terms {
   public:
@@ -85,8 +86,8 @@ class Terms {
     T of(int rank, std::int64_t i) const {
         return terms_[static_cast<std::size_t>(rank)][static_cast<std::size_t>(i)];
     }
-    // The plain definition: terms in the order of the ranks, divided once, rounded once. `magnitude`: of the
-    // terms together.
+    // The plain definition: terms in rank order, divided once, rounded once. `magnitude`: of all terms
+    // together.
     T sum(std::int64_t i, int divisor, double& magnitude) const {
         using Sum = std::conditional_t<std::is_same_v<T, double>, double, float>;
         Sum sum = static_cast<Sum>(to_double(of(0, i)));
@@ -104,8 +105,8 @@ class Terms {
     std::vector<std::vector<T>> terms_;  // by rank
 };
 
-// What a rank brings to a collective and what it must have afterwards. The buffers of an in-place call are
-// one.
+// What a rank contributes to a collective and what it must have afterwards. An in-place call has one buffer
+// for both.
 template <class T>
 class Part {
   public:
@@ -119,7 +120,7 @@ class Part {
         const std::int64_t in = operation == Operation::all_gather ? own_ : elements;
         const std::int64_t out = operation == Operation::reduce_scatter ? own_ : elements;
         const bool gathers = operation == Operation::all_gather;
-        // The larger of the two, and behind it the other where it is not in place.
+        // The larger of the two first, followed by the other unless it is in place.
         input_at_ = in_place ? (gathers ? begin_ : 0) : (gathers ? out : 0);
         output_at_ = in_place ? (operation == Operation::reduce_scatter ? begin_ : 0) : (gathers ? 0 : in);
         memory_.assign(static_cast<std::size_t>(in_place ? std::max(in, out) : in + out) + 1,
@@ -136,7 +137,7 @@ class Part {
     }
 
     const CollectiveCall& call() const { return call_; }
-    // The output's elements that are wrong. `tolerance` of a sum, relative to the sum of its terms'
+    // The number of wrong elements of the output. `tolerance` of a sum is relative to the sum of its terms'
     // magnitudes; 0: every bit.
     std::int64_t wrong(double tolerance = 0) {
         std::int64_t count = 0;
@@ -150,10 +151,10 @@ class Part {
                                    : same_bits(got, expected);
             if (!right) ++count;
         }
-        if (!same_bits(memory_.back(), from_double<T>(-77))) ++count;  // nothing behind is written
+        if (!same_bits(memory_.back(), from_double<T>(-77))) ++count;  // nothing behind the output is written
         return count;
     }
-    // What a member may do once its part is over.
+    // What a member may do once its part is complete.
     void overwrite_input() {
         if (call_.input == call_.output || operation_ == Operation::barrier) return;
         const std::int64_t in = operation_ == Operation::all_gather ? own_ : elements_;
@@ -177,11 +178,11 @@ class Part {
     CollectiveCall call_;
 };
 
-// What all ranks of a rig answer when one of them asks.
+// The answers of all ranks of a rig when one of them asks.
 class MemoryInquiries {
   public:
     std::shared_ptr<Inquiry> inquiry(int rank) { return std::make_shared<One>(*this, rank); }
-    // Does not hear questions any more, as a group whose thread stands still.
+    // No longer receives questions, like a group whose thread hangs.
     void silence(int rank) {
         const std::lock_guard lock(mutex_);
         silent_.insert(rank);
@@ -231,8 +232,8 @@ class GroupRig {
         Sums sums = Sums::ordered;
         std::uint64_t seed = 0;  // of the wires
         double timeout_s = 0;
-        bool ask = false;   // each other, before one is blamed
-        bool look = false;  // for messages without a pause, now and then
+        bool ask = false;   // ask each other before one is blamed
+        bool look = false;  // poll for messages without a pause now and then
     };
     explicit GroupRig(int ranks) : GroupRig(ranks, Options{}) {}
     GroupRig(int ranks, const Options& options)
@@ -266,7 +267,7 @@ class GroupRig {
     ProcessGroup& group(int rank) { return *groups_[static_cast<std::size_t>(rank)]; }
     void reset(int rank) { groups_[static_cast<std::size_t>(rank)].reset(); }
 
-    // Of the rank, the next of its communicator.
+    // The rank's next collective in its communicator.
     CollectiveLaunch launch(int rank, const CollectiveCall& call, Group group = Group::world) {
         CollectiveLaunch launch;
         launch.communicator = mesh_.id(group, rank);
@@ -305,7 +306,7 @@ class GroupRig {
     std::vector<std::unique_ptr<ProcessGroup>> groups_;
 };
 
-// The sentence with which a collective ended; empty: it ended well.
+// The error with which a collective ended; empty if it succeeded.
 inline std::string error_of(std::future<void>& future) {
     if (future.wait_for(std::chrono::seconds(20)) != std::future_status::ready) return "still not over";
     try {

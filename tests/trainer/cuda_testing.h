@@ -1,6 +1,6 @@
-// A kernel operation carried out twice, by the cpu executor's run_kernel and by the CUDA module's
-// launch_kernel, on copies of the same operands. The same tests run against the played CUDA
-// (SHARDSCOPE_PLAYED_CUDA) and against a real device, where there is one.
+// A kernel operation executed twice, by the cpu executor's run_kernel and by the CUDA module's launch_kernel,
+// on copies of the same operands. The same tests run against the simulated CUDA (SHARDSCOPE_PLAYED_CUDA) and
+// against a real device, if there is one.
 #pragma once
 
 #include <array>
@@ -29,8 +29,8 @@ using testing::normals;
 using testing::unwritten;
 using testing::Vector;
 
-// Memory of the device with a margin on both sides, filled with 0xff: a read of it is a NaN, a write is found
-// by intact(). `shift` bytes move the begin off its alignment of 256.
+// Device memory with a margin on both sides, filled with 0xff: reading it gives a NaN, and intact() detects a
+// write. `shift` bytes move the beginning off its alignment of 256.
 class DeviceMemory {
   public:
     DeviceMemory(const std::vector<std::byte>& contents, std::size_t shift)
@@ -50,7 +50,7 @@ class DeviceMemory {
     DeviceMemory& operator=(DeviceMemory&&) = delete;
 
     std::byte* data() const { return memory_ + kMargin + shift_; }
-    // What is there now; fails the test where the margins are no longer what they were.
+    // The current content; fails the test if the margins have changed.
     std::vector<std::byte> contents() const {
         std::vector<std::byte> all(kMargin + shift_ + bytes_ + kMargin);
         cuda::check(cudaMemcpy(all.data(), memory_, all.size(), cudaMemcpyDeviceToHost), "cudaMemcpy");
@@ -71,14 +71,14 @@ class DeviceMemory {
     std::size_t shift_, bytes_;
 };
 
-// A stream of the device with what launches on it need.
+// A stream of the device with everything that launches on it need.
 class TestDevice {
   public:
     TestDevice() : workspace_(nullptr) {}
     cuda::DeviceContext context() { return {nullptr, workspace_, gemm(), 4, 90}; }
 
   private:
-    // One for all: it opens a library.
+    // Shared by all, since it opens a library.
     static cuda::Gemm& gemm() {
         static cuda::Gemm of_all(false);
         return of_all;
@@ -87,7 +87,7 @@ class TestDevice {
     cuda::Workspace workspace_;
 };
 
-// Skips a test, visibly, where there is no device to run it on.
+// Skips a test, visibly, if there is no device for it.
 class CudaTest : public ::testing::Test {
   protected:
     void SetUp() override {
@@ -109,7 +109,7 @@ class Comparison {
         op_.module = 5;
     }
 
-    // The operation's next arg and what is in it before.
+    // The operation's next arg and its content before the call.
     template <class T>
     Comparison& arg(const std::vector<T>& values) {
         std::vector<std::byte> bytes(values.size() * sizeof(T));
@@ -126,7 +126,7 @@ class Comparison {
         operands_.push_back({{}, operands_.size(), true, 1});
         return *this;
     }
-    // The next arg is the memory of an earlier one.
+    // The next arg uses the memory of an earlier one.
     Comparison& again(std::size_t earlier) {
         operands_.push_back({operands_[earlier].before, earlier, false, operands_[earlier].element});
         return *this;
@@ -135,7 +135,7 @@ class Comparison {
         op_.kernel().checks_output = true;
         return arg(std::vector<std::int32_t>{flag});
     }
-    // Operands lie `elements` of their type beyond where packs of 16 bytes are aligned.
+    // Operands begin `elements` of their type after an alignment of 16 bytes.
     Comparison& shifted(std::size_t elements) {
         shift_ = elements;
         return *this;
@@ -198,7 +198,7 @@ class Comparison {
   private:
     struct Operand {
         std::vector<std::byte> before;
-        std::size_t memory = 0;  // the operand whose memory it is
+        std::size_t memory = 0;  // the operand that owns the memory
         bool absent = false;
         std::size_t element = 1;  // bytes
     };

@@ -1,4 +1,4 @@
-// Small jobs, carried out.
+// Small jobs, executed.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// What the kernels' tests share: made-up inputs, the distance between two results, and gradients by finite
-// differences.
+// Helpers that the kernels' tests share: generated inputs, the distance between two results, and gradients by
+// finite differences.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ using Floats = std::vector<float>;
 using reference::Tokens;
 using reference::Vector;
 
-// Normal numbers; each name gives others.
+// Normal random numbers; each name gives different ones.
 inline Floats normals(std::size_t n, std::string_view name) {
     Floats made(n);
     kernels::fill_normal(made.data(), n, 7, kernels::stream_of(name), 0, 0.0f, 1.0f);
@@ -44,8 +44,7 @@ inline Vector in_double(const std::vector<kernels::Bf16>& x) {
     return wide;
 }
 
-// The same numbers as T: a kernel's operands, rounded where T is Bf16. The plain forms are given in_double of
-// these.
+// The same numbers as T: a kernel's operands, rounded if T is Bf16. The plain forms get in_double of these.
 template <class T>
 std::vector<T> as(const Floats& x) {
     std::vector<T> made(x.size());
@@ -59,14 +58,14 @@ std::vector<T> as(const Floats& x) {
     return made;
 }
 
-// n values of T that no kernel must leave as they are.
+// n values of T that every kernel must overwrite.
 template <class T>
 std::vector<T> unwritten(std::size_t n) {
     return as<T>(Floats(n, NAN));
 }
 
-// Largest difference between two results, relative to the largest entry of the second. Infinite when the
-// sizes differ or something is not a number.
+// The largest difference between two results, relative to the largest entry of the second. Infinite if the
+// sizes differ or an entry is not a number.
 template <class Left, class Right>
 double relative_error(const Left& result, const Right& expected) {
     if (result.size() != expected.size()) return HUGE_VAL;
@@ -97,7 +96,8 @@ inline Vector finite_differences(Vector x, const std::function<double(const Vect
     return gradient;
 }
 
-// Sum of the products: as f in `finite_differences`, dot(dy, forward(x)) has the gradient backward(dy, x).
+// Sum of the elementwise product: as f in `finite_differences`, dot(dy, forward(x)) has the gradient
+// backward(dy, x).
 inline double dot(const Vector& a, const Vector& b) {
     double sum = 0.0;
     for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
@@ -108,7 +108,7 @@ inline constexpr double kFiniteDifferenceTolerance = 1e-6;
 inline constexpr double kFloatTolerance = 5e-6;  // some tens of roundings of 6e-8
 
 // How far a kernel over T may be from the plain form on the same operands: for Bf16 one rounding of the
-// result (2^-8 of the entry at most) and what fp32 adds.
+// result (at most 2^-8 of the entry), plus the error of fp32.
 template <class T>
 inline constexpr double kTolerance = std::is_same_v<T, float> ? kFloatTolerance : 0x1p-8 + kFloatTolerance;
 

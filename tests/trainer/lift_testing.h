@@ -23,7 +23,7 @@ inline traces::WriterOptions writer_options(const std::string& path) {
     return options;
 }
 
-// The step that a simulated run ends with, in seconds.
+// The duration of a simulated run's last step, in seconds.
 inline double simulated_step(const Job& job, const sim::Cluster& cluster) {
     const Program program(job);
     return sim::simulate(program, cluster).classes.front().steps.back().seconds;

@@ -1,7 +1,7 @@
 // Wires between the threads of one process, for tests. A message is copied from the sender's memory when it
-// is delivered, which is as late as the seed likes: whoever changes it too early, or posts a receive into
-// memory that is still read, gets wrong bits (and the thread sanitizer sees it). Messages with different tags
-// overtake each other at random; those with one tag do not.
+// is delivered, which the seed may delay: a sender that changes it too early, or a receive that is posted
+// into memory that is still read, gives wrong bits (and the thread sanitizer detects it). Messages with
+// different tags overtake each other at random; those with the same tag do not.
 #pragma once
 
 #include <algorithm>
@@ -25,10 +25,10 @@ namespace shardscope::trainer::testing {
 
 class MemoryWires {
   public:
-    // Seed 0: everything is delivered at once, in the order of the tags.
+    // Seed 0: everything is delivered immediately, in the order of the tags.
     explicit MemoryWires(int ranks, std::uint64_t seed = 0) : ranks_(ranks), random_(seed) {}
 
-    std::unique_ptr<Wire> wire(int rank);  // outlived by this object
+    std::unique_ptr<Wire> wire(int rank);  // must not outlive this object
 
     // The rank's process is gone: the others' wires break.
     void kill(int rank) {
@@ -36,7 +36,7 @@ class MemoryWires {
         dead_ = rank;
         moved_.notify_all();
     }
-    // What the rank sends with the tag is not delivered, as if it had been stopped before.
+    // Messages of the rank with the tag are not delivered, as if it had been stopped before.
     void hold_back(int rank, std::uint32_t tag) {
         const std::lock_guard lock(mutex_);
         held_ = {rank, tag};
@@ -69,14 +69,14 @@ class MemoryWires {
         random_ ^= random_ << 17;
         return random_;
     }
-    // Delivers what is to go to or come from the rank; under the lock.
+    // Delivers what the rank sends and receives; called under the lock.
     bool deliver(int rank) {
         bool any = false;
         for (auto& [key, channel] : channels_) {
             const auto [from, to, tag] = key;
             if ((from != rank && to != rank) || held_ == std::pair(from, tag)) continue;
             while (!channel.sent.empty() && !channel.wanted.empty()) {
-                if (random_ != 0 && next_random() % 3 != 0) break;  // another time
+                if (random_ != 0 && next_random() % 3 != 0) break;  // later
                 const Message message = channel.sent.front();
                 const Slot slot = channel.wanted.front();
                 if (message.data.size() != slot.data.size()) {
@@ -142,7 +142,7 @@ class MemoryWires::End final : public Wire {
             const bool moved = wires_.deliver(rank_) || seen_ != wires_.deliveries_;
             seen_ = wires_.deliveries_;
             if (moved || std::exchange(woken_, false) || wait_us == 0) return moved;
-            // What the seed left for another time has to be asked for.
+            // What the seed has delayed is delivered only by a later poll.
             const auto look = std::chrono::steady_clock::now() + std::chrono::microseconds(50);
             wires_.moved_.wait_until(lock, wires_.random_ == 0 ? until : std::min(until, look));
             if (std::chrono::steady_clock::now() >= until) wait_us = 0;

@@ -1,5 +1,5 @@
 // Models without a parallel mode: a store that keeps each parameter in a buffer of its own, and the Plan of
-// one forward and backward as the tests of models read it.
+// one forward and backward in the form that the tests of models read.
 #pragma once
 
 #include <algorithm>
@@ -42,7 +42,7 @@ class PlainStore final : public ParameterStore {
             dtype_;
     }
 
-    // How often each parameter's gradient was ready, by path; absent: never.
+    // How often each parameter's gradient was ready, by path; absent if never.
     const std::map<std::string, int>& ready() const { return ready_; }
     std::map<int, Tensor> take_gradients() { return std::move(gradients_); }
 
@@ -57,7 +57,7 @@ class PlainStore final : public ParameterStore {
 struct Pass {
     Plan plan;
     BufferId input = -1, target = -1, output = -1, loss = -1;
-    std::map<int, BufferId> gradients;  // by parameter id
+    std::map<int, BufferId> gradients;  // indexed by parameter id
     std::map<std::string, int> ready;
     BufferId finite_flag = -1;
 
@@ -85,7 +85,7 @@ struct Pass {
         }
         return found;
     }
-    // Bytes of activations at their highest.
+    // The peak bytes of activations.
     std::int64_t peak(MemoryCategory category = MemoryCategory::activations) const {
         std::int64_t live = 0, peak = 0;
         for (const Op& op : plan.ops) {
@@ -97,7 +97,7 @@ struct Pass {
         }
         return peak;
     }
-    // Kernels that read a buffer after it was freed, or before it was there.
+    // The number of kernels that read a buffer after it was freed, or before it was allocated.
     int dangling() const {
         std::vector<bool> live(plan.buffers.size());
         for (std::size_t i = 0; i < live.size(); ++i) {

@@ -1,5 +1,5 @@
-// What a rank under mpirun does in test_mpi_wire.cpp: mpi_wire_program CHECK [CHUNK_BYTES [TAGS]].
-// Rank 0 says "done" when all is as it should be; what is wrong is on standard error, with exit 1.
+// The program of a rank under mpirun in test_mpi_wire.cpp: mpi_wire_program CHECK [CHUNK_BYTES [TAGS]]. Rank
+// 0 prints "done" if all is correct; errors are printed on standard error, with exit status 1.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -44,7 +44,7 @@ void check_wake(Wire& wire) {
     meet(wire);
 }
 
-// A wait leaves the core to others: whether a message is awaited or none.
+// A wait leaves the core to other threads, whether a message is expected or not.
 void check_gentle(Wire& wire) {
     for (const bool awaits : {false, true}) {
         Traffic traffic(wire);

@@ -1,5 +1,5 @@
-// The grid of options that must not change what a run computes, and a choice from it in which every pair of
-// values that can stand together does.
+// The grid of options that must not change what a run computes, and a selection from it that contains every
+// possible pair of values.
 #pragma once
 
 #include <array>
@@ -29,7 +29,7 @@ enum Factor {
     clip
 };
 inline constexpr std::size_t kFactors = 13;
-// Values of each factor, by number.
+// The number of values of each factor.
 inline constexpr std::array<int, kFactors> kValues = {6, 3, 3, 2, 2, 2, 2, 3, 3, 4, 3, 3, 2};
 inline constexpr std::array<int, 3> kRanks = {1, 2, 4};
 
@@ -39,7 +39,7 @@ inline bool is_fsdp(const Point& p) {
     return p[strategy] < 4;
 }
 
-// Whether the values can stand together; those that mean nothing beside another stand at 0.
+// Whether the combination of values is possible; a value without effect must be 0.
 inline bool possible(const Point& p) {
     if (p[strategy] == 3 && kRanks[static_cast<std::size_t>(p[ranks])] != 4) return false;  // groups of 2
     if (p[strategy] == 2 && (p[offload] != 0 || p[layout] != 0)) return false;              // NO_SHARD
@@ -62,7 +62,8 @@ inline std::string describe(const Point& p) {
     return text;
 }
 
-// What decides the numbers: model, ranks, optimizer and clipping, and how many micro-batches a step has.
+// The factors that determine the numbers: model, ranks, optimizer and clipping, and the number of
+// micro-batches of a step.
 inline Job base_job(const Point& p, const SampleText& text) {
     const int n = kRanks[static_cast<std::size_t>(p[ranks])];
     Job job = p[model] == 0 ? mlp_job(3, 12, 2, n) : gpt_job(text, 1, n);
@@ -87,7 +88,7 @@ inline Job base_job(const Point& p, const SampleText& text) {
     return job;
 }
 
-// One rank that does the micro-batches of all ranks in turn.
+// One rank that computes the micro-batches of all ranks in turn.
 inline Job reference_job(const Point& p, const SampleText& text) {
     Job job = base_job(p, text);
     job.train.accumulation *= job.run.ranks;
@@ -122,7 +123,8 @@ inline Job job_at(const Point& p, const SampleText& text) {
     return job;
 }
 
-// Same bits as the reference; otherwise the sums over ranks or micro-batches are in another order.
+// Whether the bits equal the reference's; otherwise the sums over ranks or micro-batches are in another
+// order.
 inline bool same_bits(const Point& p) {
     return p[accumulation] == 0 && p[strategy] != 3;
 }
@@ -136,15 +138,15 @@ inline void for_each_pair(const Point& p, const auto& visit) {
     }
 }
 
-// Points drawn at random, each the best of many at bringing pairs that no point before had, until a long
-// search brings none. The numbers are fixed, so the points are, too.
+// Points drawn at random, each the one of many candidates that adds the most pairs which no earlier point
+// has, until a long search adds none. The random numbers are fixed, so the points are, too.
 inline std::vector<Point> every_pair() {
     std::uint64_t state = 1;
     const auto draw = [&](int values) {
         state = state * 6364136223846793005ULL + 1442695040888963407ULL;
         return static_cast<int>((state >> 33) % static_cast<std::uint64_t>(values));
     };
-    std::bitset<kFactors * kFactors * 64> seen;  // a search asks a million times
+    std::bitset<kFactors * kFactors * 64> seen;  // a search tests it a million times
     const auto place = [](const Pair& pair) {
         const auto [f, value_f, g, value_g] = pair;
         return ((static_cast<std::size_t>(f) * kFactors + static_cast<std::size_t>(g)) * 8 +

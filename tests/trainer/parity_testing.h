@@ -1,4 +1,4 @@
-// Runs a point of the parity grid and compares its losses with its reference's and with those of its peers.
+// Runs a point of the parity grid and compares its losses with those of its reference and of its peers.
 #pragma once
 
 #include <map>
@@ -12,8 +12,9 @@
 
 namespace shardscope::trainer::testing {
 
-// Losses of reference runs (one rank that does all micro-batches in turn), which points of the same numbers
-// share, and those of peers: points that add up in the same order as each other, but not as the reference.
+// Losses of reference runs (one rank that computes all micro-batches in turn), which points with the same
+// numbers share, and those of peers: points that sum in the same order as each other, but not as the
+// reference.
 class References {
   public:
     explicit References(const SampleText& text) : text_(text) {}
@@ -28,7 +29,7 @@ class References {
         if (fresh) it->second = run(reference_job(p, text_)).losses;
         return it->second;
     }
-    // What the first peer of `p` gave; `losses`, those of `p` itself, where it is the first.
+    // The losses of the first peer of `p`; `losses`, those of `p` itself, if it is the first.
     const std::vector<double>& of_peers(const Point& p, const std::vector<double>& losses) {
         Point numbers = numbers_of(p);
         numbers[accumulation] = p[accumulation];

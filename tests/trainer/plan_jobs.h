@@ -1,4 +1,4 @@
-// Small jobs, and what tests of Plans read from them.
+// Small jobs, and helpers with which tests read their Plans.
 #pragma once
 
 #include <cstdlib>
@@ -25,7 +25,7 @@ inline Job mlp_job(int layers, int width, int batch, int ranks) {
     return job;
 }
 
-// A text to learn, in a file that goes with the object.
+// A text to learn, in a file that is removed with the object.
 class SampleText {
   public:
     SampleText()
@@ -80,7 +80,7 @@ struct Count {
     bool operator==(const Count&) const = default;
 };
 
-// Of a steady step: by operation and among whom.
+// Counts of a steady step: by operation and group.
 inline std::map<std::pair<Operation, Group>, Count> collectives(const Program& program) {
     std::map<std::pair<Operation, Group>, Count> counts;
     for (const Op& op : steady(program).ops) {
@@ -93,7 +93,7 @@ inline std::map<std::pair<Operation, Group>, Count> collectives(const Program& p
 }
 
 // Host order of a Plan: AG all_gather, RS reduce_scatter, AR all_reduce, f forward kernels, r recomputed
-// ones, g gradient kernels, free of gathered parameters; units by number.
+// ones, g gradient kernels, and frees of gathered parameters; units by number.
 inline std::string host_order(const Plan& plan) {
     std::string out, last;
     const auto say = [&](const std::string& word) {

@@ -1,4 +1,4 @@
-// A small job of a simulation and what a planner makes of it.
+// A small job of a simulation and what the planner finds for it.
 #pragma once
 
 #include <string>
@@ -22,7 +22,7 @@ inline Job planned_job(const std::string& more, const std::vector<Override>& set
     return parse_job(planned_toml(more), "job.toml", settings);
 }
 
-// A job with the round cluster of sim_testing.h.
+// A job with the cluster of round figures in sim_testing.h.
 class Planned {
   public:
     explicit Planned(std::string more, sim::Cluster cluster = round_cluster())

@@ -1,6 +1,6 @@
-// A library with cuBLASLt's functions that multiplies on the CPU: what the trainer tells cuBLASLt (layouts,
-// transposes, epilogue, preferences, algorithm) is taken at its word, and what contradicts itself is refused
-// as cuBLASLt refuses it. Opened through SHARDSCOPE_CUBLASLT by test_cuda_cublaslt.
+// A library with cuBLASLt's functions that multiplies on the CPU: it uses exactly what the trainer passes to
+// cuBLASLt (layouts, transposes, epilogue, preferences, algorithm), and refuses contradictions as cuBLASLt
+// does. test_cuda_cublaslt opens it through SHARDSCOPE_CUBLASLT.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -23,7 +23,7 @@ struct Desc {
     void* aux = nullptr;
     std::int64_t aux_leading = 0;
 
-    // The epilogues' numbers are sums of what they do.
+    // An epilogue's number is the sum of the flags of what it does.
     bool does(cublasLtEpilogue_t what) const { return (epilogue & what) != 0; }
     bool activates() const { return does(CUBLASLT_EPILOGUE_RELU) || does(CUBLASLT_EPILOGUE_GELU); }
     bool keeps_sum() const {
@@ -52,7 +52,7 @@ cublasStatus_t take(T& field, const void* value, std::size_t bytes) {
     return CUBLAS_STATUS_SUCCESS;
 }
 
-// The shapes fit, and matrices are as high as their leading dimension says at most.
+// Whether the shapes match, and matrices are at most as high as their leading dimension.
 bool fits(const Desc& desc, const Layout& a, const Layout& b, const Layout& c) {
     const bool ta = desc.transpose_a == CUBLAS_OP_T, tb = desc.transpose_b == CUBLAS_OP_T;
     const std::uint64_t m = ta ? a.columns : a.rows, k = ta ? a.rows : a.columns;
@@ -63,7 +63,7 @@ bool fits(const Desc& desc, const Layout& a, const Layout& b, const Layout& c) {
     return m == c.rows && n == c.columns && k == k_of_b;
 }
 
-// The sums have a place, in columns of multiples of 8 elements.
+// Whether there is memory for the sums, in columns of multiples of 8 elements.
 bool has_aux(const Desc& desc, const Layout& c) {
     if (!desc.keeps_sum()) return desc.aux == nullptr && desc.aux_leading == 0;
     return desc.aux != nullptr && desc.aux_leading % 8 == 0 &&
@@ -83,7 +83,7 @@ void store(void* matrix, cudaDataType_t type, std::int64_t at, float value) {
     }
 }
 
-// Of the sum before it is rounded; GELU is the tanh form.
+// The activation of the sum before it is rounded; GELU is the tanh form.
 float activated(const Desc& desc, float sum) {
     if (desc.does(CUBLASLT_EPILOGUE_RELU)) return std::max(sum, 0.0f);
     if (!desc.does(CUBLASLT_EPILOGUE_GELU)) return sum;
@@ -188,8 +188,8 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
     }
 }
 
-// Its algorithms add a bias, and compute an activation, only where D and the bias are aligned to 16 bytes,
-// and want 64 bytes of workspace for each column where there are as many.
+// Its algorithms add a bias, and compute an activation, only if D and the bias are aligned to 16 bytes, and
+// need 64 bytes of workspace for each column if there are that many.
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t desc,
                                               cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                                               cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,

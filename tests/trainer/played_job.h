@@ -1,4 +1,4 @@
-// Small jobs, carried out by the CUDA device over the played CUDA (tests/trainer/played_cuda).
+// Small jobs, executed by the CUDA device over the simulated CUDA (tests/trainer/played_cuda).
 #pragma once
 
 #include <memory>
@@ -32,7 +32,7 @@ inline RunResult run_played(const Job& job, RunOptions options = {}, const Playe
     return run(job, options);
 }
 
-// Puts the machine back as it is when nobody asks for another.
+// Restores the default machine at the end of the scope.
 struct PlayedMachine {
     explicit PlayedMachine(const played_cuda::Machine& machine) { played_cuda::set_machine(machine); }
     ~PlayedMachine() { played_cuda::set_machine({}); }

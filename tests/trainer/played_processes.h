@@ -1,5 +1,5 @@
-// The processes of a job, played by threads of one: what they say to each other goes through a queue that one
-// thread serves, as a World's does.
+// The processes of a job, simulated by threads of one process: their messages go through a queue that one
+// thread serves, like a World's.
 #pragma once
 
 #include <condition_variable>
@@ -24,7 +24,7 @@ namespace shardscope::trainer::testing {
 
 class PlayedProcesses {
   public:
-    // Told of the job's failure, a sentence, on the queue's thread.
+    // Called with the job's failure, a sentence, on the queue's thread.
     using OnFailure = std::function<void(const std::string& sentence)>;
 
     explicit PlayedProcesses(int number) : parts_(static_cast<std::size_t>(number)) {
@@ -47,14 +47,14 @@ class PlayedProcesses {
     std::shared_ptr<cuda::Bootstrap> bootstrap(int process) const {
         return parts_[static_cast<std::size_t>(process)].bootstrap;
     }
-    // Empty: nobody is told any more; returns when nobody is being told.
+    // Empty: no further call; returns when no call is running.
     void on_failure(int process, OnFailure handler) {
         std::unique_lock lock(mutex_);
         changed_.wait(lock, [&] { return !delivering_; });
         parts_[static_cast<std::size_t>(process)].on_failure = std::move(handler);
         if (failure_) queue_failure(process);
     }
-    // A process hears nothing any more, and is not missed: it is stopped, say.
+    // A process no longer receives anything, and is not missed: for example, it is stopped.
     void deafen(int process) {
         const std::lock_guard lock(mutex_);
         parts_[static_cast<std::size_t>(process)].deaf = true;
@@ -111,7 +111,7 @@ class PlayedProcesses {
 
     std::vector<std::string> gather(int process, std::string_view mine) {
         std::unique_lock lock(mutex_);
-        changed_.wait(lock, [&] { return failure_ || leaving_ == 0; });  // the one before is over
+        changed_.wait(lock, [&] { return failure_ || leaving_ == 0; });  // the previous one is complete
         texts_.resize(parts_.size());
         texts_[static_cast<std::size_t>(process)] = mine;
         if (++come_ == parts_.size()) {
@@ -139,7 +139,7 @@ class PlayedProcesses {
         });
         changed_.notify_all();
     }
-    void queue_failure(int process) {  // under the lock
+    void queue_failure(int process) {  // called under the lock
         queue_.push_back([this, process] {
             OnFailure handler;
             {
@@ -166,7 +166,7 @@ class PlayedProcesses {
         }
     }
 
-    mutable std::mutex mutex_;  // guards all below
+    mutable std::mutex mutex_;  // guards all members below
     std::condition_variable changed_;
     std::vector<Part> parts_;
     std::vector<std::string> texts_;

@@ -1,4 +1,4 @@
-// Traces of PyTorch's that several tests take apart.
+// Traces of PyTorch that several tests analyse.
 #pragma once
 
 #include <fstream>
@@ -19,8 +19,7 @@ inline constexpr std::int64_t kParameters = kWidth * kWidth + kWidth;  // of a L
 // backward.
 struct FullyShardTrace {
     int steps = 5;
-    bool own_ranges =
-        false;           // the backward of a module is a range of its own; autograd's nodes are not there
+    bool own_ranges = false;  // a range per module's backward, no autograd nodes
     bool clips = false;  // the norm of the gradients is summed over the ranks, which waits for the others
     bool norms = false;  // each block has a weight that only an elementwise operator reads
 };

@@ -1,5 +1,5 @@
-// Writes what PyTorch's profiler writes of one rank of two, event by event: a main thread, autograd's thread,
-// a stream for kernels and one for collectives.
+// Writes what PyTorch's profiler writes for one rank of two, event by event: a main thread, autograd's
+// thread, a stream for kernels and one for collectives.
 #pragma once
 
 #include <algorithm>
@@ -41,7 +41,7 @@ class PytorchTrace {
                {"Python module id", std::stoi(name.substr(name.rfind('_') + 1))}});
         python_parent_ = parent;
     }
-    // `key` ties it to its node of the backward.
+    // `key` links it to its node of the backward.
     void operation(const std::string& name, const std::vector<std::vector<std::int64_t>>& dims, int key,
                    const Body& body) {
         forward_[key] = now_;
@@ -81,7 +81,7 @@ class PytorchTrace {
         on_device(name, stream_, took, 7, {{"correlation", correlation}});
         stream_ += took;
     }
-    // Behind what the kernels' stream holds; kernels that follow do not wait for it.
+    // After what the kernels' stream has; later kernels do not wait for it.
     void collective(const std::string& kernel, const std::string& name, std::int64_t in, std::int64_t out,
                     double took) {
         const int correlation = launch();

@@ -1,5 +1,5 @@
-// The kernels once more, in double and as plainly as they can be written: what trainer/kernels is held
-// against. Same shapes and argument order; results are returned. No attention is paid to speed.
+// The kernels again, in double and written as plainly as possible: the reference for trainer/kernels. Same
+// shapes and argument order; results are returned. Speed does not matter.
 #pragma once
 
 #include <algorithm>
@@ -133,7 +133,7 @@ inline RmsNormGradients rms_norm_backward(const Vector& dy, const Vector& x, con
     return result;
 }
 
-// Pair i of a head (elements i and i + d/2) turns by position * base^(-2 i / d) times `direction`.
+// Pair i of a head (elements i and i + d/2) is rotated by position * base^(-2 i / d) times `direction`.
 inline Vector rotary(Vector x, int batch, int context, int rotated, int heads, int d, double base,
                      double direction) {
     for (int row = 0; row < batch * context; ++row) {
@@ -361,7 +361,7 @@ struct AdamOptions {
     double lr, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0.01;
 };
 
-// mhat / (sqrt(vhat) + eps) of one element, after m and v took its gradient in.
+// mhat / (sqrt(vhat) + eps) of one element, after m and v have included its gradient.
 inline double adam_direction(double grad, double& m, double& v, int step, const AdamOptions& o) {
     m = o.beta1 * m + (1.0 - o.beta1) * grad;
     v = o.beta2 * v + (1.0 - o.beta2) * grad * grad;
@@ -389,7 +389,7 @@ inline double norm(const Vector& x) {
     return std::sqrt(sum);
 }
 
-// The whole of one parameter.
+// One complete parameter.
 inline void lars(Vector& param, const Vector& grad, Vector& buffer, double trust, const SgdOptions& o) {
     const double rate = trust * norm(param) / (norm(grad) + o.weight_decay * norm(param));
     for (std::size_t i = 0; i < param.size(); ++i) {

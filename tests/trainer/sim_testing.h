@@ -8,8 +8,8 @@
 
 namespace shardscope::trainer::testing {
 
-// A kernel of 1000 operations takes 1 us, a launch 1 us, a collective 1 us beside its bytes at 1 GB/s; all
-// else that a host does takes the 1 ns that everything takes at least.
+// A kernel of 1000 operations takes 1 us, a launch 1 us, a collective 1 us plus its bytes at 1 GB/s;
+// everything else that a host does takes the minimum of 1 ns.
 inline sim::Cluster round_cluster(int devices = 8) {
     sim::Cluster cluster;
     cluster.name = "round";
@@ -77,7 +77,7 @@ struct HandPlan {
         op(OpKind::free, Stream::host).args = {{buffer, 0, 0, 0}};
         return *this;
     }
-    // The latest operation works on a buffer.
+    // The most recent operation works on a buffer.
     HandPlan& on(BufferId buffer) {
         plan.ops.back().args.push_back({buffer, 0, 0, 0});
         return *this;
@@ -94,7 +94,7 @@ inline void PrintTo(const Done& done, std::ostream* out) {
     *out << done.rank_class << ": " << done.name << " " << done.start << ".." << done.end;
 }
 
-// Keeps the device's work, in the order of its end.
+// Records the device's work, in the order of its end.
 class WorkList final : public sim::RunObserver {
   public:
     std::vector<Done> work;

@@ -1,5 +1,5 @@
-// ReLU, GELU and gated SiLU against their plain forms, their gradients against finite differences, and what
-// loops share.
+// ReLU, GELU and gated SiLU compared with their plain forms, their gradients with finite differences, and
+// helpers that loops share.
 #include <cmath>
 #include <limits>
 
@@ -14,7 +14,7 @@ namespace TEST_FILE {
 
 using namespace testing;
 
-constexpr std::size_t kCount = 1003;  // no multiple of a vector
+constexpr std::size_t kCount = 1003;  // not a multiple of a vector
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 TEST(Exp, IsWithinThreeRoundingsOfTheLibraryOverItsRange) {
@@ -24,7 +24,7 @@ TEST(Exp, IsWithinThreeRoundingsOfTheLibraryOverItsRange) {
     }
 }
 
-TEST(Exp, IsOneAtZeroHeldBeyondItsRangeAndPassesNotANumberOn) {
+TEST(Exp, IsOneAtZeroClampedBeyondItsRangeAndPassesNotANumberOn) {
     EXPECT_EQ(kernels::exp_approximate(0.0f), 1.0f);
     EXPECT_LT(kernels::exp_approximate(-kInfinity), 1.7e-38f);
     EXPECT_GT(kernels::exp_approximate(kInfinity), 1.6e38f);
@@ -32,7 +32,7 @@ TEST(Exp, IsOneAtZeroHeldBeyondItsRangeAndPassesNotANumberOn) {
     EXPECT_TRUE(std::isnan(kernels::exp_approximate(NAN)));
 }
 
-// 1 + 2 + … + n is exact in fp32 here, so a lane left out or counted twice shows.
+// 1 + 2 + … + n is exact in fp32 here, so a lane that is omitted or counted twice is detected.
 TEST(LaneSum, CountsEveryElementOnce) {
     for (const std::size_t n : {0, 1, 15, 16, 17, 31, 32, 33, 1000}) {
         EXPECT_EQ(kernels::lane_sum(n, [](std::size_t i) { return static_cast<float>(i + 1); }),
@@ -41,7 +41,7 @@ TEST(LaneSum, CountsEveryElementOnce) {
     }
 }
 
-TEST(LaneMax, FindsTheLargestWhereverItStands) {
+TEST(LaneMax, FindsTheLargestAtAnyPlace) {
     for (const std::size_t n : {1, 5, 16, 19, 40}) {
         for (std::size_t at = 0; at < n; ++at) {
             Floats x(n, -3.0f);
@@ -81,7 +81,7 @@ TEST(Relu, AgreesWithThePlainFormAndInPlace) {
 }
 
 TEST(Relu, GradientAgreesWithFiniteDifferences) {
-    const Vector x = {-1.0, -0.3, 0.2, 0.9};  // away from the bend
+    const Vector x = {-1.0, -0.3, 0.2, 0.9};  // away from the kink
     const Vector dy = {1.0, 2.0, 3.0, 4.0};
     const auto loss = [&](const Vector& v) { return dot(dy, reference::relu_forward(v)); };
     EXPECT_LE(
@@ -132,7 +132,7 @@ TYPED_TEST(Activation, GatedSiluAgreesWithThePlainForm) {
     EXPECT_LE(relative_error(in_double(dgate), expected.dgate), kTolerance<TypeParam>);
     EXPECT_LE(relative_error(in_double(dup), expected.dup), kTolerance<TypeParam>);
 
-    auto in_place = dy, other = up;  // the gradients may take the place of dy and of an input
+    auto in_place = dy, other = up;  // the gradients may replace dy and an input
     kernels::silu_mul_backward(in_place.data(), gate.data(), other.data(), in_place.data(), other.data(),
                                kCount);
     EXPECT_EQ(in_place, dgate);
@@ -195,7 +195,7 @@ TEST(Gelu, GradientAgreesWithFiniteDifferences) {
               kFiniteDifferenceTolerance);
 }
 
-// A rank that computes a part must get the bits of one that computes the whole.
+// A rank that computes a part must get the same bits as one that computes the whole.
 TEST(Gelu, AnyCutGivesTheSameBits) {
     const Floats x = normals(100, "x");
     Floats whole(100);

@@ -1,4 +1,4 @@
-// The caching allocator hands a block out again only when nobody can still be using it.
+// The caching allocator reuses a block only when no stream can still be using it.
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -37,7 +37,7 @@ class AllocatorTest : public ::testing::Test {
     std::array<StreamIndex, kStreams> streams_{};
 };
 
-TEST_F(AllocatorTest, ReusesAFreedBlockOnTheSameStreamAtOnce) {
+TEST_F(AllocatorTest, ReusesAFreedBlockOnTheSameStreamImmediately) {
     Allocator allocator(device_, 0, streams_);
     MemoryBlock* first = allocator.allocate(1000, MemorySpace::device, Stream::compute);
     use_until_released(allocator, first, Stream::compute);
@@ -113,7 +113,7 @@ TEST_F(AllocatorTest, CountsAllocatedActiveAndReservedBytesApart) {
     EXPECT_EQ(allocator.peak_reserved_bytes(MemorySpace::device), 3072);
 }
 
-TEST_F(AllocatorTest, ABlockThatIsUsedAgainIsActiveOnce) {
+TEST_F(AllocatorTest, AReusedBlockIsActiveOnce) {
     Allocator allocator(device_, 0, streams_);
     MemoryBlock* block = allocator.allocate(1000, MemorySpace::device, Stream::compute);
     use_until_released(allocator, block, Stream::compute);
@@ -125,7 +125,7 @@ TEST_F(AllocatorTest, ABlockThatIsUsedAgainIsActiveOnce) {
     EXPECT_EQ(allocator.active_bytes(MemorySpace::device), 900) << "the free before counts no more";
 }
 
-TEST_F(AllocatorTest, GivesCachedBlocksBackBeforeItGrowsBeyondItsLimit) {
+TEST_F(AllocatorTest, ReturnsCachedBlocksBeforeItGrowsBeyondItsLimit) {
     Allocator allocator(device_, 0, streams_, {4096, -1});
     MemoryBlock* first = allocator.allocate(3072, MemorySpace::device, Stream::compute);
     allocator.used(first, Stream::compute,

@@ -1,4 +1,4 @@
-// Attention against its plain form, its gradient against finite differences.
+// Attention compared with its plain form, its gradient with finite differences.
 #include <gtest/gtest.h>
 
 #include "tests/trainer/kernel_testing.h"
@@ -22,7 +22,7 @@ struct Shape {
 class Attention : public ::testing::TestWithParam<Shape> {};
 
 // Contexts of one position, within a strip of 64 rows, exactly one, and over several; keys for every query
-// head, for every other one, for every third, and one for all. The last look both ways.
+// head, for every other one, for every third, and one for all. The last ones are bidirectional.
 INSTANTIATE_TEST_SUITE_P(Shapes, Attention,
                          ::testing::Values(Shape{1, 1, 4, 1, 1}, Shape{2, 5, 6, 2, 2}, Shape{1, 64, 8, 2, 2},
                                            Shape{2, 70, 12, 3, 3}, Shape{1, 150, 16, 4, 4},
@@ -42,8 +42,8 @@ void expect_the_plain_form(const Shape& s) {
                                 s.shape());
     const auto expected = reference::attention_forward(in_double(qkv), s.batch, s.context, s.width, s.heads,
                                                        s.kv_heads, s.causal);
-    // The output is made of rounded probabilities and rounded itself; the gradient, like the plain form here,
-    // is made of the probabilities that are there.
+    // The output is made of rounded probabilities and is itself rounded; the gradient, like the plain form
+    // here, is made of the stored probabilities.
     EXPECT_LE(relative_error(in_double(out), expected.out), 2 * kTolerance<T>);
     EXPECT_LE(relative_error(in_double(probabilities), expected.probabilities), kTolerance<T>);
     EXPECT_LE(
@@ -61,7 +61,7 @@ TEST_P(Attention, AgreesWithThePlainFormInBf16) {
     expect_the_plain_form<kernels::Bf16>(GetParam());
 }
 
-TEST_P(Attention, EachPositionSpreadsOneOverWhatItMaySee) {
+TEST_P(Attention, ProbabilitiesOfEachPositionSumToOne) {
     const Shape s = GetParam();
     const Floats qkv = normals(s.qkv(), "qkv");
     Floats out(s.elements()), probabilities(s.squares());

@@ -1,4 +1,5 @@
-// Fused attention against the plain form: the same output, and the same gradient without the probabilities.
+// Fused attention compared with the plain form: the same output, and the same gradient without the
+// probabilities.
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -26,7 +27,8 @@ std::size_t rows(const AttentionShape& s) {
 class FusedAttention : public ::testing::TestWithParam<AttentionShape> {};
 
 // Contexts of one position, within a tile of 64 rows and 128 columns, at its edges, and over several; keys
-// for every query head, for every other one, for every third, and one for all. The last look both ways.
+// for every query head, for every other one, for every third, and one for all. The last ones are
+// bidirectional.
 INSTANTIATE_TEST_SUITE_P(Shapes, FusedAttention,
                          ::testing::Values(AttentionShape{1, 1, 4, 1, 1}, AttentionShape{2, 5, 6, 2, 2},
                                            AttentionShape{1, 64, 8, 2, 2}, AttentionShape{2, 65, 12, 3, 3},
@@ -50,7 +52,7 @@ void expect_the_plain_form(const AttentionShape& s) {
     const auto plain =
         reference::attention_forward(wide, s.batch, s.context, s.width, s.heads, s.kv_heads, s.causal);
     EXPECT_LE(relative_error(in_double(out), plain.out), kTolerance<T>);
-    // The delta is made of the rounded output, so a Bf16 gradient feels that rounding too.
+    // The delta is made of the rounded output, so a Bf16 gradient includes that rounding, too.
     EXPECT_LE(relative_error(in_double(dqkv), reference::attention_backward(
                                                   in_double(dout), wide, plain.probabilities, s.batch,
                                                   s.context, s.width, s.heads, s.kv_heads, s.causal)),
@@ -65,7 +67,8 @@ TEST_P(FusedAttention, AgreesWithThePlainFormInBf16) {
     expect_the_plain_form<Bf16>(GetParam());
 }
 
-// Where all scores of a row are equal, lse = score + log(number of seen keys): here q = 0, so the score is 0.
+// If all scores of a row are equal, lse = score + log(number of attended keys): here q = 0, so the score is
+// 0.
 TEST_P(FusedAttention, KeepsTheLogarithmOfTheSum) {
     const AttentionShape s = GetParam();
     Floats qkv = normals(qkv_elements(s), "qkv"), out(elements(s)), lse(rows(s), NAN);
@@ -80,7 +83,7 @@ TEST_P(FusedAttention, KeepsTheLogarithmOfTheSum) {
     }
 }
 
-// Scores of some thousands: e^score is beyond fp32, what is left after the largest is taken off is not.
+// Scores of some thousands: e^score is beyond fp32, but not after the largest is subtracted.
 TEST(FusedAttentionRange, HoldsForLargeScores) {
     const AttentionShape s{1, 200, 8, 1, 1};
     Floats qkv = normals(qkv_elements(s), "qkv");
@@ -93,7 +96,7 @@ TEST(FusedAttentionRange, HoldsForLargeScores) {
     EXPECT_LE(relative_error(in_double(out), plain.out), 5e-3);
 }
 
-TEST(FusedAttentionRange, HandsANanOn) {
+TEST(FusedAttentionRange, PropagatesNan) {
     const AttentionShape s{1, 70, 4, 1, 1};
     Floats qkv = normals(qkv_elements(s), "qkv");
     qkv[0] = NAN;  // the first query

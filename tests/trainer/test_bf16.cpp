@@ -69,7 +69,7 @@ TEST(Bf16, LoopsRoundLikeTheFormula) {
 
 using Product = void (*)(const kernels::MatmulShape&, const Bf16*, const Bf16*, const Bf16*, Bf16*);
 
-// Those ways of multiplying that this machine has, whether it takes them or not.
+// The ways of multiplying that this machine has, whether it chooses them or not.
 [[maybe_unused]] void by_onednn(const kernels::MatmulShape& s, const Bf16* a, const Bf16* b, const Bf16* bias,
                                 Bf16* c) {
     if (s.m * s.n * s.k == 0) return kernels::bf16_matmul(s, a, b, bias, c);
@@ -77,7 +77,7 @@ using Product = void (*)(const kernels::MatmulShape&, const Bf16*, const Bf16*, 
 }
 std::vector<Product> ways() {
     std::vector<Product> found = {&kernels::bf16_matmul, &kernels::bf16_matmul_by_conversion};
-#ifndef SHARDSCOPE_SANITIZED_ADDRESS  // now and then its leak check dies on threads of libraries like this
+#ifndef SHARDSCOPE_SANITIZED_ADDRESS  // occasionally its leak check crashes on threads of such libraries
     if (kernels::OneDnn::get().usable()) found.push_back(&by_onednn);
 #endif
     return found;

@@ -1,4 +1,4 @@
-// How OpenBLAS is opened, in an environment like one that people have inherited.
+// How OpenBLAS is opened in an environment that sets its variables.
 #include <cstdlib>
 #include <string>
 
@@ -14,10 +14,10 @@ namespace TEST_FILE {
 using ::testing::Contains;
 using ::testing::HasSubstr;
 
-// Before anything opens the library: this program is the only user of these variables.
+// Set before anything opens the library: only this program uses these variables.
 const int kInherited = setenv("OPENBLAS_CORETYPE", "Prescott", 1) + setenv("OPENBLAS_NUM_THREADS", "2", 1);
 
-TEST(Blas, OverridesAnInheritedCoreTypeAndSaysSo) {
+TEST(Blas, OverridesAnInheritedCoreTypeAndNotesIt) {
     ASSERT_EQ(kInherited, 0);
     const Blas& blas = Blas::get();
     EXPECT_THAT(blas.notes(), Contains("OPENBLAS_CORETYPE=Prescott was set and is overridden"));
@@ -38,7 +38,7 @@ TEST(Blas, UsesKernelsAsWideAsTheProcessor) {
 #endif
 }
 
-TEST(Blas, RunsOneThreadUnlessToldOtherwiseAndLeavesTheEnvironmentAsItWas) {
+TEST(Blas, RunsOneThreadByDefaultAndDoesNotChangeTheEnvironment) {
     Blas& blas = Blas::get();
     EXPECT_EQ(blas.threads(), 1);
     EXPECT_STREQ(std::getenv("OPENBLAS_NUM_THREADS"), "2");
@@ -67,8 +67,8 @@ TEST(Blas, AnotherLibraryIsRefused) {
     }
 }
 
-// c = alpha op(a) op(b) + beta c for the four cases, 3x4 times 4x2 inside larger matrices (rows 5, 6, 7
-// apart).
+// c = alpha op(a) op(b) + beta c for the four cases, 3x4 times 4x2 inside larger matrices (leading dimensions
+// 5, 6, 7).
 TEST(Blas, SgemmIsRowMajorWithStridesAlphaAndBeta) {
     constexpr int kM = 3, kN = 2, kK = 4;
     constexpr int kA = 5, kB = 6, kC = 7;

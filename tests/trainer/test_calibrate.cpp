@@ -1,4 +1,4 @@
-// Fitting a cost model: the figures of a model come back from what it simulates, and real runs can be fitted.
+// Fitting a cost model: a model's figures are recovered from what it simulates, and real runs can be fitted.
 #include <algorithm>
 #include <cmath>
 
@@ -59,7 +59,7 @@ TEST(FitCurve, RisesWhereItMust) {
 
 // --- figures that are known ------------------------------------------------------------------------------
 
-// Unlike the laptop's in every figure.
+// Different from the laptop's in every figure.
 sim::Cluster known_cluster() {
     sim::Cluster cluster = sim::load_cluster("laptop");
     cluster.device.name = "a processor";
@@ -131,7 +131,7 @@ double step_seconds(const Job& job, const sim::Cluster& cluster) {
     return sim::simulate(program, cluster).of(0).steps.back().seconds;
 }
 
-TEST(Calibrate, GivesTheKernelsOfAKnownModelBack) {
+TEST(Calibrate, RecoversTheKernelsOfAKnownModel) {
     const sim::Cluster known = known_cluster();
     const Calibration fitted = fitted_to(known, {resident(1), resident(2), wide(2)});
     for (const Job& job : {resident(1), resident(2), wide(2)}) {
@@ -148,11 +148,11 @@ TEST(Calibrate, GivesTheKernelsOfAKnownModelBack) {
         EXPECT_LE(own.p90_error, own.arithmetic.empty() ? 0.15 : 0.05) << own.name;
 }
 
-TEST(Calibrate, GivesTheHostOfAKnownModelBack) {
+TEST(Calibrate, RecoversTheHostOfAKnownModel) {
     const sim::Cluster known = known_cluster();
     const sim::HostModel& host = known.host;
     const sim::HostModel found = fitted_to(known, {offloaded(1), offloaded(2), resident(2)}).cluster.host;
-    constexpr double kTick = 4e-9;  // what every call takes at least
+    constexpr double kTick = 4e-9;  // the minimum of every call
     EXPECT_NEAR(found.operation, host.operation, kTick);
     EXPECT_NEAR(found.launch, host.launch, kTick);
     EXPECT_NEAR(found.event, host.event, kTick);
@@ -177,14 +177,14 @@ TEST(Calibrate, IsNotMisledByAHostThatWasInterrupted) {
     EXPECT_NEAR(found, known.host.batch_bandwidth, 0.01 * known.host.batch_bandwidth);
 }
 
-TEST(Calibrate, GivesTheCopiesOfAKnownModelBack) {
+TEST(Calibrate, RecoversTheCopiesOfAKnownModel) {
     const sim::Cluster known = known_cluster();
     const sim::CopyModel found = fitted_to(known, {offloaded(1), offloaded(2)}).cluster.copy;
     EXPECT_NEAR(found.to_device, known.copy.to_device, 0.02 * known.copy.to_device);
     EXPECT_NEAR(found.to_host, known.copy.to_host, 0.02 * known.copy.to_host);
 }
 
-TEST(Calibrate, GivesTheCollectivesOfAKnownModelBack) {
+TEST(Calibrate, RecoversTheCollectivesOfAKnownModel) {
     const sim::Cluster known = known_cluster();
     const sim::Cluster fitted = fitted_to(known, {resident(2), resident(4), wide(2)}).cluster;
     EXPECT_EQ(fitted.collectives.inside, known.collectives.inside);
@@ -199,7 +199,7 @@ TEST(Calibrate, GivesTheCollectivesOfAKnownModelBack) {
     }
 }
 
-// Steps of jobs that it was not fitted to.
+// Steps of jobs to which it was not fitted.
 TEST(Calibrate, SimulatesOtherJobsAsTheKnownModelDoes) {
     const sim::Cluster known = known_cluster();
     const sim::Cluster fitted = fitted_to(known, {resident(1), offloaded(2), wide(1), resident(4)}).cluster;
@@ -213,15 +213,15 @@ TEST(Calibrate, SimulatesOtherJobsAsTheKnownModelDoes) {
     }
 }
 
-// Four ranks on two cores: what runs beside others takes longer, and is known to.
-TEST(Calibrate, KnowsWorkThatSharesCores) {
+// Four ranks on two cores: work that shares a core takes longer, and is recognized.
+TEST(Calibrate, RecognizesWorkThatSharesCores) {
     sim::Cluster known = known_cluster();
     known.device.cores = 2;
     known.device.busy_share.points = {{1, 1}, {2, 0.7}};
     Runs runs;
     for (const int ranks : {1, 2, 4}) {
         runs.push_back(calibrate::measure(*played(resident(ranks), known)));
-        runs.back().cores = 2;  // as the ranks' processors would say
+        runs.back().cores = 2;  // as the ranks' processors would show
     }
     const Calibration fitted = calibrate::calibrate(runs, sim::load_cluster("laptop"), "fitted");
     EXPECT_EQ(fitted.cluster.device.cores, 2);
@@ -275,12 +275,12 @@ std::string complaint(const std::function<void()>& call) {
     return "no complaint";
 }
 
-TEST(Calibrate, RefusesWhatIsNoMeasuredRun) {
+TEST(Calibrate, RefusesWhatIsNotAMeasuredRun) {
     const sim::Cluster known = known_cluster();
     const auto measure = [](const traces::Trace& trace) {
         return complaint([&] { (void)calibrate::measure(trace); });
     };
-    EXPECT_THAT(measure(traces::Trace()), HasSubstr("it stores no job, so it is no trace of the trainer"));
+    EXPECT_THAT(measure(traces::Trace()), HasSubstr("it stores no job, so it is not a trace of the trainer"));
     auto trace = played(resident(2), known);
     trace->steps.clear();
     EXPECT_THAT(measure(*trace), HasSubstr("it has no steps"));

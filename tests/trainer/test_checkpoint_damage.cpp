@@ -1,5 +1,5 @@
 // A checkpoint that is damaged, foreign, of another model or of another optimizer is refused with the file
-// and the reason, and nothing of it is loaded.
+// and the reason, and no part of it is loaded.
 #include <cstdint>
 #include <limits>
 
@@ -16,8 +16,7 @@ namespace TEST_FILE {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// Loads all ranks; the sentence of the refusal, or "" where it loaded. Nothing may be written before a
-// refusal.
+// Loads all ranks; returns the error, or "" if it loaded. Nothing may be written before an error.
 std::string refusal(const std::string& path, const Job& job, const RunLayout& layout,
                     LoadUse use = LoadUse::training) {
     Memory memory(layout);
@@ -67,11 +66,11 @@ class DamagedCheckpoint : public ::testing::Test {
     Job job_ = job_with("", 2);
 };
 
-TEST_F(DamagedCheckpoint, LoadsWhileItIsWhole) {
+TEST_F(DamagedCheckpoint, LoadsWhileItIsIntact) {
     EXPECT_EQ(refused(), "");
 }
 
-// Every length of every file but the whole one.
+// Every length of every file except the full one.
 TEST_F(DamagedCheckpoint, IsRefusedAtEveryLengthOfItsFiles) {
     for (const std::string name : {"manifest.json", "rank-00000.bin", "rank-00001.bin"}) {
         const std::string whole = bytes_of(file(name));
@@ -86,8 +85,8 @@ TEST_F(DamagedCheckpoint, IsRefusedAtEveryLengthOfItsFiles) {
     EXPECT_EQ(refused(), "");
 }
 
-// A bit of each byte: in the values the message names the file; only the padding between pieces means
-// nothing.
+// A bit of each byte: in the values the message names the file; only the padding between pieces does not
+// matter.
 TEST_F(DamagedCheckpoint, IsRefusedWhenAnyBitOfAValueIsFlipped) {
     const std::string name = "rank-00001.bin", whole = bytes_of(file(name));
     std::vector<bool> is_value(whole.size(), false);
@@ -124,13 +123,13 @@ TEST_F(DamagedCheckpoint, IsRefusedWhenAnyBitOfItsManifestIsFlipped) {
     }
 }
 
-TEST_F(DamagedCheckpoint, SaysWhatTheDamagedBytesHold) {
+TEST_F(DamagedCheckpoint, NamesTheParametersOfTheDamagedBytes) {
     std::string changed = bytes_of(file("rank-00000.bin"));
     changed[3] = static_cast<char>(changed[3] ^ 1);
     put(file("rank-00000.bin"), changed);
     EXPECT_EQ(refused(),
               file("rank-00000.bin").string() +
-                  ": is damaged: bytes 0 to 128, which hold net.0.weight, do not fit their checksum; "
+                  ": is damaged: bytes 0 to 128, which hold net.0.weight, do not match their checksum; "
                   "load another checkpoint");
 }
 
@@ -139,7 +138,7 @@ TEST_F(DamagedCheckpoint, NamesAFileThatIsMissing) {
     EXPECT_THAT(refused(), AllOf(HasSubstr("rank-00001.bin"), HasSubstr("cannot be read: No such file")));
 }
 
-TEST_F(DamagedCheckpoint, DamagedStateDoesNotHinderWhoWantsTheWeights) {
+TEST_F(DamagedCheckpoint, DamagedStateDoesNotPreventLoadingTheWeights) {
     const StoredCheckpoint stored(folder_.string());
     const std::vector<ManifestPiece>& pieces = stored.manifest().parameters[0].pieces;
     ASSERT_EQ(pieces.back().state, "exp_avg_sq");
@@ -159,7 +158,7 @@ TEST_F(DamagedCheckpoint, ADamagedVocabularyIsNamed) {
                 AllOf(HasSubstr("tokenizer.txt"), HasSubstr("damaged")));
 }
 
-TEST_F(DamagedCheckpoint, ForeignJsonIsNoCheckpoint) {
+TEST_F(DamagedCheckpoint, ForeignJsonIsNotACheckpoint) {
     for (const char* foreign :
          {"{}", "[]", "3", "\"text\"", "{\"format\": 7}", "{\"format\": \"pt\", \"version\": 1}"}) {
         put(file(kManifestName), foreign);
@@ -167,7 +166,7 @@ TEST_F(DamagedCheckpoint, ForeignJsonIsNoCheckpoint) {
             << foreign;
     }
     put(file(kManifestName), std::string(100'000, '['));
-    EXPECT_THAT(refused(), HasSubstr("no JSON"));
+    EXPECT_THAT(refused(), HasSubstr("not JSON"));
 }
 
 TEST_F(DamagedCheckpoint, ANewerVersionIsRefused) {
@@ -175,7 +174,7 @@ TEST_F(DamagedCheckpoint, ANewerVersionIsRefused) {
     EXPECT_THAT(refused(), HasSubstr("has version 2, this tool reads version 1"));
 }
 
-// The check fits, but what the manifest says cannot be: as another program might write it.
+// The checksum matches, but the manifest is inconsistent: as another program might write it.
 TEST(ImpossibleManifest, IsRefused) {
     Manifest good;
     good.optimizer = "sgd";
@@ -196,7 +195,7 @@ TEST(ImpossibleManifest, IsRefused) {
     };
     constexpr std::int64_t kHuge = std::numeric_limits<std::int64_t>::max();
     const auto piece = [](Manifest& manifest) -> ManifestPiece& { return manifest.parameters[0].pieces[1]; };
-    EXPECT_THAT(refuses([&](Manifest& m) { piece(m).first = 3; }), HasSubstr("two pieces hold element 3"));
+    EXPECT_THAT(refuses([&](Manifest& m) { piece(m).first = 3; }), HasSubstr("two pieces contain element 3"));
     EXPECT_THAT(refuses([&](Manifest& m) { piece(m).first = 5; }),
                 HasSubstr("behind the parameter's 8 elements"));
     EXPECT_THAT(refuses([&](Manifest& m) { piece(m).first = kHuge; }), HasSubstr("\"first\""));
@@ -208,7 +207,7 @@ TEST(ImpossibleManifest, IsRefused) {
     EXPECT_THAT(refuses([](Manifest& m) { m.files.push_back(m.files[0]); }),
                 HasSubstr("rank-00000.bin twice"));
     EXPECT_THAT(refuses([](Manifest& m) { m.files[0].name = "../secret"; }),
-                HasSubstr("no file in the checkpoint"));
+                HasSubstr("not a file in the checkpoint"));
     EXPECT_THAT(refuses([](Manifest& m) { m.parameters[0].rows = kHuge; }), HasSubstr("\"rows\""));
     EXPECT_THAT(refuses([](Manifest& m) { m.parameters[0].width = 0; }), HasSubstr("\"width\""));
     EXPECT_THAT(refuses([](Manifest& m) { m.parameters[0].rows = m.parameters[0].width = kHuge >> 20; }),
@@ -228,14 +227,14 @@ TEST(ImpossibleManifest, EveryValueOfAnotherTypeIsRefused) {
     int refused = 0;
     for (std::size_t colon = text.find(':'); colon != std::string::npos; colon = text.find(':', colon + 1)) {
         for (const char* value : {"null", "1.5", "{}", "[1]"}) {
-            // The value's end is not looked for: "null," in front of it makes no JSON, so give it a key of
+            // The end of the value is not searched; "null," before it would not be JSON, so it gets a key of
             // its own.
             std::string changed = text.substr(0, colon + 1) + value + ",\"old " + std::to_string(colon) +
                                   "\":" + text.substr(colon + 1);
             const std::size_t check = changed.rfind("\"check\"");
             if (colon > check) continue;
             if (std::string_view(value) == "{}" && text.substr(0, colon).ends_with("\"job\""))
-                continue;  // it may be
+                continue;  // it may be damaged
             changed.resize(check);
             changed += "\"check\": \"" + [&] {
                 char digits[9];
@@ -260,20 +259,20 @@ class OtherModel : public DamagedCheckpoint {
     }
 };
 
-TEST_F(OtherModel, IsToldByItsFirstMissingParameter) {
+TEST_F(OtherModel, IsRecognizedByItsFirstMissingParameter) {
     Shapes shapes = small_model();
     shapes.push_back({"net.4.weight", 3, 3});
     EXPECT_THAT(refused_as(shapes),
                 AllOf(HasSubstr(kManifestName), HasSubstr("net.4.weight of the job's model is not")));
 }
 
-TEST_F(OtherModel, IsToldByAParameterThatItHasNot) {
+TEST_F(OtherModel, IsRecognizedByAnExtraParameter) {
     Shapes shapes = small_model();
     shapes.pop_back();
     EXPECT_THAT(refused_as(shapes), HasSubstr("it has scale, which the job's model has not"));
 }
 
-TEST_F(OtherModel, IsToldByAnotherShapeAndTheKeyThatIsProbablyToBlame) {
+TEST_F(OtherModel, IsRecognizedByAnotherShapeWithTheKeyThatDiffers) {
     Shapes shapes = small_model();
     shapes[2].rows = 4;
     job_.model.width = 7;
@@ -298,7 +297,7 @@ TEST_F(OtherOptimizer, OfAnotherTypeIsRefused) {
 }
 
 // SGD keeps a buffer with momentum and none without.
-TEST_F(OtherOptimizer, StateThatOneOfThemHasNotIsNamed) {
+TEST_F(OtherOptimizer, StateThatOneOfThemLacksIsNamed) {
     Job sgd = job_with(folder_ / "sgd", 2);
     sgd.optimizer.type = OptimizerType::sgd;
     const RunLayout with = flat_layout(small_model(), 2, 2, {"", "momentum_buffer"});
@@ -309,7 +308,7 @@ TEST_F(OtherOptimizer, StateThatOneOfThemHasNotIsNamed) {
     sgd.checkpoint.save = folder_ / "plain";
     save_values(sgd, without, 1);
     EXPECT_THAT(refusal(sgd.checkpoint.save, sgd, with),
-                HasSubstr("the job's optimizer goes on with momentum_buffer, which is not in it"));
+                HasSubstr("the job's optimizer needs momentum_buffer, which is not in it"));
 }
 
 // A parameter that was frozen while it was saved has no state.

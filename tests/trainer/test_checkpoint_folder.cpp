@@ -1,4 +1,4 @@
-// The folder that checkpoints are saved in: a save is whole or not there.
+// The folder in which checkpoints are saved: a save is either complete or absent.
 #include <array>
 #include <chrono>
 #include <csignal>
@@ -52,7 +52,7 @@ class SaveFolder : public ::testing::Test {
     SaveSettings again_{.overwrite = true};
 };
 
-// A thousand ranks' files by three that are open at once.
+// The files of a thousand ranks with at most three open at the same time.
 TEST_F(SaveFolder, OpensAFewFilesAtATime) {
     constexpr std::size_t kFiles = 20;
     const auto descriptors = [] {
@@ -66,7 +66,7 @@ TEST_F(SaveFolder, OpensAFewFilesAtATime) {
         EXPECT_EQ(files.add(folder_ / std::to_string(i)), i < 10 ? 6 : 7);
     }
     EXPECT_EQ(descriptors(), before + 3);
-    const auto held = files.file(4);  // stays open whatever else is
+    const auto held = files.file(4);  // stays open whatever else is opened
     for (std::size_t i = 0; i < kFiles; ++i) {
         std::array<std::byte, 6> bytes{};
         files.file(i)->read(bytes, 0);
@@ -77,7 +77,7 @@ TEST_F(SaveFolder, OpensAFewFilesAtATime) {
     held->read(bytes, 0);
     EXPECT_EQ(static_cast<char>(bytes[5]), '4');
 
-    // Another file in its place would be read unchecked.
+    // Another file in its place would be read without being checked.
     put(folder_ / "new", "file 0");
     std::filesystem::rename(folder_ / "new", folder_ / "0");
     EXPECT_THROW(files.file(0), std::system_error);
@@ -86,7 +86,7 @@ TEST_F(SaveFolder, OpensAFewFilesAtATime) {
     EXPECT_NO_THROW(files.file(kFiles - 1));
 }
 
-TEST_F(SaveFolder, HoldsEachStepAndTheNameOfTheLatest) {
+TEST_F(SaveFolder, ContainsEachStepAndTheNameOfTheLatest) {
     save_values(job_, layout_, 9);
     save_values(job_, layout_, 10, again_);
     EXPECT_THAT(names(), ElementsAre("latest", "step-10", "step-9"));
@@ -95,15 +95,15 @@ TEST_F(SaveFolder, HoldsEachStepAndTheNameOfTheLatest) {
     EXPECT_EQ(loaded_step(folder_ / "step-9"), 9);
 }
 
-// What a run leaves that is killed while it writes: parts in an unfinished folder, maybe a manifest too.
-TEST_F(SaveFolder, AnInterruptedSaveLeavesTheLastGoodOne) {
+// What a run leaves that is killed while it writes: parts in an unfinished folder, maybe also a manifest.
+TEST_F(SaveFolder, AnInterruptedSaveKeepsThePreviousOne) {
     save_values(job_, layout_, 9);
     std::filesystem::create_directory(folder_ / ".step-10.tmp");
     put(folder_ / ".step-10.tmp/rank-00000.bin", "half");
     EXPECT_EQ(loaded_step(folder_.string()), 9);
     put(folder_ / ".step-10.tmp/manifest.json", bytes_of(folder_ / "step-9/manifest.json"));
     EXPECT_EQ(loaded_step(folder_.string()), 9);
-    save_values(job_, layout_, 11, again_);  // the next save clears it away
+    save_values(job_, layout_, 11, again_);  // the next save removes it
     EXPECT_THAT(names(), ElementsAre("latest", "step-11", "step-9"));
 }
 
@@ -111,12 +111,12 @@ TEST_F(SaveFolder, AFirstSaveThatWasInterruptedBeforeLatestIsFound) {
     save_values(job_, layout_, 9);
     save_values(job_, layout_, 10, again_);
     std::filesystem::remove(folder_ / "latest");
-    EXPECT_EQ(loaded_step(folder_.string()), 10);  // as numbers: 10 is behind 9
+    EXPECT_EQ(loaded_step(folder_.string()), 10);  // as numbers: 10 is after 9
 }
 
-// On a file system that cannot exchange two folders a checkpoint is put aside before its successor takes its
-// place; between the two it is still what `latest` means.
-TEST_F(SaveFolder, ACheckpointThatWasPutAsideIsFoundAndPutBack) {
+// On a file system that cannot exchange two folders, a checkpoint is moved aside before its successor takes
+// its place; in between, `latest` still refers to it.
+TEST_F(SaveFolder, ACheckpointThatWasMovedAsideIsFoundAndMovedBack) {
     save_values(job_, layout_, 9);
     save_values(job_, layout_, 10, again_);
     std::filesystem::rename(folder_ / "step-10", folder_ / ".step-10.old");
@@ -135,9 +135,9 @@ TEST_F(SaveFolder, ACheckpointThatWasPutAsideIsFoundAndPutBack) {
     EXPECT_THAT(names(), ElementsAre("latest", "step-10", "step-11", "step-9"));
 }
 
-// A process that saves one checkpoint after the other is killed, again and again: whatever is there then
-// loads, and no step is lost that had been reported.
-TEST_F(SaveFolder, AProcessThatIsKilledAtAnyMomentLeavesAWholeCheckpoint) {
+// A process that saves one checkpoint after the other is killed again and again: whatever is there then
+// loads, and no reported step is lost.
+TEST_F(SaveFolder, AProcessThatIsKilledAtAnyMomentLeavesACompleteCheckpoint) {
     const auto start = std::chrono::steady_clock::now();
     save_values(job_, layout_, 1);
     const std::chrono::duration<double, std::micro> one_save = std::chrono::steady_clock::now() - start;
@@ -157,7 +157,7 @@ TEST_F(SaveFolder, AProcessThatIsKilledAtAnyMomentLeavesAWholeCheckpoint) {
                     report.error.empty() && ::write(reported[1], &report.step, sizeof report.step) > 0;
                 if (!told) ::_exit(1);
             });
-            for (std::int64_t step = before;; ++step) {  // the first replaces one
+            for (std::int64_t step = before;; ++step) {  // the first save replaces one
                 for (const int rank : {0, 1}) saver.save(rank, step, memory.of(rank));
             }
         }
@@ -179,11 +179,11 @@ TEST_F(SaveFolder, AProcessThatIsKilledAtAnyMomentLeavesAWholeCheckpoint) {
         EXPECT_TRUE(memory.has_values());
         before = stored.manifest().step;
     }
-    EXPECT_GT(before, 5);  // two saves a round are expected
+    EXPECT_GT(before, 5);  // two saves per round are expected
 }
 
-// One rank's part never comes: it failed, or the run was stopped.
-TEST_F(SaveFolder, ASaveThatARankDidNotJoinIsNoCheckpoint) {
+// One rank's part never arrives: the rank failed, or the run was stopped.
+TEST_F(SaveFolder, ASaveThatARankDidNotJoinIsNotACheckpoint) {
     save_values(job_, layout_, 9);
     Memory memory(layout_);
     {
@@ -200,7 +200,7 @@ TEST_F(SaveFolder, AFailureIsReportedOnceAndTheNextSaveSucceeds) {
     std::vector<SaveReport> reports;
     CheckpointSaver saver(job_, layout_, again_,
                           [&](const SaveReport& report) { reports.push_back(report); });
-    // Files may not grow beyond 100 bytes: the disk is full.
+    // Files may not exceed 100 bytes: the disk is full.
     rlimit before{};
     ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
     const auto handler = std::signal(SIGXFSZ, SIG_IGN);
@@ -223,14 +223,14 @@ TEST_F(SaveFolder, AFailureIsReportedOnceAndTheNextSaveSucceeds) {
     EXPECT_EQ(loaded_step(folder_.string()), 11);
 }
 
-TEST_F(SaveFolder, AStepIsReplacedByAWholeOneOfTheSameRunOnly) {
+TEST_F(SaveFolder, AStepIsReplacedOnlyByACompleteOneOfTheSameRun) {
     save_values(job_, layout_, 9);
     save_values(job_, layout_, 10, again_);
     // Another run would overwrite it.
     EXPECT_THAT(complaint([&] { save_values(job_, layout_, 10); }),
                 AllOf(HasSubstr(folder_.string()), HasSubstr("checkpoints of another run"),
                       HasSubstr("--overwrite")));
-    // This one went back to step 9, and comes to step 10 with 1 rank.
+    // This one went back to step 9, and reaches step 10 with 1 rank.
     save_values(job_with(folder_.string(), 1), replicated_layout(small_model(), 1), 10,
                 {.goes_on_from = folder_ / "step-9"});
     EXPECT_THAT(names(), ElementsAre("latest", "step-10", "step-9"));
@@ -239,7 +239,7 @@ TEST_F(SaveFolder, AStepIsReplacedByAWholeOneOfTheSameRunOnly) {
 }
 
 // A rank may be a step ahead of another.
-TEST_F(SaveFolder, TwoSavesMayBeUnderWayAtOnce) {
+TEST_F(SaveFolder, TwoSavesMayBeInProgressAtTheSameTime) {
     Memory memory(layout_);
     memory.write_values();
     std::vector<std::int64_t> done;
@@ -255,7 +255,7 @@ TEST_F(SaveFolder, TwoSavesMayBeUnderWayAtOnce) {
     EXPECT_EQ(loaded_step(folder_.string()), 2);
 }
 
-TEST_F(SaveFolder, IsOneRunsAtATime) {
+TEST_F(SaveFolder, BelongsToOneRunAtATime) {
     {
         const CheckpointSaver saver(job_, layout_, again_, nullptr);
         EXPECT_THAT(complaint([&] { CheckpointSaver(job_, layout_, again_, nullptr); }),
@@ -264,7 +264,7 @@ TEST_F(SaveFolder, IsOneRunsAtATime) {
     EXPECT_EQ(complaint([&] { CheckpointSaver(job_, layout_, again_, nullptr); }), "");
 }
 
-// As after a restart: the run before has been told to end.
+// As after a restart: the previous run has been asked to end.
 TEST_F(SaveFolder, ARunThatIsAboutToEndIsWaitedFor) {
     auto before = std::make_unique<CheckpointSaver>(job_, layout_, again_, nullptr);
     std::thread end([&] {
@@ -275,7 +275,7 @@ TEST_F(SaveFolder, ARunThatIsAboutToEndIsWaitedFor) {
     end.join();
 }
 
-TEST_F(SaveFolder, ThatCannotBeWrittenIsRefusedBeforeTheFirstStep) {
+TEST_F(SaveFolder, ThatIsNotWritableIsRefusedBeforeTheFirstStep) {
     put(folder_ / "file", "no folder");
     const Job job = job_with(folder_ / "file/below", 2);
     EXPECT_THAT(complaint([&] { CheckpointSaver(job, layout_, {}, nullptr); }),
@@ -286,12 +286,12 @@ TEST(FindCheckpoint, SaysWhatIsMissing) {
     const TemporaryFolder folder;
     const auto found = [&](const std::string& path) { return complaint([&] { find_checkpoint(path); }); };
     EXPECT_THAT(found(folder / "nowhere"), AllOf(HasSubstr("nowhere"), HasSubstr("no such folder")));
-    EXPECT_THAT(found(folder.string()), HasSubstr("holds no whole checkpoint"));
+    EXPECT_THAT(found(folder.string()), HasSubstr("contains no complete checkpoint"));
     std::filesystem::create_directory(folder / "step-3");  // without a manifest
-    EXPECT_THAT(found(folder.string()), HasSubstr("holds no whole checkpoint"));
+    EXPECT_THAT(found(folder.string()), HasSubstr("contains no complete checkpoint"));
     put(folder / "latest", "step-3\n");
     EXPECT_THAT(found(folder.string()),
-                AllOf(HasSubstr("latest"), HasSubstr("names step-3, which holds no manifest")));
+                AllOf(HasSubstr("latest"), HasSubstr("names step-3, which contains no manifest")));
     for (const char* name :
          {"", "step-", "step-x", "../step-3", "step-3/..", "step--3", "step-99999999999999999999"}) {
         put(folder / "latest", name);

@@ -1,5 +1,5 @@
-// Checkpoints of ranks that are processes: the same files as those of threads, and one sentence for all where
-// a part is missing. The processes are threads here, each with its own World.
+// Checkpoints of ranks that are processes: the same files as those of threads, and one error for all if a
+// part is missing. The processes are threads here, each with its own World.
 #include <functional>
 #include <map>
 #include <optional>
@@ -42,7 +42,7 @@ class SavedTogether : public ::testing::Test {
   protected:
     using Work = std::function<void(World&, CheckpointSaver&)>;
 
-    // Every rank of the layout as a process of its own.
+    // Runs every rank of the layout as a process of its own.
     std::vector<Process> run(const RunLayout& layout, const Work& work) {
         return run(layout, work, [this](int) { return job_; });
     }
@@ -83,7 +83,7 @@ class SavedTogether : public ::testing::Test {
     SaveSettings settings_{.overwrite = true};
 };
 
-// FULL_SHARD, HYBRID_SHARD and DDP; a file for each rank, one file for all, and that made from parts.
+// FULL_SHARD, HYBRID_SHARD and DDP; a file for each rank, one file for all, and one made from parts.
 TEST_F(SavedTogether, HasTheFilesThatThreadsWrite) {
     for (const int shard : {4, 2, 1}) {
         for (const CheckpointFormat format : {CheckpointFormat::sharded, CheckpointFormat::full}) {
@@ -132,7 +132,7 @@ TEST_F(SavedTogether, IsLoadedByEveryOtherLayout) {
     }
 }
 
-// One process cannot bring its part: that save is none, on all; the next is.
+// One process cannot contribute its part: that save fails on all; the next succeeds.
 TEST_F(SavedTogether, APartThatFailsIsAFailureOfAllAndTheNextSaveSucceeds) {
     const RunLayout layout = flat_layout(small_model(), 3, 3);
     Memory memory(layout);
@@ -162,7 +162,7 @@ TEST_F(SavedTogether, APartThatFailsIsAFailureOfAllAndTheNextSaveSucceeds) {
     EXPECT_EQ(StoredCheckpoint((folder_ / "save").string()).manifest().step, 11);
 }
 
-// What rank 1 writes is somewhere else when rank 0 looks.
+// What rank 1 writes is elsewhere when rank 0 looks for it.
 TEST_F(SavedTogether, AFileThatRankZeroDoesNotSeeIsNamedWithItsHost) {
     const RunLayout layout = flat_layout(small_model(), 2, 2);
     Memory memory(layout);
@@ -195,7 +195,7 @@ TEST_F(SavedTogether, AFileThatRankZeroDoesNotSeeIsNamedWithItsHost) {
     }
 }
 
-// A host that has a folder of its own by that name, or none, or one that it may not write to.
+// A host that has its own folder of that name, or none, or one that is not writable.
 TEST_F(SavedTogether, AFolderThatIsNotSharedIsRefusedBeforeTheFirstStep) {
     const RunLayout layout = flat_layout(small_model(), 3, 3);
     const auto processes = [&] {
@@ -230,8 +230,8 @@ TEST_F(SavedTogether, WhatRankZeroRefusesAllRefuse) {
     }
 }
 
-// The others wait for its part; they learn of its end.
-TEST_F(SavedTogether, AProcessThatEndsWhileTheOthersSaveLeavesTheLastGoodOne) {
+// The others wait for its part; they are notified of its end.
+TEST_F(SavedTogether, AProcessThatEndsWhileTheOthersSaveKeepsThePreviousOne) {
     const RunLayout layout = flat_layout(small_model(), 3, 3);
     Memory memory(layout);
     memory.write_values();
@@ -243,13 +243,13 @@ TEST_F(SavedTogether, AProcessThatEndsWhileTheOthersSaveLeavesTheLastGoodOne) {
     EXPECT_THAT(processes[0].error, HasSubstr("rank 1 "));
     EXPECT_THAT(processes[2].error, HasSubstr("rank 1 "));
     EXPECT_EQ(StoredCheckpoint((folder_ / "save").string()).manifest().step, 9);
-    // The next run clears away what is left.
+    // The next run removes what is left.
     save(layout, memory, 11);
     EXPECT_THAT(names(), ElementsAre("latest", "step-11", "step-9"));
     EXPECT_EQ(StoredCheckpoint((folder_ / "save").string()).manifest().step, 11);
 }
 
-// A process reads what its rank holds; what the others read, they check.
+// A process reads what its rank holds; it checks what the others read.
 TEST_F(SavedTogether, EachProcessChecksWhatItReads) {
     const RunLayout layout = flat_layout(small_model(), 2, 2);
     save_values(job_, layout, 5);

@@ -1,4 +1,4 @@
-// What one layout saved, another loads.
+// What one layout has saved, another loads.
 #include <functional>
 
 #include <gmock/gmock.h>
@@ -67,18 +67,18 @@ INSTANTIATE_TEST_SUITE_P(Formats, Resharding,
 
 TEST(OwnedPieces, NameEveryElementOnceAndTheLowestPlaceThatHoldsIt) {
     LayoutMaker maker({{"w", 10, 1}}, 3, 3);
-    maker.add(2, 0, "", 0, 10);  // all
+    maker.add(2, 0, "", 0, 10);  // all elements
     maker.add(0, 0, "", 2, 4);   // 2 … 5
     maker.add(1, 0, "", 0, 4);   // 0 … 3
     std::vector<std::tuple<int, std::int64_t, std::int64_t>> owned;
     for (const OwnedPiece& each : owned_pieces(maker.take(), 100)) {
         owned.emplace_back(each.place, each.piece.first, each.piece.elements);
     }
-    // Place 1 begins, place 2 has what place 1 has not.
+    // Place 1 comes first, place 2 has the elements that place 1 lacks.
     EXPECT_THAT(owned, ::testing::ElementsAre(std::tuple(1, 0, 4), std::tuple(2, 4, 6)));
 }
 
-TEST(OwnedPieces, AreCutWhereTheyAreTooLarge) {
+TEST(OwnedPieces, AreCutIfTheyAreTooLarge) {
     const RunLayout layout = replicated_layout({{"w", 10, 1}}, 1, {""});
     std::vector<std::pair<std::int64_t, std::int64_t>> cut;  // first element, offset in memory
     for (const OwnedPiece& each : owned_pieces(layout, 4))
@@ -86,7 +86,7 @@ TEST(OwnedPieces, AreCutWhereTheyAreTooLarge) {
     EXPECT_THAT(cut, ::testing::ElementsAre(std::pair(0, 0), std::pair(4, 16), std::pair(8, 32)));
 }
 
-TEST(OwnedPieces, AHoleIsAnErrorOfTheProgram) {
+TEST(OwnedPieces, AGapIsAnErrorOfTheProgram) {
     LayoutMaker maker({{"w", 10, 1}}, 1, 1);
     maker.add(0, 0, "", 0, 4);
     maker.add(0, 0, "", 5, 5);
@@ -104,8 +104,8 @@ TEST(SavedFiles, AreWrittenByTheFirstReplicaOnly) {
     EXPECT_THAT(names, ::testing::UnorderedElementsAre("rank-00000.bin", "rank-00001.bin", kManifestName));
 }
 
-// 64 elements, 192 values of 4 bytes: each of the 4 x 3 stretches begins at a multiple of 64.
-TEST(SavedFiles, AFullOneHasEachParameterInOneStretchInItsOrder) {
+// 64 elements, 192 values of 4 bytes: each of the 4 x 3 parts begins at a multiple of 64.
+TEST(SavedFiles, AFullOneHasEachParameterContiguousAndInOrder) {
     const TemporaryFolder folder;
     save_values(job_with(folder.string(), 4, CheckpointFormat::full), flat_layout(small_model(), 4, 4), 5);
     const std::string bytes = bytes_of(folder / "step-5/full.bin");
@@ -125,7 +125,7 @@ TEST(SavedFiles, AFullOneHasEachParameterInOneStretchInItsOrder) {
     }
 }
 
-TEST(Loading, WeightsAloneAskForNoOptimizer) {
+TEST(Loading, WeightsAloneNeedNoOptimizer) {
     const TemporaryFolder folder;
     save_values(job_with(folder.string(), 2), flat_layout(small_model(), 2, 2), 5);
     Job job = job_with("", 1);
@@ -139,8 +139,8 @@ TEST(Loading, WeightsAloneAskForNoOptimizer) {
 }
 
 // Saved after 10 steps of 4 ranks x 8 samples x 2 micro-batches: 640 samples. 3 ranks x 5 samples: step 10 of
-// such a run begins at 150; it has to begin at 640, 490 later.
-TEST(Loading, TheSamplerGoesOnWhereItStoppedWhateverTheBatch) {
+// such a run begins at 150; it must begin at 640, which is 490 later.
+TEST(Loading, TheSamplerContinuesWhereItStoppedWithAnyBatch) {
     const TemporaryFolder folder;
     Job job = job_with(folder.string(), 4);
     job.train.accumulation = 2;

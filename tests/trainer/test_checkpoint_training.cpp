@@ -1,4 +1,4 @@
-// Training that stops and goes on elsewhere: the losses are those of a run that never stopped.
+// Training that stops and continues elsewhere: the losses are those of a run that never stopped.
 #include <cmath>
 #include <functional>
 #include <tuple>
@@ -100,7 +100,8 @@ class GoingOn : public ::testing::Test {
 
 using Change = std::function<void(Job&)>;
 
-// 4 ranks in FULL_SHARD per block save; what goes on at the same number of ranks sums in the same order.
+// 4 ranks in FULL_SHARD per block save; a run that continues with the same number of ranks sums in the same
+// order.
 TEST_F(GoingOn, IsTheSameBitForBitAtTheSameNumberOfRanks) {
     const Job job = on_text(small_gpt(4));
     const std::vector<double> uninterrupted = train(job);
@@ -132,7 +133,7 @@ TEST_F(GoingOn, IsTheSameBitForBitAtTheSameNumberOfRanks) {
     }
 }
 
-// The show of the sharding engine: saved by 4 ranks in FULL_SHARD, gone on with by 2 in ddp.
+// Saved by 4 ranks in FULL_SHARD, continued by 2 in DDP.
 TEST_F(GoingOn, IsTheSameWithinAMillionthAtAnotherNumberOfRanks) {
     const Job job = on_text(small_gpt(4));
     const std::vector<double> uninterrupted = train(job);
@@ -149,7 +150,7 @@ TEST_F(GoingOn, IsTheSameWithinAMillionthAtAnotherNumberOfRanks) {
     }
 }
 
-// 2 ranks in pairs of replicas: ranks 2 and 3 take what ranks 0 and 1 wrote.
+// 2 ranks in pairs of replicas: ranks 2 and 3 load what ranks 0 and 1 wrote.
 TEST_F(GoingOn, HybridShardIsTheSameBitForBit) {
     Job job = on_text(small_gpt(4));
     job.fsdp.sharding_strategy = ShardingStrategy::hybrid_shard;
@@ -165,7 +166,8 @@ TEST_F(GoingOn, EveryOptimizerFindsItsState) {
         job.optimizer.momentum = 0.9;
         job.optimizer.warmup_steps = 4;
         job.optimizer.schedule = LrSchedule::cosine;
-        Job first = job;  // the schedule knows where the run ends, so it does not end early: it is cut
+        // The schedule depends on the run's length, so the first run is not shorter: it is cut off.
+        Job first = job;
         first.checkpoint.every = kSaved;
         first.checkpoint.save = folder_ / "all";
         first.optimizer = job.optimizer;
@@ -178,13 +180,13 @@ TEST_F(GoingOn, EveryOptimizerFindsItsState) {
     }
 }
 
-// Samples 0 … 23 in three steps of 8, then 24 … 35 in three steps of 4: the stream goes on.
+// Samples 0 … 23 in three steps of 8, then 24 … 35 in three steps of 4: the stream continues.
 TEST_F(GoingOn, ASmallerBatchSeesTheSamplesThatFollow) {
     const Job job = on_text(small_gpt(2));
     Job smaller = job;
     smaller.data.batch = 2;
     const std::vector<double> losses = train_in_two(job, smaller);
-    Job accumulating = job;  // the same samples in micro-batches: the mean over them is the same
+    Job accumulating = job;  // the same samples in micro-batches have the same mean
     accumulating.data.batch = 1;
     accumulating.train.accumulation = 2;
     const std::vector<double> other = train_in_two(job, accumulating);
@@ -193,13 +195,13 @@ TEST_F(GoingOn, ASmallerBatchSeesTheSamplesThatFollow) {
     }
 }
 
-TEST_F(GoingOn, DropoutGoesOnToo) {
+TEST_F(GoingOn, DropoutContinuesToo) {
     Job job = on_text(small_gpt(2));
     job.model.dropout = 0.2;
     EXPECT_EQ(train_in_two(job, job), train(job));
 }
 
-// Frozen parameters have no state; it is not asked for.
+// Frozen parameters have no state, and none is expected.
 TEST_F(GoingOn, FrozenParametersStayAsTheyWere) {
     Job job = on_text(small_gpt(2));
     job.train.freeze = parse_module_classes("module:Embedding");

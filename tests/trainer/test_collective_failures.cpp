@@ -1,5 +1,5 @@
-// How collectives between processes end when they cannot go on: with one sentence that names the rank and the
-// collective, once, on everybody, and without touching memory afterwards.
+// How collectives between processes end if they cannot continue: with one sentence that names the rank and
+// the collective, once, on every rank, and without touching memory afterwards.
 #include <chrono>
 #include <deque>
 #include <functional>
@@ -24,7 +24,8 @@ class CollectiveFailure : public ::testing::Test {
         auto& own = memory_.back();
         return {operation, dtype, own.data(), own.data() + elements, elements, 1};
     }
-    // Two ranks' number 0; the sentence of each and its trouble are the same on both sides.
+    // Two ranks call different collectives with number 0; returns the error of each; the reported trouble is
+    // the same on both sides.
     std::string diverge(const CollectiveLaunch& of_0, const CollectiveLaunch& of_1, GroupRig& rig) {
         auto first = rig.begin(0, of_0);
         auto second = rig.begin(1, of_1);
@@ -42,7 +43,7 @@ class CollectiveFailure : public ::testing::Test {
     std::deque<std::vector<double>> memory_;  // enough for any type
 };
 
-TEST_F(CollectiveFailure, NamesBothCallsWhereTheyDiffer) {
+TEST_F(CollectiveFailure, NamesBothCallsIfTheyDiffer) {
     GroupRig rig(2);
     EXPECT_EQ(
         diverge(rig.launch(0, call(Operation::all_gather, 2048)),
@@ -75,7 +76,7 @@ TEST_F(CollectiveFailure, FindsOtherSizesTypesDivisorsStepsAndUnits) {
               std::string::npos);
 }
 
-TEST_F(CollectiveFailure, NamesTheRankThatDoesNotCome) {
+TEST_F(CollectiveFailure, NamesTheRankThatDoesNotArrive) {
     GroupRig rig(3, {.timeout_s = 0.3});
     const auto begin = std::chrono::steady_clock::now();
     auto first = rig.begin(0, rig.launch(0, call(Operation::all_gather, 100)));
@@ -95,7 +96,7 @@ TEST_F(CollectiveFailure, NamesTheRankThatDoesNotCome) {
     EXPECT_EQ("rank 2 " + troubles[0].reason, expected);
 }
 
-TEST_F(CollectiveFailure, SaysWhatDidNotEndWhereAllHaveBegun) {
+TEST_F(CollectiveFailure, NamesTheCollectiveThatDidNotEndIfAllHaveBegunIt) {
     GroupRig rig(2, {.timeout_s = 0.3});
     rig.wires().hold_back(1, collectives::message_tag(0, 0, collectives::MessageStream::inputs));
     auto first = rig.begin(0, rig.launch(0, call(Operation::all_reduce, 1000)));
@@ -107,7 +108,7 @@ TEST_F(CollectiveFailure, SaysWhatDidNotEndWhereAllHaveBegun) {
     EXPECT_EQ(error_of(second), expected);
     const auto troubles = rig.troubles(0);
     ASSERT_EQ(troubles.size(), 1U);
-    EXPECT_EQ(troubles[0].rank, -1);  // who is to blame nobody can say
+    EXPECT_EQ(troubles[0].rank, -1);  // it is unknown which one is at fault
     EXPECT_EQ(troubles[0].reason, expected);
 }
 
@@ -116,7 +117,7 @@ TEST_F(CollectiveFailure, SaysWhatDidNotEndWhereAllHaveBegun) {
 
 class WaitingChain : public CollectiveFailure {
   protected:
-    // What the others learn of it: the first that is told.
+    // The trouble that the others report first.
     static CollectiveTrouble trouble(GroupRig& rig, int rank) {
         const auto told = rig.troubles(rank);
         return told.empty() ? CollectiveTrouble() : told[0];
@@ -166,7 +167,7 @@ TEST_F(WaitingChain, ARankThatDoesNotAnswerIsItsEnd) {
     error_of(next);
 }
 
-// It has begun, and its data do not come.
+// It has begun, and its data do not arrive.
 TEST_F(WaitingChain, ARankThatHangsInsideACollectiveIsItsEnd) {
     rig_.wires().hold_back(3, collectives::message_tag(2, 0, collectives::MessageStream::inputs));
     rig_.inquiries().silence(3);
@@ -182,7 +183,7 @@ TEST_F(WaitingChain, ARankThatHangsInsideACollectiveIsItsEnd) {
     error_of(hanging);
 }
 
-TEST_F(WaitingChain, ACircleIsNobodysFault) {
+TEST_F(WaitingChain, ACycleIsNoRanksFault) {
     auto first = wait_in(rig_, 0, Group::world);   // for 1
     auto second = wait_in(rig_, 1, Group::shard);  // for 0
     EXPECT_EQ(
@@ -195,7 +196,7 @@ TEST_F(WaitingChain, ACircleIsNobodysFault) {
     error_of(second);
 }
 
-TEST_F(CollectiveFailure, WaitsForEverWithoutALimit) {
+TEST_F(CollectiveFailure, WaitsForeverWithoutALimit) {
     GroupRig rig(2);
     auto first = rig.begin(0, rig.launch(0, {Operation::barrier}));
     EXPECT_EQ(first.wait_for(std::chrono::milliseconds(300)), std::future_status::timeout);
@@ -220,10 +221,10 @@ TEST_F(CollectiveFailure, NamesTheCollectiveInWhichARankWasLost) {
     EXPECT_EQ(error_of(later), expected);
 }
 
-TEST_F(CollectiveFailure, EndsEverythingWithTheErrorThatItIsTold) {
+TEST_F(CollectiveFailure, EndsEverythingWithTheGivenError) {
     GroupRig rig(2, {.seed = 6});
     std::vector<std::future<void>> futures;
-    for (int i = 0; i < 100; ++i) {  // more than are under way at a time
+    for (int i = 0; i < 100; ++i) {  // more than are in progress at a time
         for (int r = 0; r < (i < 10 ? 2 : 1); ++r)
             futures.push_back(rig.begin(r, rig.launch(r, call(Operation::all_reduce, 200000 / (i + 1)))));
     }
@@ -238,10 +239,10 @@ TEST_F(CollectiveFailure, EndsEverythingWithTheErrorThatItIsTold) {
         ++failed;
     }
     EXPECT_GE(failed, 90U);
-    EXPECT_TRUE(rig.troubles(0).empty());  // it did not find this out itself
+    EXPECT_TRUE(rig.troubles(0).empty());  // it did not detect this itself
     auto later = rig.begin(0, rig.launch(0, {Operation::barrier}));
     EXPECT_EQ(error_of(later), "rank 7 is out of memory");
-    // Nobody's memory is touched any more (the address sanitizer would see it).
+    // No memory is accessed any more (the address sanitizer would detect it).
     memory_.clear();
     rig.group(0).fail(std::make_exception_ptr(std::runtime_error("too late")));
     rig.group(0).stop();

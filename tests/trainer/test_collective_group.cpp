@@ -1,5 +1,5 @@
-// Collectives over a wire against their definitions: bit by bit for sums in rank order, for any number of
-// members, type and size, in place or not, however messages are delayed.
+// Collectives over a wire compared with their definitions: bit by bit for sums in rank order, for any number
+// of members, type and size, in place or not, however messages are delayed.
 #include <array>
 #include <memory>
 #include <random>
@@ -17,7 +17,7 @@ namespace TEST_FILE {
 
 using namespace testing;  // NOLINT(google-build-using-namespace)
 
-// Several blocks for each of five members; fewer where a sanitizer takes its time.
+// Several blocks for each of five members; fewer under a sanitizer, which is slow.
 #ifdef SHARDSCOPE_SANITIZED
 constexpr std::int64_t kLarge = 150001;
 #else
@@ -25,7 +25,7 @@ constexpr std::int64_t kLarge = 1000003;
 #endif
 constexpr std::int64_t kMiddle = kLarge < 300001 ? kLarge : 300001;
 
-// One collective among all ranks; the elements that are wrong, on all.
+// One collective among all ranks; returns the number of wrong elements on all ranks.
 template <class T>
 std::int64_t run(GroupRig& rig, Operation operation, const std::shared_ptr<const Terms<T>>& terms,
                  bool in_place, int divisor, double tolerance) {
@@ -77,7 +77,7 @@ TEST_P(CollectiveGroupTest, GivesTheBitsOfSumsInRankOrder) {
     check<float>(Sums::ordered, 0, {0, 1, 7, kLarge});
 }
 
-TEST_P(CollectiveGroupTest, GivesThemWhileItLooksWithoutAPause) {
+TEST_P(CollectiveGroupTest, GivesThemWhileItPollsWithoutAPause) {
     check<float>(Sums::ordered, 17, {7, 30000, kMiddle}, true);
     check<float>(Sums::ring, 17, {7, kMiddle}, true);
 }
@@ -103,7 +103,7 @@ TEST_P(CollectiveGroupTest, SumsAlongARing) {
 INSTANTIATE_TEST_SUITE_P(Members, CollectiveGroupTest, ::testing::Range(1, 6));
 
 TEST(CollectiveGroup, SendsNoMoreThanARing) {
-    // Per rank (n - 1) / n of the data, an all_reduce twice that; and a header of 40 bytes to each peer.
+    // Per rank (n - 1) / n of the data, an all_reduce twice that; plus a header of 40 bytes to each peer.
     constexpr std::int64_t kElements = 1 << 18, kShare = kElements * 4 * 3 / 4, kHeaders = 3 * 40;
     const auto terms = std::make_shared<const Terms<float>>(kElements, 4, 5);
     for (const Sums sums : {Sums::ordered, Sums::ring}) {
@@ -114,7 +114,7 @@ TEST(CollectiveGroup, SendsNoMoreThanARing) {
         for (int r = 0; r < 4; ++r) EXPECT_EQ(rig.wires().bytes_sent(r), 3 * kShare + 2 * kHeaders);
         ASSERT_EQ(run<float>(rig, Operation::all_gather, terms, false, 1, 0), 0);
         for (int r = 0; r < 4; ++r) EXPECT_EQ(rig.wires().bytes_sent(r), 4 * kShare + 3 * kHeaders);
-        // The last of a broadcast's chain sends nothing.
+        // The last rank of a broadcast's chain sends nothing.
         ASSERT_EQ(run<float>(rig, Operation::broadcast, terms, false, 1, 0), 0);
         for (int r = 0; r < 4; ++r) {
             EXPECT_EQ(rig.wires().bytes_sent(r), 4 * (kShare + kHeaders) + (r < 3 ? kElements * 4 : 0));
@@ -143,8 +143,8 @@ TEST(CollectiveGroup, SumsAlongARingTheSameOnEveryRun) {
     EXPECT_EQ(results[0], results[1]);
 }
 
-// Communicators of a mesh of 2 x 2, in another order on each rank, many at a time; buffers change as soon as
-// they may.
+// Communicators of a mesh of 2 x 2, in another order on each rank, many at a time; buffers are changed as
+// soon as allowed.
 void many_in_flight(Sums sums, std::uint64_t seed) {
     GroupRig rig(4, {.shard = 2, .sums = sums, .seed = seed});
     struct Planned {
@@ -175,7 +175,7 @@ void many_in_flight(Sums sums, std::uint64_t seed) {
     for (int r = 0; r < 4; ++r) {
         hosts.emplace_back([&, r] {
             const auto rank = static_cast<std::size_t>(r);
-            // Each rank goes through the groups in its own order; within one the order is the plan's.
+            // Each rank visits the groups in its own order; within one group the order is the plan's.
             std::mt19937_64 own_random(seed * 10 + rank);
             std::vector<std::vector<std::size_t>> queues(3);
             for (std::size_t i = 0; i < plan.size(); ++i)
@@ -215,7 +215,7 @@ TEST(CollectiveGroup, CarriesManyAlongRingsAtATime) {
 }
 
 TEST(CollectiveGroup, LetsARankRunFarAhead) {
-    // More than a communicator has under way at a time: the others wait for their turn.
+    // More than a communicator has in progress at a time: the others wait for their turn.
     GroupRig rig(2, {.seed = 3});
     std::vector<float> memory(200);
     std::vector<std::future<void>> futures;

@@ -1,4 +1,4 @@
-// Costs of kernels, worked out by hand.
+// Costs of kernels, calculated by hand.
 #include <gtest/gtest.h>
 
 #include "trainer/kernels/cost.h"
@@ -6,8 +6,8 @@
 namespace shardscope::trainer::kernels {
 namespace TEST_FILE {
 
-// 8 rows, 16 in, 32 out: each of the 256 outputs takes 16 multiplications and 16 additions, and one for its
-// bias.
+// 8 rows, 16 in, 32 out: each of the 256 outputs takes 16 multiplications and 16 additions, and one addition
+// for its bias.
 TEST(Cost, OfALinearLayer) {
     const Cost cost = linear_forward_cost(8, 16, 32, true);
     EXPECT_EQ(cost.flops, 256 * 32 + 256);
@@ -15,7 +15,8 @@ TEST(Cost, OfALinearLayer) {
     EXPECT_EQ(linear_forward_cost(8, 16, 32, false).flops, 256 * 32);
 }
 
-// 256 outputs: ReLU takes an operation of each, GELU 10. Nothing is read or written for it but GELU's sums.
+// 256 outputs: ReLU takes one operation for each, GELU 10. Nothing is read or written for it except GELU's
+// sums.
 TEST(Cost, OfALinearLayerWithItsActivation) {
     const Cost apart = linear_forward_cost(8, 16, 32, true);
     EXPECT_EQ(linear_relu_forward_cost(8, 16, 32, true), (Cost{apart.flops + 256, apart.bytes}));
@@ -30,16 +31,16 @@ TEST(Cost, BothGradientsOfALinearLayerTakeAsMuchAsItsForward) {
     EXPECT_EQ(linear_backward_weight_cost(512, 1024, 4096).flops, forward);
 }
 
-// 3 positions look at 1 + 2 + 3 = 6; width 4 over 2 heads: a pair costs 2*2 + 2*2 per head, 16 in all, and 5
-// per head.
-TEST(Cost, OfAttentionCountsWhatIsSeen) {
+// 3 positions attend to 1 + 2 + 3 = 6; width 4 over 2 heads: a pair costs 2*2 + 2*2 per head, 16 in all, and
+// 5 per head.
+TEST(Cost, OfAttentionCountsAttendedPairs) {
     EXPECT_EQ(causal_pairs(3), 6);
     EXPECT_EQ(attention_forward_cost(1, 3, 4, 2).flops, 6 * (16 + 2 * 5));
     EXPECT_EQ(attention_backward_cost(1, 3, 4, 2).flops, 6 * (32 + 2 * 4));
 }
 
-// The same 6 pairs; the backward makes each score again: 2*2 per head, 8 in all, and 3 per head; a row's
-// delta takes 2 * 4 more. One number per head and row (2 * 3) instead of 2 * 3 * 3 probabilities.
+// The same 6 pairs; the backward recomputes each score: 2*2 per head, 8 in all, and 3 per head; a row's delta
+// takes 2 * 4 more. One number per head and row (2 * 3) instead of 2 * 3 * 3 probabilities.
 TEST(Cost, OfFusedAttentionHoldsNoSquare) {
     EXPECT_EQ(fused_attention_forward_cost(1, 3, 4, 2).flops, attention_forward_cost(1, 3, 4, 2).flops);
     EXPECT_EQ(fused_attention_forward_cost(1, 3, 4, 2).bytes,
@@ -52,7 +53,7 @@ TEST(Cost, OfLargeLayersDoesNotOverflow) {
     EXPECT_EQ(linear_backward_input_cost(100000, 10000, 10000).flops, 20000000000000);
 }
 
-// n = 10 elements of 4 ranks: 3 additions and one scaling each; 4 read, 1 written.
+// n = 10 elements of 4 ranks: 3 additions and one scaling each; 4 reads, 1 write.
 TEST(Cost, OfASumOverRanks) {
     const Cost cost = sum_ranks_cost(4, 10);
     EXPECT_EQ(cost.flops, 40);

@@ -58,7 +58,7 @@ KernelContext at_place(int place, std::span<const Segment> segments = {}) {
 // --- optimizers on shards --------------------------------------------------------------------------------
 
 // Three parameters of 5, 8 and 4 elements, the second frozen, the third not adapted, then 3 of padding; two
-// ranks hold 10 each: the second parameter lies across the cut.
+// ranks hold 10 each: the second parameter is split between them.
 const std::vector<Segment> kSegments = {
     {0, 0, 5, true, true}, {1, 5, 8, false, true}, {2, 13, 4, true, false}};
 constexpr std::int64_t kElements = 20, kPerRank = 10;
@@ -83,7 +83,7 @@ State piece(const State& whole, int place) {
 
 constexpr std::array<double, 5> kAdamScalars = {0.9, 0.999, 1e-8, 0.1};
 
-// One step of `kernel` on what a rank holds; where it looks at norms first, on given sums over the ranks.
+// One step of `kernel` on what a rank holds; if it needs norms first, with given sums over the ranks.
 using Step = void (*)(State& state, std::int64_t held, std::int64_t per_rank, const KernelContext& context);
 
 void look_lars(State& s, std::int64_t held, std::int64_t per_rank, const KernelContext& context) {
@@ -154,7 +154,7 @@ TEST_P(ShardedOptimizer, ShardByShardHasTheBitsOfTheWhole) {
     if (look) {
         look(whole, kElements, 0, at_place(0, kSegments));
         for (std::size_t i = 0; i < whole.norms.size(); ++i) {
-            const double sum = parts[0].norms[i] + parts[1].norms[i];  // what the ranks reduce
+            const double sum = parts[0].norms[i] + parts[1].norms[i];  // the sum that the ranks reduce
             EXPECT_NEAR(sum, whole.norms[i], 1e-12);
             parts[0].norms[i] = parts[1].norms[i] = whole.norms[i];
         }
@@ -169,7 +169,7 @@ TEST_P(ShardedOptimizer, ShardByShardHasTheBitsOfTheWhole) {
     }
 }
 
-TEST_P(ShardedOptimizer, TouchesTrainedSegmentsAlone) {
+TEST_P(ShardedOptimizer, ChangesOnlyTrainedSegments) {
     const auto [name, look, step] = GetParam();
     State after;
     if (look) look(after, kElements, 0, at_place(0, kSegments));
@@ -185,7 +185,7 @@ TEST_P(ShardedOptimizer, TouchesTrainedSegmentsAlone) {
     EXPECT_EQ(after.norms[0], kernels::sum_of_squares(before.param.data(), 5));
 }
 
-// The third segment is not adapted: its rate is 1, so LARS is SGD there.
+// The third segment is not adapted: its rate is 1, so LARS equals SGD there.
 TEST(Lars, LeavesTheRateOfASegmentThatIsNotAdapted) {
     State lars, sgd;
     look_lars(lars, kElements, 0, at_place(0, kSegments));
@@ -197,7 +197,7 @@ TEST(Lars, LeavesTheRateOfASegmentThatIsNotAdapted) {
 
 // --- initialisation --------------------------------------------------------------------------------------
 
-TEST(Initialize, RanksHoldTheirPartsOfWhatOneHoldsAlone) {
+TEST(Initialize, RanksHoldTheirPartsOfWhatOneRankHolds) {
     // A parameter of 12 elements that starts at element 5 of the sequence.
     Floats whole(kElements, 0.0f);
     Call(Kernel::init_normal, DType::fp32, {77, 5, 12, 0}, {1.0, 2.0}).arg(whole).run(at_place(0));
@@ -255,8 +255,8 @@ TEST(ChunkCat, ConvertsThePiecesToItsType) {
     EXPECT_EQ(in_double(narrow), (Vector{256, 2, 0.5, 3, 0, 0}));
 }
 
-// Gradients of one type into a sum of the other, which is rounded once: 256 + 1.001 is nearer to 258 than to
-// 256, the tie with 1.001 in bf16 would go to the even 256.
+// Gradients of one type are added to a sum of the other, which is rounded once: 256 + 1.001 is nearer to 258
+// than to 256; with 1.001 in bf16 it would be a tie, which goes to the even 256.
 TEST(Accumulate, AddsTheOtherTypeAsItIs) {
     auto narrow = as<Bf16>({0.0078125f, 2});  // 2^-7
     Floats wide = {1.00001f, 0.1f};
@@ -268,7 +268,7 @@ TEST(Accumulate, AddsTheOtherTypeAsItIs) {
     EXPECT_EQ(in_double(narrow), (Vector{258, 3}));
 }
 
-// The old count of 2^31 rows was negative, and nothing was computed.
+// An earlier count of 2^31 rows was negative, and nothing was computed.
 TEST(Kernels, RefuseMoreRowsThanTheyCanCount) {
     constexpr std::int64_t kRows = std::int64_t{1} << 31;
     Floats none;
@@ -311,7 +311,7 @@ Floats dropout_mask(int rank, int ranks, std::int64_t micro_step, Kernel kernel 
 }
 
 // Rank 1 of 2 in micro-batch 3 does what a single rank does in its micro-batch 3 * 2 + 1.
-TEST(DropoutOfAStep, FollowsTheMicroBatchNotTheRank) {
+TEST(DropoutOfAStep, DependsOnTheMicroBatchNotOnTheRank) {
     EXPECT_EQ(dropout_mask(1, 2, 3), dropout_mask(0, 1, 7));
     EXPECT_NE(dropout_mask(0, 2, 3), dropout_mask(1, 2, 3));
     EXPECT_EQ(dropout_mask(1, 2, 3, Kernel::dropout_backward), dropout_mask(1, 2, 3));
@@ -330,7 +330,7 @@ void expect_first_module_is_kept(DType dtype) {
     x[33] = as<T>({NAN})[0];
     relu.run();
     EXPECT_EQ(flag[0], 5);
-    flag[0] = 2;  // another module was first
+    flag[0] = 2;  // another module set it first
     relu.run();
     EXPECT_EQ(flag[0], 2);
 }
@@ -340,8 +340,8 @@ TEST(CheckedOutput, NamesTheFirstModuleWithAValueThatIsNotFinite) {
     expect_first_module_is_kept<Bf16>(DType::bf16);
 }
 
-// The flag is behind the args, so a linear layer without a bias must not take it for one.
-TEST(CheckedOutput, IsNotTakenForABias) {
+// The flag comes after the args, so a linear layer without a bias must not take it for one.
+TEST(CheckedOutput, IsNotMistakenForABias) {
     Floats y(1, NAN), x = {2.0f}, w = {3.0f};
     std::vector<std::int32_t> flag = {-1};
     Call(Kernel::linear_forward, DType::fp32, {1, 1, 1}).arg(y).arg(x).arg(w).checked(flag).run();
@@ -377,7 +377,7 @@ TEST(NormBackward, LeavesOutWhatHasNoBuffer) {
     EXPECT_EQ(dgamma, both_dgamma);
 }
 
-TEST(RunKernel, RefusesAKernelThatItDoesNotKnow) {
+TEST(RunKernel, RefusesAnUnknownKernel) {
     Floats y(1);
     EXPECT_THROW(Call(static_cast<Kernel>(250), DType::fp32, {}).arg(y).run(), std::logic_error);
 }

@@ -1,5 +1,5 @@
-// Attention's CUDA kernels against the CPU's: plain and fused, fp32 on ordinary arithmetic and Bf16 on tensor
-// cores, over head widths that fill their tiles and that do not.
+// Attention's CUDA kernels compared with the CPU's: plain and fused, fp32 on ordinary arithmetic and Bf16 on
+// tensor cores, with head widths that fill their tiles and with others.
 #include "tests/trainer/cuda_testing.h"
 #include "trainer/cuda/attention.h"
 #include "trainer/kernels/attention.h"
@@ -23,7 +23,7 @@ constexpr AttentionShape kShapes[] = {
     {1, 200, 32, 1, 1}, {1, 70, 80, 1, 1}, {1, 66, 128, 1, 1}, {1, 37, 256, 1, 1}, {1, 35, 200, 1, 1},
     {2, 33, 24, 3, 1},  {1, 50, 20, 4, 2}, {1, 3, 6, 6, 1},    {1, 67, 120, 4, 2}};
 
-// Where every position sees all of its sequence: the plain kernels alone.
+// Every position attends to all of its sequence: only the plain kernels.
 constexpr AttentionShape kBothWays[] = {
     {1, 1, 16, 1, 1, false}, {2, 33, 24, 3, 1, false}, {1, 65, 64, 2, 2, false}, {2, 70, 40, 4, 2, false}};
 
@@ -52,7 +52,7 @@ std::array<std::int64_t, 6> dims(const AttentionShape& s) {
     return {s.batch, s.context, s.heads, s.width, s.kv_heads, s.causal ? 0 : 1};
 }
 
-// What a backward reads, as the CPU's forward left it.
+// What a backward reads, as the CPU's forward has written it.
 template <class T>
 struct Operands {
     std::vector<T> qkv, dout, out, probabilities;
@@ -82,8 +82,8 @@ Comparison fused_backward(const AttentionShape& s, const Operands<T>& in) {
     return comparison;
 }
 
-// In Bf16 the device rounds shares of probabilities and of their gradients before a product, once each,
-// beside the rounding of the result.
+// In Bf16 the device rounds shares of probabilities and of their gradients once each before a matmul, in
+// addition to the rounding of the result.
 template <class T>
 inline constexpr double kDistance =
     std::is_same_v<T, float> ? 2 * testing::kTolerance<T> : 4 * testing::kTolerance<T>;
@@ -112,7 +112,7 @@ TYPED_TEST(CudaAttention, FusedBackward) {
     }
 }
 
-// Where a tensor does not begin at 16 bytes, rows cannot be read in packs of them.
+// If a tensor does not begin at a multiple of 16 bytes, its rows cannot be read in packs of 16 bytes.
 TYPED_TEST(CudaAttention, FusedTakesTensorsThatAreNotAligned) {
     const AttentionShape s{1, 66, 64, 2, 1};
     fused_forward(s, Operands<TypeParam>(s).qkv)
@@ -125,7 +125,7 @@ TYPED_TEST(CudaAttention, FusedTakesTensorsThatAreNotAligned) {
         .template expect_near<TypeParam>(0, kDistance<TypeParam>);
 }
 
-TYPED_TEST(CudaAttention, FusedHandsANanOn) {
+TYPED_TEST(CudaAttention, FusedPropagatesNan) {
     const AttentionShape s{1, 70, 16, 1, 1};
     Operands<TypeParam> in(s);
     in.qkv[0] = as<TypeParam>({NAN})[0];  // the first query
@@ -134,7 +134,7 @@ TYPED_TEST(CudaAttention, FusedHandsANanOn) {
     EXPECT_FALSE(std::isnan(out[static_cast<std::size_t>(s.width)]));
 }
 
-// Scores of some thousands: e^score is beyond fp32. In fp32 they are off by some 10^-4, and so are their
+// Scores of some thousands: e^score is beyond fp32. In fp32 they have errors of some 10^-4, and so do their
 // probabilities.
 TEST_F(CudaTest, FusedAttentionHoldsForLargeScores) {
     const AttentionShape s{1, 100, 16, 1, 1};
@@ -170,7 +170,7 @@ TYPED_TEST(CudaAttention, PlainBackward) {
 }
 
 #ifdef SHARDSCOPE_PLAYED_CUDA
-// A tile that is used before it was waited for, or overwritten while it is used, would tell.
+// A tile that is used before it was waited for, or overwritten while it is used, would be detected.
 TEST_F(CudaTest, FusedAttentionDoesNotCareWhenCopiesToSharedMemoryArrive) {
     for (const AttentionShape& s : {AttentionShape{1, 200, 32, 1, 1}, AttentionShape{1, 150, 64, 2, 1},
                                     AttentionShape{1, 100, 256, 1, 1}}) {
@@ -184,7 +184,7 @@ TEST_F(CudaTest, FusedAttentionDoesNotCareWhenCopiesToSharedMemoryArrive) {
     }
 }
 #else
-// Played, blocks run in one order; on a device in any.
+// Simulated blocks run in one order, on a device in any.
 TEST_F(CudaTest, FusedAttentionGivesTheSameBitsAgain) {
     const AttentionShape s{4, 1024, 768, 12, 4};
     const Operands<Bf16> in(s);

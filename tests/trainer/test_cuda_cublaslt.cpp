@@ -1,5 +1,5 @@
-// What Gemm tells cuBLASLt, against a library of the same functions that multiplies on the CPU
-// (played_cublaslt.cpp); and what it says where there is no library to use. Built where the CUDA toolkit is;
+// What Gemm passes to cuBLASLt, compared with a library of the same functions that multiplies on the CPU
+// (played_cublaslt.cpp); and its error if there is no usable library. Built if the CUDA toolkit is installed;
 // needs no GPU.
 #include <cstdlib>
 #include <type_traits>
@@ -16,7 +16,7 @@
 
 namespace shardscope::trainer {
 
-// In the place of the kernels.
+// Replaces the kernels.
 namespace cuda {
 
 int repeated_rows = 0;
@@ -31,7 +31,7 @@ template <class T>
 void launch_row_sums(const T*, T*, std::int64_t, std::int64_t, cudaStream_t) {
     FAIL() << "no product is a sum of rows";
 }
-// The cpu's type with the bits of the device's.
+// The CPU's type with the bits of the device's.
 template <class T>
 using Host = std::conditional_t<sizeof(T) == 2, kernels::Bf16, float>;
 template <class T>
@@ -72,7 +72,7 @@ std::string error_with(const char* library) {
     return "no error";
 }
 
-// One after the other: a library that was opened stays.
+// One after the other: a library stays open.
 class CublasLt : public ::testing::Test {
   protected:
     static void SetUpTestSuite() {
@@ -89,7 +89,7 @@ class CublasLt : public ::testing::Test {
     inline static std::string missing_, foreign_;
 };
 
-TEST_F(CublasLt, SaysWhatIsMissingAndWhatToDo) {
+TEST_F(CublasLt, ReportsWhatIsMissingAndWhatToDo) {
     EXPECT_THAT(missing_, AllOf(HasSubstr("cannot be opened (/nonexistent/libcublasLt.so.13: "),
                                 HasSubstr("install CUDA's cuBLAS"), HasSubstr("SHARDSCOPE_CUBLASLT")));
     EXPECT_EQ(foreign_, "libm.so.6 has no cublasLtCreate; install cuBLAS 12 or later");
@@ -151,7 +151,7 @@ void expect_the_cpus_products(cuda::Gemm& gemm) {
     }
 }
 
-TEST_F(CublasLt, IsToldTheCpusProducts) {
+TEST_F(CublasLt, ComputesTheCpusMatmuls) {
     cuda::Gemm gemm(false);
     expect_the_cpus_products<float>(gemm);
     expect_the_cpus_products<Bf16>(gemm);
@@ -164,14 +164,14 @@ TEST_F(CublasLt, UsesTheWorkspaceOfThePass) {
     const Linear l{3, 4, 5};  // 3 columns of 64 bytes
     Operands<float> o(l);
     Op op = op_of<float>(Kernel::linear_forward, l, 3);
-    op.phase = Phase::backward;  // a forward computed there again, say
+    op.phase = Phase::backward;  // for example a recomputed forward
     gemm.launch(op, {bytes(o.y), bytes(o.x), bytes(o.w)}, nullptr);
     for (std::size_t i = 0; i < both.size(); ++i) {
         EXPECT_EQ(both[i], i >= 256 && i < 256 + 3 * 64 ? std::byte{0xff} : std::byte{0}) << i;
     }
 }
 
-TEST_F(CublasLt, RoundsToTf32OnlyWhereAsked) {
+TEST_F(CublasLt, RoundsToTf32OnlyOnRequest) {
     const Linear l{3, 4, 5};
     Operands<float> o(l);
     Operands<Bf16> narrow(l);
@@ -194,14 +194,13 @@ TEST_F(CublasLt, IsAskedForAnAlgorithmOncePerShapeAndAlignment) {
     const int before = count("played_heuristics");
     for (int i = 0; i < 3; ++i) gemm.launch(op, {bytes(o.y), bytes(o.x), bytes(o.w)}, nullptr);
     EXPECT_EQ(count("played_heuristics") - before, 1);
-    o.x.insert(o.x.begin(), 0.0f);  // x begins 4 bytes beyond where its memory does
+    o.x.insert(o.x.begin(), 0.0f);  // x begins 4 bytes after its memory does
     gemm.launch(op, {bytes(o.y), bytes(o.x) + sizeof(float), bytes(o.w)}, nullptr);
     EXPECT_EQ(count("played_heuristics") - before, 2);
 }
 
-// The memory's first element is aligned to 16 bytes, its second is not: there no algorithm takes the bias,
-// and the product is added to it instead. A second bias of the same kind must not meet the first one's
-// address.
+// The memory's first element is aligned to 16 bytes, its second is not: no algorithm takes the bias there, so
+// it is added to the matmul instead. A second bias of the same kind must not use the first one's address.
 TEST_F(CublasLt, AddsABiasWhetherOrNotAnAlgorithmTakesIt) {
     const Linear l{6, 8, 16};
     for (const std::size_t shift : {0, 1}) {
@@ -233,7 +232,8 @@ constexpr Fused kFused[] = {
     {Kernel::linear_gelu_forward, false, false}, {Kernel::linear_gelu_forward, true, false},
     {Kernel::linear_gelu_forward, false, true},  {Kernel::linear_gelu_forward, true, true}};
 
-// One product and what the cpu's two kernels give, y and the sum; y lies `shift` elements beyond 16 bytes.
+// One matmul and the results of the CPU's two kernels, y and the sum; y begins `shift` elements after a
+// multiple of 16 bytes.
 template <class T>
 void expect_the_cpus_activation(cuda::Gemm& gemm, const Fused& fused, const Linear& l, std::size_t shift) {
     Operands<T> o(l);
@@ -266,7 +266,7 @@ void expect_the_cpus_activation(cuda::Gemm& gemm, const Fused& fused, const Line
     }
 }
 
-// Twice each, so that the second must not meet the first one's addresses.
+// Twice each, to detect that the second uses the first one's addresses.
 TEST_F(CublasLt, ComputesTheActivationInTheProduct) {
     const Linear l{6, 5, 16};
     for (const Fused& fused : kFused) {
@@ -281,8 +281,8 @@ TEST_F(CublasLt, ComputesTheActivationInTheProduct) {
     }
 }
 
-// The output is not aligned as an algorithm wants it for more than the product; then all are asked for until
-// one is taken.
+// The output is not aligned as an algorithm requires for more than the matmul; then all are queried until one
+// accepts.
 TEST_F(CublasLt, LeavesTheActivationToAKernelWhereNoAlgorithmTakesIt) {
     const Linear l{6, 5, 16};
     for (const Fused& fused : kFused) {
@@ -295,8 +295,8 @@ TEST_F(CublasLt, LeavesTheActivationToAKernelWhereNoAlgorithmTakesIt) {
     }
 }
 
-// Columns of 7 elements: GELU's sum cannot be kept, ReLU and a GELU that keeps none need no such columns.
-TEST_F(CublasLt, AsksForNoActivationWhoseSumItCannotKeep) {
+// Columns of 7 elements: GELU's sum cannot be kept; ReLU and a GELU that keeps none do not need such columns.
+TEST_F(CublasLt, RequestsNoActivationWhoseSumItCannotKeep) {
     const Linear l{6, 5, 7};
     for (const Fused& fused : kFused) {
         cuda::Gemm gemm(false);

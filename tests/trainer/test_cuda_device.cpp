@@ -1,5 +1,5 @@
-// Parts of the CUDA device without a Program, over the played CUDA: streams that are counted, and the local
-// process group whose members are host threads.
+// Parts of the CUDA device without a Program, over the simulated CUDA: streams that are counted, and the
+// local process group whose members are host threads.
 #include <atomic>
 #include <chrono>
 #include <optional>
@@ -19,7 +19,7 @@ namespace TEST_FILE {
 
 using ::testing::HasSubstr;
 
-// Work that a stream does until it is told to go on.
+// Blocks a stream until it is opened.
 class Gate {
   public:
     void hold(cudaStream_t stream) {
@@ -53,7 +53,7 @@ TEST(CountedStreams, MakeTheirEventsOnTheirOwnGpuWhicheverIsCurrent) {
     played_cuda::set_machine({});
 }
 
-TEST(CountedStreams, AnEventHappensWithTheItemsThatItStandsFor) {
+TEST(CountedStreams, AnEventCompletesWithItsItems) {
     CountedStream stream(false);
     Gate first, second;
     first.hold(stream.get());
@@ -75,14 +75,14 @@ TEST(CountedStreams, AnEventHappensWithTheItemsThatItStandsFor) {
     EXPECT_TRUE(stream.happened(two));
 }
 
-TEST(CountedStreams, ManyHeldEventsAreUsedAgain) {
+TEST(CountedStreams, ManyEventsAreReused) {
     CountedStream stream(true);
     for (int i = 0; i < 1000; ++i) stream.hold(stream.appended());
     drain(stream);
     EXPECT_TRUE(stream.happened(1000));
 }
 
-TEST(CountedStreams, AQuestionLeavesNoErrorForTheNextLaunch) {
+TEST(CountedStreams, AQueryLeavesNoErrorForTheNextLaunch) {
     CountedStream stream(false);
     Gate gate;
     gate.hold(stream.get());
@@ -94,7 +94,7 @@ TEST(CountedStreams, AQuestionLeavesNoErrorForTheNextLaunch) {
 
 class LocalGroupTest : public ::testing::Test {
   protected:
-    // Each member calls on a thread of its own; what it threw.
+    // Each member calls on a thread of its own; returns what it threw.
     template <class Call>
     std::vector<std::string> all(int members, const Call& call) {
         std::vector<std::string> thrown(static_cast<std::size_t>(members));
@@ -164,7 +164,7 @@ TEST_F(LocalGroupTest, GathersReducesAndBroadcasts) {
     }
 }
 
-TEST_F(LocalGroupTest, AMemberThatDoesNotComeIsNamed) {
+TEST_F(LocalGroupTest, AMemberThatDoesNotArriveIsNamed) {
     LocalGroup group({4, 6}, 0.05);
     std::array<float, 2> buffer{};
     const auto thrown = all(2, [&](int place, CountedStream& stream) {
@@ -175,7 +175,7 @@ TEST_F(LocalGroupTest, AMemberThatDoesNotComeIsNamed) {
     EXPECT_THAT(thrown[0], HasSubstr("run.timeout"));
 }
 
-TEST_F(LocalGroupTest, MembersThatCallForDifferentThingsAreTold) {
+TEST_F(LocalGroupTest, MembersWithDifferentCallsAreReported) {
     LocalGroup group({0, 1}, 0.05);
     std::array<float, 4> buffer{};
     const auto thrown = all(2, [&](int place, CountedStream& stream) {
@@ -199,8 +199,8 @@ TEST_F(LocalGroupTest, AFailureElsewhereEndsTheWait) {
     EXPECT_EQ(thrown[0], "the other has failed");
 }
 
-// bf16 is summed in fp32 and rounded once: 1 + 2^-8 + 2^-8 is 1.0078125, which bf16 holds; rounded after each
-// sum it would be 1.
+// bf16 is summed in fp32 and rounded once: 1 + 2^-8 + 2^-8 is 1.0078125, which bf16 can represent; rounded
+// after each sum it would be 1.
 TEST(LocalKernels, RoundBFloat16Once) {
     const std::array<kernels::Bf16, 1> one{kernels::to_bf16(1.0F)}, small{kernels::to_bf16(0.00390625F)};
     std::array<kernels::Bf16, 1> out{};

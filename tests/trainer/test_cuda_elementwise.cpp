@@ -1,5 +1,5 @@
-// Kernels that compute elements alone, on a CUDA device: the CPU's bits, whatever the size and the alignment;
-// GELU and SiLU, whose exponential is the device's own, within rounding.
+// Kernels that compute elements independently, on a CUDA device: the CPU's bits, whatever the size and the
+// alignment; GELU and SiLU, whose exponential is the device's own, within rounding.
 #include "tests/trainer/cuda_testing.h"
 
 namespace shardscope::trainer {
@@ -61,8 +61,8 @@ TYPED_TEST(CudaElementwise, SiluMulSlopesInPlace) {
     slopes.template expect_near<T>(1);
 }
 
-// Kept exactly: what the CPU drops, in each micro-batch of each rank, also where its first element is in the
-// middle of four.
+// Keeps exactly what the CPU keeps, in each micro-batch of each rank, even if its first element is in the
+// middle of a group of four.
 TYPED_TEST(CudaElementwise, DropoutDropsWhatTheCpuDrops) {
     using T = TypeParam;
     KernelContext context;
@@ -83,7 +83,7 @@ TYPED_TEST(CudaElementwise, DropoutDropsWhatTheCpuDrops) {
     }
 }
 
-// A NaN stays one, infinities keep their side.
+// A NaN stays NaN, infinities keep their sign.
 TYPED_TEST(CudaElementwise, KeepsWhatIsNotFinite) {
     using T = TypeParam;
     const auto x = as<T>({NAN, -NAN, INFINITY, -INFINITY, 0.0f});
@@ -96,7 +96,7 @@ TYPED_TEST(CudaElementwise, KeepsWhatIsNotFinite) {
                      expected = in_double(kernel->template cpu<T>(0));
         for (std::size_t i = 0; i < result.size(); ++i) {
             const bool same = std::isnan(expected[i]) ? std::isnan(result[i]) : result[i] == expected[i];
-            // GELU of -infinity is -8 times a share of 1e-21 or less.
+            // GELU of -infinity is -8 times a share of at most 1e-21.
             EXPECT_TRUE(same || std::abs(result[i] - expected[i]) < 1e-19) << i << ": " << result[i];
         }
     }
@@ -104,8 +104,8 @@ TYPED_TEST(CudaElementwise, KeepsWhatIsNotFinite) {
 
 class CudaCast : public CudaTest {};
 
-// 1 + 2^-8 is halfway between two bf16 and goes to the even one, 1 + 3 * 2^-8 to the other side; 3.4e38 is
-// beyond the largest.
+// 1 + 2^-8 is halfway between two bf16 and is rounded to the even one; 1 + 3 * 2^-8 is rounded in the other
+// direction; 3.4e38 is beyond the largest.
 TEST_F(CudaCast, RoundsToTheNearestAndTiesToEven) {
     const Floats x = {1.0f + 0x1p-8f, 1.0f + 0x3p-8f, -1.00390625f, 3.4e38f, 1e-40f, -0.0f, INFINITY};
     Comparison cast(Kernel::cast_to_bf16, DType::bf16, count(x.size()));

@@ -16,8 +16,8 @@ struct Shape {
     std::size_t rows, width;
     int entries;
 };
-// Entries of one digit, of two and of three; widths that are not packs, and more than one block's round; rows
-// of more than one block, and entries that have many pieces of them.
+// Tables of one-digit, two-digit and three-digit sizes; widths that are not packs, and more than one round of
+// a block; rows of more than one block, and entries that have many pieces.
 constexpr Shape kShapes[] = {{1, 1, 1},     {7, 5, 3},    {300, 33, 50}, {64, 64, 3000},
                              {10, 5000, 4}, {5000, 3, 7}, {9, 1, 65537}, {4500, 1, 3000}};
 
@@ -67,7 +67,7 @@ TYPED_TEST(CudaEmbedding, AddsRowsInTheirOrder) {
     });
 }
 
-// All rows of one token, the last of the table: the longest list there is.
+// All rows have one token, the last of the table: the longest possible list.
 TYPED_TEST(CudaEmbedding, AddsRowsOfOneToken) {
     using T = TypeParam;
     const Shape shape{700, 8, 1025};
@@ -87,7 +87,7 @@ TYPED_TEST(CudaEmbedding, AddsRowsOfFrequentAndRareTokens) {
 }
 
 #ifdef SHARDSCOPE_PLAYED_CUDA
-// A token of every row: twice the rows are twice the work, not four times.
+// Every row has its own token: twice the rows are twice the work, not four times.
 TEST(CudaEmbeddingWork, IsLinearWhenAllRowsAreOfOneToken) {
     const auto steps_of = [](std::size_t rows) {
         const std::uint64_t before = played_cuda::steps();
@@ -144,7 +144,7 @@ void expect_turns(const RotaryCase& c, Kernel kernel, bool in_place, std::size_t
     turns.arg(as<Table>(normals(c.table(), "table"))).shifted(shift).run().template expect_same<T>(0);
 }
 
-TYPED_TEST(CudaRotary, TurnsTheFirstHeadsAndCopiesTheRest) {
+TYPED_TEST(CudaRotary, RotatesTheFirstHeadsAndCopiesTheRest) {
     using T = TypeParam;
     for (const RotaryCase& c : kRotary) {
         SCOPED_TRACE(std::to_string(c.heads) + " heads of " + std::to_string(c.width));

@@ -1,6 +1,6 @@
-// Products of a Linear on a CUDA device against the CPU's, and what they are in the words of cuBLAS, whose
-// matrices are column-major. Played, the product is one of column-major matrices with exactly the sizes,
-// transposes and leading dimensions that cuBLASLt is given: so what is proven is the translation.
+// The matmuls of a Linear on a CUDA device compared with the CPU's, and their description in terms of cuBLAS,
+// whose matrices are column-major. The simulated matmul uses column-major matrices with exactly the sizes,
+// transposes and leading dimensions that cuBLASLt is given: so the translation is tested.
 #include "tests/trainer/cuda_testing.h"
 
 namespace shardscope::trainer {
@@ -15,7 +15,7 @@ struct Linear {
                 static_cast<std::int64_t>(out)};
     }
 };
-// No two sizes the same, or a transposed operand would not be missed; vectors; single numbers.
+// No two sizes are equal, or a transposed operand would not be noticed; also vectors and single numbers.
 constexpr Linear kLinears[] = {{5, 3, 7},  {33, 20, 65}, {1, 40, 9},  {17, 1, 6},
                                {8, 30, 1}, {1, 1, 1},    {64, 96, 48}};
 
@@ -36,12 +36,12 @@ struct Described {
     std::size_t a, b;
 };
 constexpr Described kDescribed[] = {
-    // y [2,5] row-major is a column-major [5,2]: y = w x with w [5,3] the transposed of what lies there as a
-    // column-major [3,5], and x a column-major [3,2].
+    // y [2,5] row-major is a column-major [5,2]: y = w x, where w [5,3] is the transpose of the memory read as a
+    // column-major [3,5], and x is a column-major [3,2].
     {Kernel::linear_forward, 5, 2, 3, true, false, 3, 3, 5, 2, 1},
-    // dx [2,3] is a column-major [3,2] = w [3,5] dy [5,2], both as they lie.
+    // dx [2,3] is a column-major [3,2] = w [3,5] dy [5,2], neither transposed.
     {Kernel::linear_backward_input, 3, 2, 5, false, false, 3, 5, 3, 2, 1},
-    // dw [5,3] is a column-major [3,5] = x [3,2] times the transposed of dy [5,2].
+    // dw [5,3] is a column-major [3,5] = x [3,2] times the transpose of dy [5,2].
     {Kernel::linear_backward_weight, 3, 5, 2, false, true, 3, 5, 3, 2, 1}};
 
 TEST(CudaMatmul, IsOfColumnMajorMatrices) {
@@ -62,7 +62,7 @@ TEST(CudaMatmul, IsOfColumnMajorMatrices) {
     }
 }
 
-// The flag for values that are not finite is no bias.
+// The flag for values that are not finite is not a bias.
 TEST(CudaMatmul, HasABiasWhereTheKernelHasOne) {
     EXPECT_EQ(cuda::describe(linear_op(Kernel::linear_forward, 3)).bias, 0u);
     EXPECT_EQ(cuda::describe(linear_op(Kernel::linear_forward, 4)).bias, 3u);
@@ -70,7 +70,7 @@ TEST(CudaMatmul, HasABiasWhereTheKernelHasOne) {
     EXPECT_EQ(cuda::describe(linear_op(Kernel::linear_forward, 5, true)).bias, 3u);
 }
 
-// y [, sum], x, w [, b]: GELU's sum moves the others by one, whether it is kept or not.
+// y [, sum], x, w [, b]: GELU's sum shifts the others by one, whether it is kept or not.
 TEST(CudaMatmul, OfTheForwardWithAnActivation) {
     const cuda::Matmul relu = cuda::describe(linear_op(Kernel::linear_relu_forward, 4));
     EXPECT_EQ(relu.activation, cuda::Activation::relu);

@@ -1,4 +1,4 @@
-// Losses and reductions on a CUDA device against the CPU's.
+// Losses and reductions on a CUDA device compared with the CPU's.
 #include "tests/trainer/cuda_testing.h"
 
 namespace shardscope::trainer {
@@ -24,7 +24,7 @@ Comparison cross_entropy(const Shape& shape, const Floats& logits) {
     return loss;
 }
 
-// Logits of 30: exponentials of them alone would lose all but the largest few.
+// Logits of 30: sums of their exponentials would lose all but the largest few.
 TEST_F(CudaLoss, CrossEntropyForward) {
     for (const Shape& shape : kShapes) {
         for (const std::size_t shift : {0, 1}) {
@@ -49,7 +49,7 @@ TEST_F(CudaLoss, CrossEntropyOfEqualLogits) {
     }
 }
 
-// A class that is impossible has probability 0; a NaN makes its row's loss one.
+// A class that is impossible has probability 0; a NaN makes its row's loss NaN.
 TEST_F(CudaLoss, CrossEntropyOfWhatIsNotFinite) {
     Floats logits = {0.0f, -INFINITY, 0.0f, 0.0f};
     Comparison impossible(Kernel::cross_entropy_forward, DType::fp32, {1, 4});
@@ -79,7 +79,7 @@ TEST_F(CudaLoss, CrossEntropyBackward) {
     }
 }
 
-// Rows without a target, as of a text whose other tokens are not masked.
+// Rows without a target, like those of a text whose tokens are not masked.
 TEST_F(CudaLoss, CrossEntropyLeavesOutRowsWithoutATarget) {
     constexpr std::size_t kRows = 5;
     for (const int classes : {33, 4097}) {
@@ -156,7 +156,7 @@ template <class T>
 class CudaCheckedOutput : public TypedCudaTest<T> {};
 TYPED_TEST_SUITE(CudaCheckedOutput, Elements, ElementNames);
 
-// At each of these places, in buffers of every size, aligned or not; the operation's module is 5.
+// At each of these positions, in buffers of every size, aligned or not; the operation's module is 5.
 TYPED_TEST(CudaCheckedOutput, FindsAValueThatIsNotFinite) {
     using T = TypeParam;
     const auto flag_after = [](Floats x, std::int32_t before, std::size_t shift) {

@@ -1,4 +1,4 @@
-// The `nccl` process group over the played NCCL: what it calls, what its watchdog says and ends.
+// The `nccl` process group over the simulated NCCL: what it calls, what its watchdog reports and ends.
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -27,7 +27,7 @@ class NcclGroups : public ::testing::Test {
         played_cuda::set_machine({});
     }
 
-    // Each member calls on a thread of its own; what it threw.
+    // Each member calls on a thread of its own; returns what it threw.
     template <class Call>
     std::vector<std::string> all(std::size_t members, const Call& call) {
         std::vector<std::string> thrown(members);
@@ -55,7 +55,7 @@ class NcclGroups : public ::testing::Test {
         collective.call = {operation, DType::fp32, output, input, elements, divisor};
         return collective;
     }
-    // Until the watchdog has ended the group.
+    // Waits until the watchdog has ended the group.
     static std::string ended(Group& group, int place, CountedStream& stream, float* buffer) {
         for (int i = 1; i < 400; ++i) {
             try {
@@ -119,7 +119,7 @@ TEST_F(NcclGroups, WhatDoesNotDivideIsRefused) {
         std::logic_error);
 }
 
-TEST_F(NcclGroups, TheWatchdogNamesTheRankThatDoesNotComeAndLetsTheOthersGo) {
+TEST_F(NcclGroups, TheWatchdogNamesTheRankThatDoesNotArriveAndReleasesTheOthers) {
     const auto groups = make_nccl_groups(played_nccl::library(), {{4, 7}}, {0, 0, 0, 0, 0, 0, 0, 1}, 0.1);
     std::atomic<int> told = 0;
     groups[0]->watch([&](const std::exception_ptr&) { ++told; });
@@ -137,7 +137,7 @@ TEST_F(NcclGroups, TheWatchdogNamesTheRankThatDoesNotComeAndLetsTheOthersGo) {
     EXPECT_EQ(told, 1) << "also where no call meets the failure";
 }
 
-TEST_F(NcclGroups, TheWatchdogPassesOnWhatNcclSays) {
+TEST_F(NcclGroups, TheWatchdogReportsNcclsError) {
     const auto groups = make_nccl_groups(played_nccl::library(), {{0, 1}}, {0, 1}, 0);
     groups[0]->watch({});
     CountedStream stream(true);
@@ -181,7 +181,7 @@ TEST_F(NcclGroups, AFailureAbortsNoCommunicatorThatACallUses) {
     EXPECT_EQ(played_nccl::aborted_in_calls(), before);
 }
 
-TEST(NcclLibraries, AMissingOneIsSaid) {
+TEST(NcclLibraries, AMissingOneIsReported) {
     ::setenv("SHARDSCOPE_NCCL", "/nonexistent/libnccl.so.2", 1);
     std::string why;
     EXPECT_EQ(NcclLibrary::open(why), nullptr);

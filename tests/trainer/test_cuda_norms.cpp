@@ -1,5 +1,5 @@
-// Layer norm and RMS norm on a CUDA device against the CPU's: rows in one pack per thread, in several, and
-// too long for the registers; columns summed over slices of the rows.
+// Layer norm and RMS norm on a CUDA device compared with the CPU's: rows in one pack per thread, in several,
+// and too long for the registers; columns summed over slices of the rows.
 #include "tests/trainer/cuda_testing.h"
 
 namespace shardscope::trainer {
@@ -25,7 +25,7 @@ std::string text_of(const Shape& shape) {
     return std::to_string(shape.rows) + " x " + std::to_string(shape.cols);
 }
 
-// Rows with a mean of 3, so that it matters.
+// Rows with a mean of 3, so that the mean matters.
 template <class T>
 std::vector<T> rows_of(const Shape& shape) {
     Floats x = normals(shape.rows * shape.cols, "x");
@@ -33,7 +33,7 @@ std::vector<T> rows_of(const Shape& shape) {
     return as<T>(x);
 }
 
-// What the forward would have kept; any numbers of that size serve.
+// What the forward would have kept; any numbers of that size are suitable.
 Floats means(std::size_t rows) {
     return Floats(rows, 3.0f);
 }
@@ -93,7 +93,7 @@ TYPED_TEST(CudaNorm, LayerNormBackwardInPlace) {
     for (const std::size_t arg : {0, 1, 2}) norm.template expect_near<T>(arg);
 }
 
-// 1300 rows make slices of 11 (the last has 2), 7 one row per warp, 70000 more slices than are wanted.
+// 1300 rows make slices of 11 (the last has 2), 7 one row per warp, 70000 more slices than the limit.
 TYPED_TEST(CudaNorm, SumsAnyNumberOfRows) {
     using T = TypeParam;
     for (const std::size_t rows : {1, 7, 100, 1300, 70000}) {
@@ -106,7 +106,7 @@ TYPED_TEST(CudaNorm, SumsAnyNumberOfRows) {
     }
 }
 
-TYPED_TEST(CudaNorm, LeavesOutTheParametersThatNobodyWants) {
+TYPED_TEST(CudaNorm, OmitsGradientsThatAreNotNeeded) {
     using T = TypeParam;
     Comparison norm = layer_norm_backward<T>({4, 100}, true, false);
     norm.run();

@@ -1,5 +1,5 @@
-// NCCL among processes with a rank each, over the played CUDA and the played NCCL: every process is a thread
-// with a CudaDevice of its own, which knows of the others by a Bootstrap alone.
+// NCCL among processes with one rank each, over the simulated CUDA and NCCL: every process is a thread with a
+// CudaDevice of its own, which knows the others only through a Bootstrap.
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -37,7 +37,7 @@ double seconds_since(Clock::time_point begin) {
     return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-// A rank as its host thread uses the device.
+// Uses the device like a rank's host thread.
 class Rank {
   public:
     Rank(CudaDevice& device, const Mesh& mesh, int rank)
@@ -69,7 +69,7 @@ class Rank {
               rank_(rank),
               bytes_(static_cast<std::int64_t>(elements * sizeof(float))),
               data_(device.take(rank, MemorySpace::device, bytes_, true)) {}
-        // A stream that still uses it has been let go, or is done.
+        // A stream that still uses it has been released, or is done.
         ~Memory() {
             device_.stop();
             device_.give_back(rank_, MemorySpace::device, data_);
@@ -119,7 +119,7 @@ class CudaProcesses : public ::testing::Test {
         made.bootstrap = job.bootstrap(rank);
         return made;
     }
-    // What each process threw.
+    // Returns what each process threw.
     template <class Body>
     std::vector<std::string> run(testing::PlayedProcesses& job, const Mesh& mesh, const Body& body) const {
         std::vector<std::string> thrown(static_cast<std::size_t>(mesh.ranks));
@@ -227,7 +227,7 @@ TEST_F(CudaProcesses, OneThatDiesEndsTheOthers) {
     EXPECT_LT(seconds_since(begin), 5);
 }
 
-// The others' NCCL sees a broken connection before the job knows whose it is.
+// The others' NCCL sees a broken connection before the job knows which rank caused it.
 TEST_F(CudaProcesses, ABrokenConnectionIsBlamedOnTheProcessThatIsGone) {
     testing::PlayedProcesses job(2);
     const auto thrown = run(job, {2, 2}, [&](Rank& own) {
@@ -240,7 +240,7 @@ TEST_F(CudaProcesses, ABrokenConnectionIsBlamedOnTheProcessThatIsGone) {
     EXPECT_EQ(thrown[0], "rank 1 (process 4711 on host b) has ended");
 }
 
-TEST_F(CudaProcesses, WhatNcclSaysIsToldWhereNobodyKnowsBetter) {
+TEST_F(CudaProcesses, NcclsErrorIsReportedIfNoBetterIsKnown) {
     testing::PlayedProcesses job(2);
     std::atomic<bool> over = false;
     const auto thrown = run(job, {2, 2}, [&](Rank& own) {
@@ -260,14 +260,14 @@ TEST_F(CudaProcesses, WhatNcclSaysIsToldWhereNobodyKnowsBetter) {
     EXPECT_THAT(job.failure(), HasSubstr("rank 0 says that NCCL failed: remote process exited"));
 }
 
-TEST_F(CudaProcesses, OneThatNeverComesIsNamedOnAll) {
+TEST_F(CudaProcesses, OneThatNeverArrivesIsNamedOnAll) {
     timeout_s_ = 0.3;
     testing::PlayedProcesses job(3);
     const Clock::time_point begin = Clock::now();
     const auto thrown = run(job, {3, 3}, [&](Rank& own) {
         own.device().wait(own.barrier());
         if (own.number() != 2) own.device().wait(own.barrier());
-        while (true) {  // busy with something else for ever
+        while (true) {  // busy with something else forever
             std::this_thread::sleep_for(5ms);
             own.device().wait({});
         }
@@ -281,7 +281,7 @@ TEST_F(CudaProcesses, OneThatNeverComesIsNamedOnAll) {
     EXPECT_EQ(thrown[2], job.failure());
 }
 
-// A process that does not even answer is no better than one that has not come.
+// A process that does not answer counts like one that has not arrived.
 TEST_F(CudaProcesses, OneThatDoesNotAnswerIsNamed) {
     timeout_s_ = 0.2;
     testing::PlayedProcesses job(2);
@@ -371,7 +371,7 @@ TEST_F(CudaProcesses, TheLocalGroupIsForOneProcess) {
     }
 }
 
-TEST_F(CudaProcesses, RanksOfOthersAreNotThere) {
+TEST_F(CudaProcesses, RanksOfOtherProcessesAreRefused) {
     testing::PlayedProcesses job(2);
     const auto thrown = run(job, {2, 2}, [](Rank& own) {
         EXPECT_THROW(own.device().add_stream(1 - own.number(), Stream::compute), std::logic_error);
@@ -392,7 +392,7 @@ Introduction one(int rank, const std::string& bus) {
     return made;
 }
 
-// What all of them are told: one answer, whoever asks.
+// What all of them receive: one answer, whichever asks.
 std::string told(std::vector<Introduction> all) {
     class Fixed final : public Bootstrap {
       public:
@@ -421,7 +421,7 @@ std::string told(std::vector<Introduction> all) {
     return "";
 }
 
-TEST(RollCalls, SurviveTheWay) {
+TEST(RollCalls, SurviveTheirEncoding) {
     Introduction said = one(3, "0000:3b:00");
     said.on[5] = {"4e1c", "0001:ff:1f", "b.example", 1};
     for (std::size_t i = 0; i < sizeof said.ids[2].internal; ++i) {
@@ -443,7 +443,7 @@ TEST(RollCalls, SurviveTheWay) {
     EXPECT_THROW(cuda::read("rank -1 a b 0 c"), CudaError);
 }
 
-TEST(RollCalls, FindWhatDoesNotFit) {
+TEST(RollCalls, FindContradictions) {
     EXPECT_EQ(told({one(0, "a"), one(1, "b")}), "");
     Introduction other_machine = one(1, "a");
     other_machine.on[1].machine = "9f00";

@@ -1,4 +1,4 @@
-// Whole jobs on the CUDA device, played on the CPU: the same Plans, whatever the strategy, give the CPU's
+// Whole jobs on the CUDA device, simulated on the CPU: the same Plans, whatever the strategy, give the CPU's
 // losses and memory, and the same bits as each other; in whatever order the streams run.
 #include <map>
 #include <mutex>
@@ -21,7 +21,7 @@ using testing::Point;
 using testing::run;
 using testing::run_played;
 
-// A point of the grid, three steps of it, with fused attention at every second one.
+// A point of the grid, three steps of it, with fused attention at every second point.
 Job job_of(const Point& p, const testing::SampleText& text, std::size_t number) {
     Job job = testing::job_at(p, text);
     job.run.steps = 3;
@@ -38,8 +38,8 @@ void expect_near(const std::vector<double>& losses, const std::vector<double>& e
     }
 }
 
-// These runs take seconds, as each thread of a GPU is played. They are what compares the device as a whole
-// with the CPU where there is no GPU.
+// These runs take seconds, as each thread of a GPU is simulated. They compare the device as a whole with the
+// CPU on machines without a GPU.
 TEST(CudaRuns, GiveTheLossesAndTheMemoryOfTheCpu) {
     const testing::SampleText text;
     const std::vector<Point> points = testing::every_pair();
@@ -95,8 +95,8 @@ TEST(CudaRuns, BFloat16IsTheCpusWithinItsPrecision) {
     }
 }
 
-// In bf16 the GPU takes the activation of the sum before it is rounded.
-TEST(CudaRuns, ActivationsInTheProductAreTheCpus) {
+// In bf16 the GPU applies the activation to the sum before it is rounded.
+TEST(CudaRuns, ActivationsInTheMatmulAreTheCpus) {
     const testing::SampleText text;
     Job gpt = testing::with_wrap(testing::gpt_job(text, 2, 2), "module:Linear");
     Job checkpointed = testing::with_wrap(testing::gpt_job(text, 2, 2), "module:Block");
@@ -124,7 +124,7 @@ TEST(CudaRuns, RanksOnSeveralGpusReadEachOthersBuffers) {
                 "4 ranks on 2 GPUs");
 }
 
-// The last rank is on GPU 0 and the groups set up GPU 1 after it: nobody may go by what was set before.
+// The last rank is on GPU 0 and the groups set GPU 1 after it: no rank may rely on the current device.
 TEST(CudaRuns, MoreRanksThanGpusStayOnTheirOwnGpus) {
     for (const auto& [gpus, ranks] : {std::pair{2, 3}, {2, 5}, {4, 6}}) {
         const PlayedMachine machine({.gpus = gpus});
@@ -134,7 +134,7 @@ TEST(CudaRuns, MoreRanksThanGpusStayOnTheirOwnGpus) {
     }
 }
 
-TEST(CudaRuns, AFullGpuIsSaidWithWhatHoldsIt) {
+TEST(CudaRuns, AFullGpuIsReportedWithItsContent) {
     const PlayedMachine small({.memory = 40'000});
     const Job job = testing::with_wrap(testing::mlp_job(4, 64, 8, 1), "module:Linear");
     try {
@@ -143,14 +143,14 @@ TEST(CudaRuns, AFullGpuIsSaidWithWhatHoldsIt) {
     } catch (const OutOfMemory& error) {
         EXPECT_THAT(error.what(), HasSubstr("into the 40000 bytes of GPU 0 (played GPU 0)"));
         EXPECT_THAT(error.what(), HasSubstr("parameters"));
-        // For the search of what would fit: nobody else has any of it.
+        // For the search of what would fit: no other process uses the memory.
         EXPECT_GT(error.room(), 30'000);
         EXPECT_LE(error.room(), 40'000);
     }
     EXPECT_EQ(played_cuda::allocated(), 0U);
 }
 
-TEST(CudaRuns, NoGpuAtAllIsSaid) {
+TEST(CudaRuns, AMissingGpuIsReported) {
     const PlayedMachine none({.gpus = 0});
     try {
         run_played(testing::mlp_job(2, 8, 2, 1));
@@ -171,8 +171,8 @@ TEST(CudaRuns, NcclIsRefusedWhereRanksShareAGpu) {
     }
 }
 
-// What a checkpoint reads and writes: device memory, by way of a copy.
-TEST(CudaRuns, GoOnFromWhatWasReadOutOfTheDevice) {
+// What a checkpoint reads and writes: device memory, through a copy.
+TEST(CudaRuns, ContinueFromStateReadFromTheDevice) {
     Job job = testing::with_wrap(testing::mlp_job(3, 12, 2, 2), "module:Linear");
     job.run.steps = 4;
     const std::vector<double> whole = run_played(job).losses;

@@ -1,5 +1,5 @@
 // Kernels that work on parts of a slot's sequence, or move pieces between buffers, on a CUDA device: the
-// CPU's bits (norms but for the order of their sums).
+// CPU's bits (norms except for the order of their sums).
 #include "tests/trainer/cuda_testing.h"
 
 namespace shardscope::trainer {
@@ -32,7 +32,7 @@ TEST_F(CudaInitialize, MakesTheCpusBits) {
 }
 
 // A parameter of 120 elements that starts at element 5 of the sequence; ranks hold 50 each, so each begins in
-// the middle of four that are made together.
+// the middle of four that are generated together.
 TEST_F(CudaInitialize, RanksHoldTheirParts) {
     for (const Kernel kernel : {Kernel::init_normal, Kernel::init_uniform, Kernel::init_constant}) {
         for (int place = 0; place < 4; ++place) {
@@ -44,7 +44,7 @@ TEST_F(CudaInitialize, RanksHoldTheirParts) {
 
 // --- optimizers --------------------------------------------------------------------------------------------
 
-// What one slot holds, its segments, and which part of the sequence.
+// What one slot holds, its segments, and its part of the sequence.
 struct Slot {
     const char* name;
     std::vector<Segment> segments;
@@ -52,7 +52,7 @@ struct Slot {
     int place;
 };
 
-// `count` segments of `size` elements, one behind the other; every third is frozen, every fifth not adapted.
+// `count` segments of `size` elements, one after the other; every third is frozen, every fifth not adapted.
 std::vector<Segment> many(int count, std::int64_t size) {
     std::vector<Segment> made;
     for (int i = 0; i < count; ++i) made.push_back({i, i * size, size, i % 3 != 1, i % 5 != 2});
@@ -80,7 +80,7 @@ class CudaOptimizer : public CudaTest {
     void for_slots(Check check) {
         for (const Slot& slot : slots()) {
             for (const std::size_t shift : {0, 1}) {
-                if (shift > 0 && slot.segments.size() > 1000) continue;  // slow where CUDA is played
+                if (shift > 0 && slot.segments.size() > 1000) continue;  // slow if CUDA is simulated
                 SCOPED_TRACE(std::string(slot.name) + ", shifted by " + std::to_string(shift));
                 check(slot, shift, at_place(slot.place, slot.segments));
             }
@@ -164,7 +164,7 @@ std::vector<std::uint8_t> bytes(std::size_t n, std::uint8_t first) {
     return made;
 }
 
-// Pieces of odd sizes, of more than a block's chunk, of none; in launches of few and of many.
+// Pieces of odd sizes, of more than a block's chunk, and empty ones; in launches of few and of many.
 TEST_F(CudaCopies, CatAndSplit) {
     const std::vector<std::vector<std::size_t>> cases = {
         {1}, {16, 32, 64}, {40000, 1, 7, 33, 4096}, {2, 0, 6}, std::vector<std::size_t>(700, 5)};
@@ -249,7 +249,7 @@ TEST_F(CudaCopies, ConvertThePiecesByRank) {
     narrow.run(at_place(0, pieces)).expect_same<Bf16>(0);
 }
 
-TEST_F(CudaCopies, RefuseAPlanThatDoesNotSayWhereThePiecesAre) {
+TEST_F(CudaCopies, RefuseAPlanWithoutThePlacesOfThePieces) {
     Comparison cat(Kernel::chunk_cat, DType::fp32, {1});
     cat.args(Floats(1), Floats(1));
     EXPECT_THROW(cat.run(), std::logic_error);

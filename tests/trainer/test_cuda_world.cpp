@@ -1,5 +1,5 @@
-// Whole jobs with a process for each rank, on GPUs and with NCCL that are played: what the trainer, the World
-// and the CUDA device make of each other. The processes are threads, with Worlds that talk by TCP.
+// Whole jobs with a process for each rank, on simulated GPUs and NCCL: how the trainer, the World and the
+// CUDA device work together. The processes are threads, with Worlds that communicate by TCP.
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -24,7 +24,7 @@ using ::testing::HasSubstr;
 using testing::PlayedMachine;
 using testing::run_played;
 
-// As open_cuda_device does, with the played NCCL.
+// Like open_cuda_device, with the simulated NCCL.
 MakeDevice device_of_process(double timeout_s) {
     return [timeout_s](const DeviceRequest& request) -> std::unique_ptr<Device> {
         World& world = *request.processes->world;
@@ -40,7 +40,7 @@ MakeDevice device_of_process(double timeout_s) {
 
 struct Outcome {
     RunResult result;                 // rank 0's
-    std::vector<std::string> errors;  // by rank; "" where there was none
+    std::vector<std::string> errors;  // indexed by rank; "" if there was none
 };
 
 // `on_error`: called in a process whose run fails; may be empty.
@@ -66,7 +66,7 @@ Outcome run_by_processes(const Job& job, double timeout_s = 20, const RunHooks& 
     return outcome;
 }
 
-// The played NCCL sums rank by rank, as the local group does.
+// The simulated NCCL sums rank by rank, like the local group.
 void expect_as_in_one_process(const Job& job, const std::string& what) {
     const RunResult together = run_played(job, {}, {.group = cuda::GroupKind::local});
     const Outcome apart = run_by_processes(job);
@@ -90,7 +90,7 @@ TEST(CudaWorld, ProcessesTrainAsThreadsDo) {
     expect_as_in_one_process(hybrid, "HYBRID_SHARD, 2 x 2");
 }
 
-// Its host thread goes on with something else for ever; its World answers.
+// Its host thread is busy with something else forever; its World answers.
 TEST(CudaWorld, ARankThatHangsIsNamedByAll) {
     const PlayedMachine machine({.gpus = 2});
     Job job = testing::with_wrap(testing::mlp_job(3, 12, 2, 2), "module:Linear");

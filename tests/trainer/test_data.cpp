@@ -1,5 +1,5 @@
-// Samples as functions of (seed, number), text in windows, and what is said about data that cannot be used.
-// Order, vocabulary and loading ahead: test_data_sampler.cpp, test_data_bpe.cpp, test_data_loader.cpp.
+// Samples as functions of (seed, number), text in windows, and the errors about unusable data. Order,
+// vocabulary and loading ahead: test_data_sampler.cpp, test_data_bpe.cpp, test_data_loader.cpp.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -39,7 +39,7 @@ TEST(FirstSample, RanksShareAStepsRows) {
     EXPECT_EQ(first_sample_of(1 << 20, 1024, 1023, 1024), (1ll << 40) + 1023 * 1024) << "no overflow";
 }
 
-TEST(SyntheticDataset, SamplesDoNotDependOnHowTheyAreAskedFor) {
+TEST(SyntheticDataset, SamplesDoNotDependOnTheOrderOfAccess) {
     constexpr int kWidth = 37;
     const SyntheticDataset data(11, kWidth);
     EXPECT_EQ(data.input_bytes(), 37 * 4);
@@ -85,8 +85,8 @@ TEST(SyntheticDataset, OneElementWideWorks) {
     EXPECT_TRUE(std::isfinite(y));
 }
 
-// The whole of training in small: Linear, ReLU, Linear, squared error, SGD. A model that only knew the mean
-// of the targets would stay above half of the first loss.
+// Training in miniature: Linear, ReLU, Linear, squared error, SGD. A model that only knew the mean of the
+// targets would stay above half of the first loss.
 TEST(SyntheticDataset, ATwoLayerModelLearnsIt) {
     constexpr int kWidth = 8, kHidden = 64, kBatch = 64, kTrainingSteps = 600;
     const SyntheticDataset data(3, kWidth);
@@ -170,7 +170,7 @@ std::string joined(const TextFiles& text) {
 
 TEST_F(TextData, ATargetIsItsTokensSuccessor) {
     std::string text;
-    for (int byte = 0; byte < 256; ++byte) text += static_cast<char>(byte);  // byte i stands at position i
+    for (int byte = 0; byte < 256; ++byte) text += static_cast<char>(byte);  // byte i is at position i
     const TextDataset data(write("bytes", text), 9, 16);
     EXPECT_EQ(data.input_bytes(), 16 * 4);
     EXPECT_EQ(data.target_bytes(), 16 * 4);
@@ -198,7 +198,7 @@ TEST_F(TextData, WindowsMeetInOneTokenAndCoverTheText) {
     EXPECT_EQ(seen, (std::multiset<std::string>{"01234", "01234", "45678", "45678", "89abc", "89abc"}));
 }
 
-TEST_F(TextData, SamplesDoNotDependOnHowTheyAreAskedFor) {
+TEST_F(TextData, SamplesDoNotDependOnTheOrderOfAccess) {
     std::string text;
     for (int i = 0; i < 500; ++i) text += std::to_string(i);
     const std::string path = write("text", text);
@@ -232,8 +232,8 @@ TEST_F(TextData, AFoldersFilesAreJoinedInTheOrderOfTheirNames) {
     EXPECT_EQ(text.bytes(), 18);
 }
 
-// Whatever the boundaries of files, the windows are those of the joined text.
-TEST_F(TextData, AWindowMayReachOverSeveralFiles) {
+// Wherever the boundaries of files are, the windows are those of the joined text.
+TEST_F(TextData, AWindowMaySpanSeveralFiles) {
     write("a", "0");
     write("b", "");
     write("c", "12");
@@ -254,8 +254,8 @@ TEST_F(TextData, ANamedLinkIsFollowed) {
     EXPECT_EQ(joined(TextFiles((folder_ / "link").string())), "some words");
 }
 
-// A running job keeps its text when another takes the name, and does not see what is appended.
-TEST_F(TextData, AReplacedOrDeletedFileStaysAsItWas) {
+// A running job keeps its text if another file takes the name, and does not see what is appended.
+TEST_F(TextData, AReplacedOrDeletedFileKeepsItsContent) {
     const TextFiles text(write("text", "some words"));
     std::ofstream(folder_ / "text", std::ios::app) << " more";
     write("other", "else");
@@ -339,8 +339,8 @@ TEST_F(TextData, AnUnreadableFileIsNamedWithTheReason) {
     EXPECT_THAT(error_of(folder_.string()), HasSubstr("cannot read " + path)) << "in a folder too";
 }
 
-// From a job: the sentence begins with the place of the key that is at fault.
-TEST_F(TextData, AJobsDataIsOpenedAndItsFaultsHaveAPlace) {
+// From a job: the error begins with the place of the key that is at fault.
+TEST_F(TextData, AJobsDataIsOpenedAndErrorsNameTheirPlace) {
     Job job;
     job.data.type = DataType::text;
     job.data.path = write("text", "abcdefghijklmnopqrst");

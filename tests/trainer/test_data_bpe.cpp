@@ -1,5 +1,5 @@
-// Words, byte-pair vocabularies and their files: against a plain trainer that recounts everything at each
-// merge.
+// Words, byte-pair vocabularies and their files: compared with a plain trainer that recounts everything at
+// each merge.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -58,7 +58,7 @@ std::string random_bytes(std::size_t count) {
     return bytes;
 }
 
-// The plain way: count all pairs of all words, merge the most frequent, again.
+// The plain way: count all pairs of all words, merge the most frequent, repeat.
 std::vector<Merge> learned_plainly(std::string_view text, int wanted) {
     std::vector<std::vector<Token>> words;
     for (const std::string& word : words_of(text)) {
@@ -168,7 +168,7 @@ TEST(BpeTraining, EndsWhenNoPairOccursTwice) {
     EXPECT_TRUE(learned("", 10).empty());
     EXPECT_TRUE(learned("abcdef", 10).empty());
     EXPECT_EQ(learned("abab", 10), (std::vector<Merge>{{'a', 'b'}}));
-    // No word reaches from one text into the next.
+    // No word extends from one text into the next.
     const std::string_view apart[] = {"a", "b", "a", "b"};
     EXPECT_TRUE(learn_merges(apart, 10).empty());
 }
@@ -184,7 +184,7 @@ TEST(BpeTokenizer, AnyBytesComeBack) {
         << "200 merges shorten a text of ten letters";
 }
 
-// Applying every merge in its order to the whole word is the definition.
+// The definition: apply every merge in its order to the whole word.
 TEST(BpeTokenizer, EncodesAsTheMergesInTheirOrderWould) {
     const std::vector<Merge> merges = learned(babble(3000, 1), 200);
     const BpeTokenizer tokenizer(merges);
@@ -202,7 +202,7 @@ TEST(BpeTokenizer, EncodesAsTheMergesInTheirOrderWould) {
     }
 }
 
-TEST(BpeTokenizer, RefusesMergesThatCannotBe) {
+TEST(BpeTokenizer, RefusesImpossibleMerges) {
     EXPECT_THROW(BpeTokenizer({{'a', 256}}), std::invalid_argument) << "not there yet";
     EXPECT_THROW(BpeTokenizer({{-1, 'a'}}), std::invalid_argument);
     EXPECT_THROW(BpeTokenizer({{'a', 'b'}, {'a', 'b'}}), std::invalid_argument) << "twice";
@@ -240,7 +240,7 @@ TEST_F(BpeFile, SavedAndLoadedIsTheSame) {
     const std::string path = (folder_ / "vocabulary").string();
     save_bpe(tokenizer_, path);
     EXPECT_EQ(load_bpe(path).merges(), tokenizer_.merges());
-    save_bpe(BpeTokenizer({}), path);  // replaces
+    save_bpe(BpeTokenizer({}), path);  // replaces the existing file
     EXPECT_TRUE(load_bpe(path).merges().empty());
     EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), 1)
         << "no other file stays";
@@ -248,7 +248,7 @@ TEST_F(BpeFile, SavedAndLoadedIsTheSame) {
                 ::testing::StartsWith("shardscope-bpe 1\nmerges 2\n97 98\n256 32\ncheck "));
 }
 
-TEST_F(BpeFile, WhatIsCutOffOrChangedAnywhereIsRefused) {
+TEST_F(BpeFile, ATruncatedOrChangedFileIsRefused) {
     const std::string whole = to_text(tokenizer_);
     EXPECT_EQ(error_of(whole), "no error");
     for (std::size_t length = 0; length < whole.size(); ++length) {
@@ -260,7 +260,7 @@ TEST_F(BpeFile, WhatIsCutOffOrChangedAnywhereIsRefused) {
 }
 
 TEST_F(BpeFile, SaysWhereItIsDamaged) {
-    constexpr const char* kEnd = "; take a whole copy of it or train the vocabulary again";
+    constexpr const char* kEnd = "; take an intact copy of it or train the vocabulary again";
     EXPECT_EQ(error_of("{}"),
               std::string("file: is not a vocabulary: its first line is not \"shardscope-bpe 1\"") + kEnd);
     EXPECT_EQ(error_of("shardscope-bpe 1\nmerges two\n"),
@@ -272,9 +272,9 @@ TEST_F(BpeFile, SaysWhereItIsDamaged) {
     EXPECT_EQ(error_of("shardscope-bpe 1\nmerges 1\n97 99999999999\n"),
               std::string("file: line 3: is not a merge (two tokens)") + kEnd);
     EXPECT_EQ(error_of("shardscope-bpe 1\nmerges 1\n97 98\ncheck 0123456789abcdef\n"),
-              std::string("file: line 4: the check does not fit: a line before it was changed") + kEnd);
+              std::string("file: line 4: the checksum does not match: a line before it was changed") + kEnd);
     EXPECT_EQ(error_of(to_text(tokenizer_) + "x"),
-              std::string("file: line 5: the file goes on after the check") + kEnd);
+              std::string("file: line 5: the file continues after the checksum") + kEnd);
     EXPECT_THAT(error_of("shardscope-bpe 1\nmerges 2000000000\n97 98\n"), HasSubstr("line 4"));
     const std::string impossible = "shardscope-bpe 1\nmerges 1\n300 98\n";
     EXPECT_THAT(
@@ -282,7 +282,7 @@ TEST_F(BpeFile, SaysWhereItIsDamaged) {
         HasSubstr("merge 0 joins 300 and 98"));
 }
 
-TEST_F(BpeFile, SaysWhatCannotBeReadOrWritten) {
+TEST_F(BpeFile, NamesTheFileThatCannotBeReadOrWritten) {
     const std::string missing = (folder_ / "none" / "vocabulary").string();
     try {
         load_bpe(missing);

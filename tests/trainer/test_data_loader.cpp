@@ -1,4 +1,4 @@
-// Batches in order, ahead of time or not; where they start and end; what a worker throws; a quick stop.
+// Batches in order, loaded ahead or not; where they start and end; errors of a worker; a quick stop.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -22,7 +22,7 @@ namespace TEST_FILE {
 using namespace std::chrono_literals;
 using Numbers = std::vector<std::int64_t>;
 
-// Sample i is the number i, its target -i. Counts what was filled, may be slow and may fail.
+// Sample i is the number i, its target -i. Counts what was filled, can be slow and can fail.
 class Counting final : public Dataset {
   public:
     std::int64_t input_bytes() const override { return 8; }
@@ -63,7 +63,7 @@ class Workers : public ::testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(DataLoader, Workers, ::testing::Values(0, 1, 2, 3, 7));
 
 // Rank 1 of 3, batch 4: micro-step s has the samples 12 s + 4 … 12 s + 7.
-TEST_P(Workers, BatchesComeInTheOrderOfMicroSteps) {
+TEST_P(Workers, BatchesArriveInTheOrderOfMicroSteps) {
     const Counting data;
     DataLoader loader(data, {.ranks = 3, .rank = 1, .batch = 4, .workers = GetParam()});
     for (std::int64_t step = 0; step < 50; ++step) {
@@ -73,7 +73,7 @@ TEST_P(Workers, BatchesComeInTheOrderOfMicroSteps) {
     }
 }
 
-TEST_P(Workers, AResumedRunGoesOnWhereItStopped) {
+TEST_P(Workers, AResumedRunContinuesWhereItStopped) {
     const Counting data;
     DataLoader whole(data, {.ranks = 2, .rank = 0, .batch = 3, .workers = GetParam()});
     for (int step = 0; step < 11; ++step) next_of(whole, 3);
@@ -97,7 +97,7 @@ TEST_P(Workers, AllRanksTogetherTakeTheWholeStream) {
     EXPECT_EQ(data.filled, 80) << "nothing is filled beyond the end";
 }
 
-TEST_P(Workers, AfterTheLastBatchItSaysSo) {
+TEST_P(Workers, AfterTheLastBatchThereIsNone) {
     const Counting data;
     DataLoader loader(data, {.batch = 1, .workers = GetParam(), .first_micro_step = 5, .end_micro_step = 7});
     EXPECT_EQ(next_of(loader, 1), Numbers{5});
@@ -105,7 +105,7 @@ TEST_P(Workers, AfterTheLastBatchItSaysSo) {
     EXPECT_THROW(next_of(loader, 1), std::out_of_range);
 }
 
-// Batch 2: sample 13 belongs to micro-step 6; the six before are good.
+// Batch 2: sample 13 belongs to micro-step 6; the six before are valid.
 TEST_P(Workers, AnErrorReachesNextAtItsMicroStep) {
     Counting data;
     data.fails_at = 13;
@@ -116,7 +116,7 @@ TEST_P(Workers, AnErrorReachesNextAtItsMicroStep) {
     EXPECT_THROW(next_of(loader, 2), DataError) << "again when asked again";
 }
 
-// Two batches of 3 samples per worker are filled without being asked for, and no more.
+// Two batches of 3 samples per worker are filled in advance, and no more.
 TEST(DataLoader, FillsTwoBatchesPerWorkerAhead) {
     const Counting data;
     DataLoader loader(data, {.batch = 3, .workers = 2});
@@ -129,7 +129,7 @@ TEST(DataLoader, FillsTwoBatchesPerWorkerAhead) {
     EXPECT_EQ(DataLoader(data, {.batch = 3}).prefetch_bytes(), 0);
 }
 
-TEST(DataLoader, WithoutWorkersNothingIsFilledUnasked) {
+TEST(DataLoader, WithoutWorkersNothingIsFilledAhead) {
     const Counting data;
     DataLoader loader(data, {.batch = 3});
     EXPECT_EQ(data.filled, 0);
@@ -157,7 +157,7 @@ TEST(DataLoader, StopsBeforeAnythingWasTaken) {
         LoaderOptions options{.batch = 2, .workers = 3};
         options.on_worker_start = [&](int) { ++begun; };
         { DataLoader loader(data, options); }
-        const int after = begun;  // its workers have ended with it: nobody counts on
+        const int after = begun;  // its workers have ended with it: the count does not change
         std::this_thread::yield();
         EXPECT_EQ(begun, after);
         EXPECT_LE(after - before, 3);
@@ -194,7 +194,7 @@ TEST(DataLoader, WhatTheAnnouncementThrowsReachesNext) {
     EXPECT_THROW(next_of(loader, 1), std::runtime_error);
 }
 
-TEST(DataLoader, SaysWhenTheMemoryDoesNotSuffice) {
+TEST(DataLoader, ReportsThatTheMemoryDoesNotSuffice) {
 #ifdef SHARDSCOPE_SANITIZED
     GTEST_SKIP() << "the sanitizers end the process instead";
 #endif

@@ -1,4 +1,4 @@
-// Text with gaps: how many, what stands in them, and that they do not depend on how samples are asked for.
+// Text with gaps: how many, what replaces them, and that they do not depend on how samples are requested.
 #include <cmath>
 #include <memory>
 #include <stdexcept>
@@ -12,7 +12,7 @@
 namespace shardscope::trainer {
 namespace TEST_FILE {
 
-constexpr int kContext = 40, kText = 50;  // tokens of a sample; different ones in the text
+constexpr int kContext = 40, kText = 50;  // tokens of a sample; distinct ones in the text
 constexpr std::int32_t kMask = kText;
 using Tokens = std::vector<std::int32_t>;
 
@@ -44,9 +44,9 @@ TEST(Masked, HidesFifteenInAHundred) {
     EXPECT_EQ(masked().target_bytes(), kContext * 4);
 }
 
-// 6 of 40 tokens of each of 2,000 samples: 12,000, of which 80 % are hidden, 10 % exchanged (for the same one
-// in 50 cases of 51) and 10 % left; 4 deviations of 12,000 draws are 175 and 131.
-TEST(Masked, HidesExchangesAndLeaves) {
+// 6 of 40 tokens of each of 2,000 samples: 12,000, of which 80 % are hidden, 10 % replaced (by the same one
+// in 1 case of 51) and 10 % unchanged; 4 deviations of 12,000 draws are 175 and 131.
+TEST(Masked, HidesReplacesAndKeeps) {
     constexpr int kSamples = 2000;
     const MaskedDataset data = masked();
     Tokens tokens(kSamples * kContext), targets(tokens.size());
@@ -74,11 +74,11 @@ TEST(Masked, HidesExchangesAndLeaves) {
     EXPECT_NEAR(hidden, 9600, 175);
     EXPECT_NEAR(exchanged, 1200 * 49.0 / 50, 131);
     EXPECT_NEAR(left, 1200 * 51.0 / 50, 131);
-    // Every position as often as any other: 300 of 2,000, 4 deviations are 64.
+    // Every position as often as any other: 300 of 2,000; 4 deviations are 64.
     for (const int times : at) EXPECT_NEAR(times, 300, 64);
 }
 
-TEST(Masked, SamplesDoNotDependOnHowTheyAreAskedFor) {
+TEST(Masked, SamplesDoNotDependOnTheOrderOfAccess) {
     const MaskedDataset data = masked();
     Tokens tokens(10 * kContext), targets(tokens.size());
     data.fill(300, 10, tokens.data(), targets.data());
@@ -99,7 +99,7 @@ TEST(Masked, AnotherSeedOrEpochHidesOthers) {
     EXPECT_NE(first, later);
 }
 
-TEST(Masked, WantsSamplesOfItsContext) {
+TEST(Masked, NeedsSamplesOfItsContext) {
     EXPECT_THROW(MaskedDataset(std::make_unique<Counting>(), {.context = 41, .mask = 9}),
                  std::invalid_argument);
 }

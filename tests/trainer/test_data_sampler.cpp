@@ -1,4 +1,4 @@
-// The order of samples: nothing twice, nothing lost, another order each epoch, any position at once.
+// The order of samples: nothing twice, nothing lost, another order each epoch, any position directly.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -45,14 +45,14 @@ TEST_P(Sizes, EachEpochShowsEverySampleOnce) {
 
 TEST_P(Sizes, AnotherEpochOrSeedIsAnotherOrder) {
     const std::int64_t n = GetParam();
-    if (n < 16) return;  // few orders: they come again by chance
+    if (n < 16) return;  // few orders: they are repeated by chance
     const std::set<Order> orders = {counted(n),         order_of(n, 1, 0), order_of(n, 1, 1),
                                     order_of(n, 1, 2),  order_of(n, 2, 0), order_of(n, 2, 1),
                                     order_of(n, -1, 0), order_of(n, 0, 0)};
     EXPECT_EQ(orders.size(), 8u);
 }
 
-// What ranks take of a stream of samples is the whole of it: 3 ranks of batch 5 over 4 epochs of n.
+// Together, the ranks take the whole stream of samples: 3 ranks of batch 5 over 4 epochs of n.
 TEST_P(Sizes, RanksAndBatchesPartitionTheStream) {
     const std::int64_t n = GetParam();
     constexpr int kRanks = 3, kBatch = 5, kEpochs = 4;
@@ -76,9 +76,9 @@ TEST_P(Sizes, RanksAndBatchesPartitionTheStream) {
     }
 }
 
-// 7 samples, 7000 epochs: each sample stands at each place 1000 times; 4.5 deviations of
-// sqrt(7000 * 1/7 * 6/7) = 29 for 49 counts.
-TEST(Sampler, EverySampleComesEverywhereEquallyOften) {
+// 7 samples, 7000 epochs: each sample is at each place 1000 times; 4.5 deviations of sqrt(7000 * 1/7 * 6/7) =
+// 29 for 49 counts.
+TEST(Sampler, EverySampleIsAtEveryPlaceEquallyOften) {
     constexpr int kSamples = 7, kEpochs = 7000;
     int times[kSamples][kSamples] = {};
     for (int epoch = 0; epoch < kEpochs; ++epoch) {
@@ -101,7 +101,7 @@ TEST(Sampler, AllOrdersOfFewSamplesOccur) {
 
 // In a random order of n a place keeps its own sample with probability 1/n, and the next sample follows it
 // with about the same: once each per order on average (Poisson). Over 100 orders: 100, deviation 10.
-TEST(Sampler, NeighboursAreTornApart) {
+TEST(Sampler, NeighboursAreSeparated) {
     constexpr int kSamples = 4097, kOrders = 100;
     int kept = 0, followed = 0;
     for (int epoch = 0; epoch < kOrders; ++epoch) {
@@ -115,7 +115,7 @@ TEST(Sampler, NeighboursAreTornApart) {
     EXPECT_NEAR(followed, 100, 45);
 }
 
-TEST(Sampler, APositionFollowsFromSeedAndNumberAlone) {
+TEST(Sampler, APositionDependsOnlyOnSeedAndNumber) {
     const Sampler sampler(1000, 1), again(1000, 1);
     for (std::int64_t position = 4990; position < 5010; ++position) {
         EXPECT_EQ(sampler.sample_at(position), again.sample_at(position));
@@ -125,7 +125,7 @@ TEST(Sampler, APositionFollowsFromSeedAndNumberAlone) {
     EXPECT_EQ(sampler.epoch_of(5000), 5);
 }
 
-// As large as numbers get, still inside and still without a repetition among neighbours.
+// The largest numbers, still in range and still without a repetition among neighbours.
 TEST(Sampler, HugeTextsWork) {
     for (const std::int64_t n :
          {std::int64_t{1} << 62, (std::int64_t{1} << 61) + 12345, std::int64_t{3000000001}}) {

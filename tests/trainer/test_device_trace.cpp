@@ -1,5 +1,5 @@
-// The trace of a run on the CUDA device (played on the CPU), with CUPTI's part played too: all that the
-// streams carry out stands in the trace with the rank, stream and call that enqueued it.
+// The trace of a run on the CUDA device (simulated on the CPU), with CUPTI simulated, too: everything that
+// the streams execute is in the trace with the rank, stream and call that enqueued it.
 #include <atomic>
 #include <map>
 #include <memory>
@@ -32,7 +32,7 @@ const FakeLibrary& fake() {
     return library;
 }
 
-// Tells the fake CUPTI of each call that enqueues a piece of work, and of what the streams then do for it.
+// Reports to the fake CUPTI each call that enqueues a piece of work, and what the streams then do for it.
 class PlayedCupti final : public cuda::WorkMarks, public played_cuda::Observer {
   public:
     explicit PlayedCupti(cuda::WorkMarks& marks) : marks_(marks) { played_cuda::observe(this); }
@@ -56,7 +56,7 @@ class PlayedCupti final : public cuda::WorkMarks, public played_cuda::Observer {
         const std::int64_t end = FakeLibrary::now();
         if (call == 0) return;
         ++done;
-        // Each in some buffer, and the buffers come back in some order.
+        // Records go to arbitrary buffers, and the buffers come back in arbitrary order.
         const int lane = 1 + static_cast<int>(call % 15);
         const auto correlation = static_cast<std::uint32_t>(call);
         switch (activity) {
@@ -94,7 +94,7 @@ class PlayedCupti final : public cuda::WorkMarks, public played_cuda::Observer {
     std::atomic<std::uint32_t> calls_{0};
 };
 
-// A row of the device, whatever it is.
+// A row of device work of any kind.
 struct DeviceRow {
     int device, stream;
     std::int64_t start, end;
@@ -135,7 +135,7 @@ struct TracedRun {
     }
 };
 
-TEST(DeviceTraceTest, HoldsAllThatTheStreamsDo) {
+TEST(DeviceTraceTest, ContainsAllThatTheStreamsDo) {
     const TracedRun run;
     EXPECT_THAT(run.warnings, IsEmpty());
     EXPECT_THAT(run.got.diagnostics, IsEmpty());
@@ -169,7 +169,7 @@ TEST(DeviceTraceTest, JoinsCollectivesWithTheirKernels) {
     }
 }
 
-TEST(DeviceTraceTest, GoesOnWithoutCuptiAndSaysSo) {
+TEST(DeviceTraceTest, ContinuesWithoutCuptiAndNotesIt) {
     const TracedRun traced;
     const Environment held("FAKE_CUPTI_HOLDER", "Nsight Systems");
     const TracedRun other;
@@ -183,7 +183,7 @@ TEST(DeviceTraceTest, GoesOnWithoutCuptiAndSaysSo) {
     EXPECT_FALSE(other.got.collectives.empty());
 }
 
-TEST(DeviceTraceTest, AsksForNothingWithoutATrace) {
+TEST(DeviceTraceTest, RequestsNothingWithoutATrace) {
     DeviceTrace trace(nullptr);
     EXPECT_EQ(trace.open(), nullptr);
     EXPECT_EQ(trace.problem(), "");

@@ -1,4 +1,4 @@
-// Dropout: what is kept is scaled, the mask is a function of seed, stream and index alone.
+// Dropout: what is kept is scaled; the mask is a function of seed, stream and index only.
 #include <gtest/gtest.h>
 
 #include "tests/trainer/kernel_testing.h"
@@ -20,7 +20,7 @@ Floats mask(float p, std::uint64_t seed, std::uint64_t stream, std::uint64_t fir
     return y;
 }
 
-TEST(Dropout, KeepsWhereTheUniformNumberIsNotBelowP) {
+TEST(Dropout, KeepsElementsWhoseUniformNumberIsNotBelowP) {
     const Floats x = normals(kCount, "x");
     Floats y(kCount, NAN);
     kernels::dropout(x.data(), y.data(), kCount, 0.25f, 7, 3, 1000);
@@ -31,7 +31,7 @@ TEST(Dropout, KeepsWhereTheUniformNumberIsNotBelowP) {
 }
 
 // Of 3001 elements 30 % are 900; the deviation is sqrt(3001 * 0.3 * 0.7) = 25.
-TEST(Dropout, DropsTheShareThatIsAskedFor) {
+TEST(Dropout, DropsTheGivenShare) {
     const Floats y = mask(0.3f, 1, 2);
     EXPECT_NEAR(static_cast<double>(std::count(y.begin(), y.end(), 0.0f)), 900.0, 100.0);
     EXPECT_EQ(mask(0.0f, 1, 2), Floats(kCount, 1.0f));

@@ -1,4 +1,4 @@
-// Element-wise sums and the sum over ranks: worked examples, order, and bits that no cut changes.
+// Element-wise sums and the sum over ranks: worked examples, order, and bits that do not depend on the cut.
 #include <algorithm>
 #include <cstddef>
 #include <vector>
@@ -93,7 +93,7 @@ TEST(StreamingCopy, WritesEveryByteAndNoOther) {
     EXPECT_GT(kernels::cached_bytes(), 0U);
 }
 
-// Where lines of several pages are copied in turn.
+// Lines of several pages are copied in turn.
 TEST(StreamingCopy, CopiesPagesSideBySide) {
     constexpr std::size_t kMost = 5 * 4096 * 4;
     std::vector<unsigned char> in(kMost + 64);

@@ -1,4 +1,4 @@
-// Embeddings of tokens and positions against their plain form and finite differences.
+// Embeddings of tokens and positions compared with their plain form and finite differences.
 #include <gtest/gtest.h>
 
 #include "tests/trainer/kernel_testing.h"
@@ -40,7 +40,7 @@ TEST(Embedding, GradientAgreesWithFiniteDifferences) {
     EXPECT_LE(relative_error(dtable, plain), kFloatTolerance);
 }
 
-// In Bf16 256 + 1 is 256: only a sum in fp32, rounded at its end, finds 256 + 1 + 1 = 258.
+// In Bf16 256 + 1 is 256: only a sum in fp32 that is rounded at its end gives 256 + 1 + 1 = 258.
 TEST(Embedding, GradientsInBf16AddUpInFp32) {
     using kernels::Bf16;
     const auto dy = as<Bf16>({256.0f, 1.0f, 1.0f});

@@ -1,5 +1,5 @@
 // Whole runs of the cpu executor: the same bits whatever the timing, stops, hooks, validation, limits, losses
-// that are not finite, and what the trace of each says.
+// that are not finite, and the trace of each.
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -25,7 +25,7 @@ Job small_job(int ranks = 2) {
     return testing::with_wrap(testing::mlp_job(4, 24, 3, ranks), "module:Linear");
 }
 
-// Many rules at once: hybrid groups, accumulation, clipping, offload.
+// Many options at the same time: hybrid groups, accumulation, clipping, offload.
 std::vector<Job> race_jobs(const testing::SampleText& text) {
     std::vector<Job> jobs = {
         small_job(3), testing::with_mode(small_job(3), ParallelMode::ddp),
@@ -52,7 +52,7 @@ struct Traced {
     std::string error;  // what the run threw
 };
 
-// A run with its trace, whether it ends well or not.
+// A run with its trace, whether it succeeds or not.
 Traced traced(const Job& job, RunOptions options = {}) {
     Traced out;
     auto owned = std::make_unique<traces::ColumnSink>();
@@ -125,7 +125,7 @@ TEST(ExecutorStop, BeforeTheFirstStepTrainsNothing) {
     EXPECT_EQ(result.stopped_at, 0);
 }
 
-// Saved after steps 2, 4 and, as the last, 5; nobody goes on before all ranks are done.
+// Saved after steps 2, 4 and, as the last, 5; no rank continues before all are done.
 TEST(ExecutorHooks, AreCalledAtAgreedStepsWithAllRanksAtRest) {
     Job job = small_job(3);
     job.checkpoint.every = 2;
@@ -146,7 +146,7 @@ TEST(ExecutorHooks, AreCalledAtAgreedStepsWithAllRanksAtRest) {
 }
 
 // Parameters taken after 3 steps and put back into a new run that begins at step 3.
-TEST(ExecutorHooks, ARunGoesOnFromWhatAnotherLeft) {
+TEST(ExecutorHooks, ARunContinuesFromTheStateOfAnother) {
     const Job job = small_job(2);
     std::vector<std::vector<std::byte>> kept(2 * 8);
     const auto slots = [](const Program& program) { return program.optimizer().slots(); };
@@ -181,7 +181,7 @@ TEST(ExecutorHooks, ARunGoesOnFromWhatAnotherLeft) {
     EXPECT_EQ(losses, testing::run(job).losses);
 }
 
-TEST(ExecutorHooks, ARunThatIsDoneHasNothingToGoOnWith) {
+TEST(ExecutorHooks, ARunThatIsDoneCannotBeContinued) {
     RunOptions options;
     options.first_step = 5;
     EXPECT_THROW(testing::run(small_job(), options), RunError);
@@ -225,7 +225,7 @@ TEST(ExecutorMemory, RunsWithinALimitThatSuffices) {
     }
 }
 
-TEST(ExecutorMemory, RefusesWhatDoesNotFitAndSaysWhatIsHeld) {
+TEST(ExecutorMemory, RefusesWhatDoesNotFitAndReportsTheAllocatedMemory) {
     Job job = small_job(2);
     job.run.memory_limit = 8192;  // 4 shards of 1200 bytes are reserved as 1536 each; a gathered unit as 2560
     const Traced failed = traced(job);
@@ -260,7 +260,7 @@ TEST(ExecutorValidation, IsTheMeanOverTheHeldOutBatchesAtIntervalsAndAtTheEnd) {
 }
 
 // 4 ranks in shard groups of 2.
-TEST(ExecutorTrace, TellsTheGroupsOfCollectives) {
+TEST(ExecutorTrace, RecordsTheGroupsOfCollectives) {
     const Job job = testing::with_strategy(small_job(4), ShardingStrategy::hybrid_shard, 2);
     const Mesh mesh{4, 2};
     const Traced run = traced(job);

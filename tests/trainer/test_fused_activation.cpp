@@ -1,5 +1,5 @@
-// model.fused_activation: the product in front of a ReLU or GELU computes it, too. What the Plan becomes,
-// that losses keep their bits on the cpu, and that the memory account agrees with a real run.
+// model.fused_activation: the matmul before a ReLU or GELU computes it, too. How the Plan changes, that
+// losses keep their bits on the CPU, and that the memory account agrees with a real run.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -40,7 +40,7 @@ Pass pass_of(const Job& job, PassOptions options = {}) {
     return testing::write_pass(tree, job, options);
 }
 
-// Forward kernels and the class of the module that each is in, as "linear_gelu_forward in Linear".
+// Forward kernels and the class of the module of each, as "linear_gelu_forward in Linear".
 std::vector<std::pair<Kernel, std::string>> forward_of(const Job& job) {
     const ModuleTree tree = tree_of(job);
     std::vector<std::pair<Kernel, std::string>> found;
@@ -55,7 +55,7 @@ std::vector<std::pair<Kernel, std::string>> forward_of(const Job& job) {
 
 // --- the Plan ----------------------------------------------------------------------------------------------
 
-// 4 Linears, 3 ReLUs: each but the last Linear computes the ReLU behind it.
+// 4 Linears, 3 ReLUs: each except the last Linear computes the ReLU after it.
 TEST(FusedActivation, OfAnMlpLeavesNoReluInTheForward) {
     using Work = std::pair<Kernel, std::string>;
     EXPECT_THAT(forward_of(fused(small_mlp())),
@@ -69,11 +69,11 @@ TEST(FusedActivation, OfAGptIsInEachFeedForwardPart) {
     const Pass pass = pass_of(fused(small_gpt()));
     EXPECT_EQ(pass.count(Kernel::linear_gelu_forward), 2);
     EXPECT_EQ(pass.count(Kernel::gelu_forward), 0);
-    // qkv and projection of the attention, projection of the feed-forward part, twice; the head.
+    // The attention's qkv and projection, the feed-forward part's projection, twice; the head.
     EXPECT_EQ(pass.count(Kernel::linear_forward), 2 * 3 + 1);
 }
 
-TEST(FusedActivation, ChangesNothingWhereItIsNotAskedFor) {
+TEST(FusedActivation, ChangesNothingUnlessItIsRequested) {
     for (const Job& job : {small_mlp(), small_gpt()}) {
         const Pass pass = pass_of(job);
         EXPECT_EQ(pass.count(Kernel::linear_relu_forward) + pass.count(Kernel::linear_gelu_forward), 0);
@@ -84,7 +84,7 @@ TEST(FusedActivation, ChangesNothingWhereItIsNotAskedFor) {
 
 // The same gradients in the same modules and order, from the same operands: GELU's backward reads the sum,
 // ReLU's the result.
-TEST(FusedActivation, LeavesTheBackwardAsItWas) {
+TEST(FusedActivation, DoesNotChangeTheBackward) {
     for (const Job& job : {small_mlp(), small_gpt()}) {
         const Pass plain = pass_of(job), pass = pass_of(fused(job));
         const auto work = [](const Pass& in) {
@@ -124,7 +124,7 @@ TEST(FusedActivation, KeepsNoSumWithoutABackward) {
     const Pass plain = pass_of(small_gpt(), evaluation), pass = pass_of(fused(small_gpt()), evaluation);
     ASSERT_EQ(pass.count(Kernel::linear_gelu_forward), 2);
     for (const Op* op : pass.all(Kernel::linear_gelu_forward)) EXPECT_LT(op->args[1].buffer, 0);
-    // In the first forward of a checkpointed block, too; there the second one keeps it.
+    // In the first forward of a checkpointed block, too; the second forward keeps it there.
     const Pass twice = pass_of(fused(checkpointed(small_gpt(), "module:Block")));
     for (const Op* op : twice.all(Kernel::linear_gelu_forward))
         EXPECT_EQ(op->args[1].buffer >= 0, op->phase == Phase::recompute);
@@ -132,8 +132,8 @@ TEST(FusedActivation, KeepsNoSumWithoutABackward) {
     EXPECT_LE(pass.peak(), plain.peak());
 }
 
-// 3 ReLUs of 32 x 16 whose inputs are never there; a GELU's are, for its backward.
-TEST(FusedActivation, NeedsNoMoreMemoryThanTheTwoApart) {
+// 3 ReLUs of 32 x 16 whose inputs are never stored; a GELU's are, for its backward.
+TEST(FusedActivation, NeedsNoMoreMemoryThanTheTwoSeparately) {
     const auto allocated = [](const Pass& pass) {
         std::int64_t bytes = 0;
         for (const Op& op : pass.plan.ops) {
@@ -147,8 +147,8 @@ TEST(FusedActivation, NeedsNoMoreMemoryThanTheTwoApart) {
         EXPECT_LE(pass_of(fused(job)).peak(), pass_of(job).peak());
 }
 
-// Computed again alone, a Linear has nobody behind it, and an activation nothing in front.
-TEST(FusedActivation, IsApartWhereOneOfTheTwoIsComputedAgain) {
+// If recomputed alone, a Linear has no module after it, and an activation none before it.
+TEST(FusedActivation, IsSeparateIfOneOfTheTwoIsRecomputed) {
     const Pass linear = pass_of(checkpointed(fused(small_gpt()), "module:Linear"));
     EXPECT_EQ(linear.count(Kernel::linear_gelu_forward), 2);
     for (const Op* op : linear.all(Kernel::linear_gelu_forward)) {
@@ -159,7 +159,7 @@ TEST(FusedActivation, IsApartWhereOneOfTheTwoIsComputedAgain) {
     ASSERT_EQ(gelu.count(Kernel::gelu_forward), 2);
     for (const Op* op : gelu.all(Kernel::gelu_forward)) EXPECT_EQ(op->phase, Phase::recompute);
     const Pass relu = pass_of(checkpointed(fused(small_mlp()), "module:ReLU"));
-    EXPECT_EQ(relu.count(Kernel::relu_forward), 3);  // of what is one already
+    EXPECT_EQ(relu.count(Kernel::relu_forward), 3);  // for an activation that is already fused
     for (const Pass* pass : {&linear, &gelu, &relu}) EXPECT_EQ(pass->dangling(), 0);
 }
 
@@ -181,8 +181,8 @@ TEST(FusedActivation, ChecksTheResultForTheLinear) {
     }
 }
 
-// The product's arithmetic and the activation's; of bytes, what the activation read and, for ReLU, wrote is
-// spared.
+// The sum of the matmul's and the activation's operations; of the bytes, those are saved that the activation
+// read and, for ReLU, wrote.
 TEST(FusedActivation, CountsTheArithmeticOfBoth) {
     for (const Job& job : {small_mlp(), small_gpt()}) {
         const auto totals = [](const Pass& pass) {
@@ -228,7 +228,7 @@ std::vector<Job> jobs(const testing::SampleText& text) {
         checkpointed(testing::with_mode(gpt, ParallelMode::ddp), "module:GELU")};
 }
 
-// In bf16, too: the cpu rounds the sum before it takes the activation of it.
+// In bf16, too: the CPU rounds the sum before it applies the activation.
 TEST(FusedActivation, ChangesNoBitOfALossOnTheCpu) {
     const testing::SampleText text;
     const std::vector<Job> all = jobs(text);

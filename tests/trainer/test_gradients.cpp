@@ -1,5 +1,6 @@
-// Whole models through the cpu executor's kernels: their backward against finite differences, and what must
-// not change a gradient (checkpointing, frozen neighbours) or may change it a little (bf16).
+// Whole models through the cpu executor's kernels: their backward compared with finite differences, and
+// options that must not change a gradient (checkpointing, frozen neighbours) or may change it slightly
+// (bf16).
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -40,8 +41,8 @@ std::uint16_t to_bf16(float value) {  // to nearest even
     return static_cast<std::uint16_t>((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16);
 }
 
-// A model with its parameters, stepped by hand: each Plan's kernels in program order. Memory holds NaN until
-// a kernel has written it, and again once it is freed.
+// A model with its parameters, stepped by hand: each Plan's kernels in program order. Memory contains NaN
+// until a kernel has written it, and again once it is freed.
 class OneDevice {
   public:
     explicit OneDevice(const Job& job) : job_(job), tree_(testing::tree_of(job)) {
@@ -66,18 +67,18 @@ class OneDevice {
         throw std::logic_error("no parameter " + path);
     }
 
-    // The loss, with the masks that training has.
+    // The loss, with the masks that training uses.
     double loss() {
         run({.backward = false});
         return loss_;
     }
-    // By parameter id; those that have one.
+    // Gradients by parameter id, of the parameters that have one.
     const std::map<int, Floats>& gradients() {
         run({});
         return gradients_;
     }
     double last_loss() const { return loss_; }
-    // The id of the first module whose output was not finite; -1: there is none.
+    // The id of the first module whose output was not finite; -1 if there is none.
     int not_finite() {
         run({.backward = false, .finite_flag = true});
         return flag_;
@@ -112,7 +113,7 @@ class OneDevice {
         return made;
     }
 
-    // What the batch holds: normal features, or tokens.
+    // The content of the batch: normal features, or tokens.
     void fill(Bytes& bytes, const char* name) const {
         const std::uint64_t stream = kernels::stream_of(name);
         const std::size_t n = bytes.size() / 4;
@@ -182,7 +183,7 @@ double norm(const Floats& values) {
     return std::sqrt(sum);
 }
 
-// Along a random direction of every parameter the change of the loss equals gradient times direction.
+// Along a random direction of every parameter, the change of the loss equals gradient times direction.
 void check_gradients(const Job& job, double h) {
     OneDevice device(job);
     const std::map<int, Floats> gradients = device.gradients();
@@ -251,14 +252,14 @@ TEST(Gradients, WithFusedAttention) {
     check_gradients(fused(small_llama()), 2e-3);
 }
 
-// Attention that looks both ways, sums that are normalised, and a loss of few positions.
+// Bidirectional attention, normalized sums, and a loss over few positions.
 TEST(Gradients, Bert) {
     check_gradients(small_bert(), 2e-3);
     check_gradients(fused(tied_with_dropout(small_bert())), 2e-3);
 }
 
-// The same function: sums in another order.
-TEST(Gradients, WithFusedAttentionAreThoseOfThePlain) {
+// The same function with sums in another order.
+TEST(Gradients, WithFusedAttentionEqualThoseWithPlain) {
     for (const Job& job : {small_gpt(), small_llama(), small_bert()}) {
         OneDevice plain(job), other(fused(job));
         const std::map<int, Floats> expected = plain.gradients();
@@ -283,13 +284,13 @@ TEST(Gradients, LlamaTiedWithDropout) {
     check_gradients(tied_with_dropout(small_llama()), 2e-3);
 }
 
-// A language model that knows nothing: about ln 256 = 5.545 nats per byte.
-TEST(Gradients, StartAtTheLossOfKnowingNothing) {
+// An untrained language model: about ln 256 = 5.545 nats per byte.
+TEST(Gradients, StartAtTheLossOfAnUntrainedModel) {
     for (const Job& job : {small_gpt(), small_llama(), small_bert()})
         EXPECT_NEAR(OneDevice(job).loss(), 5.545, 0.1);
 }
 
-// The forward computed again has the same bits, dropout's masks too.
+// The recomputed forward has the same bits, including dropout's masks.
 TEST(Gradients, AreTheSameBitsWithCheckpointing) {
     for (const Job& model : {tied_with_dropout(small_gpt()), tied_with_dropout(small_llama()),
                              fused(tied_with_dropout(small_llama()))}) {
@@ -307,8 +308,8 @@ TEST(Gradients, AreTheSameBitsWithCheckpointing) {
     }
 }
 
-// What is frozen has no gradient; the others' gradients do not change.
-TEST(Gradients, AreTheSameBitsBesideFrozenParameters) {
+// Frozen parameters have no gradient; the others' gradients do not change.
+TEST(Gradients, AreTheSameBitsWithFrozenParameters) {
     for (const Job& model : {small_gpt(), small_llama()}) {
         const bool llama = model.model.type == ModelType::llama;
         OneDevice plain(model);
@@ -330,7 +331,7 @@ TEST(Gradients, AreTheSameBitsBesideFrozenParameters) {
     }
 }
 
-// bf16 keeps 8 bits: a rounding is 2^-9 = 0.2 % of a value; gradients pass some tens of them.
+// bf16 keeps 8 bits: a rounding is 2^-9 = 0.2 % of a value; gradients accumulate some tens of them.
 TEST(Gradients, InBf16AreNearThoseInFp32) {
     for (Job job :
          {small_mlp(), small_gpt(), small_llama(), small_bert(), fused(small_gpt()), fused(small_llama())}) {

@@ -34,7 +34,7 @@ TEST(Job, AnEmptyFileIsTheDefaultMlpUnderFullShard) {
     EXPECT_EQ(job.optimizer.weight_decay, 0.0);
 }
 
-TEST(Job, EveryKeyOfTheFileReachesItsPlace) {
+TEST(Job, EveryKeyOfTheFileIsRead) {
     const Job job = read(R"(
         [run]
         steps = 7
@@ -105,7 +105,7 @@ TEST(Job, EveryKeyOfTheFileReachesItsPlace) {
     EXPECT_EQ(job.optimizer.weight_decay, 0.1);
 }
 
-TEST(Job, AdamwDecaysWeightsByPyTorchsDefaultUnlessTold) {
+TEST(Job, AdamwDecaysWeightsByPyTorchsDefault) {
     EXPECT_EQ(read("[optimizer]\ntype = 'adamw'").optimizer.weight_decay, 0.01);
     EXPECT_EQ(read("[optimizer]\ntype = 'adamw'\nweight_decay = 0").optimizer.weight_decay, 0.0);
     EXPECT_EQ(read("[optimizer]\ntype = 'adamw'", {{"optimizer.weight_decay", "0"}}).optimizer.weight_decay,
@@ -113,7 +113,7 @@ TEST(Job, AdamwDecaysWeightsByPyTorchsDefaultUnlessTold) {
     EXPECT_EQ(read("[optimizer]\ntype = 'sgd'").optimizer.weight_decay, 0.0);
 }
 
-TEST(Job, TheCommandLineOverridesTheFileAndItsLastWordCounts) {
+TEST(Job, TheCommandLineOverridesTheFileAndTheLastValueCounts) {
     const Job job = read("[model]\nwidth = 64\nlayers = 2", {{"model.width", "128"},
                                                              {"run.ranks", "2"},
                                                              {"run.ranks", "8"},

@@ -1,4 +1,4 @@
-// Keys that cannot stand together, names that stand for several keys, and defaults that follow another key.
+// Keys that exclude each other, names that stand for several keys, and defaults that follow another key.
 #include <string>
 
 #include <gmock/gmock.h>
@@ -66,7 +66,7 @@ TEST(JobChecks, NameTheKeyAndWhatToDo) {
                 AllOf(StartsWith("job.toml:3: model.vocabulary: "), HasSubstr("less than the 256 bytes")));
 }
 
-// The CPU's figures stay as they are; a GPU's kernels hold heads of up to 256 features.
+// The CPU's figures are unchanged; a GPU's kernels support heads of up to 256 features.
 TEST(JobChecks, AttentionFollowsTheDeviceAndTheWidthOfAHead) {
     const auto kind = [](const std::string& device, const std::string& attention, int width) {
         return parse_job("[run]\ndevice = '" + device +
@@ -85,7 +85,7 @@ TEST(JobChecks, AttentionFollowsTheDeviceAndTheWidthOfAHead) {
                 AllOf(StartsWith("job.toml:5: model.attention: "), HasSubstr("up to 256 features, not 257")));
 }
 
-// A simulation has as many ranks as are asked for, opens no data, and knows its cluster only later.
+// A simulation has as many ranks as requested, opens no data, and knows its cluster only later.
 TEST(JobChecks, OfASimulation) {
     const auto of = [](const std::string& toml) {
         return parse_job("[run]\ndevice = 'sim'\n" + toml, "job.toml");
@@ -107,10 +107,10 @@ TEST(JobChecks, OfASimulation) {
     EXPECT_THAT(error_of(sim + "[sim]\nslow_rank = '4:2'"),
                 StartsWith("job.toml:5: sim.slow_rank: there is no rank 4; use 0 to 3"));
     for (const std::string wrong : {"3", "3:0", "x:2", "3:2x", "-1:2", "3:2,"})
-        EXPECT_THAT(error_of(sim + "[sim]\nslow_rank = '" + wrong + "'"), HasSubstr("is no slowed rank"))
+        EXPECT_THAT(error_of(sim + "[sim]\nslow_rank = '" + wrong + "'"), HasSubstr("is not a slowed rank"))
             << wrong;
     for (const std::string wrong : {"inter", "outer:0.5", "inter:2", "inter@:0.5", "inter@x:0.5"})
-        EXPECT_THAT(error_of(sim + "[sim]\nslow_link = '" + wrong + "'"), HasSubstr("is no slowed link"))
+        EXPECT_THAT(error_of(sim + "[sim]\nslow_link = '" + wrong + "'"), HasSubstr("is not a slowed link"))
             << wrong;
 }
 

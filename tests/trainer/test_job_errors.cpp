@@ -1,4 +1,4 @@
-// Every mistake in a job is one sentence: where, which key, what is wrong, what to do.
+// Every mistake in a job gives one sentence: where, which key, what is wrong, what to do.
 #include <filesystem>
 #include <fstream>
 
@@ -15,7 +15,7 @@ namespace TEST_FILE {
 using testing::AllOf;
 using testing::HasSubstr;
 
-// The sentence, or "no error".
+// The error, or "no error".
 std::string error_of(const std::string& toml, const std::vector<Override>& overrides = {}) {
     try {
         parse_job(toml, "job.toml", overrides);
@@ -25,7 +25,7 @@ std::string error_of(const std::string& toml, const std::vector<Override>& overr
     return "no error";
 }
 
-// A parser that calls itself for each part would end without a word.
+// A recursive parser would overflow its stack without a message.
 TEST(JobErrors, AKeyOfTooManyPartsIsRefusedWithItsLine) {
     std::string dots = "a";
     for (int i = 0; i < 200'000; ++i) dots += ".a";
@@ -37,7 +37,7 @@ TEST(JobErrors, AKeyOfTooManyPartsIsRefusedWithItsLine) {
                 AllOf(HasSubstr("job.toml:4: "), HasSubstr(sentence)));
     // A text may end in quotes of its own.
     EXPECT_THAT(error_of("x = {a = \"\"\"s\"\"\"\"\", " + dots + " = 1}"), HasSubstr(sentence));
-    // Dots in a text, a comment or a list of numbers are none of a key.
+    // Dots in a text, a comment or a list of numbers do not belong to a key.
     EXPECT_EQ(error_of("[data]\npath = \"" + dots + "\" # " + dots), "no error");
     EXPECT_EQ(error_of("[data]\npath = '" + dots + "\"'"), "no error");
 }
@@ -56,7 +56,7 @@ TEST(JobErrors, InTheFileNameTheLineAndTheNearestRightName) {
         {"[parallel]\nfoobarbaz = 1",
          "job.toml:2: there is no key foobarbaz in [parallel]; its keys are mode"},
         {"[run]\nbatch = 8", "job.toml:2: there is no key batch in [run]; did you mean data.batch?"},
-        {"steps = 3", "job.toml:1: the key steps stands in no section; write it below a line like [run]"},
+        {"steps = 3", "job.toml:1: the key steps is in no section; write it below a line like [run]"},
         {"run = 3", "job.toml:1: run is a section; write [run] on a line of its own and its keys below it"},
         {"[[run]]\nsteps = 3",
          "job.toml:1: run is a section; write [run] on a line of its own and its keys below it"},
@@ -154,14 +154,15 @@ TEST(JobErrors, OnTheCommandLineNameTheOption) {
 TEST(JobErrors, OfAWrapPolicySayWhichPartIsWrong) {
     const std::string use = "; use root, module:NAME[,NAME] or size:N";
     const std::pair<std::string, std::string> mistakes[] = {
-        {"", "\"\" is no wrap policy" + use},
-        {"Linear", "\"Linear\" is no wrap policy" + use},
-        {"module:", "\"module:\" is no wrap policy: \"\" is no class name" + use},
-        {"module:Linear,", "\"module:Linear,\" is no wrap policy: \"\" is no class name" + use},
-        {"module:a b", "\"module:a b\" is no wrap policy: \"a b\" is no class name" + use},
-        {"size:", "\"size:\" is no wrap policy: \"\" is no number of parameters from 1 up" + use},
-        {"size:0", "\"size:0\" is no wrap policy: \"0\" is no number of parameters from 1 up" + use},
-        {"size:1e6", "\"size:1e6\" is no wrap policy: \"1e6\" is no number of parameters from 1 up" + use},
+        {"", "\"\" is not a wrap policy" + use},
+        {"Linear", "\"Linear\" is not a wrap policy" + use},
+        {"module:", "\"module:\" is not a wrap policy: \"\" is not a class name" + use},
+        {"module:Linear,", "\"module:Linear,\" is not a wrap policy: \"\" is not a class name" + use},
+        {"module:a b", "\"module:a b\" is not a wrap policy: \"a b\" is not a class name" + use},
+        {"size:", "\"size:\" is not a wrap policy: \"\" is not a number of parameters from 1 up" + use},
+        {"size:0", "\"size:0\" is not a wrap policy: \"0\" is not a number of parameters from 1 up" + use},
+        {"size:1e6",
+         "\"size:1e6\" is not a wrap policy: \"1e6\" is not a number of parameters from 1 up" + use},
     };
     for (const auto& [wrap, sentence] : mistakes) {
         EXPECT_EQ(error_of("[fsdp]\nwrap = '" + wrap + "'"), "job.toml:2: fsdp.wrap: " + sentence);
@@ -221,14 +222,14 @@ TEST_F(JobFile, IsReadFromItsPath) {
     EXPECT_EQ(error_of_file(path), path + ":2: there is no key step in [run]; did you mean steps?");
 }
 
-TEST_F(JobFile, ThatIsNoneIsRefused) {
+TEST_F(JobFile, ThatIsInvalidIsRefused) {
     const std::string missing = folder_ / "missing.toml";
     EXPECT_EQ(error_of_file(missing), missing + ": there is no such job file; give the path of a .toml file");
     EXPECT_EQ(error_of_file(folder_), folder_.string() + ": this is a folder; give the path of a .toml file");
     const std::string large = folder_ / "large.toml";
     std::ofstream(large) << std::string((1 << 20) + 1, '#');
     EXPECT_EQ(error_of_file(large),
-              large + ": larger than 1 MB, so no job file; give the path of a .toml file");
+              large + ": larger than 1 MB, so not a job file; give the path of a .toml file");
 }
 
 TEST(Nearest, CountsInsertionsDeletionsReplacementsAndSwaps) {
@@ -237,7 +238,7 @@ TEST(Nearest, CountsInsertionsDeletionsReplacementsAndSwaps) {
     EXPECT_EQ(edit_distance("with", "width"), 1);    // an insertion
     EXPECT_EQ(edit_distance("widths", "width"), 1);  // a deletion
     EXPECT_EQ(edit_distance("wedth", "width"), 1);   // a replacement
-    EXPECT_EQ(edit_distance("WIDTH", "width"), 0);   // case is no difference
+    EXPECT_EQ(edit_distance("WIDTH", "width"), 0);   // case does not matter
     EXPECT_EQ(edit_distance("", "abc"), 3);
     EXPECT_EQ(edit_distance("kitten", "sitting"), 3);
 }

@@ -1,4 +1,4 @@
-// The table of kernels: that its rows can be read, and that a Plan cannot hold a kernel that does not fit its
+// The table of kernels: its rows can be parsed, and a Plan cannot contain a kernel that does not match its
 // row.
 #include <set>
 #include <string>
@@ -17,7 +17,7 @@ using ::testing::IsEmpty;
 using ::testing::SizeIs;
 using ::testing::ThrowsMessage;
 
-TEST(KernelTable, EveryRowSaysWhatTheKernelWrites) {
+TEST(KernelTable, EveryRowNamesWhatTheKernelWrites) {
     std::set<std::string_view> names;
     for (const KernelInfo& info : kernel_table()) {
         EXPECT_TRUE(names.insert(info.name).second) << info.name;
@@ -33,7 +33,7 @@ TEST(KernelTable, EveryRowSaysWhatTheKernelWrites) {
     }
 }
 
-TEST(KernelTable, ReadsRolesTypesAndWhatMayBeMissing) {
+TEST(KernelTable, ReadsRolesTypesAndOptionalArgs) {
     const KernelInfo& gelu = kernel_info(Kernel::linear_gelu_forward);
     EXPECT_EQ(gelu.name, "linear_gelu_forward");
     EXPECT_EQ(gelu.kernel_class, KernelClass::matmul);
@@ -77,7 +77,7 @@ TEST_F(KernelOfAPlan, NeedsTheArgsOfItsRow) {
         ThrowsMessage<std::logic_error>(HasSubstr("relu_forward has no x")));
 }
 
-TEST_F(KernelOfAPlan, MayLeaveOutWhatItsRowSays) {
+TEST_F(KernelOfAPlan, MayOmitOptionalArgs) {
     const Tensor y = tensor(8), x = tensor(8), w = tensor(64), bias = tensor(8);
     EXPECT_NO_THROW(builder_.kernel(Kernel::linear_forward, "nt", {y, x, w}, {1, 8, 8}));
     EXPECT_NO_THROW(builder_.kernel(Kernel::linear_forward, "nt", {y, x, w, bias}, {1, 8, 8}));
@@ -85,7 +85,7 @@ TEST_F(KernelOfAPlan, MayLeaveOutWhatItsRowSays) {
     EXPECT_NO_THROW(builder_.kernel(Kernel::cat, "cat", {w, x, x, y, x, bias}, {}));
 }
 
-TEST_F(KernelOfAPlan, HasRoomForAnElementAndNoDimTooMany) {
+TEST_F(KernelOfAPlan, HasRoomForAnElementAndNoExtraDim) {
     const Tensor y = tensor(8), x = tensor(8);
     Arg odd = y;
     odd.bytes = 3;

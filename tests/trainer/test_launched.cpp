@@ -1,4 +1,4 @@
-// What a launcher, or run.processes, makes of a job's ranks.
+// How a launcher, or run.processes, changes a job's ranks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -31,13 +31,12 @@ TEST(Launched, AloneTheFileDecides) {
     EXPECT_TRUE(job.notes.empty());
 }
 
-TEST(Launched, TheLauncherDecidesOverTheFileAndSaysSo) {
+TEST(Launched, TheLauncherOverridesTheFileWithANote) {
     const Job job = parse_job(kEight, "job.toml", {}, {4, 4, "mpirun"});
     EXPECT_EQ(job.run.ranks, 4);
     EXPECT_EQ(job.run.processes, 4);
     ASSERT_EQ(job.notes.size(), 1u);
-    EXPECT_EQ(job.notes[0],
-              "job.toml:2: run.ranks = 8 is passed over: mpirun has 4 processes, one rank each");
+    EXPECT_EQ(job.notes[0], "job.toml:2: run.ranks = 8 is ignored: mpirun has 4 processes, one rank each");
     EXPECT_TRUE(parse_job("", "job.toml", {}, {4, 4, "mpirun"}).notes.empty());
 }
 
@@ -57,7 +56,7 @@ TEST(Launched, OwnProcessesAreRanks) {
                 HasSubstr("run.ranks: 3 contradicts"));
 }
 
-TEST(Launched, HybridShardsWithinAHostUnlessTold) {
+TEST(Launched, HybridShardsWithinAHostByDefault) {
     const std::string hybrid = "[fsdp]\nsharding_strategy = 'HYBRID_SHARD'\n";
     EXPECT_EQ(parse_job(hybrid, "job.toml", {}, {8, 4, "mpirun"}).fsdp.shard_group, 4);
     EXPECT_EQ(parse_job(hybrid + "shard_group = 2\n", "job.toml", {}, {8, 4, "mpirun"}).fsdp.shard_group, 2);
@@ -100,7 +99,7 @@ TEST(Agreed, LeavesEachRankItsOwnPathsAndCores) {
     EXPECT_NO_THROW(check_agreed(other, agreed_values(first)));
 }
 
-// A rank that saves calls the others together.
+// All ranks save together.
 TEST(Agreed, APathIsSetOnAllRanksOrOnNone) {
     for (const char* key : {"[run]\ntrace", "[checkpoint]\nsave", "[checkpoint]\nload"}) {
         const Job other = parse_job(std::string(key) + " = \"there\"\n", "job.toml");

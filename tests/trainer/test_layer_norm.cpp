@@ -1,4 +1,4 @@
-// Layer norm against its plain form, its gradients against finite differences.
+// Layer norm compared with its plain form, its gradients with finite differences.
 #include <gtest/gtest.h>
 
 #include "tests/trainer/kernel_testing.h"

@@ -1,4 +1,4 @@
-// The learning rate of each step, against the arithmetic of its definition.
+// The learning rate of each step, compared with the arithmetic of its definition.
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ OptimizerSection base(double lr) {
     return optimizer;
 }
 
-TEST(LearningRate, IsThatOfTheJobUnlessItIsToldOtherwise) {
+TEST(LearningRate, IsThatOfTheJobByDefault) {
     for (const int ranks : {1, 8}) {
         for (const int step : {0, 5, 99}) EXPECT_EQ(learning_rate(base(0.25), ranks, 100, step), 0.25);
     }
@@ -39,7 +39,7 @@ TEST(LearningRate, WarmsUpGraduallyFromTheUnscaledToTheScaledRate) {
     EXPECT_EQ(learning_rate(optimizer, 5, 100, 50), 5.0);
 }
 
-TEST(LearningRate, WarmsUpFromZeroWhereNothingIsScaled) {
+TEST(LearningRate, WarmsUpFromZeroIfNothingIsScaled) {
     OptimizerSection optimizer = base(1);
     optimizer.warmup_steps = 3;
     for (int step = 0; step < 3; ++step) EXPECT_EQ(learning_rate(optimizer, 8, 10, step), 0.25 * (step + 1));
@@ -93,7 +93,7 @@ TEST(LearningRate, TheCosineBeginsAfterTheWarmUp) {
     optimizer.warmup_steps = 2;
     EXPECT_EQ(learning_rate(optimizer, 3, 6, 1), 2.0);           // half of the way from 1 to 3
     EXPECT_EQ(learning_rate(optimizer, 3, 6, 2), 3.0);           // cos 0
-    EXPECT_NEAR(learning_rate(optimizer, 3, 6, 4), 1.5, 1e-15);  // 2 of the 4 steps that are left
+    EXPECT_NEAR(learning_rate(optimizer, 3, 6, 4), 1.5, 1e-15);  // 2 of the 4 remaining steps
     optimizer.warmup_steps = 10;                                 // longer than the run: no cosine at all
     EXPECT_NEAR(learning_rate(optimizer, 3, 6, 5), 2.0, 1e-15);  // 1 + 2 * 5 / 10
 }

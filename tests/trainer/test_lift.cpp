@@ -1,4 +1,4 @@
-// A run that is recorded, exported as PyTorch's JSON, read again and lifted: replayed as it was it gives its
+// A run that is recorded, exported as PyTorch's JSON, read again and lifted: replayed unchanged it gives its
 // own figures, and under another wrap or strategy those that the job itself has there.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -69,7 +69,7 @@ const std::vector<Variant> kMlpVariants = {
     {"ddp", {{"parallel.mode", "ddp"}}},
 };
 
-// What a job would have under each variant against the replay of a recorded run of it.
+// What a job has under each variant, compared with the replay of a recorded run of it.
 void expect_peaks(const lift::Lifted& lifted, const Job& job, const std::vector<Variant>& variants,
                   const std::string& what) {
     for (const Variant& variant : variants) {
@@ -94,7 +94,7 @@ class LiftedJson : public ::testing::Test {
         trace_ = testing::simulated_json(job, cluster_, folder_.path());
         return lift::lift(*trace_);
     }
-    // The step of each variant beside the job's own under it.
+    // The step of each variant, compared with the job's own under it.
     void expect_steps(const lift::Lifted& lifted, const Job& job, const std::vector<Variant>& variants) {
         for (const Variant& variant : variants) {
             const lift::Replay replay = lift::replay(lifted, lifted.cluster, variant.changes, 1);
@@ -121,7 +121,7 @@ TEST_F(LiftedJson, AGptThatWasWrappedByBlocksGivesItsOwnStepAndThoseOfOtherWraps
     job.run.steps = 8;
     const lift::Lifted lifted = this->lifted(job);
     EXPECT_EQ(lifted.wrap, "module:Block");
-    // FSDP alone has no all-reduce; all else is known.
+    // FSDP alone has no all-reduce; everything else is known.
     EXPECT_THAT(lifted.notes, ::testing::ElementsAre(HasSubstr("no all_reduce")));
     const lift::Replay unmodified = lift::replay_unmodified(lifted);
     EXPECT_LT(difference(unmodified.step_s, lifted.step_s), 10 * kPercent)
@@ -142,7 +142,7 @@ TEST_F(LiftedJson, AnMlpThatWasWrappedByLayersGivesItsOwnStepAndThatOfOneUnit) {
     expect_peaks(lifted, job, kMlpVariants, "mlp");
 }
 
-TEST_F(LiftedJson, SlowerWiresMakeTheStepLongerByWhatIsExposed) {
+TEST_F(LiftedJson, SlowerLinksMakeTheStepLongerByTheExposedTime) {
     Job job = with_wrap(mlp_job(6, 512, 64, 2), "module:Linear");
     job.run.steps = 6;
     const lift::Lifted lifted = this->lifted(job);
@@ -152,7 +152,7 @@ TEST_F(LiftedJson, SlowerWiresMakeTheStepLongerByWhatIsExposed) {
     const lift::Replay own = lift::replay_unmodified(lifted);
     EXPECT_GT(slow.step_s, 2 * own.step_s);
     EXPECT_GT(slow.exposed_s, 0.5 * slow.step_s);
-    // 17 gathers and reductions of 512 x 512 + 512 elements, half of which each rank sends.
+    // 17 gathers and reductions of 512 x 512 + 512 elements, of which each rank sends half.
     const double wire = 17.0 * (512 * 512 + 512) * 4 / 2 / 1e9;
     EXPECT_NEAR(slow.exposed_s, wire, 0.5 * wire);
     EXPECT_EQ(slow.peak.bytes, own.peak.bytes);
@@ -183,8 +183,8 @@ TEST_F(LiftedRun, PeaksAreThoseThatTheJobMeasuresUnderTheOtherWrap) {
     }
 }
 
-// Whatever the run was recorded under.
-TEST_F(LiftedRun, AnyRecordedSettingsTellTheOthers) {
+// Whatever settings the run was recorded under.
+TEST_F(LiftedRun, AnyRecordedSettingsPredictTheOthers) {
     const Job gpt = gpt_job(text_, 1, 2);
     std::vector<Recorded> all = {
         {"root", with_wrap(gpt, "root")},
@@ -248,7 +248,7 @@ TEST_F(LiftedRun, TriesTheRecordedRunFirstAndEachCombinationOnce) {
     EXPECT_TRUE(front);
 }
 
-TEST_F(LiftedRun, OtherKeysAreRefusedWithWhatCanBeAsked) {
+TEST_F(LiftedRun, OtherKeysAreRefusedWithThePossibleOnes) {
     const lift::Lifted lifted = LiftedRun::lifted(with_wrap(gpt_job(text_, 1, 2), "root"));
     try {
         lift::changes_to_try(lifted, {{{"data.batch", {"4"}}}, 0, ""});

@@ -1,5 +1,5 @@
-// Traces as PyTorch's profiler writes them: of fully_shard with all that it can record, of DDP with as little
-// as possible; and the shapes of operators as parameters.
+// Traces as PyTorch's profiler writes them: of fully_shard with everything that it can record, of DDP with as
+// little as possible; and the shapes of operators as parameters.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-// One module range nowhere, no shape, no memory: 2 buckets of a DDP backward.
+// Without any module range, shape or memory: 2 buckets of a DDP backward.
 std::string ddp_json(int steps) {
     PytorchTrace trace;
     for (int step = 0; step < steps; ++step) {
@@ -40,7 +40,7 @@ std::string ddp_json(int steps) {
     return trace.json();
 }
 
-TEST(LiftedPytorch, FullyShardWithModulesShapesAndMemoryIsLiftedWhole) {
+TEST(LiftedPytorch, FullyShardWithModulesShapesAndMemoryIsLiftedCompletely) {
     const Lifted own = lifted(fully_shard_json({}));
     EXPECT_EQ(value_of(own, "parallel.mode"), "fsdp");
     EXPECT_EQ(value_of(own, "fsdp.layout"), "fsdp2");
@@ -62,7 +62,7 @@ TEST(LiftedPytorch, FullyShardWithModulesShapesAndMemoryIsLiftedWhole) {
     ASSERT_TRUE(root.can_be()) << root.impossible;
     EXPECT_EQ(root.units, 1U);
     EXPECT_GT(root.peak.bytes, unmodified.peak.bytes);
-    // All of it is gathered once, before the forward, and reduced once, behind the backward.
+    // All of it is gathered once, before the forward, and reduced once, after the backward.
     EXPECT_EQ(root.moved_bytes, 2 * 2 * kParameters * 4);
     EXPECT_GT(root.exposed_s, unmodified.exposed_s);
 
@@ -71,7 +71,7 @@ TEST(LiftedPytorch, FullyShardWithModulesShapesAndMemoryIsLiftedWhole) {
     EXPECT_THAT(lines.front().lines, Contains(HasSubstr("isinstance(module, Block): fully_shard(module)")));
 }
 
-TEST(LiftedPytorch, AModulesBackwardIsKnownByARangeOfItsOwn) {
+TEST(LiftedPytorch, AModulesBackwardIsFoundByItsOwnRange) {
     const Lifted own = lifted(fully_shard_json({.own_ranges = true}));
     for (const Node& node : own.step.nodes) {
         if (node.class_name != "Linear" && node.class_name != "ReLU") continue;
@@ -87,7 +87,7 @@ TEST(LiftedPytorch, AModulesBackwardIsKnownByARangeOfItsOwn) {
     EXPECT_NEAR(replay_unmodified(own).step_s, own.step_s, 0.1 * own.step_s);
 }
 
-TEST(LiftedPytorch, GradientsOfTheModulesAreNoActivations) {
+TEST(LiftedPytorch, GradientsOfTheModulesAreNotActivations) {
     const Lifted own = lifted(fully_shard_json({.steps = 4}));
     std::int64_t gradients = 0;
     for (const LiftedBuffer& buffer : own.step.buffers) gradients += buffer.bytes == kWidth * kWidth * 4;
@@ -101,7 +101,7 @@ TEST(LiftedPytorch, GradientsOfTheModulesAreNoActivations) {
     EXPECT_EQ(gradients, 2);
 }
 
-TEST(LiftedPytorch, DdpWithoutModulesIsReplayedAndSaysWhatItCannotTell) {
+TEST(LiftedPytorch, DdpWithoutModulesIsReplayedAndNotesWhatIsUnknown) {
     const Lifted own = lifted(ddp_json(5));
     EXPECT_EQ(value_of(own, "parallel.mode"), "ddp");
     EXPECT_EQ(own.parameters, ParametersFrom::buckets);
@@ -113,7 +113,7 @@ TEST(LiftedPytorch, DdpWithoutModulesIsReplayedAndSaysWhatItCannotTell) {
     EXPECT_EQ(unmodified.units, 2U);
     EXPECT_EQ(unmodified.moved_bytes, 1200000 * 4);
     EXPECT_NEAR(unmodified.step_s, own.step_s, 0.1 * own.step_s);
-    // The only wrap is the whole.
+    // The only wrap is the whole model.
     for (const auto& changes : changes_to_try(own, {})) {
         for (const Override& change : changes)
             EXPECT_FALSE(change.key == "fsdp.wrap" && change.value != "root");
@@ -210,24 +210,24 @@ TEST(LiftedPytorch, AWeightThatTwoModulesReadIsGatheredOnceAndInFp32) {
     EXPECT_EQ(unmodified.moved_bytes, 2 * 1000 * 64 * 4);
 }
 
-// Gathered once a step, as under SHARD_GRAD_OP, which nobody set.
-TEST(LiftedPytorch, ARootThatIsTheOnlyUnitIsTakenForFullShard) {
+// Gathered once per step, as under SHARD_GRAD_OP, which was not set.
+TEST(LiftedPytorch, ARootThatIsTheOnlyUnitCountsAsFullShard) {
     const Lifted own = lifted(tied_json());
     EXPECT_EQ(value_of(own, "fsdp.sharding_strategy"), "FULL_SHARD");
     EXPECT_THAT(own.notes, Contains(AllOf(HasSubstr("root alone"), HasSubstr("FULL_SHARD"))));
 }
 
-TEST(LiftedPytorch, TheNormOfTheGradientsTellsNoBandwidth) {
+TEST(LiftedPytorch, TheNormOfTheGradientsGivesNoBandwidth) {
     const Lifted own = lifted(fully_shard_json({.clips = true}));
     EXPECT_THAT(own.notes, Contains(AllOf(HasSubstr("all_reduce move 228 bytes"), HasSubstr("GB/s"))));
     const Replay unmodified = replay_unmodified(own);
     const Replay ddp = replay(own, own.cluster, {{"parallel.mode", "ddp"}}, 1);
     ASSERT_TRUE(ddp.can_be()) << ddp.impossible;
-    // By 228 bytes in 3 ms the two blocks' 526,336 bytes would take 6.9 s.
+    // At 228 bytes in 3 ms, the two blocks' 526,336 bytes would take 6.9 s.
     EXPECT_LT(ddp.step_s, 3 * unmodified.step_s);
 }
 
-TEST(LiftedPytorch, FullyShardIsTriedUnderWhatItHas) {
+TEST(LiftedPytorch, FullyShardIsTriedUnderItsOwnOptions) {
     const Lifted own = lifted(fully_shard_json({}));
     for (const auto& changes : changes_to_try(own, {})) {
         for (const Override& change : changes) {
@@ -236,7 +236,7 @@ TEST(LiftedPytorch, FullyShardIsTriedUnderWhatItHas) {
             EXPECT_NE(change.value, "NO_SHARD");
         }
     }
-    // Asked for, it cannot be, and the command line is not what said "fsdp2".
+    // An explicit request is impossible, and the error does not claim that the command line said "fsdp2".
     Question question;
     question.given = {{"fsdp.sharding_strategy", {"NO_SHARD"}}};
     const Replay row = replay(own, own.cluster, changes_to_try(own, question).back(), 2);
@@ -245,7 +245,7 @@ TEST(LiftedPytorch, FullyShardIsTriedUnderWhatItHas) {
 
 TEST(LiftedPytorch, BucketsOfDdpAreTheRecordedOnes) {
     constexpr std::int64_t kLinear = 1024 * 1024 + 1024, kAll = 2 * kLinear + 1024;
-    // bucket_cap_mb=25 holds for the first bucket, too: one of 8 MB.
+    // bucket_cap_mb=25 applies to the first bucket, too: one of 8 MB.
     const Lifted one = lifted(ddp_with_modules_json({kAll}));
     EXPECT_EQ(one.step.elements(), kAll);
     const Replay of_one = replay_unmodified(one);
@@ -259,19 +259,19 @@ TEST(LiftedPytorch, BucketsOfDdpAreTheRecordedOnes) {
     EXPECT_THAT(pytorch_lines(two, of_two.job).front().lines, Contains("model = DDP(model)"));
 }
 
-TEST(LiftedPytorch, BucketsOfDdpThatHoldLessTellFrozenParametersOrTwoBytes) {
+TEST(LiftedPytorch, SmallerBucketsOfDdpShowFrozenParametersOrTwoBytes) {
     constexpr std::int64_t kLinear = 1024 * 1024 + 1024;
-    // A quarter is not reduced. The Linears are alike, but neither is the other.
+    // A quarter is not reduced. The Linears are alike, but not the same.
     const Lifted frozen = lifted(ddp_with_modules_json({kLinear * 3 / 2}));
     EXPECT_EQ(frozen.step.elements(), 2 * kLinear);
     EXPECT_THAT(frozen.notes, Contains(HasSubstr("some parameters are frozen")));
-    // Both Linears and the norm in bytes of fp32: half as many elements, so as many of two bytes.
+    // Both Linears and the norm in bytes of fp32: half as many elements, therefore as many of two bytes.
     const Lifted half = lifted(ddp_with_modules_json({(2 * kLinear + 1024) / 2}));
     EXPECT_EQ(half.step.elements(), 2 * kLinear + 1024);
     EXPECT_THAT(half.notes, Contains(HasSubstr("two bytes an element")));
 }
 
-TEST(LiftedPytorch, StepsAreWanted) {
+TEST(LiftedPytorch, StepsAreRequired) {
     std::string json = ddp_json(3);
     for (std::size_t at = json.find("ProfilerStep#"); at != json.npos; at = json.find("ProfilerStep#", at))
         json.replace(at, 13, "SomethingElse");
@@ -303,7 +303,7 @@ TEST(OperatorParameters, AreTheInputsThatTheSignatureCallsWeightAndBias) {
               (std::vector<std::int64_t>{64000}));
 }
 
-TEST(OperatorParameters, OthersHaveNoneAndBrokenShapesTellNone) {
+TEST(OperatorParameters, OthersAndBrokenShapesHaveNone) {
     EXPECT_FALSE(reads_parameters("aten::mm"));
     EXPECT_TRUE(elements("aten::mm", R"({"Input Dims":[[8,16],[16,32]]})").empty());
     for (const char* broken :

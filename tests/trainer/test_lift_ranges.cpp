@@ -1,5 +1,5 @@
-// Ranges of modules as no program nests them: that touch, end together, overlap, or are missing. What is
-// lifted from them can always be carried out, or is refused with a sentence.
+// Ranges of modules nested as no program does: they touch, end together, overlap, or are missing. What is
+// lifted from them can always be executed, or is refused with an error.
 #include <random>
 
 #include <gmock/gmock.h>
@@ -38,7 +38,7 @@ void close_gaps(Json& events) {
         }
         if (next >= 0) (*own)["dur"] = next - start_of(*own);
     }
-    // Children stand behind their parents.
+    // Children come after their parents.
     for (auto own = modules.rbegin(); own != modules.rend(); ++own) {
         double first = -1, last = -1;
         for (const Json* other : modules) {
@@ -104,12 +104,12 @@ class Shaken {
     }
     void change(Json& event) {
         double start = start_of(event), end = end_of(event);
-        if (one_of(2)) {  // touching: on a coarse clock
+        if (one_of(2)) {  // touching, as with a coarse clock
             constexpr double kTick = 16;
             start = std::floor(start / kTick) * kTick;
             end = std::floor(end / kTick) * kTick;
         }
-        if (one_of(20)) end = start + (end - start) / 3;  // cut
+        if (one_of(20)) end = start + (end - start) / 3;  // truncated
         if (one_of(20)) end = start + (end - start) * 3;  // merged with what follows
         if (one_of(40)) end = start;
         event["ts"] = start;
@@ -118,7 +118,7 @@ class Shaken {
     std::mt19937 random_;
 };
 
-TEST(LiftedRanges, ShakenRangesAreLiftedWholeOrRefusedWithASentence) {
+TEST(LiftedRanges, DistortedRangesAreLiftedCompletelyOrRefusedWithAnError) {
     const Json plain = Json::parse(fully_shard_json({.steps = 3, .norms = true})),
                own_ranges = Json::parse(fully_shard_json({.steps = 3, .own_ranges = true}));
     int whole = 0;
@@ -157,7 +157,7 @@ TEST(LiftedRanges, AWrapperWithNothingInsideIsOneModule) {
     EXPECT_TRUE(replay_unmodified(own).can_be());
 }
 
-TEST(LiftedStepFault, NamesACallOfAModuleThatIsNotThere) {
+TEST(LiftedStepFault, NamesACallOfAMissingModule) {
     LiftedStep step;
     EXPECT_NE(fault_of(step), "");
     Node root, child;

@@ -1,4 +1,4 @@
-// The linear layer against its plain form, and its gradients against finite differences.
+// The linear layer compared with its plain form, and its gradients with finite differences.
 #include <cstring>
 #include <thread>
 #include <vector>
@@ -83,7 +83,7 @@ TEST_P(Linear, AgreesWithThePlainFormInBf16) {
     EXPECT_LE(relative_error(in_double(db), reference::linear_backward_bias(dy64, rows, out)), tolerance);
 }
 
-// Buffers move between runs; results must not.
+// Buffers are at different addresses in each run; results must not change.
 TEST_P(Linear, BitsDoNotDependOnAlignment) {
     Floats y(dy.size());
     Floats dx(x.size());

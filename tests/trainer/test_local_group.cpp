@@ -1,5 +1,5 @@
-// Collectives of the local process group against their definitions: for even, odd and single groups, each
-// element type, any number of elements, in place or not.
+// Collectives of the local process group compared with their definitions: for even, odd and single groups,
+// each element type, any number of elements, in place or not.
 #include <algorithm>
 #include <functional>
 #include <memory>
@@ -45,7 +45,7 @@ float value(int rank, std::int64_t i) {
     return static_cast<float>((rank * 31 + i * 7) % 240) * 0.25F;
 }
 
-// ceil(elements / ranks): what a rank's piece holds, the last ones' less.
+// ceil(elements / ranks): the size of a rank's piece; the last ones may have less.
 std::int64_t piece_of(std::int64_t elements, int ranks) {
     return (elements + ranks - 1) / ranks;
 }
@@ -54,8 +54,8 @@ class LocalGroupTest : public ::testing::TestWithParam<int> {
   protected:
     int ranks() const { return GetParam(); }
 
-    // Runs one collective. Each rank's memory has `size` elements, of which element i starts as
-    // value(rank, i); input and output begin at the given elements of it. Returns all memories.
+    // Runs one collective. Each rank's memory has `size` elements, of which element i starts as value(rank,
+    // i); input and output begin at the given elements of it. Returns all memories.
     template <class T>
     std::vector<Floats> run(CollectiveCall call, std::int64_t size,
                             const std::function<std::int64_t(int rank)>& input,
@@ -176,7 +176,7 @@ TEST_P(LocalGroupTest, AllReduceGivesEveryRankTheSameSums) {
     }
 }
 
-TEST_P(LocalGroupTest, SumsThatGoPastTheCachesAreTheSame) {
+TEST_P(LocalGroupTest, SumsThatBypassTheCachesAreTheSame) {
     cache_bytes_ = 4000;
     for (const std::int64_t size : kSizes) {
         for (const bool in_place : {false, true}) {

@@ -1,4 +1,4 @@
-// Cross-entropy and mean squared error against their plain forms and finite differences.
+// Cross-entropy and mean squared error compared with their plain forms and finite differences.
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace TEST_FILE {
 using namespace testing;
 
 // Equal logits: every class has 1/256, the loss is log 256 = 5.545…
-TEST(CrossEntropy, OfAModelThatKnowsNothingIsTheLogarithmOfTheClasses) {
+TEST(CrossEntropy, OfAnUntrainedModelIsTheLogarithmOfTheClasses) {
     const Floats logits(3 * 256, 0.7f);
     const Tokens targets = {0, 100, 255};
     Floats probabilities(logits.size());
@@ -26,7 +26,7 @@ TEST(CrossEntropy, OfAModelThatKnowsNothingIsTheLogarithmOfTheClasses) {
 TEST(CrossEntropy, AgreesWithThePlainForm) {
     constexpr int kRows = 9, kClasses = 77;
     Floats logits = normals(kRows * kClasses, "logits");
-    for (float& value : logits) value = 3.0f * value + 50.0f;  // far from 0: needs the largest subtracted
+    for (float& value : logits) value = 3.0f * value + 50.0f;  // far from 0: the largest must be subtracted
     const Tokens targets = tokens(kRows, kClasses, "targets");
     Floats probabilities(logits.size(), NAN), dlogits(logits.size(), NAN);
     double mean = NAN;
@@ -64,7 +64,7 @@ TEST(CrossEntropy, GradientAgreesWithFiniteDifferences) {
               kFiniteDifferenceTolerance);
 }
 
-// Rows without a target change nothing: the loss and its gradient are those of the others alone.
+// Rows without a target do not count: the loss and its gradient are those of the other rows.
 TEST(CrossEntropy, LeavesOutRowsWithoutATarget) {
     constexpr int kRows = 5, kClasses = 40, kCounted = 2;
     const Floats logits = normals(kRows * kClasses, "logits");
@@ -102,8 +102,8 @@ TEST(CrossEntropy, OfNotANumberIsNotANumber) {
     EXPECT_TRUE(std::isnan(mean));
 }
 
-// The library picks AVX-512, AVX2 or baseline code; softmax_row in this file is compiled for the baseline.
-TEST(CrossEntropy, BitsAreThoseOfTheOldestProcessor) {
+// The library chooses AVX-512, AVX2 or baseline code; softmax_row in this file is compiled for the baseline.
+TEST(CrossEntropy, BitsEqualThoseOfTheOldestProcessor) {
     constexpr int kRows = 5, kClasses = 259;
     const Floats logits = normals(kRows * kClasses, "logits");
     const Tokens targets(kRows, 1);

@@ -1,4 +1,4 @@
-// The Plans that models write: what is kept, what is computed again, what is left out.
+// The Plans that models write: what is kept, what is recomputed, what is omitted.
 #include <algorithm>
 #include <set>
 #include <string>
@@ -52,7 +52,7 @@ std::vector<Job> all_models() {
     llama.model.dropout = 0.1;
     Job fused = llama;
     fused.model.attention = AttentionKind::fused;
-    Job mlp = small_mlp(), gpt = small_gpt();  // the product computes the activation, too
+    Job mlp = small_mlp(), gpt = small_gpt();  // the matmul computes the activation, too
     mlp.model.fused_activation = gpt.model.fused_activation = true;
     Job bert = small_bert();
     bert.model.tied_embeddings = true;
@@ -100,7 +100,7 @@ TEST(ModelPlans, WithoutABackwardKeepNothing) {
         EXPECT_EQ(pass.dangling(), 0);
         EXPECT_TRUE(pass.ready.empty());
         if (job.model.type == ModelType::mlp) continue;
-        // Twice the layers need no more memory, as nothing of a block is kept.
+        // Twice the layers need no more memory, since no block keeps anything.
         Job deeper = job;
         deeper.model.layers *= 2;
         EXPECT_EQ(pass_of(deeper, {.backward = false, .training = false}).peak(), pass.peak());
@@ -117,11 +117,11 @@ TEST(ModelPlans, TakeAnyBatch) {
 
 // --- attention -------------------------------------------------------------------------------------------
 
-// 2 blocks. Plain keeps the probabilities of each, batch * heads * context^2 = 2 * 2 * 128^2 floats, fused
-// one number per row.
+// 2 blocks. Plain keeps the probabilities of each, batch * heads * context^2 = 2 * 2 * 128^2 floats; fused
+// keeps one number per row.
 TEST(ModelPlans, KeepNoProbabilitiesWithFusedAttention) {
     Job job = small_gpt();
-    job.model.context = 128;  // so that the probabilities are the most of it
+    job.model.context = 128;  // so that the probabilities are the largest part
     job.model.attention = AttentionKind::plain;
     const Pass plain = pass_of(job);
     job.model.attention = AttentionKind::fused;
@@ -135,7 +135,7 @@ TEST(ModelPlans, KeepNoProbabilitiesWithFusedAttention) {
         const bool of_rows = buffer.name.ends_with("logsumexp") || buffer.name.ends_with(".delta");
         EXPECT_TRUE(!of_rows || buffer.bytes == 2 * 2 * 128 * 4) << buffer.name;
     }
-    // Of each block the square goes, the row's number comes.
+    // For each block, the probabilities are saved, and one number per row is added.
     const std::int64_t saved = 2 * (2 * 2 * 128 * 128 - 2 * 2 * 128) * 4;
     EXPECT_GE(plain.peak() - fused.peak(), saved / 2);
     EXPECT_LE(plain.peak() - fused.peak(), saved + 128 * 128 * 4);
@@ -143,7 +143,7 @@ TEST(ModelPlans, KeepNoProbabilitiesWithFusedAttention) {
 
 // --- dropout ---------------------------------------------------------------------------------------------
 
-// Behind the embedding, and in each of the 2 blocks behind the attention and the feed-forward part.
+// After the embedding, and in each of the 2 blocks after the attention and the feed-forward part.
 TEST(ModelPlans, DropInFivePlacesWithTheMaskOfTheModule) {
     for (Job job : {small_gpt(), small_llama()}) {
         job.model.dropout = 0.25;
@@ -168,7 +168,7 @@ TEST(ModelPlans, DropInFivePlacesWithTheMaskOfTheModule) {
 
 // --- bf16 ------------------------------------------------------------------------------------------------
 
-TEST(ModelPlans, InBf16ComputeInBf16ButTheLoss) {
+TEST(ModelPlans, InBf16ComputeInBf16ExceptTheLoss) {
     for (const Job& model : all_models()) {
         const Pass pass = pass_of(in_bf16(model));
         for (const Phase phase : {Phase::forward, Phase::backward}) {
@@ -181,12 +181,13 @@ TEST(ModelPlans, InBf16ComputeInBf16ButTheLoss) {
                     << pass.plan.names[static_cast<std::size_t>(op->name)];
             }
         }
-        // The output becomes fp32, its gradient bf16; an mlp's input becomes bf16, and has no gradient.
+        // The output is converted to fp32, its gradient to bf16; an MLP's input is converted to bf16, and has
+        // no gradient.
         const bool mlp = model.model.type == ModelType::mlp;
         EXPECT_EQ(pass.count(Kernel::cast_to_fp32), 1);
         EXPECT_EQ(pass.count(Kernel::cast_to_bf16), mlp ? 2 : 1);
         EXPECT_EQ(pass.all(Kernel::cast_to_bf16).back()->phase, Phase::backward);
-        // Activations take half the bytes, but the logits' fp32 copy, probabilities and gradient do not.
+        // Activations take half the bytes, except the logits' fp32 copy, probabilities and gradient.
         EXPECT_LT(pass.peak(), pass_of(model).peak());
     }
 }
@@ -219,7 +220,7 @@ TEST(ModelPlans, KeepTheRotaryTableInTheTypeOfBuffers) {
     EXPECT_EQ(table.kernel().scalars[0], 10000);
     for (const Op* turn : pass.all(Kernel::rotary_forward)) {
         EXPECT_EQ(turn->args[2].buffer, table.args[0].buffer);
-        // batch, context, turned heads (4 of queries, 2 of keys), all heads, head width, type of the table
+        // batch, context, rotated heads (4 of queries, 2 of keys), all heads, head width, type of the table
         EXPECT_EQ(turn->kernel().dims, (std::array<std::int64_t, 6>{2, 16, 6, 8, 8, input_dim(DType::fp32)}));
     }
 }
@@ -239,7 +240,7 @@ TEST(ModelPlans, OfFrozenEmbeddingsEndAtTheFirstNorm) {
     EXPECT_TRUE(pass.ready.contains("blocks.0.norm_1.weight"));
 }
 
-// Frozen Linear layers pass the gradient on (dx) but make none of their own, and do not keep their input.
+// Frozen Linear layers pass the gradient on (dx) but compute none of their own, and do not keep their input.
 TEST(ModelPlans, OfFrozenLayersPassTheGradientOn) {
     const Pass all = pass_of(small_gpt());
     const Pass pass = pass_of(frozen(small_gpt(), "module:Linear"));
@@ -251,8 +252,8 @@ TEST(ModelPlans, OfFrozenLayersPassTheGradientOn) {
     EXPECT_LT(pass.peak(), all.peak());
 }
 
-// Frozen norms: dx alone; their args for dgamma and dbeta have no buffer.
-TEST(ModelPlans, OfFrozenNormsMakeTheInputsGradientAlone) {
+// Frozen norms: only dx; their args for dgamma and dbeta have no buffer.
+TEST(ModelPlans, OfFrozenNormsComputeOnlyTheInputsGradient) {
     const Pass gpt = pass_of(frozen(small_gpt(), "module:LayerNorm"));
     for (const Op* op : gpt.all(Kernel::layer_norm_backward)) {
         EXPECT_GE(op->args[0].buffer, 0);
@@ -266,7 +267,7 @@ TEST(ModelPlans, OfFrozenNormsMakeTheInputsGradientAlone) {
     }
 }
 
-// All but the head's norm and the head: of the blocks nothing is kept and nothing goes backward.
+// Everything is frozen except the last norm and the head: the blocks keep nothing and have no backward.
 TEST(ModelPlans, HaveNoGradientBelowTheLowestTrainedParameter) {
     Job job = small_gpt();
     ModuleTree tree = tree_of(job);
@@ -295,7 +296,7 @@ TEST(ModelPlans, OfFrozenBlocksPassTheGradientThrough) {
 
 // --- activation checkpointing ----------------------------------------------------------------------------
 
-TEST(ModelPlans, ThatAreCheckpointedComputeTheForwardAgain) {
+TEST(ModelPlans, ThatAreCheckpointedRecomputeTheForward) {
     for (Job job : {small_gpt(), small_llama()}) {
         job.model.dropout = 0.1;
         const char* block = job.model.type == ModelType::gpt ? "module:Block" : "module:LlamaBlock";
@@ -303,8 +304,8 @@ TEST(ModelPlans, ThatAreCheckpointedComputeTheForwardAgain) {
         const Pass pass = pass_of(checkpointed(job, block));
         // The same forward.
         EXPECT_EQ(pass.kinds(Phase::forward), plain.kinds(Phase::forward));
-        // The recomputation of the blocks, last first, equals their forward, kernel for kernel and in its
-        // dims.
+        // The recomputation of the blocks, last first, equals their forward, kernel for kernel and with the
+        // same dims.
         const auto of_block = [&](const Pass& in, Phase phase, const std::string& path) {
             const ModuleTree tree = tree_of(job);
             std::vector<std::pair<Kernel, std::array<std::int64_t, 6>>> found;
@@ -326,7 +327,7 @@ TEST(ModelPlans, ThatAreCheckpointedComputeTheForwardAgain) {
     }
 }
 
-// Of a block only its input stays: one more layer costs batch * context * width floats.
+// Only the input of a block is kept: one more layer costs batch * context * width floats.
 TEST(ModelPlans, ThatAreCheckpointedKeepOnlyTheInput) {
     for (Job job :
          {checkpointed(small_gpt(), "module:Block"), checkpointed(small_llama(), "module:LlamaBlock")}) {
@@ -340,7 +341,7 @@ TEST(ModelPlans, ThatAreCheckpointedKeepOnlyTheInput) {
     }
 }
 
-// No range stands for the module a second time (an occurrence of it); one named "recompute" does.
+// No range represents the module a second time (it would be an occurrence); one named "recompute" does.
 TEST(ModelPlans, ThatAreCheckpointedEnterEachCheckpointedModuleOnce) {
     const Pass pass = pass_of(checkpointed(small_gpt(), "module:Block"));
     const auto ranges = [&](const std::string& name) {
@@ -364,8 +365,8 @@ TEST(ModelPlans, ThatAreCheckpointedInsideEachOtherComputeTheInnerPartTwiceMore)
     EXPECT_EQ(pass.dangling(), 0);
 }
 
-// A block that nothing below wants a gradient of, and the model as a whole.
-TEST(ModelPlans, ThatAreCheckpointedHeedFrozenParameters) {
+// A block below which no gradient is needed, and the model as a whole.
+TEST(ModelPlans, ThatAreCheckpointedRespectFrozenParameters) {
     const Pass pass = pass_of(frozen(checkpointed(small_gpt(), "module:Block"), "module:Embedding"));
     EXPECT_EQ(pass.kernels(Phase::backward).back()->kernel().kernel, Kernel::layer_norm_backward);
     EXPECT_EQ(pass.dangling(), 0);
@@ -397,7 +398,7 @@ TEST(ModelPlans, CheckTheOutputOfEachLeafModuleOnce) {
         for (const Module* module : tree.modules) {
             const bool leaf = module->children().empty() && module->class_name() != "Dropout";
             const bool computes = module->class_name().ends_with("SelfAttention") ||  // the attention itself
-                                  module->class_name() == "SwiGLU";                   // its product
+                                  module->class_name() == "SwiGLU";                   // its matmul
             const bool in_product = job.model.fused_activation &&
                                     (module->class_name() == "ReLU" || module->class_name() == "GELU");
             EXPECT_EQ(checked.count(module->path), (leaf && !in_product) || computes ? 1 : 0) << module->path;

@@ -1,4 +1,4 @@
-// What models are made of: parameters, names in the tree, initialisation, tied and chosen modules.
+// What models consist of: parameters, names in the tree, initialization, tied and chosen modules.
 #include <cmath>
 #include <set>
 #include <string>
@@ -31,8 +31,7 @@ Job named(const std::string& name) {
 // V tokens, T positions, L layers of width h, f features inside the feed-forward part:
 //   gpt    (V + T) h + L (4 h^2 + 4 h + 2 h f + f + h + 4 h) + 2 h, the head tied
 //   bert   (V + T) h + 2 h + L (4 h^2 + 4 h + 2 h f + f + h + 4 h) + h^2 + 3 h, the head tied; released
-//   models
-//          have 2 h for segments and V biases of the head beside: 109,514,298 of bert-base
+//          models also have 2 h for segments and V biases of the head: 109,514,298 for bert-base
 //   llama  V h (1 + untied) + L (h (h + 2 kv) + h^2 + 3 h f + 2 h) + h
 TEST(Models, HaveThePublishedNumbersOfParameters) {
     EXPECT_EQ(elements(tree_of(named("gpt2"))), 124'439'808);

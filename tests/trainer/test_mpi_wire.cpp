@@ -14,7 +14,7 @@ namespace TEST_FILE {
 
 struct Outcome {
     int status = -1;
-    std::string text;  // of both outputs
+    std::string text;  // both outputs
 };
 
 Outcome run(const std::string& command) {
@@ -34,7 +34,7 @@ class MpiWire : public ::testing::Test {
     void SetUp() override {
         if (std::system("command -v mpirun > /dev/null 2>&1") != 0) GTEST_SKIP() << "no mpirun is installed";
     }
-    // Every process on whatever core there is, as in a test of others beside it.
+    // Every process on any free core, as is usual for tests that run at the same time.
     static Outcome mpirun(int ranks, const std::string& arguments, const std::string& environment = {}) {
         return run(environment +
                    " OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
@@ -47,22 +47,22 @@ class MpiWire : public ::testing::Test {
     }
 };
 
-TEST_F(MpiWire, KeepsTheRulesOfWires) {
+TEST_F(MpiWire, ObeysTheRulesOfWires) {
     expect_done(mpirun(4, "all"), 4);
 }
 
-// As a message of gigabytes is carried, whose size is too large for MPI's.
+// As for a message of gigabytes, whose size does not fit into MPI's.
 TEST_F(MpiWire, CarriesAMessageInParts) {
     expect_done(mpirun(2, "all 10000"), 2);
     expect_done(mpirun(2, "order 1021"), 2);
 }
 
-// As where tags have few bits: the other communicators carry them.
+// As if tags had few bits: the other communicators represent them.
 TEST_F(MpiWire, CarriesTagsThatMpiDoesNot) {
     expect_done(mpirun(2, "all 1073741824 1073741824"), 2);
 }
 
-TEST_F(MpiWire, SaysThatATagIsTooLarge) {
+TEST_F(MpiWire, ReportsThatATagIsTooLarge) {
     const Outcome outcome = mpirun(2, "tag 1073741824 32768");
     expect_done(outcome, 2);
     EXPECT_THAT(outcome.text, HasSubstr("carries tags below 262144 only, and 4294967295 is needed"));
@@ -77,7 +77,7 @@ TEST_F(MpiWire, OfAnotherSizeIsAnError) {
     expect_done(mpirun(2, "long"), 2);
 }
 
-TEST_F(MpiWire, AFailedJobEndsAtOnce) {
+TEST_F(MpiWire, AFailedJobEndsImmediately) {
     const Outcome outcome = mpirun(4, "abandon");
     EXPECT_EQ(outcome.status, 3) << outcome.text;
     EXPECT_THAT(outcome.text, Not(HasSubstr("done")));

@@ -1,5 +1,5 @@
-// The configurations nearest to a job that do not fit: that they fit indeed, that no smaller change would do,
-// and what is said where nothing does.
+// The configurations nearest to a job that does not fit: that they do fit, that no smaller change would, and
+// what is reported if none does.
 #include <algorithm>
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ using planner::nearest_fits;
 using planner::NearestFit;
 using planner::NearestFits;
 
-// A job of real devices: the text that it would train on is not opened.
+// A job for real devices: the text on which it would train is not opened.
 Job job_with(const std::vector<Override>& changes = {}) {
     std::vector<Override> all = {{"run.device", "cpu"}, {"data.path", "not there"}};
     all.insert(all.end(), changes.begin(), changes.end());
@@ -26,7 +26,7 @@ std::int64_t peak_of(const std::vector<Override>& changes) {
     return Program(job_with(changes)).predict().peak.bytes;
 }
 
-// Whether allocator and all fit `limit`.
+// Whether the total, including the allocator, fits into `limit`.
 bool fits(const std::vector<Override>& changes, std::int64_t limit) {
     sim::SimOptions options;
     options.memory_limit = limit;
@@ -42,7 +42,7 @@ NearestFits search(std::int64_t limit, std::size_t most = 3) {
     return nearest_fits(job_with(), limit, testing::round_cluster(), {.most = most, .seconds = 100});
 }
 
-TEST(Nearest, OneChangeIsEnoughWhereTheJobIsALittleTooLarge) {
+TEST(Nearest, OneChangeIsEnoughIfTheJobIsSlightlyTooLarge) {
     const std::int64_t own = peak_of({});
     ASSERT_FALSE(fits({}, own - 1));
     const NearestFits found = search(own - 1);
@@ -53,13 +53,13 @@ TEST(Nearest, OneChangeIsEnoughWhereTheJobIsALittleTooLarge) {
         EXPECT_TRUE(fits(fit.changes, own - 1)) << fit.changes.front().key;
         EXPECT_GT(fit.slower, 0);
     }
-    // Of one step each: the fastest first.
+    // Those of one change each: the fastest first.
     EXPECT_LE(found.fits[0].slower, found.fits[1].slower);
     EXPECT_LE(found.fits[1].slower, found.fits[2].slower);
     EXPECT_TRUE(found.complete);
 }
 
-// None of the changes is in vain, whatever the limit; below what any one gives, several are needed.
+// Every change is needed, whatever the limit; below what any single change gives, several are needed.
 TEST(Nearest, NoPartOfTheChangesIsEnough) {
     const std::int64_t own = peak_of({});
     std::int64_t least = own;
@@ -81,7 +81,7 @@ TEST(Nearest, NoPartOfTheChangesIsEnough) {
     }
 }
 
-// The samples of a step stay the same. Of 32 samples most of the peak is activations.
+// The samples of a step stay the same. With 32 samples, activations are most of the peak.
 TEST(Nearest, ASmallerBatchComesWithMoreMicroBatches) {
     const Job job = job_with({{"data.batch", "32"}});
     const std::int64_t limit = Program(job).predict().peak.bytes - 1;
@@ -97,13 +97,13 @@ TEST(Nearest, ASmallerBatchComesWithMoreMicroBatches) {
     EXPECT_TRUE(seen);
 }
 
-TEST(Nearest, NothingFitsWhatIsLessThanTheSmallestPeak) {
+TEST(Nearest, NothingFitsBelowTheSmallestPeak) {
     const NearestFits found = search(1000);
     EXPECT_TRUE(found.fits.empty());
     EXPECT_LT(found.smallest.peak.bytes, peak_of({}));
     EXPECT_EQ(found.smallest.peak.bytes, peak_of(found.smallest.changes));
     EXPECT_GT(found.tried, 10u);
-    // And it is told at its very peak.
+    // And it is reported when the limit equals its peak.
     EXPECT_FALSE(search(found.smallest.peak.bytes * 2).fits.empty());
 }
 
@@ -114,8 +114,8 @@ TEST(Nearest, EndsInTime) {
     EXPECT_LE(found.tried, 1u);
 }
 
-// A cluster that has fewer devices than the job has ranks tells no times; the memory is known all the same.
-TEST(Nearest, NeedsNoClusterThatIsLargeEnough) {
+// A cluster with fewer devices than the job has ranks predicts no times; the memory is known nevertheless.
+TEST(Nearest, DoesNotNeedALargeEnoughCluster) {
     sim::Cluster small = testing::round_cluster();
     small.nodes = small.devices = 1;
     const NearestFits found = nearest_fits(job_with(), peak_of({}) - 1, small, {.most = 3, .seconds = 100});

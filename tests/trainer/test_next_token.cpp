@@ -38,7 +38,7 @@ TEST(NextToken, OnlyTheLikeliestAreDrawnFrom) {
     for (std::size_t i = 0; i < logits.size(); ++i) logits[i] = static_cast<float>(i % 10);  // ten of 9
     std::map<std::int32_t, int> drawn;
     for (int i = 0; i < 1000; ++i) ++drawn[next_token(logits, {.temperature = 1, .top_k = 5}, i / 1000.0)];
-    // Of equal ones the first: 9, 19, 29, 39, 49, each a fifth.
+    // Among equal ones the first: 9, 19, 29, 39, 49, each a fifth.
     EXPECT_EQ(drawn, (std::map<std::int32_t, int>{{9, 200}, {19, 200}, {29, 200}, {39, 200}, {49, 200}}));
     EXPECT_EQ(next_token(logits, {.temperature = 1, .top_k = 1}, 0.99), 9);
 }
@@ -49,7 +49,7 @@ TEST(NextToken, HugeLogitsDoNotOverflow) {
     EXPECT_EQ(next_token(std::vector<float>{7}, {}, 0.5), 0);
 }
 
-TEST(NextToken, ALogitThatIsNotFiniteIsTold) {
+TEST(NextToken, ALogitThatIsNotFiniteIsReported) {
     EXPECT_EQ(next_token(std::vector<float>{1, std::nanf("")}, {}, 0.5), -1);
     EXPECT_EQ(next_token(std::vector<float>{std::numeric_limits<float>::infinity(), 1}, {}, 0.5), -1);
 }

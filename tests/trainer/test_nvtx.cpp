@@ -1,5 +1,5 @@
-// What another tool hears of a run: by NVTX the same ranges as the run's own trace has, beside that trace and
-// without it.
+// What another tool records of a run: by NVTX the same ranges as in the run's own trace, together with that
+// trace and without it.
 #include <algorithm>
 #include <string>
 #include <vector>

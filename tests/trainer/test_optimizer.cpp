@@ -1,4 +1,4 @@
-// Optimizer steps: worked examples, the plain form, and bits that no cut changes.
+// Optimizer steps: worked examples, the plain form, and bits that do not depend on the cut.
 #include <gtest/gtest.h>
 
 #include "tests/trainer/kernel_testing.h"
@@ -78,7 +78,7 @@ TEST(AdamW, AgreesWithThePlainFormOverSteps) {
     EXPECT_LE(relative_error(v, plain_v), kFloatTolerance);
 }
 
-// Ranks step their shards; whoever holds everything must get the same bits.
+// Ranks update their shards; a rank that holds everything must get the same bits.
 TEST(AdamW, ShardsSteppedAloneHaveTheBitsOfTheWhole) {
     const Floats start = normals(kCount, "param"), grad = normals(kCount, "grad");
     Floats whole = start, m(kCount, 0.0f), v(kCount, 0.0f);
@@ -92,9 +92,9 @@ TEST(AdamW, ShardsSteppedAloneHaveTheBitsOfTheWhole) {
     EXPECT_EQ(parts, whole);
 }
 
-// Adam adds the decay to the gradient: with g = 0 and weight_decay 1 it sees a gradient of 2, and its first
-// step is the learning rate; AdamW would take off lr * 2.
-TEST(Adam, WeightDecayIsPartOfTheGradient) {
+// Adam adds the decay to the gradient: with g = 0 and weight_decay 1 it gets a gradient of 2, and its first
+// step is the learning rate; AdamW would subtract lr * 2.
+TEST(Adam, WeightDecayIsAddedToTheGradient) {
     Floats param = {2.0f};
     const Floats grad = {0.0f};
     Floats m(1, 0.0f), v(1, 0.0f);

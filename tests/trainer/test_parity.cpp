@@ -70,7 +70,7 @@ TEST(Parity, GptIsTheSameUnderEveryMode) {
     }
 }
 
-// Parameters that the ranks do not divide, some smaller than the number of ranks: padding and empty shards.
+// Parameters that are not divisible by the number of ranks, some smaller than it: padding and empty shards.
 TEST(Parity, UnevenAndEmptyShardsChangeNothing) {
     for (const int ranks : {3, 5, 7}) {
         Job job = testing::mlp_job(3, 5, 2, ranks);
@@ -118,8 +118,8 @@ TEST(Parity, FrozenParametersStayAndTheOthersLearnAlike) {
     }
 }
 
-// A table that the embedding and the head share, wrapped apart: it belongs to the unit around both.
-TEST(Parity, SharedParametersMayBeWrappedApart) {
+// A table that the embedding and the head share, wrapped separately: it belongs to the unit around both.
+TEST(Parity, SharedParametersMayBeWrappedSeparately) {
     const testing::SampleText text;
     Job job = testing::gpt_job(text, 1, 2);
     job.model.tied_embeddings = true;

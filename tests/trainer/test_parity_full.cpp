@@ -1,5 +1,5 @@
-// The whole grid of strategies and options with AdamW, point by point, a test for each strategy; see
-// test_parity_grid.cpp for the pairs of everything.
+// The whole grid of strategies and options with AdamW, point by point, one test per strategy; see
+// test_parity_grid.cpp for the pairs of all factors.
 #include <gtest/gtest.h>
 
 #include "parity_testing.h"
@@ -12,16 +12,15 @@ using testing::Point;
 struct Strategy {
     const char* name;
     int number;
-    // Points of its grid: those whose losses equal one rank's bit for bit, and those that come within 1e-6 of
-    // it.
+    // Points of its grid: those whose losses equal one rank's bit for bit, and those within 1e-6 of it.
     int to_the_bit;
     int within_1e6;
 };
 
 // Wrap (3), backward prefetch (3), forward prefetch (2), checkpointing (2), model (2), accumulation (1 bit
-// for bit, 2 within 1e-6), ranks (3): 72 points of each accumulation a number of ranks. FULL_SHARD and
+// for bit, 2 within 1e-6), ranks (3): 72 points of each accumulation per number of ranks. FULL_SHARD and
 // SHARD_GRAD_OP times offload (2) times layout and limiter (fsdp1 2, fsdp2 1, lean 2); NO_SHARD times limiter
-// (2); HYBRID_SHARD exists on 4 ranks only; DDP and ZERO_1 have checkpointing, model and accumulation.
+// (2); HYBRID_SHARD exists only on 4 ranks; DDP and ZERO_1 have checkpointing, model and accumulation.
 constexpr Strategy kStrategies[] = {{"FullShard", 0, 72 * 3 * 2 * 5, 72 * 3 * 2 * 5},
                                     {"ShardGradOp", 1, 72 * 3 * 2 * 5, 72 * 3 * 2 * 5},
                                     {"NoShard", 2, 72 * 3 * 2, 72 * 3 * 2},
@@ -38,7 +37,7 @@ TEST_P(ParityFull, EveryPointOfTheGrid) {
         testing::wrap,          testing::backward,     testing::forward, testing::limiter, testing::offload,
         testing::checkpointing, testing::accumulation, testing::layout,  testing::model,   testing::ranks};
     const auto values = [](testing::Factor factor) {
-        // Accumulation without synchronization and the two other models are in the pairs.
+        // Accumulation without synchronization and the two other models are covered by the pairs.
         const bool two = factor == testing::accumulation || factor == testing::model;
         return two ? 2 : testing::kValues[factor];
     };

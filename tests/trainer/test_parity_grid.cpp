@@ -1,6 +1,6 @@
 // The rule of numerics over the whole grid: strategies, wraps, prefetch, limiter, offload, layouts,
 // checkpointing and accumulation change time and memory, not results. In fp32 a step's losses are those of
-// one rank that does all ranks' micro-batches in turn: bit for bit, or within 1e-6 where sums are in another
+// one rank that computes all ranks' micro-batches in turn: bit for bit, or within 1e-6 if sums are in another
 // order (HYBRID_SHARD, accumulation).
 #include <cmath>
 #include <set>
@@ -16,14 +16,14 @@ namespace TEST_FILE {
 
 using testing::Point;
 
-TEST(ParityGrid, EveryPairOfOptionsThatCanStandTogetherOccurs) {
+TEST(ParityGrid, EveryPossiblePairOfOptionsOccurs) {
     const std::vector<Point> points = testing::every_pair();
     std::set<testing::Pair> seen;
     for (const Point& p : points) {
         ASSERT_TRUE(testing::possible(p));
         testing::for_each_pair(p, [&](const testing::Pair& pair) { seen.insert(pair); });
     }
-    // Every pair is tried with the other factors at values that leave most freedom: FULL_SHARD on 4 ranks.
+    // Every pair is tried with the other factors at the least restrictive values: FULL_SHARD on 4 ranks.
     int missing = 0;
     for (int f = 0; f < static_cast<int>(testing::kFactors); ++f) {
         for (int g = f + 1; g < static_cast<int>(testing::kFactors); ++g) {

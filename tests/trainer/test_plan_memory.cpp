@@ -1,8 +1,8 @@
-// The memory account against closed forms of FSDP1's allocated peak.
+// The memory account compared with closed forms of FSDP1's allocated peak.
 //
 // W: bytes of a Linear of width d, (d*d + d)*4. A: bytes of an activation, b*d*4. U units of one Linear each,
-// Psi = U*W, N ranks, k copies per parameter that live always (1 SGD, 2 momentum, 3 Adam), p = 4 tensors that
-// a step's variables hold: input, target, output, and the storage behind the loss.
+// Psi = U*W, N ranks, k copies per parameter that are always allocated (1 SGD, 2 momentum, 3 Adam), p = 4
+// tensors that a step's variables hold: input, target, output, and the storage of the loss.
 #include <algorithm>
 #include <numeric>
 
@@ -30,10 +30,9 @@ std::int64_t peak(const Job& job) {
     return result.bytes;
 }
 
-// Where an activation is smaller than a weight, the peak is at the concatenation of a unit's gradients.
-// For unit i, i = U first in the backward, these live: shards, gradients' shards of the units
-// behind it, its flat parameter and the prefetched one, its gradients twice, and the activations of i-1
-// layers.
+// If an activation is smaller than a weight, the peak is at the concatenation of a unit's gradients. For unit
+// i, where i = U is the first in the backward, these are allocated: shards, gradients' shards of the later
+// units, its flat parameter and the prefetched one, its gradients twice, and the activations of i-1 layers.
 std::int64_t per_linear(const Shape& s, std::int64_t k, bool prefetch) {
     std::int64_t largest = 0;
     for (std::int64_t i = 1; i <= s.layers; ++i) {
@@ -75,8 +74,8 @@ TEST(MemoryAccount, OptimizerStateCountsFromTheSecondStep) {
     EXPECT_EQ(peak(job), per_linear(s, 3, true));
 }
 
-// Parameters, gradients and buckets whole; the backward's peak is at its end, where x, target, output, the
-// loss's storage, the first ReLU's result and the gradient that it turns into live, or at its start with all
+// Parameters, gradients and buckets are whole; the backward's peak is at its end, where x, target, output,
+// the loss's storage, the first ReLU's result and its gradient are allocated, or at its start with all
 // activations.
 TEST(MemoryAccount, DdpHoldsParametersGradientsAndBuckets) {
     const Shape s{4, 64, 2, 2};

@@ -1,4 +1,4 @@
-// The order of events that FSDP1 has, read from the Plan: gathers, computation, frees, reductions.
+// FSDP1's order of events, read from the Plan: gathers, computation, frees, reductions.
 #include <map>
 #include <sstream>
 #include <string>
@@ -60,7 +60,7 @@ std::map<Operation, testing::Count> collectives(const Job& job) {
     return counts;
 }
 
-// U units without own parameters of the root: 2U gathers and U reductions of the unit's bytes.
+// U units, and a root without parameters of its own: 2U gathers and U reductions of the unit's bytes.
 TEST(Schedule, CollectivesPerStepFollowTheClosedForms) {
     const Job job = testing::mlp_job(8, 16, 2, 4);
     const std::int64_t w = (16 * 16 + 16) * 4;
@@ -85,11 +85,11 @@ TEST(Schedule, ARootWithParametersSavesOneGather) {
     EXPECT_EQ(counts[Operation::reduce_scatter].count, 3);
 }
 
-// The first step has one bucket of everything; then buckets stand in the order in which gradients are ready:
-// of a Linear the weight (16,384 bytes), then the bias (256).
+// The first step has one bucket of everything; then buckets are in the order in which gradients are ready: of
+// a Linear the weight (16,384 bytes), then the bias (256).
 TEST(Schedule, DdpClosesABucketAtItsLimit) {
     Job job = testing::with_mode(testing::mlp_job(8, 64, 2, 2), ParallelMode::ddp);
-    job.ddp.first_bucket_mb = 0.001;  // 1,049 bytes: the first weight alone
+    job.ddp.first_bucket_mb = 0.001;  // 1,049 bytes: only the first weight
     job.ddp.bucket_cap_mb = 40'000.0 / (1 << 20);
     const Program program(job);
     ASSERT_EQ(program.units().size(), 1U + 4U);
@@ -105,7 +105,7 @@ TEST(Schedule, DdpClosesABucketAtItsLimit) {
     EXPECT_EQ(reductions(program.step(1)), 4);
 }
 
-// The limiter: never more than two frees queued before a gather goes ahead, so at most two units gathered in
+// The limiter: never more than two frees queued before a gather proceeds, so at most two units gathered in
 // host order.
 TEST(Schedule, AtMostTwoUnitsAreGatheredInHostOrder) {
     const Program program(four_linears(BackwardPrefetch::pre));
@@ -180,7 +180,7 @@ std::vector<std::string> lines_of(const Job& job, const std::string& what) {
     return lines;
 }
 
-TEST(Schedule, ThePrintedPlanTellsWhatAMemsetWrites) {
+TEST(Schedule, ThePrintedPlanShowsWhatAMemsetWrites) {
     const auto starts_with = [](const std::string& what) {
         return lines_of(four_linears(BackwardPrefetch::pre), what);
     };
@@ -188,7 +188,7 @@ TEST(Schedule, ThePrintedPlanTellsWhatAMemsetWrites) {
     EXPECT_EQ(starts_with("memset 0").size(), 4U) << "padding of four shards";
 }
 
-TEST(Schedule, ThePrintedPlanTellsWhichRanksACollectiveIsAmongAndItsDivisor) {
+TEST(Schedule, ThePrintedPlanShowsTheGroupAndTheDivisorOfACollective) {
     Job job = testing::with_strategy(testing::with_wrap(testing::mlp_job(4, 8, 2, 4), "module:Linear"),
                                      ShardingStrategy::hybrid_shard, 2);
     EXPECT_THAT(lines_of(job, "all_gather"), Each(EndsWith("flat_param (unsharded), shard group")));

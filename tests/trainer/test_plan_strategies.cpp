@@ -1,5 +1,5 @@
-// What each strategy and option does to a step, read from the Plan: which collectives, among whom, of how
-// many bytes, in which order; and the memory account against closed forms.
+// What each strategy and option does to a step, read from the Plan: which collectives, in which group, of how
+// many bytes, in which order; and the memory account compared with closed forms.
 //
 // W: bytes of a Linear of width d, (d*d + d)*4. A: bytes of an activation, b*d*4. U units of one Linear each,
 // Psi = U*W, N ranks, SGD, p = 4 tensors that a step's variables hold (input, target, output, loss storage).
@@ -50,7 +50,7 @@ TEST(Strategies, CollectivesOfAStepFollowTheClosedForms) {
                       {{Operation::reduce_scatter, Group::shard}, each}}));
     EXPECT_EQ(of(testing::with_strategy(s.job(), no_shard)),
               (Counts{{{Operation::all_reduce, Group::world}, each}}));
-    // Groups of 2 of 4: the shards of the gradients, half as large, are reduced across the groups.
+    // Groups of 2 of 4 ranks: the shards of the gradients, half as large, are reduced across the groups.
     EXPECT_EQ(of(testing::with_strategy(s.job(), hybrid_shard, 2)),
               (Counts{{{Operation::all_gather, Group::shard}, twice},
                       {{Operation::reduce_scatter, Group::shard}, each},
@@ -128,7 +128,7 @@ TEST(Order, NoShardOnlyReduces) {
               "f0 f1 f2 f3 g3 AR3 g2 AR2 g1 AR1 g0 AR0");
 }
 
-TEST(Order, HybridShardReducesAcrossGroupsBehindEachReduction) {
+TEST(Order, HybridShardReducesAcrossGroupsAfterEachReduction) {
     EXPECT_EQ(
         order_of(testing::with_strategy(four_linears(), ShardingStrategy::hybrid_shard, 2)),
         "AG0 f0 free0 AG1 f1 free1 AG2 f2 free2 AG3 f3 free3 AG3 AG2 g3 free3 RS3 AR3 AG1 g2 free2 RS2 AR2 "
@@ -173,8 +173,8 @@ TEST(Order, WithoutSynchronisationNothingIsReducedUntilTheLast) {
     EXPECT_EQ(order_of(job), "AG0 f0 free0 AG0 g0 free0 AG0 f0 free0 AG0 g0 free0 RS0");
 }
 
-// Units that hold memory when a gather is enqueued: gathered and not freed in host order; and, on the device,
-// those with them that were freed while the host has not yet seen the end of their use.
+// Units whose memory is allocated when a gather is enqueued: gathered and not freed in host order; on the
+// device, also those that were freed while the host has not yet seen the end of their use.
 struct Held {
     int host = 0, device = 0;
 };
@@ -197,7 +197,7 @@ Held most_held(const Plan& plan) {
     return most;
 }
 
-TEST(Order, WithTheLimiterTwoUnitsAreHeldInHostOrderAndThreeOnTheDevice) {
+TEST(Order, WithTheLimiterTwoUnitsAreGatheredInHostOrderAndThreeOnTheDevice) {
     for (const int group : {0, 2}) {
         Job job = testing::with_wrap(testing::mlp_job(12, 8, 1, 4), "module:Linear");
         if (group > 0) job = testing::with_strategy(job, ShardingStrategy::hybrid_shard, group);
@@ -255,7 +255,7 @@ TEST(Account, HybridShardHoldsShardsOfItsGroup) {
     EXPECT_EQ(testing::at_peak(peak, MemoryCategory::unsharded_gradients), 2 * s.w());
 }
 
-// Shards leave the device; reduced gradients stay until the end of the backward.
+// Shards are on the host; reduced gradients stay on the device until the end of the backward.
 TEST(Account, OffloadLeavesFourUnits) {
     for (const Shape s : {Shape{}, Shape{8, 64, 32, 8}, Shape{4, 32, 16, 2}}) {
         Job job = s.job();
@@ -288,7 +288,7 @@ TEST(Account, TheTalkAtLaptopScaleAndAtFullSize) {
 }
 
 // fully_shard at the end of a unit's gradients: its parameters, the next unit's gather, its gradients and the
-// reduction before; and the gradient that came in. With the root alone a gather's buffer and the copy.
+// previous reduction; and the incoming gradient. With only the root, a gather's buffer and the copy.
 TEST(Account, Fsdp2HoldsTwoBuffersOfParametersAndTwoOfGradients) {
     for (const Shape s : {Shape{}, Shape{8, 64, 32, 8}}) {
         Job job = s.job();
@@ -307,7 +307,7 @@ TEST(Account, Fsdp2HoldsTwoBuffersOfParametersAndTwoOfGradients) {
     }
 }
 
-// The most bytes of these categories that a phase of the step holds.
+// The most bytes of these categories that are allocated during a phase of the step.
 std::int64_t most_held_in(Phase phase, const Job& job, const std::vector<MemoryCategory>& categories) {
     const Program program(job);
     const Plan& plan = testing::steady(program);
@@ -321,20 +321,20 @@ std::int64_t most_held_in(Phase phase, const Job& job, const std::vector<MemoryC
     }
     return most;
 }
-// Of gathers' buffers and gathered parameters.
+// Bytes of gathers' buffers and gathered parameters.
 std::int64_t most_gathered_in_forward(const Job& job) {
     return most_held_in(Phase::forward, job,
                         {MemoryCategory::unsharded_parameters, MemoryCategory::communication});
 }
 
-// fully_shard's wait_for_unshard frees the last gather's buffer before the parameters are allocated that the
-// next one is copied out into.
+// fully_shard's wait_for_unshard frees the last gather's buffer before it allocates the parameters into which
+// the next one is copied out.
 TEST(Account, Fsdp2FreesAGathersBufferBeforeTheNextCopyOut) {
     const Shape s;
     Job job = s.job();
     job.fsdp.layout = FsdpLayout::fsdp2;
     EXPECT_EQ(most_gathered_in_forward(job), 2 * s.w());
-    // Where the forward leads: the gathered model, and the last unit's buffer.
+    // If the forward has the peak: the gathered model, and the last unit's buffer.
     job = testing::with_strategy(testing::with_wrap(testing::mlp_job(8, 1024, 8, 8), "module:Linear"),
                                  ShardingStrategy::shard_grad_op);
     job.fsdp.layout = FsdpLayout::fsdp2;
@@ -342,8 +342,8 @@ TEST(Account, Fsdp2FreesAGathersBufferBeforeTheNextCopyOut) {
     EXPECT_EQ(testing::peak_of(job), 42'860'544);
 }
 
-// Three layers of W bytes in one unit, two ranks: 1.5 W of shards, 1.5 W of gradients in bf16 and 3 W that
-// they are copied into as fp32; and activations.
+// Three layers of W bytes in one unit, two ranks: 1.5 W of shards, 1.5 W of gradients in bf16 and 3 W into
+// which they are copied as fp32; and activations.
 TEST(Account, Fsdp2ConvertsGradientsAsItCopiesThemIn) {
     Job job = testing::with_wrap(testing::mlp_job(3, 1024, 1, 2), "root");
     job.fsdp.layout = FsdpLayout::fsdp2;
@@ -358,10 +358,10 @@ TEST(Account, Fsdp2ConvertsGradientsAsItCopiesThemIn) {
     EXPECT_LT(peak.bytes, 6 * w + 100'000);
 }
 
-// fully_shard under no_sync, three layers of W bytes in one unit: what is kept (3 W in fp32) and, in a later
-// micro-batch, the gradients that the post-backward adds (1.5 W in bf16) or, where both have one type, the
+// fully_shard under no_sync, three layers of W bytes in one unit: the kept gradients (3 W in fp32) and, in a
+// later micro-batch, the gradients that the post-backward adds (1.5 W in bf16) or, if both have one type, the
 // one that autograd adds next.
-TEST(Account, Fsdp2AddsGradientsToWhatIsKeptAsTheyAre) {
+TEST(Account, Fsdp2AddsUnconvertedGradientsToTheKeptOnes) {
     Job job = testing::with_wrap(testing::mlp_job(3, 1024, 1, 2), "root");
     job.fsdp.layout = FsdpLayout::fsdp2;
     job.model.bias = false;
@@ -379,8 +379,8 @@ TEST(Account, Fsdp2AddsGradientsToWhatIsKeptAsTheyAre) {
     EXPECT_EQ(most(Precision::bf16, Precision::bf16), 3 * w / 2 + w / 2);
 }
 
-// PyTorch's post_reshard frees the copy in low precision after the forward; what is converted for the
-// reduction becomes the gradient.
+// PyTorch's post_reshard frees the copy in low precision after the forward; the result of the conversion for
+// the reduction becomes the gradient.
 TEST(Account, NoShardInBf16FreesAUnitsCopyAfterEachUse) {
     const Shape s;
     Job job = testing::with_strategy(s.job(), ShardingStrategy::no_shard);
@@ -428,7 +428,7 @@ TEST(Account, DdpWithBucketViewsHoldsOneCopyLess) {
     EXPECT_LE(testing::at_peak(views, MemoryCategory::gradients), s.psi() + 2 * s.w());
 }
 
-TEST(Account, ZeroOneShardsTheOptimizerStateAlone) {
+TEST(Account, ZeroOneShardsOnlyTheOptimizerState) {
     const Shape s;
     Job job = testing::with_mode(s.job(), ParallelMode::ddp);
     job.optimizer.type = OptimizerType::adamw;

@@ -1,4 +1,4 @@
-// The planner's search and front: every figure is the simulator's and the account's own.
+// The planner's search and Pareto front: every figure is the simulator's and the account's own.
 #include <atomic>
 #include <string>
 
@@ -19,7 +19,7 @@ using planner::Outcome;
 using planner::Row;
 using ::testing::HasSubstr;
 
-// One value of what the tests do not look at: they run under the thread sanitizer, too.
+// One value for every factor that the tests do not vary: they run under the thread sanitizer, too.
 const std::vector<Given> kFew = {{"fsdp.backward_prefetch", {"BACKWARD_PRE"}},
                                  {"fsdp.limit_all_gathers", {"true"}},
                                  {"fsdp.wrap", {"root", "module:Block"}}};
@@ -60,7 +60,7 @@ TEST(Planner, ThreadsChangeNothing) {
     }
 }
 
-TEST(Planner, NothingBeatsTheFrontAndItBeatsAllOthers) {
+TEST(Planner, NothingDominatesTheParetoFrontAndItDominatesAllOthers) {
     const auto rows = Planned("").search(kFew);
     const auto beats = [](const Row& a, const Row& b) {
         const bool no_worse = a.peak.bytes <= b.peak.bytes && a.reserved <= b.reserved &&
@@ -102,8 +102,8 @@ Row timed_row(int number, std::int64_t peak, std::int64_t reserved, double secon
     return row;
 }
 
-// The second is a little faster and allocates a little less, and its allocator holds five times as much.
-TEST(Planner, TheSimplerOfTwoThatCannotBeToldApartIsTheBest) {
+// The second is slightly faster and allocates slightly less, but its allocator reserves five times as much.
+TEST(Planner, TheSimplerOfTwoIndistinguishableOnesIsTheBest) {
     std::vector<Row> rows = {
         timed_row(1, 110, 200, 1.002, {{"fsdp.wrap", "root"}, {"fsdp.limit_all_gathers", "true"}}),
         timed_row(2, 100, 1000, 1.0, {{"fsdp.wrap", "root"}, {"fsdp.limit_all_gathers", "false"}}),
@@ -111,7 +111,7 @@ TEST(Planner, TheSimplerOfTwoThatCannotBeToldApartIsTheBest) {
         timed_row(4, 100, 150, 2.0, {{"fsdp.wrap", "size:5"}, {"fsdp.limit_all_gathers", "true"}}),
     };
     planner::mark_front(rows);
-    EXPECT_TRUE(rows[0].front);  // nothing that reserves as little is as fast
+    EXPECT_TRUE(rows[0].front);  // none that reserves as little is as fast
     EXPECT_TRUE(rows[1].front);
     EXPECT_FALSE(rows[2].front);
     EXPECT_EQ(rows[2].beaten_by, 2);
@@ -124,7 +124,7 @@ TEST(Planner, TheSimplerOfTwoThatCannotBeToldApartIsTheBest) {
     EXPECT_EQ(planner::best(rows)->number, 1);
 }
 
-TEST(Planner, TheSimplestOfEqualsStandsForThem) {
+TEST(Planner, TheSimplestOfEqualsRepresentsThem) {
     const auto settings = [](const std::string& wrap, const std::string& limiter) {
         return std::vector<Override>{{"fsdp.wrap", wrap}, {"fsdp.limit_all_gathers", limiter}};
     };
@@ -147,7 +147,7 @@ TEST(Planner, WhatTheClusterReservesIsNotTheAllocators) {
     EXPECT_EQ(limit({}), memory - 1000);
     EXPECT_EQ(limit({{"run.memory_reserve", "0"}}), memory);
     EXPECT_EQ(limit({{"run.memory_reserve", "3000"}}), memory - 3000);
-    EXPECT_EQ(limit({{"run.memory_limit", "5000"}}), 5000);  // says itself what may be taken
+    EXPECT_EQ(limit({{"run.memory_limit", "5000"}}), 5000);  // the job itself gives the limit
     const auto place = [&](const std::vector<Override>& settings) {
         return sim::options_of(planned_job("", settings), cluster).memory_place;
     };
@@ -156,13 +156,13 @@ TEST(Planner, WhatTheClusterReservesIsNotTheAllocators) {
                 HasSubstr(" less a reserve of 3000 (run.memory_reserve)"));
 }
 
-TEST(Planner, WhatDoesNotFitIsNotTimedUnlessAsked) {
+TEST(Planner, WhatDoesNotFitIsTimedOnlyOnRequest) {
     const Planned planned("");
     std::vector<Given> given = kFew;
     given.push_back({"fsdp.layout", {"fsdp1"}});
     given.push_back({"data.batch", {"2"}});
     const auto all = planned.search(given);
-    // Just less than the fastest needs: it no longer fits, the smallest still does.
+    // Slightly less than the fastest needs: it no longer fits, but the smallest still does.
     const std::int64_t limit = planner::fastest(all)->peak.bytes - 1;
     ASSERT_LT(planner::smallest(all)->reserved, limit);
     given.push_back({"run.memory_limit", {std::to_string(limit)}});
@@ -184,7 +184,7 @@ TEST(Planner, WhatDoesNotFitIsNotTimedUnlessAsked) {
     EXPECT_EQ(planner::numbered(timed, was_fastest->number)->times.step, planner::fastest(all)->times.step);
 }
 
-TEST(Planner, AStoppedSearchKeepsWhatIsDone) {
+TEST(Planner, AStoppedSearchKeepsFinishedRows) {
     std::atomic<bool> stop{false};
     planner::SearchOptions options;
     options.stop = &stop;
@@ -210,9 +210,9 @@ TEST(Planner, ImpossibleCombinationsSayWhy) {
     EXPECT_LT(impossible, std::ssize(rows));
 }
 
-// A block: products of 12 h^2 weights for s b tokens, 2 operations forward and 4 backward; attention's two
-// products, 4 s h for each token forward and twice that backward; the head h v. Causal attention is
-// counted by the Plan as it is carried out.
+// A block: matmuls of 12 h^2 weights for s b tokens, 2 operations forward and 4 backward; attention's two
+// matmuls, 4 s h for each token forward and twice that backward; the head h v. Causal attention is counted by
+// the Plan as it is executed.
 TEST(Planner, ModelFlopsAreThoseOfThePaper) {
     const double tokens = 64, h = 64, layers = 4, v = 256;
     const double products = 6 * tokens * (12 * h * h * layers + h * v);
@@ -221,7 +221,7 @@ TEST(Planner, ModelFlopsAreThoseOfThePaper) {
     const double counted = planner::model_flops(Program(sim::placed_on(plain, round_cluster())));
     EXPECT_GE(counted, products);
     EXPECT_LE(counted, (products + attention) * 1.05);
-    // Checkpointing computes more, and the model needs no more.
+    // Checkpointing computes more, but the model's own operations stay the same.
     const Job again = planned_job("[memory]\nactivation_checkpointing = \"module:Block\"\n");
     EXPECT_EQ(planner::model_flops(Program(sim::placed_on(again, round_cluster()))), counted);
 }
@@ -231,13 +231,13 @@ TEST(Planner, RatesArePerPrecisionAndShareOfCores) {
     EXPECT_EQ(planner::peak_rate(planned_job(""), cluster), 1e9);
     EXPECT_EQ(planner::peak_rate(planned_job("[precision]\ntf32 = true\n"), cluster), 2e9);
     EXPECT_EQ(planner::peak_rate(planned_job("[precision]\nparam = \"bf16\"\n"), cluster), 4e9);
-    cluster.device.cores = 1;  // that 2 ranks share
+    cluster.device.cores = 1;  // shared by 2 ranks
     EXPECT_EQ(planner::peak_rate(planned_job(""), cluster), 0.5e9);
 }
 
 TEST(Planner, CostsFollowThePrice) {
     sim::Cluster cluster = round_cluster();
-    cluster.device.price_per_hour = 3.6;  // 2 ranks: 0.002 USD a second
+    cluster.device.price_per_hour = 3.6;  // 2 ranks: 0.002 USD per second
     const Planned planned("", cluster);
     std::vector<Given> given = kFew;
     given.push_back({"fsdp.sharding_strategy", {"FULL_SHARD"}});
@@ -259,13 +259,13 @@ TEST(Planner, AJobFileMakesTheSameJob) {
         EXPECT_THAT(file, ::testing::StartsWith("# two\n# lines\n\n[run]\n"));
         EXPECT_EQ(describe(parse_job(file, "again.toml")), describe(job)) << file;
     }
-    // A value at the plain default that another key's default would change.
+    // A value equal to the plain default, which another key's default would change.
     const Job job = parse_job(
         "[optimizer]\ntype = \"adamw\"\nweight_decay = 0\n[checkpoint]\nsave = 'a\"b\\c'\n", "job.toml");
     EXPECT_EQ(describe(parse_job(planner::job_file(job), "again.toml")), describe(job));
 }
 
-// The talk's arithmetic: 16 bits and Adam take 2 + 2 + 12 bytes for each parameter.
+// The talk's arithmetic: 16 bits and Adam take 2 + 2 + 12 bytes per parameter.
 TEST(Planner, AnatomyIsThePapers) {
     const Planned planned("[precision]\nparam = \"bf16\"\n");
     const Row row = planner::evaluate({{}}, 1, planned.make_job, planned.cluster_of);
@@ -278,7 +278,7 @@ TEST(Planner, AnatomyIsThePapers) {
     EXPECT_EQ(model.bytes, (Stages{2 * p, 2 * p, 2 * p, p}));
     EXPECT_EQ(gradients.bytes, (Stages{2 * p, 2 * p, p, p}));
     EXPECT_EQ(optimizer.bytes, (Stages{12 * p, 6 * p, 6 * p, 6 * p}));
-    // s b h L (34 + 5 a s / h), without the last where attention is fused, as on this GPU.
+    // s b h L (34 + 5 a s / h), without the last term if attention is fused, as on this GPU.
     EXPECT_EQ(activations.here, 32.0 * 2 * 64 * 4 * 34);
     double simulated = 0;
     for (const auto& part : anatomy.parts) simulated += part.simulated;

@@ -1,5 +1,5 @@
-// Which configurations a planner tries: the values that suit a model and a cluster, and what the command line
-// does to them.
+// Which configurations a planner tries: the values that suit a model and a cluster, and how the command line
+// changes them.
 #include <algorithm>
 #include <set>
 #include <string>
@@ -32,8 +32,9 @@ std::set<std::string> values_of(const std::vector<Candidate>& all, const std::st
 }
 
 TEST(PlannerSpace, WrapsByTheClassesThatHoldTheModel) {
-    // Blocks hold more than half, their feed-forward parts (2/3 of a block) and their Linear layers too;
-    // the norms, the attention and the embeddings do not. A block has 12 h^2 + 13 h parameters.
+    // Blocks have more than half of the parameters, and so have their feed-forward parts (2/3 of a block) and
+    // their Linear layers; the norms, the attention and the embeddings do not. A block has 12 h^2 + 13 h
+    // parameters.
     const Job job = planned_job("");
     EXPECT_THAT(planner::wraps_for(job),
                 ElementsAre("module:Block", "module:FeedForward", "module:Linear", "size:49984", "root"));
@@ -50,7 +51,7 @@ TEST(PlannerSpace, BeginsWithTheJobItself) {
 // 5 wraps x 2 offload x 2 checkpointing x 3 prefetch x 2 limiter x 2 precision = 240 of each of two
 // strategies, and 40 each of fully_shard and of half the batch, without prefetch and limiter; NO_SHARD: 5
 // wraps x 2 x 2 precision = 20, twice; ddp with and without a sharded optimizer: 2 x 2 checkpointing, twice.
-TEST(PlannerSpace, KeysThatMeanNothingKeepOneValue) {
+TEST(PlannerSpace, KeysWithoutEffectKeepOneValue) {
     const auto all = Planned("").candidates({});
     EXPECT_EQ(all.size(), 2u * 320 + 40 + 8);
     for (const Candidate& candidate : all) {
@@ -71,7 +72,7 @@ TEST(PlannerSpace, TriesTheLayoutsOfPytorchAndHalfOfTheBatch) {
     EXPECT_THAT(values_of(all, "fsdp.layout"), ElementsAre("fsdp1", "fsdp2"));
     int halves = 0;
     for (const Candidate& candidate : all) {
-        if (value_of(candidate, "fsdp.layout") == "fsdp2") {  // fully_shard knows neither
+        if (value_of(candidate, "fsdp.layout") == "fsdp2") {  // fully_shard has neither
             EXPECT_EQ(value_of(candidate, "fsdp.backward_prefetch"), "BACKWARD_PRE");
             EXPECT_EQ(value_of(candidate, "fsdp.limit_all_gathers"), "false");
         }
@@ -134,7 +135,7 @@ TEST(PlannerSpace, ALimiterOnTheCommandLineLeavesOutFullyShard) {
     EXPECT_THAT(values_of(both, "fsdp.layout"), ElementsAre("fsdp1", "fsdp2"));
 }
 
-TEST(PlannerSpace, NodesShardAmongThemselvesWhereThereAreSeveral) {
+TEST(PlannerSpace, NodesShardAmongThemselvesIfThereAreSeveral) {
     EXPECT_FALSE(values_of(Planned("").candidates({}), "fsdp.sharding_strategy").contains("HYBRID_SHARD"));
     const Planned planned("");  // 8 devices a node
     const auto all = planned.candidates({{"run.ranks", {"16"}}});
@@ -178,7 +179,7 @@ TEST(PlannerSpace, AJobOfOneRankCanBePlannedForMore) {
     EXPECT_TRUE(values_of(all, "parallel.mode").contains("fsdp"));
 }
 
-TEST(PlannerSpace, RefusesWhatNoJobCanBe) {
+TEST(PlannerSpace, RefusesImpossibleJobs) {
     try {
         Planned("").candidates({{"model.heads", {"3"}}});  // 64 features
         FAIL() << "nothing was thrown";

@@ -1,5 +1,5 @@
-// The played CUDA itself: that a grid's threads come together as on a device, and that what a device leaves
-// undefined is a failure with a sentence. Kernels' tests stand on it.
+// The simulated CUDA itself: a grid's threads meet at barriers as on a device, and what is undefined on a
+// device is a failure with a sentence. The tests of kernels depend on it.
 #include <numeric>
 #include <string>
 #include <vector>
@@ -14,7 +14,7 @@ namespace TEST_FILE {
 
 using ::testing::HasSubstr;
 
-// The sentence that playing this kernel ends with; empty when it ends well.
+// The error with which the simulation of this kernel ends; empty if it succeeds.
 template <class Kernel>
 std::string sentence(dim3 grid, dim3 block, std::size_t shared_bytes, Kernel kernel) {
     try {
@@ -35,8 +35,8 @@ TEST(PlayedGrid, RunsEachThreadOfEachBlockOnce) {
     EXPECT_EQ(visits, std::vector<int>(visits.size(), 1));
 }
 
-// Thread t writes t, then reads its neighbour's: without a barrier thread 0 would read what no one wrote.
-TEST(PlayedGrid, HoldsThreadsAtABarrierUntilAllAreThere) {
+// Thread t writes t, then reads its neighbour's: without a barrier thread 0 would read uninitialized memory.
+TEST(PlayedGrid, HoldsThreadsAtABarrierUntilAllHaveArrived) {
     std::vector<int> seen(100, -1);
     played_cuda::run_grid(1, 100, 100 * sizeof(int), [&] {
         int* slots = dynamic_shared<int>();
@@ -81,7 +81,7 @@ TEST(PlayedWarp, LetsHalvesShuffleAmongThemselves) {
     });
 }
 
-// 1 + 2 + … + 256 twice: the second sum must not meet slots of the first.
+// 1 + 2 + … + 256 twice: the second sum must not use slots of the first.
 TEST(PlayedGrid, SumsAWholeBlock) {
     played_cuda::run_grid(2, 256, 0, [] {
         EXPECT_EQ(block_sum(static_cast<double>(threadIdx.x + 1)), 256 * 257 / 2);
@@ -113,7 +113,7 @@ TEST(PlayedGrid, RefusesABarrierThatNotAllThreadsMeet) {
         HasSubstr("thread (40, 0, 0) of block (0, 0, 0) does not meet __syncthreads, at which thread"));
 }
 
-TEST(PlayedWarp, RefusesAMaskOfLanesThatDoNotCome) {
+TEST(PlayedWarp, RefusesAMaskOfLanesThatDoNotArrive) {
     EXPECT_THAT(sentence(1, 32, 0,
                          [] {
                              if (threadIdx.x < 31) __syncwarp();
@@ -129,7 +129,7 @@ TEST(PlayedGrid, RefusesAnAccessBeyondDynamicSharedMemory) {
                              if (blockIdx.x == 2) dynamic_shared<volatile int>()[threadIdx.x] = 0;
                          }),
                 HasSubstr("thread (16, 0, 0) of block (2, 0, 0) reads or writes beyond the 64 bytes"));
-    // and goes on with the next grid
+    // and continues with the next grid
     EXPECT_EQ(sentence(1, 16, 64, [] { dynamic_shared<int>()[threadIdx.x] = 0; }), "");
 }
 
@@ -138,7 +138,7 @@ TEST(PlayedGrid, RefusesBlocksAndSharedMemoryThatNoDeviceHas) {
     EXPECT_THAT(sentence(1, 32, 300000, [] {}), HasSubstr("300000 bytes of dynamic shared memory"));
 }
 
-TEST(PlayedGrid, HandsOnWhatAKernelThrows) {
+TEST(PlayedGrid, PassesOnWhatAKernelThrows) {
     EXPECT_THROW(played_cuda::run_grid(1, 64, 0,
                                        [] {
                                            if (threadIdx.x == 3) throw std::runtime_error("three");

@@ -1,4 +1,4 @@
-// Lines of PyTorch that are to be pasted: they run as they stand, beside stubs of PyTorch's own names.
+// Lines of PyTorch for users to paste: they run unchanged, against stubs of PyTorch's names.
 #include <cstdlib>
 #include <fstream>
 
@@ -39,8 +39,8 @@ const std::vector<std::vector<Override>> kSettings = {
     {{"parallel.mode", "ddp"}, {"ddp.bucket_cap_mb", "10"}},
 };
 
-// PyTorch's names and signatures, and nothing else: an import of another name, an argument that a call has
-// not and a name that no line imports are errors.
+// PyTorch's names and signatures only: an import of another name, an unknown argument and a name that no line
+// imports are errors.
 constexpr std::string_view kStubs = R"(
 import sys, types
 def stub(path, **names):
@@ -103,7 +103,7 @@ def paste(text):
         for inside in module.modules(): assert inside is module or inside not in sharded[i:]
 )";
 
-TEST(PytorchLines, RunAsTheyStand) {
+TEST(PytorchLines, RunUnchanged) {
     if (std::system("python3 -c 0 >/dev/null 2>&1") != 0) GTEST_SKIP() << "there is no python3";
     const traces::TemporaryFolder folder;
     const std::string script = folder / "pasted.py", errors = folder / "errors.txt";
@@ -139,14 +139,14 @@ TEST(PytorchLines, AClassThatModelsOftenDefineThemselvesIsNamed) {
         EXPECT_THAT(api.lines, Not(Contains(HasSubstr("itself")))) << api.api;
 }
 
-TEST(PytorchLines, SayWhatATraceDoesNotShow) {
+TEST(PytorchLines, NameWhatATraceDoesNotShow) {
     const auto both = lines_under({});
     EXPECT_THAT(both.front().lines, Contains(HasSubstr("mp_policy, mesh and ignored_params")));
     EXPECT_THAT(both.back().lines, Contains(HasSubstr("device_id, process_group and ignored_states")));
     EXPECT_THAT(both.back().lines, Contains(HasSubstr("use_orig_params=True")));
 }
 
-TEST(PytorchLines, FullyShardHasNoLinesForAnOrderOfGathersThatItHasNot) {
+TEST(PytorchLines, FullyShardHasNoLinesForAnOrderOfGathersThatItLacks) {
     const auto lines = lines_under({{"fsdp.layout", "fsdp1"}, {"fsdp.backward_prefetch", "NONE"}});
     ASSERT_EQ(lines.size(), 1U);
     EXPECT_EQ(lines.front().api, "FSDP1");

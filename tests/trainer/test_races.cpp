@@ -1,5 +1,5 @@
-// Sleeps put into every stream, collective, wait and free, and memory that turns into NaNs where it is freed,
-// change no bit of any loss: nothing reads what is not there yet, or what is gone.
+// Sleeps in every stream, collective, wait and free, and memory that turns into NaNs when it is freed, change
+// no bit of any loss: nothing is read before it is written, or after it is freed.
 #include <gtest/gtest.h>
 
 #include "jobs.h"
@@ -49,7 +49,7 @@ TEST(Races, OffloadAndHybridUnderManySeeds) {
     }
 }
 
-// A slow wire: the transfers take longer than the computation.
+// A slow network: the transfers take longer than the computation.
 TEST(Races, SlowTransfersChangeNoBit) {
     const Job job = testing::with_wrap(testing::mlp_job(4, 24, 4, 4), "module:Linear");
     RunOptions slow;

@@ -1,4 +1,4 @@
-// The generator against its published answers, and the distributions made of it.
+// The generator compared with its published answers, and the distributions made from it.
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -24,7 +24,7 @@ TEST(Philox, GivesThePublishedAnswers) {
               (PhiloxWords{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
 }
 
-TEST(Random, FillsAreTheSingleNumbersWhereverTheyStart) {
+TEST(Random, FillsEqualTheSingleNumbersWhereverTheyStart) {
     for (const std::uint64_t first : {0ull, 1ull, 5ull, 64ull, 100ull, (1ull << 34) - 7}) {
         for (const std::size_t n : {1, 3, 63, 64, 65, 200}) {
             Floats uniforms(n), normals(n);
@@ -49,8 +49,8 @@ TEST(Random, SeedStreamAndIndexEachChangeTheNumber) {
     EXPECT_NE(random_bits(1, 2, 3), random_bits(1, 2, 4));
 }
 
-// The largest distance between the sample's and the true distribution; chance gives more than 1.95/sqrt(n)
-// once in a thousand samples, and these samples are always the same.
+// The largest distance between the sample's and the true distribution function; by chance it exceeds
+// 1.95/sqrt(n) once in a thousand samples, and these samples are always the same.
 double distance_from(Floats sample, double (*distribution)(double)) {
     std::sort(sample.begin(), sample.end());
     const double n = static_cast<double>(sample.size());
@@ -116,7 +116,7 @@ TEST(Random, NormalIsBoxMullerOfTheWords) {
     }
 }
 
-TEST(StreamOf, TellsNamesApartAndStaysAsItIs) {
+TEST(StreamOf, DistinguishesNamesAndNeverChanges) {
     std::set<std::uint64_t> streams;
     for (int block = 0; block < 100; ++block) {
         for (const char* leaf : {"weight", "bias"}) {

@@ -44,7 +44,7 @@ TEST(RankErrors, OfManyRanksStayShort) {
                 ElementsAre("rank 0 on a: port 0", "ranks 1, 2, 3, 4, 5, 6, 7, 8 and 91 more: no disk"));
 }
 
-TEST(RankErrors, KeepTheirStatusOnTheWire) {
+TEST(RankErrors, KeepTheirStatusInMessages) {
     const RankError error = RankError::from_text(RankError{"job.toml:2: no", kWrongUse}.text());
     EXPECT_EQ(error.sentence, "job.toml:2: no");
     EXPECT_EQ(error.status, kWrongUse);

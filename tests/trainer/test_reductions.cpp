@@ -66,7 +66,7 @@ void expect_found_wherever_it_stands() {
     }
 }
 
-TEST(AllFinite, FindsInfinityAndNotANumberWhereverTheyStand) {
+TEST(AllFinite, FindsInfinityAndNotANumberAtAnyPlace) {
     expect_found_wherever_it_stands<float>();
     expect_found_wherever_it_stands<Bf16>();
     EXPECT_TRUE(kernels::all_finite(static_cast<const float*>(nullptr), 0));

@@ -1,4 +1,4 @@
-// Root-mean-square norm against its plain form, its gradients against finite differences.
+// Root-mean-square norm compared with its plain form, its gradients with finite differences.
 #include <gtest/gtest.h>
 
 #include "tests/trainer/kernel_testing.h"

@@ -1,4 +1,4 @@
-// Rotary embedding against its plain form, and what rotations keep.
+// Rotary embedding compared with its plain form, and invariants of rotations.
 #include <gtest/gtest.h>
 
 #include "tests/trainer/kernel_testing.h"
@@ -33,7 +33,7 @@ using Pairs = ::testing::Types<Pair<float, float>, Pair<float, kernels::Bf16>, P
                                Pair<kernels::Bf16, kernels::Bf16>>;
 TYPED_TEST_SUITE(Rotary, Pairs);
 
-TYPED_TEST(Rotary, TurnsTheFirstHeadsAndCopiesTheRest) {
+TYPED_TEST(Rotary, RotatesTheFirstHeadsAndCopiesTheRest) {
     using T = typename TypeParam::Element;
     using Table = typename TypeParam::Table;
     const auto x = as<T>(normals(kElements, "x"));
@@ -61,8 +61,8 @@ TYPED_TEST(Rotary, TurnsTheFirstHeadsAndCopiesTheRest) {
     EXPECT_EQ(in_place, y);
 }
 
-// The gradient of a rotation is the rotation back, so the two undo each other.
-TEST(RotaryGradient, TurnsBack) {
+// The gradient of a rotation is the inverse rotation, so the two cancel.
+TEST(RotaryGradient, IsTheInverseRotation) {
     const Floats x = normals(kElements, "x");
     Floats table(kContext * kHeadWidth), y(kElements), back(kElements);
     kernels::rotary_table(table.data(), kContext, kHeadWidth, kBase);
@@ -83,8 +83,8 @@ TEST(RotaryGradient, AgreesWithFiniteDifferences) {
               kFiniteDifferenceTolerance);
 }
 
-// Why it is a position embedding: a product of two turned heads depends on the distance of their positions
-// alone.
+// Why it is a position embedding: a product of two rotated heads depends only on the distance of their
+// positions.
 TEST(RotaryHeads, ProductsDependOnTheDistance) {
     const Floats query = normals(kHeadWidth, "query"), key = normals(kHeadWidth, "key");
     Floats q, k, table(kContext * kHeadWidth);

@@ -1,4 +1,4 @@
-// Streams, events and meetings of the cpu executor: order is kept, nothing blocks a worker.
+// Streams, events and meetings of the cpu executor: order is kept, and no worker is blocked.
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -83,7 +83,7 @@ TEST(Scheduler, CommunicationIsTakenBeforeCopiesBeforeCompute) {
     EXPECT_EQ(journal.entries(), (std::vector{1, 2, 3}));
 }
 
-// One worker, four ranks: if an arrival held the worker, the others could never arrive.
+// One worker, four ranks: if an arrival blocked the worker, the others could never arrive.
 TEST(Scheduler, AMeetingOfMoreRanksThanWorkersTakesPlace) {
     constexpr int kRanks = 4;
     Scheduler scheduler(1, nullptr);
@@ -111,9 +111,9 @@ TEST(Scheduler, AMeetingOfMoreRanksThanWorkersTakesPlace) {
     EXPECT_EQ(after, kRanks);
 }
 
-// Two workers, each at work for a rank, and a collective of both. The worker that is free first does its own
-// rank's part, leaves the other to the worker that is still busy for that rank, and goes on with its own
-// rank.
+// Two workers, each busy for one rank, and a collective of both. The worker that is free first does its own
+// rank's part, leaves the other part to the worker that is still busy for that rank, and continues with its
+// own rank.
 TEST(Scheduler, APartIsLeftToTheWorkerThatIsBusyForItsRank) {
     Journal journal;
     Scheduler scheduler(2, nullptr);
@@ -139,8 +139,8 @@ TEST(Scheduler, APartIsLeftToTheWorkerThatIsBusyForItsRank) {
     scheduler.enqueue_arrival(communication[0], {}, meeting, 0);
     scheduler.enqueue_arrival(communication[1], {}, meeting, 1);
     other_is_free.count_down();
-    // With nothing left of its own rank the free worker does the other part, too; nothing waits for the busy
-    // one.
+    // With nothing left for its own rank, the free worker does the other part, too; nothing waits for the
+    // busy one.
     scheduler.wait(scheduler.last(communication[0]));
     EXPECT_EQ(journal.entries(), (std::vector{1, 11, 0}));
     busy_is_free.count_down();
@@ -162,8 +162,8 @@ TEST(Scheduler, AFailureReachesEveryWaitingHost) {
     EXPECT_THROW(scheduler.enqueue(stream, Priority::compute, {}, [](int) {}), std::runtime_error);
 }
 
-// Every host waits for its own item only, and none is forgotten.
-TEST(Scheduler, ManyHostsWaitAtOnce) {
+// Every host waits only for its own item, and none is forgotten.
+TEST(Scheduler, ManyHostsWaitAtTheSameTime) {
     Scheduler scheduler(2, nullptr);
     constexpr int kHosts = 8, kItems = 200;
     std::vector<StreamIndex> streams;
@@ -184,7 +184,7 @@ TEST(Scheduler, ManyHostsWaitAtOnce) {
     EXPECT_EQ(done, kHosts * kItems);
 }
 
-// One worker: had it slept during the transfer, the other stream's work would come after it.
+// One worker: if it slept during the transfer, the other stream's work would come after it.
 TEST(Scheduler, AWorkerThatCannotStartIsTheConstructorsFailure) {
     const auto start = [](int worker) {
         if (worker == 1) throw std::bad_alloc();
@@ -209,7 +209,7 @@ TEST(Scheduler, ATransferTakesItsTimeWithoutAWorker) {
 }
 
 // A collective between processes: a worker begins it, another thread ends it, and no worker waits meanwhile.
-TEST(Scheduler, WhatEndsElsewhereHoldsItsStreamAndNoWorker) {
+TEST(Scheduler, WorkThatEndsElsewhereBlocksItsStreamAndNoWorker) {
     Scheduler scheduler(1, {});
     const StreamIndex communication = scheduler.add_stream(), compute = scheduler.add_stream();
     std::atomic<bool> begun = false, computed = false, after = false;
@@ -226,7 +226,7 @@ TEST(Scheduler, WhatEndsElsewhereHoldsItsStreamAndNoWorker) {
     EXPECT_TRUE(after);
 }
 
-TEST(Scheduler, RestsWhileNothingButWhatEndsElsewhereGoesOn) {
+TEST(Scheduler, SleepsWhileOnlyWorkElsewhereIsInProgress) {
     Scheduler scheduler(2, {});
     const StreamIndex communication = scheduler.add_stream(), compute = scheduler.add_stream();
     EXPECT_TRUE(scheduler.resting());
@@ -241,7 +241,7 @@ TEST(Scheduler, RestsWhileNothingButWhatEndsElsewhereGoesOn) {
     while (!scheduler.resting()) std::this_thread::yield();
 }
 
-TEST(Scheduler, WhatEndsElsewhereMayEndWhileItBegins) {
+TEST(Scheduler, WorkThatEndsElsewhereMayEndWhileItBegins) {
     Scheduler scheduler(2, {});
     const StreamIndex stream = scheduler.add_stream();
     int count = 0;
@@ -256,7 +256,7 @@ TEST(Scheduler, WhatEndsElsewhereMayEndWhileItBegins) {
 TEST(Waits, OfAStreamTheLatestEventCounts) {
     Waits waits;
     EXPECT_TRUE(waits.empty());
-    waits.add({});      // happened at once
+    waits.add({});      // ran immediately
     waits.add({3, 0});  // so did this
     EXPECT_TRUE(waits.empty());
     waits.add({3, 7});

@@ -1,4 +1,4 @@
-// model.name: published shapes fill the keys that a job does not give.
+// model.name: published shapes fill in the keys that a job does not set.
 #include <string>
 
 #include <gtest/gtest.h>
@@ -42,7 +42,7 @@ TEST(Shapes, FillTheKeysOfTheModel) {
     EXPECT_FALSE(llama.tied_embeddings);
 }
 
-TEST(Shapes, LeaveWhatIsGiven) {
+TEST(Shapes, KeepGivenKeys) {
     const ModelSection model =
         parse("name = 'llama-8b'\ntype = 'llama'\nlayers = 2\nvocabulary = 0\ntied_embeddings = true").model;
     EXPECT_EQ(model.layers, 2);
@@ -64,11 +64,12 @@ TEST(Shapes, HaveHeadsOfTheUsualWidths) {
 TEST(Shapes, ThatAreUnknownNameTheNearest) {
     EXPECT_EQ(
         error_of("name = 'gtp2'"),
-        "job.toml:2: model.name: \"gtp2\" is no published shape; did you mean gpt2? the shapes are gpt2, "
+        "job.toml:2: model.name: \"gtp2\" is not a published shape; did you mean gpt2? the shapes are gpt2, "
         "gpt2-medium, gpt2-large, gpt2-xl, llama-1b, llama-8b, llama-70b, bert-base, bert-large, bert-2.5b");
-    EXPECT_EQ(error_of("name = 'resnet'"),
-              "job.toml:2: model.name: \"resnet\" is no published shape; the shapes are gpt2, gpt2-medium, "
-              "gpt2-large, gpt2-xl, llama-1b, llama-8b, llama-70b, bert-base, bert-large, bert-2.5b");
+    EXPECT_EQ(
+        error_of("name = 'resnet'"),
+        "job.toml:2: model.name: \"resnet\" is not a published shape; the shapes are gpt2, gpt2-medium, "
+        "gpt2-large, gpt2-xl, llama-1b, llama-8b, llama-70b, bert-base, bert-large, bert-2.5b");
     EXPECT_EQ(find_shape(""), nullptr);
 }
 

@@ -1,4 +1,4 @@
-// Cost models: what a file says, what is refused, collectives by hand, and which ranks are alike.
+// Cost models: what a file says, what is refused, collectives calculated by hand, and which ranks are alike.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -62,7 +62,7 @@ std::string error_of(const std::string& toml) {
     return "none";
 }
 
-// The text with one line changed, or left out.
+// The text with one line changed, or omitted.
 std::string with(const std::string& line, const std::string& instead) {
     std::string text = kWhole;
     const auto at = text.find(line);
@@ -70,7 +70,7 @@ std::string with(const std::string& line, const std::string& instead) {
     return text.replace(at, line.size(), instead);
 }
 
-TEST(SimCluster, IsReadWithWhatItLeavesOut) {
+TEST(SimCluster, IsReadWithDefaultsForOmittedFigures) {
     const Cluster cluster = parse_cluster(kWhole, "c.toml");
     EXPECT_EQ(cluster.nodes, 0);
     EXPECT_EQ(cluster.node_of(9), 2);
@@ -88,7 +88,7 @@ TEST(SimCluster, IsReadWithWhatItLeavesOut) {
     EXPECT_TRUE(cluster.inter.shared);
 }
 
-TEST(SimCluster, KnowsKernelsByThemselves) {
+TEST(SimCluster, HasFiguresOfSingleKernels) {
     const DeviceModel device = parse_cluster(with("[host]", R"([kernels.linear_backward_weight]
 fp32 = 5e11
 [kernels.gelu_forward]
@@ -109,7 +109,7 @@ bandwidth_share = 0.25
                 HasSubstr("there is no figure kernels.gelu_forwards.fp32"));
 }
 
-TEST(SimCluster, ReadsFiguresThatMayBeLeftOut) {
+TEST(SimCluster, ReadsOptionalFigures) {
     const Cluster plain = parse_cluster(kWhole, "c.toml");
     EXPECT_EQ(plain.host.wake, 0);
     EXPECT_EQ(plain.device.wake, 0);
@@ -131,7 +131,7 @@ TEST(SimCluster, ErrorsNameFileLineAndFigure) {
     EXPECT_EQ(error_of(with("memory = 1e9", "memory = 0")),
               "c.toml:7: device.memory: 0 is impossible; give the bytes of a device's memory, above 0");
     EXPECT_EQ(error_of(with("memory = 1e9", "memory = 'much'")),
-              "c.toml:7: device.memory: this is no number; give the bytes of a device's memory");
+              "c.toml:7: device.memory: this is not a number; give the bytes of a device's memory");
     EXPECT_THAT(error_of(with("memory = 1e9", "memory = nan")),
                 StartsWith("c.toml:7: device.memory: nan is impossible"));
     EXPECT_THAT(error_of(with("launch = 1e-6", "launch = -1")),
@@ -150,14 +150,14 @@ TEST(SimCluster, ErrorsNameFileLineAndFigure) {
     EXPECT_THAT(error_of(with("efficiency = [[1e3, 0.1], [1e5, 0.5]]", "efficiency = 1.5")),
                 HasSubstr("the share 1.5 is impossible"));
     EXPECT_THAT(error_of(with("efficiency = [[1e3, 0.1], [1e5, 0.5]]", "efficiency = [1, 2]")),
-                HasSubstr("this is no point"));
+                HasSubstr("this is not a point"));
     EXPECT_THAT(error_of(with("type = \"gpu\"", "type = \"gpu\"\ncores = 4")),
                 HasSubstr("leave the figure out"));
     EXPECT_THAT(error_of(with("type = \"gpu\"", "type = \"cpu\"")),
                 HasSubstr("device.cores: the figure is missing"));
 }
 
-TEST(SimCluster, ShippedModelsAreWholeAndFoundByName) {
+TEST(SimCluster, ShippedModelsAreCompleteAndFoundByName) {
     const std::vector<std::string> names = shipped_clusters();
     EXPECT_EQ(names, (std::vector<std::string>{"a100", "h100_ib", "h200_nvlink", "laptop", "v100_pcie"}));
     for (const std::string& name : names) EXPECT_EQ(load_cluster(name).name, name);
@@ -185,7 +185,7 @@ Cluster with_algorithms(Algorithm inside, Algorithm across) {
     return cluster;
 }
 
-// 8 ranks of a node, 8000 bytes: 7/8 of them at 1e9 bytes a second take 7 us.
+// 8 ranks of a node, 8000 bytes: 7/8 of them at 1e9 bytes per second take 7 us.
 TEST(SimCollectives, InsideANode) {
     const Spread eight{8, 1, 8, 1, 0};
     const auto us = [&](Algorithm algorithm, Operation operation) {
@@ -210,7 +210,7 @@ TEST(SimCollectives, InsideANode) {
                 1.001e-3, 1e-12);
 }
 
-// Threads that move each other's memory: 4 members, 8000 bytes, 1e9 a second read and written.
+// Threads that move each other's memory: 4 members, 8000 bytes, 1e9 bytes per second read and written.
 TEST(SimCollectives, AmongThreads) {
     Cluster cluster = with_algorithms(Algorithm::shared_memory, Algorithm::ring);
     const auto us = [&](Operation operation, int members) {
@@ -218,14 +218,15 @@ TEST(SimCollectives, AmongThreads) {
     };
     EXPECT_NEAR(us(Operation::all_gather, 4), 1 + 10 + 16, 1e-9);      // all read, all written
     EXPECT_NEAR(us(Operation::reduce_scatter, 4), 1 + 10 + 10, 1e-9);  // all read, a piece written
-    EXPECT_NEAR(us(Operation::all_reduce, 4), 1 + 10 + 16, 1e-9);      // a piece of all read, written to all
+    // A piece of every input is read, and written to all.
+    EXPECT_NEAR(us(Operation::all_reduce, 4), 1 + 10 + 16, 1e-9);
     EXPECT_NEAR(us(Operation::broadcast, 4), 1 + 10 + 16, 1e-9);
     EXPECT_NEAR(us(Operation::all_gather, 1), 1 + 10 + 16, 1e-9);
     cluster.intra.bandwidth_share.points = {{8'000, 0.5}};
     EXPECT_NEAR(us(Operation::all_gather, 4), 1 + 10 + 32, 1e-9);
 }
 
-// 16 ranks on 2 nodes, 16000 bytes. Each node's 8 adapters together: 8e8 bytes a second, less than the 1e9
+// 16 ranks on 2 nodes, 16000 bytes. Each node's 8 adapters together: 8e8 bytes per second, less than the 1e9
 // inside.
 TEST(SimCollectives, AcrossNodes) {
     const Spread two{16, 2, 8, 1, 8};
@@ -254,7 +255,8 @@ TEST(SimRanks, SpreadCountsNodesAndTheLinksThatFallToAGroup) {
     cluster.inter.shared = true;  // one link for the 8 ranks of a node
     EXPECT_EQ(spread_of(mesh, Group::world, 0, cluster, {}).across, 1);
     EXPECT_EQ(spread_of(mesh, Group::replicate, 9, cluster, {}).across, 0.125);
-    EXPECT_EQ(spread_of({12, 12}, Group::world, 0, cluster, {}), (Spread{12, 2, 8, 1, 1}));  // 8 and 4
+    // One communicator, on any number of nodes.
+    EXPECT_EQ(spread_of({12, 12}, Group::world, 0, cluster, {}), (Spread{12, 2, 8, 1, 1}));
     const std::vector<SlowLink> slow = {{true, 1, 0.5}, {false, -1, 0.25}};
     EXPECT_EQ(spread_of(mesh, Group::world, 0, cluster, slow), (Spread{64, 8, 8, 0.25, 0.5}));
 }
@@ -266,7 +268,7 @@ TEST(SimRanks, ThatAreAlikeAreOneClass) {
     EXPECT_EQ(classify({12, 12}, cluster, {}, {}).classes.size(),
               1u);  // one communicator, whatever the nodes
 
-    // One slow rank: it, and all others, who share one communicator with it.
+    // One slow rank: it is one class, and all others, who share one communicator with it, are the other.
     const RankClasses world = classify({1024, 1024}, cluster, {{3, 2}}, {});
     ASSERT_EQ(world.classes.size(), 2u);
     EXPECT_EQ(world.classes[0].ranks, 1023);
@@ -274,7 +276,7 @@ TEST(SimRanks, ThatAreAlikeAreOneClass) {
     EXPECT_EQ(world.classes[1].slowdown, 2);
     EXPECT_EQ(world.communicators[static_cast<std::size_t>(world.classes[0].communicators[0])].ranks, 1024);
 
-    // In a mesh: the slow rank, those of its shard group, those of its replicas' group, and the rest.
+    // In a mesh: the slow rank, those of its shard group, those of its replication group, and the rest.
     const RankClasses mesh = classify({1024, 8}, cluster, {{3, 2}}, {});
     ASSERT_EQ(mesh.classes.size(), 4u);
     std::map<int, int> sizes;

@@ -1,5 +1,5 @@
-// Whole jobs on simulated clusters: peaks and traffic that are published, what options do to time, and how
-// long a simulation itself may take.
+// Whole jobs on simulated clusters: published peaks and traffic, how options change time, and how long a
+// simulation itself may take.
 #include <chrono>
 #include <cmath>
 #include <set>
@@ -50,8 +50,8 @@ Job llama_70b() {
         "llama-70b.toml");
 }
 
-// What a real job of this shape sends: NCCL's log has 106,956,800 bf16 elements of each rank in an all_gather
-// and 855,654,400 fp32 elements in a reduce_scatter.
+// The traffic of a real job of this shape: NCCL's log has 106,956,800 bf16 elements of each rank in an
+// all_gather and 855,654,400 fp32 elements in a reduce_scatter.
 TEST(SimJobs, TrafficOfLlama70B) {
     const Program program(sim::placed_on(llama_70b(), sim::load_cluster("h100_ib")));
     int gathers = 0, scatters = 0;
@@ -74,7 +74,7 @@ TEST(SimJobs, TrafficOfLlama70B) {
     EXPECT_EQ(scatters, 80);
 }
 
-// Eight wide layers on a node whose wires are slow enough to show.
+// Eight wide layers on a node whose network is slow enough to matter.
 Job layers_job() {
     Job job = testing::with_wrap(testing::mlp_job(8, 4096, 2048, 8), "module:Linear");
     job.run.device = DeviceKind::sim;
@@ -99,7 +99,7 @@ TEST(SimJobs, BackwardPrefetchHidesGathersThatWouldBeExposed) {
     const sim::SimResult pre = simulate(job, slow_wires());
     EXPECT_LT(exposed(pre), 0.9 * exposed(none));
     EXPECT_LT(pre.average_step_s, none.average_step_s);
-    EXPECT_GT(pre.of(0).peak.bytes, none.of(0).peak.bytes);  // what it costs
+    EXPECT_GT(pre.of(0).peak.bytes, none.of(0).peak.bytes);  // the memory that it costs
     const auto gathers = [](const sim::SimResult& result) {
         double seconds = 0;
         for (const sim::UnitExposure& unit : result.of(0).exposures) {
@@ -111,7 +111,7 @@ TEST(SimJobs, BackwardPrefetchHidesGathersThatWouldBeExposed) {
     EXPECT_LT(gathers(pre), 0.5 * gathers(none));
 }
 
-// Without the limiter the host runs ahead and asks for units long before the device is done with earlier
+// Without the limiter the host runs ahead and allocates units long before the device is done with earlier
 // ones.
 TEST(SimJobs, TheLimiterKeepsTheHostFromReservingMore) {
     Job job = layers_job();
@@ -122,7 +122,7 @@ TEST(SimJobs, TheLimiterKeepsTheHostFromReservingMore) {
     EXPECT_LT(limited.of(0).reserved + 3 * std::int64_t{4096} * 4097 * 4, free.of(0).reserved);
 }
 
-TEST(SimJobs, AStragglerHoldsEverybodyAndTheOthersWaitForIt) {
+TEST(SimJobs, AStragglerDelaysAllAndTheOthersWaitForIt) {
     const Job job = layers_job();
     const sim::Cluster cluster = sim::load_cluster("h200_nvlink");
     const sim::SimResult even = simulate(job, cluster);
@@ -149,16 +149,16 @@ TEST(SimJobs, ASlowLinkMakesItsCollectivesLonger) {
     EXPECT_NEAR(slowed.communication_s / even.communication_s, 2, 0.1);
 }
 
-TEST(SimJobs, WhatADeviceHoldsIsTheLimitUnlessTheJobGivesOne) {
+TEST(SimJobs, TheDevicesMemoryIsTheLimitUnlessTheJobGivesOne) {
     const sim::Cluster cluster = sim::load_cluster("h100_ib");
     Job job = layers_job();
-    EXPECT_EQ(sim::options_of(job, cluster).memory_limit, 78'000'000'000);  // less the reserve
+    EXPECT_EQ(sim::options_of(job, cluster).memory_limit, 78'000'000'000);  // minus the reserve
     job.run.memory_limit = 1 << 20;
     EXPECT_EQ(sim::options_of(job, cluster).memory_limit, 1 << 20);
     EXPECT_THROW(simulate(job, cluster, sim::options_of(job, cluster)), RunError);
 }
 
-// A plan over 200 configurations of a model of 7 billion parameters is to take a minute: 0.3 s for each.
+// A plan over 200 configurations of a model with 7 billion parameters should take a minute: 0.3 s for each.
 TEST(SimJobs, AConfigurationOfASevenBillionModelTakesAFractionOfASecond) {
     const sim::Cluster cluster = sim::load_cluster("h100_ib");
     const auto start = std::chrono::steady_clock::now();
@@ -186,8 +186,8 @@ TEST(SimJobs, AConfigurationOfASevenBillionModelTakesAFractionOfASecond) {
     EXPECT_GE(peaks.size(), 5u);  // under the root wrap not all options matter
 }
 
-// The tutorials' model: too large for one V100, not for two of 32 GB. On each of two ranks 2 + 2 + 4 bytes of
-// a parameter lie for good: gathered, fp32, moments.
+// The tutorials' model: too large for one V100, not for two of 32 GB. On each of two ranks 2 + 2 + 4 bytes
+// per parameter are always allocated: gathered, fp32, moments.
 TEST(SimJobs, BertOf2BillionNeedsTwoV100) {
     const std::string sample = std::string(SHARDSCOPE_SAMPLES) + "/bert_2_5b.toml";
     const sim::Cluster cluster = sim::load_cluster("v100_pcie");

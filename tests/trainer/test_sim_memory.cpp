@@ -1,5 +1,6 @@
-// The simulated device against the cpu's: for every pair of options of the grid the same peaks, by category,
-// unit and module, and the same collectives in the same order, although the one counts what the other does.
+// The simulated device compared with the CPU's: for every pair of options of the grid the same peaks, by
+// category, unit and module, and the same collectives in the same order, although the simulation only counts
+// what the CPU executes.
 #include <gtest/gtest.h>
 
 #include "parity_grid.h"
@@ -28,7 +29,7 @@ Simulated simulate(const Job& job) {
     return {std::move(result), sink.take()};
 }
 
-// "all_gather 4096 (16 padding) unit 2 forward of 0", … of each rank and communicator, by sequence number.
+// "all_gather 4096 (16 padding) unit 2 forward of 0", … for each rank and communicator, by sequence number.
 std::map<std::pair<int, std::int64_t>, std::vector<std::string>> collectives(const traces::Trace& trace) {
     const traces::Collectives& c = trace.collectives;
     std::map<std::tuple<int, std::int64_t, std::int64_t>, std::string> found;
@@ -44,7 +45,7 @@ std::map<std::pair<int, std::int64_t>, std::vector<std::string>> collectives(con
     return lists;
 }
 
-// Bytes of each allocation and free in host order, with what they are: the whole account of a rank.
+// Bytes of each allocation and free in host order, with what they are: a rank's complete account.
 std::vector<std::string> memory(const traces::Trace& trace, int rank) {
     const traces::MemoryEvents& m = trace.memory;
     std::vector<std::string> events;
@@ -85,12 +86,12 @@ TEST(SimMemory, PeaksAndCollectivesAreThoseThatTheCpuMeasures) {
         EXPECT_EQ(collectives(*simulated.trace), expected) << what;
         if (job.run.ranks > 1) compared += expected.at({0, 0}).size();
         EXPECT_EQ(memory(*simulated.trace, 0), memory(*trace, 0)) << what;
-        if (::testing::Test::HasFailure()) break;  // one is enough to read
+        if (::testing::Test::HasFailure()) break;  // one failure is enough to read
     }
     EXPECT_GT(compared, 500u);
 }
 
-// Each step's own peak, as the memory account foretells it: the first steps differ from the later ones.
+// Each step's own peak, as the memory account predicts it: the first steps differ from the later ones.
 TEST(SimMemory, EachStepsPeakIsThatOfTheAccount) {
     const testing::SampleText text;
     for (const FsdpLayout layout : {FsdpLayout::fsdp1, FsdpLayout::fsdp2, FsdpLayout::lean}) {
@@ -98,7 +99,7 @@ TEST(SimMemory, EachStepsPeakIsThatOfTheAccount) {
         job.fsdp.layout = layout;
         const Program program(job);
         const std::vector<std::int64_t> foretold = program.predict().steps;
-        const Simulated simulated = simulate(job);  // it holds the steps
+        const Simulated simulated = simulate(job);  // it owns the steps
         const auto& steps = simulated.result.of(0).steps;
         ASSERT_EQ(steps.size(), 5u);
         for (std::size_t s = 0; s < steps.size(); ++s)

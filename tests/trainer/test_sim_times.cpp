@@ -1,4 +1,4 @@
-// When things begin and end on the simulated device: Plans of a few operations, whose times are worked out in
+// When things begin and end on the simulated device: Plans of a few operations, whose times are calculated in
 // the comments. A step begins with its range, 1 ns; then each launch takes 1000 ns.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -25,12 +25,12 @@ std::vector<Done> work_of(const HandPlan& plan, Mesh mesh = {},
 TEST(SimTimes, AStreamDoesOneThingAfterAnotherWhileTheHostRunsAhead) {
     HandPlan plan;
     plan.kernel("a", 10'000).kernel("b", 2'000).kernel("c", 1'000, Stream::unshard);
-    // a is there at 1 + 1000, b at 2001 behind it, c at 3001 on a stream of its own.
+    // a is launched at 1 + 1000, b at 2001 after it, c at 3001 on a stream of its own.
     EXPECT_THAT(work_of(plan), ElementsAre(Done{0, "c", 3'001, 4'001}, Done{0, "a", 1'001, 11'001},
                                            Done{0, "b", 11'001, 13'001}));
 }
 
-TEST(SimTimes, AnEventHoldsAnotherStreamAndAHostWaitTheHost) {
+TEST(SimTimes, AnEventBlocksAnotherStreamAndAHostWaitTheHost) {
     HandPlan plan;
     plan.kernel("a", 10'000)
         .record(0, Stream::compute)
@@ -39,10 +39,10 @@ TEST(SimTimes, AnEventHoldsAnotherStreamAndAHostWaitTheHost) {
     plan.record(1, Stream::unshard).host_wait(1).kernel("c", 1'000);
     testing::WorkList list;
     sim::simulate(testing::script_of(plan), testing::round_cluster(), {}, &list);
-    // b follows a; the host finds b done 1 ns after its end and then takes 1000 for the launch of c.
+    // b follows a; the host sees b done 1 ns after its end and then takes 1000 for the launch of c.
     EXPECT_THAT(list.work, ElementsAre(Done{0, "a", 1'001, 11'001}, Done{0, "b", 11'001, 12'001},
                                        Done{0, "c", 13'002, 14'002}));
-    // The host had launched b at 1001 + two events + 1000, and recorded once more.
+    // The host had launched b at 1001 + two events + 1000, and recorded one more event.
     EXPECT_THAT(list.waits, ElementsAre(Done{0, "wait", 2'004, 12'002}));
 }
 
@@ -82,7 +82,7 @@ TEST(SimTimes, OfAKernelAreTheLongerOfArithmeticAndMemory) {
     Op op;
     op.kind = OpKind::kernel;
     op.own = KernelOp{.kernel = Kernel::linear_forward};
-    op.flops = 10'000;  // halfway between the points, over the logarithm: 0.3
+    op.flops = 10'000;  // halfway between the points on a logarithmic scale: 0.3
     EXPECT_DOUBLE_EQ(sim::Costs(cluster).on_device({}, op), 5e-6 + 10'000 / (1e9 * 0.3));
     EXPECT_DOUBLE_EQ(sim::Costs(cluster, true).on_device({}, op), 5e-6 + 10'000 / (2e9 * 0.3));  // TF32
     op.bytes = 1'000'000'000;
@@ -94,7 +94,7 @@ TEST(SimTimes, OfAKernelAreTheLongerOfArithmeticAndMemory) {
 }
 
 // Two ranks of a node: 1 us and half of 4000 bytes at 1 GB/s, 3000 ns.
-TEST(SimTimes, ACollectiveBeginsWhenAllAreThereAndEndsForAllTogether) {
+TEST(SimTimes, ACollectiveBeginsWhenAllHaveArrivedAndEndsForAllTogether) {
     HandPlan plan;
     plan.kernel("work", 10'000).record(0, Stream::compute).wait(0, Stream::unshard);
     plan.collective(Operation::all_gather, 4'000, Stream::unshard);
@@ -114,11 +114,11 @@ TEST(SimTimes, CollectivesOfACommunicatorKeepTheirOrderOfIssue) {
     plan.kernel("work", 10'000, Stream::post_backward)
         .collective(Operation::all_gather, 2'000, Stream::post_backward);
     plan.collective(Operation::all_gather, 2'000, Stream::unshard);
-    // The second's stream is empty, but it waits for the first: one queue for each communicator.
+    // The second's stream is empty, but it waits for the first: there is one queue per communicator.
     EXPECT_THAT(work_of(plan, {2, 2}),
                 ElementsAre(Done{0, "work", 1'001, 11'001}, Done{0, "all_gather", 11'001, 13'001},
                             Done{0, "all_gather", 13'001, 15'001}));
-    // Of two communicators, each has its own.
+    // Each of two communicators has its own.
     plan.plan.ops[1].collective().group = Group::shard;
     plan.plan.ops[2].collective().group = Group::replicate;
     const auto work = work_of(plan, {4, 2});
@@ -126,7 +126,7 @@ TEST(SimTimes, CollectivesOfACommunicatorKeepTheirOrderOfIssue) {
     EXPECT_LT(work[0].end, 10'000);
 }
 
-// Four ranks on two cores: kernels take twice as long; beside a second stream's, four times.
+// Four ranks on two cores: kernels take twice as long; next to a second stream's, four times.
 TEST(SimTimes, RanksThatShareCoresSlowEachOtherDown) {
     sim::Cluster cluster = testing::round_cluster();
     cluster.device.cores = 2;
@@ -136,8 +136,8 @@ TEST(SimTimes, RanksThatShareCoresSlowEachOtherDown) {
     EXPECT_THAT(work_of(one, {2, 2}, cluster), ElementsAre(Done{0, "a", 1'001, 11'001}));
     HandPlan two;
     two.kernel("a", 10'000).kernel("b", 1'000, Stream::unshard);
-    // a alone from 1001 to 2001 gets 500 of its 10000; then both at a quarter: b's 1000 take 4000, until
-    // 6001, a has 1500; its last 8500 take 17000.
+    // a alone from 1001 to 2001 does 500 of its 10000; then both at a quarter: b's 1000 take 4000, until
+    // 6001, when a has 1500; its last 8500 take 17000.
     EXPECT_THAT(work_of(two, {4, 4}, cluster),
                 ElementsAre(Done{0, "b", 2'001, 6'001}, Done{0, "a", 1'001, 23'001}));
 }
@@ -153,7 +153,7 @@ TEST(SimTimes, BusyCoresLoseSpeed) {
     EXPECT_THAT(work_of(plan, {2, 2}, cluster), ElementsAre(Done{0, "a", 1'001, 11'001}));
 }
 
-// The first kernel finds a core asleep, the second follows it, the third comes when all is over.
+// The first kernel finds an idle core, the second follows it, the third comes when all are done.
 TEST(SimTimes, IdleCoresAndWaitingHostsHaveToWake) {
     for (const int cores : {0, 2}) {
         sim::Cluster cluster = testing::round_cluster();
@@ -166,7 +166,7 @@ TEST(SimTimes, IdleCoresAndWaitingHostsHaveToWake) {
         ASSERT_EQ(work.size(), 3u);
         EXPECT_EQ(work[0], (Done{0, "a", 1'301, 6'301})) << cores;
         EXPECT_EQ(work[1], (Done{0, "b", 6'301, 7'301})) << cores;
-        // 70 until the host goes on, 1 for the wait's end, 1000 for the launch, 300 for the core.
+        // 70 until the host continues, 1 for the wait's end, 1000 for the launch, 300 for the core.
         EXPECT_EQ(work[2], (Done{0, "c", 8'672, 9'672})) << cores;
     }
 }
@@ -180,7 +180,7 @@ TEST(SimTimes, StepsThatRepeatAreWalkedThroughAFewTimesAndCountAll) {
     EXPECT_EQ(result.steps, 1'000'000);
     const double step = result.of(0).steps.back().seconds;
     EXPECT_DOUBLE_EQ(step,
-                     11.003e-6);  // launch, kernel, and 1 ns each: range opened, wait over, range closed
+                     11.003e-6);  // launch, kernel, and 1 ns each: range opened, wait done, range closed
     EXPECT_NEAR(result.seconds, step * 1e6, step * 1e3);
     sim::SimOptions every;
     every.every_step = true;
@@ -204,8 +204,8 @@ TEST(SimTimes, WhatKernelsHideOfACollectiveIsNotExposed) {
 
 // --- memory ----------------------------------------------------------------------------------------------
 
-// A freed block is handed out again on its own stream at once, on another when its last use is over.
-TEST(SimTimes, BlocksGoBackWhenTheirStreamsAreDone) {
+// A freed block is reused on its own stream immediately, on another once its last use has ended.
+TEST(SimTimes, BlocksAreReturnedWhenTheirStreamsAreDone) {
     HandPlan plan;
     plan.allocate(1'000'000).kernel("a", 10'000).on(0).free(0).allocate(1'000'000, Stream::unshard).free(1);
     EXPECT_EQ(sim::simulate(testing::script_of(plan), testing::round_cluster()).of(0).reserved,
@@ -223,7 +223,7 @@ TEST(SimTimes, AnAllocationBeyondTheLimitWaitsForBlocksOrEndsTheRun) {
     plan.allocate(1'000'000).kernel("a", 10'000).on(0).free(0).allocate(2'000'000, Stream::unshard);
     plan.kernel("b", 1'000, Stream::unshard).on(1).free(1);
     sim::SimOptions options;
-    options.memory_limit = 2'500'000;  // room for either, not for both
+    options.memory_limit = 2'500'000;  // room for either, but not for both
     const auto work = work_of(plan, {}, testing::round_cluster(), options);
     EXPECT_GE(work[1].start, work[0].end);
     options.memory_limit = 1'500'000;

@@ -1,4 +1,4 @@
-// A simulated run's trace, read as any other: whole, with the run's own figures in every analysis.
+// A simulated run's trace, read like any other: complete, with the run's own figures in every analysis.
 #include <string>
 
 #include <gmock/gmock.h>
@@ -44,7 +44,7 @@ Job job_of(int ranks) {
     return job;
 }
 
-TEST(SimTrace, IsWholeAndSaysWhatTheSimulationSays) {
+TEST(SimTrace, IsCompleteAndAgreesWithTheSimulation) {
     const Simulated simulated = simulate(job_of(8), 8);
     const traces::Trace& trace = *simulated.trace;
     EXPECT_THAT(traces::check_trace(trace), ElementsAre());
@@ -57,7 +57,7 @@ TEST(SimTrace, IsWholeAndSaysWhatTheSimulationSays) {
         exposed += step.exposed_communication_s / 4;
     }
     EXPECT_EQ(summary.ranks[3].steps.size(), 4u);
-    // The first window of the analysis begins with the end of set-up's device work, a little before the step.
+    // The first window of the analysis begins with the end of set-up's device work, slightly before the step.
     EXPECT_NEAR(summary.ranks[3].average_step_us, seconds * 1e6, 0.01 * seconds * 1e6);
     const traces::OverlapReport overlap = traces::overlap_report(trace);
     EXPECT_NEAR(overlap.ranks[3].mean_us(overlap.ranks[3].sum.exposed_communication), exposed * 1e6, 1e-3);
@@ -99,7 +99,7 @@ TEST(SimTrace, NamesCollectivesAndTheirEngine) {
     }
 }
 
-// In bytes a second, of one device: docs/simulation.md, "The trace".
+// In bytes per second, for one device: docs/simulation.md, "The trace".
 TEST(SimTrace, StatesTheNominalBandwidthOfTheLinksThatTheClusterHas) {
     const auto stated = [](const char* cluster, const char* key) {
         return std::string(simulate(job_of(4), 1, cluster).trace->config_value(key));
@@ -108,7 +108,7 @@ TEST(SimTrace, StatesTheNominalBandwidthOfTheLinksThatTheClusterHas) {
     EXPECT_DOUBLE_EQ(std::stod(stated("h100_ib", "sim.inter_bandwidth")), 4.7e10);
     EXPECT_DOUBLE_EQ(std::stod(stated("v100_pcie", "sim.inter_bandwidth")), 1.15e10 / 4);  // shared by four
     EXPECT_DOUBLE_EQ(std::stod(stated("h200_nvlink", "sim.intra_bandwidth")), 3.6e11);
-    EXPECT_EQ(stated("h200_nvlink", "sim.inter_bandwidth"), "");  // one node: not known, and not 0
+    EXPECT_EQ(stated("h200_nvlink", "sim.inter_bandwidth"), "");  // one node: unknown, and not 0
     EXPECT_EQ(stated("laptop", "sim.intra_bandwidth"), "");       // ranks share memory
 }
 

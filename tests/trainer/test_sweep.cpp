@@ -1,4 +1,4 @@
-// The values of a sweep: how they are told apart, which combinations they make, what the traces are called.
+// The values of a sweep: how they are distinguished, which combinations they make, the names of the traces.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -116,7 +116,7 @@ TEST(SweepCombinations, AreNamedWithTheSectionWhereTwoKeysEndInTheSame) {
                 ::testing::Contains("data.type=text,optimizer.type=adam"));
 }
 
-TEST(SweepCombinations, HaveNamesOfTheirOwnThatAFileCanBear) {
+TEST(SweepCombinations, HaveUniqueNamesThatAFileCanHave) {
     EXPECT_THAT(names({{"data.path", "a/b,a:b"}}), ElementsAre("path=a-b", "path=a-b-2"));
     const std::string long_path(300, 'x');
     EXPECT_THAT(names({{"data.path", long_path + "1," + long_path + "2"}}), ElementsAre("run-1", "run-2"));

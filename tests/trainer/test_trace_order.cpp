@@ -1,4 +1,4 @@
-// What the Plan decides, seen in the trace of a run: the order in which units are gathered and freed, on
+// What the Plan decides, as seen in the trace of a run: the order in which units are gathered and freed, on
 // which stream, the limiter's waits, overlap, and where offloaded parameters are.
 #include <algorithm>
 #include <set>
@@ -31,8 +31,7 @@ Interval step_of(const Trace& trace, int rank, std::int64_t number) {
     return {};
 }
 
-// Host order of a step of rank 0 as the trace has it: collectives by their call, frees of gathered
-// parameters.
+// Host order of a step of rank 0 in the trace: collectives by their call, frees of gathered parameters.
 std::string host_order(const Trace& trace, std::int64_t step) {
     struct Event {
         std::int64_t time;
@@ -93,7 +92,7 @@ TEST(TraceOrder, GathersAndReductionsAreOnTheirStreams) {
     }
 }
 
-// The FSDP unit whose module's range is around this one, or is it; -1 none.
+// The FSDP unit whose module's range surrounds this one, or is this one; -1 if none.
 int unit_of_range(const Trace& trace, std::int32_t range) {
     for (; range >= 0; range = trace.ranges.parent[static_cast<std::size_t>(range)]) {
         const std::int32_t module = trace.ranges.module[static_cast<std::size_t>(range)];
@@ -104,9 +103,8 @@ int unit_of_range(const Trace& trace, std::int32_t range) {
     return -1;
 }
 
-// A gather may run as soon as the host has issued it; it must not, before the memory that it writes to is
-// free on the device: of all units that are gathered or whose last kernel has not ended, there are three at
-// most.
+// A gather may run as soon as the host has issued it, but not before the memory that it writes is free on the
+// device: at most three units are gathered or have a kernel that has not ended.
 TEST(TraceOrder, TheLimiterLetsThreeUnitsBeOnTheDevice) {
     const auto trace = testing::record(linears(10));
     const auto limiter = trace->strings.find("FullyShardedDataParallel.rate_limiter");
@@ -122,8 +120,8 @@ TEST(TraceOrder, TheLimiterLetsThreeUnitsBeOnTheDevice) {
     EXPECT_GT(waits, 4U * 4U * 10U) << "4 ranks, 4 steps, almost every of the 20 gathers";
     EXPECT_EQ(synchronized, waits);
     for (int rank = 0; rank < 4; ++rank) {
-        // Each time that a unit is gathered: its memory allocated and freed by the host; on the device, the
-        // start of its gather and the end of the last kernel of its module that was launched in between.
+        // Each gather of a unit: its memory allocated and freed by the host; on the device, the start of its
+        // gather and the end of the last kernel of its module that was launched in between.
         struct Use {
             std::int64_t allocated = 0, freed = 0, gathered = 0, used = 0;
             int unit = -1;
@@ -183,7 +181,7 @@ TEST(TraceOrder, TheLimiterLetsThreeUnitsBeOnTheDevice) {
     }
 }
 
-// Offloaded shards come to the device as copies on a stream of their own, and gradients leave it.
+// Offloaded shards are copied to the device on a stream of their own, and gradients back.
 TEST(TraceOrder, OffloadCopiesShardsInAndGradientsOut) {
     Job job = linears(4);
     job.fsdp.cpu_offload = true;

@@ -1,4 +1,4 @@
-// The wire of connections, among threads; MPI's in test_mpi_wire.cpp.
+// The wire of connections, between threads; MPI's is in test_mpi_wire.cpp.
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
@@ -26,7 +26,7 @@ using ::testing::HasSubstr;
 
 namespace TEST_FILE {
 
-// What the ranks, threads here, say to each other.
+// A place where the ranks, which are threads here, exchange values.
 class Room {
   public:
     explicit Room(int ranks) : ranks_(ranks) {}
@@ -65,11 +65,11 @@ class Room {
     int ranks_;
     std::mutex mutex_;
     std::condition_variable changed_;
-    std::vector<int> rounds_ = std::vector<int>(64);  // by rank
-    std::vector<std::vector<Said>> said_;             // by round and rank
+    std::vector<int> rounds_ = std::vector<int>(64);  // indexed by rank
+    std::vector<std::vector<Said>> said_;             // indexed by round and rank
 };
 
-// Runs `body(rank)` on a thread for each rank; what one throws fails the test.
+// Runs `body(rank)` on a thread for each rank; an exception in one fails the test.
 template <class Body>
 void on_threads(int ranks, const Body& body) {
     std::vector<std::thread> threads;
@@ -122,11 +122,11 @@ TEST_P(TcpWires, TagsDoNotDisturbEachOther) {
     with_wires(4, GetParam(), check_tags);
 }
 
-TEST_P(TcpWires, ALargeMessageHoldsNoOtherUp) {
+TEST_P(TcpWires, ALargeMessageBlocksNoOther) {
     with_wires(3, GetParam(), check_overtaking);
 }
 
-TEST_P(TcpWires, WhateverComesWhen) {
+TEST_P(TcpWires, ManyMessagesInRandomOrder) {
     with_wires(4, GetParam(), [](Wire& wire) { check_soak(wire, 7, 8); });
 }
 
@@ -147,7 +147,7 @@ TEST_P(TcpWires, ManyRanksConnect) {
     });
 }
 
-// Both sides of each pair, whoever is done first.
+// Both sides of each pair, whichever is done first.
 TEST(TcpWire, ReadsTheMemoryOfItsHostsProcesses) {
     int value = 7, read = 0;
     const iovec here{&read, sizeof read}, there{&value, sizeof value};
@@ -193,15 +193,15 @@ TEST(TcpWire, ComesFromAWorld) {
     });
 }
 
-TEST(TcpWire, OfOneRankHasNobodyToTalkTo) {
+TEST(TcpWire, OfOneRankHasNoPeers) {
     with_wires(1, {}, [](Wire& wire) {
         EXPECT_FALSE(wire.progress(0));
         EXPECT_THROW(wire.send(0, 0, {}), std::logic_error);
     });
 }
 
-// Rank 1 leaves when it has done its part: for those who need nothing of it, that is no failure.
-TEST_P(TcpWires, WhoLeavesWhenAllIsDoneIsNotMissed) {
+// Rank 1 leaves when it has done its part: for ranks that need nothing more from it, this is not a failure.
+TEST_P(TcpWires, ARankThatLeavesWhenAllIsDoneIsNotMissed) {
     Room room(3);
     on_threads(3, [&](int rank) {
         std::unique_ptr<Wire> wire = make_tcp_wire(room.peers(rank), GetParam());
@@ -225,8 +225,8 @@ TEST_P(TcpWires, WhoLeavesWhenAllIsDoneIsNotMissed) {
     });
 }
 
-// Rank 1 ends in the middle of its messages; whoever waits for one of them is told who it was.
-TEST_P(TcpWires, WhoEndsTooEarlyIsNamed) {
+// Rank 1 ends in the middle of its messages; a rank that waits for one of them learns which rank it was.
+TEST_P(TcpWires, ARankThatEndsTooEarlyIsNamed) {
     Room room(2);
     on_threads(2, [&](int rank) {
         std::unique_ptr<Wire> wire = make_tcp_wire(room.peers(rank), GetParam());
@@ -240,7 +240,7 @@ TEST_P(TcpWires, WhoEndsTooEarlyIsNamed) {
         }
         const Wire::Ticket first = wire->receive(1, 0, std::span(bytes).first(10));
         room.gather(rank, "");
-        // What has come still arrives.
+        // What was sent before still arrives.
         wire->receive(1, 0, std::span(bytes).subspan(10));
         try {
             for (int i = 0; i < 5000; i++) wire->progress(1000);
@@ -253,7 +253,7 @@ TEST_P(TcpWires, WhoEndsTooEarlyIsNamed) {
     });
 }
 
-TEST_P(TcpWires, AWaitEndsWhenAnotherThreadSaysSo) {
+TEST_P(TcpWires, AWaitEndsWhenAnotherThreadWakesIt) {
     with_wires(2, GetParam(), [](Wire& wire) {
         if (wire.rank() != 0) return;
         const auto begin = std::chrono::steady_clock::now();
@@ -266,13 +266,13 @@ TEST_P(TcpWires, AWaitEndsWhenAnotherThreadSaysSo) {
         other.join();
         EXPECT_GE(waited, std::chrono::milliseconds(29));
         EXPECT_LT(waited, std::chrono::seconds(20));
-        wire.wake();  // before the wait: it does not begin
+        wire.wake();  // before the wait, which therefore returns immediately
         EXPECT_FALSE(wire.progress(60'000'000));
         EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(40));
     });
 }
 
-TEST(TcpWire, AWaitTakesAsLongAsItIsTold) {
+TEST(TcpWire, AWaitTakesTheGivenTime) {
     with_wires(2, {}, [](Wire& wire) {
         const auto begin = std::chrono::steady_clock::now();
         EXPECT_FALSE(wire.progress(20'000));
@@ -281,7 +281,7 @@ TEST(TcpWire, AWaitTakesAsLongAsItIsTold) {
     });
 }
 
-// Somebody else finds the port and says all kinds of things; the ranks come together all the same.
+// Strangers connect to the port and send all kinds of data; the ranks find each other nevertheless.
 TEST(TcpWire, StrangersAreKeptOut) {
     Room room(2);
     std::atomic<int> port = 0;
@@ -298,7 +298,7 @@ TEST(TcpWire, StrangersAreKeptOut) {
             EXPECT_EQ(::send(socket, text.data(), text.size(), MSG_NOSIGNAL),
                       static_cast<ssize_t>(text.size()));
             if (text.size() > 100) {
-                // Turned away without an answer: the end, or the end of one who had more to say.
+                // Closed without an answer: end of file, or a reset if the stranger had sent more.
                 const timeval patience{10, 0};
                 ::setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
                 char answer = 0;
@@ -314,7 +314,7 @@ TEST(TcpWire, StrangersAreKeptOut) {
         TcpPeers peers = room.peers(rank);
         peers.gather = [&](const std::string& mine) {
             const std::vector<std::string> all = room.gather(rank, mine);
-            if (rank == 1) {  // comes after the strangers
+            if (rank == 1) {  // connects after the strangers
                 port = parse_tcp_address(all[0]).port;
                 while (port != 0) std::this_thread::yield();
             }
@@ -326,7 +326,7 @@ TEST(TcpWire, StrangersAreKeptOut) {
     stranger.join();
 }
 
-TEST(TcpWire, WhoDoesNotConnectIsNamed) {
+TEST(TcpWire, AProcessThatDoesNotConnectIsNamed) {
     Room room(2);
     on_threads(2, [&](int rank) {
         TcpPeers peers = room.peers(rank);
@@ -353,7 +353,7 @@ TEST(TcpWire, WhoDoesNotConnectIsNamed) {
     });
 }
 
-TEST(TcpWire, WhoCannotBeReachedIsNamed) {
+TEST(TcpWire, AProcessThatCannotBeReachedIsNamed) {
     Room room(2);
     on_threads(2, [&](int rank) {
         TcpPeers peers = room.peers(rank);

@@ -1,4 +1,4 @@
-// What the processes of a job do together while nothing fails.
+// What the processes of a job do together as long as nothing fails.
 #include <atomic>
 #include <chrono>
 #include <map>
@@ -84,7 +84,7 @@ TEST(World, GathersLargeTexts) {
 
 TEST(World, TellsRank0InTheOrderOfEachSender) {
     constexpr int kTold = 500;
-    std::map<int, std::vector<int>> told;  // by sender
+    std::map<int, std::vector<int>> told;  // indexed by sender
     const auto errors = run_worlds(3, [&](World& world) {
         if (world.rank() == 0) {
             world.on("number", [&](int from, std::string_view text) {
@@ -94,7 +94,7 @@ TEST(World, TellsRank0InTheOrderOfEachSender) {
         for (int number = 0; number < kTold; ++number) world.tell("number", std::to_string(number));
         world.barrier();
         if (world.rank() != 0) return;
-        // What was told before the barrier has been handed over.
+        // Messages sent before the barrier have been delivered.
         EXPECT_EQ(told.size(), 3U);
         for (const auto& [from, numbers] : told) {
             ASSERT_EQ(numbers.size(), static_cast<std::size_t>(kTold));
@@ -133,7 +133,7 @@ TEST(World, KeepsWhatComesBeforeItsHandler) {
             world.tell("other", "x");
             world.tell("early", "b");
         }
-        world.barrier();  // both have come
+        world.barrier();  // both have arrived
         if (world.rank() == 0)
             world.on("early", [&](int from, std::string_view text) {
                 told.push_back(std::to_string(from) + std::string(text));
@@ -176,7 +176,7 @@ TEST(World, LeavesWhenAllHave) {
         ++worked;
         world.leave();
         EXPECT_EQ(worked, 3);
-        world.leave();  // again changes nothing
+        world.leave();  // a second call has no effect
         EXPECT_FALSE(world.failed());
         EXPECT_THROW(world.barrier(), std::logic_error);
     });
@@ -184,7 +184,7 @@ TEST(World, LeavesWhenAllHave) {
 }
 
 TEST(World, TwoJobsDoNotMeet) {
-    // Both are told the same port: the second listens on a later one, and tokens tell which is whose.
+    // Both get the same port: the second listens on a later one, and tokens show which job it belongs to.
     std::vector<Place> places = make_places(2), others = make_places(2);
     for (Place& place : others) {
         place.port = places[0].port;

@@ -1,4 +1,4 @@
-// What the processes of a job learn of one that dies, hangs or fails.
+// What the processes of a job learn about one that dies, hangs or fails.
 #include <atomic>
 #include <chrono>
 #include <mutex>
@@ -22,7 +22,7 @@ std::string process_on_host(pid_t pid) {
     return "(process " + std::to_string(pid) + " on host " + own_host_name() + ")";
 }
 
-// What a World throws to one who waits for the others, again and again.
+// The error that a World throws when a process repeatedly waits for the others.
 std::string wait_for_failure(World& world) {
     try {
         while (true) {
@@ -42,7 +42,7 @@ std::string wait_in_world(const Place& place, double timeout_s) {
     return wait_for_failure(world);
 }
 
-// A process that is there and does nothing, until it is killed.
+// A process that does nothing until it is killed.
 std::string idle_in_world(const Place& place, double timeout_s) {
     World world(place, within(timeout_s));
     world.barrier();
@@ -68,9 +68,9 @@ TEST(WorldFailure, OneThatFailsEndsTheJobOnAll) {
         EXPECT_THROW(world.gather("again"), WorldFailure);
         EXPECT_THROW(world.broadcast("again"), WorldFailure);
         EXPECT_THROW(world.measure_clock(), WorldFailure);
-        world.leave();  // nobody waits for anybody any more
+        world.leave();  // no process waits for another any more
         EXPECT_EQ(times, 1);
-        // Who asks late is told at once.
+        // A handler that is set late is called immediately.
         std::atomic<bool> late{false};
         world.on_failure([&](const Failure&) { late = true; });
         for (int i = 0; i < 1000 && !late; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -98,7 +98,7 @@ TEST(WorldFailure, TheFirstIsTheSameOnAll) {
     }
 }
 
-TEST(WorldFailure, OneThatFailsAndEndsAtOnceIsHeard) {
+TEST(WorldFailure, OneThatFailsAndEndsImmediatelyIsHeard) {
     for (const int failing : {0, 1}) {
         const std::vector<Place> places = make_places(3);
         const auto errors = run_threads(places, [&](const Place& place) {
@@ -128,13 +128,13 @@ TEST(WorldFailure, AWorldThatIsNotLeftIsLost) {
     const auto errors = run_threads(make_places(3), [&](const Place& place) {
         World world(place, within(20));
         world.barrier();
-        if (place.rank == 2) return;  // as where an exception goes past it
+        if (place.rank == 2) return;  // as if an exception passed it
         EXPECT_EQ(wait_for_failure(world), "lost: rank 2 " + process_on_host(::getpid()) + " has ended");
     });
     EXPECT_THAT(errors, Each(""));
 }
 
-TEST(WorldFailure, AKilledProcessIsNamedAtOnceOnAll) {
+TEST(WorldFailure, AKilledProcessIsNamedImmediatelyOnAll) {
     const std::vector<Place> places = make_places(4);
     const ChildProcess victim([&] { return idle_in_world(places[2], 20); });
     const ChildProcess rank_1([&] { return wait_in_world(places[1], 20); });
@@ -150,10 +150,10 @@ TEST(WorldFailure, AKilledProcessIsNamedAtOnceOnAll) {
     EXPECT_LT(Clock::now() - begin, std::chrono::seconds(5));
 }
 
-TEST(WorldFailure, AKilledRank0IsNamedAtOnceByAll) {
+TEST(WorldFailure, AKilledRank0IsNamedImmediatelyByAll) {
     const std::vector<Place> places = make_places(3);
     const ChildProcess victim([&] { return idle_in_world(places[0], 20); });
-    ::close(places[0].listen_fd);  // the child's alone
+    ::close(places[0].listen_fd);  // only the child's
     const ChildProcess rank_1([&] { return wait_in_world(places[1], 20); });
     const std::string expected = "lost: rank 0 " + process_on_host(victim.pid()) + " has ended";
     World world(places[2], within(20));
@@ -163,7 +163,7 @@ TEST(WorldFailure, AKilledRank0IsNamedAtOnceByAll) {
     EXPECT_EQ(rank_1.result(), expected);
 }
 
-TEST(WorldFailure, AStoppedProcessIsNamedAfterTheTimeoutAndLearnsItWhenItGoesOn) {
+TEST(WorldFailure, AStoppedProcessIsNamedAfterTheTimeoutAndLearnsItWhenItContinues) {
     constexpr double kTimeout = 1;
     const std::vector<Place> places = make_places(3);
     const ChildProcess victim([&] { return wait_in_world(places[2], kTimeout); });
@@ -184,7 +184,7 @@ TEST(WorldFailure, AStoppedProcessIsNamedAfterTheTimeoutAndLearnsItWhenItGoesOn)
     EXPECT_EQ(victim.result(), expected);
 }
 
-TEST(WorldFailure, AStoppedRank0IsNamedByAllAndLearnsItWhenItGoesOn) {
+TEST(WorldFailure, AStoppedRank0IsNamedByAllAndLearnsItWhenItContinues) {
     constexpr double kTimeout = 1;
     const std::vector<Place> places = make_places(3);
     const ChildProcess victim([&] { return wait_in_world(places[0], kTimeout); });
@@ -203,7 +203,7 @@ TEST(WorldFailure, AStoppedRank0IsNamedByAllAndLearnsItWhenItGoesOn) {
     EXPECT_EQ(victim.result(), expected);
 }
 
-TEST(WorldFailure, AStopShorterThanTheTimeoutIsNoFailure) {
+TEST(WorldFailure, AStopShorterThanTheTimeoutIsNotAFailure) {
     constexpr double kTimeout = 2;
     const std::vector<Place> places = make_places(3);
     const auto work = [&](const Place& place) -> std::string {
@@ -226,7 +226,7 @@ TEST(WorldFailure, AStopShorterThanTheTimeoutIsNoFailure) {
     EXPECT_EQ(rank_2.result(), "left");
 }
 
-TEST(WorldFailure, SilenceIsNoFailureWithoutATimeout) {
+TEST(WorldFailure, SilenceIsNotAFailureWithoutATimeout) {
     const std::vector<Place> places = make_places(2);
     const ChildProcess rank_1([&]() -> std::string {
         World world(places[1], within(0));

@@ -1,4 +1,4 @@
-// How the processes of a job find each other, and what they say where they do not.
+// How the processes of a job find each other, and their errors if they do not.
 #include <chrono>
 #include <string>
 #include <thread>
@@ -24,7 +24,7 @@ using testing::Each;
 using testing::HasSubstr;
 using testing::Not;
 
-// Somebody who finds rank 0's port.
+// A stranger that connects to rank 0's port.
 class Stranger {
   public:
     explicit Stranger(int port) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
@@ -46,7 +46,7 @@ class Stranger {
         const FrameHeaderBytes header = encode(FrameHeader{kind, text.size()});
         say(std::string(header.data(), header.size()) + text);
     }
-    // All that is said to it until it is shown out.
+    // Everything that is sent to it until the connection is closed.
     std::string hear() const {
         std::string heard;
         char buffer[4096];
@@ -55,7 +55,7 @@ class Stranger {
         return heard;
     }
 
-    // The text of the next frame; "" where it is shown out before.
+    // The text of the next frame; "" if the connection is closed before.
     std::string hear_text() const {
         FrameHeaderBytes bytes{};
         if (!take(bytes.data(), bytes.size())) return {};
@@ -80,17 +80,17 @@ class Stranger {
     int socket_;
 };
 
-TEST(WorldJoining, StrangersDisturbNobody) {
+TEST(WorldJoining, StrangersDisturbNoRank) {
     std::vector<Place> places = make_places(3);
     const Stranger garbage(places[0].port), silent(places[0].port), slow(places[0].port),
         large(places[0].port), other_job(places[0].port), gone_job(places[0].port), early(places[0].port);
     garbage.say("GET / HTTP/1.1\r\nHost: rank-0\r\n\r\n");
     slow.say("ShdW");
-    // A text of 100 TB is not waited for, nor is memory taken for it.
+    // A text of 100 TB is neither waited for nor allocated.
     const FrameHeaderBytes header = encode(FrameHeader{FrameKind::hello, 100'000'000'000'000});
     large.say(std::string(header.data(), header.size()));
     gone_job.say(FrameKind::hello, "too short");
-    early.say(FrameKind::confirm, "");  // nobody has accepted it
+    early.say(FrameKind::confirm, "");  // it has not been accepted
     std::thread liar([&] { other_job.prove("somebody else's", encode(own_hello(places[1], "1.2.3"))); });
     const auto errors = run_threads(places, [&](const Place& place) {
         if (place.rank == 1) liar.join();
@@ -103,7 +103,7 @@ TEST(WorldJoining, StrangersDisturbNobody) {
         EXPECT_EQ(stranger->hear(), "");
 }
 
-TEST(WorldJoining, WhoSaysNothingIsShownOut) {
+TEST(WorldJoining, ASilentStrangerIsDisconnected) {
     std::vector<Place> places = make_places(2);
     const Stranger silent(places[0].port), slow(places[0].port);
     slow.say("ShdW");
@@ -126,8 +126,8 @@ TEST(WorldJoining, ManyStrangers) {
     EXPECT_THAT(errors, Each(""));
 }
 
-TEST(WorldJoining, ALaunchersPortThatIsTakenIsPassedOver) {
-    Listener taken = Listener::on_loopback();  // nobody ever answers there
+TEST(WorldJoining, ALaunchersPortThatIsTakenIsSkipped) {
+    Listener taken = Listener::on_loopback();  // nothing ever answers there
     std::vector<Place> places = make_places(2);
     ::close(places[0].listen_fd);
     for (Place& place : places) {
@@ -147,7 +147,7 @@ TEST(WorldJoining, SomeMayComeLate) {
     ::close(places[0].listen_fd);
     places[0].listen_fd = -1;
     const auto errors = run_threads(places, [&](const Place& place) {
-        // Rank 0 last but one: rank 1 finds nobody at first.
+        // Rank 0 comes last but one: rank 1 finds no listener at first.
         std::this_thread::sleep_for(std::chrono::milliseconds(place.rank == 0   ? 150
                                                               : place.rank == 2 ? 300
                                                                                 : 0));
@@ -160,7 +160,7 @@ TEST(WorldJoining, SomeMayComeLate) {
     EXPECT_THAT(came, testing::UnorderedElementsAre(1, 2));
 }
 
-TEST(WorldJoining, WhoDoesNotComeIsNamed) {
+TEST(WorldJoining, ARankThatDoesNotJoinIsNamed) {
     std::vector<Place> places = make_places(6);
     places.erase(places.begin() + 4);
     places.erase(places.begin() + 2);
@@ -169,7 +169,7 @@ TEST(WorldJoining, WhoDoesNotComeIsNamed) {
                 Each(AllOf(HasSubstr("ranks 2 and 4 of 6 did not come within 1 s"), HasSubstr("127.0.0.1"))));
 }
 
-TEST(WorldJoining, ARank0ThatIsNotThereIsNamed) {
+TEST(WorldJoining, AMissingRank0IsNamed) {
     std::vector<Place> places = make_places(2);
     ::close(places[0].listen_fd);
     places.erase(places.begin());
@@ -179,7 +179,7 @@ TEST(WorldJoining, ARank0ThatIsNotThereIsNamed) {
                                  HasSubstr("Connection refused")));
 }
 
-TEST(WorldJoining, ANameThatNobodyHasIsNamed) {
+TEST(WorldJoining, AnUnknownHostNameIsNamed) {
     Place place = make_places(2)[1];
     place.master = "no-such-host.invalid";
     const auto errors =
@@ -199,7 +199,7 @@ TEST(WorldJoining, OtherVersionsAreNamedOnBothSides) {
     EXPECT_EQ(errors[2], errors[0]);
 }
 
-TEST(WorldJoining, WhoComesALittleLateIsStillTold) {
+TEST(WorldJoining, ALateProcessStillLearnsTheFailure) {
     const auto begin = std::chrono::steady_clock::now();
     const auto errors = run_threads(make_places(3), [&](const Place& place) {
         WorldOptions options = within(20);
@@ -224,8 +224,9 @@ TEST(WorldJoining, AnotherProtocolIsNamed) {
     EXPECT_THAT(other.hear(), HasSubstr(errors[0]));
 }
 
-// Somebody who has rank 0's port and plays rank 0: whoever comes gives nothing away, and does not stay.
-TEST(WorldJoining, TheTokenIsNotSentToWhoeverListens) {
+// A stranger that listens on rank 0's port and pretends to be rank 0: the ranks disclose nothing to it, and
+// do not stay.
+TEST(WorldJoining, TheTokenIsNotSentToAStrangerThatListens) {
     Listener listener = Listener::on_loopback();
     std::vector<Place> places = make_places(2);
     ::close(places[0].listen_fd);
@@ -252,7 +253,7 @@ TEST(WorldJoining, TheTokenIsNotSentToWhoeverListens) {
                 return got > 0;
             };
             ::send(visitor, challenge.data(), challenge.size(), MSG_NOSIGNAL);
-            // Its greeting and its proof come as one piece or as several.
+            // Its greeting and its proof arrive as one piece or as several.
             const std::size_t before = heard.size();
             while (heard.size() < before + 2 * kFrameHeaderBytes + kNonceBytes + kProofBytes && hear()) {
             }
@@ -273,7 +274,7 @@ TEST(WorldJoining, TheTokenIsNotSentToWhoeverListens) {
     EXPECT_THAT(heard, Not(HasSubstr("secret")));
 }
 
-TEST(WorldJoining, ARankThatComesTwiceIsNamedOnAllSides) {
+TEST(WorldJoining, ARankThatJoinsTwiceIsNamedOnAllSides) {
     std::vector<Place> places = make_places(3);
     places[2].rank = 1;
     const auto errors = run_threads(places, [&](const Place& place) { const World world(place, within(5)); });

@@ -1,4 +1,4 @@
-// Where a process stands, from what launchers put into the environment.
+// A process's place in its job, from the variables that launchers set.
 #include <map>
 #include <optional>
 #include <string>
@@ -67,10 +67,10 @@ const Variables kSrun = {{"SLURM_JOB_ID", "4711"},
                          {"SLURM_NODELIST", "node[01-09]"},
                          {"SLURM_STEP_NODELIST", "node[03-05]"}};
 
-TEST(WorldPlace, NoLauncherIsNoPlace) {
+TEST(WorldPlace, WithoutALauncherThereIsNoPlace) {
     EXPECT_FALSE(place_of({}));
     EXPECT_FALSE(place_of({{"RANK", ""}, {"HOME", "/"}}));
-    // Told of a job's token, started alone.
+    // It has a job's token, but was started alone.
     EXPECT_FALSE(place_of({{"SHARDSCOPE_JOB_TOKEN", "secret"}}));
 }
 
@@ -87,7 +87,7 @@ TEST(WorldPlace, Torchrun) {
     EXPECT_EQ(place_of(without(kTorchrun, "TORCHELASTIC_USE_AGENT_STORE"))->port, 29500);
 }
 
-TEST(WorldPlace, TorchrunsTokenTellsJobsAndRestartsApart) {
+TEST(WorldPlace, TorchrunsTokenDistinguishesJobsAndRestarts) {
     const std::string token = place_of(kTorchrun)->token;
     EXPECT_THAT(token, testing::HasSubstr("job-7"));
     EXPECT_EQ(place_of(with(kTorchrun, {{"RANK", "0"}, {"LOCAL_RANK", "0"}}))->token, token);
@@ -103,7 +103,7 @@ TEST(WorldPlace, RanksWithoutLocalRanksAreOneToAHost) {
     EXPECT_EQ(place_of(alone)->local_ranks, 1);
 }
 
-TEST(WorldPlace, OneRankIsNoPlace) {
+TEST(WorldPlace, OneRankHasNoPlace) {
     EXPECT_FALSE(place_of({{"RANK", "0"}, {"WORLD_SIZE", "1"}}));
     EXPECT_FALSE(place_of({{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}}));
     EXPECT_FALSE(place_of({{"SLURM_STEP_ID", "0"}, {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "1"}}));
@@ -164,11 +164,11 @@ TEST(WorldPlace, SrunsPortFollowsFromTheStep) {
     EXPECT_GE(std::abs(next_step - port), kPorts);
     for (const int each : {port, next_step}) {
         EXPECT_GE(each, 1024);
-        EXPECT_LT(each + kPorts, 32768);  // from here on Linux gives ports away
+        EXPECT_LT(each + kPorts, 32768);  // from here on Linux assigns ports dynamically
     }
 }
 
-TEST(WorldPlace, AJobsShellIsNoStep) {
+TEST(WorldPlace, AJobsShellIsNotAStep) {
     // A batch script, and salloc's shell as a step of its own.
     EXPECT_FALSE(place_of({{"SLURM_JOB_ID", "1"}, {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}}));
     EXPECT_FALSE(place_of(with(kSrun, {{"SLURM_STEP_ID", "4294967290"}, {"SLURM_PROCID", "0"}})));
@@ -176,13 +176,13 @@ TEST(WorldPlace, AJobsShellIsNoStep) {
 }
 
 TEST(WorldPlace, TheInnermostLauncherCounts) {
-    // salloc, then mpirun; srun of one torchrun on each host; mpirun of one torchrun on each host.
+    // salloc, then mpirun; srun of one torchrun per host; mpirun of one torchrun per host.
     EXPECT_EQ(place_of(with(kSrun, kMpirun))->launcher, Launcher::mpirun);
     EXPECT_EQ(place_of(with(kSrun, kTorchrun))->launcher, Launcher::torchrun);
     EXPECT_EQ(place_of(with(kMpirun, kTorchrun))->launcher, Launcher::torchrun);
-    // srun --mpi=pmi2 says both.
+    // srun --mpi=pmi2 sets both.
     EXPECT_EQ(place_of(with(kSrun, {{"PMI_RANK", "5"}, {"PMI_SIZE", "7"}}))->launcher, Launcher::srun);
-    // shardscope-train's own children, whatever started it.
+    // shardscope-train's own children, however it was started.
     Variables own = with(kTorchrun, kMpirun);
     own = with(own, {{"SHARDSCOPE_RANK", "1"},
                      {"SHARDSCOPE_RANKS", "2"},

@@ -1,4 +1,4 @@
-// Wrap policies: which modules become units, and what tree and numbering come of it.
+// Wrap policies: which modules become units, and the resulting tree and numbering.
 #include <string>
 #include <vector>
 
@@ -46,7 +46,7 @@ TEST(Wrap, ByClassMakesOneUnitPerModule) {
     EXPECT_THAT(unit_names(program), ElementsAre("net.0", "net.2")) << "nothing is left to the root";
 }
 
-TEST(Wrap, TheRootKeepsWhatNobodyTook) {
+TEST(Wrap, TheRootKeepsTheRest) {
     const testing::SampleText text;
     const Program program(testing::with_wrap(testing::gpt_job(text, 1, 2), "module:Block"));
     EXPECT_THAT(unit_names(program), ElementsAre("root", "blocks.0", "blocks.1"));
@@ -56,7 +56,7 @@ TEST(Wrap, TheRootKeepsWhatNobodyTook) {
     EXPECT_EQ(program.units()[1].elements, 128 + 3168 + 1056 + 4224 + 4128);
 }
 
-// PyTorch's recursion: bottom up, a module is wrapped when what is left in it reaches the threshold.
+// PyTorch's recursion: bottom up, a module is wrapped when its remaining parameters reach the threshold.
 TEST(Wrap, BySizeWrapsWhereTheRemainderIsLargeEnough) {
     const Job job = testing::mlp_job(4, 10, 1, 2);  // 110 elements a Linear
     EXPECT_THAT(unit_names(Program(testing::with_wrap(job, "size:110"))),
@@ -70,7 +70,7 @@ TEST(Wrap, BySizeWrapsWhereTheRemainderIsLargeEnough) {
     }
 }
 
-TEST(Wrap, SaysWhichClassesThereAreWhenNoneMatches) {
+TEST(Wrap, ListsTheClassesWhenNoneMatches) {
     try {
         const Program program(testing::with_wrap(testing::mlp_job(2, 8, 1, 2), "module:Conv2d"));
         FAIL() << "a policy that matches nothing was accepted";

@@ -1,5 +1,5 @@
-// What every Wire must do, as collective functions: each rank calls them with its own. They throw what is
-// wrong.
+// What every Wire must do, as collective functions: each rank calls them with its own wire. They throw what
+// is wrong.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace shardscope::trainer::testing {
 
 using Bytes = std::vector<std::byte>;
 
-// The `index`-th message between two ranks with a tag: nobody else's.
+// The `index`-th message between two ranks with a tag: unique to it.
 inline Bytes content(int from, int to, std::uint32_t tag, std::size_t index, std::size_t size) {
     Bytes bytes(size);
     std::uint64_t x = 0x9e3779b97f4a7c15U ^ (static_cast<std::uint64_t>(from) << 40) ^
@@ -31,7 +31,7 @@ inline Bytes content(int from, int to, std::uint32_t tag, std::size_t index, std
     return bytes;
 }
 
-// Messages on their way, with their memory.
+// Messages in flight, with their memory.
 class Traffic {
   public:
     explicit Traffic(Wire& wire) : wire_(wire) {}
@@ -45,7 +45,7 @@ class Traffic {
         received_.back().ticket = wire_.receive(from, tag, received_.back().bytes);
     }
 
-    // Until all are over; then what came is what was sent.
+    // Waits until all are complete, and checks that what arrived is what was sent.
     void finish(std::chrono::seconds patience = std::chrono::seconds(60)) {
         const auto deadline = std::chrono::steady_clock::now() + patience;
         for (;;) {
@@ -95,7 +95,7 @@ void for_others(const Wire& wire, const Visit& visit) {
     }
 }
 
-// Nobody leaves before all are here.
+// No rank leaves before all have arrived.
 inline void meet(Wire& wire) {
     Traffic traffic(wire);
     for_others(wire, [&](int other) { traffic.send(other, 0xeeee0000U, 0, 1); });
@@ -105,7 +105,7 @@ inline void meet(Wire& wire) {
 
 inline constexpr std::size_t kSizes[] = {0, 1, 65536, 32768, 32769, 7, 3'145'745, 100'000, 65537, 2};
 
-// Messages of a tag arrive in their order, small and large ones mixed, whoever is first.
+// Messages with the same tag arrive in order, small and large ones mixed, whichever side is first.
 inline void check_order(Wire& wire, bool receives_first) {
     Traffic traffic(wire);
     const auto send = [&](int other) {
@@ -117,14 +117,14 @@ inline void check_order(Wire& wire, bool receives_first) {
     if (receives_first) for_others(wire, receive);
     for_others(wire, send);
     if (!receives_first) {
-        for (int i = 0; i < 20; i++) wire.progress(500);  // all that comes before its receive
+        for (int i = 0; i < 20; i++) wire.progress(500);  // everything that comes before its receive
         for_others(wire, receive);
     }
     traffic.finish();
     meet(wire);
 }
 
-// Tags, of all 32 bits, do not disturb each other: received in another order than sent.
+// Tags, of all 32 bits, are independent: received in another order than sent.
 inline void check_tags(Wire& wire) {
     const std::uint32_t tags[] = {0,     1,        2,           63,          64,         32767,
                                   32768, 1U << 20, 0x7fffffffU, 0x80000000U, 0xffffffffU};
@@ -144,7 +144,7 @@ inline void check_tags(Wire& wire) {
     meet(wire);
 }
 
-// A large message whose receive is not there holds no other up.
+// A large message without a receive does not block others.
 inline void check_overtaking(Wire& wire) {
     constexpr std::size_t kLarge = 5'000'000;
     Traffic large(wire), small(wire);
@@ -159,7 +159,7 @@ inline void check_overtaking(Wire& wire) {
     meet(wire);
 }
 
-// Whatever comes when.
+// Many messages in random order.
 inline void check_soak(Wire& wire, std::uint32_t seed, int rounds) {
     std::mt19937 random(seed);  // the same on all ranks
     for (int round = 0; round < rounds; round++) {
@@ -189,7 +189,7 @@ inline void check_soak(Wire& wire, std::uint32_t seed, int rounds) {
     meet(wire);
 }
 
-// Rank 1 sends what rank 0 does not expect; rank 0 is told.
+// Rank 1 sends a size that rank 0 does not expect; rank 0 gets an error.
 inline void check_wrong_size(Wire& wire, std::size_t sent, std::size_t expected) {
     Bytes bytes(std::max(sent, expected));
     if (wire.rank() == 1) {

@@ -19,7 +19,7 @@
 
 namespace shardscope::trainer {
 
-// As shardscope-train makes them: rank 0 has the listening socket already, so each can be used once.
+// As shardscope-train makes them: rank 0 already has the listening socket, so each can be used only once.
 inline std::vector<Place> make_places(int ranks) {
     Listener listener = Listener::on_loopback();
     const std::string token = random_token();
@@ -46,7 +46,7 @@ inline WorldOptions within(double timeout_s) {
     return options;
 }
 
-// Runs `process` for each place on a thread of its own; returns what each threw, "" where it did not.
+// Runs `process` for each place on a thread of its own; returns the error of each, "" if there was none.
 inline std::vector<std::string> run_threads(const std::vector<Place>& places,
                                             const std::function<void(const Place&)>& process) {
     std::vector<std::string> errors(places.size());
@@ -77,7 +77,7 @@ inline std::vector<std::string> run_worlds(int ranks, const std::function<void(W
 // A process of its own. Start it while the test has no other thread.
 class ChildProcess {
   public:
-    // Runs `work` there; it returns what result() is to tell, and what it throws is told, too.
+    // Runs `work` in it; result() returns what it returns, or the message of its exception.
     explicit ChildProcess(const std::function<std::string()>& work) {
         int ends[2] = {-1, -1};
         if (::pipe(ends) != 0) std::abort();
@@ -108,7 +108,7 @@ class ChildProcess {
     void signal(int number) const {
         if (pid_ > 0) ::kill(pid_, number);
     }
-    // Waits for its end; "" where it was killed.
+    // Waits for its end; "" if it was killed.
     std::string result() const {
         std::string told;
         char buffer[4096];

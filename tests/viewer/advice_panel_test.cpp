@@ -1,4 +1,4 @@
-// Advice: each finding is a card with its figures, the weightiest first, and leads to its place.
+// Advice: each finding is a card with its figures, the most important first, and links to its place.
 #include <set>
 
 #include <gmock/gmock.h>
@@ -90,7 +90,7 @@ TEST(AdviceRows, EveryRuleHasAPanelOfItsSubject) {
         EXPECT_TRUE(kPanels.contains(panel_of(rule.id, false))) << rule.id;
         if (!has_place(rule.id)) ++configuration;
     }
-    EXPECT_EQ(configuration, 4);  // those that are about how the run was set up
+    EXPECT_EQ(configuration, 4);  // the findings about the run's configuration
 }
 
 }  // namespace TEST_FILE

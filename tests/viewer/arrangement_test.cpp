@@ -1,4 +1,4 @@
-// How rows are arranged: grouped, moved, hidden, pinned, filtered, collapsed; kept as JSON.
+// How rows are arranged: grouped, moved, hidden, pinned, filtered, collapsed; stored as JSON.
 #include "viewer/model/arrangement.h"
 
 #include <algorithm>
@@ -98,11 +98,11 @@ TEST_F(ArrangementTest, KeepsPinnedRowsOnTopWhileTheRestScrolls) {
     EXPECT_TRUE(pinned.pinned);
     EXPECT_EQ(layout.under(1, 200), &pinned);
     EXPECT_FLOAT_EQ(layout.on_screen(pinned, 200), 0);
-    // Below it what lies 200 pixels further down.
+    // Below it are the rows 200 pixels further down.
     const Row* below = layout.under(layout.pinned_height + 1, 200);
     ASSERT_NE(below, nullptr);
     EXPECT_EQ(below, layout.at(layout.pinned_height + 201));
-    // A row is never shown twice, and none that is behind the pinned ones.
+    // A row is never shown twice, nor if it is behind the pinned ones.
     const auto shown = layout.shown(200, 300);
     EXPECT_EQ(std::count(shown.begin(), shown.end(), &pinned), 1);
     for (const Row* row : shown) {

@@ -110,7 +110,7 @@ TEST(Axis, TheTopLeavesRoom) {
     EXPECT_GT(axis_top(0), 0);
 }
 
-// Whole numbers lie 512 apart there: there may be fewer ticks, and there is an end to them.
+// Doubles are 512 apart there: there may be fewer ticks, and the loop must end.
 TEST(Ticks, OfTimesBeyondTwoToThe53AreFewAndInOrder) {
     const double late = 2305843009213693952.0;  // 2^61
     for (const double span : {512.0, 1000.0, 1e6}) {

@@ -1,5 +1,5 @@
-// A trace that is closed is freed, whatever panel has looked at it; one that is read again stays in sight
-// until its successor can be drawn. The whole program, drawn without a screen.
+// A trace that is closed is freed, whatever panel has shown it; a reloaded one stays visible until its
+// successor can be drawn. The whole program, drawn without a screen.
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -42,7 +42,7 @@ class ClosedTraces : public PanelsTest {
             if (calm == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
         }
         ASSERT_FALSE(program_.working());
-        frame();  // items are of the frame before
+        frame();  // items are from the previous frame
     }
     void press(const std::string& name, bool twice = false) {
         const auto found = items::find(name);
@@ -89,7 +89,7 @@ class ClosedTraces : public PanelsTest {
     Shell shell_{program_};
 };
 
-// With another trace on show afterwards, and with none.
+// Once with another trace shown afterwards, and once with none.
 TEST_F(ClosedTraces, AreFreedWhicheverPanelHasShownThem) {
     for (const bool last : {false, true}) {
         for (const PanelEntry& panel : panel_table()) {

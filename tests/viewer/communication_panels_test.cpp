@@ -1,4 +1,4 @@
-// The communication panels drawn without a screen: what they show is what the analyses tell.
+// The communication panels drawn without a screen: they show what the analyses compute.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

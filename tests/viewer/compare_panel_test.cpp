@@ -1,4 +1,4 @@
-// Compare drawn without a screen: its pages, the choice of runs and of the base, and where a click goes.
+// Compare drawn without a screen: its pages, the choice of runs and of the base, and the effect of a click.
 #include <memory>
 #include <string>
 
@@ -26,7 +26,7 @@ class ComparePanelTest : public PanelsTest {
 
     void click(const std::string& name, bool twice = false) { PanelsTest::click(*panel_, name, twice); }
 
-    // The row of a table whose first cell is `name`, in the table of the page on show.
+    // A cell of the row whose first cell is `name`, in the table of the current page.
     static std::string cell(const std::string& table, const std::string& row, const std::string& column) {
         return item("compare." + table + "." + row + "." + column);
     }
@@ -95,7 +95,7 @@ TEST_F(ComparePanelTest, ARunThatIsNotWantedIsLeftOut) {
     EXPECT_EQ(item("compare.run.2"), "hidden");
 }
 
-// Dear ImGui ends the program where a table has more than 64 columns.
+// Dear ImGui aborts if a table has more than 64 columns.
 TEST_F(ComparePanelTest, OfMoreRunsThanATableHasColumnsTheFirstAreCompared) {
     constexpr std::size_t kOpen = kMostCompared + 4;
     for (std::size_t i = 0; i < kOpen; ++i) open({.steps = 1}, fmt::format("run{}.sqlite", i).c_str());

@@ -1,4 +1,4 @@
-// What the compare panel's tables say of parts: kernels by name, modules as a tree joined by path.
+// What the compare panel's tables say about parts: kernels by name, modules as a tree joined by path.
 #include "viewer/panels/compare/compare_parts_rows.h"
 
 #include <memory>

@@ -1,4 +1,4 @@
-// What the compare panel says of several runs.
+// What the compare panel says about several runs.
 #include "viewer/panels/compare/compare_rows.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ Comparison root_and_linear() {
     linear.file = "/traces/mlp_linear.sqlite";
     linear.config = {{"run.trace", "mlp_linear.sqlite"}, {"fsdp.wrap", "module:Linear"}};
     linear.peak_bytes = 46157824;
-    linear.average_step_us = linear.median_step_us = 1020;  // 20 us more: inside the spread of 30 us
+    linear.average_step_us = linear.median_step_us = 1020;  // 20 us more: within the spread of 30 us
     linear.spread_step_us = 10;
     root.steps = linear.steps = 5;
     return {{root, linear}};
@@ -69,7 +69,7 @@ TEST(CompareTitles, RunsOfOneConfigurationAreToldApartByTheirFiles) {
 
 TEST(CompareTitles, AForeignTraceIsCalledByItsFileAndItsMissingSettingsAreNoDifference) {
     Comparison comparison = root_and_linear();
-    for (RunColumn& run : comparison.runs) {  // named since the foreign trace has none of them
+    for (RunColumn& run : comparison.runs) {  // listed, since the foreign trace has none of them
         run.config.emplace_back("run.ranks", "4");
         run.config.emplace_back("model.type", "mlp");
     }
@@ -175,7 +175,7 @@ TEST(SteadyStep, IsNearestToTheMedianAndNotTheFirst) {
     rank.steps.push_back({.number = 2, .window_start = 20, .window_end = 60});
     rank.steps.push_back({.number = 3, .window_start = 60, .window_end = 70});
     rank.steps.push_back({.number = 4, .window_start = 70, .window_end = 95});
-    EXPECT_EQ(steady_step(rank)->number, 4);  // of 40, 10 and 25 the middle one
+    EXPECT_EQ(steady_step(rank)->number, 4);  // of 40, 10 and 25 the median
 }
 
 TEST(FileTitle, IsTheNameWithoutFoldersAndSuffix) {

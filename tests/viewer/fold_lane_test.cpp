@@ -1,5 +1,5 @@
-// Folding is truthful: at every zoom the bars and strips of a lane add up to its busy time, and what is under
-// a pixel is found there. A plain reference stands beside the fast way.
+// Folding is exact: at every zoom the bars and strips of a lane add up to its busy time, and the event under
+// a pixel is found. Compared with a plain reference.
 #include "viewer/timeline/fold_lane.h"
 
 #include <algorithm>
@@ -37,7 +37,7 @@ Lane lane_of(const std::vector<Event>& events) {
     return lane;
 }
 
-// Short and long events, some touching, some without length, of several kinds.
+// Short and long events, some adjacent, some without length, of several kinds.
 std::vector<Event> random_events(unsigned seed, int count) {
     std::mt19937 random(seed);
     std::vector<Event> events;
@@ -95,7 +95,7 @@ TEST(Lane, TellsWhichKindTakesMost) {
 }
 
 TEST(Fold, DrawsLongEventsAsBarsAndShortOnesAsTheirBusyShare) {
-    // 10 ns a pixel: an event of 30 ns is a bar, two of 4 ns in one column make a strip of 80 %.
+    // 10 ns per pixel: an event of 30 ns is a bar, two of 4 ns in one column make a strip of 80 %.
     const std::vector<Event> events = {{0, 30}, {40, 44}, {45, 49}, {100, 100}};
     const FoldedLane folded = fold_lane(lane_of(events), {0, 1000, 100}, 100);
     ASSERT_EQ(folded.bars.size(), 1U);
@@ -104,7 +104,7 @@ TEST(Fold, DrawsLongEventsAsBarsAndShortOnesAsTheirBusyShare) {
     ASSERT_EQ(folded.pixels.size(), 2U);
     EXPECT_EQ(folded.pixels[0].column, 4);
     EXPECT_DOUBLE_EQ(folded.pixels[0].share(), 0.8);
-    EXPECT_EQ(folded.pixels[1].column, 10);  // an event without length is there, and busy for no time
+    EXPECT_EQ(folded.pixels[1].column, 10);  // an event without length is drawn, and busy for no time
     EXPECT_EQ(folded.pixels[1].busy_ns, 0);
 }
 
@@ -173,7 +173,7 @@ TEST(Hit, FindsTheEventUnderEveryPixel) {
                 ASSERT_TRUE(hit) << "pixel " << x << ", span " << span;
                 EXPECT_EQ(static_cast<std::ptrdiff_t>(hit->item), under - events.begin());
                 ++found;
-            } else if (hit) {  // a strip's column: one of its events is in it
+            } else if (hit) {  // a strip's column: it contains one of its events
                 const Event& e = events[hit->item];
                 EXPECT_LE(e.start, view.column_start(x + 1, 1000));
                 EXPECT_GE(e.end, view.column_start(x, 1000));
@@ -195,7 +195,7 @@ TEST(Hit, SaysHowManyEventsAPixelHoldsAndHowBusyItIs) {
     EXPECT_FALSE(hit_lane(lane, fold_lane(lane, view, 100), view, 1.5));
 }
 
-// Every pixel column of the memory row reaches exactly as high as its totals say, however the curve jumps.
+// Every pixel column of the memory row reaches exactly as high as its totals, however the curve jumps.
 TEST(MemoryRuns, FillEveryColumnToItsTotals) {
     constexpr int kColumns = 300, kHeight = 40;
     constexpr std::int64_t kMost = 1'000'000;
@@ -203,7 +203,7 @@ TEST(MemoryRuns, FillEveryColumnToItsTotals) {
     std::vector<FoldedColumn> columns(kColumns);
     for (std::size_t i = 0; i < columns.size(); ++i) {
         FoldedColumn& column = columns[i];
-        if (i % 3 != 0) column = columns[i - 1];  // some are alike
+        if (i % 3 != 0) column = columns[i - 1];  // some are equal
         if (i % 3 != 0) continue;
         for (std::int64_t& bytes : column.at_highest)
             bytes = random() % 2 == 0 ? 0 : static_cast<std::int64_t>(random() % (kMost / 8));
@@ -262,7 +262,7 @@ TEST(StripRuns, MergeColumnsThatLookAlike) {
     folded.pixels = {{0, 0, 50, 100}, {1, 0, 52, 100}, {2, 0, 100, 100}, {4, 0, 100, 100}, {5, 1, 0, 100}};
     EXPECT_THAT(strip_runs(folded, 10),
                 testing::ElementsAre(FoldedRun{0, 2, 0, 5}, FoldedRun{2, 1, 0, 10}, FoldedRun{4, 1, 0, 10},
-                                     FoldedRun{5, 1, 1, 1}));  // no time, yet seen
+                                     FoldedRun{5, 1, 1, 1}));  // no time, yet visible
     EXPECT_THAT(strip_grounds(folded), testing::ElementsAre(FoldedRun{0, 3, 0, 0}, FoldedRun{4, 2, 0, 0}));
 }
 
@@ -284,7 +284,7 @@ TEST(FoldedRows, NeverDrawsMoreThanAFrameCanHold) {
     rows.update(request);
     EXPECT_LE(rows.rectangles(), FoldedRows::kMostRectangles);
     EXPECT_NE(rows.find(59, 0), nullptr);
-    // Near enough, every lane is drawn to the pixel again.
+    // When few rows are visible, every lane is drawn to the pixel again.
     request.rows = layout.shown(0, 80);
     request.view = {0, end / 1000, 2000};
     rows.update(request);

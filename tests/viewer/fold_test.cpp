@@ -1,4 +1,4 @@
-// Folding a memory curve into pixel columns loses no extreme and invents none.
+// Folding a memory curve into pixel columns loses no extreme and adds none.
 #include "viewer/draw/fold.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ MemoryPoint point(std::int64_t time, std::int64_t total) {
 }
 
 TEST(Fold, AColumnHoldsTheLowestAndHighestWithinIt) {
-    // 0..10: 5, then 9 at 12, 2 at 18, and so until the end.
+    // 0..10: 5, then 9 at 12, 2 at 18, and constant until the end.
     const std::vector<MemoryPoint> curve = {point(0, 5), point(12, 9), point(18, 2)};
     const auto columns = fold_curve(curve, 0, 30, 3);
     ASSERT_EQ(columns.size(), 3U);
@@ -75,7 +75,7 @@ TEST(Fold, EmptyRangesGiveNoColumns) {
     EXPECT_EQ(fold_curve(none, 0, 5, 2)[0].highest, 0) << "no curve: nothing lives";
 }
 
-// Against the slow, obvious way: the value at every nanosecond of the column, and every point in it.
+// Compared with the slow, obvious way: the value at every nanosecond of the column, and every point in it.
 TEST(Fold, AgreesWithLookingAtEveryNanosecond) {
     std::mt19937 random(11);
     for (int round = 0; round < 200; ++round) {
@@ -84,7 +84,7 @@ TEST(Fold, AgreesWithLookingAtEveryNanosecond) {
         const int size = static_cast<int>(random() % 40);
         for (int i = 0; i < size; ++i) {
             curve.push_back(point(time, static_cast<std::int64_t>(random() % 1000)));
-            time += static_cast<std::int64_t>(random() % 5);  // several at the same instant too
+            time += static_cast<std::int64_t>(random() % 5);  // several at the same instant, too
         }
         const std::int64_t from = static_cast<std::int64_t>(random() % 30);
         const int columns = 1 + static_cast<int>(random() % 9);
@@ -128,7 +128,7 @@ std::vector<MemoryPoint> random_points(std::size_t count, unsigned seed, unsigne
     return points;
 }
 
-// The counts lie around the sizes of the index's blocks (16, 256, 4096) and its stride (64).
+// The counts are around the sizes of the index's blocks (16, 256, 4096) and its stride (64).
 TEST(FoldWithAnIndex, IsThePlainFoldAtEveryZoom) {
     for (const std::size_t count : {0U, 1U, 15U, 16U, 17U, 63U, 64U, 65U, 255U, 4096U, 5000U}) {
         for (const unsigned gap : {1U, 2U, 5U, 1000U}) {
@@ -175,7 +175,7 @@ TEST(FoldWithAnIndex, FindsTheExtremesOfAnyStretch) {
                       std::max_element(values.begin() + static_cast<std::ptrdiff_t>(first),
                                        values.begin() + static_cast<std::ptrdiff_t>(last))};
         const Extremes<std::int64_t> found = index.of(first, last, value);
-        // Of equal ones the first.
+        // The first of equal ones.
         ASSERT_EQ(found.at_lowest, lowest - values.begin()) << first << " to " << last;
         ASSERT_EQ(found.at_highest, highest - values.begin()) << first << " to " << last;
         ASSERT_EQ(found.lowest, *lowest);
@@ -193,7 +193,7 @@ TEST(FoldWithAnIndex, TakesLessThanTwoBytesForAPoint) {
 }
 
 TEST(FoldByOrder, EveryPointIsEquallyWide) {
-    // However long the second holds: two columns each.
+    // However long the second lasts: two columns each.
     const std::vector<MemoryPoint> curve = {point(0, 5), point(1, 9), point(1000, 2)};
     const auto columns = fold_by_order(curve, 6);
     std::vector<std::int64_t> highest;

@@ -84,8 +84,8 @@ TEST(Format, LongTextKeepsBothEnds) {
 }
 
 TEST(Format, NoCharacterIsCutInTwo) {
-    // Each of the ten has two bytes: of 20, 9 may stay; 3 are dots, so one character at the left, one at the
-    // right, and the two bytes left would be halves.
+    // Each of the ten has two bytes: of 20, 9 may stay; 3 are dots, so one character on the left, one on the
+    // right, and the two remaining bytes would be halves.
     EXPECT_EQ(shorten_middle("ääääääääää", 9), "ä...ä");
     EXPECT_EQ(first_character("ä"), 2U);
     EXPECT_EQ(last_character("aä"), 2U);

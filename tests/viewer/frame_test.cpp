@@ -1,5 +1,5 @@
 // The whole viewer drawn into memory with a mouse and keys that the test moves: what is painted is counted
-// and looked at, what a gesture changes is read from the session. No display is needed.
+// and examined, what a gesture changes is read from the session. No display is needed.
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -34,7 +34,7 @@ class TimelineTest : public testing::Test {
         load_fonts(1);
         program_.panels = make_panels();
         program_.show("timeline");
-        program_.rail = RailWidth::narrow;  // the same place for the timeline whatever the window's width
+        program_.rail = RailWidth::narrow;  // the same place for the timeline, whatever the window's width
         program_.session.add_trace(mlp_sample({.per_linear = true, .ranks = 2}, "run"), "run");
         shell_ = std::make_unique<Shell>(program_);
         settle();
@@ -94,7 +94,7 @@ class TimelineTest : public testing::Test {
         frame();
     }
 
-    // A pixel of exactly this colour that has the same colour around it: the middle of a bar.
+    // A pixel of exactly this colour that is surrounded by the same colour: the middle of a bar.
     ImVec2 find_color(const std::vector<std::uint8_t>& rgba, Color color) const {
         const auto at = [&](int x, int y) {
             const auto* p = &rgba[(static_cast<std::size_t>(y) * kWidth + static_cast<std::size_t>(x)) * 4];
@@ -155,7 +155,7 @@ TEST_F(TimelineTest, WheelZoomsAboutTheMouse) {
 
 TEST_F(TimelineTest, DragMovesTimeWithTheMouse) {
     const TimeRange before = entry().visible;
-    drag(700, 300, 500, 300);  // to the left: later times come in
+    drag(700, 300, 500, 300);  // to the left: later times become visible
     EXPECT_EQ(entry().visible.length(), before.length());
     EXPECT_GT(entry().visible.from, before.from);
     EXPECT_FALSE(entry().limit);

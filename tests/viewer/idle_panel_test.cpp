@@ -1,4 +1,4 @@
-// Idle time and the critical path on the screen: the numbers of the reports, and the way to a gap.
+// Idle time and the critical path on the screen: the numbers of the reports, and the link to a gap.
 #include <algorithm>
 
 #include <gmock/gmock.h>
@@ -67,7 +67,7 @@ TEST_F(IdlePanelTest, ThePathIsThatOfTheReport) {
     draw(*panel);
     EXPECT_EQ(item("idle.path.Job"), format_duration(report.job->average_step_us * 1e3));
     EXPECT_EQ(item("idle.path.Rank 0"), format_duration(report.ranks.front().average_step_us * 1e3));
-    // The largest of those whose name stands for one kind of time: a collective has a launch delay, too.
+    // The largest of those whose name identifies one kind of time: a collective has a launch delay, too.
     const auto& shares = report.job->shares;
     const auto most = std::find_if(shares.begin(), shares.end(), [&](const traces::PathShare& share) {
         return std::count_if(shares.begin(), shares.end(),

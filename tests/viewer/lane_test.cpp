@@ -1,5 +1,5 @@
-// Lanes whatever their events are like: sums, searches and folding agree with a plain reference at every
-// zoom, and odd input (no length, an end before the start, overlaps, long times, nothing) does no harm.
+// Lanes with any kind of events: sums, searches and folding agree with a plain reference at every zoom, and
+// odd input (no length, an end before the start, overlaps, long times, nothing) does no harm.
 #include "viewer/timeline/lane.h"
 
 #include <algorithm>
@@ -33,7 +33,7 @@ std::int64_t overlap(const Event& e, std::int64_t from, std::int64_t to) {
     return std::max<std::int64_t>(0, std::min(e.end, to) - std::max(e.start, from));
 }
 
-// `unit`: the typical length in nanoseconds; 10^9 makes blocks that 32 bits do not hold.
+// `unit`: the typical length in nanoseconds; 10^9 makes blocks that do not fit into 32 bits.
 std::vector<Event> random_events(unsigned seed, int count, std::int64_t unit, std::int64_t first = 0) {
     std::mt19937_64 random(seed);
     const auto below = [&](std::int64_t n) {
@@ -170,7 +170,7 @@ KernelRow kernel(std::int64_t start, std::int64_t end, int stream, StringId name
     return row;
 }
 
-// Three streams at random; where two overlap on one stream a second lane begins.
+// Three random streams; if two events overlap on one stream, a second lane begins.
 std::unique_ptr<Trace> random_trace(unsigned seed, std::vector<Event>& events) {
     std::mt19937_64 random(seed);
     ColumnSink sink;
@@ -192,7 +192,7 @@ std::vector<const Track*> all_of(const Tracks& tracks) {
     return all;
 }
 
-// Nanoseconds of [from, to) in which any event is there, one by one.
+// Nanoseconds of [from, to) that any event covers, counted one by one.
 std::int64_t union_within(const std::vector<Event>& events, std::int64_t from, std::int64_t to) {
     std::vector<bool> busy(static_cast<std::size_t>(to - from));
     for (const Event& e : events) {
@@ -241,7 +241,7 @@ TEST(SummaryStrip, IsPaintedAsWhatTakesMostOfAColumn) {
     const auto pixels = fold_strip(
         busy, {{&compute, &compute.paints()}, {&gather, &gather.paints()}, {&reduce, &reduce.paints()}},
         {0, 300, 3}, 3);
-    ASSERT_EQ(pixels.size(), 2U);  // nothing happens in the third
+    ASSERT_EQ(pixels.size(), 2U);  // the third one is empty
     EXPECT_EQ(pixels[0].busy_ns, 80);
     EXPECT_EQ(pixels[0].paint, sends);
     EXPECT_EQ(pixels[1].busy_ns, 30);
@@ -300,7 +300,7 @@ TEST(OddInput, RangesThatDoNotNestLieBelowEachOther) {
     for (int i = 0; i < 5; ++i) {
         RangeRow row;
         row.start = i * 10;
-        row.end = row.start + 35;  // up to four at once
+        row.end = row.start + 35;  // up to four at the same time
         row.text = sink.intern("overlapping");
         row.global_tid = tid;
         sink.add(row);
@@ -314,7 +314,7 @@ TEST(OddInput, RangesThatDoNotNestLieBelowEachOther) {
         for (std::size_t i = 0; i + 1 < lane.size(); ++i) EXPECT_LE(lane.end(i), lane.start(i + 1));
     }
     EXPECT_EQ(events, 5U);
-    // Busy from the first start to the last end, without a hole.
+    // Busy from the first start to the last end, without a gap.
     EXPECT_EQ(busy_union(*trace, all_of(tracks)).busy_within(-100, 1000), 75);
 }
 
@@ -398,7 +398,7 @@ TEST(ColorModes, TellUnitsApartWhoseNamesMeetInAHue) {
     EXPECT_NE(paints.legend()[1].paint, paints.legend()[0].paint);
 }
 
-// The fold with an index is the one that looks at every point, at every zoom.
+// The fold with an index equals the one that reads every point, at every zoom.
 TEST(FoldCounter, WithAnIndexIsThePlainFold) {
     std::mt19937 random(5);
     for (const unsigned gap : {1U, 3U, 500U}) {

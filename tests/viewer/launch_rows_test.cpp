@@ -25,7 +25,7 @@ class LaunchTest : public PanelsTest {
         traces::DatabaseWriter writer({.path = path_.string()});
         writer.add(traces::RankRow{.rank = 0, .device = 0, .global_pid = 100});
         writer.add(traces::RankRow{.rank = 1, .device = 0, .global_pid = 200});
-        // Of rank 0: two launches of one size (10 us and 30 us), one of another; of rank 1 one.
+        // Rank 0 has two launches of one size (10 us and 30 us) and one of another; rank 1 has one.
         add_kernel(writer, 100, 1'000, 10'000, {32, 2, 1});
         add_kernel(writer, 100, 50'000, 30'000, {32, 2, 1});
         add_kernel(writer, 100, 90'000, 5'000, {1, 1, 1});
@@ -125,7 +125,7 @@ TEST_F(LaunchTest, WhatKnowsNoSizesSaysNone) {
     row.count = 1;
     EXPECT_FALSE(row.known());
     EXPECT_EQ(launch_table({row}, 0)->text(0, 1), "-");
-    row.registers = 16;  // then it was one thread indeed
+    row.registers = 16;  // so it was really one thread
     EXPECT_TRUE(row.known());
 }
 

@@ -20,7 +20,7 @@ class MemoryPanelTest : public PanelsTest {
     MemoryPanelTest() { items::keep(true); }
 };
 
-// Two steps; a buffer of 1 MB lives in the first, one of 3 MB in the second.
+// Two steps; a buffer of 1 MB is allocated in the first, one of 3 MB in the second.
 TracePtr small_run() {
     traces::RunBuilder run(2);
     for (int r = 0; r < 2; ++r) {
@@ -62,11 +62,11 @@ TEST_F(MemoryPanelTest, AClickOnTheCurvePutsTheCursorThereAndSaysWhatLives) {
     session_.open[0].visible = {0, 10'000};
     const auto panel = make_panel("memory");
     draw(*panel);
-    click(*panel, "memory.chart", false, 0.4F);  // at about 4,000 ns only the parameters live
+    click(*panel, "memory.chart", false, 0.4F);  // at about 4,000 ns only the parameters are allocated
     ASSERT_TRUE(session_.open[0].cursor);
     EXPECT_NEAR(static_cast<double>(*session_.open[0].cursor), 4'000, 200);
     EXPECT_EQ(item("memory.value.live_bytes"), std::to_string(1 << 20));
-    session_.open[0].cursor = 7'000;  // as the timeline's mouse would
+    session_.open[0].cursor = 7'000;  // as the mouse would on the timeline
     draw(*panel);
     EXPECT_EQ(item("memory.value.live_bytes"), std::to_string(4 << 20));
 }

@@ -101,7 +101,7 @@ class RankWriter {
         sink_.add(row);
     }
 
-    // A launch on the host and its kernel on a stream, not before `after`; returns when it ends.
+    // A launch on the host and its kernel on a stream, not before `after`; returns when the kernel ends.
     std::int64_t launch(std::string_view name, int stream, std::int64_t length, std::int64_t after = 0) {
         RuntimeRow call{host_, host_ + 4000, tid(), correlation_, sink_.intern("cudaLaunchKernel_v7000")};
         sink_.add(call);

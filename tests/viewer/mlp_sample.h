@@ -1,4 +1,4 @@
-// A made-up run for the panels' tests and pictures: an MLP of Linear and ReLU under FULL_SHARD, wrapped at
+// A generated run for the panels' tests and pictures: an MLP of Linear and ReLU under FULL_SHARD, wrapped at
 // the root or per Linear, with ranges, launches, collectives, allocations and a prediction as the trainer
 // writes them. Deterministic; no clock, no file. Times in nanoseconds, sizes in bytes.
 #pragma once
@@ -26,7 +26,7 @@ struct MlpSample {
 // Feeds every row of the run to a sink (a database writer or columns).
 void write_mlp_sample(const MlpSample& sample, traces::EventSink& sink);
 
-// The first row of a trace's column that has a value; its size where none has.
+// The first row of a trace's column that has a value; its size if none has.
 inline std::size_t first_with_value(const traces::IndexColumn& column) {
     std::size_t row = 0;
     while (row < column.size() && column[row] == traces::IndexColumn::kNone) ++row;

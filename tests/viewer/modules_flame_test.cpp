@@ -1,4 +1,4 @@
-// The flame chart of a call, and which call.
+// The flame chart of a call, and which call it shows.
 #include "viewer/panels/modules/modules_flame.h"
 
 #include <string>
@@ -15,8 +15,8 @@ namespace TEST_FILE {
 using testing::ElementsAre;
 using traces::RunBuilder;
 
-// Block_0 runs [0, 100) with Linear_0 in [10, 60) and Linear_1 in [60, 90), which launch a kernel each on
-// stream 7; a gather on stream 20 is launched in Linear_0. Another call follows at 1000.
+// Block_0 runs [0, 100) with Linear_0 in [10, 60) and Linear_1 in [60, 90), each of which launches a kernel
+// on stream 7; a gather on stream 20 is launched in Linear_0. Another call follows at 1000.
 std::unique_ptr<traces::Trace> two_calls() {
     RunBuilder run;
     for (const std::int64_t at : {0, 1000}) {

@@ -1,6 +1,6 @@
-// Every panel with traces as nobody would wish them: empty, of one event, with lengths of nothing and less,
-// with ranges that do not nest, with ten thousand rows, with names of a megabyte or of no text at all, with
-// times beyond what a double tells apart. None falls over, and what is drawn stays small.
+// Every panel with unusual traces: empty, with one event, with zero and negative lengths, with ranges that do
+// not nest, with ten thousand rows, with names of a megabyte or without text, with times that a double cannot
+// distinguish. None crashes, and what is drawn stays small.
 #include <algorithm>
 #include <functional>
 #include <memory>
@@ -58,10 +58,10 @@ class OddTraces : public PanelsTest {
   protected:
     OddTraces() {
         items::keep(true);
-        ImGui::GetIO().BackendFlags |= ImGuiBackendFlags_RendererHasVtxOffset;  // as the one on OpenGL has
+        ImGui::GetIO().BackendFlags |= ImGuiBackendFlags_RendererHasVtxOffset;  // as in the OpenGL backend
     }
 
-    // Each panel: drawn, looked at from all to nothing, wandered over by a mouse that clicks.
+    // Each panel: drawn, zoomed from everything to nothing, traversed by a mouse that clicks.
     void try_everything(std::unique_ptr<Trace> trace, const char* name) {
         session_.add_trace(std::move(trace), name);
         for (const auto& panel : make_panels()) {
@@ -97,7 +97,7 @@ class OddTraces : public PanelsTest {
     }
 
     static constexpr float kWidth = 1200, kHeight = 700;
-    float stride_ = 1;  // of the wandering mouse
+    float stride_ = 1;  // of the mouse
 };
 
 TEST_F(OddTraces, WithNothingInIt) {
@@ -130,7 +130,7 @@ TEST_F(OddTraces, OfEventsThatTakeNoTimeOrLessAndDoNotNest) {
         add_range(sink, "crosses the next one", t, t + 15);
         add_range(sink, "no time", t, t);
         add_range(sink, "less than no time", t + 3, t - 3);
-        add_allocation(sink, t, i % 2 == 0 ? 1 << 20 : -(1 << 21));  // frees more than there was
+        add_allocation(sink, t, i % 2 == 0 ? 1 << 20 : -(1 << 21));  // frees more than is allocated
     }
     try_everything(sink.take(), "lengths of nothing");
 }
@@ -190,7 +190,7 @@ TEST_F(OddTraces, OfTenThousandRows) {
     EXPECT_LT(ImGui::GetDrawData()->TotalVtxCount, 4 * 12000);
     EXPECT_LT(commands(), 100);
     wander(*timeline);
-    session_.go_to({9999, 10'099}, 0, {EventKind::device, 9999});  // the last row comes into sight
+    session_.go_to({9999, 10'099}, 0, {EventKind::device, 9999});  // scrolls to the last row
     draw(*timeline, kWidth, kHeight);
     EXPECT_TRUE(items::find("timeline.row.rank 0/stream 9999"));
 }

@@ -1,4 +1,4 @@
-// Operators and kernels: the panels show what the reports say, and lead to the events.
+// Operators and kernels: the panels show the reports' numbers, and link to the events.
 #include <gmock/gmock.h>
 
 #include "tests/viewer/panel_fixture.h"

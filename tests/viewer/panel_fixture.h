@@ -1,6 +1,6 @@
 // What tests of panels share: the panels drawn without a screen. Dear ImGui builds its frames, nothing paints
-// them. What a panel says is read back through ImGui's own text log, or from items (draw/items.h) by name;
-// what it costs is counted in vertices and draw commands.
+// them. The text of a panel is read through ImGui's own text log, or from items (draw/items.h) by name; its
+// cost is counted in vertices and draw commands.
 #pragma once
 
 #include <chrono>
@@ -44,7 +44,7 @@ class PanelsTest : public testing::Test {
         ImGui::DestroyContext();
     }
 
-    // The text of an item of the last frame; items::keep(true) must have been said before draw().
+    // The text of an item of the last frame; items::keep(true) must be called before draw().
     static std::string item(const std::string& name) {
         const auto found = items::find(name);
         EXPECT_TRUE(found) << "no item is called " << name;
@@ -59,7 +59,7 @@ class PanelsTest : public testing::Test {
         open({.per_linear = true}, "linear.sqlite");
     }
 
-    // Draws frames until every analysis is there and returns the text of the last one.
+    // Draws frames until every analysis is done, and returns the text of the last one.
     std::string draw(Panel& panel, float width = 1600, float height = 820) {
         for (int settled = 0, frames = 0; settled < 3 && frames < 4000; ++frames) {
             frame(panel, width, height);
@@ -92,8 +92,8 @@ class PanelsTest : public testing::Test {
         ImGui::Render();
     }
 
-    // Presses and lets go of the left button at a place, then draws until all is there; the text of the last
-    // frame.
+    // Presses and releases the left button at a place, then draws until every analysis is done; returns the
+    // text of the last frame.
     std::string click_at(Panel& panel, ImVec2 at, bool twice = false) {
         ImGuiIO& io = ImGui::GetIO();
         io.MousePos = at;
@@ -108,8 +108,8 @@ class PanelsTest : public testing::Test {
         frame(panel, 1600, 820);
         return draw(panel);
     }
-    // On an item, `share` of its width from its left: rows of tables near it, since between two columns a
-    // click would be for their widths.
+    // Clicks on an item, at `share` of its width from its left: on table rows near the left, since between
+    // two columns a click would resize them.
     static constexpr float kNearLeft = 0.02F;
     std::string click(Panel& panel, const std::string& name, bool twice = false, float share = 0.5F) {
         const auto found = items::find(name);

@@ -1,5 +1,5 @@
-// The panels drawn without a screen: Dear ImGui builds its frames, nothing paints them. What a panel says is
-// read back through ImGui's own text log; what it costs is counted in vertices and draw commands.
+// The panels drawn without a screen: Dear ImGui builds its frames, nothing paints them. The text of a panel
+// is read through ImGui's own text log; its cost is counted in vertices and draw commands.
 #include <chrono>
 #include <memory>
 #include <string>
@@ -82,7 +82,8 @@ TEST_F(PanelsTest, MemoryNamesThePeakAndWhatLivedThen) {
     const MlpSample sample{.per_linear = false};
     open(sample, "root.sqlite");
     // Root wrap: gathered parameters, weight gradients and the flat gradient are all whole at the peak,
-    // beside the shards of parameters, momentum and gradients; of the activations only the input is left.
+    // together with the shards of parameters, momentum and gradients; of the activations only the input is
+    // left.
     const std::int64_t whole = sample.layers * sample.layer_bytes();
     const std::int64_t peak = 3 * whole + 3 * whole / sample.ranks + sample.activation_bytes();
     EXPECT_EQ(peak, 19042304);  // 3 * 4,202,496 + 3 * 2,101,248 + 131,072
@@ -112,7 +113,7 @@ TEST_F(PanelsTest, MemoryPutsThePredictionAndTheDifferenceBesideEveryPart) {
     const std::string text = draw(*make_panel("memory"));
     EXPECT_THAT(text, HasSubstr("off by 4,096 bytes (backward)"));
     EXPECT_THAT(text, HasSubstr("+4,096"));  // of the peak
-    // Nothing of the shards was predicted: all of their 2,101,248 bytes are more.
+    // Nothing of the shards was predicted: all of their 2,101,248 bytes are in excess.
     EXPECT_THAT(text, HasSubstr("+2,101,248"));
 }
 
@@ -179,7 +180,7 @@ TEST_F(PanelsTest, EveryPanelDrawsInAnySize) {
     }
 }
 
-// Menus, keys and the rail take names and titles from the list, pages from the panels.
+// Menus, keys and the sidebar take names and titles from the list, pages from the panels.
 TEST(PanelList, NamesThePanelsInTheirOrder) {
     const auto panels = make_panels();
     ASSERT_EQ(panels.size(), panel_table().size());
@@ -191,7 +192,7 @@ TEST(PanelList, NamesThePanelsInTheirOrder) {
     EXPECT_EQ(panel_title("idle"), "Idle & Path");
 }
 
-// A mouse that wanders over everything and clicks: no panel may fall over.
+// A mouse that moves over everything and clicks: no panel may crash.
 TEST_F(PanelsTest, HoveringAndClickingEverywhereIsSafe) {
     open_root_and_linear();
     for (const auto& panel : make_panels()) {

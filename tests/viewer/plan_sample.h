@@ -1,4 +1,5 @@
-// A made-up plan for the tests of the Plan panel: figures that are easy to follow, in a trace without events.
+// A generated plan for the tests of the Plan panel: figures that are easy to follow, in a trace without
+// events.
 #pragma once
 
 #include <memory>
@@ -23,7 +24,7 @@ inline std::string plan_settings_json(const std::string& strategy, const std::st
         strategy, wrap, batch);
 }
 
-// A row that was simulated: two ranks of two samples a step. It fits into 1,000 MB where it reserves no more.
+// A row that was simulated: two ranks of two samples per step. It fits into 1,000 MB if it reserves no more.
 inline traces::PlanRow plan_row(int number, double step_ms, std::int64_t peak_mb, bool front = false) {
     traces::PlanRow row;
     row.number = number;
@@ -49,8 +50,8 @@ inline traces::PlanRow plan_row(int number, double step_ms, std::int64_t peak_mb
     return row;
 }
 
-// Front: 3 (10 ms, 800 MB), 1 (20 ms, 400 MB), 5 (40 ms, 200 MB). Beaten: 2 and 4, of which 4 repeats 2. Too
-// large and not simulated: 6. Impossible: 7. Not tried: 8.
+// Pareto front: 3 (10 ms, 800 MB), 1 (20 ms, 400 MB), 5 (40 ms, 200 MB). Dominated: 2 and 4, of which 4
+// repeats 2. Too large and not simulated: 6. Impossible: 7. Not tried: 8.
 inline void add_plan_sample(traces::EventSink& sink) {
     sink.add(traces::RunInfoRow{"plan.job", "samples/tiny.toml"});
     sink.add(traces::RunInfoRow{"plan.cluster", "h100_ib"});

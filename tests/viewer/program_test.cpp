@@ -1,4 +1,4 @@
-// The program without its picture: session, analyses off the frame thread, actions, command line, folders.
+// The program without its window: session, analyses off the frame thread, actions, command line, folders.
 #include <atomic>
 #include <chrono>
 #include <filesystem>
@@ -76,7 +76,7 @@ TEST(Session, OpensSeveralFilesOnThreads) {
     EXPECT_EQ(session.trace(), nullptr);
     finish_loading(session);
     ASSERT_EQ(session.ready().size(), 2U);
-    EXPECT_EQ(session.open[0].name, "a/run.sqlite");  // two files of one name are told apart
+    EXPECT_EQ(session.open[0].name, "a/run.sqlite");  // two files with the same name are distinguished
     EXPECT_EQ(session.open[1].name, "b/run.sqlite");
     EXPECT_NE(session.open[0].color, session.open[1].color);
     EXPECT_LT(session.open[0].visible.from, session.trace()->first_ns);
@@ -155,12 +155,13 @@ TEST(AnalysisCache, AnswersWhenItIsDoneAndKeepsTheAnswer) {
     traces::Selection part;
     part.from_ns = 0;
     part.to_ns = 5'000'000;
-    EXPECT_EQ(cache.summary(trace, part), nullptr);  // another question
+    EXPECT_EQ(cache.summary(trace, part), nullptr);  // another query
     cache.forget(trace);
-    EXPECT_EQ(cache.summary(trace), nullptr);  // asked anew
+    EXPECT_EQ(cache.summary(trace), nullptr);  // queried again
 }
 
-// The window is closed: the trace that the analysis reads stays until it ends, and nothing waits for that.
+// The window is closed: the trace that the analysis reads stays until the analysis ends, and nothing waits
+// for that.
 TEST(AnalysisCache, AnAnalysisThatIsAbandonedHoldsNobodyUp) {
     struct Steps {
         std::promise<void> begun, may_end, ended;
@@ -211,10 +212,10 @@ TEST(AnalysisCache, AFailureIsSaidWhereItIsAskedForAndGoesWithItsTrace) {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
     ASSERT_NE(cache.failure(), "");
-    cache.begin_frame();  // that asks for another: what failed before is not its affair
+    cache.begin_frame();  // a query for another one: the earlier failure does not affect it
     EXPECT_NE(wait_for(cache, [&] { return cache.info(good); }), nullptr);
     EXPECT_EQ(cache.failure(), "");
-    cache.begin_frame();  // the question again: the answer is known
+    cache.begin_frame();  // the query again: the answer is known
     EXPECT_EQ(cache.get<int>("fails", {bad}, fail), nullptr);
     EXPECT_FALSE(cache.busy());
     EXPECT_THAT(cache.failure(), HasSubstr("out of luck"));
@@ -237,11 +238,11 @@ TEST(AnalysisCache, AsksOfATraceThatWasReadAgainWhatWasOnShowOfTheOneBefore) {
     for (int i = 0; i < 5000 && cache.busy_with(after); ++i)
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
     EXPECT_NE(ask(after), nullptr);                                   // without a wait
-    EXPECT_EQ(cache.derived<int>("derived", {after}, sum), nullptr);  // it may hold what is of `before`
-    EXPECT_EQ(cache.get<int>("long ago", {after}, sum), nullptr);     // nobody looks at it
+    EXPECT_EQ(cache.derived<int>("derived", {after}, sum), nullptr);  // it may hold data of `before`
+    EXPECT_EQ(cache.get<int>("long ago", {after}, sum), nullptr);     // no panel queries it
 }
 
-// A panel of many runs asks for more than is kept of what nobody asks for any more.
+// A panel of many runs queries more than is kept of unused results.
 TEST(AnalysisCache, KeepsHoweverMuchIsAskedForInEveryFrame) {
     AnalysisCache cache;
     const TracePtr trace = mlp_sample({}, "run");
@@ -298,7 +299,7 @@ TEST(Actions, EachHasItsOwnNameHelpAndKeys) {
         EXPECT_TRUE(ids.insert(action.id).second) << action.id;
         EXPECT_FALSE(action.title.empty());
         EXPECT_FALSE(action.keys.empty()) << action.id;
-        // A key may mean another thing on another panel, but nothing else than what it means everywhere.
+        // A key may have another meaning on another panel, but not if it has a global meaning.
         for (const Chord& chord : action.keys)
             EXPECT_TRUE(keys.insert(chord_text(chord) + " " + std::string(action.panel)).second)
                 << chord_text(chord);
@@ -333,7 +334,7 @@ TEST(Actions, MoveTheVisibleRange) {
     EXPECT_EQ(program.session.current()->visible.length(), near.length());
     run(program, "limit");
     EXPECT_EQ(program.session.current()->limit, program.session.current()->visible);
-    // What needs the picture's rows or the history of zooms is the panel's.
+    // Actions that need the picture's rows or the history of zooms belong to the panel.
     for (const char* id : {"fit", "zoom_to", "back"}) {
         run(program, id);
         EXPECT_EQ(static_cast<NamedPanel&>(program.shown()).acted, id);
@@ -393,7 +394,7 @@ TEST(Range, IsInMillisecondsUnlessItSaysSo) {
     EXPECT_EQ(parse_range("500us:2ms"), (TimeRange{500'000, 2'000'000}));
     EXPECT_EQ(parse_range("7ns:1s"), (TimeRange{7, 1'000'000'000}));
     for (const char* bad : {"", ":", "1", "1:", ":2", "2:1", "1:1", "1h:2h", "a:b", "1:2:3", "nan:2",
-                            "1:1e300", "-9e9s:9e9s"}) {  // whose length no 64 bits hold
+                            "1:1e300", "-9e9s:9e9s"}) {  // whose length does not fit into 64 bits
         EXPECT_EQ(parse_range(bad), std::nullopt) << bad;
     }
 }
@@ -435,9 +436,9 @@ TEST(FolderListing, ShowsFoldersFirstAndFilesThatMayBeTraces) {
 
 TEST(Redraw, AnIdleWindowDrawsNoFrame) {
     Redraw redraw;
-    EXPECT_TRUE(redraw.due({}, false, false));  // the first
+    EXPECT_TRUE(redraw.due({}, false, false));  // the first frame
     int frames = 0;
-    // An hour without input: looks every half second, and not one frame.
+    // An hour without input: checks every half second, and not one frame.
     EXPECT_EQ(Redraw::patience({}), 0.5);
     for (int look = 0; look < 7200; ++look) frames += redraw.due({}, false, false) ? 1 : 0;
     EXPECT_EQ(frames, 0);
@@ -467,7 +468,7 @@ TEST(Redraw, WhatMovesByItselfIsDrawnSixtyTimesASecond) {
 // --- colours
 // ------------------------------------------------------------------------------------------------
 
-// One colour says one thing, in every panel.
+// One colour has one meaning in all panels.
 TEST(Theme, HasOneColourForAKindAndNoOtherForTheSame) {
     using traces::DeviceKind;
     using traces::RangeKind;

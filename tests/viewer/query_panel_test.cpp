@@ -1,4 +1,4 @@
-// SQL in the viewer: its answers, its limits, hostile and changing files, and the way from a row to its
+// SQL in the viewer: its answers, its limits, hostile and changing files, and the link from a row to its
 // place.
 #include <filesystem>
 #include <fstream>
@@ -40,7 +40,7 @@ void write_sample(const std::string& path, const MlpSample& sample = {}) {
     writer.finish(20'000'000, 0);
 }
 
-// As somebody else could prepare a file.
+// As another program could prepare a file.
 void change(const std::string& path, const char* sql) {
     sqlite3* handle = nullptr;
     ASSERT_EQ(sqlite3_open(path.c_str(), &handle), SQLITE_OK);
@@ -49,7 +49,7 @@ void change(const std::string& path, const char* sql) {
     sqlite3_close(handle);
 }
 
-// Within a minute; else it is stopped, and the test goes on.
+// Waits up to a minute; else the query is stopped, and the test continues.
 bool comes_to_rest(QueryRunner& runner) {
     for (int i = 0; i < 60'000 && runner.running(); ++i) {
         runner.poll();
@@ -247,10 +247,10 @@ TEST(QueryTable, APlotKeepsEveryExtremeOfAColumn) {
 TEST(QueryTable, APlotShowsWhatIsBelowZero) {
     const std::vector<PlotPoint> both = {{0, -4}, {1, 2}};
     const PlotRange range = plot_range(both);
-    EXPECT_LT(range.y_low, -4);  // a little more than the lowest
+    EXPECT_LT(range.y_low, -4);  // slightly more than the lowest
     EXPECT_GT(range.y_high, 2);
     const std::vector<PlotPoint> below = {{0, -4}, {1, -2}};
-    EXPECT_EQ(plot_range(below).y_high, 0);  // zero is in sight, and nothing above it
+    EXPECT_EQ(plot_range(below).y_high, 0);  // zero is visible, and nothing above it
     const std::vector<PlotPoint> above = {{0, 4}, {1, 2}};
     EXPECT_EQ(plot_range(above).y_low, 0);
 }

@@ -1,4 +1,5 @@
-// The program that simulates a row, played by shell scripts: what it writes, says, and how it is stopped.
+// The program that simulates a row, replaced by shell scripts: what it writes and prints, and how it is
+// stopped.
 #include "viewer/model/row_simulation.h"
 
 #include <chrono>
@@ -107,7 +108,7 @@ TEST_F(RowSimulationTest, AToolThatDoesNotListenIsKilled) {
     simulation.start("a job", "row 3");
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
     simulation.cancel();
-    simulation.cancel();  // as an impatient person does
+    simulation.cancel();  // as an impatient user does
     EXPECT_FALSE(finish(simulation));
     EXPECT_THAT(simulation.error(), HasSubstr("cancelled"));
 }

@@ -33,7 +33,7 @@ TEST_F(RunsPanelTest, PutsKeyFiguresSideBySide) {
 }
 
 TEST_F(RunsPanelTest, EndsWithHoweverManyRuns) {
-    constexpr int kOpen = 80;  // each asks for four analyses in every frame
+    constexpr int kOpen = 80;  // each queries four analyses in every frame
     for (int i = 0; i < kOpen; ++i) open({.steps = 1}, ("run" + std::to_string(i) + ".sqlite").c_str());
     draw(*make_panel("runs"));
     EXPECT_EQ(item("runs.files.rows"), std::to_string(kOpen));
@@ -62,7 +62,7 @@ TEST_F(RunsPanelTest, AClickChoosesTheRunAndAButtonLeadsToAPanel) {
 
 TEST_F(RunsPanelTest, TellsFaultsInSentences) {
     traces::RunBuilder run;
-    run.kernel(0, 10, 20);  // nobody launched it
+    run.kernel(0, 10, 20);  // without a launch
     session_.add_trace(run.take(), "run.sqlite");
     const auto faults = traces::check_trace(*session_.trace());
     ASSERT_FALSE(faults.empty());

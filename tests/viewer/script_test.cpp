@@ -1,4 +1,4 @@
-// Scripts as they are read: words, commands, what is wrong with them; and what is expected of a text.
+// Parsing of scripts: words, commands, their errors; and expectations on a text.
 #include "viewer/script/script.h"
 
 #include <filesystem>

@@ -17,7 +17,7 @@ using testing::IsEmpty;
 using traces::ShardStates;
 using traces::UnitHistory;
 
-// Gathered from 10 to 20, computed with until 50, gone; again from 70 on, never freed.
+// Gathered from 10 to 20, used in compute until 50, freed; gathered again from 70 on, never freed.
 UnitHistory history() {
     UnitHistory result;
     result.changes = {{10, gathering, true, 3},
@@ -28,7 +28,7 @@ UnitHistory history() {
     return result;
 }
 
-ShardStates two_units() {  // the second one is never touched
+ShardStates two_units() {  // the second one is never gathered
     ShardStates states;
     states.units = {"a", "b"};
     states.bytes = {1000, -1};
@@ -61,7 +61,7 @@ TEST(StateLane, EqualColumnsAreOneRunAndShardedOnesNone) {
     EXPECT_THAT(StateLane(unit).fold(51, 69, 5), IsEmpty());
 }
 
-// Whatever the zoom, the shares of all columns sum to the time that is not sharded.
+// At every zoom, the shares of all columns sum to the time that is not sharded.
 TEST(StateLane, NoTimeIsLostAtAnyZoom) {
     const UnitHistory unit = history();
     for (const int columns : {1, 2, 5, 10, 20, 50}) {
@@ -132,7 +132,7 @@ TEST(ShardView, ShowsTheStepOfTheCursorWithALittleAir) {
     ShardView view = two_steps();
     view.update(kAll, kAll, 250);
     EXPECT_EQ(view.range(), (TimeRange{200 - 5, 400 + 5})) << "a fiftieth and one";
-    view.update(kAll, kAll, 450);  // behind the last step
+    view.update(kAll, kAll, 450);  // after the last step
     EXPECT_EQ(view.range(), (TimeRange{400 - 3, 500}));
 }
 

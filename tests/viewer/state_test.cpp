@@ -1,4 +1,5 @@
-// What comes back next time, files that change while they are open, and colours for eyes that see fewer.
+// What is restored at the next start, files that change while they are open, and colours for colour-blind
+// users.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -109,7 +110,7 @@ TEST_F(StateTest, ThatIsDamagedIsLeftAsideWithASentence) {
     }
     std::string message;
     EXPECT_FALSE(read_state(path("absent.json"), message));
-    EXPECT_EQ(message, "");  // a first start is nothing to complain of
+    EXPECT_EQ(message, "");  // a first start gives no error
 }
 
 TEST_F(StateTest, ARangeBeyondWhatAViewCanShowIsLeftOut) {
@@ -156,7 +157,7 @@ TEST_F(StateTest, OfAProgramOpensWhatWasOpen) {
     Program program;
     add_panels(program);
     restore(state, program, true);
-    ASSERT_EQ(program.session.open.size(), 1U);  // what is gone is passed over
+    ASSERT_EQ(program.session.open.size(), 1U);  // a missing file is ignored
     settle(program.session);
     EXPECT_EQ(program.session.current()->name, "two.sqlite");
     EXPECT_EQ(program.session.current()->visible, (TimeRange{1000, 9000}));
@@ -210,7 +211,7 @@ TEST_F(StateTest, AFileThatWasReplacedStaysInSightUntilItIsReadAgain) {
     EXPECT_EQ(session.trace()->ranks.size(), 4U);
     EXPECT_EQ(session.current()->notice, "");
     EXPECT_EQ(session.current()->limit, limit);
-    ASSERT_EQ(session.selected.kind, EventKind::device);  // the same event, wherever it stands now
+    ASSERT_EQ(session.selected.kind, EventKind::device);  // the same event, wherever it is now
     EXPECT_EQ(session.trace()->device.start[static_cast<std::size_t>(session.selected.index)], start);
 }
 
@@ -318,7 +319,7 @@ TEST(Colours, OfKindsStayApartForEyesThatSeeFewer) {
     }
 }
 
-// Of runs beside each other, of which there are seldom more than four, and of runs beside kinds of work.
+// For runs next to each other, of which there are seldom more than four, and for runs next to kinds of work.
 TEST(Colours, OfRunsStayApartFromEachOtherAndFromKinds) {
     constexpr double kApart = 15;
     for (int a = 0; a < 4; ++a) {
@@ -342,7 +343,7 @@ TEST(Colours, OfRunsStayApartFromEachOtherAndFromKinds) {
 }
 
 TEST(Colours, OfTextAreLegibleInBothAppearances) {
-    // Web Content Accessibility Guidelines 2.1, contrast ratio: 4.5 for text, 3 for large text and signs.
+    // Web Content Accessibility Guidelines 2.1, contrast ratio: 4.5 for text, 3 for large text and icons.
     const auto luminance = [](Color c) {
         const Rgb l = linear(c);
         return 0.2126 * l[0] + 0.7152 * l[1] + 0.0722 * l[2];

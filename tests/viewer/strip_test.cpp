@@ -28,7 +28,7 @@ class StripTest : public testing::Test {
 };
 
 TEST_F(StripTest, BusyIsTheShareOfEachColumn) {
-    add(0, 15, 0, DeviceKind::kernel);  // columns of 10: the first whole, half of the second
+    add(0, 15, 0, DeviceKind::kernel);  // columns of 10: the whole first, half of the second
     const auto rows = fold_streams(trace, 0, 0, 40, 4);
     ASSERT_EQ(rows.size(), 1U);
     EXPECT_EQ(rows[0].name, "compute");
@@ -54,10 +54,10 @@ TEST_F(StripTest, TheKindWithMostTimeColoursTheColumn) {
 }
 
 TEST_F(StripTest, OnlyTheRankAndTheTimeAskedForCount) {
-    add(0, 10, 0, DeviceKind::kernel);      // before
-    add(15, 25, 1, DeviceKind::kernel);     // begins before: from 20 on
+    add(0, 10, 0, DeviceKind::kernel);      // before the range
+    add(15, 25, 1, DeviceKind::kernel);     // begins before the range: counts from 20 on
     add(20, 30, 2, DeviceKind::kernel, 1);  // another rank
-    add(40, 50, 0, DeviceKind::kernel);     // after
+    add(40, 50, 0, DeviceKind::kernel);     // after the range
     const auto rows = fold_streams(trace, 0, 20, 40, 2);
     ASSERT_EQ(rows.size(), 1U);
     EXPECT_EQ(rows[0].name, "stream 8");

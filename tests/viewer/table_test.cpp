@@ -1,4 +1,4 @@
-// A table under the mouse and the keyboard: its menus, its header, its keys.
+// A table with mouse and keyboard: its menus, its header, its keys.
 #include "viewer/tables/table.h"
 
 #include <gmock/gmock.h>
@@ -25,7 +25,7 @@ std::shared_ptr<const TableModel> three_kernels() {
     return table;
 }
 
-// Also of many rows: kernel 0, kernel 1, ...
+// The same with many rows: kernel 0, kernel 1, ...
 std::shared_ptr<const TableModel> many_kernels(int rows) {
     auto table = std::make_shared<CellTable>(std::vector<TableColumn>{
         {"name", "Kernel", "", TableColumn::Kind::text, 0, 20, 0, {}},
@@ -86,7 +86,7 @@ class TableTest : public PanelsTest {
         draw(panel);
     }
 
-    // With the right button on an item, `share` of its width from its left.
+    // Opens the menu with the right button on an item, at `share` of its width from its left.
     void open_menu(Panel& panel, const std::string& name, float share = 0.5F) {
         const auto found = items::find(name);
         ASSERT_TRUE(found) << "no item is called " << name;
@@ -163,7 +163,7 @@ TEST_F(TableTest, TheHeadersMenuTakesAColumnAwayAndBringsItBack) {
     EXPECT_FALSE(items::find("t.header.us"));
     EXPECT_FALSE(items::find("t.add.us"));
     EXPECT_THAT(table_memory().at("t").hidden, ElementsAre("us"));
-    // Another panel with that table, as after the next start, has it hidden too.
+    // Another panel with that table, as after the next start, has the column hidden, too.
     TablePanel next(three_kernels());
     draw(next);
     EXPECT_FALSE(items::find("t.header.us"));
@@ -198,7 +198,7 @@ TEST_F(TableTest, AWindowThatIsNarrowShowsTheMostImportantColumns) {
     EXPECT_FALSE(items::find("t.header.us"));
     draw(panel);
     EXPECT_TRUE(items::find("t.header.us"));
-    // The header's menu lets them all stand beside each other, to be scrolled to.
+    // With the header's menu they are all shown next to each other, with scrolling.
     open_menu(panel, "t.header.count");
     EXPECT_EQ(item("t.columns_menu.all"), "off");
     click(panel, "t.columns_menu.all");
@@ -273,7 +273,7 @@ TEST_F(TableTest, ADoubleClickOpensTheRow) {
 TEST_F(TableTest, WhatIsShownIsWhatIsOfferedForExport) {
     TablePanel panel(three_kernels());
     panel.state.sort = {2, true};  // by time: copy 4, add 1.5, mul 0.2
-    panel.state.filter = "l";      // of the names: mul only
+    panel.state.filter = "l";      // by name: mul only
     draw(panel);
     EXPECT_EQ(item("t.rows"), "1");
     ASSERT_FALSE(shown_tables().empty());
@@ -288,8 +288,8 @@ TEST_F(TableTest, ANameOfAMegabyteCostsWhatItsCellHolds) {
     TablePanel panel(table);
     items::keep(false);
     draw(panel);
-    const std::string& text = copied_.back();  // what the fixture logs
-    // Each of the rows says both ends in one line of at most 1600 pixels.
+    const std::string& text = copied_.back();  // the text that the fixture logs
+    // Each of the rows shows both ends in one line of at most 1600 pixels.
     EXPECT_THAT(text, ::testing::HasSubstr("aaa...aaa"));
     EXPECT_LT(text.size(), 100U * 1000);
     EXPECT_LT(ImGui::GetDrawData()->TotalVtxCount, 100'000);

@@ -1,4 +1,4 @@
-// The order of a table's rows, at once and on a thread, and what comes of it: CSV and JSON.
+// The order of a table's rows, computed immediately or on a thread, and its use in CSV and JSON.
 #include <chrono>
 #include <memory>
 #include <string>
@@ -24,7 +24,7 @@ std::shared_ptr<CellTable> table(const std::vector<std::pair<std::string, double
     return made;
 }
 
-// Rows that are made when they are asked for: row i has the number (i * 7919) % rows.
+// Rows that are made on demand: row i has the number (i * 7919) % rows.
 class LargeTable final : public TableModel {
   public:
     explicit LargeTable(std::size_t rows) : rows_(rows) {
@@ -56,7 +56,7 @@ TEST(TableOrder, SortsNumbersAndPutsThoseWithoutLast) {
     const auto model = table({{"a", 2}, {"b", kNoNumber}, {"c", 3}, {"d", 2}});
     EXPECT_THAT(table_order(*model, {}, ""), ElementsAre(0, 1, 2, 3));
     EXPECT_THAT(table_order(*model, {1, false}, ""), ElementsAre(0, 3, 2, 1));
-    EXPECT_THAT(table_order(*model, {1, true}, ""), ElementsAre(2, 0, 3, 1));  // equal ones as they were
+    EXPECT_THAT(table_order(*model, {1, true}, ""), ElementsAre(2, 0, 3, 1));  // equal ones keep their order
 }
 
 TEST(TableOrder, SortsTextsAsPeopleCount) {
@@ -75,7 +75,7 @@ TEST(TableOrder, FiltersByAnyCellWithoutCase) {
     EXPECT_THAT(table_order(*model, {}, "linear"), ElementsAre(0, 1));
     EXPECT_THAT(table_order(*model, {1, true}, "12"), ElementsAre(0, 2));
     EXPECT_THAT(table_order(*model, {}, "none of them"), ElementsAre());
-    EXPECT_THAT(table_order(*model, {99, false}, ""), ElementsAre(0, 1, 2));  // no such column
+    EXPECT_THAT(table_order(*model, {99, false}, ""), ElementsAre(0, 1, 2));  // there is no such column
 }
 
 TEST(TableOrder, OfALargeTableComesFromAThread) {
@@ -89,7 +89,7 @@ TEST(TableOrder, OfALargeTableComesFromAThread) {
     for (std::size_t i = 1; i < rows.size(); ++i)
         ASSERT_LE(model->number(rows[i - 1], 1), model->number(rows[i], 1));
     EXPECT_EQ(order.shared()->size(), 200'000U);
-    // Another order of the same table: the one before stays until it is there.
+    // Another order of the same table: the previous one stays until the new one is ready.
     EXPECT_EQ(order.of(model, {1, true}, "").size(), 200'000U);
     ASSERT_TRUE(within_seconds(60, [&] {
         return model->number(order.of(model, {1, true}, "")[0], 1) == 199'999;

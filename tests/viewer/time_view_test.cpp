@@ -37,7 +37,7 @@ TEST(TimeView, ColumnsStayExactWhereADayIsSeenOnAWideScreen) {
 }
 
 TEST(Zoom, KeepsTheInstantUnderTheMouse) {
-    // The anchor is a quarter of the way: after halving, 250 ns before it and 750 ns after.
+    // The anchor is at a quarter: after halving, 250 ns before it and 750 ns after.
     const TimeSpan next = zoomed({0, 2000}, {0, 10000}, 500, 0.5);
     EXPECT_EQ(next, (TimeSpan{250, 1250}));
 }

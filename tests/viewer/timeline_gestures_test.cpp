@@ -1,6 +1,6 @@
-// The timeline under a hand: the whole viewer drawn into memory with a mouse and keys that the test moves.
-// Where to click is asked by name (draw/items.h); what a gesture changed is read from the session or from
-// what the page says. No display is needed.
+// Gestures on the timeline: the whole viewer drawn into memory with a mouse and keys that the test moves.
+// Positions of clicks are found by name (draw/items.h); what a gesture changed is read from the session or
+// from the page's text. No display is needed.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -83,7 +83,7 @@ class GesturesTest : public testing::Test {
             if (calm == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
         }
         ASSERT_FALSE(program_.working());
-        frame();  // items are of the frame before
+        frame();  // items are from the previous frame
     }
     void act(const char* id) {
         ASSERT_TRUE(run_action(id, program_)) << id;
@@ -134,7 +134,7 @@ class GesturesTest : public testing::Test {
         const items::Item found = item(name);
         return {(found.min.x + found.max.x) / 2, (found.min.y + found.max.y) / 2};
     }
-    // The bar of the widest event in sight that says something.
+    // The bar of the widest visible event that has a text.
     static std::string widest_event() {
         std::string widest;
         float most = 0;
@@ -150,7 +150,7 @@ class GesturesTest : public testing::Test {
     }
     OpenTrace& entry() { return *program_.session.current(); }
     Session& session() { return program_.session; }
-    // A place on the rows with no event: below the last row, or the row of a heading.
+    // A place on the rows without an event: below the last row, or the row of a heading.
     ImVec2 on_ruler(float share) const {
         const items::Item ruler = item("timeline.ruler");
         return {ruler.min.x + (ruler.max.x - ruler.min.x) * share, ruler.max.y - 6};
@@ -236,7 +236,7 @@ TEST_F(GesturesTest, MeasureIsCaughtByAnEventsEdgesAndCopied) {
     const std::string bar = widest_event();
     click(middle(bar));
     const EventTime time = time_of(*session().trace(), session().selected);
-    session().selected = {};  // rows lie as they did before
+    session().selected = {};  // rows are where they were before
     for (int i = 0; i < 4; ++i) act("page_up");
     const float y = middle(bar).y;
     const items::Item rows = item("timeline.rows");
@@ -377,7 +377,7 @@ TEST_F(GesturesTest, ARowsMenuHidesItAndItsNameIsDraggedToAnotherPlace) {
     EXPECT_LT(middle("timeline.row.rank 1").y, middle("timeline.row.rank 0").y);
 }
 
-// Wherever its row is: in a folded group, hidden, in a hidden group, filtered away, or all of that.
+// Wherever its row is: in a folded group, hidden, in a hidden group, filtered out, or all of these.
 TEST_F(GesturesTest, AnEventThatAnotherPanelLeadsToIsShownWhateverBecameOfItsRow) {
     const traces::Trace& trace = *session().trace();
     const SelectedEvent event{EventKind::device, 5};
@@ -403,7 +403,7 @@ TEST_F(GesturesTest, AnEventThatAnotherPanelLeadsToIsShownWhateverBecameOfItsRow
         EXPECT_TRUE(items::find("timeline.row." + row)) << to_json(before);
         EXPECT_EQ(session().selected, event);
     }
-    // What is not in its way stays as it was.
+    // What does not hide it stays as it was.
     RowArrangement others = folded;
     others.hidden = {"rank 1/memory"};
     others.collapsed = {"rank 0", "rank 1"};
@@ -415,14 +415,14 @@ TEST_F(GesturesTest, AnEventThatAnotherPanelLeadsToIsShownWhateverBecameOfItsRow
     settle();
     others.collapsed.erase(group);
     EXPECT_EQ(entry().rows, others);
-    // Afterwards the person folds it again, and it stays folded.
+    // Afterwards the user folds it again, and it stays folded.
     entry().rows.collapsed = {group};
     settle();
     EXPECT_FALSE(items::find("timeline.row." + row));
 }
 
 TEST_F(GesturesTest, AClickOnAMarksTagChoosesNothingBeneathIt) {
-    // The event's row lies at the top, and the tag of a mark at its start upon the event.
+    // The event's row is at the top, and the tag of a mark at its start is drawn over the event.
     const traces::Trace& trace = *session().trace();
     session().go_to({trace.device.start[5], trace.device.end[5]}, {}, {EventKind::device, 5});
     settle();
@@ -495,7 +495,8 @@ TEST_F(GesturesTest, TheFilterLeavesOnlyRowsThatHoldItsText) {
 }
 
 TEST_F(GesturesTest, EveryTimelineActionCanBeDoneAtAnyTime) {
-    // With nothing chosen, then with an event: none of them crashes, and a frame can be drawn after each.
+    // First without a selection, then with an event: none of them crashes, and a frame can be drawn after
+    // each.
     for (const bool chosen : {false, true}) {
         for (const Action& action : actions()) {
             if (action.panel != "timeline") continue;
@@ -508,7 +509,8 @@ TEST_F(GesturesTest, EveryTimelineActionCanBeDoneAtAnyTime) {
     settle();
 }
 
-// A step's range on the host and its window are two rows with two names; the summary's bar lights the window.
+// A step's range on the host and its window are two rows with two names; the summary's bar highlights the
+// window.
 TEST_F(GesturesTest, TheRulerShowsHostStepsAndWindowsApart) {
     const traces::Trace& trace = *session().trace();
     const auto summary = traces::summarize(trace);
@@ -537,7 +539,7 @@ TEST_F(GesturesTest, TheRulerShowsHostStepsAndWindowsApart) {
     EXPECT_EQ(item("timeline.window." + number).text, said);
 }
 
-// What a person could see or feel of the program: the picture's triangles and the session.
+// What a user could notice of the program: the picture's triangles and the session.
 class ActionsChange : public GesturesTest {
   protected:
     ActionsChange() { ImGui::GetIO().ConfigInputTextCursorBlink = false; }
@@ -574,7 +576,7 @@ class ActionsChange : public GesturesTest {
         }
         return sink.take();
     }
-    // The first event of a kind that fits.
+    // The first event of a kind that satisfies `fits`.
     template <class Fits>
     SelectedEvent event(EventKind kind, std::size_t count, const Fits& fits) {
         for (std::size_t i = 0; i < count; ++i) {
@@ -609,7 +611,7 @@ TEST_F(ActionsChange, EveryTimelineActionDoesSomethingSomewhere) {
             if (dead.count(action.id) == 0) continue;
             session().fit();
             session().selected = start;
-            run_action("zoom_in", program_);  // there is something to go back to, and on both sides
+            run_action("zoom_in", program_);  // so that undo and redo both have an entry
             settle();
             if (action.id == "forward") run_action("back", program_);
             if (action.id == "no_limit") run_action("limit", program_);
@@ -624,7 +626,7 @@ TEST_F(ActionsChange, EveryTimelineActionDoesSomethingSomewhere) {
             const std::string before = signature();
             ASSERT_TRUE(run_action(action.id, program_)) << action.id;
             if (signature() != before) dead.erase(action.id);
-            ImGui::SetWindowFocus(nullptr);  // a field that was opened is left
+            ImGui::SetWindowFocus(nullptr);  // leaves a field that was opened
         }
     }
     // The sample's backward has no ranges of its own.

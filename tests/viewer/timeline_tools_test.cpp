@@ -40,7 +40,7 @@ namespace fs = std::filesystem;
 TEST(ZoomHistory, GoesBackToWhatWasShownAndForwardAgain) {
     ZoomHistory history;
     history.see({0, 1000});
-    history.see({400, 500});  // a tenth: a step of its own
+    history.see({400, 500});  // a tenth: an entry of its own
     history.see({440, 450});
     EXPECT_EQ(history.back(), (TimeSpan{400, 500}));
     EXPECT_EQ(history.back(), (TimeSpan{0, 1000}));
@@ -53,8 +53,8 @@ TEST(ZoomHistory, GoesBackToWhatWasShownAndForwardAgain) {
 TEST(ZoomHistory, TakesSmallMovesForOneStepUntilTheyAddUp) {
     ZoomHistory history;
     history.see({0, 1000});
-    // Turns of the wheel by 0.8: 1000, 800, 640 and 512 are within a factor of two of where the step began,
-    // 409 is not: a second step begins at 512.
+    // Turns of the wheel by 0.8: 1000, 800, 640 and 512 are within a factor of two of where the entry began,
+    // 409 is not: a second entry begins at 512.
     for (const std::int64_t length : {800, 640, 512, 409}) history.see({0, length});
     EXPECT_EQ(history.back(), (TimeSpan{0, 512}));
     EXPECT_EQ(history.back(), (TimeSpan{0, 1000}));
@@ -196,7 +196,7 @@ TEST_F(MarkFileTest, LiesBesideTheTraceWhichIsNotTouched) {
 }
 
 TEST_F(MarkFileTest, GoesToTheStateFolderWhereItsOwnCannotBeWritten) {
-    // A folder that takes the file's name keeps everyone from writing it, also a superuser.
+    // A folder with the file's name prevents everyone from writing it, even root.
     fs::create_directories(trace_ + ".marks.json.part");
     MarkFile file(trace_);
     file.marks.add({10, 10, "here"});
@@ -351,10 +351,10 @@ TEST_F(LinksTest, TieTheRanksPartsOfACollective) {
     EXPECT_NE(std::find(links.parts.begin(), links.parts.end(), event), links.parts.end());
     const auto start = [&](SelectedEvent e) { return time_of(*trace_, e).start; };
     for (const SelectedEvent& part : links.parts) EXPECT_LE(start(part), start(links.last_arrival));
-    // From either part the same ones are found.
+    // Either part leads to the same ones.
     for (const SelectedEvent& part : links.parts)
         EXPECT_EQ(find_links(*trace_, part, &index_).parts, links.parts);
-    EXPECT_TRUE(find_links(*trace_, event, nullptr).parts.empty());  // not worked out yet
+    EXPECT_TRUE(find_links(*trace_, event, nullptr).parts.empty());  // not computed yet
 }
 
 TEST_F(LinksTest, TieACallToWhatItLaunchedAndBack) {
@@ -413,7 +413,7 @@ TEST_F(LinksTest, FieldsTellTheWaitAndTheTransferOfACollective) {
     EXPECT_NE(value("wait for other ranks"), "");
     EXPECT_NE(value("bus bandwidth"), "");
     EXPECT_TRUE(value("last to arrive").starts_with("rank ")) << value("last to arrive");
-    // No label twice: a field says one thing.
+    // No label occurs twice: a field has one meaning.
     for (const Detail& a : details.rows) {
         EXPECT_EQ(std::count_if(details.rows.begin(), details.rows.end(),
                                 [&](const Detail& b) { return b.label == a.label; }),
@@ -456,9 +456,8 @@ TEST(Minimap, HoldsTheExactBusyTimeOfTheRanksInHoweverManySlices) {
 }
 
 TEST(Minimap, TellsKernelsCopiesAndCommunicationApart) {
-    // A kernel in [0, 400), a copy in [200, 600) of which the kernel covers half, and a collective in
-    // [500, 1000) of which the copy covers a fifth: 40 % kernels, 20 % copies alone, 40 % communication
-    // alone.
+    // A kernel in [0, 400), a copy in [200, 600) of which the kernel covers half, and a collective in [500,
+    // 1000) of which the copy covers a fifth: 40 % kernels, 20 % only copies, 40 % only communication.
     traces::ColumnSink sink;
     sink.add(traces::RankRow{.global_pid = traces::global_pid(1)});
     const auto kernel = [&](const char* name, std::int64_t start, std::int64_t end, int stream) {

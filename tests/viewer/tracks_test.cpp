@@ -1,4 +1,4 @@
-// A trace's lanes, rows and what its events have to say.
+// A trace's lanes and rows, and the details of its events.
 #include "viewer/timeline/tracks.h"
 
 #include <algorithm>
@@ -127,7 +127,7 @@ TEST(Tracks, ShowEveryEventOfARunExactlyOnce) {
     const Tracks tracks = make_tracks(*trace);
     std::size_t items = 0;
     for (const Track& track : tracks.tracks) {
-        if (track.kind == Track::Kind::collectives) continue;  // once more, joined
+        if (track.kind == Track::Kind::collectives) continue;  // they are repeated, joined
         for (const Lane& lane : track.lanes) items += lane.size();
     }
     EXPECT_EQ(items, trace->device.size() + trace->ranges.size() + trace->runtime.size());

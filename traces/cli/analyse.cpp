@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::size_t kLeast = 40, kMost = 1000;
 
-// 0 where it is not a number.
+// Returns 0 if it is not a number.
 std::size_t number(const char* text) {
     if (text == nullptr) return 0;
     const std::string_view digits(text);
@@ -50,7 +50,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kLook(50), kPatience(500);
 
-// Shows how far a load is, once it takes long, and carries Ctrl-C to it. While it lives.
+// Shows the progress of a slow load, and lets Ctrl-C cancel it, as long as this lives.
 class LoadWatch {
   public:
     LoadWatch() : work_("reading"), thread_([this] { watch(); }) {}

@@ -1,4 +1,4 @@
-// The frame of every analysis verb: open the files, select, analyse, print.
+// What every analysis verb does: opens the files, selects, analyses, prints.
 #pragma once
 
 #include <cstddef>
@@ -28,11 +28,11 @@ inline constexpr std::string_view kNothingOnDevices =
 // error.
 std::unique_ptr<Trace> load(const Inputs& inputs);
 
-// How query and export read them: as a database. Throws UsageError.
+// How query and export open them: as a database. Throws UsageError.
 AsDatabaseOptions database_options(const Inputs& inputs);
 
-// `analysis(trace, selection)` gives what render() prints. Parses before it loads, so that a wrong option is
-// told at once.
+// `analysis(trace, selection)` returns what render() prints. Parses before it loads, so that a wrong option
+// is reported immediately.
 template <typename Analysis>
 int analyse(const Inputs& inputs, Analysis analysis) {
     const Selection selection = parse_selection(inputs.selection);
@@ -42,16 +42,16 @@ int analyse(const Inputs& inputs, Analysis analysis) {
     return kDone;
 }
 
-// The same of what runs on devices. Where nothing ran on one, or nobody recorded it, its times are not 0 but
-// unknown: one sentence says so, and programs get a result without a row. `tells_of_host(report)`: there is
-// something to print all the same.
+// The same for analyses of device work. If nothing ran on a device, or device work was not recorded, its
+// times are not 0 but unknown: one sentence says so, and programs get a result without a row.
+// `tells_of_host(report)`: whether the report has something to print all the same.
 template <typename Analysis, typename TellsOfHost>
 int analyse_devices(const Inputs& inputs, Analysis analysis, TellsOfHost tells_of_host) {
     const Selection selection = parse_selection(inputs.selection);
     const auto trace = load(inputs);
     check_selection(selection, *trace);
     using Report = decltype(analysis(*trace, selection));
-    // Who stopped first is known without a device.
+    // Which rank stopped first is known even without a device.
     const bool known = trace->device.size() > 0 || !trace->stops.empty();
     const Report report = analysis(*trace, selection);
     if (known || tells_of_host(report)) {

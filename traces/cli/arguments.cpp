@@ -20,7 +20,7 @@ namespace shardscope::traces {
 
 namespace {
 
-// "A:B" into its two sides; without a colon both are the whole.
+// Splits "A:B" at the colon; without a colon, both sides are the whole text.
 std::pair<std::string_view, std::string_view> sides(std::string_view text) {
     const auto colon = text.find(':');
     if (colon == std::string_view::npos) return {text, text};
@@ -33,7 +33,7 @@ std::optional<std::int64_t> parse_step(std::string_view text, const std::string&
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
     if (error != std::errc() || end != text.data() + text.size()) {
         throw UsageError(
-            fmt::format("--step {}: \"{}\" is no step number; write A:B, for example 2:5", whole, text));
+            fmt::format("--step {}: \"{}\" is not a step number; write A:B, for example 2:5", whole, text));
     }
     return number;
 }
@@ -50,7 +50,7 @@ std::optional<std::int64_t> parse_time(std::string_view text, const std::string&
     const double ns = known != kUnits.end() ? number * known->second : 0;
     if (error != std::errc() || known == kUnits.end() || !(std::abs(ns) < 9e18)) {
         throw UsageError(fmt::format(
-            "--range {}: \"{}\" is no time; write A:B with ns, us, ms or s, for example 10ms:20ms", whole,
+            "--range {}: \"{}\" is not a time; write A:B with ns, us, ms or s, for example 10ms:20ms", whole,
             text));
     }
     return std::llround(ns);
@@ -103,7 +103,7 @@ std::int64_t parse_duration(const std::string& option, const std::string& text) 
     const double ns = known != kUnits.end() ? number * known->second : 0;
     if (error != std::errc() || !(ns >= 1 && ns < 9e18)) {
         throw UsageError(fmt::format(
-            "{} {}: this is no time; write a number with ns, us, ms or s, for example 10s", option, text));
+            "{} {}: this is not a time; write a number with ns, us, ms or s, for example 10s", option, text));
     }
     return std::llround(ns);
 }
@@ -121,7 +121,7 @@ void check_selection(const Selection& selection, const Trace& trace) {
     const auto has_step = [&](const Step& s) { return selection.has_step(s.number); };
     if (std::any_of(trace.steps.begin(), trace.steps.end(), has_step)) return;
     if (trace.steps.empty()) {
-        throw UsageError(fmt::format("--step: {} has no steps; leave the option away", trace.path));
+        throw UsageError(fmt::format("--step: {} has no steps; omit the option", trace.path));
     }
     const auto [first, last] =
         std::minmax_element(trace.steps.begin(), trace.steps.end(),
@@ -144,7 +144,7 @@ std::uint64_t parse_size(const std::string& text) {
     }
     if (error != std::errc() || !unit.empty() || number == 0 || number > UINT64_MAX >> shift) {
         throw UsageError(fmt::format(
-            "--max-size {}: it is no size; write a number of bytes, or with K, M, G or T, for example "
+            "--max-size {}: it is not a size; write a number of bytes, or with K, M, G or T, for example "
             "64G",
             text));
     }

@@ -1,4 +1,4 @@
-// What people type after --rank, --step and --range, and what is wrong with it.
+// Parses what users type after --rank, --step and --range, and reports what is wrong with it.
 #pragma once
 
 #include <cstdint>
@@ -26,31 +26,33 @@ struct SelectionText {
     std::string range;  // "A:B" half-open; times with unit ns (or none), us, ms or s
 };
 
-// What an analysis verb was given.
+// The arguments of an analysis verb.
 struct Inputs {
-    std::vector<std::string> files;  // of one job: opened together
+    std::vector<std::string> files;  // files of one job: opened together
     SelectionText selection;
     Format format = Format::table;
-    bool partial = false;  // keep what can be read of a damaged file
-    std::string max_size;  // that a packed file may unpack to: "64G"; empty: the default
+    bool partial = false;  // keep the readable part of a damaged file
+    std::string max_size;  // the largest size to which a packed file may unpack: "64G"; empty: the default
 };
 
-// Throws UsageError where the text is none of table, json and csv.
+// Throws UsageError if the text is not table, json or csv.
 Format parse_format(const std::string& text);
 
-// Throws UsageError where the text cannot be read.
+// Throws UsageError if the text cannot be parsed.
 Selection parse_selection(const SelectionText& text);
 
 // Nanoseconds of "250ms" or "10s" (ns, us, ms, s), more than 0. Throws UsageError.
 std::int64_t parse_duration(const std::string& option, const std::string& text);
 
-// Throws UsageError where nothing of the trace is selected: no such rank, no such step.
+// Throws UsageError if the selection is empty: no such rank, no such step.
 void check_selection(const Selection& selection, const Trace& trace);
 
-// "500M", "64G", "1024": bytes, K, M, G and T of 1024 each; 256G where the text is empty. Throws UsageError.
+// "500M", "64G", "1024": bytes, or multiples of 1024 with K, M, G and T; 256G if the text is empty. Throws
+// UsageError.
 std::uint64_t parse_size(const std::string& text);
 
-// Throws UsageError where `path` is missing or a folder. Says on standard error where it is read from a copy.
+// Throws UsageError if `path` does not exist or is a folder. Notes on standard error that the file is read
+// from a copy, if it is.
 void check_input(const std::string& path);
 // The same, but a folder stands for the traces in it.
 void check_input_or_folder(const std::string& path);

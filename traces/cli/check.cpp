@@ -20,7 +20,7 @@ namespace shardscope::traces {
 
 namespace {
 
-// False where it was stopped.
+// Returns false if it was cancelled.
 bool finish_file(const std::string& file) {
     const LongWork work("finalizing");
     const FinalizeOptions options{.cancel = work.options().cancel, .progress = work.options().progress};
@@ -32,8 +32,8 @@ bool is_folder(const std::string& path) {
     return std::filesystem::is_directory(path, ignored);
 }
 
-// Others are traces of other tools, however short. What is empty or cannot be read is left to the loader's
-// sentence.
+// Other files are traces of other tools, however short. Empty and unreadable files are left to the loader's
+// error message.
 bool begins_as_database(const std::string& file) {
     constexpr std::string_view kMagic("SQLite format 3\0", 16);
     std::ifstream stream(file, std::ios::binary);
@@ -45,7 +45,7 @@ bool begins_as_database(const std::string& file) {
 
 int check_file(const std::string& file, bool finalize, Format format) {
     if (finalize && is_folder(file))
-        throw UsageError(fmt::format("{} is a folder; give the trace that --finalize makes whole", file));
+        throw UsageError(fmt::format("{} is a folder; give the trace to finalize", file));
     if (finalize && !opening_note(file).empty()) {
         throw StoreError(fmt::format(
             "{0} cannot be finalized: its folder cannot be written; copy {0} and {0}-wal to one that can",
@@ -54,13 +54,13 @@ int check_file(const std::string& file, bool finalize, Format format) {
     check_input_or_folder(file);
     const bool database = !is_folder(file) && begins_as_database(file);
     if (finalize && !database) {
-        throw UsageError(fmt::format(
-            "{} is no database, which --finalize makes whole; leave the option away, or import it", file));
+        throw UsageError(
+            fmt::format("{} is not a database, which --finalize needs; omit the option, or import it", file));
     }
     std::vector<std::string> faults, notes;
     if (std::string damage = damage_of_wal(file); !damage.empty()) faults.push_back(std::move(damage));
     if (finalize && !finish_file(file)) {
-        fmt::print(stderr, "shardscope-trace: {}: finalizing was stopped; the file is as it was\n", file);
+        fmt::print(stderr, "shardscope-trace: {}: finalizing was stopped; the file is unchanged\n", file);
         return kFailed;
     }
     try {
@@ -81,10 +81,10 @@ int check_file(const std::string& file, bool finalize, Format format) {
 
 Work check_verb(Options& options) {
     options.files("FILE", "The trace", 1, 1);
-    const bool& finalize = options.flag(
-        "--finalize",
-        "First make a finished file of one whose run did not end: sorted, indexed and in one piece. "
-        "Until that is done the file stays as it is, also when Ctrl-C stops it");
+    const bool& finalize =
+        options.flag("--finalize",
+                     "First finalize a file whose run did not end: sort, index and compact it. Until this is "
+                     "done the file is unchanged, even if Ctrl-C stops it");
     return [&](const Inputs& inputs) { return check_file(inputs.files[0], finalize, inputs.format); };
 }
 

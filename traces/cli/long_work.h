@@ -1,4 +1,4 @@
-// A person in front of work that takes long: they see how far it is, and Ctrl-C stops it cleanly.
+// Interactive long work: the user sees its progress, and Ctrl-C cancels it cleanly.
 #pragma once
 
 #include <csignal>
@@ -8,7 +8,7 @@
 
 namespace shardscope::traces {
 
-// While it lives, Ctrl-C and a polite kill ask the work to stop instead of ending the program. One at a time.
+// While it lives, Ctrl-C and SIGTERM ask the work to stop instead of ending the program. One at a time.
 class LongWork {
   public:
     explicit LongWork(std::string name);  // "merging", for the line on a terminal
@@ -17,7 +17,7 @@ class LongWork {
     LongWork& operator=(const LongWork&) = delete;
 
     const WorkOptions& options() const { return options_; }
-    // 128 + the signal that stopped it, as a shell would say; 0 where none did.
+    // 128 + the signal that stopped it, as shells report it; 0 if none did.
     static int stopped_status();
 
   private:

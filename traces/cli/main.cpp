@@ -1,8 +1,8 @@
-// shardscope-trace: asks a trace questions. Results on standard output, errors (one sentence) on standard
-// error. Exit status: 0 done, 1 a failure of the work, 2 a wrong command line.
+// shardscope-trace: analyses traces. Results go to standard output, errors (one sentence) to standard error.
+// Exit status: 0 success, 1 the work failed, 2 the command line is wrong.
 //
 // The command line is made from the table of commands (verb.h); this is the only source of the tool that
-// reads CLI11.
+// includes CLI11.
 #include <algorithm>
 #include <cstdio>
 #include <deque>
@@ -84,19 +84,20 @@ class CommandOptions : public Options {
     }
     void footer(const std::string& text) override { app_.footer(text); }
     void reading() override {
-        app_.add_flag("--partial", inputs_.partial, "Keep what can be read of a damaged file");
-        app_.add_option("--max-size", inputs_.max_size, "Most bytes that a packed file may unpack to (256G)")
+        app_.add_flag("--partial", inputs_.partial, "Read the intact part of a damaged file");
+        app_.add_option("--max-size", inputs_.max_size,
+                        "Largest size to which a packed file may unpack (256G)")
             ->type_name("BYTES");
     }
     void times() override {
-        app_.add_option("--step", inputs_.selection.step, "These steps only, the last included")
+        app_.add_option("--step", inputs_.selection.step, "Only these steps, including the last")
             ->type_name("A:B");
         app_.add_option("--range", inputs_.selection.range,
-                        "This part of the time only, since the start of the capture; ns, or with us, ms, s "
+                        "Only this range of time since the start of the capture; in ns, or with us, ms, s "
                         "(10ms:20ms)")
             ->type_name("A:B");
     }
-    void rank() { app_.add_option("--rank", inputs_.selection.rank, "This rank only")->type_name("R"); }
+    void rank() { app_.add_option("--rank", inputs_.selection.rank, "Only this rank")->type_name("R"); }
 
   private:
     using Value =
@@ -114,7 +115,7 @@ class CommandOptions : public Options {
 
     CLI::App& app_;
     Inputs& inputs_;
-    std::deque<Value> values_;  // none of them moves
+    std::deque<Value> values_;  // a deque: its elements never move
     CLI::Option* last_ = nullptr;
     std::string files_;
 };
@@ -123,7 +124,7 @@ class CommandLine {
   public:
     CommandLine()
         : app_(
-              "Asks a trace questions. A trace is a file of Shardscope, an SQLite export of Nsight Systems, "
+              "Analyses traces. A trace is a file of Shardscope, an SQLite export of Nsight Systems, "
               "Kineto or\nChrome JSON of PyTorch's profiler, a memory snapshot or a flight recorder's dump "
               "of "
               "PyTorch;\nplain or packed with gzip.",
@@ -134,7 +135,7 @@ class CommandLine {
         app_.require_subcommand(1);
         app_.footer(
             "Exit status: 0 done, 1 a failure of the work, 2 a wrong command line.\n"
-            "COMMAND --help tells more about each.");
+            "COMMAND --help explains each command.");
         for (const Verb& verb : verb_table()) add(verb);
     }
 
@@ -186,8 +187,8 @@ class CommandLine {
         if (argc > 1 && (argv[1][0] == '-' || std::any_of(table.begin(), table.end(), is))) return;
         std::string names;
         for (const Verb& verb : table) names += (names.empty() ? "" : ", ") + std::string(verb.name);
-        throw UsageError(argc > 1 ? fmt::format("{} is no command; use one of {}", argv[1], names)
-                                  : fmt::format("there is no command; use one of {}", names));
+        throw UsageError(argc > 1 ? fmt::format("{} is not a command; use one of {}", argv[1], names)
+                                  : fmt::format("there is not a command; use one of {}", names));
     }
 
     CLI::App app_;

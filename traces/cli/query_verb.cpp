@@ -1,4 +1,4 @@
-// query: SQL on a trace, the queries that come with the tool, and the page of the schema.
+// query: SQL on a trace, the queries that come with the tool, and the documentation of the schema.
 #include <algorithm>
 #include <cctype>
 #include <chrono>
@@ -100,7 +100,7 @@ void print_results(const std::vector<QueryResult>& results, Format format) {
     }
 }
 
-// An export of Nsight Systems is asked as it is, and imported where the SQL names tables or views of ours.
+// An export of Nsight Systems is queried as it is; it is imported if the SQL names tables or views of ours.
 std::vector<QueryResult> ask(AsDatabaseOptions files, const std::string& sql, const QueryOptions& options,
                              const WorkOptions& work) {
     try {
@@ -119,19 +119,21 @@ std::vector<QueryResult> ask(AsDatabaseOptions files, const std::string& sql, co
 }  // namespace
 
 Work query_verb(Options& options) {
-    const auto& given = options.arguments(
-        "FILE_AND_SQL", "FILE SQL",
-        "The trace, of any kind (an export of Nsight Systems is imported to a temporary file where the SQL "
-        "names our tables or views); then SQL, a file that ends in .sql, or the name of a query that comes "
-        "with the tool");
-    const auto& parameters = options.repeated_text(
-        "--param", "NAME=VALUE",
-        "The value of :NAME in the SQL. May be repeated; values that the head of the SQL states "
-        "(-- :top = 10) need none");
+    const auto& given =
+        options.arguments("FILE_AND_SQL", "FILE SQL",
+                          "The trace, of any kind (an export of Nsight Systems is imported to a temporary "
+                          "file if the SQL names our tables or views);"
+                          " then SQL, a file that ends in .sql, or the name of a query that comes "
+                          "with the tool");
+    const auto& parameters =
+        options.repeated_text("--param", "NAME=VALUE",
+                              "The value of :NAME in the SQL. May be repeated; those given at the head of "
+                              "the SQL (-- :top = 10) have a default");
     const bool& list = options.flag("--list", "List the queries that come with the tool, and exit");
-    const bool& schema = options.flag(
-        "--schema", "Print what the tables and views hold, of all or of those that are named, and exit");
-    const bool& write = options.flag("--write", "Statements may change the file: all of them do, or none");
+    const bool& schema =
+        options.flag("--schema", "Print the columns of all tables and views, or of the named ones, and exit");
+    const bool& write =
+        options.flag("--write", "Statements may change the file: all of them take effect, or none");
     const std::string& time_limit =
         options.text("--time-limit", "TIME",
                      "Stop the query after this time, such as 10s or 500ms; else it runs until it ends");
@@ -159,7 +161,7 @@ Work query_verb(Options& options) {
         check_input_or_folder(file);
         if (write && !is_database(file)) {
             throw UsageError(fmt::format(
-                "query --write: {} is no database; import it first and change what that gives", file));
+                "query --write: {} is not a database; import it first and change the result", file));
         }
         std::vector<QueryResult> results;
         LongWork work("running the query");

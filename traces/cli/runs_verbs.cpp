@@ -1,4 +1,4 @@
-// compare, scaling and report: several runs, each a trace or the folder of its ranks.
+// compare, scaling and report: several runs, each a trace or the folder of its ranks' traces.
 #include <charconv>
 #include <memory>
 #include <string_view>
@@ -168,9 +168,9 @@ Work compare_verb(Options& options) {
                                          "Part by part, joined by path or name, largest difference first");
     const auto& fail_if = options.repeated_text(
         "--fail-if", "CONDITION",
-        "Exit with 1 where the condition holds for a run after the first: a key of a run in the JSON "
-        "result, > >= < or <=, and a number; with a sign it counts from the first run "
-        "('median_step_us>+5%', 'average_step_us>+5%'; with --by kernel also 'kernels.NAME.us>+5%'). "
+        "Exit with 1 if the condition holds for a run after the first: a key of a run in the JSON "
+        "result, > >= < or <=, and a number; with a sign it is relative to the first run ("
+        "'median_step_us>+5%', 'average_step_us>+5%'; with --by kernel also 'kernels.NAME.us>+5%'). "
         "May be repeated");
     return [&](const Inputs& inputs) {
         const Selection selection = parse_selection(inputs.selection);
@@ -194,13 +194,13 @@ Work compare_verb(Options& options) {
     };
 }
 
-// One HTML file.
+// Writes one HTML file.
 Work report_verb(Options& options) {
     options.describe_files("The traces, of any kind; each file or folder is a run", 1);
     const std::string& path = options.required_text("-o,--output", "OUT.html", "The file to write");
     const std::string& title = options.text("--title", "TEXT", "Its title; without: the names of the files");
     const bool& redact =
-        options.flag("--redact", "Leave out names of machines, paths, command lines and stack frames");
+        options.flag("--redact", "Omit names of machines, paths, command lines and stack frames");
     const bool& overwrite = options.flag("--overwrite", "Replace OUT.html if it exists");
     return [&](const Inputs& inputs) {
         const Selection selection = parse_selection(inputs.selection);

@@ -1,4 +1,4 @@
-// The commands that show where time went and have options of their own.
+// The commands that show where time went and that have options of their own.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -43,11 +43,11 @@ PathFactors parse_what_if(const std::string& text) {
         const std::string_view name = part.substr(0, equals), number = part.substr(equals + 1);
         const auto kind = std::find(kPathKindNames.begin(), kPathKindNames.begin() + kScalable, name) -
                           kPathKindNames.begin();
-        if (kind == kScalable) throw wrong(fmt::format("\"{}\" is no kind of time", name));
+        if (kind == kScalable) throw wrong(fmt::format("\"{}\" is not a kind of time", name));
         double& factor = factors[static_cast<std::size_t>(kind)];
         const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), factor);
         if (error != std::errc() || end != number.data() + number.size() || !(factor >= 0 && factor <= 1e6)) {
-            throw wrong(fmt::format("\"{}\" is no factor from 0 to 1000000", number));
+            throw wrong(fmt::format("\"{}\" is not a factor from 0 to 1000000", number));
         }
         if (comma == std::string_view::npos) return factors;
         rest.remove_prefix(comma + 1);

@@ -1,4 +1,4 @@
-// What a command of shardscope-trace is: a name, what it reads, options of its own, and its work. Without
+// A command of shardscope-trace: a name, what it reads, its own options, and its work. Does not include
 // CLI11's headers, which cost ten seconds in each source that includes them.
 #pragma once
 
@@ -15,14 +15,14 @@ namespace shardscope::traces {
 
 inline constexpr int kDone = 0, kFailed = 1, kWrongUse = 2;
 
-// Declares the options of one command. What a function returns holds the value once the command line is
+// Declares the options of one command. The returned reference holds the value once the command line is
 // parsed, and lives until the program ends.
 class Options {
   public:
     virtual ~Options() = default;
 
     virtual const bool& flag(const std::string& name, const std::string& help) = 0;
-    // `value` is what --help writes behind the name, for example "OUT.sqlite".
+    // `value` is what --help writes after the name, for example "OUT.sqlite".
     virtual const std::string& text(const std::string& name, const std::string& value,
                                     const std::string& help) = 0;
     virtual const std::string& required_text(const std::string& name, const std::string& value,
@@ -33,25 +33,27 @@ class Options {
                                  const std::string& help) = 0;
     virtual const std::optional<std::size_t>& count(const std::string& name, const std::string& value,
                                                     const std::string& help) = 0;
-    // Arguments without a name, into Inputs::files. `most` 0: any number.
+    // Declares arguments without a name, which go to Inputs::files. `most` 0: any number.
     virtual void files(const std::string& name, const std::string& help, int least, int most) = 0;
     virtual const std::vector<std::string>& arguments(const std::string& name, const std::string& value,
                                                       const std::string& help) = 0;
 
-    // Describes the files of a command anew, and asks for at least so many.
+    // Replaces the description of a command's files, and requires at least that many.
     virtual void describe_files(const std::string& help, int least) = 0;
     virtual void excludes(const std::string& option, const std::string& other) = 0;
     virtual void needs(const std::string& option, const std::string& other) = 0;
     virtual void footer(const std::string& text) = 0;
 
-    // Into Inputs: how a file is read (--partial, --max-size), and which part of its time (--step, --range).
+    // Declares what goes to Inputs: how a file is read (--partial, --max-size), and which part of its time
+    // (--step, --range).
     virtual void reading() = 0;
     virtual void times() = 0;
 };
 
-// What --help says of the rows that kernels, operators and memory --allocations print.
+// The --top option, with what --help says about the rows that kernels, operators and memory --allocations
+// print.
 const std::optional<std::size_t>& top_option(Options& options);
-// `top`: rows a rank at most, 0 all; none: some in a table, all in JSON and CSV.
+// `top`: most rows per rank, 0 for all; nullopt: some rows in a table, all in JSON and CSV.
 std::size_t most_rows(const Inputs& inputs, const std::optional<std::size_t>& top);
 
 // A file that a command writes.
@@ -63,11 +65,11 @@ Output trace_output(Options& options);
 
 enum class Reads {
     what_it_declares,
-    traces,     // FILE...: of any kind, opened together
-    selection,  // of these, a rank, steps or a range of time; --help explains the keys of the result
+    traces,     // FILE...: traces of any kind, opened together
+    selection,  // traces limited to a rank, steps or a range of time; --help explains the keys of the result
 };
 
-// What a command does; the result is the exit status.
+// What a command does; returns the exit status.
 using Work = std::function<int(const Inputs&)>;
 
 struct Verb {
@@ -77,7 +79,7 @@ struct Verb {
     Work (*declare)(Options&);
 };
 
-// In the order of --help.
+// The commands in the order of --help.
 std::span<const Verb> verb_table();
 
 void print(const std::string& text);                          // to standard output

@@ -1,5 +1,5 @@
-// The table of commands. One that analyses and has no options is a row here; another is declared in a file of
-// its own subject and has a row here.
+// The table of commands. A command that only analyses is just a row here; one with options of its own is
+// declared in its subject's file and has a row here.
 #include "traces/analysis/advice/advice.h"
 #include "traces/analysis/communication/collectives.h"
 #include "traces/analysis/communication/distributed.h"
@@ -33,7 +33,7 @@ Work slice_verb(Options& options);
 
 namespace {
 
-// `Report`: what of a trace and a selection gives a result that render() prints.
+// `Report`: a function of a trace and a selection whose result render() prints.
 template <auto Report>
 Work analysis(Options&) {
     return [](const Inputs& inputs) {
@@ -41,7 +41,7 @@ Work analysis(Options&) {
     };
 }
 
-// The same of what runs on devices.
+// The same for analyses of device work.
 template <auto Report>
 Work analysis_of_devices(Options&) {
     return [](const Inputs& inputs) {
@@ -65,42 +65,42 @@ Work distributed(Options&) {
 }
 
 constexpr Verb kVerbs[] = {
-    {"info", "What a trace holds: ranks, steps, counts, configuration", Reads::traces, info},
+    {"info", "What a trace contains: ranks, steps, counts, configuration", Reads::traces, info},
     {"summary", "Execution Summary: where the time of a step went", Reads::selection, summary_verb},
     {"modules", "Module View: the module tree with host and device time", Reads::selection,
      analysis<module_view>},
-    {"memory", "Peak memory of each rank and what lived at the peak", Reads::selection, memory_verb},
+    {"memory", "Peak memory of each rank and what was allocated at the peak", Reads::selection, memory_verb},
     {"collectives", "Collectives by operation: counts, bytes, time, bandwidth", Reads::selection,
      analysis<collectives_report>},
     {"units", "FSDP units: gathers, reductions, waits, and what hid them", Reads::selection,
      analysis_of_devices<units_report>},
     {"distributed", "Ranks together: overlap, traffic by group and size, transfer and waiting",
      Reads::selection, distributed},
-    {"stragglers", "Which rank comes last to collectives, how often and how long others wait",
+    {"stragglers", "Which rank comes last in collectives, how often and how long others wait",
      Reads::selection, analysis<straggler_report>},
     {"scaling", "Runs at several sizes: throughput, speed-up, efficiency, what grew", Reads::selection,
      scaling_verb},
     {"steps", "Step by step: how long, where the time went, which was slowest", Reads::selection,
      analysis<steps_report>},
-    {"overlap", "Communication beside compute: computation, overlapped, exposed, other", Reads::selection,
-     analysis_of_devices<overlap_report>},
+    {"overlap", "Overlap of communication and compute: computation, overlapped, exposed, other",
+     Reads::selection, analysis_of_devices<overlap_report>},
     {"temporal", "Device time: idle, compute, exposed communication, exposed memory", Reads::selection,
      analysis_of_devices<temporal_breakdown>},
-    {"idle", "Why streams stood still; launch delays and queue lengths", Reads::selection, idle_verb},
+    {"idle", "Why streams were idle; launch delays and queue lengths", Reads::selection, idle_verb},
     {"kernels", "Kernels by name: count, times, share, occupancy", Reads::selection, kernels_verb},
     {"operators", "Operators by name: calls, host and device time", Reads::selection, operators_verb},
     {"critical-path", "What each step waited for, from its end back to its start", Reads::selection,
      critical_path_verb},
-    {"advice", "What could be better, with the figures that say so and what to change", Reads::selection,
+    {"advice", "What could be improved, with the evidence and what to change", Reads::selection,
      analysis<advice>},
     {"compare", "Several runs side by side, against the first", Reads::selection, compare_verb},
     {"query", "The result of SQL on a trace", Reads::what_it_declares, query_verb},
-    {"report", "One HTML file that tells of a run, or of several side by side", Reads::selection,
-     report_verb},
+    {"report", "One HTML file about a run, or about several side by side", Reads::selection, report_verb},
     {"export", "A trace for other tools: Chrome JSON or CSV", Reads::traces, export_verb},
-    {"check", "Whether a trace is whole; exit status 0 whole, 1 not", Reads::what_it_declares, check_verb},
-    {"import", "Traces of other tools into a trace of ours", Reads::traces, import_verb},
-    {"merge", "Parts of one job, from processes or hosts, into one trace", Reads::what_it_declares,
+    {"check", "Whether a trace is complete; exit status 0 complete, 1 not", Reads::what_it_declares,
+     check_verb},
+    {"import", "Traces of other tools, imported into a trace of ours", Reads::traces, import_verb},
+    {"merge", "Parts of one job, from processes or hosts, merged into one trace", Reads::what_it_declares,
      merge_verb},
     {"slice", "Ranks, steps or a range of time of a trace, as a trace of its own", Reads::what_it_declares,
      slice_verb},

@@ -1,4 +1,4 @@
-// The frame's small parts, and the commands that show what a trace holds and where its memory went.
+// Small shared functions, and the commands that show what a trace contains and where its memory went.
 #include <cstdio>
 #include <string_view>
 
@@ -24,7 +24,7 @@ std::optional<MemorySpace> parse_space(const std::string& text) {
     throw UsageError(fmt::format("--space {} is unknown; use device, pinned or host", text));
 }
 
-// The lines, each printable.
+// The text with each line made printable.
 std::string for_terminal(std::string_view text) {
     std::string safe;
     while (!text.empty()) {
@@ -40,7 +40,8 @@ std::string for_terminal(std::string_view text) {
 }  // namespace
 
 void print(const std::string& text) {
-    // Fields of CSV are as they are in the trace: a file can hold any, a terminal would obey some.
+    // Fields of CSV are as they are in the trace. Any bytes are fine in a file, but a terminal would obey
+    // control characters.
     const std::string shown = ::isatty(STDOUT_FILENO) != 0 ? for_terminal(text) : text;
     std::fwrite(shown.data(), 1, shown.size(), stdout);
 }
@@ -51,10 +52,10 @@ void print_notes(const std::vector<std::string>& sentences) {
 }
 
 const std::optional<std::size_t>& top_option(Options& options) {
-    return options.count("--top", "N", "Rows a rank at most, 0 for all (a table 20, JSON and CSV all)");
+    return options.count("--top", "N", "Most rows per rank, 0 for all (20 in a table, all in JSON and CSV)");
 }
 
-// A terminal holds some rows; programs get all.
+// A terminal shows some rows; programs get all of them.
 std::size_t most_rows(const Inputs& inputs, const std::optional<std::size_t>& top) {
     constexpr std::size_t kRowsOfATable = 20;
     return top.value_or(inputs.format == Format::table ? kRowsOfATable : 0);
@@ -78,13 +79,13 @@ Work summary_verb(Options& options) {
 Work memory_verb(Options& options) {
     const bool& explain = options.flag(
         "--explain",
-        "With the stored prediction and the difference beside each category, FSDP unit, module and buffer, "
+        "With the stored prediction and the difference next to each category, FSDP unit, module and buffer, "
         "the peak of each step, and reserved against allocated memory");
-    const bool& allocations = options.flag("--allocations",
-                                           "Each allocation that lived in the selected time, largest first: "
-                                           "size, time, how long it lived, what it was for");
+    const bool& allocations = options.flag(
+        "--allocations",
+        "Each allocation alive in the selected time, largest first: size, time, lifetime, category");
     const std::string& space = options.text("--space", "device|pinned|host",
-                                            "The memory of this space only (device; of allocations all)");
+                                            "Only the memory of this space (device; with --allocations all)");
     const auto& top = top_option(options);
     options.excludes("--explain", "--allocations");
     options.excludes("--explain", "--space");

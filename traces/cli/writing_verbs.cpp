@@ -1,4 +1,4 @@
-// import, export, merge and slice: traces in, files out, and a line on each part.
+// import, export, merge and slice: they read traces, write files, and print a line about each part.
 #include <charconv>
 #include <cstdio>
 #include <filesystem>
@@ -33,7 +33,7 @@ double us(std::int64_t ns) {
     return static_cast<double>(ns) / 1000;
 }
 
-// What is wrong with the command line is told before anything is read.
+// Checks the output first, so that a wrong command line is reported before anything is read.
 void check_output(const std::string& output, bool overwrite) {
     try {
         DatabaseWriter::check_output(output, overwrite);
@@ -42,11 +42,11 @@ void check_output(const std::string& output, bool overwrite) {
     }
 }
 
-// Of these verbs, which carry rows over from database to database.
+// The check of the verbs that copy rows from database to database.
 void check_database(const std::string& verb, const std::string& file) {
     check_input(file);
     std::error_code error;
-    constexpr std::uintmax_t kHead = 16;  // shorter ones are told of as they are opened
+    constexpr std::uintmax_t kHead = 16;  // shorter files are reported when they are opened
     if (is_database(file) || std::filesystem::file_size(file, error) < kHead || error) return;
     throw UsageError(
         fmt::format("{0}: {1} is not a database, and {0} takes those of Shardscope and of Nsight Systems; "
@@ -54,13 +54,13 @@ void check_database(const std::string& verb, const std::string& file) {
                     verb, file));
 }
 
-// A table's last lines; beside JSON and CSV they go to standard error.
+// Prints a table's last lines; with JSON and CSV they go to standard error.
 void tell(const std::string& sentence, Format format) {
     if (format == Format::table) return print(sentence + "\n");
     fmt::print(stderr, "shardscope-trace: {}\n", sentence);
 }
 
-// `action` until it is done or a signal stops it.
+// Runs `action` until it is done or a signal stops it.
 template <typename Action>
 int stoppable(const std::string& name, const std::string& output, Action action) {
     try {
@@ -94,11 +94,11 @@ std::string clocks(const MergeResult& result) {
         us(result.residual_by_wall_ns));
 }
 
-// Both ends included. Throws UsageError where the text is no list of ranks.
+// Both ends are included. Throws UsageError if the text is not a list of ranks.
 std::vector<std::pair<std::int64_t, std::int64_t>> parse_rank_list(const std::string& text) {
     const auto wrong = [&] {
         return UsageError(
-            fmt::format("--rank {}: it is no list of ranks; write for example 0,8 or 0-3", text));
+            fmt::format("--rank {}: it is not a list of ranks; write for example 0,8 or 0-3", text));
     };
     const auto number = [&](std::string_view digits) {
         std::int64_t value = 0;
@@ -182,7 +182,7 @@ Work import_verb(Options& options) {
         "exports of Nsight Systems; each plain or packed with gzip. Several files, or a folder, are the "
         "ranks\n"
         "of one job: their clocks are brought together as merge does. What is not JSON, but can be\n"
-        "understood, is read and counted (info tells it).");
+        "understood, is read and counted (info reports it).");
     return [=](const Inputs& inputs) { return import_into(inputs, output.path, output.overwrite); };
 }
 
@@ -192,7 +192,7 @@ Work export_verb(Options& options) {
         "chrome: JSON as PyTorch's profiler writes it, for Perfetto and others; csv: a folder of "
         "tables; sqlite: our own database");
     const std::string& output = options.required_text(
-        "-o,--output", "OUT", "The file to write (packed where it ends in .gz), or for csv the folder");
+        "-o,--output", "OUT", "The file to write (packed if it ends in .gz), or for csv the folder");
     const bool& overwrite = options.flag("--overwrite", "Replace what exists of that name");
     return [&](const Inputs& inputs) -> int {
         if (to == "sqlite") return import_into(inputs, output, overwrite);
@@ -231,13 +231,13 @@ Work export_verb(Options& options) {
 
 Work merge_verb(Options& options) {
     const Output output = trace_output(options);
-    options.files("IN", "The parts; the first one's clock counts", 1, 0);
+    options.files("IN", "The parts; the first one's clock is the reference", 1, 0);
     options.footer(
         "Ranks keep their numbers; ids that clash are renumbered. Clocks are brought together by the "
         "wall\n"
         "clock and then by the ends of the collectives that parts have in common; what is left is "
         "printed.\n"
-        "docs/merging.md says it exactly.");
+        "docs/merging.md has the details.");
     return [=](const Inputs& inputs) {
         for (const std::string& file : inputs.files) check_database("merge", file);
         check_output(output.path, output.overwrite);
@@ -275,12 +275,12 @@ Work slice_verb(Options& options) {
     const Output output = trace_output(options);
     options.files("IN", "The trace", 1, 1);
     const std::string& ranks =
-        options.text("--rank,--ranks", "LIST", "These ranks only, for example 0,8 or 0-3");
+        options.text("--rank,--ranks", "LIST", "Only these ranks, for example 0,8 or 0-3");
     options.times();
     options.footer(
-        "Times stay what they are. Device work belongs to the step in which it was launched; memory "
+        "Times do not change. Device work belongs to the step in which it was launched; memory "
         "that\n"
-        "is live at the start is allocated there. docs/merging.md says it exactly.");
+        "is live at the start is recorded as allocated there. docs/merging.md has the details.");
     return [=, &ranks](const Inputs& inputs) {
         const std::string& file = inputs.files[0];
         const Selection parsed = parse_selection(inputs.selection);
@@ -293,7 +293,7 @@ Work slice_verb(Options& options) {
                                              .from_ns = parsed.from_ns,
                                              .to_ns = parsed.to_ns}};
         if (sliced.choice.ranks.empty() && !sliced.choice.cuts_time())
-            throw UsageError("slice: nothing says what to keep; give --rank, --step or --range");
+            throw UsageError("slice: there is no selection to keep; give --rank, --step or --range");
         check_database("slice", file);
         check_output(output.path, output.overwrite);
         SliceResult result;

@@ -83,11 +83,11 @@ void TextOutput::check(const std::string& path, bool overwrite) {
         throw StoreError(fmt::format("{} is a folder; give the path of a file to write", path));
     if (fs::exists(status) && !overwrite) {
         throw StoreError(
-            fmt::format("{} exists; choose another path or say --overwrite to replace it", path));
+            fmt::format("{} exists; choose another path or use --overwrite to replace it", path));
     }
     if (fs::exists(status) && !fs::is_regular_file(status))
         throw StoreError(
-            fmt::format("{} is no plain file, so it is not replaced; choose another path", path));
+            fmt::format("{} is not a regular file, so it is not replaced; choose another path", path));
     const fs::path folder = fs::path(path).has_parent_path() ? fs::path(path).parent_path() : fs::path(".");
     if (!fs::is_directory(folder, error))
         throw StoreError(fmt::format("{}: there is no folder {}; make it first", path, folder.string()));

@@ -138,7 +138,7 @@ class ImportRun {
                                              .partial = facts.partial});
                     if (facts.partial)
                         result_.notes.push_back(
-                            fmt::format("{} is damaged; what is whole was kept (shardscope-trace info tells "
+                            fmt::format("{} is damaged; the intact part was kept (shardscope-trace info says "
                                         "what is missing)",
                                         file.path));
                     return;

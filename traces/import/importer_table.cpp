@@ -130,7 +130,7 @@ std::uint64_t bytes_of_database(Input& input) {
                        (number(100, 1) == kLeaf || number(100, 1) == kInner);
     const std::uint64_t page = !whole ? 0 : number(16, 2) == 1 ? 65536 : number(16, 2);
     if (page < 512 || (page & (page - 1)) != 0)
-        throw input.error(0, "what is packed begins like an SQLite file and is none; it is damaged");
+        throw input.error(0, "the unpacked content begins like an SQLite file but is not one; it is damaged");
     const bool told = number(24, 4) == number(92, 4) && number(28, 4) > 0;
     return told ? page * number(28, 4) : std::numeric_limits<std::uint64_t>::max();
 }
@@ -206,8 +206,7 @@ void KnownFile::unpack() {
         const std::size_t got = input_.read(chunk);
         written += got;
         if (written > most)
-            throw input_.error(
-                most, "the database goes on beyond the end that its first bytes tell; it is damaged");
+            throw input_.error(most, "the database continues beyond the size in its header; it is damaged");
         for (std::size_t done = 0; done < got;) {
             const ssize_t n = ::write(file.get(), chunk.data() + done, got - done);
             if (n < 0 && errno == EINTR) continue;

@@ -32,7 +32,7 @@ FileFacts read_tree(const Value& root, const std::string& damage, const std::str
     if (!damage.empty()) {
         facts.partial = true;
         sink.add(RunInfoRow{"import.partial", "1"});
-        sink.add(DiagnosticRow{0, Severity::warning, "What is whole was kept: " + damage});
+        sink.add(DiagnosticRow{0, Severity::warning, "The intact part was kept: " + damage});
     }
     return facts;
 }

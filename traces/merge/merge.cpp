@@ -221,11 +221,9 @@ class Merge {
             if (!part->ended) {
                 output_->add_note(
                     0, static_cast<int>(Severity::error),
-                    fmt::format("the run of {} did not end: it was killed or still ran", part->path));
-                result_.notes.push_back(
-                    fmt::format("the run of {} did not end; what it did after its last commit is "
-                                "not there",
-                                part->path));
+                    fmt::format("the run of {} did not end: it was killed or was still running", part->path));
+                result_.notes.push_back(fmt::format(
+                    "the run of {} did not end; what it did after its last commit is missing", part->path));
             }
         }
         for (const auto& [key, value] : merge_run_facts(facts)) output_->add_fact(key, value);

@@ -315,9 +315,9 @@ class Slice {
         if (!part_.ended) {
             output_->add_note(
                 0, static_cast<int>(Severity::error),
-                fmt::format("the run of {} did not end: it was killed or still ran", part_.path));
+                fmt::format("the run of {} did not end: it was killed or was still running", part_.path));
             result_.notes.push_back(fmt::format(
-                "the run of {} did not end; what it did after its last commit is not there", part_.path));
+                "the run of {} did not end; what it did after its last commit is missing", part_.path));
         }
     }
 

@@ -68,7 +68,7 @@ void SliceWindows::choose_ranks(Part& part, const SliceChoice& choice) {
     }
     if (choice.ranks.empty() || !ranks_.empty()) return;
     throw StoreError(part.ranks.empty()
-                         ? fmt::format("--rank: {} has no ranks; leave the option away", part.path)
+                         ? fmt::format("--rank: {} has no ranks; omit the option", part.path)
                          : fmt::format("--rank: {} has no such rank; it has {} to {}", part.path,
                                        part.ranks.front().rank, part.ranks.back().rank));
 }
@@ -121,8 +121,7 @@ void SliceWindows::choose_steps(Part& part, const SliceChoice& choice) {
             all.push_back({owner, ranked, step, row.integer(2), row.integer(3)});
         }
     }
-    if (all.empty())
-        throw StoreError(fmt::format("--step: {} has no steps; leave the option away", part.path));
+    if (all.empty()) throw StoreError(fmt::format("--step: {} has no steps; omit the option", part.path));
     std::sort(all.begin(), all.end(), [](const StepTime& a, const StepTime& b) {
         return std::tie(a.of_rank, a.owner, a.start) < std::tie(b.of_rank, b.owner, b.start);
     });

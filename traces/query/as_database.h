@@ -1,5 +1,6 @@
-// Any trace as an SQLite database, for what works on the file and not on columns: a database is taken as it
-// is, another trace (Kineto's JSON, a memory snapshot ...) is imported to a temporary one. Any thread.
+// Any trace as an SQLite database, for code that works on the file and not on columns: a database is opened
+// as it is; any other trace (Kineto's JSON, a memory snapshot ...) is imported into a temporary one. Any
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +17,10 @@ namespace shardscope::traces {
 bool is_database(const std::string& path);
 
 struct AsDatabaseOptions {
-    std::vector<std::string> files;                      // of one job; a folder stands for the traces in it
-    bool partial = false;                                // keep what can be read of a damaged file
-    std::uint64_t max_bytes = std::uint64_t{256} << 30;  // that a packed file may unpack to
-    bool ours = false;                                   // an export of Nsight Systems is imported too
+    std::vector<std::string> files;  // files of one job; a folder stands for the traces in it
+    bool partial = false;            // keep the readable part of a damaged file
+    std::uint64_t max_bytes = std::uint64_t{256} << 30;  // the largest size to which a packed file may unpack
+    bool ours = false;                                   // import an export of Nsight Systems, too
 };
 
 class AsDatabase {
@@ -31,11 +32,11 @@ class AsDatabase {
 
     const std::string& path() const { return path_; }
     bool imported() const { return folder_.has_value(); }
-    const std::vector<std::string>& notes() const { return notes_; }  // sentences of the import
+    const std::vector<std::string>& notes() const { return notes_; }  // notes of the import
 
   private:
     std::string path_;
-    std::optional<ScratchFolder> folder_;  // removed at the end
+    std::optional<ScratchFolder> folder_;  // removed by the destructor
     std::vector<std::string> notes_;
 };
 

@@ -1,5 +1,5 @@
-// See database_schema.h. The file is somebody else's: nothing in it is trusted, and one broken view is told
-// where it stands.
+// See database_schema.h. The file comes from elsewhere: nothing in it is trusted, and a broken view is
+// reported in its own entry.
 #include "traces/query/database_schema.h"
 
 #include <algorithm>
@@ -52,7 +52,7 @@ std::vector<SchemaObject> schema_objects(const std::string& path) {
     Database database = open_trace(path);
     std::vector<SchemaObject> objects;
     {
-        // What an older file lacks is there as temporary tables and views.
+        // Temporary tables and views stand in for what an older file lacks.
         Statement names(database,
                         "SELECT name, type FROM sqlite_master WHERE type IN ('table', 'view') UNION "
                         "SELECT name, type FROM sqlite_temp_master WHERE type IN ('table', 'view')");

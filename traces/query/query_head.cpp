@@ -1,4 +1,4 @@
-// What the comment at a query's head says; see shipped_queries.h.
+// Parses the comment at the head of a query; see shipped_queries.h.
 #include <algorithm>
 
 #include "traces/query/shipped_queries.h"
@@ -6,7 +6,7 @@
 namespace shardscope::traces {
 namespace {
 
-// Calls `line(text)` for each comment line at the head until it returns false.
+// Calls `line(text)` for each comment line at the head until `line` returns false.
 template <typename Line>
 void each_head_line(std::string_view sql, const Line& line) {
     while (sql.starts_with("--")) {

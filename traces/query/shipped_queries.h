@@ -1,5 +1,5 @@
-// The queries that come with the tools, made from samples/queries when they are built, and what the comment
-// at a query's head says of it. Constant data; any thread.
+// The queries that come with the tools (made from samples/queries at build time), and what the comment at a
+// query's head says. Constant data; any thread.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ const std::vector<ShippedQuery>& shipped_queries();
 // What a query answers: the text at its head, up to the first sentence that ends the question.
 std::string question_of(std::string_view sql);
 
-// The parameters that its head gives values: "top=10 rank=0"; empty where there are none.
+// The parameters to which its head gives values: "top=10 rank=0"; empty if there are none.
 std::string parameters_of(std::string_view sql);
 
 }  // namespace shardscope::traces

@@ -16,7 +16,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kMostWidth = 100, kIndent = 12;
 
-// "  label     text", the text wrapped at words and indented.
+// "  label     text", with the text wrapped at words and indented.
 std::string labelled(std::string_view label, const std::string& text, std::size_t width) {
     if (text.empty()) return {};
     const std::size_t room = std::max(std::min(width, kMostWidth), 2 * kIndent) - kIndent;

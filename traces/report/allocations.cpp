@@ -16,8 +16,7 @@ std::string table_text(const AllocationsReport& report, std::size_t width) {
     const std::string where =
         report.space ? fmt::format(" of {} memory", name(*report.space)) : std::string();
     std::string text = paragraph(
-        "Lived: until the address was freed or given again; - to the end of the trace. MB = 2^20 bytes.",
-        width);
+        "Lived: until the address was freed or reused; - to the end of the trace. MB = 2^20 bytes.", width);
     for (const RankAllocations& rank : report.ranks) {
         text += fmt::format("\nRank {}: {}{}, {} MB in all", rank.rank,
                             counted(rank.count, "allocation", "allocations"), where, mb(rank.bytes));

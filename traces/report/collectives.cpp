@@ -29,8 +29,8 @@ std::string table_text(const CollectivesReport& report, std::size_t width) {
     }
     if (on_host) {
         text += paragraph(
-            "Host threads (Gloo, MPI) carried these out: the times are theirs, and what compute hides of "
-            "them is not known.",
+            "Host threads (Gloo, MPI) executed these: the times are theirs, and how much compute hides is "
+            "unknown.",
             width);
     }
     if (unmatched > 0) {

@@ -19,7 +19,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// File names without their folders where these tell the runs apart.
+// File names without their folders, if these are still distinct.
 std::vector<std::string> run_titles(const Comparison& comparison) {
     std::map<std::string, int> times;
     for (const RunColumn& run : comparison.runs) ++times[base_name(run.file)];
@@ -31,7 +31,7 @@ std::vector<std::string> run_titles(const Comparison& comparison) {
     return titles;
 }
 
-// "-12.3 (-4.56 %)", with "~" before it where the spread of the steps explains the difference.
+// "-12.3 (-4.56 %)", preceded by "~" if the spread of the steps explains the difference.
 std::string change_text(const ComparedValue& run, const ComparedValue& first, Unit unit) {
     std::string text = cell_text({.unit = unit, .difference = true}, run.mean - first.mean);
     if (text == "-" || text == "=") return text;
@@ -85,14 +85,15 @@ std::string table_text(const Comparison& comparison, std::size_t width) {
             [&](std::size_t r) { return change_text(figure.runs[r], figure.runs.front(), figure.unit); });
     }
     std::string notes =
-        "MB = 2^20 bytes; the peak is that of the rank with the largest. ~ the difference lies inside the "
-        "spread of the steps (half the interquartile range).";
+        "MB = 2^20 bytes; the peak is that of the rank with the largest. ~ the difference is within the "
+        "spread of the steps"
+        " (half the interquartile range).";
     const auto left_out = [](const RunColumn& run) { return run.first_left_out; };
     if (std::any_of(comparison.runs.begin(), comparison.runs.end(), left_out))
-        notes += " The median step and its spread leave out the trace's first step, which warms up.";
+        notes += " The median step and its spread exclude the trace's first step, which is the warm-up.";
     if (std::any_of(comparison.runs.begin(), comparison.runs.end(),
                     [](const RunColumn& run) { return !run.stepped; }))
-        notes += " A trace that names no steps counts as one: its figures are of the whole trace.";
+        notes += " A trace without steps counts as one step: its figures are of the whole trace.";
     for (std::size_t r = 0; r < comparison.runs.size(); ++r) {
         const RunColumn& run = comparison.runs[r];
         if (std::isnan(run.device_busy_percent))
@@ -100,7 +101,8 @@ std::string table_text(const Comparison& comparison, std::size_t width) {
                 " Nothing is recorded on a device in {}: its communication is that of host threads.",
                 titles[r]);
         if (run.space == MemorySpace::host)
-            notes += fmt::format(" Memory of {} is the host's: no device allocated.", titles[r]);
+            notes +=
+                fmt::format(" Memory of {} is host memory: nothing was allocated on a device.", titles[r]);
     }
     return table.text(width) + paragraph(notes, width);
 }
@@ -130,8 +132,7 @@ std::string json_text(const Comparison& comparison) {
 }
 
 std::string csv_text(const Comparison& comparison) {
-    // "communication" and "memcpy" alone are the whole, those of the split only what nothing before them
-    // covers.
+    // "communication" and "memcpy" alone are totals; the split counts only what no earlier category covers.
     std::vector<std::string> keys;
     for (const auto category : kTimeCategoryNames) keys.push_back(split_key(category));
     for (const auto category : kMemoryCategoryNames)
@@ -181,7 +182,7 @@ std::string table_text(const PartsComparison& comparison, std::size_t width) {
     const std::vector<RunColumn>& runs = comparison.whole.runs;
     for (std::size_t r = 0; r < runs.size(); ++r) {
         text += fmt::format("Run {}: {}, {} {} us", r + 1, printable(runs[r].file),
-                            runs[r].stepped ? "median step" : "the whole trace, which names no steps:",
+                            runs[r].stepped ? "median step" : "the whole trace, which has no steps:",
                             us(runs[r].median_step_us));
         for (const auto& [key, value] : runs[r].config) {
             text += fmt::format("\n       {} = {}", printable(key), value.empty() ? "-" : printable(value));

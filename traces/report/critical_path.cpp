@@ -1,4 +1,4 @@
-// The critical path: its parts by rank, what lies on it, and the prediction of a what-if. Times in us.
+// The critical path: its parts by rank, the events on it, and the prediction of a what-if. Times in us.
 #include "traces/analysis/path/critical_path.h"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ std::vector<const RankPath*> all_paths(const CriticalPathReport& report) {
     return paths;
 }
 
-// Kinds that some path has.
+// The kinds that occur in some path.
 std::vector<std::size_t> kinds_shown(const CriticalPathReport& report) {
     std::vector<std::size_t> kinds;
     for (std::size_t k = 0; k < kPathKinds; ++k) {
@@ -190,16 +190,16 @@ std::string table_text(const CriticalPathReport& report, std::size_t width) {
     if (!main.modules.empty()) text += "\n" + modules_table(main, report.stepped, width);
     if (report.what_if) text += "\n" + what_if_table(report, width);
     text += paragraph(
-        fmt::format("{} Launch delay: nothing else held the work back (CPU ranks: it waits for a free core). "
+        fmt::format("{} Launch delay: nothing else delayed the work (CPU ranks: it waits for a free core). "
                     "Communication counts once all ranks take part, waiting until then.",
                     report.stepped ? "Mean of the kept steps. The parts sum to the step."
-                                   : "The whole trace, which names no steps. The parts sum to it."),
+                                   : "The whole trace, which has no steps. The parts sum to it."),
         width);
     if (report.clocks_disagree > 0) {
-        text +=
-            paragraph(fmt::format("{} not overlap on the ranks' clocks; waiting is told by durations there.",
-                                  counted(report.clocks_disagree, "collective does", "collectives do")),
-                      width);
+        text += paragraph(
+            fmt::format("{} not overlap on the ranks' clocks; waiting is derived from durations there.",
+                        counted(report.clocks_disagree, "collective does", "collectives do")),
+            width);
     }
     return text;
 }

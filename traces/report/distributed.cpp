@@ -1,4 +1,4 @@
-// The ranks together; see rank_traffic_fields(), traffic_fields() and slow_collective_fields().
+// All ranks together; see rank_traffic_fields(), traffic_fields() and slow_collective_fields().
 #include "traces/analysis/communication/distributed.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kShownSlow = 10, kShownTraffic = 40;
 
-// Groups as small numbers, in the order of the table: ids are hashes where NCCL gives them.
+// Shows groups as small numbers, in the order of the table: NCCL's ids are hashes.
 class GroupNames {
   public:
     std::int64_t operator[](std::int64_t group) {
@@ -42,20 +42,21 @@ ResultTable first_rows(Fields<Row> fields, const std::vector<Row>& rows, std::si
     return result_table(fields, std::span(rows).first(std::min(most, rows.size())));
 }
 
-// Why figures are missing, where host threads communicated.
+// Why figures are missing if host threads communicated.
 std::string host_sentence(const DistributedReport& report, std::size_t width) {
     if (report.host_libraries.empty()) return {};
     const bool devices = std::any_of(report.ranks.begin(), report.ranks.end(),
                                      [](const RankTraffic& r) { return r.device_known; });
-    return "\n" + paragraph(fmt::format("{} carried these collectives out on host threads, whose times are "
-                                        "shown; what compute hides of them cannot be said{}.",
+    return "\n" + paragraph(fmt::format("{} executed these collectives on host threads, whose times are "
+                                        "shown; how much compute hides is unknown"
+                                        "{}.",
                                         report.host_libraries,
                                         devices ? "" : ", because nothing is recorded on a device"),
                             width);
 }
 
 std::string ranks_table(const DistributedReport& report, std::size_t width) {
-    const std::string of = report.stepped ? "Mean of a step" : "The whole trace, which names no steps,";
+    const std::string of = report.stepped ? "Mean per step" : "The whole trace, which has no steps,";
     return of + " by rank; MB = 2^20 bytes of the full buffers\n" +
            text_of(result_table(rank_traffic_fields(), report.ranks), width);
 }
@@ -75,7 +76,8 @@ std::string traffic_table(const DistributedReport& report, GroupNames& groups, s
 std::string slow_table(const DistributedReport& report, GroupNames& groups, std::size_t width) {
     ResultTable table = first_rows(slow_collective_fields(), report.slowest, kShownSlow);
     groups.apply_to(table);
-    return "\nWhere ranks waited most: the sum over ranks, and who came last\n" + text_of(table, width, 3);
+    return "\nWhere ranks waited most: the sum over ranks, and which rank came last\n" +
+           text_of(table, width, 3);
 }
 
 std::string table_text(const DistributedReport& report, std::size_t width) {

@@ -1,4 +1,4 @@
-// What flight recorders say, as table, JSON and CSV.
+// What flight recorders recorded, as table, JSON and CSV.
 #include "traces/analysis/communication/flight.h"
 
 #include <span>
@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// "0-3,7" of sorted numbers.
+// Sorted numbers as "0-3,7".
 std::string number_ranges(std::span<const int> numbers) {
     std::string text;
     for (std::size_t i = 0, next = 0; i < numbers.size(); i = next) {
@@ -54,7 +54,7 @@ std::string group_table(const FlightReport& report, std::size_t width) {
     return table.text(width);
 }
 
-// Where in the program: the frame that tells most.
+// The place in the program: the most informative frame.
 std::string where(const FlightPlace& place) {
     return short_frame(asking_frame(place.stack));
 }
@@ -188,11 +188,12 @@ Json group_json(const FlightGroup& group) {
 }
 
 std::string table_text(const FlightReport& report, std::size_t width) {
-    if (report.groups.empty()) return "The flight recorder holds no record of what is selected.\n";
+    if (report.groups.empty()) return "The flight recorder has no record in the current selection.\n";
     std::string text = fmt::format("NCCL flight recorder: dumps of {} rank{} ({})\n", report.ranks.size(),
                                    report.ranks.size() == 1 ? "" : "s", number_ranges(report.ranks));
     for (const std::string& sentence : report.verdict) text += printable(sentence) + "\n";
-    if (report.verdict.empty()) text += "No collective stopped: what one rank recorded, all completed.\n";
+    if (report.verdict.empty())
+        text += "No collective stopped: all ranks completed what any of them recorded.\n";
     text += "\n" + group_table(report, width);
     for (const FlightGroup& group : report.groups) {
         if (group.stopped) text += stop_table(group, width);

@@ -11,7 +11,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kNoUnits =
-    "Nothing in this trace tells of FSDP units: it has neither units of ours nor ranges such as "
+    "This trace contains no FSDP units: it has neither the trainer's units nor ranges such as "
     "FullyShardedDataParallel.forward or FSDP::all_gather.";
 
 Json unit_json(const UnitMeans& means) {
@@ -66,7 +66,7 @@ std::string table_text(const UnitsReport& report, std::size_t width) {
             fmt::format(
                 "{} of {}. MB = 2^20 bytes of the full buffer; Limiter and Exposed in us. Wait: "
                 "compute was ready and the gather was not. Exposed: gathers and reductions outside compute.",
-                report.stepped ? "Mean of a step" : "The whole trace, which names no steps,", whose),
+                report.stepped ? "Mean per step" : "The whole trace, which has no steps,", whose),
             width) +
         text_of(units, width, 2);
     ResultTable ranks = result_table(unit_rank_fields(), report.ranks);
@@ -74,7 +74,7 @@ std::string table_text(const UnitsReport& report, std::size_t width) {
         ranks.rules = {report.ranks.size()};
         ranks.rows.push_back(unevenness_row(report.uneven, ranks));
     }
-    text += fmt::format("\nBy rank, all units, {}\n", report.stepped ? "mean of a step" : "the whole trace") +
+    text += fmt::format("\nBy rank, all units, {}\n", report.stepped ? "mean per step" : "the whole trace") +
             text_of(ranks, width);
     if (const std::int64_t padding = all.sum.gather_padding + all.sum.reduce_padding; padding > 0) {
         text += fmt::format("\nPadding: {} % of the bytes that are gathered and reduced.\n",

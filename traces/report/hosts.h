@@ -1,4 +1,4 @@
-// What the table and the JSON text of `distributed` (and `info`) tell of hosts and of a job that failed.
+// What the table and the JSON text of `distributed` (and `info`) say about hosts and about a job that failed.
 // Internal to traces/report.
 #pragma once
 
@@ -16,16 +16,16 @@ namespace shardscope::traces {
 // A group's number as the other tables of the same text show it.
 using GroupText = std::function<std::string(std::int64_t group)>;
 
-// Sections, each with an empty line before it; empty where there is nothing to tell: one host, no failure.
+// Sections, each after an empty line; empty if there is nothing to report: one host, no failure.
 std::string hosts_text(const HostsReport& report, std::size_t width);
 std::string groups_text(const HostsReport& report, const GroupText& group, std::size_t width);
 std::string stopped_text(const StopReport& report, std::size_t width);
 
-nlohmann::ordered_json places_json(const std::vector<HostPlace>& hosts);  // an array: hosts and ranks alone
+nlohmann::ordered_json places_json(const std::vector<HostPlace>& hosts);  // an array: only hosts and ranks
 nlohmann::ordered_json hosts_json(const HostsReport& report);             // an object
 nlohmann::ordered_json stopped_json(const StopReport& report);            // an object, or null
 
-// "0-3 on node0; 4-7 on node1"; empty where no host is known.
+// "0-3 on node0; 4-7 on node1"; empty if no host is known.
 std::string ranks_by_host(const std::vector<HostPlace>& hosts);
 
 }  // namespace shardscope::traces

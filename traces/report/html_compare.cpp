@@ -20,7 +20,7 @@ std::string difference(const ComparedValue& run, const ComparedValue& first) {
     if (!percent) return "new";
     const std::string text = cell_text({.unit = Unit::percent, .difference = true}, *percent) + " %";
     if (run.inside_spread(first))
-        return "<span class=\"dim\" title=\"inside the spread of the steps\">~ " + text + "</span>";
+        return "<span class=\"dim\" title=\"within the spread of the steps\">~ " + text + "</span>";
     return fmt::format("<span class=\"{}\">{}</span>", *percent < 0 ? "good" : "bad", text);
 }
 
@@ -62,7 +62,7 @@ std::vector<std::string> header_of(std::string_view first, const std::vector<std
     return header;
 }
 
-constexpr std::size_t kPartsOnPage = 15;  // of each kind of part
+constexpr std::size_t kPartsOnPage = 15;  // parts of each kind
 
 std::string_view title_of(CompareBy by, bool on_host) {
     switch (by) {
@@ -144,11 +144,12 @@ std::string html_comparison(const Comparison& comparison, const std::vector<Repo
         table.row(cells);
     }
     std::string notes =
-        "~ the difference lies inside the spread of the steps (half the interquartile range). - it is not "
+        "~ the difference is within the spread of the steps (half the interquartile range). - it is not "
         "known.";
     for (std::size_t r = 0; r < comparison.runs.size(); ++r) {
         if (comparison.runs[r].space == MemorySpace::host)
-            notes += fmt::format(" Memory of {} is the host's: no device allocated.", names[r]);
+            notes +=
+                fmt::format(" Memory of {} is host memory: nothing was allocated on a device.", names[r]);
     }
     return bars(comparison, names) + table.html() + fmt::format("<p class=\"dim small\">{}</p>\n", notes);
 }

@@ -1,4 +1,4 @@
-// Memory in the HTML report: the curve, the peak by category, and what lived there.
+// Memory in the HTML report: the curve, the peak by category, and what was allocated at the peak.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -17,19 +17,19 @@ namespace {
 constexpr std::size_t kHoldersShown = 10;
 constexpr double kMegabyte = 1 << 20;
 
-// "unsharded parameters": as words, so that a line may end between them.
+// "unsharded parameters": separate words, so that a line can break between them.
 std::string category_name(std::size_t category) {
     std::string words(kMemoryCategoryNames[category]);
     std::replace(words.begin(), words.end(), '_', ' ');
     return words;
 }
 
-struct MemoryColumn {  // of pixels
+struct MemoryColumn {  // in pixels
     MemoryPoint highest;
     std::int64_t lowest = 0;
 };
 
-// Every state belongs to all columns that it lasts in.
+// Every state belongs to all columns that it spans.
 std::vector<MemoryColumn> columns_of(const std::vector<MemoryPoint>& curve, std::int64_t from,
                                      std::int64_t to, int width) {
     std::vector<MemoryColumn> columns(static_cast<std::size_t>(width));
@@ -56,7 +56,7 @@ std::vector<MemoryColumn> columns_of(const std::vector<MemoryPoint>& curve, std:
     return columns;
 }
 
-// SVG's path along the tops of columns that are one pixel wide, from the left or from the right end on. Equal
+// SVG path along the tops of columns that are one pixel wide, from the left or from the right end. Equal
 // neighbours are one step.
 std::string steps_right(const std::vector<double>& tops, int left) {
     std::string path;
@@ -79,7 +79,7 @@ std::string steps_left(const std::vector<double>& tops, int left) {
     return path;
 }
 
-// 1, 2 or 5 times a power of ten, so that about `count` steps fill `most`.
+// 1, 2 or 5 times a power of ten, such that about `count` steps fill `most`.
 double nice_step(double most, int count) {
     const double rough = most / count;
     const double power = std::pow(10.0, std::floor(std::log10(rough)));
@@ -110,7 +110,7 @@ std::string category_table(const RankMemory& rank) {
 
 std::string holder_table(const char* title, const std::vector<MemoryHolder>& holders, const RankMemory& rank,
                          const Redactor& redact) {
-    // "(no module)" alone says nothing.
+    // A single row "(no module)" is not informative.
     if (holders.size() == 1 && holders.front().name.starts_with('(')) return {};
     std::vector<MemoryPart> parts = holder_parts(holders_at_peak(holders), rank.peak_bytes, kHoldersShown);
     for (MemoryPart& part : parts) {
@@ -126,7 +126,7 @@ std::string rank_memory(const RankMemory& rank, const std::vector<MemoryPoint>& 
     std::string html =
         fmt::format("<p>Peak {} MB at {} ms", mb(rank.peak_bytes), milliseconds(rank.peak_time_ns));
     if (rank.reserved_bytes > 0)
-        html += fmt::format("; the pool held {} MB at most", mb(rank.reserved_bytes));
+        html += fmt::format("; the allocator reserved {} MB at most", mb(rank.reserved_bytes));
     const bool like = rank.prediction_applies || rank.predicted_of_steps < 0;
     if (rank.predicted_peak_bytes >= 0) {
         const std::int64_t predicted = like ? rank.predicted_peak_bytes : rank.predicted_of_steps;
@@ -138,7 +138,7 @@ std::string rank_memory(const RankMemory& rank, const std::vector<MemoryPoint>& 
     }
     html += ".</p>\n";
     if (curve.size() > 1) {
-        // A phone has fewer pixels; the folding is for those that are there.
+        // A phone has fewer pixels; folding is for the available ones.
         html += "<div class=\"wide\">" + memory_curve_svg(curve, rank, 1000, 300) + "</div>";
         html += "<div class=\"narrow\">" + memory_curve_svg(curve, rank, 380, 230) + "</div>";
         std::vector<std::pair<std::string, int>> names;
@@ -149,9 +149,9 @@ std::string rank_memory(const RankMemory& rank, const std::vector<MemoryPoint>& 
         }
         html += legend(names);
         html +=
-            "<p class=\"dim small\">Each column of pixels stands at the fullest moment of its time; the line "
-            "is the "
-            "emptiest. The dashed line is the peak.</p>\n";
+            "<p class=\"dim small\">Each column of pixels shows the largest total in its time; the line "
+            "shows the smallest."
+            " The dashed line is the peak.</p>\n";
     }
     html += "<div class=\"two\"><div>" + category_table(rank) + "</div>";
     const auto add = [&](const char* title, const std::vector<MemoryHolder>& holders) {
@@ -162,7 +162,7 @@ std::string rank_memory(const RankMemory& rank, const std::vector<MemoryPoint>& 
     add("Module", rank.modules);
     add("Buffer", rank.buffers);
     add("Annotation", rank.annotations);
-    if (!redact.on()) add("Asked for by", rank.stacks);
+    if (!redact.on()) add("Allocated by", rank.stacks);
     html += "</div>\n";
     if (!rank.failures.empty()) {
         std::string list = "<ul>";
@@ -203,7 +203,7 @@ std::string memory_curve_svg(const std::vector<MemoryPoint>& curve, const RankMe
                        y + 4, number(mark));
     }
     fmt::format_to(to_svg, "<text x=\"{}\" y=\"{}\" text-anchor=\"end\">MB</text>\n", kLeft - 6, 12);
-    // Areas from the bottom up: the category's columns on top of those before it.
+    // Areas are stacked from the bottom up: each category's columns on top of those before it.
     std::vector<double> base(columns.size(), 0);
     for (std::size_t c = 0; c < kMemoryCategoryNames.size(); ++c) {
         bool any = false;
@@ -236,7 +236,7 @@ std::string memory_curve_svg(const std::vector<MemoryPoint>& curve, const RankMe
     const double tick = nice_step(span_ms, width > 600 ? 8 : 4);
     for (double at = std::ceil(start_ms / tick) * tick; at <= start_ms + span_ms; at += tick) {
         const double x = kLeft + plot_width * (at - start_ms) / span_ms;
-        if (x > width - 45) break;  // the unit stands there
+        if (x > width - 45) break;  // the unit is printed there
         fmt::format_to(to_svg, "<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{}</text>", x, height - 8,
                        number(at));
     }
@@ -260,7 +260,8 @@ std::string html_memory(const ReportedRun& run, const Redactor& redact) {
     };
     std::string html;
     if (ranks.size() > 1)
-        html += fmt::format("<h3>Rank {}, the fullest of {}</h3>\n", ranks[fullest].rank, ranks.size());
+        html +=
+            fmt::format("<h3>Rank {}, with the highest peak of {}</h3>\n", ranks[fullest].rank, ranks.size());
     html += rank_memory(ranks[fullest], curve(fullest), redact);
     if (ranks.size() > 1) {
         HtmlTable table({"Rank", "Peak (MB)", "Peak at (ms)", "Reserved (MB)"});

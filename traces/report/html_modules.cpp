@@ -11,8 +11,8 @@ namespace shardscope::traces {
 
 namespace {
 
-constexpr int kOpenLevels = 2;             // are shown at once
-constexpr std::size_t kNodesShown = 5000;  // of a rank; a browser would choke on more
+constexpr int kOpenLevels = 2;             // levels that are open initially
+constexpr std::size_t kNodesShown = 5000;  // nodes per rank; a browser would be too slow with more
 
 std::string cells(std::string_view name, std::string_view calls, std::string_view host,
                   std::string_view device, std::string_view self) {

@@ -19,7 +19,7 @@ struct Part {
     std::string id, title, html;
 };
 
-// The sections of one run; `prefix` keeps the anchors of several runs apart.
+// The sections of one run; `prefix` keeps the anchors of several runs distinct.
 std::vector<Part> parts_of(const ReportedRun& run, const Redactor& redact, const std::string& prefix) {
     std::vector<Part> parts = {
         {"summary", "Where the time went", html_summary(run)},
@@ -99,7 +99,7 @@ std::string html_report(const std::vector<ReportedRun>& runs,
                         const std::optional<ReportedComparison>& comparison, const HtmlOptions& options) {
     std::vector<std::string> hosts;
     for (const ReportedRun& run : runs) hosts.insert(hosts.end(), run.hosts.begin(), run.hosts.end());
-    // Longer names first: a short one may be within a long one.
+    // Longer names come first: a short name may be part of a long one.
     std::sort(hosts.begin(), hosts.end(),
               [](const std::string& a, const std::string& b) { return a.size() > b.size(); });
     const Redactor redact(options.redact, std::move(hosts));

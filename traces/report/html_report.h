@@ -1,5 +1,5 @@
-// One HTML file that tells of one run or of several side by side, as a person would mail it: no script,
-// nothing loaded from elsewhere, readable on a desktop, on a phone and on paper, light and dark.
+// One HTML file that reports one run, or several side by side, and can be sent by mail: no script, nothing
+// loaded from elsewhere, readable on a desktop, on a phone and on paper, light and dark.
 //
 // Only printing: every number comes from the analyses' results. Every text of a trace is escaped.
 #pragma once
@@ -23,13 +23,13 @@
 namespace shardscope::traces {
 
 struct ReportedRun {
-    std::string name;  // the file's, without its folder
+    std::string name;  // the file's name without its folder
     TraceInfo info;
     ExecutionSummary summary;
     ModuleView modules;
     MemoryReport memory;
-    std::vector<std::vector<MemoryPoint>> curves;  // by the ranks of `memory`, in the selected time
-    std::string part;  // what was selected of the run, "rank 0, steps 1 to 2"; empty: all of it
+    std::vector<std::vector<MemoryPoint>> curves;  // curves of the ranks of `memory`, in the selected time
+    std::string part;  // which part of the run is selected, "rank 0, steps 1 to 2"; empty: all of it
     CollectivesReport collectives;
     OverlapReport overlap;
     UnitsReport units;
@@ -44,17 +44,17 @@ struct ReportedComparison {
 
 struct HtmlOptions {
     std::string title;    // empty: made from the runs' names
-    bool redact = false;  // without names of machines and users, paths, command lines and stack frames
+    bool redact = false;  // omits names of machines and users, paths, command lines and stack frames
 };
 
-// One or more runs; `comparison` is of them in the same order, where there are several.
+// One or more runs; `comparison` has them in the same order, if there are several.
 std::string html_report(const std::vector<ReportedRun>& runs,
                         const std::optional<ReportedComparison>& comparison, const HtmlOptions& options = {});
 
-// `path` gives the run its name: the file's, or the folder's where several files of a folder are one run.
+// The run is named after `path`: the file, or the folder if several files of a folder are one run.
 ReportedRun reported_run(const Trace& trace, const std::string& path, const Selection& selection);
 
-// Several runs against the first of them, each in its own selection; nullopt of fewer than two.
+// Several runs compared with the first of them, each in its own selection; nullopt for fewer than two.
 std::optional<ReportedComparison> reported_comparison(const std::vector<const Trace*>& traces,
                                                       const std::vector<Selection>& selections);
 

@@ -1,4 +1,4 @@
-// How the HTML report looks. Internal to traces/report.
+// The style sheet of the HTML report. Internal to traces/report.
 #pragma once
 
 #include <string_view>

@@ -12,7 +12,7 @@ namespace shardscope::traces {
 
 namespace {
 
-constexpr std::size_t kRanksShown = 8;  // the others on demand
+constexpr std::size_t kRanksShown = 8;  // the others are folded
 
 std::string milliseconds_of(double us_value) {
     return grouped(us_value * 1e-3, 3);
@@ -26,7 +26,7 @@ double share_of(double part, double whole) {
     return whole > 0 ? part / whole : 0;
 }
 
-// The first ranks, then the others on demand. `format(first, last)` is of these.
+// The first ranks, then the others folded. `format(first, last)` prints those ranks.
 template <typename Format>
 std::string by_rank(std::size_t ranks, Format format) {
     std::string html = format(std::size_t{0}, std::min(ranks, kRanksShown));
@@ -45,7 +45,7 @@ std::string html_cards(const ReportedRun& run) {
     html += card(milliseconds_of(step) + " ms", run.summary.stepped ? "average step" : "whole trace");
     std::int64_t peak = 0;
     for (const RankMemory& rank : run.memory.ranks) peak = std::max(peak, rank.peak_bytes);
-    if (peak > 0) html += card(mb(peak) + " MB", "peak memory of the fullest rank");
+    if (peak > 0) html += card(mb(peak) + " MB", "highest peak memory of a rank");
     if (run.overlap.any_communication()) {
         html += card(grouped(100 * share_of(run.overlap.mean_exposed_us(), step), 1) + " %",
                      run.summary.stepped ? "of the step: exposed communication"
@@ -118,7 +118,7 @@ std::string html_summary(const ReportedRun& run) {
             return bars;
         });
     html += by_rank(ranks.size(), [&](std::size_t first, std::size_t last) {
-        std::vector<std::string> header = {run.summary.stepped ? "Mean of a step" : "Whole trace"};
+        std::vector<std::string> header = {run.summary.stepped ? "Mean per step" : "Whole trace"};
         for (std::size_t r = first; r < last; ++r) {
             header.push_back(fmt::format("Rank {} (us)", ranks[r].rank));
             header.push_back(fmt::format("Rank {} (%)", ranks[r].rank));

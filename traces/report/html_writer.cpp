@@ -17,7 +17,7 @@ bool part_of_a_path(char c) {
            std::string_view("._-+@~").find(c) != std::string::npos;
 }
 
-// "/home/a/b.py", "~/b.py" and "C:\b\c" as "…"; "a/b" (a rate, a fraction) stays.
+// Replaces paths ("/home/a/b.py", "~/b.py", "C:\b\c") by "…"; "a/b" (a rate, a fraction) stays.
 std::string without_paths(std::string_view text) {
     std::string result;
     for (std::size_t at = 0; at < text.size();) {
@@ -42,9 +42,9 @@ std::string without_paths(std::string_view text) {
     return result;
 }
 
-// `hosts`: longer names first, since a short one may be within a long one.
+// `hosts`: longer names first, since a short name may be part of a long one.
 std::string without_hosts(std::string_view text, const std::vector<std::string>& hosts) {
-    constexpr std::size_t kTooShort = 2;  // a host called "a" is in every word
+    constexpr std::size_t kTooShort = 2;  // the name "a" would occur in every word
     std::string result;
     for (std::size_t at = 0; at < text.size();) {
         const auto host = std::find_if(hosts.begin(), hosts.end(), [&](const std::string& name) {

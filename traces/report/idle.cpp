@@ -16,7 +16,7 @@ std::string stream_name(const StreamIdle& idle) {
     return shortened(fmt::format("{} {}", idle.stream, idle.name), 20);
 }
 
-// A row for each stream of each rank and, where there are several, one for all as one.
+// A row for each stream of each rank and, if there are several, one for all of them together.
 ResultTable streams_table(const IdleReport& report, Fields<StreamIdle> fields, bool launched_alone) {
     ResultTable table = empty_table(fields, {kRankColumn, {"stream", "Stream", Unit::text, "The stream."}});
     const auto add = [&](int rank, std::string stream, const StreamIdle& idle) {
@@ -57,8 +57,8 @@ std::string table_text(const IdleReport& report, std::size_t width) {
         grouped(to_us(report.kernel_wait_ns), report.kernel_wait_ns % 1000 == 0 ? 0 : 3);
     return paragraph(fmt::format(
                          "Gaps before device events. Host wait: launched after the work before it had ended; "
-                         "kernel wait: launched earlier, and at most {} us long; other: the rest, as waiting "
-                         "for other streams.",
+                         "kernel wait: launched earlier, and at most {} us long; other: the rest, such as "
+                         "waiting for other streams.",
                          longest),
                      width) +
            text_of(streams_table(report, gap_fields(), false), width, 2) + "\n" +
@@ -85,10 +85,10 @@ std::string json_text(const IdleReport& report) {
         {{"kernel_wait_threshold_us", to_us(report.kernel_wait_ns)}, {"ranks", std::move(ranks)}});
 }
 
-// The stream is empty in the row of all streams as one.
+// The stream is empty in the row that summarizes all streams.
 std::string csv_text(const IdleReport& report) {
     ResultTable table = empty_table(
-        gap_fields(), {kRankColumn, {"stream", "Stream", Unit::index, "The stream; none: all as one."}});
+        gap_fields(), {kRankColumn, {"stream", "Stream", Unit::index, "The stream; none: all together."}});
     const Fields<StreamIdle> delays = launch_delay_fields();
     table.columns.insert(table.columns.end(), delays.begin(), delays.end());
     const auto add = [&](int rank, Cell stream, const StreamIdle& idle) {

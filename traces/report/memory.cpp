@@ -20,7 +20,7 @@ std::string memory_headline(const RankMemory& rank, std::size_t width) {
         if (!rank.predicted_where.empty()) line += fmt::format(", in {}", printable(rank.predicted_where));
     }
     if (rank.devices > 1)
-        line += fmt::format("; of the rank's {} devices the one that holds most", rank.devices);
+        line += fmt::format("; of the rank's {} devices the one with the most allocated", rank.devices);
     if (rank.reserved_bytes > 0) line += fmt::format("; reserved {} MB", mb(rank.reserved_bytes));
     return paragraph(line, width);
 }
@@ -38,7 +38,7 @@ std::string category_table(const RankMemory& rank, std::size_t width) {
 
 constexpr std::size_t kShownHolders = 12;
 
-// What held something, largest first. A single line that names nobody says nothing.
+// The holders of memory, largest first. Empty if the only holder has no name.
 std::string holder_table(std::string_view title, const std::vector<MemoryHolder>& all, std::int64_t peak,
                          std::size_t width) {
     if (!names_somebody(all)) return {};
@@ -62,7 +62,7 @@ std::string table_text(const MemoryReport& report, std::size_t width) {
         text += holder_table("By module", rank.modules, rank.peak_bytes, width);
         text += holder_table("By annotation", rank.annotations, rank.peak_bytes, width);
         text += holder_table("By frame of the program", rank.stacks, rank.peak_bytes, width);
-        // Kineto's traces tell operators, and nothing else that names who allocated.
+        // Kineto's traces name operators, and nothing else that shows who allocated.
         if (!names_somebody(rank.units) && !names_somebody(rank.modules) && rank.stacks.empty())
             text += holder_table("By name", rank.buffers, rank.peak_bytes, width);
     }

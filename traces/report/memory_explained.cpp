@@ -1,5 +1,5 @@
-// Memory explained, for people: what `memory --explain` prints. Measured stands beside predicted; the totals
-// below each table are the sums of its rows. MB = 2^20 bytes.
+// Memory explained, for people: what `memory --explain` prints. Measured values are next to predicted ones;
+// the totals below each table are the sums of its rows. MB = 2^20 bytes.
 #include <algorithm>
 #include <optional>
 #include <string_view>
@@ -57,7 +57,7 @@ std::string moment_line(const RankMemory& rank, const PeakMoment& moment, std::s
         if (!owner.empty()) line += " (" + owner + ")";
     }
     line = paragraph(line, width);
-    // The program's frames, innermost first: as many as tell the way to it.
+    // The program's frames, innermost first: as many as show the way to the place.
     std::string_view rest = moment.stack;
     for (int shown = 0; shown < kShownFrames && !rest.empty();) {
         const std::size_t end = rest.find('\n');
@@ -84,7 +84,7 @@ std::string prediction_line(const RankMemory& rank, std::size_t width) {
     if (!rank.predicted_where.empty()) line += fmt::format(", in {}", printable(rank.predicted_where));
     if (!rank.prediction_applies) {
         if (rank.predicted_of_steps < 0)
-            line += "; of the whole run, whose peak is not known to be in what is selected here";
+            line += "; of the whole run, whose peak may be outside the current selection";
     } else if (!rank.units.empty() && !rank.units.front().predicted) {
         line += "; stored by category only";
     }
@@ -163,7 +163,7 @@ std::string pool_text(const RankMemory& rank, const PoolMemory& pool, bool has_s
         text_of(parts_table(parts, {{"name", "Reserved against allocated"}, {"bytes"}, {"mb"}}), width);
     if (pool.reserved_peak_bytes) {
         text +=
-            fmt::format("Fragmentation: {} % of the reserved peak was never {} at once",
+            fmt::format("Fragmentation: {} % of the reserved peak was never {} at the same time",
                         grouped(pool.fragmentation_percent, 2), rank.until_last_use ? "active" : "allocated");
         if (pool.active_at_reserved_peak) {
             const std::int64_t never = *pool.reserved_peak_bytes - *pool.active_at_reserved_peak;
@@ -171,7 +171,7 @@ std::string pool_text(const RankMemory& rank, const PoolMemory& pool, bool has_s
         }
         text += ".\n";
     } else {
-        text += "What the pool held was not recorded.\n";
+        text += "Reserved memory was not recorded.\n";
     }
     text += fragmentation_line(rank);
     text += fmt::format(

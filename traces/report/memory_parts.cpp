@@ -70,8 +70,8 @@ std::string growth_text(const RankMemory& rank, std::size_t width) {
         g.host_library.empty()
             ? "the trace has no frees of it; look for buffers or communicators that each step makes"
             : fmt::format(
-                  "PyTorch does not record what {0}'s threads free, so that this and the peak may be "
-                  "too high; whether it is freed cannot be said",
+                  "PyTorch does not record what {0}'s threads free, so this and the peak may be too high; "
+                  "whether it is freed is unknown",
                   g.host_library);
     return paragraph(
         fmt::format("Communication memory grows in each of {} steps, from {} MB at the end of the "

@@ -1,4 +1,4 @@
-// What both memory tables print of foreign traces: the words for what is counted, the lines about the
+// What both memory tables print for traces of other tools: the terms for what is counted, the lines about the
 // allocator's memory, other spaces and failures. Internal to traces/report.
 #pragma once
 
@@ -13,22 +13,22 @@
 
 namespace shardscope::traces {
 
-// "Allocated device memory" or, where the bytes count until their last use, "Active device memory ...".
+// "Allocated device memory" or, if bytes count until their last use, "Active device memory ...".
 std::string counted_title(const MemoryReport& report);
 std::string counted_title(bool until_last_use, MemorySpace space = MemorySpace::device);
 
-// "predicted 512 bytes (the same)": the prediction of what the peak was looked for in, beside the peak; where
-// the predicted peak of the run is another's, that after it.
+// "predicted 512 bytes (the same)": the prediction for the part in which the peak was searched, next to the
+// peak; followed by the predicted peak of the whole run, if it differs.
 std::string predicted_text(const RankMemory& rank);
-// " from step 1 on": of the run's predicted peak.
+// " from step 1 on": where the run's predicted peak begins.
 std::string since_step(const RankMemory& rank);
 
-// Fragmentation at the peak; "" where the trace tells no segments.
+// Fragmentation at the peak; "" if the trace does not record segments.
 std::string fragmentation_line(const RankMemory& rank);
-// One line for each space beside the device's, and one for each failed allocation.
+// One line for each space besides the device's, and one for each failed allocation.
 std::string spaces_and_failures(const RankMemory& rank);
 
-// That communication memory grew from step to step, and what that may mean; "" where it did not.
+// Says that communication memory grew from step to step, and what that may mean; "" if it did not grow.
 std::string growth_text(const RankMemory& rank, std::size_t width);
 
 nlohmann::ordered_json bytes_by_category(const CategoryBytes& bytes);
@@ -40,7 +40,7 @@ ResultTable parts_table(std::vector<MemoryPart> parts, std::initializer_list<Col
 // Closes it with a row "total" below a rule.
 ResultTable with_total(const std::vector<MemoryPart>& parts, std::initializer_list<ColumnChoice> columns);
 
-// A single holder that names nobody ("(no unit)") says nothing.
+// False for a single holder without a name ("(no unit)").
 bool names_somebody(const std::vector<MemoryHolder>& holders);
 
 }  // namespace shardscope::traces

@@ -1,4 +1,4 @@
-// Communication beside compute; see overlap_fields().
+// Communication and the compute that overlaps it; see overlap_fields().
 #include "traces/analysis/time/overlap.h"
 
 #include <fmt/core.h>
@@ -35,7 +35,7 @@ std::string table_text(const OverlapReport& report, std::size_t width) {
     std::int64_t cut = 0;
     for (const RankOverlap& rank : report.ranks) {
         cut += rank.cut_steps;
-        // Rows for each step of one rank; for many ranks their means side by side.
+        // Rows for each step of one rank; with several ranks, their averages side by side.
         if (report.ranks.size() == 1 && rank.steps.size() > 1) {
             for (const StepOverlap& step : rank.steps) add_row(table, rank.rank, step.number, {step.parts});
             table.rules.push_back(table.rows.size());
@@ -43,7 +43,8 @@ std::string table_text(const OverlapReport& report, std::size_t width) {
         add_row(table, rank.rank, std::string("mean"), mean_of(rank));
     }
     std::string text =
-        "Mean of the steps; overlap is the share of communication that ran beside compute kernels.\n" +
+        "Mean of the steps; overlap is the share of communication that ran at the same time as compute "
+        "kernels.\n" +
         text_of(table, width, 2);
     if (cut > 0) text += fmt::format("Left out as cut off: {} at the end.\n", grouped(cut));
     return text;

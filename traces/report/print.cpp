@@ -19,7 +19,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kLongestText = 80;
 
-// The places of the columns that are shown there.
+// The indices of the columns that are shown there.
 std::vector<std::size_t> columns_of(const ResultTable& table, ShownIn where) {
     std::vector<std::size_t> places;
     for (std::size_t c = 0; c < table.columns.size(); ++c) {
@@ -36,7 +36,7 @@ std::string cell_text(const Cell& cell) {
     return {};
 }
 
-// A column is numeric where it holds a number and no text.
+// A column is numeric if it contains a number and no text.
 Align alignment(const std::vector<std::vector<Cell>>& rows, std::size_t column) {
     bool number = false;
     for (const std::vector<Cell>& row : rows) {
@@ -60,7 +60,7 @@ std::string quoted(const std::string& text) {
 std::string csv_cell(const Cell& cell) {
     if (const auto* yes = std::get_if<bool>(&cell)) return *yes ? "true" : "false";
     if (const auto* whole = std::get_if<std::int64_t>(&cell)) return fmt::format("{}", *whole);
-    // What is not known is not a number.
+    // An unknown value is not a number.
     if (const auto* real = std::get_if<double>(&cell))
         return std::isnan(*real) ? "" : fmt::format("{}", *real);
     if (const auto* text = std::get_if<std::string>(&cell)) return quoted(*text);

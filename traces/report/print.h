@@ -17,7 +17,7 @@
 
 namespace shardscope::traces {
 
-inline constexpr std::string_view kNothingSelected = "No rank of this trace is selected, or it has none.\n";
+inline constexpr std::string_view kNothingSelected = "The current selection has no rank of this trace.\n";
 
 // Prints `result` as `format` asks.
 template <class Result>
@@ -31,8 +31,8 @@ std::string render_as(const Result& result, Format format, std::size_t width,
 
 // --- result tables ---
 
-// The columns that are shown in tables. `keys`: how many of them, from the left, name a row (text_table.h).
-// `width`: the columns of the terminal.
+// The columns that are shown in tables. `keys`: how many of them, from the left, identify a row
+// (text_table.h). `width`: the columns of the terminal.
 std::string text_of(const ResultTable& table, std::size_t width, std::size_t keys = 1);
 
 // Full precision, one header line.
@@ -59,7 +59,8 @@ Json json_row(Fields<Row> fields, const Row& row) {
 // One line that ends with a newline; bytes that are not UTF-8 become U+FFFD.
 std::string json_line(const nlohmann::ordered_json& json);
 
-// A sum of bytes, or a bandwidth: 0 is "not known" (a barrier, a kernel without metadata) and becomes null.
+// A sum of bytes, or a bandwidth: 0 means "not known" (a barrier, a kernel without metadata) and becomes
+// null.
 nlohmann::ordered_json known_or_null(std::int64_t value);
 nlohmann::ordered_json known_or_null(double value);
 
@@ -69,7 +70,7 @@ nlohmann::ordered_json json_pairs(const std::vector<std::pair<std::string, std::
 // The keys of `first`, then those of `second`.
 nlohmann::ordered_json with(nlohmann::ordered_json first, const nlohmann::ordered_json& second);
 
-// {"ranks":[...]} as a line: what `to_json` makes of each.
+// {"ranks":[...]} as a line; `to_json` converts each rank.
 template <typename Ranks, typename ToJson>
 std::string ranks_line(const Ranks& ranks, ToJson to_json) {
     using Json = decltype(to_json(*ranks.begin()));

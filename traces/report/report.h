@@ -37,21 +37,22 @@ struct UnitsReport;
 
 enum class Format { table, json, csv };
 
-// Columns of a terminal that a table may take where nobody says how many there are.
+// The width of a table, in terminal columns, if the caller gives none.
 inline constexpr std::size_t kTableWidth = 120;
 
-// JSON shapes: docs and --help call them by the verb ("summary", "modules" ...). Times in us unless the key
-// says otherwise, sizes in bytes. CSV has one header line and one line per row of the result. `width`: the
-// columns that a table may take; headers are folded, texts shortened and columns put below for it.
+// JSON shapes: docs and --help name them by the verb ("summary", "modules" ...). Times are in us unless the
+// key says otherwise, sizes in bytes. CSV has one header line and one line per row of the result. `width`:
+// the columns that a table may take; to fit, headers are folded, texts are shortened and columns continue
+// below.
 std::string render(const ExecutionSummary& summary, Format format, std::size_t width = kTableWidth);
 std::string render(const ModuleView& view, Format format, std::size_t width = kTableWidth);
 std::string render(const MemoryReport& report, Format format, std::size_t width = kTableWidth);
-// JSON: the keys of MemoryReport's and more. CSV: its rows and more, with two more columns.
+// JSON: the keys of MemoryReport and more. CSV: its rows and more, with two more columns.
 std::string render(const MemoryExplanation& explanation, Format format, std::size_t width = kTableWidth);
 std::string render(const AllocationsReport& report, Format format, std::size_t width = kTableWidth);
 std::string render(const CollectivesReport& report, Format format, std::size_t width = kTableWidth);
 std::string render(const Comparison& comparison, Format format, std::size_t width = kTableWidth);
-// JSON: Comparison's keys and more.
+// JSON: the keys of Comparison and more.
 std::string render(const PartsComparison& comparison, Format format, std::size_t width = kTableWidth);
 std::string render(const CriticalPathReport& report, Format format, std::size_t width = kTableWidth);
 std::string render(const AdviceReport& report, Format format, std::size_t width = kTableWidth);
@@ -72,20 +73,19 @@ struct Column {
     std::string name;
 };
 
-// A free-form result such as a query's. Table: whole texts however wide, numbers right-aligned, NULL as an
-// empty cell.
-// JSON: {"columns":["a",...],"rows":[[1,"x"],...]}.
+// A free-form result such as a query's. Table: texts are not shortened, numbers are right-aligned, NULL is an
+// empty cell. JSON: {"columns":["a",...],"rows":[[1,"x"],...]}.
 std::string render_rows(const std::vector<Column>& columns, const std::vector<std::vector<Cell>>& rows,
                         Format format);
 
-// What check_trace and check_notes found. Table: one sentence a line, or that the trace is whole.
-// JSON: {"file":"...","whole":true,"faults":[...],"notes":[...]}. CSV: the faults.
+// What check_trace and check_notes found. Table: one sentence per line, or that the trace is complete. JSON:
+// {"file":"...","whole":true,"faults":[...],"notes":[...]}. CSV: the faults.
 std::string render_check(const std::string& file, const std::vector<std::string>& faults,
                          const std::vector<std::string>& notes, Format format);
 
 // The text of docs/results.md.
 std::string results_markdown();
-// The keys of the rows that a verb of shardscope-trace prints as CSV, a line each; "" where they are not
+// The keys of the rows that a verb of shardscope-trace prints as CSV, one line each; "" if they are not
 // fixed.
 std::string result_keys(std::string_view verb);
 

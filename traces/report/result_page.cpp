@@ -26,8 +26,8 @@
 namespace shardscope::traces {
 namespace {
 
-// The rows of a result: which verb prints them, where its JSON has them, and whether they are the rows of its
-// CSV.
+// The rows of a result: which verb prints them, where they are in its JSON, and whether they are the rows of
+// its CSV.
 struct ResultRows {
     std::string_view verb, path;
     bool in_csv;
@@ -81,7 +81,7 @@ std::string_view unit_of(const ResultColumn& column) {
     }
 }
 
-// The columns for programs, each key once; `shown`: where it is printed, of all columns of that key.
+// The columns for programs, each key once; `shown`: where it is printed, over all columns of that key.
 std::vector<ResultColumn> keys_of(const ResultRows& rows) {
     std::vector<ResultColumn> keys;
     for (const ResultColumn& column : rows.columns) {
@@ -106,7 +106,7 @@ std::string results_markdown() {
         "# Keys of results\n\n"
         "What `shardscope-trace VERB --format json` and `--format csv` print, row by row; made from the "
         "code. A key is\n"
-        "never renamed. What is not known is `null` in JSON and empty in CSV, where rows of ranks begin with "
+        "never renamed. Unknown values are `null` in JSON and empty in CSV, where rows of ranks begin with "
         "`rank`.\n"
         "[definitions.md](definitions.md) defines each number.\n";
     std::string_view verb;

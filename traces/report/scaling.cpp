@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// The end of a path, which tells files apart.
+// The end of a path, which distinguishes files.
 std::string file_text(const std::string& path) {
     constexpr std::size_t kMost = 28;
     const std::string name = printable(base_name(path));
@@ -33,7 +33,7 @@ std::string runs_table(const ScalingReport& report, bool tokens, std::size_t wid
     return text_of(table, width, 2);
 }
 
-// What makes a run's figures no matter of its size alone, in a sentence.
+// Why a run's figures do not depend on its size alone, as a sentence.
 std::string difference_note(const ScalingRun& run, const ScalingRun& base) {
     if (run.differs.empty()) return {};
     constexpr std::size_t kMost = 4;
@@ -84,7 +84,8 @@ std::string parts_table(const ScalingReport& report, std::size_t width) {
         any = true;
         add(name(operation), [operation](const ScalingRun& run) { return run.us_of(operation); });
     }
-    return "\nCommunication is its exposed part; collectives by operation are whole, on one rank\n" +
+    return "\nCommunication is its exposed part; collectives by operation include the hidden part, on one "
+           "rank\n" +
            table.text(width);
 }
 
@@ -97,12 +98,13 @@ std::string table_text(const ScalingReport& report, std::size_t width) {
         all_tokens = all_tokens && run.tokens_per_step > 0;
         all_samples = all_samples && run.samples_per_step > 0;
     }
-    std::string text = "Mean of a step; efficiency = speed-up / (ranks / fewest ranks)\n" +
+    std::string text = "Mean per step; efficiency = speed-up / (ranks / fewest ranks)\n" +
                        runs_table(report, all_tokens, width);
     text += notes.empty() ? notes : paragraph(notes, width);
     if (!all_samples) {
         text +=
-            "Not every run's configuration tells its batch: no speed-up can be given for those with \"-\".\n";
+            "Not every run's configuration contains its batch: no speed-up can be given for those with "
+            "\"-\".\n";
     }
     return text + parts_table(report, width);
 }

@@ -26,7 +26,7 @@ std::string table_text(const StepsReport& report, std::size_t width) {
     std::string text =
         "Host: the step's range on the host. Window: from the end of the device work before it to the end\n"
         "of its own. Categories and busy (any device work): % of the window. Diff: against the rank's\n"
-        "median window, which leaves out the trace's first step where three or more are kept.\n";
+        "median window, which excludes the trace's first step if three or more are kept.\n";
     for (const RankStepDetails& rank : report.ranks) {
         text += fmt::format("\nRank {}: {}", rank.rank, counted(size_of(rank.steps), "step", "steps"));
         if (rank.cut_steps > 0)

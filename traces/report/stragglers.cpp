@@ -1,4 +1,4 @@
-// Who comes last, as a table, JSON and CSV; see straggler_report.
+// Which ranks arrive last, as a table, JSON and CSV; see straggler_report.
 #include "traces/analysis/communication/stragglers.h"
 
 #include <algorithm>
@@ -35,8 +35,9 @@ std::string table_text(const StragglersReport& report, std::size_t width) {
     if (!report.flight.groups.empty()) text = render(report.flight, Format::table, width) + "\n";
     if (report.trace_ranks < 2) {
         return text + fmt::format(
-                          "The trace has {}: who comes late is seen where all ranks are opened together "
-                          "(several files, or their folder).\n",
+                          "The trace has {}: to see which ranks come late, open all ranks together (several "
+                          "files, or their folder)."
+                          "\n",
                           report.trace_ranks == 1 ? "one rank" : "no rank");
     }
     if (report.collectives == 0) {
@@ -81,7 +82,7 @@ std::string json_text(const StragglersReport& report) {
 }
 
 std::string csv_text(const StragglersReport& report) {
-    // Two tables do not fit one CSV: dumps of a flight recorder come without timed collectives.
+    // Two tables do not fit into one CSV: dumps of a flight recorder come without timed collectives.
     if (report.collectives == 0 && !report.flight.groups.empty()) return render(report.flight, Format::csv);
     ResultTable table = empty_table(
         arrival_fields(), {{"operation", "Operation", Unit::text, "The kind of collective, or all."}});

@@ -21,7 +21,7 @@ std::string table_text(const ExecutionSummary& summary, std::size_t width) {
         if (!text.empty()) text += '\n';
         text += summary.stepped ? fmt::format("Rank {}: mean of {}", rank.rank,
                                               counted(size_of(rank.steps), "step", "steps"))
-                                : fmt::format("Rank {}: the whole trace, which names no steps", rank.rank);
+                                : fmt::format("Rank {}: the whole trace, which has no steps", rank.rank);
         if (rank.cut_steps > 0) {
             text += fmt::format(" ({} at the end cut off and left out)", grouped(rank.cut_steps));
         }
@@ -33,14 +33,14 @@ std::string table_text(const ExecutionSummary& summary, std::size_t width) {
         if (!summary.stepped) table.rows.front().front() = std::string("Whole trace");
         text += text_of(table, width);
     }
-    if (!summary.has(TimeCategory::communication)) text += "Kernel holds communication.\n";
+    if (!summary.has(TimeCategory::communication)) text += "Kernel includes communication.\n";
     if (!summary.stepped) return text;
     const auto left_out = [](const RankSummary& rank) { return rank.first_left_out; };
     const bool any = std::any_of(summary.ranks.begin(), summary.ranks.end(), left_out);
     return text +
            paragraph(fmt::format("A step's time is its window: from the end of the device work before it to "
                                  "the end of its own. The host step is its range on the host.{}",
-                                 any ? " The median leaves out the trace's first step." : ""),
+                                 any ? " The median excludes the trace's first step." : ""),
                      width);
 }
 

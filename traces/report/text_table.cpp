@@ -18,13 +18,14 @@ constexpr std::size_t kLeastText = 20;  // a text that is shortened keeps so muc
 struct ColumnNeeds {
     std::size_t cells = 0;   // the widest cell below the header
     std::size_t header = 0;  // the header in one line
-    std::size_t word = 0;    // its longest word: as narrow as it gets in several lines
+    std::size_t word = 0;    // its longest word: the minimum width of a folded header
     bool text = false;       // cells may be shortened; numbers may not
 };
 
 struct TableLayout {
-    std::vector<std::size_t> widths;               // of each column
-    std::vector<std::vector<std::size_t>> blocks;  // the columns of each, one block below the other
+    std::vector<std::size_t> widths;  // width of each column
+    // The columns of each block; blocks are printed one below the other.
+    std::vector<std::vector<std::size_t>> blocks;
 };
 
 std::size_t width_of(const std::vector<std::size_t>& widths, const std::vector<std::size_t>& columns) {
@@ -33,7 +34,7 @@ std::size_t width_of(const std::vector<std::size_t>& widths, const std::vector<s
     return sum;
 }
 
-// Takes from the widest text first, so that what is cut is cut alike.
+// Shortens the widest text first, so that shortened columns end up equally wide.
 void shorten_texts(const std::vector<ColumnNeeds>& needs, const std::vector<std::size_t>& columns,
                    std::size_t width, std::vector<std::size_t>& widths) {
     while (width_of(widths, columns) > width) {
@@ -47,8 +48,8 @@ void shorten_texts(const std::vector<ColumnNeeds>& needs, const std::vector<std:
     }
 }
 
-// Headers stay in one line where that fits. The first `keys` columns name a row and begin every block. A
-// table that cannot be made so narrow (a key or one number alone is wider) is as narrow as it can be.
+// Headers stay in one line if that fits. The first `keys` columns identify a row and begin every block. A
+// table that cannot be made that narrow (a key or one number alone is wider) is as narrow as possible.
 TableLayout lay_out(const std::vector<ColumnNeeds>& columns, std::size_t keys, std::size_t width) {
     TableLayout layout;
     std::vector<std::size_t> all(columns.size());
@@ -63,8 +64,8 @@ TableLayout lay_out(const std::vector<ColumnNeeds>& columns, std::size_t keys, s
         layout.blocks.push_back(std::move(all));
         return layout;
     }
-    // Columns that go on below have room for more of their texts again: half a line for the names, the rest
-    // for what stands beside them.
+    // Columns that continue below have room for longer texts again: half a line for the names, the rest for
+    // the columns next to them.
     keys = std::min(keys, columns.size());
     const std::vector<std::size_t> names(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(keys));
     for (std::size_t c = 0; c < columns.size(); ++c)
@@ -91,7 +92,7 @@ TableLayout lay_out(const std::vector<ColumnNeeds>& columns, std::size_t keys, s
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
 constexpr char32_t kInvalid = 0xFFFFFFFF;
 
-// One code point from `text` at `at`, which moves past it (past one byte where it is invalid).
+// Decodes one code point of `text` at `at` and advances `at` (by one byte if the text is invalid).
 char32_t decode(std::string_view text, std::size_t& at) {
     const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
     const unsigned char lead = byte(at);
@@ -125,12 +126,12 @@ char32_t decode(std::string_view text, std::size_t& at) {
 struct CodeRange {
     char32_t first, last;
 };
-// Combining marks, joiners and variation selectors: no column of their own.
+// Combining marks, joiners and variation selectors take no column.
 constexpr CodeRange kZeroWidth[] = {{0x0300, 0x036F}, {0x0483, 0x0489}, {0x0591, 0x05BD}, {0x064B, 0x065F},
                                     {0x093C, 0x093C}, {0x094D, 0x094D}, {0x1AB0, 0x1AFF}, {0x1DC0, 0x1DFF},
                                     {0x200B, 0x200F}, {0x202A, 0x202E}, {0x2060, 0x2064}, {0x20D0, 0x20FF},
                                     {0xFE00, 0xFE0F}, {0xFE20, 0xFE2F}, {0xFEFF, 0xFEFF}};
-// East Asian wide and fullwidth characters and emoji: two columns.
+// East Asian wide and fullwidth characters and emoji take two columns.
 constexpr CodeRange kWide[] = {{0x1100, 0x115F},   {0x2E80, 0x303E},   {0x3041, 0x33FF},  {0x3400, 0x4DBF},
                                {0x4E00, 0x9FFF},   {0xA000, 0xA4CF},   {0xAC00, 0xD7A3},  {0xF900, 0xFAFF},
                                {0xFE30, 0xFE6F},   {0xFF00, 0xFF60},   {0xFFE0, 0xFFE6},  {0x1F300, 0x1F64F},
@@ -140,7 +141,7 @@ bool in_any(char32_t code, const CodeRange* first, const CodeRange* last) {
     return std::any_of(first, last, [code](const CodeRange& r) { return code >= r.first && code <= r.last; });
 }
 
-// Blanks that would only trail are not printed.
+// Trailing blanks are not printed.
 void trim_right(std::string& line) {
     while (!line.empty() && line.back() == ' ') line.pop_back();
 }
@@ -167,7 +168,7 @@ std::string printable(std::string_view text) {
     while (at < text.size()) {
         const std::size_t begin = at;
         const char32_t code = decode(text, at);
-        // Directional overrides (U+202A-E, U+2066-9) could make a line read as something else.
+        // Directional overrides (U+202A-E, U+2066-9) could make a line read differently.
         const bool reorders = (code >= 0x202A && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069);
         if (code == '\n') {
             safe += "\\n";
@@ -185,7 +186,7 @@ std::string printable(std::string_view text) {
 std::string shortened(std::string_view text, std::size_t width) {
     std::string whole = printable(text);
     if (display_width(whole) <= width) return whole;
-    // The head gets the odd column; both sides end at a character's border.
+    // The head gets the odd column; both parts end at a character boundary.
     const std::size_t tail_width = (width - 1) / 2, head_width = width - 1 - tail_width;
     std::size_t head = 0, tail = whole.size();
     for (std::size_t at = 0, used = 0; at < whole.size() && used <= head_width;) {
@@ -272,7 +273,7 @@ std::string TextTable::text(std::size_t width) const {
     return out;
 }
 
-// Headers of several lines stand on the rule below them.
+// Headers of several lines are aligned to the rule below them.
 void TextTable::print(const Line& line, const std::vector<std::size_t>& columns,
                       const std::vector<std::size_t>& widths, std::string& out) const {
     std::vector<std::vector<std::string>> cells;

@@ -18,14 +18,14 @@ inline constexpr std::size_t kAnyWidth = static_cast<std::size_t>(-1);
 
 enum class Align { left, right };
 
-// Terminal columns that a valid UTF-8 text takes.
+// The number of terminal columns that a valid UTF-8 text takes.
 std::size_t display_width(std::string_view text);
 
 // Valid UTF-8 in one line: newline and tab as \n and \t, other control characters and invalid bytes as
 // U+FFFD.
 std::string printable(std::string_view text);
 
-// Printable and at most `width` columns: what is too much goes from the middle, for "…".
+// Printable and at most `width` columns: an excess is cut from the middle and replaced by "…".
 std::string shortened(std::string_view text, std::size_t width);
 
 // `text` in lines of at most `width`, broken at blanks; a longer word has a line of its own.
@@ -35,16 +35,16 @@ std::string paragraph(std::string_view text, std::size_t width);
 
 class TextTable {
   public:
-    // `keys`: how many columns from the left name a row. They stand again where a table goes on below because
-    // its place is too narrow.
+    // `keys`: how many columns from the left identify a row. They are repeated if a table continues below
+    // because it is too wide.
     explicit TextTable(std::vector<Align> columns, std::size_t keys = 1)
         : columns_(std::move(columns)), keys_(keys) {}
 
     void header(std::vector<std::string> cells);  // underlined when printed
     void row(std::vector<std::string> cells);     // missing cells at the end are empty
     void rule();                                  // a line across the table
-    // Ends with a newline; "" without any row or header. Wider than `width` only where it cannot be narrower:
-    // texts (columns to the left) are shortened for it, numbers never.
+    // Ends with a newline; "" without any row or header. Wider than `width` only if it cannot be narrower:
+    // texts (left-aligned columns) are shortened to fit, numbers never.
     std::string text(std::size_t width = kAnyWidth) const;
 
   private:

@@ -13,7 +13,7 @@ inline constexpr std::string_view kReal = "REAL";
 
 inline constexpr SchemaColumn kStart = {"start", kIntNN, "ns",
                                         "When it began, since the start of the capture."};
-inline constexpr SchemaColumn kEnd = {"end", kIntNN, "ns", "When it was over."};
+inline constexpr SchemaColumn kEnd = {"end", kIntNN, "ns", "When it ended."};
 inline constexpr SchemaColumn kDevice = {"deviceId", kIntNN, "id",
                                          "The device; each rank has its own. TARGET_INFO_GPU.id"};
 inline constexpr SchemaColumn kContext = {"contextId", kIntNN, "id", "The CUDA context; 1 on other devices."};

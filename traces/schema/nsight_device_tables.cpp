@@ -67,7 +67,7 @@ constexpr std::array kKernel = {
     SchemaColumn{"blockZ", kIntNN, "threads", "Block size in z.", element<&KernelRow::block, 2>},
     SchemaColumn{"staticSharedMemory", kIntNN, "bytes", "Shared memory fixed at compile time; 0 unknown.",
                  from<&KernelRow::static_shared_memory>},
-    SchemaColumn{"dynamicSharedMemory", kIntNN, "bytes", "Shared memory asked for at launch; 0 unknown.",
+    SchemaColumn{"dynamicSharedMemory", kIntNN, "bytes", "Shared memory requested at launch; 0 unknown.",
                  from<&KernelRow::dynamic_shared_memory>},
     SchemaColumn{"localMemoryPerThread", kIntNN, "bytes", "Local memory of a thread; 0 unknown.",
                  from<&KernelRow::local_memory_per_thread>},
@@ -93,10 +93,10 @@ constexpr std::array kKernel = {
     SchemaColumn{"maxPotentialClusterSize", kInt, "blocks",
                  "The largest cluster that the launch could have had.",
                  rarely(unless_negative<&KernelRow::max_potential_cluster>)},
-    SchemaColumn{"maxActiveClusters", kInt, "count", "Clusters that fit on the device at once.",
+    SchemaColumn{"maxActiveClusters", kInt, "count", "Clusters that fit on the device at the same time.",
                  rarely(unless_negative<&KernelRow::max_active_clusters>)},
     SchemaColumn{"sharedMemoryRequestedPercentage", kInt, "percent",
-                 "Share of the cache asked for as shared memory."},
+                 "Share of the cache requested as shared memory."},
     SchemaColumn{"tensorSizeMinusOneElements", kTextNN, "",
                  "Sizes in the tensor map, as a JSON array; [] for none.", always("'[]'")},
 };
@@ -204,7 +204,7 @@ constexpr std::array kOverhead = {
     with(kTid, from<&OverheadRow::global_tid>),
     with(kCorrelation, from<&OverheadRow::correlation>),
     SchemaColumn{"nameId", kInt, "id", "What was delayed. StringIds.id", unless_zero<&OverheadRow::name>},
-    SchemaColumn{"overheadType", kIntNN, "enum", "Whose time it was. ENUM_CUPTI_OVERHEAD_TYPE",
+    SchemaColumn{"overheadType", kIntNN, "enum", "The cause. ENUM_CUPTI_OVERHEAD_TYPE",
                  from<&OverheadRow::overhead_type>},
 };
 
@@ -282,7 +282,8 @@ constexpr std::array kMemoryPool = {
     SchemaColumn{"address", kInt, "address", "Of the pool.", from<&CudaPoolRow::address>},
     SchemaColumn{"operationType", kInt, "enum", "What happened. ENUM_CUDA_MEMPOOL_OPER",
                  from<&CudaPoolRow::operation>},
-    SchemaColumn{"poolType", kInt, "enum", "Whose pool. ENUM_CUDA_MEMPOOL_TYPE", from<&CudaPoolRow::type>},
+    SchemaColumn{"poolType", kInt, "enum", "The kind of pool. ENUM_CUDA_MEMPOOL_TYPE",
+                 from<&CudaPoolRow::type>},
     SchemaColumn{"correlationId", kInt, "id", "The call that did it.", from<&CudaPoolRow::correlation>},
     SchemaColumn{"minBytesToKeep", kInt, "bytes", "What a trim left at least.",
                  from<&CudaPoolRow::min_bytes_to_keep>},
@@ -321,9 +322,8 @@ constexpr std::array<SchemaTable, 12> kTables = {{
      {},
      3},
     {"CUDA_GPU_MEMORY_USAGE_EVENTS",
-     "Allocations and frees of device and pinned memory; SHARD_MEMORY tells more about each, and what stands "
-     "there "
-     "is added here when the run ends.",
+     "Allocations and frees of device and pinned memory; SHARD_MEMORY has more about each, and its rows are "
+     "added here when the run ends.",
      kMemoryUsage},
     {"CUDA_GPU_MEMORY_POOL_EVENTS",
      "What happened to CUDA's memory pools. Since schema version 3.",

@@ -87,7 +87,7 @@ constexpr std::array kNvtx = {
                  rarely(unless_negative<&NvtxRow::range_id>)},
     SchemaColumn{"category", kInt, "id", "The program's own category.",
                  rarely(from<OfRange<&RangeRow::category>{}>)},
-    SchemaColumn{"color", kInt, "ARGB", "Colour that the program asked for.",
+    SchemaColumn{"color", kInt, "ARGB", "Colour that the program requested.",
                  rarely(from<OfRange<&RangeRow::color>{}>)},
     SchemaColumn{"text", kText, "", "The range's name; the same text as textId's.", from<&NvtxRow::text>},
     with(kTid, from<OfRange<&RangeRow::global_tid>{}>),

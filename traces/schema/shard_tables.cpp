@@ -41,7 +41,7 @@ constexpr std::array kRanks = {
     SchemaColumn{"pipeline", kIntNN, "", "Place in the mesh: pipeline stage.", from<&RankRow::pipeline>},
     SchemaColumn{
         "localRank", kInt, "",
-        "Its number among the job's ranks on its host, as the launcher says. Since schema version 5.",
+        "Its number among the job's ranks on its host, as the launcher reports. Since schema version 5.",
         unless_negative<&RankRow::local_rank>},
     SchemaColumn{"cpus", kText, "",
                  "The processors that its process may run on: \"0-3,8\". Since schema version 5.",
@@ -62,16 +62,16 @@ constexpr std::array kClocks = {
 };
 
 constexpr std::array kStops = {
-    SchemaColumn{"rank", kKey, "rank", "The rank that says it. SHARD_RANKS.rank", from<&StopRow::rank>},
-    SchemaColumn{"time", kIntNN, "ns", "When it was told, since the start of the capture.",
+    SchemaColumn{"rank", kKey, "rank", "The rank that reports it. SHARD_RANKS.rank", from<&StopRow::rank>},
+    SchemaColumn{"time", kIntNN, "ns", "When it was reported, since the start of the capture.",
                  from<&StopRow::at_ns>},
     SchemaColumn{"firstRank", kInt, "rank", "The rank whose failure ended the job; NULL: not known.",
                  unless_negative<&StopRow::first_rank>},
-    SchemaColumn{"lost", kIntNN, "0/1", "1: that rank is gone or silent; 0: it said itself what is wrong.",
+    SchemaColumn{"lost", kIntNN, "0/1", "1: that rank is gone or silent; 0: it reported the failure itself.",
                  from<&StopRow::lost>},
     SchemaColumn{"reason", kTextNN, "", "What is wrong with it: \"(process 4711 on host b) has ended\".",
                  from<&StopRow::reason>},
-    SchemaColumn{"waiting", kTextNN, "", "In what this rank waited then; empty: in nothing.",
+    SchemaColumn{"waiting", kTextNN, "", "What this rank was waiting in; empty: nothing.",
                  from<&StopRow::waiting>},
 };
 
@@ -92,7 +92,7 @@ constexpr std::array kSteps = {
     with(kRank, from<&StepRow::rank>),
     SchemaColumn{"step", kIntNN, "", "The step's number.", from<&StepRow::step>},
     SchemaColumn{"start", kIntNN, "ns", "When the rank's host thread began it.", from<&StepRow::start>},
-    SchemaColumn{"end", kIntNN, "ns", "When the host thread was through with it.", from<&StepRow::end>},
+    SchemaColumn{"end", kIntNN, "ns", "When the host thread finished it.", from<&StepRow::end>},
     SchemaColumn{"globalTid", kIntNN, "id", "That thread, serialized.", from<&StepRow::global_tid>},
 };
 
@@ -131,21 +131,21 @@ constexpr std::array kPrediction = {
     SchemaColumn{"peakBytes", kIntNN, "bytes", "Predicted peak of allocated device memory.",
                  from<&PredictionRow::peak_bytes>},
     SchemaColumn{"moment", kTextNN, "", "When it is reached, in words.", from<&PredictionRow::where>},
-    SchemaColumn{kMemoryCategoryNames[0], kIntNN, "bytes", "Of this category at the peak.",
+    SchemaColumn{kMemoryCategoryNames[0], kIntNN, "bytes", "Bytes of this category at the peak.",
                  element<&PredictionRow::at_peak, 0>},
-    SchemaColumn{kMemoryCategoryNames[1], kIntNN, "bytes", "Of this category at the peak.",
+    SchemaColumn{kMemoryCategoryNames[1], kIntNN, "bytes", "Bytes of this category at the peak.",
                  element<&PredictionRow::at_peak, 1>},
-    SchemaColumn{kMemoryCategoryNames[2], kIntNN, "bytes", "Of this category at the peak.",
+    SchemaColumn{kMemoryCategoryNames[2], kIntNN, "bytes", "Bytes of this category at the peak.",
                  element<&PredictionRow::at_peak, 2>},
-    SchemaColumn{kMemoryCategoryNames[3], kIntNN, "bytes", "Of this category at the peak.",
+    SchemaColumn{kMemoryCategoryNames[3], kIntNN, "bytes", "Bytes of this category at the peak.",
                  element<&PredictionRow::at_peak, 3>},
-    SchemaColumn{kMemoryCategoryNames[4], kIntNN, "bytes", "Of this category at the peak.",
+    SchemaColumn{kMemoryCategoryNames[4], kIntNN, "bytes", "Bytes of this category at the peak.",
                  element<&PredictionRow::at_peak, 4>},
-    SchemaColumn{kMemoryCategoryNames[5], kIntNN, "bytes", "Of this category at the peak.",
+    SchemaColumn{kMemoryCategoryNames[5], kIntNN, "bytes", "Bytes of this category at the peak.",
                  element<&PredictionRow::at_peak, 5>},
-    SchemaColumn{kMemoryCategoryNames[6], kIntNN, "bytes", "Of this category at the peak.",
+    SchemaColumn{kMemoryCategoryNames[6], kIntNN, "bytes", "Bytes of this category at the peak.",
                  element<&PredictionRow::at_peak, 6>},
-    SchemaColumn{kMemoryCategoryNames[7], kIntNN, "bytes", "Of this category at the peak.",
+    SchemaColumn{kMemoryCategoryNames[7], kIntNN, "bytes", "Bytes of this category at the peak.",
                  element<&PredictionRow::at_peak, 7>},
 };
 static_assert(kMemoryCategories == 8, "SHARD_PREDICTION and SHARD_PLAN have one column for each category");
@@ -214,12 +214,12 @@ constexpr std::array<SchemaTable, 13> kTables = {{
      {},
      2},
     {"SHARD_CLOCKS",
-     "How the clocks of the ranks' hosts stood to rank 0's. Since schema version 5.",
+     "Offsets of the clocks of the ranks' hosts from rank 0's. Since schema version 5.",
      kClocks,
      {},
      5},
     {"SHARD_STOPS",
-     "Of a job that failed: which rank stopped first, as each rank that was left saw it. Since schema "
+     "In a job that failed: which rank stopped first, as each remaining rank reported it. Since schema "
      "version "
      "5.",
      kStops,
@@ -228,8 +228,8 @@ constexpr std::array<SchemaTable, 13> kTables = {{
 }};
 
 constexpr std::array<SchemaTable, 5> kEnums = {{
-    {"SHARD_ENUM_CATEGORY", "What an allocation holds.", kEnumColumns, kCategoryRows},
-    {"SHARD_ENUM_SPACE", "Where an allocation lies.", kEnumColumns, kSpaceRows},
+    {"SHARD_ENUM_CATEGORY", "What an allocation contains.", kEnumColumns, kCategoryRows},
+    {"SHARD_ENUM_SPACE", "Memory spaces.", kEnumColumns, kSpaceRows},
     {"SHARD_ENUM_PHASE", "Parts of a step.", kEnumColumns, kPhaseRows},
     {"SHARD_ENUM_OPERATION", "Collective operations; the label is NCCL's spelling.", kEnumColumns,
      kOperationRows},

@@ -19,7 +19,7 @@ constexpr SchemaColumn kStream = {"stream", "", "id", "The stream within the ran
 constexpr SchemaColumn kStreamName = {"stream_name", "", "", "What the stream is for."};
 constexpr SchemaColumn kThread = {"thread", "", "", "The host thread's name."};
 constexpr SchemaColumn kStart = {"start_ns", "", "ns", "When it began, since the start of the capture."};
-constexpr SchemaColumn kEnd = {"end_ns", "", "ns", "When it was over."};
+constexpr SchemaColumn kEnd = {"end_ns", "", "ns", "When it ended."};
 constexpr SchemaColumn kDuration = {"duration_ns", "", "ns", "How long it took."};
 constexpr SchemaColumn kCorrelation = {"correlation", "", "id", "Ties work to the call that launched it."};
 constexpr SchemaColumn kUnit = {"unit", "", "", "The FSDP unit's name."};
@@ -85,7 +85,7 @@ LEFT JOIN SHARD_STREAMS t ON t.rank = r.rank AND t.streamId = c.streamId)";
 constexpr std::array kCollectives = {
     kRank,
     SchemaColumn{"operation", "", "", "all_gather, reduce_scatter, all_reduce ..."},
-    SchemaColumn{"bytes", "", "bytes", "Of the full buffer, the gathered size; NULL where nothing tells it."},
+    SchemaColumn{"bytes", "", "bytes", "Of the full buffer, the gathered size; NULL where it is unknown."},
     SchemaColumn{"padding", "", "bytes", "Of that: padding."},
     SchemaColumn{"group_id", "", "id", "The communicator."},
     SchemaColumn{"group_size", "", "ranks", "Ranks in it."},
@@ -121,11 +121,11 @@ constexpr std::array kUnits = {
     SchemaColumn{"shard_bytes", "", "bytes", "What the rank keeps."},
     SchemaColumn{"bytes", "", "bytes", "What a gather yields."},
     SchemaColumn{"gathers", "", "count", "all_gathers of it in the whole run."},
-    SchemaColumn{"gathered_bytes", "", "bytes", "Their bytes; NULL where nothing tells them."},
+    SchemaColumn{"gathered_bytes", "", "bytes", "Their bytes; NULL where they are unknown."},
     SchemaColumn{"gather_ns", "", "ns", "Their time on the device."},
     SchemaColumn{"reductions", "", "count",
                  "reduce_scatters and all_reduces of its gradients in the whole run."},
-    SchemaColumn{"reduced_bytes", "", "bytes", "Their bytes; NULL where nothing tells them."},
+    SchemaColumn{"reduced_bytes", "", "bytes", "Their bytes; NULL where they are unknown."},
     SchemaColumn{"reduce_ns", "", "ns", "Their time on the device."},
 };
 // {}: collective_kernels_sql().
@@ -181,10 +181,9 @@ constexpr std::array kSteps = {
     SchemaColumn{"step", "", "", "The step's number."},
     kStart,
     kEnd,
-    SchemaColumn{
-        "duration_ns", "", "ns",
-        "Of the host step: the range on the rank's thread. Its window, which the device's work ends, is "
-        "what `shardscope-trace steps` gives beside it."},
+    SchemaColumn{"duration_ns", "", "ns",
+                 "Of the host step: the range on the rank's thread. Its window, which the device's work "
+                 "ends, is also printed by `shardscope-trace steps`."},
     SchemaColumn{"loss", "", "", "Mean over the global batch."},
 };
 constexpr std::string_view kStepsSql =
@@ -340,7 +339,8 @@ std::array<SchemaView, 12> make_views() {
         {"ranges", "Ranges on host threads.", kRanges, kRangesSql},
         {"calls", "Calls of the runtime and driver API.", kCalls, kCallsSql},
         {"totals", "Sums by name, made when the run ends. Since schema version 3.", kTotals, kTotalsSql, 3},
-        {"nccl_operations", "What NCCL says of each operation. Since schema version 3.", kNccl, kNcclSql, 3},
+        {"nccl_operations", "What NCCL reports about each operation. Since schema version 3.", kNccl,
+         kNcclSql, 3},
     }};
 }
 

@@ -87,7 +87,7 @@ void fit_calls(const Runs& runs, Calibration& into) {
     set("wake", host.wake,
         all(
             runs, [](const MeasuredRun& run) -> auto& { return run.wakes; }),
-        -host.event, "waits, from the event until the thread goes on");
+        -host.event, "waits, from the event until the thread continues");
     host.wake = std::max(0.0, host.wake);
 }
 

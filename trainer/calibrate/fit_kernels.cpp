@@ -209,8 +209,8 @@ void fit_busy_share(const Runs& runs, Calibration& into) {
     const bool shown = shares.points.size() > 1;
     if (shown) device.busy_share = shares;
     into.notes["device.busy_share"] =
-        shown ? fmt::format("{} sizes of kernels, alone and with other work beside them", sizes)
-              : fmt::format("from {}: no kernel was measured alone and beside other work", into.base);
+        shown ? fmt::format("{} sizes of kernels, alone and together with other work", sizes)
+              : fmt::format("from {}: no kernel was measured alone and together with other work", into.base);
 }
 
 void fit_kernels(const Runs& runs, Calibration& into) {

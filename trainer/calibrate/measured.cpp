@@ -85,10 +85,10 @@ double median_step(const traces::Trace& trace, const MeasuredRun& run) {
 
 Job job_of(const traces::Trace& trace) {
     if (trace.config_value("run.device").empty() || trace.config_value("model.type").empty()) {
-        refuse(
-            trace,
-            "it stores no job, so it is no trace of the trainer; record one with shardscope-train JOB.toml "
-            "--trace FILE");
+        refuse(trace,
+               "it stores no job, so it is not a trace of the trainer; record one with shardscope-train "
+               "JOB.toml "
+               "--trace FILE");
     }
     Job job;
     for (const auto& [name, text] : trace.config) {
@@ -122,8 +122,7 @@ MeasuredRun measure(const traces::Trace& trace) {
                "it is simulated, so there is nothing measured in it; give a trace of run.device = \"cpu\" or "
                "\"cuda\"");
     }
-    if (trace.steps.empty())
-        refuse(trace, "it has no steps; give a trace of a run that came to the end of a step");
+    if (trace.steps.empty()) refuse(trace, "it has no steps; give a trace of a run that completed a step");
     if (static_cast<int>(trace.ranks.size()) != run.job.run.ranks) {
         refuse(trace,
                fmt::format("it has {} of the job's {} ranks; merge the parts first with shardscope-trace "
@@ -139,7 +138,7 @@ MeasuredRun measure(const traces::Trace& trace) {
     read_machine(trace, run);
     Walk(trace, run).run();
     if (run.steps == 0)
-        refuse(trace, "no step of it is whole; give a trace of a run that came to the end of a step");
+        refuse(trace, "no step of it is complete; give a trace of a run that completed a step");
     run.median_step_s = median_step(trace, run);
     return run;
 }

@@ -1,7 +1,7 @@
-// The checksum of everything in a checkpoint: CRC-32C (Castagnoli, Brauer, Herrmann: "Optimization of cyclic
+// CRC-32C, the checksum of everything in a checkpoint (Castagnoli, Brauer, Herrmann: "Optimization of cyclic
 // redundancy-check codes with 24 and 32 parity bits", IEEE Trans. Commun. 41(6), 1993; the parameters of RFC
-// 3720, appendix B.4: reflected, polynomial 0x1EDC6F41, start and final exclusive or with all ones). It finds
-// every burst of up to 32 bits.
+// 3720, appendix B.4: reflected, polynomial 0x1EDC6F41, initial value and final exclusive-or all ones). It
+// detects every burst of up to 32 bits.
 #pragma once
 
 #include <cstddef>
@@ -10,11 +10,11 @@
 
 namespace shardscope::trainer {
 
-// The checksum of `before`'s bytes followed by these; `before` is the checksum so far (0: nothing yet). Uses
-// the processor's instruction where there is one.
+// The checksum of the bytes that `before` covers followed by `bytes`; `before` is the checksum so far (0 at
+// the beginning). Uses the processor's instruction if there is one.
 std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t before = 0);
 
-// The same by the definition, a byte at a time.
+// The same checksum by its definition, one byte at a time.
 std::uint32_t crc32c_plain(std::span<const std::byte> bytes, std::uint32_t before = 0);
 
 }  // namespace shardscope::trainer

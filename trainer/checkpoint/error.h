@@ -1,4 +1,4 @@
-// What is wrong with a checkpoint.
+// The error that says what is wrong with a checkpoint.
 #pragma once
 
 #include <stdexcept>
@@ -6,7 +6,7 @@
 
 namespace shardscope::trainer {
 
-// One sentence for the user: which file, what is wrong, what to do. Nothing was loaded, nothing was replaced.
+// One sentence for the user: which file, what is wrong, what to do. Nothing has been loaded or replaced.
 class CheckpointError : public std::runtime_error {
   public:
     using std::runtime_error::runtime_error;

@@ -30,7 +30,7 @@ constexpr const char* kLatest = "latest";
     throw std::system_error(error, std::generic_category(), path.string());
 }
 
-// The number of "step-20"; nothing for any other name.
+// The step number in "step-20"; nullopt for any other name.
 std::optional<std::int64_t> step_of(std::string_view name) {
     if (!name.starts_with(kStepPrefix)) return std::nullopt;
     name.remove_prefix(kStepPrefix.size());
@@ -45,7 +45,7 @@ bool has_manifest(const fs::path& folder) {
     return fs::is_regular_file(folder / kManifestName, ignored);
 }
 
-// The number of ".step-20.old"; nothing for any other name.
+// The step number in ".step-20.old"; nullopt for any other name.
 std::optional<std::int64_t> replaced_step_of(std::string_view name) {
     if (!name.starts_with('.') || !name.ends_with(kReplacedSuffix)) return std::nullopt;
     name.remove_prefix(1);
@@ -54,7 +54,8 @@ std::optional<std::int64_t> replaced_step_of(std::string_view name) {
 }
 
 std::optional<fs::path> highest_step(const fs::path& save) {
-    std::optional<std::pair<std::int64_t, bool>> highest;  // of one step, what stands in its place
+    // The highest step, and whether only its replaced folder is left.
+    std::optional<std::pair<std::int64_t, bool>> highest;
     std::optional<fs::path> folder;
     std::error_code error;
     for (auto entry = fs::directory_iterator(save, error); !error && entry != fs::directory_iterator();
@@ -70,13 +71,12 @@ std::optional<fs::path> highest_step(const fs::path& save) {
     return folder;
 }
 
-// Puts `from` in the place of `to`, which may be a folder that holds something. What was there is then called
-// `from`.
+// Exchanges `from` and `to`, which may be a non-empty folder. What `to` contained is then called `from`.
 void exchange(const fs::path& from, const fs::path& to, const fs::path& aside) {
     if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0) return;
     if (errno != EINVAL && errno != ENOSYS) fail(to, errno);
-    // A file system that cannot, NFS for one. Interrupted after the first act, `aside` is what `latest`
-    // means.
+    // Fallback for file systems that cannot exchange two folders, such as NFS. If this is interrupted after
+    // the first rename, `latest` stands for `aside`.
     fs::remove_all(aside);
     fs::rename(to, aside);
     fs::rename(from, to);
@@ -230,7 +230,7 @@ fs::path find_checkpoint(const fs::path& path) {
     if (!fs::exists(latest, error)) {
         if (const std::optional<fs::path> highest = highest_step(path)) return *highest;
         throw CheckpointError(
-            fmt::format("{}: holds no whole checkpoint (neither {} nor {} is in it); name a folder "
+            fmt::format("{}: contains no complete checkpoint (neither {} nor {} is in it); name a folder "
                         "that checkpoint.save filled",
                         path.string(), kManifestName, kLatest));
     }
@@ -253,7 +253,7 @@ fs::path find_checkpoint(const fs::path& path) {
     if (!has_manifest(path / name) && has_manifest(replaced)) return replaced;
     if (!has_manifest(path / name)) {
         throw CheckpointError(
-            fmt::format("{}: names {}, which holds no {}; name another checkpoint's folder itself, "
+            fmt::format("{}: names {}, which contains no {}; name another checkpoint's folder itself, "
                         "{}/step-N",
                         latest.string(), name, kManifestName, path.string()));
     }

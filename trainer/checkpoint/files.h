@@ -1,12 +1,11 @@
-// The folder of a checkpoint on disk: files that are written through to the disk, folders that appear as a
-// whole.
+// The folder of a checkpoint on disk: files that are synced to the disk, and folders that appear as a whole.
 //
 //     SAVE/latest              the name of the newest checkpoint and a line feed
-//     SAVE/step-20/            a checkpoint; manifest.json in it was written last
+//     SAVE/step-20/            a checkpoint; its manifest.json is written last
 //     SAVE/.lock               held by the run that saves there
-//     SAVE/.step-30.tmp/       one that is being written; never read
-//     SAVE/.step-20.old/       one whose successor is about to take its place (on file systems that cannot
-//                              exchange two folders in one act); whole
+//     SAVE/.step-30.tmp/       a checkpoint that is being written; never read
+//     SAVE/.step-20.old/       a complete checkpoint that is about to be replaced (on file systems that cannot
+//                              exchange two folders atomically)
 //
 // All functions throw std::system_error with the path and the system's reason unless they say otherwise.
 #pragma once
@@ -23,25 +22,25 @@
 
 namespace shardscope::trainer {
 
-// An open file; positions are bytes. Any number of threads may read and write at once.
+// An open file; positions are in bytes. Any number of threads may read and write at the same time.
 class File {
   public:
     static File open_to_read(const std::filesystem::path& path);
-    // Creates it where it is not there; never shortens it.
+    // Creates the file if it does not exist; never truncates it.
     static File open_to_write(const std::filesystem::path& path);
-    // A new file: EEXIST where somebody else has made it.
+    // Creates a new file; EEXIST if it exists already.
     static File create(const std::filesystem::path& path);
 
     std::int64_t bytes() const;
-    // Of the file itself, whatever its name: device and number on it.
+    // Identifies the file itself, whatever its name: the device and the inode number.
     using Identity = std::pair<std::uint64_t, std::uint64_t>;
     Identity identity() const;
-    // All of the span; an end of the file before that is EIO.
+    // Reads the whole span; EIO if the file ends before that.
     void read(std::span<std::byte> bytes, std::int64_t position) const;
     void write(std::span<const std::byte> bytes, std::int64_t position) const;
-    void sync() const;  // returns when the disk has it
-    // Takes the file for this object alone, until it or its process ends; false: another has it. True also on
-    // file systems that know no such thing.
+    void sync() const;  // returns when the data is on the disk
+    // Locks the file for this object until the object or its process ends; false if another holds the lock.
+    // True also on file systems without locks.
     bool lock() const;
 
   private:
@@ -63,23 +62,23 @@ std::string step_folder_name(std::int64_t step);        // "step-20"
 std::string unfinished_folder_name(std::int64_t step);  // ".step-20.tmp"
 std::string replaced_folder_name(std::int64_t step);    // ".step-20.old"
 
-// ".trial-NAME.tmp": a file that is written only to see whether it can be.
+// ".trial-NAME.tmp": a file that is written only to test whether the folder is writable.
 std::string trial_file_name(std::string_view name);
 
-// Puts the whole checkpoint of a step that stands in its unfinished folder into its place, then lets `latest`
-// name it. A checkpoint of that step that was there before is replaced in one act and removed then.
+// Moves the complete checkpoint of a step from its unfinished folder to its final place, then lets `latest`
+// name it. An earlier checkpoint of that step is replaced atomically and then removed.
 void publish_step(const std::filesystem::path& save, std::int64_t step);
 
-// Removes what interrupted saves left. A checkpoint that one of them had put aside, and nothing in its place
-// yet, is put back.
+// Removes what interrupted saves left behind. A checkpoint that was moved aside and not yet replaced is moved
+// back.
 void remove_unfinished(const std::filesystem::path& save);
 
-// The checkpoint's folder that `path` means: itself where it holds a manifest, else the one that its `latest`
-// names (or, where that was put aside, the one put aside), else (a first save that was interrupted before
-// `latest`) its step with the highest number. CheckpointError: there is none.
+// The checkpoint's folder that `path` refers to: `path` itself if it holds a manifest; else the folder that
+// its `latest` names (or, if that was moved aside, the one moved aside); else (a first save was interrupted
+// before it wrote `latest`) the step with the highest number. CheckpointError if there is none.
 std::filesystem::path find_checkpoint(const std::filesystem::path& path);
 
-// Whether checkpoints stand in a folder that may not exist.
+// Whether the folder, which may not exist, contains checkpoints.
 bool holds_checkpoints(const std::filesystem::path& save);
 
 }  // namespace shardscope::trainer

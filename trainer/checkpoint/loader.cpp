@@ -42,7 +42,8 @@ std::string name_of(const std::string& state, const std::string& path) {
     return state.empty() ? path : fmt::format("{} of {}", state, path);
 }
 
-// The first key of the model that was different in the run that saved: what a person probably wants to know.
+// Names the first key of the model that differs from the run that saved: this is what the user most likely
+// needs to know.
 std::string model_hint(const Manifest& manifest, const Job& job) {
     const std::map<std::string, std::string> stored(manifest.job.begin(), manifest.job.end());
     for (const auto& [key, value] : describe(job)) {
@@ -117,12 +118,12 @@ void CheckpointLoader::check_parameters(const Job& job) {
         by_path.erase(found);
     }
     if (!by_path.empty()) {
-        refuse(fmt::format("it has {}, which the job's model has not; {}", by_path.begin()->first,
+        refuse(fmt::format("it has {}, which the job's model does not have; {}", by_path.begin()->first,
                            model_hint(stored_.manifest(), job)));
     }
 }
 
-// All elements are stored; none is twice (parse_manifest).
+// Checks that all elements are stored; parse_manifest() has checked that none is stored twice.
 void CheckpointLoader::check_whole(const ManifestParameter& parameter, const std::string& state) const {
     std::int64_t next = 0;
     for (const ManifestPiece& piece : pieces_within(parameter, state, 0, parameter.elements())) {
@@ -143,7 +144,7 @@ void CheckpointLoader::check_optimizer(const Job& job) const {
     }
     if (manifest.optimizer != type) {
         refuse(
-            fmt::format("its optimizer is {}, the job's is {}: the state of one is no use to the other; set "
+            fmt::format("its optimizer is {}, the job's is {}: the state of one is useless to the other; set "
                         "optimizer.type = \"{}\"",
                         manifest.optimizer, type, manifest.optimizer));
     }
@@ -157,8 +158,7 @@ void CheckpointLoader::check_optimizer(const Job& job) const {
     }
     for (const std::string& state : wanted_states) {
         if (!stored_states.contains(state)) {
-            refuse(
-                fmt::format("the job's optimizer goes on with {}, which is not in it; {}", state, kAsSaved));
+            refuse(fmt::format("the job's optimizer needs {}, which is not in it; {}", state, kAsSaved));
         }
     }
     for (const std::string& state : stored_states) {
@@ -175,7 +175,7 @@ void CheckpointLoader::check_optimizer(const Job& job) const {
     }
 }
 
-// The stored pieces that have some of what the rank holds.
+// The stored pieces that contain some of what the rank holds.
 std::set<const ManifestPiece*> CheckpointLoader::pieces_of(int rank) const {
     std::set<const ManifestPiece*> needed;
     for (const StatePiece& held : layout_.places[static_cast<std::size_t>(layout_.mesh.shard_index(rank))]) {
@@ -214,8 +214,8 @@ void CheckpointLoader::check(const ManifestPiece& piece, const ManifestParameter
     }
     if (checksum != piece.crc32c) {
         fail(stored_.file_path(piece.file),
-             fmt::format("is damaged: bytes {} to {}, which hold {}, do not fit their checksum", piece.offset,
-                         end, name_of(piece.state, parameter.path)));
+             fmt::format("is damaged: bytes {} to {}, which hold {}, do not match their checksum",
+                         piece.offset, end, name_of(piece.state, parameter.path)));
     }
 }
 

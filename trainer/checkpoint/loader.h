@@ -1,5 +1,5 @@
-// Loads a checkpoint into a run of any number of ranks, strategy, wrap policy and layout: every rank reads,
-// of each piece of a parameter that it holds, the stored pieces that have some of it.
+// Loads a checkpoint into a run of any number of ranks, strategy, wrap policy and layout: for each piece of a
+// parameter that a rank holds, it reads the stored pieces that overlap it.
 #pragma once
 
 #include <cstdint>
@@ -19,17 +19,18 @@
 
 namespace shardscope::trainer {
 
-// A checkpoint whose manifest and files are there, of the right sizes. Its values are not read yet.
+// A checkpoint whose manifest and files exist and have the right sizes. Its values have not been read yet.
 class StoredCheckpoint {
   public:
-    // `path`: a checkpoint's folder or one of checkpoint.save. CheckpointError naming the file at fault.
+    // `path`: a checkpoint's folder or a checkpoint.save folder. CheckpointError names the file that is at
+    // fault.
     explicit StoredCheckpoint(const std::string& path);
 
     const std::filesystem::path& folder() const { return folder_; }
     const Manifest& manifest() const { return manifest_; }
     const std::string& tokenizer() const {
         return tokenizer_;
-    }  // the vocabulary's text; "": bytes, or no text
+    }  // the vocabulary's text; empty: the text is bytes, or the job has no text
 
     std::filesystem::path manifest_path() const { return folder_ / kManifestName; }
     std::shared_ptr<const File> file(std::size_t index) const { return files_.file(index); }
@@ -49,16 +50,16 @@ enum class LoadUse : std::uint8_t {
 
 class CheckpointLoader {
   public:
-    // Checks that the checkpoint has all that the run's ranks hold and nothing else, and that every value to
-    // be read is as it was written: where `only_rank` is the one rank that will be filled, those that it
-    // holds. CheckpointError: another model or optimizer, missing or damaged values; nothing was loaded.
-    // `stored` must outlive the loader.
+    // Checks that the checkpoint has exactly what the run's ranks hold, and that every value to be read is
+    // intact; with `only_rank`, the only rank that will be filled, the values of that rank. CheckpointError:
+    // the checkpoint has another model or optimizer, or values are missing or damaged; nothing has been
+    // loaded. `stored` must outlive the loader.
     CheckpointLoader(const StoredCheckpoint& stored, const Job& job, RunLayout layout, LoadUse use,
                      std::optional<int> only_rank = std::nullopt);
 
-    // Where training goes on: steps done, and what micro-steps' sample numbers are moved by, so that the
-    // sampler goes on where it stopped even with another number of ranks, batch or accumulation: samples done
-    // after step n = n * samples_per_step(job) + sample_offset.
+    // Where training continues: the steps done, and the offset of micro-steps' sample numbers, so that the
+    // sampler continues where it stopped even with another number of ranks, batch or accumulation: samples
+    // done after step n = n * samples_per_step(job) + sample_offset.
     std::int64_t step() const { return stored_.manifest().step; }
     std::int64_t sample_offset() const { return sample_offset_; }
 
@@ -81,7 +82,7 @@ class CheckpointLoader {
     const RunLayout layout_;
     const LoadUse use_;
     std::int64_t sample_offset_ = 0;
-    std::vector<const ManifestParameter*> parameters_;  // by the run's id
+    std::vector<const ManifestParameter*> parameters_;  // indexed by the run's parameter id
 };
 
 }  // namespace shardscope::trainer

@@ -21,7 +21,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kFormatName = "shardscope-checkpoint";
-constexpr std::int64_t kMost = std::int64_t{1} << 60;  // of any count: no sum or product with 4 overflows
+// Upper bound of any count: no sum and no product with 4 overflows.
+constexpr std::int64_t kMost = std::int64_t{1} << 60;
 
 std::string dump(const Json& json) {
     return traces::dump_json(json);
@@ -79,14 +80,14 @@ std::string lines(const char* key, const Items& items, const ToJson& to_json) {
     return text + "\n],\n";
 }
 
-// Takes values out of the JSON, or says what is wrong with it.
+// Extracts values from the JSON and reports what is wrong with it.
 class Reader {
   public:
     Reader(std::string_view text, const std::string& name) : text_(text), name_(name) {}
 
     Manifest read() {
         const Json json = traces::parse_ordered_json(text_);
-        if (json.is_discarded()) fail("is damaged or cut off: it is no JSON");
+        if (json.is_discarded()) fail("is damaged or cut off: it is not JSON");
         if (!json.is_object() || !json.contains("format") || json["format"] != kFormatName) {
             throw CheckpointError(
                 fmt::format("{}: is JSON, but not a checkpoint's manifest; set checkpoint.load to "
@@ -115,10 +116,10 @@ class Reader {
 
     void verify_check(const Json& json) const {
         const std::size_t length = check_of("").size();
-        if (!json.contains("check") || text_.size() < length) fail("has no check at its end");
+        if (!json.contains("check") || text_.size() < length) fail("has no checksum at its end");
         const std::string_view before = text_.substr(0, text_.size() - length);
         if (text_.substr(before.size()) != check_of(before)) {
-            fail("is damaged: its check does not fit, something in it was changed");
+            fail("is damaged: its checksum does not match, something in it was changed");
         }
     }
 
@@ -132,7 +133,7 @@ class Reader {
         if (integer(optimizer, "steps", 0) != manifest.step) fail("its optimizer's steps are not its steps");
         manifest.ranks = static_cast<int>(integer(json, "ranks", 1, std::numeric_limits<int>::max()));
         for (const auto& [key, value] : object(json, "job").items()) {
-            if (!value.is_string()) fail(fmt::format("job: \"{}\" is no text", key));
+            if (!value.is_string()) fail(fmt::format("job: \"{}\" is not text", key));
             manifest.job.emplace_back(key, value.get<std::string>());
         }
         if (!json.contains("tokenizer")) return;
@@ -177,22 +178,22 @@ class Reader {
         const std::string name = file_name(json);
         const auto file = by_name_.find(name);
         if (file == by_name_.end())
-            fail(fmt::format("{}: a piece is in {}, no file of its", parameter.path, name));
+            fail(fmt::format("{}: a piece is in {}, which is not one of its files", parameter.path, name));
         piece.file = file->second;
         piece.offset = integer(json, "offset", 0);
         piece.crc32c = checksum(json);
         if (piece.first + piece.elements > parameter.elements()) {
-            fail(fmt::format("{}: a piece ends behind the parameter's {} elements", parameter.path,
+            fail(fmt::format("{}: a piece ends after the parameter's {} elements", parameter.path,
                              parameter.elements()));
         }
         const std::int64_t bytes = manifest.files[piece.file].bytes;
         if (piece.offset + 4 * piece.elements > bytes) {
-            fail(fmt::format("{}: a piece ends behind the {} bytes of {}", parameter.path, bytes, name));
+            fail(fmt::format("{}: a piece ends after the {} bytes of {}", parameter.path, bytes, name));
         }
         return piece;
     }
 
-    // Sorts the pieces by state and place.
+    // Sorts the pieces by state and first element, and refuses overlaps.
     void refuse_overlaps(ManifestParameter& parameter) const {
         std::vector<ManifestPiece>& pieces = parameter.pieces;
         traces::sort_rows(pieces, [](const ManifestPiece& a, const ManifestPiece& b) {
@@ -201,7 +202,7 @@ class Reader {
         for (std::size_t i = 1; i < pieces.size(); ++i) {
             const ManifestPiece& before = pieces[i - 1];
             if (before.state == pieces[i].state && before.first + before.elements > pieces[i].first) {
-                fail(fmt::format("{}: two pieces hold element {}", parameter.path, pieces[i].first));
+                fail(fmt::format("{}: two pieces contain element {}", parameter.path, pieces[i].first));
             }
         }
     }
@@ -212,17 +213,17 @@ class Reader {
     }
     const Json& object(const Json& json, const char* key) const {
         const Json& value = member(json, key);
-        if (!value.is_object()) fail(fmt::format("\"{}\" is no object", key));
+        if (!value.is_object()) fail(fmt::format("\"{}\" is not an object", key));
         return value;
     }
     const Json& list(const Json& json, const char* key) const {
         const Json& value = member(json, key);
-        if (!value.is_array()) fail(fmt::format("\"{}\" is no list", key));
+        if (!value.is_array()) fail(fmt::format("\"{}\" is not a list", key));
         return value;
     }
     std::string text(const Json& json, const char* key) const {
         const Json& value = member(json, key);
-        if (!value.is_string()) fail(fmt::format("\"{}\" is no text", key));
+        if (!value.is_string()) fail(fmt::format("\"{}\" is not text", key));
         return value.get<std::string>();
     }
     std::int64_t integer(const Json& json, const char* key, std::int64_t least,
@@ -233,7 +234,7 @@ class Reader {
             (!value.is_number_unsigned() ||
              value.get<std::uint64_t>() <= std::uint64_t{std::numeric_limits<std::int64_t>::max()});
         if (!fits || value.get<std::int64_t>() < least || value.get<std::int64_t>() > most) {
-            fail(fmt::format("\"{}\" is no number from {} on", key, least));
+            fail(fmt::format("\"{}\" is not a number from {} on", key, least));
         }
         return value.get<std::int64_t>();
     }
@@ -243,13 +244,14 @@ class Reader {
     }
     std::string file_name(const Json& json, const char* key = "file") const {
         std::string value = text(json, key);
-        if (!is_plain_name(value)) fail(fmt::format("\"{}\" is no file in the checkpoint's folder", value));
+        if (!is_plain_name(value))
+            fail(fmt::format("\"{}\" is not a file in the checkpoint's folder", value));
         return value;
     }
 
     std::string_view text_;
     const std::string& name_;
-    std::map<std::string, std::size_t> by_name_;  // of the files
+    std::map<std::string, std::size_t> by_name_;  // the files' indices
     std::set<std::string> paths_;
 };
 
@@ -274,7 +276,7 @@ bool is_plain_name(std::string_view name) {
 
 std::string to_text(const Manifest& manifest) {
     std::string text = dump(header_json(manifest));
-    text.back() = ',';  // the object goes on, a line for each file and parameter
+    text.back() = ',';  // the object continues, with a line for each file and parameter
     text += "\n" + lines("files", manifest.files, [](const ManifestFile& file) {
                 return Json{{"name", file.name}, {"bytes", file.bytes}};
             });

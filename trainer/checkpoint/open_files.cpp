@@ -30,7 +30,7 @@ std::shared_ptr<const File> OpenFiles::file(std::size_t index) const {
     return entry.open;
 }
 
-// It is the last that was used; the one that was not for longest is closed where there are too many.
+// Marks the file as the most recently used; closes the least recently used one if too many are open.
 void OpenFiles::used(std::size_t index) const {
     if (recent_.front() != index) {
         recent_.remove(index);

@@ -1,5 +1,5 @@
-// The files of a checkpoint to read from: one of a thousand ranks has a thousand, and a process may not have
-// so many open. The last that were used stay open; others are opened again, and must then be the same.
+// The files from which a checkpoint is read: that of a thousand ranks has a thousand, more than a process may
+// have open. The most recently used files stay open; others are opened again and must then be the same files.
 #pragma once
 
 #include <cstddef>
@@ -17,15 +17,15 @@ namespace shardscope::trainer {
 
 class OpenFiles {
   public:
-    static constexpr std::size_t kMostOpen = 128;  // beside those that somebody holds
+    static constexpr std::size_t kMostOpen = 128;  // besides those that a caller holds
 
     explicit OpenFiles(std::size_t most_open = kMostOpen) : most_open_(most_open) {}
 
-    // Opens the next file; its size. std::system_error.
+    // Opens the next file and returns its size. std::system_error.
     std::int64_t add(const std::filesystem::path& path);
 
-    // Open as long as it is held. Any thread. std::system_error: it is gone, or (ESTALE) another has its
-    // name.
+    // The file, which stays open as long as the caller holds it. Any thread. std::system_error: it was
+    // removed, or (ESTALE) another file has its name.
     std::shared_ptr<const File> file(std::size_t index) const;
 
   private:
@@ -39,7 +39,7 @@ class OpenFiles {
     const std::size_t most_open_;
     mutable std::mutex mutex_;
     mutable std::vector<Entry> entries_;
-    mutable std::list<std::size_t> recent_;  // those that are open, the last used first
+    mutable std::list<std::size_t> recent_;  // the files that are open, the most recently used first
 };
 
 }  // namespace shardscope::trainer

@@ -1,4 +1,4 @@
-// Which elements of which parameter lie where in a run: what checkpoints know of a Program.
+// Which elements of which parameter are where in a run: the part of a Program that checkpoints need.
 #pragma once
 
 #include <cstddef>
@@ -26,35 +26,35 @@ struct ParameterShape {
 
 struct RunLayout {
     Mesh mesh;
-    std::vector<ParameterShape> parameters;       // by id
+    std::vector<ParameterShape> parameters;       // indexed by parameter id
     std::vector<std::vector<StatePiece>> places;  // what a rank at each place of a shard group holds
 };
 
 RunLayout layout_of(const Program& program);
 
-// Samples that all ranks train on in one step.
+// The number of samples that all ranks together train on in one step.
 std::int64_t samples_per_step(const Job& job);
 
-// The bytes that an Arg names in one rank's memory, in whichever space; empty while its buffer is not
+// The bytes that an Arg names in one rank's memory, in any memory space; empty while its buffer is not
 // allocated.
 using RankMemory = std::function<HostView(const Arg&)>;
 
-// The sub-view of `count` elements of fp32 from element `first` of a view on.
+// The part of a view that begins at element `first` and has `count` elements of fp32.
 constexpr Arg elements_of(Arg view, std::int64_t first, std::int64_t count) {
     view.offset += 4 * first;
     view.bytes = 4 * count;
     return view;
 }
 
-// A piece that one place writes for all that hold it.
+// A piece that one place writes on behalf of all places that hold it.
 struct OwnedPiece {
     int place = 0;
     StatePiece piece;
 };
 
-// Every element of every parameter and state once, in the order of parameter, state and element. What several
-// places hold belongs to the lowest. No piece is larger than `most` elements. Throws std::logic_error where
-// an element of a parameter, or of a state of it that some place holds, is held nowhere.
+// Every element of every parameter and state exactly once, sorted by parameter, state and element. What
+// several places hold belongs to the lowest of them. No piece is larger than `most` elements. Throws
+// std::logic_error if an element of a parameter, or of a state that some place holds, is held nowhere.
 std::vector<OwnedPiece> owned_pieces(const RunLayout& layout, std::int64_t most);
 
 }  // namespace shardscope::trainer

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// How long a run that was told to end may take, and how often it is looked at.
+// How long a run that has been asked to end may take, and how often this is polled.
 constexpr std::chrono::milliseconds kEnding(3000), kLook(20);
 constexpr const char* kShared =
     "checkpoint.save must be on a file system that all hosts share, at the same path for all of them";
@@ -31,7 +31,7 @@ bool same_folder(const fs::path& a, const fs::path& b) {
     return fs::equivalent(a, b, error) && !error;
 }
 
-// A file in the folder, as long as this lives.
+// A file in the folder that exists as long as this object.
 class Trial {
   public:
     explicit Trial(fs::path path) : path_(std::move(path)) { write_file(path_, ""); }
@@ -46,7 +46,7 @@ class Trial {
     fs::path path_;
 };
 
-// Two runs in one folder would remove what the other is writing.
+// Locks the folder: two runs in one folder would remove what the other is writing.
 File take(const fs::path& folder) {
     File file = File::open_to_write(folder / kLockName);
     const auto since = std::chrono::steady_clock::now();
@@ -62,7 +62,7 @@ File take(const fs::path& folder) {
     return file;
 }
 
-// Does `work` on rank 0; where it throws, all throw that.
+// Does `work` on rank 0; if it throws, all ranks throw the same error.
 void first_decides(World& world, const std::function<void()>& work) {
     std::string error;
     if (world.rank() == 0) {
@@ -110,8 +110,9 @@ File make_ready(const SaveFolder& folder) {
     const bool goes_on = !from.empty() && (same_folder(from, path) || same_folder(from.parent_path(), path));
     if (!folder.overwrite && !goes_on && holds_checkpoints(path)) {
         throw CheckpointError(
-            fmt::format("{}: holds checkpoints of another run; choose another folder, go on from "
-                        "them (checkpoint.load), or give --overwrite",
+            fmt::format("{}: contains checkpoints of another run; choose another folder, continue from them "
+                        "(checkpoint.load), or"
+                        " give --overwrite",
                         path.string()));
     }
     try {
@@ -130,9 +131,9 @@ File make_ready(const SaveFolder& folder) {
 std::optional<File> make_ready(const SaveFolder& folder, World& world) {
     std::optional<File> lock;
     first_decides(world, [&] { lock.emplace(make_ready(folder)); });
-    // Names that nobody has looked for: no host remembers that they are not there.
+    // The names are new, so that no host has cached that they do not exist.
     const std::string token = world.broadcast(random_token());
-    std::optional<Trial> trial;  // until rank 0 has looked
+    std::optional<Trial> trial;  // kept until rank 0 has looked for it
     std::string error;
     try {
         trial.emplace(trial_of(folder, token, world.rank()));

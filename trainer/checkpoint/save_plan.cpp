@@ -21,8 +21,8 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "the files hold little-endian fp32");
 
 constexpr std::int64_t kAlignment = 64;
-// Of a piece: 16 MiB, so that a checksum tells where the damage is and other readers may take in pieces
-// whole.
+// The largest piece, 16 MiB: small enough that a checksum locates damage and that readers can take in whole
+// pieces.
 constexpr std::int64_t kMostElements = 4 << 20;
 
 std::int64_t align(std::int64_t offset) {

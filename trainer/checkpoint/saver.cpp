@@ -122,7 +122,7 @@ Manifest CheckpointSaver::manifest(const Pending& pending, std::int64_t step) co
     return manifest;
 }
 
-// All parts are written.
+// Called when all parts are written.
 void CheckpointSaver::complete(Pending& pending, std::int64_t step) {
     const fs::path folder = unfinished(step);
     if (!pending.error) {
@@ -144,7 +144,7 @@ void CheckpointSaver::complete(Pending& pending, std::int64_t step) {
     {
         const std::lock_guard lock(mutex_);
         failed_ = failed_ || pending.error.has_value();
-        pending_.erase(step);  // `pending` with it, where it stands there
+        pending_.erase(step);  // destroys `pending`, which this map owns
     }
     if (on_saved_) on_saved_(report);
 }

@@ -1,8 +1,8 @@
-// Saves checkpoints while ranks train. Every rank writes its own part on its own thread. Where all ranks are
-// of this process nobody waits for another, and the last to be done writes the manifest and lets the
-// checkpoint appear (see files.h). Where ranks are processes, all save together: rank 0 makes the folder, all
+// Saves checkpoints while ranks train. Every rank writes its own part on its own thread. If all ranks are
+// threads of this process, none waits for another, and the last to finish writes the manifest and publishes
+// the checkpoint (see files.h). If ranks are processes, all save together: rank 0 makes the folder, all
 // write, and rank 0 writes the manifest when every part is there. A save that is interrupted at any moment
-// leaves the checkpoints before it as they were.
+// leaves the earlier checkpoints as they were.
 #pragma once
 
 #include <chrono>
@@ -29,13 +29,14 @@ namespace shardscope::trainer {
 class World;
 
 struct SaveSettings {
-    bool overwrite = false;              // replace the checkpoints of another run
-    std::filesystem::path goes_on_from;  // the checkpoint's folder that the run started from; empty: none
+    bool overwrite = false;              // whether to replace the checkpoints of another run
+    std::filesystem::path goes_on_from;  // the checkpoint's folder that the run started from; empty if none
     std::int64_t sample_offset = 0;      // samples done after step n: n * samples_per_step + this
-    std::string tokenizer;               // the vocabulary's text; empty: bytes, or no text
-    World* world = nullptr;              // of the ranks' processes; null: all ranks are of this one
-    // The World's processes run on several: where they would share a file (format `full`), each writes one of
-    // its own and rank 0 copies them, since NFS may lose what two hosts write next to each other.
+    std::string tokenizer;   // the vocabulary's text; empty: the text is bytes, or the job has no text
+    World* world = nullptr;  // the ranks' processes; null if all ranks are threads of this one
+    // Whether the World's processes run on several hosts. If so, processes that would share a file (format
+    // `full`) write one each and rank 0 copies them, since NFS may lose what two hosts write next to each
+    // other.
     bool several_hosts = false;
 };
 
@@ -43,37 +44,38 @@ struct SaveReport {
     std::int64_t step = 0;  // steps done
     std::string folder;
     std::int64_t bytes = 0;
-    double seconds = 0;  // from the first rank's start
-    std::string error;   // one sentence; empty: the checkpoint is whole and on the disk
+    double seconds = 0;  // since the first rank started
+    std::string error;   // one sentence; empty: the checkpoint is complete and on the disk
 };
 
 class CheckpointSaver {
   public:
-    // Into job.checkpoint.save, made ready as save_folder.h says; collective where settings.world is not
-    // null. `on_saved` is called once a save, on the thread that ended it (of rank 0's process alone).
-    // CheckpointError as there.
+    // Saves into job.checkpoint.save, prepared as save_folder.h says; collective if settings.world is not
+    // null. `on_saved` is called once per save, on the thread that completed it (only in rank 0's process).
+    // CheckpointError as in save_folder.h.
     CheckpointSaver(const Job& job, RunLayout layout, SaveSettings settings,
                     std::function<void(const SaveReport&)> on_saved);
-    ~CheckpointSaver();  // after all ranks ended; removes a save that not all of them brought their part to
+    ~CheckpointSaver();  // called after all ranks have ended; removes a save to which some rank did not
+                         // contribute its part
     CheckpointSaver(const CheckpointSaver&) = delete;
     CheckpointSaver& operator=(const CheckpointSaver&) = delete;
 
-    // `steps_done`: the steps that the rank's memory stands after. Every rank calls it for the same steps in
-    // the same order, when its streams are idle. A failure is reported, never thrown: training goes on. With
-    // a World, collective; throws WorldError where the job has failed.
+    // `steps_done`: the number of steps after which the rank's memory is saved. Every rank calls it for the
+    // same steps in the same order, when its streams are idle. A failure is reported, never thrown: training
+    // continues. With a World it is collective, and throws WorldError if the job has failed.
     void save(int rank, std::int64_t steps_done, const RankMemory& memory);
 
-    bool failed() const;  // some save was not completed; the same in all processes
+    bool failed() const;  // whether some save was not completed; the same in all processes
 
   private:
-    // A save that is under way.
+    // A save that is in progress.
     struct Pending {
         explicit Pending(std::size_t pieces) : checksums(pieces) {}
         std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
-        std::vector<std::uint32_t> checksums;  // by piece of the plan; each written by one rank
-        std::size_t done = 0;                  // places that have written
+        std::vector<std::uint32_t> checksums;  // indexed by piece of the plan; each is written by one rank
+        std::size_t done = 0;                  // places that have written their part
         std::int64_t bytes = 0;
-        std::optional<std::string> error;  // the first
+        std::optional<std::string> error;  // the first error
     };
     struct Part;
 
@@ -83,7 +85,7 @@ class CheckpointSaver {
     void complete(Pending& pending, std::int64_t step);
     Manifest manifest(const Pending& pending, std::int64_t step) const;
 
-    // With a World.
+    // Saves with a World.
     void save_together(std::int64_t step, const RankMemory& memory);
     Part write_own_part(std::int64_t step, const RankMemory& memory) const;
     void take_parts(const std::vector<std::string>& texts, std::int64_t step, Pending& pending) const;
@@ -95,10 +97,10 @@ class CheckpointSaver {
     const std::function<void(const SaveReport&)> on_saved_;
     const SavePlan plan_;
     const PartPlace part_place_;
-    const std::optional<File> lock_;  // of the folder, on rank 0
+    const std::optional<File> lock_;  // lock of the folder, on rank 0
     Manifest facts_;                  // what is the same in every manifest of the run
     std::int64_t samples_per_step_;
-    mutable std::mutex mutex_;                                  // guards what follows
+    mutable std::mutex mutex_;                                  // guards the members below
     std::map<std::int64_t, std::unique_ptr<Pending>> pending_;  // by step
     bool failed_ = false;
 };

@@ -1,5 +1,5 @@
-// A save where ranks are processes. Every process makes the same calls of the World whatever fails in one of
-// them, so that all go on training; only the end of the job (WorldError) is thrown.
+// A save if ranks are processes. Every process makes the same calls of the World even if one of them fails,
+// so that all continue training; only the end of the job (WorldError) is thrown.
 #include <exception>
 #include <stdexcept>
 #include <string>
@@ -18,11 +18,11 @@ namespace shardscope::trainer {
 
 namespace fs = std::filesystem;
 
-// What a process tells rank 0 of its part.
+// What a process reports to rank 0 about its part.
 struct CheckpointSaver::Part {
-    std::string error;  // why it is not written; empty: it is, to the disk
+    std::string error;  // why the part is not written; empty: it is on the disk
     std::int64_t bytes = 0;
-    std::vector<std::uint32_t> checksums;  // of the pieces that are its own, in the plan's order
+    std::vector<std::uint32_t> checksums;  // checksums of its own pieces, in the plan's order
 
     std::string text() const {
         FrameWriter writer;
@@ -74,7 +74,7 @@ CheckpointSaver::Part CheckpointSaver::write_own_part(std::int64_t step, const R
     return part;
 }
 
-// On rank 0. The ranks of the first replica are its places.
+// Called on rank 0. The ranks of the first replica are its places.
 void CheckpointSaver::take_parts(const std::vector<std::string>& texts, std::int64_t step,
                                  Pending& pending) const {
     try {
@@ -99,7 +99,7 @@ void CheckpointSaver::take_parts(const std::vector<std::string>& texts, std::int
     }
 }
 
-// That what every process has written is what this one sees.
+// Checks that this process sees what every process has written.
 void CheckpointSaver::check_files(std::int64_t step) const {
     const World& world = *settings_.world;
     for (const int place : plan_.writers) {

@@ -76,7 +76,7 @@ std::string table(const CollectiveBench& bench, const std::string& group, int ra
             "write the\n"
             "size; reduce_scatter reads it and writes a piece; all_reduce is both) at {:.1f} GB/s, the rate "
             "at which\n"
-            "the ranks copy 64 MiB each, all at once. What stays in a cache can be faster.\n",
+            "the ranks copy 64 MiB each, all at the same time. Data that stay in a cache can be faster.\n",
             bench.copy_gbps);
     }
     return text;
@@ -119,7 +119,8 @@ int bench_collectives(const Job& job, bool as_json, Joined* joined) {
             "more");
     }
     if (job.run.device == DeviceKind::sim) {
-        throw JobError("--bench-collectives: measures what is there; set run.device to \"cpu\" or \"cuda\"");
+        throw JobError(
+            "--bench-collectives: it measures real devices; set run.device to \"cpu\" or \"cuda\"");
     }
     std::optional<Program> program;
     std::optional<TraceOutput> trace;

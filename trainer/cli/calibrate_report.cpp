@@ -54,8 +54,9 @@ std::string calibration_table(const Calibration& fitted, const std::string& file
     std::string base;
     for (const std::string& key : taken_from_base(fitted)) base += (base.empty() ? "" : ", ") + key;
     std::string out = fmt::format(
-        "Kernels, copies and collectives beside the fitted model: error is |model - measured| / measured\n\n"
-        "{}\nSteps: the median that was measured beside the one that the model simulates\n\n{}\n",
+        "Kernels, copies and collectives compared with the fitted model: error is |model - measured| / "
+        "measured\n\n"
+        "{}\nSteps: the measured median and the one that the model simulates\n\n{}\n",
         residual_table(fitted), step_table(fitted));
     if (!base.empty())
         out += traces::paragraph(fmt::format("From {}, since no trace shows it: {}", fitted.base, base), 110);

@@ -62,10 +62,9 @@ void Checkpointing::open(const std::string& folder) {
         tokenizer_ = std::make_shared<BpeTokenizer>(bpe_from_text(stored_->tokenizer(), file));
     }
     if (first_step() >= job_.run.steps) {
-        throw JobError(
-            fmt::format("{}run.steps: the checkpoint {} stands after step {} already; set run.steps above "
-                        "it to go on",
-                        where(job_, "run.steps"), stored_->folder().string(), first_step()));
+        throw JobError(fmt::format(
+            "{}run.steps: the checkpoint {} is after step {} already; set run.steps above it to continue",
+            where(job_, "run.steps"), stored_->folder().string(), first_step()));
     }
 }
 

@@ -120,7 +120,7 @@ ChildResult run_again(const std::vector<std::string>& arguments) {
     }
     int status = 0;
     while (waitpid(child, &status, 0) < 0) {
-        if (errno != EINTR) fail("the end of the run cannot be learned");
+        if (errno != EINTR) fail("the end of the run cannot be determined");
     }
     if (WIFSIGNALED(status)) result.signal = WTERMSIG(status);
     if (WIFEXITED(status)) result.status = WEXITSTATUS(status);

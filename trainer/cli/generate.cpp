@@ -31,8 +31,8 @@ void check(const Job& job) {
     if (job.model.type == ModelType::mlp || job.model.type == ModelType::bert) {
         throw JobError(fmt::format(
             "{}model.type: {}; set it to \"gpt\" or \"llama\"", where(job, "model.type"),
-            job.model.type == ModelType::mlp ? "an mlp knows no text to go on with"
-                                             : "a bert fills gaps in a text and does not go on with one"));
+            job.model.type == ModelType::mlp ? "an mlp cannot continue a text"
+                                             : "a bert fills gaps in a text and cannot continue one"));
     }
     if (job.checkpoint.load.empty()) {
         throw JobError(

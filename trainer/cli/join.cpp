@@ -68,7 +68,7 @@ void meet_through(MpiModule& mpi, Place& place) {
     message = mpi.broadcast(message);
     const std::size_t port = message.find(' '), token = message.find(' ', port + 1);
     if (token == std::string::npos)
-        throw WorldError("rank 0 does not tell where it listens; start the job again");
+        throw WorldError("rank 0 does not announce where it listens; start the job again");
     place.master = message.substr(0, port);
     std::from_chars(message.data() + port + 1, message.data() + token, place.port);
     place.token = message.substr(token + 1);

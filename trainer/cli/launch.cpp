@@ -99,7 +99,7 @@ void send(const std::vector<Child>& children, int signal) {
 
 void kill_rank(std::vector<Child>& children, std::size_t rank) {
     fmt::print(stderr,
-               "shardscope-train: rank {} (process {}) is stopped and cannot end by itself; it is killed\n",
+               "shardscope-train: rank {} (process {}) is stopped and cannot end on its own; it is killed\n",
                rank, children[rank].pid);
     children[rank].asked = true;
     kill(children[rank].pid, SIGKILL);
@@ -120,7 +120,7 @@ void wait_for(std::vector<Child>& children) {
         int status = 0;
         const pid_t ended = waitpid(-1, &status, WNOHANG | WUNTRACED | WCONTINUED);
         if (ended < 0 && errno != EINTR)
-            throw std::system_error(errno, std::generic_category(), "the end of a rank cannot be learned");
+            throw std::system_error(errno, std::generic_category(), "the end of a rank cannot be determined");
         if (ended <= 0) {
             if (Clock::now() > patience) {
                 patience = Clock::now() + kGrace;

@@ -211,7 +211,7 @@ std::string lift_table(const LiftResult& result, bool all) {
     for (Column<Replay>& column : figure_columns(result)) columns.push_back(std::move(column));
     if (!shown.front.empty()) {
         out += fmt::format(
-            "\nThe front of {} replays: nothing is both smaller and faster; the fastest first\n{}",
+            "\nThe Pareto front of {} replays: no other is both smaller and faster; the fastest first\n{}",
             result.rows.size(), table_of(shown.front, columns));
     }
     out += shown.rest_table("The best of the rest", columns);

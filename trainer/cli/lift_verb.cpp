@@ -58,9 +58,10 @@ void TracePlanning::check_options() const {
     for (const std::string& file : options_.files) {
         if (!file.ends_with(".sqlite")) {
             refuse_argument(
-                "--as", fmt::format("{} is no .sqlite: a replay can be written as its trace, and there is no "
-                                    "job file for a model that a trace shows",
-                                    file));
+                "--as",
+                fmt::format("{} is not a .sqlite: a replay can be written as its trace, and there is no "
+                            "job file for a model that a trace shows",
+                            file));
         }
     }
     check_outputs(file_, options_);

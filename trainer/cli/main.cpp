@@ -35,18 +35,18 @@ using namespace shardscope::trainer;
 constexpr const char* kStatus =
     R"(Exit status: 0 done, 1 a failure of the work, 2 a wrong command line or job, 130 or 143 stopped by Ctrl-C
 or SIGTERM: the first ends the run after its step, saves where checkpoint.save is set, and finishes the trace;
-the second ends it at once.
+the second ends it immediately.
 
 )";
 
 constexpr const char* kSweepHelp =
-    R"(Commas separate the values of a key: --fsdp.wrap=root,module:Linear. Where a value holds commas itself, ';'
-does, also behind a single one: --fsdp.wrap='root;module:Block,Embedding'. Or the key is given once for each
-value, as it stands: --fsdp.wrap=root --fsdp.wrap=module:Block,Embedding. Lists of numbers stand in brackets:
+    R"(Commas separate the values of a key: --fsdp.wrap=root,module:Linear. If a value contains commas itself, ';'
+separates values, also after a single one: --fsdp.wrap='root;module:Block,Embedding'. Or the key is repeated, once
+for each value: --fsdp.wrap=root --fsdp.wrap=module:Block,Embedding. Lists of numbers are in brackets:
 --optimizer.betas=[0.9,0.95],[0.9,0.999].
 
 Each combination is trained in a process of its own, one after the other. Its trace is called by what differs:
-FOLDER/wrap=module-Linear,cpu_offload=true.sqlite. One that cannot be, or that fails, is a row with its reason.
+FOLDER/wrap=module-Linear,cpu_offload=true.sqlite. One that is impossible, or that fails, is a row with its reason.
 
 Exit status: 0 at least one combination ran (--dry-run: can be), 1 none did or a process crashed, 2 a wrong
 command line or job, 130 or 143 stopped by Ctrl-C or SIGTERM, which end the run that is going on as they end a
@@ -59,10 +59,10 @@ memory.activation_checkpointing x fsdp.backward_prefetch x fsdp.limit_all_gather
 train.accumulation, the values that suit the model and the cluster (sim.cluster), and the job's own.
 --section.key=value keeps a key as it is; several values, written as for sweep, are tried in turn, of any key:
 --data.batch=1,2,4 --run.ranks=8,64.
-What fits is said by run.memory_limit, otherwise by the memory of the cluster's devices.
+The limit is run.memory_limit, otherwise the memory of the cluster's devices.
 
 Exit status: 0 something fits, 1 nothing does, 2 a wrong command line or job, 130 or 143 stopped by Ctrl-C or
-SIGTERM, which print what is known by then; the second ends the search at once.
+SIGTERM, which print what is known by then; the second ends the search immediately.
 
 Of a trace (a database of shardscope-trace or PyTorch's own JSON, of FSDP or DDP; a folder of all ranks' files):
 the recorded step is replayed as it was, its error stands in the first line, and then under other keys of
@@ -181,15 +181,16 @@ int run_sweep(const std::vector<std::string>& arguments) {
 }
 
 int run_plan(const std::vector<std::string>& arguments) {
-    CLI::App app{"Tells which configurations of a job fit a cluster, how fast they are, and which to choose.",
-                 "shardscope-train plan"};
+    CLI::App app{
+        "Predicts which configurations of a job fit a cluster, how fast they are, and which to choose.",
+        "shardscope-train plan"};
     app.footer(std::string(kPlanHelp) + "\n" + job_help());
     Common common;
     PlanOptions options;
     LiftOptions lift;
     common.add_to(app, nullptr, "FILE", "The job file, or a trace of FSDP or DDP");
     app.add_option("-o,--output", options.output, "Database of all rows (SHARD_PLAN)");
-    app.add_flag("--all", options.all, "Print every row, not only the front and the best of the rest");
+    app.add_flag("--all", options.all, "Print every row, not only the Pareto front and the best of the rest");
     CLI::Option* bandwidth = app.add_option(
         "--bandwidth", lift.bandwidth, "Of a trace: every collective at this bus bandwidth, GB/s (10^9)");
     CLI::Option* cluster = app.add_option("--cluster", lift.cluster,

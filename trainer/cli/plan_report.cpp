@@ -142,7 +142,8 @@ std::string best_line(const PlanResult& result) {
         if (row != best && names.size() < kNamed) names.push_back(std::to_string(row->number));
     const std::size_t more = tied.size() - 1 - names.size();
     text += fmt::format(
-        "\nThe model cannot tell it from the {} other{} within {:.0f} % of the fastest, row {} ({} ms, {} MB "
+        "\nThe model cannot distinguish it from the {} other{} within {:.0f} % of the fastest, row {} ({} "
+        "ms, {} MB "
         "reserved): {}{}\n",
         tied.size() - 1, tied.size() == 2 ? "" : "s", 100 * planner::kTie, fastest->number,
         ms(fastest->times.step), mb(fastest->reserved), traces::joined(names, ", "),
@@ -178,12 +179,12 @@ std::string plan_table(const PlanResult& result, const PlanPrint& print) {
         out += fmt::format(
             "\n{}\n{}",
             result.complete
-                ? "The front: nothing has less allocated and reserved and is faster; the fastest first"
-                : "The front of what was tried, the fastest first",
+                ? "The Pareto front: no other allocates and reserves less and is faster; the fastest first"
+                : "The Pareto front of those tried, the fastest first",
             table_of(both.front, columns));
     }
     out += both.rest_table(both.front.empty() ? "The smallest" : "The best of the rest", columns);
-    out += "\nWhat makes the peak and holds the step, and why the rest loses\n";
+    out += "\nWhat makes the peak and limits the step, and why the rest loses\n";
     for (const Row* row : shown)
         out += fmt::format("{:>4}  {}\n", row->number, planner::why(*row, result.rows));
     return out +
@@ -219,9 +220,9 @@ std::string anatomy_table(const Row& row, const planner::Anatomy& anatomy) {
     cells.insert(cells.end(), {known ? cell(here) : "-", cell(simulated)});
     table.row(cells);
     return fmt::format(
-        "\nMemory of row {} by formula, of {} parameters by ZeRO stage over {} device{} (stage {}{}), beside "
-        "its "
-        "simulated peak\n{}The formulas know no schedule: docs/planning.md says what each leaves out.\n",
+        "\nMemory of row {} by formula, of {} parameters by ZeRO stage over {} device{} (stage {}{}), next "
+        "to its simulated peak"
+        "\n{}The formulas ignore the schedule: docs/planning.md says what each omits.\n",
         row.number, grouped(anatomy.parameters), anatomy.devices, anatomy.devices == 1 ? "" : "s",
         anatomy.stage, anatomy.offloaded ? ", offloaded to the host" : "", table.text());
 }

@@ -117,7 +117,7 @@ void TraceOutput::failed(const std::exception_ptr& reason) {
         std::rethrow_exception(reason);
     } catch (const std::exception& error) {
         fmt::print(stderr,
-                   "shardscope-train: warning: the trace is incomplete: {}; training goes on without it\n",
+                   "shardscope-train: warning: the trace is incomplete: {}; training continues without it\n",
                    error.what());
     }
     reported_ = true;
@@ -171,10 +171,10 @@ TraceOutput::End TraceOutput::finish() {
         if (all_here) {
             merge(parts, last_words, end);
         } else {
-            end.note = fmt::format(
-                "each host has the parts of its own ranks ({}); bring them to one place, then: {}",
-                pattern_of(path_),
-                merge_command(pattern_of(fs::path(path_).filename().string()), job_.run.trace));
+            end.note =
+                fmt::format("each host has the parts of its own ranks ({}); copy them to one place, then: {}",
+                            pattern_of(path_),
+                            merge_command(pattern_of(fs::path(path_).filename().string()), job_.run.trace));
         }
     }
     world_->barrier();  // no rank reports success before the trace is complete
@@ -213,7 +213,7 @@ void TraceOutput::give_up() {
 
 std::string TraceOutput::where_unfinished() const {
     if (world_) {
-        return fmt::format("ended before the ranks' parts of the trace were one; they are kept: {}",
+        return fmt::format("ended before the ranks' parts of the trace were merged; they are kept: {}",
                            merge_command(pattern_of(path_), job_.run.trace));
     }
     return fmt::format(
@@ -223,7 +223,7 @@ std::string TraceOutput::where_unfinished() const {
 
 std::string TraceOutput::parts_kept() const {
     if (!recorder_ || !world_ || world_->rank() > 0) return "";
-    return fmt::format("each rank's part of the trace is whole until then: {}",
+    return fmt::format("each rank's part of the trace is complete until then: {}",
                        merge_command(pattern_of(path_), job_.run.trace));
 }
 

@@ -122,7 +122,7 @@ void Training::announce() const {
     fmt::print(stderr, "{}\n{}\n", describe_run(program_), environment_.line);
     if (joined_) fmt::print(stderr, "{}\n", joined_->line());
     if (checkpoints_.first_step() > 0)
-        fmt::print(stderr, "going on after step {} of {}\n", checkpoints_.first_step(),
+        fmt::print(stderr, "continuing after step {} of {}\n", checkpoints_.first_step(),
                    job().checkpoint.load);
 }
 
@@ -246,10 +246,10 @@ int Training::status() const {
         if (speaks()) {
             fmt::print(stderr, "shardscope-train: stopped by {} after step {} of {}{}{}\n",
                        signal ? StopSignals::name(signal) : "a signal to another rank", *run_.stopped_at,
-                       job().run.steps, trace_->recorder() && !trace_failed_ ? "; the trace is whole" : "",
+                       job().run.steps, trace_->recorder() && !trace_failed_ ? "; the trace is complete" : "",
                        result_.checkpoint.empty()
                            ? ""
-                           : fmt::format("; --checkpoint.load={} goes on", result_.checkpoint));
+                           : fmt::format("; --checkpoint.load={} continues", result_.checkpoint));
         }
         return kSignalled + (signal ? signal : SIGTERM);
     }

@@ -21,10 +21,10 @@ constexpr const char* kModule = "libshardscope_mpi.so";
 void* open_library() {
     const std::string path = profiler::find_beside_tool(kModule);
     if (path.empty()) {
-        throw WorldError(
-            fmt::format("run.comm = \"mpi\": {} is missing beside shardscope-train; build it where an MPI is "
-                        "installed, or use run.comm = \"tcp\"",
-                        kModule));
+        throw WorldError(fmt::format(
+            "run.comm = \"mpi\": {} is missing next to shardscope-train; build it where an MPI is "
+            "installed, or use run.comm = \"tcp\"",
+            kModule));
     }
     // Global: the plugins that an MPI opens look for its symbols there.
     void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);

@@ -142,7 +142,7 @@ void CudaDevice::launch_work(const StreamOf& own, const Launch& launch) {
         case OpKind::memset:
             return check(cudaMemsetAsync(launch.data[0], op.value(), bytes, stream), "cudaMemsetAsync");
         default:
-            throw std::logic_error("an operation that is no work was enqueued");
+            throw std::logic_error("an operation that is not device work was enqueued");
     }
 }
 

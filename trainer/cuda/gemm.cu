@@ -55,7 +55,7 @@ Matmul describe(const Op& op) {
             p.ldc = in;
             return p;
         default:
-            throw std::logic_error("Gemm was given a kernel that is no product");
+            throw std::logic_error("Gemm was given a kernel that is not a matmul");
     }
 }
 

@@ -19,7 +19,7 @@ namespace shardscope::trainer {
 namespace {
 
 constexpr std::string_view kFirstLine = "shardscope-bpe 1";
-constexpr const char* kWhatToDo = "take a whole copy of it or train the vocabulary again";
+constexpr const char* kWhatToDo = "take an intact copy of it or train the vocabulary again";
 
 std::string check_line(std::string_view before) {
     return fmt::format("check {:016x}", kernels::stream_of(before));
@@ -103,8 +103,8 @@ BpeTokenizer bpe_from_text(std::string_view text, const std::string& name) {
     }
     const std::string expected = check_line(text.substr(0, lines.position()));
     if (lines.next("the check") != expected)
-        lines.fail("the check does not fit: a line before it was changed");
-    if (!lines.at_end()) lines.fail("the file goes on after the check");
+        lines.fail("the checksum does not match: a line before it was changed");
+    if (!lines.at_end()) lines.fail("the file continues after the checksum");
     try {
         return BpeTokenizer(std::move(merges));
     } catch (const std::invalid_argument& error) {

@@ -35,7 +35,7 @@ void execute(const Launch& launch) {
             std::memset(launch.data[0], op.value(), bytes);
             return;
         default:
-            throw std::logic_error("an operation that is no work was enqueued");
+            throw std::logic_error("an operation that is not device work was enqueued");
     }
 }
 

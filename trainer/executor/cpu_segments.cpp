@@ -66,7 +66,7 @@ class Stepper {
                                segment.adapted ? k::lamb_ratio(norms[0], norms[1]) : 1.0F);
             }
             default:
-                throw std::logic_error("a Plan steps segments with a kernel that is no optimizer's");
+                throw std::logic_error("a Plan steps segments with a kernel that is not an optimizer's");
         }
     }
 

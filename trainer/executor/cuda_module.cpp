@@ -23,7 +23,7 @@ void* open_module() {
     const std::string path = profiler::find_beside_tool(kModule);
     if (path.empty()) {
         throw DeviceError(fmt::format(
-            "run.device = \"cuda\": {} is missing beside shardscope-train; build it where the CUDA "
+            "run.device = \"cuda\": {} is missing next to shardscope-train; build it where the CUDA "
             "Toolkit is installed, or use run.device = \"cpu\"",
             kModule));
     }

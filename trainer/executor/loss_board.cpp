@@ -34,7 +34,7 @@ BoardLoss LossBoard::sum(std::int64_t step, const Row& row) const {
     for (std::size_t piece = 0; piece < row.losses[0].size(); ++piece) {
         for (const std::vector<double>& losses : row.losses) {
             if (losses.size() != row.losses[0].size())
-                throw std::logic_error("ranks tell different numbers of losses");
+                throw std::logic_error("ranks report different numbers of losses");
             total.loss += losses[piece];
             ++total.pieces;
         }

@@ -320,8 +320,9 @@ void tell_why(profiler::Recorder& recorder, const std::exception& error) {
 
 RunResult run_training(const Program& program, const Dataset& dataset, const RunOptions& options) {
     if (options.first_step >= program.job().run.steps) {
-        throw RunError(fmt::format("{} steps are done already and run.steps is {}; raise run.steps to go on",
-                                   options.first_step, program.job().run.steps));
+        throw RunError(
+            fmt::format("{} steps are done already and run.steps is {}; raise run.steps to continue",
+                        options.first_step, program.job().run.steps));
     }
     try {
         return Training(program, dataset, options).run();

@@ -119,9 +119,10 @@ void Checks::model() const {
         return;
     }
     if (model.fused_activation) {
-        refuse("model.fused_activation", "model.type",
-               "a llama's activation multiplies the results of two products, so no one product can compute "
-               "it; leave the key out");
+        refuse(
+            "model.fused_activation", "model.type",
+            "a llama's activation multiplies the results of two matmuls, so no single matmul can compute it;"
+            " leave the key out");
     }
     if (model.kv_heads != 0 && model.heads % model.kv_heads != 0) {
         refuse("model.kv_heads", "model.heads",
@@ -150,7 +151,7 @@ void Checks::attention() {
     if (model.attention == AttentionKind::fused && model.type == ModelType::bert &&
         job_.run.device == DeviceKind::cuda) {
         refuse("model.attention", "model.type",
-               "on a GPU \"fused\" looks back only, and a bert looks both ways; set it to \"plain\"");
+               "on a GPU \"fused\" is causal, and a bert is bidirectional; set it to \"plain\"");
     }
     if (model.attention == AttentionKind::fused && head_width > kMostFusedHeadWidth) {
         refuse("model.attention", "model.heads",
@@ -165,7 +166,7 @@ void Checks::device() const {
     const RunSection& run = job_.run;
     if (run.comm == CommKind::nccl && run.device != DeviceKind::cuda) {
         refuse("run.comm", "run.device",
-               "NCCL carries collectives between GPUs only; set run.device to \"cuda\", or run.comm to "
+               "NCCL runs collectives only between GPUs; set run.device to \"cuda\", or run.comm to "
                "\"local\"");
     }
     if (run.device != DeviceKind::sim && run.ranks > kMostRanks) {
@@ -182,7 +183,7 @@ void Checks::device() const {
     const std::string comm = run.comm == CommKind::mpi ? "mpi" : "tcp";
     if (messages && run.device != DeviceKind::cpu) {
         refuse("run.comm", "run.device",
-               fmt::format("\"{}\" carries collectives between processors only; on GPUs use \"nccl\"", comm));
+               fmt::format("\"{}\" runs collectives only between processors; on GPUs use \"nccl\"", comm));
     }
     if (messages && run.processes == 0 && run.ranks > 1) {
         refuse("run.comm", "run.ranks",
@@ -209,11 +210,11 @@ void Checks::simulation() const {
     const RunSection& run = job_.run;
     if (run.comm != CommKind::automatic) {
         refuse("run.comm", "run.device",
-               "the cost model says how the collectives of a simulation go; leave the key out");
+               "the cost model decides how the collectives of a simulation run; leave the key out");
     }
     if (run.processes > 0) {
         refuse("run.processes", "run.device",
-               "simulated ranks are no processes; leave the key out and set run.ranks, without a launcher");
+               "simulated ranks are not processes; leave the key out and set run.ranks, without a launcher");
     }
     if (!run.trace_parts.empty()) {
         refuse("run.trace_parts", "run.device", "a simulation records one trace; leave the key out");
@@ -313,7 +314,7 @@ void Checks::strategy() {
         }
         if (fsdp.layout != FsdpLayout::fsdp1) {
             refuse("fsdp.layout", "fsdp.sharding_strategy",
-                   "NO_SHARD exists in the layout fsdp1 alone; set fsdp.layout to \"fsdp1\"");
+                   "NO_SHARD exists only in the layout fsdp1; set fsdp.layout to \"fsdp1\"");
         }
     }
 }
@@ -324,7 +325,7 @@ void Checks::precision() {
     if (!given("precision.buffer")) precision.buffer = precision.param;
     if (precision.tf32 && job_.run.device == DeviceKind::cpu) {
         refuse("precision.tf32", "run.device",
-               "TF32 is a GPU's; set run.device to \"cuda\" or leave the key out");
+               "TF32 exists only on a GPU; set run.device to \"cuda\" or leave the key out");
     }
     if (job_.parallel.mode == ParallelMode::fsdp) return;
     for (const auto& [key, value] :

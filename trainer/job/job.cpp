@@ -109,7 +109,7 @@ std::string read_file(const std::string& path) {
     text.resize(static_cast<std::size_t>(stream.gcount()));
     if (text.size() > kMaxFileBytes) {
         throw JobError(
-            fmt::format("{}: larger than 1 MB, so no job file; give the path of a .toml file", path));
+            fmt::format("{}: larger than 1 MB, so not a job file; give the path of a .toml file", path));
     }
     return text;
 }
@@ -145,9 +145,8 @@ Job parse_job(const std::string& toml, const std::string& file, const std::vecto
         for (const Section& candidate : sections()) known = known || candidate.name == section.str();
         if (!known) {
             if (node.is_table()) throw JobError(fmt::format("{}: {}", where, unknown_section(section.str())));
-            throw JobError(
-                fmt::format("{}: the key {} stands in no section; write it below a line like [run]", where,
-                            section.str()));
+            throw JobError(fmt::format("{}: the key {} is in no section; write it below a line like [run]",
+                                       where, section.str()));
         }
         if (!node.is_table()) {
             throw JobError(

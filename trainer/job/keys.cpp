@@ -166,7 +166,7 @@ std::vector<Key> make_keys() {
             "256); any number of simulated ones"),
         run.integer(
             "processes", &RunSection::processes, 0, 256,
-            "start so many processes of one rank each on this machine; 0: ranks are threads. mpirun, srun "
+            "start this many processes of one rank each on this machine; 0: ranks are threads. mpirun, srun "
             "and torchrun start them themselves"),
         run.choice(
             "device", &RunSection::device, {"cpu", "cuda", "sim"},
@@ -181,12 +181,12 @@ std::vector<Key> make_keys() {
         own(run.number(
             "timeout", &RunSection::timeout, 0, 1e6,
             "seconds after which a collective that does not end, on a GPU or between processes, or a "
-            "process that "
-            "gives no sign of life ends the job; 0: never")),
+            "process that does not respond ends the job"
+            "; 0: never")),
         own(run.integer("workers", &RunSection::workers, 0, 1024,
                         "threads that do the ranks' work on the cpu device; 0: one per core")),
         run.integer("blas_threads", &RunSection::blas_threads, 1, 1024,
-                    "threads inside one matrix product of the cpu device"),
+                    "threads inside one matmul of the cpu device"),
         own(run.integer("memory_limit", &RunSection::memory_limit, 0, kMaxInteger,
                         "bytes of device memory that a rank may allocate; 0: no limit")),
         own(run.integer(
@@ -196,7 +196,7 @@ std::vector<Key> make_keys() {
         own_path(run.text("trace", &RunSection::trace, "write the trace here (as --trace); empty: none")),
         own(run.text(
             "trace_parts", &RunSection::trace_parts,
-            "folder where each process records its part of the trace, on its own host; empty: beside "
+            "folder where each process records its part of the trace, on its own host; empty: next to "
             "run.trace")),
         own(run.boolean("overwrite", &RunSection::overwrite, "replace an existing trace (as --overwrite)")),
 
@@ -242,7 +242,7 @@ std::vector<Key> make_keys() {
         own(data.integer("workers", &DataSection::workers, 0, 64,
                          "threads per rank that prepare batches ahead; 0: the rank does it itself")),
         data.number("validation", &DataSection::validation, 0, 0.5,
-                    "text: share of it, its end, that is held out for the validation loss"),
+                    "text: share at its end that is held out for the validation loss"),
 
         parallel.choice("mode", &ParallelSection::mode, {"fsdp", "ddp", "none"},
                         "fsdp: parameters sharded; ddp: replicated; none: one rank"),
@@ -256,11 +256,11 @@ std::vector<Key> make_keys() {
         fsdp.choice(
             "layout", &FsdpSection::layout, {"fsdp1", "fsdp2", "lean"},
             "buffers of a unit: as FullyShardedDataParallel has them, as fully_shard has them, or lean: "
-            "gradients are written straight into what is reduced"),
+            "gradients are written directly into the buffer that is reduced"),
         fsdp.integer("shard_group", &FsdpSection::shard_group, 0, 65536,
                      "HYBRID_SHARD: ranks that shard among themselves; groups replicate"),
         fsdp.boolean("cpu_offload", &FsdpSection::cpu_offload,
-                     "parameters, gradients and optimizer live on the host"),
+                     "parameters, gradients and optimizer are on the host"),
         fsdp.boolean("forward_prefetch", &FsdpSection::forward_prefetch,
                      "gather the next unit before this unit's forward"),
         fsdp.choice(
@@ -298,16 +298,16 @@ std::vector<Key> make_keys() {
                          "of gradients while they are reduced; follows precision.param unless it is given"),
         precision.choice(
             "buffer", &PrecisionSection::buffer, {"fp32", "bf16"},
-            "of tables that are no parameters (llama: rotary); follows precision.param unless it is given"),
+            "of tables that are not parameters (llama: rotary); follows precision.param unless it is given"),
         precision.boolean(
             "tf32", &PrecisionSection::tf32,
-            "on a GPU: products of fp32 in TF32, which rounds their operands to 10 bits of fraction"),
+            "on a GPU: matmuls of fp32 in TF32, which rounds their operands to 10 bits of fraction"),
 
         memory.parsed("activation_checkpointing", &MemorySection::activation_checkpointing,
                       parse_module_classes,
-                      "none, or module:NAME[,NAME]: classes whose activations are computed again"),
+                      "none, or module:NAME[,NAME]: classes whose activations are recomputed"),
         memory.integer("gemm_workspace_bytes", &MemorySection::gemm_workspace_bytes, 0, 1e12,
-                       "bytes of the workspace of each of the two product handles (forward, backward)"),
+                       "bytes of the workspace of each of the two matmul handles (forward, backward)"),
 
         optimizer.choice("type", &OptimizerSection::type, {"sgd", "adam", "adamw", "lars", "lamb"},
                          "update rule"),
@@ -341,9 +341,9 @@ std::vector<Key> make_keys() {
         own_path(
             checkpoint.text("save", &CheckpointSection::save, "folder to save checkpoints in; empty: none")),
         own_path(checkpoint.text("load", &CheckpointSection::load,
-                                 "folder of the checkpoint to go on from; empty: none")),
+                                 "folder of the checkpoint to continue from; empty: none")),
         checkpoint.integer("every", &CheckpointSection::every, 0, 1e9,
-                           "steps between checkpoints; 0: at the end, and at a stop, only"),
+                           "steps between checkpoints; 0: only at the end and at a stop"),
         checkpoint.choice("format", &CheckpointSection::format, {"sharded", "full"},
                           "a file per rank, or one file with everything"),
 
@@ -356,7 +356,7 @@ std::vector<Key> make_keys() {
                    "bandwidth left"),
         sim.integer(
             "trace_ranks", &SimSection::trace_ranks, 1, 1024,
-            "ranks that a trace shows, from rank 0 on, beside one of each kind that is not among them"),
+            "ranks that a trace shows, from rank 0 on, plus one of each kind that is not among them"),
     };
 }
 
@@ -398,7 +398,7 @@ std::span<const Section> sections() {
         {"precision", "element types"},
         {"memory", "what is kept"},
         {"optimizer", "how parameters are updated"},
-        {"checkpoint", "saving and going on"},
+        {"checkpoint", "saving and continuing"},
         {"sim", "with run.device sim: the cluster that is simulated"},
     };
     return kSections;

@@ -30,9 +30,8 @@ void set_ranks(Job& job, int count, const std::string& who, const Origins& origi
                         kCommandLine, job.run.ranks, count, who));
     }
     if (job.run.ranks != count && in_file(origins, "run.ranks")) {
-        job.notes.push_back(
-            fmt::format("{}: run.ranks = {} is passed over: {} has {} processes, one rank each",
-                        origins.at("run.ranks"), job.run.ranks, who, count));
+        job.notes.push_back(fmt::format("{}: run.ranks = {} is ignored: {} has {} processes, one rank each",
+                                        origins.at("run.ranks"), job.run.ranks, who, count));
     }
     job.run.ranks = count;
 }
@@ -51,7 +50,7 @@ void apply_launcher(Job& job, const Launched& launched, const Origins& origins) 
                 fmt::format("{}: run.processes: {} contradicts the {} processes of {}; leave the key out",
                             kCommandLine, processes, launched.ranks, launched.launcher));
         }
-        job.notes.push_back(fmt::format("{}: run.processes = {} is passed over: {} has started {} processes",
+        job.notes.push_back(fmt::format("{}: run.processes = {} is ignored: {} has started {} processes",
                                         origins.at("run.processes"), processes, launched.launcher,
                                         launched.ranks));
     }

@@ -53,7 +53,7 @@ std::string unknown_shape(std::string_view name) {
     std::vector<std::string_view> names;
     for (const NamedShape& shape : kShapes) names.push_back(shape.name);
     const std::string_view guess = nearest(name, names);
-    return fmt::format("\"{}\" is no published shape; {}the shapes are {}", name,
+    return fmt::format("\"{}\" is not a published shape; {}the shapes are {}", name,
                        guess.empty() ? "" : fmt::format("did you mean {}? ", guess),
                        traces::joined(names, ", "));
 }

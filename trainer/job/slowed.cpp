@@ -13,14 +13,14 @@ namespace {
 
 [[noreturn]] void refuse_rank(const std::string& text, std::string_view piece) {
     throw JobError(
-        fmt::format("\"{}\": \"{}\" is no slowed rank; use RANK:FACTOR[,RANK:FACTOR], such as 3:1.5 "
+        fmt::format("\"{}\": \"{}\" is not a slowed rank; use RANK:FACTOR[,RANK:FACTOR], such as 3:1.5 "
                     "where rank 3 computes one and a half times as long",
                     text, piece));
 }
 
 [[noreturn]] void refuse_link(const std::string& text, std::string_view piece) {
     throw JobError(
-        fmt::format("\"{}\": \"{}\" is no slowed link; use intra or inter, @NODE for one node's "
+        fmt::format("\"{}\": \"{}\" is not a slowed link; use intra or inter, @NODE for one node's "
                     "only, and the share of the bandwidth that is left: inter:0.5 or inter@2:0.5",
                     text, piece));
 }

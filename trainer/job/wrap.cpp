@@ -15,7 +15,7 @@ constexpr std::string_view kModule = "module:";
 
 [[noreturn]] void refuse(const std::string& text, std::string_view why) {
     throw JobError(
-        fmt::format("\"{}\" is no wrap policy{}; use root, module:NAME[,NAME] or size:N", text, why));
+        fmt::format("\"{}\" is not a wrap policy{}; use root, module:NAME[,NAME] or size:N", text, why));
 }
 
 [[noreturn]] void refuse_classes(const std::string& text, std::string_view why) {
@@ -38,7 +38,7 @@ std::vector<std::string> class_names(const std::string& text, std::string_view l
         std::string_view name = list.substr(0, comma);
         while (name.starts_with(' ')) name.remove_prefix(1);
         while (name.ends_with(' ')) name.remove_suffix(1);
-        if (!is_class_name(name)) refuse(text, fmt::format(": \"{}\" is no class name", name));
+        if (!is_class_name(name)) refuse(text, fmt::format(": \"{}\" is not a class name", name));
         names.emplace_back(name);
         if (comma == std::string_view::npos) return names;
         list.remove_prefix(comma + 1);
@@ -71,7 +71,7 @@ Wrap parse_wrap(const std::string& text) {
         const auto [end, error] =
             std::from_chars(digits.data(), digits.data() + digits.size(), wrap.threshold);
         if (error != std::errc{} || end != digits.data() + digits.size() || wrap.threshold < 1) {
-            refuse(text, fmt::format(": \"{}\" is no number of parameters from 1 up", digits));
+            refuse(text, fmt::format(": \"{}\" is not a number of parameters from 1 up", digits));
         }
         return wrap;
     }

@@ -141,10 +141,8 @@ Blas::Blas(const char* library) {
                 fmt::format("OpenBLAS took this processor for {}; it has {}, so {} kernels are used",
                             chosen_by_itself, here.features, core_));
         } else {
-            notes_.push_back(
-                fmt::format("OpenBLAS took this processor for {} and cannot be told better: it will "
-                            "be slow",
-                            core_));
+            notes_.push_back(fmt::format(
+                "OpenBLAS took this processor for {} and this cannot be corrected: it will be slow", core_));
         }
     }
     config_ = find<const char* (*)()>(handle, "openblas_get_config")();

@@ -91,12 +91,13 @@ void Lifting::check() const {
     if (trace_.collectives.size() == 0) {
         const bool any = std::find(trace_.device.kind.begin(), trace_.device.kind.end(),
                                    traces::DeviceKind::communication) != trace_.device.kind.end();
-        refuse(out_.file,
-               any ? "its collectives do not say how many bytes they move, so other units cannot be given a "
-                     "time; record it with PyTorch 2.2 or newer (record_param_comms with its arguments)"
-                   : "the trace has no collectives, so it is no run under FSDP or DDP; for what a model on "
-                     "one device would be under FSDP write a job file and use: shardscope-train plan "
-                     "JOB.toml");
+        refuse(
+            out_.file,
+            any ? "its collectives do not say how many bytes they move, so other units cannot be given a "
+                  "time; record it with PyTorch 2.2 or newer (record_param_comms with its arguments)"
+                : "the trace has no collectives, so it is not a run under FSDP or DDP; for what a model on "
+                  "one device would be under FSDP write a job file and use: shardscope-train plan "
+                  "JOB.toml");
     }
 }
 
@@ -116,7 +117,7 @@ StepLifterOptions Lifting::options() const {
 void Lifting::read_steps() {
     steps_ = steady_steps(trace_, rank_);
     if (steps_.empty()) {
-        refuse(out_.file, "no step of its first rank is whole; record a few steps more than one");
+        refuse(out_.file, "no step of its first rank is complete; record a few steps more than one");
     }
     const HostPoints points(trace_, roles_, rank_);
     const auto lift_all = [&] {
@@ -197,7 +198,7 @@ void Lifting::know_settings() {
     if (base.more_than_buckets) {
         out_.notes.emplace_back(
             "DDP's buckets have fewer elements than its modules' operators read: some parameters are frozen; "
-            "which is not known, so all are taken for trained.");
+            "which is not known, so all are assumed to be trained.");
     }
     if (!fsdp) {
         if (base.parameters == ParametersFrom::shapes) know_buckets(base.buckets);
@@ -320,9 +321,9 @@ void Lifting::tell_what_is_missing() {
     }
     if (out_.parameters == ParametersFrom::gathers && !is_ours(trace_)) {
         notes.emplace_back(
-            "No shapes of operators: a unit's parameters stand as one at its module, so finer units cannot "
-            "be "
-            "told. Record with record_shapes=True.");
+            "No shapes of operators: a unit's parameters count as one at its module, so finer units cannot "
+            "be derived."
+            " Record with record_shapes=True.");
     }
     if (!out_.memory) {
         notes.emplace_back(
@@ -331,12 +332,13 @@ void Lifting::tell_what_is_missing() {
     }
     if (!recordings_[base_].has_backward) {
         notes.emplace_back(
-            "No operators of autograd: the backward cannot be told from the forward. Record CPU activities "
+            "No operators of autograd: the backward cannot be distinguished from the forward. Record CPU "
+            "activities "
             "(ProfilerActivity.CPU).");
     }
     if (trace_.ranks.size() == 1 && out_.ranks > 1) {
         notes.push_back(
-            fmt::format("One rank of {}: its collectives' times have the waiting for the others in them. "
+            fmt::format("One rank of {}: its collectives' times include the waiting for the others. "
                         "Give the files of "
                         "all ranks, or their folder.",
                         out_.ranks));

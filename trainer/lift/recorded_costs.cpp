@@ -162,10 +162,10 @@ void know_collectives(const std::array<std::vector<Sample>, traces::kOperations>
                         list_of(absent), rate));
     }
     if (!small.empty()) {
-        notes.push_back(
-            fmt::format("Its {} move {:.0f} bytes at most, which is too little to tell a bandwidth: that is "
-                        "taken from its other collectives ({:.3g} GB/s on the bus).",
-                        list_of(small), largest, rate));
+        notes.push_back(fmt::format(
+            "Its {} move {:.0f} bytes at most, which is too little to derive a bandwidth: that is taken"
+            " from its other collectives ({:.3g} GB/s on the bus).",
+            list_of(small), largest, rate));
     }
     if (!known) {
         notes.push_back(

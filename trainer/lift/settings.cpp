@@ -127,7 +127,7 @@ Settings settings_of(const Trace& trace, int rank_index, const StepFacts& step) 
         set("optimizer.type", optimizer);
     } else {
         settings.notes.emplace_back(
-            "No range tells the optimizer (Optimizer.step#Name.step): SGD is assumed, without a state in "
+            "No range names the optimizer (Optimizer.step#Name.step): SGD is assumed, without a state in "
             "memory.");
     }
     const Counts counts = count(trace, rank_index);
@@ -151,10 +151,10 @@ Settings settings_of(const Trace& trace, int rank_index, const StepFacts& step) 
             !again && step.one_unit
                 ? "the root alone is a unit, which is gathered once a step whether it is freed or not: taken"
                 : fmt::format("{} all-gathers to {} reduce-scatters: taken", gathers, scatters);
-        settings.notes.push_back(fmt::format("The strategy: {} for {}. {}", why, strategy,
-                                             is_fully_shard(trace)
-                                                 ? "The prefetch of units is taken for fully_shard's own."
-                                                 : "Prefetch and limiter are taken for PyTorch's defaults."));
+        settings.notes.push_back(fmt::format(
+            "The strategy: {} for {}. {}", why, strategy,
+            is_fully_shard(trace) ? "The prefetch of units is assumed to be fully_shard's own."
+                                  : "Prefetch and limiter are assumed to be PyTorch's defaults."));
         return settings;
     }
     set("parallel.mode", ranks > 1 && reductions > 0 ? "ddp" : ranks > 1 ? "ddp" : "none");

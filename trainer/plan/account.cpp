@@ -9,7 +9,7 @@ namespace shardscope::trainer {
 namespace {
 
 std::int64_t& at(std::vector<std::int64_t>& bytes, int id) {
-    const auto place = static_cast<std::size_t>(id) + 1;  // -1: place 0
+    const auto place = static_cast<std::size_t>(id) + 1;  // -1 is index 0
     if (bytes.size() <= place) bytes.resize(place + 1);
     return bytes[place];
 }

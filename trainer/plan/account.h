@@ -1,5 +1,5 @@
-// Counting allocated bytes by category, and the memory account: the same count over a Plan alone, in host
-// program order, which tells before anything runs what PyTorch would report as allocated.
+// Counts allocated bytes by category, and predicts them: the same count over a Plan alone, in host program
+// order, gives before a run what PyTorch would report as allocated.
 #pragma once
 
 #include <array>
@@ -16,19 +16,19 @@ using CategoryBytes = std::array<std::int64_t, traces::kMemoryCategories>;
 struct MemoryPeak {
     std::int64_t bytes = 0;
     CategoryBytes at_peak{};  // sums to bytes
-    // The same bytes by FSDP unit and by module; index 0 holds what belongs to none, id i stands at i + 1.
+    // The same bytes by FSDP unit and by module; index 0 holds what belongs to none, id i is at i + 1.
     std::vector<std::int64_t> units, modules;
     std::string where;  // "steady step, backward, allocating net.0 flat_param.grad (unsharded)"
 };
 
-// Device memory only; set-up does not make the peak.
+// Device memory only; set-up does not count for the peak.
 class AllocationCounter {
   public:
     void allocated(const Plan& plan, const Op& op) { change(plan, op, 1); }
     void freed(const Plan& plan, const Op& op) { change(plan, op, -1); }
 
     const MemoryPeak& peak() const { return peak_; }
-    // Starts a new peak at what is live now: of a step, for instance.
+    // Starts a new peak, for a step for instance, at what is allocated now.
     std::int64_t take_peak() {
         const std::int64_t peak = recent_;
         recent_ = live_;

@@ -11,7 +11,8 @@ namespace shardscope::trainer {
 
 namespace {
 
-constexpr std::size_t kMostOps = std::size_t{1} << 24;  // some 4 GB; a step of a large model has a million
+// Some 4 GB; a step of a large model has a million operations.
+constexpr std::size_t kMostOps = std::size_t{1} << 24;
 
 }  // namespace
 
@@ -61,7 +62,7 @@ PlanBuilder::PlanBuilder(PlanKind kind, std::vector<Buffer> persistent) {
 
 void PlanBuilder::set_persistent(std::vector<Buffer> persistent) {
     if (plan_.buffers.size() != persistent_)
-        throw std::logic_error("persistent buffers were added behind a Plan's own");
+        throw std::logic_error("persistent buffers were added after a Plan's own");
     plan_.buffers = std::move(persistent);
     persistent_ = plan_.buffers.size();
 }
@@ -139,7 +140,7 @@ Op& PlanBuilder::kernel(Kernel kernel, std::string_view name, std::vector<Arg> a
     op.flops = flops;
     for (const Arg& arg : op.args) op.bytes += arg.bytes;
     if (const std::string wrong = misfit(op); !wrong.empty())
-        throw std::logic_error("a Plan cannot be: " + wrong);
+        throw std::logic_error("a Plan is impossible: " + wrong);
     return op;
 }
 

@@ -1,7 +1,7 @@
-// Writes a Plan, operation by operation, with the context (phase, module, unit) that each operation carries.
+// Writes a Plan, operation by operation, with the context (phase, module, unit) of each operation.
 //
-// Tensors are references to a buffer; the buffer is freed, as an operation of the Plan, where its last
-// reference ends. That is how PyTorch's reference counts place frees, so a Plan that is written like the
+// Tensors are references to a buffer; the buffer is freed, by an operation of the Plan, where its last
+// reference ends. PyTorch's reference counts place frees in the same way, so a Plan that is written like the
 // PyTorch program allocates and frees like it.
 #pragma once
 
@@ -20,7 +20,7 @@ namespace shardscope::trainer {
 
 class PlanBuilder;
 
-// Owns one allocation of the Plan under construction: its end emits the free.
+// Owns one allocation of the Plan under construction: its destructor emits the free.
 class Storage {
   public:
     Storage(PlanBuilder& builder, BufferId buffer);
@@ -31,14 +31,14 @@ class Storage {
 
   private:
     PlanBuilder* builder_;
-    std::weak_ptr<const bool> builder_lives_;  // it does not when planning was given up
+    std::weak_ptr<const bool> builder_lives_;  // expires if planning was abandoned
     BufferId buffer_;
 };
 
-// A shared reference to (part of) a buffer. `value` is its identity for the tape: the gradient of a value is
-// kept under that number; -1 needs no gradient.
+// A shared reference to (part of) a buffer. `value` identifies it on the tape, where the gradient of a value
+// is kept under that number; -1 needs no gradient.
 struct Tensor {
-    std::shared_ptr<Storage> storage;  // null: the buffer's life is managed elsewhere (parameters)
+    std::shared_ptr<Storage> storage;  // null: the buffer's lifetime is managed elsewhere (parameters)
     Arg view;
     int value = -1;
     DType dtype = DType::fp32;
@@ -53,7 +53,7 @@ class PlanBuilder {
   public:
     explicit PlanBuilder(PlanKind kind, std::vector<Buffer> persistent);
 
-    // Context of the operations that follow; restored by ~Scope.
+    // Sets the context of the operations that follow; ~Scope restores it.
     class Scope {
       public:
         Scope(PlanBuilder& builder, Phase phase, int module, int unit);
@@ -72,7 +72,7 @@ class PlanBuilder {
     void set_micro(int micro) { micro_ = micro; }  // of the operations that follow
     int micro() const { return micro_; }
 
-    // A named range until the end of the scope. `module` >= 0: the range stands for that module's work.
+    // A named range until the end of the scope. `module` >= 0: the range represents that module's work.
     class Range {
       public:
         Range(PlanBuilder& builder, std::string_view name, int module = -1);
@@ -85,12 +85,13 @@ class PlanBuilder {
     };
 
     // Buffers. new_tensor allocates now and frees at the end of its last reference; allocate and free are for
-    // buffers whose life is a decision of the schedule.
+    // buffers whose lifetime the schedule decides.
     Tensor new_tensor(std::string name, MemoryCategory category, std::int64_t elements,
                       DType dtype = DType::fp32, Stream stream = Stream::compute,
                       MemorySpace space = MemorySpace::device);
     BufferId new_buffer(Buffer buffer);
-    // More persistent buffers have been declared; only while the Plan has none of its own.
+    // Replaces the persistent buffers after more have been declared; only while the Plan has no buffers of
+    // its own.
     void set_persistent(std::vector<Buffer> persistent);
     void allocate(BufferId buffer, Stream stream);
     void free(BufferId buffer);
@@ -105,7 +106,7 @@ class PlanBuilder {
     void record(EventId event, Stream stream);
     void wait(EventId event, Stream stream);
     void host_wait(EventId event);
-    // `later` does nothing more until all that `earlier` holds now is done.
+    // `later` waits for all work that is now queued on `earlier`.
     void order(Stream earlier, Stream later);
 
     // Work on streams.
@@ -121,14 +122,13 @@ class PlanBuilder {
     std::int32_t add_segments(std::vector<Segment> segments);
 
     void carry(EventId from, EventId to) { plan_.carry.emplace_back(from, to); }
-    // Throws std::logic_error where a range is open or a tensor of the Plan is still referenced.
+    // Throws std::logic_error if a range is open or a tensor of the Plan is still referenced.
     Plan take();
 
   private:
     friend class Storage;
     Op& emit(OpKind kind, Stream stream);
-    // `work` from a destructor, which may not throw: what it would throw is thrown by the next emit() or
-    // take().
+    // Does `work` in a destructor, which may not throw: the next emit() or take() throws its exception.
     template <class Work>
     void at_the_end(const Work& work) noexcept {
         try {

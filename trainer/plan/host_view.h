@@ -1,5 +1,5 @@
-// A piece of a rank's memory as host threads see it: in place where they can reach it, else a copy that goes
-// back when commit() is called.
+// A piece of a rank's memory as host threads see it: in place if they can reach it, else a copy that commit()
+// writes back.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace shardscope::trainer {
 
 class HostView {
   public:
-    HostView() = default;  // of nothing
+    HostView() = default;  // an empty view
     explicit HostView(std::span<std::byte> in_place) : bytes_(in_place) {}
     HostView(std::vector<std::byte> copy, std::function<void(std::span<const std::byte>)> write_back)
         : copy_(std::move(copy)), bytes_(copy_), write_back_(std::move(write_back)) {}

@@ -27,7 +27,7 @@ std::string_view trimmed(std::string_view text) {
     return text;
 }
 
-// The parts of a text between separators, without the spaces around them.
+// The parts of a text between separators, without surrounding spaces.
 std::vector<std::string_view> parts_of(std::string_view text, char separator) {
     std::vector<std::string_view> parts;
     while (!trimmed(text).empty()) {

@@ -1,4 +1,4 @@
-// What the rows of kernels.def say, read once.
+// The rows of kernels.def, parsed once.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace shardscope::trainer {
 
-// Kernels that are limited by the same things.
+// Groups of kernels that are limited by the same resources.
 enum class KernelClass : std::uint8_t {
     matmul,
     attention,
@@ -31,10 +31,10 @@ struct KernelArg {
     enum class Role : std::uint8_t { in, out, inout };
     std::string_view name;
     Role role = Role::in;
-    int element_bytes = 0;        // 0: as the operation's dtype
-    bool may_have_none = false;   // no buffer where nobody wants it
-    bool may_be_missing = false;  // at the end
-    bool repeats = false;         // one or more
+    int element_bytes = 0;        // 0: the operation's dtype
+    bool may_have_none = false;   // has no buffer if the result is not needed
+    bool may_be_missing = false;  // may be omitted at the end
+    bool repeats = false;         // one or more args
 };
 
 struct KernelInfo {
@@ -45,17 +45,17 @@ struct KernelInfo {
     std::vector<std::string_view> dims, scalars;
     std::string_view meaning;
 
-    // Of the arg at `place` of an operation.
+    // The description of the arg at `place` of an operation.
     const KernelArg& arg(std::size_t place) const {
         return args[place < args.size() ? place : args.size() - 1];
     }
 };
 
 const KernelInfo& kernel_info(Kernel kernel);
-const std::vector<KernelInfo>& kernel_table();  // by Kernel
+const std::vector<KernelInfo>& kernel_table();  // indexed by Kernel
 
-// What does not fit the kernel's row: a number of args, an arg without a buffer, no room for an element, a
-// dim too many. Empty: all fits. For a kernel as PlanBuilder::kernel() makes it.
+// What does not match the kernel's row: a number of args, an arg without a buffer, no room for an element, an
+// extra dim. Empty: all matches. For a kernel as PlanBuilder::kernel() makes it.
 std::string misfit(const Op& op);
 
 }  // namespace shardscope::trainer

@@ -1,6 +1,7 @@
-// Ranks as a mesh of two dimensions: `shard` consecutive ranks hold one copy of the parameters between them;
-// groups of ranks with the same place hold the same shard. FULL_SHARD: one shard group of all ranks;
-// NO_SHARD and DDP: shard groups of one; HYBRID_SHARD: in between.
+// Ranks as a mesh of two dimensions: `shard` consecutive ranks together hold one copy of the parameters;
+// ranks with the same place in their shard groups hold the same shard and form a replication group.
+// FULL_SHARD: one shard group of all ranks; NO_SHARD and DDP: shard groups of one rank; HYBRID_SHARD: in
+// between.
 #pragma once
 
 #include <array>
@@ -9,7 +10,7 @@
 
 namespace shardscope::trainer {
 
-// Whom a collective is among.
+// The ranks that take part in a collective.
 enum class Group : std::uint8_t { world, shard, replicate };
 inline constexpr std::array<std::string_view, 3> kGroupNames = {"world", "shard", "replicate"};
 
@@ -24,7 +25,7 @@ struct Mesh {
     int size(Group group) const {
         return group == Group::world ? ranks : group == Group::shard ? shard : replicas();
     }
-    // The rank's place in its group, and the rank at a place of it.
+    // The rank's place in its group, and the rank at a place of the group.
     int place(Group group, int rank) const {
         return group == Group::world ? rank : group == Group::shard ? shard_index(rank) : replica(rank);
     }
@@ -33,7 +34,8 @@ struct Mesh {
         if (group == Group::shard) return replica(rank) * shard + place;
         return place * shard + shard_index(rank);
     }
-    // A number for the rank's communicator, unique in the run: 0 the world; groups that are the world are it.
+    // A number for the rank's communicator, unique in the run: 0 is the world, also for groups that contain
+    // all ranks.
     int id(Group group, int rank) const {
         if (group == Group::world || size(group) == ranks) return 0;
         return group == Group::shard ? 1 + replica(rank) : 1 + replicas() + shard_index(rank);

@@ -2,9 +2,9 @@
 //
 // A list of operations in program order. Host operations (allocate, free, ranges, waits, calls) happen when
 // the host thread reaches them; stream operations are enqueued there and happen later, in the order of their
-// stream. All semantics of FSDP, DDP and their options are decisions that made this list; whoever carries it
-// out (the cpu executor, the memory account, the printer) knows nothing of them. One Plan serves every rank:
-// what depends on the rank (which shard) follows from the rank's number inside the operation.
+// stream. All semantics of FSDP, DDP and their options are decisions that made this list; its interpreters
+// (the executor, the memory account, the printer) know nothing of them. One Plan serves every rank: what
+// depends on the rank (which shard) follows from the rank's number inside the operation.
 #pragma once
 
 #include <array>
@@ -28,15 +28,15 @@ using traces::Phase;
 using BufferId = std::int32_t;  // index into Plan::buffers; ids below Program::persistent live across Plans
 using EventId = std::int32_t;   // a slot that holds the latest (stream, sequence) recorded into it
 
-// The streams of a rank, as FSDP1 has them. pre_unshard does what a shard needs before its gather (copy from
-// the host, conversion). A kernel, memcpy or memset on `host` is done by the host thread itself, at once.
+// The streams of a rank, as in FSDP1. pre_unshard does what a shard needs before its gather (copy from the
+// host, conversion). A kernel, memcpy or memset on `host` is done by the host thread itself, synchronously.
 enum class Stream : std::int8_t { host = -1, compute = 0, unshard = 1, post_backward = 2, pre_unshard = 3 };
 inline constexpr int kStreams = 4;
 inline constexpr std::array<std::string_view, kStreams> kStreamNames = {"compute", "unshard", "post_backward",
                                                                         "pre_unshard"};
 
 enum class OpKind : std::uint8_t {
-    // on the host, at once
+    // on the host, synchronously
     allocate,    // args[0]; stream: the one that uses it first
     free,        // args[0]
     push_range,  // RangeOp, named
@@ -52,7 +52,7 @@ enum class OpKind : std::uint8_t {
     collective,    // CollectiveOp: args[0] output, args[1] input
 };
 
-// The kernels, by their names in kernels.def, which says what each takes.
+// The kernels, by their names in kernels.def, which describes the operands of each.
 enum class Kernel : std::uint8_t {
 #define KERNEL(name, kernel_class, operands, meaning) name,
 #include "trainer/plan/kernels.def"
@@ -64,13 +64,13 @@ enum class HostCall : std::uint8_t {
     none,        // of a trace that was lifted: the host's own time, recorded_ns
     next_batch,  // args: input, target (host buffers) receive the samples of the micro-batch of this rank
     read_loss,   // args: the pinned losses (one fp64 per micro-batch) and the pinned non-finite flag (int32)
-                 // of the step before
+                 // of the previous step
     read_validation_loss,  // args: the pinned loss (fp64) of the batch that the Plan evaluated
     read_logits,           // args: the pinned logits [tokens, vocabulary] (fp32)
 };
 
-// A view: bytes [offset, offset + bytes) of a buffer, moved up by `stride` times the rank's place in its
-// shard group: how one Plan lets every rank name its own part of a buffer that all ranks have whole.
+// A view: bytes [offset, offset + bytes) of a buffer, shifted by `stride` times the rank's place in its shard
+// group. This is how one Plan lets every rank name its own part of a buffer that all ranks have whole.
 struct Arg {
     BufferId buffer = -1;
     std::int64_t offset = 0;
@@ -83,7 +83,7 @@ struct Segment {
     std::int32_t parameter = -1;
     std::int64_t first = 0, elements = 0;
     bool trained = true;  // false: frozen, never updated
-    bool adapted = true;  // LARS and LAMB scale its step by its norms; not so biases and norm layers
+    bool adapted = true;  // LARS and LAMB scale its step by its norms; false for biases and norm layers
 };
 
 // What an operation says by its kind, beside what all of them do.
@@ -130,7 +130,7 @@ struct Op {
     std::int32_t name = 0;         // index into Plan::names: of the range, kernel, call or host's own work
     std::int64_t flops = 0;        // of a kernel
     std::int64_t bytes = 0;        // moved by the work; collective: of the full buffer
-    std::int64_t recorded_ns = 0;  // of a trace that was lifted: how long it took; 0 otherwise
+    std::int64_t recorded_ns = 0;  // of a trace that was lifted: its duration; 0 otherwise
     std::vector<Arg> args;         // see OpKind
     std::variant<std::monostate, RangeOp, EventOp, HostCallOp, KernelOp, MemcpyOp, MemsetOp, CollectiveOp>
         own;
@@ -191,8 +191,8 @@ struct Plan {
     std::vector<std::string> names;
     std::vector<std::vector<Segment>> segments;
     std::vector<Op> ops;
-    // After the last operation: event slot `second` takes over what slot `first` holds. It lets the next Plan
-    // start from the same slots whatever happened in this one (the all-gather limiter's queue).
+    // After the last operation, event slot `second` takes over the content of slot `first`. The next Plan can
+    // then start from the same slots whatever happened in this one (the all-gather limiter's queue).
     std::vector<std::pair<EventId, EventId>> carry;
     EventId events = 0;  // number of event slots
 };

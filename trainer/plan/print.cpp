@@ -22,7 +22,7 @@ std::string buffer_name(const Plan& plan, const Arg& arg) {
 }
 
 // "y: blocks.0 out, x: blocks.0 in, weight: blocks.0 flat_param (unsharded) | rows 32, in 64, out 256": all
-// that the kernel is given, "-" where it leaves an arg out.
+// operands of the kernel, "-" for an omitted arg.
 std::string describe_kernel(const Plan& plan, const Op& op) {
     const KernelOp& kernel = op.kernel();
     const KernelInfo& info = kernel_info(kernel.kernel);

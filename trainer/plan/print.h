@@ -1,5 +1,5 @@
-// A Plan for people: one line per operation, in program order, with the stream, the bytes, and what is
-// allocated after it.
+// Prints a Plan for people: one line per operation, in program order, with the stream, the bytes, and the
+// memory allocated after it.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@
 
 namespace shardscope::trainer {
 
-// Names for the ids in operations: of units (by unit) and of modules (by module).
+// Names for the ids in operations: of units (indexed by unit) and of modules (indexed by module).
 struct PlanLabels {
     std::vector<std::string> units;
     std::vector<std::string> modules;
 };
 
-// `live_bytes`: device memory allocated when the Plan begins; updated to what it leaves.
+// `live_bytes`: device memory allocated when the Plan begins; updated to what is allocated when it ends.
 std::string print_plan(const Plan& plan, const PlanLabels& labels, std::int64_t& live_bytes);
 
 // "113,348,608"; and "108.1 MB" (2^20 bytes).

@@ -47,7 +47,7 @@ void Tape::backward() {
                                            node.module);
             const PlanBuilder::Range inner(builder_, node.name);
             node.run();
-            node.run = nullptr;  // the saved tensors end inside the node's range, as in the engine
+            node.run = nullptr;  // the saved tensors end inside the node's range, as in PyTorch's engine
         }
     }
     gradients_.clear();

@@ -1,6 +1,6 @@
-// Autograd at planning time: the forward pass of a model leaves nodes on a tape; the backward pass runs them
+// Autograd at planning time: the forward pass of a model records nodes on a tape; the backward pass runs them
 // in reverse and so writes the backward half of the Plan. A node's closure holds the tensors that PyTorch's
-// node would save, and is destroyed right after it ran: that frees them, as there.
+// node would save, and is destroyed right after it ran, which frees them, as in PyTorch.
 #pragma once
 
 #include <functional>
@@ -16,23 +16,23 @@ class Tape {
   public:
     explicit Tape(PlanBuilder& builder) : builder_(builder) {}
 
-    // A new identity for a tensor whose gradient will be wanted.
+    // A new identity for a tensor whose gradient will be needed.
     int new_value() { return next_value_++; }
 
     // `name`: PyTorch's node ("AddmmBackward0"), shown as autograd's range; empty: `run` makes its own
-    // ranges. Phase and module of the moment are those of the backward, too.
-    // Nothing is left while the tape is paused (torch.no_grad).
+    // ranges. The current phase and module are those of the backward, too. Nothing is recorded while the tape
+    // is paused (torch.no_grad).
     void node(std::string name, std::function<void()> run);
     bool recording() const { return recording_; }
     void set_recording(bool recording) { recording_ = recording; }
 
-    // Gradients of values; values below 0 take none. The first one accumulated becomes the gradient; a later
-    // one is added to it, in place where nobody else holds it, as PyTorch does. take_gradient hands it over;
-    // the value then has none.
+    // Gradients of values; values below 0 have none. The first one accumulated becomes the gradient; a later
+    // one is added to it, in place if it has no other owner, as in PyTorch. take_gradient returns the
+    // gradient and removes it from the tape.
     void accumulate(int value, Tensor gradient);
     Tensor take_gradient(int value);
 
-    // Runs all nodes, last first.
+    // Runs all nodes in reverse order.
     void backward();
 
   private:

@@ -63,7 +63,7 @@ void Ddp::add_bucket(const std::string& name, const std::vector<const Parameter*
     buckets_.push_back(std::move(bucket));
 }
 
-// Where gradients are views, they are where their bucket is.
+// If gradients are views, they are where their bucket is.
 void Ddp::place(const Bucket& bucket) {
     builder().allocate(bucket.buffer, Stream::compute);
     if (!options_.gradient_as_bucket_view) return;
@@ -73,7 +73,7 @@ void Ddp::place(const Bucket& bucket) {
     }
 }
 
-// A bucket is closed once it has reached its limit: the first one's is smaller.
+// A bucket is closed once it has reached its limit, which is smaller for the first.
 void Ddp::rebuild_buckets() {
     const PlanBuilder::Scope scope(builder(), Phase::none, 0, -1);
     builder().free(buckets_.front().buffer);
@@ -120,7 +120,7 @@ std::string Ddp::state_key() const {
 
 void Ddp::setup(PlanBuilder& builder) {
     Replicated::setup(builder);
-    // Rank 0's values for everybody: one coalesced broadcast, as DDP's constructor does.
+    // Every rank gets rank 0's values: one coalesced broadcast, as in DDP's constructor.
     std::int64_t elements = 0;
     std::vector<Arg> parameters;
     for (const Parameter* p : tree_.parameters) {
@@ -162,7 +162,7 @@ Tensor Ddp::new_gradient(const Parameter& parameter) {
                                 parameter.elements());
 }
 
-// A view of a bucket cannot be what autograd writes to; its gradients are copied, or added, into their place.
+// Autograd cannot write into a view of a bucket; its gradients are copied, or added, into their place.
 void Ddp::gradient_ready(const Parameter& parameter, Tensor gradient) {
     if (options_.gradient_as_bucket_view && !has_gradient(parameter)) {
         builder().kernel(Kernel::cat, "copy_to_bucket", {gradient_arg(parameter), gradient}, {});
@@ -173,7 +173,8 @@ void Ddp::gradient_ready(const Parameter& parameter, Tensor gradient) {
 void Ddp::gradient_complete(const Parameter& parameter) {
     if (first_step_ && micro_.first()) ready_order_.push_back(&parameter);
     if (!synchronizes_) return;
-    // A static graph's first step only counts what becomes ready; it reduces when the backward has ended.
+    // The first step of a static graph only counts what becomes ready; it reduces when the backward has
+    // ended.
     if (first_step_ && options_.static_graph) return;
     copy_to_bucket(parameter);
     launch_ready_buckets();
@@ -201,8 +202,8 @@ void Ddp::launch_ready_buckets() {
     }
 }
 
-// With no_sync the one reduction divides by everything. Otherwise each one averages over the ranks, and the
-// sum over micro-batches remains to be divided.
+// With no_sync the only reduction divides by everything. Otherwise each reduction averages over the ranks,
+// and the sum over micro-batches remains to be divided.
 int Ddp::final_divisor() const {
     return accumulation_sync_ ? micro_.count : 1;
 }

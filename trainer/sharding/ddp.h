@@ -1,5 +1,5 @@
 // DistributedDataParallel: every rank holds everything; gradients are collected in buckets, and each full
-// bucket is all-reduced while the backward goes on. As PyTorch's reducer does, the first step has one bucket
+// bucket is all-reduced while the backward continues. As in PyTorch's reducer, the first step has one bucket
 // of everything; then the buckets are made in the order in which gradients became ready.
 #pragma once
 
@@ -40,7 +40,7 @@ class Ddp final : public Replicated {
         BufferId buffer = -1;
         std::int64_t elements = 0;
         int unit = -1;
-        std::size_t pending = 0;  // gradients of this backward that are not there yet
+        std::size_t pending = 0;  // gradients of this backward that have not arrived yet
     };
     void add_bucket(const std::string& name, const std::vector<const Parameter*>& parameters);
     void rebuild_buckets();
@@ -52,12 +52,12 @@ class Ddp final : public Replicated {
 
     DdpSection options_;
     bool accumulation_sync_;
-    bool synchronizes_ = true;  // this backward reduces
+    bool synchronizes_ = true;  // whether this backward reduces
     bool first_step_ = true;
     std::vector<Bucket> buckets_;
-    std::vector<int> bucket_of_;                 // by parameter id
-    std::vector<std::int64_t> offset_of_;        // bytes in its bucket, by parameter id
-    std::vector<const Parameter*> ready_order_;  // of the first backward
+    std::vector<int> bucket_of_;                 // indexed by parameter id
+    std::vector<std::int64_t> offset_of_;        // bytes in its bucket, indexed by parameter id
+    std::vector<const Parameter*> ready_order_;  // order in the first backward
     std::size_t next_bucket_ = 0;                // buckets are launched strictly in order
 };
 

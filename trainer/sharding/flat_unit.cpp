@@ -47,7 +47,7 @@ void FlatUnit::setup(PlanBuilder& builder, bool sync_module_states) {
         }
         return;
     }
-    // The whole of rank 0 for everybody, of which each rank keeps its shard.
+    // Every rank gets the whole of rank 0's values and keeps its shard of them.
     const PlanBuilder::Range range(builder, "_sync_module_states");
     const Tensor whole = builder.new_tensor(info_.name + " module states", MemoryCategory::communication,
                                             info_.padded_elements);
@@ -69,7 +69,7 @@ bool FlatUnit::prepares() const {
     return FsdpUnit::prepares() && !(options_.lean && !options_.offload);
 }
 
-// The device copy of an offloaded shard, and a shard of the type that is gathered.
+// The device copy of an offloaded shard, and the shard converted to the type that is gathered.
 void FlatUnit::prepare_gather(PlanBuilder& builder) {
     if (always_whole() || !prepares()) return;
     constexpr Stream kStream = Stream::pre_unshard;
@@ -100,7 +100,7 @@ void FlatUnit::gather(PlanBuilder& builder) {
     const Arg full = builder.whole(full_);
     Arg from = low_precision_ ? low_precision_.view : on_device_ ? on_device_.view : builder.whole(shard_);
     if (options_.param != DType::fp32 && !low_precision_) {
-        // lean: converted into its place; NO_SHARD: that is all.
+        // With lean, the shard is converted into its place; with NO_SHARD, that is all.
         const Arg place = own_part(full_, options_.param);
         builder.kernel(Kernel::cast_to_bf16, "cast", {place, from}, {info_.shard_elements}, 0, kStream);
         from = place;
@@ -137,7 +137,7 @@ Arg FlatUnit::parameter(const Parameter& parameter) const {
 
 // --- gradients ---------------------------------------------------------------------------------------------
 
-// NO_SHARD in fp32: the flat gradient is what the optimizer reads, unless one is there already.
+// With NO_SHARD in fp32, the flat gradient is what the optimizer reads, unless one exists already.
 Tensor FlatUnit::new_flat_gradient(PlanBuilder& builder) {
     if (always_whole() && !has_gradient_ && !kept_) {
         builder.allocate(gradient_, Stream::compute);
@@ -155,7 +155,7 @@ Tensor FlatUnit::new_gradient(PlanBuilder& builder, const Parameter& parameter) 
             flat_gradient_ = new_flat_gradient(builder);
             bool gaps = info_.padded_elements > info_.elements;
             for (const Parameter* p : parameters_) gaps = gaps || !p->trained;
-            if (gaps) builder.memset(flat_gradient_);  // padding and frozen parameters
+            if (gaps) builder.memset(flat_gradient_);  // for padding and frozen parameters
         }
         return {flat_gradient_.storage, flat_slice(parameter, flat_gradient_.view.buffer, options_.param), -1,
                 options_.param};
@@ -168,7 +168,7 @@ void FlatUnit::gradient_ready(PlanBuilder& builder, const Parameter& parameter, 
     Tensor& present = gradients_[place_of(parameter)];
     const std::int64_t n = parameter.elements();
     Tensor sum = present;
-    if (options_.lean && !present && kept_) {  // adds to what the micro-batches before left
+    if (options_.lean && !present && kept_) {  // adds to what earlier micro-batches left
         sum = {kept_.storage, flat_slice(parameter, kept_.view.buffer, options_.param), -1, options_.param};
     }
     if (sum) {
@@ -188,7 +188,7 @@ void FlatUnit::concatenate_gradients(PlanBuilder& builder) {
     }
     flat_gradient_ = new_flat_gradient(builder);
     const std::int64_t size = size_of(options_.param);
-    // Runs of trained parameters are copied; what lies between and behind them is zero.
+    // Runs of trained parameters are copied; the gaps between and after them are zero.
     std::int64_t end = 0;
     const auto zero_until = [&](std::int64_t element) {
         if (element > end) builder.memset({flat_gradient_.view.buffer, end * size, (element - end) * size});
@@ -236,7 +236,7 @@ void FlatUnit::all_reduce(PlanBuilder& builder, int divisor) {
     builder.order(Stream::compute, kStream);
     Tensor full = std::exchange(flat_gradient_, {});
     if (full.dtype != DType::fp32 && options_.reduce == DType::fp32 && !has_gradient_) {
-        // What is converted for the reduction is the gradient that the optimizer reads.
+        // The gradient that the optimizer reads is converted for the reduction.
         builder.allocate(gradient_, kStream);
         builder.kernel(Kernel::cast_to_fp32, "cast", {builder.whole(gradient_), full}, {n}, 0, kStream);
         full = {nullptr, builder.whole(gradient_), -1, DType::fp32};

@@ -1,11 +1,14 @@
 // A unit with a flat parameter, as FullyShardedDataParallel keeps it: all parameters one after the other,
 // padded to a multiple of N and cut into N shards.
 //
-// Layout fsdp1: the flat parameter of W lives from unshard to reshard; in the backward one gradient per
-// parameter (W together), then the flat gradient that they are concatenated into (W), which the
-// reduce-scatter turns into the gradient's shard. Layout lean: gradients are written straight into the flat
-// gradient (W in all), and a bf16 shard straight into its place of the flat parameter, which is gathered in
-// place. NO_SHARD: the flat parameter is the shard; the flat gradient stays and is all-reduced in place.
+// Layout fsdp1: the flat parameter (W bytes) lives from unshard to reshard. In the backward there is one
+// gradient per parameter (W together), then the flat gradient that they are concatenated into (W), which the
+// reduce-scatter turns into the gradient's shard.
+//
+// Layout lean: gradients are written directly into the flat gradient (W in all), and a bf16 shard directly
+// into its place in the flat parameter, which is gathered in place.
+//
+// NO_SHARD: the flat parameter is the shard; the flat gradient stays and is all-reduced in place.
 #pragma once
 
 #include "trainer/sharding/unit.h"
@@ -14,7 +17,7 @@ namespace shardscope::trainer {
 
 class FlatUnit final : public FsdpUnit {
   public:
-    // Declares the unit's lasting buffers and its slot.
+    // Declares the unit's persistent buffers and its slot.
     FlatUnit(const UnitOptions& options, Parallelism& owner, int module, std::string name, int id,
              std::vector<const Parameter*> parameters);
 
@@ -32,9 +35,9 @@ class FlatUnit final : public FsdpUnit {
     void reduce(PlanBuilder& builder, int divisor) override;
 
   private:
-    // NO_SHARD in fp32: kernels read the lasting parameter itself.
+    // NO_SHARD in fp32: kernels read the persistent parameter itself.
     bool always_whole() const { return !options_.shards && options_.param == DType::fp32; }
-    // The shard's place in the flat parameter, by rank.
+    // The shard's place in the flat parameter; depends on the rank.
     Arg own_part(BufferId full, DType type) const { return {full, 0, shard_bytes(type), shard_bytes(type)}; }
     Arg flat_slice(const Parameter& parameter, BufferId flat, DType type) const;
     Tensor new_flat_gradient(PlanBuilder& builder);
@@ -42,12 +45,12 @@ class FlatUnit final : public FsdpUnit {
 
     std::vector<std::int64_t> offsets_;  // elements before each parameter
     BufferId full_ = -1;
-    // While a Plan is written:
+    // Used while a Plan is written.
     Tensor low_precision_, on_device_;  // what a gather reads, until it is enqueued
     EventId prepared_ = -1, ready_ = -1;
     std::vector<Tensor> gradients_;  // one per parameter, until they are concatenated
-    Tensor flat_gradient_;           // of this backward; lean: of this and those before
-    Tensor kept_;                    // of micro-batches before, unreduced
+    Tensor flat_gradient_;           // of this backward; with lean, of this and the earlier ones
+    Tensor kept_;                    // gradient of earlier micro-batches, unreduced
 };
 
 }  // namespace shardscope::trainer

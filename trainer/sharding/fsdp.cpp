@@ -44,7 +44,7 @@ Fsdp::Fsdp(const Job& job, const ModuleTree& tree)
       options_(job.fsdp),
       strategy_(traits(job.fsdp.sharding_strategy)),
       accumulation_sync_(job.train.accumulation_sync),
-      // fully_shard has no limiter: its memory is reused in the order of the streams.
+      // fully_shard has no limiter: its memory is reused in stream order.
       limits_(job.fsdp.limit_all_gathers && job.fsdp.layout != FsdpLayout::fsdp2),
       offload_(job.fsdp.cpu_offload),
       divisor_(job.run.ranks * job.train.accumulation),
@@ -80,7 +80,7 @@ Fsdp::Fsdp(const Job& job, const ModuleTree& tree)
         infos_.push_back(state.unit->info());
         units_.push_back(std::move(state));
     }
-    // lean: the unit whose forward ends last but for the root's is the first that the backward wants.
+    // With lean, the unit whose forward ends last (except the root's) is the first that the backward needs.
     if (options.lean) {
         const int last = last_to_end(*tree.root);
         if (last >= 0) at(last).stays_after_forward = true;
@@ -91,7 +91,7 @@ bool Fsdp::stays_after_forward(const State& state) const {
     return !frees_copies_ && (state.is_root || !strategy_.frees_after_forward);
 }
 
-// Inside no_sync a strategy that keeps parameters after the forward keeps them after the backward, too.
+// Inside no_sync, a strategy that keeps parameters after the forward also keeps them after the backward.
 bool Fsdp::stays_after_backward() const {
     return !frees_copies_ && !synchronizes_ && !strategy_.frees_after_forward;
 }
@@ -100,7 +100,7 @@ int Fsdp::unit_of(const Parameter& parameter) const {
     return unit_of_[static_cast<std::size_t>(parameter.id)];
 }
 
-// A strategy that frees in the backward alone leaves a free of each unit to the next step.
+// A strategy that frees only in the backward leaves one free per unit to the next step.
 EventId Fsdp::lasting_events() const {
     return static_cast<EventId>(units_.size() + kMaxInflightAllGathers);
 }
@@ -203,7 +203,7 @@ void Fsdp::reshard(int id) {
 
 void Fsdp::pre_forward(Graph& graph, FullyShardedDataParallel& wrapper) {
     const PlanBuilder::Range range(builder(), "FullyShardedDataParallel._pre_forward");
-    if (wrapper.is_root) {  // the optimizer has written the shards
+    if (wrapper.is_root) {  // after the optimizer has written the shards
         builder().order(Stream::compute, Stream::unshard);
         if (prepares_) builder().order(Stream::compute, Stream::pre_unshard);
     }
@@ -221,8 +221,8 @@ void Fsdp::pre_forward(Graph& graph, FullyShardedDataParallel& wrapper) {
     if (graph.tape.recording()) leave_backward_nodes(graph, id);
 }
 
-// The flat parameter is split into views here; the backward of that concatenates their gradients, once all of
-// them are there, and then the post-backward hook runs. A unit without gradients is only freed.
+// The flat parameter is split into views here. The backward of that split concatenates their gradients once
+// all of them have arrived, and then the post-backward hook runs. A unit without gradients is only freed.
 void Fsdp::leave_backward_nodes(Graph& graph, int id) {
     graph.tape.node("", [this, id] {
         const PlanBuilder::Range hook(builder(),
@@ -245,10 +245,10 @@ void Fsdp::prefetch_forward(int id) {
 
 void Fsdp::post_forward(Graph& graph, FullyShardedDataParallel& wrapper, const Tensor& output) {
     const PlanBuilder::Range range(builder(), "FullyShardedDataParallel._post_forward");
-    if (wrapper.is_root) pending_.free_gathered(builder());  // no copy-out follows that would
+    if (wrapper.is_root) pending_.free_gathered(builder());  // no copy-out follows that would free it
     if (wrapper.unit < 0) return;
     const int id = wrapper.unit;
-    // The backward starts with the root, so that one stays.
+    // The backward starts with the root, so the root's parameters stay.
     if (evaluating_ ? !at(id).is_root : !at(id).stays_after_forward) reshard(id);
     if (builder().phase() == Phase::forward) {
         post_forward_order_.push_back(id);
@@ -274,8 +274,8 @@ void Fsdp::pre_backward(int id) {
     }
 }
 
-// Unshards the unit whose forward ended just before this one's, the next that the backward will want; not if
-// its backward has been (after the root's, which ends last, there is nothing to want).
+// Unshards the unit whose forward ended just before this one's, which the backward needs next; not if its
+// backward is over (after the root's, which ends last, nothing is needed).
 void Fsdp::prefetch_backward(int id) {
     const auto place = std::find(post_forward_order_.begin(), post_forward_order_.end(), id);
     if (place == post_forward_order_.begin() || place == post_forward_order_.end()) return;
@@ -299,14 +299,14 @@ void Fsdp::post_backward(int id) {
 
 void Fsdp::end_backward() {
     if (synchronizes_) builder().order(Stream::post_backward, Stream::compute);
-    if (synchronizes_ && offload_) {  // the host's optimizer reads what was copied
+    if (synchronizes_ && offload_) {  // the host's optimizer reads the copy
         const EventId done = builder().new_event();
         builder().record(done, Stream::compute);
         builder().host_wait(done);
     }
     for (std::size_t u = 0; u < units_.size(); ++u) {
         units_[u].unit->end_backward();
-        // What was gathered for a backward that did not come.
+        // Reshards what was gathered for a backward that did not come.
         if (units_[u].unit->gathered() && !stays_after_backward()) reshard(static_cast<int>(u));
     }
 }

@@ -1,6 +1,6 @@
 // FullyShardedDataParallel: the schedule of gathers, frees and reductions around the modules, as
-// torch.distributed.fsdp writes it (see docs/fsdp.md for the order of events). The hooks' names are
-// PyTorch's. What a gather or a reduction is made of is the unit's affair (unit.h); here is only when.
+// torch.distributed.fsdp does it (docs/fsdp.md gives the order of events). The hooks' names are PyTorch's.
+// This file decides when a gather or a reduction happens; the unit (unit.h) decides what it consists of.
 //
 // Strategies (trainer/job/strategy.h) differ in three decisions: whether a unit is freed after its forward,
 // among whom it is sharded, and whether it is sharded at all.
@@ -41,7 +41,7 @@ class Fsdp final : public Parallelism {
     void pre_forward(Graph& graph, FullyShardedDataParallel& wrapper);
     void post_forward(Graph& graph, FullyShardedDataParallel& wrapper, const Tensor& output);
 
-    // Ranks that shard among themselves under this job.
+    // The ranks that share shards under this job.
     static Mesh mesh_of(const Job& job);
 
   private:
@@ -49,7 +49,7 @@ class Fsdp final : public Parallelism {
         std::unique_ptr<FsdpUnit> unit;
         bool is_root = false;
         bool stays_after_forward = false;
-        bool awaits_backward = false;  // its forward ended, its backward has not begun
+        bool awaits_backward = false;  // its forward has ended, its backward has not begun
     };
 
     void unshard(int unit);
@@ -71,23 +71,25 @@ class Fsdp final : public Parallelism {
     FsdpSection options_;
     const StrategyTraits& strategy_;
     bool accumulation_sync_;
-    bool limits_ = false;       // the all-gather limiter is on
-    bool synchronizes_ = true;  // this backward reduces
-    bool prepares_ = false;     // gathers begin on the pre_unshard stream
+    bool limits_ = false;       // whether the all-gather limiter is on
+    bool synchronizes_ = true;  // whether this backward reduces
+    bool prepares_ = false;     // whether gathers begin on the pre_unshard stream
     bool offload_ = false;
-    // NO_SHARD in low precision: a unit's copy, the root's too, goes after each use (PyTorch's post_reshard).
+    // With NO_SHARD in low precision, a unit's copy, including the root's, is freed after each use (PyTorch's
+    // post_reshard).
     bool frees_copies_ = false;
-    int divisor_ = 1;       // of the sum over ranks and micro-batches
-    GroupPending pending_;  // before units_, which refer to it
+    int divisor_ = 1;       // divisor of the sum over ranks and micro-batches
+    GroupPending pending_;  // declared before units_, which refer to it
     std::vector<State> units_;
     std::vector<UnitInfo> infos_;
-    std::vector<int> unit_of_;             // by parameter id
+    std::vector<int> unit_of_;             // indexed by parameter id
     std::vector<int> post_forward_order_;  // units, in the order in which their forward ended
-    std::vector<int> pre_forward_order_;   // of the first forward of the run: forward_prefetch goes by it
+    // Order in the first forward of the run, which forward_prefetch follows.
+    std::vector<int> pre_forward_order_;
     bool order_known_ = false;
 
-    // The all-gather limiter: events of frees, oldest first. Before a gather, if two or more are queued, the
-    // host waits for the oldest. Between Plans the queue stands in event slots 0, 1, ...
+    // The all-gather limiter's queue: events of frees, oldest first. Before a gather, if two or more are
+    // queued, the host waits for the oldest. Between Plans the queue is in event slots 0, 1, ...
     std::deque<EventId> free_events_;
 };
 

@@ -78,7 +78,7 @@ void GroupUnit::setup(PlanBuilder& builder, bool sync_module_states) {
 
 // --- gather and free ---------------------------------------------------------------------------------------
 
-// This rank's pieces into their place of the gather's buffer.
+// Copies this rank's pieces into their place in the gather's buffer.
 void GroupUnit::prepare_gather(PlanBuilder& builder) {
     constexpr Stream kStream = Stream::pre_unshard;
     gather_buffer_ = builder.new_tensor(info_.name + " all_gather output", MemoryCategory::communication,
@@ -151,7 +151,7 @@ void GroupUnit::wait_gathered(PlanBuilder& builder) {
 
 void GroupUnit::release(PlanBuilder& builder) {
     gathered_ = false;
-    if (!copied_out_) {  // gathered ahead for nothing
+    if (!copied_out_) {  // gathered ahead, but not used
         gather_buffer_ = {};
         return;
     }
@@ -181,7 +181,8 @@ Tensor GroupUnit::new_gradient(PlanBuilder& builder, const Parameter& parameter)
                               parameter.elements(), options_.param);
 }
 
-// Where what is kept has the gradients' type, autograd adds to it once all uses of a parameter are summed.
+// If the kept gradients have the gradients' type, autograd adds to them once all uses of a parameter are
+// summed.
 void GroupUnit::gradient_ready(PlanBuilder& builder, const Parameter& parameter, Tensor gradient) {
     Gradient& own = gradients_[place_of(parameter)];
     if (own.made) {
@@ -194,7 +195,7 @@ void GroupUnit::gradient_ready(PlanBuilder& builder, const Parameter& parameter,
     own.made = {};
 }
 
-// fully_shard's post-backward: gradients of the other type are added as they are.
+// fully_shard's post-backward adds gradients of the other type without converting them.
 void GroupUnit::add_to_kept(PlanBuilder& builder) {
     for (Gradient& own : gradients_) {
         own.uses = 0;
@@ -229,7 +230,7 @@ void GroupUnit::reduce(PlanBuilder& builder, int divisor) {
         builder.wait(pending_.reduced_at, Stream::compute);
         pending_.reduced = {};
     }
-    // Gradients of one backward alone are converted by the copy-in.
+    // Gradients of a single backward are converted by the copy-in.
     std::vector<Tensor> gradients;
     gradients.reserve(gradients_.size());
     for (Gradient& own : gradients_) {
@@ -251,7 +252,7 @@ void GroupUnit::reduce(PlanBuilder& builder, int divisor) {
             args.push_back(gradients[i]);
             segments.push_back({parameters_[i]->id, pieces_[i].first, pieces_[i].elements});
         }
-        if (gaps) builder.memset(input);  // frozen parameters
+        if (gaps) builder.memset(input);  // for frozen parameters
         KernelOp& op = builder
                            .kernel(Kernel::chunk_cat, "chunk_cat", std::move(args),
                                    {options_.mesh.shard, input_dim(type)})
@@ -261,7 +262,7 @@ void GroupUnit::reduce(PlanBuilder& builder, int divisor) {
     }
     gradients.clear();
     reduce_scatter(builder, input, divisor);
-    held_.clear();  // an offloaded shard's device copy goes at once
+    held_.clear();  // frees an offloaded shard's device copy immediately
     pending_.reduced = std::move(input);
     pending_.reduced_at = builder.new_event();
     builder.record(pending_.reduced_at, Stream::post_backward);

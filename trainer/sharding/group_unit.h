@@ -1,27 +1,28 @@
 // A unit as fully_shard (FSDP2) keeps it, layout fsdp2: every parameter is cut by its first dimension into N
-// pieces of whole rows (the last ones padded, perhaps empty).
+// pieces of whole rows (the last ones are padded and may be empty).
 //
-// A gather copies this rank's pieces into its place of a buffer of W and gathers that in place (on the
-// streams pre_unshard and unshard); when the parameters are needed the compute stream copies them out into
-// one buffer per parameter (W together). In the forward the gather's buffer is freed when the next unit is
-// about to be copied out, in the backward at once. Gradients are copied into a buffer of W, pieces of the
-// same rank side by side and converted to the type of the reduction, which is reduce-scattered and freed when
-// the next unit comes to that point: one is pending at most. Under no_sync gradients are kept in the type of
-// the reduction.
+// A gather copies this rank's pieces into its place in a buffer of W bytes and gathers that in place (on the
+// streams pre_unshard and unshard). When the parameters are needed, the compute stream copies them out into
+// one buffer per parameter (W together). The gather's buffer is freed immediately in the backward; in the
+// forward, when the next unit is about to be copied out.
+//
+// Gradients are copied into a buffer of W bytes, pieces of the same rank side by side and converted to the
+// type of the reduction. It is reduce-scattered, and freed when the next unit reaches that point, so that at
+// most one is pending. Under no_sync, gradients are kept in the type of the reduction.
 #pragma once
 
 #include "trainer/sharding/unit.h"
 
 namespace shardscope::trainer {
 
-// Between the units of a job: what one leaves for the next to free.
+// What one unit of a job leaves for the next unit to free.
 struct GroupPending {
-    // Gathers may reuse the memory of the forward's last gather buffer once its copy-out is done.
+    // After this, gathers may reuse the memory of the forward's last gather buffer once its copy-out is done.
     void free_gathered(PlanBuilder& builder);
 
-    Tensor gathered;          // the forward's last gather buffer
+    Tensor gathered;          // the forward's most recent gather buffer
     EventId copied_at = -1;   // the end of its copy-out
-    Tensor reduced;           // the last reduce-scatter's input
+    Tensor reduced;           // the input of the most recent reduce-scatter
     EventId reduced_at = -1;  // its end
 };
 
@@ -46,21 +47,21 @@ class GroupUnit final : public FsdpUnit {
 
   private:
     struct Piece {
-        std::int64_t first = 0;     // in the shard, elements
-        std::int64_t elements = 0;  // of one rank's piece, padding included
+        std::int64_t first = 0;     // offset in the shard, in elements
+        std::int64_t elements = 0;  // elements of one rank's piece, including padding
         BufferId full = -1;         // the parameter, padded to N pieces
     };
     struct Gradient {
-        Tensor made;   // in this backward
-        int uses = 0;  // of the parameter in this backward, that it is the sum of
-        Tensor kept;   // of the backwards before, unreduced, in the type of the reduction
+        Tensor made;   // the gradient of this backward
+        int uses = 0;  // uses of the parameter in this backward, over which it is summed
+        Tensor kept;   // the gradient of earlier backwards, unreduced, in the type of the reduction
     };
     std::vector<Segment> piece_segments() const;
     void add_to_kept(PlanBuilder& builder);
 
     GroupPending& pending_;
     std::vector<Piece> pieces_;  // one per parameter
-    // While a Plan is written:
+    // Used while a Plan is written.
     Tensor gather_buffer_, on_device_;
     EventId prepared_ = -1, ready_ = -1;
     bool copied_out_ = false;

@@ -23,7 +23,7 @@ Arg part_of(const Tensor& tensor, std::size_t first, std::size_t count) {
             static_cast<std::int64_t>(count) * kDouble};
 }
 
-// Numbers, one or more per slot, where the slots can write them.
+// One or more numbers per slot, in memory where the slots can write them.
 Tensor new_sums(PlanBuilder& builder, const char* name, std::size_t count, bool on_host) {
     return builder.new_tensor(name, MemoryCategory::other, static_cast<std::int64_t>(count), DType::fp64,
                               on_host ? Stream::host : Stream::compute,
@@ -37,7 +37,7 @@ void copy_to_host(PlanBuilder& builder, const Arg& to, const Arg& from) {
     builder.host_wait(copied);
 }
 
-// Adds up what the ranks of a shard group have computed of their parts.
+// Sums what the ranks of a shard group have computed for their parts.
 void reduce_sums(PlanBuilder& builder, const Tensor& sums, bool on_host, const Mesh& mesh) {
     if (mesh.shard == 1) return;
     Tensor device = sums;
@@ -118,8 +118,7 @@ void OptimizerPlanner::zero_grad(PlanBuilder& builder) {
     has_gradients_ = false;
 }
 
-// torch.nn.utils.clip_grad_norm_ over all shards: the norm of all gradients together, then one factor for
-// them.
+// torch.nn.utils.clip_grad_norm_ over all shards: one norm of all gradients, then one factor for them.
 void OptimizerPlanner::clip(PlanBuilder& builder) {
     if (clip_norm_ <= 0) return;
     const PlanBuilder::Scope scope(builder, Phase::optimizer, -1, -1);
@@ -163,7 +162,7 @@ void OptimizerPlanner::step(PlanBuilder& builder) {
         const PlanBuilder::Scope scope(builder, Phase::optimizer, -1, -1);
         allocate_state(builder);
     }
-    // LARS and LAMB first look at all parameters: their norms go over the shards of all ranks.
+    // LARS and LAMB first compute norms of all parameters, over the shards of all ranks.
     Tensor norms;
     std::vector<std::size_t> first_norm(slots_.size(), 0);
     if (scales_by_norms(options_.type)) {
@@ -186,7 +185,7 @@ void OptimizerPlanner::step(PlanBuilder& builder) {
     has_gradients_ = true;
 }
 
-// What LARS and LAMB find out before they update: the norms of parameter and gradient, or of the update.
+// What LARS and LAMB compute before they update: the norms of parameter and gradient, or of the update.
 void OptimizerPlanner::compute_norms(PlanBuilder& builder, const OptimizerSlot& slot, const Tensor& norms,
                                      std::size_t first) {
     const PlanBuilder::Scope scope(builder, Phase::optimizer, slot.module, slot.unit);
@@ -259,7 +258,7 @@ std::vector<StatePiece> OptimizerPlanner::pieces(int place) const {
         const std::int64_t begin = slot.per_rank > 0 ? place * slot.per_rank : 0;
         const std::int64_t end = begin + slot.elements;
         for (const Segment& segment : slot.segments) {
-            // The part of the segment in [first, last) of the sequence, where `whole` is from `first` on.
+            // The part of the segment that lies in [first, last) of the sequence; `whole` begins at `first`.
             const auto piece = [&](std::string_view state, const Arg& whole, std::int64_t first,
                                    std::int64_t last) {
                 const std::int64_t from = std::max(first, segment.first);
@@ -269,7 +268,7 @@ std::vector<StatePiece> OptimizerPlanner::pieces(int place) const {
                 out.push_back(
                     {segment.parameter, std::string(state), from - segment.first, to - from, where});
             };
-            // A strided parameter is a rank's own part of a buffer that it has whole.
+            // A strided parameter is a rank's own part of a buffer that the rank holds as a whole.
             if (slot.parameter.stride != 0) {
                 piece("", slot.parameter, 0, segment.first + segment.elements);
             } else {

@@ -13,39 +13,39 @@
 
 namespace shardscope::trainer {
 
-// Parameters one after the other make a sequence of elements (`segments` says where each stands). A rank
-// holds all of it (per_rank 0), or the elements [place * per_rank, (place + 1) * per_rank), `place` being the
-// rank's in its shard group; what lies behind the last parameter is padding and stays zero.
+// Consecutive parameters form a sequence of elements (`segments` gives the place of each). A rank holds all
+// of it (per_rank is 0), or the elements [place * per_rank, (place + 1) * per_rank), where `place` is the
+// rank's place in its shard group. What follows the last parameter is padding and stays zero.
 struct OptimizerSlot {
     std::string name;
-    std::int64_t elements = 0;  // that a rank holds
+    std::int64_t elements = 0;  // elements that a rank holds
     std::int64_t per_rank = 0;
     std::vector<Segment> segments;
     int unit = -1, module = -1;
-    MemorySpace space = MemorySpace::device;  // pinned: the rank's host steps it (cpu_offload)
-    Arg parameter, gradient;      // fp32, `elements` of each; gradient: from its backward to zero_grad
-    std::vector<BufferId> state;  // fp32, `elements` each; allocated by the first step, as PyTorch does
+    MemorySpace space = MemorySpace::device;  // pinned: the rank's host updates it (cpu_offload)
+    Arg parameter, gradient;  // fp32, `elements` of each; the gradient lives from its backward to zero_grad
+    std::vector<BufferId> state;  // fp32, `elements` each; allocated by the first step, as in PyTorch
 
     bool trained() const;
 };
 
-// Everything that a slot has per element, for checkpoints: "" the parameter itself, "exp_avg" its state.
+// A slot's data per element, for checkpoints: state "" is the parameter itself, "exp_avg" its state.
 struct StatePiece {
-    int parameter = -1;  // its id
+    int parameter = -1;  // the parameter's id
     std::string state;
     std::int64_t first = 0;  // element of the parameter
     std::int64_t elements = 0;
-    Arg where;  // fp32; no stride is left in it
+    Arg where;  // fp32; contiguous, without a stride
 };
 
 class OptimizerPlanner {
   public:
-    // `mesh`: who holds the other parts of a slot's sequence.
+    // `mesh`: the ranks that hold the other parts of a slot's sequence.
     OptimizerPlanner(const OptimizerSection& options, double clip_norm, Mesh mesh)
         : options_(options), clip_norm_(clip_norm), mesh_(mesh) {}
 
-    // Takes a slot whose buffers are declared but for its state, which is declared in `persistent`; returns
-    // its index.
+    // Adds a slot whose buffers are declared, except for its state, which is declared in `persistent`;
+    // returns its index.
     std::size_t add_slot(std::vector<Buffer>& persistent, OptimizerSlot slot);
     const OptimizerSlot& slot(std::size_t index) const { return slots_[index]; }
     const std::vector<OptimizerSlot>& slots() const { return slots_; }
@@ -54,18 +54,19 @@ class OptimizerPlanner {
 
     // The state exists from the start (a checkpoint is loaded): set-up allocates it.
     void allocate_state(PlanBuilder& builder);
-    // Frees the gradients of the step before ("set to None"), but for those that live elsewhere.
+    // Frees the gradients of the previous step ("set to None"), except those that are stored elsewhere.
     void zero_grad(PlanBuilder& builder);
     void step(PlanBuilder& builder);
 
     // Where the elements of the parameters and of their state are, for the rank at `place` of its shard
-    // group: all that it holds from step to step, so also the parameters that others update for it.
+    // group: everything that it keeps from step to step, including the parameters that others update for it.
     std::vector<StatePiece> pieces(int place) const;
 
-    // What the next Plan depends on.
+    // The next Plan depends on it.
     bool has_state() const { return has_state_; }
     bool has_gradients() const { return has_gradients_; }
-    // Gradients live elsewhere, zero_grad does not free them: pinned host memory, views of buckets.
+    // Gradients are stored elsewhere (pinned host memory, views of buckets), so that zero_grad does not free
+    // them.
     void keep_gradients() { keep_gradients_ = true; }
     void set_gradient(std::size_t slot, const Arg& gradient) { slots_[slot].gradient = gradient; }
 

@@ -1,6 +1,6 @@
 // What a parallel mode decides about a step: where parameters live, when they are gathered, when gradients
-// are reduced. One implementation per mode (replicated.h, ddp.h, fsdp.h); program.h calls them in the order
-// of a PyTorch training loop. They write operations; they carry nothing out.
+// are reduced. There is one implementation per mode (replicated.h, ddp.h, fsdp.h); program.h calls them in
+// the order of a PyTorch training loop. They write operations and execute nothing.
 #pragma once
 
 #include <string>
@@ -17,10 +17,10 @@ struct UnitInfo {
     int module = -1;
     std::string name;
     std::int64_t elements = 0, padded_elements = 0, shard_elements = 0;
-    std::int64_t gather_bytes = 0;  // of the full buffer of a gather (or of a bucket's all-reduce)
+    std::int64_t gather_bytes = 0;  // bytes of a gather's full buffer (or of a bucket's all-reduce)
 };
 
-// What a micro-batch is within its step.
+// The position of a micro-batch in its step.
 struct MicroBatch {
     int index = 0, count = 1;
     bool first() const { return index == 0; }
@@ -36,12 +36,12 @@ class Parallelism : public ParameterStore {
     virtual const std::vector<UnitInfo>& units() const = 0;
     virtual int unit_of(const Parameter& parameter) const = 0;
 
-    // Once: parameters and other lasting buffers, initial values.
+    // Called once: parameters and other persistent buffers, initial values.
     virtual void setup(PlanBuilder& builder) = 0;
 
     std::size_t add_slot(OptimizerSlot slot) { return optimizer_.add_slot(persistent_, std::move(slot)); }
 
-    // A Plan of a step is written between begin_step and end_step, in this order: zero_grad; for each
+    // The Plan of a step is written between begin_step and end_step, in this order: zero_grad; for each
     // micro-batch begin_micro_batch, forward of the root module, backward, end_backward; the optimizer's
     // step; after_optimizer.
     virtual void begin_step(PlanBuilder& builder) { builder_ = &builder; }
@@ -50,7 +50,8 @@ class Parallelism : public ParameterStore {
     virtual void after_optimizer() {}
     virtual void end_step() { builder_ = nullptr; }
 
-    // A Plan that only computes outputs is written between these: no gradient, nothing is left behind.
+    // A Plan that only computes outputs is written between these two: it has no gradient and leaves nothing
+    // behind.
     virtual void begin_evaluation(PlanBuilder& builder) {
         evaluating_ = true;
         builder_ = &builder;
@@ -69,23 +70,23 @@ class Parallelism : public ParameterStore {
         return static_cast<BufferId>(persistent_.size() - 1);
     }
 
-    // Event slots [0, lasting_events) mean something between Plans.
+    // Event slots [0, lasting_events) keep their meaning between Plans.
     virtual EventId lasting_events() const { return 0; }
 
-    // Equal keys: the next Plan is the same. Differs while a run warms up.
+    // The next Plan is the same if the keys are equal. The key changes while a run warms up.
     virtual std::string state_key() const {
         return std::string(optimizer_.has_state() ? "s" : "-") + (optimizer_.has_gradients() ? "g" : "-");
     }
 
     // Writes the initial values of the part of `parameter` that a rank holds: `first` is the parameter's
-    // first element in the flat sequence that `to` is a piece of, `per_rank` the elements of a piece (0:
-    // all).
+    // first element in the flat sequence, `to` is a piece of that sequence, and `per_rank` is the number of
+    // elements of a piece (0: all).
     static void initialize(PlanBuilder& builder, const Parameter& parameter, const Arg& to,
                            std::int64_t first, std::int64_t per_rank, Stream stream = Stream::compute);
 
   protected:
     PlanBuilder& builder() { return *builder_; }
-    // A buffer that lives from set-up on.
+    // Declares a buffer that lives from set-up on.
     Arg declare_whole(Buffer buffer) {
         const std::int64_t bytes = buffer.bytes;
         return {declare(std::move(buffer)), 0, bytes};

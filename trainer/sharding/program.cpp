@@ -13,7 +13,7 @@ namespace shardscope::trainer {
 
 namespace {
 
-// To generate text one rank holds everything and looks at one sample.
+// To generate text, one rank holds everything and reads one sample.
 Job job_for(Job job, Purpose purpose) {
     if (purpose == Purpose::train) return job;
     job.parallel.mode = ParallelMode::none;
@@ -80,8 +80,8 @@ Program::Program(const Job& job, std::unique_ptr<Workload> workload, Purpose pur
         evaluation_ = make_evaluation();
         return;
     }
-    // A step's Plan depends on what the step before left behind; once a step leaves what it found, every
-    // later one is the same.
+    // A step's Plan depends on the state that the step before left; once a step leaves the state that it
+    // found, all later Plans are the same.
     for (std::string before = state_key();; before = state_key()) {
         steps_.push_back(make_step(steps_.empty() ? PlanKind::first : PlanKind::steady));
         if (state_key() == before) break;
@@ -111,7 +111,7 @@ MemoryPrediction Program::predict() const {
     MemoryAccount account;
     account.walk(setup_);
     account.take_peak();
-    for (std::size_t i = 0; i <= steps_.size(); ++i) {  // the steady one twice
+    for (std::size_t i = 0; i <= steps_.size(); ++i) {  // the steady Plan twice
         account.walk(step(i));
         prediction.steps.push_back(account.take_peak());
     }
@@ -136,11 +136,11 @@ Plan Program::make_setup() {
         if (losses_ >= 0) builder.allocate(losses_, Stream::compute);
         if (workspace_ >= 0) builder.allocate(workspace_, Stream::compute);
         parallelism_->setup(builder);
-        // Set-up fills it from the checkpoint; without one the first step makes it, as PyTorch does.
+        // Set-up fills it from the checkpoint; without one, the first step makes it, as in PyTorch.
         if (!job_.checkpoint.load.empty() && purpose_ == Purpose::train)
             parallelism_->optimizer().allocate_state(builder);
         if (job_.run.ranks > 1) {
-            // Nobody starts before all are there.
+            // No rank starts before all are ready.
             builder.order(Stream::compute, Stream::post_backward);
             builder.collective({.operation = Operation::barrier}, {}, {}, 0, Stream::post_backward);
             const EventId event = builder.new_event();
@@ -158,7 +158,7 @@ Graph Program::new_graph(PlanBuilder& builder, Tape& tape) const {
     return graph;
 }
 
-// Forward and backward of one micro-batch.
+// The forward and backward of one micro-batch.
 Program::Variables Program::micro_batch(PlanBuilder& builder, MicroBatch micro) {
     builder.set_micro(micro.index);
     parallelism_->begin_micro_batch(micro);
@@ -184,8 +184,8 @@ Program::Variables Program::micro_batch(PlanBuilder& builder, MicroBatch micro) 
     return {std::move(output), std::move(batch.input), std::move(batch.target), std::move(loss_value)};
 }
 
-// The loop of every PyTorch tutorial: zero_grad; next batch, forward, loss, backward for each micro-batch;
-// step. The loss is read one step late, so that the host runs ahead of the device by one step at most.
+// The loop of every PyTorch tutorial: zero_grad; for each micro-batch next batch, forward, loss, backward;
+// step. The loss is read one step late, so that the host is ahead of the device by at most one step.
 Plan Program::make_step(PlanKind kind) {
     PlanBuilder builder = new_builder(kind);
     parallelism_->begin_step(builder);
@@ -237,7 +237,7 @@ Plan Program::make_finish() {
     return builder.take();
 }
 
-// A forward that leaves nothing behind, and what it was for: the loss of held-out samples, or the logits.
+// A forward that leaves nothing behind, and its result: the loss of held-out samples, or the logits.
 Plan Program::make_evaluation() {
     const bool generates = purpose_ == Purpose::generate;
     PlanBuilder builder = new_builder(generates ? PlanKind::generation : PlanKind::validation);

@@ -1,5 +1,5 @@
-// A job as Plans: the wrapped model, and one Plan per kind of step. Built once, before the first step; then
-// read by every rank.
+// A job as Plans: the wrapped model, and one Plan per kind of step. Built once, before the first step; from
+// then on every rank reads it.
 #pragma once
 
 #include <algorithm>
@@ -19,24 +19,24 @@
 
 namespace shardscope::trainer {
 
-// What a Program is made for.
+// The purpose of a Program.
 enum class Purpose : std::uint8_t {
-    train,     // set-up, steps, finish; validation where the job holds text out
+    train,     // set-up, steps, finish; validation if the job holds out text
     generate,  // set-up and the forward of one sample, on one rank that holds everything
 };
 
 // The memory account of a run.
 struct MemoryPrediction {
     MemoryPeak peak;
-    std::vector<std::int64_t> steps;  // peak of step 0, 1, …; the last holds for all that follow
+    std::vector<std::int64_t> steps;  // peak of step 0, 1, …; the last value holds for all later steps
 };
 
 class Program {
   public:
-    // Throws JobError where the job cannot be (a wrap policy that matches nothing). With checkpoint.load the
+    // Throws JobError if the job is impossible (a wrap policy that matches nothing). With checkpoint.load the
     // optimizer's state exists from set-up on.
     explicit Program(const Job& job, Purpose purpose = Purpose::train);
-    // The same for what the job itself cannot name.
+    // The same for a workload that a job file cannot describe.
     Program(const Job& job, std::unique_ptr<Workload> workload, Purpose purpose = Purpose::train);
     Program(const Program&) = delete;  // its parts refer to each other
     Program& operator=(const Program&) = delete;
@@ -51,30 +51,32 @@ class Program {
 
     const Plan& setup() const { return setup_; }
     // The Plan of a step. The first steps can differ (no optimizer state yet, nothing queued); from
-    // warm_up_steps() on it is always the same one.
+    // warm_up_steps() on it is always the same Plan.
     const Plan& step(std::size_t step) const { return steps_[std::min(step, steps_.size() - 1)]; }
     std::size_t warm_up_steps() const { return steps_.size() - 1; }
     // Reads the last step's loss.
     const Plan& finish() const { return finish_; }
 
-    // One batch of held-out samples, forward only (null: nothing is held out); Purpose::generate: one sample.
+    // One batch of held-out samples, forward only (null if nothing is held out); with Purpose::generate, one
+    // sample.
     const Plan* evaluation() const { return evaluation_ ? &*evaluation_ : nullptr; }
 
-    // The memory account of the whole run: set-up, warm-up, steady step.
+    // Predicts the memory of the whole run: set-up, warm-up, steady step.
     MemoryPrediction predict() const;
 
     // Where parameters and optimizer state are, for the rank at `place` of its shard group (see mesh()).
     std::vector<StatePiece> state_pieces(int place) const { return optimizer().pieces(place); }
 
-    // Every Plan that a run may carry out.
+    // Every Plan that a run may execute.
     std::vector<const Plan*> plans() const;
 
     BufferId persistent_buffers() const;
-    // Device memory for the matrix products (memory.gemm_workspace_bytes, twice); -1: none.
+    // Device memory for the matmuls (memory.gemm_workspace_bytes, twice); -1 if none.
     BufferId product_workspaces() const { return workspace_; }
 
   private:
-    struct Variables {  // of a training loop: what they refer to lives until they are set again
+    struct Variables {  // variables of a training loop: what they refer to lives until they are assigned
+                        // again
         Tensor output, input, target, loss;
     };
     PlanBuilder new_builder(PlanKind kind) const;
@@ -91,11 +93,12 @@ class Program {
     ModuleTree tree_;
     std::unique_ptr<Parallelism> parallelism_;
     Purpose purpose_;
-    BufferId loss_host_ = -1;    // pinned: the losses of the step before, one per micro-batch
+    BufferId loss_host_ = -1;    // pinned: the losses of the previous step, one per micro-batch
     BufferId finite_host_ = -1;  // pinned: the flag that kernels write (see KernelOp::checks_output)
-    BufferId losses_ = -1;       // device: the same losses while the step goes on; one micro-batch: none
-    BufferId workspace_ = -1;    // device: what the products' handles hold (memory.gemm_workspace_bytes)
-    EventId loss_event_ = -1;    // the copies have ended
+    BufferId losses_ = -1;       // device: the same losses during the step; -1 with one micro-batch
+    // Device: workspaces of the matmul library's handles (memory.gemm_workspace_bytes).
+    BufferId workspace_ = -1;
+    EventId loss_event_ = -1;  // the copies have ended
     bool loss_pending_ = false;
     Plan setup_, finish_;
     std::optional<Plan> evaluation_;

@@ -83,7 +83,7 @@ void Replicated::one_slot() {
     slot.gradient = {flat_gradients_, 0, part, part};
     optimizer_.add_slot(persistent_, std::move(slot));
     for (const Parameter* p : tree_.parameters) {
-        if (!p->trained) add_whole(*p);  // frozen ones stand alone
+        if (!p->trained) add_whole(*p);  // frozen ones get buffers of their own
     }
 }
 
@@ -139,8 +139,8 @@ Tensor Replicated::new_gradient(const Parameter& parameter) {
     return {nullptr, gradient, -1, DType::fp32};
 }
 
-// Gradients of several uses in one backward are added up first, then to those of earlier micro-batches, as
-// autograd does.
+// Gradients of several uses in one backward are summed first, then added to those of earlier micro-batches,
+// as autograd does.
 void Replicated::gradient_ready(const Parameter& parameter, Tensor gradient) {
     const auto id = static_cast<std::size_t>(parameter.id);
     const std::int64_t n = parameter.elements();

@@ -1,7 +1,6 @@
 // Every rank holds every parameter. On one rank this is plain training (mode none); ddp.h adds the averaging
-// of gradients. With a sharded optimizer (ZeRO stage 1) the parameters stand one after the other in one
-// buffer and so do their gradients: a rank updates its part of them, and the parts are gathered after the
-// step.
+// of gradients. With a sharded optimizer (ZeRO stage 1), the parameters are consecutive in one buffer and so
+// are their gradients: a rank updates its part of them, and the parts are gathered after the step.
 #pragma once
 
 #include "trainer/sharding/parallelism.h"
@@ -24,10 +23,11 @@ class Replicated : public Parallelism {
     void gradient_ready(const Parameter& parameter, Tensor gradient) override;
 
   protected:
-    // The gradient of a parameter, all its uses in this micro-batch and those before included, is enqueued.
+    // The complete gradient of a parameter is enqueued: it includes all uses in this micro-batch and in
+    // earlier ones.
     virtual void gradient_complete(const Parameter&) {}
-    // What the sum over micro-batches and ranks is divided by when the last backward has ended; 1: by
-    // nothing.
+    // The divisor of the sum over micro-batches and ranks when the last backward has ended; 1: the sum is not
+    // divided.
     virtual int final_divisor() const { return micro_.count; }
 
     Arg& parameter_arg(const Parameter& p) { return parameter_args_[static_cast<std::size_t>(p.id)]; }
@@ -44,11 +44,11 @@ class Replicated : public Parallelism {
     void one_slot();
 
     std::vector<const Parameter*> trained_;
-    std::vector<Arg> parameter_args_, gradient_args_;      // by parameter id
-    std::vector<bool> has_gradient_;                       // in this step, by parameter id
-    std::vector<int> uses_left_;                           // in this backward, by parameter id
-    std::vector<Tensor> sums_;                             // of the uses so far in this backward
-    BufferId flat_parameters_ = -1, flat_gradients_ = -1;  // sharded optimizer
+    std::vector<Arg> parameter_args_, gradient_args_;      // indexed by parameter id
+    std::vector<bool> has_gradient_;                       // in this step, indexed by parameter id
+    std::vector<int> uses_left_;                           // in this backward, indexed by parameter id
+    std::vector<Tensor> sums_;                             // sums of the uses so far in this backward
+    BufferId flat_parameters_ = -1, flat_gradients_ = -1;  // buffers of a sharded optimizer
     bool flat_gradients_live_ = false;
 };
 

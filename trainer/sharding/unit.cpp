@@ -34,7 +34,7 @@ void FsdpUnit::reduce_scatter(PlanBuilder& builder, Tensor full, int divisor) {
     const std::int64_t shard = info_.shard_elements;
     builder.order(Stream::compute, kStream);
     full = to_reduce_type(builder, std::move(full));
-    // The result goes straight to its place where nothing stands in between.
+    // The result goes directly to its place if no conversion, addition or copy is needed.
     const bool adds = has_gradient_;
     const auto result = [&](DType type) {
         if (type == DType::fp32 && !adds && !options_.offload) {

@@ -1,8 +1,9 @@
-// One FSDP unit: what is gathered, freed and reduced together. The engine (fsdp.h) decides when; a unit knows
-// how, for its layout: flat_unit.h (fsdp1 and lean) or group_unit.h (fsdp2). What all layouts share is here:
-// where the shards live, what a shard needs before its gather, and the reduction of gradients.
+// One FSDP unit: what is gathered, freed and reduced together. The engine (fsdp.h) decides when; a unit
+// decides how, depending on its layout: flat_unit.h (fsdp1 and lean) or group_unit.h (fsdp2). This file has
+// what all layouts share: where the shards live, what a shard needs before its gather, and the reduction of
+// gradients.
 //
-// W below is the unit's bytes in fp32, N the ranks of a shard group.
+// In the comments, W is the unit's bytes in fp32, N the number of ranks of a shard group.
 #pragma once
 
 #include <memory>
@@ -17,9 +18,9 @@ namespace shardscope::trainer {
 struct UnitOptions {
     Mesh mesh;
     DType param = DType::fp32, reduce = DType::fp32;
-    bool shards = true;  // false: NO_SHARD
+    bool shards = true;  // false with NO_SHARD
     bool offload = false;
-    bool lean = false;  // flat_unit.h
+    bool lean = false;  // see flat_unit.h
     MemorySpace space() const { return offload ? MemorySpace::pinned : MemorySpace::device; }
     Stream stream() const { return offload ? Stream::host : Stream::compute; }
 };
@@ -37,26 +38,26 @@ class FsdpUnit {
 
     virtual void setup(PlanBuilder& builder, bool sync_module_states) = 0;
 
-    // A gather has three parts: what the shard needs on the pre_unshard stream; the collective on the unshard
-    // stream; and, when the parameters are needed, the compute stream's wait for it.
+    // A gather has three parts: what the shard needs, on the pre_unshard stream; the collective, on the
+    // unshard stream; and, when the parameters are needed, the compute stream's wait for it.
     virtual void prepare_gather(PlanBuilder& builder) = 0;
     virtual void gather(PlanBuilder& builder) = 0;
     virtual void wait_gathered(PlanBuilder& builder) = 0;
     virtual void release(PlanBuilder& builder) = 0;
     bool gathered() const { return gathered_; }
-    // Work on the pre_unshard stream precedes each gather.
+    // Whether work on the pre_unshard stream precedes each gather.
     virtual bool prepares() const { return options_.offload || options_.param != DType::fp32; }
 
     virtual Arg parameter(const Parameter& parameter) const = 0;
 
-    // A backward: gradients come in, one or more per parameter; then they are put together, and reduced, or
-    // kept for the next micro-batch (no_sync). `divisor`: of the sum over ranks.
+    // In a backward, one or more gradients per parameter arrive; then they are put together, and reduced or
+    // kept for the next micro-batch (no_sync). `divisor` divides the sum over ranks.
     virtual Tensor new_gradient(PlanBuilder& builder, const Parameter& parameter) = 0;
     virtual void gradient_ready(PlanBuilder& builder, const Parameter& parameter, Tensor gradient) = 0;
     virtual void concatenate_gradients(PlanBuilder& builder) = 0;
     virtual void keep_gradients(PlanBuilder& builder) = 0;
     virtual void reduce(PlanBuilder& builder, int divisor) = 0;
-    // After the last reduction of the backward, once the compute stream waits for all of them.
+    // Called after the last reduction of the backward, once the compute stream waits for all of them.
     virtual void end_backward() { held_.clear(); }
 
     void begin_step() { has_gradient_ = false; }
@@ -73,10 +74,10 @@ class FsdpUnit {
         return {info_.name + what, category, space, bytes, id_, info_.module};
     }
 
-    // `full` in the type of the reduction, converted on the post_backward stream where it has another.
+    // `full` in the type of the reduction; converted on the post_backward stream if it has another type.
     Tensor to_reduce_type(PlanBuilder& builder, Tensor full) const;
-    // Reduces `full` (padded_elements of the type `type`, written on the compute stream) into the gradient's
-    // shard, adding to what earlier micro-batches left there.
+    // Reduces `full` (padded_elements of type `type`, written on the compute stream) into the gradient's
+    // shard; adds to what earlier micro-batches left there.
     void reduce_scatter(PlanBuilder& builder, Tensor full, int divisor);
 
     UnitOptions options_;
@@ -85,8 +86,8 @@ class FsdpUnit {
     std::vector<const Parameter*> parameters_;
     bool trained_ = false;
     bool gathered_ = false;
-    BufferId shard_ = -1;     // fp32; lasting
-    BufferId gradient_ = -1;  // fp32; lasting where offloaded, else from the first reduction to zero_grad
+    BufferId shard_ = -1;     // fp32; persistent
+    BufferId gradient_ = -1;  // fp32; persistent if offloaded, else from the first reduction to zero_grad
     bool has_gradient_ = false;
     std::vector<Tensor> held_;  // device memory that is referenced until the end of the backward
 };

@@ -1,5 +1,5 @@
-// The values that a Plan keeps: what a precision stores, and the bytes of what is the same under any (shards,
-// gradients and optimizer state, losses).
+// The types of the values that a Plan keeps: what a precision stores, and the bytes of what does not depend
+// on it (shards, gradients and optimizer state, losses).
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What a Program trains: a model, and what surrounds it in a micro-batch. A job's own is made here; one that
-// is lifted from a trace stands in trainer/lift.
+// What a Program trains: a model, and what surrounds it in a micro-batch. A job's own workload is made here;
+// one that is lifted from a trace is in trainer/lift.
 #pragma once
 
 #include <memory>
@@ -21,12 +21,13 @@ class Workload {
     // The model in its FSDP units: as the job's policy says, unless the workload knows them.
     virtual std::unique_ptr<Module> wrap(std::unique_ptr<Module> model, const Job& job);
 
-    // Of one micro-batch, in this order. The loss: its first 8 bytes are a double; none: nobody reads it.
+    // The calls of one micro-batch, in this order. The loss's first 8 bytes are a double; none: the loss is
+    // not read.
     virtual Batch load_batch(PlanBuilder& builder, const Job& job) = 0;
     virtual Tensor loss(Graph& graph, const Job& job, const Tensor& output, const Tensor& target) = 0;
-    // What the loop does behind the optimizer's step, once a step.
+    // What the loop does after the optimizer's step, once per step.
     virtual void after_optimizer(PlanBuilder& /*builder*/) {}
-    // The loop's variables end: at the end of a step, and before each micro-batch.
+    // The loop's variables go out of scope: at the end of a step, and before each micro-batch.
     virtual void end_variables() {}
 };
 

@@ -38,7 +38,8 @@ void wrap_in_place(std::unique_ptr<Module>& slot) {
     slot = std::make_unique<FullyShardedDataParallel>(std::move(slot));
 }
 
-// Wraps below (and, unless it is the root, at) `slot`; returns the elements that units took.
+// Wraps below `slot` (and, unless it is the root, also at `slot`); returns the number of elements that units
+// took.
 std::int64_t wrap_below(std::unique_ptr<Module>& slot, const Wrap& wrap, bool is_root) {
     const std::int64_t all = all_elements(*slot);
     if (wrap.kind == Wrap::Kind::size && all < wrap.threshold) return 0;
@@ -99,7 +100,7 @@ int nearest_common_wrapper(const ModuleTree& tree, const std::vector<int>& users
         const auto end = std::mismatch(common.begin(), common.end(), path.begin(), path.end()).first;
         common.erase(end, common.end());
     }
-    return common.back();  // the root is around all
+    return common.back();  // the root surrounds all
 }
 
 }  // namespace

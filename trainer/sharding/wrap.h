@@ -1,5 +1,5 @@
 // Wrap policies: which modules become FSDP units. The recursion is PyTorch's (fsdp/wrap.py): bottom up, a
-// policy judges a module by the parameters in it that no unit inside has taken; the root is wrapped last.
+// policy judges a module by those of its parameters that no inner unit has taken; the root is wrapped last.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@
 
 namespace shardscope::trainer {
 
-// nn.Module wrapper of one unit: calls the engine's hooks around the inner module. See fsdp.h.
+// The nn.Module wrapper of one unit: calls the engine's hooks around the inner module. See fsdp.h.
 class Fsdp;
 
 class FullyShardedDataParallel final : public Module {
@@ -24,22 +24,22 @@ class FullyShardedDataParallel final : public Module {
     const Module& inner() const { return *children().front(); }
 
     Fsdp* engine = nullptr;  // set by the engine
-    int unit = -1;           // -1: no parameter is left to it
+    int unit = -1;           // -1: no parameter is left for it
     bool is_root = false;
 };
 
-// Wraps by the job's policy and then the root. Throws JobError where a policy by class matches nothing.
+// Wraps by the job's policy, then wraps the root. Throws JobError if a policy by class matches nothing.
 std::unique_ptr<Module> apply_wrap(std::unique_ptr<Module> root, const Job& job);
 
 // Every wrapper with its parameters, in the order of the tree: a parameter belongs to the nearest wrapper
-// around all modules that use it.
+// that surrounds all modules that use it.
 struct WrappedModule {
     FullyShardedDataParallel* wrapper = nullptr;
     std::vector<const Parameter*> parameters;
 };
 std::vector<WrappedModule> parameters_by_wrapper(const ModuleTree& tree);
 
-// The unit, not the root's, whose forward ends last; -1 if there is none.
+// The unit whose forward ends last, except for the root's; -1 if there is none.
 int last_to_end(const Module& root);
 
 }  // namespace shardscope::trainer

@@ -106,7 +106,7 @@ void read_host(FigureReader& read, HostModel& host) {
     seconds("operation", "the host's seconds for each operator or module call", host.operation);
     seconds("launch", "the host's seconds to enqueue a kernel, copy or collective", host.launch);
     seconds("event", "the host's seconds to record an event, or to make a stream wait for one", host.event);
-    read.number("host", "wake", "the host's seconds until a thread that had to wait goes on", 0,
+    read.number("host", "wake", "the host's seconds until a thread that had to wait continues", 0,
                 kLongestLatency, host.wake, Presence::optional);
     seconds("allocate", "the host's seconds for a block of the caching allocator", host.allocate);
     seconds("grow", "the host's seconds to take new memory from the device", host.grow);
@@ -117,7 +117,7 @@ void read_host(FigureReader& read, HostModel& host) {
 }
 
 void read_copy(FigureReader& read, CopyModel& copy) {
-    read.number("copy", "latency", "the seconds of a copy between host and device beside its bytes", 0,
+    read.number("copy", "latency", "the seconds of a copy between host and device besides its bytes", 0,
                 kLongestLatency, copy.latency);
     read.positive("copy", "to_device", "the bytes a second from pinned memory to the device", copy.to_device);
     read.positive("copy", "to_host", "the bytes a second from the device to pinned memory", copy.to_host);
@@ -179,7 +179,7 @@ Cluster parse_cluster(const std::string& toml, const std::string& file) {
     read_device(read, cluster.device);
     read_host(read, cluster.host);
     read_copy(read, cluster.copy);
-    read.number("collectives", "latency", "the seconds of each collective beside its steps", 0,
+    read.number("collectives", "latency", "the seconds of each collective besides its steps", 0,
                 kLongestLatency, cluster.collectives.latency);
     cluster.collectives.inside = read_algorithm(read, "inside");
     read_link(read, "intra", "inside a node", cluster.intra);

@@ -91,7 +91,7 @@ bool FigureReader::number(std::string_view section, std::string_view key, std::s
     const toml::node* node = impl_->find(section, key, what, presence);
     if (!node) return false;
     const auto value = number_of(*node);
-    if (!value) impl_->refuse(*node, section, key, fmt::format("this is no number; give {}", what));
+    if (!value) impl_->refuse(*node, section, key, fmt::format("this is not a number; give {}", what));
     if (!std::isfinite(*value) || *value < low || *value > high) {
         impl_->refuse(*node, section, key,
                       fmt::format("{} is impossible; give {}, {} to {}", *value, what, low, high));
@@ -105,7 +105,7 @@ bool FigureReader::positive(std::string_view section, std::string_view key, std:
     const toml::node* node = impl_->find(section, key, what, presence);
     if (!node) return false;
     const auto value = number_of(*node);
-    if (!value) impl_->refuse(*node, section, key, fmt::format("this is no number; give {}", what));
+    if (!value) impl_->refuse(*node, section, key, fmt::format("this is not a number; give {}", what));
     if (!std::isfinite(*value) || *value <= 0) {
         impl_->refuse(*node, section, key, fmt::format("{} is impossible; give {}, above 0", *value, what));
     }
@@ -119,7 +119,7 @@ bool FigureReader::count(std::string_view section, std::string_view key, std::st
     if (!number(section, key, what, low, high, value, presence)) return false;
     if (value != std::floor(value)) {
         impl_->refuse(*impl_->find(section, key, what, presence), section, key,
-                      fmt::format("{} is no whole number; give {}", value, what));
+                      fmt::format("{} is not a whole number; give {}", value, what));
     }
     into = static_cast<int>(value);
     return true;
@@ -140,7 +140,7 @@ bool FigureReader::text(std::string_view section, std::string_view key, std::str
     if (!node) return false;
     const auto value = node->value_exact<std::string>();
     if (!value || value->empty())
-        impl_->refuse(*node, section, key, fmt::format("this is no text; give {}", what));
+        impl_->refuse(*node, section, key, fmt::format("this is not text; give {}", what));
     into = *value;
     return true;
 }
@@ -175,7 +175,8 @@ bool FigureReader::curve(std::string_view section, std::string_view key, Curve& 
         for (const toml::node& point : *points) {
             const toml::array* pair = point.as_array();
             const bool right = pair && pair->size() == 2 && (*pair)[0].is_number() && (*pair)[1].is_number();
-            if (!right) impl_->refuse(point, section, key, fmt::format("this is no point; give {}", kWhat));
+            if (!right)
+                impl_->refuse(point, section, key, fmt::format("this is not a point; give {}", kWhat));
             const Curve::Point next{*number_of((*pair)[0]), *number_of((*pair)[1])};
             check(point, next.share);
             const double last = curve.points.empty() ? 0 : curve.points.back().size;
@@ -188,7 +189,7 @@ bool FigureReader::curve(std::string_view section, std::string_view key, Curve& 
             curve.points.push_back(next);
         }
     } else {
-        impl_->refuse(*node, section, key, fmt::format("this is no curve; give {}", kWhat));
+        impl_->refuse(*node, section, key, fmt::format("this is not a curve; give {}", kWhat));
     }
     into = std::move(curve);
     return true;

@@ -97,9 +97,9 @@ Listener Listener::inherited(int descriptor) {
     bool ipv6 = false;
     if (::getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 || listens == 0 ||
         bound_port(descriptor, ipv6) == 0) {
-        throw WorldError(
-            fmt::format("descriptor {} is no listening socket; let shardscope-train set SHARDSCOPE_LISTEN_FD",
-                        descriptor));
+        throw WorldError(fmt::format(
+            "descriptor {} is not a listening socket; let shardscope-train set SHARDSCOPE_LISTEN_FD",
+            descriptor));
     }
     ::fcntl(descriptor, F_SETFD, FD_CLOEXEC);
     const int port = bound_port(descriptor, ipv6);

@@ -22,7 +22,7 @@ TEST(CudaClock, keeps_one_offset_where_both_clocks_run_alike) {
     EXPECT_EQ(clock.to_trace(kEpoch + 3 * kSecond), 3 * kSecond);  // after the last
 }
 
-TEST(CudaClock, goes_in_a_line_from_pair_to_pair) {
+TEST(CudaClock, interpolates_between_pairs) {
     CudaClock clock;
     clock.add(kEpoch, 0);
     clock.add(kEpoch + kSecond, kSecond - 1000);  // the measurements differ by 1 us
@@ -46,7 +46,7 @@ TEST(CudaClock, follows_a_step_back) {
     clock.add(kEpoch, 0);
     clock.add(kEpoch + 10 * kSecond, 10 * kSecond);
     EXPECT_EQ(clock.add(kEpoch + 6 * kSecond, 11 * kSecond), -5 * kSecond);
-    // What the clock showed twice belongs to the first time, except close to the newest pair.
+    // A time that the clock showed twice belongs to its first occurrence, except close to the newest pair.
     EXPECT_EQ(clock.to_trace(kEpoch + 10 * kSecond + 1000), 10 * kSecond + 1000);
     clock.add(kEpoch + 8 * kSecond, 13 * kSecond);
     EXPECT_EQ(clock.to_trace(kEpoch + 7 * kSecond), 12 * kSecond);

@@ -1,4 +1,4 @@
-// The parent's end by itself: records as bytes, rows in a sink.
+// The receiving end of the tool alone: records as bytes in, rows in a sink out.
 #include <cstring>
 #include <random>
 #include <vector>
@@ -42,7 +42,7 @@ class CudaHandlerTest : public ::testing::Test {
     RecordConverter converter_{sink_, monotonic_, kOrigin, 42};
 };
 
-TEST_F(CudaHandlerTest, puts_work_at_its_place) {
+TEST_F(CudaHandlerTest, converts_every_kind_of_device_work) {
     clock(0);
     CudaKernelRecord kernel{};
     kernel.start = kEpoch + 500;
@@ -66,7 +66,7 @@ TEST_F(CudaHandlerTest, counts_work_without_a_clock_as_lost) {
     EXPECT_EQ(findings_.lost, 1);
 }
 
-TEST_F(CudaHandlerTest, says_that_the_systems_clock_was_set) {
+TEST_F(CudaHandlerTest, reports_that_the_systems_clock_was_set) {
     clock(0);
     ahead_ = 3'000'000'000;
     clock(1'000'000'000);
@@ -82,7 +82,7 @@ TEST_F(CudaHandlerTest, says_that_the_systems_clock_was_set) {
 
 TEST_F(CudaHandlerTest, counts_each_loss_once) {
     take(CudaKind::loss, CudaLossRecord{{}, 5, 1, 0});
-    take(CudaKind::loss, CudaLossRecord{{}, 7, 2, 0});  // counts are from the beginning
+    take(CudaKind::loss, CudaLossRecord{{}, 7, 2, 0});  // counts are since the beginning
     EXPECT_EQ(findings_.lost, 9);
 }
 
@@ -94,7 +94,7 @@ TEST_F(CudaHandlerTest, names_the_gpu_of_a_rank) {
     device.header.name = 1;
     device.memory = 1 << 30;
     take(CudaKind::device, device);
-    EXPECT_TRUE(got_.ranks.empty());  // it is there, but nobody uses it yet
+    EXPECT_TRUE(got_.ranks.empty());  // the device exists, but nothing uses it yet
     take(CudaKind::context, CudaContextRecord{{}, 1, 0, 7, 0});
     ASSERT_EQ(got_.ranks.size(), 1u);
     EXPECT_EQ(got_.ranks[0].device_name, "A GPU");
@@ -102,7 +102,7 @@ TEST_F(CudaHandlerTest, names_the_gpu_of_a_rank) {
     EXPECT_EQ(got_.ranks[0].global_pid, traces::global_pid(42));
 }
 
-// A program can write over its own records: whatever they say then, nothing breaks.
+// A program can overwrite its own records: whatever they contain then, nothing breaks.
 TEST_F(CudaHandlerTest, survives_any_bytes) {
     std::mt19937_64 random(7);
     clock(0);

@@ -8,7 +8,7 @@ namespace TEST_FILE {
 
 using Verdict = CudaLaunches::Verdict;
 
-TEST(CudaLaunches, keeps_everything_where_nothing_was_ever_turned) {
+TEST(CudaLaunches, keeps_everything_if_recording_never_switched) {
     CudaLaunches launches;
     launches.begin(true);
     EXPECT_TRUE(launches.always_on());
@@ -18,7 +18,7 @@ TEST(CudaLaunches, keeps_everything_where_nothing_was_ever_turned) {
     EXPECT_EQ(launches.of_launch(5), Verdict::drop);
 }
 
-TEST(CudaLaunches, learns_from_calls_where_a_turn_lies) {
+TEST(CudaLaunches, finds_the_switch_from_the_calls_around_it) {
     CudaLaunches launches;
     launches.begin(false);
     launches.turn(1000, true);
@@ -30,7 +30,7 @@ TEST(CudaLaunches, learns_from_calls_where_a_turn_lies) {
     launches.saw_call(40, 2010);
     EXPECT_EQ(launches.of_launch(9), Verdict::drop);
     EXPECT_EQ(launches.of_launch(10), Verdict::drop);
-    EXPECT_EQ(launches.of_launch(15), Verdict::unknown);  // between two calls around the turn
+    EXPECT_EQ(launches.of_launch(15), Verdict::unknown);  // between two calls around the switch
     EXPECT_EQ(launches.of_launch(20), Verdict::keep);
     EXPECT_EQ(launches.of_launch(30), Verdict::keep);
     EXPECT_EQ(launches.of_launch(40), Verdict::drop);
@@ -50,7 +50,7 @@ TEST(CudaLaunches, knows_times_without_calls) {
     EXPECT_TRUE(launches.was_on(2000));
 }
 
-TEST(CudaLaunches, takes_what_was_seen_before_a_turn_as_before_it) {
+TEST(CudaLaunches, counts_calls_seen_before_a_switch_as_before_it) {
     CudaLaunches launches;
     launches.begin(true);
     launches.saw_call(7, 900);
@@ -59,7 +59,7 @@ TEST(CudaLaunches, takes_what_was_seen_before_a_turn_as_before_it) {
     EXPECT_EQ(launches.of_launch(8), Verdict::unknown);
 }
 
-TEST(CudaLaunches, goes_on_when_the_numbers_wrap) {
+TEST(CudaLaunches, continues_when_the_numbers_wrap) {
     CudaLaunches launches;
     launches.begin(true);
     launches.turn(1000, false);
@@ -69,7 +69,7 @@ TEST(CudaLaunches, goes_on_when_the_numbers_wrap) {
     EXPECT_EQ(launches.of_launch(0x20), Verdict::drop);
 }
 
-TEST(CudaLaunches, forgets_the_oldest_of_many_turns) {
+TEST(CudaLaunches, forgets_the_oldest_of_many_switches) {
     CudaLaunches launches;
     launches.begin(false);
     for (std::uint32_t i = 0; i < 1000; ++i) {

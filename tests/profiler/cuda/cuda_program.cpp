@@ -124,7 +124,7 @@ void emit_device(std::uint32_t id) {
     FAKE(fake_emit)(0, &context, sizeof context, nullptr);
 }
 
-// Kernels' names live on, also when the program has ended.
+// The names of kernels stay valid until the process ends.
 std::deque<std::string>& lasting_names() {
     static auto* names = new std::deque<std::string>;
     return *names;
@@ -278,7 +278,7 @@ void every_kind(std::int64_t t) {
     FAKE(fake_emit)(0, &overhead, sizeof overhead, nullptr);
 }
 
-// CUPTI tells of a graph, or of its kernel, as it was asked.
+// CUPTI reports a graph as a whole or kernel by kernel, as requested.
 void graph(std::int64_t t) {
     emit_device(0);
     emit_api(1, "cudaGraphLaunch_v10000", 5, t, t + 1000);
@@ -292,8 +292,8 @@ void graph(std::int64_t t) {
     if (FAKE(fake_emit)(0, &whole, sizeof whole, nullptr) == 0) emit_kernel(0, kFill, 5, t + 2000, t + 9000);
 }
 
-// Four threads of 5,000 launches. Kernels arrive before their calls and in no order; each 100th has no times,
-// each 100th ends before it starts.
+// Four threads with 5,000 launches each. Kernels arrive before their calls and in no order; every 100th has
+// no times, every 100th ends before it starts.
 void many(std::int64_t t) {
     emit_device(0);
     std::atomic<std::uint32_t> correlation{1};
@@ -323,7 +323,7 @@ void many(std::int64_t t) {
     for (std::thread& thread : threads) thread.join();
 }
 
-// More buffers than the library keeps.
+// Uses more buffers than the library keeps.
 void refused(std::int64_t t) {
     int got = 0;
     for (int i = 0; i < 40; ++i) got += FAKE(fake_take_buffer)();
@@ -334,7 +334,7 @@ void refused(std::int64_t t) {
     FAKE(fake_drop)(6);
 }
 
-// The child must leave CUPTI alone and end as its own program would.
+// The child must not touch CUPTI and must end like a normal program.
 void forks(std::int64_t t) {
     emit_device(0);
     emit_kernel(0, kFill, 1, t, t + 1000);
@@ -347,7 +347,7 @@ void forks(std::int64_t t) {
     emit_kernel(0, kFill, 2, after, after + 1000);
 }
 
-// Ten launches before, in and after each of the ranges 0..4. The device is 10 ms late, so that the work of a
+// Ten launches before, in and after each of the ranges 0..4. The device lags by 10 ms, so that the work of a
 // step runs after it; calls arrive after the kernels that they launched.
 void steps(void* library) {
     auto* push = in<void(const char*)>(library, "shardscope_range_push");
@@ -388,7 +388,7 @@ void steps(void* library) {
     launch("after");
     deliver(true);
     FAKE(fake_complete)(2);
-    sleep_ms(1500);  // a flush goes by before the calls come
+    sleep_ms(1500);  // a flush happens before the calls arrive
     deliver(false);
 }
 
@@ -413,7 +413,7 @@ void profiler_api() {
     launch("after");
 }
 
-// A launch each 10 ms; its name tells when.
+// A launch every 10 ms; its name contains the time.
 void goes_on(std::int64_t t, int ms) {
     emit_device(0);
     auto& names = lasting_names();
@@ -446,7 +446,7 @@ __asan_default_options() {  // NOLINT(bugprone-reserved-identifier): the sanitiz
 
 int main(int argc, char** argv) {
     const std::string scenario = argc > 1 ? argv[1] : "";
-    if (scenario == "real") {  // whatever CUPTI there is
+    if (scenario == "real") {  // whichever CUPTI is installed
         initialize();
         std::puts("ran on");
         return 0;
@@ -479,7 +479,8 @@ int main(int argc, char** argv) {
         goes_on(t, 2500);
         ::_exit(9);
     }
-    if (scenario == "holds") {  // the last kernel never completes, so that only force gives the buffer back
+    // The last kernel never completes, so that only a forced flush returns the buffer.
+    if (scenario == "holds") {
         FAKE(fake_hold)(2, 1);
         goes_on(t, 100);
     }

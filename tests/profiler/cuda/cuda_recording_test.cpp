@@ -1,5 +1,5 @@
-// Programs that use CUDA (as a fake CUPTI has it) under shardscope-record: what is in the file is what the
-// fake delivered. The scenarios are in cuda_program.cpp, beside the numbers that are expected here.
+// Programs that use CUDA (simulated by a fake CUPTI) under shardscope-record: the file contains what the fake
+// delivered. The scenarios are in cuda_program.cpp, next to the numbers that are expected here.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -56,7 +56,7 @@ class CudaRecording : public ::testing::Test {
         return tools::run_command(line);
     }
 
-    // Rows of a query, their cells joined by '|'.
+    // The rows of a query, with cells joined by '|'.
     std::vector<std::string> rows(const std::string& sql) const {
         Database database(out_, Database::Mode::read_only);
         Statement statement(database, sql);
@@ -77,13 +77,13 @@ class CudaRecording : public ::testing::Test {
     }
     std::int64_t number(const std::string& sql) const { return std::stoll(row(sql)); }
 
-    // The program's time in the trace.
+    // The time of the program's start in the trace.
     std::int64_t start() const {
         std::int64_t realtime = 0;
         std::ifstream(time_) >> realtime;
         return realtime - number("SELECT utcEpochNs FROM TARGET_INFO_SESSION_START_TIME");
     }
-    // SQL: microseconds after it.
+    // SQL: microseconds after the program's start.
     std::string us(std::string_view column, std::int64_t t) const {
         return "CAST(round((" + std::string(column) + " - " + std::to_string(t) + ") / 1000.0) AS INTEGER)";
     }
@@ -94,10 +94,10 @@ class CudaRecording : public ::testing::Test {
 
 constexpr const char* kName = "(SELECT value FROM StringIds WHERE id = ";
 
-// The tool reads its two clocks one after the other, and a busy machine can come in between.
+// The tool reads its two clocks one after the other, and on a busy machine another thread may run in between.
 constexpr std::int64_t kClockSlackNs = 100'000'000;
 
-TEST_F(CudaRecording, holds_every_field_of_every_kind) {
+TEST_F(CudaRecording, keeps_every_field_of_every_kind) {
     const Outcome outcome = record("every_kind");
     ASSERT_EQ(outcome.status, 0) << outcome.err;
     EXPECT_EQ(
@@ -149,7 +149,8 @@ TEST_F(CudaRecording, holds_every_field_of_every_kind) {
 TEST_F(CudaRecording, puts_everything_at_its_time) {
     ASSERT_EQ(record("every_kind").status, 0);
     const std::int64_t t = start();
-    // The kernel starts 20 us after the program's beginning, the rest relative to it, to the nanosecond.
+    // The kernel starts 20 us after the program's beginning; all other times are relative to it, exact to the
+    // nanosecond.
     const std::int64_t kernel = number("SELECT start FROM CUPTI_ACTIVITY_KIND_KERNEL");
     EXPECT_NEAR(static_cast<double>(kernel), static_cast<double>(t + 20'000), kClockSlackNs);
     const auto at = [&](const std::string& column, const std::string& rest) {
@@ -173,7 +174,7 @@ TEST_F(CudaRecording, knows_the_device_and_the_thread) {
         "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f");
     EXPECT_EQ(row("SELECT nullStreamId, contextId, deviceId FROM TARGET_INFO_CUDA_CONTEXT_INFO"), "7|1|0");
     EXPECT_EQ(row("SELECT streamId, contextId, priority, flag FROM TARGET_INFO_CUDA_STREAM"), "13|1|-1|2");
-    // All was called by the main thread of the process that the kernel belongs to.
+    // All calls were made by the main thread of the process that the kernel belongs to.
     EXPECT_EQ(number("SELECT count(DISTINCT globalTid) FROM CUPTI_ACTIVITY_KIND_RUNTIME"), 1);
     EXPECT_EQ(
         row("SELECT r.globalTid / 0x1000000 % 0x1000000 = r.globalTid % 0x1000000, k.globalPid = "
@@ -198,14 +199,14 @@ TEST_F(CudaRecording, shows_graphs_by_their_kernels_or_as_a_whole) {
 TEST_F(CudaRecording, takes_records_of_many_threads_in_any_order) {
     const Outcome outcome = record("many");
     ASSERT_EQ(outcome.status, 0) << outcome.err;
-    // 4 threads of 50 batches of 100 launches; of each batch one kernel has no times and one ends before it
+    // 4 threads with 50 batches of 100 launches; in each batch one kernel has no times and one ends before it
     // starts.
     EXPECT_EQ(number("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_RUNTIME"), 20'000);
     EXPECT_EQ(number("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL"), 20'000 - 400);
     EXPECT_EQ(number("SELECT count(DISTINCT correlationId) FROM CUPTI_ACTIVITY_KIND_KERNEL"), 20'000 - 400);
     EXPECT_EQ(number("SELECT count(DISTINCT globalTid) FROM CUPTI_ACTIVITY_KIND_RUNTIME"), 4);
-    // Lengths are exact; the distance of a kernel from its call may change by the rounding of CUPTI's clock
-    // to trace time, and by what two readings of the clocks differ where one lies between them.
+    // Durations are exact; the distance of a kernel from its call may differ by the rounding of CUPTI's clock
+    // to trace time, and by the difference between two readings of the clocks if a reading falls in between.
     EXPECT_EQ(
         number("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL k JOIN CUPTI_ACTIVITY_KIND_RUNTIME r USING "
                "(correlationId) WHERE abs(k.start - (r.start + 50)) <= 1000 AND k.end - k.start = 40 AND "
@@ -240,7 +241,7 @@ TEST_F(CudaRecording, reads_the_records_of_an_old_library) {
                                    {"LD_LIBRARY_PATH=" OLD_FAKE_CUPTI_FOLDER,
                                     "FAKE_CUPTI_NAME=libcupti.so.11.6", "FAKE_CUPTI_VERSION=17"});
     ASSERT_EQ(outcome.status, 0) << outcome.err;
-    // What that version does not tell is unknown, and what lies behind its records is not read.
+    // What that version does not report is unknown, and bytes after its records are not read.
     EXPECT_EQ(row("SELECT end - start, localMemoryTotal, graphNodeId, clusterX, maxPotentialClusterSize FROM "
                   "CUPTI_ACTIVITY_KIND_KERNEL"),
               "5000|1048576|4294967298|NULL|NULL");
@@ -248,28 +249,28 @@ TEST_F(CudaRecording, reads_the_records_of_an_old_library) {
     EXPECT_EQ(row("SELECT timestamp, deviceId, eventId, eventSyncId FROM CUPTI_ACTIVITY_KIND_CUDA_EVENT"),
               "0|0|9|NULL");
     EXPECT_EQ(row("SELECT end - start, correlationId FROM CUPTI_ACTIVITY_KIND_OVERHEAD"), "5000|0");
-    // It cannot switch calls off one by one: they are left out afterwards.
+    // It cannot disable calls individually: they are left out afterwards.
     EXPECT_THAT(
         rows(std::string("SELECT ") + kName + "nameId) FROM CUPTI_ACTIVITY_KIND_RUNTIME ORDER BY start"),
         ElementsAre("cudaLaunchKernel_v7000", "cuLaunchKernel", "cudaMalloc_v3020"));
 }
 
-TEST_F(CudaRecording, lets_a_program_run_whose_cupti_is_taken) {
+TEST_F(CudaRecording, lets_a_program_run_if_another_tool_uses_cupti) {
     const Outcome outcome = record("every_kind", {}, {"FAKE_CUPTI_HOLDER=Nsight Systems"});
-    // The program's own check of what was set up ends with 6.
+    // If the program's own check of the set-up fails, it exits with 6.
     EXPECT_EQ(outcome.status, 6) << outcome.err;
     EXPECT_THAT(diagnostics(), ElementsAre(HasSubstr("\"Nsight Systems\" uses CUPTI in this process")));
     EXPECT_THAT(outcome.err, HasSubstr("\"Nsight Systems\" uses CUPTI in this process"));
     EXPECT_EQ(number("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL"), 0);
 }
 
-TEST_F(CudaRecording, lets_a_program_run_whose_cupti_is_too_old) {
+TEST_F(CudaRecording, lets_a_program_run_if_its_cupti_is_too_old) {
     const Outcome outcome = record("nothing", {}, {"FAKE_CUPTI_VERSION=13"});
     EXPECT_EQ(outcome.status, 0) << outcome.err;
     EXPECT_THAT(diagnostics(), ElementsAre(HasSubstr("older than CUDA 11.2")));
 }
 
-TEST_F(CudaRecording, says_once_what_many_processes_lack) {
+TEST_F(CudaRecording, reports_once_what_many_processes_lack) {
     const std::string program = CUDA_PROGRAM;
     const std::string line =
         "for i in 1 2 3; do LD_LIBRARY_PATH=" NO_CUPTI_FOLDER " " + program + " real; done";
@@ -291,8 +292,8 @@ TEST_F(CudaRecording, lets_a_program_run_with_the_cupti_of_this_machine) {
     EXPECT_THAT(said, ElementsAre(HasSubstr("kernels and copies are not in the trace")));
 }
 
-TEST_F(CudaRecording, records_nothing_of_cuda_where_it_is_not_wanted) {
-    // The library is not led to CUDA at all: the program finds no variable and ends with 3.
+TEST_F(CudaRecording, records_no_cuda_when_it_is_switched_off) {
+    // The library does not redirect CUDA at all: the program finds no variable and exits with 3.
     EXPECT_EQ(record("every_kind", {"--no-cuda"}).status, 3);
     EXPECT_EQ(number("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL"), 0);
 }
@@ -303,17 +304,17 @@ TEST_F(CudaRecording, leaves_cupti_alone_in_forked_children) {
     EXPECT_EQ(number("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL"), 2);
 }
 
-TEST_F(CudaRecording, takes_what_never_completed_when_the_program_ends) {
+TEST_F(CudaRecording, keeps_work_that_never_completed_when_the_program_ends) {
     const Outcome outcome = record("holds");
     EXPECT_EQ(outcome.status, 0) << outcome.err;
     EXPECT_EQ(number("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL"),
               number("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_RUNTIME"));
 }
 
-TEST_F(CudaRecording, loses_two_seconds_of_a_program_that_crashes_at_most) {
+TEST_F(CudaRecording, loses_at_most_two_seconds_of_a_program_that_crashes) {
     const Outcome outcome = record("crashes");
     EXPECT_EQ(outcome.status, 9) << outcome.err;
-    // It ran for 2.5 s and was flushed each second.
+    // It ran for 2.5 s and was flushed every second.
     const std::int64_t last = number("SELECT max(start) FROM CUPTI_ACTIVITY_KIND_KERNEL") - start();
     EXPECT_GT(last, 500'000'000);
     EXPECT_EQ(number("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL k WHERE NOT EXISTS (SELECT 1 FROM "
@@ -326,7 +327,7 @@ TEST_F(CudaRecording, loses_two_seconds_of_a_program_that_crashes_at_most) {
 TEST_F(CudaRecording, keeps_the_device_work_that_the_steps_launched) {
     const Outcome outcome = record("steps", {"--steps", "1:2"});
     ASSERT_EQ(outcome.status, 0) << outcome.err;
-    // Ten launches in each step, and ten between them: the window runs from the push of the first to the pop
+    // Ten launches in each step, and ten between steps: the window is from the push of the first to the pop
     // of the last.
     const std::string by_name =
         std::string("SELECT ") + kName +
@@ -346,7 +347,7 @@ TEST_F(CudaRecording, records_between_the_calls_of_the_profiler_api) {
                 ElementsAre("inside"));
 }
 
-TEST_F(CudaRecording, begins_when_the_tool_says_so) {
+TEST_F(CudaRecording, begins_when_the_tool_starts_recording) {
     const Outcome outcome = record("goes_on", {"--delay", "0.5"});
     ASSERT_EQ(outcome.status, 0) << outcome.err;
     const std::int64_t first = number("SELECT min(start) FROM CUPTI_ACTIVITY_KIND_RUNTIME");
@@ -355,10 +356,10 @@ TEST_F(CudaRecording, begins_when_the_tool_says_so) {
     EXPECT_GT(number("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL"), 0);
 }
 
-TEST_F(CudaRecording, takes_what_was_launched_before_the_tool_stopped) {
+TEST_F(CudaRecording, keeps_what_was_launched_before_the_tool_stopped) {
     const Outcome outcome = record("goes_on", {"--duration", "0.7"});
     ASSERT_EQ(outcome.status, 0) << outcome.err;
-    // A launch each 10 ms, and no flush of its own in the first second: all came with the stop.
+    // A launch every 10 ms, and no flush of its own in the first second: everything arrived with the stop.
     const std::int64_t last = number("SELECT max(start) FROM CUPTI_ACTIVITY_KIND_RUNTIME");
     EXPECT_GT(last, 200'000'000);
     EXPECT_LT(last, 1'450'000'000);
@@ -373,7 +374,7 @@ TEST_F(CudaRecording, turns_cupti_off_when_the_recording_is_over) {
     EXPECT_LT(number("SELECT max(start) FROM CUPTI_ACTIVITY_KIND_RUNTIME"), 2'000'000'000);
 }
 
-TEST_F(CudaRecording, turns_nothing_off_where_that_can_hang) {
+TEST_F(CudaRecording, does_not_turn_cupti_off_if_that_can_hang) {
     const Outcome outcome = record("outlives", {"--duration", "0.3"}, {"FAKE_CUPTI_VERSION=130000"});
     ASSERT_EQ(outcome.status, 0) << outcome.err;
     EXPECT_EQ(outcome.out, "13 kinds\n");
@@ -405,14 +406,14 @@ TEST_F(CudaRecording, gives_each_rank_a_device_and_ids_of_its_own) {
         2);
 }
 
-TEST_F(CudaRecording, leaves_ranks_alone_that_are_not_asked_for) {
-    // The program's own check of what was set up ends with 6: nothing was.
+TEST_F(CudaRecording, does_not_record_other_ranks_than_requested) {
+    // The program's own check that nothing was set up exits with 6.
     const Outcome outcome = record("every_kind", {"--ranks", "0"}, {"RANK=1"});
     EXPECT_EQ(outcome.status, 6) << outcome.err;
     EXPECT_EQ(number("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL"), 0);
 }
 
-TEST_F(CudaRecording, tells_the_devices_of_one_process_apart) {
+TEST_F(CudaRecording, distinguishes_the_devices_of_one_process) {
     ASSERT_EQ(record("two_devices").status, 0);
     EXPECT_THAT(rows("SELECT deviceId, contextId FROM CUPTI_ACTIVITY_KIND_KERNEL ORDER BY 1"),
                 ElementsAre("0|1", "1|2"));

@@ -1,4 +1,4 @@
-// The layouts and numbers of cupti/abi.h are those of the Toolkit's headers.
+// The layouts and numbers of cupti/abi.h match those of the Toolkit's headers.
 #include <cupti.h>
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@ namespace TEST_FILE {
 #define SAME(ours, our_field, theirs, their_field)                                    \
     static_assert(offsetof(cupti::ours, our_field) == offsetof(theirs, their_field)); \
     static_assert(sizeof(cupti::ours::our_field) == sizeof(theirs::their_field))
-// Of an array of ours that is several fields of theirs.
+// For one of our arrays that corresponds to several of their fields.
 #define SAME_PLACE(ours, our_field, theirs, their_field) \
     static_assert(offsetof(cupti::ours, our_field) == offsetof(theirs, their_field))
 

@@ -1,4 +1,5 @@
-// The recorder's own CUPTI source over the fake CUPTI: what "ran" stands in the trace where it was begun.
+// The recorder's own CUPTI source over the fake CUPTI: device work appears in the trace at the piece of work
+// that launched it.
 #include "profiler/recorder/cupti_source.h"
 
 #include <map>
@@ -30,7 +31,7 @@ const FakeLibrary& fake() {
     return library;
 }
 
-// The trainer's numbering: the rank above, a count below.
+// The trainer's numbering: the rank in the high bits, a count in the low bits.
 DeviceWork work_of(int rank, int stream, std::int64_t count) {
     DeviceWork work;
     work.device = rank;
@@ -53,7 +54,7 @@ class CuptiSourceTest : public ::testing::Test {
         EXPECT_EQ(CuptiSource::open(recorder_, why), nullptr);
         return why;
     }
-    // One call by which a thread launches something for a piece of work.
+    // One call with which a thread launches device work for a piece of work.
     void launch(int lane, const DeviceWork& work, std::uint32_t call,
                 const char* name = "cudaLaunchKernel_v7000") const {
         source_->begin(work);
@@ -79,7 +80,7 @@ class CuptiSourceTest : public ::testing::Test {
 
 // --- rows ------------------------------------------------------------------------------------------------
 
-TEST_F(CuptiSourceTest, puts_a_kernel_where_its_work_belongs) {
+TEST_F(CuptiSourceTest, attributes_a_kernel_to_the_work_that_launched_it) {
     open();
     launch(0, work_of(2, 3, 7), 11);
     auto kernel = FakeLibrary::kernel_record(11, now_ + 1000, now_ + 6000);
@@ -108,10 +109,10 @@ TEST_F(CuptiSourceTest, puts_a_kernel_where_its_work_belongs) {
     EXPECT_EQ(row.dynamic_shared_memory, 2048);
     EXPECT_EQ(source_->rows(), 1);
     EXPECT_THAT(diagnostics(), IsEmpty());
-    EXPECT_THAT(got_.runtimes, IsEmpty());  // the calls are the recorder's own business
+    EXPECT_THAT(got_.runtimes, IsEmpty());  // the calls are the recorder's own
 }
 
-TEST_F(CuptiSourceTest, tells_times_by_the_recorders_clock) {
+TEST_F(CuptiSourceTest, converts_times_to_the_recorders_clock) {
     open();
     launch(0, work_of(0, 0, 1), 11);
     launch(0, work_of(0, 0, 2), 12);
@@ -120,7 +121,7 @@ TEST_F(CuptiSourceTest, tells_times_by_the_recorders_clock) {
     fake().kernel(0, 12, realtime + 500, realtime + 700);
     finish();
     ASSERT_EQ(got_.kernels.size(), 2u);
-    constexpr std::int64_t kStep = CudaClock::kStep;  // what the two clocks may be apart
+    constexpr std::int64_t kStep = CudaClock::kStep;  // how far apart the two clocks may be
     EXPECT_GE(got_.kernels[0].start, before - kStep);
     EXPECT_LE(got_.kernels[0].start, after + kStep);
     EXPECT_EQ(got_.kernels[1].start - got_.kernels[0].start, 500);
@@ -176,7 +177,7 @@ TEST_F(CuptiSourceTest, has_a_row_for_every_kernel_of_a_piece_of_work) {
     open();
     source_->begin(work_of(0, 1, 5));
     fake().call(0, "cudaLaunchKernel_v7000", 31);
-    fake().call(0, "cuLaunchKernel", 32);  // a library that calls the driver itself
+    fake().call(0, "cuLaunchKernel", 32);  // a library that calls the driver directly
     source_->end();
     fake().call(0, "cudaLaunchKernel_v7000", 33);  // not part of it
     for (const std::uint32_t call : {31, 32, 33}) fake().kernel(0, call, now_ + call, now_ + call + 1);
@@ -188,8 +189,8 @@ TEST_F(CuptiSourceTest, has_a_row_for_every_kernel_of_a_piece_of_work) {
                                                      "operation")));
 }
 
-// Several ranks share a GPU: what tells them apart is who launched.
-TEST_F(CuptiSourceTest, tells_ranks_on_one_device_apart) {
+// Several ranks share a GPU: the launching thread distinguishes them.
+TEST_F(CuptiSourceTest, distinguishes_ranks_on_one_device) {
     constexpr int kRanks = 4, kLaunches = 20'000;
     open();
     std::vector<std::thread> ranks;
@@ -198,7 +199,7 @@ TEST_F(CuptiSourceTest, tells_ranks_on_one_device_apart) {
             for (int i = 0; i < kLaunches; ++i) {
                 const auto call = static_cast<std::uint32_t>(1 + i * kRanks + rank);
                 launch(rank, work_of(rank, i % 6, 1 + i), call);
-                // The length says who it was.
+                // The duration identifies the rank.
                 fake().kernel(rank, call, now_ + i, now_ + i + 1 + rank);
             }
         });
@@ -224,10 +225,10 @@ TEST_F(CuptiSourceTest, waits_for_the_id_in_a_later_buffer) {
     const std::uint64_t id = WorkPlace::pack(work_of(3, 2, 9));
     fake().kernel(0, 41, now_, now_ + 5);
     fake().complete(0);
-    std::this_thread::sleep_for(std::chrono::milliseconds(60));  // the worker has looked
+    std::this_thread::sleep_for(std::chrono::milliseconds(60));  // the worker has polled
     fake().external_id(1, 41, id);
     fake().complete(1);
-    fake().external_id(1, 42, id + 1);  // and the other way round
+    fake().external_id(1, 42, id + 1);  // and the opposite order
     fake().complete(1);
     fake().kernel(0, 42, now_ + 10, now_ + 15);
     finish();
@@ -237,7 +238,7 @@ TEST_F(CuptiSourceTest, waits_for_the_id_in_a_later_buffer) {
     EXPECT_EQ(got_.kernels[1].correlation, (std::int64_t{3} << 32) + 10);
 }
 
-TEST_F(CuptiSourceTest, says_how_much_belongs_to_nothing) {
+TEST_F(CuptiSourceTest, reports_how_much_work_is_unattributed) {
     open();
     for (std::uint32_t call = 1; call <= 3; ++call) fake().kernel(0, call, now_, now_ + 5);
     finish();
@@ -246,8 +247,8 @@ TEST_F(CuptiSourceTest, says_how_much_belongs_to_nothing) {
     EXPECT_EQ(got_.diagnostics[0].severity, traces::Severity::information);
 }
 
-// What waits is bounded: the oldest go.
-TEST_F(CuptiSourceTest, holds_a_bounded_number_that_waits) {
+// The number of waiting records is bounded: the oldest are dropped.
+TEST_F(CuptiSourceTest, bounds_the_number_of_waiting_records) {
     open();
     const auto last = static_cast<std::uint32_t>(CuptiJoin::kMostWaiting) + 10;
     for (std::uint32_t call = 1; call <= last; ++call) fake().kernel(0, call, now_ + call, now_ + call + 1);
@@ -260,7 +261,7 @@ TEST_F(CuptiSourceTest, holds_a_bounded_number_that_waits) {
     EXPECT_THAT(diagnostics(), ElementsAre(HasSubstr(traces::grouped(std::int64_t{last - 1}) + " kernels")));
 }
 
-TEST_F(CuptiSourceTest, says_what_cupti_lost_and_could_not_time) {
+TEST_F(CuptiSourceTest, reports_what_cupti_lost_and_could_not_time) {
     open();
     launch(0, work_of(0, 0, 1), 11);
     fake().kernel(0, 11, 0, 0);
@@ -273,7 +274,7 @@ TEST_F(CuptiSourceTest, says_what_cupti_lost_and_could_not_time) {
 
 // --- versions --------------------------------------------------------------------------------------------
 
-// Each version's records are as long as that library's, with anything behind them.
+// Each version's records are as long as that library's, with arbitrary bytes after them.
 class CuptiSourceOfVersion : public CuptiSourceTest, public ::testing::WithParamInterface<std::uint32_t> {};
 
 TEST_P(CuptiSourceOfVersion, reads_its_records) {
@@ -340,14 +341,14 @@ TEST_F(CuptiSourceTest, says_that_another_trace_of_the_process_has_cupti) {
     finish();
 }
 
-TEST_F(CuptiSourceTest, says_that_the_library_is_none) {
+TEST_F(CuptiSourceTest, reports_that_the_file_is_not_a_library) {
     const auto outcome =
         tools::run_command({"env", "LD_LIBRARY_PATH=" NO_CUPTI_FOLDER, CUPTI_SOURCE_PROGRAM});
     EXPECT_EQ(outcome.status, 1);
     EXPECT_THAT(outcome.out, HasSubstr("libcupti.so has no cuptiGetVersion: it is too old or damaged"));
 }
 
-// A library that lacks what came later.
+// An old library lacks what later versions added.
 TEST_F(CuptiSourceTest, works_with_an_old_library) {
     const auto outcome =
         tools::run_command({"env", "LD_LIBRARY_PATH=" OLD_FAKE_CUPTI_FOLDER, "FAKE_CUPTI_VERSION=17",
@@ -397,7 +398,7 @@ TEST(WorkPlaceTest, carries_device_stream_and_correlation) {
 
 TEST(WorkPlaceTest, refuses_what_does_not_fit) {
     DeviceWork other = work_of(1, 0, 5);
-    other.device = 2;  // not the correlation's
+    other.device = 2;  // not the correlation id's device
     EXPECT_THROW(WorkPlace::pack(other), std::logic_error);
     EXPECT_THROW(WorkPlace::pack(work_of(0, WorkPlace::kMostStreams, 1)), std::logic_error);
     EXPECT_THROW(WorkPlace::pack(work_of(WorkPlace::kMostDevices, 0, 1)), std::logic_error);

@@ -1,4 +1,4 @@
-// One device per rank, also where every process calls its device 0.
+// One device per rank, even if every process calls its device 0.
 #include "profiler/record/device_map.h"
 
 #include <gtest/gtest.h>
@@ -20,9 +20,9 @@ TEST(DeviceMap, gives_further_devices_the_next_free_number) {
     map.reserve_rank(0);
     map.reserve_rank(1);
     EXPECT_EQ(map.id(100, 0, 0), 0);
-    EXPECT_EQ(map.id(100, 1, 0), 2);  // 1 is kept for rank 1
+    EXPECT_EQ(map.id(100, 1, 0), 2);  // 1 is reserved for rank 1
     EXPECT_EQ(map.id(200, 3, 1), 1);
-    EXPECT_EQ(map.id(300, 0, 1), 3);  // another process that says it is rank 1
+    EXPECT_EQ(map.id(300, 0, 1), 3);  // another process that claims to be rank 1
 }
 
 TEST(DeviceMap, counts_devices_of_processes_without_ranks) {

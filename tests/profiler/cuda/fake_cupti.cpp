@@ -1,4 +1,4 @@
-// The fake's state and its two ends: CUPTI's functions, and those of the test program.
+// The fake's state and its two interfaces: CUPTI's functions, and those for the test program.
 #include "tests/profiler/cuda/fake_cupti.h"
 
 #include <cstdlib>
@@ -42,12 +42,12 @@ struct Lane {
 };
 
 struct Fake {
-    std::mutex lock;  // held while calling back
+    std::mutex lock;  // held during callbacks
     cupti::BufferRequested requested = nullptr;
     cupti::BufferCompleted completed = nullptr;
     cupti::Callback subscriber = nullptr;
     std::set<std::uint32_t> kinds;
-    std::set<std::uint32_t> calls[3];  // enabled or, of the runtime, disabled one by one
+    std::set<std::uint32_t> calls[3];  // enabled or, for the runtime, individually disabled
     std::map<int, std::set<std::uint32_t>> callbacks;
     Lane lanes[kLanes];
     std::size_t dropped = 0;
@@ -81,7 +81,7 @@ std::uint32_t call_number(int domain, const char* name) {
 
 template <typename Record>
 std::size_t length() {
-    // A later library's records are longer than what ours know of.
+    // The records of later libraries are longer than ours.
     const std::size_t extra = version() >= cupti::kVersion13_0 ? 8 : 0;
     return (cupti::bytes_known<Record>(version()) + 7) / 8 * 8 + extra;
 }
@@ -135,7 +135,7 @@ bool is_enabled(std::uint32_t kind, const std::uint8_t* record) {
     return fake().kinds.count(kind) != 0;
 }
 
-// Under the lock, as CUPTI does.
+// Called under the lock, as in CUPTI.
 bool open(Lane& lane) {
     std::size_t records = 99;
     fake().requested(&lane.buffer, &lane.size, &records);
@@ -154,7 +154,7 @@ bool open(Lane& lane) {
 // Puts a record into a lane's buffer, if its kind is enabled.
 bool put(int lane_number, std::uint32_t kind, const std::uint8_t* bytes);
 
-// What a thread has pushed, by kind of external id.
+// The external ids that a thread has pushed, by kind.
 thread_local std::map<std::uint32_t, std::vector<std::uint64_t>> external_ids;
 
 cupti::Result result_of(const char* variable) {
@@ -229,7 +229,7 @@ cupti::Result cuptiActivityDisable(std::uint32_t kind) {
 }
 
 cupti::Result cuptiActivityFlushAll(std::uint32_t flag) {
-    if (fake().pid != ::getpid()) ::_exit(66);  // CUPTI is not to be used in a forked child
+    if (fake().pid != ::getpid()) ::_exit(66);  // CUPTI must not be used in a forked child
     const std::lock_guard held(fake().lock);
     const bool forced = (flag & cupti::kFlushForced) != 0;
     ++(forced ? fake().counts.forced_flushes : fake().counts.flushes);
@@ -286,7 +286,7 @@ cupti::Result cuptiGetResultString(cupti::Result, const char** text) {
     return cupti::kSuccess;
 }
 
-// What an old library lacks.
+// Functions that an old library lacks.
 #if !defined(FAKE_CUPTI_OLD)
 cupti::Result cuptiSubscribe_v2(void** subscriber, cupti::Callback callback, void*,
                                 cupti::SubscriberParams* parameters) {
@@ -321,7 +321,7 @@ cupti::Result cuptiActivityEnableCudaEventDeviceTimestamps(std::uint8_t) {
 int fake_emit(int lane_number, const void* record, std::size_t size, const char* name) {
     const std::lock_guard held(fake().lock);
     std::uint8_t bytes[512];
-    std::memset(bytes, 0xAB, sizeof bytes);  // what lies behind a record's known part
+    std::memset(bytes, 0xAB, sizeof bytes);  // the bytes after a record's known part
     std::memcpy(bytes, record, size);
     std::uint32_t kind = 0;
     std::memcpy(&kind, bytes, sizeof kind);

@@ -1,10 +1,10 @@
-// A library that looks like CUPTI to the injected library, and that a test program tells what "happened". It
-// is as hard to please as the real one: it calls back under its own lock, so that whoever calls it from there
-// hangs; it forgets the records of kinds that were not enabled; its buffers come back in any order.
+// A library that looks like CUPTI to the injected library, and to which a test program says what "happened".
+// It is as strict as the real one: it calls back under its own lock, so that calling it from a callback
+// deadlocks; it drops records of kinds that were not enabled; its buffers come back in any order.
 //
-// The environment: FAKE_CUPTI_VERSION (what cuptiGetVersion says; records get that version's length),
+// The environment: FAKE_CUPTI_VERSION (what cuptiGetVersion returns; records get that version's length),
 // FAKE_CUPTI_HOLDER (another tool's name: the subscription is refused), FAKE_CUPTI_SUBSCRIBE and
-// FAKE_CUPTI_ENABLE (what the subscription and turning records on fail with).
+// FAKE_CUPTI_ENABLE (the errors with which the subscription and enabling records fail).
 #pragma once
 
 #include <cstddef>
@@ -12,27 +12,27 @@
 
 extern "C" {
 
-// Puts a record of cupti/abi.h into the buffer of a lane (0..15), if its kind is enabled; 1: it did. `name`:
-// of an API record's call ("cudaLaunchKernel_v7000"), whose number is filled in; else null. Before an API
-// record come the external ids that the calling thread has pushed.
+// Puts a record of cupti/abi.h into the buffer of a lane (0..15), if its kind is enabled; returns 1 if it
+// did. `name`: the call of an API record ("cudaLaunchKernel_v7000"), whose number is filled in; else null.
+// The external ids that the calling thread has pushed precede an API record.
 int fake_emit(int lane, const void* record, std::size_t size, const char* name);
 
-// Gives the lane's buffer back.
+// Returns the lane's buffer.
 void fake_complete(int lane);
 
-// Flushes without force leave this lane alone: it holds a record that is not complete.
+// Unforced flushes skip this lane: it has a record that is not complete.
 void fake_hold(int lane, int held);
 
-// Asks for a buffer and keeps it for ever; 1: got one.
+// Requests a buffer and keeps it forever; returns 1 if it got one.
 int fake_take_buffer();
 
-// Calls the subscriber as if that call was made, if it asked for it. site 0: enter, 1: exit.
+// Calls the subscriber as if that call was made, if it subscribed to it. site 0: enter, 1: exit.
 void fake_call(int domain, const char* name, int site);
 
-// The next cuptiActivityGetNumDroppedRecords() tells of so many more.
+// The next cuptiActivityGetNumDroppedRecords() returns that many more.
 void fake_drop(std::size_t records);
 
-// How often buffers were asked for and handed out not zeroed; forced and other flushes; kinds enabled now.
+// How often buffers were requested and were not zeroed; forced and other flushes; kinds currently enabled.
 struct FakeCounts {
     int not_zeroed, forced_flushes, flushes, enabled_kinds, thread_id_type, wrong_size;
 };

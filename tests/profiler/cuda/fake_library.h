@@ -1,5 +1,4 @@
-// The fake CUPTI within the program of a test: loaded before CUPTI is looked for, so that it is what is
-// found.
+// The fake CUPTI inside a test program: loaded before CUPTI is searched, so that it is found first.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +17,7 @@ namespace shardscope::profiler::testing {
 
 class FakeLibrary {
   public:
-    // `file`: a path, or a name to look for.
+    // `file`: a path, or a name to search for.
     explicit FakeLibrary(const char* file) : library_(::dlopen(file, RTLD_LAZY)) {
         if (library_ == nullptr) throw std::runtime_error(std::string("no ") + file);
     }
@@ -69,7 +68,7 @@ class FakeLibrary {
     void drop(std::size_t records) const { function<decltype(fake_drop)>("fake_drop")(records); }
     FakeCounts counts() const { return function<decltype(fake_counts)>("fake_counts")(); }
 
-    // CLOCK_REALTIME in ns, which is CUPTI's.
+    // CLOCK_REALTIME in ns, which is CUPTI's clock.
     static std::int64_t now() {
         timespec t;
         ::clock_gettime(CLOCK_REALTIME, &t);
@@ -81,7 +80,7 @@ class FakeLibrary {
     decltype(fake_emit)* emit_ = function<decltype(fake_emit)>("fake_emit");
 };
 
-// A variable of the environment while the object lives.
+// A variable of the environment as long as the object lives.
 class Environment {
   public:
     Environment(const char* name, const std::string& value) : name_(name) {

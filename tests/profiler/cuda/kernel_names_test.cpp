@@ -6,7 +6,7 @@
 namespace shardscope::profiler {
 namespace TEST_FILE {
 
-TEST(KernelNames, are_demangled_where_they_are_cpp) {
+TEST(KernelNames, are_demangled_if_they_are_cpp) {
     EXPECT_EQ(demangle("_ZN2at6native4fillILi4EfEEvif"), "void at::native::fill<4, float>(int, float)");
     EXPECT_EQ(demangle("plain_kernel"), "plain_kernel");
     EXPECT_EQ(demangle("_Znot a name"), "_Znot a name");

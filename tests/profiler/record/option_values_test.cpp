@@ -23,7 +23,7 @@ TEST(Sizes, are_powers_of_1024) {
     EXPECT_EQ(parse_bytes("1T"), 1ll << 40);
 }
 
-TEST(Sizes, that_are_none_are_refused) {
+TEST(Sizes, that_are_invalid_are_refused) {
     for (const char* text :
          {"", "M", "0", "-1", "1x", "1MM", "1 M", "inf", "nan", "1e99", "0.1", "99999999T"}) {
         EXPECT_THROW(parse_bytes(text), std::invalid_argument) << text;
@@ -39,7 +39,7 @@ TEST(Steps, are_from_and_to) {
     EXPECT_THAT(parse_steps(":5"), Pair(0, 5));
 }
 
-TEST(Steps, that_are_none_are_refused) {
+TEST(Steps, that_are_invalid_are_refused) {
     for (const char* text :
          {"", ":", "a:b", "5:3", "-1:3", "1:2:3", "1-3", "1:2 ", "99999999999999999999:"}) {
         EXPECT_THROW(parse_steps(text), std::invalid_argument) << text;
@@ -51,7 +51,7 @@ TEST(Ranks, are_numbers_and_ranges) {
     EXPECT_THAT(parse_ranks("0,8-11,3"), ElementsAre(Pair(0, 0), Pair(8, 11), Pair(3, 3)));
 }
 
-TEST(Ranks, that_are_none_are_refused) {
+TEST(Ranks, that_are_invalid_are_refused) {
     for (const char* text : {"", ",", "1,", "a", "3-1", "-1", "1-", "1--2", "1;2", "4294967296"}) {
         EXPECT_THROW(parse_ranks(text), std::invalid_argument) << text;
     }

@@ -31,7 +31,7 @@ TEST(OutputName, is_made_of_the_program_and_its_process) {
     EXPECT_TRUE(name.made_up);
 }
 
-TEST(OutputName, has_the_rank_in_it_when_there_are_several) {
+TEST(OutputName, contains_the_rank_when_there_are_several) {
     const OutputName name = output_name("a.b/run.sqlite", "python3", 77, kRank3);
     EXPECT_EQ(name.path, "a.b/run.rank3.sqlite");
     EXPECT_EQ(name.all_ranks, "a.b/run.rank*.sqlite");

@@ -25,7 +25,7 @@ traces::RangeRow range(RecentRows& rows, const std::string& text, std::int64_t s
     return row;
 }
 
-// The names of the ranges that would be written now.
+// The names of the ranges that would now be written.
 std::vector<std::string> written(RecentRows& rows) {
     traces::ColumnSink sink;
     rows.write_to(sink);
@@ -50,7 +50,7 @@ TEST(RecentRows, keep_what_ended_within_the_window_before_the_newest_event) {
 TEST(RecentRows, are_as_they_were_however_long_nothing_happens) {
     RecentRows rows(2 * kSecond);
     rows.add(range(rows, "last", 0, kSecond));
-    // The recorder's own samples go on for an hour.
+    // The recorder's own samples continue for an hour.
     for (int s = 1; s < 3600; ++s) {
         rows.add(traces::CounterRow{s * kSecond, 0, rows.intern("process_cpu_cores"), 1.0});
         rows.commit();
@@ -105,7 +105,7 @@ TEST(RecentRows, let_the_oldest_go_when_they_are_too_many) {
     EXPECT_LE(rows.bytes(), kBytes + kBytes / 8);
     EXPECT_GT(rows.rows(), 1000u);
     EXPECT_EQ(rows.dropped() + static_cast<std::int64_t>(rows.rows()), kRows);
-    // The newest are there.
+    // The newest rows are kept.
     EXPECT_EQ(rows.newest_ns(), (kRows - 1) * (kSecond / 1000) + 1);
 }
 
@@ -121,7 +121,7 @@ TEST(RecentRows, count_the_bytes_of_payloads) {
 }
 
 // A job that gives every range a name of its own, for a long time.
-TEST(RecentRows, forget_strings_that_nobody_uses) {
+TEST(RecentRows, forget_unused_strings) {
     RecentRows rows(kSecond, 4 << 20);
     const traces::StringId held = rows.intern("held by an open range");
     rows.set_other_users([held](const RecentRows::Visit& visit) { visit(held); });

@@ -1,5 +1,5 @@
-// A job that a test kills: two threads record numbered events at a steady rate until the end of the world,
-// and note in a mapped file how many had ended by when.
+// A job that a test kills: two threads record numbered events at a steady rate until they are killed, and
+// note in a mapped file how many had ended by when.
 //   crash_job recorder WATERMARKS TRACE    through a Recorder in this process
 //   crash_job nvtx WATERMARKS              through NVTX, for shardscope-record
 // Each event is a call (recorder: with the number as its correlation, times 2 + thread) or a range (nvtx:
@@ -25,9 +25,9 @@ namespace {
 using namespace shardscope;
 
 constexpr auto kPeriod = std::chrono::milliseconds(1);
-constexpr int kEventsPerPeriod = 20;  // of each thread: 20,000 a second
+constexpr int kEventsPerPeriod = 20;  // of each thread: 20,000 per second
 
-// Calls `event(number)` for the next numbers, a burst each period, for ever.
+// Calls `event(number)` for the next numbers, a burst per period, forever.
 template <typename Event>
 void record_for_ever(tools::ThreadMoments& moments, Event event) {
     std::int64_t number = 0;
@@ -89,7 +89,7 @@ int main(int argc, char** argv) {
     }
     const tools::Watermarks watermarks(argv[2]);
     watermarks->pid = ::getpid();
-    ::alarm(60);  // if nobody kills it
+    ::alarm(60);  // in case nothing kills it
     if (nvtx) {
         record_through_nvtx(*watermarks);
     } else {

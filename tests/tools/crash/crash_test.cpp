@@ -1,5 +1,5 @@
-// Jobs that are killed at random moments while they record: what is in the file is whole, and only the newest
-// part is not there.
+// Jobs that are killed at random moments while they record: the file is intact, and only the newest part is
+// missing.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -33,8 +33,8 @@ using traces::Statement;
 namespace fs = std::filesystem;
 
 constexpr int kAtOnce = 4;
-// How old the last commit may be, in seconds. Under a sanitizer everything, the writing of a commit too,
-// takes several times as long.
+// How old the last commit may be, in seconds. Under a sanitizer everything takes several times as long,
+// including a commit.
 #ifdef SHARDSCOPE_SANITIZED
 constexpr int kRecorderMoments = 6, kToolMoments = 2;
 constexpr double kUsualAge = 5, kLargestAge = 15;
@@ -44,7 +44,7 @@ constexpr double kUsualAge = 1.5, kLargestAge = 5;
 #endif
 constexpr int kMayBeOlder = 2;  // of 50
 
-// A program with its output thrown away.
+// A program whose output is discarded.
 class Running {
   public:
     explicit Running(std::vector<std::string> command) {
@@ -62,7 +62,7 @@ class Running {
     Running(const Running&) = delete;
     Running& operator=(const Running&) = delete;
 
-    // Whether it was the kill that ended it.
+    // Returns whether the kill ended it.
     bool kill() {
         if (pid_ == 0) return false;
         int status = 0;
@@ -76,8 +76,7 @@ class Running {
     pid_t pid_ = 0;
 };
 
-// How a kind of job numbers its events: which rows they are, and the expression that gives number * 2 +
-// thread.
+// How a kind of job numbers its events: the rows, and the expression that gives number * 2 + thread.
 struct Numbering {
     const char* table;
     const char* number;
@@ -105,7 +104,7 @@ std::vector<Stored> all_stored(const std::string& path, const Numbering& numberi
     return all;
 }
 
-// The age in seconds of what was committed last, after it was found to be whole.
+// The age in seconds of the last committed event, after the file was found intact.
 double expect_whole_up_to_the_last_commit(const std::string& path, const Numbering& numbering,
                                           const JobMoments& job) {
     Database database(path, Database::Mode::read_only);
@@ -130,8 +129,7 @@ double expect_whole_up_to_the_last_commit(const std::string& path, const Numberi
         const ThreadMoments& thread = job.threads[static_cast<std::size_t>(t)];
         const Stored& row = rows[static_cast<std::size_t>(t)];
         EXPECT_EQ(row.count, row.last) << "events 1 to " << row.last << " of thread " << t << ", each once";
-        // What the thread itself says it had done by then. The two clocks are a few microseconds apart at
-        // most.
+        // What the thread itself had noted by then. The two clocks are at most a few microseconds apart.
         EXPECT_GE(row.last, thread.count_at(watermark - 100'000)) << "thread " << t;
         constexpr std::int64_t kBurst = 20;  // that may have been recorded but not yet noted
         EXPECT_LE(row.last, thread.last().count + kBurst) << "thread " << t;
@@ -160,9 +158,9 @@ void expect_check_to_finalize(const std::string& path, const Numbering& numberin
 
 class CrashTest : public ::testing::Test {
   protected:
-    // Kills `moments` jobs, some at a time, each 0.2 to 2 s after both its threads have begun and its trace
-    // is there: a busy machine may take longer for the file than for the job. The first two words that
-    // `command` gives are the program that is killed.
+    // Kills `moments` jobs, several at a time, each 0.2 to 2 s after both its threads have begun and its
+    // trace exists: a busy machine may take longer for the file than for the job. The first two words of
+    // `command` name the program that is killed.
     template <typename Command>
     void kill_at_random_moments(int moments, const Numbering& numbering, Command command) {
         std::mt19937 random(20'231'124);
@@ -208,7 +206,7 @@ class CrashTest : public ::testing::Test {
         }
         std::this_thread::sleep_for(std::chrono::duration<double>(delay));
         const bool was_killed = running.kill();
-        // Of shardscope-record it is the tool that was killed; its command runs on, until here.
+        // With shardscope-record the tool was killed; its command runs on until here.
         const Moment at_kill = job->threads[0].last();
         if (job->pid != 0 && ::kill(job->pid, 0) == 0) {
             std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -228,15 +226,14 @@ class CrashTest : public ::testing::Test {
     std::vector<double> ages_;
 };
 
-// A kill may come at any moment of a second between commits, so that many moments are tried, each in a
-// process.
-TEST_F(CrashTest, AKilledJobLosesOnlyWhatItDidSinceItsLastCommit) {
+// A kill may come at any moment of the second between commits, so many moments are tried, each in a process.
+TEST_F(CrashTest, AKilledJobLosesOnlyEventsSinceItsLastCommit) {
     kill_at_random_moments(kRecorderMoments, kCalls, [](const std::string& trace, const std::string& marks) {
         return std::vector<std::string>{CRASH_JOB, "recorder", marks, trace};
     });
 }
 
-TEST_F(CrashTest, AKilledRecordingToolLosesOnlyWhatItsCommandDidSinceTheLastCommit) {
+TEST_F(CrashTest, AKilledRecordingToolLosesOnlyEventsSinceTheLastCommit) {
     kill_at_random_moments(kToolMoments, kRanges, [](const std::string& trace, const std::string& marks) {
         return std::vector<std::string>{SHARDSCOPE_RECORD, "-o", trace, "--", CRASH_JOB, "nvtx", marks};
     });

@@ -1,5 +1,5 @@
-// What a job that is going to be killed has done by when, in a file that both it and the test map: written by
-// the job's threads as they go, so that it survives the kill.
+// What a job that is going to be killed has done, and when, in a file that both it and the test map: the
+// job's threads write it as they go, so that it survives the kill.
 #pragma once
 
 #include <array>
@@ -36,7 +36,7 @@ struct ThreadMoments {
         const std::uint32_t all = size.load(std::memory_order_acquire);
         return all == 0 ? Moment{} : moments[all - 1];
     }
-    // How many had ended at `time_ns`, at least.
+    // A lower bound of how many had ended at `time_ns`.
     std::int64_t count_at(std::int64_t time_ns) const {
         const std::uint32_t all = size.load(std::memory_order_acquire);
         std::int64_t count = 0;
@@ -70,7 +70,7 @@ class Watermarks {
     Watermarks(const Watermarks&) = delete;
     Watermarks& operator=(const Watermarks&) = delete;
 
-    // A new file is full of zeros, which is what an empty JobMoments consists of.
+    // A new file is filled with zeros, which is an empty JobMoments.
     JobMoments& operator*() const { return *std::launder(static_cast<JobMoments*>(memory_)); }
     JobMoments* operator->() const { return &**this; }
 

@@ -1,4 +1,4 @@
-// Counters beside the events: of the command's processes, and of GPUs through a library that plays NVML.
+// Counters next to the events: of the command's processes, and of GPUs through a library that simulates NVML.
 #include <string>
 
 #include "tests/tools/record/record_tool.h"
@@ -8,7 +8,7 @@ namespace TEST_FILE {
 
 class Counters : public RecordTool {
   protected:
-    // Of all samples of a counter of a rank.
+    // An aggregate over all samples of a counter of a rank.
     double of(const std::string& function, const std::string& name, int rank) const {
         return number(
             "SELECT " + function +
@@ -17,7 +17,7 @@ class Counters : public RecordTool {
     }
 };
 
-TEST_F(Counters, tell_what_a_process_uses) {
+TEST_F(Counters, measure_what_a_process_uses) {
     ASSERT_EQ(record({"env", "RANK=2", kJob, "burns", "900"}).status, 0);
     // At least nine samples in 0.9 s, of which the first has no processor use yet; `burns` makes no NVTX
     // call, so that the tool knows no rank of it.
@@ -70,7 +70,7 @@ TEST_F(Counters, of_gpus_go_to_the_rank_that_uses_them) {
     EXPECT_GT(of("max", "gpu_nvlink_sent_bytes_per_second", 5), 1e5);
     EXPECT_LT(of("max", "gpu_nvlink_sent_bytes_per_second", 5), 1.2e7);
     EXPECT_EQ(of("count", "gpu_nvlink_received_bytes_per_second", 5), 0);
-    // GPU 1 is nobody's.
+    // GPU 1 is not used by the job.
     EXPECT_EQ(of("max", "gpu1_utilization_percent", -1), 3);
     EXPECT_EQ(of("max", "gpu1_pcie_sent_bytes_per_second", -1), 1e6);
     EXPECT_EQ(of("max", "gpu1_pcie_received_bytes_per_second", -1), 2e6);

@@ -1,5 +1,5 @@
-// Stands in for NVIDIA's management library (libnvidia-ml.so.1): two GPUs with values that a test can look
-// for. The first is used by the child of the process that asks, the second by nobody.
+// Stands in for NVIDIA's management library (libnvidia-ml.so.1): two GPUs with known values. The first is
+// used by the child of the process that calls, the second by no process.
 #include <atomic>
 #include <cstdio>
 #include <cstring>

@@ -1,5 +1,5 @@
-// What can go wrong beside a command that is recorded. Each time the command runs on as if alone, its status
-// is kept, the file opens, and what is missing is stated.
+// What can go wrong next to a recorded command. In each case the command runs on as if alone, its status is
+// kept, the file opens, and it states what is missing.
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -34,7 +34,7 @@ TEST_F(Faults, nothing_that_was_published_is_lost_when_the_command_is_killed) {
     EXPECT_EQ(value("SELECT dropped FROM SHARD_STATE"), "0");
 }
 
-TEST_F(Faults, a_crash_leaves_a_whole_file_that_says_where_it_was) {
+TEST_F(Faults, a_crash_leaves_a_complete_file_that_says_where_it_happened) {
     EXPECT_EQ(record({kJob, "crashes", "50"}).status, 128 + SIGSEGV);
     EXPECT_EQ(value("SELECT count(*) FROM DIAGNOSTIC_EVENT WHERE text LIKE "
                     "'%main thread: in reads what is not there %'"),
@@ -42,7 +42,7 @@ TEST_F(Faults, a_crash_leaves_a_whole_file_that_says_where_it_was) {
     EXPECT_EQ(value("SELECT ended FROM SHARD_STATE"), "1");
 }
 
-TEST_F(Faults, a_hundred_children_are_all_there) {
+TEST_F(Faults, a_hundred_children_are_all_recorded) {
     const Outcome outcome = record({kJob, "forks", "100"});
     EXPECT_EQ(outcome.status, 0);
     EXPECT_EQ(value("SELECT count(*) FROM NVTX_EVENTS WHERE text = 'child'"), "100");
@@ -78,7 +78,7 @@ TEST_F(Faults, what_a_killed_tool_left_in_memory_is_removed_by_the_next) {
         "kill -9 $PPID; sleep 0.1'");
     const std::string session = killed.out.substr(0, killed.out.find('\n'));
     ASSERT_TRUE(std::filesystem::exists(session + "/session")) << killed.out;
-    // Young ones are left alone, since their tool may not have come to its lock.
+    // Young ones are kept, since their tool may not have locked them yet.
     ASSERT_EQ(run_command({"touch", "-d", "2 minutes ago", session + "/session"}).status, 0);
     EXPECT_EQ(record({"true"}, {"--overwrite"}).status, 0);
     EXPECT_FALSE(std::filesystem::exists(session));
@@ -97,18 +97,18 @@ TEST_F(Faults, a_living_session_is_not_removed_by_another) {
         1);
 }
 
-TEST_F(Faults, a_file_that_may_not_grow_ends_the_recording_alone) {
+TEST_F(Faults, a_file_that_may_not_grow_ends_only_the_recording) {
     // Blocks of 1 KiB; 300,000 marks need more.
     const Outcome outcome =
         shell("ulimit -f 1500; \"$record\" -o \"$out\" -- \"$job\" writes_when_done 700 \"$folder/job\"");
     EXPECT_EQ(outcome.status, 5);
     EXPECT_EQ(file("job"), "unharmed");
-    EXPECT_THAT(outcome.err, HasSubstr("recording has stopped, the command goes on"));
+    EXPECT_THAT(outcome.err, HasSubstr("recording has stopped, the command continues"));
     EXPECT_THAT(outcome.err, HasSubstr(out_));
     EXPECT_EQ(value("SELECT value FROM SHARD_RUN WHERE key = 'tool'").rfind("shardscope-record", 0), 0u);
 }
 
-TEST_F(Faults, a_full_disk_ends_the_recording_alone) {
+TEST_F(Faults, a_full_disk_ends_only_the_recording) {
     if (!can_mount()) GTEST_SKIP() << "needs user namespaces (unshare -rm)";
     const Outcome outcome = shell(
         "mkdir \"$folder/small\"; export record out job folder; unshare -rm bash -c '"
@@ -117,7 +117,7 @@ TEST_F(Faults, a_full_disk_ends_the_recording_alone) {
         "cp \"$folder\"/small/out.sqlite* \"$folder\"; exit $s'");
     EXPECT_EQ(outcome.status, 5);
     EXPECT_EQ(file("job"), "unharmed");
-    EXPECT_THAT(outcome.err, HasSubstr("recording has stopped, the command goes on"));
+    EXPECT_THAT(outcome.err, HasSubstr("recording has stopped, the command continues"));
     EXPECT_EQ(value("SELECT count(*) FROM SHARD_RUN WHERE key = 'command'"), "1");
 }
 
@@ -147,7 +147,7 @@ TEST_F(Faults, memory_that_fills_up_loses_events_and_says_how_many) {
     EXPECT_THAT(outcome.err, HasSubstr("more were lost"));
 }
 
-TEST_F(Faults, a_folder_that_is_read_only_is_told_before_the_command_starts) {
+TEST_F(Faults, a_read_only_folder_is_reported_before_the_command_starts) {
     if (::geteuid() == 0 && !can_mount()) GTEST_SKIP() << "needs a user without rights, or unshare -rm";
     const Outcome outcome = shell(
         ::geteuid() == 0
@@ -162,7 +162,7 @@ TEST_F(Faults, a_folder_that_is_read_only_is_told_before_the_command_starts) {
     EXPECT_FALSE(exists("ran"));
 }
 
-TEST_F(Faults, a_folder_that_goes_away_takes_the_trace_with_it_and_nothing_else) {
+TEST_F(Faults, a_removed_folder_loses_the_trace_and_nothing_else) {
     const Outcome outcome = shell(
         "mkdir \"$folder/gone\"; \"$record\" -o \"$folder/gone/x.sqlite\" -- bash -c '"
         "\"$0\" steps 100; rm -r \"$1/gone\"; \"$0\" steps 700; exit 6' \"$job\" \"$folder\"");
@@ -183,15 +183,15 @@ TEST_F(Faults, an_ignored_child_signal_does_not_hide_the_end) {
     EXPECT_EQ(outcome.status, 7);
 }
 
-TEST_F(Faults, a_size_that_is_reached_ends_the_recording_alone) {
+TEST_F(Faults, a_reached_size_limit_ends_only_the_recording) {
     const Outcome outcome = record({kJob, "writes_when_done", "1500", folder_ / "job"}, {"--max-size", "2M"});
     EXPECT_EQ(outcome.status, 5);
     EXPECT_EQ(file("job"), "unharmed");
-    EXPECT_THAT(outcome.err, HasSubstr("(--max-size); the command goes on"));
+    EXPECT_THAT(outcome.err, HasSubstr("(--max-size); the command continues"));
     EXPECT_EQ(value("SELECT count(*) FROM DIAGNOSTIC_EVENT WHERE text LIKE 'recording stopped %--max-size)'"),
               "1");
     EXPECT_LT(number("SELECT stopTime FROM ANALYSIS_DETAILS"), 1'400'000'000);
-    // The file grew by what came until the tool looked; of 300,000 marks that need 20 MB.
+    // The file grew by what arrived until the tool checked; the 300,000 marks need 20 MB.
     EXPECT_LT(std::filesystem::file_size(out_), 8u << 20);
 }
 

@@ -1,5 +1,5 @@
-// A program with NVTX ranges that behaves in the ways that jobs do, for tests to record:
-// job_program SCENARIO [NUMBER]. Its rank, as everybody's, is in RANK.
+// A program with NVTX ranges that behaves as jobs do, for tests to record: job_program SCENARIO [NUMBER]. Its
+// rank is in RANK, as usual.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -37,7 +37,7 @@ void steps(int milliseconds) {
     }
 }
 
-// Becomes a process of its own, as servers do: the parent exits, the child's child is nobody's.
+// Becomes a daemon, as servers do: the parent exits, and the grandchild is orphaned.
 bool become_daemon() {
     if (const pid_t child = ::fork(); child != 0) {
         ::waitpid(child, nullptr, 0);
@@ -65,7 +65,7 @@ int run(const std::string& scenario, int number, const char* file) {
         push_a("reads what is not there");
         *static_cast<volatile int*>(nullptr) = 1;
     }
-    if (scenario == "hangs") {  // and comes to itself after `number` ms
+    if (scenario == "hangs") {  // and recovers after `number` ms
         steps(200);
         push_a("waits for nobody");
         sleep_ms(number);

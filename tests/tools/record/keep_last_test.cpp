@@ -1,4 +1,4 @@
-// --keep-last: nothing on disk while all is well; the last seconds of a job that goes wrong.
+// --keep-last: nothing on disk while all is well; the last seconds of a job that fails.
 #include <string>
 
 #include "tests/tools/record/record_tool.h"
@@ -11,7 +11,7 @@ using ::testing::Not;
 
 using KeepLast = RecordTool;
 
-TEST_F(KeepLast, writes_nothing_for_a_command_that_ends_well) {
+TEST_F(KeepLast, writes_nothing_for_a_command_that_succeeds) {
     const Outcome outcome = record({kJob, "steps", "300"}, {"--keep-last", "1"});
     EXPECT_EQ(outcome.status, 0);
     EXPECT_FALSE(exists("out.sqlite"));
@@ -19,19 +19,20 @@ TEST_F(KeepLast, writes_nothing_for_a_command_that_ends_well) {
 }
 
 TEST_F(KeepLast, shows_where_every_rank_was_when_the_job_aborted) {
-    // Rank 0 aborts within an allreduce after 3 s, rank 1 still steps when all is torn down.
+    // Rank 0 aborts within an allreduce after 3 s; rank 1 is still stepping when the job is torn down.
     const Outcome outcome = shell(
         "\"$record\" -o \"$out\" --keep-last 1 -- bash -c '"
         "RANK=1 \"$0\" steps 60000 & other=$!; RANK=0 \"$0\" fails_in_allreduce 3000; s=$?; "
         "kill -9 $other; wait $other; exit $s' \"$job\"");
     EXPECT_EQ(outcome.status, 128 + 6) << outcome.err;
-    // The last second and a bit: nothing that ended before, but the epoch that was open all the time.
+    // The last second and slightly more: nothing that ended before, except the epoch, which was open all the
+    // time.
     EXPECT_GT(number("SELECT min(\"end\") / 1e9 FROM NVTX_EVENTS"), 1.8);
     EXPECT_EQ(value("SELECT count(*) FROM NVTX_EVENTS WHERE start < 1500000000"), "1");
     EXPECT_EQ(value("SELECT text FROM NVTX_EVENTS WHERE start < 1500000000"), "epoch");
     EXPECT_GT(number("SELECT startTime / 1e9 FROM ANALYSIS_DETAILS"), 1.8);
     EXPECT_LT(number("SELECT duration / 1e9 FROM ANALYSIS_DETAILS"), 2.5);
-    // Both ranks are there, and where they were.
+    // Both ranks are present, with their last positions.
     EXPECT_EQ(value("SELECT count(DISTINCT rank) FROM SHARD_RANKS"), "2");
     EXPECT_EQ(value("SELECT count(*) FROM NVTX_EVENTS WHERE text = 'ncclAllReduce'"), "1");
     EXPECT_EQ(value("SELECT count(*) FROM DIAGNOSTIC_EVENT WHERE text LIKE "
@@ -55,9 +56,9 @@ TEST_F(KeepLast, catches_a_kill_and_a_crash) {
     EXPECT_EQ(value("SELECT count(*) FROM NVTX_EVENTS WHERE text = 'reads what is not there'"), "1");
 }
 
-TEST_F(KeepLast, finds_a_job_that_hangs_while_it_goes_on) {
+TEST_F(KeepLast, finds_a_job_that_hangs_without_ending) {
     const Outcome outcome = record({kJob, "hangs", "1500"}, {"--keep-last", "5", "--hang", "0.5"});
-    EXPECT_EQ(outcome.status, 0);  // it came to itself
+    EXPECT_EQ(outcome.status, 0);  // it recovered
     EXPECT_EQ(setting("kept_because"), "nothing was recorded for 0.5 s: the command hangs");
     EXPECT_EQ(value("SELECT count(*) FROM NVTX_EVENTS WHERE text = 'waits for nobody'"), "1");
     EXPECT_EQ(
@@ -67,10 +68,10 @@ TEST_F(KeepLast, finds_a_job_that_hangs_while_it_goes_on) {
     EXPECT_EQ(value("SELECT count(*) FROM NVTX_EVENTS WHERE text = 'waits for nobody' AND \"end\" - start > "
                     "400000000 AND \"end\" - start < 1400000000"),
               "1");
-    EXPECT_FALSE(exists("out-2.sqlite"));  // told once
+    EXPECT_FALSE(exists("out-2.sqlite"));  // reported once
 }
 
-TEST_F(KeepLast, writes_a_trace_for_each_signal_that_asks_for_one) {
+TEST_F(KeepLast, writes_a_trace_for_each_signal_that_requests_one) {
     const Outcome outcome = shell(
         "\"$record\" -o \"$out\" --keep-last 5 --toggle USR2 -- \"$job\" steps 1600 & tool=$!; "
         "sleep 0.5; kill -USR2 $tool; sleep 0.5; kill -USR2 $tool; wait $tool");
@@ -103,7 +104,8 @@ class KeepLastOnASmallDisk : public KeepLast {
             run_command({"unshare", "-rm", "mount", "-t", "tmpfs", "tmpfs", folder_.path()});
         if (mounted.status != 0) GTEST_SKIP() << "no file system can be mounted here: " << mounted.err;
     }
-    // 200,000 marks that need some 20 MB, kept on a disk of `size`; what is on it then comes into the folder.
+    // 200,000 marks that need some 20 MB, kept on a disk of `size`, whose content is then copied into the
+    // folder.
     Outcome record_on_disk(const std::string& size) const {
         return shell(
             "export record job folder; mkdir \"$folder/disk\"; unshare -rm bash -c '"
@@ -128,7 +130,7 @@ TEST_F(KeepLastOnASmallDisk, writes_the_newest_that_fits) {
         number("SELECT count(*) FROM DIAGNOSTIC_EVENT WHERE text LIKE 'the disk was too full for what was "
                "before %'"),
         1);
-    // The last ones: what was kept from is later than what is missing, and none is older.
+    // The last ones: the start of what was kept is later than what is missing, and no row is older.
     EXPECT_GT(number("SELECT value FROM SHARD_RUN WHERE key = 'kept_from_s'"), 0);
     EXPECT_GE(number("SELECT min(start) / 1e9 FROM NVTX_EVENTS WHERE text = 'm'"),
               number("SELECT value - 0.001 FROM SHARD_RUN WHERE key = 'kept_from_s'"));

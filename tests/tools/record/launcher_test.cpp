@@ -1,4 +1,5 @@
-// One shardscope-record for each rank, as torchrun, mpirun and srun start them (their environment is played).
+// One shardscope-record for each rank, as torchrun, mpirun and srun start them (their environment is
+// simulated).
 #include <string>
 #include <vector>
 
@@ -29,7 +30,7 @@ TEST_F(Launcher, gives_each_rank_a_file_of_its_own) {
         const std::string name = rank + ".sqlite";
         const Outcome third = as({rank + "=3", ranks + "=4"}, name);
         EXPECT_EQ(third.status, 0);
-        EXPECT_EQ(third.err, "");  // rank 0 speaks for all
+        EXPECT_EQ(third.err, "");  // rank 0 reports for all
         const std::string file = folder_ / (rank + ".rank3.sqlite");
         ASSERT_TRUE(std::filesystem::exists(file));
         EXPECT_FALSE(exists(name));
@@ -45,12 +46,12 @@ TEST_F(Launcher, gives_each_rank_a_file_of_its_own) {
 TEST_F(Launcher, of_one_rank_changes_no_name) {
     EXPECT_EQ(as({"RANK=0", "WORLD_SIZE=1"}, "one.sqlite").status, 0);
     EXPECT_TRUE(exists("one.sqlite"));
-    // A batch script of Slurm is no task of srun.
+    // A batch script of Slurm is not a task of srun.
     EXPECT_EQ(as({"SLURM_PROCID=0", "SLURM_NTASKS=8"}, "batch.sqlite").status, 0);
     EXPECT_TRUE(exists("batch.sqlite"));
 }
 
-TEST_F(Launcher, may_be_told_the_names) {
+TEST_F(Launcher, may_be_given_the_names) {
     EXPECT_EQ(as({"RANK=3", "WORLD_SIZE=4", "JOB=77"}, "run-%q{JOB}-%r%%.sqlite").status, 0);
     EXPECT_TRUE(exists("run-77-3%.sqlite"));
     const Outcome unset = as({"-u", "JOB"}, "run-%q{JOB}.sqlite");
@@ -79,7 +80,7 @@ TEST_F(Launcher, mpirun_itself) {
 
 class Variables : public RecordTool {};
 
-TEST_F(Variables, of_the_user_stay_and_are_told) {
+TEST_F(Variables, of_the_user_stay_and_are_reported) {
     const Outcome outcome = shell(
         "NCCL_PROFILER_PLUGIN=inspector \"$record\" -o \"$out\" -- bash -c "
         "'echo $NCCL_PROFILER_PLUGIN; echo $CUDA_INJECTION64_PATH; echo $NVTX_INJECTION64_PATH'");
@@ -96,7 +97,7 @@ TEST_F(Variables, are_those_of_what_is_recorded) {
     EXPECT_EQ(record({"bash", "-c", print}, {"--overwrite", "--no-nccl", "--no-cuda"}).out, "2\n");
     EXPECT_EQ(record({"bash", "-c", print}, {"--overwrite", "--no-nccl", "--no-cuda", "--no-nvtx"}).out,
               "0\n");
-    // Steps are known by their ranges.
+    // Steps are recognized by their ranges.
     EXPECT_EQ(record({"bash", "-c", print},
                      {"--overwrite", "--no-nccl", "--no-cuda", "--no-nvtx", "--steps", "1:2"})
                   .out,

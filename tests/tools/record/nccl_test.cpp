@@ -1,4 +1,4 @@
-// NCCL's own account in the finished file: shardscope-record on nccl_program, which plays what NCCL does (its
+// NCCL's own data in the finished file: shardscope-record on nccl_program, which does what NCCL does (its
 // first lines say what), for the newest and the oldest version of the plugin's interface.
 #include <sstream>
 #include <string>
@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 
 class NcclFile : public ::testing::Test {
   protected:
-    // The rows of a query on what was recorded, as CSV without its head.
+    // The rows of a query on the recording, as CSV without its header.
     std::vector<std::string> rows(const std::string& sql) const {
         const Outcome outcome = run_command({SHARDSCOPE_TRACE, "query", trace_, sql, "--format", "csv"});
         EXPECT_EQ(outcome.status, 0) << outcome.err;
@@ -45,7 +45,7 @@ constexpr char kOperations[] =
     "SHARD_ENUM_OPERATION e ON "
     "e.id = o.operation ORDER BY o.start";
 
-TEST_F(NcclFile, HoldsWhatNcclTold) {
+TEST_F(NcclFile, ContainsWhatNcclReported) {
     const Outcome outcome = record("v5");
     ASSERT_EQ(outcome.status, 0) << outcome.err;
     EXPECT_THAT(
@@ -61,7 +61,7 @@ TEST_F(NcclFile, HoldsWhatNcclTold) {
         ElementsAre("22,0,2,1,", "fedcba9876543210,1,8,2,pipeline"));
 }
 
-TEST_F(NcclFile, HoldsWhatAnOldNcclTold) {
+TEST_F(NcclFile, ContainsWhatAnOldNcclReported) {
     ASSERT_EQ(record("v1").status, 0);
     EXPECT_THAT(rows(kOperations),
                 ElementsAre("fedcba9876543210,1,all_gather,7,1000,ncclFloat32,0,RING,LL128,4,16,1",
@@ -70,7 +70,7 @@ TEST_F(NcclFile, HoldsWhatAnOldNcclTold) {
                             "22,0,broadcast,0,64,ncclInt8,2,NVLS,LL,1,4,1"));
 }
 
-TEST_F(NcclFile, HoldsNothingOfNcclWhereThatIsNotWanted) {
+TEST_F(NcclFile, ContainsNoNcclWhenItIsSwitchedOff) {
     const Outcome outcome = record("v5", {"--no-nccl"});
     EXPECT_EQ(outcome.status, 2) << "nccl_program has no plugin then: " << outcome.err;
     EXPECT_THAT(rows("SELECT count(*) FROM SHARD_NCCL_OPERATIONS"), ElementsAre("0"));

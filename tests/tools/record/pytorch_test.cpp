@@ -38,7 +38,7 @@ class PytorchSample : public ::testing::Test {
         python_ = python;
     }
 
-    // Runs Python in a way that leaves nothing in the samples' folder, and finds the helper there.
+    // Runs Python such that it leaves nothing in the samples' folder, and finds the helper there.
     std::vector<std::string> python(std::vector<std::string> arguments) const {
         std::vector<std::string> command = {"env", "PYTHONPATH=" SHARDSCOPE_PYTORCH_SAMPLE,
                                             "OMP_NUM_THREADS=1", python_, "-B"};
@@ -102,14 +102,14 @@ TEST_F(PytorchSample, AnUnmodifiedScriptShowsItsModulesAndSteps) {
     for (int i = 0; i < kSteps; ++i) steps.push_back("ProfilerStep#" + std::to_string(i));
     EXPECT_EQ(texts("SELECT name FROM ranges WHERE name LIKE 'ProfilerStep%' ORDER BY start_ns"), steps);
     EXPECT_EQ(answer({"summary", trace_}).at("ranks").at(0).at("steps"), kSteps);
-    // Each holds one forward, each layer's backward, and the optimizer; the optimizer's end is its end.
+    // Each step holds one forward, each layer's backward, and the optimizer; it ends with the optimizer.
     EXPECT_THAT(texts("SELECT count(*) FROM ranges s JOIN ranges r ON r.start_ns >= s.start_ns AND r.end_ns "
                       "<= s.end_ns "
                       "WHERE s.name LIKE 'ProfilerStep%' AND (r.name IN ('nn.Module: Perceptron_0', "
                       "'Optimizer.step#SGD.step') OR r.name LIKE '%Linear%(backward)')"),
                 ElementsAre(std::to_string(kSteps * (1 + 1 + 3))));
     EXPECT_THAT(texts("SELECT count(*) FROM ranges WHERE name LIKE 'enumerate(DataLoader)#%'"),
-                ElementsAre(std::to_string(kSteps + 1)));  // the last finds the end
+                ElementsAre(std::to_string(kSteps + 1)));  // the last one determines the end
 }
 
 TEST_F(PytorchSample, AttachesToOneModelAndIsGoneAfterwards) {
@@ -144,7 +144,7 @@ assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules()
     EXPECT_EQ(count("nn.Module: Linear_0 (backward)"), "2");
     EXPECT_EQ(count("nn.Module: Tanh_0 (backward)"), "2");
     EXPECT_EQ(texts("SELECT name FROM ranges WHERE name LIKE 'ProfilerStep%'"),
-              (std::vector<std::string>{"ProfilerStep#0", "ProfilerStep#1"}));  // evaluation is no step
+              (std::vector<std::string>{"ProfilerStep#0", "ProfilerStep#1"}));  // evaluation is not a step
 }
 
 TEST_F(PytorchSample, AForwardThatRaisesLeavesNoRangeOpen) {
@@ -173,7 +173,7 @@ with shardscope_torch.attach():
     const Json roots = answer({"modules", trace_}).at("ranks").at(0).at("modules");
     ASSERT_EQ(roots.size(), 1u);
     EXPECT_EQ(roots[0].at("name"), "Net_0");
-    // "after" is within no module.
+    // "after" is not inside any module.
     EXPECT_THAT(
         texts("SELECT count(*) FROM ranges a JOIN ranges m ON m.name LIKE 'nn.Module%' AND m.start_ns < "
               "a.start_ns AND m.end_ns > a.start_ns WHERE a.name = 'after'"),
@@ -216,7 +216,7 @@ with shardscope_torch.attach(net):
     ASSERT_EQ(roots.size(), 1u);
     const Json& inner = roots[0].at("children").at(0);
     EXPECT_EQ(inner.at("name"), "Sequential_0");
-    EXPECT_EQ(inner.at("occurrences"), 2);  // of 4 calls, 2 were made again in the backward
+    EXPECT_EQ(inner.at("occurrences"), 2);  // of 4 calls, 2 were repeated in the backward
     EXPECT_EQ(inner.at("children").size(), 2u);
     for (const Json& layer : inner.at("children")) EXPECT_EQ(layer.at("occurrences"), 2);
 }
@@ -240,7 +240,7 @@ with shardscope_torch.attach(model):
     EXPECT_TRUE(roots[0].at("children").empty());
 }
 
-TEST_F(PytorchSample, IsNothingWhenNobodyRecords) {
+TEST_F(PytorchSample, DoesNothingWhenNothingIsRecorded) {
     const Outcome outcome =
         run_command(python({"-c",
                             "import torch, shardscope_torch as s\n"
@@ -253,7 +253,7 @@ TEST_F(PytorchSample, IsNothingWhenNobodyRecords) {
     EXPECT_EQ(outcome.status, 0) << outcome.err;
 }
 
-// The sharded samples, two ranks over gloo: where this PyTorch has what a script needs.
+// The sharded samples, two ranks over gloo: if this PyTorch has what a script needs.
 class ShardedSample : public PytorchSample, public ::testing::WithParamInterface<const char*> {};
 
 TEST_P(ShardedSample, ShowsEveryRanksModulesAndSteps) {

@@ -1,4 +1,4 @@
-// shardscope-record from the command line: what a person types, and the trace that is there afterwards.
+// shardscope-record from the command line: what a user types, and the resulting trace.
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -25,13 +25,13 @@ using ::testing::Not;
 
 using Command = RecordTool;
 
-TEST_F(Command, may_do_well_or_badly) {
+TEST_F(Command, may_succeed_or_fail) {
     EXPECT_EQ(record({"true"}).status, 0);
     EXPECT_EQ(setting("command"), "true");
     EXPECT_EQ(setting("exit_status"), "0");
     const Outcome failed = record({"sh", "-c", "echo out; echo err >&2; exit 7"}, {"--overwrite"});
     EXPECT_EQ(failed.status, 7);
-    EXPECT_EQ(failed.out, "out\n");  // the command's alone
+    EXPECT_EQ(failed.out, "out\n");  // only the command's
     EXPECT_THAT(failed.err, HasSubstr("err\n"));
     EXPECT_EQ(setting("command"), "sh -c 'echo out; echo err >&2; exit 7'");
     EXPECT_EQ(setting("exit_status"), "7");
@@ -60,7 +60,7 @@ TEST_F(Command, that_cannot_start_leaves_an_older_trace_alone) {
     EXPECT_EQ(setting("command"), "true");
 }
 
-TEST_F(Command, gets_the_arguments_behind_the_dashes_as_they_are) {
+TEST_F(Command, gets_the_arguments_after_the_dashes_unchanged) {
     const Outcome outcome = record({"echo", "--overwrite", "--", "-o", "a b"});
     EXPECT_EQ(outcome.status, 0);
     EXPECT_EQ(outcome.out, "--overwrite -- -o a b\n");
@@ -137,8 +137,8 @@ TEST(CommandLine, that_is_wrong_gets_a_sentence) {
         {{kRecord, "--max-size", "2Q", "--", "ls"}, "--max-size: '2Q' is no size"},
         {{kRecord, "--toggle", "KILL", "--", "ls"}, "--toggle: 'KILL' is no signal"},
         {{kRecord, "--keep-last", "0", "--", "ls"}, "--keep-last"},
-        {{kRecord, "--hang", "5", "--", "ls"}, "--hang is of use with --keep-last only"},
-        {{kRecord, "--step-name", "it", "--", "ls"}, "--step-name is of use with --steps only"},
+        {{kRecord, "--hang", "5", "--", "ls"}, "--hang works only with --keep-last"},
+        {{kRecord, "--step-name", "it", "--", "ls"}, "--step-name works only with --steps"},
         {{kRecord, "--steps", "1:2", "--range", "x", "--", "ls"}, "exclude each other"},
         {{kRecord, "--range", std::string(300, 'x'), "--", "ls"}, "--range: the name is longer"},
         {{kRecord, "--profiler-api", "--no-cuda", "--", "ls"}, "--profiler-api needs CUDA"},
@@ -153,7 +153,7 @@ TEST(CommandLine, that_is_wrong_gets_a_sentence) {
     }
 }
 
-// Programs with NVTX in them: GetParam() is one.
+// Programs that use NVTX; GetParam() is one of them.
 using NvtxProgram = RecordTool;
 
 TEST_P(NvtxProgram, becomes_a_trace_with_its_ranges) {
@@ -192,7 +192,7 @@ TEST_P(NvtxProgram, that_aborts_or_is_killed_keeps_its_ranges) {
     EXPECT_EQ(value("SELECT count(*) FROM NVTX_EVENTS WHERE text IN ('finished', 'open at the end')"), "2");
 }
 
-TEST_P(NvtxProgram, of_many_events_is_kept_whole) {
+TEST_P(NvtxProgram, of_many_events_is_kept_completely) {
     const Outcome outcome = record({GetParam(), "many"});
     EXPECT_EQ(outcome.status, 0);
     EXPECT_EQ(value("SELECT count(*) FROM NVTX_EVENTS WHERE eventType = 59"), "300000");
@@ -216,25 +216,25 @@ TEST_P(NvtxProgram, is_left_alone_without_nvtx) {
 
 TEST_P(NvtxProgram, is_recorded_for_as_long_as_asked) {
     ASSERT_EQ(record({GetParam(), "for_a_second"}, {"--delay", "0.3", "--duration", "0.3"}).status, 0);
-    // One range of 5 ms after another, from 0.3 s to 0.6 s; the tool looks every 20 ms.
+    // Consecutive ranges of 5 ms, from 0.3 s to 0.6 s; the tool polls every 20 ms.
     EXPECT_GT(std::stoi(value("SELECT count(*) FROM NVTX_EVENTS WHERE text = 'tick'")), 5);
     EXPECT_GE(std::stoll(value("SELECT min(start) FROM NVTX_EVENTS")), 300'000'000);
     EXPECT_LE(std::stoll(value("SELECT max(start) FROM NVTX_EVENTS")), 800'000'000);
     EXPECT_EQ(setting("exit_status"), "0");
 }
 
-TEST_P(NvtxProgram, goes_on_when_the_disk_is_full) {
-    // No file may grow over 1.3 MB (blocks of 1 KiB); 300,000 ranges need more.
+TEST_P(NvtxProgram, continues_when_the_disk_is_full) {
+    // No file may exceed 1.3 MB (in blocks of 1 KiB); 300,000 ranges need more.
     const Outcome outcome =
         run_command({"bash", "-c", "ulimit -f 1500; trap '' XFSZ; exec \"$0\" -o \"$1\" -- \"$2\" many",
                      kRecord, out_, GetParam()});
     EXPECT_EQ(outcome.status, 0);  // the command's
-    // Before the command ended or after it, as it comes.
-    EXPECT_THAT(outcome.err, AnyOf(HasSubstr("recording has stopped, the command goes on"),
-                                   HasSubstr("the trace is not whole")));
+    // Either before or after the command ended.
+    EXPECT_THAT(outcome.err, AnyOf(HasSubstr("recording has stopped, the command continues"),
+                                   HasSubstr("the trace is not complete")));
     EXPECT_THAT(outcome.err, HasSubstr(out_));
     EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
-    EXPECT_EQ(setting("command"), GetParam() + " many");  // what was committed before is there
+    EXPECT_EQ(setting("command"), GetParam() + " many");  // what was committed before is present
 }
 
 TEST_P(NvtxProgram, is_on_disk_while_it_runs) {

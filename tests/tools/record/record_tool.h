@@ -1,4 +1,4 @@
-// shardscope-record run as a person would, and the trace that it left.
+// shardscope-record run as a user would run it, and the resulting trace.
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// A command in a terminal, and signals: shardscope-record is not in the way.
+// A command in a terminal, and signals: shardscope-record does not interfere.
 #include <fstream>
 #include <string>
 
@@ -44,14 +44,14 @@ class Terminal {
     void type(const std::string& text) const {
         ASSERT_EQ(::write(terminal_, text.data(), text.size()), static_cast<ssize_t>(text.size()));
     }
-    // Reads until `text` has come; false after ten seconds or the end.
+    // Reads until `text` appears; false after ten seconds or at the end.
     bool shows(const std::string& text) {
         for (int i = 0; i < 500 && shown_.find(text) == std::string::npos; ++i) {
             if (!read_some(20)) break;
         }
         return shown_.find(text) != std::string::npos;
     }
-    // Status as a shell's, at the end; what goes on after twenty seconds of silence is killed.
+    // The status as a shell reports it; a program that is silent for twenty seconds is killed.
     int ends() {
         while (read_some(20'000)) {
         }
@@ -121,7 +121,7 @@ TEST_F(InATerminal, the_terminal_is_the_commands_own) {
                        "stty -raw echo; echo \"got<$x>\"; exit 4"});
     ASSERT_TRUE(terminal.shows("40 123"));
     ::usleep(200'000);
-    terminal.type("a\x1c!");  // in raw mode no key is a signal
+    terminal.type("a\x1c!");  // in raw mode no key sends a signal
     EXPECT_EQ(terminal.ends(), 4) << terminal.shown();
     EXPECT_THAT(terminal.shown(), HasSubstr("got<a\x1c!>"));
 }
@@ -149,7 +149,7 @@ TEST_F(Toggle, starts_and_stops_recording) {
         "sleep 0.5; kill -USR2 $tool; sleep 0.5; kill -USR2 $tool; wait $tool");
     EXPECT_EQ(outcome.status, 0);
     EXPECT_GT(number("SELECT count(*) FROM NVTX_EVENTS WHERE text = 'step'"), 3);
-    // Half a second of the two; the tool looks every 20 ms, and the machine may be slow to sleep and to
+    // Half a second of the two; the tool polls every 20 ms, and the machine may be slow to sleep and to
     // signal.
     EXPECT_GT(number("SELECT min(start) FROM NVTX_EVENTS"), 0.4e9);
     EXPECT_LT(number("SELECT max(\"end\") - min(start) FROM NVTX_EVENTS"), 1.2e9);

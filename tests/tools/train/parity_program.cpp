@@ -1,5 +1,5 @@
 // Trains the jobs of the parity grid on ranks that are processes, all in one session: starting processes
-// takes longer than these jobs do. Rank 0 writes the losses, every bit of them, a job on each line.
+// takes longer than these jobs do. Rank 0 writes the losses, with every bit, one job per line.
 //
 //   parity_program tcp|mpi PROCESSES pairs|ring|grid LOSSES     starts its processes itself
 #include <cstdio>
@@ -55,7 +55,7 @@ int run(const Request& request, const Place& place) {
         options.processes = &joined.processes();
         const std::vector<double> losses = testing::run(job_of(request, point, text), options).losses;
         if (file) write(file.get(), losses);
-        joined.world().barrier();  // nobody tells of the next job before all have left this one
+        joined.world().barrier();  // no rank starts the next job before all have left this one
     }
     return 0;
 }

@@ -1,5 +1,5 @@
 // The jobs of the parity grid for ranks that are processes: the program that runs them and the test that
-// holds them to threads make the same list.
+// compares them with threads make the same list.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace shardscope::trainer::testing {
 
-// The points of `every_pair`, all of them on `processes` ranks (2 or 4) where they can stand on so many.
+// The points of `every_pair`, all of them on `processes` ranks (2 or 4) if they are possible on so many.
 inline std::vector<Point> pairs_on(int processes) {
     std::vector<Point> points;
     for (Point p : every_pair()) {

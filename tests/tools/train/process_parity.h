@@ -1,4 +1,4 @@
-// Holds jobs on ranks that are processes to the same jobs on threads.
+// Compares jobs on ranks that are processes with the same jobs on threads.
 #pragma once
 
 #include <fstream>
@@ -17,7 +17,7 @@ namespace shardscope::tools {
 struct Grid {
     const char* comm;  // "tcp", "mpi"
     int processes;
-    const char* choice;  // of points, see process_grid.h
+    const char* choice;  // set of points, see process_grid.h
 };
 
 inline std::string name_of(const ::testing::TestParamInfo<Grid>& info) {
@@ -41,7 +41,7 @@ inline std::vector<std::vector<double>> losses_of_processes(const Grid& grid) {
     return losses;
 }
 
-// Sums in rank order: the same bits. Along a ring: within 1e-6 of them.
+// Sums in rank order give the same bits; along a ring, they are within 1e-6.
 inline void expect_parity_with_threads(const Grid& grid) {
     const trainer::testing::SampleText text;
     const auto points = trainer::testing::points_called(grid.choice, grid.processes);

@@ -1,5 +1,5 @@
-// The processes of one job of shardscope-train, each started by the test as torchrun would: with an end, an
-// exit status and outputs of its own.
+// The processes of one job of shardscope-train, each started by the test as torchrun would, each with its own
+// lifetime, exit status and outputs.
 #pragma once
 
 #include <chrono>
@@ -19,22 +19,22 @@ class ProcessRun {
   public:
     // `command`: a program and its arguments; nothing is started.
     ProcessRun(int ranks, Words command);
-    // Kills what still runs.
+    // Kills what is still running.
     ~ProcessRun();
     ProcessRun(const ProcessRun&) = delete;
     ProcessRun& operator=(const ProcessRun&) = delete;
 
     void start(int rank, const Words& more_arguments = {});
     void start_all();
-    // Starts one that belongs to another job and comes to this one's port.
+    // Starts a process that belongs to another job and connects to this one's port.
     void start_stranger(int rank, const Words& more_arguments);
 
     pid_t pid(int rank) const { return processes_.at(rank).pid; }
     void signal(int rank, int signal) const;
-    // Until rank 0 has reported a step, as long as it runs. Fails the test after a minute.
+    // Waits until rank 0 has reported a step, or has ended. Fails the test after a minute.
     void await_step() const;
-    // All processes by rank, the stranger as -1, once they have ended. One that still runs after `seconds`
-    // fails the test, is killed, and has status -1.
+    // All processes by rank (the stranger as -1), once they have ended. One that is still running after
+    // `seconds` fails the test, is killed, and gets status -1.
     std::map<int, Outcome> ends(double seconds);
     bool ended(int rank);  // so far
 
@@ -55,7 +55,7 @@ class ProcessRun {
     std::map<int, Process> processes_;
 };
 
-// Whether the condition held within the time.
+// Whether the condition became true in time.
 template <class Condition>
 bool within(double seconds, const Condition& condition) {
     const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);

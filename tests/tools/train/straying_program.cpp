@@ -1,12 +1,11 @@
-// shardscope-train on ranks that are processes, one of which goes astray: as if its program were another one
-// than the others', or hung.
+// shardscope-train on ranks that are processes, one of which misbehaves: as if its program differed from the
+// others', or hung.
 //
 //   straying_program HOW RANK NUMBER JOB.toml --section.key=value ...
 //
-// HOW the rank goes astray: "skip": it does not take part in collective NUMBER of communicator 0, and what
-// comes later takes its number. "sleep": its host sleeps where it should begin its collective NUMBER of all.
-// "stall": the thread that carries its collectives stands still with the first data that it is to send after
-// NUMBER messages.
+// HOW the rank misbehaves: "skip": it does not take part in collective NUMBER of communicator 0, and the next
+// one takes its number. "sleep": its host sleeps where it should begin its collective NUMBER of all. "stall":
+// the thread that runs its collectives stops at the first data that it is to send after NUMBER messages.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -32,7 +31,7 @@ namespace {
     while (true) std::this_thread::sleep_for(std::chrono::hours(1));
 }
 
-// A device that is another one but for one collective.
+// Wraps a device and behaves like it except for one collective.
 class StrayingDevice final : public Device {
   public:
     StrayingDevice(std::unique_ptr<Device> device, bool sleeps, std::int64_t number)
@@ -93,7 +92,7 @@ class StrayingDevice final : public Device {
     std::int64_t number_, begun_ = 0;
 };
 
-// A wire that is another one until it stands still.
+// Wraps a wire and behaves like it until it stops.
 class StallingWire final : public Wire {
   public:
     StallingWire(std::unique_ptr<Wire> wire, std::int64_t number) : wire_(std::move(wire)), number_(number) {}
@@ -118,7 +117,7 @@ class StallingWire final : public Wire {
     std::int64_t number_, sent_ = 0;
 };
 
-// The device of the job, of a rank that goes astray.
+// The job's device for a rank that misbehaves.
 std::unique_ptr<Device> make_straying(const std::string& how, std::int64_t number,
                                       const DeviceRequest& request) {
     if (how != "stall") return std::make_unique<StrayingDevice>(make_device(request), how == "sleep", number);

@@ -1,5 +1,5 @@
-// What shardscope-trace says of runs with known sizes: the Execution Summary's sums, the module tree and its
-// device time, the collectives' closed forms.
+// What shardscope-trace says about runs with known sizes: the Execution Summary's sums, the module tree and
+// its device time, the collectives' closed forms.
 #include <map>
 #include <utility>
 
@@ -119,7 +119,7 @@ void expect_sound(const Json& module) {
     EXPECT_LE(module.at("device_busy_us").get<double>(), module.at("device_us").get<double>() + 1e-2);
 }
 
-// All work on devices with the call that launched it; `inside` tells whether a module's range holds the call.
+// All device work with the call that launched it; `inside` says whether a module's range contains the call.
 const std::string kLaunched =
     "WITH work AS ("
     "  SELECT correlationId, \"end\" - start AS ns, shortName AS name FROM CUPTI_ACTIVITY_KIND_KERNEL"
@@ -149,8 +149,8 @@ TEST_P(EveryWay, ModulesAreTheTreeWithAllItsDeviceTime) {
         EXPECT_NEAR(root.at("device_us").get<double>(),
                     static_cast<double>(inside_ns[rank["rank"].get<int>()]) * 1e-3, 1e-2);
     }
-    // Outside modules: set-up, the loss, the end of DDP's backward, the optimizer. All else, each sgemm and
-    // gather, is some module's.
+    // Outside modules: set-up, the loss, the end of DDP's backward, the optimizer. Everything else, each
+    // sgemm and gather, belongs to a module.
     EXPECT_THAT(texts(run.trace(), kLaunched + "SELECT DISTINCT name FROM launched WHERE NOT inside AND name "
                                                "IS NOT NULL"),
                 IsSubsetOf({"initialize", "flatten", "unflatten", "ncclDevKernel_Broadcast_local",

@@ -1,5 +1,5 @@
 // Every wrong job and command line: exit status 2, one sentence that says what, where and what to do, nothing
-// on standard output, and no file made, changed or left behind.
+// on standard output, and no file created, changed or left behind.
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -49,7 +49,7 @@ class BadInput : public ::testing::Test {
         for (const std::string& saying : sayings) EXPECT_THAT(outcome.err, HasSubstr(saying));
         EXPECT_TRUE(files() == before) << "files were made, changed or removed";
     }
-    // The same words with an older good trace that may be replaced, and with a new one.
+    // The same words with an older valid trace that may be replaced, and with a new one.
     void expect_refused(Words words, const std::vector<std::string>& sayings) const {
         Words fresh = words;
         fresh.insert(fresh.begin(), {"--trace", folder_ / "new.sqlite"});
@@ -125,14 +125,14 @@ TEST_F(BadInput, OnTheCommandLineIsNamed) {
     expect_refused_as_is({job_, "--trace"}, {"--trace", "--help"});
 }
 
-TEST_F(BadInput, OutputsThatCannotBeAreNamed) {
+TEST_F(BadInput, ImpossibleOutputsAreNamed) {
     expect_refused_as_is({job_, "--trace", trace_}, {"good.sqlite", "exists", "--overwrite"});
     expect_refused_as_is({job_, "--run.trace=" + trace_}, {"good.sqlite", "exists", "--overwrite"});
     expect_refused_as_is({job_, "--overwrite", "--trace", folder_ / "folder"},
                          {"folder", "is a folder", "file"});
     expect_refused_as_is({job_, "--trace", folder_ / "none/run.sqlite"}, {"run.sqlite", "no folder", "none"});
     expect_refused_as_is({job_, "--trace", job_ + "/run.sqlite"}, {"run.sqlite", "job.toml"});
-    // Nobody creates files there, not even root.
+    // Nobody can create files there, not even root.
     expect_refused_as_is({job_, "--trace", "/proc/run.sqlite"}, {"/proc/run.sqlite"});
     if (geteuid() != 0) {
         fs::permissions(folder_ / "folder", fs::perms::owner_read | fs::perms::owner_exec);
@@ -141,8 +141,8 @@ TEST_F(BadInput, OutputsThatCannotBeAreNamed) {
     }
 }
 
-// A failure of the work, not of the command line: the same words are right where there is a GPU.
-TEST_F(BadInput, AGpuThatIsNotThereIsSaid) {
+// A failure of the work, not of the command line: the same words are valid on a machine with a GPU.
+TEST_F(BadInput, AMissingGpuIsReported) {
     if (fs::exists("/dev/nvidiactl")) GTEST_SKIP() << "there is a GPU";
     const auto before = files();
     const Outcome outcome = train({job_, "--run.device=cuda", "--trace", folder_ / "new.sqlite"});
@@ -154,7 +154,7 @@ TEST_F(BadInput, AGpuThatIsNotThereIsSaid) {
     EXPECT_TRUE(files() == before) << "a trace was begun";
 }
 
-TEST_F(BadInput, AFileThatIsNoTraceIsNotReplacedUnasked) {
+TEST_F(BadInput, AFileThatIsNotATraceIsNotReplacedWithoutOverwrite) {
     const std::string letter = file("letter.txt", "Dear reader,\n");
     expect_refused_as_is({job_, "--trace", letter}, {"letter.txt", "exists"});
 }

@@ -27,7 +27,7 @@ void expect_every_collective(const Json& result) {
         EXPECT_GT(row.at("latency_us"), 0.0);
         EXPECT_GT(row.at("bound_us"), 0.0);
         EXPECT_DOUBLE_EQ(row.at("algbw_gbps"), static_cast<double>(row.at("bytes")) / us / 1e3);
-        // Of two ranks: (n - 1) / n = 1/2, 2 (n - 1) / n = 1 for all_reduce, 1 for broadcast.
+        // For two ranks: (n - 1) / n = 1/2, 2 (n - 1) / n = 1 for all_reduce, 1 for broadcast.
         const bool half = row.at("name") == "all_gather" || row.at("name") == "reduce_scatter";
         EXPECT_DOUBLE_EQ(row.at("busbw_gbps"), row.at("algbw_gbps").get<double>() * (half ? 0.5 : 1));
     }
@@ -74,13 +74,13 @@ TEST(BenchCollectives, OfProcesses) {
     expect_recorded(trace, "tcp");
 }
 
-TEST(BenchCollectives, AreRefusedWhereThereIsNothingToMeasure) {
+TEST(BenchCollectives, AreRefusedIfThereIsNothingToMeasure) {
     const Outcome alone = train({sample("mlp.toml"), "--run.ranks=1", "--bench-collectives"});
     EXPECT_EQ(alone.status, 2);
     EXPECT_THAT(alone.err, AllOf(HasSubstr("one rank has no collectives"), HasSubstr("run.ranks")));
     const Outcome simulated = train({sample("mlp.toml"), "--run.device=sim", "--bench-collectives"});
     EXPECT_EQ(simulated.status, 2);
-    EXPECT_THAT(simulated.err, HasSubstr("measures what is there"));
+    EXPECT_THAT(simulated.err, HasSubstr("measures real devices"));
 }
 
 }  // namespace TEST_FILE

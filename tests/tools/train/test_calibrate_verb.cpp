@@ -1,4 +1,4 @@
-// shardscope-train calibrate, as a person uses it: traces in, a model out that a simulation takes.
+// shardscope-train calibrate as a user calls it: traces in, a model out that a simulation accepts.
 #include <algorithm>
 #include <filesystem>
 
@@ -35,7 +35,7 @@ class CalibrateVerb : public ::testing::Test {
     TemporaryFolder folder_;
 };
 
-TEST_F(CalibrateVerb, WritesAModelThatASimulationTakes) {
+TEST_F(CalibrateVerb, WritesAModelThatASimulationAccepts) {
     const std::string one = record("one.sqlite", {"--run.ranks=1"});
     const std::string two = record("two.sqlite", {"--run.ranks=2", "--fsdp.cpu_offload"});
     const std::string model = path("mine.toml");
@@ -48,7 +48,7 @@ TEST_F(CalibrateVerb, WritesAModelThatASimulationTakes) {
     EXPECT_EQ(simulated.at("simulation").at("cluster"), "mine");
     EXPECT_GT(simulated.at("average_step_us"), 0);
 
-    expect_refused({"calibrate", one, "-o", model}, "exists; choose another path or say --overwrite");
+    expect_refused({"calibrate", one, "-o", model}, "exists; choose another path or use --overwrite");
     const Json json = train_json({"calibrate", one, two, "-o", model, "--overwrite"});
     EXPECT_EQ(json.at("model"), model);
     EXPECT_EQ(json.at("base"), "laptop");

@@ -1,4 +1,4 @@
-// Checkpoints as a person uses them: save, go on elsewhere, generate text, be refused.
+// Checkpoints as a user has them: save, continue elsewhere, generate text, be refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -35,7 +35,7 @@ class Checkpoints : public ::testing::Test {
     TemporaryFolder folder_;
 };
 
-TEST_F(Checkpoints, SavedByFourRanksInFullShardAndGoneOnWithByTwoInDdp) {
+TEST_F(Checkpoints, SavedByFourRanksInFullShardAreContinuedByTwoInDdp) {
     const Json whole = train_json(gpt({"--run.steps=8"}));
     train_json(gpt({"--run.steps=5", "--checkpoint.save=" + save()}));
     const Json further = train_json(gpt({"--run.steps=8", "--checkpoint.load=" + save(), "--run.ranks=2",
@@ -46,7 +46,7 @@ TEST_F(Checkpoints, SavedByFourRanksInFullShardAndGoneOnWithByTwoInDdp) {
     }
 }
 
-TEST_F(Checkpoints, EverySoOftenOneIsSaved) {
+TEST_F(Checkpoints, AreSavedAtTheGivenInterval) {
     train_json(gpt({"--run.steps=5", "--checkpoint.every=2", "--checkpoint.save=" + save()}));
     EXPECT_EQ(read_file(save() + "/latest"), "step-5\n");
     for (const char* step : {"step-2", "step-4", "step-5"}) {
@@ -56,7 +56,7 @@ TEST_F(Checkpoints, EverySoOftenOneIsSaved) {
     }
 }
 
-TEST_F(Checkpoints, OfAnotherRunAreNotOverwrittenUnasked) {
+TEST_F(Checkpoints, OfAnotherRunAreNotReplacedWithoutOverwrite) {
     const Words saving = gpt({"--run.steps=1", "--checkpoint.save=" + save()});
     train_json(saving);
     const Outcome again = train(saving);
@@ -70,7 +70,7 @@ TEST_F(Checkpoints, OfAnotherRunAreNotOverwrittenUnasked) {
 
 // Trains until the model knows a text by heart: nothing less shows that training, saving, loading and
 // sampling agree.
-TEST_F(Checkpoints, TextIsGeneratedThatTheModelHasSeen) {
+TEST_F(Checkpoints, GenerateTextThatTheModelHasSeen) {
     for (const Words& vocabulary : {Words{}, Words{"--model.vocabulary=270"}}) {
         Words training =
             gpt({"--run.steps=300", "--data.batch=4", "--overwrite", "--checkpoint.save=" + save()});

@@ -1,4 +1,4 @@
-// What shardscope-train says of itself, and what it prints of a run.
+// What shardscope-train says about itself, and what it prints about a run.
 #include <map>
 #include <vector>
 
@@ -58,7 +58,7 @@ TEST(CommandLine, HelpListsEveryKeyInItsSection) {
         const std::string text = help.out.substr(start, help.out.find("\n  [", start + 1) - start);
         for (const std::string& key : keys) EXPECT_THAT(text, HasSubstr("\n  " + key + " = ")) << section;
     }
-    // And every key that a trace stores of its job.
+    // And every key of the job that a trace stores.
     const TracedRun run(Way::none);
     for (const std::string& stored : texts(run.trace(), "SELECT key FROM SHARD_RUN")) {
         const std::size_t dot = stored.find('.');
@@ -69,7 +69,7 @@ TEST(CommandLine, HelpListsEveryKeyInItsSection) {
     }
 }
 
-TEST(CommandLine, JsonStandsAloneOnStandardOutput) {
+TEST(CommandLine, JsonIsAloneOnStandardOutput) {
     const TemporaryFolder folder;
     Words arguments = arguments_for(Way::root, folder);
     arguments.insert(arguments.end(), {"--format", "json"});
@@ -82,12 +82,12 @@ TEST(CommandLine, JsonStandsAloneOnStandardOutput) {
     EXPECT_EQ(result.at("trace"), "");
     ASSERT_EQ(result.at("ranks").size(), 4u);
     for (std::size_t rank = 0; rank < 4; ++rank) EXPECT_EQ(result["ranks"][rank].at("rank"), rank);
-    // Progress is for the person, on standard error.
+    // Progress is for the user, on standard error.
     EXPECT_THAT(outcome.err, AllOf(HasSubstr("step 3/3"), HasSubstr("loss"), HasSubstr("samples/s")));
 }
 
 TEST(CommandLine, ALossThatIsNotFiniteEndsTheRunAndNamesTheModule) {
-    // Steps of length 1000 throw the weights out of range.
+    // Steps of length 1000 make the weights overflow.
     const TemporaryFolder folder;
     const std::string trace = folder / "run.sqlite";
     const Outcome outcome = train({sample("mlp.toml"), "--model.width=16", "--run.steps=30",
@@ -101,7 +101,7 @@ TEST(CommandLine, ALossThatIsNotFiniteEndsTheRunAndNamesTheModule) {
     EXPECT_THAT(texts(trace, "SELECT text FROM DIAGNOSTIC_EVENT"), Contains(HasSubstr("not finite")));
 }
 
-TEST(CommandLine, ValidationLossesStandInTheResult) {
+TEST(CommandLine, ValidationLossesAreInTheResult) {
     const TemporaryFolder folder;
     Words arguments = arguments_for(Way::gpt, folder);
     arguments.insert(arguments.end(), {"--data.validation=0.25", "--train.validate_every=2"});
@@ -118,7 +118,7 @@ TEST(CommandLine, ValidationLossesStandInTheResult) {
     EXPECT_THAT(outcome.out, HasSubstr("Validation loss after step 3: "));
 }
 
-TEST(CommandLine, AllocatedActiveAndReservedAreToldApart) {
+TEST(CommandLine, AllocatedActiveAndReservedAreDistinguished) {
     const TemporaryFolder folder;
     const Json result = train_json(arguments_for(Way::per_layer, folder));
     for (const Json& rank : result.at("ranks")) {
@@ -129,7 +129,7 @@ TEST(CommandLine, AllocatedActiveAndReservedAreToldApart) {
                 ::testing::ContainsRegex("allocated [0-9.]+, active [0-9.]+, reserved [0-9.]+\n"));
 }
 
-TEST(CommandLine, TheRunIsDescribedWithEveryOptionThatIsNotAsUsual) {
+TEST(CommandLine, TheRunIsDescribedWithEveryOptionThatIsNotADefault) {
     const Outcome outcome = train(
         {sample("mlp.toml"), "--model.width=16", "--run.steps=1", "--fsdp.cpu_offload", "--fsdp.layout=fsdp2",
          "--fsdp.limit_all_gathers=false", "--train.accumulation=2", "--train.clip_norm=1"});
@@ -141,7 +141,7 @@ TEST(CommandLine, TheRunIsDescribedWithEveryOptionThatIsNotAsUsual) {
                   "parameters in 8 units\n"));
 }
 
-TEST(CommandLine, TellsWhenStandardOutputIsFull) {
+TEST(CommandLine, ReportsThatStandardOutputIsFull) {
     const std::string job = train_binary() + " '" + sample("mlp.toml") + "' --model.width=16 --run.steps=1";
     for (const char* how : {"", " --format json", " --dry-run", " --dry-run --format json"}) {
         const Outcome outcome = run_command({"sh", "-c", job + how + " > /dev/full"});

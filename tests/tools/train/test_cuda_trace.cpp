@@ -1,6 +1,6 @@
-// The trace of a run on the CUDA device (played on the CPU; its device work is timed as CUPTI would): it is
-// asked what the CPU's trace of the same job is asked, by the same tools, and says the same but for the
-// times.
+// The trace of a run on the CUDA device (simulated on the CPU; its device work is timed as CUPTI would): the
+// same tools make the same queries as on the CPU's trace of the same job, and the answers are the same except
+// for the times.
 #include <algorithm>
 #include <atomic>
 #include <deque>
@@ -26,7 +26,7 @@ namespace TEST_FILE {
 namespace trainer = shardscope::trainer;
 namespace fs = std::filesystem;
 
-// Times each piece of played device work and gives it to the recorder at its launch's device and stream.
+// Times each piece of simulated device work and gives it to the recorder with its launch's device and stream.
 class TimedWork final : public trainer::cuda::WorkMarks, public played_cuda::Observer {
   public:
     explicit TimedWork(profiler::Recorder& recorder) : recorder_(recorder) { played_cuda::observe(this); }
@@ -185,7 +185,7 @@ TEST_F(CudaTrace, CanBeCalibratedWith) {
     const std::string model = *folder_ / "cuda.toml", trace = *folder_ / "said.sqlite";
     record_played(trainer::load_job(*folder_ / "job.toml", {{"run.device", "cuda"}}), trace);
     const Json fitted = train_json({"calibrate", trace, "-o", model});
-    EXPECT_EQ(fitted.at("base"), "h100_ib");  // no GPU of a name that is known
+    EXPECT_EQ(fitted.at("base"), "h100_ib");  // the GPU's name is unknown
     std::map<std::string, int> work;
     for (const Json& own : fitted.at("residuals")) ++work[own.at("work")];
     for (const char* name : {"matmul", "elementwise", "all_gather", "reduce_scatter", "copy to device"})

@@ -1,5 +1,6 @@
-// docs/learn: what the pages show as printed is what the tools print. Blocks that begin with "    $ " hold a
-// command and its output; a command goes on over lines that end in a backslash, and a loop until its "done".
+// docs/learn: what the pages show as output is what the tools print. Blocks that begin with "    $ " contain
+// a command and its output; a command continues over lines that end in a backslash, and a loop until its
+// "done".
 #include <filesystem>
 #include <string>
 #include <vector>

@@ -13,7 +13,7 @@ namespace TEST_FILE {
 
 using ::testing::HasSubstr;
 
-// The samples' perceptron, 256 wide, 4 steps: 32 samples a step, whoever trains on them.
+// The samples' perceptron, 256 wide, 4 steps: 32 samples per step, on any number of ranks.
 std::string losses(Words how) {
     how.insert(how.begin(), {sample("mlp.toml"), "--model.width=256", "--run.steps=4", "--format", "json"});
     const Outcome outcome = train(how);
@@ -29,13 +29,13 @@ std::vector<double> values(const std::string& text) {
     return all;
 }
 
-TEST(Losses, AreThoseOfTheJobHoweverItIsSharded) {
+TEST(Losses, AreTheSameHoweverTheJobIsSharded) {
     const std::string root = losses({"--fsdp.wrap=root"});
     const std::string per_layer = losses({"--fsdp.wrap=module:Linear"});
     const std::string ddp = losses({"--parallel.mode=ddp", "--ddp.bucket_cap_mb=0.5"});
     const std::string single = losses({"--parallel.mode=none", "--run.ranks=1", "--data.batch=32"});
     ASSERT_EQ(values(root).size(), 4u) << root;
-    // Sums over ranks run in rank order whatever carries them: the same bits.
+    // Sums over ranks are in rank order with any engine: the same bits.
     EXPECT_EQ(per_layer, root);
     EXPECT_EQ(ddp, root);
     // One batch of 32 sums in another order than four of 8.
@@ -57,7 +57,8 @@ TEST(Losses, ArePrintedWithAllTheirDigits) {
     EXPECT_EQ(words, 4);
 }
 
-// Text of few words, of which 15 in 100 bytes are hidden: at first a loss of knowing nothing, ln 257 = 5.55.
+// Text of few words, of which 15 in 100 bytes are hidden: the initial loss is that of knowing nothing, ln 257
+// = 5.55.
 TEST(Losses, FallWhereABertFillsGaps) {
     const TemporaryFolder folder;
     std::string text;

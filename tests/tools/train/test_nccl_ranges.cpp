@@ -1,5 +1,5 @@
-// The trainer's own ranges of the domain NCCL carry what NCCL's carry, so that what reads NCCL's ranges reads
-// ours.
+// The trainer's own ranges of the domain NCCL carry what NCCL's carry, so that a reader of NCCL's ranges can
+// read ours.
 #include <algorithm>
 #include <filesystem>
 #include <string>
@@ -18,15 +18,15 @@ using ::testing::ElementsAre;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-// SQL for the payload's field of that name, in hexadecimal, of the range r: its place is looked up in the
-// schema, whose id stands in the payload's second integer (16777216 + its first byte).
+// SQL for the payload's field with that name, in hexadecimal, of the range r: its offset is looked up in the
+// schema, whose id is in the payload's second integer (16777216 + its first byte).
 std::string field(const std::string& name, int bytes) {
     return "(SELECT hex(substr(r.binaryData, 33 + COALESCE(e.offset, 0), " + std::to_string(bytes) +
            ")) FROM NVTX_PAYLOAD_SCHEMA_ENTRIES e WHERE e.domainId = r.domainId AND e.name = '" + name +
            "' AND e.schemaId = 16777216 + instr('0123456789ABCDEF', substr(hex(r.binaryData), 18, 1)) - 1)";
 }
 
-// Bytes in hexadecimal, the lowest first, as a number.
+// Bytes in hexadecimal, least significant first, as a number.
 std::int64_t little_endian(const std::string& hex) {
     std::string swapped;
     for (std::size_t i = hex.size(); i >= 2; i -= 2) swapped += hex.substr(i - 2, 2);
@@ -47,14 +47,14 @@ TEST(NcclRanges, MessageSizesAreNccls) {
     const auto sizes = [&](const std::string& call) {
         return texts(run.trace(), "SELECT " + field("Message size [bytes]", 8) + kOf + "'" + call + "'");
     };
-    // Each step gathers each layer twice and reduces it once; a rank gives, or gets, a part of it.
+    // Each step gathers each layer twice and reduces it once; a rank contributes, or gets, a part of it.
     const auto gathers = sizes("ncclAllGather"), reductions = sizes("ncclReduceScatter");
     ASSERT_EQ(gathers.size(), static_cast<std::size_t>(2 * kMlpLayers * kSteps * run.ranks()));
     EXPECT_EQ(little_endian(gathers.front()), kLayerBytes / run.ranks());
     EXPECT_EQ(sum_of(gathers), 2 * kMlpBytes * kSteps);  // all ranks' parts together
     EXPECT_EQ(sum_of(reductions), kMlpBytes * kSteps);
 
-    // The average over the ranks, by the enumeration of reductions.
+    // The average over the ranks, as encoded in the enumeration of reductions.
     const std::string reduction =
         texts(run.trace(), "SELECT " + field("Reduction operation", 4) + kOf + "'ncclReduceScatter' LIMIT 1")
             .at(0);
@@ -72,7 +72,7 @@ TEST(NcclRanges, MessageSizesAreNccls) {
               number(run.trace(), "SELECT groupId FROM SHARD_COLLECTIVES LIMIT 1"));
 }
 
-TEST(NcclRanges, AllReducesAndBroadcastsTellTheWholeMessage) {
+TEST(NcclRanges, AllReducesAndBroadcastsRecordTheWholeMessage) {
     const TracedRun run(Way::ddp);
     const auto bytes = [&](const std::string& call) {
         return sum_of(
@@ -85,8 +85,8 @@ TEST(NcclRanges, AllReducesAndBroadcastsTellTheWholeMessage) {
               number(run.trace(), "SELECT sum(bytes) FROM SHARD_COLLECTIVES WHERE operation = 3"));
 }
 
-// The proof of the join for other programs: from kernels, launches and payloads alone it finds what the
-// trainer knew, in every way to train.
+// Proves the join for other programs: from kernels, launches and payloads alone it finds what the trainer
+// knew, in every way to train.
 class NcclJoin : public ::testing::TestWithParam<Way> {};
 
 TEST_P(NcclJoin, FindsTheTrainersCollectivesAgain) {
@@ -112,7 +112,7 @@ TEST_P(NcclJoin, FindsTheTrainersCollectivesAgain) {
     }
     EXPECT_EQ(rows(copy, selected), known);
     EXPECT_EQ(rows(copy, order), known_order);
-    // A barrier has no payload; where there are any it is said.
+    // A barrier has no payload; the result says whether there are any.
     const bool barriers =
         number(run.trace(), "SELECT count(*) FROM SHARD_COLLECTIVES WHERE operation = 4") != 0;
     EXPECT_EQ(number(copy, "SELECT count(*) FROM DIAGNOSTIC_EVENT WHERE text LIKE '%have no payload%'"),

@@ -1,6 +1,6 @@
-// SQL and reports that people use on exports of Nsight Systems, on the trace of a real run: they run as they
-// are, and their answers are those of shardscope-trace. tests/traces/nsight_idioms_test.cpp has every kind on
-// known figures.
+// SQL and reports that people use on exports of Nsight Systems, on the trace of a real run: they run
+// unchanged, and their answers are those of shardscope-trace. tests/traces/nsight_idioms_test.cpp has every
+// kind on known figures.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -66,8 +66,9 @@ TEST_F(RunInNsightsLanguage, CommunicationKernelsAreTheCollectives) {
               count);
 }
 
-// NCCL tells the bytes of one rank's part: what it gives to a gather, and what it gets from a reduce-scatter.
-TEST_F(RunInNsightsLanguage, PayloadsHoldTheBytesOfCollectives) {
+// NCCL records the bytes of one rank's part: what it contributes to a gather, and what it gets from a
+// reduce-scatter.
+TEST_F(RunInNsightsLanguage, PayloadsContainTheBytesOfCollectives) {
     for (const auto& [call, operation] : {std::pair{"ncclAllGather", 0}, std::pair{"ncclReduceScatter", 1}}) {
         const std::int64_t bytes =
             value("SELECT sum(" + traces::number_at("n.binaryData", "32 + COALESCE(e.offset, 0)") +
@@ -95,7 +96,7 @@ TEST_F(RunInNsightsLanguage, MemoryInUseReachesThePeak) {
     }
 }
 
-TEST_F(RunInNsightsLanguage, RangesAreThereByTextAndByTextId) {
+TEST_F(RunInNsightsLanguage, RangesAreFoundByTextAndByTextId) {
     const std::int64_t all = value("SELECT count(*) FROM NVTX_EVENTS WHERE eventType = 59");
     EXPECT_EQ(all, trace_json({"info", run_->trace()}).at("counts").at("ranges"));
     EXPECT_EQ(value("SELECT count(*) FROM NVTX_EVENTS n JOIN StringIds s ON s.id = n.textId "
@@ -132,7 +133,7 @@ TEST_F(RunInNsightsLanguage, DevicesAreRanks) {
         run_->ranks());
 }
 
-// The reports of Nsight Systems that have something to say about this run: all but those of start/end ranges.
+// The reports of Nsight Systems that apply to this run: all except those of start/end ranges.
 TEST_F(RunInNsightsLanguage, NsysStatsAnswers) {
     const auto nsys = NsysTool::find();
     if (!nsys) GTEST_SKIP() << "Nsight Systems is not here: put nsys into PATH, or its path into $NSYS";

@@ -1,6 +1,6 @@
-// What may happen to the file that a training run writes: a disk that fills up, a folder that goes away or
-// cannot be written, a second run on the same path. Training goes on, or never starts; what is there opens
-// and says what is missing.
+// What may happen to the file that a training run writes: the disk fills up, the folder is removed or is not
+// writable, a second run uses the same path. Training continues, or never starts; the file opens and says
+// what is missing.
 #include <chrono>
 #include <csignal>
 #include <filesystem>
@@ -30,7 +30,7 @@ int lines(const std::string& text) {
     return static_cast<int>(std::count(text.begin(), text.end(), '\n'));
 }
 
-// A run of endless steps beside the test, large enough to record little; gone with the scope.
+// An endless run besides the test, large enough to record little; killed at the end of the scope.
 class EndlessRun {
   public:
     EndlessRun(const std::string& trace, std::string err) : trace_(trace), err_(std::move(err)) {
@@ -84,7 +84,7 @@ class EndlessRun {
     pid_t pid_ = 0;
 };
 
-// A small file system of a test's own, in a namespace of a shell script: $disk is its mount point, $train,
+// A small file system of the test's own, in a namespace of a shell script: $disk is its mount point, $train,
 // $job and $trace_tool what to run. `keep NAME COMMAND...` runs a command and keeps NAME.out, NAME.err and
 // NAME.status.
 class SmallDisk : public ::testing::Test {
@@ -115,7 +115,7 @@ class SmallDisk : public ::testing::Test {
 
 // The disk must be filled by a trace, whose smallest size is given by what a run writes in seconds.
 TEST_F(SmallDisk, ThatIsFullStopsTheTraceAndNotTheTraining) {
-    // 1500 steps of 4 ranks are some 40 MB; the first commits, each half a second, fit.
+    // 1500 steps of 4 ranks are some 40 MB; the first commits, one per half second, fit.
     run("20m", R"(
         keep train "$train" "$job" --model.width=64 --run.steps=1500 --format json --trace "$disk/full.sqlite"
         keep check "$trace_tool" check "$disk/full.sqlite"
@@ -132,13 +132,13 @@ TEST_F(SmallDisk, ThatIsFullStopsTheTraceAndNotTheTraining) {
     EXPECT_EQ(result.at("losses").size(), 1500u);
     EXPECT_THAT(err("train"), AllOf(HasSubstr("warning: the trace is incomplete"), HasSubstr("full.sqlite")));
     EXPECT_THAT(err("train"), ::testing::AnyOf(HasSubstr("no space"), HasSubstr("disk is full")));
-    // Told when it happened, and then no more.
-    EXPECT_THAT(err("train"), HasSubstr("training goes on without it\n"));
+    // Reported when it happened, and not again.
+    EXPECT_THAT(err("train"), HasSubstr("training continues without it\n"));
     EXPECT_EQ(err("train").find("is incomplete"), err("train").rfind("is incomplete")) << err("train");
     EXPECT_EQ(status("check"), 1);
     EXPECT_THAT(out("check"), HasSubstr("did not end (its disk was full)"));
 
-    // There is no room to finalize it: a sentence, and the file is as it was.
+    // There is no room to finalize it: an error message, and the file is unchanged.
     EXPECT_EQ(status("no_room"), 1);
     EXPECT_THAT(err("no_room"), AllOf(HasSubstr("full.sqlite"), HasSubstr("space")));
     EXPECT_EQ(lines(err("no_room")), 1) << err("no_room");
@@ -168,8 +168,9 @@ TEST_F(SmallDisk, ThatIsReadOnlyIsRefusedBeforeTheTraining) {
     EXPECT_EQ(status("check"), 0) << out("check");  // a finished one can be read there
 }
 
-// A killed run on a disk that is read-only by now: the tool says that it reads a copy; finalizing is refused.
-TEST_F(SmallDisk, ThatIsReadOnlyHoldsAnUnfinishedRun) {
+// A killed run on a disk that has become read-only: the tool says that it reads a copy; finalizing is
+// refused.
+TEST_F(SmallDisk, ThatIsReadOnlyStillShowsAnUnfinishedRun) {
     run("64m", R"(
         "$train" "$job" --model.width=64 --run.steps=100000000 --trace "$disk/run.sqlite" >/dev/null 2>&1 &
         p=$!
@@ -191,14 +192,14 @@ TEST_F(SmallDisk, ThatIsReadOnlyHoldsAnUnfinishedRun) {
     EXPECT_THAT(err("finalize"), AllOf(HasSubstr("cannot be finalized"), HasSubstr("run.sqlite-wal")));
 }
 
-TEST(OutputFaults, AFolderThatIsRemovedTakesTheTraceAndNotTheTraining) {
+TEST(OutputFaults, AFolderThatIsRemovedEndsTheTraceAndNotTheTraining) {
     const TemporaryFolder folder;
     fs::create_directory(folder / "runs");
     EndlessRun run(folder / "runs/run.sqlite", folder / "err");
     run.wait_for_steps();
     fs::remove_all(folder / "runs");
     std::this_thread::sleep_for(std::chrono::milliseconds(1200));  // more than a commit
-    EXPECT_EQ(run.end(SIGINT), 128 + SIGINT);                      // it still ran, and ends as it would
+    EXPECT_EQ(run.end(SIGINT), 128 + SIGINT);                      // it was still running, and ends as usual
     EXPECT_THAT(run.said(), AllOf(HasSubstr("warning: the trace is incomplete"), HasSubstr("run.sqlite")));
     EXPECT_FALSE(fs::exists(folder / "runs"));
 }
@@ -219,15 +220,15 @@ TEST(OutputFaults, ASecondRunOnTheSamePathIsRefused) {
                                    HasSubstr("process " + std::to_string(first.pid()))));
     EXPECT_EQ(lines(written.err), 1) << written.err;
 
-    // The first never noticed.
+    // The first run was not disturbed.
     EXPECT_EQ(first.end(SIGINT), 128 + SIGINT);
     EXPECT_EQ(trace_tool({"check", trace}).status, 0);
     EXPECT_EQ(train(replacing).status, 0) << "now it may be replaced";
     EXPECT_EQ(trace_json({"info", trace}).at("steps"), 2);
 }
 
-// The file of a killed run is nobody's.
-TEST(OutputFaults, TheFileOfAKilledRunIsReplacedWhereAsked) {
+// The file of a killed run has no owner.
+TEST(OutputFaults, TheFileOfAKilledRunIsReplacedWithOverwrite) {
     const TemporaryFolder folder;
     const std::string trace = folder / "run.sqlite";
     {

@@ -1,5 +1,5 @@
-// shardscope-train plan on a trace, as a person uses it: a run that was recorded, exported as PyTorch's JSON
-// and read again tells what the job takes under another wrap.
+// shardscope-train plan on a trace, as a user calls it: a run that was recorded, exported as PyTorch's JSON
+// and read again predicts what the job takes under another wrap.
 #include <algorithm>
 
 #include <gmock/gmock.h>
@@ -18,7 +18,7 @@ using ::testing::StartsWith;
 
 class PlanTrace : public ::testing::Test {
   protected:
-    // The JSON of a gpt's run, 2 ranks of the cpu; `more` are keys.
+    // The JSON of a GPT's run, 2 ranks on the CPU; `more` are keys.
     std::string exported(const Words& more) {
         const std::string database = folder_ / "run.sqlite", json = folder_ / "run.json";
         Words words = arguments_for(Way::gpt, folder_);
@@ -64,18 +64,18 @@ TEST_F(PlanTrace, PeaksOfOtherWrapsAreThoseThatTheJobMeasures) {
     }
 }
 
-TEST_F(PlanTrace, TheTableSaysTheErrorFirstAndEndsWithLinesToPaste) {
+TEST_F(PlanTrace, TheTableBeginsWithTheErrorAndEndsWithLinesToPaste) {
     const Outcome outcome = train({"plan", exported({"--fsdp.wrap=module:Block"})});
     EXPECT_EQ(outcome.status, 0) << outcome.err;
     EXPECT_THAT(outcome.out, StartsWith("Unmodified replay: "));
     const std::string first = outcome.out.substr(0, outcome.out.find('\n'));
     EXPECT_THAT(first, AllOf(HasSubstr("recorded median"), HasSubstr(" %)"), HasSubstr("equal to the byte")));
-    EXPECT_THAT(outcome.out, AllOf(HasSubstr("The front of"), HasSubstr("fully_shard(model)"),
+    EXPECT_THAT(outcome.out, AllOf(HasSubstr("The Pareto front of"), HasSubstr("fully_shard(model)"),
                                    HasSubstr("model = FSDP(model, sharding_strategy=ShardingStrategy.")));
 }
 
-// Over links as slow as these NO_SHARD wins, which moves a third less; fully_shard has no lines for it.
-TEST_F(PlanTrace, LinesForWhatWasRecordedAreThereWhateverRowWins) {
+// Over links this slow NO_SHARD, which moves a third less, wins; fully_shard has no equivalent of it.
+TEST_F(PlanTrace, LinesForTheRecordedRunArePrintedWhateverRowWins) {
     const std::string json = exported({"--fsdp.wrap=module:Block", "--run.device=sim",
                                        "--sim.cluster=v100_pcie", "--sim.slow_link=intra:0.001"});
     const std::string strategies = "--fsdp.sharding_strategy=FULL_SHARD,NO_SHARD";
@@ -107,7 +107,7 @@ TEST_F(PlanTrace, ARowIsWrittenAsItsTraceAndAllAsADatabase) {
     expect_refused({"plan", json, "-o", plan}, 2, {plan});  // it is there
 }
 
-TEST_F(PlanTrace, SlowerWiresAndOtherLinksMakeOtherSteps) {
+TEST_F(PlanTrace, SlowerLinksAndOtherClustersChangeTheSteps) {
     const std::string json = exported({"--fsdp.wrap=module:Block"});
     const Words keys = {"--fsdp.wrap=module:Block;", "--fsdp.sharding_strategy=FULL_SHARD",
                         "--fsdp.backward_prefetch=BACKWARD_PRE", "--fsdp.limit_all_gathers=true"};

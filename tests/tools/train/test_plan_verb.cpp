@@ -1,5 +1,5 @@
-// shardscope-train plan, as a person uses it: what it prints is what the simulated device says by hand, what
-// it writes can be run and opened.
+// shardscope-train plan, as a user calls it: what it prints is what the simulated device gives when run by
+// hand; what it writes can be run and opened.
 #include <algorithm>
 #include <filesystem>
 
@@ -66,7 +66,7 @@ class PlanVerb : public ::testing::Test {
 };
 
 // Every row, run by hand with its settings on the simulated device.
-TEST_F(PlanVerb, EveryRowIsWhatTheSimulatedDeviceSays) {
+TEST_F(PlanVerb, EveryRowEqualsTheSimulatedDevice) {
     const Json plan = plan_json({});
     EXPECT_EQ(plan.at("configurations"), 17);
     EXPECT_EQ(plan.at("configurations"), plan.at("rows").size());
@@ -80,8 +80,8 @@ TEST_F(PlanVerb, EveryRowIsWhatTheSimulatedDeviceSays) {
     }
 }
 
-// A 7 B GPT on 8 and on 64 devices of 80 GB: the best that fits, as a job file run by hand, gives the very
-// same numbers.
+// A 7 B GPT on 8 and on 64 devices of 80 GB: the best configuration that fits, run by hand as a job file,
+// gives exactly the same numbers.
 TEST_F(PlanVerb, TheBestOf7BillionRunByHandGivesTheSameNumbers) {
     for (const std::string ranks : {"8", "64"}) {
         SCOPED_TRACE(ranks);
@@ -107,7 +107,7 @@ TEST_F(PlanVerb, ARowIsWrittenAsAJobAndAsItsTrace) {
     const std::string job = folder_ / "row.toml", trace = folder_ / "row.sqlite";
     const Json all = plan_json({});
     const Json one = plan_json({"--write", "3", "--as", job, "--as", trace});
-    ASSERT_EQ(one.at("rows").size(), 1u);  // the others are not in question
+    ASSERT_EQ(one.at("rows").size(), 1u);  // the others are not candidates
     EXPECT_EQ(one.at("complete"), false);
     Json expected = row(all, 3);
     const Words of_the_others = {"front", "tied", "changes", "beaten_by", "same_as", "why"};
@@ -126,7 +126,7 @@ TEST_F(PlanVerb, ARowIsWrittenAsAJobAndAsItsTrace) {
     EXPECT_EQ(plan({"--write", "3", "--as", job, "--overwrite"}).status, 0);
 }
 
-TEST_F(PlanVerb, TheDatabaseHoldsEveryRow) {
+TEST_F(PlanVerb, TheDatabaseContainsEveryRow) {
     const std::string file = folder_ / "plan.sqlite", trace = folder_ / "best.sqlite";
     const std::string limit = "--run.memory_limit=20000000";  // some fit, some do not
     const Json plan = plan_json({limit, "-o", file, "--write", "best", "--as", trace});
@@ -163,20 +163,20 @@ TEST_F(PlanVerb, TheDatabaseHoldsEveryRow) {
               static_cast<std::int64_t>(plan.at("front").size()));
 }
 
-TEST_F(PlanVerb, TheTableShowsTheFrontFirstAndWhyTheRestLoses) {
+TEST_F(PlanVerb, TheTableShowsTheParetoFrontFirstAndWhyTheRestLoses) {
     const Outcome outcome = plan({"--run.memory_limit=20000000"});
     EXPECT_EQ(outcome.status, 0) << outcome.err;
-    EXPECT_THAT(outcome.out, AllOf(HasSubstr("configurations on h100_ib"), HasSubstr("The front: "),
+    EXPECT_THAT(outcome.out, AllOf(HasSubstr("configurations on h100_ib"), HasSubstr("The Pareto front: "),
                                    HasSubstr("The best of the rest"), HasSubstr("slower than"),
                                    HasSubstr("Memory of row"), HasSubstr("stage 3")));
-    EXPECT_LT(outcome.out.find("The front"), outcome.out.find("The best of the rest"));
+    EXPECT_LT(outcome.out.find("The Pareto front"), outcome.out.find("The best of the rest"));
     const auto lines = [](const std::string& text) { return std::count(text.begin(), text.end(), '\n'); };
     const Outcome all = plan({"--run.memory_limit=20000000", "--all"});
     EXPECT_GT(lines(all.out), lines(outcome.out));
     EXPECT_THAT(all.out, HasSubstr("too large"));
 }
 
-TEST_F(PlanVerb, ALimitBelowTheSmallestPeakSaysWhatMakesIt) {
+TEST_F(PlanVerb, ALimitBelowTheSmallestPeakNamesWhatMakesThePeak) {
     const Outcome outcome = plan({"--run.memory_limit=1000000"});
     EXPECT_EQ(outcome.status, 1);
     const Json whole = plan_json({});
@@ -193,8 +193,8 @@ TEST_F(PlanVerb, ALimitBelowTheSmallestPeakSaysWhatMakesIt) {
     EXPECT_EQ(plan.at("limit_of"), "into the 1000000 bytes of run.memory_limit");
 }
 
-// 24 configurations, and behind them what is tried where none fits, which has numbers of its own.
-TEST_F(PlanVerb, ARowOfWhatIsTriedWhereNothingFitsIsWritten) {
+// 24 configurations, and after them those that are tried if none fits, which have numbers of their own.
+TEST_F(PlanVerb, ARowThatIsTriedIfNothingFitsIsWritten) {
     const auto words = [](const Words& more) {
         Words all = {"plan",
                      sample("mlp.toml"),
@@ -216,7 +216,7 @@ TEST_F(PlanVerb, ARowOfWhatIsTriedWhereNothingFitsIsWritten) {
     const Words write = {limit, "--write", std::to_string(number), "--as", job};
     EXPECT_EQ(train_json(words(write)).at("rows").size(), 1u);
     expect_same(row(plan, number), train_json({job}));
-    // Among all rows, and where the others fit.
+    // Among all rows, and if the others fit.
     const Json whole =
         train_json(words({"-o", folder_ / "plan.sqlite", "--write", std::to_string(number), "--as", other}));
     EXPECT_EQ(whole.at("rows").size(), plan.at("rows").size());
@@ -224,13 +224,13 @@ TEST_F(PlanVerb, ARowOfWhatIsTriedWhereNothingFitsIsWritten) {
     const Outcome beyond = train(words({"--write", "9999", "--as", folder_ / "none.toml"}));
     EXPECT_EQ(beyond.status, 2);
     EXPECT_THAT(beyond.err,
-                HasSubstr("\"9999\" is no row; use 1 to " + std::to_string(first) + ", " +
+                HasSubstr("\"9999\" is not a row; use 1 to " + std::to_string(first) + ", " +
                           std::to_string(first + 1) + " to " + std::to_string(plan.at("rows").size()) +
                           " of what is tried where none of these fits, or best"));
 }
 
-// The moments of Adam are there from the second step on.
-TEST_F(PlanVerb, AJobOfOneStepIsPlannedForThoseThatFollow) {
+// The moments of Adam exist from the second step on.
+TEST_F(PlanVerb, AJobOfOneStepIsPlannedForTheLaterSteps) {
     const Words adam = {"--optimizer.type=adamw", "--fsdp.sharding_strategy=FULL_SHARD"};
     Words one = adam;
     one.emplace_back("--run.steps=1");
@@ -257,7 +257,7 @@ TEST_F(PlanVerb, ThirteenBillionParametersFitOneGpuOf32GB) {
     }
 }
 
-TEST_F(PlanVerb, WhatCannotBeIsCountedWithItsReason) {
+TEST_F(PlanVerb, ImpossibleConfigurationsAreCountedWithTheirReason) {
     const Json plan = plan_json({"--fsdp.cpu_offload=true"});
     EXPECT_GT(plan.at("impossible").get<int>(), 0);
     EXPECT_GT(plan.at("fits").get<int>(), 0);
@@ -266,7 +266,7 @@ TEST_F(PlanVerb, WhatCannotBeIsCountedWithItsReason) {
             EXPECT_THAT(own.at("reason").get<std::string>(), HasSubstr("cpu_offload"));
         }
     }
-    EXPECT_THAT(PlanVerb::plan({"--fsdp.cpu_offload=true"}).out, HasSubstr("cannot be: "));
+    EXPECT_THAT(PlanVerb::plan({"--fsdp.cpu_offload=true"}).out, HasSubstr("impossible: "));
 }
 
 TEST_F(PlanVerb, RefusesWhatIsWrong) {
@@ -285,7 +285,7 @@ TEST_F(PlanVerb, RefusesWhatIsWrong) {
     EXPECT_EQ(train({"plan", folder_ / "none.toml"}).status, 2);
 }
 
-// A job that is meant for real devices can be planned as it stands.
+// A job that is meant for real devices can be planned as it is.
 TEST_F(PlanVerb, AJobForDevicesIsPlanned) {
     const std::string job = folder_ / "job.toml";
     write_file(job,
@@ -296,7 +296,7 @@ TEST_F(PlanVerb, AJobForDevicesIsPlanned) {
     EXPECT_FALSE(fs::exists("never.sqlite"));
 }
 
-TEST_F(PlanVerb, CtrlCKeepsWhatIsDone) {
+TEST_F(PlanVerb, CtrlCKeepsTheRowsThatAreDone) {
     const Outcome outcome = run_command(
         {"sh", "-c",
          "'" + train_binary() + "' plan '" + sample("gpt_7b.toml") +

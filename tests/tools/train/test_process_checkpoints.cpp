@@ -1,4 +1,4 @@
-// Checkpoints of ranks that are processes: saved by some, gone on with by others, as processes or threads.
+// Checkpoints of ranks that are processes: saved by some, continued by others, as processes or threads.
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -18,7 +18,8 @@ using ::testing::HasSubstr;
 
 constexpr int kSaved = 5, kAll = 8, kBatch = 12;  // steps; samples of all ranks together
 
-// Layers whose 30 * 30 weights and 30 biases 4 ranks do not divide, with an optimizer that keeps state.
+// Layers whose 30 * 30 weights and 30 biases are not divisible by 4 ranks, with an optimizer that keeps
+// state.
 class ProcessCheckpoints : public ::testing::Test {
   protected:
     Words job(int steps, const Words& more) const {
@@ -46,7 +47,7 @@ class ProcessCheckpoints : public ::testing::Test {
     TemporaryFolder folder_;
 };
 
-// The largest relative difference between further losses and those of the run that was not interrupted.
+// The largest relative difference between the later losses and those of the uninterrupted run.
 double difference(const Json& further, const Json& whole) {
     EXPECT_EQ(further.size(), std::size_t{kAll - kSaved});
     double most = 0;
@@ -69,7 +70,7 @@ struct Way {
     Words keys;
 };
 
-TEST_F(ProcessCheckpoints, SavedByFourAreGoneOnWithByAnyNumberOfProcessesAndThreads) {
+TEST_F(ProcessCheckpoints, SavedByFourAreContinuedByAnyNumberOfProcessesAndThreads) {
     const Way ways[] = {
         {"sharded", {}},
         {"full", {"--checkpoint.format=full"}},
@@ -89,7 +90,7 @@ TEST_F(ProcessCheckpoints, SavedByFourAreGoneOnWithByAnyNumberOfProcessesAndThre
         Words same = way.keys;
         same.push_back(load.front());
         EXPECT_EQ(difference(losses(kAll, as_processes(4), same), way_whole), 0) << "the same sums";
-        // Other ranks, all in FULL_SHARD.
+        // Other numbers of ranks, all with FULL_SHARD.
         for (const int ranks : {2, 3}) {
             EXPECT_LT(difference(losses(kAll, as_processes(ranks), load), whole), 1e-6) << ranks;
             EXPECT_LT(difference(losses(kAll, as_threads(ranks), load), whole), 1e-6) << ranks << " threads";
@@ -98,7 +99,7 @@ TEST_F(ProcessCheckpoints, SavedByFourAreGoneOnWithByAnyNumberOfProcessesAndThre
     }
 }
 
-TEST_F(ProcessCheckpoints, SavedByThreadsAreGoneOnWithByProcesses) {
+TEST_F(ProcessCheckpoints, SavedByThreadsAreContinuedByProcesses) {
     const Json whole = losses(kAll, as_threads(4), {});
     losses(kSaved, as_threads(4), {"--checkpoint.save=" + save()});
     const Words load = {"--checkpoint.load=" + save()};
@@ -106,7 +107,7 @@ TEST_F(ProcessCheckpoints, SavedByThreadsAreGoneOnWithByProcesses) {
     EXPECT_LT(difference(losses(kAll, as_processes(2), load), whole), 1e-6);
 }
 
-// Every rank's part, and the sum, stand in the files as one process writes them.
+// Every rank's part, and the sum, are in the files as one process writes them.
 TEST_F(ProcessCheckpoints, FilesAreThoseOfThreads) {
     for (const char* format : {"sharded", "full"}) {
         SCOPED_TRACE(format);
@@ -126,8 +127,8 @@ TEST_F(ProcessCheckpoints, FilesAreThoseOfThreads) {
     }
 }
 
-// One sentence, whoever finds it: here rank 2 alone reads the damaged bytes.
-TEST_F(ProcessCheckpoints, APieceThatIsDamagedForOneIsRefusedByAll) {
+// One sentence, whichever rank finds it: here only rank 2 reads the damaged bytes.
+TEST_F(ProcessCheckpoints, APieceThatOneRankFindsDamagedIsRefusedByAll) {
     losses(1, as_processes(4), {"--checkpoint.save=" + save()});
     const std::string file = save() + "/step-1/rank-00002.bin";
     std::string bytes = read_file(file);
@@ -141,8 +142,8 @@ TEST_F(ProcessCheckpoints, APieceThatIsDamagedForOneIsRefusedByAll) {
     EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
 }
 
-// Two processes of one job as torchrun starts them, each with its own working folder, a and b. `second`: the
-// command that runs the script of rank 1, what that script does first.
+// Two processes of one job as torchrun starts them, each in its own working folder, a and b. `second`: the
+// command that runs the script of rank 1, `first` what that script does first.
 Outcome as_two(const TemporaryFolder& folder, const Words& arguments, const std::string& second = "sh",
                const std::string& first_of_all = ":") {
     std::string command = "exec '" + train_binary() + "'";
@@ -190,7 +191,7 @@ TEST_F(ProcessCheckpoints, HostsMayLoadFromCopiesOfOneCheckpointOnly) {
                                  HasSubstr("must name the same checkpoint on all hosts")));
 }
 
-// A host is a name and mounts of its own.
+// A host is simulated by a name and mounts of its own.
 const char* const kOtherHost = "unshare --mount --uts sh";
 
 bool makes_hosts() {
@@ -212,7 +213,7 @@ TEST_F(ProcessCheckpoints, TwoHostsWriteOneFileByCopies) {
     EXPECT_EQ(read_file(save() + "/step-5/full.bin"), read_file(folder_ / "threads/step-5/full.bin"));
 }
 
-TEST_F(ProcessCheckpoints, AHostWithADiskOfItsOwnIsNamed) {
+TEST_F(ProcessCheckpoints, AHostWithItsOwnDiskIsNamed) {
     if (!makes_hosts()) GTEST_SKIP() << "no namespaces can be made here";
     fs::create_directories(save());
     const Outcome outcome = as_two(folder_, job(2, {"--data.batch=6", "--checkpoint.save=" + save()}),
@@ -224,7 +225,7 @@ TEST_F(ProcessCheckpoints, AHostWithADiskOfItsOwnIsNamed) {
                       HasSubstr("checkpoint.save must be on a file system that all hosts share")));
 }
 
-// The disk is full for all files, or for the later ranks': the run goes on, and its status tells.
+// The disk is full for all files, or only for the later ranks': the run continues, and its status shows it.
 TEST_F(ProcessCheckpoints, ASaveThatFailsIsTheFailureOfAll) {
     Words words = job(4, as_processes(3), {"--checkpoint.every=2", "--checkpoint.save=" + save()});
     std::string command = "ulimit -f 8; '" + train_binary() + "'";  // 8 blocks of 512 bytes

@@ -1,5 +1,5 @@
-// Where ranks are processes and one of them dies, hangs or goes astray: all end, each says which rank it was
-// and in what it waited, and the parts of the trace tell it afterwards.
+// Ranks are processes and one of them dies, hangs or misbehaves: all end, each says which rank it was and in
+// which collective it waited, and the parts of the trace show it afterwards.
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -20,17 +20,17 @@ using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
 constexpr int kRanks = 4;
-constexpr double kSoon = 40;  // seconds for what takes a few, on a busy machine
+constexpr double kSoon = 40;  // seconds allowed for what takes a few, on a busy machine
 
-// What a rank that was left says of the one that stopped: the collective with its step, unit and phase.
+// What the remaining ranks say about the one that stopped: the collective with its step, unit and phase.
 constexpr const char* kWaited =
     "waited in (all_gather|reduce_scatter|all_reduce) number [0-9]+ of communicator [0-9]+ \\(step [0-9]+, "
     "unit [0-9]+ \"[^\"]+\", [a-z_ ]+\\)";
 
-// Of a process that is gone: whichever connection showed it first, the World's or the collectives'.
+// About a process that is gone, whichever connection noticed it first, the World's or the collectives'.
 constexpr const char* kGone = "\\) (has ended|is lost in )";
 
-// The process with such a variable in its environment and such a word in its command line; 0: none.
+// The process with such a variable in its environment and such a word in its command line; 0 if none.
 pid_t process_with(const std::string& variable, const std::string& word) {
     const auto has = [](const std::string& strings, const std::string& one) {
         return (std::string(1, '\0') + strings).find('\0' + one + '\0') != std::string::npos;
@@ -58,7 +58,7 @@ class ProcessFailures : public ::testing::Test {
         words.insert(words.end(), more.begin(), more.end());
         return words;
     }
-    // As straying_program takes it.
+    // The arguments of straying_program.
     Words astray(const std::string& how, int rank, int number, const Words& more = {}) const {
         Words words = {SHARDSCOPE_STRAYING_PROGRAM, how,
                        std::to_string(rank),        std::to_string(number),
@@ -73,7 +73,7 @@ class ProcessFailures : public ::testing::Test {
         return folder_ / ("run.rank-0000" + std::to_string(rank) + ".sqlite");
     }
 
-    // Until the part of the rank has steps that are committed.
+    // Waits until the rank's part has committed steps.
     void await_steps_in_part(int rank) const {
         EXPECT_TRUE(within(60, [&] {
             try {
@@ -84,7 +84,7 @@ class ProcessFailures : public ::testing::Test {
         }));
     }
 
-    // The parts of the ranks can be read and merged; what the merged trace tells of the stop.
+    // The parts of the ranks can be read and merged; returns what the merged trace says about the stop.
     Json stopped_of_merged(int ranks = kRanks) const {
         Words merge = {"merge"};
         for (int rank = 0; rank < ranks; ++rank) {
@@ -98,12 +98,12 @@ class ProcessFailures : public ::testing::Test {
         EXPECT_EQ(outcome.status, 0) << outcome.err;
         const Json info = trace_json({"info", merged});
         EXPECT_EQ(info.at("ranks"), ranks);
-        // The same in words, where people look.
+        // The same as a sentence, where people look.
         const std::string sentence = info.at("stopped").value("sentence", "");
         EXPECT_THAT(trace_tool({"distributed", merged}).out, HasSubstr(sentence));
         return info.at("stopped");
     }
-    // Who waited, and that they say it themselves.
+    // Which ranks waited, and that they report it themselves.
     static void expect_waiting(const Json& stopped, int first, int at_least) {
         EXPECT_EQ(stopped.at("rank"), first) << stopped;
         EXPECT_EQ(stopped.at("told"), true);
@@ -134,7 +134,7 @@ TEST_F(ProcessFailures, AKilledRankEndsAll) {
     expect_waiting(stopped_of_merged(), 2, 3);
 }
 
-// Rank 0 is where all processes meet.
+// Rank 0 is the meeting point of all processes.
 TEST_F(ProcessFailures, AKilledRankZeroEndsAll) {
     ProcessRun run(kRanks, job());
     run.start_all();
@@ -151,7 +151,7 @@ TEST_F(ProcessFailures, AKilledRankZeroEndsAll) {
     expect_waiting(stopped_of_merged(), 0, 3);
 }
 
-// Waits out run.timeout twice: rank 0, which the others wait with, and another rank are found in different
+// Waits for run.timeout twice: rank 0, with which the others wait, and another rank are found in different
 // ways.
 TEST_F(ProcessFailures, AStoppedRankEndsAllInTime) {
     for (const int stopped : {1, 0}) {
@@ -167,7 +167,7 @@ TEST_F(ProcessFailures, AStoppedRankEndsAllInTime) {
             return all;
         }));
         EXPECT_FALSE(run.ended(stopped));
-        run.signal(stopped, SIGCONT);  // it learns of its end, too
+        run.signal(stopped, SIGCONT);  // it also notices that the job ended
         const std::string name = "rank " + std::to_string(stopped) + " ";
         for (const auto& [rank, end] : run.ends(kSoon)) {
             EXPECT_EQ(end.status, 1) << rank;
@@ -179,7 +179,7 @@ TEST_F(ProcessFailures, AStoppedRankEndsAllInTime) {
     }
 }
 
-// In groups of two, ranks also wait for one that waits for the stopped one: that one is not to blame.
+// In groups of two, ranks also wait for a rank that waits for the stopped one, which is not at fault.
 TEST_F(ProcessFailures, ARankThatWaitsForTheStoppedOneIsNotBlamed) {
     ProcessRun run(kRanks,
                    job({"--run.timeout=4", "--fsdp.sharding_strategy=HYBRID_SHARD", "--fsdp.shard_group=2"}));
@@ -200,8 +200,8 @@ TEST_F(ProcessFailures, ARankThatWaitsForTheStoppedOneIsNotBlamed) {
     EXPECT_EQ(stopped.at("lost"), true);
 }
 
-// The others see a collective that is not theirs: at once, whatever run.timeout.
-TEST_F(ProcessFailures, ARankThatLeavesOutACollectiveIsNamed) {
+// The others see a collective that does not match theirs: immediately, whatever run.timeout.
+TEST_F(ProcessFailures, ARankThatSkipsACollectiveIsNamed) {
     ProcessRun run(kRanks, astray("skip", 2, 100));
     run.start_all();
     for (const auto& [rank, end] : run.ends(kSoon)) {
@@ -213,8 +213,8 @@ TEST_F(ProcessFailures, ARankThatLeavesOutACollectiveIsNamed) {
     EXPECT_EQ(stopped_of_merged().at("rank"), 2);
 }
 
-// It lives and answers, so that only the collectives show that it hangs: inside a step, where others wait for
-// those that wait for it, and inside a collective that it has begun. Its process ends all the same.
+// It is alive and answers, so that only the collectives show that it hangs: inside a step, where others wait
+// for ranks that wait for it, and inside a collective that it has begun. Its process ends nevertheless.
 TEST_F(ProcessFailures, ARankThatHangsIsNamedAndEnded) {
     for (const std::string how : {"sleep", "stall"}) {
         SCOPED_TRACE(how);
@@ -223,7 +223,7 @@ TEST_F(ProcessFailures, ARankThatHangsIsNamedAndEnded) {
                                        "--fsdp.shard_group=2", "--run.overwrite=true"}));
         run.start_all();
         const auto ends = run.ends(kSoon);
-        // Whose collectives stand still may be waited for in one that it has begun, or in the next.
+        // If a rank's collectives hang, others may wait for it in one that it has begun, or in the next.
         const std::string fault = how == "sleep" ? "has not begun " : "(does not go on with|has not begun) ";
         for (const auto& [rank, end] : ends) {
             EXPECT_EQ(end.status, 1) << rank;
@@ -232,7 +232,7 @@ TEST_F(ProcessFailures, ARankThatHangsIsNamedAndEnded) {
                 << rank;
         }
         for (const int rank : {0, 1, 2}) EXPECT_THAT(ends.at(rank).err, ContainsRegex(kWaited)) << rank;
-        EXPECT_THAT(ends.at(3).err, HasSubstr("did not come to its end within"));
+        EXPECT_THAT(ends.at(3).err, HasSubstr("did not exit within"));
         const Json stopped = stopped_of_merged();
         EXPECT_EQ(stopped.at("rank"), 3);
         EXPECT_EQ(stopped.at("lost"), false);
@@ -257,7 +257,7 @@ TEST_F(ProcessFailures, ALossThatIsNotFiniteEndsAll) {
     for (const auto& [rank, end] : run.ends(kSoon)) {
         EXPECT_EQ(end.status, 1) << rank;
         EXPECT_THAT(end.err, AllOf(HasSubstr("step "), HasSubstr("not finite"))) << rank;
-        // What to do is said once, by the rank that adds the losses up.
+        // The advice is printed once, by the rank that sums the losses.
         EXPECT_EQ(end.err.find("lower optimizer.lr") != std::string::npos, rank == 0) << rank;
     }
     for (int rank = 0; rank < kRanks; ++rank) EXPECT_EQ(trace_tool({"info", part(rank)}).status, 0);
@@ -298,7 +298,7 @@ TEST_F(ProcessFailures, ATraceThatExistsIsKept) {
     for (const int rank : {0, 2, 3}) EXPECT_FALSE(fs::exists(part(rank))) << rank;
 }
 
-TEST_F(ProcessFailures, AStrangerIsTurnedAwayAndTheJobGoesOn) {
+TEST_F(ProcessFailures, AStrangerIsRejectedAndTheJobContinues) {
     ProcessRun run(
         2, {train_binary(), sample("mlp.toml"), "--model.width=64", "--run.steps=3", "--format", "json"});
     run.start(0, {"--run.timeout=100"});
@@ -315,7 +315,7 @@ TEST_F(ProcessFailures, AStrangerIsTurnedAwayAndTheJobGoesOn) {
                 AllOf(HasSubstr("rank 1 did not find rank 0"), HasSubstr("no process of this job answers")));
 }
 
-TEST_F(ProcessFailures, ARankThatDoesNotComeIsNamed) {
+TEST_F(ProcessFailures, ARankThatDoesNotJoinIsNamed) {
     ProcessRun run(kRanks, job({"--run.timeout=3"}));
     for (const int rank : {0, 1, 3}) run.start(rank);
     for (const auto& [rank, end] : run.ends(kSoon)) {
@@ -324,7 +324,7 @@ TEST_F(ProcessFailures, ARankThatDoesNotComeIsNamed) {
     }
 }
 
-// mpirun ends the others a second after one was killed: what they have to say comes before.
+// mpirun ends the others a second after one was killed: their messages come before.
 TEST_F(ProcessFailures, AKilledRankUnderMpirunIsNamedByAll) {
 #ifndef SHARDSCOPE_HAS_MPI
     GTEST_SKIP() << "built without MPI";
@@ -390,7 +390,7 @@ TEST_F(ProcessFailures, CtrlCToTheParentStopsAllAfterTheSameStep) {
               1);
 }
 
-TEST_F(ProcessFailures, AKilledRankIsToldByTheParent) {
+TEST_F(ProcessFailures, AKilledRankIsReportedByTheParent) {
     Words words = job({"--run.processes=4"});
     std::string command = "exec";
     for (const std::string& word : words) command += " '" + word + "'";
@@ -405,8 +405,8 @@ TEST_F(ProcessFailures, AKilledRankIsToldByTheParent) {
                                       HasSubstr("rank 1 (process "), ContainsRegex(kGone)));
 }
 
-// The parent, started in the background with standard error in `err`; `then` knows it as $p and its children
-// as $1 to $4. Ends with the parent's status, or 99 where a process of the job is left.
+// The parent, started in the background with standard error in `err`; `then` has it as $p and its children as
+// $1 to $4. Exits with the parent's status, or with 99 if a process of the job is left.
 std::string with_parent(const Words& words, const std::string& err, const std::string& then) {
     std::string command = "exec";
     for (const std::string& word : words) command += " '" + word + "'";
@@ -417,8 +417,8 @@ std::string with_parent(const Words& words, const std::string& err, const std::s
            "exit $status";
 }
 
-// Waits out run.timeout and then the time that the parent gives, for rank 0 and for another: no job may hang
-// for ever.
+// Waits for run.timeout and then for the time that the parent gives, for rank 0 and for another rank: no job
+// may hang forever.
 TEST_F(ProcessFailures, AStoppedRankIsKilledByTheParent) {
     for (const char* stopped : {"$1", "$3"}) {
         const std::string err = folder_ / "err";
@@ -428,11 +428,11 @@ TEST_F(ProcessFailures, AStoppedRankIsKilledByTheParent) {
                          with_parent(job({"--run.processes=3", "--run.timeout=3", "--overwrite"}), err,
                                      std::string("kill -STOP ") + stopped)});
         EXPECT_EQ(outcome.status, 1) << read_file(err);
-        EXPECT_THAT(read_file(err), HasSubstr("is stopped and cannot end by itself; it is killed"));
+        EXPECT_THAT(read_file(err), HasSubstr("is stopped and cannot end on its own; it is killed"));
     }
 }
 
-TEST_F(ProcessFailures, AskedTwiceTheParentLeavesNoStoppedRank) {
+TEST_F(ProcessFailures, AfterTwoSignalsTheParentLeavesNoStoppedRank) {
     const std::string err = folder_ / "err";
     const Outcome outcome = run_command(
         {"timeout", "120", "sh", "-c",

@@ -1,5 +1,5 @@
-// Runs that save after every step are killed at random moments, one process, all of them or the one that
-// started them: whatever stands in the folder then loads and goes on, bit for bit.
+// Runs that save after every step are killed at random moments: one process, all of them or the one that
+// started them. Whatever is in the folder then loads and continues, bit for bit.
 #include <csignal>
 #include <filesystem>
 #include <map>
@@ -32,7 +32,7 @@ enum class Victim { one_rank, all, parent };
 
 class KilledWhileSaving : public ::testing::Test {
   protected:
-    // What the killed ones leave behind becomes this process's to wait for.
+    // Children of killed processes are reparented to this process, which waits for them.
     KilledWhileSaving() { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
     ~KilledWhileSaving() override {
         for (const pid_t pid : children(::getpid())) ::kill(pid, SIGKILL);
@@ -48,7 +48,7 @@ class KilledWhileSaving : public ::testing::Test {
         return words;
     }
 
-    // A run without end that goes on from what is there.
+    // An endless run that continues from what is there.
     pid_t start() {
         Words words = job({"--run.steps=1000000", "--checkpoint.every=1", "--checkpoint.save=" + save()});
         if (saved()) words.push_back("--checkpoint.load=" + save());
@@ -75,7 +75,7 @@ class KilledWhileSaving : public ::testing::Test {
         return found;
     }
 
-    // Until nothing that was started is there any more.
+    // Waits until every process that was started is gone.
     static void reap() {
         while (::waitpid(-1, nullptr, 0) > 0 || errno == EINTR) {
         }
@@ -95,7 +95,7 @@ class KilledWhileSaving : public ::testing::Test {
                 ::kill(run, SIGKILL);
         }
         killed_in_a_save_ += unfinished() ? 1 : 0;
-        // Without their parent the ranks end by themselves, after a last save: the next run begins meanwhile.
+        // Without their parent the ranks end on their own, after a last save: the next run begins meanwhile.
         ::waitpid(run, nullptr, 0);
         if (victim != Victim::parent) reap();
     }
@@ -111,7 +111,7 @@ class KilledWhileSaving : public ::testing::Test {
     bool saved() const { return fs::exists(save() + "/latest"); }
     int latest() const { return saved() ? std::stoi(read_file(save() + "/latest").substr(5)) : 0; }
 
-    // Until the run has saved, as long as it runs. One before it may be saving, too.
+    // Waits until the run has saved, or has ended. An earlier run may be saving, too.
     void await_save(pid_t run) const {
         while (read_file(err_).find("saved ") == std::string::npos) {
             if (ended(run)) FAIL() << "the run has ended: " << read_file(err_);
@@ -125,15 +125,15 @@ class KilledWhileSaving : public ::testing::Test {
     }
 
     TemporaryFolder folder_;
-    std::string err_;  // of the run that was started last
+    std::string err_;  // of the most recently started run
     int runs_ = 0;
     std::mt19937 random_{11};
     int killed_in_a_save_ = 0;
 };
 
 // Most kills must hit a save, which is short; each try is a job of processes that loads, trains and saves.
-TEST_F(KilledWhileSaving, TheNewestCheckpointGoesOnBitForBit) {
-    std::map<int, Json> further;  // the loss of the step after each that was found
+TEST_F(KilledWhileSaving, TheNewestCheckpointContinuesBitForBit) {
+    std::map<int, Json> further;  // the loss of the step after each found checkpoint
     int before = 0;
     for (int round = 0; round < kKills; ++round) {
         SCOPED_TRACE(round);
@@ -141,9 +141,9 @@ TEST_F(KilledWhileSaving, TheNewestCheckpointGoesOnBitForBit) {
         const bool anywhere = round % 4 == 3;  // also before the first step
         if (!anywhere) await_save(run);
         ::usleep(static_cast<useconds_t>(random_() % (anywhere ? 300'000 : 80'000)));
-        // Every other one while a save is under way, where the moment before was chosen blindly.
+        // Every other kill comes while a save is in progress; the others at a random moment.
         while (round % 2 == 0 && !unfinished() && !ended(run)) ::usleep(200);
-        // Processes that have not come together yet wait for one that was killed: then all are.
+        // Processes that have not joined yet would wait for one that was killed, so all are killed then.
         kill(run, anywhere ? Victim::all : static_cast<Victim>(round % 3));
         const int step = latest();
         ASSERT_GE(step, anywhere ? before : before + 1) << "a save was lost";

@@ -1,5 +1,5 @@
-// Where a rank is a process, a job computes what it computes where ranks are threads: for every pair of
-// options that can stand together, over TCP and over MPI. See test_process_parity_full.cpp for the whole
+// A job whose ranks are processes computes what it computes with ranks that are threads: for every pair of
+// options that are possible together, over TCP and over MPI. See test_process_parity_full.cpp for the whole
 // grid.
 #include <cstdlib>
 

@@ -1,5 +1,5 @@
-// The module tree of a job is the same whoever recorded it: the trainer itself, or shardscope-record from the
-// outside, which knows the job's NVTX ranges alone.
+// The module tree of a job is the same whether the trainer recorded it, or shardscope-record from outside,
+// which has only the job's NVTX ranges.
 #include <set>
 #include <string>
 

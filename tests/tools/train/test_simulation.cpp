@@ -1,4 +1,4 @@
-// shardscope-train --run.device=sim: printed as a run is, its trace opened as any other, and refusals that
+// shardscope-train --run.device=sim: printed like a run, its trace opened like any other, and errors that
 // name what is wrong.
 #include <filesystem>
 
@@ -21,7 +21,7 @@ Words simulation(const Words& more) {
     return words;
 }
 
-// As wide as tests of real runs: the same peak, and no losses.
+// As wide as in the tests of real runs: the same peak, and no losses.
 TEST(Simulation, IsPrintedAsARun) {
     const Json simulated = train_json(simulation({"--model.width=64"}));
     const Json real = train_json({sample("mlp.toml"), "--run.steps=4", "--model.width=64"});
@@ -61,11 +61,11 @@ TEST(Simulation, LeavesATraceThatEveryVerbReads) {
                                    "critical-path", "stragglers", "advice"}) {
         EXPECT_EQ(trace_tool({verb, trace}).status, 0) << verb;
     }
-    EXPECT_EQ(train(simulation({"--trace", trace})).status, 2);  // it is there already
+    EXPECT_EQ(train(simulation({"--trace", trace})).status, 2);  // it exists already
 }
 
 // A kernel of rank 9 takes three times as long as the same one of rank 0.
-TEST(Simulation, ShowsAStragglersKernels) {
+TEST(Simulation, ShowsTheKernelsOfAStraggler) {
     const TemporaryFolder folder;
     const std::string trace = folder / "sim.sqlite";
     train_json(
@@ -94,7 +94,7 @@ TEST(Simulation, OfASweepComparesWithoutLosses) {
     EXPECT_NE(runs[0].at("average_step_us"), runs[1].at("average_step_us"));
 }
 
-TEST(Simulation, RefusesWhatItCannotBe) {
+TEST(Simulation, RefusesImpossibleJobs) {
     const TemporaryFolder folder;
     const auto refused = [&](const Words& more, const std::string& why) {
         const Outcome outcome = train(simulation(more));
@@ -113,7 +113,7 @@ TEST(Simulation, RefusesWhatItCannotBe) {
 }
 
 // 3,600 USD for an hour of each of 4 devices: 4 USD for each second.
-TEST(Simulation, TellsThePriceWhereTheModelHasOne) {
+TEST(Simulation, PrintsThePriceIfTheModelHasOne) {
     const TemporaryFolder folder;
     const std::string model = read_file(sample("clusters/h100_ib.toml"));
     const std::string type = "type = \"gpu\"\n";
@@ -127,7 +127,7 @@ TEST(Simulation, TellsThePriceWhereTheModelHasOne) {
 }
 
 // The first step's backward runs before Adam's moments exist.
-TEST(Simulation, OneStepSaysThePeakOfThoseThatFollow) {
+TEST(Simulation, OneStepPrintsThePeakOfTheLaterSteps) {
     const auto run = [](const std::string& steps) {
         return train_json({sample("gpt_175b.toml"), "--data.batch=2", "--run.steps=" + steps});
     };
@@ -140,8 +140,8 @@ TEST(Simulation, OneStepSaysThePeakOfThoseThatFollow) {
     EXPECT_THAT(train({sample("gpt_175b.toml"), "--data.batch=2"}).out, HasSubstr("from step 2 on"));
 }
 
-// Beyond the device's memory the run ends as a real one does; what came before can be read.
-TEST(Simulation, EndsWhereADeviceIsFull) {
+// Beyond the device's memory the run ends as a real one does; the trace up to there can be read.
+TEST(Simulation, EndsWhenADeviceIsFull) {
     const TemporaryFolder folder;
     const std::string trace = folder / "sim.sqlite";
     const Outcome outcome =
@@ -157,7 +157,7 @@ TEST(Simulation, EndsWhereADeviceIsFull) {
     EXPECT_THAT(info.at("device_note"), HasSubstr("nothing ran"));
 }
 
-TEST(Simulation, NeedsNoDataAndSaysWhatItLeavesOut) {
+TEST(Simulation, NeedsNoDataAndSaysWhatItOmits) {
     const Outcome outcome =
         train({sample("gpt-text.toml"), "--run.device=sim", "--data.path=/nowhere/at/all"});
     EXPECT_EQ(outcome.status, 0) << outcome.err;

@@ -1,4 +1,4 @@
-// Ctrl-C and SIGTERM: the first ends a run well, the second at once.
+// Ctrl-C and SIGTERM: the first ends a run cleanly, the second immediately.
 #include <filesystem>
 
 #include <gmock/gmock.h>
@@ -16,7 +16,7 @@ using ::testing::Not;
 
 class Stop : public ::testing::Test {
   protected:
-    // Starts a run, waits until a step has ended, and does `then` ($p is the process) before it waits for its
+    // Starts a run, waits until a step has ended, and does `then` ($p is the process) before it waits for the
     // end.
     Outcome interrupted(const std::string& settings, const std::string& then) const {
         const std::string err = folder_ / "err";
@@ -48,13 +48,13 @@ TEST_F(Stop, EndsAfterTheStepWithAWholeTrace) {
         EXPECT_EQ(result.at("losses").size(), static_cast<std::size_t>(steps));
         EXPECT_THAT(outcome.err, AllOf(HasSubstr("stopped by SIG" + std::string(signal) + " after step " +
                                                  std::to_string(steps) + " of 100000000"),
-                                       HasSubstr("the trace is whole")));
+                                       HasSubstr("the trace is complete")));
         EXPECT_EQ(trace_tool({"check", trace()}).status, 0);
         EXPECT_EQ(trace_json({"info", trace()}).at("steps"), steps);
     }
 }
 
-TEST_F(Stop, SavesWhereASaveIsAskedForAndTheRunCanGoOn) {
+TEST_F(Stop, SavesIfConfiguredSoThatTheRunCanContinue) {
     const std::string save = folder_ / "save";
     const Outcome outcome =
         interrupted(std::string(kLong) + " --checkpoint.save='" + save + "'", "kill -INT $p");
@@ -68,14 +68,14 @@ TEST_F(Stop, SavesWhereASaveIsAskedForAndTheRunCanGoOn) {
                                      "--run.steps=" + std::to_string(steps + 2)});
     EXPECT_EQ(further.at("losses").size(), 2u);
     EXPECT_EQ(further.at("steps_done"), steps + 2);
-    // As if never stopped: a run of as many steps has the same last loss, to the last bit.
+    // As if it had never been stopped: a run with as many steps has the same last loss, to the last bit.
     const Json whole =
         train_json({sample("mlp.toml"), "--model.width=64", "--run.steps=" + std::to_string(steps + 2)});
     EXPECT_EQ(further["losses"].back(), whole.at("losses").back());
 }
 
-// A step of seconds: in shorter ones, the first signal would end the run before the second is sent.
-TEST_F(Stop, TheSecondSignalEndsItAtOnce) {
+// Steps of seconds: with shorter ones, the first signal would end the run before the second is sent.
+TEST_F(Stop, TheSecondSignalEndsItImmediately) {
     // Steps of a second or more: 4 layers of 2048 with 2048 rows are 4 * 6 * 2048^3 = 2e11 operations.
     const Outcome outcome = interrupted(
         "--model.width=2048 --model.layers=4 --data.batch=2048 --run.ranks=1 --run.steps=1000 --overwrite",
@@ -87,7 +87,7 @@ TEST_F(Stop, TheSecondSignalEndsItAtOnce) {
 }
 
 // Three seconds of rows: sorting fewer would be over before the second signal is sent.
-TEST_F(Stop, TheSecondSignalSaysWhatIsLeftOfTheTrace) {
+TEST_F(Stop, TheSecondSignalSaysWhatRemainsOfTheTrace) {
     const Outcome outcome = interrupted("--model.width=8 --run.steps=100000000 --overwrite",
                                         "sleep 3; kill -INT $p; for i in $(seq 4000); do [ -e '" + trace() +
                                             ".finalizing' ] && break; sleep 0.005; done; kill -INT $p");
@@ -117,7 +117,7 @@ TEST_F(Stop, TheSecondSignalSaysWhereThePartsAre) {
     EXPECT_TRUE(fs::exists(part));
 }
 
-TEST_F(Stop, NothingIsLeftToTrainIsSaid) {
+TEST_F(Stop, NothingLeftToTrainIsReported) {
     const std::string save = folder_ / "save";
     train_json({sample("mlp.toml"), "--model.width=16", "--run.steps=3", "--checkpoint.save=" + save});
     const Outcome outcome =

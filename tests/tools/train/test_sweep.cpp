@@ -1,4 +1,4 @@
-// shardscope-train sweep: every combination runs, its trace bears its settings, and one table compares them
+// shardscope-train sweep: every combination runs, its trace has its settings, and one table compares them
 // all.
 #include <algorithm>
 #include <filesystem>
@@ -19,7 +19,7 @@ using ::testing::StartsWith;
 
 class Sweep : public ::testing::Test {
   protected:
-    // 8 Linear layers of 64, 2 steps, 2 ranks unless `more` says how many, so that a run takes a moment.
+    // 8 Linear layers of 64, 2 steps, 2 ranks unless `more` says how many, so that a run is short.
     Words words(const Words& more, const std::string& folder) const {
         Words all = {"sweep", sample("mlp.toml"), "--model.width=64", "--run.steps=2",
                      "-o",    folder_ / folder};
@@ -69,7 +69,7 @@ TEST_F(Sweep, RunsEveryCombinationAndKeepsItsTrace) {
         EXPECT_GE(run.at("reserved_bytes"), run.at("peak_bytes"));
         EXPECT_GT(run.at("average_step_us").get<double>(), 0);
         EXPECT_GE(run.at("exposed_communication_us").get<double>(), 0);
-        // Gathered once and reduced once as one unit; gathered twice and reduced once as eight.
+        // As one unit, gathered once and reduced once; as eight units, gathered twice and reduced once.
         EXPECT_EQ(run.at("collective_bytes_per_step").get<double>(),
                   static_cast<double>((i < 2 ? 2 : 3) * kMlpBytes));
         EXPECT_EQ(run.at("first_loss"), runs[0].at("first_loss"));
@@ -90,7 +90,7 @@ TEST_F(Sweep, PrintsARowForEachAndHowToOpenThem) {
                 AllOf(HasSubstr("[1/2] fsdp.wrap=root"), HasSubstr("[2/2] fsdp.wrap=module:Linear")));
 }
 
-TEST_F(Sweep, ACombinationThatCannotBeIsARowWithItsReason) {
+TEST_F(Sweep, AnImpossibleCombinationIsARowWithItsReason) {
     const Words values = {"--fsdp.sharding_strategy=FULL_SHARD,NO_SHARD", "--fsdp.cpu_offload=true;"};
     const Json runs = sweep_json(values);
     ASSERT_EQ(runs.size(), 2u);
@@ -111,7 +111,7 @@ TEST_F(Sweep, AWrapThatMatchesNothingIsSuchARow) {
     EXPECT_THAT(runs.at(1).at("error").get<std::string>(), HasSubstr("Conv2d"));
 }
 
-TEST_F(Sweep, WhereNoneCanBeTheReasonsAreSaidAndTheStatusIsOfAWrongJob) {
+TEST_F(Sweep, IfAllAreImpossibleTheReasonsArePrintedAndTheStatusIsThatOfAWrongJob) {
     const Outcome outcome = sweep({"--fsdp.wrap=module:Conv2d,module:Conv3d"});
     EXPECT_EQ(outcome.status, 2);
     EXPECT_THAT(outcome.out,
@@ -119,8 +119,8 @@ TEST_F(Sweep, WhereNoneCanBeTheReasonsAreSaidAndTheStatusIsOfAWrongJob) {
     EXPECT_FALSE(fs::exists(folder_ / "out"));
 }
 
-TEST_F(Sweep, OneThatRunsOutOfMemoryIsARowAndLeavesAWholeTrace) {
-    // As one unit the parameters and twice their gradients are 3 * 133120 bytes; per Linear they are far
+TEST_F(Sweep, OneThatRunsOutOfMemoryIsARowAndLeavesACompleteTrace) {
+    // As one unit, the parameters and twice their gradients are 3 * 133120 bytes; per Linear they are far
     // less.
     const Json runs = sweep_json({"--fsdp.wrap=root,module:Linear", "--run.memory_limit=400000"});
     EXPECT_THAT(runs.at(0).at("error").get<std::string>(),
@@ -133,7 +133,7 @@ TEST_F(Sweep, OneThatRunsOutOfMemoryIsARowAndLeavesAWholeTrace) {
     EXPECT_LE(runs[1].at("reserved_bytes"), 400000);
 }
 
-TEST_F(Sweep, ADryRunForetellsAndMakesNothing) {
+TEST_F(Sweep, ADryRunPredictsAndWritesNothing) {
     const Json runs = sweep_json({"--fsdp.wrap=root,module:Linear", "--dry-run"});
     for (const Json& run : runs) {
         const Json plan =
@@ -148,7 +148,7 @@ TEST_F(Sweep, ADryRunForetellsAndMakesNothing) {
     EXPECT_FALSE(fs::exists(folder_ / "out"));
 }
 
-TEST_F(Sweep, TheFolderIsCalledAfterTheJob) {
+TEST_F(Sweep, TheFolderIsNamedAfterTheJob) {
     const std::string command = "cd '" + folder_.path() + "' && '" + train_binary() + "' sweep '" +
                                 sample("mlp.toml") + "' --model.width=16 --run.steps=1 --run.ranks=1,2";
     EXPECT_EQ(run_command({"sh", "-c", command}).status, 0);
@@ -156,7 +156,7 @@ TEST_F(Sweep, TheFolderIsCalledAfterTheJob) {
     EXPECT_TRUE(fs::exists(folder_ / "sweep-mlp/ranks=2.sqlite"));
 }
 
-TEST_F(Sweep, WhatIsWrongIsSaidBeforeAnythingRuns) {
+TEST_F(Sweep, ErrorsAreReportedBeforeAnythingRuns) {
     expect_refused({"--fsdp.warp=root,module:Linear"}, {"warp", "did you mean wrap"});
     expect_refused({"--fsdp.wrap=module:Linear,ReLU"}, {"fsdp.wrap", "\"ReLU\"", "';'"});
     expect_refused({"--run.ranks=1,0"}, {"run.ranks", "1 to 65536"});
@@ -179,7 +179,7 @@ TEST_F(Sweep, RunsDoNotSaveOverEachOther) {
     EXPECT_TRUE(fs::exists(folder_ / "b/latest"));
 }
 
-TEST_F(Sweep, ATraceIsNotReplacedUnasked) {
+TEST_F(Sweep, ATraceIsNotReplacedWithoutOverwrite) {
     ASSERT_EQ(sweep({"--run.ranks=1,2"}).status, 0);
     const std::string trace = folder_ / "out/ranks=1.sqlite", before = read_file(trace);
     const Outcome again = sweep({"--run.ranks=3,1"});

@@ -1,8 +1,7 @@
-// The FSDP talk at laptop scale: 8 Linear layers of W = 1024 * 1024 + 1024 parameters, 8 ranks of batch 512,
-// fp32 and plain SGD. Peak bytes of a rank, derived by hand; the memory account foretells them, and the run
-// has them. A step of 512 rows takes seconds: of this size the talk says which is larger, and by how much.
-// One configuration is trained with all of them, the others with 128, with which the peak is at the same
-// moment.
+// The FSDP talk at laptop scale: 8 Linear layers of W = 1024 * 1024 + 1024 parameters, 8 ranks with batch
+// 512, fp32 and plain SGD. Peak bytes of a rank are derived by hand; the memory account predicts them, and
+// the run has them. A step of 512 rows takes seconds: one configuration is trained with all rows, the others
+// with 128, for which the peak is at the same moment.
 #include <numeric>
 #include <string>
 
@@ -19,23 +18,23 @@ constexpr std::int64_t activation(int rows) {
     return std::int64_t{4} * rows * 1024;
 }
 // At the root's flat gradient: the shards, then parameters, their gradients and the flat gradient, all whole;
-// of activations input, target, output, and the storage behind the loss's scalar.
+// of activations input, target, output, and the storage of the loss's scalar.
 constexpr std::int64_t root_wrap(int rows) {
     return 8 * kW / 8 + 3 * 8 * kW + 4 * activation(rows);
 }
 static_assert(root_wrap(kRows) == 113'348'608);
-// At the last layer's: the shards; its parameters and those of the layer before, prefetched; its gradients
-// twice; the same four, 7 ReLU outputs, and the gradient on its way to the layer before.
+// At the last layer's flat gradient: the shards; its parameters and those of the previous layer, prefetched;
+// its gradients twice; the same four, 7 ReLU outputs, and the gradient for the previous layer.
 constexpr std::int64_t layer_wrap(int rows) {
     return 8 * kW / 8 + 4 * kW + (4 + 7 + 1) * activation(rows);
 }
 static_assert(layer_wrap(kRows) == 46'157'824);
-// With CPU offload the same without the shards: they live on the host.
+// With CPU offload the same without the shards, which are on the host.
 constexpr std::int64_t offload(int rows) {
     return layer_wrap(rows) - 8 * kW / 8;
 }
 static_assert(offload(kRows) == 41'959'424);
-// NO_SHARD: parameters and gradients whole on every rank, and the flat gradient.
+// NO_SHARD: parameters and gradients are whole on every rank, and so is the flat gradient.
 constexpr std::int64_t no_shard(int rows) {
     return 3 * 8 * kW + 4 * activation(rows);
 }
@@ -78,7 +77,7 @@ void expect_peak(const Words& settings, int rows, std::int64_t expected) {
     }
 }
 
-TEST(Talk, RootWrapPeaksAtEverythingThrice) {
+TEST(Talk, RootWrapPeaksAtThreeCopiesOfEverything) {
     expect_peak({"--fsdp.wrap=root"}, kFewRows, root_wrap(kFewRows));
 }
 
@@ -90,7 +89,7 @@ TEST(Talk, OffloadTakesTheShardsAway) {
     expect_peak({"--fsdp.wrap=module:Linear", "--fsdp.cpu_offload=true"}, kFewRows, offload(kFewRows));
 }
 
-TEST(Talk, WithoutShardingEverythingIsThereThrice) {
+TEST(Talk, WithoutShardingThereAreThreeCopiesOfEverything) {
     expect_peak({"--fsdp.sharding_strategy=NO_SHARD"}, kFewRows, no_shard(kFewRows));
 }
 

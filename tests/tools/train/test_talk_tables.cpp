@@ -1,4 +1,4 @@
-// samples/talk: the talk's published peaks, foretold at its own size, and the script that prints all its
+// samples/talk: the talk's published peaks, predicted at its own size, and the script that prints all its
 // tables.
 #include <filesystem>
 
@@ -56,7 +56,7 @@ TEST(TalkTables, TheDryRunPrintsThem) {
     EXPECT_THAT(outcome.out, HasSubstr("Predicted peak per rank: 18,472,386,560 bytes, 17,616.6 MB (2^20)"));
 }
 
-// The script whole, at 64 wide with 32 rows: the talk's proportion, as quick as a test has to be.
+// The whole script, 64 wide with 32 rows: the talk's proportion, as fast as a test must be.
 TEST(TalkTables, TheScriptPrintsThemSideBySide) {
     const TemporaryFolder folder;
     const std::string bin = std::filesystem::path(train_binary()).parent_path().string();
@@ -74,14 +74,14 @@ TEST(TalkTables, TheScriptPrintsThemSideBySide) {
               ContainsRegex("    Sequential_0 +Sequential_0\n      Linear_0 +FullyShardedDataParallel_1\n"
                             "      ReLU_0 +Linear_0\n"),
               ContainsRegex("Communication( +[0-9]+ \\([0-9.]+\\)){4}\n")));
-    // Folded: a table without the row, whose Kernel has it.
+    // Folded: a table without the row, whose Kernel row includes it.
     const std::size_t folded = outcome.out.find("Communication is Kernel");
     ASSERT_NE(folded, std::string::npos);
     EXPECT_EQ(outcome.out.find("\nCommunication ", folded), std::string::npos);
     EXPECT_THAT(outcome.out.substr(folded), ContainsRegex("\nKernel( +[0-9]+ \\([0-9.]+\\)){4}\n"));
 }
 
-TEST(TalkTables, TheScriptRefusesWhatItDoesNotKnow) {
+TEST(TalkTables, TheScriptRefusesUnknownOptions) {
     const Outcome outcome = run_command({sample("talk/run.sh"), "--fast"});
     EXPECT_EQ(outcome.status, 2);
     EXPECT_THAT(outcome.err, AllOf(HasSubstr("\"--fast\" is no option"), HasSubstr("-o FOLDER")));

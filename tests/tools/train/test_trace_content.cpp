@@ -1,4 +1,5 @@
-// A trace that the trainer wrote is whole: every row that the design promises is there and fits the others.
+// A trace that the trainer wrote is complete: every row that the design promises exists and is consistent
+// with the others.
 #include <filesystem>
 
 #include <gmock/gmock.h>
@@ -63,14 +64,14 @@ void expect_one_order(const std::string& trace, int ranks) {
     EXPECT_EQ(first.empty(), ranks == 1);
     for (int rank = 1; rank < ranks; ++rank) EXPECT_EQ(order(rank), first) << "rank " << rank;
     for (std::size_t i = 1; i < first.size(); ++i) EXPECT_LT(first[i - 1][4], first[i][4]) << i;
-    // A collective ends nowhere before all have begun it.
+    // A collective does not end before all ranks have begun it.
     EXPECT_EQ(number(trace,
                      "SELECT count(*) FROM (SELECT max(start_ns) AS last_start, min(end_ns) AS first_end "
                      "FROM collectives GROUP BY group_id, sequence) WHERE first_end < last_start"),
               0);
 }
 
-TEST_P(WholeTrace, HasEverythingThatBelongsTogether) {
+TEST_P(WholeTrace, HasConsistentRowsOfEveryKind) {
     const TracedRun run(GetParam());
     const std::string& trace = run.trace();
     const Outcome check = trace_tool({"check", trace});
@@ -83,7 +84,7 @@ TEST_P(WholeTrace, HasEverythingThatBelongsTogether) {
     EXPECT_EQ(info.at("dropped"), 0);
     EXPECT_EQ(info.at("ranks"), run.ranks());
     EXPECT_THAT(info.at("device"), HasSubstr("(cpu device)"));
-    EXPECT_THAT(info.at("device_note"), HasSubstr("nothing of CUDA or NCCL ran"));
+    EXPECT_THAT(info.at("device_note"), HasSubstr("no CUDA or NCCL code ran"));
     EXPECT_EQ(number(trace, "SELECT count(*) FROM steps"), kSteps * run.ranks());
 
     // The losses, bit for bit.
@@ -112,7 +113,7 @@ TEST_P(WholeTrace, HasEverythingThatBelongsTogether) {
     EXPECT_EQ(file.st_mode & 0777, 0600u) << "for its owner only";
 }
 
-TEST_P(WholeTrace, AnswersTheQueriesOfPeople) {
+TEST_P(WholeTrace, AnswersTheUsualQueries) {
     const TracedRun run(GetParam());
     const auto kernels =
         rows(run.trace(),
@@ -128,7 +129,7 @@ TEST_P(WholeTrace, AnswersTheQueriesOfPeople) {
         if (entry.path().extension() != ".sql") continue;
         ++queries;
         const Json result = trace_json({"query", run.trace(), entry.path().string()});
-        // One rank alone has no units, no collectives, and waits for nobody.
+        // One rank alone has no units and no collectives, and never waits.
         if (GetParam() == Way::none) continue;
         EXPECT_FALSE(result.at("rows").empty()) << entry.path().filename();
     }
@@ -138,7 +139,7 @@ TEST_P(WholeTrace, AnswersTheQueriesOfPeople) {
 TEST(TraceContent, CollectivesAreKernelsAndRanges) {
     const TracedRun run(Way::per_layer);
     const std::string ranks = std::to_string(run.ranks());
-    // On each rank, each of them a kernel, a range of the NCCL domain, and a row of SHARD_COLLECTIVES.
+    // On each rank, each of them has a kernel, a range of the NCCL domain, and a row of SHARD_COLLECTIVES.
     const std::int64_t gathers = 2 * kMlpLayers * kSteps, reductions = kMlpLayers * kSteps;
     const auto count = [&](const std::string& from) {
         return number(run.trace(), "SELECT count(*) FROM " + from) / run.ranks();
@@ -158,7 +159,7 @@ TEST(TraceContent, CollectivesAreKernelsAndRanges) {
                 UnorderedElementsAre("compute"));
 }
 
-// From the module down to the wait: each range inside the one before, on the same thread.
+// From the module down to the wait: each range is inside the one before, on the same thread.
 TEST(TraceContent, RangesNestDownToTheRateLimitersWait) {
     const TracedRun run(Way::per_layer);
     const std::vector<std::string> names = {
@@ -192,7 +193,7 @@ TEST(TraceContent, RangesNestDownToTheRateLimitersWait) {
                                 ".\"end\" JOIN StringIds s ON s.id = c.nameId AND s.value = "
                                 "'cudaEventSynchronize_v3020' WHERE " +
                                 where);
-    // The third unit's gather waits in every step, from the first: two frees are queued by then.
+    // The third unit's gather waits in every step, including the first: two frees are queued by then.
     EXPECT_EQ(found, kSteps * run.ranks());
     EXPECT_EQ(number(TracedRun(Way::per_layer, {"--fsdp.limit_all_gathers=false"}).trace(),
                      "SELECT count(*) FROM ranges WHERE name = 'FullyShardedDataParallel.rate_limiter'"),
@@ -222,7 +223,7 @@ TEST(TraceContent, IsWrittenWhereTheJobFileSays) {
                "[run]\nsteps = 1\nranks = 2\ntrace = \"" + trace + "\"\n[model]\nwidth = 16\nlayers = 2\n");
     EXPECT_EQ(train_json({folder / "job.toml"}).at("trace"), trace);
     EXPECT_EQ(trace_tool({"check", trace}).status, 0);
-    // Again: only with leave to replace it.
+    // Again: only with permission to replace it.
     EXPECT_EQ(train({folder / "job.toml"}).status, 2);
     EXPECT_EQ(train({folder / "job.toml", "--run.overwrite"}).status, 0);
     EXPECT_EQ(train({folder / "job.toml", "--overwrite"}).status, 0);

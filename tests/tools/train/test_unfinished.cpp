@@ -1,4 +1,4 @@
-// Runs that do not reach their end: killed, or with a full disk.
+// Runs that do not reach their end: killed, or on a full disk.
 #include <algorithm>
 #include <chrono>
 #include <csignal>
@@ -22,7 +22,7 @@ namespace TEST_FILE {
 
 using ::testing::HasSubstr;
 
-// A program that runs beside the test, and is gone with the scope.
+// A program that runs besides the test and is killed at the end of the scope.
 class Running {
   public:
     explicit Running(Words command) {
@@ -42,7 +42,7 @@ class Running {
     Running(const Running&) = delete;
     Running& operator=(const Running&) = delete;
 
-    // How it ended, as waitpid tells.
+    // How it ended, as waitpid() reports it.
     int kill() {
         int status = 0;
         ::kill(pid_, SIGKILL);
@@ -69,7 +69,7 @@ TEST(Unfinished, AKilledRunLeavesATraceOfItsSteps) {
     const std::string trace = folder / "killed.sqlite";
     Running run(
         {train_binary(), sample("mlp.toml"), "--model.width=64", "--run.steps=10000000", "--trace", trace});
-    // A commit comes at least once a second; sanitizers and a busy machine take longer to get there.
+    // A commit comes at least once per second; sanitizers and a busy machine take longer.
     const Clock::time_point deadline = Clock::now() + std::chrono::seconds(60);
     while (steps_in(trace) < 3 && Clock::now() < deadline)
         std::this_thread::sleep_for(std::chrono::milliseconds(50));
@@ -86,7 +86,7 @@ TEST(Unfinished, AKilledRunLeavesATraceOfItsSteps) {
     EXPECT_THAT(check.out, HasSubstr("did not end"));
     for (const char* verb : {"summary", "modules", "memory", "collectives"})
         EXPECT_EQ(trace_json({verb, trace}).at("ranks").size(), 4u) << verb;
-    // What was committed has its configuration, and losses up to there.
+    // What was committed has the configuration and the losses up to there.
     EXPECT_EQ(info.at("config").at("model.width"), "64");
     EXPECT_GE(number(trace, "SELECT count(*) FROM SHARD_LOSSES"), 1);
 }
@@ -108,10 +108,10 @@ TEST(Unfinished, AFullDiskStopsTheTraceAndNotTheTraining) {
     EXPECT_THAT(
         outcome.err.substr(warning),
         ::testing::AllOf(HasSubstr("incomplete"), HasSubstr("full.sqlite"), HasSubstr("no space left")));
-    // What is there opens, and says that it is not the whole.
+    // The file opens, and says that it is not complete.
     EXPECT_EQ(trace_json({"info", trace}).at("ended"), false);
     EXPECT_EQ(trace_tool({"check", trace}).status, 1);
-    // Training does not care: the same losses as without a trace.
+    // Training is not affected: the same losses as without a trace.
     EXPECT_EQ(losses_text(outcome.out),
               losses_text(
                   train({sample("mlp.toml"), "--model.width=64", "--run.steps=60", "--format", "json"}).out));

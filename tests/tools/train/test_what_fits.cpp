@@ -1,4 +1,4 @@
-// A job that runs out of memory names what would fit, once, and what it names does fit; errors that all
+// A job that runs out of memory names once what would fit, and what it names does fit; errors that all
 // processes have are printed once.
 #include <algorithm>
 #include <chrono>
@@ -37,7 +37,7 @@ Words switches_of(const std::string& line) {
     return words;
 }
 
-// As one unit the parameters and twice their gradients are 3 * 133120 bytes; in smaller units far less.
+// As one unit, the parameters and twice their gradients are 3 * 133120 bytes; in smaller units far less.
 Words too_large(const Words& more = {}) {
     Words words = {sample("mlp.toml"), "--model.width=64", "--run.steps=3", "--fsdp.wrap=root",
                    "--run.memory_limit=400000"};
@@ -64,15 +64,15 @@ void expect_what_fits(const Words& more) {
     }
 }
 
-TEST(WhatFits, IsToldWhereARunIsOutOfMemory) {
+TEST(WhatFits, IsReportedIfARunIsOutOfMemory) {
     expect_what_fits({});
 }
 
-TEST(WhatFits, IsToldWhereASimulationIsOutOfMemory) {
+TEST(WhatFits, IsReportedIfASimulationIsOutOfMemory) {
     expect_what_fits({"--run.device=sim"});
 }
 
-TEST(WhatFits, IsToldByTheProcessThatFailedFirst) {
+TEST(WhatFits, IsReportedByTheProcessThatFailedFirst) {
     const auto start = std::chrono::steady_clock::now();
     const Outcome failed = train(too_large({"--run.processes=2"}));
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -96,7 +96,7 @@ TEST(WhatFits, TheLayoutOfFullyShardIsNamedForThirteenBillionParametersOnOneGpu)
 }
 
 // Nothing makes a perceptron of 133,120 bytes fit into 3,000.
-TEST(WhatFits, SaysWhatTheLeastIsWhereNothingFits) {
+TEST(WhatFits, ReportsTheSmallestPeakIfNothingFits) {
     const Outcome failed = train(too_large({"--run.device=sim", "--run.memory_limit=3000"}));
     EXPECT_EQ(failed.status, 1);
     EXPECT_THAT(
@@ -106,7 +106,7 @@ TEST(WhatFits, SaysWhatTheLeastIsWhereNothingFits) {
               Not(HasSubstr("fits: "))));
 }
 
-TEST(WhatFits, IsToldBesideADryRun) {
+TEST(WhatFits, IsReportedWithADryRun) {
     for (const char* device : {"--run.device=cpu", "--run.device=sim"}) {
         const Outcome plan = train(too_large({device, "--dry-run"}));
         EXPECT_EQ(plan.status, 0);
@@ -120,7 +120,7 @@ TEST(WhatFits, IsToldBesideADryRun) {
 
 // --- errors of all processes -----------------------------------------------------------------------------
 
-// "no GPU", or no module for it, is the same for all.
+// "no GPU", or no module for it, is the same for all ranks.
 TEST(EqualErrors, ArePrintedOnce) {
     const Words job = {sample("mlp.toml"), "--model.width=64", "--run.device=cuda"};
     const Outcome one = train(job);

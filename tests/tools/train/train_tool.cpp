@@ -129,7 +129,8 @@ Words arguments_for(Way way, const TemporaryFolder& folder) {
         case Way::per_layer:
             arguments.emplace_back("--fsdp.wrap=module:Linear");
             break;
-        // Buckets: the last layer's 16640 bytes pass 0.01 MB, then two layers' 33280 pass 0.03 MB each time.
+        // Buckets: the last layer's 16640 bytes exceed 0.01 MB, then two layers' 33280 exceed 0.03 MB each
+        // time.
         case Way::ddp:
             arguments.insert(arguments.end(), {"--parallel.mode=ddp", "--ddp.first_bucket_mb=0.01",
                                                "--ddp.bucket_cap_mb=0.03"});

@@ -1,5 +1,5 @@
-// What the tests of shardscope-train share: running it and shardscope-trace, small jobs with known sizes, and
-// SQL on a trace. A failure of a tool fails the test that called.
+// Helpers that the tests of shardscope-train share: running it and shardscope-trace, small jobs with known
+// sizes, and SQL on a trace. A failure of a tool fails the calling test.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ std::string sample(const std::string& name);  // "mlp.toml" -> its path
 Outcome train(Words arguments);
 Outcome trace_tool(Words arguments);
 
-// Runs that must succeed; what they print as JSON.
+// Runs that must succeed; returns the JSON that they print.
 Json train_json(Words arguments);
 Json trace_json(Words arguments);
 
@@ -75,7 +75,7 @@ class TracedRun {
     int ranks_;
 };
 
-// The command line's arguments for a way to train; files that it needs are written into `folder`.
+// The arguments for a way to train; files that they need are written into `folder`.
 Words arguments_for(Way way, const TemporaryFolder& folder);
 
 }  // namespace shardscope::tools

@@ -1,4 +1,4 @@
-// A plan in the viewer, by the real programs: shardscope-train writes it, shardscope-view shows what was
+// A plan in the viewer, with the real programs: shardscope-train writes it, shardscope-view shows what was
 // printed, opens a row's simulated trace and saves its job file.
 #include <filesystem>
 #include <fstream>
@@ -39,7 +39,7 @@ class PlanInViewer : public testing::Test {
         std::ofstream(script) << "set size 1900x1000\n" << commands;
         return run_command({"env", "TMPDIR=" + folder_.path(), SHARDSCOPE_VIEW, "--script", script});
     }
-    // Nothing is left of what was simulated.
+    // Whether all files of the simulation are removed.
     bool is_tidy() const {
         for (const auto& entry : std::filesystem::directory_iterator(folder_.path()))
             if (entry.path().filename().string().starts_with("shardscope-view")) return false;
@@ -59,7 +59,7 @@ TEST_F(PlanInViewer, ShowsWhatThePlannerPrinted) {
         fmt::format("expect plan.title \"Row {}, on the front\"\n", printed_.at("fastest").get<int>());
     commands += fmt::format("expect plan.counts contains \"{} configurations of mlp.toml\"\n",
                             printed_.at("rows").size());
-    // Half of the last digit that is written.
+    // Half of the last printed digit.
     const auto about = [&](const char* column, double value, const char* within) {
         commands += fmt::format("expect plan.rows.{}.{} ~ {} {}\n", best, column, value, within);
     };
@@ -76,8 +76,9 @@ TEST_F(PlanInViewer, ShowsWhatThePlannerPrinted) {
     EXPECT_GT(read_png(folder_ / "plan.png").colors(), 20U);
 }
 
-// The formula beside the simulation, of the row that the command line prints it of: here there is only one.
-TEST_F(PlanInViewer, ShowsTheFormulaBesideTheSimulation) {
+// The formula next to the simulation, for the row for which the command line prints it: here there is only
+// one.
+TEST_F(PlanInViewer, ShowsTheFormulaNextToTheSimulation) {
     const std::string plan = folder_ / "one.sqlite";
     const Outcome made = run_command(
         {SHARDSCOPE_TRAIN, "plan", SHARDSCOPE_SAMPLES "/mlp.toml", "--parallel.mode=fsdp",
@@ -106,7 +107,7 @@ TEST_F(PlanInViewer, APointOpensItsSimulatedTrace) {
         "panel runs\nwait\n"
         "expect \"runs.files.row {1} of plan.sqlite.state\" ended\n"
         "expect \"runs.files.row {1} of plan.sqlite.peak_mb\" ~ {2} 0.1%\n"
-        // The same row again is the same trace, and the plan is still there.
+        // The same row again is the same trace, and the plan is still open.
         "panel plan\nwait\nexpect plan.title contains \"Row {1}\"\nclick plan.open\nwait\npanel runs\nwait\n"
         "expect runs.files.rows 2\n",
         plan_, fastest, row(fastest).at("peak_bytes").get<double>() / (1 << 20)));
@@ -114,9 +115,9 @@ TEST_F(PlanInViewer, APointOpensItsSimulatedTrace) {
     EXPECT_TRUE(is_tidy());
 }
 
-TEST_F(PlanInViewer, WhatCannotBeSimulatedIsSaid) {
-    // The first row of the table that does not fit: the simulation runs out of memory as the planner
-    // foretold.
+TEST_F(PlanInViewer, AFailedSimulationIsReported) {
+    // The first row of the table that does not fit: the simulation runs out of memory, as the planner
+    // predicted.
     int large = 0;
     for (const json& own : printed_.at("rows"))
         if (own.at("outcome") == "too_large" && large == 0) large = own.at("row");
@@ -143,7 +144,7 @@ TEST_F(PlanInViewer, OtherPanelsSayThatThereIsNoTimeline) {
     commands += "panel query\nwait\npanel compare\nwait\n";
     const Outcome outcome = view(commands);
     EXPECT_EQ(outcome.status, 0) << outcome.err;
-    // Where a panel is asked for, it stays.
+    // A panel that the script names stays open.
     EXPECT_EQ(
         run_command({SHARDSCOPE_VIEW, plan_, "--panel", "runs", "--screenshot", folder_ / "runs.png"}).status,
         0);

@@ -1,5 +1,5 @@
-// The scripts of tests/viewer/scripts, run by the real viewer without a display. What stands in ${...} comes
-// from shardscope-trace --format json for the same file: panels and tool must say the same.
+// The scripts of tests/viewer/scripts, run by the real viewer without a display. The values for ${...} come
+// from shardscope-trace --format json for the same file: panels and tool must agree.
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -44,7 +44,7 @@ std::string filled_in(std::string text, const Words& words) {
 
 class ViewScripts : public testing::Test {
   protected:
-    // Runs tests/viewer/scripts/NAME with the words filled in.
+    // Runs tests/viewer/scripts/NAME with the words substituted.
     Outcome run(const std::string& name, Words words) {
         words["linear"] = kLinear;
         words["root"] = kRoot;
@@ -71,7 +71,7 @@ class ViewScripts : public testing::Test {
     TemporaryFolder folder_;
 };
 
-// What rank 0's summary and memory say, under `prefix`.
+// The values of rank 0's summary and memory, under `prefix`.
 void add_rank_0(Words& words, const std::string& prefix, const json& summary, const json& memory) {
     const json& s = summary["ranks"][0];
     const json& m = memory["ranks"][0];
@@ -83,7 +83,7 @@ void add_rank_0(Words& words, const std::string& prefix, const json& summary, co
         words[prefix + "memory." + category] = bytes.dump();
 }
 
-TEST_F(ViewScripts, PanelsSayWhatTheToolPrints) {
+TEST_F(ViewScripts, PanelsShowWhatTheToolPrints) {
     Words words;
     add_rank_0(words, "", ask({"summary", kLinear, "--rank", "0"}), ask({"memory", kLinear, "--rank", "0"}));
     // From the second step to the end of the third.
@@ -127,7 +127,7 @@ TEST_F(ViewScripts, AModuleIsFoundWithItsFigures) {
     EXPECT_EQ(outcome.status, 0) << outcome.err;
 }
 
-TEST_F(ViewScripts, CommunicationPanelsSayWhatTheVerbsPrint) {
+TEST_F(ViewScripts, CommunicationPanelsShowWhatTheVerbsPrint) {
     const auto first = [](const char* verb, const char* list) {
         return ask({verb, kLinear, "--rank", "0"})["ranks"][0][list];
     };
@@ -177,7 +177,7 @@ TEST_F(ViewScripts, AQuerysRowLeadsToTheTimeline) {
     EXPECT_EQ(outcome.status, 0) << outcome.err;
 }
 
-// A rank's part of a job: a product and an all-reduce, as Kineto writes them.
+// A rank's part of a job: a matmul and an all-reduce, as Kineto writes them.
 void write_part(const std::string& path, int rank) {
     std::ofstream(path) << R"({"schemaVersion": 1, "distributedInfo": {"world_size": 2, "rank": )" << rank
                         << R"(}, "traceEvents": [
@@ -214,7 +214,7 @@ TEST_F(ViewScripts, EveryPanelHasAPicture) {
     writer.finish(0, 0);
     const Outcome outcome = run("pictures.script", {{"plan", plan}});
     ASSERT_EQ(outcome.status, 0) << outcome.err;
-    constexpr int kRail = 260, kMenus = 60, kStatus = 30;  // pixels around every panel, and some more
+    constexpr int kRail = 260, kMenus = 60, kStatus = 30;  // pixels around every panel, with a margin
     std::map<std::vector<std::uint32_t>, std::string_view> seen;
     for (const viewer::PanelEntry& panel : viewer::panel_table()) {
         Picture picture = read_png(folder_ / (std::string(panel.name) + ".png"));

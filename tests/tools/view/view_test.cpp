@@ -1,4 +1,4 @@
-// Runs shardscope-view: pictures of every panel without any display, wrong command lines, files that are no
+// Runs shardscope-view: pictures of every panel without a display, wrong command lines, files that are not
 // traces, and a real window under Xvfb.
 #include <algorithm>
 #include <cstdint>
@@ -25,7 +25,7 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-// No display, whatever the machine has.
+// Without a display, even if the machine has one.
 Outcome view(std::vector<std::string> arguments) {
     std::vector<std::string> command = {"env", "-u", "DISPLAY", "-u", "WAYLAND_DISPLAY", SHARDSCOPE_VIEW};
     command.insert(command.end(), arguments.begin(), arguments.end());
@@ -45,7 +45,7 @@ class ViewTest : public testing::Test {
         viewer::write_mlp_sample({.per_linear = per_linear}, writer);
         writer.finish(20'000'000, 0);
     }
-    // Nothing but what was there and what was asked for.
+    // Only the original files and the requested ones.
     std::set<std::string> files() const {
         std::set<std::string> names;
         for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) {
@@ -58,7 +58,7 @@ class ViewTest : public testing::Test {
     std::string root_, linear_, png_;
 };
 
-TEST_F(ViewTest, SaysItsVersionAndTheSchemas) {
+TEST_F(ViewTest, PrintsItsVersionAndTheSchemas) {
     const Outcome outcome = view({"--version"});
     EXPECT_EQ(outcome.status, 0);
     EXPECT_EQ(outcome.out, "shardscope-view " SHARDSCOPE_VERSION " (schema " +
@@ -100,7 +100,7 @@ TEST_F(ViewTest, DrawsTheTimelineWhereNoPanelIsNamed) {
     EXPECT_EQ(read_png(png_).pixels, unnamed.pixels);  // and draws the same pixels twice
 }
 
-TEST_F(ViewTest, RangeChangesWhatIsSeen) {
+TEST_F(ViewTest, RangeChangesTheVisibleTime) {
     ASSERT_EQ(view({root_, "--screenshot", png_}).status, 0);
     const Picture whole = read_png(png_);
     ASSERT_EQ(view({root_, "--screenshot", png_, "--range", "1:2.5"}).status, 0);
@@ -132,7 +132,7 @@ TEST_F(ViewTest, RefusesAWrongCommandLineWithOneSentence) {
     }
 }
 
-TEST_F(ViewTest, NamesTheFileThatIsNoTrace) {
+TEST_F(ViewTest, NamesTheFileThatIsNotATrace) {
     const std::string text = folder_ / "notes.txt", absent = folder_ / "absent.sqlite",
                       cut = folder_ / "cut.sqlite";
     std::ofstream(text) << "a few words, no database\n";
@@ -140,7 +140,7 @@ TEST_F(ViewTest, NamesTheFileThatIsNoTrace) {
     std::filesystem::resize_file(cut, std::filesystem::file_size(cut) / 3);
     std::ofstream(png_) << "an older picture";
     for (const std::string& file : {text, absent, cut, folder_.path()}) {
-        // With a picture asked for, beside a good file, and as a window that never opens.
+        // With a picture requested, together with a valid file, and as a window that never opens.
         for (const std::vector<std::string>& more :
              {std::vector<std::string>{"--screenshot", png_},
               std::vector<std::string>{root_, "--screenshot", png_}, std::vector<std::string>{}}) {
@@ -154,7 +154,7 @@ TEST_F(ViewTest, NamesTheFileThatIsNoTrace) {
     }
     std::string left;
     std::getline(std::ifstream(png_), left);
-    EXPECT_EQ(left, "an older picture");  // a failure leaves what was there
+    EXPECT_EQ(left, "an older picture");  // a failure leaves the older file
 }
 
 TEST_F(ViewTest, SaysWhereAPictureCannotBeWritten) {
@@ -170,7 +170,7 @@ TEST_F(ViewTest, WithoutADisplayPointsToScreenshot) {
     EXPECT_THAT(outcome.err, HasSubstr("--screenshot"));
 }
 
-// The GLFW path: a window opens, draws and stays until it is told to end.
+// The GLFW path: a window opens, draws and stays until it is told to close.
 TEST_F(ViewTest, OpensAWindowUnderXvfb) {
     if (run_command({"sh", "-c", "command -v xvfb-run xauth"}).status != 0) {
         GTEST_SKIP() << "xvfb-run is not installed: the window was not tried";

@@ -1,5 +1,5 @@
-// Stands where <cuda_runtime.h> is looked for, so that the trainer's CUDA sources compile with a C++ compiler
-// and run on the CPU: the language in grid.h, the runtime's functions in runtime_api.h.
+// Replaces <cuda_runtime.h>, so that the trainer's CUDA sources compile with a C++ compiler and run on the
+// CPU: the language is in grid.h, the runtime's functions in runtime_api.h.
 #pragma once
 
 #include "tests/trainer/played_cuda/grid.h"
@@ -7,7 +7,7 @@
 
 namespace played_cuda {
 
-// What <<<>>> does: the arguments are copied now, the grid runs when its stream comes to it.
+// What <<<>>> does: the arguments are copied now, the grid runs when its stream reaches it.
 template <class... P, class... A>
 void launch(void (*kernel)(P...), dim3 grid, dim3 block, std::size_t shared_bytes, cudaStream_t stream,
             A&&... args) {

@@ -1,7 +1,7 @@
-// Fibers and how they take turns; see grid.h. A fiber is begun by makecontext and from then on switched by
-// _setjmp and _longjmp, which save no signal mask and so need no system call. It serves one thread after the
-// other, of all blocks and grids; only one that was given up half-way is begun again.
-#undef _FORTIFY_SOURCE  // its longjmp takes a jump to another stack for a fault
+// Fibers and their scheduling; see grid.h. A fiber is started by makecontext and from then on switched by
+// _setjmp and _longjmp, which save no signal mask and so need no system call. It executes one thread after
+// the other, of all blocks and grids; only one that was abandoned half-way is started again.
+#undef _FORTIFY_SOURCE  // its longjmp treats a jump to another stack as a fault
 #include "tests/trainer/played_cuda/grid.h"
 
 #include <csetjmp>
@@ -35,22 +35,22 @@ std::uint64_t steps() {
 
 namespace {
 
-constexpr std::size_t kStack = 128 * 1024;  // of a fiber; touched pages alone take memory
+constexpr std::size_t kStack = 128 * 1024;  // of a fiber; only touched pages take memory
 constexpr std::size_t kMaxThreads = 1024;   // of a block
 constexpr std::size_t kMaxShared = 227 * 1024;
-constexpr std::size_t kMaxExchange = 16;  // bytes of a value that lanes exchange
+constexpr std::size_t kMaxExchange = 16;  // size of a value that lanes exchange
 
 enum class State : unsigned char { fresh, running, at_warp, at_block, ended };
 
 struct Fiber {
     State state = State::fresh;
-    bool begun = false;  // it waits in its loop, or in its thread, to go on at `where`
-    unsigned mask = 0;   // at_warp: of its operation
+    bool begun = false;  // it waits in its loop, or in its thread, to continue at `where`
+    unsigned mask = 0;   // at_warp: the mask of its operation
     const char* what = "";
     uint3 thread;
     jmp_buf where;
-    alignas(16) unsigned char value[kMaxExchange];  // at_warp: what it brings
-    unsigned char* values = nullptr;                // and where it takes those of the warp
+    alignas(16) unsigned char value[kMaxExchange];  // at_warp: its own value
+    unsigned char* values = nullptr;                // and where it gets the values of the warp
     std::size_t bytes = 0;
 };
 
@@ -58,7 +58,7 @@ std::string text(uint3 at) {
     return "(" + std::to_string(at.x) + ", " + std::to_string(at.y) + ", " + std::to_string(at.z) + ")";
 }
 
-// Memory that ends where an access is a fault.
+// Memory with a guard page at its end, where an access is a fault.
 class Guarded {
   public:
     explicit Guarded(std::size_t bytes) : page_(static_cast<std::size_t>(sysconf(_SC_PAGESIZE))) {
@@ -86,7 +86,7 @@ class Guarded {
     unsigned char* whole_ = nullptr;
 };
 
-// One per OS thread, kept: its stacks serve every block.
+// One per OS thread, which is kept: its stacks are reused for every block.
 class Player {
   public:
     Player() : stacks_(kMaxThreads), shared_(kMaxShared), fibers_(kMaxThreads) {}
@@ -111,7 +111,7 @@ class Player {
     Guarded shared_;
     std::size_t shared_bytes_ = 0, rounded_ = 0;
     std::vector<Fiber> fibers_;  // of all stacks
-    std::size_t threads_ = 0;    // of a block: the first of them
+    std::size_t threads_ = 0;    // number of threads of a block, which use the first fibers
     const std::function<void()>* thread_ = nullptr;
     std::size_t current_ = 0;
     bool busy_ = false;
@@ -125,13 +125,14 @@ Player& player() {
     return the_player;
 }
 
-// A fault beyond the dynamic shared memory ends the fiber with a sentence; any other is what it was.
+// A fault beyond the dynamic shared memory ends the fiber with an error; any other goes to the earlier
+// handler.
 struct sigaction earlier_fault;
 
 void on_fault(int signal, siginfo_t* info, void* context) {
     Player& here = player();
     if (here.owns(info->si_addr)) {
-        // The handler is left by a jump: its signal must not stay blocked.
+        // A jump leaves the handler, so its signal must not stay blocked.
         sigset_t faults;
         sigemptyset(&faults);
         sigaddset(&faults, SIGSEGV);
@@ -143,7 +144,7 @@ void on_fault(int signal, siginfo_t* info, void* context) {
         earlier_fault.sa_sigaction(signal, info, context);
         return;
     }
-    std::signal(SIGSEGV, SIG_DFL);  // the access is tried again and ends the process
+    std::signal(SIGSEGV, SIG_DFL);  // the access is repeated and ends the process
 }
 
 void watch_faults() {
@@ -216,7 +217,7 @@ void Player::run_block() {
     }
 }
 
-// Lets every lane that can go on; false: none could.
+// Resumes every lane that can continue; false if none could.
 bool Player::play_warp(std::size_t first, std::size_t end) {
     bool moved = false;
     for (current_ = first; current_ < end; ++current_) {
@@ -228,7 +229,7 @@ bool Player::play_warp(std::size_t first, std::size_t end) {
     return moved && release_lanes(first, end);
 }
 
-// Lanes that wait for each other and are all there exchange what they brought and may go on.
+// Lanes that wait for each other and have all arrived exchange their values and may continue.
 bool Player::release_lanes(std::size_t first, std::size_t end) {
     bool released = false;
     for (std::size_t i = first; i < end; ++i) {
@@ -258,7 +259,7 @@ bool Player::release_lanes(std::size_t first, std::size_t end) {
     return released;
 }
 
-// Every thread must be at the barrier now, and at the same kind of it.
+// Every thread must be at the barrier now, and at the same kind of barrier.
 void Player::check_barrier() {
     const std::span<const Fiber> fibers(fibers_.data(), threads_);
     const Fiber* waiting = nullptr;
@@ -292,12 +293,12 @@ void Player::resume(Fiber& fiber) {
         begin.uc_stack.ss_size = kStack;
         begin.uc_link = nullptr;
         makecontext(&begin, enter, 0);
-        swapcontext(&origin_, &begin);  // never comes back here: fibers leave by a jump to scheduler_
+        swapcontext(&origin_, &begin);  // never returns here: fibers leave by a jump to scheduler_
     }
     if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
 }
 
-// What a fiber does: one thread, then it waits to be the next.
+// What a fiber does: runs one thread, then waits to be reused.
 void Player::enter() {
     Player& here = player();
     Fiber& fiber = here.fibers_[here.current_];
@@ -362,11 +363,11 @@ void run_grid(dim3 grid, dim3 block, std::size_t shared_bytes, const std::functi
 }  // namespace played_cuda
 
 namespace {
-thread_local int votes = 0;  // of the threads of the block that runs
+thread_local int votes = 0;  // of the threads of the running block
 }
 
 int __syncthreads_count(int predicate) {
-    played_cuda::block_barrier("__syncthreads_count");  // all before have read
+    played_cuda::block_barrier("__syncthreads_count");  // all threads have read it by then
     if (threadIdx.x == 0 && threadIdx.y == 0 && threadIdx.z == 0) votes = 0;
     played_cuda::block_barrier("__syncthreads_count");
     votes += predicate != 0;

@@ -1,14 +1,13 @@
-// The part of CUDA C++ that kernels are written in, played on the CPU: qualifiers, dim3 and the built-in
+// The part of CUDA C++ in which kernels are written, simulated on the CPU: qualifiers, dim3 and the built-in
 // indices, barriers, warp shuffles and votes, atomics, vector types, fast arithmetic, and the launch of a
 // grid.
 //
-// run_grid() goes block by block; the threads of a block are fibers on the calling OS thread, each running
-// until it meets a barrier (of its block or its warp). So `__shared__` is one variable per OS thread, and a
-// kernel needs no locks to be played. What real hardware leaves undefined is a failure here, thrown as
-// PlayError with one sentence: a barrier that not all threads of the block meet (also when some have ended),
-// a warp operation whose mask names lanes that do not come, an access beyond the dynamic shared memory. That
-// memory is full of NaN when a block begins. One warp is 32 threads of the block in the order of
-// x, then y, then z.
+// run_grid() runs block by block; the threads of a block are fibers on the calling OS thread, each running
+// until it reaches a barrier (of its block or its warp). So `__shared__` is one variable per OS thread, and
+// kernels run without locks. What is undefined on real hardware is a failure here, thrown as PlayError with
+// one sentence: a barrier that not all threads of the block reach (also if some have ended), a warp operation
+// whose mask names lanes that do not arrive, an access beyond the dynamic shared memory. That memory is
+// filled with NaN when a block begins. One warp is 32 threads of the block in the order of x, then y, then z.
 #pragma once
 
 #include <cmath>
@@ -103,27 +102,27 @@ class PlayError : public std::logic_error {
 struct Place {
     uint3 thread, block;
     dim3 block_size, grid_size;
-    unsigned lane = 0;  // of the warp
+    unsigned lane = 0;  // within the warp
 };
-// Of the fiber that runs on this OS thread.
+// The place of the fiber that runs on this OS thread.
 extern thread_local Place place;
 
 inline constexpr unsigned kWarp = 32;
 
 void block_barrier(const char* what);
-// Lanes of `mask` come together, each with `bytes` of a value; `values` receives those of all 32, one after
-// the other (unspecified for lanes that are not in the mask).
+// Lanes of `mask` wait for each other, each with a value of `bytes` bytes; `values` receives those of all 32,
+// one after the other (unspecified for lanes that are not in the mask).
 void exchange(unsigned mask, const void* value, std::size_t bytes, void* values, const char* what);
-// The block's, `dynamic_shared_bytes()` of it.
+// The block's dynamic shared memory, `dynamic_shared_bytes()` long.
 void* dynamic_shared();
 std::size_t dynamic_shared_bytes();
 
-// Runs `thread` once for each thread of the grid. Throws PlayError; the block's other threads are given up
-// then (their destructors do not run).
+// Runs `thread` once for each thread of the grid. Throws PlayError; the block's other threads are then
+// abandoned (their destructors do not run).
 void run_grid(dim3 grid, dim3 block, std::size_t shared_bytes, const std::function<void()>& thread);
 
-// How many basic blocks of device and host code this thread has executed, of the sources that are compiled to
-// count them (tests/trainer/CMakeLists.txt): work without a clock.
+// How many basic blocks of device and host code this thread has executed, in the sources that are compiled to
+// count them (tests/trainer/CMakeLists.txt): a measure of work without a clock.
 std::uint64_t steps();
 
 template <class T>
@@ -147,7 +146,7 @@ inline constexpr int warpSize = 32;
 inline void __syncthreads() {
     played_cuda::block_barrier("__syncthreads");
 }
-// The sum of the block's predicates that are not 0, and whether all or any are: barriers too.
+// The number of the block's predicates that are not 0, and whether all or any are: these are barriers, too.
 int __syncthreads_count(int predicate);
 int __syncthreads_and(int predicate);
 int __syncthreads_or(int predicate);
@@ -157,8 +156,8 @@ inline void __syncwarp(unsigned mask = 0xffffffffu) {
     played_cuda::exchange(mask, &nothing, 1, all, "__syncwarp");
 }
 
-// `width` cuts the warp into groups of 2, 4, 8, 16 or 32 lanes that shuffle among themselves; a lane whose
-// source is beyond its group gets its own value (CUDA C++ Programming Guide, warp shuffle functions).
+// `width` divides the warp into groups of 2, 4, 8, 16 or 32 lanes that shuffle among themselves; a lane whose
+// source is outside its group gets its own value (CUDA C++ Programming Guide, warp shuffle functions).
 template <class T>
 T __shfl_sync(unsigned mask, T value, int source, int width = 32) {
     const unsigned lane = played_cuda::place.lane, group = lane & ~static_cast<unsigned>(width - 1);
@@ -189,7 +188,7 @@ inline int __all_sync(unsigned mask, int predicate) {
     return __ballot_sync(mask, !predicate) == 0;
 }
 
-// Memory is in order within the one OS thread that plays a grid.
+// Memory is ordered within the one OS thread that runs a grid.
 inline void __threadfence() {}
 inline void __threadfence_block() {}
 inline void __threadfence_system() {}
@@ -198,7 +197,7 @@ inline void __nanosleep(unsigned) {}
 // --- atomics: several OS threads may play grids on the same memory -----------------------------------------
 
 namespace played_cuda {
-// *address = f(*address) at once; what was there before.
+// *address = f(*address) atomically; returns the old value.
 template <class T, class F>
 T update(T* address, F f) {
     T before, after;
@@ -241,7 +240,7 @@ T atomicCAS(T* address, std::type_identity_t<T> expected, std::type_identity_t<T
 
 // --- arithmetic ------------------------------------------------------------------------------------------
 
-// The device's fast forms are a few units in the last place off; here they are as exact as the C library.
+// The device's fast forms differ by a few units in the last place; here they are as exact as the C library.
 inline float __expf(float x) {
     return std::exp(x);
 }

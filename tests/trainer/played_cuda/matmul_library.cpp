@@ -1,5 +1,5 @@
-// The MatmulLibrary, played: products of column-major matrices as cuBLAS defines them, C = op(A) op(B) +
-// bias with sums in double and one rounding; an activation is that of the sum before it is rounded.
+// The MatmulLibrary, simulated: matmuls of column-major matrices as cuBLAS defines them, C = op(A) op(B) +
+// bias with sums in double and one rounding; an activation is applied to the sum before it is rounded.
 #include "trainer/cuda/matmul_library.h"
 
 #include "tests/trainer/played_cuda/runtime_api.h"

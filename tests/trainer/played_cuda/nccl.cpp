@@ -22,7 +22,7 @@ struct NcclComm {
         std::mutex mutex;
         std::condition_variable changed;
         int joined = 0;
-        bool broken = false;  // a member aborted its communicator
+        bool broken = false;  // a member has aborted its communicator
         struct Round {
             std::vector<const float*> in;
             int come = 0, done = 0;
@@ -33,7 +33,8 @@ struct NcclComm {
     int rank = 0, ranks = 1;
     long round = 0;
     std::shared_ptr<bool> aborted = std::make_shared<bool>(false);  // guarded by the world's mutex
-    std::shared_ptr<std::atomic<int>> calls = std::make_shared<std::atomic<int>>(0);  // that use it now
+    // Calls that currently use it.
+    std::shared_ptr<std::atomic<int>> calls = std::make_shared<std::atomic<int>>(0);
 };
 
 }  // namespace shardscope::trainer::cuda
@@ -56,7 +57,7 @@ int get_unique_id(NcclId* id) {
     return 0;
 }
 
-// As NCCL's own, a member's start ends when all have come; in a group, at the group's end.
+// As in NCCL, a member's start returns when all have arrived; in a group, at the group's end.
 thread_local bool grouped = false;
 thread_local std::vector<NcclComm*> starting;
 std::atomic<bool> let_go{false};
@@ -129,8 +130,8 @@ int get_async_error(NcclComm* comm, int* error) {
 using Inputs = std::vector<const float*>;  // of all members
 using Values = std::vector<float>;
 
-// All members come with their input; each computes its output from everybody's; when all have, each writes
-// its own, which may be where an input was; then all go on.
+// All members arrive with their input; each computes its output from all inputs; when all have, each writes
+// its own output, which may be where an input was; then all continue.
 int meet(NcclComm* comm, const void* in, void* out, cudaStream_t stream,
          const std::function<Values(const Inputs&)>& compute) {
     if (!comm) return 4;  // ncclInvalidArgument

@@ -1,4 +1,4 @@
-// The played runtime; see runtime_api.h.
+// The simulated runtime; see runtime_api.h.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -26,7 +26,7 @@ struct Allocation {
 std::map<void*, Allocation> allocations;  // of device memory
 
 std::mutex failure_mutex;
-std::string failure;  // what a stream's work threw first
+std::string failure;  // the first exception of a stream's work
 std::atomic<bool> failed{false};
 
 std::atomic<played_cuda::Observer*> observer{nullptr};
@@ -34,7 +34,7 @@ thread_local std::uint64_t current_tag = 0;
 thread_local int current_gpu = 0;
 thread_local cudaError_t last_error = cudaSuccess;
 
-// As the runtime does: kept until somebody asks for it.
+// As in the runtime: kept until it is queried.
 cudaError_t result(cudaError_t error) {
     if (error == cudaSuccess && failed) error = cudaErrorLaunchFailure;
     if (error != cudaSuccess) last_error = error;
@@ -51,7 +51,7 @@ void maybe_sleep() {
     if (x % 4 == 0) std::this_thread::sleep_for(std::chrono::microseconds((x >> 8) % 200));
 }
 
-// How often an event was recorded, and how often that has happened.
+// How often an event was recorded, and how many of these records have completed.
 struct EventState {
     std::mutex mutex;
     std::condition_variable changed;
@@ -128,7 +128,7 @@ struct CUstream_st {
 
     std::mutex mutex;
     std::condition_variable changed;
-    std::deque<std::function<void()>> items;  // the first may be under way
+    std::deque<std::function<void()>> items;  // the first may be running
     bool ends = false;
     std::thread thread;
 };

@@ -1,6 +1,6 @@
-// The functions of the CUDA runtime that the trainer needs, played on the CPU: device memory is the heap's.
-// A stream that was created has a thread of its own, which does what is enqueued in order, so that work whose
-// order nobody asked for really happens in any; the null stream is in step with the host: what is enqueued
+// The functions of the CUDA runtime that the trainer needs, simulated on the CPU: device memory is on the
+// heap. A stream that was created has a thread of its own, which does what is enqueued in order, so that
+// unordered work really happens in any order; the null stream is synchronous with the host: what is enqueued
 // there has happened when the call returns, and what a kernel throws reaches the caller. After a failure in
 // another stream every call returns it, as on a device. A stream and an event belong to the GPU that was the
 // thread's when they were made: a kernel or a memset for a stream of another GPU than the thread's, and an
@@ -90,28 +90,28 @@ namespace played_cuda {
 
 enum class Activity { kernel, memcpy, memset, none };
 
-// Work of a stream. False: the stream is another GPU's and the work is a kernel or a memset; it is dropped,
-// and cudaGetLastError says so.
+// Enqueues work on a stream. False: the stream belongs to another GPU and the work is a kernel or a memset;
+// it is dropped, and cudaGetLastError reports it.
 bool enqueue(cudaStream_t stream, std::function<void()> work, Activity activity = Activity::kernel);
 
-// Carries out, on the stream's thread, what was enqueued while the enqueuing thread's tag was `tag`.
+// Executes, on the stream's thread, what was enqueued while the enqueuing thread's tag was `tag`.
 class Observer {
   public:
     virtual ~Observer() = default;
     virtual void carry_out(Activity activity, std::uint64_t tag, const std::function<void()>& work) = 0;
 };
-void observe(Observer* observer);  // null: nobody
+void observe(Observer* observer);  // null: none
 void set_tag(std::uint64_t tag);   // of the calling thread
 
-// How the played machine is, from now on: GPUs with `memory` bytes each, and short
-// pseudo-random sleeps before pieces of work (seed 0: none).
+// The simulated machine from now on: GPUs with `memory` bytes each, and short pseudo-random sleeps before
+// pieces of work (seed 0: none).
 struct Machine {
     int gpus = 1;
     std::size_t memory = std::size_t{1} << 30;
     std::uint64_t delay_seed = 0;
 };
 void set_machine(const Machine& machine);
-// Bytes of device memory that are allocated, of all GPUs.
+// Bytes of device memory that are allocated, on all GPUs.
 std::size_t allocated();
 
 }  // namespace played_cuda

@@ -1,4 +1,4 @@
-// Copies that a thread does not wait for; see tensor_cores.h.
+// Asynchronous copies; see tensor_cores.h.
 #include "tests/trainer/played_cuda/tensor_cores.h"
 
 #include <cstdint>
@@ -13,8 +13,8 @@ struct Copy {
     const void* from;
 };
 
-// By the thread's number in its block; those of the thread's groups that are not there yet. The last one is
-// still open.
+// Indexed by the thread's number in its block; the thread's groups that have not been copied yet. The last
+// one is still open.
 struct Pending {
     std::vector<std::vector<Copy>> groups{{}};
 };

@@ -1,7 +1,7 @@
-// trainer/cuda/tensor_cores.h, played: the same pieces in the same lanes, made of exchanges between the lanes
-// of a warp. A copy to shared memory that a thread does not wait for may happen at any time between its call
-// and the wait for it: here it happens at the first of these moments, or, under LateCopies, at the last. A
-// kernel is right if both give the same.
+// trainer/cuda/tensor_cores.h, simulated: the same pieces in the same lanes, made by exchanges between the
+// lanes of a warp. An asynchronous copy to shared memory may happen at any time between its call and the wait
+// for it: here it happens at the first of these moments, or, under LateCopies, at the last. A kernel is right
+// if both give the same.
 #pragma once
 
 #include <cmath>
@@ -12,7 +12,7 @@
 
 namespace played_cuda {
 
-// Copies happen at the wait for them while one of these lives.
+// Copies happen at the wait for them as long as such an object lives.
 class LateCopies {
   public:
     LateCopies();
@@ -21,7 +21,7 @@ class LateCopies {
     LateCopies& operator=(const LateCopies&) = delete;
 };
 
-// Of the thread that runs. Null `from`: zeros.
+// Copies of the running thread. Null `from`: zeros.
 void copy_16_bytes(void* to, const void* from);
 void end_group();
 void wait_for_groups(int behind);

@@ -62,7 +62,7 @@ Selection without_warm_up(const Trace& trace, Selection selection, std::vector<s
         if (times < kWarmUpFactor || windows[1].number <= windows[0].number) continue;
         selection.first_step = windows[1].number;
         notes.push_back(
-            fmt::format("Step {} is left out as a warm-up: it takes {:.1f} times as long as the others' "
+            fmt::format("Step {} is excluded as warm-up: it takes {:.1f} times as long as the others' "
                         "median.",
                         windows[0].number, times));
         return selection;

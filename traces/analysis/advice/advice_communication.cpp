@@ -59,7 +59,7 @@ void exposed_communication(const AdviceFacts& f, Findings& found) {
     finding.job_setting = settings.text;
     PathChange change;
     change.factors[static_cast<std::size_t>(PathKind::communication)] = 0.5;
-    f.predict(finding, change, "Were collectives twice as fast,");
+    f.predict(finding, change, "If collectives were twice as fast,");
     found.push_back(std::move(finding));
 }
 
@@ -75,19 +75,19 @@ void slow_link(const AdviceFacts& f, Findings& found) {
         "Large collectives {}{} take {:.1f} times as long as {}.",
         links.between ? "between hosts" : "within a host",
         links.where.empty() ? "" : " (" + links.where + ")", links.times,
-        links.by_groups ? "the same ones of other groups" : "the links' nominal bandwidth lets expect");
+        links.by_groups ? "the same collectives of other groups" : "the links' nominal bandwidth suggests");
     finding.figures = {{"slower", links.times, "x"},
                        {"transfer", f.per_step_us(links.transfer_ns), "us/step"}};
     const bool nccl = f.backend() == "NCCL";
     finding.change = fmt::format(
-        "Measure that link alone{}, look at its adapter's errors and speed, and take the host out of the "
-        "job if it stays.",
+        "Measure that link alone{}, check its adapter's errors and speed, and remove the host from the job "
+        "if it stays slow.",
         nccl ? " (nccl-tests)" : "");
     if (nccl) {
         finding.pytorch =
             "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=NET  # which adapters are used, and how fast they are";
     }
-    f.predict(finding, change, "Were that link as fast as the others,");
+    f.predict(finding, change, "If that link were as fast as the others,");
     if (f.percent_of_step(finding.gain_us.value_or(0)) < kWorthPercent) return;
     found.push_back(std::move(finding));
 }
@@ -102,7 +102,7 @@ void predict_early(const AdviceFacts& f, Finding& finding,
     for (const UnitCollective& collective : f.collectives) {
         if (collective.gather && accept(collective)) change.early[collective.event] = true;
     }
-    f.predict(finding, change, "Were these gathers issued one unit earlier,", f.transfers_us);
+    f.predict(finding, change, "If these gathers were issued one unit earlier,", f.transfers_us);
 }
 
 std::string_view name_of(const AdviceFacts& f, const UnitCollective& collective) {
@@ -144,7 +144,7 @@ void backward_prefetch(const AdviceFacts& f, std::string_view setting, std::stri
                                percent_text(100 * gathers.share()), because);
     finding.figures = {{"exposed_backward_gathers", f.per_step_us(gathers.exposed), "us/step"},
                        {"share_of_backward_gathers", 100 * gathers.share(), "%"}};
-    finding.change = "Ask for the next unit before this one's gradients; that holds one more unit in memory.";
+    finding.change = "Gather the next unit before this one's gradients; this keeps one more unit in memory.";
     finding.job_setting = "fsdp.backward_prefetch = \"BACKWARD_PRE\"";
     finding.pytorch = "FSDP(model, backward_prefetch=BackwardPrefetch.BACKWARD_PRE)";
     predict_early(f, finding, [](const UnitCollective& c) { return c.phase == Phase::backward; });
@@ -153,11 +153,11 @@ void backward_prefetch(const AdviceFacts& f, std::string_view setting, std::stri
 }
 
 void prefetch_off(const AdviceFacts& f, Findings& found) {
-    backward_prefetch(f, "NONE", "each unit is asked for only when its backward begins", found);
+    backward_prefetch(f, "NONE", "each unit's gather is issued only when its backward begins", found);
 }
 
 void prefetch_mistarget(const AdviceFacts& f, Findings& found) {
-    backward_prefetch(f, "BACKWARD_POST", "the next unit is asked for only after this one's gradients",
+    backward_prefetch(f, "BACKWARD_POST", "the next unit's gather is issued only after this one's gradients",
                       found);
 }
 
@@ -208,7 +208,7 @@ void gather_never_hidden(const AdviceFacts& f, Findings& found) {
         finding.change = "Split the unit, so that others compute while its parts are gathered.";
         finding.job_setting = "fsdp.wrap = ... (smaller modules)";
         finding.pytorch = "fully_shard(each smaller module); ModuleWrapPolicy({SmallerModule})";
-        f.predict_in_parts(finding, 2, never_hidden, "Were these units gathered in two parts,");
+        f.predict_in_parts(finding, 2, never_hidden, "If these units were gathered in two parts,");
     } else {
         predict_early(f, finding, never_hidden);
     }
@@ -245,10 +245,10 @@ void limiter_stall(const AdviceFacts& f, Findings& found) {
     // Running ahead gains nothing where the link is always busy.
     if (f.percent_of_step(finding.gain_us.value_or(0)) < kWorthPercent) return;
     finding.what = fmt::format(
-        "The limiter holds the host for {}{}, and compute then waits {} ({}) for the units that it held up.",
+        "The limiter blocks the host for {}{}, and compute then waits {} ({}) for the units that it delayed.",
         us_text(limiter_us), f.a_step(), us_text(wait_us), percent_text(f.percent_of_step(wait_us)));
     finding.figures = {{"limiter", limiter_us, "us/step"}, {"wait_for_gathers", wait_us, "us/step"}};
-    finding.change = "Where memory allows, let gathers run further ahead.";
+    finding.change = "If memory allows, let gathers run further ahead.";
     finding.job_setting = "fsdp.limit_all_gathers = false";
     finding.pytorch = "FSDP(model, limit_all_gathers=False)";
     found.push_back(std::move(finding));
@@ -272,13 +272,13 @@ void late_reduction(const AdviceFacts& f, Findings& found) {
     }
     Finding finding;
     finding.what = fmt::format(
-        "All gradients are reduced in {:.3g} {}{} of {}, {} of which no compute hides: reducing begins when "
-        "the backward is over.",
+        "All gradients are reduced in {:.3g} {}{} of {}, {} of it exposed: reduction begins only when the "
+        "backward is over.",
         each_step, each_step == 1 ? "collective" : "collectives", f.a_step(), bytes_text(bytes / reductions),
         us_text(f.exposed.reductions_us));
     finding.figures = {{"exposed_reductions", f.exposed.reductions_us, "us/step"},
                        {"reductions", each_step, "times/step"}};
-    finding.change = "Reduce in smaller buckets, while the backward goes on.";
+    finding.change = "Reduce in smaller buckets, during the backward.";
     finding.job_setting = Settings(f).add("ddp.bucket_cap_mb", "25").text;
     finding.pytorch = "DistributedDataParallel(model, bucket_cap_mb=25)";
     f.predict_in_parts(
@@ -304,7 +304,7 @@ void host_threads_communicate(const AdviceFacts& f, Findings& found) {
                        {"collectives", c.count, "times/step"}};
     if (c.bytes > 0) finding.figures.push_back({"bytes", static_cast<double>(c.bytes), "bytes/step"});
     if (c.waiting_us > 0) {
-        finding.what += fmt::format(" {} of it a rank waits for others in the mean.", us_text(c.waiting_us));
+        finding.what += fmt::format(" On average a rank waits {} of it for others.", us_text(c.waiting_us));
         finding.figures.push_back({"waiting", c.waiting_us, "us/step"});
     }
     if (c.waited_for >= 0 && c.most_waiting_us - c.least_waiting_us >= kUnevenWaiting * c.most_waiting_us) {
@@ -318,8 +318,7 @@ void host_threads_communicate(const AdviceFacts& f, Findings& found) {
         "with model.no_sync(): loss.backward()  # all batches but the last; fully_shard: "
         "model.set_requires_gradient_sync(False)";
     finding.expected =
-        "Cannot be said, because host threads carry the collectives out, and a replay moves work "
-        "of devices.";
+        "Unknown, because host threads execute the collectives, and a replay moves only device work.";
     found.push_back(std::move(finding));
 }
 

@@ -218,12 +218,13 @@ void AdviceFacts::predict(Finding& finding, const PathChange& change, std::strin
     const double then = std::clamp(replay.step_us(change), std::min(least_us, now), now);
     finding.gain_us = now - then;
     if (percent_of_step(*finding.gain_us) < kNoGainPercent) {
-        finding.expected = fmt::format("{} nothing would be gained, by a replay of the run.", were);
+        finding.expected = fmt::format("{} nothing would be gained, according to a replay of the run.", were);
         return;
     }
-    finding.expected = fmt::format("{} {} would take {} instead of {} ({:+.1f} %), by a replay of the run.",
-                                   were, trace.steps.empty() ? "the whole trace" : "a step", us_text(then),
-                                   us_text(now), 100 * (then - now) / now);
+    finding.expected =
+        fmt::format("{} {} would take {} instead of {} ({:+.1f} %), according to a replay of the run.", were,
+                    trace.steps.empty() ? "the whole trace" : "a step", us_text(then), us_text(now),
+                    100 * (then - now) / now);
 }
 
 void AdviceFacts::predict_in_parts(Finding& finding, int parts,
@@ -280,23 +281,24 @@ std::string shown(std::string_view name) {
 std::vector<std::string> what_cannot_be_said(const AdviceFacts& f) {
     std::vector<std::string> notes;
     if (!f.device_work && !f.trace.ranks.empty()) {
-        notes.emplace_back("What the time went to cannot be said, because the trace has no device work.");
+        notes.emplace_back("Where the time went is unknown, because the trace has no device work.");
     }
     if (!f.on_host.library.empty()) {
-        notes.push_back(fmt::format(
-            "What compute hides of {0}'s communication and what a change would gain cannot be said, because "
-            "{0} works on host threads{1}.",
-            f.on_host.library,
-            f.device_work ? "" : ", and the trace has no device work that a replay could move"));
+        notes.push_back(
+            fmt::format("How much of {0}'s communication compute hides, and what a change would gain, is "
+                        "unknown, because "
+                        "{0} works on host threads{1}.",
+                        f.on_host.library,
+                        f.device_work ? "" : ", and the trace has no device work that a replay could move"));
     }
     std::set<std::string_view> hosts;
     for (const Rank& rank : f.trace.ranks) hosts.insert(rank.host);
     const bool matters = f.percent_of_step(f.exposed.all_us) > kLinkPercent;
     if (matters && hosts.size() > 1 && !f.links.judged) {
         notes.emplace_back(
-            "Whether a link is slow cannot be said, because the trace has neither the links' nominal "
+            "Whether a link is slow is unknown, because the trace has neither the links' nominal "
             "bandwidth "
-            "nor large collectives that several groups have.");
+            "nor large collectives in several groups.");
     }
     return notes;
 }

@@ -34,7 +34,7 @@ const UnitRow* largest_unit(const Trace& trace) {
 void saves(Finding& finding, std::int64_t bytes) {
     finding.gain_bytes = bytes;
     finding.expected = fmt::format(
-        "At most {} less at the peak; of time it cannot be said, because nothing in "
+        "At most {} less at the peak; the effect on time is unknown, because nothing in "
         "the trace was computed that way.",
         bytes_text(bytes));
 }
@@ -52,7 +52,7 @@ void activations_make_the_peak(const AdviceFacts& f, Findings& found) {
                                bytes_text(rank->peak_bytes), rank->rank, percent_text(100 * share));
     finding.figures = {{"peak", static_cast<double>(rank->peak_bytes), "bytes"},
                        {"activations_at_peak", static_cast<double>(bytes), "bytes"}};
-    finding.change = "Keep the inputs of blocks only and compute the rest again in the backward.";
+    finding.change = "Keep only the inputs of blocks and recompute the rest in the backward.";
     finding.job_setting = "memory.activation_checkpointing = \"module:Block\"";
     finding.pytorch = "block = checkpoint_wrapper(block)  # before fully_shard(block)";
     saves(finding, bytes);
@@ -98,13 +98,13 @@ void gradient_double_buffer(const AdviceFacts& f, Findings& found) {
     if (layout == "lean") return;
     Finding finding;
     finding.what = fmt::format(
-        "At the peak (rank {}) {} of full gradients live, {:.1f} times the largest unit's {}: each gradient "
-        "is "
-        "there a second time in the buffer that is reduced.",
+        "At the peak (rank {}) {} of full gradients are allocated, {:.1f} times the largest unit's {}: each "
+        "gradient exists a second time in the buffer"
+        " that is reduced.",
         rank->rank, bytes_text(bytes), share_of(bytes, unit->bytes), bytes_text(unit->bytes));
     finding.figures = {{"unsharded_gradients_at_peak", static_cast<double>(bytes), "bytes"},
                        {"largest_unit", static_cast<double>(unit->bytes), "bytes"}};
-    finding.change = "Write gradients where they are reduced from, or make the units smaller.";
+    finding.change = "Write gradients directly into the buffer that is reduced, or make the units smaller.";
     finding.job_setting = "fsdp.layout = \"lean\"";
     finding.pytorch = "for block in model.layers: fully_shard(block)  # smaller units, smaller second copies";
     saves(finding, bytes / 2);
@@ -128,11 +128,11 @@ void near_the_limit(const AdviceFacts& f, Findings& found) {
     if (share <= kNearLimit) return;
     Finding finding;
     const std::int64_t held = std::max(worst->peak_bytes, worst->reserved_bytes);
-    finding.what = fmt::format("Rank {} holds {} of its device's {} ({}).", worst->rank, bytes_text(held),
+    finding.what = fmt::format("Rank {} uses {} of its device's {} ({}).", worst->rank, bytes_text(held),
                                bytes_text(limit), percent_text(100 * share));
     finding.figures = {{"held", static_cast<double>(held), "bytes"},
                        {"device_memory", static_cast<double>(limit), "bytes"}};
-    finding.expected = "A run that does not end for want of memory.";
+    finding.expected = "The run does not fail for lack of memory.";
     finding.change = "Shard over more ranks, checkpoint activations, make the batch or the units smaller.";
     Settings settings(f);
     settings.add("data.batch", "", "data.batch = ... (smaller)");
@@ -156,17 +156,17 @@ void fragmented(const AdviceFacts& f, Findings& found) {
     if (share_of(pool.free_bytes, pool.held_bytes) <= kFragmented || pool.percent() < 50) return;
     Finding finding;
     finding.what = fmt::format(
-        "At rank {}'s peak the allocator holds {}, of which {} are free in {}; the largest has {}.",
+        "At rank {}'s peak the allocator has reserved {}, of which {} are free in {}; the largest has {}.",
         worst->rank, bytes_text(pool.held_bytes), bytes_text(pool.free_bytes),
         counted(pool.free_blocks, "piece", "pieces"), bytes_text(pool.largest_free));
     finding.figures = {{"held", static_cast<double>(pool.held_bytes), "bytes"},
                        {"free_in_pieces", static_cast<double>(pool.free_bytes), "bytes"},
                        {"fragmentation", pool.percent(), "%"}};
     finding.change =
-        "Let segments grow instead of new ones being taken, and keep sizes the same from step to step.";
+        "Let segments grow instead of allocating new ones, and keep sizes the same from step to step.";
     finding.pytorch = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True";
     finding.gain_bytes = pool.free_bytes;
-    finding.expected = fmt::format("At most {} that the device gets back.", bytes_text(pool.free_bytes));
+    finding.expected = fmt::format("At most {} returned to the device.", bytes_text(pool.free_bytes));
     found.push_back(std::move(finding));
 }
 
@@ -190,14 +190,14 @@ void untracked_memory(const AdviceFacts& f, Findings& found) {
         if (outside <= kUntrackedShare * at->second) continue;
         Finding finding;
         finding.what = fmt::format(
-            "Rank {}'s device uses {} beyond the {} that the allocator holds (other "
-            "programs on it count too).",
+            "Rank {}'s device uses {} beyond the {} that the allocator has reserved (including other "
+            "programs).",
             rank.rank, bytes_text(static_cast<std::int64_t>(outside)), bytes_text(held));
         finding.figures = {{"outside_allocator", outside, "bytes"},
                            {"held", static_cast<double>(held), "bytes"}};
         finding.change =
             "Look for further communicators, CUDA contexts and libraries with workspaces of their own.";
-        finding.expected = "Cannot be said, because the trace does not tell who holds it.";
+        finding.expected = "Unknown, because the trace does not show what uses it.";
         finding.pytorch = f.backend() == "NCCL"
                               ? "NCCL_CUMEM_ENABLE=0, NCCL_NCHANNELS_PER_PEER=...; fewer dist.new_group calls"
                               : "fewer dist.new_group calls";
@@ -206,11 +206,11 @@ void untracked_memory(const AdviceFacts& f, Findings& found) {
 }
 
 constexpr AdviceRule kMemoryRules[] = {
-    {"activations-are-peak", "Activations make the peak", activations_make_the_peak},
-    {"optimizer-is-peak", "Optimizer state makes the peak", optimizer_is_peak},
-    {"gradient-double-buffer", "Gradients are held twice", gradient_double_buffer},
+    {"activations-are-peak", "Activations dominate the peak", activations_make_the_peak},
+    {"optimizer-is-peak", "Optimizer state dominates the peak", optimizer_is_peak},
+    {"gradient-double-buffer", "Gradients are stored twice", gradient_double_buffer},
     {"memory-near-limit", "Memory is near the device's limit", near_the_limit, true},
-    {"fragmentation", "Free memory lies in pieces", fragmented},
+    {"fragmentation", "Free memory is fragmented", fragmented},
     {"untracked-memory", "Device memory outside the allocator", untracked_memory},
 };
 

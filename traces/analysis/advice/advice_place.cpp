@@ -59,8 +59,7 @@ Place exposed_collective(const Trace& trace, const Selection& selection, bool ga
             exposed -= std::min(at->end, window.end) - std::max(at->start, window.start);
         keep_longer(best, longest, exposed,
                     place_of_event(trace, i,
-                                   gathers_only ? "the gather of which most is exposed"
-                                                : "the collective of which most is exposed"));
+                                   gathers_only ? "the most exposed gather" : "the most exposed collective"));
     }
     return best;
 }

@@ -138,8 +138,8 @@ void wrap_too_coarse(const AdviceFacts& f, Findings& found) {
     }
     const bool blocks = f.config("fsdp.wrap").find("Block") != std::string_view::npos;
     finding.change =
-        "Wrap finer, so that only a part of the model is whole at any time and gathers run beside "
-        "the compute of other units.";
+        "Wrap finer, so that only a part of the model is whole at any time and gathers overlap the compute "
+        "of other units.";
     finding.job_setting = blocks ? "fsdp.wrap = \"module:Block,Embedding\"" : "fsdp.wrap = \"module:Block\"";
     finding.pytorch =
         "for block in model.layers: fully_shard(block)  # FSDP(model, "
@@ -147,7 +147,8 @@ void wrap_too_coarse(const AdviceFacts& f, Findings& found) {
     f.predict_in_parts(
         finding, parts, [&](const UnitCollective& c) { return unit_name_of(f, c) == unit->name; },
         fmt::format("In {} units", parts));
-    if (finding.expected.empty()) finding.expected = "Cannot be said of time, because the trace has no step.";
+    if (finding.expected.empty())
+        finding.expected = "The effect on time is unknown, because the trace has no step.";
     found.push_back(std::move(finding));
 }
 
@@ -170,8 +171,7 @@ void wrap_too_fine(const AdviceFacts& f, Findings& found) {
     if (line->alpha_us <= transfer_us || f.percent_of_step(latency_us) <= kSmallPercent) return;
     Finding finding;
     finding.what = fmt::format(
-        "{} units, {} in the mean: a gather takes {} to get going and {} for the bytes, so that {}{} is "
-        "latency alone.",
+        "{} units, {} on average: a gather takes {} to start and {} for the bytes, so {}{} is only latency.",
         units.size(), bytes_text(static_cast<std::int64_t>(mean_bytes)), us_text(line->alpha_us),
         us_text(transfer_us), us_text(latency_us), f.a_step());
     finding.figures = {{"units", static_cast<double>(units.size()), ""},
@@ -197,7 +197,7 @@ void wrap_too_fine(const AdviceFacts& f, Findings& found) {
                mark == UnitMark::forward_prefetch || mark == UnitMark::post_backward;
     });
     change.apart_factor = 1.0 / kMerged;
-    f.predict(finding, change, fmt::format("With {} units made one", kMerged));
+    f.predict(finding, change, fmt::format("With {} units merged into one", kMerged));
     found.push_back(std::move(finding));
 }
 
@@ -213,7 +213,8 @@ void wasted_regather(const AdviceFacts& f, Findings& found) {
     const std::int64_t each = worst->sum.gather_bytes / std::max<std::int64_t>(1, worst->sum.gathers);
     Finding finding;
     finding.what = fmt::format(
-        "Unit {} is freed and at once gathered again, {:.2f} times{} and rank: {} that were there already.",
+        "Unit {} is freed and immediately gathered again, {:.2f} times{} and rank: {} that were already "
+        "gathered.",
         shown(worst->name), static_cast<double>(times) / static_cast<double>(rank_steps(f)), f.a_step(),
         bytes_text(each));
     finding.figures = {
@@ -227,7 +228,7 @@ void wasted_regather(const AdviceFacts& f, Findings& found) {
         if (c.gather && c.phase != Phase::forward && unit_name_of(f, c) == worst->name)
             change.events[c.event] = 0;
     }
-    f.predict(finding, change, "Were it kept,");
+    f.predict(finding, change, "If it were kept,");
     finding.job_setting = Settings(f).add("fsdp.layout", "lean").text;
     found.push_back(std::move(finding));
 }
@@ -319,7 +320,7 @@ void empty_shard(const AdviceFacts& f, Findings& found) {
     if (worst == nullptr || ranks < 2) return;
     Finding finding;
     finding.what =
-        fmt::format("{} so small that some rank holds nothing of {} but padding; the smallest, {}, has {}.",
+        fmt::format("{} so small that some rank's shard of {} is only padding; the smallest, {}, has {}.",
                     counted(units, "unit is", "units are"), units == 1 ? "it" : "them", shown(worst->name),
                     counted(worst->elements, "element", "elements"));
     finding.figures = {{"units", static_cast<double>(units), ""},
@@ -329,7 +330,7 @@ void empty_shard(const AdviceFacts& f, Findings& found) {
     finding.pytorch =
         "FSDP(model, auto_wrap_policy=functools.partial(size_based_auto_wrap_policy, "
         "min_num_params=1_000_000))";
-    finding.expected = "Cannot be said, because it depends on the unit that such modules go to.";
+    finding.expected = "Unknown, because it depends on the unit that such modules go to.";
     found.push_back(std::move(finding));
 }
 
@@ -354,19 +355,19 @@ void uneven_ranks(const AdviceFacts& f, Findings& found) {
             finding.gain_bytes =
                 static_cast<std::int64_t>(static_cast<double>(rank->peak_bytes) * (1 - 1 / u.peak_bytes));
             finding.figures.push_back({"above_the_mean", static_cast<double>(finding.gain_bytes), "bytes"});
-            finding.expected = fmt::format("At most {} less on the fullest rank, were all even.",
+            finding.expected = fmt::format("At most {} less on the fullest rank, if all were equal.",
                                            bytes_text(finding.gain_bytes));
         }
-        finding.change = "Even out what the ranks hold: units of their own for embeddings and heads.";
+        finding.change = "Balance the memory of the ranks: make embeddings and heads units of their own.";
         finding.job_setting = "fsdp.wrap = \"module:Block,Embedding\"";
         finding.pytorch = "fully_shard(model.embedding); fully_shard(model.head)";
     } else {
         finding.what +=
             " Waiting inside collectives counts as busy: the rank with most may be the one that waits.";
-        finding.change = "Even out what the ranks do: as many tokens for each, not as many samples.";
+        finding.change = "Balance the work of the ranks: equal numbers of tokens, not of samples.";
         finding.job_setting = "data.batch";
         finding.pytorch = "DataLoader(dataset, batch_sampler=a sampler that gives every rank as many tokens)";
-        finding.expected = "Cannot be said, because busy time holds waiting as well.";
+        finding.expected = "Unknown, because busy time includes waiting.";
     }
     found.push_back(std::move(finding));
 }
@@ -374,9 +375,9 @@ void uneven_ranks(const AdviceFacts& f, Findings& found) {
 constexpr AdviceRule kShardingRules[] = {
     {"wrap-too-coarse", "One unit is too large", wrap_too_coarse},
     {"wrap-too-fine", "Units are too small", wrap_too_fine},
-    {"wasted-regather", "A unit is gathered again at once", wasted_regather},
+    {"wasted-regather", "A unit is gathered again immediately", wasted_regather},
     {"checkpoint-regather", "Checkpointing gathers once more", regather_by_checkpointing},
-    {"padding", "Padding is moved", padding},
+    {"padding", "Collectives move padding", padding},
     {"empty-shard", "Ranks hold empty shards", empty_shard},
     {"uneven-ranks", "Ranks are uneven", uneven_ranks},
 };

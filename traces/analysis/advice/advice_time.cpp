@@ -102,17 +102,17 @@ void straggling_rank(const AdviceFacts& f, Findings& found) {
     Finding finding;
     finding.what = fmt::format(
         "Rank {} comes last: on their critical paths the ranks wait {}{} ({}) for others, {} of it for this "
-        "one. Against the others' median {}.",
+        "one. Compared with the others' median, "
+        "{}.",
         most->first, us_text(mean), f.a_step(), percent_text(f.percent_of_step(mean)),
         percent_text(100 * share),
-        slowness.words.empty()
-            ? "its compute, copies and host take no longer: why it comes last cannot be said"
-            : "its " + slowness.words);
+        slowness.words.empty() ? "its compute, copies and host take no longer: the cause is unknown"
+                               : "its " + slowness.words);
     finding.figures = {{"rank", static_cast<double>(most->first), ""},
                        {"waiting", mean, "us/step"},
                        {"share_for_this_rank", 100 * share, "%"}};
     finding.change =
-        "Look at what that rank does longer (compare --by kernel, its host and device): uneven "
+        "Find what takes longer on that rank (compare --by kernel, its host and device): uneven "
         "batches, a slower device or host, another job on it.";
     finding.job_setting = "data.batch, data.workers; run.processes where ranks share cores";
     finding.pytorch = "DataLoader(dataset, batch_sampler=a sampler that gives every rank as many tokens)";
@@ -123,7 +123,7 @@ void straggling_rank(const AdviceFacts& f, Findings& found) {
         change.ranks.assign(f.trace.ranks.size(), kUnscaled);
         change.ranks[slow] = slowness.factors;
     }
-    f.predict(finding, change, fmt::format("Were rank {} as fast as the others,", most->first));
+    f.predict(finding, change, fmt::format("If rank {} were as fast as the others,", most->first));
     found.push_back(std::move(finding));
 }
 
@@ -140,14 +140,14 @@ void slow_data_loader(const AdviceFacts& f, Findings& found) {
     if (ranks > 0) us /= ranks;
     if (f.percent_of_step(us) <= kLoaderPercent) return;
     Finding finding;
-    finding.what = fmt::format("{} of {} ({}) the device has nothing to do and the host loads data.",
-                               us_text(us), f.each_step(), percent_text(f.percent_of_step(us)));
+    finding.what = fmt::format("For {} of {} ({}) the device is idle and the host loads data.", us_text(us),
+                               f.each_step(), percent_text(f.percent_of_step(us)));
     finding.figures = {{"data_loader", us, "us/step"}, {"share_of_step", f.percent_of_step(us), "%"}};
     const std::string_view own_workers = f.config("data.workers");
     const bool workers = f.ours() && !own_workers.empty() && own_workers != "0";
-    finding.change =
-        workers ? "The loader falls behind with the workers that it has: give it more, or less to do."
-                : "Load batches beside the training.";
+    finding.change = workers
+                         ? "The loader cannot keep up with its workers: give it more workers, or less work."
+                         : "Load batches in parallel with training.";
     finding.job_setting = workers ? "data.workers = ... (more)" : "data.workers = 2";
     finding.pytorch =
         "DataLoader(dataset, num_workers=8, pin_memory=True, persistent_workers=True, "
@@ -155,7 +155,7 @@ void slow_data_loader(const AdviceFacts& f, Findings& found) {
     PathChange change;
     change.apart = f.loader_time();
     change.apart_factor = 0;
-    f.predict(finding, change, "Were batches there at once,");
+    f.predict(finding, change, "If batches were ready immediately,");
     found.push_back(std::move(finding));
 }
 
@@ -178,7 +178,7 @@ void host_bound(const AdviceFacts& f, Findings& found) {
     if (share <= kHostPercent) return;
     Finding finding;
     finding.what = fmt::format(
-        "{} of the devices' time they stand still because the host has launched nothing yet; on the critical "
+        "For {} of the time the devices are idle because the host has launched nothing yet; on the critical "
         "path the host takes {}{} ({}).",
         percent_text(share), us_text(f.on_path_us(PathKind::host)), f.a_step(),
         percent_text(f.percent_of_step(f.on_path_us(PathKind::host))));
@@ -190,7 +190,7 @@ void host_bound(const AdviceFacts& f, Findings& found) {
     const bool captured = graph != calls.name.end();
     finding.change = captured
                          ? "The step launches captured graphs already: let the host run ahead of them (no "
-                           ".item() or print in the loop), and look at what it does between them."
+                           ".item() or print in the loop), and check what it does between them."
                          : "Launch less and larger work, let the host run ahead (no .item() or print in the "
                            "loop), compile or capture the step.";
     Settings settings(f);
@@ -204,7 +204,7 @@ void host_bound(const AdviceFacts& f, Findings& found) {
     change.apart = f.host_time([&](std::size_t i) {
         return f.trace.ranges.kind[i] == RangeKind::data_loader || (offloads(f) && is_optimizer(f, i));
     });
-    f.predict(finding, change, "Were the host twice as fast,");
+    f.predict(finding, change, "If the host were twice as fast,");
     found.push_back(std::move(finding));
 }
 
@@ -219,10 +219,10 @@ void offload_copies(const AdviceFacts& f, Findings& found) {
     }
     Finding finding;
     f.predict(finding, change,
-              offload ? "Were copies and the optimizer on the host free," : "Were copies free,");
+              offload ? "If copies and the optimizer on the host were free," : "If copies were free,");
     const double gain = f.percent_of_step(finding.gain_us.value_or(0));
     if (f.percent_of_step(us) <= kCopyPercent && !(offload && gain > kCopyPercent)) return;
-    finding.what = fmt::format("Copies lie on the critical path for {}{} ({}){}.", us_text(us), f.a_step(),
+    finding.what = fmt::format("Copies are on the critical path for {}{} ({}){}.", us_text(us), f.a_step(),
                                percent_text(f.percent_of_step(us)),
                                offload ? "; parameters and gradients are offloaded to the host" : "");
     finding.figures = {{"copies_on_path", us, "us/step"}, {"share_of_step", f.percent_of_step(us), "%"}};
@@ -257,18 +257,17 @@ void low_occupancy(const AdviceFacts& f, Findings& found) {
     if (known < 0.5 * all || known <= 0 || weighted / known >= kLowOccupancyPercent) return;
     Finding finding;
     finding.what = fmt::format(
-        "The compute kernels' achieved occupancy is {} in the mean, below {:.0f} %; the longest of those "
-        "that "
-        "stay below is {}.",
+        "The compute kernels' achieved occupancy is {} on average, below {:.0f} %; the longest kernel below "
+        "it is "
+        "{}.",
         percent_text(weighted / known), kLowOccupancyPercent, shown(largest));
     finding.figures = {{"occupancy", weighted / known, "%"}};
     finding.change =
         "Give kernels more work at once: a larger batch or sequence, fused kernels. (Matrix kernels on "
-        "tensor cores may run well at low occupancy: look at their rate first.)";
+        "tensor cores may run well at low occupancy: check their rate first.)";
     finding.job_setting = "data.batch = ... (larger)";
     finding.pytorch = "model = torch.compile(model)";
-    finding.expected =
-        "Cannot be said, because the trace does not tell how kernels' times depend on their size.";
+    finding.expected = "Unknown, because the trace does not show how kernels' times depend on their size.";
     found.push_back(std::move(finding));
 }
 
@@ -297,18 +296,18 @@ void idle_device(const AdviceFacts& f, Findings& found) {
         finding.change = "Use fewer devices, or give each more work.";
         finding.job_setting = "run.ranks = ... (fewer), data.batch = ... (larger)";
         finding.pytorch = "torchrun --nproc-per-node=... (fewer)";
-        finding.expected = "Cannot be said, because no run with fewer devices is here.";
+        finding.expected = "Unknown, because there is no run with fewer devices.";
         found.push_back(std::move(finding));
     }
 }
 
 constexpr AdviceRule kTimeRules[] = {
-    {"straggler", "A rank is waited for", straggling_rank},
+    {"straggler", "Ranks wait for one rank", straggling_rank},
     {"data-loader", "The data loader is slow", slow_data_loader},
     {"host-bound", "The host does not keep up", host_bound},
-    {"copies-on-path", "Copies hold up the step", offload_copies},
-    {"low-occupancy", "Kernels leave most of the device empty", low_occupancy},
-    {"idle-device", "A device that holds memory idles", idle_device},
+    {"copies-on-path", "Copies delay the step", offload_copies},
+    {"low-occupancy", "Kernels leave most of the device unused", low_occupancy},
+    {"idle-device", "A device with allocated memory is idle", idle_device},
 };
 
 }  // namespace

@@ -43,7 +43,7 @@ void out_of_memory(const AdviceFacts& f, Findings& found) {
     if (text.empty()) return;
     const RankMemory* rank = failed != nullptr ? failed : f.highest_peak();
     Finding finding;
-    finding.what = fmt::format("The run says: {}", text);
+    finding.what = fmt::format("The run reported: {}", text);
     std::string_view largest;
     std::int64_t cached = 0;
     if (rank != nullptr && rank->peak_bytes > 0) {
@@ -51,7 +51,8 @@ void out_of_memory(const AdviceFacts& f, Findings& found) {
         const auto most = std::max_element(rank->at_peak.begin(), rank->at_peak.end());
         const auto category = static_cast<MemoryCategory>(most - rank->at_peak.begin());
         if (category != MemoryCategory::other) largest = name(category);
-        finding.what += fmt::format(" Rank {} held {} at its peak", rank->rank, bytes_text(rank->peak_bytes));
+        finding.what +=
+            fmt::format(" Rank {} had {} allocated at its peak", rank->rank, bytes_text(rank->peak_bytes));
         if (!largest.empty()) finding.what += fmt::format(", {} of it {}", bytes_text(*most), largest);
         cached = rank->reserved_bytes - rank->peak_bytes;
         if (rank->reserved_bytes > 0 && cached > 0) {
@@ -70,13 +71,14 @@ void out_of_memory(const AdviceFacts& f, Findings& found) {
     finding.job_setting = settings.text;
     finding.pytorch = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True; checkpoint_wrapper(block)";
     const std::string_view why = failed != nullptr && went_on(f, *failed)
-                                     ? "because the run went on without what it asked for"
+                                     ? "because the run continued without the memory that it requested"
                                      : "because the trace ends with the failure";
-    finding.expected = cached > 0 ? fmt::format(
-                                        "Segments that grow could use what is cached; whether that is enough "
-                                        "cannot be said, {}.",
-                                        why)
-                                  : fmt::format("Cannot be said, {}.", why);
+    finding.expected =
+        cached > 0 ? fmt::format(
+                         "Segments that grow could use what is cached; whether that is enough is unknown,"
+                         " {}.",
+                         why)
+                   : fmt::format("Unknown, {}.", why);
     found.push_back(std::move(finding));
 }
 

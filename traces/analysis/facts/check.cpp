@@ -29,7 +29,7 @@ void check_recording(const Trace& trace, Faults& faults) {
         faults.push_back(fmt::format(
             "The run did not end ({}): what it did after the last commit, {} after its start, is missing; "
             "shardscope-trace check --finalize makes a finished file of the rest.",
-            why.empty() ? "it was killed or still runs" : why, at_ms(trace.last_ns)));
+            why.empty() ? "it was killed or is still running" : why, at_ms(trace.last_ns)));
     }
     if (trace.dropped > 0) {
         faults.push_back(fmt::format(
@@ -38,13 +38,13 @@ void check_recording(const Trace& trace, Faults& faults) {
             counted(trace.dropped, "event was", "events were")));
     }
     if (trace.invalid_events > 0) {
-        faults.push_back(
-            fmt::format("{} left out: an end before the start, or a time or size that cannot be.",
-                        counted(trace.invalid_events, "event is", "events are")));
+        faults.push_back(fmt::format("{} left out: an end before the start, or an impossible time or size.",
+                                     counted(trace.invalid_events, "event is", "events are")));
     }
     for (const DiagnosticRow& row : trace.diagnostics) {
         if (row.severity == Severity::error) {
-            faults.push_back(fmt::format("At {} the recorder noted an error: {}", at_ms(row.time), row.text));
+            faults.push_back(
+                fmt::format("At {} the recorder reported an error: {}", at_ms(row.time), row.text));
         }
     }
 }
@@ -303,7 +303,7 @@ std::vector<std::string> check_notes(const Trace& trace) {
     }
     for (const DiagnosticRow& row : trace.diagnostics) {
         if (row.severity == Severity::warning) {
-            notes.push_back(fmt::format("At {} the recorder noted: {}", at_ms(row.time), row.text));
+            notes.push_back(fmt::format("At {} the recorder reported: {}", at_ms(row.time), row.text));
         }
     }
     return notes;

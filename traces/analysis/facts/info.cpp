@@ -144,7 +144,7 @@ std::string device_note(const Trace& trace) {
     if (device == "cpu") {
         return "The device is the trainer's own on the processor. Its kernels, streams, runtime calls and "
                "collectives have "
-               "the names that CUDA and NCCL give such work; nothing of CUDA or NCCL ran.";
+               "the names that CUDA and NCCL give such work; no CUDA or NCCL code ran.";
     }
     if (device == "sim") {
         return "The device is simulated. Its kernels, streams, runtime calls and collectives have the names "

@@ -20,7 +20,7 @@ namespace shardscope::traces {
 namespace {
 
 // Bytes that the addresses do not explain: a free without a matching allocation.
-constexpr const char* kNotTold = "(not told by addresses)";
+constexpr const char* kNotTold = "(unattributed)";
 
 // --- what only foreign traces have ---
 
@@ -171,7 +171,7 @@ std::vector<MemoryFailure> failures_of(const Trace& trace, int rank, const RankS
 // --- measured beside predicted ---
 
 // The rest of the stored peak that the stored parts do not explain.
-constexpr const char* kNotStored = "(not told by the prediction)";
+constexpr const char* kNotStored = "(not predicted)";
 
 // Measured and predicted bytes of one key (an id or a name).
 struct Tally {

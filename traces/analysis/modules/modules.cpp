@@ -388,7 +388,7 @@ Fields<ModuleNode> module_fields() {
         {{"unshard_wait_us", "Unshard wait", Unit::us, "Host time in its unit's limiter and waits.",
           everywhere, -1, true},
          value_of<&N::unshard_wait_us>},
-        {{"peak_bytes", "Peak", Unit::bytes, "Most that was allocated while a call was open.", everywhere, -1,
+        {{"peak_bytes", "Peak", Unit::bytes, "Most memory allocated while a call was open.", everywhere, -1,
           true},
          value_of<&N::peak_bytes>},
         {{"recomputations", "", Unit::count, "Forward calls that checkpointing repeats.", in_csv},

@@ -98,9 +98,9 @@ Fields<MeanOverlap> overlap_fields() {
     using P = OverlapParts;
     static constexpr Field<MeanOverlap> kFields[] = {
         {{"window_us", "Window", Unit::us, "The step's window.", in_table | in_csv}, mean_of<&P::whole>},
-        {{"computation_us", "Computation", Unit::us, "Compute kernels without communication beside them."},
+        {{"computation_us", "Computation", Unit::us, "Compute kernels without overlapping communication."},
          mean_of<&P::computation>},
-        {{"overlapped_us", "Overlapped", Unit::us, "Communication beside compute kernels."},
+        {{"overlapped_us", "Overlapped", Unit::us, "Communication that overlaps compute kernels."},
          mean_of<&P::overlapped>},
         {{"exposed_communication_us", "Exposed comm.", Unit::us, "Communication outside compute kernels."},
          mean_of<&P::exposed_communication>},
@@ -108,7 +108,8 @@ Fields<MeanOverlap> overlap_fields() {
         {{"communication_us", "", Unit::us, "Overlapped and exposed communication.", in_json},
          mean_of<&P::communication>},
         {{"window_us", "", Unit::us, "The step's window.", in_json}, mean_of<&P::whole>},
-        {{"overlap_percent", "Overlap", Unit::percent, "Share of communication beside compute kernels."},
+        {{"overlap_percent", "Overlap", Unit::percent,
+          "Share of communication that overlaps compute kernels."},
          [](const MeanOverlap& mean) {
              return mean.parts.communication() > 0 ? Cell(mean.parts.overlap_percent()) : Cell();
          }},

@@ -365,11 +365,10 @@ FileFacts read_flight_dump(const Value& root, const std::string& path, EventSink
     const Value version = root["version"];
     if (const std::string_view text = version.text();
         !text.empty() && !text.starts_with("1.") && !text.starts_with("2.") && text != "1" && text != "2") {
-        sink.add(
-            DiagnosticRow{0, Severity::warning,
-                          fmt::format("{}: the flight recorder's dump is of version {}, and 1.x and 2.x are "
-                                      "known; what has the same names was read",
-                                      path, text)});
+        sink.add(DiagnosticRow{0, Severity::warning,
+                               fmt::format("{}: the flight recorder's dump is of version {}, and only 1.x "
+                                           "and 2.x are known; fields with the same names were read",
+                                           path, text)});
     }
     const std::int64_t pid = request.rank + 1;
     sink.add(RunInfoRow{"import.format", "pytorch_flight_recorder"});

@@ -88,8 +88,8 @@ struct Input::Impl {
     std::size_t cut_here(std::size_t got, const std::string& what) {
         if (!cut_is_end) {
             throw StoreError(
-                fmt::format("{} is {} at byte {} of its unpacked content; copy it again, or say --partial to "
-                            "keep what is whole",
+                fmt::format("{} is {} at byte {} of its unpacked content; copy it again, or use --partial to "
+                            "keep the intact part",
                             path, what, unpacked));
         }
         was_cut = unpacked_all = true;
@@ -130,8 +130,7 @@ struct Input::Impl {
             unpacked += n;
             if (unpacked > options.max_bytes) {
                 throw StoreError(fmt::format(
-                    "{} unpacks to more than {} bytes; say --max-size with a larger number if it is "
-                    "to be trusted",
+                    "{} unpacks to more than {} bytes; use --max-size with a larger number if you trust it",
                     path, options.max_bytes));
             }
             if (code == Z_STREAM_END) {

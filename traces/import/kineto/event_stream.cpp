@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kChunk = std::size_t{1} << 19;
 constexpr std::size_t kLargestValue = std::size_t{1} << 28;  // one event, or one member beside traceEvents
 constexpr std::size_t kSmallestBatch = 1 << 10;
-constexpr const char* kKeepWhole = "say --partial to keep what is whole";
+constexpr const char* kKeepWhole = "use --partial to keep the intact part";
 
 // The part of the file that is in memory. There is room for one byte before its first one, and for the
 // parser's padding after its last one.
@@ -43,9 +43,11 @@ class Window {
         std::size_t capacity = bytes_.size() - EventBatchParser::padding();
         if (end_ > capacity / 2) {
             if (capacity > kLargestValue)
-                throw input_.error(offset(), fmt::format("one value has more than {} bytes; no tracer writes "
-                                                         "such; is a quote or a bracket missing?",
-                                                         kLargestValue));
+                throw input_.error(
+                    offset(),
+                    fmt::format("one value has more than {} bytes, which no tracer writes; is a quote"
+                                " or a bracket missing?",
+                                kLargestValue));
             bytes_.resize(1 + 2 * (capacity - 1) + EventBatchParser::padding());
             capacity = bytes_.size() - EventBatchParser::padding();
         } else if (capacity > 8 * kChunk && end_ < kChunk) {  // after a large value

@@ -22,7 +22,7 @@ void tell_repairs(EventSink& sink, const EventStreamResult& result) {
     const std::pair<std::uint64_t, const char*> kinds[] = {
         {r.words, "bare words in place of numbers"},
         {r.controls, "control characters in texts"},
-        {r.utf8, "bytes that are no UTF-8"},
+        {r.utf8, "bytes that are not UTF-8"},
         {r.backslashes, "backslashes that escape nothing"},
         {r.quotes, "quotes within texts"},
         {result.lost_metadata, "members around the events that could not be read"}};
@@ -33,7 +33,7 @@ void tell_repairs(EventSink& sink, const EventStreamResult& result) {
     if (text.empty()) return;
     sink.add(DiagnosticRow{.time = 0,
                            .severity = Severity::information,
-                           .text = "the file is not quite JSON and was read all the same: " + text});
+                           .text = "the file is not valid JSON and was read nevertheless: " + text});
 }
 
 // Why a JSON file is not a trace; names the tool that wrote it where that can be recognized.

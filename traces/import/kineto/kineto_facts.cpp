@@ -122,7 +122,7 @@ void KinetoRows::ours(std::string_view json) {
         row.global_tid = actors_.thread_of(rank->pid, step.thread != 0 ? step.thread : rank->thread);
         sink_.add(row);
     }
-    if (!known->ended) note(Severity::warning, "the run did not end: it was killed or still ran");
+    if (!known->ended) note(Severity::warning, "the run did not end: it was killed or was still running");
     if (known->dropped > 0)
         note(Severity::warning, fmt::format("{} dropped while it was recorded",
                                             told(known->dropped, "event was", "events were")));
@@ -136,7 +136,7 @@ FileFacts KinetoRows::finish() {
     collectives_.finish();
     const std::uint64_t unended = open_ranges_.finish(facts_.last_ns);
     if (unended > 0)
-        note(Severity::information, fmt::format("{} no end; the end of the trace stands for it",
+        note(Severity::information, fmt::format("{} no end; the end of the trace is used instead",
                                                 told(unended, "range has", "ranges have")));
     if (open_ranges_.lonely_ends() > 0)
         note(Severity::information,
@@ -159,14 +159,13 @@ FileFacts KinetoRows::finish() {
     if (actors_.moved_devices() > 0)
         note(Severity::information,
              fmt::format(
-                 "{} on streams of the rank's own beside those of its device",
-                 told(actors_.moved_devices(), "event ran on another device than the rank's own and stands",
-                      "events ran on another device than the rank's own and stand")));
+                 "{} on streams of their own next to those of its device",
+                 told(actors_.moved_devices(), "event ran on another device than the rank's own and is shown",
+                      "events ran on another device than the rank's own and are shown")));
     if (many_processes_ && actors_.moved_devices() > 0)
-        note(
-            Severity::warning,
-            "several processes launched work on several devices, and a file is read as one rank; to see them "
-            "apart, open the file of each process");
+        note(Severity::warning,
+             "several processes launched work on several devices, and a file is read as one rank; to "
+             "separate them, open the file of each process");
     actors_.write(sink_, gpus_, host_);
     facts_.rows_rank = actors_.rank();
     const std::int64_t utc = base_utc_ns_.value_or(0);

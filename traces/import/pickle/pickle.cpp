@@ -108,11 +108,11 @@ class Machine {
             case 'I':
             case 'L':
                 push(known(add_integer_line(tree_, bytes_.line()),
-                           "a line that should be a whole number is none"));
+                           "a line that should be a whole number is not one"));
                 break;
             case 'F':
                 push(tree_.add_real(
-                    known(real_line(bytes_.line()), "a line that should be a number is none")));
+                    known(real_line(bytes_.line()), "a line that should be a number is not one")));
                 break;
             case 'G':
                 push(tree_.add_real(big_endian_real()));
@@ -230,8 +230,8 @@ class Machine {
     StoreError refusal(unsigned char opcode) {
         const char* name = refused_name(opcode);
         if (name == nullptr) {
-            return fault(
-                fmt::format("0x{:02x} is no opcode of a pickle; the file is damaged or no pickle", opcode));
+            return fault(fmt::format(
+                "0x{:02x} is not an opcode of a pickle; the file is damaged or not a pickle", opcode));
         }
         refused_ = true;
         std::string import;
@@ -285,7 +285,7 @@ class Machine {
         }
         const ValueRef container = stack_[stack_.size() - count - 1];
         if (Value(tree_, container).kind() != kind) {
-            throw fault("the pickle adds items to what is no list or dictionary; it is damaged");
+            throw fault("the pickle adds items to what is not a list or dictionary; it is damaged");
         }
         if (kind == ValueKind::dictionary && count % 2 != 0) {
             throw fault("the pickle has a key without a value; it is damaged");
@@ -325,8 +325,8 @@ class Machine {
     }
     ValueRef get(std::uint64_t index) const {
         if (index >= memo_.size()) {
-            throw fault(fmt::format("the pickle recalls value {}, which it has not remembered; it is damaged",
-                                    index));
+            throw fault(
+                fmt::format("the pickle recalls value {}, which it never stored; it is damaged", index));
         }
         return memo_[static_cast<std::size_t>(index)];
     }
@@ -363,7 +363,9 @@ class Machine {
         if (!value) throw fault(sentence);
         return *value;
     }
-    std::uint64_t memo_line() { return known(index_line(bytes_.line()), "a number of the memo is none"); }
+    std::uint64_t memo_line() {
+        return known(index_line(bytes_.line()), "an index of the memo is not a number");
+    }
 
     // The values of a damaged pickle: open containers are closed as they are, from the inside out.
     ValueRef what_there_is() {

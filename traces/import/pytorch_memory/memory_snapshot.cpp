@@ -42,8 +42,8 @@ void keep_busiest(std::vector<SnapshotDevice>& devices, EventSink& sink) {
     for (std::size_t i = 1; i < devices.size(); ++i) {
         sink.add(DiagnosticRow{
             0, Severity::warning,
-            fmt::format("device {} of a snapshot was left out ({}): among several "
-                        "files each is one rank; open it alone to see it",
+            fmt::format("device {} of a snapshot was ignored ({}): with several files, each is one rank;"
+                        " open it alone to see it",
                         devices[i].number,
                         counted(static_cast<std::int64_t>(devices[i].events.size()), "event", "events"))});
     }
@@ -68,8 +68,9 @@ void tell_doubts(const SnapshotDevice& device, bool cut, EventSink& sink) {
         tell(Severity::information, "the snapshot has no times; each event counts for 1 us");
     }
     if (cut) {
-        tell(Severity::warning,
-             "the snapshot was cut off: what lived before its first event is not known and not counted");
+        tell(
+            Severity::warning,
+            "the snapshot was cut off: what was allocated before its first event is unknown and not counted");
     }
 }
 
@@ -92,7 +93,7 @@ FileFacts read_memory_snapshot(const Value& root, bool cut, const std::string& p
     if (devices.empty()) {
         throw StoreError(
             fmt::format("{}: the memory snapshot holds no segment and no event; take it while the program "
-                        "holds memory of a device",
+                        "has device memory allocated",
                         path));
     }
     sink.add(RunInfoRow{"import.format", "pytorch_memory_snapshot"});

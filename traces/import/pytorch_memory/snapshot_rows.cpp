@@ -244,15 +244,15 @@ class DeviceRows {
         tell_annotation(allocation, event, false);
         tell_stack(allocation, event.frames, false);
         std::string text =
-            fmt::format("{}{}: asked for {}; {} were active, {} held by the allocator", kOutOfMemory, rank_,
-                        in_words(event.bytes), in_words(total_), in_words(reserved_));
+            fmt::format("{}{}: requested {}; {} were active, {} reserved by the allocator", kOutOfMemory,
+                        rank_, in_words(event.bytes), in_words(total_), in_words(reserved_));
         const std::int64_t device_free = static_cast<std::int64_t>(
             std::min(event.address, static_cast<std::uint64_t>(kMostSnapshotBytes)));
         text += fmt::format(", {} free on the device", in_words(device_free));
         if (event.bytes > device_free)
             text += fmt::format(": {} were missing", in_words(event.bytes - device_free));
         if (reserved_ > total_)
-            text += fmt::format("; of what is held {} were cached, in no stretch that was long enough",
+            text += fmt::format("; of the reserved memory {} were cached, but no block was large enough",
                                 in_words(reserved_ - total_));
         if (open_.size() > 0) text += fmt::format("; under {}", open_[open_.size() - 1]);
         if (const std::string_view place = asking_frame(frames_.text(allocation.stack)); !place.empty())

@@ -28,7 +28,7 @@ constexpr std::array kAnnotationRules = std::to_array<OriginRule>({
 });
 
 constexpr std::array kFrameRules = std::to_array<OriginRule>({
-    {"", "setWorkspaceForHandle", other, "cuBLAS's workspace: it stays, whoever called first"},
+    {"", "setWorkspaceForHandle", other, "cuBLAS's workspace: it stays, whichever call came first"},
     {"", "BlasLtWorkspace", other, "cuBLASLt's workspace"},
     {"_fsdp_collectives.py", "reduce", communication, "FSDP2's reduce-scatter and its buffers", gradients},
     {"_fsdp_collectives.py", "all_gather", unsharded_parameters, "FSDP2's gather and its buffers"},

@@ -260,10 +260,9 @@ class Join {
                 "missing)");
         tell_of(missing_.no_payload,
                 "belong to calls whose ranges have no payload (an export has it with --include-blobs=true)");
-        tell_of(missing_.unclear,
-                "share a group in which it cannot be told which kernel did which call's work");
-        tell_of(missing_.no_group_size, "belong to communicators whose making was not recorded");
-        tell_of(missing_.no_rank, "ran on devices that are no rank's");
+        tell_of(missing_.unclear, "share a group in which it is unknown which kernel did which call's work");
+        tell_of(missing_.no_group_size, "belong to communicators whose creation was not recorded");
+        tell_of(missing_.no_rank, "ran on devices that belong to no rank");
         for (const std::uint64_t communicator : missing_.disagreeing) {
             texts.push_back(fmt::format(
                 "The ranks of NCCL's communicator {:#x} did not record the same collectives: these have "

@@ -1,4 +1,5 @@
-// A little room on a file's disk that can be given back when the disk is full, for what must still be said.
+// A small reserve on a file's disk that can be released when the disk is full, so that a last message can
+// still be written.
 #pragma once
 
 #include <string>
@@ -7,8 +8,8 @@
 
 namespace shardscope::traces {
 
-// Held by a file without a name, which goes with its process. Where the file system has no such files there
-// is no room either.
+// Held by an unnamed file, which disappears with its process. There is no reserve if the file system does not
+// support such files.
 class DiskReserve {
   public:
     explicit DiskReserve(const std::string& beside);

@@ -8,7 +8,7 @@ namespace shardscope::traces {
 
 namespace {
 
-// Where SQLite locks a file, whatever its size (sqlite.org/fileformat2.html, "the lock-byte page").
+// The bytes that SQLite locks in a file of any size (sqlite.org/fileformat2.html, "the lock-byte page").
 constexpr off_t kFirstLockByte = 0x40000000;
 constexpr off_t kLockBytes = 512;
 

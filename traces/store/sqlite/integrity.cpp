@@ -8,7 +8,7 @@ namespace shardscope::traces {
 
 namespace {
 
-constexpr int kMostFaults = 100;  // SQLite stops looking after these
+constexpr int kMostFaults = 100;  // SQLite stops the check after this many
 
 }  // namespace
 
@@ -17,7 +17,7 @@ std::string damage_of(const std::string& path) {
     std::string first;
     int faults = 0;
     try {
-        // Of the file alone: what open_trace() added for the connection is in memory.
+        // Checks only the file: what open_trace() added for the connection is in memory.
         Statement statement(database, fmt::format("PRAGMA main.integrity_check({})", kMostFaults));
         while (statement.step()) {
             if (statement.text(0) == "ok") return "";

@@ -1,13 +1,12 @@
-// Whether the database that a trace lies in is whole: every page, row and index entry where SQLite expects
-// it.
+// Whether a trace's database is intact: every page, row and index entry is where SQLite expects it.
 #pragma once
 
 #include <string>
 
 namespace shardscope::traces {
 
-// One sentence that names the first fault and how many more there are; empty where there is none. Reads the
-// whole file. Throws StoreError where the file cannot be opened at all.
+// One sentence that names the first fault and the number of others; empty if there is none. Reads the whole
+// file. Throws StoreError if the file cannot be opened at all.
 std::string damage_of(const std::string& path);
 
 }  // namespace shardscope::traces

@@ -1,4 +1,5 @@
-// The failure of a full disk (or a used-up quota), which who wrote may answer otherwise than other failures.
+// The error for a full disk (or an exhausted quota), which the writer may handle differently from other
+// failures.
 #pragma once
 
 #include "traces/store/error.h"
@@ -10,8 +11,7 @@ class NoSpaceError : public StoreError {
     using StoreError::StoreError;
 };
 
-// The fact of SHARD_RUN that says why a run's recording ended before the run, where that could still be
-// written.
+// The fact of SHARD_RUN that says why recording ended before the run did, if it could still be written.
 inline constexpr const char* kStoppedBecause = "recording_stopped";
 inline constexpr const char* kDiskWasFull = "its disk was full";
 

@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// The parts of the 100 bytes that every SQLite file begins with which tell whether the file is whole.
+// The fields of the 100-byte header of every SQLite file that show whether the file is complete.
 struct Header {
     std::int64_t page_size = 0, pages = 0;
     bool pages_valid = false;
@@ -53,7 +53,7 @@ Header read_header(const std::string& path) {
     Header header;
     header.page_size = number(16, 2) == 1 ? 65536 : number(16, 2);
     header.pages = number(28, 4);
-    header.pages_valid = number(24, 4) == number(92, 4);  // else the size was written by an ancient version
+    header.pages_valid = number(24, 4) == number(92, 4);  // otherwise an ancient version wrote the size
     header.wal = bytes[18] == 2 || bytes[19] == 2;
     return header;
 }
@@ -64,7 +64,7 @@ bool has_content(const std::string& path) {
     return !error && size > 0;
 }
 
-// How to open the file so that a finished one is left alone.
+// Chooses how to open the file such that a finished one is not modified.
 Database::Mode choose_mode(const std::string& path) {
     std::error_code error;
     const fs::file_status status = fs::status(path, error);
@@ -78,7 +78,7 @@ Database::Mode choose_mode(const std::string& path) {
                                      error.message()));
     }
     if (!fs::is_regular_file(status)) {
-        throw StoreError(fmt::format("{} is no plain file; copy the trace to a file first", path));
+        throw StoreError(fmt::format("{} is not a regular file; copy the trace to a file first", path));
     }
 
     const Header header = read_header(path);
@@ -108,12 +108,12 @@ void check_is_trace(Database& database) {
         if (database.has_table(table)) return;
     }
     throw StoreError(
-        fmt::format("{} is an SQLite file but no trace: it has neither Shardscope's nor Nsight Systems' "
+        fmt::format("{} is an SQLite file but not a trace: it has neither Shardscope's nor Nsight Systems' "
                     "tables; give a trace that was written with --trace",
                     database.path()));
 }
 
-// What an older version lacks is there, empty, for this connection.
+// Creates what older versions lack, empty, for this connection.
 void complete_schema(Database& database) {
     if (const int version = schema_version(database); version > 0) {
         database.execute(migration_sql(version));
@@ -126,8 +126,8 @@ bool begins_with_words(std::string_view sql, std::string_view words) {
                       [](char a, char b) { return a == (b >= 'a' && b <= 'z' ? b - 'a' + 'A' : b); });
 }
 
-// Puts the view of the schema in place of the file's, for this connection; the file's stays where an older
-// table lacks a column of it.
+// Replaces the file's view by the schema's for this connection; the file's view stays if an older table lacks
+// one of its columns.
 void replace_view(Database& database, const SchemaView& view) {
     const auto run = [&](const std::string& sql) {
         return sqlite3_exec(database.handle(), sql.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK;
@@ -139,21 +139,21 @@ void replace_view(Database& database, const SchemaView& view) {
 
 constexpr const char* kFirstRead = "SELECT count(*) FROM sqlite_master";
 
-// Whether SQLite could not do what the journal asks for: make its index beside it, or roll a change back.
+// Whether SQLite could not do what the journal requires: create the journal's index, or roll a change back.
 bool journal_is_stuck(Database& database, const std::string& path) {
     if (!has_content(path + "-wal") && !has_content(path + "-journal")) return false;
     const int code = sqlite3_exec(database.handle(), kFirstRead, nullptr, nullptr, nullptr) & 0xFF;
     return code == SQLITE_READONLY || code == SQLITE_CANTOPEN;
 }
 
-// A change that was cut short is rolled back, as any program that opens the file to write would do.
+// Rolls back an interrupted change, as any program that opens the file for writing would do.
 bool roll_back(const std::string& path) {
     if (!has_content(path + "-journal")) return false;
     try {
         Database(path, Database::Mode::read_write).execute(kFirstRead);
         return true;
     } catch (const StoreError&) {
-        return false;  // neither the file nor its folder is ours to write
+        return false;  // this user may write neither the file nor its folder
     }
 }
 
@@ -162,11 +162,11 @@ Database open_copy(const std::string& path) {
     Database database(copy.path(),
                       has_content(path + "-wal") ? Database::Mode::read_only : Database::Mode::read_write);
     database.rename(path);
-    database.execute(kFirstRead);  // from now on the copy and its journal are open: its names may go
+    database.execute(kFirstRead);  // the copy and its journal are open now, so their names can be removed
     return database;
 }
 
-// `copied` tells whether it is a copy.
+// `copied` returns whether it is a copy.
 Database open_as_it_is(const std::string& path, bool& copied) {
     copied = false;
     const Database::Mode mode = choose_mode(path);
@@ -198,10 +198,10 @@ bool has_plain_table(Database& database, std::string_view table) {
     statement.bind(1, table);
     if (!statement.step()) return false;
     if (statement.text(0) != "table" || !begins_with_words(statement.text(1), "CREATE TABLE")) {
-        throw StoreError(
-            fmt::format("{}: {} is no plain table but one whose rows are computed, which is not read; copy "
-                        "them to a table of that name",
-                        database.path(), table));
+        throw StoreError(fmt::format(
+            "{}: {} is not a plain table but one whose rows are computed, which is not read; copy "
+            "them to a table of that name",
+            database.path(), table));
     }
     return true;
 }

@@ -1,4 +1,4 @@
-// Opens a trace that somebody else may have made: read-only, trusting nothing in it. Internal to traces/.
+// Opens a trace that may come from anywhere: read-only, and trusts nothing in it. Internal to traces/.
 #pragma once
 
 #include <string>
@@ -8,25 +8,25 @@
 
 namespace shardscope::traces {
 
-// Throws StoreError where `path` is missing, a folder, unreadable, no SQLite file, truncated, no trace or of
-// a newer schema. A finished file is read without writing anything beside it; one with a journal (its run was
-// killed or still runs) is read with what the journal holds; where that needs a folder that can be written
-// and this one cannot, from a temporary copy.
+// Throws StoreError if `path` is missing, a folder, unreadable, not an SQLite file, truncated, not a trace or
+// of a newer schema. A finished file is read without writing anything next to it; one with a journal (its run
+// was killed or is still running) is read together with the journal. If that needs a writable folder and this
+// one is not, a temporary copy is read.
 Database open_trace(const std::string& path);
 
-// Whether there is such a table of data. Throws StoreError for what only bears its name: a view or a virtual
-// table computes its rows, so that reading it need not end.
+// Whether the file has such a table with stored data. Throws StoreError for a view or a virtual table of that
+// name: it computes its rows, so that reading it might never end.
 bool has_plain_table(Database& database, std::string_view table);
 
-// For who reads the file with SQL of his own: all tables of data are plain, and the views are those of the
-// schema, whatever the file calls so. Throws StoreError.
+// For callers that run SQL of a user: guarantees that all data tables are plain and that the views are the
+// schema's, whatever the file defines under these names. Throws StoreError.
 void trust_tables_only(Database& database);
 
-// PRAGMA user_version of one of our files; 0 for other exports.
+// PRAGMA user_version of our own files; 0 for exports of other tools.
 int schema_version(Database& database);
 
-// What a person should know about how `path` is opened, one sentence; empty where it is read as it lies (or
-// cannot be opened at all, which load_trace() tells).
+// What the user should know about how `path` is opened, as one sentence; empty if the file is read as it is
+// (or cannot be opened at all, which load_trace() reports).
 std::string opening_note(const std::string& path);
 
 }  // namespace shardscope::traces

@@ -18,21 +18,21 @@ namespace shardscope::traces {
 
 namespace {
 
-// Attaching is how SQL could reach (or make) another file; fts3_tokenizer() tells where code lies in memory.
+// ATTACH is how SQL could reach (or create) another file; fts3_tokenizer() reveals addresses of code.
 int authorize(void*, int action, const char*, const char* name, const char*, const char*) {
     if (action == SQLITE_FUNCTION && name != nullptr && sqlite3_stricmp(name, "fts3_tokenizer") == 0)
         return SQLITE_DENY;
     return action == SQLITE_ATTACH || action == SQLITE_DETACH ? SQLITE_DENY : SQLITE_OK;
 }
 
-// What is written is one transaction, which only ends where all of it went well.
+// Writing statements form one transaction, which is committed only if all of them succeed.
 int authorize_writing(void* unused, int action, const char* a, const char* b, const char* c, const char* d) {
     return action == SQLITE_TRANSACTION || action == SQLITE_SAVEPOINT ? SQLITE_DENY
                                                                       : authorize(unused, action, a, b, c, d);
 }
 
 std::string place(std::string_view sql, std::size_t offset) {
-    // A statement starts where its first word does.
+    // A statement starts at its first word.
     while (offset < sql.size() && std::isspace(static_cast<unsigned char>(sql[offset])) != 0) ++offset;
     const std::string_view before = sql.substr(0, std::min(offset, sql.size()));
     const auto line = std::count(before.begin(), before.end(), '\n') + 1;
@@ -41,7 +41,7 @@ std::string place(std::string_view sql, std::size_t offset) {
     return fmt::format("line {}, column {}", line, column);
 }
 
-// Whether the message says that there is no such table, and the table or view is one of our schema.
+// Whether the message says that a table is missing, and it is a table or view of our schema.
 bool lacks_our_table(std::string_view message) {
     constexpr std::string_view kNoTable = "no such table: ";
     if (!message.starts_with(kNoTable)) return false;
@@ -85,7 +85,7 @@ QueryValue value_of(const Statement& row, int column) {
     }
 }
 
-// What the comment at the head of the SQL says: "-- :top = 10".
+// The values in the comment at the head of the SQL: "-- :top = 10".
 std::map<std::string, std::string> stated_values(std::string_view sql) {
     std::map<std::string, std::string> values;
     constexpr std::string_view kBlanks = " \t\r";
@@ -108,7 +108,7 @@ std::map<std::string, std::string> stated_values(std::string_view sql) {
     return values;
 }
 
-// A text that is a number as a whole is one.
+// A text that is a number as a whole becomes a number.
 QueryValue as_value(const std::string& text) {
     const char* const end = text.data() + text.size();
     std::int64_t whole = 0;
@@ -120,7 +120,7 @@ QueryValue as_value(const std::string& text) {
     return text;
 }
 
-// Gives the parameters of the statements their values.
+// Binds values to the parameters of the statements.
 class Parameters {
   public:
     Parameters(std::string_view sql, const std::map<std::string, std::string>& given) {
@@ -149,7 +149,7 @@ class Parameters {
         }
     }
 
-    // A value that was given by mistake is told, not forgotten.
+    // Refuses a value that no parameter uses, which is likely a mistake.
     void check_used(const std::map<std::string, std::string>& given) const {
         for (const auto& [name, text] : given) {
             if (!used_.contains(name)) {
@@ -176,7 +176,7 @@ class Parameters {
     std::set<std::string> used_;
 };
 
-// Looks now and then whether the query is to stop.
+// Checks from time to time whether the query should stop.
 class StopWatch {
   public:
     StopWatch(Database& database, const QueryOptions& options) : database_(database), options_(options) {
@@ -235,7 +235,7 @@ QueryResult rows_of(Database& database, Statement& statement, const StopWatch& w
                     "(--time-limit)");
             case SQLITE_TOOBIG:
                 throw QueryError("SQL: a text or blob of the result is too long; ask for a part of it");
-            case SQLITE_ERROR:  // a function that was called with the wrong values
+            case SQLITE_ERROR:  // a function was called with invalid values
                 throw QueryError(fmt::format("SQL: {}", sqlite3_errmsg(database.handle())));
             case SQLITE_CONSTRAINT:
                 throw QueryError(
@@ -247,10 +247,10 @@ QueryResult rows_of(Database& database, Statement& statement, const StopWatch& w
     return result;
 }
 
-// For writing: the file itself, which must be ours as it is.
+// For writing: opens the file itself, which must be ours and unchanged.
 Database open_to_write(const std::string& path) {
     const int version = [&] {
-        Database database = open_trace(path);  // which says what is wrong with it
+        Database database = open_trace(path);  // throws an error that says what is wrong with it
         return schema_version(database);
     }();
     if (version != kSchemaVersion) {
@@ -258,7 +258,7 @@ Database open_to_write(const std::string& path) {
                                      path, version, kSchemaVersion));
     }
     Database database(path, Database::Mode::read_write);
-    // What SQLite itself keeps in the file (PRAGMA writable_schema) is not to be changed.
+    // SQLite's internal tables in the file (PRAGMA writable_schema) must not be changed.
     sqlite3_db_config(database.handle(), SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
     database.execute("PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;");
     return database;

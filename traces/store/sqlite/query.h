@@ -1,5 +1,5 @@
-// Runs a person's SQL on a trace: on this file alone, and read-only unless they say otherwise. The functions
-// of sql_functions.h are there.
+// Runs a user's SQL on a trace: only on this file, and read-only unless the user says otherwise. The
+// functions of sql_functions.h are available.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@
 
 namespace shardscope::traces {
 
-// The SQL is wrong; the text says where.
+// The SQL is wrong; the message says where.
 class QueryError : public StoreError {
   public:
     using StoreError::StoreError;
@@ -28,37 +28,37 @@ class MissingTable : public QueryError {
     using QueryError::QueryError;
 };
 
-// The query was stopped: by `cancel` or by its time limit.
+// The query was stopped, by `cancel` or by its time limit.
 class QueryStopped : public StoreError {
   public:
     using StoreError::StoreError;
 };
 
-// NULL, whole number, real number, text (or the bytes of a blob).
+// NULL, integer, real number, text (or the bytes of a blob).
 using QueryValue = Cell;
 
 struct QueryResult {
     std::vector<std::string> columns;
     std::vector<std::vector<QueryValue>> rows;
-    bool cut = false;  // there are more rows than were asked for
+    bool cut = false;  // whether there are more rows than were requested
 };
 
 struct QueryOptions {
     std::map<std::string, std::string> parameters;  // for :name, @name and $name; "5" binds as a number
-    bool write = false;                             // statements may write: all of them do, or none
-    const std::atomic<bool>* cancel = nullptr;      // set by another thread or a signal handler
+    bool write = false;  // whether statements may write: either all of them take effect, or none
+    const std::atomic<bool>* cancel = nullptr;  // set by another thread or a signal handler
     std::optional<std::chrono::nanoseconds> time_limit = {};
-    // What one result may hold at most; 0: all. The rest is not computed, and QueryResult::cut says so.
+    // The most that one result may hold; 0: no limit. The rest is not computed, and QueryResult::cut is set.
     std::size_t max_rows = 0, max_bytes = 0;
-    // A single text or blob may be as long at most; 0: SQLite's own limit.
+    // The longest single text or blob; 0: SQLite's own limit.
     int max_value_bytes = 0;
 };
 
 // One result for each statement that has columns; statements are separated by semicolons. Throws StoreError
-// where the file cannot be read, QueryError where the SQL cannot be run (wrong, it would write, a parameter
-// has no value or a value no parameter), QueryStopped.
+// if the file cannot be read, QueryError if the SQL cannot be run (it is wrong, it would write, a parameter
+// has no value or a value has no parameter), QueryStopped.
 //
-// A comment at the head of the SQL may give parameters values that hold where none is given:
+// A comment at the head of the SQL may give parameters default values:
 //     -- :top = 10
 std::vector<QueryResult> run_query(const std::string& path, const std::string& sql,
                                    const QueryOptions& options = {});

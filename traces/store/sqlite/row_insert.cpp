@@ -40,7 +40,7 @@ int disconnect(sqlite3_vtab* table) {
 }
 
 int best_index(sqlite3_vtab*, sqlite3_index_info* info) {
-    info->estimatedCost = 1;  // there is one way: from the first to the last
+    info->estimatedCost = 1;  // there is only one way: a scan from first to last
     return SQLITE_OK;
 }
 
@@ -88,7 +88,7 @@ int row_id(sqlite3_vtab_cursor* base, sqlite3_int64* id) {
     return SQLITE_OK;
 }
 
-// Without xCreate: it exists under the module's name and needs no CREATE statement.
+// Without xCreate: the table exists under the module's name and needs no CREATE statement.
 constexpr sqlite3_module make_module() {
     sqlite3_module module{};
     module.xConnect = connect;
@@ -108,7 +108,8 @@ constexpr sqlite3_module kModule = make_module();
 }  // namespace
 
 std::string insert_sql(std::string_view table, std::string_view verb, std::string_view feed, bool all) {
-    // All columns of the table in its order: SQLite then builds the record from where the values were read.
+    // All columns of the table in its order: SQLite then builds the record directly from the values that it
+    // has read.
     std::string values;
     for (const SchemaColumn& column : find_table(table)->columns) {
         const ColumnAccess& access = column.access;
@@ -146,7 +147,7 @@ void RowFeed::run(Statement& statement, const void* rows, std::size_t count) {
     try {
         statement.run();
     } catch (const StoreError&) {
-        statement.reset();  // its cursor lets go of the rows
+        statement.reset();  // its cursor releases the rows
         throw;
     }
 }

@@ -1,9 +1,8 @@
-// Inserts of whole arrays: rows wait as the structs that they came in, and one statement
-// (INSERT … SELECT from a virtual table whose cursor walks the array) writes them all. Nothing is bound and
-// no value is copied on the way. What remains is SQLite's own work (four fifths of the time: it asks for each
-// value and builds the record), so that what counts is to ask for few: constants are written into the
-// statement, and columns that are NULL in a whole batch are left out.
-// Internal to the store.
+// Inserts of whole arrays: rows wait as the structs that they came in, and one statement (INSERT … SELECT
+// from a virtual table whose cursor walks the array) writes them all. Nothing is bound and no value is copied
+// on the way. What remains is SQLite's own work (four fifths of the time: it asks for each value and builds
+// the record), so the goal is to have it ask for few: constants are written into the statement, and columns
+// that are NULL in a whole batch are omitted. Internal to the store.
 //
 // Source of the virtual table's interface: sqlite.org/vtab.html.
 #pragma once
@@ -22,8 +21,8 @@
 
 namespace shardscope::traces {
 
-// A virtual table over an array of rows of any type. It exists for this connection, as a table of that name
-// with those of the columns that the rows have values of.
+// A virtual table over an array of rows of any type. It exists only for this connection, under the given
+// table's name, and has those of its columns for which the rows have values.
 class RowFeed {
   public:
     RowFeed(Database& database, std::string name, std::span<const SchemaColumn> columns,
@@ -35,7 +34,7 @@ class RowFeed {
     // Runs a statement that reads the table, over these rows.
     void run(Statement& statement, const void* rows, std::size_t count);
 
-    // For the virtual table.
+    // Used by the virtual table.
     const std::string& declaration() const { return declaration_; }
     using Get = void (*)(SqlValue cell, const void* row);
     const std::vector<Get>& columns() const { return columns_; }
@@ -47,17 +46,17 @@ class RowFeed {
     Database& database_;
     std::string name_;
     std::string declaration_;
-    std::vector<Get> columns_;  // those that differ from row to row
+    std::vector<Get> columns_;  // the columns that differ from row to row
     std::size_t row_size_;
     const std::byte* begin_ = nullptr;
     const std::byte* end_ = nullptr;
 };
 
-// Of the virtual table `feed` into a table of the schema, whose other columns become NULL, and so do the rare
-// ones unless `all`.
+// The statement that inserts the virtual table `feed` into a table of the schema, whose other columns become
+// NULL, as do the rare ones unless `all`.
 std::string insert_sql(std::string_view table, std::string_view verb, std::string_view feed, bool all);
 
-// Writes rows of a struct into its table (Row::kTable), as the schema says which member becomes which column.
+// Writes rows of a struct into its table (Row::kTable); the schema says which member becomes which column.
 template <typename Row>
 class RowInsert {
   public:
@@ -72,7 +71,7 @@ class RowInsert {
         if (!rare_.empty()) plain_.emplace(database, insert_sql(Row::kTable, verb(), kFeed, false));
     }
 
-    // The place of the next row, with the values of an earlier one.
+    // The slot for the next row, which still has the values of an earlier row.
     Row& next() {
         if (used_ == kRows) flush();
         return rows_[used_++];
@@ -88,14 +87,14 @@ class RowInsert {
     }
 
   private:
-    static constexpr std::size_t kRows = 512;  // in the second level cache; more gain nothing
+    static constexpr std::size_t kRows = 512;  // fits into the second level cache; more gain nothing
     static inline const std::string kFeed = "rows_of_" + std::string(Row::kTable);
     static constexpr std::string_view verb() {
         if constexpr (requires { Row::kVerb; }) {
             return Row::kVerb;
         } else {
-            // A row that is refused ends the whole transaction anyway, so that nothing needs to be kept to
-            // undo this statement alone.
+            // A refused row ends the whole transaction anyway, so SQLite need not be able to undo this
+            // statement alone.
             return "INSERT OR FAIL";
         }
     }

@@ -18,8 +18,8 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::string_view kBegin = "shardscope-";
-constexpr std::size_t kRandom = 6;  // characters, after a dash
-// A younger one may belong to a process that has not locked it yet.
+constexpr std::size_t kRandom = 6;  // random characters after a dash
+// A younger folder may belong to a process that has not locked it yet.
 constexpr std::chrono::seconds kYoung{60};
 
 // Locked as long as the descriptor is open; none: it cannot be, or another process has it.

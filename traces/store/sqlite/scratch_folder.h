@@ -1,5 +1,5 @@
-// A folder of this process in $TMPDIR, removed at the end, for its owner only. One that a killed process left
-// is removed when the next is made: who lives holds a lock on his.
+// A folder of this process in $TMPDIR, accessible only to its owner and removed at the end. A folder that a
+// killed process left is removed when the next is made: a running process holds a lock on its own.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ class ScratchFolder {
     ScratchFolder& operator=(const ScratchFolder&) = delete;
 
     const std::string& path() const { return path_; }
-    // Where it is made: $TMPDIR or /tmp, for messages.
+    // The folder in which it is made, $TMPDIR or /tmp; for messages.
     static std::string parent();
 
   private:

@@ -20,7 +20,8 @@ namespace shardscope::traces {
 
 namespace {
 
-constexpr std::size_t kLongestSymbol = 65536;  // longer ones are not C++; nor is their nesting to be tried
+// Longer ones are not C++ symbols, and their nesting should not be parsed.
+constexpr std::size_t kLongestSymbol = 65536;
 
 bool is_null(sqlite3_value* value) {
     return sqlite3_value_type(value) == SQLITE_NULL;
@@ -40,7 +41,7 @@ void fail(sqlite3_context* context, const char* sentence) {
     sqlite3_result_error(context, sentence, -1);
 }
 
-// No exception may pass through SQLite, which is C.
+// Catches every exception: none may pass through SQLite, which is C.
 template <typename Work>
 void guarded(sqlite3_context* context, Work work) {
     try {
@@ -58,7 +59,7 @@ void demangle(sqlite3_context* context, int, sqlite3_value** values) {
         const auto* text = reinterpret_cast<const char*>(sqlite3_value_text(values[0]));
         if (text == nullptr) throw std::bad_alloc();
         const std::string symbol(text, static_cast<std::size_t>(sqlite3_value_bytes(values[0])));
-        // A text that is no symbol may be the encoding of a type ("i" is int), which nobody means here.
+        // A text that is not a symbol may be the encoding of a type ("i" is int), which is not meant here.
         const bool may_be = symbol.starts_with("_Z") && symbol.size() <= kLongestSymbol &&
                             symbol.find('\0') == std::string::npos;
         int status = -1;
@@ -109,7 +110,7 @@ struct Sample {
     double percent = -1;
 };
 
-// SQLite gives zeroed bytes for each group; the sample hangs from them.
+// SQLite allocates zeroed bytes for each group, which hold the pointer to the sample.
 constexpr int kPointer = sizeof(void*);
 Sample** sample_of(sqlite3_context* context, bool make) {
     return static_cast<Sample**>(sqlite3_aggregate_context(context, make ? kPointer : 0));
@@ -170,7 +171,7 @@ std::string pretty_bytes(double bytes) {
 }
 
 void add_sql_functions(Database& database) {
-    // Innocuous: views of a file that nobody trusts may call them.
+    // Innocuous: views of untrusted files may call them.
     constexpr int kFlags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS;
     using Function = void (*)(sqlite3_context*, int, sqlite3_value**);
     struct Scalar {

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kBusyTimeoutMs = 5000;
 
-// A path as a URI: everything that is not plain is percent-encoded.
+// A path as a URI: every character that is not plain is percent-encoded.
 std::string to_uri(const std::string& path, std::string_view query) {
     std::string uri = !path.empty() && path[0] != '/' ? "file:./" : "file:";
     for (const char c : path) {
@@ -181,7 +181,7 @@ void Statement::bind(int index, double value) {
     sqlite3_bind_double(statement_.get(), index, value);
 }
 void Statement::bind(int index, std::string_view value) {
-    // An empty view may have no data, which SQLite would take for NULL.
+    // An empty view may have null data, which SQLite would take for NULL.
     sqlite3_bind_text64(statement_.get(), index, value.data() != nullptr ? value.data() : "", value.size(),
                         SQLITE_STATIC, SQLITE_UTF8);
 }

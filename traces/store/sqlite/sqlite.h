@@ -21,23 +21,24 @@ class Database {
     enum class Mode {
         read_only,
         read_write,  // the file must exist
-        immutable,   // read-only, and nobody else writes: no locks, no files beside it
+        immutable,   // read-only, and no other process writes: no locks, no files next to it
     };
     Database(std::string path, Mode mode);
 
     const std::string& path() const { return path_; }
-    void rename(std::string path) { path_ = std::move(path); }  // in sentences: what the file is a copy of
+    // For messages: the file of which this is a copy.
+    void rename(std::string path) { path_ = std::move(path); }
     sqlite3* handle() const { return handle_.get(); }
 
     void execute(const std::string& sql);                         // any number of statements, results ignored
     void attach(const std::string& path, std::string_view name);  // read-only, as a second schema
     bool has_table(std::string_view name);
     bool has_column(std::string_view table, std::string_view column);
-    std::int64_t integer(const std::string& sql);  // first column of the first row, 0 where there is none
+    std::int64_t integer(const std::string& sql);  // first column of the first row, 0 if there is none
 
     std::int64_t changes() const;  // rows that the latest statement wrote
 
-    // Throws the sentence for the connection's latest error: a NoSpaceError where the disk is full.
+    // Throws an error that describes the connection's latest failure: a NoSpaceError if the disk is full.
     [[noreturn]] void fail(int code, std::string_view doing) const;
 
     // Closes the connection; every Statement must be gone.
@@ -51,7 +52,7 @@ class Database {
     std::unique_ptr<sqlite3, Close> handle_;
 };
 
-// A name as SQL takes it, whatever is in it: "name".
+// Any name quoted for SQL: "name".
 std::string quoted_name(std::string_view name);
 
 enum class ValueType { null, integer, real, text, blob };
@@ -59,8 +60,8 @@ enum class ValueType { null, integer, real, text, blob };
 class Statement {
   public:
     Statement(Database& database, std::string_view sql);
-    // The first statement of several; `used` is its length. Nothing where there is none (a comment) or SQLite
-    // refuses it (the connection knows why).
+    // The first of several statements; `used` is its length. nullopt if there is none (a comment) or SQLite
+    // refuses it (the connection has the error).
     static std::optional<Statement> next(Database& database, std::string_view sql, std::size_t& used);
 
     int parameter_count() const;
@@ -71,10 +72,10 @@ class Statement {
     void bind(int index, std::string_view value);  // the text must live until the next step() or reset()
     void bind_null(int index);
     void bind_blob(int index, std::string_view value);  // copied
-    // The value of `row` in `column`, of whatever type; copied.
+    // Binds the value of `row` in `column`, of any type; it is copied.
     void bind_value(int index, const Statement& row, int column);
 
-    bool step();  // true: a row is there
+    bool step();  // true if there is a row
     void run();   // one step, no row expected, then reset
     void reset();
 
@@ -89,7 +90,7 @@ class Statement {
 
     sqlite3_stmt* handle() const { return statement_.get(); }
     bool reads_only() const;
-    std::string bound_sql() const;  // its SQL with the values that are bound
+    std::string bound_sql() const;  // its SQL with the bound values
     int column_count() const;
     std::string column_name(int column) const;
 

@@ -1,4 +1,4 @@
-// A private copy of a database whose journal cannot be worked off where it lies. Internal to traces/.
+// A private copy of a database whose journal cannot be processed in its folder. Internal to traces/.
 #pragma once
 
 #include <optional>
@@ -8,11 +8,12 @@
 
 namespace shardscope::traces {
 
-// In a new folder of the owner's alone (in $TMPDIR, else /tmp), gone with the scope. Whoever has opened the
-// copy by then keeps it: the system frees its space when the last one closes it, however that one ends.
+// In a new folder that only the owner can access (in $TMPDIR, else /tmp) and that is removed at the end of
+// the scope. A connection that has the copy open by then keeps it: the system frees the space when the last
+// one closes it, even if its process is killed.
 class TemporaryCopy {
   public:
-    // Copies the database and its journals. Throws StoreError where there is no room.
+    // Copies the database and its journals. Throws StoreError if there is no room.
     explicit TemporaryCopy(const std::string& path);
 
     std::string path() const { return folder_->path() + "/trace.sqlite"; }

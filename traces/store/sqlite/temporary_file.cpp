@@ -30,8 +30,8 @@ namespace {
 
 constexpr const char* kSideFiles[] = {"-wal", "-shm", "-journal"};
 
-// What SQLite keeps beside a database, under other names until the database itself is replaced: beside a new
-// one it would be taken for its own, and if the old one stays it is needed.
+// Renames the files that SQLite keeps next to a database until the database itself is replaced: the new
+// database would take them for its own, and if the old one stays it needs them.
 class SideFilesApart {
   public:
     explicit SideFilesApart(const std::string& database) : database_(database) {
@@ -67,7 +67,7 @@ void rename_database(const std::string& from, const std::string& target, bool re
     SideFilesApart old(target);
     int failed =
         ::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, target.c_str(), replace ? 0 : RENAME_NOREPLACE);
-    // Some file systems know no such flag; what the caller checked before is then all there is.
+    // Some file systems do not support this flag; then only the caller's earlier check protects the target.
     if (failed != 0 && errno == EINVAL && !replace) failed = ::rename(from.c_str(), target.c_str());
     if (failed != 0) {
         throw StoreError(
@@ -78,9 +78,10 @@ void rename_database(const std::string& from, const std::string& target, bool re
 
 namespace {
 
-constexpr std::string_view kFinalizing = ".finalizing";  // of a file: its finished copy, while it is made
+// Suffix of the finished copy of a file while it is made.
+constexpr std::string_view kFinalizing = ".finalizing";
 
-// Another host may write here, whose processes nobody sees: what has changed lately may be its.
+// Another host, whose processes cannot be seen here, may be writing: recently changed files may be its own.
 constexpr std::chrono::minutes kQuiet{1};
 
 bool is_quiet(const fs::path& path) {
@@ -98,7 +99,7 @@ std::string marker(std::string_view kind) {
     return fmt::format(".shardscope-{}-", kind);
 }
 
-// The process that an unfinished name ends with; 0: it is no such name.
+// The process id at the end of an unfinished name; 0 if it is not such a name.
 int process_of(std::string_view number) {
     int process = 0;
     const auto [stop, fault] = std::from_chars(number.data(), number.data() + number.size(), process);
@@ -157,7 +158,8 @@ TemporaryFile::~TemporaryFile() {
 }
 
 void TemporaryFile::rename_to(const std::string& target, bool replace) {
-    if (!replace && ::access(target.c_str(), F_OK) == 0) {  // a live one's journal is not ours to remove
+    // The journal of a running process must not be removed.
+    if (!replace && ::access(target.c_str(), F_OK) == 0) {
         throw StoreError(
             fmt::format("{} was created by another program just now; choose another path", target));
     }

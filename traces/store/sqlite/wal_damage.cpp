@@ -17,7 +17,7 @@ namespace shardscope::traces {
 namespace {
 
 constexpr std::size_t kHeader = 32, kFrameHeader = 24;
-constexpr std::uint32_t kMagic = 0x377F0682;  // its last bit: the sums are of big-endian words
+constexpr std::uint32_t kMagic = 0x377F0682;  // the last bit says that the checksums are of big-endian words
 constexpr std::uint32_t kMostPage = 65536;
 
 std::uint32_t word(std::span<const unsigned char> bytes, std::size_t at, bool big_endian = true) {
@@ -54,8 +54,8 @@ bool begins_well(std::istream& file) {
     const std::uint32_t page = word(header, 8);
     if (!sum.stands_at(header, 24) || page < 512 || page > kMostPage) return false;
     std::vector<unsigned char> frame(kFrameHeader + page);
-    if (!read(frame)) return file.gcount() == 0;  // begun anew, with nothing written since
-    // Of an earlier round: all of it is in the database already.
+    if (!read(frame)) return file.gcount() == 0;  // restarted, with nothing written since
+    // The frame is of an earlier round, which is completely in the database.
     if (word(frame, 8) != word(header, 16) || word(frame, 12) != word(header, 20)) return true;
     sum.add(std::span(frame).first(8));
     sum.add(std::span(frame).subspan(kFrameHeader));
@@ -67,11 +67,11 @@ bool begins_well(std::istream& file) {
 std::string damage_of_wal(const std::string& path) {
     std::ifstream file(path + "-wal", std::ios::binary);
     if (!file || file.peek() == std::ifstream::traits_type::eof() || begins_well(file)) return "";
-    if (process_that_uses(path) != 0) return "";  // it begins anew just now
+    if (process_that_uses(path) != 0) return "";  // the journal is being restarted right now
     return fmt::format(
-        "{0}-wal, the journal of what was recorded last, is damaged and cannot be read; what is in {0} alone "
-        "is "
-        "shown; copy both again from where they were recorded",
+        "{0}-wal, the journal of the newest events, is damaged and cannot be read; only what is in {0} "
+        "itself is shown;"
+        " copy both again from where they were recorded",
         path);
 }
 

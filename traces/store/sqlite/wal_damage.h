@@ -1,13 +1,13 @@
-// Whether the write-ahead journal beside a trace can be read. SQLite takes one that cannot for an empty one
-// and says nothing.
+// Whether the write-ahead journal next to a trace is readable. SQLite silently treats an unreadable one as
+// empty.
 #pragma once
 
 #include <string>
 
 namespace shardscope::traces {
 
-// A sentence where `path` + "-wal" holds something and not one change that SQLite would read; else "". One
-// that was cut later on ends as that of a killed run does, and nobody can tell the two apart.
+// A sentence if `path` + "-wal" contains data but not one change that SQLite would read; else "". A journal
+// that was truncated later on looks like that of a killed run; the two cannot be distinguished.
 std::string damage_of_wal(const std::string& path);
 
 }  // namespace shardscope::traces

@@ -134,11 +134,11 @@ void DatabaseWriter::check_output(const std::string& path, bool overwrite) {
     if (fs::exists(status)) {
         if (!overwrite) {
             throw StoreError(
-                fmt::format("{} exists; choose another path or say --overwrite to replace it", path));
+                fmt::format("{} exists; choose another path or use --overwrite to replace it", path));
         }
         if (!fs::is_regular_file(status)) {
             throw StoreError(
-                fmt::format("{} is no plain file, so it is not replaced; choose another path", path));
+                fmt::format("{} is not a regular file, so it is not replaced; choose another path", path));
         }
         if (const int process = process_that_uses(path); process != 0) {
             throw StoreError(fmt::format(

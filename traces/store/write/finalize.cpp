@@ -250,7 +250,7 @@ void settle(const std::string& path, const std::string& recorded) {
 // A failure of the temporary file, reported under the path that the user knows.
 StoreError about(const std::string& path, const std::string& temporary, std::string text) {
     if (text.starts_with(temporary)) {
-        text = fmt::format("{} was not finalized and stays as it is{}{}", path,
+        text = fmt::format("{} was not finalized and is unchanged{}{}", path,
                            text[temporary.size()] == ':' ? "" : ": it", text.substr(temporary.size()));
     }
     return StoreError(text);
@@ -324,7 +324,7 @@ FinalizeResult finalize_trace(const std::string& path, const FinalizeOptions& op
         Database trace = open_trace(path);  // refuses a file that is not a trace
         if (!trace.has_table("SHARD_STATE")) {
             throw StoreError(
-                fmt::format("{} is no trace of Shardscope's own; only those are finalized", path));
+                fmt::format("{} is not a trace of Shardscope's own; only those are finalized", path));
         }
     }
     return finalize(path, options, false);

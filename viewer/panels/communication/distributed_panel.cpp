@@ -224,7 +224,7 @@ class DistributedPanel final : public Panel {
     void draw_part(Session& session, const traces::Trace& trace, const DistributedReport& report) {
         switch (part_) {
             case ranks: {
-                heading(trace.steps.empty() ? "The whole time by rank" : "Mean of a step by rank");
+                heading(trace.steps.empty() ? "The whole time by rank" : "Mean per step by rank");
                 const TableEvents events =
                     draw_table("distributed", ranks_, ranks_state_, {.filter = false, .name = "ranks"});
                 if (!events.clicked) return;
@@ -244,7 +244,7 @@ class DistributedPanel final : public Panel {
                            {.filter = false, .name = "traffic"});
                 return;
             case slowest: {
-                heading("Where ranks waited most: the sum over ranks, and who came last");
+                heading("Where ranks waited most: the sum over ranks, and which rank came last");
                 if (report.slowest.empty()) return note("No rank waited for another in what is looked at.");
                 note("A double-click shows it on the timeline.");
                 const TableEvents events = draw_table("distributed.slowest", slowest_, slowest_state_,

@@ -178,7 +178,7 @@ class ComparePanel final : public Panel {
         items::mark("compare.per_step", per_step_ ? "on" : "off");
         if (ImGui::IsItemHovered()) {
             ImGui::SetTooltip(
-                "On: the mean of a step, so that runs of different lengths compare. Off: of all kept steps.");
+                "On: the mean per step, so that runs of different lengths compare. Off: of all kept steps.");
         }
         ImGui::SameLine(0, ImGui::GetFontSize() * 1.5F);
         parts_.draw(session, runs, by, per_step_);

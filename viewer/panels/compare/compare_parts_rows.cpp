@@ -127,7 +127,7 @@ PartsModel::PartsModel(std::shared_ptr<const PartsComparison> comparison, const 
                           20 - static_cast<int>(r), "What run " + n + " takes more than run 1"));
         add(What::change, r,
             number_column("run" + n + "_percent", n + " to 1", "%", 5.6F, 30 - static_cast<int>(r),
-                          "The difference in percent of run 1; ~: inside the spread of the steps"));
+                          "The difference in percent of run 1; ~: within the spread of the steps"));
     }
     const bool with_bytes = by == CompareBy::collective || by == CompareBy::unit;
     for (std::size_t r = 0; r < runs.size(); ++r) {

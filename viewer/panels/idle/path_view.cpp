@@ -143,7 +143,7 @@ void PathView::draw_paths(Session& session, const Report& report, const RankPath
     note(fmt::format(
         "{} {}", waits_text(path, report->stepped, report->ranks.size() == 1),
         report->clocks_disagree > 0
-            ? fmt::format("{} not overlap on the ranks' clocks; waiting is told by durations there.",
+            ? fmt::format("{} not overlap on the ranks' clocks; waiting is derived from durations there.",
                           traces::counted(report->clocks_disagree, "collective does", "collectives do"))
             : std::string()));
 }

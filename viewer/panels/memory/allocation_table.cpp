@@ -62,7 +62,7 @@ AllocationTable::AllocationTable(TracePtr trace, std::shared_ptr<const traces::A
     if (!memory.annotation.empty() && told(memory.annotation, traces::StringId::empty))
         add(Field::annotation, text("annotation", "Annotation", 16, 7));
     if (!memory.stack.empty() && told(memory.stack, traces::StringId::empty)) {
-        add(Field::stack, text("stack", "Asked for by", 0, 7));
+        add(Field::stack, text("stack", "Allocated by", 0, 7));
         columns_.back().least = 12;
     }
     if (told(memory.phase, traces::Phase::none)) add(Field::phase, text("phase", "Phase", 6, 5));

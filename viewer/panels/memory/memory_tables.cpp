@@ -105,7 +105,7 @@ std::string_view holder_title(HolderKind kind) {
         case HolderKind::annotation:
             return "Annotation";
         case HolderKind::stack:
-            return "Asked for by";
+            return "Allocated by";
     }
     return "";
 }

@@ -191,7 +191,7 @@ void draw_anatomy(const std::vector<PlanPart>& parts) {
     }
     line("sum", sum.by_stage, head.stage, sum.formula, sum.simulated, sum.known);
     ImGui::EndTable();
-    note("The formulas know no schedule: docs/planning.md says what each leaves out.");
+    note("The formulas ignore the schedule: docs/planning.md says what each omits.");
 }
 
 }  // namespace

@@ -153,7 +153,7 @@ class SummaryPanel final : public Panel {
         const float table = std::min(font * 32, ImGui::GetContentRegionAvail().x * 0.56F);
         heading(stepped ? fmt::format("Rank {}: mean of {} step{}", rank.rank, rank.steps.size(),
                                       rank.steps.size() == 1 ? "" : "s")
-                        : fmt::format("Rank {}: the whole trace, which names no steps", rank.rank));
+                        : fmt::format("Rank {}: the whole trace, which has no steps", rank.rank));
         items::value("summary.value.average_step_us", fmt::format("{}", rank.average_step_us));
         items::value("summary.value.steps", fmt::format("{}", rank.steps.size()));
         const ImVec2 top = ImGui::GetCursorScreenPos();

@@ -84,7 +84,7 @@ class UnitsPanel final : public Panel {
     void draw_choices(const traces::Trace& trace) {
         static constexpr std::string_view kBy[] = {"By unit", "By rank"},
                                           kRanks[] = {"This rank", "All ranks"},
-                                          kShow[] = {"Mean of a step", "Sum of the steps"};
+                                          kShow[] = {"Mean per step", "Sum of the steps"};
         const float gap = ImGui::GetFontSize();
         if (trace.ranks.size() > 1) {
             segmented("units.show", kBy, by_rank_);
@@ -245,7 +245,7 @@ class UnitsPanel final : public Panel {
         const UnitCosts& c = row.sum;
         const auto mean = [&](std::int64_t ns) { return format_duration(static_cast<double>(ns) / steps); };
         begin_tip(unit_row_name(row) + (!report_->stepped ? ""
-                                        : sums_ == 0      ? ", mean of a step"
+                                        : sums_ == 0      ? ", mean per step"
                                                           : ", sum of the steps"));
         if (c.gathers > 0) {
             tip_row("Gather", mean(c.gather_ns), gather_color());
