@@ -34,6 +34,7 @@ class RocpdFile {
         std::FILE* made = std::fopen(path.c_str(), "wb");
         std::fclose(made);
         database_.emplace(path, Database::Mode::read_write);
+        run("BEGIN");
     }
 
     void process(const std::string& guid, int pid) {
@@ -126,6 +127,7 @@ class RocpdFile {
     }
     void run(const std::string& sql) { database_->execute(sql); }
     std::unique_ptr<Trace> trace() {
+        run("COMMIT");
         database_.reset();
         return open_any({path_});
     }

@@ -78,13 +78,13 @@ void Gemm::launch(const Op& op, const std::vector<std::byte*>& data, cudaStream_
         return sums(static_cast<float*>(nullptr));
     }
     MatmulCall call;
-    call.product = describe(op);
+    call.matmul = describe(op);
     call.dtype = own.dtype;
-    call.a = data[call.product.a];
-    call.b = data[call.product.b];
-    call.c = data[call.product.c];
-    if (call.product.bias > 0) call.bias = data[call.product.bias];
-    if (call.product.sum > 0) call.sum = data[call.product.sum];
+    call.a = data[call.matmul.a];
+    call.b = data[call.matmul.b];
+    call.c = data[call.matmul.c];
+    if (call.matmul.bias > 0) call.bias = data[call.matmul.bias];
+    if (call.matmul.sum > 0) call.sum = data[call.matmul.sum];
     if (workspace_bytes_ > 0) {
         const bool second = op.phase == Phase::backward;
         call.workspace = workspaces_ + (second ? workspace_bytes_ : 0);
