@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/traces/temporary_folder.h"
 #include "tests/trainer/kernel_testing.h"
 #include "trainer/data/source.h"
 #include "trainer/data/synthetic.h"
@@ -126,13 +127,6 @@ TEST(SyntheticDataset, ATwoLayerModelLearnsIt) {
 // A folder of its own for each test, removed at its end.
 class TextData : public ::testing::Test {
   protected:
-    void SetUp() override {
-        std::string pattern = (fs::temp_directory_path() / "shardscope-text-XXXXXX").string();
-        ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-        folder_ = pattern;
-    }
-    void TearDown() override { fs::remove_all(folder_); }
-
     std::string write(const std::string& name, const std::string& text) const {
         std::ofstream(folder_ / name, std::ios::binary) << text;
         return (folder_ / name).string();
@@ -150,7 +144,8 @@ class TextData : public ::testing::Test {
         return error_of(TextSettings{.path = path, .context = 4});
     }
 
-    fs::path folder_;
+    traces::TemporaryFolder temporary_;
+    const fs::path folder_ = temporary_.path();
 };
 
 // The tokens of one sample, its input followed by its last target.

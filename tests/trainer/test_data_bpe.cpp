@@ -18,6 +18,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "tests/traces/temporary_folder.h"
 #include "trainer/data/bpe.h"
 #include "trainer/data/bpe_training.h"
 #include "trainer/data/dataset.h"
@@ -216,13 +217,6 @@ TEST(BpeTokenizer, RefusesImpossibleMerges) {
 
 class BpeFile : public ::testing::Test {
   protected:
-    void SetUp() override {
-        std::string pattern = (fs::temp_directory_path() / "shardscope-bpe-XXXXXX").string();
-        ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-        folder_ = pattern;
-    }
-    void TearDown() override { fs::remove_all(folder_); }
-
     static std::string error_of(const std::string& text) {
         try {
             bpe_from_text(text, "file");
@@ -232,7 +226,8 @@ class BpeFile : public ::testing::Test {
         return "no error";
     }
 
-    fs::path folder_;
+    traces::TemporaryFolder temporary_;
+    const fs::path folder_ = temporary_.path();
     const BpeTokenizer tokenizer_{{{'a', 'b'}, {256, ' '}}};
 };
 
