@@ -60,7 +60,7 @@ RankRunner::RankRunner(int rank, Shared& shared, HostCalls calls)
 void RankRunner::run(const Plan& plan, std::int64_t step) {
     const Job& job = shared_.job;
     step_ = step;
-    lr_ = learning_rate(job.optimizer, job.run.ranks, job.run.steps, step);
+    lr_ = learning_rate(job.optimizer, batch_factor(job), job.run.steps, step);
     if (shared_.instruments) {
         names_ = &shared_.instruments->of(plan);
         if (!log_) log_ = shared_.instruments->recorder().attach_thread("", rank_);
