@@ -102,6 +102,12 @@ TEST_F(Output, gets_a_name_when_none_is_given) {
     EXPECT_THAT(outcome.err, HasSubstr(files[0]));
 }
 
+TEST_F(Output, of_a_program_without_events_says_what_would_make_some) {
+    const Outcome outcome = record({"true"});
+    EXPECT_THAT(outcome.err, HasSubstr("no events; the command made no NVTX, CUDA or NCCL call"));
+    EXPECT_THAT(outcome.err, HasSubstr("samples/pytorch/shardscope_torch.py"));
+}
+
 TEST_F(Output, is_for_its_owner_only) {
     ASSERT_EQ(record({"true"}).status, 0);
     struct stat facts;
