@@ -445,14 +445,16 @@ record_bounds() {
     run 60 0 "$record" -o r2.sqlite -- "$train" "$job" --run.steps=10
     run 60 0 "$trace" check r2.sqlite
     expect "a recorded trainer whose ranks are threads" 0 ""
-    run 60 0 "$record" -o r3.sqlite --max-size 1M -- "$train" "$job" --run.steps=400
-    expect "--max-size 1M" 0 "--max-size"
-    # What waits at the commit and the indexes come on top (docs/recording.md).
-    if (($(stat -c %s r3.sqlite) > 4000000)); then
-        fell "a file of --max-size 1M" "it has $(stat -c %s r3.sqlite) bytes"
-    else
-        held "a file of --max-size 1M"
-    fi
+    local size
+    for size in 1 3; do
+        run 60 0 "$record" -o "r$size.sqlite" --overwrite --max-size "${size}M" -- "$train" "$job" --run.steps=$((400 * size))
+        expect "--max-size ${size}M" 0 "--max-size"
+        if (($(stat -c %s "r$size.sqlite") > size << 20)); then
+            fell "a file of --max-size ${size}M" "it has $(stat -c %s "r$size.sqlite") bytes"
+        else
+            held "a file of --max-size ${size}M"
+        fi
+    done
 }
 
 # --- how the tools are linked ------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 // The options as a table of CLI11, then the rules for combining them.
 #include "profiler/record/command_line.h"
 
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <memory>
@@ -18,6 +19,8 @@
 
 namespace shardscope::profiler {
 namespace {
+
+constexpr std::int64_t kSmallestFile = 1 << 20;  // of --max-size
 
 constexpr const char* kFooter =
     "Runs COMMAND and writes what it does to a trace: NVTX ranges and marks, CUDA's kernels, copies and "
@@ -84,10 +87,10 @@ void add_options(CLI::App& app, RecordOptions& options, Texts& texts) {
                    "Do not record until shardscope-record gets this signal (such as USR2); each further one "
                    "stops or starts it. With --keep-last each one writes a trace")
         ->type_name("SIGNAL");
-    app.add_option(
-           "--max-size", texts.max_size,
-           "Stop recording when the trace has grown to this size, such as 500M or 2G; the command continues"
-           ". With --keep-last: memory for what is kept [256M]")
+    app.add_option("--max-size", texts.max_size,
+                   "Most bytes of the finished trace, such as 500M or 2G: recording stops before it has "
+                   "more, and the "
+                   "command continues. With --keep-last: memory for what is kept [256M]")
         ->type_name("BYTES");
     app.add_option(
            "--keep-last", options.keep_last_s,
@@ -139,6 +142,9 @@ void understand(RecordOptions& options, const Texts& texts) {
     }
     if (!texts.ranks.empty()) options.ranks = understood("--ranks", texts.ranks, parse_ranks);
     if (!texts.max_size.empty()) options.max_bytes = understood("--max-size", texts.max_size, parse_bytes);
+    if (options.max_bytes && *options.max_bytes < kSmallestFile && !options.keep_last_s)
+        throw std::invalid_argument(
+            "--max-size: a trace has half a megabyte without any event; give it 1M or more");
     if (!texts.toggle.empty()) options.toggle_signal = understood("--toggle", texts.toggle, parse_signal);
     const bool timed = options.delay_s > 0 || options.duration_s;
     if (options.toggle_signal != 0 && timed) {

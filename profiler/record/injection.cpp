@@ -1,10 +1,17 @@
 // The variables that NVTX (nvtxInit.h), the CUDA driver and NCCL (its environment page) read.
 #include "profiler/record/injection.h"
 
+#include <cstddef>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string_view>
 
+#include <elf.h>
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include "profiler/base/beside_tool.h"
 #include "profiler/inject/session_format.h"
@@ -15,6 +22,42 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kLibrary = "libshardscope_inject.so";
+constexpr const char* kNvtxVariable = "NVTX_INJECTION64_PATH";
+
+// As execvp() finds it; empty where it does not.
+std::string path_of(const std::string& command) {
+    if (command.find('/') != std::string::npos) return command;
+    const char* path = std::getenv("PATH");
+    for (std::string_view rest = path == nullptr ? "/bin:/usr/bin" : path; !rest.empty();) {
+        const std::size_t end = rest.find(':');
+        const std::string folder(rest.substr(0, end));
+        const std::string file = (folder.empty() ? "." : folder) + "/" + command;
+        if (::access(file.c_str(), X_OK) == 0) return file;
+        rest = end == std::string_view::npos ? std::string_view() : rest.substr(end + 1);
+    }
+    return "";
+}
+
+// A struct at a place of the file; false where it ends before.
+template <typename T>
+bool read_at(std::ifstream& file, std::uint64_t at, T& value) {
+    file.seekg(static_cast<std::streamoff>(at));
+    return static_cast<bool>(file.read(reinterpret_cast<char*>(&value), sizeof value));
+}
+
+// Programs that are linked dynamically name their loader.
+bool is_static(std::ifstream& file) {
+    Elf64_Ehdr header{};
+    if (!read_at(file, 0, header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
+        header.e_ident[EI_CLASS] != ELFCLASS64)
+        return false;
+    for (std::uint64_t i = 0; i < header.e_phnum; ++i) {
+        Elf64_Phdr part{};
+        if (!read_at(file, header.e_phoff + i * header.e_phentsize, part) || part.p_type == PT_INTERP)
+            return false;
+    }
+    return true;
+}
 
 }  // namespace
 
@@ -35,11 +78,21 @@ Injection make_injection(const std::string& library, const std::string& session_
         }
         result.variables.emplace_back(variable, library);
     };
-    if ((sources & kSourceNvtx) != 0 || window_needs_nvtx) inject("NVTX_INJECTION64_PATH", "NVTX is");
+    if ((sources & kSourceNvtx) != 0 || window_needs_nvtx) inject(kNvtxVariable, "NVTX is");
     if ((sources & kSourceCuda) != 0) inject("CUDA_INJECTION64_PATH", "CUDA is");
     if ((sources & kSourceNccl) != 0) inject("NCCL_PROFILER_PLUGIN", "NCCL's own account is");
     if (!result.variables.empty()) result.variables.emplace_back(kSessionVariable, session_directory);
     return result;
+}
+
+bool cannot_load_recorder(const std::string& command) {
+    std::ifstream file(path_of(command), std::ios::binary);
+    if (!file || !is_static(file)) return false;
+    file.clear();
+    file.seekg(0);
+    // NVTX is part of the program, so the name of its variable is, too.
+    const std::string content{std::istreambuf_iterator<char>(file), {}};
+    return content.find(kNvtxVariable) != std::string::npos;
 }
 
 }  // namespace shardscope::profiler

@@ -22,4 +22,9 @@ struct Injection {
 Injection make_injection(const std::string& library, const std::string& session_directory,
                          std::uint32_t sources, bool window_needs_nvtx);
 
+// Whether a command (looked for in PATH) is a statically linked program that calls NVTX. NVTX would load the
+// recorder into it, and glibc crashes a static program that loads a library with thread-local variables.
+// Statically linked programs without NVTX load nothing, and may start others that can be recorded.
+bool cannot_load_recorder(const std::string& command);
+
 }  // namespace shardscope::profiler

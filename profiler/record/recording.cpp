@@ -33,6 +33,7 @@ constexpr std::int64_t kCommitPeriodNs = 500'000'000;
 constexpr std::int64_t kRowsPerCommit = 100'000;
 // How long to wait for device work launched before a stop: programs report ended work each second.
 constexpr std::int64_t kLateNs = 2'000'000'000;
+constexpr std::int64_t kLateShare = 16;  // of --max-size, one part is kept for that
 
 std::int64_t utc_ns() {
     timespec t;
@@ -95,7 +96,12 @@ int Recording::run() {
     const bool window_needs_nvtx =
         options_.window == WindowKind::steps || options_.window == WindowKind::range;
     Injection injection;
-    if (sources(options_) != 0 || window_needs_nvtx) {
+    if (cannot_load_recorder(options_.command[0])) {
+        injection.notices.push_back(fmt::format(
+            "{} is linked statically and calls NVTX: glibc would crash it with the recorder loaded, so "
+            "that nothing of it and of what it starts is recorded but counters; link it dynamically",
+            options_.command[0]));
+    } else if (sources(options_) != 0 || window_needs_nvtx) {
         const std::string library = find_injection_library();
         if (library.empty()) {
             tell(
@@ -145,6 +151,8 @@ void Recording::open_output() {
         sink_ = std::make_unique<CountingSink>(*recent_);
     } else {
         writer_ = std::make_unique<traces::DatabaseWriter>(writer_options(output_.path));
+        // The last part is for what is open when the limit is reached, and for device work that ends late.
+        if (options_.max_bytes) writer_->limit_size(*options_.max_bytes - *options_.max_bytes / kLateShare);
         sink_ = std::make_unique<CountingSink>(*writer_);
     }
     collector_ = std::make_unique<Collector>(session_.directory(), *sink_, clock_, origin_ns_);
@@ -238,7 +246,7 @@ void Recording::take_late(std::int64_t now) {
 
 void Recording::sample_counters(std::int64_t now) {
     if (counters_ == nullptr) return;
-    if (!recording_) return counters_->discard();
+    if (!recording_ || (writer_ != nullptr && writer_->is_full())) return counters_->discard();
     std::vector<WatchedProcess> processes = collector_->living();
     const bool known = std::any_of(processes.begin(), processes.end(),
                                    [this](const auto& process) { return process.pid == command_->pid(); });
@@ -270,13 +278,14 @@ void Recording::commit_when_due(std::int64_t now) {
 }
 
 void Recording::look_at_size(std::int64_t now) {
-    if (!options_.max_bytes || recent_ != nullptr) return;
-    const std::uint64_t bytes = file_bytes(output_.path) + file_bytes(output_.path + "-wal");
-    if (bytes < static_cast<std::uint64_t>(*options_.max_bytes)) return;
+    if (writer_ == nullptr || !writer_->is_full()) return;
+    session_.set_state(SessionState::stopped);
+    collector_->drain();  // there is no room for what still waits
+    writer_->limit_size(*options_.max_bytes);
     stop(now);
     const std::string text =
         fmt::format("recording stopped {} after the start, when the trace had {} (--max-size)", seconds(now),
-                    human_bytes(bytes));
+                    human_bytes(static_cast<std::uint64_t>(writer_->finished_bytes())));
     sink_->add(traces::DiagnosticRow{now, traces::Severity::warning, text});
     sink_->commit();
     tell(text + "; the command continues");

@@ -80,6 +80,13 @@ void Recording::finish(int status) {
         sink_->add(traces::DiagnosticRow{end, traces::Severity::warning, text});
         tell(text);
     }
+    if (writer_ != nullptr && writer_->refused_events() > 0) {
+        const std::string text = fmt::format(
+            "{} left out: the trace was full (--max-size)",
+            plural(writer_->refused_events(), "event that came later was", "events that came later were"));
+        sink_->add(traces::DiagnosticRow{end, traces::Severity::warning, text});
+        tell(text);
+    }
     command_->told_to_end();  // discards the signal that ended the command, too
     if (recent_ != nullptr) {
         if (status != 0) {
@@ -203,7 +210,8 @@ void Recording::report(std::int64_t duration_ns) {
     if (!announces() && collector_->dropped() == 0) return;
     const RowCounts& counts = sink_->counts();
     std::string line = fmt::format("wrote {} ({}): ", output_.path, human_bytes(file_bytes(output_.path)));
-    if (collector_->rows() == 0) {
+    const std::int64_t rows = collector_->rows() - writer_->refused_events();
+    if (rows == 0) {
         line += !options_.nvtx && !options_.cuda && !options_.nccl
                     ? "no events; nothing was requested (--no-nvtx --no-cuda --no-nccl)"
                 : options_.window != WindowKind::always || !options_.ranks.empty()
@@ -212,8 +220,7 @@ void Recording::report(std::int64_t duration_ns) {
                       "under "
                       "samples/pytorch/shardscope_torch.py, see docs/recording.md)";
     } else {
-        line += fmt::format("{} of {} in {}",
-                            plural(static_cast<std::int64_t>(collector_->rows()), "event", "events"),
+        line += fmt::format("{} of {} in {}", plural(rows, "event", "events"),
                             plural(collector_->processes(), "process", "processes"), seconds(duration_ns));
         if (const std::string list = listed(counts); !list.empty()) line += fmt::format(" ({})", list);
     }

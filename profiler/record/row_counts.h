@@ -1,4 +1,5 @@
-// Counts rows by kind on their way to another sink: for the last lines that shardscope-record prints.
+// Counts rows by kind on their way to another sink, without those that a full trace refuses: for the last
+// lines that shardscope-record prints.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +7,7 @@
 #include <type_traits>
 
 #include "traces/store/sink.h"
+#include "traces/store/write/writer.h"
 
 namespace shardscope::profiler {
 
@@ -17,6 +19,7 @@ struct RowCounts {
 class CountingSink final : public traces::EachRow<CountingSink> {
   public:
     explicit CountingSink(traces::EventSink& sink) : sink_(sink) {}
+    explicit CountingSink(traces::DatabaseWriter& writer) : sink_(writer), writer_(&writer) {}
 
     const RowCounts& counts() const { return counts_; }
     traces::StringId intern(std::string_view text) override { return sink_.intern(text); }
@@ -24,17 +27,22 @@ class CountingSink final : public traces::EachRow<CountingSink> {
     void commit() override { sink_.commit(); }
     template <typename Row>
     void take(const Row& row) {
+        const std::int64_t refused = this->refused();
+        sink_.add(row);
+        if (this->refused() != refused) return;
         if constexpr (std::is_same_v<Row, traces::RangeRow>) ++counts_.ranges;
         if constexpr (std::is_same_v<Row, traces::KernelRow>) ++counts_.kernels;
         if constexpr (std::is_same_v<Row, traces::MemcpyRow> || std::is_same_v<Row, traces::MemsetRow>)
             ++counts_.copies;
         if constexpr (std::is_same_v<Row, traces::RuntimeRow>) ++counts_.calls;
         if constexpr (std::is_same_v<Row, traces::NcclOperationRow>) ++counts_.collectives;
-        sink_.add(row);
     }
 
   private:
+    std::int64_t refused() const { return writer_ == nullptr ? 0 : writer_->refused_events(); }
+
     traces::EventSink& sink_;
+    const traces::DatabaseWriter* writer_ = nullptr;
     RowCounts counts_;
 };
 

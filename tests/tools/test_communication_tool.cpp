@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -365,6 +366,16 @@ TEST_F(GlooJob, HasHostTimesOfItsPartsCompared) {
     const json operators = json_of({"compare", job_, job_, "--by", "operator"});
     EXPECT_GT(operators["runs"][0]["operators"]["c10d::_allgather_base_"]["us"], 0);
     EXPECT_THAT(text_of({"compare", job_, job_, "--by", "operator"}), HasSubstr("Host time per step"));
+}
+
+TEST_F(GlooJob, IsReportedInHtmlByItsHostThreads) {
+    const std::string other = folder_ / "other", page = folder_ / "runs.html";
+    std::filesystem::copy(job_, other);
+    text_of({"report", job_, other, "-o", page});
+    std::ifstream stream(page);
+    const std::string html{std::istreambuf_iterator<char>(stream), {}};
+    EXPECT_THAT(html, HasSubstr("Operators (host time of the operator itself)"));
+    EXPECT_THAT(html, Not(HasSubstr("device time launched in")));
 }
 
 // Memory allocated for communication grows at each step's end: 1, 2 and 3 MB. PyTorch does not record the

@@ -111,6 +111,25 @@ TEST_F(RefusedFiles, NamesInSentencesHoldNoControlCharacters) {
                                    Not(HasSubstr("\xc2\x9b")), Not(HasSubstr("\xe2\x80\xae"))));
 }
 
+// CSV is data: in a file or a pipe each field is what the trace holds. Where it goes to a terminal, it is
+// shown.
+TEST_F(RefusedFiles, CsvIsExactInAFileAndObeyedByNoTerminal) {
+    const std::string path = folder_ / "colours.sqlite", name = "red \x1b[31m gemm";
+    {
+        traces::DatabaseWriter writer({.path = path});
+        traces::write_sample_run(writer);
+        writer.add(traces::KernelRow{.start = 1, .end = 1000, .short_name = writer.intern(name)});
+        writer.finish(3 * traces::kSampleMs, 0);
+    }
+    const Outcome piped = tool({"kernels", path, "--format", "csv"});
+    EXPECT_EQ(piped.status, 0) << piped.err;
+    EXPECT_THAT(piped.out, HasSubstr(name));
+    const std::string command = std::string("'") + SHARDSCOPE_TRACE + "' kernels '" + path + "' --format csv";
+    const Outcome shown = run_command({"script", "-qec", command, "/dev/null"});
+    EXPECT_EQ(shown.status, 0) << shown.err;
+    EXPECT_THAT(shown.out, AllOf(HasSubstr("red "), HasSubstr("[31m gemm"), Not(HasSubstr("\x1b"))));
+}
+
 TEST_F(RefusedFiles, WhatAKilledProcessWroteHalfIsRemovedByTheNextOnThatPath) {
     const std::string output = folder_ / "out.sqlite";
     const std::string gone = "4194305";  // no process has such a number

@@ -2,7 +2,10 @@
 #include "traces/analysis/advice/advice.h"
 
 #include <algorithm>
+#include <fstream>
 #include <set>
+#include <sstream>
+#include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -71,6 +74,28 @@ TEST(Advice, OfNothingIsNone) {
 TEST(Advice, RulesHaveIdsOfTheirOwn) {
     std::set<std::string_view> ids;
     for (const AdviceRule& rule : advice_rules()) EXPECT_TRUE(ids.insert(rule.id).second) << rule.id;
+}
+
+// The table of rules in docs/definitions.md: its first column has each rule's id, and no other.
+TEST(Advice, OfEachRuleThePageSaysWhereItFires) {
+    std::ifstream page(SHARDSCOPE_DEFINITIONS_PAGE);
+    std::multiset<std::string> named, rules;
+    bool in_table = false;
+    for (std::string line; std::getline(page, line);) {
+        if (line.starts_with("| rule | fires where |")) {
+            in_table = true;
+            std::getline(page, line);  // the line below the head
+            continue;
+        }
+        if (!in_table || !line.starts_with("| ")) {
+            in_table = false;
+            continue;
+        }
+        std::istringstream ids(line.substr(2, line.find(" |", 2) - 2));
+        for (std::string id; std::getline(ids >> std::ws, id, ',');) named.insert(id);
+    }
+    for (const AdviceRule& rule : advice_rules()) rules.emplace(rule.id);
+    EXPECT_EQ(named, rules);
 }
 
 // A step of 1000 us: compute, then a collective that nothing hides.

@@ -1,6 +1,7 @@
 // The critical path: what delayed each node, that the parts sum to the step, and what a what-if predicts.
 #include "traces/analysis/path/critical_path.h"
 
+#include <array>
 #include <random>
 
 #include <gmock/gmock.h>
@@ -303,6 +304,28 @@ TEST(CriticalPath, DerivesWaitingFromDurationsIfClocksDisagree) {
     EXPECT_EQ(part(only_step(report, 0), PathKind::waiting), 40);
     EXPECT_EQ(report.ranks[0].ranks.at(0).rank, 1);
     EXPECT_EQ(part(only_step(report, 1), PathKind::compute), 41);
+}
+
+// Rank 1 comes last: it takes 20, rank 2 takes 25. Its clock is 10 behind, so that rank 2 seems to begin
+// later.
+TEST(CriticalPath, WaitsForTheRankWithTheShortestPartWhereClocksAreALittleOff) {
+    RunBuilder run(3);
+    const TestCollective c = {.sequence = 1, .group_size = 3, .launched = 5};
+    const std::array<Interval, 3> parts = {{{10, 70}, {40, 60}, {45, 70}}};
+    for (int rank = 0; rank < 3; ++rank) {
+        const Interval part = parts[static_cast<std::size_t>(rank)];
+        run.step(rank, 1, 0, 50);
+        run.kernel(rank, 8, part.start - 1, 2);
+        run.runtime(rank, 3, 4, "cudaStreamWaitEvent");
+        run.collective(rank, part.start, part.end, c);
+    }
+    const auto trace = run.take();
+    const CriticalPathReport report = critical_path(*trace);
+    EXPECT_EQ(report.clocks_disagree, 0);
+    EXPECT_EQ(part(only_step(report, 0), PathKind::waiting), 35);
+    EXPECT_EQ(report.ranks[0].ranks.at(0).rank, 1);
+    EXPECT_EQ(part(only_step(report, 1), PathKind::waiting), 0);
+    EXPECT_EQ(part(only_step(report, 1), PathKind::communication), 20);
 }
 
 // Two parts of one rank with the same number: it is unknown which rank came last.

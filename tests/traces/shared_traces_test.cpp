@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -17,6 +18,7 @@
 
 #include "tests/traces/shared_folder.h"
 #include "tests/traces/temporary_folder.h"
+#include "traces/analysis/advice/advice.h"
 #include "traces/analysis/communication/stragglers.h"
 #include "traces/analysis/memory/memory.h"
 #include "traces/analysis/modules/modules.h"
@@ -227,6 +229,25 @@ TEST_F(SharedTraces, EightRanksOfDlrm) {
     EXPECT_EQ(late.ranks[1].rank, 2);
     EXPECT_EQ(late.ranks[2].rank, 6);
     check_invariants(*trace);
+}
+
+// Both go by how long the ranks are in collectives; where one of them names nobody, they do not disagree.
+TEST_F(SharedTraces, AdviceCallsTheRankAStragglerThatComesLast) {
+    for (const char* name : {"kineto/dlrm_8ranks_v100_2023", "nsight/pytorch_2xh100_2026.2.sqlite.gz",
+                             "nsight/ddp_2x3090_2026.3.sqlite.gz"}) {
+        const auto trace = open(name);
+        const std::optional<int> latest = latest_rank(straggler_report(*trace));
+        int cards = 0;
+        for (const Finding& finding : advice(*trace).findings) {
+            if (finding.id != "straggler") continue;
+            ++cards;
+            EXPECT_EQ(finding.figures.at(0).value, latest.value_or(-1)) << name;
+        }
+        if (trace->ranks.size() == 8) {
+            EXPECT_EQ(cards, 1) << name;
+            EXPECT_EQ(latest, 7) << name;
+        }
+    }
 }
 
 void check_unions(const Trace& trace, const json& want) {

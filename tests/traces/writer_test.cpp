@@ -577,5 +577,74 @@ TEST(Rows, MoreThanTheirNumbersCanHoldAreRefused) {
     }
 }
 
+// Ranges, calls and kernels of random names and texts, of NCCL or not, in small files and in large.
+TEST(SizeLimit, IsAboveTheFinishedFileAndNotFarAbove) {
+    std::mt19937 random(1);
+    const auto below = [&](int most) { return std::uniform_int_distribution<int>(0, most - 1)(random); };
+    for (const std::int64_t limit : {1 << 20, 3 << 20, 40 << 20}) {
+        for (int round = limit < 40 << 20 ? 0 : 3; round < 4; ++round) {
+            const TemporaryFolder folder;
+            const std::string path = folder / "run.sqlite";
+            DatabaseWriter writer({.path = path});
+            writer.limit_size(limit);
+            const int names = round == 0 ? 5 : 1'000'000, longest = round == 3 ? 5'000 : 40;
+            std::int64_t id = 0, added = 0;
+            for (; !writer.is_full() && added < 3'000'000; ++added) {
+                const std::string text =
+                    std::to_string(below(names)) + std::string(static_cast<std::size_t>(below(longest)), 'x');
+                const std::int64_t start = added * 1000 + below(5000), tid = global_tid(100 + below(8), 1);
+                const int kind = below(round + 1);
+                if (kind == 0) {
+                    writer.add(RangeRow{
+                        .start = start, .end = start + 500, .text = writer.intern(text), .global_tid = tid});
+                } else if (kind == 1) {
+                    writer.add(RuntimeRow{.start = start,
+                                          .end = start + 9,
+                                          .global_tid = tid,
+                                          .correlation = ++id,
+                                          .name = writer.intern(text)});
+                } else {
+                    const std::string name = (below(2) == 0 ? "ncclDevKernel_" : "gemm_") + text;
+                    writer.add(KernelRow{.start = start,
+                                         .end = start + 99,
+                                         .correlation = ++id,
+                                         .global_pid = global_pid(100),
+                                         .short_name = writer.intern(name)});
+                }
+            }
+            ASSERT_TRUE(writer.is_full());
+            EXPECT_GE(writer.refused_events(), 1);
+            writer.commit();
+            writer.finish(added * 1000, 0);
+            const auto size = static_cast<std::int64_t>(std::filesystem::file_size(path));
+            EXPECT_LE(size, limit) << "round " << round;
+            // The empty tables, and the room that is kept free.
+            EXPECT_GT(size, limit / 2 - (300 << 10)) << "round " << round << ", limit " << limit;
+        }
+    }
+}
+
+TEST(SizeLimit, RefusesEventsAloneAndMayBeRaised) {
+    const TemporaryFolder folder;
+    const std::string path = folder / "run.sqlite";
+    DatabaseWriter writer({.path = path});
+    writer.limit_size(1000);  // an empty trace has more
+    writer.add(
+        RangeRow{.start = 1, .end = 2, .text = writer.intern("refused"), .global_tid = global_tid(1, 1)});
+    EXPECT_TRUE(writer.is_full());
+    EXPECT_EQ(writer.refused_events(), 1);
+    writer.add(RunInfoRow{"key", "value"});
+    writer.add(DiagnosticRow{.time = 3, .severity = Severity::warning, .text = "said"});
+    writer.limit_size(4 << 20);
+    EXPECT_FALSE(writer.is_full());
+    writer.add(RangeRow{.start = 4, .end = 5, .text = writer.intern("kept"), .global_tid = global_tid(1, 1)});
+    EXPECT_EQ(writer.refused_events(), 1);
+    writer.finish(10, 0);
+    Database database(path, Database::Mode::read_only);
+    EXPECT_EQ(database.integer("SELECT count(*) FROM NVTX_EVENTS WHERE start IN (1, 4)"), 1);
+    EXPECT_EQ(database.integer("SELECT count(*) FROM SHARD_RUN WHERE key = 'key'"), 1);
+    EXPECT_EQ(database.integer("SELECT count(*) FROM DIAGNOSTIC_EVENT WHERE text = 'said'"), 1);
+}
+
 }  // namespace TEST_FILE
 }  // namespace shardscope::traces

@@ -47,16 +47,16 @@ const std::string& text() {
     return made;
 }
 
-// The text in a file that is removed with the object.
-class TextFile {
+// The text in a file that goes with the object.
+class MadeUpText {
   public:
-    TextFile()
+    MadeUpText()
         : path_(std::filesystem::temp_directory_path() / ("shardscope-bench-" + std::to_string(getpid()))) {
         std::ofstream(path_, std::ios::binary) << text();
     }
-    ~TextFile() { std::filesystem::remove(path_); }
-    TextFile(const TextFile&) = delete;
-    TextFile& operator=(const TextFile&) = delete;
+    ~MadeUpText() { std::filesystem::remove(path_); }
+    MadeUpText(const MadeUpText&) = delete;
+    MadeUpText& operator=(const MadeUpText&) = delete;
     std::string path() const { return path_.string(); }
 
   private:
@@ -77,7 +77,7 @@ BENCHMARK(sampler)->Arg(39'062)->Arg(1 << 20)->Arg((1 << 20) + 1);
 
 // Arguments: vocabulary (0: bytes), workers.
 void loader(benchmark::State& state) {
-    const TextFile file;
+    const MadeUpText file;
     const TextSource source =
         open_text({.path = file.path(), .context = kContext, .vocabulary = static_cast<int>(state.range(0))});
     DataLoader data(*source.train, {.batch = kBatch, .workers = static_cast<int>(state.range(1))});

@@ -192,7 +192,7 @@ class Comparison {
 
     // The flag of checked() is the CPU's.
     void expect_same_flag() const {
-        if (op_.checks_output) expect_same<std::int32_t>(operands_.size() - 1);
+        if (op_.kernel().checks_output) expect_same<std::int32_t>(operands_.size() - 1);
     }
 
   private:
@@ -257,7 +257,7 @@ struct KernelCase {
     Comparison kernel;
     double tolerance = 0;                    // 0: the same bits
     std::vector<std::size_t> results = {0};  // args of T
-    std::vector<std::size_t> floats = {};    // args of float, near the CPU's
+    std::vector<std::size_t> floats;         // args of float, near the CPU's
 
     void check(std::size_t shift, const KernelContext& context = {}) {
         SCOPED_TRACE(name);

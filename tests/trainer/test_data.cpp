@@ -11,6 +11,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -159,7 +160,7 @@ std::string window_of(const TextDataset& data, std::int64_t sample) {
 
 std::string joined(const TextFiles& text) {
     std::string all;
-    for (int i = 0; i < text.files(); ++i) all += text.file(i);
+    for (int i = 0; i < text.files(); ++i) all += text.file(i).whole();
     return all;
 }
 
@@ -257,6 +258,37 @@ TEST_F(TextData, AReplacedOrDeletedFileKeepsItsContent) {
     fs::rename(folder_ / "other", folder_ / "text");
     fs::remove(folder_ / "text");
     EXPECT_EQ(joined(text), "some words");
+}
+
+// A mapped file would end the process by SIGBUS here.
+TEST_F(TextData, AFileThatIsTruncatedWhileItIsReadIsAnErrorThatSaysSo) {
+    const std::string path = write("text", std::string(65'536, 'a'));
+    const TextDataset data(path, 9, 16);
+    testing::Tokens tokens(16), targets(16);
+    data.fill(0, 1, tokens.data(), targets.data());
+    fs::resize_file(path, 0);
+    try {
+        data.fill(0, 1, tokens.data(), targets.data());
+        ADD_FAILURE() << "it was read";
+    } catch (const std::runtime_error& error) {
+        EXPECT_THAT(error.what(), HasSubstr(path + " was truncated while it was read: it had 65536 bytes"));
+    }
+}
+
+TEST_F(TextData, AFolderMayHoldMoreFilesThanMayUsuallyBeOpen) {
+    rlimit usual{};
+    ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &usual), 0);
+    constexpr int kFiles = 100;
+    if (usual.rlim_max < 2 * kFiles) GTEST_SKIP() << "the hard limit of open files is " << usual.rlim_max;
+    rlimit low = usual;
+    low.rlim_cur = kFiles / 2;
+    std::string joined_text;
+    for (int i = 0; i < kFiles; ++i) joined_text += std::to_string(i % 10);
+    for (int i = 0; i < kFiles; ++i)
+        write(std::to_string(1000 + i), std::string(1, joined_text[static_cast<std::size_t>(i)]));
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &low), 0);
+    EXPECT_EQ(joined(TextFiles(folder_.string())), joined_text);
+    setrlimit(RLIMIT_NOFILE, &usual);
 }
 
 // 20 bytes, a quarter held out: bytes 0 … 14 are trained on, 15 … 19 held out.

@@ -48,6 +48,7 @@ TEST(JobChecks, NameTheKeyAndWhatToDo) {
         {"[optimizer]\nschedule = 'step'", "job.toml:2: optimizer.schedule: ", "optimizer.milestones"},
         {"[optimizer]\nmilestones = [3]", "job.toml:2: optimizer.milestones: ", "schedule \"step\""},
         {"[optimizer]\nwarmup = 'constant'", "job.toml:2: optimizer.warmup: ", "lr_scaling"},
+        {"[optimizer]\nlr_batch = 256", "job.toml:2: optimizer.lr_batch: ", "lr_scaling"},
         {"[checkpoint]\nevery = 5", "job.toml:2: checkpoint.every: ", "nowhere to save"},
         {"[train]\nvalidate_every = 5", "job.toml:2: train.validate_every: ", "data.validation"},
         {"[data]\nvalidation = 0.1", "job.toml:2: data.validation: ", "\"text\""},

@@ -20,6 +20,24 @@ TEST(LearningRate, IsThatOfTheJobByDefault) {
     }
 }
 
+// "When the minibatch size is multiplied by k, multiply the learning rate by k": however it is multiplied.
+TEST(LearningRate, ScalesWithTheSamplesOfAStep) {
+    Job job;
+    job.run.ranks = 4;
+    job.data.batch = 8;
+    EXPECT_EQ(batch_factor(job), 4);
+    job.train.accumulation = 3;
+    EXPECT_EQ(batch_factor(job), 12);
+    job.optimizer.lr_batch = 48;  // 4 * 3 * 8 = 96 samples
+    EXPECT_EQ(batch_factor(job), 2);
+    job.data.batch = 16;
+    EXPECT_EQ(batch_factor(job), 4);
+    job.optimizer.lr_scaling = LrScaling::linear;
+    EXPECT_EQ(scaled_learning_rate(job.optimizer, batch_factor(job)), 4 * job.optimizer.lr);
+    job.optimizer.lr_scaling = LrScaling::sqrt;
+    EXPECT_EQ(scaled_learning_rate(job.optimizer, batch_factor(job)), 2 * job.optimizer.lr);
+}
+
 TEST(LearningRate, ScalesWithTheRanks) {
     OptimizerSection optimizer = base(0.5);
     optimizer.lr_scaling = LrScaling::linear;

@@ -97,6 +97,22 @@ TEST(WorldPlace, TorchrunsTokenDistinguishesJobsAndRestarts) {
     EXPECT_EQ(place_of(with(kTorchrun, {{"SHARDSCOPE_JOB_TOKEN", "mine"}}))->token, "mine");
 }
 
+TEST(WorldPlace, SaysWhereStrangersMayGuessTheToken) {
+    const auto note = [](const Variables& variables) { return token_note(*place_of(variables)); };
+    EXPECT_THAT(note(kTorchrun), testing::AllOf(testing::HasSubstr("port 29501 of node3"),
+                                                testing::HasSubstr("set SHARDSCOPE_JOB_TOKEN")));
+    EXPECT_NE(note(kSrun), "");
+    EXPECT_NE(note(with(kMpirun, {{"MASTER_ADDR", "a"}, {"MASTER_PORT", "4000"}})), "");
+    EXPECT_EQ(note(with(kTorchrun, {{"SHARDSCOPE_JOB_TOKEN", "mine"}})), "");
+    for (const char* own : {"localhost", "127.0.0.1", "::1"})
+        EXPECT_EQ(note(with(kTorchrun, {{"MASTER_ADDR", own}})), "") << own;
+    // torchrun --standalone makes a random run id; "none" is what it takes without one.
+    const auto with_id = [&](const char* id) { return note(with(kTorchrun, {{"TORCHELASTIC_RUN_ID", id}})); };
+    EXPECT_EQ(with_id("0b46dc49-6f0a-4c2f-9b1e-8a1d2f3c4b5d"), "");
+    EXPECT_NE(with_id("none"), "");
+    EXPECT_NE(with_id("0b46dc49-6f0a-1c2f-9b1e-8a1d2f3c4b5d"), "");  // of a time and a host
+}
+
 TEST(WorldPlace, RanksWithoutLocalRanksAreOneToAHost) {
     const Variables alone = without(without(kTorchrun, "LOCAL_RANK"), "LOCAL_WORLD_SIZE");
     EXPECT_EQ(place_of(alone)->local_rank, 0);

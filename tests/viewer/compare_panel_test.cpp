@@ -74,6 +74,15 @@ TEST_F(ComparePanelTest, KernelsAreJoinedByName) {
     }
 }
 
+TEST_F(ComparePanelTest, SaysWhatATildeMeansAndWhatItsTablesMeasure) {
+    open_root_and_linear();
+    EXPECT_THAT(draw(*panel_), HasSubstr("within the spread of the steps: no difference can be claimed"));
+    click("compare.tab.modules");
+    EXPECT_THAT(clipboard_, HasSubstr("Device time of what each module launches itself"));
+    click("compare.tab.units");
+    EXPECT_THAT(clipboard_, HasSubstr("Device time of each unit's gathers and reductions"));
+}
+
 TEST_F(ComparePanelTest, AnotherBaseTurnsTheDifferenceRound) {
     open_root_and_linear();
     draw(*panel_);

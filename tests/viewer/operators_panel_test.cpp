@@ -1,4 +1,8 @@
 // Operators and kernels: the panels show the reports' numbers, and link to the events.
+#include <set>
+#include <string>
+#include <vector>
+
 #include <gmock/gmock.h>
 
 #include "tests/viewer/panel_fixture.h"
@@ -6,6 +10,7 @@
 #include "traces/analysis/time/kernels.h"
 #include "viewer/draw/format.h"
 #include "viewer/panels/work/operator_rows.h"
+#include "viewer/timeline/color_modes.h"
 
 namespace shardscope::viewer {
 namespace TEST_FILE {
@@ -126,6 +131,31 @@ TEST(OperatorRows, AKernelIsCalledAsItsSourceSpellsIt) {
     EXPECT_EQ(table->columns().front().id, "name");
     EXPECT_EQ(table->text(0, 0), "gemm(float*)");
     EXPECT_EQ(table->text(1, 0), "void relu<4>(float*)");
+}
+
+// Whatever place a name has in either.
+TEST(OperatorRows, ANameHasTheSameColourAmongOperatorsAndKernels) {
+    std::vector<std::string> names;
+    std::set<Paint> hues;
+    for (char letter = 'a'; names.size() < 3; ++letter) {
+        if (hues.insert(hue_of(std::string(1, letter))).second) names.emplace_back(1, letter);
+    }
+    traces::RankKernels kernels;
+    traces::RankOperators operators;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+        const auto time = static_cast<std::int64_t>(100 - i);
+        kernels.kernels.push_back({.name = names[i], .count = 1, .total = time});
+        operators.operators.push_back({.name = names[names.size() - 1 - i], .calls = 1, .device_self = time});
+    }
+    int same = 0;
+    for (const NameShare& kernel : kernel_shares(kernels)) {
+        for (const NameShare& op : operator_shares(operators)) {
+            if (kernel.name != op.name || kernel.row < 0) continue;
+            ++same;
+            EXPECT_EQ(kernel.color, op.color) << kernel.name;
+        }
+    }
+    EXPECT_EQ(same, 3);
 }
 
 }  // namespace TEST_FILE

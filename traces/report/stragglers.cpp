@@ -49,6 +49,7 @@ std::string table_text(const StragglersReport& report, std::size_t width) {
     } else if (report.ranks.size() > 1) {
         text += fmt::format("Latest: rank {}\n\n", order_of(report.ranks));
     }
+    if (report.warm_up) text += sentence(*report.warm_up) + "\n";
     text += fmt::format("{}: by durations (the rank that is in it for the shortest time came last)\n",
                         counted(report.collectives, "collective", "collectives"));
     text += arrivals_table(report.ranks, width);
@@ -75,7 +76,8 @@ std::string json_text(const StragglersReport& report) {
                  {"operations", std::move(kinds)},
                  {"trace_ranks", report.trace_ranks},
                  {"collectives", report.collectives},
-                 {"unmatched", report.unmatched}};
+                 {"unmatched", report.unmatched},
+                 {"warm_up_step", report.warm_up ? Json(report.warm_up->step) : Json()}};
     if (!report.flight.groups.empty())
         json["flight"] = parse_ordered_json(render(report.flight, Format::json));
     return json_line(json);

@@ -62,6 +62,7 @@ void meet_through(MpiModule& mpi, Place& place) {
         Listener listener = Listener::on_ports(0, 1, place.local_ranks == place.ranks);
         const char* token = std::getenv(kTokenVariable);
         if (!token || !*token) place.token = random_token();  // MPI carries it
+        place.token_is_guessable = false;
         message = fmt::format("{} {} {}", own_addresses(), listener.port(), place.token);
         place.listen_fd = listener.release();
     }

@@ -119,6 +119,8 @@ void Training::announce() const {
     for (const std::string& note : job().notes) fmt::print(stderr, "shardscope-train: note: {}\n", note);
     for (const std::string& note : environment_.notes)
         fmt::print(stderr, "shardscope-train: note: {}\n", note);
+    if (const std::string note = joined_ ? token_note(joined_->world().place()) : ""; !note.empty())
+        fmt::print(stderr, "shardscope-train: note: {}\n", note);
     fmt::print(stderr, "{}\n{}\n", describe_run(program_), environment_.line);
     if (joined_) fmt::print(stderr, "{}\n", joined_->line());
     if (checkpoints_.first_step() > 0)

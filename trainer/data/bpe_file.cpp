@@ -12,7 +12,7 @@
 
 #include "trainer/data/bpe.h"
 #include "trainer/data/dataset.h"
-#include "trainer/data/mapped_file.h"
+#include "trainer/data/text_file.h"
 #include "trainer/kernels/random.h"
 
 namespace shardscope::trainer {
@@ -129,8 +129,7 @@ void save_bpe(const BpeTokenizer& tokenizer, const std::string& path) {
 
 BpeTokenizer load_bpe(const std::string& path) {
     try {
-        const MappedFile file(path);
-        return bpe_from_text(file.text(), path);
+        return bpe_from_text(TextFile(path).whole(), path);
     } catch (const std::system_error& error) {
         throw DataError(
             fmt::format("{}: cannot be read: {}; name a vocabulary's file", path, error.code().message()));

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <new>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -27,9 +28,9 @@ std::shared_ptr<const Tokenizer> train_tokenizer(const TextFiles& text, int voca
                         "more; set it to 257 or more, or to 0 for bytes",
                         vocabulary));
     }
-    std::vector<std::string_view> texts;
-    texts.reserve(static_cast<std::size_t>(text.files()));
-    for (int file = 0; file < text.files(); ++file) texts.push_back(text.file(file));
+    std::vector<std::string> files;
+    for (int file = 0; file < text.files(); ++file) files.push_back(text.file(file).whole());
+    const std::vector<std::string_view> texts(files.begin(), files.end());
     std::vector<Merge> merges = learn_merges(texts, vocabulary - kByteTokens);
     const int made = kByteTokens + static_cast<int>(merges.size());
     if (made < vocabulary) {
@@ -146,7 +147,7 @@ TextSource open_text(const TextSettings& settings) {
     } catch (const std::bad_alloc&) {
         throw DataError("data.path",
                         fmt::format("the tokens of {} do not fit into memory; name a smaller text, or "
-                                    "use bytes (model.vocabulary = 0), which are not copied",
+                                    "use bytes (model.vocabulary = 0), which are not kept in memory",
                                     settings.path));
     }
 }

@@ -1,4 +1,4 @@
-// Finds and maps a text's files; see text_files.h.
+// Finds and opens a text's files; see text_files.h.
 #include "trainer/data/text_files.h"
 
 #include <algorithm>
@@ -18,8 +18,10 @@ constexpr const char* kKey = "data.path";
 constexpr const char* kWhatToGive = "give a text file, or a folder of text files";
 
 [[noreturn]] void fail_to_read(const fs::path& path, const std::error_code& error) {
-    throw DataError(kKey, fmt::format("cannot read {}: {}; check its permissions or name another text",
-                                      path.string(), error.message()));
+    const char* cure = error == std::errc::too_many_files_open
+                           ? "raise the limit (ulimit -Hn), or join the folder's files"
+                           : "check its permissions or name another text";
+    throw DataError(kKey, fmt::format("cannot read {}: {}; {}", path.string(), error.message(), cure));
 }
 
 // The regular files directly in a folder, by name.
@@ -70,7 +72,7 @@ TextFiles::TextFiles(const std::string& path) : path_(path), starts_{0} {
         } catch (const std::system_error& error) {
             fail_to_read(file, error.code());
         }
-        starts_.push_back(starts_.back() + static_cast<std::int64_t>(files_.back().text().size()));
+        starts_.push_back(starts_.back() + files_.back().size());
     }
 }
 

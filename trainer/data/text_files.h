@@ -1,13 +1,12 @@
-// The text of a job: one file, or a folder's files joined in the order of their names. Mapped, not read, so a
-// text may be larger than memory. Immutable, so any number of threads may use it.
+// The text of a job: one file, or a folder's files joined in the order of their names. Read piece by piece as
+// it is needed, so a text may be larger than memory. Immutable, so any number of threads may use it.
 #pragma once
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "trainer/data/mapped_file.h"
+#include "trainer/data/text_file.h"
 
 namespace shardscope::trainer {
 
@@ -19,7 +18,7 @@ class TextFiles {
 
     const std::string& path() const { return path_; }
     int files() const { return static_cast<int>(files_.size()); }
-    std::string_view file(int index) const { return files_[static_cast<std::size_t>(index)].text(); }
+    const TextFile& file(int index) const { return files_[static_cast<std::size_t>(index)]; }
     std::int64_t bytes() const { return starts_.back(); }
 
     // Which file holds byte `position` (0 <= position < bytes()), and where that file starts.
@@ -28,7 +27,7 @@ class TextFiles {
 
   private:
     std::string path_;
-    std::vector<MappedFile> files_;
+    std::vector<TextFile> files_;
     std::vector<std::int64_t> starts_;  // by file; the last entry is the number of bytes in all
 };
 

@@ -2,9 +2,10 @@
 #include "trainer/data/tokens.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <span>
-#include <string_view>
+#include <string>
 
 namespace shardscope::trainer {
 namespace {
@@ -14,15 +15,19 @@ constexpr int kShortVocabulary = 1 << 16;
 }  // namespace
 
 void ByteTokens::read(std::int64_t first, int count, Token* out) const {
+    std::array<char, 4096> block;
     std::int64_t left = count;
-    for (int file = text_->file_at(first); left > 0; ++file) {
-        const std::string_view bytes =
-            text_->file(file).substr(static_cast<std::size_t>(first - text_->start_of(file)));
-        const std::int64_t here = std::min(left, static_cast<std::int64_t>(bytes.size()));
-        for (std::int64_t i = 0; i < here; ++i) {
-            out[i] = static_cast<unsigned char>(bytes[static_cast<std::size_t>(i)]);
+    for (int file = text_->file_at(first); left > 0;) {
+        const std::int64_t at = first - text_->start_of(file);
+        const std::int64_t here =
+            std::min({left, text_->file(file).size() - at, static_cast<std::int64_t>(block.size())});
+        if (here == 0) {
+            ++file;
+            continue;
         }
-        out += here;
+        text_->file(file).read(at, {block.data(), static_cast<std::size_t>(here)});
+        out = std::transform(block.begin(), block.begin() + here, out,
+                             [](char byte) { return static_cast<unsigned char>(byte); });
         first += here;
         left -= here;
     }
@@ -34,7 +39,8 @@ EncodedTokens::EncodedTokens(const TextFiles& text, const Tokenizer& tokenizer) 
         [&](auto& tokens) {
             using Short = typename std::decay_t<decltype(tokens)>::value_type;
             for (int file = 0; file < text.files(); ++file) {
-                tokenizer.encode(text.file(file), [&](std::span<const Token> some) {
+                const std::string whole = text.file(file).whole();
+                tokenizer.encode(whole, [&](std::span<const Token> some) {
                     for (const Token token : some) tokens.push_back(static_cast<Short>(token));
                 });
             }

@@ -46,7 +46,7 @@ RankRunner::RankRunner(int rank, Shared& shared, HostCalls calls, const Streams&
 void RankRunner::run(const Plan& plan, std::int64_t step) {
     const Job& job = shared_.job;
     step_ = step;
-    lr_ = learning_rate(job.optimizer, job.run.ranks, job.run.steps, step);
+    lr_ = learning_rate(job.optimizer, batch_factor(job), job.run.steps, step);
     trace_.begin(plan);
     begin_plan(plan);
     for (const Op& op : plan.ops) carry_out(op);

@@ -357,6 +357,11 @@ void Checks::optimizer() {
                "\"constant\" stays at the unscaled rate, and nothing is scaled here; set "
                "optimizer.lr_scaling, or leave the key out");
     }
+    if (optimizer.lr_batch > 0 && optimizer.lr_scaling == LrScaling::none) {
+        refuse("optimizer.lr_batch", "optimizer.lr_scaling",
+               "it says from which batch on the rate is scaled, and nothing is scaled here; set "
+               "optimizer.lr_scaling, or leave the key out");
+    }
     if (optimizer.schedule == LrSchedule::step && optimizer.milestones.empty()) {
         refuse("optimizer.schedule", "optimizer.milestones",
                "\"step\" needs the steps at which to go down; set optimizer.milestones = [30, 60]");

@@ -194,7 +194,8 @@ struct OptimizerSection {
     double eps = 1e-8;                           // adam, adamw, lamb (1e-6 unless it is given)
     double weight_decay = 0.0;               // load_job makes it 0.01 for adamw and lamb unless it is given
     double trust_coefficient = 1e-3;         // lars
-    LrScaling lr_scaling = LrScaling::none;  // with the number of ranks
+    LrScaling lr_scaling = LrScaling::none;  // with the samples of a step
+    std::int64_t lr_batch = 0;               // samples of a step that lr is for; 0: data.batch
     std::int64_t warmup_steps = 0;
     Warmup warmup = Warmup::gradual;
     LrSchedule schedule = LrSchedule::constant;

@@ -324,8 +324,11 @@ std::vector<Key> make_keys() {
                          "sgd, adam, lars: added to the gradient; adamw, lamb: decoupled, 0.01 unless given"),
         optimizer.number("trust_coefficient", &OptimizerSection::trust_coefficient, 1e-9, 1e3,
                          "lars: the local rate is this times |w| / (|g| + weight_decay |w|)"),
-        optimizer.choice("lr_scaling", &OptimizerSection::lr_scaling, {"none", "linear", "sqrt"},
-                         "multiply the rate by the number of ranks, or by its root"),
+        optimizer.choice(
+            "lr_scaling", &OptimizerSection::lr_scaling, {"none", "linear", "sqrt"},
+            "multiply the rate by the samples of a step over optimizer.lr_batch, or by the root of that"),
+        optimizer.integer("lr_batch", &OptimizerSection::lr_batch, 0, 1e12,
+                          "samples of a step, of all ranks, that optimizer.lr is for; 0: data.batch"),
         optimizer.integer("warmup_steps", &OptimizerSection::warmup_steps, 0, 1e9,
                           "steps before the scaled rate is reached"),
         optimizer.choice(
@@ -354,9 +357,8 @@ std::vector<Key> make_keys() {
         sim.parsed("slow_link", &SimSection::slow_links, parse_slow_links,
                    "none, or inter:SHARE, intra:SHARE, inter@NODE:SHARE: links that have a share of their "
                    "bandwidth left"),
-        sim.integer(
-            "trace_ranks", &SimSection::trace_ranks, 1, 1024,
-            "ranks that a trace shows, from rank 0 on, plus one of each kind that is not among them"),
+        sim.integer("trace_ranks", &SimSection::trace_ranks, 1, 1024,
+                    "ranks that a trace shows, from rank 0 on, plus one of each kind that is not among them"),
     };
 }
 

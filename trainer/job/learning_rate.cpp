@@ -6,20 +6,27 @@
 
 namespace shardscope::trainer {
 
-double scaled_learning_rate(const OptimizerSection& optimizer, int ranks) {
+double batch_factor(const Job& job) {
+    const std::int64_t batch = job.optimizer.lr_batch > 0 ? job.optimizer.lr_batch : job.data.batch;
+    return static_cast<double>(std::int64_t{job.run.ranks} * job.train.accumulation * job.data.batch) /
+           static_cast<double>(batch);
+}
+
+double scaled_learning_rate(const OptimizerSection& optimizer, double factor) {
     switch (optimizer.lr_scaling) {
         case LrScaling::none:
             break;
         case LrScaling::linear:
-            return optimizer.lr * ranks;
+            return optimizer.lr * factor;
         case LrScaling::sqrt:
-            return optimizer.lr * std::sqrt(static_cast<double>(ranks));
+            return optimizer.lr * std::sqrt(factor);
     }
     return optimizer.lr;
 }
 
-double learning_rate(const OptimizerSection& optimizer, int ranks, std::int64_t steps, std::int64_t step) {
-    const double full = scaled_learning_rate(optimizer, ranks);
+double learning_rate(const OptimizerSection& optimizer, double factor, std::int64_t steps,
+                     std::int64_t step) {
+    const double full = scaled_learning_rate(optimizer, factor);
     const std::int64_t warmup = optimizer.warmup_steps;
     if (step < warmup) {
         if (optimizer.warmup == Warmup::constant) return optimizer.lr;

@@ -1,4 +1,4 @@
-// The learning rate of a step: scaled with the number of workers, warmed up, then scheduled. A pure function.
+// The learning rate of a step: scaled with the batch, warmed up, then scheduled. A pure function.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +7,15 @@
 
 namespace shardscope::trainer {
 
-// The rate that `ranks` workers are to reach: optimizer.lr, times ranks (linear; Goyal et al., "Accurate,
-// Large Minibatch SGD: Training ImageNet in 1 Hour", arXiv:1706.02677, section 2.1) or times the square root
-// of ranks (sqrt; You et al., "Large Batch Optimization for Deep Learning: Training BERT in 76 minutes",
-// arXiv:1904.00962).
-double scaled_learning_rate(const OptimizerSection& optimizer, int ranks);
+// The samples of a step (all ranks and micro-batches) over those that optimizer.lr is for: optimizer.lr_batch
+// or, where that is 0, data.batch, so that the factor is the number of ranks times that of micro-batches.
+double batch_factor(const Job& job);
+
+// The rate for a batch that is `factor` times as large: optimizer.lr, times the factor (linear: "when the
+// minibatch size is multiplied by k, multiply the learning rate by k", Goyal et al., "Accurate, Large
+// Minibatch SGD: Training ImageNet in 1 Hour", arXiv:1706.02677, section 2.1) or times its square root (sqrt;
+// You et al., "Large Batch Optimization for Deep Learning: Training BERT in 76 minutes", arXiv:1904.00962).
+double scaled_learning_rate(const OptimizerSection& optimizer, double factor);
 
 // The rate of step `step` (0 the first) of `steps`. With w = warmup_steps and the scaled rate S of above:
 //   step < w   gradual: lr + (S - lr) * step / w, so that step w is the first at S; constant: lr
@@ -23,6 +27,6 @@ double scaled_learning_rate(const OptimizerSection& optimizer, int ranks);
 //              cosine: S * (1 + cos(pi * (step - w) / (steps - w))) / 2, which would be 0 at step `steps`
 //              (Loshchilov and Hutter, "SGDR", arXiv:1608.03983, equation 5, without restarts)
 // 0 <= step < steps.
-double learning_rate(const OptimizerSection& optimizer, int ranks, std::int64_t steps, std::int64_t step);
+double learning_rate(const OptimizerSection& optimizer, double factor, std::int64_t steps, std::int64_t step);
 
 }  // namespace shardscope::trainer

@@ -1,5 +1,7 @@
 #include "trainer/world/place.h"
 
+#include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cstring>
 #include <initializer_list>
@@ -83,7 +85,16 @@ void set_local_rank(Place& place, const Variables& variables, const char* rank, 
 }
 
 void set_token(Place& place, const Variables& variables, const std::string& otherwise) {
-    place.token = variables.has(kTokenVariable) ? variables.text(kTokenVariable) : otherwise;
+    place.token_is_guessable = !variables.has(kTokenVariable);
+    place.token = place.token_is_guessable ? otherwise : variables.text(kTokenVariable);
+}
+
+// Whether a text has the form of a random UUID (RFC 9562, version 4), which torchrun --standalone makes.
+bool is_random_uuid(std::string_view text) {
+    constexpr std::string_view kForm = "xxxxxxxx-xxxx-4xxx-xxxx-xxxxxxxxxxxx";
+    return std::equal(text.begin(), text.end(), kForm.begin(), kForm.end(), [](char c, char form) {
+        return form == 'x' ? std::isxdigit(static_cast<unsigned char>(c)) != 0 : c == form;
+    });
 }
 
 std::optional<Place> own_place(const Variables& variables) {
@@ -121,6 +132,7 @@ std::optional<Place> torchrun_place(const Variables& variables) {
     set_token(place, variables,
               fmt::format("torchrun {} {} {}:{}", variables.text("TORCHELASTIC_RUN_ID"),
                           variables.text("TORCHELASTIC_RESTART_COUNT"), place.master, place.port));
+    if (is_random_uuid(variables.text("TORCHELASTIC_RUN_ID"))) place.token_is_guessable = false;
     // torchrun's agent listens on MASTER_PORT itself.
     const std::string agent = variables.text("TORCHELASTIC_USE_AGENT_STORE");
     if ((agent == "True" || agent == "1") && place.port < kLastPort) ++place.port;
@@ -248,6 +260,19 @@ const char* name(Launcher launcher) {
             return "srun";
     }
     return "";
+}
+
+bool is_loopback(const std::string& master) {
+    return master == "localhost" || master == "::1" || master.starts_with("127.");
+}
+
+std::string token_note(const Place& place) {
+    if (!place.token_is_guessable || is_loopback(place.master)) return "";
+    return fmt::format(
+        "whoever can reach port {} of {} may guess the job's token, since {} carries no secret; set {} to a "
+        "random "
+        "text on all hosts",
+        place.port, place.master, name(place.launcher), kTokenVariable);
 }
 
 std::optional<Place> place_from_environment(const Environment& environment) {

@@ -33,7 +33,14 @@ struct Place {
     // The secret that only the job's processes should know: SHARDSCOPE_JOB_TOKEN, else the launcher's name of
     // the job.
     std::string token;
+    bool token_is_guessable = false;  // it is the launcher's name of the job, which is not a secret
 };
+
+// Whether only processes of this machine can mean rank 0 by this name.
+bool is_loopback(const std::string& master);
+
+// A sentence for the user where whoever can reach rank 0's port may guess the token; else empty.
+std::string token_note(const Place& place);
 
 // The launcher's name in the trace and in messages: "torchrun", "mpirun", "srun"; Launcher::own:
 // "shardscope-train".

@@ -17,11 +17,6 @@ constexpr double kHelloSeconds = 5;
 constexpr double kHelloShare = 1.0 / 8;
 constexpr std::size_t kMostTokenBytes = 1024;
 
-// Whether only processes of this machine can mean rank 0 by this name.
-bool is_loopback(const std::string& master) {
-    return master == "localhost" || master == "::1" || master.starts_with("127.");
-}
-
 void check(const Place& place) {
     if (place.token.size() > kMostTokenBytes) {
         throw WorldError(fmt::format("the job's token (SHARDSCOPE_JOB_TOKEN) has {} bytes; {} are the most",

@@ -45,12 +45,23 @@ class Tools:
             return None
         return json.loads(done.stdout) if done.stdout.startswith("{") else {}
 
-    def advice(self, files):
-        done = subprocess.run([self.trace_path, "advice", *files, "--format", "json"], capture_output=True, text=True,
+    def trace(self, verb, files):
+        done = subprocess.run([self.trace_path, verb, *files, "--format", "json"], capture_output=True, text=True,
                               timeout=120)
         if done.returncode != 0:
-            raise RuntimeError(f"shardscope-trace advice {' '.join(files)}: {done.stderr.strip()}")
-        return json.loads(done.stdout)["findings"]
+            raise RuntimeError(f"shardscope-trace {verb} {' '.join(files)}: {done.stderr.strip()}")
+        return json.loads(done.stdout)
+
+    def advice(self, files):
+        """The cards; a straggler that is not the latest rank of `stragglers` is an error."""
+        findings = self.trace("advice", files)["findings"]
+        for card in findings:
+            if card["id"] == "straggler":
+                advised = next(figure["value"] for figure in card["figures"] if figure["name"] == "rank")
+                latest = self.trace("stragglers", files)["ranks"][0]["rank"]
+                if advised != latest:
+                    raise RuntimeError(f"advice calls rank {advised} the straggler, stragglers rank {latest}")
+        return findings
 
     def cluster(self, name, changes):
         """A copy of a shipped cluster's file with some figures changed: {("host", "launch"): f(old)}."""

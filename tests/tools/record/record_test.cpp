@@ -102,6 +102,12 @@ TEST_F(Output, gets_a_name_when_none_is_given) {
     EXPECT_THAT(outcome.err, HasSubstr(files[0]));
 }
 
+TEST_F(Output, of_a_program_without_events_says_what_would_make_some) {
+    const Outcome outcome = record({"true"});
+    EXPECT_THAT(outcome.err, HasSubstr("no events; the command made no NVTX, CUDA or NCCL call"));
+    EXPECT_THAT(outcome.err, HasSubstr("samples/pytorch/shardscope_torch.py"));
+}
+
 TEST_F(Output, is_for_its_owner_only) {
     ASSERT_EQ(record({"true"}).status, 0);
     struct stat facts;
@@ -124,6 +130,17 @@ TEST(CommandLine, is_explained) {
                 ::testing::MatchesRegex("shardscope-record [0-9.]+ \\(trace schema [0-9]+\\)\n"));
 }
 
+// A terminal would obey them.
+TEST(CommandLine, names_in_sentences_hold_no_control_characters) {
+    for (const auto& line : {std::vector<std::string>{kRecord, "--", "no\x1b[31m\xc2\x9b"},
+                             {kRecord, "-o", "/no\x1b[31m\xc2\x9b/folder/x.sqlite", "--", "true"}}) {
+        const Outcome outcome = run_command(line);
+        EXPECT_NE(outcome.status, 0);
+        EXPECT_THAT(outcome.err,
+                    ::testing::AllOf(HasSubstr("[31m"), Not(HasSubstr("\x1b")), Not(HasSubstr("\xc2\x9b"))));
+    }
+}
+
 TEST(CommandLine, that_is_wrong_gets_a_sentence) {
     const std::vector<std::pair<std::vector<std::string>, std::string>> wrong = {
         {{kRecord}, "no command"},
@@ -135,6 +152,7 @@ TEST(CommandLine, that_is_wrong_gets_a_sentence) {
         {{kRecord, "--steps", "9:3", "--", "ls"}, "--steps: '9:3' ends before it begins"},
         {{kRecord, "--ranks", "1-", "--", "ls"}, "--ranks: '1-' are no ranks"},
         {{kRecord, "--max-size", "2Q", "--", "ls"}, "--max-size: '2Q' is no size"},
+        {{kRecord, "--max-size", "500K", "--", "ls"}, "--max-size: a trace has half a megabyte"},
         {{kRecord, "--toggle", "KILL", "--", "ls"}, "--toggle: 'KILL' is no signal"},
         {{kRecord, "--keep-last", "0", "--", "ls"}, "--keep-last"},
         {{kRecord, "--hang", "5", "--", "ls"}, "--hang works only with --keep-last"},
@@ -251,6 +269,19 @@ std::string program_name(const ::testing::TestParamInfo<std::string>& tested) {
 }
 INSTANTIATE_TEST_SUITE_P(Programs, NvtxProgram, ::testing::ValuesIn(std::vector<std::string>{NVTX_PROGRAMS}),
                          program_name);
+
+#ifdef SHARDSCOPE_STATIC_PROGRAM
+// glibc crashes such a program when NVTX loads the recorder into it.
+TEST_F(Output, of_a_program_that_cannot_load_the_recorder_says_so) {
+    const std::string program = SHARDSCOPE_STATIC_PROGRAM;
+    const Outcome outcome = record({program, "writes_when_done", "100", folder_ / "job"});
+    EXPECT_EQ(outcome.status, 5);
+    EXPECT_TRUE(exists("job"));
+    EXPECT_THAT(outcome.err, HasSubstr(program + " is linked statically and calls NVTX"));
+    EXPECT_EQ(value("SELECT count(*) FROM NVTX_EVENTS"), "0");
+    EXPECT_EQ(setting("exit_status"), "5");
+}
+#endif
 
 }  // namespace TEST_FILE
 }  // namespace shardscope::tools

@@ -14,7 +14,9 @@ namespace shardscope::tools {
 namespace TEST_FILE {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 class BadInput : public ::testing::Test {
@@ -66,6 +68,13 @@ class BadInput : public ::testing::Test {
     TemporaryFolder folder_;
     std::string trace_, job_;
 };
+
+// A terminal would obey them.
+TEST_F(BadInput, NamesInSentencesHoldNoControlCharacters) {
+    const Outcome outcome = train({folder_ / "no\x1b[31m\xc2\x9b.toml"});
+    EXPECT_EQ(outcome.status, 2);
+    EXPECT_THAT(outcome.err, AllOf(HasSubstr("[31m"), Not(HasSubstr("\x1b")), Not(HasSubstr("\xc2\x9b"))));
+}
 
 TEST_F(BadInput, InTheJobFileIsNamedWithItsLine) {
     expect_job_refused("[run]\nsteps = 1\n\n[model]\nwidht = 16\n",

@@ -33,11 +33,13 @@ int lines(const std::string& text) {
 // An endless run besides the test, large enough to record little; killed at the end of the scope.
 class EndlessRun {
   public:
-    EndlessRun(const std::string& trace, std::string err) : trace_(trace), err_(std::move(err)) {
-        Words words = {train_binary(),      sample("mlp.toml"),
-                       "--model.width=512", "--run.steps=100000000",
-                       "--trace",           trace,
-                       "--format",          "json"};
+    EndlessRun(const std::string& trace, std::string err,
+               const Words& job = {sample("mlp.toml"), "--model.width=512"})
+        : trace_(trace), err_(std::move(err)) {
+        Words words = job;
+        words.insert(words.begin(), train_binary());
+        for (const char* word : {"--run.steps=100000000", "--trace", trace.c_str(), "--format", "json"})
+            words.emplace_back(word);
         std::vector<char*> pointers;
         for (std::string& word : words) pointers.push_back(word.data());
         pointers.push_back(nullptr);
@@ -243,6 +245,20 @@ TEST(OutputFaults, TheFileOfAKilledRunIsReplacedWithOverwrite) {
     EXPECT_EQ(trace_json({"info", trace}).at("steps"), 2);
     EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), {}), 2)
         << "the trace and what the first said";
+}
+
+// What a run reads, too. In a mapped text this would be a SIGBUS without a word.
+TEST(TextFault, ATruncatedTextEndsTheRunWithASentenceAndAWholeTrace) {
+    const TemporaryFolder folder;
+    const std::string text = folder / "text", trace = folder / "run.sqlite";
+    write_file(text, std::string(1 << 20, 'a'));
+    EndlessRun run(trace, folder / "err",
+                   {sample("gpt.toml"), "--data.path=" + text, "--run.ranks=2", "--model.layers=2"});
+    run.wait_for_steps();
+    fs::resize_file(text, 0);
+    EXPECT_EQ(run.end(0), 1);  // no signal: it ends by itself
+    EXPECT_THAT(run.said(), HasSubstr(text + " was truncated while it was read: it had 1048576 bytes"));
+    EXPECT_EQ(trace_tool({"check", trace}).status, 0);
 }
 
 }  // namespace TEST_FILE

@@ -287,6 +287,18 @@ TEST_F(ProcessFailures, RanksOfDifferentJobsDoNotTrainTogether) {
     }
 }
 
+// Without SHARDSCOPE_JOB_TOKEN torchrun gives the job no secret; rank 0 listens for every host here.
+TEST_F(ProcessFailures, ATokenThatStrangersMayGuessIsSaidOnce) {
+    Words command = job({"--run.steps=2"});
+    command.insert(command.begin(), {"env", "-u", "SHARDSCOPE_JOB_TOKEN", "MASTER_ADDR=0.0.0.0"});
+    ProcessRun run(2, command);
+    run.start_all();
+    const auto ends = run.ends(kSoon);
+    for (const auto& [rank, end] : ends) EXPECT_EQ(end.status, 0) << rank << end.err;
+    EXPECT_THAT(ends.at(0).err, ContainsRegex("note: whoever can reach port [0-9]+ of 0.0.0.0 may guess"));
+    EXPECT_EQ(ends.at(1).err, "");
+}
+
 TEST_F(ProcessFailures, ATraceThatExistsIsKept) {
     write_file(part(1), "mine");
     ProcessRun run(kRanks, job());

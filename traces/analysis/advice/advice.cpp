@@ -1,11 +1,11 @@
 #include "traces/analysis/advice/advice.h"
 
 #include <algorithm>
+#include <optional>
 #include <tuple>
 
-#include <fmt/core.h>
-
 #include "traces/analysis/advice/advice_facts.h"
+#include "traces/analysis/base/warm_up.h"
 #include "traces/schema/sort_rows.h"
 #include "traces/store/columns/trace.h"
 
@@ -14,8 +14,6 @@ namespace {
 
 constexpr double kSeriousPercent = 20, kNotablePercent = 5;  // of a step
 constexpr double kNotablePeakPercent = 50;                   // of the highest peak
-constexpr double kWarmUpFactor = 1.5;  // a warm-up step takes this many times the others' median
-constexpr std::size_t kFewSteps = 3;   // with fewer steps the first one is not judged
 
 FindingWeight weight_of(const AdviceFacts& facts, const AdviceRule& rule, const Finding& finding) {
     if (rule.serious) return FindingWeight::serious;
@@ -43,33 +41,6 @@ void name_no_step(Finding& finding) {
     for (AdviceFigure& figure : finding.figures) figure.unit = figure.unit.substr(0, figure.unit.find('/'));
 }
 
-// Excludes the first step if it is a warm-up: much longer than the other steps of its rank.
-Selection without_warm_up(const Trace& trace, Selection selection, std::vector<std::string>& notes) {
-    if (trace.steps.empty() || selection.first_step || selection.last_step || selection.from_ns ||
-        selection.to_ns) {
-        return selection;
-    }
-    const TraceSteps steps = find_steps(trace);
-    for (const RankPlace r : selected_ranks(trace, selection)) {
-        const std::vector<StepWindow> windows = selected_windows(steps.ranks[r.at()], selection);
-        if (windows.size() < kFewSteps) continue;
-        std::vector<std::int64_t> others;
-        for (std::size_t i = 1; i < windows.size(); ++i) others.push_back(windows[i].window.length());
-        const auto middle = others.begin() + static_cast<std::ptrdiff_t>(others.size() / 2);
-        std::nth_element(others.begin(), middle, others.end());
-        const double times = static_cast<double>(windows.front().window.length()) /
-                             static_cast<double>(std::max<std::int64_t>(*middle, 1));
-        if (times < kWarmUpFactor || windows[1].number <= windows[0].number) continue;
-        selection.first_step = windows[1].number;
-        notes.push_back(
-            fmt::format("Step {} is excluded as warm-up: it takes {:.1f} times as long as the others' "
-                        "median.",
-                        windows[0].number, times));
-        return selection;
-    }
-    return selection;
-}
-
 }  // namespace
 
 std::span<const AdviceRule> advice_rules() {
@@ -86,7 +57,9 @@ std::span<const AdviceRule> advice_rules() {
 
 AdviceReport advice(const Trace& trace, const Selection& selection) {
     AdviceReport report;
-    const AdviceFacts facts(trace, without_warm_up(trace, selection, report.notes));
+    const std::optional<WarmUp> warm_up = find_warm_up(trace, find_steps(trace), selection);
+    if (warm_up) report.notes.push_back(sentence(*warm_up));
+    const AdviceFacts facts(trace, without_warm_up(selection, warm_up));
     for (const AdviceRule& rule : advice_rules()) {
         ++report.rules;
         const std::size_t before = report.findings.size();

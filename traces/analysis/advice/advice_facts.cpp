@@ -147,6 +147,7 @@ AdviceFacts::AdviceFacts(const Trace& t, const Selection& s)
       kernels(kernels_report(t, s)),
       memory(memory_report(t, s, space_in_use(t))),
       path(critical_path(t, s)),
+      stragglers(straggler_report(t, s)),
       replay(t, s),
       unit_ranges(find_units(t)) {
     on_host = communication_on_host(trace, replay.sources().steps, selection);
@@ -290,6 +291,13 @@ std::vector<std::string> what_cannot_be_said(const AdviceFacts& f) {
                         "{0} works on host threads{1}.",
                         f.on_host.library,
                         f.device_work ? "" : ", and the trace has no device work that a replay could move"));
+    }
+    const std::optional<int> latest = latest_rank(f.stragglers);
+    if (const auto waiting = waiting_for_one(f); waiting && waiting->rank != latest) {
+        notes.push_back(fmt::format(
+            "Which rank is late cannot be said, because the ranks' critical paths wait most for rank {}, and "
+            "over all collectives {}.",
+            waiting->rank, latest ? fmt::format("rank {} comes last", *latest) : "none comes last"));
     }
     std::set<std::string_view> hosts;
     for (const Rank& rank : f.trace.ranks) hosts.insert(rank.host);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,6 +11,7 @@
 
 #include "traces/analysis/advice/advice.h"
 #include "traces/analysis/advice/advice_links.h"
+#include "traces/analysis/communication/stragglers.h"
 #include "traces/analysis/fsdp/unit_collectives.h"
 #include "traces/analysis/fsdp/unit_ranges.h"
 #include "traces/analysis/fsdp/units.h"
@@ -50,6 +52,7 @@ struct AdviceFacts {
     KernelsReport kernels;
     MemoryReport memory;
     CriticalPathReport path;
+    StragglersReport stragglers;
     Replay replay;
     UnitRanges unit_ranges;
     std::vector<UnitCollective> collectives;  // the selected gathers and reductions
@@ -128,6 +131,14 @@ std::span<const AdviceRule> communication_rules();
 std::span<const AdviceRule> time_rules();
 std::span<const AdviceRule> sharding_rules();
 std::span<const AdviceRule> memory_rules();
+
+// Waiting on the ranks' critical paths that is a noticeable part of a step and mostly for one rank.
+struct WaitingForOne {
+    double mean_us = 0;  // per step of one rank
+    int rank = 0;        // the number of the rank that most of it is for
+    double share = 0;    // of the waiting
+};
+std::optional<WaitingForOne> waiting_for_one(const AdviceFacts& facts);
 
 // One sentence for each: "Whether a link is slow cannot be said, because ...".
 std::vector<std::string> what_cannot_be_said(const AdviceFacts& facts);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
 
 #include <fmt/core.h>
 
@@ -20,8 +21,9 @@ constexpr double kLoaderPercent = 5, kHostPercent = 10, kWaitingPercent = 5, kCo
 constexpr double kLowOccupancyPercent = 25;  // mean over the compute time
 constexpr double kComputePercent = 5;        // of a step: with less compute, occupancy is not judged
 constexpr double kUnusedDevicePercent = 20;  // devices that are busy less than this count as unused
-constexpr double kStragglerShare = 0.5;      // of all waiting, for one rank
-constexpr double kSlower = 1.05;             // factor over the other ranks' median
+// Of all waiting, for one rank; the second where there are two ranks.
+constexpr double kStragglerShare = 0.5, kStragglerShareOfTwo = 0.75;
+constexpr double kSlower = 1.05;  // factor over the other ranks' median
 
 // --- the rank that the others wait for ---------------------------------------------------------------------
 
@@ -78,39 +80,24 @@ Slowness slowness_of(const AdviceFacts& f, std::size_t slow) {
 }
 
 void straggling_rank(const AdviceFacts& f, Findings& found) {
-    std::map<int, double> waited;
-    double all = 0, paths = 0;
-    for (const RankPath& rank : f.path.ranks) {
-        if (rank.steps.empty()) continue;
-        ++paths;
-        for (const RankTime& other : rank.ranks) {
-            waited[other.rank] += other.us;
-            all += other.us;
-        }
-    }
-    if (paths < 2 || all <= 0) return;
-    const auto most = std::max_element(waited.begin(), waited.end(),
-                                       [](const auto& a, const auto& b) { return a.second < b.second; });
-    const double mean = all / paths, share = most->second / all;
-    if (f.percent_of_step(mean) <= kWaitingPercent || share <= kStragglerShare) return;
-    // Of two ranks, each waits for the other half the time by chance.
-    if (paths < 3 && share < 0.75) return;
-    const auto at = rank_of_number(f.trace, most->first);
+    const std::optional<WaitingForOne> waiting = waiting_for_one(f);
+    // `stragglers` says which rank comes last; what_cannot_be_said() names both where they differ.
+    if (!waiting || waiting->rank != latest_rank(f.stragglers)) return;
+    const auto at = rank_of_number(f.trace, waiting->rank);
     if (!at) return;
     const std::size_t slow = at->at();
     const Slowness slowness = slowness_of(f, slow);
     Finding finding;
     finding.what = fmt::format(
         "Rank {} comes last: on their critical paths the ranks wait {}{} ({}) for others, {} of it for this "
-        "one. Compared with the others' median, "
-        "{}.",
-        most->first, us_text(mean), f.a_step(), percent_text(f.percent_of_step(mean)),
-        percent_text(100 * share),
+        "one. Compared with the others' median, {}.",
+        waiting->rank, us_text(waiting->mean_us), f.a_step(),
+        percent_text(f.percent_of_step(waiting->mean_us)), percent_text(100 * waiting->share),
         slowness.words.empty() ? "its compute, copies and host take no longer: the cause is unknown"
                                : "its " + slowness.words);
-    finding.figures = {{"rank", static_cast<double>(most->first), ""},
-                       {"waiting", mean, "us/step"},
-                       {"share_for_this_rank", 100 * share, "%"}};
+    finding.figures = {{"rank", static_cast<double>(waiting->rank), ""},
+                       {"waiting", waiting->mean_us, "us/step"},
+                       {"share_for_this_rank", 100 * waiting->share, "%"}};
     finding.change =
         "Find what takes longer on that rank (compare --by kernel, its host and device): uneven "
         "batches, a slower device or host, another job on it.";
@@ -123,7 +110,7 @@ void straggling_rank(const AdviceFacts& f, Findings& found) {
         change.ranks.assign(f.trace.ranks.size(), kUnscaled);
         change.ranks[slow] = slowness.factors;
     }
-    f.predict(finding, change, fmt::format("If rank {} were as fast as the others,", most->first));
+    f.predict(finding, change, fmt::format("Were rank {} as fast as the others,", waiting->rank));
     found.push_back(std::move(finding));
 }
 
@@ -311,6 +298,27 @@ constexpr AdviceRule kTimeRules[] = {
 };
 
 }  // namespace
+
+std::optional<WaitingForOne> waiting_for_one(const AdviceFacts& f) {
+    std::map<int, double> waited;
+    double all = 0, paths = 0;
+    for (const RankPath& rank : f.path.ranks) {
+        if (rank.steps.empty()) continue;
+        ++paths;
+        for (const RankTime& other : rank.ranks) {
+            waited[other.rank] += other.us;
+            all += other.us;
+        }
+    }
+    if (paths < 2 || all <= 0) return {};
+    const auto most = std::max_element(waited.begin(), waited.end(),
+                                       [](const auto& a, const auto& b) { return a.second < b.second; });
+    const WaitingForOne found{all / paths, most->first, most->second / all};
+    if (f.percent_of_step(found.mean_us) <= kWaitingPercent || found.share <= kStragglerShare) return {};
+    // Of two ranks, each waits for the other half the time by chance.
+    if (paths < 3 && found.share < kStragglerShareOfTwo) return {};
+    return found;
+}
 
 std::span<const AdviceRule> time_rules() {
     return kTimeRules;

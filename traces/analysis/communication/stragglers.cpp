@@ -70,13 +70,20 @@ bool equally_late(const std::vector<Arrivals>& ranks) {
            are_alike(static_cast<double>(ranks.front().late_ns), static_cast<double>(ranks.back().late_ns));
 }
 
+std::optional<int> latest_rank(const StragglersReport& report) {
+    if (report.ranks.size() < 2 || equally_late(report.ranks)) return {};
+    return report.ranks.front().rank;
+}
+
 StragglersReport straggler_report(const Trace& trace, const Selection& selection) {
     StragglersReport report;
     if (has_flight_records(trace)) report.flight = flight_report(trace, selection);
     report.trace_ranks = static_cast<int>(trace.ranks.size());
     Selection when = selection;  // without the rank: each rank is compared with all others
     when.rank = {};
-    const std::vector<bool> selected = selected_events(trace, find_steps(trace), when);
+    const TraceSteps steps = find_steps(trace);
+    report.warm_up = find_warm_up(trace, steps, when);
+    const std::vector<bool> selected = selected_events(trace, steps, without_warm_up(when, report.warm_up));
     const Communications all = match_communications(trace);
     const std::vector<Arrivals> none(trace.ranks.size());
     std::array<Sums, kOperations> kinds;

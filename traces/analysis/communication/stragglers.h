@@ -4,11 +4,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "traces/analysis/base/result_table.h"
 #include "traces/analysis/base/selection.h"
+#include "traces/analysis/base/warm_up.h"
 #include "traces/analysis/communication/flight.h"
 #include "traces/schema/enums.h"
 
@@ -39,15 +41,19 @@ struct KindStragglers {
 };
 
 struct StragglersReport {
-    FlightReport flight;           // what the flight recorder's dumps contain about ranks that stopped
-    int trace_ranks = 0;           // with one rank there is nothing to compare
-    std::int64_t collectives = 0;  // compared
-    std::int64_t unmatched = 0;    // parts without a counterpart on another rank, omitted
-    std::vector<Arrivals> ranks;   // over all operations; latest first, by late_ns
+    std::optional<WarmUp> warm_up;  // the step whose collectives are left out
+    FlightReport flight;            // what the flight recorder's dumps contain about ranks that stopped
+    int trace_ranks = 0;            // with one rank there is nothing to compare
+    std::int64_t collectives = 0;   // compared
+    std::int64_t unmatched = 0;     // parts without a counterpart on another rank, omitted
+    std::vector<Arrivals> ranks;    // over all operations; latest first, by late_ns
     std::vector<KindStragglers> kinds;
 };
 
 // `selection` selects collectives by step and time; a selected rank only limits the rows shown.
 StragglersReport straggler_report(const Trace& trace, const Selection& selection = {});
+
+// The number of the rank that comes last; none where fewer than two are compared, or all are equally late.
+std::optional<int> latest_rank(const StragglersReport& report);
 
 }  // namespace shardscope::traces

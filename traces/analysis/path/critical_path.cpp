@@ -57,13 +57,16 @@ std::uint16_t walk(const GraphSources& sources, const StepGraph& graph, std::uin
         }
         const JoinedCollective& all = sources.joined[at(joined)];
         const std::int64_t together = graph.together(sources, n);
-        emit(PathKind::communication, together, graph.time[at(n)], here);
         const std::int32_t last = graph.last_start_of(sources, joined);
         if (across && last != kNone) {
+            emit(PathKind::communication, together, graph.time[at(n)], here);
             n = last;
         } else {
-            emit(PathKind::waiting, graph.time[at(before)], together,
-                 all.clocks_agree() ? all.last_rank : all.shortest_rank);
+            // The rank with the shortest part came last, as everywhere (stragglers.h): it waits for nobody,
+            // also where its clock is a little behind the others'.
+            const std::int64_t from = all.shortest_rank == here ? graph.time[at(before)] : together;
+            emit(PathKind::communication, from, graph.time[at(n)], here);
+            emit(PathKind::waiting, graph.time[at(before)], from, all.shortest_rank);
             n = before;
         }
     }

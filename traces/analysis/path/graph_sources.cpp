@@ -50,10 +50,7 @@ GraphSources::GraphSources(const Trace& t, const TraceSteps& s) : trace(t), step
             const auto event = static_cast<std::size_t>(part.event);
             const std::int64_t start = device.start[event], end = device.end[event];
             joined_of[event] = static_cast<std::int32_t>(joined.size());
-            if (first || start > all.last_start) {
-                all.last_start = start;
-                all.last_rank = part.rank;
-            }
+            all.last_start = first ? start : std::max(all.last_start, start);
             if (first || end - start < all.transfer) {
                 all.transfer = end - start;
                 all.shortest_rank = part.rank;

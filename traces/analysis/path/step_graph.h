@@ -41,8 +41,8 @@ struct JoinedCollective {
     std::int64_t last_start = 0;  // start of its latest part
     std::int64_t transfer = 0;    // the shortest duration among the ranks
     std::int64_t first_end = 0;
-    std::uint16_t last_rank = 0;      // rank of the latest part, as index into Trace::ranks
-    std::uint16_t shortest_rank = 0;  // rank of the shortest: the last to arrive, whatever the clocks say
+    // The rank of the shortest part, as index into Trace::ranks: the last to arrive, whatever the clocks say.
+    std::uint16_t shortest_rank = 0;
     bool clocks_agree() const { return last_start < first_end; }
 };
 

@@ -115,7 +115,7 @@ std::string create_database(const WriterOptions& options) {
     remove_litter(target);
     TemporaryFile file(unfinished_name(target, "new"));
     {
-        Database database = create_schema(file.path(), 16384);
+        Database database = create_schema(file.path(), kLargePage);
         database.execute("BEGIN");
         insert_facts(database, options);
         database.execute("COMMIT");

@@ -1,6 +1,7 @@
 // Creates a new, empty trace database. Internal to the store.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "traces/store/sqlite/sqlite.h"
@@ -16,6 +17,12 @@ std::string create_database(const WriterOptions& options);
 // Opens an empty file that no other process uses yet and makes all tables, enums and views in it. Losing such
 // a file does not matter, so there is no journal on the disk and no waiting for it.
 Database create_schema(const std::string& path, int page_size);
+
+// The page size of a trace with so many bytes: in a small one most tables fill little of a large page.
+inline constexpr int kLargePage = 16384, kSmallPage = 4096;
+constexpr int page_size_for(std::int64_t bytes) {
+    return bytes < (32 << 20) ? kSmallPage : kLargePage;
+}
 
 // Nanoseconds since 1970 as "2026-06-26T03:04:48".
 std::string iso_time(std::int64_t utc_ns, bool local);

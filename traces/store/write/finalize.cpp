@@ -31,7 +31,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::int64_t kSmall = 32 << 20;    // bytes; below, most tables fill little of a large page
 constexpr int kStepsBetweenLooks = 100'000;  // VM steps between cancel checks: below a millisecond
 constexpr double kShareOfRows = 0.85;        // of the whole; the rest is building indexes
 
@@ -186,7 +185,7 @@ void complete(Database& database, std::int64_t last_end, FinalizeResult& result)
 // Builds the finished content of the recorded file in a separate file.
 void build(const std::string& recorded, const std::string& path, std::int64_t bytes, Progress& progress,
            FinalizeResult& result) {
-    Database database = create_schema(path, bytes < kSmall ? 4096 : 16384);
+    Database database = create_schema(path, page_size_for(bytes));
     database.execute(
         "PRAGMA locking_mode = EXCLUSIVE; PRAGMA cache_size = -65536; PRAGMA trusted_schema = OFF;");
     progress.watch(database);

@@ -56,11 +56,61 @@ void DatabaseWriter::Impl::say_that_disk_was_full() {
 
 DatabaseWriter::DatabaseWriter(const WriterOptions& options) : impl_(std::make_unique<Impl>(options)) {
     commit();  // so that even the earliest reader finds a valid journal
+    impl_->first_pages = impl_->database.integer("PRAGMA page_count");
 }
 DatabaseWriter::~DatabaseWriter() = default;
 
 StringId DatabaseWriter::intern(std::string_view text) {
-    return impl_->strings.intern(text);
+    return impl_->limit.most > 0 ? impl_->intern_within_limit(text) : impl_->strings.intern(text);
+}
+
+StringId DatabaseWriter::Impl::intern_within_limit(std::string_view text) {
+    if (const auto known = strings.find(text)) return *known;
+    const auto bytes = static_cast<std::int64_t>(text.size()) + SizeLimit::kString;
+    if (limit.full || !has_room_for(bytes)) return StringId::empty;
+    limit.added += bytes;
+    limit.finishing += page_waste(bytes);
+    return strings.intern(text);
+}
+
+std::int64_t DatabaseWriter::Impl::finished_bytes() {
+    std::int64_t pages = 0, waiting = 0;
+    write([&](Inserts& into) {
+        into.flush();
+        pages = database.integer("PRAGMA page_count");
+    });
+    for (std::size_t i = strings_written; i < strings.size(); ++i)
+        waiting += static_cast<std::int64_t>(strings[static_cast<StringId>(i)].size()) + SizeLimit::kString;
+    const std::int64_t grown = (pages - first_pages) * kLargePage;
+    // A small page leaves a little more of itself unused.
+    const std::int64_t copied = grown + grown / 16;
+    return first_pages * page_size_for(pages * kLargePage) + copied + waiting + limit.finishing;
+}
+
+bool DatabaseWriter::Impl::has_room_for(std::int64_t bytes) {
+    if (limit.full) return false;
+    if (limit.added + bytes <= SizeLimit::kBetweenLooks) return true;
+    limit.full = finished_bytes() + bytes + SizeLimit::kKeptFree > limit.most;
+    limit.added = 0;
+    return !limit.full;
+}
+
+void DatabaseWriter::limit_size(std::int64_t bytes) {
+    impl_->limit.most = bytes;
+    impl_->limit.full = false;
+    impl_->limit.added = SizeLimit::kBetweenLooks;  // the next event looks
+}
+
+bool DatabaseWriter::is_full() const {
+    return impl_->limit.full;
+}
+
+std::int64_t DatabaseWriter::refused_events() const {
+    return impl_->limit.refused;
+}
+
+std::int64_t DatabaseWriter::finished_bytes() {
+    return impl_->finished_bytes();
 }
 
 std::string_view DatabaseWriter::text(StringId id) const {

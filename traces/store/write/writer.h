@@ -38,6 +38,14 @@ class DatabaseWriter final : public EachRow<DatabaseWriter> {
     template <typename Row>
     void take(const Row& row);
 
+    // Limits the size of the finished file (0: not at all, as at first): events that would make it larger are
+    // refused and counted, and names that only they need become empty. May be changed at any time. An empty
+    // trace has about half a megabyte.
+    void limit_size(std::int64_t bytes);
+    bool is_full() const;                 // an event was refused under the present limit
+    std::int64_t refused_events() const;  // in all
+    std::int64_t finished_bytes();  // an estimate of the finished file's size, rather above it than below
+
     // Sets the wall clock at capture time 0, for a source that reports it late.
     void set_start_utc_ns(std::int64_t ns);
 

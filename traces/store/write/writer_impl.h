@@ -17,6 +17,7 @@
 #include "traces/store/sqlite/no_space.h"
 #include "traces/store/sqlite/row_insert.h"
 #include "traces/store/sqlite/sqlite.h"
+#include "traces/store/write/size_limit.h"
 #include "traces/store/write/writer.h"
 
 namespace shardscope::traces {
@@ -68,6 +69,8 @@ struct DatabaseWriter::Impl {
     StringTable strings;
     std::size_t strings_written = 0;
     std::int64_t first_ns = 0;  // WriterOptions::first_ns
+    SizeLimit limit;
+    std::int64_t first_pages = 0;  // of the file without events
     bool in_transaction = false;
     std::string failure;  // the first one; nothing is written after it
 
@@ -109,6 +112,12 @@ struct DatabaseWriter::Impl {
 
     void commit();
     void say_that_disk_was_full();
+    std::int64_t finished_bytes();
+    // Whether `bytes` more fit; if not, the limit is reached from now on.
+    bool has_room_for(std::int64_t bytes);
+    template <typename Row>
+    bool has_room_for_event(const Row& row);
+    StringId intern_within_limit(std::string_view text);
     std::int64_t domain_id(StringId domain);  // its number; 0 is the default domain
     // The same for a range; the domain's name is written once for each process that uses it.
     std::int64_t domain_of(const RangeRow& row);

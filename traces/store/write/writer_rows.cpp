@@ -165,7 +165,36 @@ void Inserts::flush() {
 }
 
 template <typename Row>
+bool DatabaseWriter::Impl::has_room_for_event(const Row& row) {
+    static const std::int64_t kEntries = bytes_of_index_entries(table_of<Row>());
+    std::int64_t finishing = kEntries;
+    if (const std::uint64_t sum = sum_of(row); limit.sums.insert(sum).second)
+        finishing += SizeLimit::kNameSum;
+    std::int64_t texts = 0;
+    visit_names(row, [&](StringId id) { texts += static_cast<std::int64_t>(strings[id].size()); });
+    if constexpr (std::is_same_v<Row, RangeRow>) {
+        texts += static_cast<std::int64_t>(row.binary.size());
+        finishing += page_waste(texts);
+    }
+    if constexpr (std::is_same_v<Row, KernelRow>) {
+        if (strings[row.short_name].starts_with("nccl")) finishing += SizeLimit::kJoinedCollective;
+    }
+    // Without its texts a stored row is smaller than its struct.
+    const std::int64_t bytes = static_cast<std::int64_t>(sizeof(Row)) + texts + finishing;
+    if (!has_room_for(bytes)) {
+        ++limit.refused;
+        return false;
+    }
+    limit.added += bytes;
+    limit.finishing += finishing;
+    return true;
+}
+
+template <typename Row>
 void DatabaseWriter::take(const Row& row) {
+    if constexpr (kIsEvent<Row>) {
+        if (impl_->limit.most > 0 && !impl_->has_room_for_event(row)) return;
+    }
     impl_->write([&](Inserts& into) { Storing::store(*impl_, into, row); });
 }
 

@@ -239,6 +239,7 @@ class CollectivesPanel final : public Panel {
             "All ranks of a collective end together, so that the one that is in it for the shortest time "
             "came last. "
             "Durations are compared, not clocks.");
+        if (report->warm_up) note(traces::sentence(*report->warm_up));
         const TableEvents events = draw_table("collectives.stragglers", stragglers_, stragglers_state_,
                                               {.filter = false, .name = "stragglers"});
         if (events.clicked) choose_rank(session, ranks[*events.clicked].rank);

@@ -1,0 +1,32 @@
+// The first step of a run where it warms up (memory pools, caches, compilation) and so much longer than the
+// others that figures of all steps would be about it. Definition: docs/definitions.md, "Advice".
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "traces/analysis/base/selection.h"
+#include "traces/analysis/base/step_windows.h"
+
+namespace shardscope::traces {
+
+struct Trace;
+
+struct WarmUp {
+    std::int64_t step = 0;   // its number
+    std::int64_t after = 0;  // the number of the step that follows it
+    double times = 0;        // its window over the median of its rank's other windows
+};
+
+// The warm-up step that an analysis leaves out: none where the trace has no steps, or steps or a time range
+// are selected.
+std::optional<WarmUp> find_warm_up(const Trace& trace, const TraceSteps& steps, const Selection& selection);
+
+// The selection without the warm-up step, if there is one.
+Selection without_warm_up(Selection selection, const std::optional<WarmUp>& warm_up);
+
+// "Step 1 is left out as a warm-up: it takes 3.1 times as long as the others' median."
+std::string sentence(const WarmUp& warm_up);
+
+}  // namespace shardscope::traces
