@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# From a clone to a picture: builds Shardscope, trains a small GPT under FSDP wrapped two ways, compares them.
+# Builds Shardscope in a fresh clone, trains a small GPT under FSDP wrapped in two ways, and compares the traces.
 #
 #   ./quickstart.sh [--no-view]
 #
 # Installs the Debian packages that are missing, builds the four tools, and trains samples/gpt.toml with one FSDP
-# unit per block and again with a single unit. Then it opens the viewer on both traces, or, where there is no
-# display or with --no-view, draws its panels to PNG. All it writes is in build/ and quickstart-out/.
+# unit per block and again with a single unit. Then it opens the viewer on both traces or, without a
+# display or with --no-view, draws its panels to PNG. It writes to build/ and quickstart-out/ only.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
@@ -18,7 +18,7 @@ for argument in "$@"; do
             exit 0
             ;;
         *)
-            echo "quickstart.sh: \"$argument\" is no option; use --no-view or nothing." >&2
+            echo "quickstart.sh: \"$argument\" is not an option; use --no-view or nothing." >&2
             exit 2
             ;;
     esac
@@ -53,7 +53,7 @@ if $view && [[ -n ${DISPLAY:-}${WAYLAND_DISPLAY:-} ]]; then
 fi
 
 say "Pictures"
-draw() { # NAME PANEL FILE ... : one panel as a picture
+draw() { # NAME PANEL FILE ... : draws one panel
     local picture=$out/$1.png panel=$2
     shift 2
     "$bin/shardscope-view" "$@" --panel "$panel" --screenshot "$picture"

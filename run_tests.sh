@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds everything and runs every test but the soak runs and those that measure time.
+# Installs missing packages, builds everything and runs every test except the soak runs and those that measure time.
 #
 #   ./run_tests.sh [CTEST-OPTION ...]
 #
-# With options for CTest (such as -R job or -L viewer) these choose the tests instead. Soak runs (-L soak) are every point
-# of grids whose pairs are among the tests; what measures time (-L perf) runs alone. Sanitizers and fuzzing are apart:
+# Options for CTest (such as -R job or -L viewer) select the tests instead. Soak runs (-L soak) run every point of grids
+# of which the other tests run each pair; tests that measure time (-L perf) run alone. Sanitizers and fuzzing are in
 # scripts/sanitize.sh and scripts/fuzz.sh.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
@@ -15,9 +15,9 @@ say "Packages"
 scripts/packages.sh build mpi view test
 
 say "Optimized build"
-# One architecture of GPUs is enough to see that all compiles.
+# One GPU architecture is enough to check that everything compiles.
 scripts/build.sh release -DSHARDSCOPE_BUILD_TESTS=ON -DSHARDSCOPE_WERROR=ON -DSHARDSCOPE_CUDA_ARCHITECTURES=90
 say "Tests"
-# One more at a time than there are cores: some wait for others.
+# One more at a time than there are cores: some tests wait for others.
 (($#)) || set -- -LE 'soak|perf'
 ctest --test-dir build/release --output-on-failure --no-tests=error -j $(($(nproc) + 1)) "$@"

@@ -10,7 +10,7 @@ set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
     set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
 endif()
-# Where -O2 or -O3 was measured to help, a library asks for it; elsewhere it only takes a quarter longer to compile.
+# A library requests -O2 or -O3 if measurements show that it helps; elsewhere it only makes compiling a quarter slower.
 string(REPLACE "-O3" "-O1" CMAKE_CXX_FLAGS_RELEASE "${CMAKE_CXX_FLAGS_RELEASE}")
 
 find_package(Threads REQUIRED)
@@ -26,11 +26,11 @@ endif()
 
 add_library(shardscope_options INTERFACE)
 target_include_directories(shardscope_options INTERFACE "${PROJECT_SOURCE_DIR}")
-# Of C and C++; what nvcc is told is in trainer/cuda.
+# Options for C and C++; those for nvcc are in trainer/cuda.
 target_compile_options(shardscope_options INTERFACE
     $<$<NOT:$<COMPILE_LANGUAGE:CUDA>>:-Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wno-missing-field-initializers>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    # GCC spends a twentieth of its time on garbage collection; with a heap of 400 MB (given in kB) it seldom needs any.
+    # GCC spends a twentieth of its time on garbage collection; with a heap of 400 MB (given in kB) it rarely collects.
     add_compile_options($<$<COMPILE_LANGUAGE:CXX>:--param=ggc-min-heapsize=400000>)
     # GCC 12 warns falsely about "literal" + std::string (its bug 105651).
     target_compile_options(shardscope_options INTERFACE $<$<NOT:$<COMPILE_LANGUAGE:CUDA>>:-Wno-restrict>)
@@ -42,13 +42,13 @@ find_program(SHARDSCOPE_LLD ld.lld)
 if(SHARDSCOPE_LLD)  # links a test in a quarter of the time
     add_link_options($<$<LINK_LANGUAGE:C,CXX>:-fuse-ld=lld>)
 endif()
-# Addresses of functions are found when a program starts and cannot be written after that.
+# Function addresses are resolved when a program starts and are read-only after that.
 target_link_options(shardscope_options INTERFACE LINKER:-z,relro,-z,now)
 if(SHARDSCOPE_SANITIZE STREQUAL "address")
     add_compile_definitions(SHARDSCOPE_SANITIZED SHARDSCOPE_SANITIZED_ADDRESS)
     add_compile_options(-fsanitize=address,undefined -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
     add_link_options(-fsanitize=address,undefined)
-    if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")  # for the fuzz targets, which libFuzzer leads by what they reach
+    if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")  # for the fuzz targets: libFuzzer is guided by their coverage
         add_compile_options(-fsanitize=fuzzer-no-link)
     endif()
 elseif(SHARDSCOPE_SANITIZE STREQUAL "thread")
@@ -63,8 +63,8 @@ else()
         "$<$<NOT:$<OR:$<COMPILE_LANGUAGE:CUDA>,$<CONFIG:Debug>>>:-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=2>")
 endif()
 
-# What most sources include, compiled once (SHARDSCOPE_PCH). GCC 12 no longer knows then what came from a system header,
-# and warns falsely of <string>: those warnings are off.
+# The headers that most sources include, compiled once (SHARDSCOPE_PCH). GCC 12 then no longer knows which code came from
+# a system header, and warns falsely about <string>: those warnings are off.
 set(shardscope_pch_options "$<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds;-Wno-stringop-overflow;-Wno-stringop-overread;-Wno-maybe-uninitialized>")
 if(SHARDSCOPE_PCH)
     file(CONFIGURE OUTPUT "${CMAKE_BINARY_DIR}/generated/headers.cpp" CONTENT "\n")
@@ -78,8 +78,8 @@ endif()
 
 # shardscope_library(NAME [EXACT] [FOLDERS f ...] [SOURCES a.cpp ...] [FAST b.cpp ...] [ALONE c.cpp ...] LINK lib ...): a
 # static library. FOLDERS: every .cpp of these folders that no other argument names and that is not main.cpp. EXACT:
-# fast arithmetic whose bits do not depend on how the compiler vectorises. FAST: sources that -O2 was measured to make
-# faster. ALONE: other sources that are in no batch, as those of FAST are. Sources of one batch share no local name.
+# fast arithmetic whose bits do not depend on how the compiler vectorises. FAST: sources that -O2 makes measurably
+# faster. ALONE: other sources that, like those of FAST, are in no batch. Sources of one batch share no local name.
 function(shardscope_library name)
     cmake_parse_arguments(ARG "EXACT" "" "FOLDERS;SOURCES;FAST;ALONE;LINK" ${ARGN})
     foreach(folder IN LISTS ARG_FOLDERS)
@@ -99,13 +99,13 @@ function(shardscope_library name)
         target_precompile_headers(${name} REUSE_FROM shardscope_headers)
         target_compile_options(${name} PRIVATE ${shardscope_pch_options})
     endif()
-    # Compiled headers are of one level of optimization.
+    # Precompiled headers have one optimization level.
     set_source_files_properties(${ARG_FAST} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-O2> SKIP_PRECOMPILE_HEADERS ON)
     shardscope_batches(${name} ${ARG_SOURCES})
 endfunction()
 
-# shardscope_batches(TARGET a.cpp ...): SHARDSCOPE_UNITY compiles them up to twenty at a time, neighbours in different
-# batches.
+# shardscope_batches(TARGET a.cpp ...): with SHARDSCOPE_UNITY compiles up to twenty of them at a time; neighbours are in
+# different batches.
 function(shardscope_batches name)
     if(NOT SHARDSCOPE_UNITY)
         return()
@@ -119,7 +119,7 @@ function(shardscope_batches name)
         math(EXPR place "${place} + 1")
     endforeach()
     set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
-    # GCC takes the sources of a batch for headers.
+    # GCC treats the sources of a batch as headers.
     target_compile_options(${name} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
 endfunction()
 

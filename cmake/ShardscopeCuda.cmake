@@ -1,8 +1,8 @@
-# The CUDA language, for the trainer's CUDA module: SHARDSCOPE_HAS_CUDA says whether it is built. The toolkit is
-# found by CUDAToolkit (/usr/local/cuda where nothing else says) and its nvcc is taken.
+# The CUDA language, for the trainer's CUDA module: SHARDSCOPE_HAS_CUDA is set if it is built. The toolkit is
+# found by CUDAToolkit (/usr/local/cuda by default), and its nvcc is used.
 set(SHARDSCOPE_CUDA AUTO CACHE STRING "Build the trainer's CUDA module: AUTO (where the toolkit is), ON or OFF")
 set_property(CACHE SHARDSCOPE_CUDA PROPERTY STRINGS AUTO ON OFF)
-# Machine code for sm_80 and sm_90, and PTX of the latter for what comes after it.
+# Machine code for sm_80 and sm_90, and PTX of the latter for later architectures.
 set(SHARDSCOPE_CUDA_ARCHITECTURES "80-real;90" CACHE STRING "CMAKE_CUDA_ARCHITECTURES of the CUDA module")
 
 set(SHARDSCOPE_HAS_CUDA OFF)
@@ -20,7 +20,7 @@ if(SHARDSCOPE_CUDA AND NOT SHARDSCOPE_SANITIZE AND SHARDSCOPE_BUILD_TRAINER)
     endif()
     if(CUDAToolkit_FOUND AND CMAKE_CUDA_COMPILER)
         enable_language(CUDA)
-        # CMake 3.25 and before do not know how nvcc is told of C++20.
+        # CMake up to 3.25 does not know nvcc's option for C++20.
         foreach(form IN ITEMS STANDARD EXTENSION)
             if(NOT CMAKE_CUDA20_${form}_COMPILE_OPTION)
                 set(CMAKE_CUDA20_${form}_COMPILE_OPTION "-std=c++20")

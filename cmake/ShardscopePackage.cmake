@@ -1,4 +1,4 @@
-# What is installed beside the tools, and the packages that CPack makes (.tgz, .deb).
+# The files that are installed along with the tools, and the packages that CPack makes (.tgz, .deb).
 install(FILES README.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} OPTIONAL)
 if(SHARDSCOPE_BUILD_VIEWER)
     install(FILES viewer/shardscope-view.desktop DESTINATION ${CMAKE_INSTALL_DATADIR}/applications)
@@ -15,7 +15,7 @@ set(CPACK_PACKAGE_DIRECTORY "${PROJECT_BINARY_DIR}")
 set(CPACK_GENERATOR "TGZ;DEB")
 set(CPACK_STRIP_FILES ON)
 
-# Linked libraries are found by dpkg-shlibdeps; these are opened at run time.
+# dpkg-shlibdeps finds linked libraries; these are loaded at run time.
 set(opened_libraries "")
 if(SHARDSCOPE_BUILD_TRAINER)
     list(APPEND opened_libraries libopenblas0)
@@ -25,7 +25,7 @@ if(SHARDSCOPE_BUILD_VIEWER)
 endif()
 list(JOIN opened_libraries ", " CPACK_DEBIAN_PACKAGE_DEPENDS)
 if(SHARDSCOPE_BUILD_TRAINER)
-    # Products of bfloat16; without it they are computed by the trainer's own, slower code.
+    # Computes bfloat16 matmuls; without it the trainer's own, slower code does.
     set(CPACK_DEBIAN_PACKAGE_RECOMMENDS libdnnl2)
 endif()
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)

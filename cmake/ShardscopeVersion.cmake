@@ -1,4 +1,4 @@
-# The one version of project(), as a header: "version.h" with shardscope::kVersion.
+# The version of project() as a header: "version.h" with shardscope::kVersion.
 file(WRITE "${PROJECT_BINARY_DIR}/generated/shardscope/version.h.in"
 "// Generated from project(VERSION) in CMakeLists.txt.\n#pragma once\n\nnamespace shardscope {\ninline constexpr const char* kVersion = \"@PROJECT_VERSION@\";\n}  // namespace shardscope\n")
 configure_file("${PROJECT_BINARY_DIR}/generated/shardscope/version.h.in"

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Attacks the tools with files, commands and signals that once did harm, and says of each whether they held.
+# Attacks the tools with files, commands and signals that once did harm, and reports for each whether they held.
 #
 #   scripts/attack.sh [--quick] [BINARIES]      BINARIES: folder of the four tools (build/release/bin)
 #
-# Each attack is bounded in time and memory and makes its own input, in a folder that is removed at the end. One line
-# for each: held, fell (and why), or left out (and what is missing). Exit status 1 where anything fell, 77 where the
-# programs that make the input are missing. --quick leaves out what takes more than a few seconds.
+# Each attack is bounded in time and memory and makes its own input, in a folder that is removed at the end. Prints a
+# line for each: held, fell (and why), or skipped (and what is missing). Exit status 1 if anything fell, 77 if the
+# programs that make the input are missing. --quick skips attacks that take more than a few seconds.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 2
 
@@ -36,7 +36,7 @@ fell() {
     count_fell=$((count_fell + 1))
 }
 left_out() {
-    printf 'left out  %s: %s\n' "$1" "$2"
+    printf 'skipped   %s: %s\n' "$1" "$2"
     count_left=$((count_left + 1))
 }
 
@@ -51,7 +51,7 @@ run() {
     ) >out 2>err </dev/null
     status=$?
 }
-# expect NAME STATUS PATTERN: of the last run; STATUS is a pattern of case, PATTERN an extended one of its errors.
+# expect NAME STATUS PATTERN: checks the last run; STATUS is a case pattern, PATTERN an extended regex for its errors.
 expect() {
     # shellcheck disable=SC2254
     case $status in
@@ -224,7 +224,7 @@ many_files() {
 }
 
 # --- processes ---------------------------------------------------------------------------------------------
-# The launcher in the background: its number in $parent, those of its ranks in $ranks, after the first step.
+# Starts the launcher in the background; after the first step $parent is its process id, $ranks those of its ranks.
 launch() {
     rm -f launcher.err
     "$train" "$job" --run.steps=10000000 --run.processes=3 --run.workers=1 --model.width=64 "$@" \
@@ -238,13 +238,13 @@ launch() {
     done
     ranks=$(cat "/proc/$parent/task/$parent/children" 2>/dev/null)
 }
-# ended NAME SECONDS: whether the launcher and its ranks end in that time.
+# ended NAME SECONDS: checks that the launcher and its ranks end in that time.
 ended() {
     local i process alive
     for ((i = 0; i < $2 * 10; i++)); do
         alive=""
         for process in $parent $ranks; do
-            # One that has ended and waits to be looked at has no memory.
+            # A process that has ended but was not waited for has no memory.
             if grep -q VmSize "/proc/$process/status" 2>/dev/null; then alive+=" $process"; fi
         done
         [[ -z $alive ]] && break
@@ -271,7 +271,7 @@ stopped_ranks() {
     kill -9 "$parent"
     ended "the launcher is killed" 30
 }
-# rank R PORT ...: one of two, as torchrun would start it.
+# rank R PORT ...: starts one of two ranks, as torchrun would.
 rank() {
     local number=$1 port=$2
     shift 2
@@ -310,7 +310,7 @@ END
     status=$?
     wait
     if grep -q SUPERSECRET heard; then
-        fell "somebody else listens where rank 0 should" "he was told the job's token"
+        fell "another process listens on rank 0's port" "it received the job's token"
     elif [[ ! -s heard ]]; then
         fell "somebody else listens where rank 0 should" "nobody came"
     else
@@ -335,7 +335,7 @@ kills() {
     old=$(ls k.sqlite.shardscope-new-4194305 2>/dev/null)
     if [[ -n $old ]]; then fell "what a killed run left" "$old"; else held "what a killed run left"; fi
 }
-# What stands beside a trace that a killed run left: its journal may be damaged, or not be ours to read.
+# The files next to a trace that a killed run left: its journal may be damaged or unreadable.
 journals() {
     rm -f j.sqlite*
     (
@@ -362,7 +362,7 @@ journals() {
     run 20 0 setpriv --reuid=65534 --regid=65534 --clear-groups env TMPDIR=/tmp "$trace" info unreadable/j.sqlite
     expect "a journal that may not be read" "[12]" "j.sqlite-wal"
 }
-# A live trace of which somebody empties a file. Only -shm, which SQLite maps, may cost the run (docs/recording.md).
+# Somebody empties a file of a live trace. Only -shm, which SQLite maps, may end the run (docs/recording.md).
 emptied_files() {
     local suffix
     for suffix in "" -wal; do
@@ -395,9 +395,9 @@ small_disks() {
     done
     wait $training
     if [[ -n $told ]]; then
-        held "a full disk is told of when it happens"
+        held "a full disk is reported when it happens"
     else
-        fell "a full disk is told of when it happens" "$(tail -c 200 err | tr '\n' ' ')"
+        fell "a full disk is reported when it happens" "$(tail -c 200 err | tr '\n' ' ')"
     fi
     rm -f disk/*
     if [[ -x $record ]]; then
@@ -411,7 +411,7 @@ small_disks() {
     fi
     umount disk
 }
-# Bytes that would be unpacked into a folder: a kill may not leave them there.
+# Bytes that are decompressed into a folder: a kill must not leave them there.
 killed_unpacking() {
     sqlite3 big.sqlite "CREATE TABLE t(x); WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM c LIMIT 300)
         INSERT INTO t SELECT zeroblob(1000000) FROM c"
@@ -420,7 +420,7 @@ killed_unpacking() {
         timeout -s KILL 0.7 "$trace" info big.sqlite.gz
         true
     ) >/dev/null 2>&1
-    find "$TMPDIR" -exec touch -d '1 hour ago' {} +  # a fresh one may be another process' own
+    find "$TMPDIR" -exec touch -d '1 hour ago' {} +  # a recent one may belong to another process
     run 60 0 "$trace" info big.sqlite.gz
     if [[ -z $(ls -A "$TMPDIR") ]]; then
         held "what a killed command had unpacked"
@@ -504,5 +504,5 @@ if ! $quick; then
     record_bounds
     small_disks
 fi
-echo "$count_held held, $count_fell fell, $count_left left out"
+echo "$count_held held, $count_fell fell, $count_left skipped"
 ((count_fell == 0))

@@ -3,7 +3,7 @@
 #
 #   scripts/bench.sh > docs/benchmarks.md
 #
-# CPU time is the column to read: other work on the machine does not count in it.
+# CPU time is the column to read: it excludes other work on the machine.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

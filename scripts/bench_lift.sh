@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Prints how well a recorded run tells another's step: jobs are trained on the cpu under several wraps, each trace is
-# exported to PyTorch's JSON, read again, lifted, and replayed as it was and under the other wraps.
+# Prints how well a recorded run predicts another's step: jobs are trained on the cpu under several wraps, each trace is
+# exported to PyTorch's JSON, imported, lifted, and replayed unchanged and under the other wraps.
 #
 #   scripts/bench_lift.sh
 #
-# Goals: the unmodified replay within 10 % of its own recorded median step, another wrap within 20 % of what the job
-# takes under it, peaks equal to the byte. Runs under different wraps alternate, so that a machine that others use as
-# well slows all of them alike.
+# Goals: the unmodified replay within 10 % of its own recorded median step, another wrap within 20 % of the job's
+# step under it, peaks equal to the byte. Runs under different wraps alternate, so that other load on the machine
+# slows all of them alike.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

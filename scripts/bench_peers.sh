@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Prints what the analyses of one and the same Kineto trace cost us and the Python peers that are installed, each beside
-# what does as much here: the TensorBoard plugin computes all of its views (`report`), Holistic Trace Analysis the
+# Prints what analyses of the same Kineto trace cost here and in the Python peers that are installed, each next to the
+# verb here that does as much: the TensorBoard plugin computes all of its views (`report`), Holistic Trace Analysis the
 # temporal breakdown (`temporal`); both load the trace, which is most of it (`summary` loads and prints one table).
 #
-#   scripts/bench_peers.sh TRACE [TIMES]     TRACE: Kineto JSON, plain or packed; it is repeated TIMES times (10) into one
+#   scripts/bench_peers.sh TRACE [TIMES]     TRACE: Kineto JSON, plain or compressed; it is repeated TIMES times (10) into one
 #                                            plain file, since peers are for large ones
 #
 # The peers: python3 -m pip install torch-tb-profiler HolisticTraceAnalysis (in any environment whose python3 is first

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Prints what ranks cost that are processes: collectives beside the memory's rate and beside MPI's own, how much
-# communication hides behind computation, and a step beside PyTorch's over gloo. What is compared alternates.
+# Prints what ranks that are processes cost: collectives compared with the memory's rate and with MPI's own, how much
+# communication hides behind computation, and a step compared with PyTorch's over gloo. Compared runs alternate.
 #
-#   scripts/bench_processes.sh      takes some minutes; wants a machine with nothing else to do
+#   scripts/bench_processes.sh      takes some minutes; needs an otherwise idle machine
 #
-# PyTorch is that of the python3 on PATH; where it is not installed its row is left out, with a note.
+# PyTorch is that of the python3 on PATH; if it is not installed its row is omitted, with a note.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -104,6 +104,6 @@ if [[ -n $torch ]]; then
     echo "$torch, gloo; ours with OpenBLAS, $core kernels, and the recorder on"
 else
     printf 'over MPI %.1f, over TCP %.1f\n' "$(printf '%s\n' "${a[@]}" | median)" "$(printf '%s\n' "${b[@]}" | median)"
-    echo 'The python3 on PATH has no PyTorch; its column is left out.'
+    echo 'The python3 on PATH has no PyTorch; its column is omitted.'
 fi
 echo '```'

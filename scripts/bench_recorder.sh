@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Prints what recording costs: a range in process and through the injected library, beside two readings of the
-# clock and (where nsys is on PATH or named by $NSYS) beside Nsight Systems; the writer's rates and bytes; ranges at
-# a million a second; and a training job with a trace beside the same without. What is compared alternates.
+# Prints what recording costs: a range in process and through the injected library, compared with two readings of
+# the clock and (if nsys is on PATH or named by $NSYS) with Nsight Systems; the writer's rates and bytes; ranges at
+# a million per second; and a training job with a trace and without one. Compared runs alternate.
 #
-#   scripts/bench_recorder.sh [SOAK_SECONDS [BLOCKS]]     takes about 8 minutes; wants a machine with nothing else to do
+#   scripts/bench_recorder.sh [SOAK_SECONDS [BLOCKS]]     takes about 8 minutes; needs an otherwise idle machine
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

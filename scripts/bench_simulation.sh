@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Prints how well a calibrated simulation foretells steps of this machine: a cost model is fitted to the traces of
-# some jobs of a grid, and the steps that it simulates for the others stand beside what these take.
+# Prints how well a calibrated simulation predicts steps of this machine: a cost model is fitted to the traces of
+# some jobs of a grid, and its simulated steps of the other jobs are compared with the measured ones.
 #
-#   scripts/bench_simulation.sh             some minutes; wants a machine with nothing else to do
+#   scripts/bench_simulation.sh             some minutes; needs an otherwise idle machine
 #   scripts/bench_simulation.sh -o FOLDER   keeps the traces and the model there
 #
 # The grid: mlp and gpt x wraps x strategies x offload x checkpointing x prefetch x 1, 2 and 4 ranks. The jobs that
-# the model is fitted to run in between the others, so that it is of the same machine, however that drifts.
+# the model is fitted to run in between the others, so that the machine's drift affects both alike.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -109,7 +109,7 @@ simulated() { # JOB: a steady step, us
 traces=()
 for i in "${!others[@]}"; do
     record "$folder/other-$i.sqlite" "${others[i]}"
-    # As many rounds of the fitted jobs as there are, in step with the others.
+    # The rounds of the fitted jobs are spread evenly among the others.
     while ((${#traces[@]} * ${#others[@]} < (i + 1) * rounds * ${#fitted[@]})); do
         n=${#traces[@]}
         record "$folder/fitted-$n.sqlite" "${fitted[n % ${#fitted[@]}]}"
@@ -143,7 +143,7 @@ awk '{ e = 100 * ($2 / $1 - 1); print e < 0 ? -e : e }' "$folder/steps.txt" | so
         printf "\n%d jobs: |error| median %.1f %% (goal: at most 15), 90th percentile %.1f %% (at most 30), largest %.1f %%\n",
                NR, m, v[p], v[NR]
     }'
-# What a choice between two configurations hangs on: the ratio of their steps.
+# A choice between two configurations depends on the ratio of their steps.
 awk '{ group[NR] = $3 " " $4; ratio[NR] = $2 / $1
        for (i = 1; i < NR; ++i) if (group[i] == group[NR]) { e = 100 * (ratio[NR] / ratio[i] - 1); print e < 0 ? -e : e } }' \
     "$folder/steps.txt" | sort -g | awk '

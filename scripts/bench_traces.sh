@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Prints how fast traces become answers: a finished database of 10 million events beside the bare scan of it, the
-# critical path of a large step, the import of Kineto JSON beside the least that simdjson must do and, with a TRACE
-# (Kineto JSON, plain or packed), load and summary beside the Python peers (bench_peers.sh).
+# Prints how fast traces are read and analyzed: loading a database of 10 million events compared with a bare scan, the
+# critical path of a large step, the import of Kineto JSON compared with a pass of simdjson and, with a TRACE
+# (Kineto JSON, plain or compressed), load and summary compared with the Python peers (bench_peers.sh).
 #
-#   scripts/bench_traces.sh [EVENTS [TRACE [TIMES]]]    EVENTS of the made Kineto trace (4000000); TRACE is repeated
+#   scripts/bench_traces.sh [EVENTS [TRACE [TIMES]]]    EVENTS of the generated Kineto trace (4000000); TRACE is repeated
 #                                                       TIMES times (10) for the peers
 #
 # CPU time is the column to read.

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Prints how fast the trainer is: beside the matrix products that a step is made of, beside PyTorch on the same
-# model, batch and threads, and how communication overlaps with computation. What is compared alternates.
+# Prints how fast the trainer is, compared with the matmuls of a step alone and with PyTorch on the same model,
+# batch and threads, and how communication overlaps with computation. Compared runs alternate.
 #
-#   scripts/bench_trainer.sh        takes some minutes; wants a machine with nothing else to do
+#   scripts/bench_trainer.sh        takes some minutes; needs an otherwise idle machine
 #
 # PyTorch is that of the python3 on PATH (python3 -m pip install torch, in an environment of its own), with its own
-# matrix products and all of its settings as they come; where it is not installed its rows are left out, with a note.
+# matmuls and default settings; if it is not installed its rows are omitted, with a note.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -42,7 +42,7 @@ if [[ -n $version ]]; then
     row 'MLP 8 x 1024, batch 128, DDP on 2 ranks (wall)' "$(printf '%s\n' "${c[@]}" | least)" \
         "$(printf '%s\n' "${d[@]}" | least)" 'at most 0.67'
 else
-    echo 'The python3 on PATH has no PyTorch; its rows are left out.'
+    echo 'The python3 on PATH has no PyTorch; its rows are omitted.'
 fi
 echo
 "$ours" bf16

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Prints how fast the viewer opens ten million events and draws them (viewer/bench/bench_viewer.cpp), how fast a
-# million events of Kineto JSON become columns beside a pass of simdjson, and what an idle window costs.
+# million events of Kineto JSON become columns compared with a pass of simdjson, and what an idle window costs.
 #
-#   scripts/bench_viewer.sh [EVENTS [TRACE]]    EVENTS of the made trace (10000000); TRACE: where it is kept, made
-#                                               where it is not there (a temporary file)
+#   scripts/bench_viewer.sh [EVENTS [TRACE]]    EVENTS of the generated trace (10000000); TRACE: its path; it is
+#                                               generated if it does not exist (default: a temporary file)
 #
 # CPU time is the column to read.
 set -euo pipefail
@@ -32,7 +32,7 @@ idle() {
     sleep 1
     DISPLAY=:$shown XDG_STATE_HOME=$folder "$bin/shardscope-view" "$trace" --panel timeline >/dev/null 2>&1 &
     viewer=$!
-    sleep 30 # opens, and settles
+    sleep 30 # it opens the trace and comes to rest
     before=$(ticks "$viewer")
     sleep 20
     after=$(ticks "$viewer")

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Configures a preset where that is needed and builds targets of it.
+# Configures a preset if needed and builds targets of it.
 #
 #   scripts/build.sh PRESET [-DNAME=VALUE ...] [TARGET ...]
 #
-# A build folder that exists keeps its options unless they are given; a fresh one has no tests unless they are
-# asked for. Output is short: the whole of it is shown only when something fails.
+# An existing build folder keeps its options unless they are given; a new one has no tests unless they are
+# requested. Output is short: all of it is shown only if something fails.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -25,7 +25,7 @@ fi
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 
-# Reads the build's lines, keeps them in the log and shows how far it is: a bar on a terminal, else a line for each
+# Reads the build's lines, keeps them in the log and shows the progress: a bar on a terminal, else a line for each
 # quarter.
 progress() {
     local line last=0 began=$SECONDS
@@ -34,7 +34,7 @@ progress() {
         [[ $line =~ ^\[([0-9]+)/([0-9]+)\]\  ]] || continue
         local n=${BASH_REMATCH[1]} all=${BASH_REMATCH[2]}
         local percent=$((100 * n / all)) left=""
-        # The first few say little about the rest.
+        # The first few edges say little about the rest.
         if ((SECONDS - began >= 10 && n < all)); then
             left=", about $((((SECONDS - began) * (all - n) / n + 59) / 60)) min left"
         fi
@@ -50,8 +50,8 @@ progress() {
     [[ ! -t 1 ]] || printf '\r\033[K'
 }
 
-# What the compiler itself says: without the lines that count files and the commands. What a compiler or linker says
-# begins with a place or a name and a colon.
+# Only the compiler's own messages, without the lines that count files and the commands. A message of a compiler or
+# linker begins with a place or a name and a colon.
 compiler_lines() {
     grep -vE '^\[[0-9]+/[0-9]+\] |^(: && )?/[^ ]*[^ :] (.* )?-[a-zA-Z]' "$log" >&2 || true
 }

@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# What building and testing cost, on a machine that does nothing else.
+# Prints what building and testing cost on an otherwise idle machine.
 #
 #   scripts/build_times.sh [--tools]
 #
-# Builds what quickstart.sh builds; then (not with --tools) the tests, which it runs, and again after a line is changed
-# in a source and in a header; all of it in folders that are removed again. Prints processor seconds (of all compilers
-# and linkers) and the time on the clock, the ten most expensive sources, and of the headers of other projects and of
-# the standard library that are not compiled once for all the ten that cost most: how long each takes alone, times the
+# Builds what quickstart.sh builds; then (not with --tools) builds and runs the tests, and builds again after changing a
+# line of a source and of a header; all in folders that are removed afterwards. Prints processor seconds (of all
+# compilers and linkers) and wall time, the ten most expensive sources, and the ten most expensive headers of other
+# projects and of the standard library that are not precompiled: the time that each takes alone, times the number of
 # compilations that read it.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
-# As the compiler's launcher: runs it, and writes its processor seconds and what it makes.
+# The compiler's launcher: runs the compiler, and writes its processor seconds and its output file.
 if [[ ${1:-} == --compile ]]; then
     shift
     made=""
@@ -32,7 +32,7 @@ case ${1:-} in
     "") ;;
     --tools) tools_only=true ;;
     *)
-        echo "build_times.sh: \"$1\" is no option; use --tools or nothing." >&2
+        echo "build_times.sh: \"$1\" is not an option; use --tools or nothing." >&2
         exit 2
         ;;
 esac
@@ -73,7 +73,7 @@ configure() { # FOLDER OPTION ...
         "-DCMAKE_CXX_COMPILER_LAUNCHER=$here/scripts/build_times.sh;--compile" "$@"
 }
 build() { ninja -C "$@"; }
-change() { # FILE: one more line, which changes what is compiled
+change() { # FILE: appends a line that changes the compiled code
     cp -p "$1" "$folder/${1//\//_}"
     changed+=("$1")
     printf '\nnamespace shardscope { [[maybe_unused]] inline int g_build_times_%s = 0; }\n' "$RANDOM" >>"$1"
@@ -108,7 +108,7 @@ ninja -C "$folder/tools" -t deps | awk '
     /^[^ ].*: #deps/ { for (h in seen) ++readers[h]; delete seen; next }
     /^    \/usr\/include\// { seen[$1] }
     END { for (h in seen) ++readers[h]; for (h in readers) print readers[h], h }' >"$folder/readers"
-# What our own sources name.
+# The headers that our own sources name.
 git grep -hoE '^#include <[A-Za-z0-9_/.+]+>' -- traces profiler trainer viewer | sed 's/#include <//; s/>//' | sort -u |
     while read -r header; do
         ! grep -qF "<$header>" cmake/ShardscopeBuild.cmake || continue

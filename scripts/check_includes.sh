@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Includes run one way: docs/architecture.md lists each room's folders from the bottom up, and a folder includes only
-# itself and those that stand before it; traces <- profiler <- trainer, traces <- viewer; no file includes itself by way
-# of others.
+# itself and those listed before it; traces <- profiler <- trainer, traces <- viewer; no file includes itself
+# indirectly.
 #
 #   scripts/check_includes.sh
 #
-# Prints each include that points up, each folder that the page does not list or lists in vain, and each line count that
-# is off by more than a quarter (and a hundred lines), and then fails.
+# Prints each include of a folder further down the page, each folder that the page omits or that does not exist, and each
+# line count that is off by more than a quarter (and a hundred lines), and then fails.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -41,7 +41,7 @@ for folder in "${!place[@]}"; do
     [[ -n ${lines_are[$folder]:-} ]] || complain "$folder: $page lists it, but it has no sources; remove its row"
 done
 
-# FILE LINE INCLUDED FOLDER-OF-IT, of every include of ours.
+# FILE LINE INCLUDED FOLDER-OF-IT for every include of our own headers.
 includes=$(git grep -nE '^#include "(traces|profiler|trainer|viewer)/' -- '*.cpp' '*.h' '*.cu' |
     grep -E '^(traces|profiler|trainer|viewer)/' | sed -E 's/^([^:]+):([0-9]+):#include "(([^"]+)\/[^"\/]+)".*/\1 \2 \3 \4/')
 declare -A may=([traces]="traces" [profiler]="traces profiler" [trainer]="traces profiler trainer" [viewer]="traces viewer")
@@ -53,7 +53,7 @@ while read -r file line included to; do
     elif [[ " ${may[$room]} " != *" ${to%%/*} "* ]]; then
         complain "$file:$line: $room includes $included; it may include ${may[$room]// /, } only"
     elif [[ $room == "${to%%/*}" ]] && ((${place[$from]:-0} < ${place[$to]:-0})); then
-        complain "$file:$line: $from includes $included, of a folder above it in the house ($page); move what it needs down"
+        complain "$file:$line: $from includes $included, of a folder above it ($page lists it later); move what it needs down"
     fi
 done <<<"$includes"
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Builds and runs all fuzz targets of tests/fuzz under ASan and UBSan, as many at once as there are processors.
+# Builds and runs all fuzz targets of tests/fuzz under ASan and UBSan, as many at a time as there are processors.
 #
-#   scripts/fuzz.sh [--short] [SECONDS [TARGET ...]]      SECONDS of each (60); TARGET: fuzz_kineto and its kin, all without
+#   scripts/fuzz.sh [--short] [SECONDS [TARGET ...]]      SECONDS per target (60); TARGET: such as fuzz_kineto (all)
 #
-# --short: fifteen seconds of each, with what scripts/sanitize.sh address compiled, which tries half as many inputs.
-# What a target finds new lands in build/fuzz/corpus/NAME; an input that fails is named and kept in build/fuzz/failed.
+# --short: fifteen seconds per target, compiled by scripts/sanitize.sh address, which tries half as many inputs.
+# New inputs of a target are kept in build/fuzz/corpus/NAME; an input that fails is named and kept in build/fuzz/failed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -15,16 +15,16 @@ if [[ ${1:-} == --short ]]; then
 fi
 seconds=${1:-$seconds}
 if ! [[ $seconds =~ ^[0-9]+$ ]]; then
-    echo "fuzz.sh: \"$seconds\" is no number of seconds; write for example scripts/fuzz.sh 60" >&2
+    echo "fuzz.sh: \"$seconds\" is not a number of seconds; write for example scripts/fuzz.sh 60" >&2
     exit 2
 fi
 shift || true
 
 if ! command -v clang++ >/dev/null; then
-    echo "fuzz.sh: there is no clang++; install the packages of scripts/packages.sh --list sanitize" >&2
+    echo "fuzz.sh: clang++ is not installed; install the packages of scripts/packages.sh --list sanitize" >&2
     exit 1
 fi
-# The sanitizer's tests keep how they were configured; the other folder is the fuzz targets' own.
+# The sanitizer's folder keeps its configuration; the other folder belongs to the fuzz targets.
 if [[ $folder == build/fuzz || ! -f $folder/CMakeCache.txt ]]; then
     cmake --preset asan -B "$folder" -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="$optimize -g1" -DSHARDSCOPE_BUILD_TESTS=OFF \
         -DSHARDSCOPE_BUILD_PROFILER=OFF -DSHARDSCOPE_BUILD_TRAINER=OFF -DSHARDSCOPE_BUILD_VIEWER=OFF >/dev/null
@@ -40,8 +40,8 @@ run() {  # TARGET
     local name=${1#fuzz_} log
     log=$(mktemp)
     mkdir -p "build/fuzz/corpus/$name"
-    # Lengths well beyond the seeds'; 2 GiB and 25 s for one input are too much for any. libFuzzer's way of preferring
-    # inputs that reach rare code takes three quarters of the time and more.
+    # Lengths go well beyond the seeds'; no input may take 2 GiB or 25 s. libFuzzer's preference for inputs that reach
+    # rare code would take three quarters of the time or more.
     if "$folder/bin/$1" -max_total_time="$seconds" -entropic=0 -max_len=65536 -rss_limit_mb=2048 -timeout=25 \
         -print_final_stats=1 -verbosity=0 -artifact_prefix="build/fuzz/failed/$name-" \
         "build/fuzz/corpus/$name" "tests/fuzz/corpus/$name" >"$log" 2>&1; then

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Headers that take a second and more to compile stay where they are needed: each behind a light header of ours.
+# Headers that take a second or more to compile are included only where needed: each behind a light header of ours.
 #
 #   scripts/heavy_headers.sh
 #
@@ -7,7 +7,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-# HEADER ; PLACES (patterns) ; what does it elsewhere
+# HEADER ; PLACES (patterns) ; what to include elsewhere
 table='
 fmt/(format|ranges|args|color|compile|std|os)\.h ; ^traces/schema/formatting\.cpp$ ; fmt/core.h, and joined() of traces/schema/joined.h
 fmt/chrono\.h ; ^traces/analysis/facts/info\.cpp$ ; iso_8601() of that source

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Layout, scripts, names of types, includes and code are checked: clang-format, shellcheck, type_names.sh,
-# heavy_headers.sh, check_includes.sh, clang-tidy.
+# Checks layout, scripts, names of types, includes and code with clang-format, shellcheck, type_names.sh,
+# heavy_headers.sh, check_includes.sh and clang-tidy.
 #
 #   scripts/lint.sh [--quick] [BASE [MOST]]
 #
-# --quick leaves out clang's static analyzer, which takes half of the time, and five checks that take a third of the
-# rest and seldom find anything: what continuous integration runs.
-# clang-tidy looks at the four rooms' sources (not at tests and benchmarks): with BASE (a commit) only at those that
-# changed since then or that include a header which did, and of these at the MOST that changed last (sources before
-# includers). The others are quick and always look at everything.
+# --quick omits clang's static analyzer, which takes half of the time, and five checks that take a third of the rest
+# and rarely find anything; continuous integration runs it.
+# clang-tidy checks the four rooms' sources (not tests and benchmarks): with BASE (a commit) only those that changed
+# since then or include a header that did, and of these at most MOST, the latest changes first (sources before
+# includers). The other checks are quick and always cover everything.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 quick=()
@@ -36,7 +36,7 @@ scripts/heavy_headers.sh
 echo "-- check_includes.sh"
 scripts/check_includes.sh
 
-# A tree of its own: each source by itself.
+# A build tree of its own, which compiles each source alone.
 tree=build/lint
 scripts/packages.sh build view test
 cmake --preset release -B "$tree" -DSHARDSCOPE_BUILD_TESTS=ON -DSHARDSCOPE_UNITY=OFF -DSHARDSCOPE_PCH=OFF \
@@ -45,7 +45,7 @@ cmake --preset release -B "$tree" -DSHARDSCOPE_BUILD_TESTS=ON -DSHARDSCOPE_UNITY
 mapfile -t compiled < <(sed -n 's|^ *"file": "'"$PWD"'/\(.*\)",\{0,1\}$|\1|p' "$tree/compile_commands.json" |
     grep -E '^(traces|profiler|trainer|viewer)/' | grep -v '/bench/' | sort -u)
 if [[ -n $base ]]; then
-    # The latest change first.
+    # The latest changes come first.
     mapfile -t changed < <({
         git ls-files -o --exclude-standard
         git diff --name-only --diff-filter=d HEAD --
@@ -68,8 +68,8 @@ if [[ -n $base ]]; then
 fi
 echo "-- clang-tidy: ${#compiled[@]} files"
 ((${#compiled[@]})) || exit 0
-# The compile commands are for GCC; clang does not know all of its options. Those of nvcc are left out: CUDA sources
-# are compiled by GCC, too, for the tests that play CUDA.
+# The compile commands are for GCC; clang does not know all of its options. Those of nvcc are omitted: GCC
+# compiles the CUDA sources, too, for the tests that play CUDA.
 mkdir -p "$tree/tidy"
 {
     echo '['

@@ -3,30 +3,30 @@
 #
 #   scripts/packages.sh [--list] PURPOSE ...      PURPOSE: build, mpi, view, test, lint, sanitize or package
 #
-# Installs those that are missing, and only those, with apt-get and without questions (by sudo where the user is
-# not root). --list prints the names instead. Where that cannot be done it names what is missing and stops.
+# Installs only the missing ones, with apt-get and without questions (with sudo if the user is not root). --list
+# prints the names instead. If it cannot install them, it names the missing packages and stops.
 set -euo pipefail
 
 packages_of() {
     case $1 in
         # To build the tools and to train: a compiler, the libraries, the BLAS and the
-        # bfloat16 products (oneDNN) that are opened at run time.
+        # bfloat16 matmuls (oneDNN) that are loaded at run time.
         build) echo g++ cmake ninja-build pkg-config libsqlite3-dev libfmt-dev libcli11-dev nlohmann-json3-dev libsimdjson-dev \
             zlib1g-dev libssl-dev libtomlplusplus-dev libasio-dev libopenblas0 libdnnl-dev ;;
         # To build the module for MPI and to start jobs under mpirun.
         mpi) echo libopenmpi-dev openmpi-bin ;;
-        # To build the viewer and to draw, also with no display.
+        # To build the viewer and to draw, also without a display.
         view) echo libimgui-dev libstb-dev libglfw3-dev libgl-dev libegl-dev libfreetype-dev libpng-dev \
             libgl1-mesa-dri fonts-dejavu-core ;;
-        # To build and run the tests; a display that is only memory for the viewer's window, its mouse and keys.
+        # To build and run the tests; a virtual display for the viewer's window, its mouse and keys.
         test) echo libgtest-dev libgmock-dev sqlite3 xvfb xauth xdotool iproute2 universal-ctags ;;
         lint) echo clang-format clang-tidy shellcheck universal-ctags git ;;
         # To test under sanitizers and to fuzz the readers of foreign files: a compiler with these and libFuzzer.
         sanitize) echo clang libclang-rt-14-dev lld ;;
-        # For cpack: it asks these what a .deb depends on.
+        # For cpack, which uses these to find what a .deb depends on.
         package) echo dpkg-dev file ;;
         *)
-            echo "packages.sh: there is no purpose \"$1\"; use build, mpi, view, test, lint, sanitize or package." >&2
+            echo "packages.sh: \"$1\" is not a purpose; use build, mpi, view, test, lint, sanitize or package." >&2
             exit 2
             ;;
     esac

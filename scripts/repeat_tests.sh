@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Runs the tests again and again beside busy processors, and says which ever failed: what depends on chance shows up.
+# Runs the tests repeatedly on busy processors, and lists those that ever failed: it finds tests that depend on chance.
 #
 #   scripts/repeat_tests.sh [--busy N] [RUNS [CTEST-OPTION ...]]
 #
-# RUNS (20) of the tests of build/release, as many at once as there are processors, beside N (as many) endless loops.
-# One line for each run and one at the end; exit status 1 where a test failed in any. The output of a failed test is
-# kept in build/repeat_tests.log. With options for CTest (such as -R LiftedRun) only those tests run.
+# Makes RUNS (20) runs of the tests of build/release, as many tests at a time as there are processors, along with N (as
+# many) endless loops. Prints a line for each run and one at the end; exit status 1 if any test failed. The output of a
+# failed test is kept in build/repeat_tests.log. With options for CTest (such as -R LiftedRun) only those tests run.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes the two traces of samples/traces again, with the tools of build/release.
+# Makes the two traces of samples/traces anew, with the tools of build/release.
 #
 #   scripts/sample_traces.sh
 set -euo pipefail

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# No two types may have one name. A program that links both keeps one copy of the functions that the compiler
-# makes for them, and so destroys, copies or frees objects of one type by the size of the other, without a word.
+# No two types may have the same name. A program that links both keeps one copy of the functions that the compiler
+# makes for them, and so silently destroys, copies or frees objects of one type with the size of the other.
 #
 #   scripts/type_names.sh [FILE ...]
 #
 # Prints each class, struct, union and enumeration of C and C++ that two of the files (default: all of the
 # repository) define under one qualified name, with both places, and then fails. Types of anonymous namespaces (and
-# TEST_FILE, of tests) and of functions are their own, and a file that defines a type twice does so under conditions that
+# TEST_FILE, of tests) and of functions are local, and a file that defines a type twice does so under conditions that
 # exclude each other.
 set -euo pipefail
 if (($# == 0)); then

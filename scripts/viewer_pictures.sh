@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes the pictures of docs/viewer.md, docs/planning.md and the README: trains the sample GPT wrapped two ways,
+# Makes the pictures of docs/viewer.md, docs/planning.md and the README: trains the sample GPT wrapped in two ways,
 # plans the GPT of 7 billion parameters, and lets the viewer draw each panel, without a display.
 #
 #   scripts/viewer_pictures.sh [FOLDER]      FOLDER: docs/images
@@ -34,7 +34,7 @@ read -r from to < <("$bin/shardscope-trace" steps "$work/block.sqlite" --rank 0 
     printf 'set visible %sns:%sns\npanel timeline\nwait\nshot %s/timeline.png\n' "$from" "$to" "$folder"
     printf 'panel shardmap\nwait\nshot %s/shardmap.png\n' "$folder"
     printf 'panel query\nwait\nclick query.run\nwait\nhover query.sql at 90%% 80%%\nwait\nshot %s/query.png\n' "$folder"
-    # The planner's front, its best row chosen.
+    # The planner's Pareto front with its best row selected.
     printf 'open plan.sqlite\nset trace plan.sqlite\npanel plan\nwait\nshot %s/plan.png\n' "$folder"
 } >"$work/pictures.script"
 (cd "$work" && "$bin/shardscope-view" --script pictures.script)

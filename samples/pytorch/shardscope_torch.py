@@ -39,7 +39,7 @@ MODULE_PREFIX = "nn.Module: "
 BACKWARD_SUFFIX = " (backward)"
 
 
-# --- where ranges go -------------------------------------------------------------------------------------------
+# --- output of ranges ------------------------------------------------------------------------------------------
 
 def _nvtx():
     """(push(bytes), pop()), or None when nobody records."""
@@ -52,7 +52,7 @@ def _nvtx():
         nvtx = torch.cuda.nvtx
         return (lambda text: nvtx.range_push(text.decode())), nvtx.range_pop
     try:
-        library = ctypes.PyDLL(path)  # keeps the interpreter's lock: the calls are short
+        library = ctypes.PyDLL(path)  # holds the interpreter's lock during calls, which are short
         push, pop = library.shardscope_range_push, library.shardscope_range_pop
     except (OSError, AttributeError):  # another tool's library
         return None
@@ -61,7 +61,7 @@ def _nvtx():
     return push, pop
 
 
-# --- what is watched -------------------------------------------------------------------------------------------
+# --- watched modules -------------------------------------------------------------------------------------------
 
 def _tensors(value):
     """The tensors in what a module takes or gives."""
@@ -81,8 +81,8 @@ class _OfThread(threading.local):
 
     def __init__(self):
         self.calls = []  # modules that are being called, the outer before the inner
-        self.backward = None  # the module whose backward part is open
-        self.functions = 0  # how many record_function are
+        self.backward = None  # the module whose backward range is open
+        self.functions = 0  # how many record_function ranges are open
 
 
 class Attachment:
@@ -92,7 +92,7 @@ class Attachment:
         import torch
 
         self._torch = torch
-        # A region that torch.compile makes one of has no ranges within; before PyTorch 2.1 it could not be asked.
+        # A region that torch.compile compiles has no ranges inside; PyTorch before 2.1 cannot report whether it is one.
         self._compiling = getattr(getattr(torch, "compiler", None), "is_compiling", lambda: False)
         self._push, self._pop = nvtx
         self._names = weakref.WeakKeyDictionary()  # module -> the bytes of its range
@@ -100,10 +100,10 @@ class Attachment:
         self._thread = _OfThread()
         self._parameters_hooked = weakref.WeakSet()
         self._step = None  # the open step's thread
-        self._step_is_over = False  # but something in it is still open
+        self._step_is_over = False  # but a range in it is still open
         self._steps = 0
         self._handles = []
-        self._restore = []  # functions that put things back, last first
+        self._restore = []  # functions that restore what was replaced, last first
         self._active = True
         self._any_optimizer = optimizer is None
         self._watch_modules(model)
@@ -135,7 +135,7 @@ class Attachment:
     # --- forward ---
 
     def _watch_modules(self, model):
-        if model is None:  # every module there is
+        if model is None:  # all modules
             hooks = self._torch.nn.modules.module
             self._handles.append(hooks.register_module_forward_pre_hook(self._before_forward))
             self._handles.append(self._register_after(hooks.register_module_forward_hook))
@@ -174,7 +174,7 @@ class Attachment:
         calls = self._thread.calls
         if not any(module is call for call in calls):
             return
-        while True:  # inner ones are still there where forward() raised
+        while True:  # inner ones are still open if forward() raised
             inner = calls.pop()
             self._pop()
             if inner is module:
@@ -211,7 +211,7 @@ class Attachment:
         self._end_backward(self._thread.backward)
         self._push(self._name(module) + BACKWARD_SUFFIX.encode())
         self._thread.backward = module
-        try:  # whatever is open when the backward pass is over
+        try:  # closes whatever is open when the backward pass ends
             engine = self._torch.autograd.Variable._execution_engine
             engine.queue_callback(lambda: self._end_backward(self._thread.backward))
         except (RuntimeError, AttributeError):
@@ -222,7 +222,7 @@ class Attachment:
             self._thread.backward = None
             self._pop()
 
-    # --- what PyTorch names itself ---
+    # --- ranges that PyTorch names itself ---
 
     def _watch_record_function(self):
         record_function = self._torch.autograd.profiler.record_function
@@ -231,7 +231,7 @@ class Attachment:
 
         def named_enter(self):
             if attachment._active:
-                if "post_backward" in str(self.name):  # FSDP's, behind the gradients of a unit: no module's part
+                if "post_backward" in str(self.name):  # FSDP's, after the gradients of a unit: it belongs to no module
                     attachment._end_backward(attachment._thread.backward)
                 attachment._push(str(self.name).encode())
                 attachment._thread.functions += 1
@@ -261,7 +261,7 @@ class Attachment:
     def _begin_step(self):
         thread = self._thread
         if thread.calls or thread.functions or thread.backward is not None:
-            return  # in the midst of something, maybe of a step that the program names itself: ranges nest
+            return  # inside a range, maybe a step that the program names itself: ranges nest
         self._push("ProfilerStep#{}".format(self._steps).encode())
         self._steps += 1
         self._step, self._step_is_over = threading.get_ident(), False
@@ -284,14 +284,14 @@ class Attachment:
                 if self._active:
                     self._end_step()
 
-        # A method, as learning rate schedulers expect, that stands before the class's own.
+        # A method, as learning rate schedulers expect, that hides the class's own.
         ours = types.MethodType(stepped, optimizer)
         before = optimizer.__dict__.get("step")
         optimizer.step = ours
 
         def restore():
             if optimizer.__dict__.get("step") is not ours:
-                return  # somebody has put something before it, which calls it: it does nothing any more
+                return  # another wrapper was installed over this one and calls it: from now on it does nothing
             if before is None:
                 del optimizer.__dict__["step"]
             else:

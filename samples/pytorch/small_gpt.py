@@ -73,7 +73,7 @@ def begin():
 def train(model, device):
     """Some steps of AdamW; a line for each on rank 0."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
-    torch.manual_seed(1 + dist.get_rank())  # other tokens on each
+    torch.manual_seed(1 + dist.get_rank())  # different tokens on each rank
     for step in range(STEPS):
         tokens = torch.randint(0, VOCABULARY, (BATCH, CONTEXT + 1)).to(device)
         optimizer.zero_grad()

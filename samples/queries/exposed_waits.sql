@@ -1,5 +1,5 @@
--- Where does a rank wait? For each of its streams: how long nothing ran between two pieces of work, and which
--- kernel came after the longest such gap.
+-- Where does a rank wait? Shows for each of its streams how long nothing ran between two pieces of work, and which
+-- kernel followed the longest gap.
 WITH work AS (
     SELECT rank, stream, stream_name, name, start_ns, end_ns FROM kernels
     UNION ALL

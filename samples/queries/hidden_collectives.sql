@@ -1,5 +1,5 @@
--- Which collectives are hidden worst? For each the part of its time during which no other kernel of its rank ran; by
--- default the worst ten, of any operation.
+-- Which collectives are hidden least? Shows for each the part of its time during which no other kernel of its rank
+-- ran; by default the worst ten, of any operation.
 -- :operation = %
 -- :top = 10
 WITH parts AS (

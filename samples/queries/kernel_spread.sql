@@ -1,5 +1,5 @@
--- How evenly do kernels run? The longest-running kernels of each rank, the spread of their durations, and how many
--- are shown.
+-- How evenly do kernels run? Shows the longest-running kernels of each rank, the spread of their durations, and the
+-- number of kernels shown.
 -- :top = 10
 SELECT rank, demangle(kernel) AS kernel, calls, total, median, p95, longest
 FROM (SELECT rank, kernel, count(*) AS calls, pretty_time(sum(duration_ns)) AS total,

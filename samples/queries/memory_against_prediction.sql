@@ -1,5 +1,5 @@
--- How far is the peak of each step's device memory from what the memory account predicted? What is live when a step
--- begins counts; a predicted step stands for the later ones until the next that is stored.
+-- How far is the peak of each step's device memory from what the memory account predicted? The peak includes
+-- memory that is live when the step begins; a predicted step applies to later ones until the next stored one.
 WITH curve AS (
     SELECT rank, time_ns, sum(bytes) OVER (PARTITION BY rank ORDER BY time_ns, position) AS live,
            row_number() OVER (PARTITION BY rank ORDER BY time_ns, position) AS nth

@@ -1,5 +1,5 @@
--- How does live device memory by category grow and shrink over the steps? The largest total within each step, and
--- what each category held at most in it (on one device, of a rank with several).
+-- How does live device memory by category grow and shrink over the steps? Shows the largest total within each
+-- step, and each category's maximum in it (on one device, if a rank has several).
 WITH curve AS (
     SELECT m.rank, m.time_ns, m.category,
            sum(m.bytes) OVER (PARTITION BY m.rank, m.device, m.category ORDER BY m.time_ns, m.position) AS live_bytes

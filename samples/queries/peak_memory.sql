@@ -1,5 +1,5 @@
--- When is each rank's device memory fullest, and what lives there then? Of a rank with several devices (the stream
--- tells which) the fullest one counts.
+-- When does each rank's device memory peak, and what is live then? If a rank has several devices (distinguished by
+-- the stream), the one with the highest peak is shown.
 WITH curve AS (
     SELECT rank, device, time_ns, category, bytes,
            sum(bytes) OVER (PARTITION BY rank, device ORDER BY time_ns, position) AS live,

@@ -1,5 +1,5 @@
--- Who keeps the others waiting? For each collective the rank that came last (whose own part was shortest), and how
--- long the first one waited for it; the worst ten.
+-- Which rank keeps the others waiting? Shows for the ten worst collectives the rank that arrived last (its own part
+-- was the shortest) and how long the first rank waited for it.
 SELECT operation, group_id, sequence, unit,
        (SELECT rank FROM collectives d
         WHERE d.group_id = c.group_id AND d.sequence = c.sequence AND d.operation = c.operation

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# The FSDP talk's four configurations, and its tables side by side: peak memory (at the talk's size foretold, at
-# samples/talk/talk.toml's trained), module tree, Execution Summary.
+# Runs the FSDP talk's four configurations and prints its tables side by side: peak memory (predicted at the talk's
+# size, trained at that of samples/talk/talk.toml), module tree, Execution Summary.
 #
 #   samples/talk/run.sh [-o FOLDER] [--section.key=value ...]
 #
-# FOLDER (talk-out) gets the traces. Keys of the job may be set, such as --model.width=512 --data.batch=256 for a
-# smaller machine. The tools are looked for in $SHARDSCOPE_BIN, build/release/bin of this clone, and the PATH.
+# The traces are written to FOLDER (talk-out). Keys of the job may be set, such as --model.width=512 --data.batch=256
+# for a smaller machine. The tools are searched in $SHARDSCOPE_BIN, build/release/bin of this clone, and the PATH.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
@@ -24,7 +24,7 @@ while (($#)); do
             exit 0
             ;;
         *)
-            echo "run.sh: \"$1\" is no option; use -o FOLDER or --section.key=value" >&2
+            echo "run.sh: \"$1\" is not an option; use -o FOLDER or --section.key=value" >&2
             exit 2
             ;;
     esac
@@ -45,15 +45,15 @@ train=$(tool shardscope-train)
 trace=$(tool shardscope-trace)
 say() { printf '\n== %s\n\n' "$*"; }
 
-# The configurations, in the order of all tables: names, settings, and the MB that the talk shows.
+# The configurations in the order of all tables: names, settings, and the talk's peaks in MB.
 names=("root wrap" "per Linear" "per Linear + offload" "NO_SHARD")
 strategies=(FULL_SHARD FULL_SHARD FULL_SHARD NO_SHARD)
 wraps=(root module:Linear module:Linear root)
 offloads=(false false true false)
 published=("43,218.2" "17,616.6" "16,016.6" "-")
 
-say "Peak memory at the talk's size: 20480 wide, 10240 rows a rank, 8 ranks; foretold, nothing trained (MB = 2^20)"
-printf '%-22s %12s %12s %18s\n' configuration "the talk" foretold "foretold, bytes"
+say "Peak memory at the talk's size: 20480 wide, 10240 rows per rank, 8 ranks; predicted, nothing trained (MB = 2^20)"
+printf '%-22s %12s %12s %18s\n' configuration "the talk" predicted "predicted, bytes"
 for i in "${!names[@]}"; do
     bytes=$("$train" "$here/talk.toml" --dry-run --format json --model.width=20480 --data.batch=10240 \
         --memory.gemm_workspace_bytes=8519680 --fsdp.sharding_strategy="${strategies[i]}" --fsdp.wrap="${wraps[i]}" \
@@ -117,6 +117,6 @@ summary 1
 cat <<END
 
 The talk's Execution Summary, offload off | on: Kernel 100.00 | 89.04 %, Memcpy 0 | 0.85 %, CPU Exec 0 | 9.97 %,
-Other 0 | 0.14 %; average step 52,133,082 | 62,136,475 us. samples/talk/README.md says how to read ours beside it.
+Other 0 | 0.14 %; average step 52,133,082 | 62,136,475 us. samples/talk/README.md explains how to compare ours with it.
 Look closer: shardscope-view $out/*.sqlite --panel compare
 END

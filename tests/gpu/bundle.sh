@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Makes what must travel to a machine with a GPU, the CUDA toolkit and nothing else: the tools, the CUDA module, the
-# programs of run.sh and the distribution's libraries that they need, in one folder and in one archive of it.
+# Packs everything that a machine with only a GPU and the CUDA toolkit needs: the tools, the CUDA module, the programs
+# of run.sh and the distribution's libraries that they need, in one folder and in one archive of it.
 #
 #   tests/gpu/bundle.sh [-o FOLDER] [--build FOLDER]
 #
-#   -o FOLDER        shardscope-bundle, unless it is given; must not exist. FOLDER.tar.gz is written beside it
-#   --build FOLDER   a configured build with tests and CUDA (build/release, which is configured where it is not)
+#   -o FOLDER        shardscope-bundle, unless it is given; must not exist. FOLDER.tar.gz is written next to it
+#   --build FOLDER   a configured build with tests and CUDA (build/release, which is configured if necessary)
 #
 # There: tar xzf FOLDER.tar.gz && FOLDER/run tests/gpu/run.sh. An archive of more than 60 MiB is refused.
 set -euo pipefail
@@ -26,7 +26,7 @@ while (($#)); do
             exit 0
             ;;
         *)
-            echo "bundle.sh: \"$1\" is no option; use -o FOLDER or --build FOLDER" >&2
+            echo "bundle.sh: \"$1\" is not an option; use -o FOLDER or --build FOLDER" >&2
             exit 2
             ;;
     esac
@@ -57,8 +57,8 @@ cp "$tree"/samples/*.toml "$out/samples/"
 cp -r "$tree"/samples/{queries,talk,pytorch} "$out/samples/"
 rm -rf "$out"/samples/pytorch/__pycache__
 
-# What a bare system has: C, C++ and their parts. Everything else that is linked travels, and OpenBLAS, which is opened
-# at run time. oneDNN (bf16 products on the processor, 38 MiB) is done without.
+# The libraries of a bare system: C, C++ and their parts. All other linked libraries are packed, and OpenBLAS, which is
+# loaded at run time. oneDNN (bf16 matmuls on the processor, 38 MiB) is omitted.
 needed_by() { # FILE: the paths of the libraries that it links, and they link
     ldd "$1" | sed -n 's/^[^/]*=> \(\/[^ ]*\) .*/\1/p' |
         grep -vE '/(libc|libm|libdl|librt|libpthread|libstdc\+\+|libgcc_s)\.so[.0-9]*$' || true
@@ -94,7 +94,7 @@ exec "$@"
 END
 chmod +x "$out/run"
 
-# The newest symbols that are asked of the system there.
+# The newest symbols that the target system must have.
 newest() { # PREFIX
     objdump -T "$out"/bin/* "$out"/lib/*.so* 2>/dev/null | grep -o "$1[0-9.]*" | sort -Vu | tail -n 1
 }

@@ -1,9 +1,9 @@
-# What the parts of run.sh share; they source it.
+# Functions that the parts of run.sh share; they source this file.
 #
-#   start "$@"        reads [--dry-run] FOLDER and sets dry, bin, work (a folder that goes at the end), device
+#   start "$@"        reads [--dry-run] FOLDER and sets dry, bin, work (a folder that is removed at the end), device
 #   check, near, least, most, says      a line each; finish prints their count and exits
 #
-# A dry run does what needs no GPU: its checks are made of runs on the processor, and what is left it lists.
+# A dry run does what needs no GPU: it makes its checks on runs on the processor, and lists the remaining ones.
 # shellcheck shell=bash
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 tree=$(cd "$here/../.." && pwd)
@@ -13,7 +13,7 @@ failures=0
 checks=0
 part=$(basename "$0" .sh)
 
-# Libraries that travelled in a bundle, and the toolkit's where the system does not know of it.
+# The bundle's libraries, and the toolkit's if the system does not find them.
 for folder in "$tree/lib" "${CUDA_HOME:-/usr/local/cuda}"/{lib64,extras/CUPTI/lib64}; do
     [[ -d $folder ]] && LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$folder
 done
@@ -61,7 +61,7 @@ failed() { # WHAT WHY
 left_out() { # WHAT WHY
     echo "not run $1: $2"
 }
-# In a dry run: says that a check would be made, and succeeds.
+# In a dry run: prints that a check would be made, and succeeds.
 would() { # WHAT
     $dry && echo "would   $1"
 }
@@ -98,7 +98,7 @@ near() { # WHAT TOLERANCE EXPECTED FOUND: numbers with commas between, the large
         fi ;;
     esac
 }
-says() { # WHAT FILE TEXT ...: all of them stand in the file
+says() { # WHAT FILE TEXT ...: the file contains each TEXT
     local what=$1 file=$2 text
     shift 2
     for text in "$@"; do
@@ -110,7 +110,7 @@ says() { # WHAT FILE TEXT ...: all of them stand in the file
     passed "$what" "$(tail -n 1 "$file")"
 }
 
-# Whether so much of the part's ten minutes is gone that WHAT is left out, and says so.
+# Whether so much of the part's ten minutes has passed that WHAT is skipped; prints so.
 late() { # WHAT
     ((SECONDS > 420)) && left_out "$1" "$SECONDS s of ten minutes are gone"
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The recorder's part of run.sh: a CUDA program whose every call is known is recorded, and what is in the trace is
-# compared with what it did.
+# The recorder's part of run.sh: records a CUDA program whose every call is known, and compares the trace with what
+# the program did.
 #
 #   tests/gpu/recorder.sh [--dry-run] [FOLDER]
 # shellcheck disable=SC1091,SC2154  # lib.sh and what it sets
@@ -65,7 +65,7 @@ for runtime in static shared; do
         "$(value "$trace" "SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL WHERE graphNodeId NOT NULL")"
     check "launching threads" 5 "$(value "$trace" "SELECT count(DISTINCT r.globalTid) FROM CUPTI_ACTIVITY_KIND_KERNEL k JOIN
         CUPTI_ACTIVITY_KIND_RUNTIME r USING (correlationId)")"
-    # Both clocks: what the range's own thread called lies inside the range.
+    # Checks both clocks: calls of the range's own thread lie inside the range.
     check "launches of scale on the main thread outside its range" 0 "$(value "$trace" "SELECT count(*) FROM
         CUPTI_ACTIVITY_KIND_KERNEL k JOIN StringIds s ON s.id = k.shortName AND s.value = 'scale' JOIN
         CUPTI_ACTIVITY_KIND_RUNTIME r USING (correlationId) JOIN NVTX_EVENTS n ON n.text = 'all work' AND
@@ -93,7 +93,7 @@ check "other kernels" 0 "$(kernels "$work/api.sqlite" spin)"
 
 section "another profiler in the process"
 if command -v nsys >/dev/null; then
-    # Both inject through the same variable: the tool leaves Nsight's place alone, and says so.
+    # Both inject through the same variable: the tool leaves it to Nsight Systems, and reports so.
     (cd "$work" && nsys profile -t cuda -o other --force-overwrite true "$bin/shardscope-record" -o "$work/held.sqlite" \
         -- "$work/job-static" work) >"$work/out" 2>&1 || true
     check "the program under both did its work" 300 "$(told scale)"

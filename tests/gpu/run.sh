@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# What only a GPU can prove, in parts of at most ten minutes each.
+# The tests that need a GPU, in parts of at most ten minutes each.
 #
 #   tests/gpu/run.sh [--dry-run] [--part recorder|trainer|speed] ... [FOLDER]
 #
 #   recorder   shardscope-record: a CUDA program whose every call is known is compared with its trace
-#   trainer    run.device = "cuda": kernels, losses, memory, traces, beside the CPU's of the same jobs
-#   speed      products, memory-bound kernels, attention, a GPT's step beside PyTorch's, what tracing costs
+#   trainer    run.device = "cuda": kernels, losses, memory, traces, compared with the CPU's of the same jobs
+#   speed      matmuls, memory-bound kernels, attention, a GPT's step compared with PyTorch's, the cost of tracing
 #
-# All parts without --part. FOLDER has the tools (bin/ of a bundle or build/release/bin of this clone, unless it is
-# given). Prints a line for each check. --dry-run runs what needs no GPU and says what is left. Exit status 0: all is
-# right, 1: something is not, 2: a wrong command line, 77: nothing was run.
+# Runs all parts without --part. FOLDER has the tools (bin/ of a bundle or build/release/bin of this clone, unless it is
+# given). Prints a line for each check. --dry-run runs what needs no GPU and lists the rest. Exit status 0: all checks
+# passed, 1: one failed, 2: the command line is wrong, 77: nothing was run.
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
@@ -21,7 +21,7 @@ while (($#)); do
             case ${2:-} in
                 recorder | trainer | speed) parts+=("$2") ;;
                 *)
-                    echo "run.sh: \"${2:-}\" is no part; use recorder, trainer or speed" >&2
+                    echo "run.sh: \"${2:-}\" is not a part; use recorder, trainer or speed" >&2
                     exit 2
                     ;;
             esac
@@ -32,7 +32,7 @@ while (($#)); do
             exit 0
             ;;
         -*)
-            echo "run.sh: \"$1\" is no option; use --dry-run or --part NAME" >&2
+            echo "run.sh: \"$1\" is not an option; use --dry-run or --part NAME" >&2
             exit 2
             ;;
         *) folder=("$1") ;;

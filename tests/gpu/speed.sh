@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# The speed part of run.sh: kernels beside what bounds them, the step of a GPT of 124 million parameters (context
-# 1024, bf16) beside PyTorch's, what tracing costs, and how long the device is idle. What is compared alternates.
+# The speed part of run.sh: kernels compared with their bounds, the step of a GPT of 124 million parameters (context
+# 1024, bf16) compared with PyTorch's, the cost of tracing, and the device's idle time. Compared runs alternate.
 #
 #   tests/gpu/speed.sh [--dry-run] [FOLDER]
 #
-# $SHARDSCOPE_PYTHON: a Python with a PyTorch for CUDA (python3). Wants a machine with nothing else to do.
+# $SHARDSCOPE_PYTHON: a Python with a PyTorch for CUDA (python3). Needs an otherwise idle machine.
 # shellcheck disable=SC1091,SC2154  # lib.sh and what it sets
-# shellcheck disable=SC2119,SC2120  # in_turn passes words to ours, which is not seen
+# shellcheck disable=SC2119,SC2120  # in_turn passes words to ours, which shellcheck does not see
 set -uo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 start "$@"
@@ -46,7 +46,7 @@ fi
 
 # --- a step ------------------------------------------------------------------------------------------------
 
-# Enough words that pairs of bytes give GPT-2's vocabulary.
+# Enough words for byte pairs to fill GPT-2's vocabulary.
 text=$work/words.txt
 words=400000
 $dry && words=2000
@@ -61,7 +61,7 @@ awk -v words=$words 'BEGIN {
 keys=(--run.device="$device" --data.path="$text")
 $dry && keys+=(--run.steps=4 --model.layers=1 --model.width=64 --model.heads=1 --model.context=32 --model.vocabulary=300 --data.batch=2)
 
-# Tokens a second after the first step, as the last line of progress has it.
+# Tokens per second after the first step, from the last line of progress.
 ours() { # KEY ...
     timeout 120 "$bin/shardscope-train" "$job" "${keys[@]}" "$@" --format json >"$work/ours.json" 2>"$work/ours.err"
     sed -n 's|^step .* \([0-9]*\) tokens/s .*done$|\1|p' "$work/ours.err" | tail -n 1
@@ -100,7 +100,7 @@ elif ! "$python" -c 'import sys, torch; sys.exit(not torch.cuda.is_available())'
     compare "tokens a second" "$(ours)" ">" 0
 else
     in_turn theirs
-    echo "tokens a second, medians of $rounds: ours $one, $(sed -n 's/.*, PyTorch/PyTorch/p' "$work/theirs.err") $other"
+    echo "tokens per second, medians of $rounds: ours $one, $(sed -n 's/.*, PyTorch/PyTorch/p' "$work/theirs.err") $other"
     [[ -n $one ]] || tail -n 1 "$work/ours.err"
     [[ -n $other ]] || tail -n 1 "$work/theirs.err"
     compare "our step / PyTorch's" "$(ratio "$other" "$one")" "<=" 1.2
@@ -108,7 +108,7 @@ fi
 
 section "the step with GELU in the product (model.fused_activation)"
 in_turn ours --model.fused_activation=true
-echo "tokens a second, medians of $rounds: apart $one, in the product $other"
+echo "tokens per second, medians of $rounds: apart $one, in the product $other"
 if $dry; then
     compare "in the product / apart" "$(ratio "$other" "$one")" ">" 0
 else
@@ -118,7 +118,7 @@ fi
 section "tracing with CUPTI: traced / untraced step, and the device's idle time"
 trace=$work/gpt2.sqlite
 in_turn ours --trace "$trace" --overwrite
-echo "tokens a second, medians of $rounds: untraced $one, traced $other"
+echo "tokens per second, medians of $rounds: untraced $one, traced $other"
 if $dry; then
     compare "traced / untraced" "$(ratio "$one" "$other")" ">" 0
 else

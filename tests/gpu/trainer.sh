@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The trainer's part of run.sh: jobs on a GPU beside the same jobs on the processor. Several ranks share the one
-# card, through the local process group; where there are several, also a process for each, through NCCL.
+# The trainer's part of run.sh: compares jobs on a GPU with the same jobs on the processor. Several ranks share one
+# GPU, through the local process group; if there are several, also with a process for each, through NCCL.
 #
 #   tests/gpu/trainer.sh [--dry-run] [FOLDER]
 # shellcheck disable=SC1091,SC2154  # lib.sh and what it sets
@@ -10,7 +10,7 @@ start "$@"
 [[ -x $bin/shardscope-train ]] || not_run "no shardscope-train in $bin"
 samples=$tree/samples
 grid=$here/grid.toml
-# One card for all ranks, wherever this runs; but for those that have a card each.
+# All ranks share one GPU on every machine, except the ranks that have a GPU each.
 cards=${CUDA_VISIBLE_DEVICES:-$($dry || nvidia-smi --query-gpu=index --format=csv,noheader | paste -sd,)}
 number_of_cards=$(awk -F, '{ print NF }' <<<"$cards")
 export CUDA_VISIBLE_DEVICES=${CUDA_VISIBLE_DEVICES:-0}
@@ -64,7 +64,7 @@ fi
 # --- losses and memory -------------------------------------------------------------------------------------
 
 section "losses within 2e-5 of the processor's in fp32 and 2e-2 in bf16, peak memory equal: samples"
-# 1e-4 where a rate of 1 amplifies what rounding does.
+# 1e-4 if a learning rate of 1 amplifies rounding.
 parity "mlp.toml" 1e-4 "$samples/mlp.toml" --run.steps=4
 parity "ddp.toml" 1e-4 "$samples/ddp.toml" --run.steps=4
 parity "gpt.toml" 2e-5 "$samples/gpt.toml" --run.steps=4 --model.attention=fused --data.path="$text"
@@ -107,7 +107,7 @@ for strategy in FULL_SHARD SHARD_GRAD_OP NO_SHARD HYBRID_SHARD ddp; do
                     keys+=(--model.attention=plain)
                     what+=", plain attention"
                 fi
-                # A dry run carries one of seven out, and looks whether the others could be.
+                # A dry run executes one of seven, and checks whether the others could run.
                 if $dry && ((number % 7 != 1)); then
                     "$bin/shardscope-train" "$grid" "${keys[@]}" --dry-run >/dev/null 2>"$work/err" ||
                         failed "$what" "$(tail -n 1 "$work/err")"
@@ -151,7 +151,7 @@ if apart "FULL_SHARD" 2 "$grid" "${keys[@]}"; then
         train host "$grid" "${keys[@]}" --run.ranks=2 --run.device=cpu
         near "its losses" 2e-5 "$(losses host)" "$(losses threads)"
     }
-    # The second rank is killed in the middle: the first says so, and ends.
+    # The second rank is killed during the run: the first reports it and ends.
     (CUDA_VISIBLE_DEVICES=$cards train killed "$grid" "${keys[@]}" --run.processes=2 --run.steps=1000000 \
         --run.device="$device" --run.timeout=20) &
     waiting=$!
@@ -167,7 +167,7 @@ if apart "FULL_SHARD" 2 "$grid" "${keys[@]}"; then
     [[ -n $second ]] && kill -KILL "$second"
     wait "$waiting"
     check "a process that is killed ends the job: exit status" 1 $?
-    # By its process, or by the connection that it leaves behind, whichever is seen first.
+    # Noticed by its process or by its closed connection, whichever comes first.
     named=$(grep -oE "rank 1 \(process $second on host [^)]*\) (has ended|is lost in )" "$work/killed.err" | head -n 1)
     if [[ -n $named ]]; then
         passed "it is named" "$named"
@@ -176,7 +176,7 @@ if apart "FULL_SHARD" 2 "$grid" "${keys[@]}"; then
     fi
 fi
 
-# --- what CUPTI saw ----------------------------------------------------------------------------------------
+# --- CUPTI's records ---------------------------------------------------------------------------------------
 
 section "a trace of the device beside the processor's"
 host=$work/host.sqlite trace=$work/card.sqlite
@@ -193,7 +193,7 @@ check "warnings" 0 "$(value "$trace" "SELECT count(*) FROM DIAGNOSTIC_EVENT WHER
 work_of="SELECT correlationId, deviceId, streamId, start, \"end\" FROM CUPTI_ACTIVITY_KIND_KERNEL
     UNION ALL SELECT correlationId, deviceId, streamId, start, \"end\" FROM CUPTI_ACTIVITY_KIND_MEMCPY
     UNION ALL SELECT correlationId, deviceId, streamId, start, \"end\" FROM CUPTI_ACTIVITY_KIND_MEMSET"
-# A barrier of ranks that share a card has nothing to do on it.
+# A barrier of ranks that share a GPU launches nothing on it.
 check "launches without work on the device" 0 "$(value "$trace" "SELECT count(*) FROM CUPTI_ACTIVITY_KIND_RUNTIME r
     JOIN StringIds s ON s.id = r.nameId WHERE s.value LIKE 'cudaLaunchKernel%'
     AND r.correlationId NOT IN (SELECT correlationId FROM ($work_of))
@@ -204,7 +204,7 @@ check "kernels that are there twice" 0 "$(value "$trace" "SELECT count(*) FROM (
     GROUP BY deviceId, streamId, start, \"end\", shortName HAVING count(*) > 1)")"
 check "work before its launch" 0 "$(value "$trace" "SELECT count(*) FROM ($work_of) w
     JOIN CUPTI_ACTIVITY_KIND_RUNTIME r USING (correlationId) WHERE w.start < r.start")"
-# What a step leaves to the device, its loss on the way to the host, the next one ends.
+# The next step ends the work that a step leaves on the device: the copy of its loss to the host.
 check "work outside the step that launched it and the next" 0 "$(value "$trace" "SELECT count(*) FROM ($work_of) w
     JOIN CUPTI_ACTIVITY_KIND_RUNTIME r USING (correlationId) JOIN SHARD_RANKS k ON k.deviceId = w.deviceId
     JOIN SHARD_STEPS s ON s.rank = k.rank AND r.start >= s.start AND r.start < s.\"end\"
@@ -253,7 +253,7 @@ for verb in info summary modules units memory operators kernels collectives over
     check "verb $verb" 0 "$status$([[ $status == 0 ]] || tail -n 1 "$work/err")"
 done
 
-# --- what cannot be done is said ---------------------------------------------------------------------------
+# --- impossible jobs are refused --------------------------------------------------------------------------
 
 section "sentences"
 would "two ranks on one card with NCCL" || {
@@ -293,7 +293,7 @@ talk() { # RANKS WRAP OFFLOAD: whether there was room for it
             left_out "$what" "needs $((predicted * $1 >> 20)) MiB and 3 GiB, $free are free"
             return 1
         fi
-        # Every rank's rows and, where they are offloaded, 8 layers and their gradients.
+        # Every rank's rows and, with offload, 8 layers and their gradients.
         host_free=$(awk '/MemAvailable/ { print int($2 / 1024) }' /proc/meminfo)
         host=$((3000 + $1 * 2000))
         if $3; then host=$((host + 26000)); fi

@@ -183,7 +183,7 @@ TEST(Quickstart, ExplainsItselfAndRefusesUnknownOptions) {
     EXPECT_THAT(help.out, Not(HasSubstr("#")));
     const Outcome wrong = run_command({kScripts + "/quickstart.sh", "--noview"});
     EXPECT_EQ(wrong.status, 2);
-    EXPECT_EQ(wrong.err, "quickstart.sh: \"--noview\" is no option; use --no-view or nothing.\n");
+    EXPECT_EQ(wrong.err, "quickstart.sh: \"--noview\" is not an option; use --no-view or nothing.\n");
 }
 
 }  // namespace TEST_FILE

@@ -4,11 +4,11 @@ set(SHARDSCOPE_CUDA_KERNELS
     activation.cu attention.cu attention_plain.cu copies.cu device.cu dropout.cu elementwise.cu embedding.cu
     flash_backward_bf16.cu flash_forward_bf16.cu gemm.cu initialize.cu kernels.cu loss.cu
     local_kernels.cu norm_parameters.cu norms.cu optimizer.cu reductions.cu rotary.cu row_sums.cu)
-# What is no kernel: a C++ compiler takes it in both cases.
+# Sources without kernels: a C++ compiler compiles them in both cases.
 set(SHARDSCOPE_CUDA_DEVICE
     cuda_device.cpp gpus.cpp groups.cpp local_group.cpp nccl_group.cpp nccl_library.cpp nccl_start.cpp
     nccl_watchdog.cpp progress.cpp roll_call.cpp stream.cpp)
-# The libraries that they are opened over, which the tests play.
+# The libraries that they are loaded over, which the tests play.
 set(SHARDSCOPE_CUDA_LIBRARIES cublaslt.cpp)
-# Of these the results have the CPU's bits: nothing is contracted to FMA.
+# The results of these have the CPU's bits: nothing is contracted to FMA.
 set(SHARDSCOPE_CUDA_EXACT dropout.cu initialize.cu optimizer.cu rotary.cu)

@@ -15,7 +15,7 @@
 namespace shardscope::viewer {
 
 std::string marks_json(const MarkBook& marks, const std::string& trace_path);
-// Throws std::runtime_error with a sentence (the error, and where in the text) if it is not such a file.
+// Throws std::runtime_error with a sentence (the error, and where in the text) if it is not a marks file.
 MarkBook parse_marks(std::string_view json);
 
 class MarkFile {
