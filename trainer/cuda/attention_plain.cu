@@ -32,102 +32,97 @@ __device__ inline std::int64_t own_row(std::int64_t rows) {
     return row < rows ? row : -1;
 }
 
-// The probability of key `key` for the query of row `row` [B,H,T], as the forward stored it.
+// A query with what it attends to.
+template <class T>
+struct Query {
+    std::int64_t row;  // of [B,H,T]
+    int here, last;    // its position, and the last that it sees
+    HeadOffsets at;
+    const T *q, *k, *v;
+
+    __device__ Query(const T* qkv, std::int64_t row_of_query, const AttentionSizes& s)
+        : row(row_of_query),
+          here(static_cast<int>(row % s.context)),
+          last(s.last_seen(here)),
+          at(offsets_of(s, static_cast<int>(row / s.context) / s.heads,
+                        static_cast<int>(row / s.context) % s.heads)),
+          q(qkv + at.query + here * s.row),
+          k(qkv + at.key),
+          v(qkv + at.value) {}
+    __device__ float score(int key, const AttentionSizes& s) const {
+        return product(q, k + key * s.row, s.d) * s.scale;
+    }
+};
+
+// The probabilities [B,H,T,T], as the forward keeps them.
 template <class T>
 struct Stored {
-    const T* probabilities;
+    T* probabilities;
 
+    __device__ void keep(const Query<T>& query, float largest, float sum, const AttentionSizes& s) const {
+        const float inverse = 1.0f / sum;
+        for (int j = static_cast<int>(threadIdx.x % 32); j < s.context; j += 32) {
+            const float p = j <= query.last ? expf(query.score(j, s) - largest) * inverse : 0.0f;
+            probabilities[query.row * s.context + j] = rounded<T>(p);
+        }
+    }
     __device__ float operator()(std::int64_t row, int key, const T* /*q*/, const T* /*k*/,
                                 const AttentionSizes& s) const {
         return to_float(probabilities[row * s.context + key]);
     }
 };
 
-// The same, computed again from the row's logarithm of the sum of e^score.
+// The same, computed again from lse [B,H,T], the logarithm of a row's sum of e^score.
 template <class T>
 struct Recomputed {
-    const float* lse;
+    float* lse;
 
+    __device__ void keep(const Query<T>& query, float largest, float sum, const AttentionSizes& /*s*/) const {
+        if (threadIdx.x % 32 == 0) lse[query.row] = largest + logf(sum);
+    }
     __device__ float operator()(std::int64_t row, int /*key*/, const T* q, const T* k,
                                 const AttentionSizes& s) const {
         return expf(product(q, k, s.d) * s.scale - lse[row]);
     }
 };
 
-// The largest score of a query and the sum of e^(score - largest) over the keys up to `last`; all lanes get
-// both.
-template <class T>
-__device__ inline void sum_scores(const T* q, const T* k, int last, const AttentionSizes& s, float& largest,
-                                  float& sum) {
+// sum over keys j of share(j) * rows[j][e], for e of the lanes from e = lane on; each share is computed by
+// one lane and passed around. put(e, total) is called for e < d.
+template <class T, class Share, class Put>
+__device__ inline void add_shares(const T* rows, int last, const AttentionSizes& s, Share share_of, Put put) {
     const int lane = static_cast<int>(threadIdx.x % 32);
-    largest = -INFINITY;
-    for (int j = lane; j <= last; j += 32) largest = fmaxf(largest, product(q, k + j * s.row, s.d) * s.scale);
-    largest = combine(largest, [](float a, float b) { return fmaxf(a, b); });
-    sum = 0.0f;
-    for (int j = lane; j <= last; j += 32) sum += expf(product(q, k + j * s.row, s.d) * s.scale - largest);
-    sum = combine(sum, [](float a, float b) { return a + b; });
-}
-
-template <class T>
-__global__ void __launch_bounds__(kThreads)
-    attention_forward_plain(const T* qkv, T* out, T* probabilities, AttentionSizes s) {
-    const std::int64_t row = own_row(static_cast<std::int64_t>(s.batch) * s.heads * s.context);
-    if (row < 0) return;
-    const int lane = static_cast<int>(threadIdx.x % 32);
-    const int here = static_cast<int>(row % s.context);
-    const int head = static_cast<int>(row / s.context);
-    const HeadOffsets at = offsets_of(s, head / s.heads, head % s.heads);
-    const T *q = qkv + at.query + here * s.row, *k = qkv + at.key, *v = qkv + at.value;
-    T* const p = probabilities + row * s.context;
-    const int last = s.last_seen(here);
-
-    float largest, sum;
-    sum_scores(q, k, last, s, largest, sum);
-    const float inverse = 1.0f / sum;
-    for (int j = lane; j < s.context; j += 32) {
-        const float score = j <= last ? product(q, k + j * s.row, s.d) * s.scale : 0.0f;
-        p[j] = rounded<T>(j <= last ? expf(score - largest) * inverse : 0.0f);
-    }
-    __syncwarp();  // all lanes read what the warp's lanes stored
-    for (int e = lane; e < s.d; e += 32) {
-        float total = 0.0f;
-        for (int j = 0; j <= last; ++j) total = fmaf(to_float(p[j]), to_float(v[j * s.row + e]), total);
-        out[at.out + static_cast<std::int64_t>(here) * s.width + e] = rounded<T>(total);
-    }
-}
-
-// Stores lse instead of probabilities; a lane computes one at a time and passes it around.
-template <class T>
-__global__ void __launch_bounds__(kThreads)
-    attention_forward_recomputed(const T* qkv, T* out, float* lse, AttentionSizes s) {
-    const std::int64_t row = own_row(static_cast<std::int64_t>(s.batch) * s.heads * s.context);
-    if (row < 0) return;
-    const int lane = static_cast<int>(threadIdx.x % 32);
-    const int here = static_cast<int>(row % s.context);
-    const int head = static_cast<int>(row / s.context);
-    const HeadOffsets at = offsets_of(s, head / s.heads, head % s.heads);
-    const T *q = qkv + at.query + here * s.row, *k = qkv + at.key, *v = qkv + at.value;
-    const int last = s.last_seen(here);
-
-    float largest, sum;
-    sum_scores(q, k, last, s, largest, sum);
-    if (lane == 0) lse[row] = largest + logf(sum);
-    const float inverse = 1.0f / sum;
     for (int e = lane; e - lane < s.d; e += 32) {  // all lanes take part: each computes some of the shares
         float total = 0.0f;
         for (int j = 0; j <= last; j += 32) {
-            const int mine = j + lane;
-            const float share =
-                mine <= last ? expf(product(q, k + mine * s.row, s.d) * s.scale - largest) : 0.0f;
+            const float share = j + lane <= last ? share_of(j + lane) : 0.0f;
             for (int other = 0; other < 32 && j + other <= last; ++other) {
-                const float p = __shfl_sync(kAll, share, other);
-                if (e < s.d) total = fmaf(p, to_float(v[(j + other) * s.row + e]), total);
+                const float of_other = __shfl_sync(kAll, share, other);
+                if (e < s.d) total = fmaf(of_other, to_float(rows[(j + other) * s.row + e]), total);
             }
         }
-        if (e < s.d) {
-            out[at.out + static_cast<std::int64_t>(here) * s.width + e] = rounded<T>(total * inverse);
-        }
+        if (e < s.d) put(e, total);
     }
+}
+
+template <class T, class Probability>
+__global__ void __launch_bounds__(kThreads)
+    attention_forward_plain(const T* qkv, T* out, Probability p, AttentionSizes s) {
+    const std::int64_t row = own_row(static_cast<std::int64_t>(s.batch) * s.heads * s.context);
+    if (row < 0) return;
+    const Query<T> query(qkv, row, s);
+    const int lane = static_cast<int>(threadIdx.x % 32);
+    float largest = -INFINITY;
+    for (int j = lane; j <= query.last; j += 32) largest = fmaxf(largest, query.score(j, s));
+    largest = combine(largest, [](float a, float b) { return fmaxf(a, b); });
+    float sum = 0.0f;
+    for (int j = lane; j <= query.last; j += 32) sum += expf(query.score(j, s) - largest);
+    sum = combine(sum, [](float a, float b) { return a + b; });
+    p.keep(query, largest, sum, s);
+    __syncwarp();  // all lanes read what the warp's lanes stored
+    T* const to = out + query.at.out + static_cast<std::int64_t>(query.here) * s.width;
+    add_shares(
+        query.v, query.last, s, [&](int j) { return p(row, j, query.q, query.k + j * s.row, s); },
+        [&](int e, float total) { to[e] = rounded<T>(total); });
 }
 
 // dq of heads [first, first + heads) of all B H, and for each of their rows delta = sum of p dp.
@@ -137,34 +132,20 @@ __global__ void __launch_bounds__(kThreads)
                                      int first, int heads, AttentionSizes s) {
     const std::int64_t local = own_row(static_cast<std::int64_t>(heads) * s.context);
     if (local < 0) return;
+    const Query<T> query(qkv, static_cast<std::int64_t>(first) * s.context + local, s);
     const int lane = static_cast<int>(threadIdx.x % 32);
-    const int here = static_cast<int>(local % s.context);
-    const int head = first + static_cast<int>(local / s.context);
-    const HeadOffsets at = offsets_of(s, head / s.heads, head % s.heads);
-    const T* const go = dout + at.out + static_cast<std::int64_t>(here) * s.width;
-    const T *q = qkv + at.query + here * s.row, *k = qkv + at.key, *v = qkv + at.value;
-    const int last = s.last_seen(here);
+    const T* const go = dout + query.at.out + static_cast<std::int64_t>(query.here) * s.width;
+    const auto probability = [&](int j) { return p(query.row, j, query.q, query.k + j * s.row, s); };
+    const auto gradient = [&](int j) { return product(go, query.v + j * s.row, s.d); };
 
     float delta = 0.0f;
-    for (int j = lane; j <= last; j += 32) {
-        delta = fmaf(p(at.row + here, j, q, k + j * s.row, s), product(go, v + j * s.row, s.d), delta);
-    }
+    for (int j = lane; j <= query.last; j += 32) delta = fmaf(probability(j), gradient(j), delta);
     delta = combine(delta, [](float a, float b) { return a + b; });
     if (lane == 0) deltas[local] = delta;
-    for (int e = lane; e - lane < s.d; e += 32) {  // all lanes take part: each computes some of the shares
-        float total = 0.0f;
-        for (int j = 0; j <= last; j += 32) {
-            const int mine = j + lane;
-            const float share = mine <= last ? p(at.row + here, mine, q, k + mine * s.row, s) *
-                                                   (product(go, v + mine * s.row, s.d) - delta)
-                                             : 0.0f;
-            for (int other = 0; other < 32 && j + other <= last; ++other) {
-                const float ds = __shfl_sync(kAll, share, other);
-                if (e < s.d) total = fmaf(ds, to_float(k[(j + other) * s.row + e]), total);
-            }
-        }
-        if (e < s.d) dqkv[at.query + here * s.row + e] = rounded<T>(total * s.scale);
-    }
+    T* const to = dqkv + query.at.query + query.here * s.row;
+    add_shares(
+        query.k, query.last, s, [&](int j) { return probability(j) * (gradient(j) - delta); },
+        [&](int e, float total) { to[e] = rounded<T>(total * s.scale); });
 }
 
 // dk and dv of key heads [first, first + heads) of all B G; the deltas of their query heads are ready.
@@ -216,7 +197,14 @@ dim3 grid_of(std::int64_t rows) {
     return dim3(static_cast<unsigned>((rows + kWarps - 1) / kWarps));
 }
 
-// `deltas` holds the numbers of the query heads that share `at_once` key heads.
+template <class T, class Probability>
+void launch_forward(const T* qkv, T* out, Probability p, const AttentionSizes& s, cudaStream_t stream) {
+    launch(attention_forward_plain<T, Probability>, grid_of(std::int64_t{s.batch} * s.heads * s.context),
+           dim3(kThreads), 0, stream, qkv, out, p, s);
+}
+
+// The backward only reads what `p` refers to. `deltas` holds the numbers of the query heads that share
+// `at_once` key heads.
 template <class T, class Probability>
 void launch_backward(const T* dout, const T* qkv, Probability p, T* dqkv, float* deltas, int at_once,
                      const AttentionSizes& s, cudaStream_t stream) {
@@ -237,8 +225,7 @@ void launch_backward(const T* dout, const T* qkv, Probability p, T* dqkv, float*
 template <class T>
 void launch_plain_forward(const T* qkv, T* out, T* probabilities, const AttentionSizes& s,
                           cudaStream_t stream) {
-    launch(attention_forward_plain<T>, grid_of(std::int64_t{s.batch} * s.heads * s.context), dim3(kThreads),
-           0, stream, qkv, out, probabilities, s);
+    launch_forward(qkv, out, Stored<T>{probabilities}, s, stream);
 }
 
 template <class T>
@@ -246,19 +233,19 @@ void launch_plain_backward(const T* dout, const T* qkv, const T* probabilities, 
                            const AttentionSizes& s, cudaStream_t stream) {
     // The scratch holds the numbers of max(T, H/G) heads, which limits the key heads (with their groups) per
     // round.
-    launch_backward(dout, qkv, Stored<T>{probabilities}, dqkv, scratch,
+    launch_backward(dout, qkv, Stored<T>{const_cast<T*>(probabilities)}, dqkv, scratch,
                     std::max(s.context, s.group) / s.group, s, stream);
 }
 
 void launch_recomputed_forward(const float* qkv, float* out, float* lse, const AttentionSizes& s,
                                cudaStream_t stream) {
-    launch(attention_forward_recomputed<float>, grid_of(std::int64_t{s.batch} * s.heads * s.context),
-           dim3(kThreads), 0, stream, qkv, out, lse, s);
+    launch_forward(qkv, out, Recomputed<float>{lse}, s, stream);
 }
 
 void launch_recomputed_backward(const float* dout, const float* qkv, const float* lse, float* dqkv,
                                 float* delta, const AttentionSizes& s, cudaStream_t stream) {
-    launch_backward(dout, qkv, Recomputed<float>{lse}, dqkv, delta, s.batch * s.kv_heads, s, stream);
+    launch_backward(dout, qkv, Recomputed<float>{const_cast<float*>(lse)}, dqkv, delta, s.batch * s.kv_heads,
+                    s, stream);
 }
 
 template void launch_plain_forward(const float*, float*, float*, const AttentionSizes&, cudaStream_t);

@@ -2,6 +2,7 @@
 #include "trainer/job/keys.h"
 
 #include <algorithm>
+#include <array>
 #include <concepts>
 #include <type_traits>
 
@@ -23,24 +24,31 @@ class KeysOf {
   public:
     KeysOf(std::string_view section, S Job::*in) : section_(section), in_(in) {}
 
+    // `read` makes a field's value of the key's, `write` the reverse.
+    template <class Field, class Read, class Write>
+    Key key(std::string_view name, ValueType type, Field S::*field, Read read, Write write,
+            std::string_view help) const {
+        Key made;
+        made.section = section_;
+        made.name = name;
+        made.type = type;
+        made.help = help;
+        made.set = [in = in_, field, read](Job& job, const Value& v) { job.*in.*field = read(v); };
+        made.get = [in = in_, field, write](const Job& job) { return Value(write(job.*in.*field)); };
+        return made;
+    }
     template <std::integral Field>
     Key integer(std::string_view name, Field S::*field, double low, double high,
                 std::string_view help) const {
-        Key key = base(name, ValueType::integer, help);
-        key.low = low;
-        key.high = high;
-        key.set = [in = in_, field](Job& job, const Value& v) {
-            job.*in.*field = static_cast<Field>(std::get<std::int64_t>(v));
-        };
-        key.get = [in = in_, field](const Job& job) { return Value(std::int64_t{job.*in.*field}); };
-        return key;
+        return between(key(
+                           name, ValueType::integer, field,
+                           [](const Value& v) { return static_cast<Field>(std::get<std::int64_t>(v)); },
+                           [](Field value) { return std::int64_t{value}; }, help),
+                       low, high);
     }
     Key number(std::string_view name, double S::*field, double low, double high,
                std::string_view help) const {
-        Key key = plain(name, ValueType::number, field, help);
-        key.low = low;
-        key.high = high;
-        return key;
+        return between(plain(name, ValueType::number, field, help), low, high);
     }
     Key boolean(std::string_view name, bool S::*field, std::string_view help) const {
         return plain(name, ValueType::boolean, field, help);
@@ -53,45 +61,37 @@ class KeysOf {
     requires std::is_enum_v<Enum> Key choice(std::string_view name, Enum S::*field,
                                              std::vector<std::string_view> choices, std::string_view help)
     const {
-        Key key = base(name, ValueType::text, help);
-        key.choices = std::move(choices);
-        key.set = [in = in_, field, names = key.choices](Job& job, const Value& v) {
-            const auto place = std::find(names.begin(), names.end(), std::get<std::string>(v));
-            job.*in.*field = static_cast<Enum>(place - names.begin());
+        const auto read = [choices](const Value& v) {
+            const auto place = std::find(choices.begin(), choices.end(), std::get<std::string>(v));
+            return static_cast<Enum>(place - choices.begin());
         };
-        key.get = [in = in_, field, names = key.choices](const Job& job) {
-            return Value(std::string(names[static_cast<std::size_t>(job.*in.*field)]));
+        const auto write = [choices](Enum value) {
+            return std::string(choices[static_cast<std::size_t>(value)]);
         };
-        return key;
+        Key made = key(name, ValueType::text, field, read, write, help);
+        made.choices = std::move(choices);
+        return made;
     }
     // A text in a form of its own, which to_text() writes.
     template <class Field>
     Key parsed(std::string_view name, Field S::*field, Field (*parse)(const std::string&),
                std::string_view help) const {
-        Key key = base(name, ValueType::text, help);
-        key.set = [in = in_, field, parse](Job& job, const Value& v) {
-            job.*in.*field = parse(std::get<std::string>(v));
-        };
-        key.get = [in = in_, field](const Job& job) { return Value(to_text(job.*in.*field)); };
-        return key;
-    }
-    // Without its setter and getter.
-    Key base(std::string_view name, ValueType type, std::string_view help) const {
-        Key key;
-        key.section = section_;
-        key.name = name;
-        key.type = type;
-        key.help = help;
-        return key;
+        return key(
+            name, ValueType::text, field, [parse](const Value& v) { return parse(std::get<std::string>(v)); },
+            [](const Field& value) { return to_text(value); }, help);
     }
 
   private:
     // A field of the value's own type.
     template <class Field>
     Key plain(std::string_view name, ValueType type, Field S::*field, std::string_view help) const {
-        Key key = base(name, type, help);
-        key.set = [in = in_, field](Job& job, const Value& v) { job.*in.*field = std::get<Field>(v); };
-        key.get = [in = in_, field](const Job& job) { return Value(job.*in.*field); };
+        return key(
+            name, type, field, [](const Value& v) { return std::get<Field>(v); },
+            [](const Field& value) { return value; }, help);
+    }
+    static Key between(Key key, double low, double high) {
+        key.low = low;
+        key.high = high;
         return key;
     }
 
@@ -115,32 +115,37 @@ Key own_path(Key key) {
     return key;
 }
 
-Key milestones_key(Key key) {
+Key milestones_key(const KeysOf<OptimizerSection>& optimizer) {
+    using Steps = std::vector<std::int64_t>;
+    Key key = optimizer.key(
+        "milestones", ValueType::numbers, &OptimizerSection::milestones,
+        [](const Value& v) {
+            Steps steps;
+            for (const double step : std::get<std::vector<double>>(v))
+                steps.push_back(static_cast<std::int64_t>(step));
+            return steps;
+        },
+        [](const Steps& steps) { return std::vector<double>(steps.begin(), steps.end()); },
+        "step: steps at which the learning rate is multiplied by gamma");
     key.low = 1;
     key.high = 1e9;
-    key.set = [](Job& job, const Value& v) {
-        job.optimizer.milestones.clear();
-        for (const double step : std::get<std::vector<double>>(v))
-            job.optimizer.milestones.push_back(static_cast<std::int64_t>(step));
-    };
-    key.get = [](const Job& job) {
-        return Value(std::vector<double>(job.optimizer.milestones.begin(), job.optimizer.milestones.end()));
-    };
     return key;
 }
 
-Key betas_key(Key key) {
+Key betas_key(const KeysOf<OptimizerSection>& optimizer) {
+    using Betas = std::array<double, 2>;
+    Key key = optimizer.key(
+        "betas", ValueType::numbers, &OptimizerSection::betas,
+        [](const Value& v) {
+            const auto& numbers = std::get<std::vector<double>>(v);
+            return Betas{numbers[0], numbers[1]};
+        },
+        [](const Betas& betas) { return std::vector<double>(betas.begin(), betas.end()); },
+        "adam, adamw, lamb: decay of the first and second moment");
     key.low = 0;
     key.high = 1;
     key.high_open = true;
     key.count = 2;
-    key.set = [](Job& job, const Value& v) {
-        const auto& numbers = std::get<std::vector<double>>(v);
-        job.optimizer.betas = {numbers[0], numbers[1]};
-    };
-    key.get = [](const Job& job) {
-        return Value(std::vector<double>(job.optimizer.betas.begin(), job.optimizer.betas.end()));
-    };
     return key;
 }
 
@@ -315,8 +320,7 @@ std::vector<Key> make_keys() {
         optimizer.number("momentum", &OptimizerSection::momentum, 0, 1,
                          "sgd, lars: 0 keeps no momentum buffer; lars: 0.9 unless given"),
         optimizer.boolean("nesterov", &OptimizerSection::nesterov, "sgd, lars: Nesterov momentum"),
-        betas_key(optimizer.base("betas", ValueType::numbers,
-                                 "adam, adamw, lamb: decay of the first and second moment")),
+        betas_key(optimizer),
         optimizer.number(
             "eps", &OptimizerSection::eps, 1e-30, 1,
             "adam, adamw, lamb: added to the root of the second moment; lamb: 1e-6 unless given"),
@@ -337,8 +341,7 @@ std::vector<Key> make_keys() {
             "it"),
         optimizer.choice("schedule", &OptimizerSection::schedule, {"constant", "step", "cosine"},
                          "after the warm-up"),
-        milestones_key(optimizer.base("milestones", ValueType::numbers,
-                                      "step: steps at which the learning rate is multiplied by gamma")),
+        milestones_key(optimizer),
         optimizer.number("gamma", &OptimizerSection::gamma, 1e-9, 1, "step: factor at each milestone"),
 
         own_path(
