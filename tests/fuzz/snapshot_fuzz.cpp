@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "tests/fuzz/made_values.h"
-#include "traces/analysis/memory/allocations_report.h"
+#include "traces/analysis/memory/allocations.h"
 #include "traces/analysis/memory/memory.h"
 #include "traces/analysis/memory/memory_explanation.h"
 #include "traces/analysis/time/summary.h"

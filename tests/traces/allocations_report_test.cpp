@@ -1,11 +1,10 @@
 // Each allocation with its lifetime and its category, and how it is printed. Times in nanoseconds.
-#include "traces/analysis/memory/allocations_report.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "tests/traces/run_builder.h"
+#include "traces/analysis/memory/allocations.h"
 #include "traces/report/report.h"
 
 namespace shardscope::traces {

@@ -1,10 +1,9 @@
 // Every single collective. Times in nanoseconds.
-#include "traces/analysis/communication/collective_list.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/traces/run_builder.h"
+#include "traces/analysis/communication/collectives.h"
 #include "traces/analysis/communication/distributed.h"
 
 namespace shardscope::traces {

@@ -1,9 +1,10 @@
 // Idleness: the reasons for gaps, how long launches took to start, how long the queues were.
+#include "traces/analysis/time/idle.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/traces/run_builder.h"
-#include "traces/analysis/time/idle_details.h"
 
 namespace shardscope::traces {
 namespace TEST_FILE {

@@ -7,7 +7,6 @@
 #include "traces/analysis/facts/info.h"
 #include "traces/analysis/memory/memory.h"
 #include "traces/analysis/memory/memory_curves.h"
-#include "traces/analysis/memory/peak_index.h"
 #include "traces/analysis/time/summary.h"
 
 namespace shardscope::traces {

@@ -1,11 +1,10 @@
 // Clocks of hosts that were measured by round trips: the line through the measurements, and what the ends of
 // collectives add.
-#include "traces/merge/measured_clock.h"
-
 #include <cmath>
 
 #include <gtest/gtest.h>
 
+#include "traces/merge/clock_fit.h"
 #include "traces/merge/part_clocks.h"
 
 namespace shardscope::traces {

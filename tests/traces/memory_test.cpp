@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/traces/run_builder.h"
-#include "traces/analysis/memory/peak_index.h"
+#include "traces/analysis/memory/memory_curves.h"
 
 namespace shardscope::traces {
 namespace TEST_FILE {

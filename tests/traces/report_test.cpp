@@ -12,7 +12,7 @@
 #include "tests/traces/report_samples.h"
 #include "traces/analysis/compare/compare_parts.h"
 #include "traces/analysis/fsdp/units.h"
-#include "traces/analysis/memory/allocations_report.h"
+#include "traces/analysis/memory/allocations.h"
 #include "traces/analysis/modules/operators.h"
 #include "traces/analysis/path/critical_path.h"
 

@@ -5,7 +5,7 @@
 
 #include "tests/viewer/panel_fixture.h"
 #include "traces/analysis/path/critical_path.h"
-#include "traces/analysis/time/idle_details.h"
+#include "traces/analysis/time/idle.h"
 #include "viewer/draw/format.h"
 #include "viewer/panels/idle/idle_rows.h"
 #include "viewer/panels/idle/path_rows.h"

@@ -6,7 +6,7 @@
 #include <fmt/core.h>
 
 #include "traces/merge/part.h"
-#include "traces/merge/payload_ids.h"
+#include "traces/merge/row_ids.h"
 #include "traces/schema/enums.h"
 
 namespace shardscope::traces {

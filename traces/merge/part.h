@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "traces/merge/measured_clock.h"
+#include "traces/merge/clock_fit.h"
 #include "traces/schema/enums.h"
 #include "traces/store/sqlite/sqlite.h"
 

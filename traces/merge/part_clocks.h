@@ -25,7 +25,7 @@
 #include <utility>
 #include <vector>
 
-#include "traces/merge/measured_clock.h"
+#include "traces/merge/clock_fit.h"
 #include "traces/merge/row_ids.h"
 #include "traces/schema/enums.h"
 

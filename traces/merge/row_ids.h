@@ -17,6 +17,8 @@
 
 namespace shardscope::traces {
 
+struct Part;
+
 // The texts of a part, looked up as rows need them, so that only used ones are written.
 class StringIds {
   public:
@@ -82,6 +84,20 @@ class RowIds {
     std::set<std::int64_t> rank_devices, rank_processes;  // the ranks' devices and processes
     std::set<std::int64_t>* new_devices = nullptr;        // devices of the file so far; null: ids stay
     std::set<std::int64_t> used_modules, used_units;      // ids of the part that rows referred to
+};
+
+// Schemas of binary NVTX payloads in a merged file. Static ids mean the same in every process; ids assigned
+// at run time are unique within their process only, so that two parts may use one id for different layouts.
+// Then the later part's schema, and whatever refers to it, gets a new id.
+class PayloadIds {
+  public:
+    // Sets ids.schemas; ids.domains must be set.
+    void assign(Part& part, RowIds& ids);
+
+  private:
+    using Key = std::pair<std::int64_t, std::int64_t>;  // (domain in the merged file, schema)
+    std::map<Key, std::string> layouts_;                // of the merged file, as text
+    std::int64_t next_ = std::int64_t{1} << 40;         // above the ids that programs get
 };
 
 }  // namespace shardscope::traces

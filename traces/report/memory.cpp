@@ -1,6 +1,8 @@
 // Peak memory; see memory_part_fields(). MB = 2^20 bytes.
 #include "traces/analysis/memory/memory.h"
 
+#include <algorithm>
+
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
@@ -8,9 +10,172 @@
 #include "traces/report/print.h"
 
 namespace shardscope::traces {
-namespace {
 
 using Json = nlohmann::ordered_json;
+
+std::string counted_title(bool until_last_use, MemorySpace space) {
+    return until_last_use ? fmt::format("Active {} memory (until the last stream has used it)", name(space))
+                          : fmt::format("Allocated {} memory", name(space));
+}
+
+std::string counted_title(const MemoryReport& report) {
+    const bool active = std::any_of(report.ranks.begin(), report.ranks.end(),
+                                    [](const RankMemory& r) { return r.until_last_use; });
+    return counted_title(active, report.space);
+}
+
+std::string since_step(const RankMemory& rank) {
+    return rank.predicted_step ? fmt::format(" from step {} on", *rank.predicted_step) : " in the whole run";
+}
+
+std::string predicted_text(const RankMemory& rank) {
+    const auto beside = [&](std::int64_t predicted) {
+        const std::int64_t more = rank.peak_bytes - predicted;
+        return more == 0 ? "the same"
+                         : fmt::format("{}{} bytes", more > 0 ? "measured +" : "measured ", grouped(more));
+    };
+    const std::string whole = grouped(rank.predicted_peak_bytes);
+    if (rank.prediction_applies)
+        return fmt::format("predicted {} bytes ({})", whole, beside(rank.predicted_peak_bytes));
+    if (rank.predicted_of_steps < 0) return fmt::format("predicted {} bytes (of the whole run)", whole);
+    return fmt::format("predicted for the steps shown {} bytes ({}), {} bytes{}",
+                       grouped(rank.predicted_of_steps), beside(rank.predicted_of_steps), whole,
+                       since_step(rank));
+}
+
+std::string fragmentation_line(const RankMemory& rank) {
+    if (!rank.fragmentation) return {};
+    const Fragmentation& f = *rank.fragmentation;
+    return fmt::format(
+        "The allocator then held {} MB in {}: {} MB free in {}, the largest {} MB;\n"
+        "fragmentation of the free bytes {} %\n",
+        mb(f.held_bytes), counted(f.segments, "segment", "segments"), mb(f.free_bytes),
+        counted(f.free_blocks, "block", "blocks"), mb(f.largest_free), grouped(f.percent(), 1));
+}
+
+std::string spaces_and_failures(const RankMemory& rank) {
+    std::string text;
+    for (const SpacePeak& space : rank.other_spaces) {
+        text +=
+            fmt::format("Peak of {} memory: {} MB ({} bytes) at {} ms\n", name(space.space),
+                        mb(space.peak_bytes), grouped(space.peak_bytes), milliseconds(space.peak_time_ns));
+    }
+    for (const MemoryFailure& failure : rank.failures)
+        text += fmt::format("At {} ms: {}\n", milliseconds(failure.time_ns), printable(failure.text));
+    return text;
+}
+
+std::string growth_text(const RankMemory& rank, std::size_t width) {
+    if (!rank.growth) return {};
+    const MemoryGrowth& g = *rank.growth;
+    const std::string why =
+        g.host_library.empty()
+            ? "the trace has no frees of it; look for buffers or communicators that each step makes"
+            : fmt::format(
+                  "PyTorch does not record what {0}'s threads free, so this and the peak may be too high; "
+                  "whether it is freed is unknown",
+                  g.host_library);
+    return paragraph(
+        fmt::format("Communication memory grows in each of {} steps, from {} MB at the end of the "
+                    "first to {} MB at the end of the last: {}.",
+                    grouped(g.steps), mb(g.first_bytes), mb(g.last_bytes), why),
+        width);
+}
+
+bool names_somebody(const std::vector<MemoryHolder>& holders) {
+    return std::any_of(holders.begin(), holders.end(), [](const MemoryHolder& h) {
+        return (h.bytes != 0 || h.predicted.value_or(0) != 0) && !h.name.starts_with('(');
+    });
+}
+
+namespace {
+
+constexpr std::size_t kPartWidth = 64;
+
+ResultTable table_of(std::vector<MemoryPart> parts, bool total, std::initializer_list<ColumnChoice> columns) {
+    const MemoryPart sum = sum_of(parts, "total");
+    for (MemoryPart& part : parts) part.name = shortened(part.name, kPartWidth);
+    if (total) parts.push_back(sum);
+    ResultTable table = chosen(result_table(memory_part_fields(), parts), columns);
+    if (total) table.rules = {parts.size() - 1};
+    return sum.predicted ? table
+                         : without(table, {"predicted_bytes", "predicted_mb", "difference_bytes",
+                                           "difference_mb", "difference_percent"});
+}
+
+Json holders(const std::vector<MemoryHolder>& all) {
+    Json json = Json::array();
+    for (const MemoryHolder& holder : all) {
+        json.push_back({{"name", holder.name}, {"bytes", holder.bytes}});
+        if (!holder.stack.empty()) json.back()["stack"] = holder.stack;
+    }
+    return json;
+}
+
+}  // namespace
+
+ResultTable parts_table(std::vector<MemoryPart> parts, std::initializer_list<ColumnChoice> columns) {
+    return table_of(std::move(parts), false, columns);
+}
+
+ResultTable with_total(const std::vector<MemoryPart>& parts, std::initializer_list<ColumnChoice> columns) {
+    return table_of(parts, true, columns);
+}
+
+Json bytes_by_category(const CategoryBytes& bytes) {
+    Json json = Json::object();
+    for (std::size_t c = 0; c < bytes.size(); ++c) json[std::string(kMemoryCategoryNames[c])] = bytes[c];
+    return json;
+}
+
+Json memory_json(const RankMemory& rank) {
+    Json json = {{"rank", rank.rank},
+                 {"peak_bytes", rank.peak_bytes},
+                 {"peak_time_ns", rank.peak_time_ns},
+                 {"at_peak", bytes_by_category(rank.at_peak)},
+                 {"reserved_bytes", rank.reserved_bytes},
+                 {"predicted_peak_bytes", nullptr},
+                 {"predicted_of_steps_bytes", nullptr}};
+    for (const HolderList& list : kHolderLists)
+        json[std::string(list.by) + "s"] = holders(rank.*list.holders);
+    json.update({{"devices", rank.devices},
+                 {"growth", nullptr},
+                 {"counted", rank.until_last_use ? "active" : "allocated"},
+                 {"fragmentation", nullptr},
+                 {"other_spaces", Json::array()},
+                 {"failures", Json::array()}});
+    if (rank.fragmentation) {
+        const Fragmentation& f = *rank.fragmentation;
+        json["fragmentation"] = {{"held_bytes", f.held_bytes},           {"segments", f.segments},
+                                 {"free_bytes", f.free_bytes},           {"free_blocks", f.free_blocks},
+                                 {"largest_free_bytes", f.largest_free}, {"percent", f.percent()}};
+    }
+    if (rank.growth) {
+        const MemoryGrowth& g = *rank.growth;
+        json["growth"] = {{"category", name(MemoryCategory::communication)},
+                          {"steps", g.steps},
+                          {"first_bytes", g.first_bytes},
+                          {"last_bytes", g.last_bytes},
+                          {"host_library", g.host_library.empty() ? Json(nullptr) : Json(g.host_library)}};
+    }
+    for (const SpacePeak& space : rank.other_spaces) {
+        json["other_spaces"].push_back({{"space", std::string(name(space.space))},
+                                        {"peak_bytes", space.peak_bytes},
+                                        {"peak_time_ns", space.peak_time_ns}});
+    }
+    for (const MemoryFailure& failure : rank.failures)
+        json["failures"].push_back({{"time_ns", failure.time_ns}, {"text", failure.text}});
+    if (rank.predicted_peak_bytes >= 0) {
+        json["predicted_peak_bytes"] = rank.predicted_peak_bytes;
+        json["predicted_at_peak"] = bytes_by_category(rank.predicted_at_peak);
+        json["predicted_where"] = rank.predicted_where;
+        if (rank.predicted_of_steps >= 0) json["predicted_of_steps_bytes"] = rank.predicted_of_steps;
+        json["predicted_step"] = rank.predicted_step ? Json(*rank.predicted_step) : Json(nullptr);
+    }
+    return json;
+}
+
+namespace {
 
 std::string memory_headline(const RankMemory& rank, std::size_t width) {
     std::string line = fmt::format("Rank {}: peak {} MB ({} bytes) at {} ms", rank.rank, mb(rank.peak_bytes),

@@ -29,7 +29,7 @@ std::vector<std::size_t> columns_of(const ResultTable& table, ShownIn where) {
     return places;
 }
 
-std::string cell_text(const Cell& cell) {
+std::string plain_text(const Cell& cell) {
     if (const auto* whole = std::get_if<std::int64_t>(&cell)) return fmt::format("{}", *whole);
     if (const auto* real = std::get_if<double>(&cell)) return fmt::format("{}", *real);
     if (const auto* text = std::get_if<std::string>(&cell)) return *text;
@@ -79,7 +79,7 @@ std::string rows_table(const std::vector<Column>& columns, const std::vector<std
     for (const std::vector<Cell>& row : rows) {
         std::vector<std::string> cells;
         cells.reserve(row.size());
-        for (const Cell& cell : row) cells.push_back(cell_text(cell));
+        for (const Cell& cell : row) cells.push_back(plain_text(cell));
         table.row(std::move(cells));
     }
     return table.text();

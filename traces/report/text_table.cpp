@@ -1,10 +1,11 @@
-// UTF-8 decoding, display widths and column alignment; see text_table.h.
+// Display widths by utf8proc, and column alignment; see text_table.h.
 #include "traces/report/text_table.h"
 
 #include <algorithm>
 #include <numeric>
 
 #include <fmt/core.h>
+#include <utf8proc.h>
 
 namespace shardscope::traces {
 
@@ -90,55 +91,16 @@ TableLayout lay_out(const std::vector<ColumnNeeds>& columns, std::size_t keys, s
 // --- UTF-8 ---
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
-constexpr char32_t kInvalid = 0xFFFFFFFF;
+constexpr utf8proc_int32_t kInvalid = -1;
 
 // Decodes one code point of `text` at `at` and advances `at` (by one byte if the text is invalid).
-char32_t decode(std::string_view text, std::size_t& at) {
-    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-    const unsigned char lead = byte(at);
-    if (lead < 0x80) {
-        ++at;
-        return lead;
-    }
-    const int more = lead >= 0xF0 ? 3 : lead >= 0xE0 ? 2 : 1;
-    if (lead < 0xC2 || lead > 0xF4 || at + static_cast<std::size_t>(more) >= text.size()) {
-        ++at;
-        return kInvalid;
-    }
-    char32_t code = lead & (0x3F >> more);
-    for (int i = 1; i <= more; ++i) {
-        const unsigned char next = byte(at + static_cast<std::size_t>(i));
-        if ((next & 0xC0) != 0x80) {
-            ++at;
-            return kInvalid;
-        }
-        code = code << 6 | (next & 0x3F);
-    }
-    static constexpr char32_t kSmallest[] = {0, 0x80, 0x800, 0x10000};  // shorter forms are invalid
-    if (code < kSmallest[more] || code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF)) {
-        ++at;
-        return kInvalid;
-    }
-    at += static_cast<std::size_t>(more) + 1;
-    return code;
-}
-
-struct CodeRange {
-    char32_t first, last;
-};
-// Combining marks, joiners and variation selectors take no column.
-constexpr CodeRange kZeroWidth[] = {{0x0300, 0x036F}, {0x0483, 0x0489}, {0x0591, 0x05BD}, {0x064B, 0x065F},
-                                    {0x093C, 0x093C}, {0x094D, 0x094D}, {0x1AB0, 0x1AFF}, {0x1DC0, 0x1DFF},
-                                    {0x200B, 0x200F}, {0x202A, 0x202E}, {0x2060, 0x2064}, {0x20D0, 0x20FF},
-                                    {0xFE00, 0xFE0F}, {0xFE20, 0xFE2F}, {0xFEFF, 0xFEFF}};
-// East Asian wide and fullwidth characters and emoji take two columns.
-constexpr CodeRange kWide[] = {{0x1100, 0x115F},   {0x2E80, 0x303E},   {0x3041, 0x33FF},  {0x3400, 0x4DBF},
-                               {0x4E00, 0x9FFF},   {0xA000, 0xA4CF},   {0xAC00, 0xD7A3},  {0xF900, 0xFAFF},
-                               {0xFE30, 0xFE6F},   {0xFF00, 0xFF60},   {0xFFE0, 0xFFE6},  {0x1F300, 0x1F64F},
-                               {0x1F680, 0x1F6FF}, {0x1F900, 0x1F9FF}, {0x20000, 0x3FFFD}};
-
-bool in_any(char32_t code, const CodeRange* first, const CodeRange* last) {
-    return std::any_of(first, last, [code](const CodeRange& r) { return code >= r.first && code <= r.last; });
+utf8proc_int32_t decode(std::string_view text, std::size_t& at) {
+    const auto* rest = reinterpret_cast<const utf8proc_uint8_t*>(text.data()) + at;
+    utf8proc_int32_t code = kInvalid;
+    const utf8proc_ssize_t bytes =
+        utf8proc_iterate(rest, static_cast<utf8proc_ssize_t>(text.size() - at), &code);
+    at += bytes > 0 ? static_cast<std::size_t>(bytes) : 1;
+    return bytes > 0 ? code : kInvalid;
 }
 
 // Trailing blanks are not printed.
@@ -151,12 +113,9 @@ void trim_right(std::string& line) {
 std::size_t display_width(std::string_view text) {
     std::size_t width = 0, at = 0;
     while (at < text.size()) {
-        const char32_t code = decode(text, at);
-        if (code < 0x300) {
-            ++width;
-        } else if (!in_any(code, std::begin(kZeroWidth), std::end(kZeroWidth))) {
-            width += in_any(code, std::begin(kWide), std::end(kWide)) ? 2 : 1;
-        }
+        const utf8proc_int32_t code = decode(text, at);
+        constexpr utf8proc_int32_t kFirstCombining = 0x300;
+        width += code < kFirstCombining ? 1 : static_cast<std::size_t>(utf8proc_charwidth(code));
     }
     return width;
 }
@@ -167,7 +126,7 @@ std::string printable(std::string_view text) {
     std::size_t at = 0;
     while (at < text.size()) {
         const std::size_t begin = at;
-        const char32_t code = decode(text, at);
+        const utf8proc_int32_t code = decode(text, at);
         // Directional overrides (U+202A-E, U+2066-9) could make a line read differently.
         const bool reorders = (code >= 0x202A && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069);
         if (code == '\n') {

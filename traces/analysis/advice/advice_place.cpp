@@ -9,7 +9,7 @@
 #include "traces/analysis/communication/matching.h"
 #include "traces/analysis/memory/memory.h"
 #include "traces/analysis/path/critical_path.h"
-#include "traces/analysis/time/idle_details.h"
+#include "traces/analysis/time/idle.h"
 #include "traces/store/columns/trace.h"
 
 namespace shardscope::traces {

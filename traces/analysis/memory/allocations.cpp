@@ -4,12 +4,17 @@
 #include <algorithm>
 #include <numeric>
 #include <tuple>
+#include <unordered_map>
+
+#include <fmt/core.h>
 
 #include "traces/analysis/base/step_windows.h"
 #include "traces/analysis/memory/peak_search.h"
 #include "traces/store/columns/trace.h"
+#include "traces/store/stack_text.h"
 
 namespace shardscope::traces {
+
 namespace {
 
 // For each row of Trace::memory: when the next row of the same address came.
@@ -57,6 +62,126 @@ Allocations find_allocations(const Trace& trace, const Selection& selection) {
         found.freed_ns.push_back(ends[i]);
     }
     return found;
+}
+
+namespace {
+
+template <typename Row>
+std::unordered_map<std::int32_t, std::string_view> names_by_id(const std::vector<Row>& rows) {
+    std::unordered_map<std::int32_t, std::string_view> names;
+    for (const Row& row : rows) names.emplace(row.id, row.name);
+    return names;
+}
+
+// Moves the largest, at most `most` (0: all), to the front in order; returns their number.
+std::size_t order_largest(const MemoryEvents& memory, const Allocations& found,
+                          std::vector<std::uint32_t>& places, std::size_t most) {
+    const std::size_t kept = most == 0 ? places.size() : std::min(most, places.size());
+    std::partial_sort(places.begin(), places.begin() + static_cast<std::ptrdiff_t>(kept), places.end(),
+                      [&](std::uint32_t a, std::uint32_t b) {
+                          const std::int64_t x = memory.bytes[found.row[a]], y = memory.bytes[found.row[b]];
+                          return x != y ? x > y : a < b;
+                      });
+    return kept;
+}
+
+}  // namespace
+
+AllocationsReport allocations_report(const Trace& trace, const Selection& selection,
+                                     std::optional<MemorySpace> space, std::size_t most) {
+    const MemoryEvents& memory = trace.memory;
+    const Allocations found = find_allocations(trace, selection);
+    std::vector<std::vector<std::uint32_t>> places(trace.ranks.size());  // indices into `found`, by rank
+    for (std::uint32_t i = 0; i < found.size(); ++i) {
+        const std::uint32_t row = found.row[i];
+        if (!space || memory.space[row] == *space) places[memory.rank[row]].push_back(i);
+    }
+    const auto units = names_by_id(trace.units), modules = names_by_id(trace.modules);
+    const auto named = [](const auto& names, std::int32_t id) {
+        const auto at = names.find(id);
+        return at != names.end() ? at->second : std::string_view();
+    };
+    const auto text = [&](const std::vector<StringId>& column, std::uint32_t row) {
+        return column.empty() ? std::string_view() : trace.strings[column[row]];
+    };
+    AllocationsReport report;
+    report.space = space;
+    for (const RankPlace r : selected_ranks(trace, selection)) {
+        std::vector<std::uint32_t>& own = places[r.at()];
+        RankAllocations rank;
+        rank.rank = trace.ranks[r.at()].number;
+        rank.count = static_cast<std::int64_t>(own.size());
+        for (const std::uint32_t i : own) rank.bytes += memory.bytes[found.row[i]];
+        own.resize(order_largest(memory, found, own, most));
+        rank.allocations.reserve(own.size());
+        for (const std::uint32_t i : own) {
+            const std::uint32_t row = found.row[i];
+            AllocationDetail& a = rank.allocations.emplace_back();
+            a.time = memory.time[row];
+            a.bytes = memory.bytes[row];
+            if (found.freed_ns[i] != kNeverFreed) a.freed = found.freed_ns[i];
+            a.address = memory.address[row];
+            a.category = memory.category[row];
+            a.space = memory.space[row];
+            a.phase = memory.phase[row];
+            a.unit = named(units, memory.unit[row]);
+            a.module = named(modules, memory.module[row]);
+            a.name = text(memory.name, row);
+            a.annotation = text(memory.annotation, row);
+            a.stack = text(memory.stack, row);
+        }
+        report.ranks.push_back(std::move(rank));
+    }
+    return report;
+}
+
+namespace {
+
+// An unknown text is empty in a table, null in JSON and an empty cell in CSV.
+Cell known_text(std::string_view text) {
+    return text.empty() ? Cell() : to_cell(text);
+}
+template <std::string_view AllocationDetail::*Text>
+Cell text_of(const AllocationDetail& a) {
+    return known_text(a.*Text);
+}
+Cell asked_by(const AllocationDetail& a) {
+    const std::string_view frame = asking_frame(a.stack);
+    return frame.empty() ? Cell() : Cell(short_frame(frame));
+}
+
+}  // namespace
+
+Fields<AllocationDetail> allocation_fields() {
+    using A = AllocationDetail;
+    static constexpr Field<A> kFields[] = {
+        {{"exact_bytes", "Bytes", Unit::count, "Its size.", in_table}, value_of<&A::bytes>},
+        {{"bytes", "MB", Unit::bytes, "Its size."}, value_of<&A::bytes>},
+        {{"time_ns", "From", Unit::ns, "When it was allocated."}, value_of<&A::time>},
+        {{"freed_ns", "", Unit::ns, "When it was freed; none: it was still allocated at the end.",
+          in_programs},
+         value_of<&A::freed>},
+        {{"lived_ns", "Lived", Unit::ns, "From its allocation to its free.", in_table},
+         [](const A& a) { return a.freed ? Cell(*a.freed - a.time) : Cell(); }},
+        {{"category", "Category", Unit::text, "Its category."},
+         [](const A& a) { return to_cell(name(a.category)); }},
+        {{"space", "Space", Unit::text, "Its memory space: device, pinned or host."},
+         [](const A& a) { return to_cell(name(a.space)); }},
+        {{"unit", "Unit", Unit::text, "The FSDP unit.", everywhere, -1, true}, text_of<&A::unit>},
+        {{"module", "Module", Unit::text, "The module.", everywhere, -1, true}, text_of<&A::module>},
+        {{"name", "Name", Unit::text, "The buffer.", everywhere, -1, true}, text_of<&A::name>},
+        {{"annotation", "Annotation", Unit::text, "The user's annotation.", everywhere, -1, true},
+         text_of<&A::annotation>},
+        {{"stack", "", Unit::text, "Frames, innermost first.", in_json}, text_of<&A::stack>},
+        {{"asked_for_by", "Allocated by", Unit::text, "The frame that allocated it.", in_table | in_csv, -1,
+          true},
+         asked_by},
+        {{"phase", "Phase", Unit::text, "Forward, backward or optimizer.", everywhere, -1, true},
+         [](const A& a) { return a.phase == Phase::none ? Cell() : to_cell(name(a.phase)); }},
+        {{"address", "", Unit::text, "Its address.", in_programs},
+         [](const A& a) { return Cell(fmt::format("{:#x}", a.address)); }},
+    };
+    return kFields;
 }
 
 }  // namespace shardscope::traces

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "traces/analysis/base/counter_curve.h"
 #include "traces/analysis/communication/host_collectives.h"
+#include "traces/analysis/memory/memory_curves.h"
 #include "traces/analysis/memory/peak_search.h"
 #include "traces/analysis/memory/prediction.h"
 #include "traces/schema/sort_rows.h"

@@ -1,11 +1,14 @@
-// Bytes over time as plain steps: a rank's total allocated bytes, and the counters of the pool that it
-// allocates from. Complements memory_curve(), which has the categories. Times in nanoseconds.
+// Bytes over time as plain steps: a rank's total allocated bytes, its largest value in any time, and the
+// counters of the pool that it allocates from. Complements memory_curve(), which has the categories. Times in
+// nanoseconds.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
+#include "traces/analysis/base/intervals.h"
 #include "traces/analysis/base/selection.h"
 #include "traces/analysis/memory/memory.h"
 #include "traces/schema/enums.h"
@@ -37,5 +40,55 @@ struct PoolCurves {
     ByteCurve allocated;  // in the host program's order, if the memory events contain active bytes
 };
 PoolCurves pool_curves(const Trace& trace, RankPlace rank);
+
+// Counters of the device memory pool, as the recorder of a run names them.
+inline constexpr std::string_view kReservedCounter = "reserved_bytes";  // memory that the pool holds
+inline constexpr std::string_view kActiveCounter = "active_bytes";      // until the last stream has used it
+
+inline constexpr std::string_view kAllocatedCounter =
+    "allocated_bytes";  // in the host program's order, where
+                        // memory events contain active bytes
+
+// A counter's value as bytes. Impossible values (negative, not a number, over 2^56) occur only in damaged
+// files and are clamped to the valid range.
+std::int64_t counter_bytes(double value);
+
+// The values of one counter of one rank over time.
+class CounterCurve {
+  public:
+    CounterCurve(const Trace& trace, RankPlace rank, std::string_view name);
+
+    bool empty() const { return times_.empty(); }  // never recorded
+    // The value at `time`; 0 before the first one.
+    double at(std::int64_t time) const;
+
+    struct Extreme {
+        double value = 0;
+        std::int64_t time = 0;  // when it was first reached in the interval
+    };
+    // The largest value at any instant of the interval.
+    Extreme most(const Interval& interval) const;
+
+    // The times within the interval at which the counter has `value`.
+    IntervalSet when(double value, const Interval& interval) const;
+
+  private:
+    std::vector<std::int64_t> times_;  // sorted; of equal times the last one counts
+    std::vector<double> values_;
+};
+
+// The largest allocated total of one rank in any time interval: a segment tree over its allocations and
+// frees. Building takes O(n), a query O(log n).
+class PeakIndex {
+  public:
+    PeakIndex(const Trace& trace, RankPlace rank, MemorySpace space = MemorySpace::device);
+
+    // The largest total at any instant of [start, end), including the one at `start`.
+    std::int64_t most(std::int64_t start, std::int64_t end) const;
+
+  private:
+    std::vector<std::int64_t> times_;
+    std::vector<std::int64_t> tree_;  // leaves from times_.size() on: the total after each row
+};
 
 }  // namespace shardscope::traces

@@ -3,8 +3,7 @@
 
 #include <algorithm>
 
-#include "traces/analysis/base/counter_curve.h"
-#include "traces/analysis/memory/peak_index.h"
+#include "traces/analysis/memory/memory_curves.h"
 #include "traces/analysis/memory/peak_search.h"
 #include "traces/analysis/memory/prediction.h"
 #include "traces/store/columns/trace.h"

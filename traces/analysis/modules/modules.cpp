@@ -9,7 +9,7 @@
 
 #include "traces/analysis/base/intervals.h"
 #include "traces/analysis/base/step_windows.h"
-#include "traces/analysis/memory/peak_index.h"
+#include "traces/analysis/memory/memory_curves.h"
 #include "traces/analysis/modules/autograd_nodes.h"
 #include "traces/analysis/modules/module_tree.h"
 #include "traces/store/columns/names.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "traces/analysis/communication/collective_list.h"
+#include "traces/analysis/communication/collectives.h"
 #include "viewer/tables/table_model.h"
 
 namespace shardscope::traces {

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "traces/analysis/time/idle.h"
-#include "traces/analysis/time/idle_details.h"
 #include "traces/store/columns/trace.h"
 #include "viewer/tables/table_model.h"
 
