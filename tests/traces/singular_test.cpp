@@ -11,7 +11,7 @@
 #include "traces/analysis/communication/stragglers.h"
 #include "traces/analysis/facts/info.h"
 #include "traces/analysis/fsdp/units.h"
-#include "traces/analysis/memory/allocations_report.h"
+#include "traces/analysis/memory/allocations.h"
 #include "traces/analysis/memory/memory.h"
 #include "traces/analysis/modules/modules.h"
 #include "traces/analysis/modules/operators.h"

@@ -21,9 +21,8 @@ std::optional<WarmUp> find_warm_up(const Trace& trace, const TraceSteps& steps, 
         selection.to_ns) {
         return {};
     }
-    for (const int r : selected_ranks(trace, selection)) {
-        const std::vector<StepWindow> windows =
-            selected_windows(steps.ranks[static_cast<std::size_t>(r)], selection);
+    for (const RankPlace r : selected_ranks(trace, selection)) {
+        const std::vector<StepWindow> windows = selected_windows(steps.ranks[r.at()], selection);
         if (windows.size() < kFewSteps) continue;
         std::vector<std::int64_t> others;
         for (std::size_t i = 1; i < windows.size(); ++i) others.push_back(windows[i].window.length());
