@@ -11,8 +11,8 @@
 namespace shardscope::traces {
 namespace {
 
-constexpr double kFactor = 1.5;       // a warm-up step takes this many times the others' median
-constexpr std::size_t kFewSteps = 3;  // with fewer steps the first one is not judged
+constexpr double kWarmUpTimes = 1.5;       // a warm-up step takes this many times the others' median
+constexpr std::size_t kStepsToJudge = 3;  // with fewer steps the first one is not judged
 
 }  // namespace
 
@@ -23,14 +23,14 @@ std::optional<WarmUp> find_warm_up(const Trace& trace, const TraceSteps& steps, 
     }
     for (const RankPlace r : selected_ranks(trace, selection)) {
         const std::vector<StepWindow> windows = selected_windows(steps.ranks[r.at()], selection);
-        if (windows.size() < kFewSteps) continue;
+        if (windows.size() < kStepsToJudge) continue;
         std::vector<std::int64_t> others;
         for (std::size_t i = 1; i < windows.size(); ++i) others.push_back(windows[i].window.length());
         const auto middle = others.begin() + static_cast<std::ptrdiff_t>(others.size() / 2);
         std::nth_element(others.begin(), middle, others.end());
         const double times = static_cast<double>(windows.front().window.length()) /
                              static_cast<double>(std::max<std::int64_t>(*middle, 1));
-        if (times < kFactor || windows[1].number <= windows[0].number) continue;
+        if (times < kWarmUpTimes || windows[1].number <= windows[0].number) continue;
         return WarmUp{windows[0].number, windows[1].number, times};
     }
     return {};
