@@ -78,10 +78,10 @@ TEST(PlanList, StepsOfOtherBatchesAreNotTheSame) {
 }
 
 TEST(PlanList, CountsAreASentence) {
-    EXPECT_EQ(
-        plan_counts(sample_list()),
-        "8 configurations of tiny.toml on h100_ib (NVIDIA H100): 5 fit, 3 of them on the Pareto front; 1 do not; 1 "
-        "cannot be; 1 were not tried");
+    EXPECT_EQ(plan_counts(sample_list()),
+              "8 configurations of tiny.toml on h100_ib (NVIDIA H100): 5 fit, 3 of them on the Pareto front; "
+              "1 do not; 1 "
+              "cannot be; 1 were not tried");
     EXPECT_EQ(nothing_fits(sample_list()), "");
 }
 

@@ -1,6 +1,4 @@
 // See windows.h.
-#include "viewer/app/windows.h"
-
 #include <algorithm>
 #include <utility>
 
@@ -11,6 +9,7 @@
 #include "traces/schema/sort_rows.h"
 #include "viewer/app/actions.h"
 #include "viewer/app/fuzzy.h"
+#include "viewer/app/windows.h"
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
 #include "viewer/theme/theme.h"

@@ -1,9 +1,9 @@
 // See theme.h.
 #include "viewer/theme/theme.h"
 
-#include "traces/store/columns/names.h"
-
 #include <array>
+
+#include "traces/store/columns/names.h"
 
 namespace shardscope::viewer {
 namespace {

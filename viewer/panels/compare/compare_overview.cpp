@@ -1,6 +1,4 @@
 // See compare_pages.h.
-#include "viewer/panels/compare/compare_pages.h"
-
 #include <algorithm>
 #include <numeric>
 
@@ -12,6 +10,7 @@
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
 #include "viewer/model/rank_steps.h"
+#include "viewer/panels/compare/compare_pages.h"
 #include "viewer/tables/table.h"
 #include "viewer/theme/theme.h"
 
