@@ -16,7 +16,7 @@ packages_of() {
         # To build the module for MPI and to start jobs under mpirun.
         mpi) echo libopenmpi-dev openmpi-bin ;;
         # To build the viewer and to draw, also without a display.
-        view) echo libimgui-dev libstb-dev libglfw3-dev libgl-dev libegl-dev libfreetype-dev libpng-dev \
+        view) echo libimgui-dev libstb-dev libutf8proc-dev libglfw3-dev libgl-dev libegl-dev libfreetype-dev libpng-dev \
             libgl1-mesa-dri fonts-dejavu-core ;;
         # To build and run the tests; a virtual display for the viewer's window, its mouse and keys.
         test) echo libgtest-dev libgmock-dev sqlite3 xvfb xauth xdotool iproute2 universal-ctags ;;

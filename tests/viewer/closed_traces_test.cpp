@@ -154,7 +154,7 @@ TEST_F(ClosedTraces, OneThatIsReadAgainStaysInSightUntilItsSuccessorCanBeDrawn) 
         program_.session.reload(0);
         int frames = 0;
         for (int calm = 0; calm < 3 && frames < 5000; ++frames) {
-            EXPECT_EQ(text_shown().find("Working out"), std::string::npos) << "in frame " << frames;
+            EXPECT_EQ(text_shown().find("Computing"), std::string::npos) << "in frame " << frames;
             if (row) {
                 const auto now = items::find("timeline.row.rank 1");
                 ASSERT_TRUE(now) << "in frame " << frames;

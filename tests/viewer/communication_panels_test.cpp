@@ -245,7 +245,7 @@ TEST_F(CommunicationPanels, TheShardMapStaysInTheLimitRange) {
 
 TEST_F(CommunicationPanels, SayWhatIsMissingFromATraceWithNothingInIt) {
     session_.add_trace(std::make_shared<traces::Trace>(), "empty.sqlite");
-    EXPECT_THAT(draw(*make_panel("units")), HasSubstr("tells of no FSDP units"));
+    EXPECT_THAT(draw(*make_panel("units")), HasSubstr("contains no FSDP units"));
     EXPECT_THAT(draw(*make_panel("collectives")), HasSubstr("holds no collectives"));
     EXPECT_THAT(draw(*make_panel("distributed")), HasSubstr("no work of a device"));
     EXPECT_THAT(draw(*make_panel("shardmap")), HasSubstr("holds no FSDP units"));

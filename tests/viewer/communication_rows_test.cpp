@@ -6,7 +6,6 @@
 
 #include "traces/store/columns/trace.h"
 #include "viewer/panels/communication/collective_rows.h"
-#include "viewer/panels/communication/collective_table.h"
 #include "viewer/panels/units/unit_rows.h"
 
 namespace shardscope::viewer {

@@ -8,9 +8,9 @@
 #include <gtest/gtest.h>
 
 #include "tests/traces/run_builder.h"
-#include "viewer/panels/compare/compare_memory_rows.h"
 #include "viewer/panels/compare/compare_places.h"
 #include "viewer/panels/compare/compare_spread.h"
+#include "viewer/panels/compare/compare_tables.h"
 
 namespace shardscope::viewer {
 namespace TEST_FILE {

@@ -122,7 +122,7 @@ TEST_F(ComparePanelTest, ARunIsComparedInItsOwnLimitRange) {
     const auto steps = session_.open[1].trace->steps;
     session_.open[1].limit = TimeRange{steps[1].start, steps[1].end};
     const std::string text = draw(*panel_);
-    EXPECT_THAT(text, HasSubstr("it has a limit range"));
+    EXPECT_THAT(text, HasSubstr("it has a time filter"));
     traces::Selection selection;
     selection.from_ns = steps[1].start;
     selection.to_ns = steps[1].end;
@@ -186,7 +186,7 @@ TEST_F(ComparePanelTest, TracesWithNothingInThemSayWhatIsMissingOnEveryPage) {
     click("compare.tab.memory");
     EXPECT_THAT(clipboard_, HasSubstr("holds allocations"));
     click("compare.tab.steps");
-    EXPECT_THAT(clipboard_, HasSubstr("No kept step"));
+    EXPECT_THAT(clipboard_, HasSubstr("no kept step"));
 }
 
 TEST_F(ComparePanelTest, EveryPageDrawsInAnySizeAndStaysCheap) {

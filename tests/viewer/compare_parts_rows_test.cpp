@@ -1,6 +1,4 @@
 // What the compare panel's tables say about parts: kernels by name, modules as a tree joined by path.
-#include "viewer/panels/compare/compare_parts_rows.h"
-
 #include <memory>
 #include <string>
 #include <vector>
@@ -8,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "viewer/panels/compare/compare_tables.h"
 #include "viewer/theme/theme.h"
 
 namespace shardscope::viewer {

@@ -86,7 +86,7 @@ TEST(CompareRows, ARunWithoutStepsHasNoFiguresOfAStepBesideOnesThatHave) {
     const auto rows = compare_rows(root_and_linear(), {true, false});
     EXPECT_EQ(row(rows, "Average step time").cells[0].value, "1.00 ms");
     EXPECT_EQ(row(rows, "Average step time").cells[1].value, "-");
-    EXPECT_EQ(row(rows, "Steps looked at").cells[1].value, "none");
+    EXPECT_EQ(row(rows, "Steps in the selection").cells[1].value, "none");
     EXPECT_EQ(row(compare_rows(root_and_linear(), {false, false}), "Whole trace").cells[1].value, "1.02 ms")
         << "among themselves they compare whole";
 }

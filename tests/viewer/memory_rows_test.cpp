@@ -7,8 +7,8 @@
 
 #include "tests/viewer/mlp_sample.h"
 #include "traces/store/columns/column_sink.h"
+#include "viewer/draw/fold.h"
 #include "viewer/panels/memory/allocation_table.h"
-#include "viewer/panels/memory/memory_fold.h"
 #include "viewer/panels/memory/memory_tables.h"
 #include "viewer/panels/memory/memory_words.h"
 #include "viewer/panels/runs/runs_rows.h"

@@ -44,11 +44,11 @@ class PlanPanelTest : public PanelsTest {
 TEST_F(PlanPanelTest, ShowsThePictureTheTableAndTheBestRow) {
     open_plan();
     const std::string text = draw(*panel_);
-    EXPECT_THAT(text, AllOf(HasSubstr("8 configurations of tiny.toml"), HasSubstr("on the front (3)"),
+    EXPECT_THAT(text, AllOf(HasSubstr("8 configurations of tiny.toml"), HasSubstr("on the Pareto front (3)"),
                             HasSubstr("does not fit (1)"), HasSubstr("cannot be (1)")));
     EXPECT_EQ(item("plan.chart"), "5 points") << "four that were simulated, one that was not";
     EXPECT_EQ(item("plan.rows.rows"), "7");
-    EXPECT_EQ(item("plan.title"), "Row 3, on the front");
+    EXPECT_EQ(item("plan.title"), "Row 3, on the Pareto front");
     EXPECT_EQ(item("plan.chosen"), "3");
     EXPECT_EQ(item("plan.why"), "why of 3");
     EXPECT_EQ(item("plan.value.Peak, allocated"), "800.00 MB");
@@ -59,7 +59,7 @@ TEST_F(PlanPanelTest, AClickOnAPointChoosesItsRow) {
     open_plan();
     draw(*panel_);
     click(*panel_, "plan.point.5");
-    EXPECT_EQ(item("plan.title"), "Row 5, on the front");
+    EXPECT_EQ(item("plan.title"), "Row 5, on the Pareto front");
     EXPECT_EQ(item("plan.chosen"), "5");
     // The table's keyboard continues from there: 5 is third, the row below it is 2.
     click(*panel_, "plan.rows.5", false, kNearLeft);
@@ -72,7 +72,7 @@ TEST_F(PlanPanelTest, AClickOnARowMovesThePicture) {
     draw(*panel_);
     click(*panel_, "plan.rows.1", false, kNearLeft);
     EXPECT_EQ(item("plan.chosen"), "1");
-    EXPECT_EQ(item("plan.title"), "Row 1, on the front");
+    EXPECT_EQ(item("plan.title"), "Row 1, on the Pareto front");
     click(*panel_, "plan.rows.7", false, kNearLeft);
     EXPECT_EQ(item("plan.title"), "Row 7, cannot be");
     EXPECT_FALSE(items::find("plan.chosen")) << "it has no place in the picture";
@@ -99,7 +99,7 @@ TEST_F(PlanPanelTest, ViewsLeaveRowsOut) {
     click(*panel_, "plan.show.what_fits");
     EXPECT_EQ(item("plan.rows.rows"), "4");
     EXPECT_EQ(item("plan.chart"), "4 points");
-    click(*panel_, "plan.show.the_front");
+    click(*panel_, "plan.show.pareto_front");
     EXPECT_EQ(item("plan.rows.rows"), "3");
     click(*panel_, "plan.show.all");
     click(*panel_, "plan.repeated");
@@ -129,7 +129,7 @@ TEST_F(PlanPanelTest, FindsThePlanBesideARun) {
     open({}, "root.sqlite");
     session_.set_active(1);
     draw(*panel_);
-    EXPECT_EQ(item("plan.title"), "Row 3, on the front");
+    EXPECT_EQ(item("plan.title"), "Row 3, on the Pareto front");
     EXPECT_EQ(session_.ready().size(), 1U) << "a plan is no run to compare";
     EXPECT_TRUE(holds_only_plan(*session_.open[0].trace));
     EXPECT_FALSE(holds_plan(*session_.open[1].trace));

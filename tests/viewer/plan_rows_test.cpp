@@ -78,10 +78,10 @@ TEST(PlanList, StepsOfOtherBatchesAreNotTheSame) {
 }
 
 TEST(PlanList, CountsAreASentence) {
-    EXPECT_EQ(
-        plan_counts(sample_list()),
-        "8 configurations of tiny.toml on h100_ib (NVIDIA H100): 5 fit, 3 of them on the front; 1 do not; 1 "
-        "cannot be; 1 were not tried");
+    EXPECT_EQ(plan_counts(sample_list()),
+              "8 configurations of tiny.toml on h100_ib (NVIDIA H100): 5 fit, 3 of them on the Pareto front; "
+              "1 do not; 1 "
+              "cannot be; 1 were not tried");
     EXPECT_EQ(nothing_fits(sample_list()), "");
 }
 
@@ -195,7 +195,7 @@ TEST(PlanPicture, PutsEveryRowAtItsMemoryAndTime) {
     EXPECT_GT(picture.y_high, 4000 * kMB);
 }
 
-// Row 2 is on the Pareto front by its reserved memory; by its peak, 1 is smaller and faster.
+// Row 2 is on the Pareto front for what it reserves; by its peak, 1 is smaller and faster.
 TEST(PlanPicture, JoinsThePointsOfTheFrontThatNothingShownBeats) {
     const PlanList list =
         list_of({plan_row(1, 20, 400, true), plan_row(2, 30, 500, true), plan_row(3, 10, 800, true)});

@@ -107,12 +107,12 @@ TEST(Script, SaysWhereItIsWrongAndWhatIsMeant) {
     EXPECT_THAT(error_of("click a to"), HasSubstr("\"to\" is one word too many"));
     EXPECT_THAT(error_of("drag a left 5"), HasSubstr("not left"));
     EXPECT_THAT(error_of("key Hyper+P"), HasSubstr("no key is called Hyper+P"));
-    EXPECT_THAT(error_of("expect a matches ["), HasSubstr("no regular expression"));
+    EXPECT_THAT(error_of("expect a matches ["), HasSubstr("not a regular expression"));
     EXPECT_THAT(error_of("expect a ~ many 1"), HasSubstr("expects a figure"));
-    EXPECT_THAT(error_of("expect a ~ 5 -1"), HasSubstr("no tolerance"));
-    EXPECT_THAT(error_of("set limit 5"), HasSubstr("no time range"));
+    EXPECT_THAT(error_of("expect a ~ 5 -1"), HasSubstr("not a tolerance"));
+    EXPECT_THAT(error_of("set limit 5"), HasSubstr("not a time range"));
     EXPECT_THAT(error_of("set limits 5:6"), HasSubstr("did you mean limit"));
-    EXPECT_THAT(error_of("set size 5x5"), HasSubstr("no size"));
+    EXPECT_THAT(error_of("set size 5x5"), HasSubstr("not a size"));
     EXPECT_THAT(error_of("set scale 1000"), HasSubstr("from 50 to 300"));
     EXPECT_THAT(error_of("export table a b.txt"), HasSubstr(".csv or .json"));
     EXPECT_THAT(error_of("type"), HasSubstr("expects a text"));
@@ -145,7 +145,7 @@ TEST(Expectation, ComparesFiguresWithinATolerance) {
     EXPECT_NE(expect("expect a ~ 100 1%", "101.1 ms"), "");
     EXPECT_EQ(expect("expect a ~ \"1.5 ms\" 0", "1.5 ms"), "");
     EXPECT_THAT(expect("expect a ~ \"1.5 ms\" 0", "1.5 s"), HasSubstr("in ms"));
-    EXPECT_THAT(expect("expect a ~ 1 1", "-"), HasSubstr("no figure"));
+    EXPECT_THAT(expect("expect a ~ 1 1", "-"), HasSubstr("is not a number"));
     EXPECT_EQ(parse_figure("-59.3 %")->value, -59.3);
     EXPECT_EQ(parse_figure("+5.2 %")->unit, "%");
     EXPECT_EQ(parse_figure("1.2e-3")->value, 1.2e-3);

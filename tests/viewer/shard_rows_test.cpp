@@ -6,8 +6,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "viewer/panels/shardmap/shard_view.h"
-
 namespace shardscope::viewer {
 namespace TEST_FILE {
 

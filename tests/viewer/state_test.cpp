@@ -106,7 +106,7 @@ TEST_F(StateTest, ThatIsDamagedIsLeftAsideWithASentence) {
         std::ofstream(path("viewer.json"), std::ios::binary | std::ios::trunc) << text;
         std::string message;
         EXPECT_FALSE(read_state(path("viewer.json"), message)) << text;
-        EXPECT_THAT(message, HasSubstr("viewer.json: the state of last time")) << text;
+        EXPECT_THAT(message, HasSubstr("viewer.json: the saved state is damaged")) << text;
     }
     std::string message;
     EXPECT_FALSE(read_state(path("absent.json"), message));
@@ -129,7 +129,7 @@ TEST_F(StateTest, IsKeptWhereTheSystemKeepsStates) {
     ::setenv("HOME", "/home/someone", 1);
     EXPECT_EQ(state_path(), "/home/someone/.local/state/shardscope/viewer.json");
     ::unsetenv("XDG_STATE_HOME");
-    EXPECT_THAT(write_state("/proc/shardscope/viewer.json", {}), HasSubstr("cannot be kept"));
+    EXPECT_THAT(write_state("/proc/shardscope/viewer.json", {}), HasSubstr("cannot be saved"));
 }
 
 TEST_F(StateTest, OfAProgramOpensWhatWasOpen) {

@@ -81,7 +81,7 @@ TEST_F(SummaryPanelTest, ObeysTheLimitRange) {
     const auto whole = traces::summarize(*session_.trace());
     const traces::StepSummary& step = whole.ranks[0].steps[1];
     session_.open[0].limit = TimeRange{step.window_start, step.window_end};
-    EXPECT_THAT(draw(*make_panel("summary")), HasSubstr("a limit range is set"));
+    EXPECT_THAT(draw(*make_panel("summary")), HasSubstr("a time filter is set"));
     const auto part = traces::summarize(*session_.trace(), Session::selection(session_.open[0]));
     EXPECT_EQ(item("summary.value.steps"), std::to_string(part.ranks[0].steps.size()));
     EXPECT_LT(part.ranks[0].steps.size(), whole.ranks[0].steps.size());

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/viewer/panel_fixture.h"
-#include "viewer/tables/table_memory.h"
+#include "viewer/tables/table_order.h"
 
 namespace shardscope::viewer {
 namespace TEST_FILE {

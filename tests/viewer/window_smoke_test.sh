@@ -123,9 +123,9 @@ quit
 says '"zoom": 125'
 [[ $(visible) != "$whole" ]] || fail "the wheel did not zoom"
 
-# A state that is damaged is said and left aside.
+# A damaged state is reported and ignored.
 echo '{"zoom": "large"' >"$state"
 start "$folder/run.json"
-grep -q 'damaged and is left aside' "$folder/log" || fail "nothing is said of the damaged state"
+grep -q 'damaged and is ignored' "$folder/log" || fail "nothing is said of the damaged state"
 quit
 echo "the window works"

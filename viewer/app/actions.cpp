@@ -1,30 +1,281 @@
-// See actions.h. The table is made of parts, each in a file of its own (action_parts.h).
+// See actions.h. Moves in the timeline's time are done here, what else concerns a panel by its act().
 #include "viewer/app/actions.h"
 
 #include <algorithm>
-#include <iterator>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <span>
 #include <utility>
 
-#include "viewer/app/action_parts.h"
+#include "viewer/model/time_view.h"
+#include "viewer/panels/panel_table.h"
 
 namespace shardscope::viewer {
 namespace {
 
-std::vector<Action> all_parts() {
-    std::vector<Action> all = program_actions();
-    for (std::vector<Action> part : {timeline_actions(), panel_actions(), help_actions()})
-        all.insert(all.end(), std::make_move_iterator(part.begin()), std::make_move_iterator(part.end()));
+constexpr int kZoomStep = 25;               // percent
+constexpr double kTimelineZoomStep = 0.75;  // share of the visible range
+constexpr double kPanStep = 0.12;
+constexpr bool kRepeats = true;
+
+using Run = std::function<void(Program&)>;
+
+Chord ctrl(Key key) {
+    return {key, true};
+}
+Chord shift(Key key) {
+    return {key, false, true};
+}
+Chord ctrl_shift(Key key) {
+    return {key, true, true};
+}
+
+// --- The program: files, exports, panels, appearance.
+
+// Closes what lies on top first, then clears the selection, then the time filter.
+void let_go(Program& program) {
+    Session& session = program.session;
+    if (program.help || program.choose_file || program.palette || program.save.what != SaveRequest::nothing) {
+        program.help = program.choose_file = program.palette = false;
+        program.save = {};
+    } else if (session.selected.kind != EventKind::none) {
+        program.shown().act("let_go", session);
+        session.selected = {};
+    } else if (session.current() != nullptr) {
+        program.shown().act("let_go", session);
+        session.current()->limit.reset();
+    }
+}
+
+void next_rank(Program& program) {
+    const TracePtr trace = program.session.trace();
+    if (trace == nullptr || trace->ranks.empty()) return;
+    program.session.rank = (program.session.rank + 1) % static_cast<int>(trace->ranks.size());
+}
+
+void next_trace(Program& program) {
+    Session& session = program.session;
+    if (!session.open.empty()) session.set_active((session.active + 1) % session.open.size());
+}
+
+// Shows the panel `step` places further on, wrapping around at the end.
+Run to_neighbour(std::size_t step) {
+    return [step](Program& p) {
+        const std::size_t count = p.panels.size();
+        p.panel = (p.panel + (step == 1 ? 1 : count - 1)) % count;
+    };
+}
+
+Run save(SaveRequest::What what) {
+    return [what](Program& p) { p.save = {.what = what}; };
+}
+
+Run zoom_by(int percent) {
+    return [percent](Program& p) { p.set_zoom(p.zoom + percent); };
+}
+
+void swap_appearance(Program& program) {
+    program.set_appearance(theme::appearance() == Appearance::dark ? Appearance::light : Appearance::dark);
+}
+
+std::vector<Chord> panel_keys(std::size_t index) {
+    if (index > 15) return {};
+    const bool second = index >= 10;  // 1 ... 9, 0, then Shift+1 ... Shift+6
+    const std::size_t digit = second ? index - 9 : (index + 1) % 10;
+    return {{static_cast<Key>(static_cast<std::size_t>(Key::digit_0) + digit), false, second}};
+}
+
+void add_program_actions(std::vector<Action>& all) {
+    using Save = SaveRequest::What;
+    const auto add = [&](std::string_view menu, std::string_view id, std::string_view title,
+                         std::vector<Chord> keys, Run run) {
+        all.push_back({id, menu, title, std::move(keys), "", false, std::move(run)});
+    };
+    add("File", "open", "Open traces...", {ctrl(Key::o)}, [](Program& p) { p.choose_file = true; });
+    add("File", "reload", "Reload this trace", {{Key::f5}},
+        [](Program& p) { p.session.reload(p.session.active); });
+    add("File", "follow", "Follow traces that are still being written", {shift(Key::f5)},
+        [](Program& p) { p.session.follow = !p.session.follow; });
+    add("File", "close", "Close this trace", {ctrl(Key::w)},
+        [](Program& p) { p.session.close(p.session.active); });
+    add("File", "next_trace", "Next open trace", {ctrl(Key::tab)}, next_trace);
+    add("File", "export_table", "Export a table...", {ctrl(Key::e)}, save(Save::table));
+    add("File", "export_panel", "Picture of the panel...", {ctrl(Key::p)}, save(Save::panel));
+    add("File", "export_window", "Picture of the window...", {{Key::f12}}, save(Save::window));
+    add("File", "export_report", "Report as HTML...", {ctrl_shift(Key::e)}, save(Save::report));
+    add("File", "quit", "Quit", {ctrl(Key::q)}, [](Program& p) { p.quit = true; });
+    add("View", "palette", "Command palette", {ctrl_shift(Key::p)},
+        [](Program& p) { p.palette = !p.palette; });
+    add("View", "next_rank", "Next rank", {{Key::r}}, next_rank);
+    add("View", "larger", "Larger", {ctrl(Key::equal)}, zoom_by(kZoomStep));
+    add("View", "smaller", "Smaller", {ctrl(Key::minus)}, zoom_by(-kZoomStep));
+    add("View", "normal_size", "Normal size", {ctrl(Key::digit_0)}, [](Program& p) { p.set_zoom(100); });
+    add("View", "appearance", "Switch between light and dark", {{Key::f9}}, swap_appearance);
+    add("View", "rail", "Panel names in the sidebar", {ctrl(Key::b)},
+        [](Program& p) { p.rail = p.rail_is_wide ? RailWidth::narrow : RailWidth::wide; });
+    add("View", "let_go", "Close the window, or clear the selection or time filter", {{Key::escape}}, let_go);
+    add("Panels", "next_panel", "Next panel", {ctrl(Key::page_down)}, to_neighbour(1));
+    add("Panels", "previous_panel", "Previous panel", {ctrl(Key::page_up)}, to_neighbour(0));
+    const std::span<const PanelEntry> panels = panel_table();
+    for (std::size_t i = 0; i < panels.size(); ++i)
+        add("Panels", panels[i].name, panels[i].title, panel_keys(i),
+            [name = panels[i].name](Program& p) { p.show(name); });
+}
+
+// --- The timeline, and other panels with actions of their own.
+
+TimeSpan whole_of(const traces::Trace& trace) {
+    return {trace.first_ns, std::max(trace.last_ns, trace.first_ns + 1)};
+}
+
+template <class Change>
+void change_view(Program& program, Change change) {
+    OpenTrace* entry = program.session.current();
+    if (entry == nullptr || entry->trace == nullptr) return;
+    const TimeSpan next = change(TimeSpan{entry->visible.from, entry->visible.to}, whole_of(*entry->trace));
+    entry->visible = {next.from, next.to};
+}
+
+Run zoom(double factor) {
+    return [=](Program& program) {
+        change_view(program, [=](TimeSpan now, TimeSpan whole) {
+            return zoomed(now, whole, now.from + (now.to - now.from) / 2, factor);
+        });
+    };
+}
+
+Run pan(double share) {
+    return [=](Program& program) {
+        change_view(program, [=](TimeSpan now, TimeSpan whole) {
+            return panned(now, whole, std::llround(static_cast<double>(now.to - now.from) * share));
+        });
+    };
+}
+
+// Moves the first or the last event to the edge of the view, at the current zoom.
+Run to_end(bool first) {
+    return [=](Program& program) {
+        change_view(program, [=](TimeSpan now, TimeSpan whole) {
+            const std::int64_t margin = (now.to - now.from) / 50;
+            return panned(now, whole, first ? whole.from - margin - now.from : whole.to + margin - now.to);
+        });
+    };
+}
+
+void limit_to_view(Program& program) {
+    OpenTrace* entry = program.session.current();
+    if (entry != nullptr && entry->trace != nullptr) entry->limit = entry->visible;
+}
+
+void no_limit(Program& program) {
+    if (OpenTrace* entry = program.session.current()) entry->limit.reset();
+}
+
+void next_colors(Program& program) {
+    constexpr int kModes = 4;
+    program.session.color_by =
+        static_cast<ColorBy>((static_cast<int>(program.session.color_by) + 1) % kModes);
+}
+
+// Actions that are available only while their panel is shown.
+class PanelActions {
+  public:
+    PanelActions(std::vector<Action>& all, std::string_view panel, std::string_view menu)
+        : all_(all), panel_(panel), menu_(menu) {}
+    // Done by the panel's act().
+    void act(std::string_view id, std::string_view title, std::vector<Chord> keys, bool repeats = false) {
+        run(
+            id, title, std::move(keys), [id](Program& p) { p.shown().act(id, p.session); }, repeats);
+    }
+    void run(std::string_view id, std::string_view title, std::vector<Chord> keys, Run run,
+             bool repeats = false) {
+        all_.push_back({id, menu_, title, std::move(keys), panel_, repeats, std::move(run)});
+    }
+
+  private:
+    std::vector<Action>& all_;
+    std::string_view panel_, menu_;
+};
+
+void add_timeline_actions(std::vector<Action>& all) {
+    PanelActions add(all, "timeline", "Timeline");
+    add.run("zoom_in", "Zoom in", {{Key::w}}, zoom(kTimelineZoomStep), kRepeats);
+    add.run("zoom_out", "Zoom out", {{Key::s}}, zoom(1 / kTimelineZoomStep), kRepeats);
+    add.run("earlier", "Move to earlier", {{Key::a}, {Key::left}}, pan(-kPanStep), kRepeats);
+    add.run("later", "Move to later", {{Key::d}, {Key::right}}, pan(kPanStep), kRepeats);
+    add.run("first", "Go to the start", {{Key::home}}, to_end(true));
+    add.run("last", "Go to the end", {{Key::end}}, to_end(false));
+    add.act("scroll_up", "Scroll up", {{Key::up}}, kRepeats);
+    add.act("scroll_down", "Scroll down", {{Key::down}}, kRepeats);
+    add.act("page_up", "Scroll up a page", {{Key::page_up}}, kRepeats);
+    add.act("page_down", "Scroll down a page", {{Key::page_down}}, kRepeats);
+    add.act("fit", "Fit the whole trace", {{Key::f}});
+    add.act("zoom_to", "Zoom to the selection or the measure", {{Key::z}});
+    add.act("back", "Undo the last zoom or move", {ctrl(Key::left), {Key::backspace}}, kRepeats);
+    add.act("forward", "Redo", {ctrl(Key::right)}, kRepeats);
+    add.act("next_event", "Next event in row", {{Key::period}}, kRepeats);
+    add.act("previous_event", "Previous event in row", {{Key::comma}}, kRepeats);
+    add.act("next_same", "Next event of the same name", {shift(Key::period)}, kRepeats);
+    add.act("previous_same", "Previous event of the same name", {shift(Key::comma)}, kRepeats);
+    add.act("follow_launch", "From launch to device work and back", {{Key::g}});
+    add.act("next_part", "Next rank's part of the collective", {{Key::o}});
+    add.act("follow_backward", "From forward to backward and back", {{Key::v}});
+    add.act("find", "Find events by text", {ctrl(Key::f)});
+    add.act("find_next", "Next event found", {{Key::f3}}, kRepeats);
+    add.act("find_previous", "Previous event found", {shift(Key::f3)}, kRepeats);
+    add.act("find_list", "List the events found", {ctrl(Key::f3)});
+    add.act("measure", "Measure by dragging, on or off", {{Key::t}});
+    add.act("copy", "Copy the measure or the selection", {ctrl(Key::c)});
+    add.act("mark", "Mark this instant", {{Key::m}});
+    add.act("mark_range", "Mark the measure or the selection as a range", {shift(Key::m)});
+    add.act("marks", "List marks and ranges", {{Key::b}});
+    add.act("next_mark", "Next mark", {{Key::n}});
+    add.act("previous_mark", "Previous mark", {shift(Key::n)});
+    add.act("limit_selected", "Filter all panels by the time of the selection or the measure",
+            {shift(Key::l)});
+    add.act("filter_rows", "Filter rows by text", {{Key::slash}});
+    add.act("fold_ranks", "Fold or unfold all groups", {shift(Key::f)});
+    add.act("group_rows", "Rows by rank or by kind", {{Key::k}});
+    add.act("fold_row", "Fold or unfold the row's group", {{Key::enter}});
+    add.act("pin_row", "Pin or unpin the row", {{Key::p}});
+    add.act("hide_row", "Hide the row", {{Key::h}});
+    add.act("show_rows", "Show all rows in their own order", {shift(Key::h)});
+    add.act("row_up", "Move the row up", {shift(Key::up)}, kRepeats);
+    add.act("row_down", "Move the row down", {shift(Key::down)}, kRepeats);
+    add.run("limit", "Filter all panels by the visible time", {{Key::l}}, limit_to_view);
+    add.run("no_limit", "Clear time filter", {ctrl(Key::l)}, no_limit);
+    add.run("colors", "Next colour mode", {{Key::c}}, next_colors);
+}
+
+void add_panel_actions(std::vector<Action>& all) {
+    PanelActions map(all, "shardmap", "Shard map"), plan(all, "plan", "Plan");
+    map.act("shard_next", "Next change of state", {{Key::right}}, kRepeats);
+    map.act("shard_previous", "Previous change of state", {{Key::left}}, kRepeats);
+    map.act("shard_play", "Play change by change", {{Key::space}});
+    plan.act("plan_slower", "Along the Pareto front: smaller and slower", {{Key::left}}, kRepeats);
+    plan.act("plan_faster", "Along the Pareto front: faster and larger", {{Key::right}}, kRepeats);
+    plan.act("plan_open", "Open the row's simulated trace", {{Key::t}});
+    plan.act("plan_copy_job", "Copy the row as a job file", {ctrl_shift(Key::c)});
+    plan.act("plan_save_job", "Save the row as a job file...", {ctrl(Key::s)});
+}
+
+std::vector<Action> all_actions() {
+    std::vector<Action> all;
+    add_program_actions(all);
+    add_timeline_actions(all);
+    add_panel_actions(all);
+    all.push_back(
+        {"help", "Help", "Keys and mouse", {{Key::f1}, shift(Key::slash)}, "", false, [](Program& p) {
+             p.help = !p.help;
+         }});
     return all;
 }
 
 }  // namespace
 
-std::function<void(Program&)> to_panel(std::string_view action) {
-    return [action](Program& program) { program.shown().act(action, program.session); };
-}
-
 const std::vector<Action>& actions() {
-    static const std::vector<Action> kActions = all_parts();
+    static const std::vector<Action> kActions = all_actions();
     return kActions;
 }
 
@@ -34,13 +285,13 @@ const std::vector<MouseHelp>& mouse_help() {
         {"Shift+wheel, wheel over names", "Scroll up and down"},
         {"Ctrl+wheel", "Zoom finely"},
         {"Drag", "Move in time and up and down"},
-        {"Drag on the ruler, Shift+drag", "Limit all panels to that time"},
-        {"Drag the limit's ends on the ruler", "Change the limit"},
-        {"Drag with the right button, Ctrl+drag", "Measure, caught by events' edges"},
-        {"Drag the strip above the ruler", "Move or stretch what is visible; with Shift anew"},
-        {"Click an event", "Select it: fields, launch, other ranks' part"},
+        {"Drag on the ruler, Shift+drag", "Filter all panels by that time"},
+        {"Drag the filter's ends on the ruler", "Change the time filter"},
+        {"Drag with the right button, Ctrl+drag", "Measure (snaps to events)"},
+        {"Drag the strip above the ruler", "Move or resize the visible range; with Shift set a new one"},
+        {"Click an event", "Select it: fields, launch, other ranks' parts"},
         {"Double-click an event", "Zoom to it"},
-        {"Right click an event or a row's name", "What can be done with it"},
+        {"Right click an event or a row's name", "Open its menu"},
         {"Click a group's heading", "Fold or unfold it"},
         {"Drag a row's name", "Move the row among its neighbours"},
         {"Drop a file", "Open it"},

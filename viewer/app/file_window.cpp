@@ -1,6 +1,4 @@
-// See file_window.h.
-#include "viewer/app/file_window.h"
-
+// See windows.h.
 #include <algorithm>
 #include <array>
 #include <filesystem>
@@ -10,6 +8,7 @@
 #include <imgui.h>
 #include <imgui_stdlib.h>
 
+#include "viewer/app/windows.h"
 #include "viewer/draw/format.h"
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
@@ -29,8 +28,7 @@ constexpr std::array<std::pair<FileKind, const char*>, 5> kKinds = {
 
 constexpr const char* kHowToChoose =
     "Ctrl or Shift with a click chooses several. Side by side they are compared; merged they are the ranks "
-    "of "
-    "one job.";
+    "of one job.";
 
 const char* label_of(FileKind kind) {
     for (const auto& [value, label] : kKinds) {
@@ -163,13 +161,11 @@ void FileWindow::click(std::size_t row, const FolderEntry& entry) {
 void FileWindow::draw_buttons() {
     note(kHowToChoose);
     const bool several = marked_.size() > 1;
-    const bool open = ImGui::Button(several ? "Open side by side" : "Open");
-    items::mark("files.open", several ? "Open side by side" : "Open");
+    const bool open = named_button(several ? "Open side by side" : "Open", "files.open");
     bool merge = false;
     if (several) {
         ImGui::SameLine();
-        merge = ImGui::Button("Open merged on one clock");
-        items::mark("files.merge", "Open merged on one clock");
+        merge = named_button("Open merged on one clock", "files.merge");
     }
     if (!several && open) return take_typed();
     if (!open && !merge) return;

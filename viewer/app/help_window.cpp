@@ -1,6 +1,4 @@
-// See help_window.h.
-#include "viewer/app/help_window.h"
-
+// See windows.h.
 #include <algorithm>
 #include <string>
 #include <string_view>
@@ -9,6 +7,7 @@
 #include <imgui.h>
 
 #include "viewer/app/actions.h"
+#include "viewer/app/windows.h"
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
 #include "viewer/theme/theme.h"
@@ -18,27 +17,17 @@ namespace {
 
 constexpr float kColumn = 27;  // font sizes
 
-void wrapped(std::string_view t) {
-    ImGui::PushTextWrapPos(0);
-    text(t);
-    ImGui::PopTextWrapPos();
-}
-
 void row(std::string_view left, std::string_view right) {
     ImGui::TableNextRow();
     ImGui::TableNextColumn();
-    ImGui::PushStyleColor(ImGuiCol_Text, theme::accent());
-    wrapped(left);
-    ImGui::PopStyleColor();
+    wrapped_in(theme::accent(), left);
     ImGui::TableNextColumn();
     wrapped(right);
 }
 
 // Begins a table with a heading for each menu.
 bool begin(std::string_view title, float keys) {
-    ImGui::PushStyleColor(ImGuiCol_Text, theme::text_dim());
-    text(title);
-    ImGui::PopStyleColor();
+    text_dim(title);
     if (!ImGui::BeginTable(std::string(title).c_str(), 2, ImGuiTableFlags_SizingFixedFit)) return false;
     ImGui::TableSetupColumn("keys", ImGuiTableColumnFlags_WidthFixed, ImGui::GetFontSize() * keys);
     ImGui::TableSetupColumn("meaning", ImGuiTableColumnFlags_WidthStretch);

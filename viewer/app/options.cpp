@@ -103,8 +103,7 @@ Parsed parse_options(int argc, const char* const* argv, const std::vector<std::s
                  "Do not bring back what was open last time, and keep nothing for next time");
     app.footer(
         "Exit status: 0 done, 1 a file cannot be read, a picture not be drawn or a script's expectation is "
-        "not "
-        "met, 2 a wrong command line or script.");
+        "not met, 2 a wrong command line or script.");
     const auto wrong = [](const std::string& what) {
         fmt::print(stderr, "shardscope-view: {}\n", what);
         return Parsed{std::nullopt, 2};

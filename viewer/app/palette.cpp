@@ -1,6 +1,4 @@
-// See palette.h.
-#include "viewer/app/palette.h"
-
+// See windows.h.
 #include <algorithm>
 #include <utility>
 
@@ -11,6 +9,7 @@
 #include "traces/schema/sort_rows.h"
 #include "viewer/app/actions.h"
 #include "viewer/app/fuzzy.h"
+#include "viewer/app/windows.h"
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
 #include "viewer/theme/theme.h"
@@ -100,9 +99,7 @@ void CommandPalette::draw_matches(Program& program, bool entered) {
         if (ImGui::Selectable("##entry", i == chosen_)) run = i;
         items::mark(fmt::format("palette.{}", i), entry.title);
         ImGui::SameLine(0, 0);
-        ImGui::PushStyleColor(ImGuiCol_Text, theme::text_dim());
-        text(entry.kind);
-        ImGui::PopStyleColor();
+        text_dim(entry.kind);
         ImGui::SameLine(ImGui::GetFontSize() * 7);
         const float room = ImGui::GetContentRegionAvail().x - ImGui::CalcTextSize(entry.keys.c_str()).x -
                            ImGui::GetFontSize();

@@ -12,7 +12,6 @@
 #include "viewer/app/report_job.h"
 #include "viewer/model/panel.h"
 #include "viewer/model/session.h"
-#include "viewer/tables/table_memory.h"
 #include "viewer/tables/table_order.h"
 #include "viewer/theme/theme.h"
 

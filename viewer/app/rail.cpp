@@ -1,6 +1,5 @@
-// See rail.h.
-#include "viewer/app/rail.h"
-
+// See windows.h.
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -8,7 +7,7 @@
 #include <imgui.h>
 
 #include "viewer/app/actions.h"
-#include "viewer/app/rail_icons.h"
+#include "viewer/app/windows.h"
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
 #include "viewer/panels/panel_table.h"
@@ -16,6 +15,32 @@
 
 namespace shardscope::viewer {
 namespace {
+
+// --- Draws the icon of a panel.
+
+void draw_icon(ImDrawList& list, std::span<const Stroke> icon, ImVec2 at, float size, ImU32 color) {
+    const float unit = size / 16, thick = unit * 1.4F;
+    for (const Stroke& s : icon) {
+        const ImVec2 a{at.x + s.ax * unit, at.y + s.ay * unit}, b{at.x + s.bx * unit, at.y + s.by * unit};
+        switch (s.shape) {
+            case Shape::line:
+                list.AddLine(a, b, color, thick);
+                break;
+            case Shape::box:
+                list.AddRectFilled(a, b, color, unit);
+                break;
+            case Shape::frame:
+                list.AddRect(a, b, color, unit, 0, thick);
+                break;
+            case Shape::dot:
+                list.AddCircleFilled(a, s.bx * unit, color);
+                break;
+            case Shape::ring:
+                list.AddCircle(a, s.bx * unit, color, 0, thick);
+                break;
+        }
+    }
+}
 
 constexpr float kWide = 13, kNarrow = 2.9F;  // font sizes
 constexpr float kRoomForNames = 78;          // window width, in font sizes, from which names are shown

@@ -1,6 +1,4 @@
-// See save_window.h.
-#include "viewer/app/save_window.h"
-
+// See windows.h.
 #include <algorithm>
 #include <exception>
 #include <filesystem>
@@ -10,6 +8,7 @@
 #include <imgui_stdlib.h>
 
 #include "viewer/app/export.h"
+#include "viewer/app/windows.h"
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
 #include "viewer/tables/table.h"
@@ -155,10 +154,8 @@ void SaveWindow::draw(Program& program) {
             items::mark("save.go", there ? "Replace" : "Save");
             if (table) note("The rows as they are shown; a name that ends in .json gives JSON, else CSV.");
             if (!failure_.empty()) {
-                ImGui::PushStyleColor(ImGuiCol_Text, theme::bad());
-                ImGui::TextWrapped("%s", failure_.c_str());
+                wrapped_in(theme::bad(), failure_);
                 items::mark("save.failure", failure_);
-                ImGui::PopStyleColor();
             }
             if ((go || entered) && !path_.empty()) save(program);
         }

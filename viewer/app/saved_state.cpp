@@ -117,7 +117,7 @@ std::string to_json(const SavedState& state) {
 SavedState parse_state(std::string_view text) {
     try {
         const Json json = traces::parse_ordered_json(text, traces::BadJson::throws);
-        if (!json.is_object()) throw std::runtime_error("it is no JSON object");
+        if (!json.is_object()) throw std::runtime_error("it is not a JSON object");
         SavedState state;
         if (const auto it = json.find("traces"); it != json.end()) {
             for (const Json& trace : *it) state.traces.push_back(trace_of(trace));
@@ -132,7 +132,7 @@ SavedState parse_state(std::string_view text) {
         take(json, "recent", state.recent);
         take(json, "panels", state.panels);
         if (const auto it = json.find("tables"); it != json.end()) {
-            if (!it->is_object()) throw std::runtime_error("\"tables\" is no JSON object");
+            if (!it->is_object()) throw std::runtime_error("\"tables\" is not a JSON object");
             for (const auto& [id, table] : it->items()) state.tables[id] = table_of(table);
         }
         return state;
@@ -156,22 +156,21 @@ std::optional<SavedState> read_state(const std::string& path, std::string& messa
     const auto bytes = fs::file_size(path, error);
     std::ifstream in(path, std::ios::binary);
     if (error || bytes > kMostBytes || !in) {
-        message = fmt::format("{}: the state of last time cannot be read and is left aside.", path);
+        message = fmt::format("{}: the saved state cannot be read and is ignored.", path);
         return std::nullopt;
     }
     const std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
     try {
         return parse_state(text);
     } catch (const std::exception& wrong) {
-        message =
-            fmt::format("{}: the state of last time is damaged and is left aside ({}).", path, wrong.what());
+        message = fmt::format("{}: the saved state is damaged and is ignored ({}).", path, wrong.what());
         return std::nullopt;
     }
 }
 
 std::string write_state(const std::string& path, const SavedState& state) {
     const auto failed = [&](const std::string& why) {
-        return fmt::format("{}: what is open cannot be kept for next time ({}).", path, why);
+        return fmt::format("{}: the state cannot be saved for next time ({}).", path, why);
     };
     if (path.empty()) return "";
     std::error_code error;

@@ -12,8 +12,7 @@
 #include "traces/analysis/base/shown_ranks.h"
 #include "traces/store/grouped.h"
 #include "viewer/app/actions.h"
-#include "viewer/app/help_window.h"
-#include "viewer/app/rail.h"
+#include "viewer/app/windows.h"
 #include "viewer/draw/format.h"
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
@@ -114,7 +113,7 @@ void Shell::run_shortcuts() {
 }
 
 void Shell::draw_recent() {
-    if (!ImGui::BeginMenu("Open again", !program_.recent.empty())) return;
+    if (!ImGui::BeginMenu("Open recent", !program_.recent.empty())) return;
     std::string chosen;
     for (const std::string& path : program_.recent) {
         if (ImGui::MenuItem(path.c_str())) chosen = path;
@@ -148,16 +147,13 @@ void Shell::draw_notices() {
     OpenTrace* entry = session.current();
     if (entry == nullptr || entry->notice.empty()) return;
     ImGui::AlignTextToFramePadding();
-    ImGui::PushStyleColor(ImGuiCol_Text, theme::bad());
     const float font = ImGui::GetFontSize();
-    text(fit_text(entry->notice, ImGui::GetContentRegionAvail().x - font * 14));
-    ImGui::PopStyleColor();
+    text_in(theme::bad(), fit_text(entry->notice, ImGui::GetContentRegionAvail().x - font * 14));
     items::mark("app.notice", entry->notice);
     ImGui::SameLine(0, font);
-    if (ImGui::Button("Read again")) session.reload(session.active);
-    items::mark("app.read_again", "Read again");
+    if (named_button("Reload", "app.read_again")) session.reload(session.active);
     ImGui::SameLine();
-    if (ImGui::Button("Leave it")) entry->notice.clear();
+    if (ImGui::Button("Dismiss")) entry->notice.clear();
 }
 
 void Shell::draw_content(const Frame& frame, float height) {
@@ -184,61 +180,62 @@ void Shell::draw_content(const Frame& frame, float height) {
     ImGui::EndChild();
 }
 
+namespace {
+
+// A column in the middle, in whose width texts wrap; returns the width.
+float begin_centered() {
+    const ImVec2 room = ImGui::GetContentRegionAvail();
+    const float font = ImGui::GetFontSize(), width = std::min(room.x - font * 2, font * 40);
+    ImGui::SetCursorPos({(room.x - width) / 2, room.y * 0.3F});
+    ImGui::BeginGroup();
+    ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + width);
+    return width;
+}
+
+void end_centered() {
+    ImGui::PopTextWrapPos();
+    ImGui::EndGroup();
+}
+
+}  // namespace
+
 void Shell::draw_instead_of_panel() {
     Session& session = program_.session;
-    const float font = ImGui::GetFontSize();
-    const float width = std::min(ImGui::GetContentRegionAvail().x - font * 2, font * 40);
-    ImGui::SetCursorPos(
-        {(ImGui::GetContentRegionAvail().x - width) / 2, ImGui::GetContentRegionAvail().y * 0.3F});
-    ImGui::BeginGroup();
+    const float width = begin_centered();
     const OpenTrace* entry = session.current();
-    ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + width);
     if (entry == nullptr) {
         text("No trace is open.");
         note("Drop trace files here, or choose one.");
-        if (ImGui::Button("Open traces...")) program_.choose_file = true;
-        items::mark("app.open", "Open traces...");
+        if (named_button("Open traces...", "app.open")) program_.choose_file = true;
         std::string chosen;
-        if (!program_.recent.empty()) note("Open again:");
+        if (!program_.recent.empty()) note("Open recent:");
         for (const std::string& path : program_.recent) {
             if (ImGui::Selectable(fit_text(path, width).c_str())) chosen = path;
         }
         if (!chosen.empty()) program_.open(chosen);
     } else if (!entry->error.empty()) {
-        ImGui::PushStyleColor(ImGuiCol_Text, theme::bad());
-        text(entry->error);
+        text_in(theme::bad(), entry->error);
         items::mark("app.error", entry->error);
-        ImGui::PopStyleColor();
         if (ImGui::Button("Close")) session.close(session.active);
     } else {
         text(fmt::format("Reading {}", entry->name));
         ImGui::ProgressBar(static_cast<float>(entry->progress), {width, 0});
-        const bool cancel = ImGui::Button("Cancel");
-        items::mark("app.cancel", "Cancel");
-        if (cancel) session.close(session.active);
+        if (named_button("Cancel", "app.cancel")) session.close(session.active);
     }
-    ImGui::PopTextWrapPos();
-    ImGui::EndGroup();
+    end_centered();
 }
 
 // Shown instead of a panel that needs a timeline, for a file without one.
 void Shell::draw_only_plan(std::string_view title) {
     const Session& session = program_.session;
-    const float font = ImGui::GetFontSize();
-    const float width = std::min(ImGui::GetContentRegionAvail().x - font * 2, font * 40);
-    ImGui::SetCursorPos(
-        {(ImGui::GetContentRegionAvail().x - width) / 2, ImGui::GetContentRegionAvail().y * 0.3F});
-    ImGui::BeginGroup();
-    ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + width);
+    begin_centered();
     const std::string said = fmt::format("{} holds a plan and no timeline: {} has nothing to show.",
                                          session.current()->name, title);
     text(said);
     items::mark("app.only_plan", said);
     note("A row of the plan opens its simulated trace, which every panel shows.");
-    if (ImGui::Button("Open the plan")) program_.session.wanted_panel = "plan";
-    items::mark("app.open_plan", "Open the plan");
-    ImGui::PopTextWrapPos();
-    ImGui::EndGroup();
+    if (named_button("Open the plan", "app.open_plan")) program_.session.wanted_panel = "plan";
+    end_centered();
 }
 
 void Shell::draw_status() {
@@ -272,7 +269,7 @@ std::string Shell::progress_text() const {
     if (std::string failure = session.analyses.failure(); !failure.empty()) return failure;
     if (session.loading()) {
         const OpenTrace* entry = session.current();
-        return entry != nullptr && entry->reading_again ? "reading again ..." : "reading ...";
+        return entry != nullptr && entry->reading_again ? "reloading ..." : "reading ...";
     }
     if (std::string progress = session.simulation.progress(); !progress.empty()) return progress;
     if (program_.report.busy()) return "writing the report ...";

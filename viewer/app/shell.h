@@ -6,10 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "viewer/app/file_window.h"
-#include "viewer/app/palette.h"
 #include "viewer/app/program.h"
-#include "viewer/app/save_window.h"
+#include "viewer/app/windows.h"
 
 namespace shardscope::viewer {
 

@@ -42,10 +42,9 @@ constexpr int kRounds = 3;  // rounds of open and scan, alternating
 std::vector<double> bare_scan(const std::string& path) {
     const double start = process_seconds();
     traces::Database database = traces::open_trace(path);
-    traces::Statement statement(
-        database,
-        "SELECT start, \"end\", eventType, globalTid, domainId, textId, int64Value, uint64Value, jsonTextId "
-        "FROM NVTX_EVENTS");
+    traces::Statement statement(database,
+                                "SELECT start, \"end\", eventType, globalTid, domainId, textId, int64Value, "
+                                "uint64Value, jsonTextId FROM NVTX_EVENTS");
     sqlite3_stmt* bare = statement.handle();
     std::int64_t rows = 0, sum = 0;
     while (sqlite3_step(bare) == SQLITE_ROW) {
@@ -121,8 +120,8 @@ void measure_frames(const std::string& path) {
     viewer::OpenTrace& entry = *viewer.program.session.current();
     const viewer::TimeRange all = entry.visible;
     fmt::print(
-        "Frames while panning and zooming, 1600 x 900, processor time in ms (bars: median 4, p99 16, "
-        "10,000 rectangles, 100 commands)\n");
+        "Frames while panning and zooming, 1600 x 900, processor time in ms (bars: median 4, p99 16, 10,000 "
+        "rectangles, 100 commands)\n");
     fmt::print("{:<10}{:>9}{:>9}{:>9}{:>13}{:>11}{:>11}\n", "shown", "median", "p99", "most", "rectangles",
                "commands", "vertices");
     for (const Zoom& zoom : kZooms) {

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include <fmt/core.h>
+#include <utf8proc.h>
 
 #include "traces/store/grouped.h"
 
@@ -15,11 +16,6 @@ namespace {
 
 bool only_zeros(std::string_view digits) {
     return digits.find_first_not_of("0.") == std::string_view::npos;
-}
-
-// A byte of UTF-8 that is not the first of its character.
-bool continues(char byte) {
-    return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U;
 }
 
 // Four significant digits for numbers below 1000, no decimals above.
@@ -97,21 +93,20 @@ std::string spaced(std::string_view name) {
 
 std::size_t first_character(std::string_view text) {
     if (text.empty()) return 0;
-    const auto lead = static_cast<unsigned char>(text[0]);
-    const std::size_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : lead >= 0xC0 ? 2 : 1;
-    if (lead >= 0xF8 || length > text.size()) return 1;
-    for (std::size_t i = 1; i < length; ++i)
-        if (!continues(text[i])) return 1;
-    return length;
+    utf8proc_int32_t character = 0;
+    const auto bytes = reinterpret_cast<const utf8proc_uint8_t*>(text.data());
+    return static_cast<std::size_t>(std::max<utf8proc_ssize_t>(
+        1, utf8proc_iterate(bytes, static_cast<utf8proc_ssize_t>(text.size()), &character)));
 }
 
 std::size_t last_character(std::string_view text) {
-    for (std::size_t length = 1; length <= std::min<std::size_t>(4, text.size()); ++length) {
-        const std::string_view end = text.substr(text.size() - length);
-        if (continues(end[0])) continue;
-        return first_character(end) == length ? length : 1;
-    }
+    for (std::size_t length = std::min<std::size_t>(4, text.size()); length > 1; --length)
+        if (first_character(text.substr(text.size() - length)) == length) return length;
     return text.empty() ? 0 : 1;
+}
+
+bool inside_character(std::string_view text, std::size_t at) {
+    return at < text.size() && utf8proc_utf8class[static_cast<unsigned char>(text[at])] == 0;
 }
 
 std::string shorten_middle(const std::string& text, std::size_t limit) {
@@ -120,8 +115,8 @@ std::string shorten_middle(const std::string& text, std::size_t limit) {
     const bool dots = limit > kDots.size();
     const std::size_t keep = dots ? limit - kDots.size() : limit;
     std::size_t head = dots ? keep / 2 : keep, tail = text.size() - (keep - head);
-    while (head > 0 && continues(text[head])) --head;
-    while (tail < text.size() && continues(text[tail])) ++tail;
+    while (head > 0 && inside_character(text, head)) --head;
+    while (inside_character(text, tail)) ++tail;
     return text.substr(0, head) + std::string(dots ? kDots : "") + text.substr(tail);
 }
 

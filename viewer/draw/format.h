@@ -40,6 +40,8 @@ std::string shorten_middle(const std::string& text, std::size_t limit);
 // text.
 std::size_t first_character(std::string_view text);
 std::size_t last_character(std::string_view text);
+// Whether the byte at `at` is not the first of its character.
+bool inside_character(std::string_view text, std::size_t at);
 
 // "unsharded_parameters" -> "unsharded parameters".
 std::string spaced(std::string_view name);

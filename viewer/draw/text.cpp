@@ -10,6 +10,7 @@
 #include <fmt/core.h>
 
 #include "viewer/draw/format.h"
+#include "viewer/draw/items.h"
 #include "viewer/draw/short_name.h"
 
 namespace shardscope::viewer {
@@ -117,8 +118,24 @@ void text_right(std::string_view t) {
 }
 
 void text_right_dim(std::string_view t) {
-    ImGui::PushStyleColor(ImGuiCol_Text, ImGui::GetStyleColorVec4(ImGuiCol_TextDisabled));
+    ImGui::PushStyleColor(ImGuiCol_Text, ImGui::GetColorU32(ImGuiCol_TextDisabled));
     text_right(t);
+    ImGui::PopStyleColor();
+}
+
+void text_in(ImU32 color, std::string_view t) {
+    ImGui::PushStyleColor(ImGuiCol_Text, color);
+    text(t);
+    ImGui::PopStyleColor();
+}
+
+void text_dim(std::string_view t) {
+    text_in(ImGui::GetColorU32(ImGuiCol_TextDisabled), t);
+}
+
+void text_fit_dim(const std::string& t) {
+    ImGui::PushStyleColor(ImGuiCol_Text, ImGui::GetColorU32(ImGuiCol_TextDisabled));
+    text_fit(t);
     ImGui::PopStyleColor();
 }
 
@@ -159,7 +176,7 @@ void full_text_tip(std::string_view t) {
     ImGui::BeginTooltip();
     ImGui::PushTextWrapPos(ImGui::GetFontSize() * 60);
     std::size_t end = std::min(kMost, t.size());
-    while (end > 0 && end < t.size() && (static_cast<unsigned char>(t[end]) & 0xC0U) == 0x80U) --end;
+    while (end > 0 && inside_character(t, end)) --end;
     text(t.substr(0, end));
     if (end < t.size())
         text(fmt::format("... ({} bytes in all)", format_count(static_cast<std::int64_t>(t.size()))));
@@ -177,12 +194,27 @@ float button_width(std::string_view label) {
            2 * ImGui::GetStyle().FramePadding.x;
 }
 
-void note(std::string_view t) {
-    ImGui::PushStyleColor(ImGuiCol_Text, ImGui::GetStyleColorVec4(ImGuiCol_TextDisabled));
+bool named_button(const char* label, std::string_view item) {
+    const bool clicked = ImGui::Button(label);
+    const std::string_view shown = label;
+    items::mark(item, shown.substr(0, shown.find("##")));
+    return clicked;
+}
+
+void wrapped(std::string_view t) {
     ImGui::PushTextWrapPos(0);
     text(t);
     ImGui::PopTextWrapPos();
+}
+
+void wrapped_in(ImU32 color, std::string_view t) {
+    ImGui::PushStyleColor(ImGuiCol_Text, color);
+    wrapped(t);
     ImGui::PopStyleColor();
+}
+
+void note(std::string_view t) {
+    wrapped_in(ImGui::GetColorU32(ImGuiCol_TextDisabled), t);
 }
 
 void heading(std::string_view t) {
@@ -196,7 +228,7 @@ void heading(std::string_view t) {
         ImGui::GetWindowDrawList()->AddLine({from, y}, {to, y}, ImGui::GetColorU32(ImGuiCol_Separator));
 }
 
-void cell_bar(double share, ImU32 color, std::string_view t) {
+void number_cell(const std::string& t, double number, double share, ImU32 color) {
     const ImVec2 at = ImGui::GetCursorScreenPos();
     const float width = ImGui::GetContentRegionAvail().x;
     const float filled = width * static_cast<float>(std::clamp(share, 0.0, 1.0));
@@ -204,7 +236,7 @@ void cell_bar(double share, ImU32 color, std::string_view t) {
         ImGui::GetWindowDrawList()->AddRectFilled(at, {at.x + filled, at.y + ImGui::GetTextLineHeight()},
                                                   (color & 0x00FFFFFFU) | 0x70000000U);
     }
-    text_right(t);
+    number_right(t, number);
 }
 
 void swatch(ImU32 color) {

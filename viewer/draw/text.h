@@ -15,6 +15,11 @@ namespace shardscope::viewer {
 void text_right(std::string_view text);
 void text_right_dim(std::string_view text);
 
+// In another colour; dimmed; dimmed and shortened like text_fit().
+void text_in(ImU32 color, std::string_view text);
+void text_dim(std::string_view text);
+void text_fit_dim(const std::string& text);
+
 // Shortened to the width that is left; a shortened text is shown whole on hover.
 void text_fit(const std::string& text);
 // The same for any place: `text` in one line of `width` pixels. A C++ function's name loses its parameters,
@@ -35,15 +40,21 @@ void full_text_tip(std::string_view text);
 void flow(float width);
 // The width of a button with this label.
 float button_width(std::string_view label);
+// A button that scripts find as `item`, with its label as text.
+bool named_button(const char* label, std::string_view item);
 
+// Text that wraps at the end of the line.
+void wrapped(std::string_view text);
+// The same in another colour: an error.
+void wrapped_in(ImU32 color, std::string_view text);
 // Dimmed text that wraps: an explanation, a reason why there is nothing to show.
 void note(std::string_view text);
 
 // A heading with a thin line behind it.
 void heading(std::string_view text);
 
-// A table cell with a bar of `share` (0..1) behind right-aligned text.
-void cell_bar(double share, ImU32 color, std::string_view text);
+// A number in a table's cell: right-aligned, over a bar of `share` (0..1), and shortened if there is no room.
+void number_cell(const std::string& text, double number, double share, ImU32 color);
 
 struct LegendItem {
     std::string label;

@@ -1,14 +1,23 @@
-// The steps of one rank, found without a scan over those of the others: a trace may have a thousand ranks of
-// a thousand steps. No Dear ImGui; any thread.
+// Ranks by their number. The steps of one rank, found without a scan over those of the others: a trace may
+// have a thousand ranks of a thousand steps. No Dear ImGui; any thread.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "traces/store/columns/trace.h"
 
 namespace shardscope::viewer {
+
+// The index into Trace::ranks of the rank with this number; nullopt: the trace does not show it.
+inline std::optional<int> rank_index(const traces::Trace& trace, int number) {
+    const auto found = std::find_if(trace.ranks.begin(), trace.ranks.end(),
+                                    [number](const traces::Rank& rank) { return rank.number == number; });
+    return found == trace.ranks.end() ? std::nullopt
+                                      : std::optional(static_cast<int>(found - trace.ranks.begin()));
+}
 
 // Sorted by start. `rank` is an index into Trace::ranks.
 inline std::span<const traces::Step> steps_of(const traces::Trace& trace, int rank) {

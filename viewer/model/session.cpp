@@ -355,6 +355,13 @@ void Session::fit() {
     if (OpenTrace* entry = current(); entry != nullptr && entry->trace) entry->visible = whole(*entry->trace);
 }
 
+bool Session::choose_rank(int number) {
+    const TracePtr of = trace();
+    const auto index = of == nullptr ? std::nullopt : rank_index(*of, number);
+    if (index) rank = *index;
+    return index.has_value();
+}
+
 void Session::go_to(TimeRange time, std::optional<int> rank_index, SelectedEvent event) {
     OpenTrace* entry = current();
     if (entry == nullptr || entry->trace == nullptr) return;

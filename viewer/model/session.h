@@ -136,6 +136,7 @@ class Session {
     std::optional<TimeRange> first_range;  // visible and limit range of traces opened from now on (--range)
     void fit();                            // makes all of the active trace visible
     int rank = 0;                          // index into Trace::ranks of the active trace; always valid
+    bool choose_rank(int number);          // by its number; false: the active trace does not show it
     SelectedEvent selected;
     int selected_module = -1;  // ModuleRow::id
     int selected_unit = -1;    // index into Trace::units

@@ -4,25 +4,19 @@
 #include <charconv>
 #include <cmath>
 #include <regex>
-#include <string_view>
 
 #include <fmt/core.h>
 
 namespace shardscope::viewer::script {
 namespace {
 
-std::optional<double> parse_double(std::string_view text) {
-    if (text.starts_with('+')) text.remove_prefix(1);
-    double value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value))
-        return std::nullopt;
-    return value;
+std::optional<double> parse_signed(std::string_view text) {
+    return parse_number(text.starts_with('+') ? text.substr(1) : text);
 }
 
 std::string about(const Expect& expected, const std::string& shown) {
     const auto want = parse_figure(expected.text), have = parse_figure(shown);
-    if (!have) return fmt::format("expected about {}, \"{}\" is no figure", expected.text, shown);
+    if (!have) return fmt::format("expected about {}, \"{}\" is not a number", expected.text, shown);
     if (!want->unit.empty() && want->unit != have->unit) {
         return fmt::format("expected {} in {}, it says \"{}\"", expected.text, want->unit, shown);
     }
@@ -34,6 +28,14 @@ std::string about(const Expect& expected, const std::string& shown) {
 }
 
 }  // namespace
+
+std::optional<double> parse_number(std::string_view text) {
+    double value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value))
+        return std::nullopt;
+    return value;
+}
 
 std::optional<Figure> parse_figure(const std::string& text) {
     std::string digits;
@@ -49,7 +51,7 @@ std::optional<Figure> parse_figure(const std::string& text) {
         if (std::isdigit(static_cast<unsigned char>(c)) == 0 && c != '.' && !exponent && !sign) break;
         digits += c;
     }
-    const auto value = parse_double(digits);
+    const auto value = parse_signed(digits);
     if (!value) return std::nullopt;
     while (at < text.size() && text[at] == ' ') ++at;
     return Figure{*value, text.substr(at)};
@@ -57,7 +59,7 @@ std::optional<Figure> parse_figure(const std::string& text) {
 
 std::optional<double> parse_tolerance(const std::string& text, double expected) {
     const bool share = text.ends_with('%');
-    const auto value = parse_double(std::string_view(text).substr(0, text.size() - (share ? 1 : 0)));
+    const auto value = parse_signed(std::string_view(text).substr(0, text.size() - (share ? 1 : 0)));
     if (!value || *value < 0) return std::nullopt;
     return share ? std::abs(expected) * *value / 100 : *value;
 }

@@ -3,10 +3,13 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "viewer/script/script.h"
 
 namespace shardscope::viewer::script {
+
+std::optional<double> parse_number(std::string_view text);  // finite, the whole text
 
 // "12,345.6 MB" -> 12345.6 and "MB"; "-59.3 %" -> -59.3 and "%". nullopt: it does not begin with a number.
 struct Figure {

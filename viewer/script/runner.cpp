@@ -10,6 +10,7 @@
 
 #include "viewer/app/actions.h"
 #include "viewer/app/export.h"
+#include "viewer/model/rank_steps.h"
 #include "viewer/script/match.h"
 #include "viewer/script/words.h"
 
@@ -29,6 +30,19 @@ std::string item_list() {
 float along(const Offset& offset, float from, float to) {
     return offset.share ? from + static_cast<float>(offset.value) * (to - from)
                         : from + static_cast<float>(offset.value);
+}
+
+// Keys and buttons held down stay; input for one frame ends with it.
+Input held(Input now) {
+    now.wheel = now.seconds = 0;
+    now.key.reset();
+    now.text.clear();
+    return now;
+}
+
+void press(Input& now, const Modifiers& with) {
+    now.ctrl = with.ctrl;
+    now.shift = with.shift;
 }
 
 }  // namespace
@@ -71,11 +85,7 @@ void Runner::before_frame() {
     if (!moments_.empty()) {
         now = moments_.front();
         moments_.pop_front();
-        // Keys and buttons held down stay; input for one frame ends with it.
-        input_ = now;
-        input_.wheel = input_.seconds = 0;
-        input_.key.reset();
-        input_.text.clear();
+        input_ = held(now);
     }
     apply(now);
 }
@@ -98,10 +108,11 @@ void Runner::after_frame() {
     }
 }
 
-void Runner::fail(const std::string& what) {
+Runner::Step Runner::fail(const std::string& what) {
     const Command& command = script_.commands[next_];
     failure_ = fmt::format("{}:{}: {}: {}", script_.file, command.line, command.source, what);
     if (!failure_.ends_with('.') && !failure_.ends_with('?')) failure_ += '.';
+    return Step::again;
 }
 
 bool Runner::settling() const {
@@ -139,12 +150,18 @@ OpenTrace* Runner::ready_trace() {
     return nullptr;
 }
 
-void Runner::rest(int frames) {
-    Input still = moments_.empty() ? input_ : moments_.back();
-    still.wheel = still.seconds = 0;
-    still.key.reset();
-    still.text.clear();
+Runner::Step Runner::done_after(int frames) {
+    const Input still = held(moments_.empty() ? input_ : moments_.back());
     for (int i = 0; i < frames; ++i) play(still);
+    return Step::done;
+}
+
+void Runner::written(const std::function<void()>& write) {
+    try {
+        write();
+    } catch (const std::exception& error) {
+        fail(error.what());
+    }
 }
 
 // --- mouse and keys ---
@@ -154,8 +171,7 @@ Runner::Step Runner::run(const Click& click) {
     if (!at) return Step::again;
     Input over = input_;
     over.mouse = *at;
-    over.ctrl = click.with.ctrl;
-    over.shift = click.with.shift;
+    press(over, click.with);
     over.seconds = kBetweenClicks;
     play(over);
     over.seconds = 0;
@@ -168,8 +184,7 @@ Runner::Step Runner::run(const Click& click) {
     }
     over.ctrl = over.shift = false;
     play(over);
-    rest(2);
-    return Step::done;
+    return done_after(2);
 }
 
 Runner::Step Runner::run(const Hover& hover) {
@@ -178,8 +193,7 @@ Runner::Step Runner::run(const Hover& hover) {
     Input over = input_;
     over.mouse = *at;
     play(over);
-    rest(2);
-    return Step::done;
+    return done_after(2);
 }
 
 Runner::Step Runner::run(const Drag& drag) {
@@ -193,8 +207,7 @@ Runner::Step Runner::run(const Drag& drag) {
     }
     Input now = input_;
     now.mouse = *from;
-    now.ctrl = drag.with.ctrl;
-    now.shift = drag.with.shift;
+    press(now, drag.with);
     now.seconds = kBetweenClicks;
     play(now);
     now.seconds = 0;
@@ -209,8 +222,7 @@ Runner::Step Runner::run(const Drag& drag) {
     play(now);
     now.ctrl = now.shift = false;
     play(now);
-    rest(2);
-    return Step::done;
+    return done_after(2);
 }
 
 Runner::Step Runner::run(const Wheel& wheel) {
@@ -218,8 +230,7 @@ Runner::Step Runner::run(const Wheel& wheel) {
     if (!at) return Step::again;
     Input over = input_;
     over.mouse = *at;
-    over.ctrl = wheel.with.ctrl;
-    over.shift = wheel.with.shift;
+    press(over, wheel.with);
     play(over);
     // One notch a frame, as by hand; the remainder last.
     for (double left = std::abs(wheel.notches); left > 0; left -= 1) {
@@ -229,8 +240,7 @@ Runner::Step Runner::run(const Wheel& wheel) {
     over.wheel = 0;
     over.ctrl = over.shift = false;
     play(over);
-    rest(2);
-    return Step::done;
+    return done_after(2);
 }
 
 Runner::Step Runner::run(const PressKey& key) {
@@ -243,16 +253,14 @@ Runner::Step Runner::run(const PressKey& key) {
     now.key_down = false;
     now.ctrl = now.shift = false;
     play(now);
-    rest(2);
-    return Step::done;
+    return done_after(2);
 }
 
 Runner::Step Runner::run(const TypeText& type) {
     Input now = input_;
     now.text = type.text;
     play(now);
-    rest(2);
-    return Step::done;
+    return done_after(2);
 }
 
 // --- the program ---
@@ -264,34 +272,29 @@ Runner::Step Runner::run(const Open& open) {
         for (const std::string& path : open.paths) program_.session.open_file(path);
     }
     program_.session.set_active(program_.session.open.size() - 1);
-    rest(1);
-    return Step::done;
+    return done_after(1);
 }
 
 Runner::Step Runner::run(const Close&) {
     program_.session.close(program_.session.active);
-    rest(1);
-    return Step::done;
+    return done_after(1);
 }
 
 Runner::Step Runner::run(const ShowPanel& show) {
     program_.show(show.name);
-    rest(2);
-    return Step::done;
+    return done_after(2);
 }
 
 Runner::Step Runner::run(const RunAction& run) {
     for (const Action& action : actions()) {
         if (action.id != run.id) continue;
         if (!is_available(action, program_)) {
-            fail(fmt::format("the action is for the panel {}, which is not on show", action.panel));
-            return Step::again;
+            return fail(fmt::format("the action is for the panel {}, which is not on show", action.panel));
         }
         action.run(program_);
     }
     quit_ = quit_ || program_.quit;
-    rest(2);
-    return Step::done;
+    return done_after(2);
 }
 
 Runner::Step Runner::run(const Wait& wait) {
@@ -304,8 +307,7 @@ Runner::Step Runner::run(const Wait& wait) {
 }
 
 Runner::Step Runner::run(const Frames& frames) {
-    rest(frames.count);
-    return Step::done;
+    return done_after(frames.count);
 }
 
 Runner::Step Runner::run(const Quit&) {
@@ -318,37 +320,28 @@ Runner::Step Runner::run(const SetLimit& set) {
     OpenTrace* entry = ready_trace();
     if (entry == nullptr) return Step::again;
     entry->limit = set.range;
-    rest(2);
-    return Step::done;
+    return done_after(2);
 }
 
 Runner::Step Runner::run(const SetVisible& set) {
     OpenTrace* entry = ready_trace();
     if (entry == nullptr) return Step::again;
     entry->visible = set.range;
-    rest(2);
-    return Step::done;
+    return done_after(2);
 }
 
 Runner::Step Runner::run(const SetSize& set) {
     surface_.resize(set.width, set.height);
-    rest(kSettled);
-    return Step::done;
+    return done_after(kSettled);
 }
 
 Runner::Step Runner::run(const SetRank& set) {
     const OpenTrace* entry = ready_trace();
     if (entry == nullptr) return Step::again;
-    const auto& ranks = entry->trace->ranks;
-    const auto found = std::find_if(ranks.begin(), ranks.end(),
-                                    [&](const traces::Rank& rank) { return rank.number == set.number; });
-    if (found == ranks.end()) {
-        fail(fmt::format("the trace has no rank {}", set.number));
-        return Step::again;
-    }
-    program_.session.rank = static_cast<int>(found - ranks.begin());
-    rest(2);
-    return Step::done;
+    const auto index = rank_index(*entry->trace, set.number);
+    if (!index) return fail(fmt::format("the trace has no rank {}", set.number));
+    program_.session.rank = *index;
+    return done_after(2);
 }
 
 Runner::Step Runner::run(const SetTrace& set) {
@@ -357,23 +350,19 @@ Runner::Step Runner::run(const SetTrace& set) {
         names.push_back(program_.session.open[i].name);
         if (names.back() != set.name) continue;
         program_.session.set_active(i);
-        rest(2);
-        return Step::done;
+        return done_after(2);
     }
-    fail(fmt::format("no open trace is called {}{}", set.name, did_you_mean(set.name, names)));
-    return Step::again;
+    return fail(fmt::format("no open trace is called {}{}", set.name, did_you_mean(set.name, names)));
 }
 
 Runner::Step Runner::run(const SetScale& set) {
     program_.set_zoom(set.percent);
-    rest(kSettled);
-    return Step::done;
+    return done_after(kSettled);
 }
 
 Runner::Step Runner::run(const SetAppearance& set) {
     program_.set_appearance(set.appearance);
-    rest(2);
-    return Step::done;
+    return done_after(2);
 }
 
 // --- reading ---
@@ -383,8 +372,7 @@ Runner::Step Runner::run(const Expect& expect) {
     const std::string wrong = mismatch(expect, item ? std::optional(item->text) : std::nullopt);
     if (wrong.empty()) return Step::done;
     if (settling()) return Step::again;
-    fail(wrong + (item ? "" : did_you_mean(expect.item, items::names())));
-    return Step::again;
+    return fail(wrong + (item ? "" : did_you_mean(expect.item, items::names())));
 }
 
 Runner::Step Runner::run(const Print& print) {
@@ -415,25 +403,19 @@ Runner::Step Runner::run(const Shot& shot) {
         item = wanted(shot.item);
         if (!item) return Step::again;
     }
-    try {
+    written([&] {
         if (item) {
             write_picture(shot.file, surface_, item->min, item->max);
         } else {
             write_picture(shot.file, surface_);
         }
-    } catch (const std::exception& error) {
-        fail(error.what());
-    }
+    });
     return Step::done;
 }
 
 Runner::Step Runner::run(const ExportTable& order) {
     if (settling()) return Step::again;
-    try {
-        write_shown_table(order.table, order.file);
-    } catch (const std::exception& error) {
-        fail(error.what());
-    }
+    written([&] { write_shown_table(order.table, order.file); });
     return Step::done;
 }
 

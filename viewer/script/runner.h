@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <deque>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -64,15 +65,16 @@ class Runner {
     Step run(const ExportReport&);
     Step run(const Quit&);
 
-    void fail(const std::string& what);
-    bool settling() const;  // frames may still change what is shown
-    double waited() const;  // seconds since this command began
+    Step fail(const std::string& what);  // Step::again
+    bool settling() const;               // frames may still change what is shown
+    double waited() const;               // seconds since this command began
     // The item, once it exists; fails if it does not appear in time.
     std::optional<items::Item> wanted(const std::string& name);
     std::optional<ImVec2> place(const Spot& spot);
     OpenTrace* ready_trace();  // fails if there is none
     void play(const Input& moment) { moments_.push_back(moment); }
-    void rest(int frames);  // lets ImGui settle
+    Step done_after(int frames);                       // Step::done, after frames in which ImGui settles
+    void written(const std::function<void()>& write);  // fails with what it throws
 
     Script script_;
     Program& program_;

@@ -2,7 +2,6 @@
 #include "viewer/script/script.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -45,7 +44,7 @@ class Line {
     }
     double number(const char* what) {
         const std::string text = word(what);
-        const auto value = as_number(text);
+        const auto value = parse_number(text);
         if (!value) throw Wrong(fmt::format("{} expects {}, not {}", command(), what, text));
         return *value;
     }
@@ -62,14 +61,6 @@ class Line {
             throw Wrong(fmt::format("{}: \"{}\" is one word too many", command(), words_.words[next_]));
     }
 
-    static std::optional<double> as_number(std::string_view text) {
-        double value = 0;
-        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-        if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value))
-            return std::nullopt;
-        return value;
-    }
-
   private:
     Words words_;
     std::size_t next_ = 1;
@@ -81,7 +72,7 @@ Offset take_offset(Line& line) {
     std::string text = line.word(kWhat);
     const bool share = text.ends_with('%');
     if (share) text.pop_back();
-    const auto value = Line::as_number(text);
+    const auto value = parse_number(text);
     if (!value) throw Wrong(fmt::format("{} expects {}, not {}", line.command(), kWhat, text));
     return {share ? *value / 100 : *value, share};
 }
@@ -167,7 +158,7 @@ Act parse_expect(Line& line) {
         try {
             const std::regex check(expect.text);
         } catch (const std::regex_error&) {
-            throw Wrong(fmt::format("{} is no regular expression", expect.text));
+            throw Wrong(fmt::format("{} is not a regular expression", expect.text));
         }
     } else if (line.takes("~")) {
         expect.test = Test::about;
@@ -176,7 +167,7 @@ Act parse_expect(Line& line) {
         if (!figure) throw Wrong(fmt::format("expect expects a figure after ~, not {}", expect.text));
         expect.tolerance = line.word("how far the figure may be off, as 0.1 or 1%");
         if (!parse_tolerance(expect.tolerance, figure->value)) {
-            throw Wrong(fmt::format("{} is no tolerance; write it as 0.1 or 1%", expect.tolerance));
+            throw Wrong(fmt::format("{} is not a tolerance; write it as 0.1 or 1%", expect.tolerance));
         }
     } else {
         line.takes("is");
@@ -190,7 +181,8 @@ Act parse_expect(Line& line) {
 TimeRange take_range(Line& line) {
     const std::string text = line.word("a time range, as 10:20 in ms or 500us:2ms");
     const auto range = parse_range(text);
-    if (!range) throw Wrong(fmt::format("{} is no time range; write it as 10:20 in ms or 500us:2ms", text));
+    if (!range)
+        throw Wrong(fmt::format("{} is not a time range; write it as 10:20 in ms or 500us:2ms", text));
     return *range;
 }
 
@@ -201,7 +193,7 @@ Act parse_set(Line& line) {
     if (what == "size") {
         const std::string text = line.word("a size, as 1600x900");
         const auto size = parse_size(text);
-        if (!size) throw Wrong(fmt::format("{} is no size; write it as 1600x900, 64 to 16384 each", text));
+        if (!size) throw Wrong(fmt::format("{} is not a size; write it as 1600x900, 64 to 16384 each", text));
         return SetSize{size->width, size->height};
     }
     if (what == "rank") return SetRank{line.whole("a rank", 0, 1 << 30)};

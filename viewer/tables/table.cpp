@@ -13,14 +13,11 @@
 #include "viewer/draw/format.h"
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
-#include "viewer/tables/number_cell.h"
-#include "viewer/tables/table_memory.h"
-#include "viewer/tables/table_menus.h"
+#include "viewer/tables/table_order.h"
+#include "viewer/tables/table_parts.h"
 
 namespace shardscope::viewer {
 namespace {
-
-constexpr std::size_t kMostColumns = 64;  // limit of Dear ImGui's tables
 
 // A table is listed in the frame that draws it.
 struct Shown {
@@ -46,48 +43,6 @@ std::string own_id(const char* id) {
     const auto others = std::count(ids.begin(), ids.end(), id);
     ids.emplace_back(id);
     return others == 0 ? std::string(id) : fmt::format("{}#{}", id, others + 1);
-}
-
-std::vector<std::size_t> columns_that_fit(const TableModel& model, const TableState& state, float width) {
-    const auto& columns = model.columns();
-    std::vector<std::size_t> by_priority(columns.size());
-    std::iota(by_priority.begin(), by_priority.end(), std::size_t{0});
-    std::stable_sort(by_priority.begin() + (columns.empty() ? 0 : 1), by_priority.end(),
-                     [&](auto a, auto b) { return columns[a].priority > columns[b].priority; });
-    const float font = ImGui::GetFontSize(), padding = 2 * ImGui::GetStyle().CellPadding.x + 1;
-    std::vector<std::size_t> fit;
-    float used = 0;
-    for (const std::size_t c : by_priority) {
-        if (c != 0 && state.hidden.count(columns[c].id) > 0) continue;
-        const float least = columns[c].least > 0 ? columns[c].least : c == 0 ? 10.0F : 8.0F;
-        const float wide = columns[c].width > 0 ? columns[c].width : least;
-        used += wide * font + padding;
-        if (used > width && !fit.empty() && !state.all_columns) break;
-        if (fit.size() == kMostColumns) break;
-        fit.push_back(c);
-    }
-    std::sort(fit.begin(), fit.end());
-    return fit;
-}
-
-double largest(const TableModel& model, std::size_t column) {
-    double most = 0;
-    for (std::size_t row = 0; row < model.rows(); ++row) {
-        const double n = model.number(row, column);
-        if (std::isfinite(n)) most = std::max(most, n);
-    }
-    return most;
-}
-
-void take_sorting(TableSort& sort) {
-    ImGuiTableSortSpecs* specs = ImGui::TableGetSortSpecs();
-    if (specs == nullptr || !specs->SpecsDirty) return;
-    sort = {};
-    if (specs->SpecsCount > 0) {
-        sort.column = static_cast<int>(specs->Specs[0].ColumnUserID);
-        sort.descending = specs->Specs[0].SortDirection == ImGuiSortDirection_Descending;
-    }
-    specs->SpecsDirty = false;
 }
 
 void draw_filter(const std::string& id, TableState& state) {
@@ -141,7 +96,7 @@ void meet_model(const std::shared_ptr<const TableModel>& met, TableState& state)
     if (model.rows() > TableOrder::kAtOnce) return;  // bars would require a scan of every row
     for (std::size_t c = 0; c < model.columns().size(); ++c) {
         const TableColumn& column = model.columns()[c];
-        if (column.bar != 0) state.largest[c] = column.full > 0 ? column.full : largest(model, c);
+        if (column.bar != 0) state.largest[c] = column.full > 0 ? column.full : model.largest(c);
     }
 }
 
@@ -155,9 +110,11 @@ class Drawing {
     TableEvents draw() {
         ImGui::TableSetupScrollFreeze(state_.all_columns ? 1 : 0, 1);
         draw_headers();
-        const TableSort before = state_.sort;
-        take_sorting(state_.sort);
-        if (before != state_.sort) remember(id_, *model_, state_);
+        const auto sorting = new_sorting();
+        if (sorting && *sorting != state_.sort) {
+            state_.sort = *sorting;
+            remember(id_, *model_, state_);
+        }
         order_ = &state_.order.of(model_, state_.sort, state_.filter);
         items::value(id_ + ".rows", fmt::format("{}", order_->size()));
         const std::string name = options_.name.empty() ? id_ : options_.name;
@@ -185,8 +142,8 @@ class Drawing {
                 if (state_.sort.descending) flags |= ImGuiTableColumnFlags_PreferSortDescending;
             }
             const float wide = column.width > 0 ? column.width : state_.all_columns ? 18 : 0;
-            ImGui::TableSetupColumn((column.title + "\n" + (column.unit.empty() ? " " : column.unit)).c_str(),
-                                    flags, wide * ImGui::GetFontSize(), static_cast<ImGuiID>(columns_[i]));
+            ImGui::TableSetupColumn(header_text(column).c_str(), flags, wide * ImGui::GetFontSize(),
+                                    static_cast<ImGuiID>(columns_[i]));
         }
         headers_row(numbers);
         draw_header_extras();
@@ -194,7 +151,7 @@ class Drawing {
 
     // The column's definition on hover, the menu of columns, names for scripts: over the headers.
     void draw_header_extras() {
-        const float height = 2 * ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().CellPadding.y;
+        const float height = header_height();
         for (std::size_t i = 0; i < columns_.size(); ++i) {
             if (!ImGui::TableSetColumnIndex(static_cast<int>(i))) continue;
             const TableColumn& column = model_->columns()[columns_[i]];
@@ -240,7 +197,7 @@ class Drawing {
         const Move moves[] = {{ImGuiKey_UpArrow, -1},    {ImGuiKey_DownArrow, 1}, {ImGuiKey_PageUp, -page},
                               {ImGuiKey_PageDown, page}, {ImGuiKey_Home, -count}, {ImGuiKey_End, count}};
         for (const Move& move : moves) {
-            if (!pressed(move.key) || ImGui::GetIO().KeyCtrl) continue;
+            if (!key_pressed(move.key) || ImGui::GetIO().KeyCtrl) continue;
             const std::ptrdiff_t at = place_of_chosen();
             const std::ptrdiff_t to = std::clamp<std::ptrdiff_t>(at < 0 ? 0 : at + move.by, 0, count - 1);
             state_.chosen = (*order_)[static_cast<std::size_t>(to)];
@@ -248,19 +205,10 @@ class Drawing {
             events_.clicked = state_.chosen;
             events_.by_key = true;
         }
-        if (state_.chosen && pressed(ImGuiKey_Enter)) events_.opened = state_.chosen;
-        if (state_.chosen && ImGui::GetIO().KeyCtrl && pressed(ImGuiKey_C))
+        if (state_.chosen && key_pressed(ImGuiKey_Enter)) events_.opened = state_.chosen;
+        if (state_.chosen && ImGui::GetIO().KeyCtrl && key_pressed(ImGuiKey_C))
             ImGui::SetClipboardText(row_text(*model_, *state_.chosen, columns_).c_str());
     }
-    static bool pressed(ImGuiKey key) {
-#if IMGUI_VERSION_NUM >= 18700
-        return ImGui::IsKeyPressed(key);
-#else
-        const int code = ImGui::GetKeyIndex(key);
-        return code >= 0 && ImGui::IsKeyPressed(code);
-#endif
-    }
-
     void draw_rows() {
         const std::ptrdiff_t wanted = state_.scroll_to_chosen ? place_of_chosen() : -1;
         ImGuiListClipper clipper;
@@ -279,9 +227,8 @@ class Drawing {
     // Scrolls as little as needed to show the row, below the header.
     void scroll_to(std::ptrdiff_t place) const {
         if (place < 0 || row_height_ <= 0) return;
-        const float header = 2 * ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().CellPadding.y;
         const float top = static_cast<float>(place) * row_height_;
-        const float room = ImGui::GetWindowHeight() - header - row_height_;
+        const float room = ImGui::GetWindowHeight() - header_height() - row_height_;
         if (top < ImGui::GetScrollY()) ImGui::SetScrollY(top);
         if (top > ImGui::GetScrollY() + room) ImGui::SetScrollY(top - room);
     }
@@ -294,7 +241,7 @@ class Drawing {
             const std::size_t c = columns_[i];
             const std::string value = model_->text(row, c);
             if (i == 0) draw_row_head(n, row, key, value);
-            draw_cell(row, c, value);
+            draw_cell(*model_, row, c, value, state_.largest[c]);
             if (items::kept()) items::mark(fmt::format("{}.{}.{}", id_, key, model_->columns()[c].id), value);
         }
     }
@@ -330,20 +277,6 @@ class Drawing {
             if (ImGui::GetIO().MousePos.x >= left_[i]) under = columns_[i];
         }
         return under;
-    }
-
-    void draw_cell(std::size_t row, std::size_t c, const std::string& value) const {
-        const Color ink = model_->ink(row, c);
-        if (ink != 0) ImGui::PushStyleColor(ImGuiCol_Text, ink);
-        if (model_->columns()[c].kind == TableColumn::Kind::text) {
-            text_fit(value);
-        } else if (value == "-") {
-            text_right_dim(value);
-        } else {
-            const double number = model_->number(row, c), most = state_.largest[c];
-            draw_number_cell(value, number, most > 0 ? number / most : 0, model_->columns()[c].bar);
-        }
-        if (ink != 0) ImGui::PopStyleColor();
     }
 
     std::string id_;
@@ -383,8 +316,9 @@ TableEvents draw_table(const char* id, const std::shared_ptr<const TableModel>& 
     if (options.filter) draw_filter(own, state);
     ImVec2 size = options.size;
     if (state.order.busy() && size.y == 0) size.y = -ImGui::GetFrameHeightWithSpacing();  // room for its bar
-    const std::vector<std::size_t> columns =
-        columns_that_fit(*model, state, size.x > 0 ? size.x : ImGui::GetContentRegionAvail().x);
+    const std::vector<std::size_t> columns = columns_that_fit(
+        *model, state.hidden,
+        {.width = size.x > 0 ? size.x : ImGui::GetContentRegionAvail().x, .all = state.all_columns});
     ImGuiTableFlags flags = ImGuiTableFlags_ScrollY | ImGuiTableFlags_RowBg | ImGuiTableFlags_PadOuterX |
                             ImGuiTableFlags_BordersInnerV | ImGuiTableFlags_Sortable |
                             ImGuiTableFlags_SortTristate | ImGuiTableFlags_Resizable |

@@ -40,10 +40,38 @@ std::string exact(double number) {
 
 }  // namespace
 
+double TableModel::largest(std::size_t column) const {
+    double most = 0;
+    for (std::size_t row = 0; row < rows(); ++row) {
+        const double n = number(row, column);
+        if (std::isfinite(n)) most = std::max(most, n);
+    }
+    return most;
+}
+
 void CellTable::add(std::vector<Cell> cells, Color swatch) {
     cells.resize(columns_.size());
     cells_.push_back(std::move(cells));
     swatches_.push_back(swatch);
+}
+
+void LazyColumns::add(TableColumn column, Text text) {
+    columns_.push_back(std::move(column));
+    cells_.push_back({std::move(text), {}, 0});
+}
+
+void LazyColumns::add(TableColumn column, int decimals, Number number) {
+    columns_.push_back(std::move(column));
+    cells_.push_back({{}, std::move(number), decimals});
+}
+
+std::string LazyColumns::text(std::size_t row, std::size_t column) const {
+    const Cell& cell = cells_[column];
+    return cell.text ? cell.text(row) : decimal_cell(cell.number(row), cell.decimals).text;
+}
+
+double LazyColumns::number(std::size_t row, std::size_t column) const {
+    return cells_[column].number ? cells_[column].number(row) : kNoNumber;
 }
 
 CellTable::Cell text_cell(std::string_view text) {

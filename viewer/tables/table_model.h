@@ -7,6 +7,7 @@
 #include <limits>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "viewer/theme/theme.h"
@@ -29,6 +30,21 @@ struct TableColumn {
 
 inline constexpr double kNoNumber = std::numeric_limits<double>::quiet_NaN();
 
+inline constexpr char kMicro[] = "\u00b5s";
+inline double us(std::int64_t ns) {
+    return static_cast<double>(ns) * 1e-3;
+}
+inline TableColumn text_column(std::string id, std::string title, float width, int priority = 10,
+                               std::string help = {}) {
+    return {std::move(id), std::move(title), "", TableColumn::Kind::text,
+            width,         priority,         0,  std::move(help)};
+}
+inline TableColumn number_column(std::string id, std::string title, std::string unit, float width,
+                                 int priority = 10, Color bar = 0, std::string help = {}) {
+    return {std::move(id), std::move(title), std::move(unit), TableColumn::Kind::number, width, priority,
+            bar,           std::move(help)};
+}
+
 class TableModel {
   public:
     virtual ~TableModel() = default;
@@ -39,6 +55,7 @@ class TableModel {
     // For number columns: exact, in the column's unit (for sorting, JSON and CSV); kNoNumber if there is
     // none.
     virtual double number(std::size_t row, std::size_t column) const = 0;
+    double largest(std::size_t column) const;  // over all rows; 0 if there are no numbers
     // Not 0: a colour square before the first cell.
     virtual Color swatch(std::size_t /*row*/) const { return 0; }
     // Not 0: a number's colour, instead of the text's: good or bad news.
@@ -69,6 +86,42 @@ class CellTable final : public TableModel {
   private:
     std::vector<std::vector<Cell>> cells_;
     std::vector<Color> swatches_;
+};
+
+// Columns whose cells are made when they are shown, so that millions of rows cost nothing; each is described
+// once. A model passes its text() and number() on to it.
+class LazyColumns {
+  public:
+    using Text = std::function<std::string(std::size_t row)>;
+    using Number = std::function<double(std::size_t row)>;
+
+    explicit LazyColumns(std::vector<TableColumn>& columns) : columns_(columns) {}  // those of the model
+    void add(TableColumn column, Text text);
+    void add(TableColumn column, int decimals, Number number);
+    std::string text(std::size_t row, std::size_t column) const;  // "-" for kNoNumber
+    double number(std::size_t row, std::size_t column) const;
+
+  private:
+    struct Cell {
+        Text text;
+        Number number;
+        int decimals = 0;
+    };
+    std::vector<TableColumn>& columns_;
+    std::vector<Cell> cells_;  // by column
+};
+
+// A table of such columns.
+class LazyTable : public TableModel {
+  public:
+    explicit LazyTable(std::size_t rows) : rows_(rows) {}
+    std::size_t rows() const override { return rows_; }
+    std::string text(std::size_t row, std::size_t column) const override { return cells_.text(row, column); }
+    double number(std::size_t row, std::size_t column) const override { return cells_.number(row, column); }
+
+  protected:
+    std::size_t rows_;
+    LazyColumns cells_{columns_};
 };
 
 // Cells with formatted text.

@@ -187,12 +187,8 @@ TableOrder::~TableOrder() {
 TableOrder& TableOrder::operator=(TableOrder&& other) noexcept {
     if (this == &other) return *this;
     cancel();
-    model_ = std::move(other.model_);
-    wanted_model_ = std::move(other.wanted_model_);
-    sort_ = other.sort_;
-    wanted_sort_ = other.wanted_sort_;
-    filter_ = std::move(other.filter_);
-    wanted_filter_ = std::move(other.wanted_filter_);
+    shown_ = std::move(other.shown_);
+    next_for_ = std::move(other.next_for_);
     order_ = std::move(other.order_);
     progress_ = std::move(other.progress_);
     next_ = std::move(other.next_);
@@ -216,31 +212,24 @@ const std::vector<std::uint32_t>& TableOrder::of(const std::shared_ptr<const Tab
     if (next_.valid() && next_.wait_for(std::chrono::seconds(0)) == std::future_status::ready) {
         if (auto order = next_.get()) {
             order_ = std::make_shared<const std::vector<std::uint32_t>>(std::move(*order));
-            model_ = wanted_model_;
-            sort_ = wanted_sort_;
-            filter_ = wanted_filter_;
+            shown_ = next_for_;
         }
         progress_.reset();
-        wanted_model_.reset();
+        next_for_ = {};
     }
-    const bool there = model_ == model && sort_ == sort && filter_ == filter;
-    const bool coming =
-        next_.valid() && wanted_model_ == model && wanted_sort_ == sort && wanted_filter_ == filter;
-    if (there || coming) {
-        if (there) cancel();                       // the order being computed is no longer wanted
-        return model_ == model ? *order_ : kNone;  // never rows of another table
+    Wanted wanted{model, sort, filter};
+    const bool there = shown_ == wanted;
+    if (there || (next_.valid() && next_for_ == wanted)) {
+        if (there) cancel();                             // the order being computed is no longer wanted
+        return shown_.model == model ? *order_ : kNone;  // never rows of another table
     }
     cancel();
     if (model->rows() <= kAtOnce) {
         order_ = std::make_shared<const std::vector<std::uint32_t>>(table_order(*model, sort, filter));
-        model_ = model;
-        sort_ = sort;
-        filter_ = filter;
+        shown_ = std::move(wanted);
         return *order_;
     }
-    wanted_model_ = model;
-    wanted_sort_ = sort;
-    wanted_filter_ = filter;
+    next_for_ = std::move(wanted);
     progress_ = std::make_shared<OrderProgress>();
     ++running;
     next_ = std::async(std::launch::async, [model, sort, filter, progress = progress_] {
@@ -249,11 +238,16 @@ const std::vector<std::uint32_t>& TableOrder::of(const std::shared_ptr<const Tab
         } ends;
         return table_order(*model, sort, filter, *progress);
     });
-    if (model_ != model) {
+    if (shown_.model != model) {
         order_.reset();
-        model_.reset();
+        shown_.model.reset();
     }
     return order_ ? *order_ : kNone;
+}
+
+std::map<std::string, SavedTable>& table_memory() {
+    static std::map<std::string, SavedTable> kMemory;
+    return kMemory;
 }
 
 }  // namespace shardscope::viewer

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <future>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -59,13 +60,31 @@ class TableOrder {
     static constexpr std::size_t kAtOnce = 20'000;  // rows; larger tables are sorted on a thread
 
   private:
+    struct Wanted {
+        std::shared_ptr<const TableModel> model;
+        TableSort sort;
+        std::string filter;
+        bool operator==(const Wanted&) const = default;
+    };
     void cancel();
-    std::shared_ptr<const TableModel> model_, wanted_model_;
-    TableSort sort_, wanted_sort_;
-    std::string filter_, wanted_filter_;
+
+    Wanted shown_, next_for_;  // what `order_` is for, and what is being computed
     std::shared_ptr<const std::vector<std::uint32_t>> order_;
     std::shared_ptr<OrderProgress> progress_;
     std::future<std::optional<std::vector<std::uint32_t>>> next_;
 };
+
+// --- The tables' settings by id: sorting and hidden columns, so that they can be restored next time. Frame
+// thread only. No Dear ImGui.
+
+struct SavedTable {
+    std::string sorted_by;  // a column's id; empty: the model's order
+    bool descending = false;
+    std::vector<std::string> hidden;  // columns' ids
+    bool operator==(const SavedTable&) const = default;
+};
+
+// The settings of the running program; empty at first.
+std::map<std::string, SavedTable>& table_memory();
 
 }  // namespace shardscope::viewer

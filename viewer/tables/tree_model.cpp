@@ -122,15 +122,6 @@ std::optional<std::size_t> TreeModel::parent(std::size_t row) const {
     return row;
 }
 
-double TreeModel::largest(std::size_t column) const {
-    double most = 0;
-    for (std::size_t row = 0; row < rows(); ++row) {
-        const double n = number(row, column);
-        if (std::isfinite(n)) most = std::max(most, n);
-    }
-    return most;
-}
-
 std::vector<TreeRow> tree_rows(const TreeModel& model, const TreeView& view) {
     return Walk(model, view).rows();
 }

@@ -30,7 +30,6 @@ class TreeModel : public TableModel {
     bool has_children(std::size_t row) const { return nodes_[row].end > row + 1; }
     std::optional<std::size_t> find(const std::string& path) const;
     std::optional<std::size_t> parent(std::size_t row) const;
-    double largest(std::size_t column) const;  // over all rows; 0 if there are no numbers
 
   protected:
     // Adds a row after those that exist; `depth` is at most one more than the last row's.

@@ -8,50 +8,16 @@
 #include <fmt/core.h>
 #include <imgui_stdlib.h>
 
-#include "traces/schema/sort_rows.h"
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
-#include "viewer/tables/number_cell.h"
 #include "viewer/tables/table.h"
+#include "viewer/tables/table_parts.h"
 
 namespace shardscope::viewer {
 namespace {
 
 constexpr int kAllLevels = 100'000;
 constexpr float kNameWidth = 19;  // in font sizes: minimum width of the tree's column
-
-// The visible columns that fit beside a readable tree, in the order of the model.
-constexpr std::size_t kMostTreeColumns = 63;  // beside the names: a table of Dear ImGui has 64
-
-std::vector<std::size_t> columns_that_fit(const TreeModel& model, const TreeState& state, float width) {
-    const auto& columns = model.columns();
-    std::vector<std::size_t> by_priority(columns.size() - 1);
-    std::iota(by_priority.begin(), by_priority.end(), std::size_t{1});
-    traces::sort_rows(by_priority, [&](auto a, auto b) { return columns[a].priority > columns[b].priority; });
-    const float font = ImGui::GetFontSize(), padding = 2 * ImGui::GetStyle().CellPadding.x + 1;
-    float used = kNameWidth * font;
-    std::vector<std::size_t> fit;
-    for (const std::size_t c : by_priority) {
-        if (state.hidden.contains(columns[c].id)) continue;
-        used += columns[c].width * font + padding;
-        if ((used > width && !fit.empty()) || fit.size() == kMostTreeColumns) break;
-        fit.push_back(c);
-    }
-    std::sort(fit.begin(), fit.end());
-    return fit;
-}
-
-void take_sorting(TreeState& state) {
-    ImGuiTableSortSpecs* specs = ImGui::TableGetSortSpecs();
-    if (specs == nullptr || !specs->SpecsDirty) return;
-    TableSort sort;
-    if (specs->SpecsCount > 0) {
-        sort.column = static_cast<int>(specs->Specs[0].ColumnUserID);
-        sort.descending = specs->Specs[0].SortDirection == ImGuiSortDirection_Descending;
-    }
-    state.sort(sort);
-    specs->SpecsDirty = false;
-}
 
 // The header, and its places for scripts.
 void draw_header(const char* id, const TreeModel& model, const std::vector<std::size_t>& columns) {
@@ -91,15 +57,7 @@ class RowDrawer {
             ImGui::TableNextColumn();
             const std::size_t c = cells.columns[i];
             const std::string value = model_.text(shown.row, c);
-            const Color ink = model_.ink(shown.row, c);
-            if (ink != 0) ImGui::PushStyleColor(ImGuiCol_Text, ink);
-            if (value == "-") {
-                text_right_dim(value);
-            } else {
-                const double number = model_.number(shown.row, c), most = cells.most[i];
-                draw_number_cell(value, number, most > 0 ? number / most : 0, model_.columns()[c].bar);
-            }
-            if (ink != 0) ImGui::PopStyleColor();
+            draw_cell(model_, shown.row, c, value, cells.most[i]);
             if (items::kept()) items::mark(fmt::format("{}.{}.{}", id_, path, model_.columns()[c].id), value);
         }
     }
@@ -155,8 +113,7 @@ void take_keys(const TreeModel& model, const std::vector<TreeRow>& rows, TreeSta
     const auto at = std::find_if(rows.begin(), rows.end(), [&](const TreeRow& row) {
         return state.chosen == model.node(row.row).path;
     });
-    const auto pressed = [](ImGuiKey_ key) { return ImGui::IsKeyPressed(ImGui::GetKeyIndex(key)); };
-    const int move = (pressed(ImGuiKey_DownArrow) ? 1 : 0) - (pressed(ImGuiKey_UpArrow) ? 1 : 0);
+    const int move = (key_pressed(ImGuiKey_DownArrow) ? 1 : 0) - (key_pressed(ImGuiKey_UpArrow) ? 1 : 0);
     if (move != 0 && !rows.empty()) {
         const auto last = static_cast<std::ptrdiff_t>(rows.size()) - 1;
         const std::ptrdiff_t next =
@@ -167,15 +124,14 @@ void take_keys(const TreeModel& model, const std::vector<TreeRow>& rows, TreeSta
     if (at == rows.end()) return;
     const std::string& path = model.node(at->row).path;
     const bool parent = model.has_children(at->row) && state.view().search.empty();
-    if (pressed(ImGuiKey_Enter)) {
+    if (key_pressed(ImGuiKey_Enter)) {
         events.opened = at->row;
-    } else if (parent && pressed(at->open ? ImGuiKey_LeftArrow : ImGuiKey_RightArrow)) {
+    } else if (parent && key_pressed(at->open ? ImGuiKey_LeftArrow : ImGuiKey_RightArrow)) {
         state.toggle(path);
     }
 }
 
-void scroll_to_chosen(const TreeModel& model, const std::vector<TreeRow>& rows, TreeState& state,
-                      float header) {
+void scroll_to_chosen(const TreeModel& model, const std::vector<TreeRow>& rows, TreeState& state) {
     if (!state.scroll_to_chosen) return;
     state.scroll_to_chosen = false;
     const auto at = std::find_if(rows.begin(), rows.end(), [&](const TreeRow& row) {
@@ -184,7 +140,7 @@ void scroll_to_chosen(const TreeModel& model, const std::vector<TreeRow>& rows, 
     if (at == rows.end()) return;
     const float line = ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().CellPadding.y;
     const float top = static_cast<float>(at - rows.begin()) * line;
-    const float height = ImGui::GetWindowHeight() - header;
+    const float height = ImGui::GetWindowHeight() - header_height();
     if (top < ImGui::GetScrollY()) ImGui::SetScrollY(top);
     if (top + line > ImGui::GetScrollY() + height) ImGui::SetScrollY(top + line - height);
 }
@@ -201,28 +157,20 @@ void draw_tree_controls(const char* id, const TreeModel& model, TreeState& state
     state.search(state.search_text);
     ImGui::SameLine(0, font * 0.6F);
     flow(button_width("Open all"));
-    if (ImGui::Button("Open all")) state.open_levels(kAllLevels);
-    items::mark(fmt::format("{}.open_all", id));
+    if (named_button("Open all", fmt::format("{}.open_all", id))) state.open_levels(kAllLevels);
     ImGui::SameLine(0, font * 0.3F);
     flow(button_width("Close all"));
-    if (ImGui::Button("Close all")) state.open_levels(1);
-    items::mark(fmt::format("{}.close_all", id));
+    if (named_button("Close all", fmt::format("{}.close_all", id))) state.open_levels(1);
     ImGui::SameLine(0, font * 0.3F);
     flow(button_width("Columns"));
-    if (ImGui::Button("Columns")) ImGui::OpenPopup("columns");
-    items::mark(fmt::format("{}.columns", id));
+    if (named_button("Columns", fmt::format("{}.columns", id))) ImGui::OpenPopup("columns");
     if (ImGui::BeginPopup("columns")) {
         for (std::size_t c = 1; c < model.columns().size(); ++c) {
             const TableColumn& column = model.columns()[c];
             bool shown = !state.hidden.contains(column.id);
             const std::string unit = column.unit.empty() ? "" : ", " + column.unit;
-            if (ImGui::Checkbox((column.title + unit + "##" + column.id).c_str(), &shown)) {
-                if (shown) {
-                    state.hidden.erase(column.id);
-                } else {
-                    state.hidden.insert(column.id);
-                }
-            }
+            if (ImGui::Checkbox((column.title + unit + "##" + column.id).c_str(), &shown))
+                show_column(state.hidden, column.id, shown);
             items::mark(fmt::format("{}.columns.{}", id, column.id), shown ? "shown" : "hidden");
         }
         ImGui::EndPopup();
@@ -234,7 +182,9 @@ TreeEvents draw_tree(const char* id, const std::shared_ptr<const TreeModel>& mod
                      const TreeOptions& options) {
     TreeEvents events;
     const float width = options.size.x > 0 ? options.size.x : ImGui::GetContentRegionAvail().x;
-    const std::vector<std::size_t> columns = columns_that_fit(*model, state, width);
+    // Beside a readable tree.
+    const std::vector<std::size_t> columns = columns_that_fit(
+        *model, state.hidden, {.width = width, .used = kNameWidth * ImGui::GetFontSize(), .first = 1});
     constexpr ImGuiTableFlags kFlags = ImGuiTableFlags_ScrollY | ImGuiTableFlags_RowBg |
                                        ImGuiTableFlags_PadOuterX | ImGuiTableFlags_BordersInnerV |
                                        ImGuiTableFlags_Sortable | ImGuiTableFlags_SortTristate |
@@ -254,20 +204,19 @@ TreeEvents draw_tree(const char* id, const std::shared_ptr<const TreeModel>& mod
         const bool sorted = sort.column == static_cast<int>(c);
         if (sorted) flags |= ImGuiTableColumnFlags_DefaultSort;
         if (!sorted || sort.descending) flags |= ImGuiTableColumnFlags_PreferSortDescending;
-        ImGui::TableSetupColumn((column.title + "\n" + (column.unit.empty() ? " " : column.unit)).c_str(),
-                                flags, column.width * ImGui::GetFontSize(), static_cast<ImGuiID>(c));
+        ImGui::TableSetupColumn(header_text(column).c_str(), flags, column.width * ImGui::GetFontSize(),
+                                static_cast<ImGuiID>(c));
         cells.most.push_back(column.bar == 0 ? 0 : column.full > 0 ? column.full : model->largest(c));
     }
     draw_header(id, *model, columns);
-    take_sorting(state);
+    if (const auto sorting = new_sorting()) state.sort(*sorting);
 
     const std::vector<TreeRow>& rows = state.rows(model);  // the effect of a click shows in the next frame
     items::value(fmt::format("{}.rows", id), fmt::format("{}", rows.size()));
     offer_table({options.name.empty() ? id : options.name, model, state.order()});
 
     take_keys(*model, rows, state, events);
-    const float header = 2 * ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().CellPadding.y;
-    scroll_to_chosen(*model, rows, state, header);
+    scroll_to_chosen(*model, rows, state);
     RowDrawer drawer(id, *model, state, options);
     ImGuiListClipper clipper;
     clipper.Begin(static_cast<int>(rows.size()));

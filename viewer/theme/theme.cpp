@@ -3,6 +3,8 @@
 
 #include <array>
 
+#include "traces/store/columns/names.h"
+
 namespace shardscope::viewer {
 namespace {
 
@@ -65,24 +67,10 @@ Color kind_color(traces::DeviceKind kind) {
 }
 
 Color range_color(traces::RangeKind kind) {
-    switch (kind) {
-        case traces::RangeKind::module:
-            return kViolet;
-        case traces::RangeKind::backward:
-            return kPink;
-        case traces::RangeKind::step:
-            return kGrey;
-        case traces::RangeKind::data_loader:
-            return kOlive;
-        case traces::RangeKind::communication:
-            return kSand;
-        case traces::RangeKind::function:
-            return rgb(0x556375);
-        case traces::RangeKind::annotation:
-        case traces::RangeKind::operation:
-            break;
-    }
-    return kSteel;
+    // Annotation, module, backward, step, data loader, communication, function, operation.
+    static constexpr std::array<Color, traces::kRangeKinds> kColors = {
+        kSteel, kViolet, kPink, kGrey, kOlive, kSand, rgb(0x556375), kSteel};
+    return kColors[index(kind)];
 }
 
 Color runtime_color() {
@@ -102,21 +90,11 @@ Color time_category_color(traces::TimeCategory category) {
 }
 
 Color shard_color(traces::ShardState state) {
-    switch (state) {
-        case traces::ShardState::gathering:
-            return kOrange;
-        case traces::ShardState::full:
-            return kPaleBlue;
-        case traces::ShardState::computing:
-            return kDeepBlue;
-        case traces::ShardState::freed:
-            return kYellow;
-        case traces::ShardState::reducing:
-            return kViolet;
-        case traces::ShardState::sharded:
-            break;
-    }
-    return theme::raised();
+    if (state == traces::ShardState::sharded) return theme::raised();
+    // Sharded has none of its own; gathering, full, computing, freed, reducing.
+    static constexpr std::array<Color, traces::kShardStates> kColors = {0,         kOrange, kPaleBlue,
+                                                                        kDeepBlue, kYellow, kViolet};
+    return kColors[index(state)];
 }
 
 Color waiting_color() {

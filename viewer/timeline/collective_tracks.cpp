@@ -1,6 +1,4 @@
-// See collective_tracks.h.
-#include "viewer/timeline/collective_tracks.h"
-
+// See tracks.h.
 #include <algorithm>
 #include <map>
 
@@ -8,6 +6,7 @@
 
 #include "traces/analysis/communication/matching.h"
 #include "traces/schema/sort_rows.h"
+#include "viewer/timeline/tracks.h"
 
 namespace shardscope::viewer {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "viewer/model/session.h"
 #include "viewer/theme/theme.h"
-#include "viewer/timeline/lane_paints.h"
+#include "viewer/timeline/lane.h"
 #include "viewer/timeline/tracks.h"
 
 namespace shardscope::viewer {

@@ -9,6 +9,7 @@
 #include "traces/store/grouped.h"
 #include "viewer/draw/format.h"
 #include "viewer/model/rank_steps.h"
+#include "viewer/timeline/event_columns.h"
 
 namespace shardscope::viewer {
 namespace {
@@ -98,45 +99,22 @@ void describe_collective(const traces::Trace& trace, std::size_t i, std::int64_t
     if (c.phase[i] != traces::Phase::none) rows.put("phase", std::string(traces::name(c.phase[i])));
 }
 
-void describe_device(const traces::Trace& trace, std::size_t i, EventDetails& out) {
-    const traces::DeviceEvents& d = trace.device;
-    const std::int64_t ns = d.end[i] - d.start[i];
-    out.title = trace.strings[d.name[i]];
-    DetailList rows(out.rows);
-    rows.put("kind", std::string(traces::kDeviceKindNames[static_cast<std::size_t>(d.kind[i])]));
-    rows.put("start", instant(d.start[i]));
-    rows.put("duration", format_duration(static_cast<double>(ns)));
-    rows.put("rank", rank_text(trace, d.rank[i]));
-    if (d.stream[i] < trace.streams.size()) {
-        const traces::DeviceStream& stream = trace.streams[d.stream[i]];
-        rows.put("stream", stream.name.empty() ? fmt::format("{}", stream.id)
-                                               : fmt::format("{} ({})", stream.name, stream.id));
+std::string_view kind_text(const traces::Trace& trace, SelectedEvent event) {
+    const auto i = static_cast<std::size_t>(event.index);
+    switch (event.kind) {
+        case EventKind::device:
+            return traces::kDeviceKindNames[static_cast<std::size_t>(trace.device.kind[i])];
+        case EventKind::runtime:
+            return "Runtime call";
+        case EventKind::wait:
+            return "Synchronization";
+        case EventKind::mark:
+            return "Mark";
+        case EventKind::range:
+        case EventKind::none:
+            break;
     }
-    const bool collective =
-        d.collective[i] >= 0 && static_cast<std::size_t>(d.collective[i]) < trace.collectives.size();
-    if (collective) {
-        describe_collective(trace, static_cast<std::size_t>(d.collective[i]), ns, rows);
-    } else if (d.bytes[i] > 0) {
-        rows.put("bytes", both_sizes(d.bytes[i]));
-        rows.put("bytes / duration", copy_rate(d.bytes[i], ns));
-    }
-    rows.put("module",
-             module_text(trace, module_of(trace, {EventKind::device, static_cast<std::int64_t>(i)})));
-    const std::int32_t launch = d.launch[i];
-    rows.put("step",
-             step_text(trace, d.rank[i],
-                       launch >= 0 ? trace.runtime.start[static_cast<std::size_t>(launch)] : d.start[i]));
-    if (launch >= 0) {
-        const auto call = static_cast<std::size_t>(launch);
-        rows.put("launched by", std::string(trace.strings[trace.runtime.name[call]]));
-        const std::int64_t delay = std::max<std::int64_t>(0, d.start[i] - trace.runtime.end[call]);
-        rows.put("launch to start", format_duration(static_cast<double>(delay)));
-    }
-    if (d.correlation[i] != 0) rows.put("correlation", fmt::format("{}", d.correlation[i]));
-}
-
-std::string_view range_kind_text(traces::RangeKind kind) {
-    switch (kind) {
+    switch (trace.ranges.kind[i]) {
         case traces::RangeKind::module:
             return "Module forward";
         case traces::RangeKind::backward:
@@ -157,41 +135,17 @@ std::string_view range_kind_text(traces::RangeKind kind) {
     return "Range";
 }
 
-void describe_range(const traces::Trace& trace, std::size_t i, EventDetails& out) {
-    const traces::HostRanges& r = trace.ranges;
-    out.title = trace.strings[r.name[i]];
-    DetailList rows(out.rows);
-    rows.put("kind", std::string(range_kind_text(r.kind[i])));
-    rows.put("start", instant(r.start[i]));
-    rows.put("duration", format_duration(static_cast<double>(r.end[i] - r.start[i])));
-    rows.put("thread", thread_text(trace, r.thread[i]));
-    const int rank = r.thread[i] < trace.threads.size() ? trace.threads[r.thread[i]].rank : -1;
-    rows.put("rank", rank_text(trace, rank));
-    rows.put("module", module_text(trace, r.module[i]));
-    if (r.parent[i] >= 0) {
-        rows.put("inside", std::string(trace.strings[r.name[static_cast<std::size_t>(r.parent[i])]]));
-    }
-    rows.put("step", step_text(trace, rank, r.start[i]));
+std::string stream_text(const traces::Trace& trace, std::int64_t index) {
+    if (index < 0 || static_cast<std::size_t>(index) >= trace.streams.size()) return {};
+    const traces::DeviceStream& stream = trace.streams[static_cast<std::size_t>(index)];
+    return stream.name.empty() ? fmt::format("{}", stream.id)
+                               : fmt::format("{} ({})", stream.name, stream.id);
 }
 
-void describe_call(const traces::Trace& trace, std::size_t i, EventDetails& out) {
-    const traces::RuntimeCalls& c = trace.runtime;
-    out.title = trace.strings[c.name[i]];
-    DetailList rows(out.rows);
-    rows.put("kind", "Runtime call");
-    rows.put("start", instant(c.start[i]));
-    rows.put("duration", format_duration(static_cast<double>(c.end[i] - c.start[i])));
-    rows.put("thread", thread_text(trace, c.thread[i]));
-    const int rank = c.thread[i] < trace.threads.size() ? trace.threads[c.thread[i]].rank : -1;
-    rows.put("rank", rank_text(trace, rank));
-    rows.put("module",
-             module_text(trace, module_of(trace, {EventKind::runtime, static_cast<std::int64_t>(i)})));
-    if (c.range[i] >= 0) {
-        rows.put("inside",
-                 std::string(trace.strings[trace.ranges.name[static_cast<std::size_t>(c.range[i])]]));
-    }
-    rows.put("step", step_text(trace, rank, c.start[i]));
-    if (c.correlation[i] != 0) rows.put("correlation", fmt::format("{}", c.correlation[i]));
+// The name of a row of the columns; empty for -1.
+template <class Columns>
+std::string name_in(const traces::Trace& trace, const Columns& columns, std::int32_t row) {
+    return row < 0 ? std::string() : std::string(trace.strings[columns.name[static_cast<std::size_t>(row)]]);
 }
 
 // ENUM_CUPTI_SYNC_TYPE.
@@ -210,37 +164,6 @@ std::string_view wait_text(std::uint8_t type) {
     }
 }
 
-void describe_wait(const traces::Trace& trace, std::size_t i, EventDetails& out) {
-    const traces::Synchronizations& s = trace.synchronizations;
-    out.title = wait_text(s.type[i]);
-    DetailList rows(out.rows);
-    rows.put("kind", "Synchronization");
-    rows.put("start", instant(s.start[i]));
-    rows.put("duration", format_duration(static_cast<double>(s.end[i] - s.start[i])));
-    rows.put("rank", rank_text(trace, s.rank[i]));
-    if (s.stream[i] >= 0 && static_cast<std::size_t>(s.stream[i]) < trace.streams.size()) {
-        const traces::DeviceStream& stream = trace.streams[static_cast<std::size_t>(s.stream[i])];
-        rows.put("stream", stream.name.empty() ? fmt::format("{}", stream.id)
-                                               : fmt::format("{} ({})", stream.name, stream.id));
-    }
-    if (s.call[i] >= 0) {
-        rows.put("call", std::string(trace.strings[trace.runtime.name[static_cast<std::size_t>(s.call[i])]]));
-    }
-    rows.put("step", step_text(trace, s.rank[i], s.start[i]));
-}
-
-void describe_mark(const traces::Trace& trace, std::size_t i, EventDetails& out) {
-    const traces::Marks& m = trace.marks;
-    out.title = trace.strings[m.name[i]];
-    DetailList rows(out.rows);
-    rows.put("kind", "Mark");
-    rows.put("time", instant(m.time[i]));
-    rows.put("thread", thread_text(trace, m.thread[i]));
-    const int rank = m.thread[i] < trace.threads.size() ? trace.threads[m.thread[i]].rank : -1;
-    rows.put("rank", rank_text(trace, rank));
-    rows.put("step", step_text(trace, rank, m.time[i]));
-}
-
 // The innermost module around a range.
 int module_around(const traces::Trace& trace, std::int32_t range) {
     for (; range >= 0; range = trace.ranges.parent[static_cast<std::size_t>(range)]) {
@@ -252,28 +175,53 @@ int module_around(const traces::Trace& trace, std::int32_t range) {
 
 }  // namespace
 
+// The fields of all kinds in one order; those that a kind does not have are left out.
 EventDetails describe(const traces::Trace& trace, SelectedEvent event) {
     EventDetails out;
+    if (event.kind == EventKind::none) return out;
     const auto i = static_cast<std::size_t>(event.index);
-    switch (event.kind) {
-        case EventKind::device:
-            describe_device(trace, i, out);
-            break;
-        case EventKind::range:
-            describe_range(trace, i, out);
-            break;
-        case EventKind::runtime:
-            describe_call(trace, i, out);
-            break;
-        case EventKind::wait:
-            describe_wait(trace, i, out);
-            break;
-        case EventKind::mark:
-            describe_mark(trace, i, out);
-            break;
-        case EventKind::none:
-            break;
+    const traces::DeviceEvents& d = trace.device;
+    const bool device = event.kind == EventKind::device, range = event.kind == EventKind::range,
+               call = event.kind == EventKind::runtime, wait = event.kind == EventKind::wait,
+               mark = event.kind == EventKind::mark;
+    const EventTime time = time_of(trace, event);
+    const std::int64_t ns = time.end - time.start;
+    const int rank = rank_of(trace, event);
+    const std::int32_t launch = device ? d.launch[i] : -1;
+    out.title = wait ? wait_text(trace.synchronizations.type[i]) : trace.strings[name_id_of(trace, event)];
+    DetailList rows(out.rows);
+    rows.put("kind", std::string(kind_text(trace, event)));
+    rows.put(mark ? "time" : "start", instant(time.start));
+    if (!mark) rows.put("duration", format_duration(static_cast<double>(ns)));
+    if (range) rows.put("thread", thread_text(trace, trace.ranges.thread[i]));
+    if (call) rows.put("thread", thread_text(trace, trace.runtime.thread[i]));
+    if (mark) rows.put("thread", thread_text(trace, trace.marks.thread[i]));
+    rows.put("rank", rank_text(trace, rank));
+    if (device) rows.put("stream", stream_text(trace, d.stream[i]));
+    if (wait) rows.put("stream", stream_text(trace, trace.synchronizations.stream[i]));
+    if (device && d.collective[i] >= 0 &&
+        static_cast<std::size_t>(d.collective[i]) < trace.collectives.size()) {
+        describe_collective(trace, static_cast<std::size_t>(d.collective[i]), ns, rows);
+    } else if (device && d.bytes[i] > 0) {
+        rows.put("bytes", both_sizes(d.bytes[i]));
+        rows.put("bytes / duration", copy_rate(d.bytes[i], ns));
     }
+    if (device || call) rows.put("module", module_text(trace, module_of(trace, event)));
+    if (range) rows.put("module", module_text(trace, trace.ranges.module[i]));
+    if (range) rows.put("inside", name_in(trace, trace.ranges, trace.ranges.parent[i]));
+    if (call) rows.put("inside", name_in(trace, trace.ranges, trace.runtime.range[i]));
+    if (wait) rows.put("call", name_in(trace, trace.runtime, trace.synchronizations.call[i]));
+    rows.put("step",
+             step_text(trace, rank,
+                       launch >= 0 ? trace.runtime.start[static_cast<std::size_t>(launch)] : time.start));
+    if (launch >= 0) {
+        rows.put("launched by", name_in(trace, trace.runtime, launch));
+        const std::int64_t delay = d.start[i] - trace.runtime.end[static_cast<std::size_t>(launch)];
+        rows.put("launch to start", format_duration(static_cast<double>(std::max<std::int64_t>(0, delay))));
+    }
+    if (device && d.correlation[i] != 0) rows.put("correlation", fmt::format("{}", d.correlation[i]));
+    if (call && trace.runtime.correlation[i] != 0)
+        rows.put("correlation", fmt::format("{}", trace.runtime.correlation[i]));
     return out;
 }
 
@@ -296,16 +244,14 @@ std::string bar_label(const traces::Trace& trace, SelectedEvent event) {
             if (text.starts_with(kModule)) text.remove_prefix(kModule.size());
             return std::string(text);
         }
-        case EventKind::runtime:
-            return std::string(trace.strings[trace.runtime.name[i]]);
         case EventKind::wait:
             return std::string(wait_text(trace.synchronizations.type[i]));
+        case EventKind::runtime:
         case EventKind::mark:
-            return std::string(trace.strings[trace.marks.name[i]]);
         case EventKind::none:
             break;
     }
-    return {};
+    return std::string(trace.strings[name_id_of(trace, event)]);
 }
 
 int module_of(const traces::Trace& trace, SelectedEvent event) {

@@ -77,14 +77,14 @@ std::string DetailsView::draw_buttons(Session& session, TimelinePage& page) {
         const char *label, *action, *help;
     };
     static constexpr std::array kButtons = {
-        Button{"<", "previous_event", "The event before it on its line ( , )"},
-        Button{">", "next_event", "The next event of its line ( . )"},
-        Button{"<< same", "previous_same", "The one before it with the same name ( Shift+, )"},
-        Button{"same >>", "next_same", "The next one with the same name ( Shift+. )"},
+        Button{"<", "previous_event", "Previous event in row ( , )"},
+        Button{">", "next_event", "Next event in row ( . )"},
+        Button{"<< same", "previous_same", "Previous event of the same name ( Shift+, )"},
+        Button{"same >>", "next_same", "Next event of the same name ( Shift+. )"},
         Button{"Zoom", "zoom_to", "Zoom to it ( Z )"},
-        Button{"Limit", "limit_selected", "Limit all panels to its time ( Shift+L )"},
+        Button{"Limit", "limit_selected", "Filter all panels by its time ( Shift+L )"},
         Button{"Copy", "copy", "Copy all fields ( Ctrl+C )"},
-        Button{"x", "deselect", "Select nothing ( Escape )"},
+        Button{"x", "deselect", "Clear selection ( Escape )"},
     };
     const float font = ImGui::GetFontSize();
     float buttons = 0;
@@ -105,8 +105,8 @@ std::string DetailsView::draw_buttons(Session& session, TimelinePage& page) {
     float x = ImGui::GetWindowWidth() - buttons - font * 0.3F;
     for (const Button& button : kButtons) {
         ImGui::SetCursorPos({x, line});
-        if (ImGui::Button(button.label)) action = button.action;
-        items::mark(fmt::format("timeline.details.{}", button.action));
+        if (named_button(button.label, fmt::format("timeline.details.{}", button.action)))
+            action = button.action;
         if (ImGui::IsItemHovered()) whole_tip(button.help);
         x += ImGui::GetItemRectSize().x + font * 0.3F;
     }

@@ -10,8 +10,7 @@
 #include "viewer/draw/format.h"
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
-#include "viewer/theme/theme.h"
-#include "viewer/timeline/match_table.h"
+#include "viewer/timeline/find_text.h"
 
 namespace shardscope::viewer {
 
@@ -36,25 +35,20 @@ void FindBar::draw(Session& session, TimelinePage& page) {
         return;
     }
     ImGui::SameLine(0, font * 0.3F);
-    if (ImGui::Button("<##find")) go(session, page, false);
-    items::mark("timeline.find.previous");
+    if (named_button("<##find", "timeline.find.previous")) go(session, page, false);
     ImGui::SameLine(0, font * 0.2F);
-    if (ImGui::Button(">##find")) go(session, page, true);
-    items::mark("timeline.find.next");
+    if (named_button(">##find", "timeline.find.next")) go(session, page, true);
     ImGui::SameLine(0, font * 0.3F);
-    if (ImGui::Button(list ? "List##on" : "List")) list = !list;
-    items::mark("timeline.find.list");
+    if (named_button(list ? "List##on" : "List", "timeline.find.list")) list = !list;
     ImGui::SameLine(0, font * 0.5F);
     ImGui::AlignTextToFramePadding();
-    ImGui::PushStyleColor(ImGuiCol_Text, theme::text_dim());
     const std::string count = count_text(session, page);
-    text(count);
-    ImGui::PopStyleColor();
+    text_dim(count);
     items::mark("timeline.find.count", count);
 }
 
 std::string FindBar::count_text(const Session& session, const TimelinePage& page) const {
-    if (found_ == nullptr) return "looking ...";
+    if (found_ == nullptr) return "searching ...";
     if (found_->size() == 0) return "nothing found";
     const auto n = static_cast<std::int64_t>(found_->size());
     const auto place = found_->place_of(*page.trace, session.selected);
@@ -71,7 +65,7 @@ void FindBar::go(Session& session, TimelinePage& page, bool forwards) {
 }
 
 void FindBar::draw_matches(Session& session, TimelinePage& page) {
-    if (found_ == nullptr) return note("Looking ...");
+    if (found_ == nullptr) return note("Searching ...");
     if (found_->size() == 0) return note("No event's name holds this text.");
     if (model_of_ != found_) {
         model_of_ = found_;

@@ -7,7 +7,7 @@
 
 #include "viewer/model/session.h"
 #include "viewer/tables/table.h"
-#include "viewer/timeline/finder.h"
+#include "viewer/timeline/find_text.h"
 #include "viewer/timeline/timeline_page.h"
 
 namespace shardscope::viewer {

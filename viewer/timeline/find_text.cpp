@@ -4,9 +4,13 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <chrono>
 #include <functional>
+#include <utility>
 
+#include "viewer/draw/format.h"
 #include "viewer/timeline/details.h"
+#include "viewer/timeline/event_columns.h"
 #include "viewer/timeline/tracks.h"
 
 namespace shardscope::viewer {
@@ -40,52 +44,14 @@ std::int64_t start_of(const Trace& trace, SelectedEvent event) {
     return time_of(trace, event).start;
 }
 
+// Of the kinds that have names; 0 for others.
 std::size_t size_of(const Trace& trace, EventKind kind) {
-    switch (kind) {
-        case EventKind::device:
-            return trace.device.size();
-        case EventKind::range:
-            return trace.ranges.size();
-        case EventKind::runtime:
-            return trace.runtime.size();
-        case EventKind::mark:
-            return trace.marks.size();
-        default:
-            return 0;
-    }
-}
-
-StringId name_id(const Trace& trace, EventKind kind, std::size_t i) {
-    switch (kind) {
-        case EventKind::device:
-            return trace.device.name[i];
-        case EventKind::range:
-            return trace.ranges.name[i];
-        case EventKind::runtime:
-            return trace.runtime.name[i];
-        case EventKind::mark:
-            return trace.marks.name[i];
-        default:
-            return StringId::empty;
-    }
-}
-
-int rank_of(const Trace& trace, EventKind kind, std::size_t i) {
-    const auto of_thread = [&](std::size_t thread) {
-        return thread < trace.threads.size() ? trace.threads[thread].rank : -1;
-    };
-    switch (kind) {
-        case EventKind::device:
-            return trace.device.rank[i];
-        case EventKind::range:
-            return of_thread(trace.ranges.thread[i]);
-        case EventKind::runtime:
-            return of_thread(trace.runtime.thread[i]);
-        case EventKind::mark:
-            return of_thread(trace.marks.thread[i]);
-        default:
-            return -1;
-    }
+    return with_columns(trace, kind, [](const auto& events) -> std::size_t {
+        return requires {
+            events.name;
+        }
+        ? events.size() : 0;
+    });
 }
 
 constexpr std::array kSearched = {EventKind::device, EventKind::range, EventKind::runtime, EventKind::mark};
@@ -109,7 +75,8 @@ FoundEvents find_text(const Trace& trace, std::string_view text, const std::atom
     const std::vector<bool> named = strings_with(trace.strings, text, cancel);
     const Needle needle(text);
     const auto matches = [&](EventKind kind, std::size_t i) {
-        if (named[static_cast<std::size_t>(name_id(trace, kind, i))]) return true;
+        if (named[static_cast<std::size_t>(name_id_of(trace, {kind, static_cast<std::int64_t>(i)}))])
+            return true;
         // A collective's bar shows its operation and its unit: "all_gather net.0".
         return kind == EventKind::device && trace.device.collective[i] >= 0 &&
                needle.in(bar_label(trace, {kind, static_cast<std::int64_t>(i)}));
@@ -181,20 +148,72 @@ std::optional<std::size_t> FoundEvents::before(const Trace& trace, SelectedEvent
 
 std::string_view name_of(const Trace& trace, SelectedEvent event) {
     if (event.index < 0 || static_cast<std::size_t>(event.index) >= size_of(trace, event.kind)) return {};
-    return trace.strings[name_id(trace, event.kind, static_cast<std::size_t>(event.index))];
+    return trace.strings[name_id_of(trace, event)];
 }
 
 std::optional<SelectedEvent> same_name(const Trace& trace, SelectedEvent event, bool forwards) {
-    const std::size_t n = size_of(trace, event.kind);
-    if (event.index < 0 || static_cast<std::size_t>(event.index) >= n) return std::nullopt;
-    const auto from = static_cast<std::size_t>(event.index);
-    const StringId name = name_id(trace, event.kind, from);
-    const int rank = rank_of(trace, event.kind, from);
-    for (std::size_t i = from;;) {
-        if (forwards ? ++i >= n : i-- == 0) return std::nullopt;
-        if (name_id(trace, event.kind, i) == name && rank_of(trace, event.kind, i) == rank)
-            return SelectedEvent{event.kind, static_cast<std::int64_t>(i)};
+    const auto n = static_cast<std::int64_t>(size_of(trace, event.kind));
+    if (event.index < 0 || event.index >= n) return std::nullopt;
+    const StringId name = name_id_of(trace, event);
+    const int rank = rank_of(trace, event);
+    for (SelectedEvent next = event;;) {
+        next.index += forwards ? 1 : -1;
+        if (next.index < 0 || next.index >= n) return std::nullopt;
+        if (name_id_of(trace, next) == name && rank_of(trace, next) == rank) return next;
     }
+}
+
+void Finder::stop() {
+    if (!next_.valid()) return;
+    cancel_ = true;
+    next_.wait();
+    next_ = {};
+    cancel_ = false;
+}
+
+std::shared_ptr<const FoundEvents> Finder::of(const TracePtr& trace, const std::string& text) {
+    if (trace != trace_ || text != text_) {
+        stop();
+        trace_ = trace;
+        text_ = text;
+        found_.reset();
+        if (text.empty()) {
+            trace_.reset();  // no search runs in it
+        } else {
+            next_ = std::async(std::launch::async,
+                               [this, trace, text] { return find_text(*trace, text, cancel_); });
+        }
+    }
+    if (next_.valid() && next_.wait_for(std::chrono::seconds(0)) == std::future_status::ready)
+        found_ = std::make_shared<const FoundEvents>(next_.get());
+    return found_;
+}
+
+bool Finder::forget(const traces::Trace& trace) {
+    if (trace_.get() != &trace) return false;
+    stop();
+    trace_.reset();
+    text_.clear();
+    found_.reset();
+    return true;
+}
+
+MatchTable::MatchTable(TracePtr trace, std::shared_ptr<const FoundEvents> found)
+    : LazyTable(found->size()), trace_(std::move(trace)), found_(std::move(found)) {
+    cells_.add(text_column("name", "Event", 8),
+               [this](std::size_t row) { return bar_label(*trace_, event(row)); });
+    cells_.add(number_column("rank", "Rank", "", 3.5F, 5), 0, [this](std::size_t row) {
+        const int rank = rank_of(*trace_, event(row));
+        if (rank < 0 || static_cast<std::size_t>(rank) >= trace_->ranks.size()) return kNoNumber;
+        return static_cast<double>(trace_->ranks[static_cast<std::size_t>(rank)].number);
+    });
+    cells_.add(number_column("start_ms", "Start", "ms", 6.5F, 8), 3, [this](std::size_t row) {
+        return static_cast<double>(time_of(*trace_, event(row)).start) / 1e6;
+    });
+    cells_.add(number_column("duration_us", "Duration", kMicro, 6, 10), 3, [this](std::size_t row) {
+        const EventTime time = time_of(*trace_, event(row));
+        return static_cast<double>(time.end - time.start) / 1e3;
+    });
 }
 
 }  // namespace shardscope::viewer

@@ -5,6 +5,8 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <future>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,6 +14,7 @@
 
 #include "traces/store/columns/trace.h"
 #include "viewer/model/session.h"
+#include "viewer/tables/table_model.h"
 
 namespace shardscope::viewer {
 
@@ -50,5 +53,45 @@ std::string_view name_of(const traces::Trace& trace, SelectedEvent event);
 
 // The nearest event after (or before) this one with the same name, on the same rank; nullopt: there is none.
 std::optional<SelectedEvent> same_name(const traces::Trace& trace, SelectedEvent event, bool forwards);
+
+// --- A search in the background: a thread searches for the latest text, and the search for an earlier one is
+// cancelled. Frame thread only (the worker is inside); no Dear ImGui.
+
+class Finder {
+  public:
+    Finder() = default;
+    ~Finder() { stop(); }
+    Finder(const Finder&) = delete;
+    Finder& operator=(const Finder&) = delete;
+
+    // Called every frame: the matches of this text in this trace; nullptr while the search runs and if the
+    // text is empty.
+    std::shared_ptr<const FoundEvents> of(const TracePtr& trace, const std::string& text);
+    bool busy() const { return next_.valid(); }
+    // Cancels the search in this trace and drops its matches; false: the search was in another trace.
+    bool forget(const traces::Trace& trace);
+
+  private:
+    void stop();
+
+    TracePtr trace_;
+    std::string text_;
+    std::shared_ptr<const FoundEvents> found_;
+    std::atomic<bool> cancel_{false};
+    std::future<FoundEvents> next_;
+};
+
+// --- Found events as a table: rows are made on demand, so that millions of matches cost nothing until they
+// are shown. No Dear ImGui; any thread.
+
+class MatchTable final : public LazyTable {
+  public:
+    MatchTable(TracePtr trace, std::shared_ptr<const FoundEvents> found);
+    SelectedEvent event(std::size_t row) const { return found_->event(row); }
+
+  private:
+    TracePtr trace_;
+    std::shared_ptr<const FoundEvents> found_;
+};
 
 }  // namespace shardscope::viewer

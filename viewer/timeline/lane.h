@@ -7,15 +7,75 @@
 // hold, keeps whole times (`wide_`).
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <vector>
 
+#include "traces/store/columns/names.h"
+#include "traces/store/columns/trace.h"
 #include "viewer/model/session.h"
-#include "viewer/timeline/lane_paints.h"
-#include "viewer/timeline/paint.h"
 
 namespace shardscope::viewer {
+
+// --- The look of a bar, as a small number: one of the kinds below or, if the timeline is not coloured by
+// kind, one of kHues hues (color_modes.h). Plain data.
+
+using Paint = std::uint8_t;
+
+// By kind: device events, then host ranges, then the rest.
+inline constexpr int kFirstRangePaint = traces::kDeviceKinds;
+inline constexpr Paint kRuntimePaint = kFirstRangePaint + traces::kRangeKinds;
+inline constexpr Paint kWaitPaint = kRuntimePaint + 1;      // synchronisation of the host
+inline constexpr Paint kMarkPaint = kRuntimePaint + 2;      // an instant that was marked
+inline constexpr Paint kArrivalPaint = kRuntimePaint + 3;   // of a collective: until all ranks have arrived
+inline constexpr Paint kTransferPaint = kRuntimePaint + 4;  // of a collective: from then on
+inline constexpr int kKindPaints = kTransferPaint + 1;
+
+// By name, module or unit.
+inline constexpr int kHues = 12;
+inline constexpr Paint kFirstHue = kKindPaints;
+inline constexpr Paint kNoHue = kFirstHue + kHues;  // it has no module, no unit
+inline constexpr int kPaints = kNoHue + 1;
+
+constexpr Paint paint_of(traces::DeviceKind kind) {
+    return static_cast<Paint>(kind);
+}
+constexpr Paint paint_of(traces::RangeKind kind) {
+    return static_cast<Paint>(kFirstRangePaint + static_cast<int>(kind));
+}
+
+// --- The paints of a lane's events, and which paint has the most time in any stretch of them. A lane has its
+// own by kind; the same events by name, module or unit have others. Pure data, any thread. Times in
+// nanoseconds.
+
+class Lane;
+using PaintTimes = std::array<std::int64_t, kPaints>;  // busy time by paint
+
+class LanePaints {
+  public:
+    void reserve(std::size_t events) { paint_.reserve(events); }
+    void add(Paint paint) { paint_.push_back(paint); }
+    void finish(const Lane& lane);  // to be called after the last add(): computes the sums
+
+    Paint paint(std::size_t i) const { return paint_[i]; }
+    std::size_t size() const { return paint_.size(); }
+    // The paint with the most time in events [first, last); for events of zero length the first one's.
+    Paint dominant(const Lane& lane, std::size_t first, std::size_t last) const;
+    // Adds the busy time of events [first, last) by paint.
+    void add_times(const Lane& lane, std::size_t first, std::size_t last, PaintTimes& times) const;
+    const std::vector<Paint>& used() const { return used_; }
+    std::size_t memory() const;
+
+  private:
+    static constexpr std::size_t kGroup = 16;  // number of events with a common sum
+    void walk(const Lane& lane, std::size_t first, std::size_t last, PaintTimes& times) const;
+
+    std::vector<Paint> paint_;
+    std::vector<Paint> used_;         // in order; sums are kept only if there are several
+    std::vector<std::int64_t> sums_;  // up to each group, by used paint
+};
 
 class Lane {
   public:

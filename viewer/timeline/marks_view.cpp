@@ -65,7 +65,7 @@ void MarksView::draw_editor(Session& session, MarkFile& file) {
     const float font = ImGui::GetFontSize();
     if (std::exchange(edit_, false)) ImGui::SetKeyboardFocusHere();
     ImGui::SetNextItemWidth(-1);
-    ImGui::InputTextWithHint("##text", "what is there to see", &text_, ImGuiInputTextFlags_AutoSelectAll);
+    ImGui::InputTextWithHint("##text", "text of the mark", &text_, ImGuiInputTextFlags_AutoSelectAll);
     items::mark("timeline.marks.text", text_);
     if (ImGui::IsItemDeactivatedAfterEdit()) {
         file.marks.rename(index, text_);
@@ -74,16 +74,15 @@ void MarksView::draw_editor(Session& session, MarkFile& file) {
     }
     const Mark& mark = file.marks.all()[index];
     if (mark.is_range()) {
-        if (ImGui::Button("Limit")) session.current()->limit = TimeRange{mark.from, mark.to};
-        items::mark("timeline.marks.limit");
+        if (named_button("Limit", "timeline.marks.limit"))
+            session.current()->limit = TimeRange{mark.from, mark.to};
         ImGui::SameLine(0, font * 0.4F);
     }
-    if (ImGui::Button("Delete")) {
+    if (named_button("Delete", "timeline.marks.delete")) {
         file.marks.remove(index);
         file.save();
         chosen_ = -1;
     }
-    items::mark("timeline.marks.delete");
 }
 
 void MarksView::draw(Session& session, const TimelinePage& page, MarkFile& file) {
@@ -91,16 +90,12 @@ void MarksView::draw(Session& session, const TimelinePage& page, MarkFile& file)
     draw_editor(session, file);
     if (file.marks.all().empty()) {
         note(
-            "No marks yet. M marks the instant under the mouse, Shift+M the range that was measured, is "
-            "limited to or selected.");
+            "No marks yet. M marks the instant under the mouse, Shift+M the measure, the time filter or the "
+            "selection as a range.");
     }
     update(file);
     if (!file.problem().empty()) {
-        ImGui::PushStyleColor(ImGuiCol_Text, theme::bad());
-        ImGui::PushTextWrapPos(0);
-        text(file.problem());
-        ImGui::PopTextWrapPos();
-        ImGui::PopStyleColor();
+        wrapped_in(theme::bad(), file.problem());
     }
     if (!file.marks.all().empty()) {
         const float below = file.path().empty() ? 0 : ImGui::GetTextLineHeightWithSpacing() + font * 0.3F;
@@ -113,9 +108,7 @@ void MarksView::draw(Session& session, const TimelinePage& page, MarkFile& file)
         if (events.clicked) go_to(session, page, file, static_cast<int>(*events.clicked));
     }
     if (file.problem().empty() && !file.path().empty() && !file.marks.all().empty()) {
-        ImGui::PushStyleColor(ImGuiCol_Text, theme::text_dim());
-        text_fit("Kept in " + file.path());
-        ImGui::PopStyleColor();
+        text_fit_dim("Kept in " + file.path());
     }
 }
 

@@ -7,7 +7,7 @@
 
 #include "viewer/model/session.h"
 #include "viewer/tables/table.h"
-#include "viewer/timeline/marks_file.h"
+#include "viewer/timeline/marks.h"
 #include "viewer/timeline/timeline_page.h"
 
 namespace shardscope::viewer {

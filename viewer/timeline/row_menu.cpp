@@ -80,7 +80,7 @@ void RowMenu::draw_row_menu(Session& session, TimelinePage& page) {
     const bool by_rank = rows.grouping == RowArrangement::Grouping::rank;
     if (menu_item(by_rank ? "All rows by kind" : "All rows by rank", "group_rows", "K"))
         act("group_rows", session, page);
-    if (menu_item("Show all rows again, in their own order", "show_rows", "Shift+H"))
+    if (menu_item("Show all rows in their own order", "show_rows", "Shift+H"))
         act("show_rows", session, page);
 }
 
@@ -90,7 +90,7 @@ std::string RowMenu::draw_event_menu(const Session& session) {
     };
     static constexpr std::array kChoices = {
         Choice{"Zoom to it", "zoom_to", "Z"},
-        Choice{"Limit all panels to its time", "limit_selected", "Shift+L"},
+        Choice{"Filter all panels by its time", "limit_selected", "Shift+L"},
         Choice{"Mark it as a range", "mark_range", "Shift+M"},
         Choice{"Copy all fields", "copy", "Ctrl+C"},
         Choice{"Next of the same name", "next_same", "Shift+."},

@@ -1,6 +1,4 @@
-// See timeline_acts.h.
-#include "viewer/timeline/timeline_acts.h"
-
+// See timeline_parts.h.
 #include <algorithm>
 #include <atomic>
 #include <map>
@@ -13,6 +11,7 @@
 #include <imgui.h>
 
 #include "viewer/timeline/find_text.h"
+#include "viewer/timeline/timeline_parts.h"
 
 namespace shardscope::viewer {
 namespace {

@@ -1,19 +1,36 @@
-// See timeline_paint.h.
-#include "viewer/timeline/timeline_paint.h"
-
+// See timeline_parts.h.
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <string>
 #include <vector>
 
 #include <fmt/core.h>
 
+#include "viewer/draw/format.h"
+#include "viewer/draw/text.h"
 #include "viewer/theme/theme.h"
-#include "viewer/timeline/legend.h"
+#include "viewer/timeline/color_modes.h"
 #include "viewer/timeline/painter.h"
+#include "viewer/timeline/timeline_parts.h"
 
 namespace shardscope::viewer {
 namespace {
+
+// --- The colours in the timeline of a trace, with their names. No Dear ImGui calls; any thread.
+
+constexpr std::size_t kMost = 14;     // entries, so that they take a line or two
+constexpr std::size_t kLongest = 18;  // letters
+
+// The names in the trace; if there are many, those with the most time.
+std::vector<LegendItem> make_legend(const TrackPaints& paints) {
+    std::vector<LegendItem> items;
+    for (const PaintName& name : paints.legend()) {
+        if (items.size() == kMost) break;
+        items.push_back({shorten_middle(name.name, kLongest), paint_color(name.paint)});
+    }
+    return items;
+}
 
 // For the chosen rank; the windows of kept steps.
 std::vector<RulerStep> windows_of(const Session& session, const TimelinePage& page) {

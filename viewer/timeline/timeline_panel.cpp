@@ -1,34 +1,125 @@
 // The timeline: ranks x streams and threads over time. This file connects the parts of the page and
 // dispatches actions; the layout is arithmetic (time_view.h, rows.h, fold_lane.h), the mouse is gestures.h,
 // the picture painter.h and overlays.h.
+
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/core.h>
 #include <imgui.h>
 
+#include "traces/analysis/memory/memory.h"
+#include "traces/store/columns/trace.h"
+#include "viewer/draw/fold.h"
 #include "viewer/draw/format.h"
+#include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
 #include "viewer/model/panel.h"
 #include "viewer/model/session.h"
 #include "viewer/theme/theme.h"
-#include "viewer/timeline/event_views.h"
+#include "viewer/timeline/details.h"
+#include "viewer/timeline/fold_lane.h"
 #include "viewer/timeline/minimap.h"
 #include "viewer/timeline/overlays.h"
-#include "viewer/timeline/timeline_acts.h"
-#include "viewer/timeline/timeline_items.h"
-#include "viewer/timeline/timeline_paint.h"
+#include "viewer/timeline/timeline_page.h"
 #include "viewer/timeline/timeline_parts.h"
-#include "viewer/timeline/timeline_toolbar.h"
 #include "viewer/widgets/toolbar.h"
 
 namespace shardscope::viewer {
 namespace {
+
+// --- Names of what the timeline shows, for scripts (draw/items.h): rows, and bars whose text is read.
+//
+//     timeline.row.<key>                    the name of a group or row, by its key (arrangement.h):
+//                                           "timeline.row.rank 0", "timeline.row.rank 0/stream 7"
+//     timeline.event.<label>                the first bar in sight (by row, then time) that says this
+//     timeline.event.<label>.<n>            the n-th, from 1
+
+constexpr std::size_t kMostBars = 3000;
+
+class Names {
+  public:
+    explicit Names(const TimelinePage& page) : p_(page) {}
+
+    void row(const Row& row) {
+        const float y0 = std::max(p_.y_of(row), p_.area.top());
+        const float y1 = std::min(p_.y_of(row) + row.height, p_.area.max.y);
+        if (row.kind == Row::Kind::lane && !row.first_of_track) return;
+        const std::string& key = p_.key_of(row);
+        const std::string& label = row.entry >= 0
+                                       ? p_.layout().entries[static_cast<std::size_t>(row.entry)].label
+                                       : p_.layout().groups[static_cast<std::size_t>(row.group)].label;
+        items::place("timeline.row." + key, {p_.area.min.x, y0}, {p_.area.left(), y1}, label);
+    }
+
+    void bars(const Row& row) {
+        const FoldedRow* folded = p_.folded_rows.find(row.track, row.lane);
+        if (folded == nullptr) return;
+        const Lane& lane = p_.lane_of(row);
+        const float y0 = std::max(p_.y_of(row), p_.area.top());
+        const float y1 = std::min(p_.y_of(row) + row.height, p_.area.max.y);
+        for (const Bar& bar : folded->lane.bars) {
+            if (count_++ >= kMostBars) return;
+            const std::string label = bar_label(*p_.trace, lane.event(bar.item));
+            const int n = ++seen_[label];
+            const ImVec2 min{p_.area.left() + bar.x0, y0}, max{p_.area.left() + bar.x1, y1};
+            if (n == 1) items::place("timeline.event." + label, min, max, label);
+            items::place(fmt::format("timeline.event.{}.{}", label, n), min, max, label);
+        }
+    }
+
+  private:
+    const TimelinePage& p_;
+    std::map<std::string, int> seen_;
+    std::size_t count_ = 0;
+};
+
+// Does nothing unless names are kept.
+void name_timeline_items(const OpenTrace& entry, const TimelinePage& page) {
+    if (!items::kept()) return;
+    const TimelineArea& a = page.area;
+    items::place("timeline.ruler", {a.left(), a.min.y}, {a.max.x, a.top()});
+    items::place("timeline.rows", {a.left(), a.top()}, {a.max.x, a.max.y},
+                 fmt::format("{} rows", page.layout().rows.size()));
+    if (entry.trace == nullptr) return;
+    Names names(page);
+    for (const Row* row : page.rows_in_sight()) {
+        names.row(*row);
+        if (row->kind == Row::Kind::lane) names.bars(*row);
+    }
+}
+
+// --- Views of the one event under the mouse: the tooltip of an event or of a memory curve.
+
+void event_tip(const traces::Trace& trace, SelectedEvent event, const Hit& hit) {
+    const EventDetails details = describe(trace, event);
+    begin_tip(shorten_middle(details.title, 80));
+    if (hit.events > 1) {
+        tip_row("in this pixel",
+                fmt::format("{} events, {} busy", format_count(hit.events), format_percent(hit.busy * 100)));
+    }
+    for (const Detail& detail : details.rows) tip_row(detail.label, shorten_middle(detail.value, 60));
+    end_tip();
+}
+
+void memory_tip(const std::vector<traces::MemoryPoint>& curve, std::int64_t time) {
+    const traces::MemoryPoint* point = point_at(curve, time);
+    begin_tip(fmt::format("Allocated at {} ms", format_decimal(static_cast<double>(time) / 1e6, 3)));
+    tip_row("total", format_size(point ? point->total : 0));
+    for (std::size_t c = 0; point != nullptr && c < point->bytes.size(); ++c) {
+        if (point->bytes[c] == 0) continue;
+        tip_row(spaced(traces::kMemoryCategoryNames[c]), format_size(point->bytes[c]),
+                category_color(static_cast<traces::MemoryCategory>(c)));
+    }
+    end_tip();
+}
 
 constexpr int kMinimapSlices = 4096;
 

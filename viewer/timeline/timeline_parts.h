@@ -1,15 +1,21 @@
 // The parts of the timeline panel. Frame thread only.
 #pragma once
 
+#include <cstddef>
 #include <string>
+#include <string_view>
 #include <utility>
 
+#include <imgui.h>
+
+#include "viewer/model/session.h"
 #include "viewer/timeline/details_view.h"
 #include "viewer/timeline/find_bar.h"
 #include "viewer/timeline/gestures.h"
-#include "viewer/timeline/marks_file.h"
+#include "viewer/timeline/marks.h"
 #include "viewer/timeline/marks_view.h"
 #include "viewer/timeline/minimap_view.h"
+#include "viewer/timeline/overlays.h"
 #include "viewer/timeline/row_menu.h"
 #include "viewer/timeline/timeline_page.h"
 
@@ -41,5 +47,39 @@ struct TimelineParts {
     RowMenu row_menu;
     bool focus_filter = false;  // the filter field of the rows gets the keyboard focus
 };
+
+// --- Carries out the timeline's actions, by their ids (app/actions_timeline.cpp). Drawing layer (it reads
+// the mouse); frame thread only.
+
+// Acts on the active trace, to which `on` belongs. Does nothing for an id that is not an action of the
+// timeline.
+void do_timeline_action(std::string_view action, Session& session, TraceOnPage& on, TimelineParts& parts);
+
+// --- The two lines above the timeline: trace and rank, the names of rows, the colours of bars, finding,
+// measuring, marks; and below it the legend with the visible range.
+
+struct ToolbarState {
+    bool& measuring;
+    bool& marks_shown;
+    bool& focus_filter;     // the filter field of the rows is requested
+    std::size_t marks = 0;  // number of marks
+};
+
+// Returns the id of the action that was clicked ("back"), or empty.
+std::string draw_timeline_toolbar(Session& session, TimelinePage& page, FindBar& find, ToolbarState state);
+
+// --- One picture of the timeline: missing parts are folded or requested, then everything is painted.
+
+// Computed in the background, nullptr until then: the paints of these tracks in the session's colour mode;
+// and when at least one of a group's tracks is busy, for its summary strip.
+std::shared_ptr<const TrackPaints> paints_of(Session& session, const TracePtr& trace,
+                                             const std::shared_ptr<const Tracks>& tracks);
+std::shared_ptr<const Lane> busy_of(Session& session, const TracePtr& trace,
+                                    const std::shared_ptr<const Tracks>& tracks, const RowGroup& group);
+
+// Updates the page's colours; by kind until the others are ready.
+void update_paints(Session& session, TimelinePage& page);
+
+void paint_timeline(ImDrawList& draw, Session& session, TimelinePage& page, const OverlayScene& scene);
 
 }  // namespace shardscope::viewer

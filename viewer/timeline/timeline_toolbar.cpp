@@ -1,6 +1,4 @@
-// See timeline_toolbar.h.
-#include "viewer/timeline/timeline_toolbar.h"
-
+// See timeline_parts.h.
 #include <array>
 #include <cstdint>
 #include <utility>
@@ -14,6 +12,7 @@
 #include "viewer/draw/text.h"
 #include "viewer/theme/theme.h"
 #include "viewer/timeline/measure.h"
+#include "viewer/timeline/timeline_parts.h"
 #include "viewer/widgets/toolbar.h"
 
 namespace shardscope::viewer {
@@ -50,9 +49,8 @@ bool button(const char* label, const char* item, const char* help, bool on = fal
         ImGui::PushStyleColor(ImGuiCol_Button, theme::accent());
         ImGui::PushStyleColor(ImGuiCol_Text, theme::ground());
     }
-    const bool clicked = ImGui::Button(label);
+    const bool clicked = named_button(label, item);
     if (on) ImGui::PopStyleColor(2);
-    items::mark(item, label);
     tip(help);
     return clicked;
 }
@@ -88,7 +86,7 @@ void filter_rows(OpenTrace& entry, const TimelinePage& page, bool& focus) {
 void draw_shown(const OpenTrace& entry, float right) {
     std::string shown = "shows " + format_duration(static_cast<double>(entry.visible.length()));
     if (entry.limit) {
-        shown = fmt::format("limited to {}, ", format_duration(static_cast<double>(entry.limit->length()))) +
+        shown = fmt::format("filtered to {}, ", format_duration(static_cast<double>(entry.limit->length()))) +
                 shown;
     }
     const float width = ImGui::CalcTextSize(shown.c_str()).x;
@@ -96,9 +94,7 @@ void draw_shown(const OpenTrace& entry, float right) {
     if (fits) {
         ImGui::SameLine();
         ImGui::SetCursorScreenPos({right - width, ImGui::GetCursorScreenPos().y});
-        ImGui::PushStyleColor(ImGuiCol_Text, theme::text_dim());
-        text(shown);
-        ImGui::PopStyleColor();
+        text_dim(shown);
     }
     items::value("timeline.shown", shown);
     items::value("timeline.visible",
@@ -116,7 +112,7 @@ std::string draw_timeline_toolbar(Session& session, TimelinePage& page, FindBar&
     if (button("<##back", "timeline.back", "Undo the last zoom or move ( Ctrl+Left, Backspace )"))
         action = "back";
     ImGui::SameLine(0, ImGui::GetFontSize() * 0.2F);
-    if (button(">##forward", "timeline.forward", "Redo it ( Ctrl+Right )")) action = "forward";
+    if (button(">##forward", "timeline.forward", "Redo ( Ctrl+Right )")) action = "forward";
     next(width_of("Fit"));
     if (button("Fit", "timeline.fit", "Show the whole trace ( F )")) action = "fit";
     next(width_of("Measure"));

@@ -3,18 +3,52 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <map>
 #include <tuple>
+#include <vector>
 
 #include <fmt/core.h>
 
 #include "traces/schema/sort_rows.h"
-#include "viewer/timeline/collective_tracks.h"
-#include "viewer/timeline/lane_plan.h"
+#include "viewer/timeline/lane.h"
 #include "viewer/timeline/thread_titles.h"
 
 namespace shardscope::viewer {
 namespace {
+
+// --- The lane in its track for each event, determined before the lanes are filled, so that their memory can
+// be reserved exactly. Pure data, any thread. Times in nanoseconds.
+
+// The lanes of one track. Events must be placed in order of start.
+class LanePlan {
+  public:
+    // The first lane from `lowest` on that is free at `start`.
+    std::uint32_t place(std::size_t lowest, std::int64_t start, std::int64_t end) {
+        if (free_from_.size() <= lowest) grow(lowest + 1);
+        std::size_t lane = lowest;
+        while (lane < free_from_.size() && free_from_[lane] > start) ++lane;
+        if (lane == free_from_.size()) grow(lane + 1);
+        free_from_[lane] = end > start ? end : start;
+        ++events_[lane];
+        return static_cast<std::uint32_t>(lane);
+    }
+    std::vector<Lane> empty_lanes() const {
+        std::vector<Lane> lanes(events_.size());
+        for (std::size_t i = 0; i < lanes.size(); ++i) lanes[i].reserve(events_[i]);
+        return lanes;
+    }
+
+  private:
+    void grow(std::size_t lanes) {
+        free_from_.resize(lanes, std::numeric_limits<std::int64_t>::min());
+        events_.resize(lanes, 0);
+    }
+    std::vector<std::int64_t> free_from_;
+    std::vector<std::size_t> events_;
+};
 
 std::int64_t row(std::size_t i) {
     return static_cast<std::int64_t>(i);
@@ -184,10 +218,6 @@ std::vector<CounterTrack> counter_tracks(const traces::Trace& trace) {
     });
     return tracks;
 }
-
-}  // namespace
-
-namespace {
 
 // Merges intervals that are added in order of start.
 class Union {
@@ -363,25 +393,6 @@ std::vector<std::int64_t> launched_by(const traces::Trace& trace, std::int64_t c
         if (trace.device.launch[i] == call) events.push_back(row(i));
     }
     return events;
-}
-
-EventTime time_of(const traces::Trace& trace, SelectedEvent event) {
-    const auto i = static_cast<std::size_t>(event.index);
-    switch (event.kind) {
-        case EventKind::device:
-            return {trace.device.start[i], trace.device.end[i]};
-        case EventKind::range:
-            return {trace.ranges.start[i], trace.ranges.end[i]};
-        case EventKind::runtime:
-            return {trace.runtime.start[i], trace.runtime.end[i]};
-        case EventKind::wait:
-            return {trace.synchronizations.start[i], trace.synchronizations.end[i]};
-        case EventKind::mark:
-            return {trace.marks.time[i], trace.marks.time[i]};
-        case EventKind::none:
-            break;
-    }
-    return {};
 }
 
 }  // namespace shardscope::viewer

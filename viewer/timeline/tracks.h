@@ -11,6 +11,7 @@
 
 #include "traces/store/columns/trace.h"
 #include "viewer/draw/curve_index.h"
+#include "viewer/timeline/event_columns.h"
 #include "viewer/timeline/lane.h"
 
 namespace shardscope::viewer {
@@ -63,9 +64,12 @@ std::optional<EventPlace> find_event(const traces::Trace& trace, const Tracks& t
 // Device events launched by the runtime call with this index.
 std::vector<std::int64_t> launched_by(const traces::Trace& trace, std::int64_t call);
 
-struct EventTime {
-    std::int64_t start = 0, end = 0;
-};
-EventTime time_of(const traces::Trace& trace, SelectedEvent event);
+// --- One line for each process group with each of its collectives once, for any number of ranks: how long
+// the first rank waits for the last one to arrive, and how long the transfer takes from then on.
+// traces/analysis/communication/matching.h finds the parts of a collective. Pure, any thread. Times in
+// nanoseconds.
+
+// Lanes are filled but not finished. Only collectives with device events on at least two ranks are included.
+std::vector<Track> collective_tracks(const traces::Trace& trace);
 
 }  // namespace shardscope::viewer

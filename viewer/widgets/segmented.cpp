@@ -22,16 +22,16 @@ std::string key_of(std::string_view label) {
     return key;
 }
 
-bool button(std::string_view label, bool on) {
+}  // namespace
+
+bool on_button(const std::string& label, bool on) {
     ImGui::PushStyleColor(ImGuiCol_Button, on ? theme::accent() : theme::raised());
     ImGui::PushStyleColor(ImGuiCol_ButtonHovered, on ? theme::accent() : theme::hover());
     ImGui::PushStyleColor(ImGuiCol_Text, on ? theme::ground() : theme::text());
-    const bool clicked = ImGui::Button(std::string(label).c_str());
+    const bool clicked = ImGui::Button(label.c_str());
     ImGui::PopStyleColor(3);
     return clicked;
 }
-
-}  // namespace
 
 bool segmented(std::string_view id, std::span<const std::string_view> labels, int& chosen) {
     constexpr float kBetween = 2;
@@ -42,7 +42,8 @@ bool segmented(std::string_view id, std::span<const std::string_view> labels, in
     ImGui::PushID(id.data(), id.data() + id.size());
     for (std::size_t i = 0; i < labels.size(); ++i) {
         if (i > 0) ImGui::SameLine(0, kBetween);
-        if (button(labels[i], chosen == static_cast<int>(i)) && chosen != static_cast<int>(i)) {
+        if (on_button(std::string(labels[i]), chosen == static_cast<int>(i)) &&
+            chosen != static_cast<int>(i)) {
             chosen = static_cast<int>(i);
             changed = true;
         }
@@ -57,7 +58,7 @@ bool segmented(std::string_view id, std::span<const std::string_view> labels, in
 bool toggle_button(std::string_view id, std::string_view label, bool& on) {
     ImGui::PushID(id.data(), id.data() + id.size());
     flow(button_width(label));
-    const bool clicked = button(label, on);
+    const bool clicked = on_button(std::string(label), on);
     if (clicked) on = !on;
     items::mark(id, on ? "on" : "off");
     ImGui::PopID();

@@ -3,9 +3,13 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace shardscope::viewer {
+
+// A button that is highlighted while it is on; true: it was clicked.
+bool on_button(const std::string& label, bool on);
 
 // All on one line, a new one if the current line has no room; the cursor stays after them. `chosen` becomes
 // the index of the button that was clicked; then returns true. For scripts: "<id>.<label>" in lower case with

@@ -11,6 +11,7 @@
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
 #include "viewer/theme/theme.h"
+#include "viewer/widgets/segmented.h"
 
 namespace shardscope::viewer {
 namespace {
@@ -40,11 +41,8 @@ void choose_rank_by_button(Session& session, const traces::Trace& trace) {
     for (std::size_t i = 0; i < trace.ranks.size(); ++i) {
         const bool chosen = session.rank == static_cast<int>(i);
         if (i > 0) ImGui::SameLine(0, 2);
-        ImGui::PushStyleColor(ImGuiCol_Button, chosen ? theme::accent() : theme::raised());
-        ImGui::PushStyleColor(ImGuiCol_Text, chosen ? theme::ground() : theme::text());
-        if (ImGui::Button(fmt::format("{}##rank", trace.ranks[i].number).c_str()))
+        if (on_button(fmt::format("{}##rank", trace.ranks[i].number), chosen))
             session.rank = static_cast<int>(i);
-        ImGui::PopStyleColor(2);
     }
 }
 
@@ -83,13 +81,13 @@ void draw_choosers(Session& session, bool with_rank) {
 
 void draw_waiting(const Session& session, std::string_view what) {
     const std::string failure = session.analyses.failure();
-    note(failure.empty() ? fmt::format("Working out {} ...", what) : failure);
+    note(failure.empty() ? fmt::format("Computing {} ...", what) : failure);
 }
 
 void draw_limit_note(const Session& session) {
     const OpenTrace* entry = session.current();
     if (entry == nullptr || !entry->limit) return;
-    note(fmt::format("Only {} to {} of the trace: a limit range is set.",
+    note(fmt::format("Only {} to {} of the trace: a time filter is set.",
                      format_duration(static_cast<double>(entry->limit->from)),
                      format_duration(static_cast<double>(entry->limit->to))));
 }

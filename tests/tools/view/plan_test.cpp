@@ -56,7 +56,7 @@ TEST_F(PlanInViewer, ShowsWhatThePlannerPrinted) {
     const json& own = row(best);
     std::string commands = fmt::format("open {}\nwait\nexpect rail.plan \"on show\"\n", plan_);
     commands +=
-        fmt::format("expect plan.title \"Row {}, on the front\"\n", printed_.at("fastest").get<int>());
+        fmt::format("expect plan.title \"Row {}, on the Pareto front\"\n", printed_.at("fastest").get<int>());
     commands += fmt::format("expect plan.counts contains \"{} configurations of mlp.toml\"\n",
                             printed_.at("rows").size());
     // Half of the last printed digit.
@@ -66,10 +66,10 @@ TEST_F(PlanInViewer, ShowsWhatThePlannerPrinted) {
     about("peak_mb", own.at("peak_bytes").get<double>() / (1 << 20), "0.0501");
     about("reserved_mb", own.at("reserved_bytes").get<double>() / (1 << 20), "0.0501");
     about("step_ms", own.at("average_step_us").get<double>() / 1e3, "0.00501");
-    commands += "click plan.show.the_front\nwait\n";
+    commands += "click plan.show.pareto_front\nwait\n";
     commands += fmt::format("expect plan.rows.rows {}\n", printed_.at("front").size());
     for (const json& number : printed_.at("front"))
-        commands += fmt::format("expect plan.point.{} \"on the front\"\n", number.get<int>());
+        commands += fmt::format("expect plan.point.{} \"on the Pareto front\"\n", number.get<int>());
     commands += fmt::format("shot {}\n", folder_ / "plan.png");
     const Outcome outcome = view(commands);
     ASSERT_EQ(outcome.status, 0) << outcome.err;

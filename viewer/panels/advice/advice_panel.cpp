@@ -31,16 +31,10 @@ Color weight_color(FindingWeight weight) {
     return weight == FindingWeight::notable ? theme::accent() : theme::text_dim();
 }
 
-void dim(std::string_view t) {
-    ImGui::PushStyleColor(ImGuiCol_Text, theme::text_dim());
-    text(t);
-    ImGui::PopStyleColor();
-}
-
 // A label, and text that wraps beside it.
 void labelled(std::string_view label, const std::string& said, float indent) {
     if (said.empty()) return;
-    dim(label);
+    text_dim(label);
     ImGui::SameLine(indent);  // of the card's group
     ImGui::BeginGroup();
     text(said);
@@ -50,15 +44,13 @@ void labelled(std::string_view label, const std::string& said, float indent) {
 // The same for a line that the user can copy.
 void copyable(const char* id, std::string_view label, const std::string& said, float indent) {
     if (said.empty()) return;
-    dim(label);
+    text_dim(label);
     ImGui::SameLine(indent);
     ImGui::PushID(id);
     if (ImGui::SmallButton("Copy")) ImGui::SetClipboardText(said.c_str());
     ImGui::PopID();
     ImGui::SameLine();
-    ImGui::PushStyleColor(ImGuiCol_Text, theme::good());
-    text(said);
-    ImGui::PopStyleColor();
+    text_in(theme::good(), said);
 }
 
 // The figures side by side: the value large enough to read at a glance, its name below.
@@ -76,7 +68,7 @@ void draw_figures(const Finding& finding) {
         first = false;
         ImGui::BeginGroup();
         text(value);
-        dim(label);
+        text_dim(label);
         ImGui::EndGroup();
         items::value(fmt::format("advice.{}.{}", finding.id, figure.name), value);
     }
@@ -143,9 +135,7 @@ class AdvicePanel final : public Panel {
         ImGui::AlignTextToFramePadding();
         text(finding.title);
         ImGui::SameLine(0, font * 0.8F);
-        ImGui::PushStyleColor(ImGuiCol_Text, color);
-        text(weight);
-        ImGui::PopStyleColor();
+        text_in(color, weight);
         const std::string panel(panel_of(finding.id, !session.trace()->units.empty()));
         const std::string open = panel.empty() ? "" : fmt::format("Open {}", spaced(panel));
         const float padding = ImGui::GetStyle().FramePadding.x * 2;
@@ -155,13 +145,13 @@ class AdvicePanel final : public Panel {
         const float left = right - wide - start;  // of the card's group
         ImGui::SameLine(std::max(left, ImGui::GetItemRectMax().x - start + font));
         if (place) {
-            if (ImGui::Button("Show me")) wanted_ = std::string(finding.id);
-            items::mark(fmt::format("advice.{}.show", finding.id));
+            if (named_button("Show me", fmt::format("advice.{}.show", finding.id)))
+                wanted_ = std::string(finding.id);
             ImGui::SameLine(0, font * 0.4F);
         }
         if (!open.empty()) {
-            if (ImGui::Button(open.c_str())) session.wanted_panel = panel;
-            items::mark(fmt::format("advice.{}.open", finding.id));
+            if (named_button(open.c_str(), fmt::format("advice.{}.open", finding.id)))
+                session.wanted_panel = panel;
         }
     }
 

@@ -2,15 +2,16 @@
 #include "viewer/panels/communication/collective_rows.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include <fmt/core.h>
 
 #include "traces/schema/joined.h"
+#include "traces/store/columns/trace.h"
 #include "traces/store/number_list.h"
 #include "viewer/draw/format.h"
 #include "viewer/tables/result_model.h"
-#include "viewer/widgets/columns.h"
 
 namespace shardscope::viewer {
 namespace {
@@ -242,6 +243,77 @@ SizeHistogram size_histogram(const traces::DistributedReport& report) {
         histogram.most = std::max(histogram.most, sums[size] += t.count);
     }
     return histogram;
+}
+
+// --- The table of all collectives.
+
+CollectiveTable::CollectiveTable(std::shared_ptr<const std::vector<traces::CollectiveTimes>> list,
+                                 const traces::Trace& trace)
+    : LazyTable(list->size()), list_(std::move(list)) {
+    using traces::CollectiveTimes;
+    for (const traces::UnitRow& unit : trace.units) units_.push_back(unit.name);
+    const auto any = [&](auto&& has) { return std::any_of(list_->begin(), list_->end(), has); };
+    const auto text = [this](TableColumn column, std::string (*of)(const CollectiveTimes&)) {
+        cells_.add(std::move(column), [this, of](std::size_t row) { return of((*list_)[row]); });
+    };
+    const auto number = [this](TableColumn column, int decimals, double (*of)(const CollectiveTimes&)) {
+        cells_.add(std::move(column), decimals, [this, of](std::size_t row) { return of((*list_)[row]); });
+    };
+    const bool sized = any([](const CollectiveTimes& c) { return c.bytes > 0; });
+    // Other tools' traces contain no units, some no bytes: a column of dashes is useless.
+    text(text_column("collective", "Collective", 11), [](const CollectiveTimes& c) {
+        return c.sequence >= 0 ? fmt::format("{} {}", name(c.operation), c.sequence)
+                               : std::string(name(c.operation));
+    });
+    if (any([](const CollectiveTimes& c) { return c.unit >= 0; }))
+        cells_.add(text_column("unit", "Unit", 8, 6), [this](std::size_t row) {
+            const int unit = (*list_)[row].unit;
+            return unit >= 0 ? units_[static_cast<std::size_t>(unit)] : "-";
+        });
+    if (any([](const CollectiveTimes& c) { return c.phase != traces::Phase::none; }))
+        text(text_column("phase", "Phase", 6, 5), [](const CollectiveTimes& c) {
+            return c.phase != traces::Phase::none ? std::string(name(c.phase)) : "-";
+        });
+    if (any([](const CollectiveTimes& c) {
+            return c.group >= 0;
+        }))  // an id, not a quantity: it may be a hash
+        text(text_column("group", "Group", 6, 4),
+             [](const CollectiveTimes& c) { return c.group >= 0 ? fmt::format("{}", c.group) : "-"; });
+    number(number_column("start_ms", "Start", "ms", 7, 9), 3,
+           [](const CollectiveTimes& c) { return static_cast<double>(c.start_ns) * 1e-6; });
+    number(number_column("ranks", "Ranks", "", 4, 3), 0,
+           [](const CollectiveTimes& c) { return static_cast<double>(c.ranks); });
+    if (sized)
+        number(number_column("mb", "Full buffer", "MB", 7, 8), 2, [](const CollectiveTimes& c) {
+            return c.bytes > 0 ? static_cast<double>(c.bytes) / (1 << 20) : kNoNumber;
+        });
+    number(number_column("transfer_us", "Transfer", kMicro, 6.5F, 9, transfer_color(),
+                         "The shortest duration among the ranks."),
+           1, [](const CollectiveTimes& c) { return us(c.transfer_ns); });
+    number(number_column("longest_us", "Longest", kMicro, 6.5F, 7), 1,
+           [](const CollectiveTimes& c) { return us(c.longest_ns); });
+    number(number_column("waiting_us", "Waiting", kMicro, 6.5F, 10, waiting_color(),
+                         "Sum over ranks of duration less transfer."),
+           1, [](const CollectiveTimes& c) { return us(c.waiting_ns); });
+    number(number_column("exposed_us", "Exposed", kMicro, 6.5F, 8, exposed_color(),
+                         "Sum over ranks, outside compute kernels."),
+           1, [](const CollectiveTimes& c) { return us(c.exposed_ns); });
+    number(number_column("overlapped_us", "Overlapped", kMicro, 6.5F, 6, 0,
+                         "Sum over ranks, beside compute kernels."),
+           1, [](const CollectiveTimes& c) { return us(c.overlapped_ns); });
+    number(number_column("last_rank", "Last", "rank", 4, 9, 0,
+                         "The rank whose duration is the shortest: it came last."),
+           0, [](const CollectiveTimes& c) {
+               return c.last_rank >= 0 ? static_cast<double>(c.last_rank) : kNoNumber;
+           });
+    if (sized) {
+        number(number_column("algbw_gbps", "algbw", "GB/s", 5.5F, 4, 0,
+                             "Bytes of the full buffer over the transfer."),
+               3, [](const CollectiveTimes& c) { return c.algbw_gbps > 0 ? c.algbw_gbps : kNoNumber; });
+        number(number_column("busbw_gbps", "busbw", "GB/s", 5.5F, 7, 0,
+                             "algbw times the factor of nccl-tests for the operation and the ranks."),
+               3, [](const CollectiveTimes& c) { return c.busbw_gbps > 0 ? c.busbw_gbps : kNoNumber; });
+    }
 }
 
 }  // namespace shardscope::viewer

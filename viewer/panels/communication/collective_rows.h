@@ -10,10 +10,15 @@
 #include <string>
 #include <vector>
 
+#include "traces/analysis/communication/collective_list.h"
 #include "traces/analysis/communication/collectives.h"
 #include "traces/analysis/communication/distributed.h"
 #include "traces/analysis/communication/stragglers.h"
 #include "viewer/tables/table_model.h"
+
+namespace shardscope::traces {
+struct Trace;
+}
 
 namespace shardscope::viewer {
 
@@ -51,5 +56,19 @@ SizeHistogram size_histogram(const traces::DistributedReport& report);
 std::string size_class_text(std::size_t index);  // "64 KB - 1 MB", "size unknown"
 
 Color operation_color(traces::Operation operation);
+
+// --- The table of all collectives, one row each (traces/analysis/communication/collective_list.h). No
+// drawing; any thread. Times in microseconds, MB = 2^20 bytes, GB/s = 10^9 bytes a second.
+
+class CollectiveTable final : public LazyTable {
+  public:
+    CollectiveTable(std::shared_ptr<const std::vector<traces::CollectiveTimes>> list,
+                    const traces::Trace& trace);
+    Color swatch(std::size_t row) const override { return operation_color((*list_)[row].operation); }
+
+  private:
+    std::shared_ptr<const std::vector<traces::CollectiveTimes>> list_;
+    std::vector<std::string> units_;
+};
 
 }  // namespace shardscope::viewer

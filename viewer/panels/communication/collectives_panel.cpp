@@ -16,7 +16,6 @@
 #include "viewer/model/panel.h"
 #include "viewer/model/session.h"
 #include "viewer/panels/communication/collective_rows.h"
-#include "viewer/panels/communication/collective_table.h"
 #include "viewer/tables/table.h"
 #include "viewer/theme/theme.h"
 #include "viewer/widgets/segmented.h"
@@ -53,11 +52,10 @@ class CollectivesPanel final : public Panel {
     enum Part { operations, each, stragglers };  // indices of the buttons
 
     static void say_why_empty(const Session& session) {
-        if (session.current()->limit) return note("No collective lies in the limit range.");
+        if (session.current()->limit) return note("No collective lies in the time filter.");
         note(
             "This trace holds no collectives, because its ranks did not communicate or the device's work was "
-            "not "
-            "recorded. Record a run of several ranks, with the device's activity, to see them.");
+            "not recorded. Record a run of several ranks, with the device's activity, to see them.");
     }
 
     // --- by operation ---
@@ -67,7 +65,7 @@ class CollectivesPanel final : public Panel {
                          const traces::Selection& selection) {
         const traces::RankCollectives* rank = chosen_rank(report->ranks, session);
         if (rank == nullptr || rank->operations.empty())
-            return note("This rank takes part in no collective in what is looked at.");
+            return note("This rank takes part in no collective in the current selection.");
         const auto overlap = session.analyses.analysis<traces::OverlapReport>(
             "overlap", session.trace(), selection,
             [](const auto& t, const auto& s) { return traces::overlap_report(t, s); });
@@ -94,7 +92,7 @@ class CollectivesPanel final : public Panel {
         const float sizes = font * (4.5F + 1.6F * static_cast<float>(kHistogramClasses));
         const float below = std::max(font * 14, beside ? room.y : room.y - sizes);
         ImGui::BeginChild("sizes", beside ? ImVec2{room.x * 0.36F, below} : ImVec2{0, sizes});
-        heading("How many of which size");
+        heading("Collectives by size");
         draw_histogram();
         ImGui::EndChild();
         if (beside) ImGui::SameLine(0, font);
@@ -127,9 +125,7 @@ class CollectivesPanel final : public Panel {
                                 traces::counted(distributed.without_metadata, "part is known from its",
                                                 "parts are known from their"));
         }
-        ImGui::PushTextWrapPos(0);
-        text(line);
-        ImGui::PopTextWrapPos();
+        wrapped(line);
         items::value("collectives.headline", line);
     }
 
@@ -209,15 +205,14 @@ class CollectivesPanel final : public Panel {
         const auto report = session.analyses.analysis<traces::StragglersReport>(
             "stragglers", session.trace(), selection,
             [](const auto& t, const auto& s) { return traces::straggler_report(t, s); });
-        if (report == nullptr) return draw_waiting(session, "who comes last");
+        if (report == nullptr) return draw_waiting(session, "which ranks come last");
         if (report->trace_ranks < 2) {
             return note(
-                "This trace holds one rank, so that there is nobody to compare it with. Open the traces of "
-                "all "
-                "ranks merged (shardscope-trace merge) to see who comes last.");
+                "This trace holds one rank, so that there is no other to compare it with. Open the traces of "
+                "all ranks merged (shardscope-trace merge) to see which rank comes last.");
         }
         if (report->collectives == 0)
-            return note("No collective has its counterparts on other ranks in what is looked at.");
+            return note("No collective in the current selection has its counterparts on other ranks.");
         kind_ = std::min(kind_, static_cast<int>(report->kinds.size()) - 1);
         std::vector<std::string> names = {"All operations"};
         for (const traces::KindStragglers& kind : report->kinds)
@@ -237,12 +232,11 @@ class CollectivesPanel final : public Panel {
         if (ranks.size() > 1 && !traces::equally_late(ranks)) draw_latest(ranks.front());
         note(
             "All ranks of a collective end together, so that the one that is in it for the shortest time "
-            "came last. "
-            "Durations are compared, not clocks.");
+            "came last. Durations are compared, not clocks.");
         if (report->warm_up) note(traces::sentence(*report->warm_up));
         const TableEvents events = draw_table("collectives.stragglers", stragglers_, stragglers_state_,
                                               {.filter = false, .name = "stragglers"});
-        if (events.clicked) choose_rank(session, ranks[*events.clicked].rank);
+        if (events.clicked) session.choose_rank(ranks[*events.clicked].rank);
     }
 
     static void draw_latest(const traces::Arrivals& latest) {
@@ -256,13 +250,6 @@ class CollectivesPanel final : public Panel {
                          format_duration(static_cast<double>(latest.late_ns))));
         ImGui::SetCursorPos({at.x, at.y + font * 2.4F});
         items::value("collectives.latest", fmt::format("{}", latest.rank));
-    }
-
-    static void choose_rank(Session& session, int number) {
-        const auto& ranks = session.trace()->ranks;
-        for (std::size_t r = 0; r < ranks.size(); ++r) {
-            if (ranks[r].number == number) session.rank = static_cast<int>(r);
-        }
     }
 
     int part_ = operations;

@@ -55,8 +55,7 @@ class DistributedPanel final : public Panel {
             flow(ImGui::GetWindowWidth());
             return note(
                 "This trace holds no work of a device, because only the host was recorded or nothing ran. "
-                "Record "
-                "the devices of all ranks to see them beside each other.");
+                "Record the devices of all ranks to see them beside each other.");
         }
         static constexpr std::string_view kParts[] = {"Traffic", "Where ranks waited", "Ranks", "Hosts"};
         segmented("distributed.show", kParts, part_);
@@ -101,11 +100,7 @@ class DistributedPanel final : public Panel {
                          traces::counted(static_cast<std::int64_t>(report.ranks.size()), "rank", "ranks"),
                          traces::counted(report.collectives, "collective", "collectives")));
         ImGui::SetCursorPos({right, at.y + font * 1.1F});
-        ImGui::PushStyleColor(ImGuiCol_Text, theme::text_dim());
-        ImGui::PushTextWrapPos(0);
-        text(skew_text(trace, report, skew));
-        ImGui::PopTextWrapPos();
-        ImGui::PopStyleColor();
+        note(skew_text(trace, report, skew));
         ImGui::SetCursorPos({at.x, std::max(at.y + font * 2.4F, ImGui::GetCursorPosY())});
         items::value("distributed.overlap", format_percent(sum.overlap_percent()));
     }
@@ -113,7 +108,7 @@ class DistributedPanel final : public Panel {
     static std::string skew_text(const traces::Trace& trace, const DistributedReport& report,
                                  const traces::RankSkew& skew) {
         if (trace.ranks.size() < 2) return "One rank alone: merge the traces of all ranks to compare them.";
-        if (skew.waited_for < 0) return "Not every rank has a complete step in what is looked at.";
+        if (skew.waited_for < 0) return "Not every rank has a complete step in the current selection.";
         const std::string a_step = trace.steps.empty() ? "" : " a step";
         const std::string most = format_duration(skew.most_waiting_us * 1e3);
         std::string line = "No rank waited for another";
@@ -181,11 +176,8 @@ class DistributedPanel final : public Panel {
             chosen < ranks.size() && ranks[chosen].number == rank.rank ? theme::text() : theme::text_dim();
         ImGui::PushID(index);
         if (place_button("rank", {widths.label + widths.bar + widths.value,
-                                  widths.line - ImGui::GetStyle().ItemSpacing.y})) {
-            for (std::size_t r = 0; r < ranks.size(); ++r) {
-                if (ranks[r].number == rank.rank) session.rank = static_cast<int>(r);
-            }
-        }
+                                  widths.line - ImGui::GetStyle().ItemSpacing.y}))
+            session.choose_rank(rank.rank);
         ImGui::PopID();
         const bool hovered = ImGui::IsItemHovered();
         items::mark(fmt::format("distributed.bar.{}", rank.rank), format_duration(step_ns(rank)));
@@ -227,25 +219,22 @@ class DistributedPanel final : public Panel {
                 heading(trace.steps.empty() ? "The whole time by rank" : "Mean per step by rank");
                 const TableEvents events =
                     draw_table("distributed", ranks_, ranks_state_, {.filter = false, .name = "ranks"});
-                if (!events.clicked) return;
-                for (std::size_t r = 0; r < trace.ranks.size(); ++r) {
-                    if (trace.ranks[r].number == report.ranks[*events.clicked].rank)
-                        session.rank = static_cast<int>(r);
-                }
+                if (events.clicked) session.choose_rank(report.ranks[*events.clicked].rank);
                 return;
             }
             case traffic:
                 heading("Traffic by operation, group and size, each collective once");
                 if (report.traffic.empty())
                     return note(
-                        "There are no collectives in what is looked at: the ranks do not communicate, or it "
-                        "was not recorded.");
+                        "There are no collectives in the current selection: the ranks do not communicate, or "
+                        "it was not recorded.");
                 draw_table("distributed.traffic", traffic_, traffic_state_,
                            {.filter = false, .name = "traffic"});
                 return;
             case slowest: {
-                heading("Where ranks waited most: the sum over ranks, and which rank came last");
-                if (report.slowest.empty()) return note("No rank waited for another in what is looked at.");
+                heading("Where ranks waited most: the sum over ranks, and the rank that came last");
+                if (report.slowest.empty())
+                    return note("No rank waited for another in the current selection.");
                 note("A double-click shows it on the timeline.");
                 const TableEvents events = draw_table("distributed.slowest", slowest_, slowest_state_,
                                                       {.filter = false, .name = "slowest collectives"});

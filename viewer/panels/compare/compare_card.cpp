@@ -20,21 +20,11 @@ namespace {
 using traces::MemoryCategory;
 using traces::RunColumn;
 
-void dim(std::string_view t) {
-    ImGui::PushStyleColor(ImGuiCol_Text, theme::text_dim());
-    text(t);
-    ImGui::PopStyleColor();
-}
-
 // "-59.3 %" in the colour of better or worse; nothing on the first card.
 void change(double value, double base, bool inside_spread) {
     const std::string t = format_change(value, base) + (inside_spread ? " ~" : "");
     const bool same = inside_spread || t.starts_with("0.0 %");
-    ImGui::PushStyleColor(ImGuiCol_Text, same           ? theme::text_dim()
-                                         : value < base ? theme::good()
-                                                        : theme::bad());
-    text(t);
-    ImGui::PopStyleColor();
+    text_in(same ? theme::text_dim() : value < base ? theme::good() : theme::bad(), t);
 }
 
 void draw_title(const CompareCard::Input& input) {
@@ -45,25 +35,25 @@ void draw_title(const CompareCard::Input& input) {
     ImGui::Indent(font * 0.8F);
     const float width = ImGui::GetContentRegionAvail().x;
     text(fit_text(input.title, width));
-    dim(fit_text(fmt::format("{}, {} rank{}", input.file, input.run->ranks, input.run->ranks == 1 ? "" : "s"),
-                 width));
+    text_dim(fit_text(
+        fmt::format("{}, {} rank{}", input.file, input.run->ranks, input.run->ranks == 1 ? "" : "s"), width));
     ImGui::Unindent(font * 0.8F);
 }
 
 void draw_memory(const CompareCard::Input& input) {
     const float font = ImGui::GetFontSize();
     const RunColumn& run = *input.run;
-    if (run.peak_bytes == 0) return dim("This trace holds no allocations.");
+    if (run.peak_bytes == 0) return text_dim("This trace holds no allocations.");
     const ImVec2 at = ImGui::GetCursorPos();
     big_number(format_mb(run.peak_bytes));
     const float right = ImGui::GetItemRectSize().x + font * 0.9F;
     ImGui::SetCursorPos({at.x + right, at.y + font * 0.05F});
-    dim(run.space == traces::MemorySpace::host ? "peak allocated on the host" : "peak allocated");
+    text_dim(run.space == traces::MemorySpace::host ? "peak allocated on the host" : "peak allocated");
     ImGui::SetCursorPos({at.x + right, at.y + font * 1.05F});
     if (input.run != input.first && input.first->peak_bytes > 0) {
         change(static_cast<double>(run.peak_bytes), static_cast<double>(input.first->peak_bytes), false);
     } else {
-        dim("largest rank");
+        text_dim("largest rank");
     }
     ImGui::SetCursorPos({at.x, at.y + font * 2.4F});
 
@@ -95,7 +85,7 @@ void draw_times(const CompareCard::Input& input) {
     };
     const RunColumn &run = *input.run, &first = *input.first;
     const bool stepped = !input.trace->steps.empty();
-    if (run.steps == 0) return dim("No complete step in what is looked at.");
+    if (run.steps == 0) return text_dim("No complete step in the current selection.");
     const char* time = stepped ? "Median step" : "Whole trace";
     const Figure figures[] = {
         {time, time, format_duration(run.median_step_us * 1e3),
@@ -118,15 +108,15 @@ void draw_times(const CompareCard::Input& input) {
         ImGui::TableNextColumn();
         const float room = ImGui::GetContentRegionAvail().x;
         const auto fits = [room](const std::string& t) { return ImGui::CalcTextSize(t.c_str()).x <= room; };
-        dim(fits(figure.label) ? figure.label : figure.short_label);
+        text_dim(fits(figure.label) ? figure.label : figure.short_label);
         const std::string whole = figure.value + figure.addition;
         text(fits(whole) ? whole : figure.value);
         if (std::isnan(figure.now) || std::isnan(figure.base)) {
-            dim("");
+            text_dim("");
         } else if (&run != &first && first.steps > 0 && input.comparable) {
             change(figure.now, figure.base, figure.inside_spread);
         } else {
-            dim(stepped ? "a step" : "in all");
+            text_dim(stepped ? "a step" : "in all");
         }
     }
     ImGui::EndTable();
@@ -144,8 +134,8 @@ float stream_label_width(const traces::Trace& trace, float limit) {
 }
 
 void draw_tree(const CompareCard::Input& input) {
-    if (input.modules == nullptr) return dim("Working out the module tree ...");
-    if (input.modules->modules.empty()) return dim("This trace names no modules.");
+    if (input.modules == nullptr) return text_dim("Computing the module tree ...");
+    if (input.modules->modules.empty()) return text_dim("This trace names no modules.");
     const float line = ImGui::GetTextLineHeight();
     const auto room = static_cast<std::size_t>(std::max(0.0F, ImGui::GetContentRegionAvail().y / line));
     if (room == 0) return;
@@ -184,12 +174,12 @@ void CompareCard::draw_strip(const Input& input) {
     const float font = ImGui::GetFontSize();
     const traces::StepSummary* step = input.rank0 != nullptr ? steady_step(*input.rank0) : nullptr;
     if (step == nullptr)
-        return dim(input.rank0 == nullptr ? "Working out the steps ..." : "No complete step.");
+        return text_dim(input.rank0 == nullptr ? "Computing the steps ..." : "No complete step.");
     const auto length = static_cast<double>(step->window_end - step->window_start);
-    dim(input.trace->steps.empty()
-            ? fmt::format("Streams of rank {} over {}", input.rank0->rank, format_duration(length))
-            : fmt::format("Step {} of rank {}, its streams over {}", step->number, input.rank0->rank,
-                          format_duration(length)));
+    text_dim(input.trace->steps.empty()
+                 ? fmt::format("Streams of rank {} over {}", input.rank0->rank, format_duration(length))
+                 : fmt::format("Step {} of rank {}, its streams over {}", step->number, input.rank0->rank,
+                               format_duration(length)));
 
     const float label = stream_label_width(*input.trace, ImGui::GetContentRegionAvail().x * 0.3F);
     const float whole = std::max(font * 4, ImGui::GetContentRegionAvail().x - label);
@@ -222,8 +212,8 @@ void CompareCard::draw_curve(const Input& input) {
     if (ImGui::GetContentRegionAvail().y < font * 7.5F) return;
     const CurvePart part =
         part_of_peak(*input.trace, input.memory_rank, input.curve, input.memory->peak_time_ns);
-    dim(fmt::format("Memory of rank {}{}, in the order of allocations", input.memory->rank,
-                    part.step >= 0 ? fmt::format(" in step {}", part.step) : " around its peak"));
+    text_dim(fmt::format("Memory of rank {}{}, in the order of allocations", input.memory->rank,
+                         part.step >= 0 ? fmt::format(" in step {}", part.step) : " around its peak"));
     MemoryChart::Input chart{input.trace, input.memory_rank, input.curve.subspan(part.first, part.count),
                              input.memory};
     chart.top = input.largest_peak;

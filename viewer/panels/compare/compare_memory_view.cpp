@@ -1,6 +1,4 @@
-// See compare_memory_view.h.
-#include "viewer/panels/compare/compare_memory_view.h"
-
+// See compare_pages.h.
 #include <algorithm>
 #include <cmath>
 
@@ -11,7 +9,9 @@
 #include "viewer/draw/format.h"
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
-#include "viewer/panels/compare/compare_legend.h"
+#include "viewer/model/rank_steps.h"
+#include "viewer/panels/compare/compare_pages.h"
+#include "viewer/panels/compare/compare_runs.h"
 #include "viewer/theme/theme.h"
 #include "viewer/widgets/toolbar.h"
 
@@ -27,21 +27,17 @@ void CompareMemoryView::take_curves(Session& session, const ComparedRuns& runs) 
             curve = {};
             continue;
         }
-        const auto rank = std::find_if(trace->ranks.begin(), trace->ranks.end(),
-                                       [&](const traces::Rank& k) { return k.number == ranks_[r]->rank; });
-        if (rank == trace->ranks.end()) continue;
+        const auto rank = rank_index(*trace, ranks_[r]->rank);
+        if (!rank) continue;
         curve.trace = trace;
-        curve.rank = static_cast<int>(rank - trace->ranks.begin());
+        curve.rank = *rank;
         curve.points = session.analyses.category_curve(trace, curve.rank);
         curve.peak = static_cast<double>(ranks_[r]->peak_bytes);
         const traces::Selection& selection = runs.selections[r];
         curve.time = {selection.from_ns.value_or(trace->first_ns), selection.to_ns.value_or(trace->last_ns)};
         if (whole_) continue;
-        const auto step = std::find_if(trace->steps.begin(), trace->steps.end(), [&](const traces::Step& s) {
-            return s.rank == curve.rank && s.start <= ranks_[r]->peak_time_ns &&
-                   ranks_[r]->peak_time_ns < s.end;
-        });
-        if (step != trace->steps.end()) curve.time = {step->start, step->end};
+        if (const traces::Step* step = step_at(*trace, curve.rank, ranks_[r]->peak_time_ns))
+            curve.time = {step->start, step->end};
     }
 }
 

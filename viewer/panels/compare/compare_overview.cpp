@@ -1,6 +1,4 @@
-// See compare_overview.h.
-#include "viewer/panels/compare/compare_overview.h"
-
+// See compare_pages.h.
 #include <algorithm>
 #include <numeric>
 
@@ -11,6 +9,8 @@
 #include "viewer/draw/format.h"
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
+#include "viewer/model/rank_steps.h"
+#include "viewer/panels/compare/compare_pages.h"
 #include "viewer/tables/table.h"
 #include "viewer/theme/theme.h"
 
@@ -54,12 +54,6 @@ void figure_cell(const CompareCell& cell, ImU32 color) {
     if (cell.change.empty()) return;
     const float change_width = ImGui::CalcTextSize(cell.change.c_str()).x;
     draw->AddText({at.x + width - change_width, at.y}, tone_color(cell.tone), cell.change.c_str());
-}
-
-void text_dim(std::string_view label) {
-    ImGui::PushStyleColor(ImGuiCol_Text, theme::text_dim());
-    text(label);
-    ImGui::PopStyleColor();
 }
 
 void dim_label(std::string_view label) {
@@ -207,19 +201,15 @@ void CompareOverview::add_memory(Session& session, const ComparedRuns& runs, std
                                  CompareCard::Input& input) {
     const TracePtr& trace = runs.traces[run];
     const auto report = session.analyses.memory(trace, runs.selections[run]);
-    if (report == nullptr || report->ranks.empty()) return;
-    const auto& memory =
-        *std::max_element(report->ranks.begin(), report->ranks.end(),
-                          [](const auto& a, const auto& b) { return a.peak_bytes < b.peak_bytes; });
-    const auto rank = std::find_if(trace->ranks.begin(), trace->ranks.end(),
-                                   [&](const auto& r) { return r.number == memory.rank; });
-    if (rank == trace->ranks.end()) return;
-    input.memory_rank = static_cast<int>(rank - trace->ranks.begin());
+    const traces::RankMemory* memory = report == nullptr ? nullptr : largest_rank(*report);
+    const auto rank = memory == nullptr ? std::nullopt : rank_index(*trace, memory->rank);
+    if (!rank) return;
+    input.memory_rank = *rank;
     const auto curve = session.analyses.curve(trace, input.memory_rank);
     if (curve == nullptr) return;
     reports_.push_back(report);
     curves_.push_back(curve);
-    input.memory = &memory;
+    input.memory = memory;
     input.curve = *curve;
 }
 

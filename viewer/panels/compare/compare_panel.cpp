@@ -16,12 +16,9 @@
 #include "viewer/draw/text.h"
 #include "viewer/model/panel.h"
 #include "viewer/model/session.h"
-#include "viewer/panels/compare/compare_memory_view.h"
-#include "viewer/panels/compare/compare_overview.h"
-#include "viewer/panels/compare/compare_parts_view.h"
+#include "viewer/panels/compare/compare_pages.h"
 #include "viewer/panels/compare/compare_rows.h"
 #include "viewer/panels/compare/compare_runs.h"
-#include "viewer/panels/compare/compare_spread_view.h"
 #include "viewer/theme/theme.h"
 #include "viewer/widgets/toolbar.h"
 
@@ -145,7 +142,7 @@ class ComparePanel final : public Panel {
         for (std::size_t r = 0; r < runs.traces.size(); ++r) {
             const OpenTrace& entry = session.open[runs.entries[r]];
             if (!entry.limit) continue;
-            note(fmt::format("Of {} only {} to {}: it has a limit range.", runs.heads[r].name,
+            note(fmt::format("Of {} only {} to {}: it has a time filter.", runs.heads[r].name,
                              format_duration(static_cast<double>(entry.limit->from)),
                              format_duration(static_cast<double>(entry.limit->to))));
         }
@@ -178,7 +175,8 @@ class ComparePanel final : public Panel {
         items::mark("compare.per_step", per_step_ ? "on" : "off");
         if (ImGui::IsItemHovered()) {
             ImGui::SetTooltip(
-                "On: the mean per step, so that runs of different lengths compare. Off: of all kept steps.");
+                "On: per step on average, so that runs of different lengths compare. Off: the sum over all "
+                "kept steps.");
         }
         ImGui::SameLine(0, ImGui::GetFontSize() * 1.5F);
         parts_.draw(session, runs, by, per_step_);

@@ -1,6 +1,4 @@
-// See compare_parts_view.h.
-#include "viewer/panels/compare/compare_parts_view.h"
-
+// See compare_pages.h.
 #include <algorithm>
 
 #include <fmt/core.h>
@@ -9,8 +7,9 @@
 #include "viewer/draw/format.h"
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
-#include "viewer/panels/compare/compare_legend.h"
+#include "viewer/panels/compare/compare_pages.h"
 #include "viewer/panels/compare/compare_places.h"
+#include "viewer/panels/compare/compare_runs.h"
 #include "viewer/theme/theme.h"
 #include "viewer/widgets/toolbar.h"
 
@@ -19,64 +18,11 @@ namespace {
 
 using traces::CompareBy;
 
-std::string_view plural_of(CompareBy by) {
-    switch (by) {
-        case CompareBy::module:
-            return "modules";
-        case CompareBy::kernel:
-            return "kernels";
-        case CompareBy::collective:
-            return "collectives";
-        case CompareBy::unit:
-            return "FSDP units";
-        case CompareBy::operation:
-            return "operators";
-    }
-    return {};
-}
-
 std::string measured(CompareBy by, bool per_step, bool on_host) {
-    const char* what = "";
-    const char* scope = per_step ? "a step" : "all steps";
-    if (on_host) {
-        return fmt::format(
-            "Host time of each by itself, as nothing is recorded on a device; one rank in the mean, {}.",
-            scope);
-    }
-    switch (by) {
-        case CompareBy::module:
-            what = "Device time of what each module launches itself, without the modules in it";
-            break;
-        case CompareBy::kernel:
-            what = "Device time by kernel";
-            break;
-        case CompareBy::collective:
-            what = "Device time of the collectives";
-            break;
-        case CompareBy::unit:
-            what = "Device time of each unit's gathers and reductions";
-            break;
-        case CompareBy::operation:
-            what = "Device time of what each operator launches itself";
-            break;
-    }
-    return fmt::format("{}; one rank in the mean, {}.", what, scope);
-}
-
-std::string_view what_to_record(CompareBy by) {
-    switch (by) {
-        case CompareBy::module:
-            return "ranges \"nn.Module: Class_n\" name them";
-        case CompareBy::kernel:
-            return "the profiler must record the device's activity";
-        case CompareBy::collective:
-            return "only runs on several ranks communicate";
-        case CompareBy::unit:
-            return "FSDP's own ranges, or shardscope-train's units, name them";
-        case CompareBy::operation:
-            return "the profiler must record host ranges";
-    }
-    return {};
+    return fmt::format(
+        "{}; mean of the ranks, {}.",
+        on_host ? "Host time of each alone, as nothing is recorded on a device" : words_of(by).measured,
+        per_step ? "a step" : "all steps");
 }
 
 }  // namespace
@@ -103,9 +49,11 @@ void ComparePartsView::take(Page& page, const std::shared_ptr<const traces::Part
 
 void ComparePartsView::draw(Session& session, const ComparedRuns& runs, CompareBy by, bool per_step) {
     const auto parts = parts_of(session, runs, by);
-    if (parts == nullptr) return draw_waiting(session, fmt::format("the {} of each run", plural_of(by)));
+    if (parts == nullptr)
+        return draw_waiting(session, fmt::format("the {} of each run", words_of(by).plural));
     if (parts->parts.empty()) {
-        return note(fmt::format("None of these traces holds {}: {}.", plural_of(by), what_to_record(by)));
+        return note(
+            fmt::format("None of these traces holds {}: {}.", words_of(by).plural, words_of(by).record));
     }
     Page& page = pages_[by];
     take(page, parts, runs, per_step);

@@ -300,7 +300,7 @@ std::vector<CompareRow> compare_rows(const Comparison& comparison, const std::ve
         return run.steps > 0 && (!any_stepped || (at < stepped.size() && stepped[at]));
     };
     rows.told(has_steps);
-    rows.text("Steps looked at",
+    rows.text("Steps in the selection",
               [&](const RunColumn& r) { return has_steps(r) && !whole ? format_count(r.steps) : "none"; });
     double longest_step = 0;
     for (const RunColumn& run : comparison.runs) {

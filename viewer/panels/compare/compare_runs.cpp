@@ -4,6 +4,12 @@
 #include <algorithm>
 
 #include <fmt/core.h>
+#include <imgui.h>
+
+#include "viewer/draw/items.h"
+#include "viewer/draw/text.h"
+#include "viewer/theme/theme.h"
+#include "viewer/widgets/segmented.h"
 
 namespace shardscope::viewer {
 namespace {
@@ -80,6 +86,25 @@ std::shared_ptr<const traces::PartsComparison> parts_of(Session& session, const 
         [selections = runs.selections, by](const auto& traces) {
             return traces::compare_parts(plain(traces), by, selections);
         });
+}
+
+void draw_run_legend(const ComparedRuns& runs) {
+    std::vector<LegendItem> entries;
+    for (std::size_t r = 0; r < runs.heads.size(); ++r)
+        entries.push_back({fmt::format("{}  {}", r + 1, runs.heads[r].name), runs.heads[r].color});
+    legend(entries);
+}
+
+bool choice_button(const char* label, bool chosen, const std::string& item) {
+    const bool clicked = on_button(label, chosen);
+    items::mark(item, chosen ? "chosen" : "");
+    return clicked;
+}
+
+std::vector<std::string> names_of(const ComparedRuns& runs) {
+    std::vector<std::string> names;
+    for (const RunHead& head : runs.heads) names.push_back(head.name);
+    return names;
 }
 
 }  // namespace shardscope::viewer

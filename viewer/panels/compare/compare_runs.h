@@ -1,5 +1,5 @@
-// Which of the open runs are compared, with which base, each in its own limit range; and their analyses. No
-// Dear ImGui; frame thread only.
+// Which of the open runs are compared, with which base, each in its own limit range; their analyses, and the
+// legend that names them. Frame thread only.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 #include "traces/analysis/compare/compare_parts.h"
 #include "viewer/model/session.h"
-#include "viewer/panels/compare/compare_parts_rows.h"
+#include "viewer/panels/compare/compare_tables.h"
 
 namespace shardscope::viewer {
 
@@ -45,5 +45,15 @@ bool comparable_with_base(const ComparedRuns& runs, std::size_t r);
 std::shared_ptr<const traces::Comparison> comparison_of(Session& session, const ComparedRuns& runs);
 std::shared_ptr<const traces::PartsComparison> parts_of(Session& session, const ComparedRuns& runs,
                                                         traces::CompareBy by);
+
+// --- What the pages of the compare panel share: the legend of runs and a button of several.
+
+// The run's colour, its number and its name, in as many lines as the width asks for.
+void draw_run_legend(const ComparedRuns& runs);
+
+// One of several alternative views: highlighted if it is chosen. True: it was clicked. `item`: for scripts.
+bool choice_button(const char* label, bool chosen, const std::string& item);
+
+std::vector<std::string> names_of(const ComparedRuns& runs);
 
 }  // namespace shardscope::viewer

@@ -9,6 +9,7 @@
 #include "traces/analysis/base/step_windows.h"
 #include "traces/analysis/compare/compare.h"
 #include "viewer/draw/format.h"
+#include "viewer/model/rank_steps.h"
 
 namespace shardscope::viewer {
 namespace {
@@ -39,9 +40,7 @@ Durations step_durations(const traces::Trace& trace, const traces::StepsReport& 
             if (step.window() <= most) continue;
             most = step.window();
             result.longest = {step.summary.window_start, step.summary.window_end};
-            const auto at = std::find_if(trace.ranks.begin(), trace.ranks.end(),
-                                         [&](const traces::Rank& r) { return r.number == rank.rank; });
-            result.longest_rank = static_cast<int>(at - trace.ranks.begin());
+            result.longest_rank = rank_index(trace, rank.rank).value_or(0);
         }
     }
     for (const auto& [number, sum] : by_number) result.us.push_back(sum.first / sum.second);
@@ -119,7 +118,7 @@ std::shared_ptr<const TableModel> durations_table(const std::vector<RunHead>& he
     using Kind = TableColumn::Kind;
     auto table = std::make_shared<CellTable>(std::vector<TableColumn>{
         {"run", "Run", "", Kind::text, 0, 99, 0, ""},
-        {"count", what, "", Kind::number, 6, 10, 0, "How many were looked at"},
+        {"count", what, "", Kind::number, 6, 10, 0, "The number in the current selection"},
         {"mean_us", "Mean", "\u00b5s", Kind::number, 7.5F, 12, 0, ""},
         {"mean_percent", "against 1", "%", Kind::number, 6, 9, 0, "Change of the mean against the first run"},
         {"median_us", "Median", "\u00b5s", Kind::number, 7.5F, 11, 0, ""},

@@ -11,7 +11,7 @@
 #include "traces/analysis/base/selection.h"
 #include "traces/analysis/time/steps.h"
 #include "viewer/model/session.h"
-#include "viewer/panels/compare/compare_parts_rows.h"
+#include "viewer/panels/compare/compare_tables.h"
 #include "viewer/tables/table_model.h"
 
 namespace shardscope::viewer {

@@ -1,6 +1,4 @@
-// See compare_spread_view.h.
-#include "viewer/panels/compare/compare_spread_view.h"
-
+// See compare_pages.h.
 #include <algorithm>
 #include <cmath>
 
@@ -12,7 +10,8 @@
 #include "viewer/draw/format.h"
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
-#include "viewer/panels/compare/compare_legend.h"
+#include "viewer/panels/compare/compare_pages.h"
+#include "viewer/panels/compare/compare_runs.h"
 #include "viewer/theme/theme.h"
 #include "viewer/widgets/toolbar.h"
 
@@ -186,7 +185,7 @@ void CompareSpreadView::draw(Session& session, const ComparedRuns& runs) {
     }
     const bool any =
         std::any_of(durations_.begin(), durations_.end(), [](const auto& d) { return !d.us.empty(); });
-    if (!any) return note("No kept step of these runs lies in what is looked at.");
+    if (!any) return note("The current selection contains no kept step of these runs.");
     const float font = ImGui::GetFontSize();
     const float table =
         ImGui::GetTextLineHeightWithSpacing() * (static_cast<float>(runs.traces.size()) + 3.5F);

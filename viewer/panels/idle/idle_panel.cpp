@@ -59,8 +59,8 @@ class IdlePanel final : public Panel {
         segmented("idle.view", kViews, view_);
         if (session.trace()->device.size() == 0) {
             return note(
-                "This trace holds no events of a device, so nothing is known of its idleness: record kernels "
-                "and copies (CUDA activity) to see it.");
+                "This trace holds no events of a device, so its idle time is unknown: record kernels and "
+                "copies (CUDA activity) to see it.");
         }
         ImGui::BeginChild("page");  // scrolls where the window is small
         view_ == 1 ? path_.draw(session) : draw_idle(session);
@@ -82,7 +82,7 @@ class IdlePanel final : public Panel {
         const RankIdle* rank = chosen_rank(report->ranks, session);
         const traces::RankIdleDetails* gaps = chosen_rank(details->ranks, session);
         if (rank == nullptr || gaps == nullptr || rank->device.events == 0)
-            return note("No event of this rank's device lies in what is looked at.");
+            return note("The current selection contains no event of this rank's device.");
         draw_limit_note(session);
         draw_ranks(session, *report, *rank);
         const std::size_t stream = draw_streams(report, *rank);
@@ -118,10 +118,7 @@ class IdlePanel final : public Panel {
             tip_row("Share", format_percent(span > 0 ? 100 * segment.value / span : 0));
             end_tip();
         }
-        if (!hit.clicked) return;
-        const auto& ranks = session.trace()->ranks;
-        for (std::size_t i = 0; i < ranks.size(); ++i)
-            if (ranks[i].number == report.ranks[*hit.clicked].rank) session.rank = static_cast<int>(i);
+        if (hit.clicked) session.choose_rank(report.ranks[*hit.clicked].rank);
     }
 
     // Returns the chosen row, which the rest of the page is about.

@@ -7,7 +7,6 @@
 
 #include "viewer/draw/format.h"
 #include "viewer/theme/theme.h"
-#include "viewer/widgets/columns.h"
 
 namespace shardscope::viewer {
 namespace {

@@ -84,9 +84,7 @@ void draw_histogram(const char* id, std::string_view title, std::span<const Hist
                     ImU32 color, ImVec2 size) {
     const float font = ImGui::GetFontSize();
     ImGui::BeginGroup();
-    ImGui::PushStyleColor(ImGuiCol_Text, theme::text_dim());
-    text(fit_text(std::string(title), size.x));
-    ImGui::PopStyleColor();
+    text_dim(fit_text(std::string(title), size.x));
     if (bins.empty()) {
         text("No launch is known here.");
         ImGui::EndGroup();

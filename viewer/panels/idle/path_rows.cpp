@@ -9,7 +9,6 @@
 
 #include "viewer/draw/format.h"
 #include "viewer/theme/theme.h"
-#include "viewer/widgets/columns.h"
 
 namespace shardscope::viewer {
 namespace {
@@ -19,50 +18,39 @@ using traces::PathPiece;
 using traces::RankPath;
 using Kind = TableColumn::Kind;
 
+struct KindLook {
+    std::string_view title, help;
+    Color (*color)();
+};
+constexpr std::array<KindLook, traces::kPathKinds> kKinds = {{
+    {"Host", "The host computes, calls, or does what the trace does not show.",
+     [] { return time_category_color(traces::TimeCategory::cpu_exec); }},
+    {"Launch delay", "From when nothing else held device work back to its start.", runtime_color},
+    {"Compute", "Kernels.", [] { return kind_color(traces::DeviceKind::kernel); }},
+    {"Communication", "Collectives once all ranks take part.",
+     [] { return kind_color(traces::DeviceKind::communication); }},
+    {"Copies", "Copies and memsets.", [] { return kind_color(traces::DeviceKind::memcpy); }},
+    {"Waiting", "Collectives until the last rank takes part.", waiting_color},
+    {"Earlier step", "The job's first rank was still in the previous step.",
+     [] { return time_category_color(traces::TimeCategory::other); }},
+}};
+
 CellTable::Cell step_percent(const RankPath& path, double part_us) {
     return path.average_step_us > 0 ? percent_cell(100 * part_us / path.average_step_us) : no_cell();
 }
 
-enum PieceColumn : std::size_t { number, step, kind, name, length, from, rank, waits };
-
 }  // namespace
 
 std::string_view path_kind_title(PathKind k) {
-    static constexpr std::array<std::string_view, traces::kPathKinds> kTitles = {
-        "Host", "Launch delay", "Compute", "Communication", "Copies", "Waiting", "Earlier step"};
-    return kTitles[static_cast<std::size_t>(k)];
+    return kKinds[static_cast<std::size_t>(k)].title;
 }
 
 std::string_view path_kind_help(PathKind k) {
-    static constexpr std::array<std::string_view, traces::kPathKinds> kHelp = {
-        "The host computes, calls, or does what the trace does not show.",
-        "From when nothing else held device work back to its start.",
-        "Kernels.",
-        "Collectives once all ranks take part.",
-        "Copies and memsets.",
-        "Collectives until the last rank takes part.",
-        "The job's first rank still was in the step before."};
-    return kHelp[static_cast<std::size_t>(k)];
+    return kKinds[static_cast<std::size_t>(k)].help;
 }
 
 Color path_kind_color(PathKind k) {
-    switch (k) {
-        case PathKind::host:
-            return time_category_color(traces::TimeCategory::cpu_exec);
-        case PathKind::launch_delay:
-            return runtime_color();
-        case PathKind::compute:
-            return kind_color(traces::DeviceKind::kernel);
-        case PathKind::communication:
-            return kind_color(traces::DeviceKind::communication);
-        case PathKind::memcpy:
-            return kind_color(traces::DeviceKind::memcpy);
-        case PathKind::waiting:
-            return waiting_color();
-        case PathKind::earlier_step:
-            break;
-    }
-    return time_category_color(traces::TimeCategory::other);
+    return kKinds[static_cast<std::size_t>(k)].color();
 }
 
 std::string path_title(const RankPath& path) {
@@ -102,56 +90,29 @@ std::shared_ptr<const TableModel> path_module_table(const RankPath& path, bool s
 
 PathPieceTable::PathPieceTable(std::shared_ptr<const traces::Trace> trace,
                                std::shared_ptr<const traces::CriticalPathReport> report, const RankPath& path)
-    : trace_(std::move(trace)), report_(std::move(report)), path_(path) {
-    columns_ = {
-        {"piece", "Piece", "", Kind::number, 4.5F, 20, 0, "In order of time."},
-        {"step", "Step", "", Kind::number, 4, 15, 0, {}},
-        {"kind", "Kind", "", Kind::text, 9, 18, 0, {}},
-        {"name", "What", "", Kind::text, 0, 17, 0, "Kernel, runtime call or host range."},
-        {"us", "Length", "\u00b5s", Kind::number, 7, 19, kind_color(traces::DeviceKind::kernel), {}},
-        {"from_ms", "From", "ms", Kind::number, 7.5F, 16, 0, "Since the start of the capture."},
-        {"rank", "Rank", "", Kind::number, 4, 12, 0, "Where it ran."},
-        {"waits_for", "Waits for", "rank", Kind::number, 5.5F, 10, 0, "The last rank of a collective."},
+    : LazyTable(path.pieces.size()), trace_(std::move(trace)), report_(std::move(report)), path_(path) {
+    const auto number_of = [this](std::size_t rank) {
+        return static_cast<double>(trace_->ranks[rank].number);
     };
-}
-
-std::string PathPieceTable::text(std::size_t row, std::size_t column) const {
-    const PathPiece& p = piece(row);
-    switch (column) {
-        case kind:
-            return std::string(path_kind_title(p.kind));
-        case name:
-            return std::string(p.name);
-        case length:
-            return format_decimal(us(p.to - p.from), 1);
-        case from:
-            return format_decimal(static_cast<double>(p.from) * 1e-6, 3);
-        case waits:
-            return p.waits < 0 ? "-"
-                               : format_count(static_cast<std::int64_t>(PathPieceTable::number(row, column)));
-        default:
-            return format_count(static_cast<std::int64_t>(PathPieceTable::number(row, column)));
-    }
-}
-
-double PathPieceTable::number(std::size_t row, std::size_t column) const {
-    const PathPiece& p = piece(row);
-    switch (column) {
-        case PieceColumn::number:
-            return static_cast<double>(row) + 1;
-        case step:
-            return static_cast<double>(p.step);
-        case length:
-            return us(p.to - p.from);
-        case from:
-            return static_cast<double>(p.from) * 1e-6;
-        case rank:
-            return trace_->ranks[p.rank].number;
-        case waits:
-            return p.waits < 0 ? kNoNumber : trace_->ranks[static_cast<std::size_t>(p.waits)].number;
-        default:
-            return kNoNumber;
-    }
+    cells_.add(number_column("piece", "Piece", "", 4.5F, 20, 0, "In order of time."), 0,
+               [](std::size_t row) { return static_cast<double>(row) + 1; });
+    cells_.add(number_column("step", "Step", "", 4, 15), 0,
+               [this](std::size_t row) { return static_cast<double>(piece(row).step); });
+    cells_.add(text_column("kind", "Kind", 9, 18),
+               [this](std::size_t row) { return std::string(path_kind_title(piece(row).kind)); });
+    cells_.add(text_column("name", "What", 0, 17, "Kernel, runtime call or host range."),
+               [this](std::size_t row) { return std::string(piece(row).name); });
+    cells_.add(number_column("us", "Length", kMicro, 7, 19, kind_color(traces::DeviceKind::kernel)), 1,
+               [this](std::size_t row) { return us(piece(row).to - piece(row).from); });
+    cells_.add(number_column("from_ms", "From", "ms", 7.5F, 16, 0, "Since the start of the capture."), 3,
+               [this](std::size_t row) { return static_cast<double>(piece(row).from) * 1e-6; });
+    cells_.add(number_column("rank", "Rank", "", 4, 12, 0, "Where it ran."), 0,
+               [this, number_of](std::size_t row) { return number_of(piece(row).rank); });
+    cells_.add(number_column("waits_for", "Waits for", "rank", 5.5F, 10, 0, "The last rank of a collective."),
+               0, [this, number_of](std::size_t row) {
+                   const auto waits = piece(row).waits;
+                   return waits < 0 ? kNoNumber : number_of(static_cast<std::size_t>(waits));
+               });
 }
 
 std::vector<std::int64_t> longest_pieces(const RankPath& path) {

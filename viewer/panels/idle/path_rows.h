@@ -24,14 +24,11 @@ std::shared_ptr<const TableModel> path_share_table(const traces::RankPath& path,
 std::shared_ptr<const TableModel> path_module_table(const traces::RankPath& path, bool stepped = true);
 
 // One row a piece, sorted by time. There may be millions: cells are made on demand.
-class PathPieceTable final : public TableModel {
+class PathPieceTable final : public LazyTable {
   public:
     // `path` points into `report`, which the table keeps alive with `trace`.
     PathPieceTable(std::shared_ptr<const traces::Trace> trace,
                    std::shared_ptr<const traces::CriticalPathReport> report, const traces::RankPath& path);
-    std::size_t rows() const override { return path_.pieces.size(); }
-    std::string text(std::size_t row, std::size_t column) const override;
-    double number(std::size_t row, std::size_t column) const override;
     Color swatch(std::size_t row) const override { return path_kind_color(piece(row).kind); }
     const traces::PathPiece& piece(std::size_t row) const { return path_.pieces[row]; }
 

@@ -81,7 +81,8 @@ void PathView::draw(Session& session) {
     last_rank_ = session.rank;
     const RankPath* path = chosen(report, session);
     if (path == nullptr || path->steps.empty()) {
-        return note("This rank has no complete step in what is looked at, so there is no path through one.");
+        return note(
+            "This rank has no complete step in the current selection, so there is no path through one.");
     }
     draw_limit_note(session);
     const float font = ImGui::GetFontSize(), width = ImGui::GetContentRegionAvail().x;
@@ -108,7 +109,7 @@ void PathView::draw(Session& session) {
 void PathView::draw_paths(Session& session, const Report& report, const RankPath& path, float most) {
     const float font = ImGui::GetFontSize();
     heading(report->stepped
-                ? fmt::format("What holds a step up: mean of {}",
+                ? fmt::format("What holds a step up: average over {}",
                               traces::counted(static_cast<std::int64_t>(path.steps.size()), "step", "steps"))
                 : std::string("What holds the whole run up"));
     std::vector<const RankPath*> all;
@@ -136,14 +137,12 @@ void PathView::draw_paths(Session& session, const Report& report, const RankPath
     if (hit.clicked) {
         const RankPath& clicked = *all[*hit.clicked];
         job_ = clicked.rank < 0;
-        const auto& ranks = session.trace()->ranks;
-        for (std::size_t i = 0; i < ranks.size(); ++i)
-            if (ranks[i].number == clicked.rank) session.rank = last_rank_ = static_cast<int>(i);
+        if (session.choose_rank(clicked.rank)) last_rank_ = session.rank;
     }
     note(fmt::format(
         "{} {}", waits_text(path, report->stepped, report->ranks.size() == 1),
         report->clocks_disagree > 0
-            ? fmt::format("{} not overlap on the ranks' clocks; waiting is derived from durations there.",
+            ? fmt::format("{} not overlap on the ranks' clocks; there, waiting is computed from durations.",
                           traces::counted(report->clocks_disagree, "collective does", "collectives do"))
             : std::string()));
 }
@@ -184,15 +183,13 @@ void PathView::draw_sliders() {
 
 void PathView::draw_prediction(Session& session, const RankPath& path) {
     const float font = ImGui::GetFontSize();
-    if (ImGui::Button("Nothing scaled")) sliders_ = asked_ = traces::kUnscaled;
-    items::mark("idle.what_if.reset");
+    if (named_button("Nothing scaled", "idle.what_if.reset")) sliders_ = asked_ = traces::kUnscaled;
     ImGui::SameLine(0, font * 0.4F);
-    if (ImGui::Button("Communication half")) {
+    if (named_button("Communication half", "idle.what_if.communication_half")) {
         sliders_ = traces::kUnscaled;
         sliders_[static_cast<std::size_t>(PathKind::communication)] = 0.5;
         asked_ = sliders_;
     }
-    items::mark("idle.what_if.communication_half");
     if (asked_ == traces::kUnscaled) {
         note("Move a slider (Ctrl+click: type a factor) to see what the step would take.");
         return;
@@ -204,7 +201,7 @@ void PathView::draw_prediction(Session& session, const RankPath& path) {
         [factors](const traces::Trace& t, const traces::Selection& s) {
             return traces::critical_path(t, s, factors);
         });
-    if (found == nullptr) return note("Working out the what-if ...");
+    if (found == nullptr) return note("Computing the what-if ...");
     const RankPath* scaled = nullptr;
     if (path.rank < 0 && found->job) scaled = &*found->job;
     for (const RankPath& rank : found->ranks)
@@ -212,12 +209,10 @@ void PathView::draw_prediction(Session& session, const RankPath& path) {
     if (scaled == nullptr) return;
     const std::string change = predicted_change(*scaled);
     const double before = scaled->whole_step_us, after = scaled->predicted_step_us;
-    ImGui::PushStyleColor(ImGuiCol_Text, after <= before ? theme::good() : theme::bad());
     const std::string said =
         fmt::format("{}: {} instead of {}{} ({})", path_title(*scaled), format_duration(after * 1e3),
                     format_duration(before * 1e3), session.trace()->steps.empty() ? "" : " a step", change);
-    text(said);
-    ImGui::PopStyleColor();
+    text_in(after <= before ? theme::good() : theme::bad(), said);
     items::mark("idle.what_if.prediction", said);
 }
 

@@ -15,38 +15,19 @@
 namespace shardscope::viewer {
 
 // A row costs nothing until it is shown.
-class AllocationTable final : public TableModel {
+class AllocationTable final : public LazyTable {
   public:
     AllocationTable(TracePtr trace, std::shared_ptr<const traces::Allocations> allocations);
-    std::size_t rows() const override { return allocations_->size(); }
-    std::string text(std::size_t row, std::size_t column) const override;
-    double number(std::size_t row, std::size_t column) const override;
-    Color swatch(std::size_t row) const override;
+    Color swatch(std::size_t row) const override {
+        return category_color(trace_->memory.category[memory_row(row)]);
+    }
     // The allocation's row in Trace::memory.
     std::uint32_t memory_row(std::size_t row) const { return allocations_->row[row]; }
     std::int64_t freed_ns(std::size_t row) const { return allocations_->freed_ns[row]; }
 
   private:
-    enum class Field {
-        time,
-        bytes,
-        lifetime,
-        category,
-        unit,
-        module,
-        buffer,
-        phase,
-        space,
-        address,
-        annotation,
-        stack
-    };
-    void add(Field field, TableColumn column);
-    std::string_view name_of(const std::vector<std::string_view>& names, int id) const;
-
     TracePtr trace_;
     std::shared_ptr<const traces::Allocations> allocations_;
-    std::vector<Field> fields_;                      // parallel to columns_
     std::vector<std::string_view> units_, modules_;  // by id
 };
 

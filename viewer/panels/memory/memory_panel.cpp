@@ -16,9 +16,9 @@
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
 #include "viewer/model/panel.h"
+#include "viewer/model/rank_steps.h"
 #include "viewer/model/session.h"
 #include "viewer/panels/memory/memory_chart.h"
-#include "viewer/panels/memory/memory_time_chart.h"
 #include "viewer/panels/memory/memory_views.h"
 #include "viewer/panels/memory/memory_words.h"
 #include "viewer/theme/theme.h"
@@ -72,8 +72,7 @@ class MemoryPanel final : public Panel {
             return note(
                 "This trace holds no allocations of this rank. PyTorch's profiler records them with "
                 "profile_memory=True, Nsight Systems with --cuda-memory-usage=true, and our recorder always; "
-                "a "
-                "memory snapshot (torch.cuda.memory._dump_snapshot) opens here too.");
+                "a memory snapshot (torch.cuda.memory._dump_snapshot) opens here too.");
         }
         draw_headline(facts);
         draw_limit_note(session);
@@ -232,12 +231,10 @@ class MemoryPanel final : public Panel {
         std::sort(ranks.begin(), ranks.end(),
                   [](const RankMemory* a, const RankMemory* b) { return a->rank < b->rank; });
         for (const RankMemory* rank : ranks) {
-            for (std::size_t i = 0; i < facts.trace->ranks.size(); ++i) {
-                if (facts.trace->ranks[i].number != rank->rank) continue;
-                add_line(lines, total_of(session, facts.trace, static_cast<int>(i), space_),
+            if (const auto index = rank_index(*facts.trace, rank->rank))
+                add_line(lines, total_of(session, facts.trace, *index, space_),
                          run_color(static_cast<int>(lines.size())), fmt::format("rank {}", rank->rank), 0,
                          rank == facts.memory ? 2.5F : 1.5F);
-            }
         }
     }
 
@@ -264,10 +261,7 @@ class MemoryPanel final : public Panel {
 
     void add_other(Session& session, const MemoryFacts& facts, std::vector<MemoryLine>& lines) {
         const traces::Trace& there = *facts.other->trace;
-        int rank = 0;
-        for (std::size_t i = 0; i < there.ranks.size(); ++i) {
-            if (there.ranks[i].number == facts.other_memory->rank) rank = static_cast<int>(i);
-        }
+        const int rank = rank_index(there, facts.other_memory->rank).value_or(0);
         add_line(lines, total_of(session, facts.other->trace, rank, space_), run_color(facts.other->color),
                  facts.other->name, alignment(*facts.trace, facts.rank_index, there, rank), 2);
     }
@@ -345,7 +339,7 @@ class MemoryPanel final : public Panel {
         chart.lines = lines;
         chart.peak = {facts.memory->peak_time_ns, facts.memory->peak_bytes};
         ImGui::BeginChild("time", {beside ? (width - gap) * 0.62F : 0, height}, false, kStill);
-        dim_line(all_ranks_ ? "All ranks over time" : "Over time");
+        text_dim(all_ranks_ ? "All ranks over time" : "Over time");
         draw_memory_over_time("memory.chart", chart, {ImGui::GetContentRegionAvail().x, height - line});
         ImGui::EndChild();
         if (!beside) return;
@@ -366,7 +360,7 @@ class MemoryPanel final : public Panel {
                                  facts.memory};
         input.cursor = facts.entry->cursor;
         const bool at_peak = time == facts.memory->peak_time_ns;
-        dim_line(fmt::format("{}: {}, in their order",
+        text_dim(fmt::format("{}: {}, in their order",
                              part.step >= 0 ? fmt::format("Step {}", part.step)
                              : at_peak      ? "Around the peak"
                                             : "Around the cursor",
@@ -375,12 +369,6 @@ class MemoryPanel final : public Panel {
         const auto clicked = in_order_.draw_in_order(input, {ImGui::GetContentRegionAvail().x, height});
         if (clicked) facts.entry->cursor = clicked;
         shown_curve_ = facts.curve;  // kept until the chart has folded the next one
-    }
-
-    static void dim_line(std::string_view line) {
-        ImGui::PushStyleColor(ImGuiCol_Text, theme::text_dim());
-        text(line);
-        ImGui::PopStyleColor();
     }
 
     bool all_ranks_ = false;

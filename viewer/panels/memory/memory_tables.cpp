@@ -2,6 +2,7 @@
 #include "viewer/panels/memory/memory_tables.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <utility>
 
@@ -18,8 +19,18 @@ using traces::MemoryHolder;
 using traces::RankMemory;
 using Kind = TableColumn::Kind;
 
+struct Holders {
+    std::string_view title;
+    std::vector<MemoryHolder> RankMemory::*holders;
+};
+constexpr std::array<Holders, kHolderKinds> kHolders = {{{"FSDP unit", &RankMemory::units},
+                                                         {"Module", &RankMemory::modules},
+                                                         {"Buffer", &RankMemory::buffers},
+                                                         {"Annotation", &RankMemory::annotations},
+                                                         {"Requested by", &RankMemory::stacks}}};
+
 TableColumn name_column(std::string id, std::string title) {
-    return {.id = std::move(id), .title = std::move(title), .kind = Kind::text, .width = 0};
+    return text_column(std::move(id), std::move(title), 0);
 }
 TableColumn mb_column(std::string id, std::string title, int priority = 10) {
     return {
@@ -30,13 +41,8 @@ TableColumn bytes_column(std::string id, std::string title, int priority = 8) {
         .id = std::move(id), .title = std::move(title), .unit = "bytes", .width = 7.5F, .priority = priority};
 }
 TableColumn share_column() {
-    return {.id = "share_percent",
-            .title = "Share",
-            .unit = "%",
-            .width = 4.5F,
-            .priority = 9,
-            .bar = theme::accent(),
-            .help = "of all live bytes at that instant"};
+    return number_column("share_percent", "Share", "%", 4.5F, 9, theme::accent(),
+                         "of all live bytes at that instant");
 }
 void prediction_columns(std::vector<TableColumn>& columns) {
     columns.push_back(mb_column("predicted_mb", "Predicted", 7));
@@ -70,11 +76,9 @@ ModelPtr compared_table(
     std::string_view title,
     const std::vector<std::pair<std::string, std::pair<std::int64_t, std::int64_t>>>& rows, bool categories) {
     auto table = std::make_shared<CellTable>(std::vector<TableColumn>{
-        name_column("name", std::string(title)),
-        mb_column("here_mb", "This run"),
-        mb_column("there_mb", "Other run"),
-        mb_column("difference_mb", "Difference", 9),
-        {.id = "change_percent", .title = "Change", .unit = "%", .width = 5.5F, .priority = 8}});
+        name_column("name", std::string(title)), mb_column("here_mb", "This run"),
+        mb_column("there_mb", "Other run"), mb_column("difference_mb", "Difference", 9),
+        number_column("change_percent", "Change", "%", 5.5F, 8)});
     for (std::size_t i = 0; i < rows.size(); ++i) {
         const auto [here, there] = rows[i].second;
         const double change =
@@ -95,35 +99,11 @@ ModelPtr compared_table(
 }  // namespace
 
 std::string_view holder_title(HolderKind kind) {
-    switch (kind) {
-        case HolderKind::unit:
-            return "FSDP unit";
-        case HolderKind::module:
-            return "Module";
-        case HolderKind::buffer:
-            return "Buffer";
-        case HolderKind::annotation:
-            return "Annotation";
-        case HolderKind::stack:
-            return "Allocated by";
-    }
-    return "";
+    return kHolders[static_cast<std::size_t>(kind)].title;
 }
 
 const std::vector<MemoryHolder>& holders_of(const RankMemory& memory, HolderKind kind) {
-    switch (kind) {
-        case HolderKind::unit:
-            return memory.units;
-        case HolderKind::module:
-            return memory.modules;
-        case HolderKind::buffer:
-            return memory.buffers;
-        case HolderKind::annotation:
-            return memory.annotations;
-        case HolderKind::stack:
-            break;
-    }
-    return memory.stacks;
+    return memory.*kHolders[static_cast<std::size_t>(kind)].holders;
 }
 
 std::vector<HolderKind> told_kinds(const RankMemory& memory) {
@@ -190,8 +170,7 @@ ModelPtr step_table(const traces::RankExplanation& rank) {
     const bool active = told(&traces::StepMemory::active_bytes),
                reserved = told(&traces::StepMemory::reserved_bytes),
                predicted = told(&traces::StepMemory::predicted);
-    std::vector<TableColumn> columns = {{.id = "step", .title = "Step", .width = 4},
-                                        mb_column("peak_mb", "Peak")};
+    std::vector<TableColumn> columns = {number_column("step", "Step", "", 4), mb_column("peak_mb", "Peak")};
     columns.back().bar = theme::accent();
     columns.back().width = 8;
     columns.push_back(bytes_column("peak_bytes", "", 5));
@@ -204,12 +183,8 @@ ModelPtr step_table(const traces::RankExplanation& rank) {
         columns.push_back(mb_column("reserved_mb", "Reserved", 7));
         columns.back().help = "most that the pool held";
     }
-    columns.push_back({.id = "growths",
-                       .title = "Pool grew",
-                       .unit = "times",
-                       .width = 5.5F,
-                       .priority = 6,
-                       .help = "calls of cudaMalloc in the step"});
+    columns.push_back(
+        number_column("growths", "Pool grew", "times", 5.5F, 6, 0, "calls of cudaMalloc in the step"));
     auto table = std::make_shared<CellTable>(std::move(columns));
     const auto mb_or_none = [](std::optional<std::int64_t> bytes) {
         return bytes ? mb_cell(*bytes) : no_cell();
@@ -230,9 +205,8 @@ ModelPtr step_table(const traces::RankExplanation& rank) {
 }
 
 ModelPtr rank_table(const traces::MemoryReport& report) {
-    std::vector<TableColumn> columns = {{.id = "rank", .title = "Rank", .width = 4},
-                                        mb_column("peak_mb", "Peak"),
-                                        {.id = "peak_ms", .title = "At", .unit = "ms", .width = 7}};
+    std::vector<TableColumn> columns = {number_column("rank", "Rank", "", 4), mb_column("peak_mb", "Peak"),
+                                        number_column("peak_ms", "At", "ms", 7)};
     columns[1].bar = theme::accent();
     columns[1].width = 8;
     const bool reserved = std::any_of(report.ranks.begin(), report.ranks.end(),
@@ -270,10 +244,9 @@ ModelPtr rank_table(const traces::MemoryReport& report) {
 }
 
 ModelPtr pool_table(const traces::RankExplanation& rank) {
-    auto table = std::make_shared<CellTable>(std::vector<TableColumn>{
-        name_column("figure", "Figure"),
-        {.id = "value", .title = "Value", .width = 8},
-        {.id = "unit", .title = "Unit", .kind = Kind::text, .width = 6, .priority = 9}});
+    auto table = std::make_shared<CellTable>(std::vector<TableColumn>{name_column("figure", "Figure"),
+                                                                      number_column("value", "Value", "", 8),
+                                                                      text_column("unit", "Unit", 6, 9)});
     const auto mb = [&](std::string_view name, std::int64_t bytes) {
         table->add({text_cell(name), mb_cell(bytes), text_cell("MB")});
     };
@@ -301,7 +274,8 @@ ModelPtr pool_table(const traces::RankExplanation& rank) {
         mb(fmt::format("Most {} while reserved is at its peak", live), pool.allocated_at_reserved_peak);
         if (pool.active_at_reserved_peak && !active_told)
             mb("Most active while reserved is at its peak", *pool.active_at_reserved_peak);
-        percent(fmt::format("Of the reserved peak never {} at once", live), pool.fragmentation_percent);
+        percent(fmt::format("Of the reserved peak never {} at the same time", live),
+                pool.fragmentation_percent);
     }
     count("Growths of the pool (cudaMalloc)", pool.growths);
     if (!rank.steps.empty()) count("Growths inside steps", pool.growths_in_steps);

@@ -12,7 +12,6 @@
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
 #include "viewer/panels/memory/allocation_table.h"
-#include "viewer/theme/theme.h"
 #include "viewer/widgets/segmented.h"
 #include "viewer/widgets/toolbar.h"
 
@@ -25,13 +24,12 @@ using traces::RankMemory;
 
 void dim_line(const std::string& line) {
     ImGui::AlignTextToFramePadding();
-    ImGui::PushStyleColor(ImGuiCol_Text, theme::text_dim());
-    text_fit(line);
-    ImGui::PopStyleColor();
+    text_fit_dim(line);
 }
 
 std::string choice_title(HolderKind kind) {
-    return kind == HolderKind::stack ? std::string("By who asked") : fmt::format("By {}", holder_title(kind));
+    return kind == HolderKind::stack ? std::string("By requesting line")
+                                     : fmt::format("By {}", holder_title(kind));
 }
 
 // On this line if there is room, else on one of its own.
@@ -162,7 +160,7 @@ void MemoryViews::draw_live(Session& session, const MemoryFacts& facts) {
     if (at_cursor_ == 1) {
         report = at_cursor(session, facts);
         memory = report != nullptr ? of_rank(*report, facts.memory->rank) : nullptr;
-        if (memory == nullptr) return draw_waiting(session, "what lives at the cursor");
+        if (memory == nullptr) return draw_waiting(session, "what is allocated at the cursor");
         dim_line(fmt::format("{} live at {}", format_mb(memory->peak_bytes),
                              format_duration(static_cast<double>(*facts.entry->cursor))));
     } else {
@@ -202,8 +200,8 @@ void MemoryViews::draw_holders(const MemoryFacts& facts, const std::shared_ptr<c
     const std::vector<HolderKind> told = told_kinds(memory);
     if (told.empty()) {
         return note(
-            "This trace does not tell what these bytes are for. A memory snapshot of PyTorch with stacks, or "
-            "a run of ours, tells modules, units or the lines that asked for them.");
+            "This trace does not record what these bytes are for. A memory snapshot of PyTorch with stacks, "
+            "or a run of ours, names modules, units or the lines that requested them.");
     }
     const bool here = std::find(told.begin(), told.end(), holders.kind) != told.end();
     if (!holders.chosen || !here) holders.kind = told[std::min(place, told.size() - 1)];
@@ -243,14 +241,12 @@ void MemoryViews::draw_allocations(Session& session, const MemoryFacts& facts) {
     selection.rank = facts.memory->rank;
     const auto allocations = session.analyses.analysis<Allocations>("allocations", facts.trace, selection,
                                                                     traces::find_allocations);
-    if (allocations == nullptr) return draw_waiting(session, "how long every allocation lived");
+    if (allocations == nullptr) return draw_waiting(session, "the lifetimes of the allocations");
     const auto model = allocations_model_.of(
         allocations, "", [&] { return std::make_shared<AllocationTable>(facts.trace, allocations); });
     const auto& table = static_cast<const AllocationTable&>(*model);
-    ImGui::PushStyleColor(ImGuiCol_Text, theme::text_dim());
     ImGui::AlignTextToFramePadding();
-    text(traces::counted(static_cast<std::int64_t>(table.rows()), "allocation", "allocations"));
-    ImGui::PopStyleColor();
+    text_dim(traces::counted(static_cast<std::int64_t>(table.rows()), "allocation", "allocations"));
     ImGui::SameLine(0, ImGui::GetFontSize());
     const TableEvents events = draw_table("memory.allocations", model, allocations_, {.name = "allocations"});
     const auto row = events.opened ? events.opened : events.clicked;
@@ -266,20 +262,16 @@ void MemoryViews::draw_ranks(Session& session, const MemoryFacts& facts) {
     const auto model = ranks_model_.of(facts.report, "", [&] { return rank_table(*facts.report); });
     const TableEvents events =
         draw_table("memory.ranks", model, ranks_, {.filter = false, .name = "memory by rank"});
-    if (!events.clicked) return;
-    const int number = facts.report->ranks[*events.clicked].rank;
-    for (std::size_t i = 0; i < facts.trace->ranks.size(); ++i) {
-        if (facts.trace->ranks[i].number == number) session.rank = static_cast<int>(i);
-    }
+    if (events.clicked) session.choose_rank(facts.report->ranks[*events.clicked].rank);
 }
 
 void MemoryViews::draw_pool(const MemoryFacts& facts) {
     if (facts.explained == nullptr) {
         ImGui::NewLine();
-        return note("Working out what the pool held ...");
+        return note("Computing the pool's memory ...");
     }
     if (!facts.explained->pool.reserved_peak_bytes) {
-        dim_line("This trace does not tell what the allocator's pool held.");
+        dim_line("This trace does not record the memory of the allocator's pool.");
     } else {
         dim_line("Allocated, active and reserved device memory.");
     }
@@ -294,7 +286,7 @@ void MemoryViews::draw_pool(const MemoryFacts& facts) {
 void MemoryViews::draw_other_run(const MemoryFacts& facts) {
     if (facts.other_memory == nullptr) {
         ImGui::NewLine();
-        return note("Working out the other run ...");
+        return note("Computing the other run ...");
     }
     const RankMemory& here = *facts.memory;
     const RankMemory& there = *facts.other_memory;
@@ -321,7 +313,7 @@ void MemoryViews::draw_other_run(const MemoryFacts& facts) {
         if (std::find(told.begin(), told.end(), kind) == told.end()) told.push_back(kind);
     }
     if (told.empty()) {
-        note("Neither run tells what these bytes are for.");
+        note("Neither run records what these bytes are for.");
     } else {
         if (std::find(told.begin(), told.end(), compared_kind_) == told.end()) compared_kind_ = told.front();
         choose_kind("memory.other_holders.by", told, compared_kind_);

@@ -8,8 +8,8 @@
 
 #include "traces/analysis/memory/allocations.h"
 #include "traces/analysis/memory/memory_explanation.h"
+#include "viewer/draw/fold.h"
 #include "viewer/model/session.h"
-#include "viewer/panels/memory/memory_fold.h"
 #include "viewer/panels/memory/memory_tables.h"
 #include "viewer/tables/table.h"
 #include "viewer/widgets/kept_model.h"

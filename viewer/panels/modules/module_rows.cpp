@@ -17,66 +17,6 @@ namespace {
 
 using traces::ModuleNode;
 
-enum Column : std::size_t {
-    kPath,
-    kCalls,
-    kOperators,
-    kHost,
-    kHostSelf,
-    kDevice,
-    kDeviceSelf,
-    kDeviceBusy,
-    kBackward,
-    kRecomputedCalls,
-    kRecomputeHost,
-    kRecomputeDevice,
-    kParameters,
-    kGathered,
-    kReduced,
-    kUnshardWait,
-    kPeak,
-};
-
-// The columns that are read at a glance have bars.
-std::vector<TableColumn> module_columns() {
-    using Kind = TableColumn::Kind;
-    const Color kernel = time_category_color(traces::TimeCategory::kernel);
-    const Color communication = time_category_color(traces::TimeCategory::communication);
-    const Color memory = category_color(traces::MemoryCategory::activations);
-    return {
-        {"module", "Module", "", Kind::text, 0, 99, 0, "The modules' calls as they nest"},
-        {"calls", "Calls", "", Kind::number, 3.6F, 8, 0, "Forward calls"},
-        {"operators", "Operators", "", Kind::number, 5.2F, 3, 0,
-         "Operators directly under it, forward and backward"},
-        {"host_us", "Host total", "\u00b5s", Kind::number, 6.2F, 9, 0,
-         "Duration of its calls and backward ranges on the host"},
-        {"host_self_us", "Host self", "\u00b5s", Kind::number, 6.2F, 4, 0, "The same without modules inside"},
-        {"device_us", "Device total", "\u00b5s", Kind::number, 7.2F, 12, kernel,
-         "Sum of the device events launched inside"},
-        {"device_self_us", "Device self", "\u00b5s", Kind::number, 6.8F, 10, kernel,
-         "Those not launched in a module inside"},
-        {"device_busy_us", "Device busy", "\u00b5s", Kind::number, 6.8F, 0, 0,
-         "When any of the device events launched inside ran"},
-        {"backward_percent", "Backward", "% of device", Kind::number, 6.2F, 6, 0,
-         "The backward's share of the device total"},
-        {"recomputations", "Recomputed", "calls", Kind::number, 5.6F, 0, 0,
-         "Forward calls that activation checkpointing repeats in the backward; they are not among the calls"},
-        {"recompute_host_us", "Recompute host", "\u00b5s", Kind::number, 7.4F, 0, 0,
-         "Of the backward: duration of the repeated calls on the host"},
-        {"recompute_device_us", "Recompute", "\u00b5s", Kind::number, 6.2F, 7, 0,
-         "Of the backward: sum of the device events launched in repeated calls"},
-        {"parameters", "Parameters", "", Kind::number, 6.6F, 5, 0, "Elements, modules inside included"},
-        {"gathered_mb", "Gathered", "MB", Kind::number, 5.4F, 7, communication,
-         "All-gathers of the unit that it wraps"},
-        {"reduced_mb", "Reduced", "MB", Kind::number, 5.4F, 2, communication,
-         "Reductions of the unit that it wraps"},
-        {"unshard_wait_us", "Unshard wait", "\u00b5s", Kind::number, 7, 1, 0,
-         "Host time in its rate limiter and unshard waits"},
-        {"peak_mb", "Peak", "MB", Kind::number, 5.4F, 11, memory,
-         "Largest allocated device memory while a call is open"},
-    };
-}
-
 double megabytes(std::int64_t bytes) {
     return bytes == 0 ? kNoNumber : static_cast<double>(bytes) / (1024.0 * 1024.0);
 }
@@ -138,14 +78,7 @@ double backward_percent(const ModuleNode& node) {
 ModulesModel::ModulesModel(std::shared_ptr<const traces::ModuleView> view, const traces::RankModules& rank)
     : view_(std::move(view)) {
     for (const ModuleNode& node : rank.modules) add(node, 0);
-    const std::vector<TableColumn> all = module_columns();
-    for (std::size_t c = 0; c < all.size(); ++c) {
-        bool told = c <= kDevice;  // shown in every module view
-        for (std::size_t row = 0; !told && row < rows(); ++row) told = !std::isnan(value(row, c));
-        if (!told) continue;
-        columns_.push_back(all[c]);
-        what_.push_back(c);
-    }
+    add_columns();
     for (std::size_t c = 0; c < columns_.size(); ++c) {
         if (columns_[c].bar != 0) columns_[c].full = largest(c);
     }
@@ -157,69 +90,70 @@ void ModulesModel::add(const ModuleNode& node, int depth) {
     for (const ModuleNode& child : node.children) add(child, depth + 1);
 }
 
-double ModulesModel::number(std::size_t row, std::size_t column) const {
-    return value(row, what_[column]);
-}
-
-double ModulesModel::value(std::size_t row, std::size_t what) const {
-    const ModuleNode& node = *modules_[row];
-    switch (what) {
-        case kCalls:
-            return static_cast<double>(node.occurrences);
-        case kOperators:
-            return static_cast<double>(node.operators);
-        case kHost:
-            return node.host_us;
-        case kHostSelf:
-            return node.host_self_us;
-        case kDevice:
-            return node.device_us;
-        case kDeviceSelf:
-            return node.device_self_us;
-        case kDeviceBusy:
-            return node.device_busy_us;
-        case kBackward:
-            return node.device_us > 0 ? backward_percent(node) : kNoNumber;
-        case kRecomputedCalls:
-            return node.recomputations > 0 ? static_cast<double>(node.recomputations) : kNoNumber;
-        case kRecomputeHost:
-            return node.recomputations > 0 ? node.recompute_host_us : kNoNumber;
-        case kRecomputeDevice:
-            return node.recompute_device_us > 0 ? node.recompute_device_us : kNoNumber;
-        case kParameters:
-            return node.parameters == 0 ? kNoNumber : static_cast<double>(node.parameters);
-        case kGathered:
-            return megabytes(node.gathered_bytes);
-        case kReduced:
-            return megabytes(node.reduced_bytes);
-        case kUnshardWait:
-            return node.unshard_wait_us > 0 ? node.unshard_wait_us : kNoNumber;
-        case kPeak:
-            return megabytes(node.peak_bytes);
-        default:
-            return kNoNumber;
-    }
-}
-
-std::string ModulesModel::text(std::size_t row, std::size_t column) const {
-    if (column == kPath) return nodes_[row].path;
-    const double value = number(row, column);
-    if (std::isnan(value)) return "-";
-    switch (what_[column]) {
-        case kCalls:
-        case kOperators:
-        case kRecomputedCalls:
-        case kParameters:
-            return format_count(static_cast<std::int64_t>(value));
-        case kBackward:
-            return format_decimal(value, 1);
-        case kGathered:
-        case kReduced:
-        case kPeak:
-            return format_decimal(value, 2);
-        default:
-            return format_decimal(value, 0);
-    }
+// The columns that are read at a glance have bars. After the first six, only those that have a number.
+void ModulesModel::add_columns() {
+    const Color kernel = time_category_color(traces::TimeCategory::kernel);
+    const Color communication = time_category_color(traces::TimeCategory::communication);
+    const Color memory = category_color(traces::MemoryCategory::activations);
+    const auto count = [](std::int64_t n) { return static_cast<double>(n); };
+    const auto or_none = [](bool known, double number) { return known ? number : kNoNumber; };
+    const auto add = [&](TableColumn column, int decimals, auto of) {
+        const bool known =
+            columns_.size() <= 5 || std::any_of(modules_.begin(), modules_.end(),
+                                                [&](const auto* node) { return !std::isnan(of(*node)); });
+        if (known)
+            cells_.add(std::move(column), decimals,
+                       [this, of](std::size_t row) { return of(*modules_[row]); });
+    };
+    using Node = const ModuleNode&;
+    cells_.add(text_column("module", "Module", 0, 99, "The modules' calls as they nest"),
+               [this](std::size_t row) { return nodes_[row].path; });
+    add(number_column("calls", "Calls", "", 3.6F, 8, 0, "Forward calls"), 0,
+        [=](Node node) { return count(node.occurrences); });
+    add(number_column("operators", "Operators", "", 5.2F, 3, 0,
+                      "Operators directly under it, forward and backward"),
+        0, [=](Node node) { return count(node.operators); });
+    add(number_column("host_us", "Host total", kMicro, 6.2F, 9, 0,
+                      "Duration of its calls and backward ranges on the host"),
+        0, [](Node node) { return node.host_us; });
+    add(number_column("host_self_us", "Host self", kMicro, 6.2F, 4, 0, "The same without modules inside"), 0,
+        [](Node node) { return node.host_self_us; });
+    add(number_column("device_us", "Device total", kMicro, 7.2F, 12, kernel,
+                      "Sum of the device events launched inside"),
+        0, [](Node node) { return node.device_us; });
+    add(number_column("device_self_us", "Device self", kMicro, 6.8F, 10, kernel,
+                      "Without those launched in a module inside"),
+        0, [](Node node) { return node.device_self_us; });
+    add(number_column("device_busy_us", "Device busy", kMicro, 6.8F, 0, 0,
+                      "When any of the device events launched inside ran"),
+        0, [](Node node) { return node.device_busy_us; });
+    add(number_column("backward_percent", "Backward", "% of device", 6.2F, 6, 0,
+                      "The backward's share of the device total"),
+        1, [=](Node node) { return or_none(node.device_us > 0, backward_percent(node)); });
+    add(number_column("recomputations", "Recomputed", "calls", 5.6F, 0, 0,
+                      "Forward calls that activation checkpointing repeats in the backward; they are not "
+                      "among the calls"),
+        0, [=](Node node) { return or_none(node.recomputations > 0, count(node.recomputations)); });
+    add(number_column("recompute_host_us", "Recompute host", kMicro, 7.4F, 0, 0,
+                      "Of the backward: duration of the repeated calls on the host"),
+        0, [=](Node node) { return or_none(node.recomputations > 0, node.recompute_host_us); });
+    add(number_column("recompute_device_us", "Recompute", kMicro, 6.2F, 7, 0,
+                      "Of the backward: sum of the device events launched in repeated calls"),
+        0, [=](Node node) { return or_none(node.recompute_device_us > 0, node.recompute_device_us); });
+    add(number_column("parameters", "Parameters", "", 6.6F, 5, 0, "Elements, modules inside included"), 0,
+        [=](Node node) { return or_none(node.parameters != 0, count(node.parameters)); });
+    add(number_column("gathered_mb", "Gathered", "MB", 5.4F, 7, communication,
+                      "All-gathers of the unit that it wraps"),
+        2, [](Node node) { return megabytes(node.gathered_bytes); });
+    add(number_column("reduced_mb", "Reduced", "MB", 5.4F, 2, communication,
+                      "Reductions of the unit that it wraps"),
+        2, [](Node node) { return megabytes(node.reduced_bytes); });
+    add(number_column("unshard_wait_us", "Unshard wait", kMicro, 7, 1, 0,
+                      "Host time in its rate limiter and unshard waits"),
+        0, [=](Node node) { return or_none(node.unshard_wait_us > 0, node.unshard_wait_us); });
+    add(number_column("peak_mb", "Peak", "MB", 5.4F, 11, memory,
+                      "Largest allocated device memory while a call is open"),
+        2, [](Node node) { return megabytes(node.peak_bytes); });
 }
 
 std::optional<std::size_t> ModulesModel::find_module(int id) const {

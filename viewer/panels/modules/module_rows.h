@@ -22,19 +22,19 @@ class ModulesModel final : public TreeModel {
     // `rank` points into `view`, which the model keeps alive.
     ModulesModel(std::shared_ptr<const traces::ModuleView> view, const traces::RankModules& rank);
 
-    std::string text(std::size_t row, std::size_t column) const override;
-    double number(std::size_t row, std::size_t column) const override;
+    std::string text(std::size_t row, std::size_t column) const override { return cells_.text(row, column); }
+    double number(std::size_t row, std::size_t column) const override { return cells_.number(row, column); }
 
     const traces::ModuleNode& module(std::size_t row) const { return *modules_[row]; }
     std::optional<std::size_t> find_module(int id) const;  // ModuleRow::id
 
   private:
     void add(const traces::ModuleNode& node, int depth);
-    double value(std::size_t row, std::size_t what) const;
 
-    std::vector<std::size_t> what_;  // fields of the columns, without those that have no numbers
+    void add_columns();
     std::shared_ptr<const traces::ModuleView> view_;
     std::vector<const traces::ModuleNode*> modules_;  // by row
+    LazyColumns cells_{columns_};
 };
 
 // A run of siblings shown as one line, for the compact tree of a card: "FullyShardedDataParallel_1 .. 8".

@@ -23,6 +23,7 @@
 #include "viewer/panels/modules/modules_flame_chart.h"
 #include "viewer/tables/tree_table.h"
 #include "viewer/theme/theme.h"
+#include "viewer/widgets/segmented.h"
 #include "viewer/widgets/toolbar.h"
 
 namespace shardscope::viewer {
@@ -49,8 +50,7 @@ class ModulesPanel final : public Panel {
             return note(
                 "This trace names no modules. They come from ranges called \"nn.Module: Class_n\": "
                 "shardscope-train writes them, PyTorch's profiler does with with_stack=True, and NVTX ranges "
-                "of "
-                "that name count too.");
+                "of that name count too.");
         }
         take_model(session, view, *rank);
         draw_tree_controls("modules", *model_, tree_);
@@ -166,7 +166,7 @@ class ModulesPanel final : public Panel {
         if (all == nullptr) return draw_waiting(session, "the modules' calls");
         take_calls(all, rank);
         if (forward_.empty() && backward_.empty())
-            return note(fmt::format("No call of {} starts in what is looked at.", shown_name()));
+            return note(fmt::format("No call of {} starts in the current selection.", shown_name()));
         if (direction_ == CallDirection::forward && forward_.empty()) direction_ = CallDirection::backward;
         if (direction_ == CallDirection::backward && backward_.empty()) direction_ = CallDirection::forward;
         const std::vector<std::int32_t>& calls = direction_ == CallDirection::forward ? forward_ : backward_;
@@ -216,15 +216,11 @@ class ModulesPanel final : public Panel {
 
     void direction_button(const char* label, const char* item, CallDirection direction,
                           const std::vector<std::int32_t>& calls) {
-        const bool chosen = direction_ == direction;
         ImGui::BeginDisabled(calls.empty());
-        ImGui::PushStyleColor(ImGuiCol_Button, chosen ? theme::accent() : theme::raised());
-        ImGui::PushStyleColor(ImGuiCol_Text, chosen ? theme::ground() : theme::text());
-        if (ImGui::Button(label)) {
+        if (on_button(label, direction_ == direction)) {
             direction_ = direction;
             call_ = 0;
         }
-        ImGui::PopStyleColor(2);
         ImGui::EndDisabled();
         items::mark(item, fmt::format("{}", calls.size()));
     }
@@ -238,8 +234,7 @@ class ModulesPanel final : public Panel {
         ImGui::SameLine(0, 2);
         direction_button("Backward", "modules.backward", CallDirection::backward, backward_);
         ImGui::SameLine(0, font);
-        if (ImGui::Button("<") && call_ > 0) --call_;
-        items::mark("modules.previous");
+        if (named_button("<", "modules.previous") && call_ > 0) --call_;
         ImGui::SameLine(0, gap);
         const std::string which =
             fmt::format("call {} of {}", format_count(static_cast<std::int64_t>(call_) + 1),
@@ -248,20 +243,16 @@ class ModulesPanel final : public Panel {
         text(which);
         items::mark("modules.call", which);
         ImGui::SameLine(0, gap);
-        if (ImGui::Button(">") && call_ + 1 < calls.size()) ++call_;
-        items::mark("modules.next");
+        if (named_button(">", "modules.next") && call_ + 1 < calls.size()) ++call_;
         ImGui::SameLine(0, font);
         flow(button_width("Slowest"));
-        if (ImGui::Button("Slowest")) call_ = slowest_call(trace, calls).value_or(0);
-        items::mark("modules.slowest");
+        if (named_button("Slowest", "modules.slowest")) call_ = slowest_call(trace, calls).value_or(0);
         ImGui::SameLine(0, gap);
         flow(button_width("Median"));
-        if (ImGui::Button("Median")) call_ = median_call(trace, calls).value_or(0);
-        items::mark("modules.median");
+        if (named_button("Median", "modules.median")) call_ = median_call(trace, calls).value_or(0);
         ImGui::SameLine(0, gap);
         flow(button_width("Fit"));
-        if (ImGui::Button("Fit")) flame_.fit();
-        items::mark("modules.fit");
+        if (named_button("Fit", "modules.fit")) flame_.fit();
     }
 
     // One line: when the call was, how long it took, what it launched.
@@ -271,11 +262,10 @@ class ModulesPanel final : public Panel {
         const TimeRange time{trace.ranges.start[i], trace.ranges.end[i]};
         ImGui::SameLine(0, ImGui::GetFontSize() * 0.3F);
         flow(button_width("Timeline"));
-        if (ImGui::Button("Timeline")) {
+        if (named_button("Timeline", "modules.timeline")) {
             session.go_to(time, std::max(0, trace.threads[trace.ranges.thread[i]].rank),
                           {EventKind::range, range});
         }
-        items::mark("modules.timeline");
         std::string facts = fmt::format("at {}, host {}", format_duration(static_cast<double>(time.from)),
                                         format_duration(static_cast<double>(time.length())));
         if (chart != nullptr && chart->device_events > 0) {

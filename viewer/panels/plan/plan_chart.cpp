@@ -103,9 +103,7 @@ class Drawing {
         const std::string memory = look_.memory == PlanMemory::peak
                                        ? "Peak allocated memory of each rank"
                                        : "Memory that the allocator of a rank reserves";
-        ImGui::PushStyleColor(ImGuiCol_Text, theme::text_dim());
-        text(fit_text(memory + (picture_.y_log ? ", logarithmic" : ""), width));
-        ImGui::PopStyleColor();
+        text_dim(fit_text(memory + (picture_.y_log ? ", logarithmic" : ""), width));
     }
     void draw_time_title() const {
         const std::string time = look_.time == PlanTime::step ? "Time of a step" : "Time per sample";

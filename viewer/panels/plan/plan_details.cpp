@@ -23,12 +23,6 @@ namespace {
 using traces::PlanPart;
 using traces::PlanRow;
 
-void dim_text(std::string_view t) {
-    ImGui::PushStyleColor(ImGuiCol_Text, theme::text_dim());
-    text(t);
-    ImGui::PopStyleColor();
-}
-
 // A button, pale and inactive if `on` is false.
 bool button(const char* label, const char* item, bool on = true) {
     flow(button_width(label));
@@ -52,25 +46,19 @@ void draw_buttons(Session& session, const PlanList& list, const PlanItem& item,
     ImGui::NewLine();
     if (!job && is_known(item.fate)) {  // the plan was lifted from a trace: there is no job to simulate
         const std::string_view lifted = list.trace->config_value("plan.trace");
-        note(fmt::format(
-            "The file holds no job of this row. Its simulated trace: shardscope-train plan {} --write "
-            "{} --as row-{}.sqlite, with the options of this plan.",
-            lifted.empty() ? "..." : lifted, item.row->number, item.row->number));
+        note(
+            fmt::format("The file holds no job of this row. Its simulated trace: shardscope-train plan {} "
+                        "--write {} --as row-{}.sqlite, with the options of this plan.",
+                        lifted.empty() ? "..." : lifted, item.row->number, item.row->number));
     }
     if (busy) {
         const std::string progress = session.simulation.progress();
-        ImGui::PushTextWrapPos(0);
-        text(progress);
-        ImGui::PopTextWrapPos();
+        wrapped(progress);
         items::value("plan.progress", progress);
         if (button("Cancel", "plan.cancel")) session.simulation.cancel();
         ImGui::NewLine();
     } else if (!session.simulation.error().empty()) {
-        ImGui::PushStyleColor(ImGuiCol_Text, theme::bad());
-        ImGui::PushTextWrapPos(0);
-        text(session.simulation.error());
-        ImGui::PopTextWrapPos();
-        ImGui::PopStyleColor();
+        wrapped_in(theme::bad(), session.simulation.error());
         items::value("plan.error", session.simulation.error());
     }
 }
@@ -82,7 +70,7 @@ void draw_facts_table(const char* id, const std::vector<PlanFact>& facts) {
     if (facts.empty() || !ImGui::BeginTable(id, pairs * 2, ImGuiTableFlags_SizingStretchSame)) return;
     for (const PlanFact& fact : facts) {
         ImGui::TableNextColumn();
-        dim_text(fact.label);
+        text_dim(fact.label);
         ImGui::TableNextColumn();
         text_fit(fact.value);
         if (items::kept()) items::mark("plan.value." + fact.label, fact.value);
@@ -131,12 +119,12 @@ void draw_peak(const PlanRow& row) {
     }
     const auto most = [](const char* what, const std::string& name, std::int64_t bytes) {
         if (!name.empty() && bytes > 0)
-            dim_text(fmt::format("Most of a {}: {}, {}", what, name, format_mb(bytes)));
+            text_dim(fmt::format("Most of a {}: {}, {}", what, name, format_mb(bytes)));
     };
     ImGui::PushTextWrapPos(0);
     most("unit", row.peak_unit, row.peak_unit_bytes);
     most("module", row.peak_module, row.peak_module_bytes);
-    if (!row.moment.empty()) dim_text("Reached in: " + row.moment);
+    if (!row.moment.empty()) text_dim("Reached in: " + row.moment);
     ImGui::PopTextWrapPos();
 }
 
@@ -150,7 +138,7 @@ void draw_anatomy(const std::vector<PlanPart>& parts) {
     const PlanPart& head = parts.front();
     heading("Memory by formula, beside the simulated peak");
     ImGui::PushTextWrapPos(0);
-    dim_text(fmt::format("{} parameters over {} device{}, ZeRO stage {}{}; MB = 2^20 bytes",
+    text_dim(fmt::format("{} parameters over {} device{}, ZeRO stage {}{}; MB = 2^20 bytes",
                          format_count(head.parameters), format_count(head.devices),
                          head.devices == 1 ? "" : "s", head.stage,
                          head.offloaded ? ", offloaded to the host" : ""));
@@ -162,7 +150,7 @@ void draw_anatomy(const std::vector<PlanPart>& parts) {
         return;
     for (const char* title : kTitles) {
         ImGui::TableNextColumn();
-        title == kTitles.front() ? dim_text(title) : text_right_dim(title);
+        title == kTitles.front() ? text_dim(title) : text_right_dim(title);
     }
     const auto line = [](const std::string& name, const std::array<double, traces::kZeroStages>& stages,
                          int stage, double here, double simulated, bool known) {

@@ -176,19 +176,15 @@ class PlanPanel final : public Panel {
         draw_facts(counts, false);
         items::value("plan.counts", counts);
         if (const std::string none = nothing_fits(*list_); !none.empty()) {
-            ImGui::PushStyleColor(ImGuiCol_Text, theme::bad());
-            ImGui::PushTextWrapPos(0);
-            text(none);
-            ImGui::PopTextWrapPos();
-            ImGui::PopStyleColor();
+            wrapped_in(theme::bad(), none);
             items::value("plan.nothing_fits", none);
         }
         if (list_->trace->config_value("plan.complete") == "false")
-            note("The search was stopped before its end: this is the front of what was tried.");
+            note("The search was stopped before its end: this is the Pareto front of what was tried.");
     }
 
     void draw_controls() {
-        static constexpr std::array<std::string_view, 3> kShow = {"All", "What fits", "The front"};
+        static constexpr std::array<std::string_view, 3> kShow = {"All", "What fits", "Pareto front"};
         static constexpr std::array<std::string_view, 2> kTime = {"Per step", "Per sample"};
         static constexpr std::array<std::string_view, 2> kMemory = {"Peak", "Reserved"};
         const float gap = ImGui::GetFontSize();
@@ -251,7 +247,7 @@ class PlanPanel final : public Panel {
         const ImVec2 size{ImGui::GetContentRegionAvail().x, std::max(ImGui::GetFontSize() * 9, height)};
         const PlanChartEvents events = draw_plan_chart(*list_, picture_, look, size);
         if (picture_.points.empty() && picture_.untimed.empty())
-            note("None of these rows has a memory peak that is known.");
+            note("The memory peak is unknown for all of these rows.");
         if (events.hovered) draw_tip(list_->items[*events.hovered]);
         if (events.clicked) choose(events.clicked);
         if (events.opened) open_plan_row(session, *list_->trace, list_->items[*events.opened], plan_file_);
@@ -270,9 +266,7 @@ class PlanPanel final : public Panel {
 
     void draw_rows(Session& session) {
         if (!table_.alike.empty()) {
-            ImGui::PushStyleColor(ImGuiCol_Text, theme::text_dim());
-            text_fit("All rows: " + table_.alike);
-            ImGui::PopStyleColor();
+            text_fit_dim("All rows: " + table_.alike);
         }
         state_.chosen.reset();
         for (std::size_t r = 0; r < table_.items.size() && chosen_; ++r)

@@ -152,51 +152,22 @@ Cell mb(std::int64_t bytes) {
 std::vector<TableColumn> figure_columns(const PlanList& list) {
     constexpr auto kText = TableColumn::Kind::text;
     std::vector<TableColumn> columns = {
-        {.id = "fits", .title = "Fits", .kind = kText, .width = 4.4F, .priority = 20},
-        {.id = "peak_mb",
-         .title = "Peak",
-         .unit = "MB",
-         .width = 5.2F,
-         .priority = 30,
-         .help = "allocated device memory at its peak, of each rank (MB = 2^20 bytes)"},
-        {.id = "reserved_mb",
-         .title = "Reserved",
-         .unit = "MB",
-         .width = 5.2F,
-         .priority = 18,
-         .help = "the most that a rank's caching allocator held: what has to fit"},
-        {.id = "step_ms",
-         .title = "Step",
-         .unit = "ms",
-         .width = 5,
-         .priority = 29,
-         .help = "mean step of the simulated run, warm-up included"},
-        {.id = "exposed_ms",
-         .title = "Exposed",
-         .unit = "ms",
-         .width = 4.6F,
-         .priority = 19,
-         .help = "communication outside kernels, of a mean step, mean of the ranks"},
-        {.id = list.tokens ? "tokens_per_second" : "samples_per_second",
-         .title = list.tokens ? "Tokens" : "Samples",
-         .unit = "per s",
-         .width = 5.2F,
-         .priority = 28,
-         .help = "of all ranks together"},
-        {.id = "mfu_percent",
-         .title = "MFU",
-         .unit = "%",
-         .width = 3.2F,
-         .priority = 27,
-         .help = "model FLOPs utilisation: without what checkpointing computes again"},
+        text_column("fits", "Fits", 4.4F, 20),
+        number_column("peak_mb", "Peak", "MB", 5.2F, 30, 0,
+                      "allocated device memory at its peak, of each rank (MB = 2^20 bytes)"),
+        number_column("reserved_mb", "Reserved", "MB", 5.2F, 18, 0,
+                      "the most that a rank's caching allocator held: what has to fit"),
+        number_column("step_ms", "Step", "ms", 5, 29, 0, "mean step of the simulated run, warm-up included"),
+        number_column("exposed_ms", "Exposed", "ms", 4.6F, 19, 0,
+                      "communication outside kernels, of a mean step, mean of the ranks"),
+        number_column(list.tokens ? "tokens_per_second" : "samples_per_second",
+                      list.tokens ? "Tokens" : "Samples", "per s", 5.2F, 28, 0, "of all ranks together"),
+        number_column("mfu_percent", "MFU", "%", 3.2F, 27, 0,
+                      "model FLOPs utilisation: without the recomputation of checkpointing"),
     };
     if (list.priced)
-        columns.push_back({.id = "usd_per_million",
-                           .title = "Cost",
-                           .unit = list.tokens ? "$/M tokens" : "$/M samples",
-                           .width = 5.5F,
-                           .priority = 26,
-                           .help = "of a million, at the cost model's price per hour"});
+        columns.push_back(number_column("usd_per_million", "Cost", list.tokens ? "$/M tokens" : "$/M samples",
+                                        5.5F, 26, 0, "of a million, at the cost model's price per hour"));
     columns.push_back({.id = "why",
                        .title = "Why",
                        .kind = kText,
@@ -242,7 +213,7 @@ PlanFate fate_of(const PlanRow& row) {
 
 std::string_view fate_words(PlanFate fate) {
     static constexpr std::array<std::string_view, kPlanFates> kWords = {
-        "on the front", "fits, and is beaten", "does not fit", "cannot be", "was not tried"};
+        "on the Pareto front", "fits, and is beaten", "does not fit", "cannot be", "was not tried"};
     return kWords[static_cast<std::size_t>(fate)];
 }
 
@@ -310,7 +281,7 @@ std::string plan_counts(const PlanList& list) {
             text += fmt::format(" ({})", device);
     }
     const std::size_t front = count(PlanFate::front), fit = front + count(PlanFate::fits);
-    text += fmt::format(": {} fit, {} of them on the front; {} do not", number(fit), number(front),
+    text += fmt::format(": {} fit, {} of them on the Pareto front; {} do not", number(fit), number(front),
                         number(count(PlanFate::too_large)));
     if (const auto n = count(PlanFate::impossible)) text += fmt::format("; {} cannot be", number(n));
     if (const auto n = count(PlanFate::not_run)) text += fmt::format("; {} were not tried", number(n));
@@ -361,18 +332,10 @@ PlanTable plan_table(const PlanList& list, PlanShow show, bool repeated) {
     }
     table.alike = traces::joined(alike, ", ");
 
-    std::vector<TableColumn> columns = {
-        {.id = "row",
-         .title = "Row",
-         .width = 3.8F,
-         .priority = 99,
-         .help = "its place in the search: --write ROW of shardscope-train plan"}};
+    std::vector<TableColumn> columns = {number_column(
+        "row", "Row", "", 3.8F, 99, 0, "its place in the search: --write ROW of shardscope-train plan")};
     for (const PlanChoice& choice : differ)
-        columns.push_back({.id = choice.id,
-                           .title = choice.title,
-                           .kind = TableColumn::Kind::text,
-                           .width = choice.width,
-                           .priority = 25});
+        columns.push_back(text_column(choice.id, choice.title, choice.width, 25));
     for (TableColumn& column : figure_columns(list)) columns.push_back(std::move(column));
     auto model = std::make_shared<CellTable>(std::move(columns));
     for (const std::size_t i : table.items) {

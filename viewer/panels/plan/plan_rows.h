@@ -22,7 +22,7 @@ namespace shardscope::viewer {
 enum class PlanFate : std::uint8_t { front, fits, too_large, impossible, not_run };
 inline constexpr std::size_t kPlanFates = 5;
 PlanFate fate_of(const traces::PlanRow& row);
-std::string_view fate_words(PlanFate fate);  // "on the front", "does not fit"
+std::string_view fate_words(PlanFate fate);  // "on the Pareto front", "does not fit"
 Color fate_color(PlanFate fate);
 
 inline bool is_known(PlanFate fate) {  // it has a peak

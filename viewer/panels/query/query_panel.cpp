@@ -13,6 +13,7 @@
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
 #include "viewer/model/panel.h"
+#include "viewer/model/rank_steps.h"
 #include "viewer/model/session.h"
 #include "viewer/panels/query/query_history.h"
 #include "viewer/panels/query/query_plot.h"
@@ -99,14 +100,12 @@ class QueryPanel final : public Panel {
             return;
         note(
             "This database has none of the views that the queries ask: it is an export of another tool. "
-            "Write "
-            "SQL for its tables, or import it to a temporary database that has the views.");
-        if (ImGui::Button("Import, and have the views")) {
+            "Write SQL for its tables, or import it to a temporary database that has the views.");
+        if (named_button("Import, and have the views", "query.import_views")) {
             runner_.import_exports(true);
             runner_.load_schema(files);
             session.note_work();
         }
-        items::mark("query.import_views");
     }
 
     void first_questions(const TraceFiles& files) {
@@ -134,11 +133,9 @@ class QueryPanel final : public Panel {
     void draw_toolbar(Session& session, const TraceFiles& files) {
         const float font = ImGui::GetFontSize(), gap = font * 0.5F;
         if (runner_.running()) {
-            if (ImGui::Button("Stop")) runner_.stop();
-            items::mark("query.stop");
+            if (named_button("Stop", "query.stop")) runner_.stop();
         } else {
-            if (ImGui::Button("Run")) run(session, files);
-            items::mark("query.run");
+            if (named_button("Run", "query.run")) run(session, files);
         }
         if (ImGui::IsItemHovered()) ImGui::SetTooltip("Ctrl+Enter in the editor runs the query, too.");
         ImGui::SameLine(0, gap);
@@ -225,14 +222,13 @@ class QueryPanel final : public Panel {
         }
         if (runner_.running()) return note("Reading the schema ...");
         note(
-            "This trace is no database. To be asked it is imported to a temporary one, which may take a "
+            "This trace is not a database. For a query it is imported into a temporary one, which may take a "
             "while.");
-        if (ImGui::Button("Import and list its tables")) {
+        if (named_button("Import and list its tables", "query.import")) {
             schema_asked_ = files;
             runner_.load_schema(files);
             session.note_work();
         }
-        items::mark("query.import");
     }
 
     static std::string sql_of(const std::string& table) {
@@ -255,11 +251,9 @@ class QueryPanel final : public Panel {
         items::mark("query.sql", sql_);
         ImGui::PopID();
         if (!stamp_.empty() && session.trace()->ended && file_stamp(files) != stamp_) {
-            ImGui::PushStyleColor(ImGuiCol_Text, theme::bad());
-            text(
-                "The file has changed since it was opened: answers come from the new one, other panels show "
-                "the old. Open it again to see it whole.");
-            ImGui::PopStyleColor();
+            text_in(theme::bad(),
+                    "The file has changed since it was opened: answers come from the new one, other panels "
+                    "show the old one. Reload it to see it whole.");
         }
     }
 
@@ -291,11 +285,7 @@ class QueryPanel final : public Panel {
             return;
         }
         if (!answer_->error.empty()) {
-            ImGui::PushStyleColor(ImGuiCol_Text, theme::bad());
-            ImGui::PushTextWrapPos(0);
-            text(answer_->error);
-            ImGui::PopTextWrapPos();
-            ImGui::PopStyleColor();
+            wrapped_in(theme::bad(), answer_->error);
             items::value("query.status", answer_->error);
             return;
         }
@@ -310,7 +300,7 @@ class QueryPanel final : public Panel {
         std::string status =
             fmt::format("{} row{} in {}", format_count(static_cast<std::int64_t>(result.rows.size())),
                         result.rows.size() == 1 ? "" : "s", format_duration(answer_->seconds * 1e9));
-        if (result.cut) status += "; there are more, raise the limit of rows or ask for less";
+        if (result.cut) status += "; there are more: raise the limit of rows, or narrow the query";
         if (!answer_->note.empty()) status += ". " + answer_->note;
         items::value("query.status", status);
         if (models_.size() > 1) {
@@ -348,9 +338,7 @@ class QueryPanel final : public Panel {
 
     static void go_to(Session& session, const RowPlace& place) {
         const traces::Trace& trace = *session.trace();
-        std::optional<int> rank;
-        for (std::size_t i = 0; i < trace.ranks.size(); ++i)
-            if (place.rank && trace.ranks[i].number == *place.rank) rank = static_cast<int>(i);
+        const std::optional<int> rank = place.rank ? rank_index(trace, *place.rank) : std::nullopt;
         SelectedEvent event;
         if (const auto device = device_event_at(trace, place); device >= 0) {
             event = {EventKind::device, device};

@@ -47,9 +47,7 @@ void draw_columns(const traces::SchemaObject& object) {
         const std::string kind = !column.unit.empty() ? column.unit : column.type;
         if (!kind.empty()) {
             ImGui::SameLine(0, ImGui::GetFontSize() * 0.6F);
-            ImGui::PushStyleColor(ImGuiCol_Text, theme::text_dim());
-            text_fit(kind);
-            ImGui::PopStyleColor();
+            text_fit_dim(kind);
         }
         ImGui::EndGroup();
         tip(column.type.empty() ? column.name : column.name + "  " + column.type, column.meaning);

@@ -168,8 +168,8 @@ class RunsPanel final : public Panel {
             if (link.panel == std::string_view("compare") && session.ready().size() < 2) continue;
             ImGui::SameLine(0, first ? font * 1.2F : font * 0.3F);
             first = false;
-            if (ImGui::Button(link.label)) session.wanted_panel = link.panel;
-            items::mark(fmt::format("runs.go.{}", link.panel));
+            if (named_button(link.label, fmt::format("runs.go.{}", link.panel)))
+                session.wanted_panel = link.panel;
         }
     }
 
@@ -190,10 +190,8 @@ class RunsPanel final : public Panel {
         if (read > 1) {
             toggle_button("runs.only_differences", "Only what differs", only_differences_);
             ImGui::SameLine(0, ImGui::GetFontSize());
-            ImGui::PushStyleColor(ImGuiCol_Text, theme::text_dim());
-            text_fit(fmt::format("{} of {} settings differ{}", count.different, count.keys,
-                                 count.different == 1 ? "s" : ""));
-            ImGui::PopStyleColor();
+            text_fit_dim(fmt::format("{} of {} settings differ{}", count.different, count.keys,
+                                     count.different == 1 ? "s" : ""));
             items::value("runs.value.differences", fmt::format("{}", count.different));
         } else {
             text(fmt::format("Configuration: {} setting{}", count.keys, count.keys == 1 ? "" : "s"));
@@ -249,8 +247,8 @@ class RunsPanel final : public Panel {
         fact("Written by", run.info->schema_version > 0
                                ? fmt::format("Shardscope, schema {}", run.info->schema_version)
                                : std::string("another tool"));
-        fact("Started (UTC)", run.info->started_utc.empty() ? "not told" : run.info->started_utc);
-        fact("Device", run.info->device.empty() ? "not told" : run.info->device);
+        fact("Started (UTC)", run.info->started_utc.empty() ? "unknown" : run.info->started_utc);
+        fact("Device", run.info->device.empty() ? "unknown" : run.info->device);
     }
 
     static void draw_lines(const std::vector<std::string>& lines, ImU32 color) {
@@ -261,9 +259,7 @@ class RunsPanel final : public Panel {
     }
 
     static void fact(std::string_view label, const std::string& value) {
-        ImGui::PushStyleColor(ImGuiCol_Text, theme::text_dim());
-        text(label);
-        ImGui::PopStyleColor();
+        text_dim(label);
         ImGui::SameLine(ImGui::GetFontSize() * 8);
         text_fit(value);
     }

@@ -16,14 +16,6 @@ namespace {
 
 using traces::TraceInfo;
 
-TableColumn text_column(std::string id, std::string title, float width, int priority = 10) {
-    return {.id = std::move(id),
-            .title = std::move(title),
-            .kind = TableColumn::Kind::text,
-            .width = width,
-            .priority = priority};
-}
-
 const std::string* value_of(const RunFacts& run, const std::string& key) {
     if (run.info == nullptr) return nullptr;
     for (const auto& [k, value] : run.info->config) {
@@ -118,50 +110,24 @@ std::optional<std::vector<std::string>> faults_of(const RunFacts& run) {
 
 std::shared_ptr<const TableModel> runs_table(const std::vector<RunFacts>& runs) {
     auto table = std::make_shared<CellTable>(std::vector<TableColumn>{
-        text_column("file", "File", 0),
-        text_column("state", "State", 7),
-        {.id = "ranks",
-         .title = "Ranks",
-         .width = 5,
-         .priority = 8,
-         .help = "that the trace shows; of a simulation also how many they stand for"},
-        {.id = "steps",
-         .title = "Steps",
-         .width = 3.5F,
-         .priority = 8,
-         .help = "that the trace names; none: it has no figures of a step"},
-        {.id = "duration_ms", .title = "Duration", .unit = "ms", .width = 6.5F, .priority = 6},
-        {.id = "average_step_us",
-         .title = "Mean step",
-         .unit = "\u00b5s",
-         .width = 7,
-         .help = "mean over the kept steps and the ranks"},
-        {.id = "exposed_communication_us",
-         .title = "Exposed comm.",
-         .unit = "\u00b5s",
-         .width = 7,
-         .priority = 8,
-         .help = "communication of a step outside compute"},
-        {.id = "device_busy_percent",
-         .title = "Device busy",
-         .unit = "%",
-         .width = 6,
-         .priority = 7,
-         .help = "of the steps' time (of the whole trace where it names none): at least one kernel, copy or "
-                 "collective ran"},
-        {.id = "peak_mb",
-         .title = "Peak memory",
-         .unit = "MB",
-         .width = 6.5F,
-         .priority = 9,
-         .help = "allocated device memory of the fullest rank"},
-        {.id = "faults",
-         .title = "Faults",
-         .width = 4,
-         .priority = 9,
-         .help = "found by check; 0: the trace is whole"},
-        {.id = "dropped", .title = "Dropped", .unit = "events", .width = 5, .priority = 5},
-        text_column("device", "Device", 14, 4),
+        text_column("file", "File", 0), text_column("state", "State", 7),
+        number_column("ranks", "Ranks", "", 5, 8, 0,
+                      "that the trace shows; for a simulation also how many they represent"),
+        number_column("steps", "Steps", "", 3.5F, 8, 0,
+                      "that the trace names; none: it has no figures of a step"),
+        number_column("duration_ms", "Duration", "ms", 6.5F, 6),
+        number_column("average_step_us", "Mean step", "\u00b5s", 7, 10, 0,
+                      "mean over the kept steps and the ranks"),
+        number_column("exposed_communication_us", "Exposed comm.", "\u00b5s", 7, 8, 0,
+                      "communication of a step outside compute"),
+        number_column(
+            "device_busy_percent", "Device busy", "%", 6, 7, 0,
+            "of the steps' time (of the whole trace where it names none): at least one kernel, copy or "
+            "collective ran"),
+        number_column("peak_mb", "Peak memory", "MB", 6.5F, 9, 0,
+                      "allocated device memory of the fullest rank"),
+        number_column("faults", "Faults", "", 4, 9, 0, "found by check; 0: the trace is whole"),
+        number_column("dropped", "Dropped", "events", 5, 5), text_column("device", "Device", 14, 4),
         text_column("started_utc", "Started (UTC)", 12, 3)});
     for (const RunFacts& run : runs) {
         const TraceInfo* info = run.info.get();
@@ -185,7 +151,7 @@ std::shared_ptr<const TableModel> runs_table(const std::vector<RunFacts>& runs) 
                     faults ? count_cell(static_cast<std::int64_t>(faults->size())) : no_cell(),
                     info != nullptr ? count_cell(info->dropped) : no_cell(),
                     text_cell(info == nullptr        ? ""
-                              : info->device.empty() ? "not told"
+                              : info->device.empty() ? "unknown"
                                                      : info->device),
                     text_cell(info == nullptr ? "" : info->started_utc)},
                    run_color(run.entry->color));
@@ -231,7 +197,7 @@ std::shared_ptr<const TableModel> counts_table(const std::vector<RunFacts>& runs
     std::vector<std::string> names;
     for (std::size_t i = 0; i < runs.size(); ++i) {
         if (runs[i].info == nullptr) continue;
-        columns.push_back({.id = fmt::format("run_{}", i), .title = runs[i].entry->name, .width = 10});
+        columns.push_back(number_column(fmt::format("run_{}", i), runs[i].entry->name, "", 10));
         for (const auto& [name, count] : runs[i].info->counts) {
             if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
         }
@@ -253,12 +219,10 @@ std::shared_ptr<const TableModel> counts_table(const std::vector<RunFacts>& runs
 
 std::shared_ptr<const TableModel> devices_table(const traces::Trace& trace) {
     auto table = std::make_shared<CellTable>(std::vector<TableColumn>{
-        {.id = "rank", .title = "Rank", .width = 4},
-        text_column("host", "Host", 10, 8),
-        text_column("device", "Device", 0, 9),
-        {.id = "device_memory_mb", .title = "Device memory", .unit = "MB", .width = 8, .priority = 6},
-        {.id = "process", .title = "Process", .unit = "id", .width = 6, .priority = 5}});
-    const auto told = [](const std::string& text) { return text_cell(text.empty() ? "not told" : text); };
+        number_column("rank", "Rank", "", 4), text_column("host", "Host", 10, 8),
+        text_column("device", "Device", 0, 9), number_column("device_memory_mb", "Device memory", "MB", 8, 6),
+        number_column("process", "Process", "id", 6, 5)});
+    const auto told = [](const std::string& text) { return text_cell(text.empty() ? "unknown" : text); };
     for (const traces::Rank& rank : trace.ranks) {
         const std::int64_t process = rank.global_pid >> 24 & 0xFFFFFF;
         table->add({count_cell(rank.number), told(rank.host), told(rank.device_name),

@@ -18,7 +18,6 @@
 #include "viewer/model/session.h"
 #include "viewer/panels/shardmap/shard_grid.h"
 #include "viewer/panels/shardmap/shard_rows.h"
-#include "viewer/panels/shardmap/shard_view.h"
 #include "viewer/theme/theme.h"
 #include "viewer/widgets/segmented.h"
 #include "viewer/widgets/toolbar.h"
@@ -87,9 +86,8 @@ class ShardMapPanel final : public Panel {
         if (trace.config_value("parallel.mode") == "ddp") {
             return note(
                 "This run is data parallel (DDP): every rank keeps all parameters whole, all the time, so "
-                "that "
-                "there is nothing to map. Record a run with parallel.mode = \"fsdp\" to see units gathered "
-                "and freed.");
+                "that there is nothing to map. Record a run with parallel.mode = \"fsdp\" to see units "
+                "gathered and freed.");
         }
         if (!states.units.empty()) {
             return note(
@@ -99,10 +97,8 @@ class ShardMapPanel final : public Panel {
         }
         note(
             "This trace holds no FSDP units, because its program shards nothing or its ranges do not name "
-            "them "
-            "(FullyShardedDataParallel.forward, FSDP::all_gather). Record a run of ours, or a PyTorch "
-            "profile "
-            "of fully_shard or FullyShardedDataParallel, to see where the parameters are.");
+            "them (FullyShardedDataParallel.forward, FSDP::all_gather). Record a run of ours, or a PyTorch "
+            "profile of fully_shard or FullyShardedDataParallel, to see where the parameters are.");
     }
 
     // --- what is shown ---
@@ -187,8 +183,7 @@ class ShardMapPanel final : public Panel {
 
     void draw_transport(Session& session, const Frame& frame) {
         const auto button = [](const char* label, const char* item, const char* help) {
-            const bool pressed = ImGui::Button(label);
-            items::mark(item, label);
+            const bool pressed = named_button(label, item);
             if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", help);
             ImGui::SameLine(0, 2);
             return pressed;
@@ -281,7 +276,7 @@ class ShardMapPanel final : public Panel {
 
     // The curve's subject, with its categories from the bottom up.
     void draw_caption() const {
-        draw_facts(inferred_ ? "Whole parameters, from the states above: this trace tells no allocations."
+        draw_facts(inferred_ ? "Whole parameters, from the states above: this trace records no allocations."
                              : "Allocated memory of the rank, in the order of its host program:");
         if (inferred_) return;
         std::vector<LegendItem> items;

@@ -1,13 +1,20 @@
 // The Execution Summary: the composition of the time of an average step, of each rank, and of every step.
+
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <cstdint>
+#include <numeric>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <fmt/core.h>
 #include <imgui.h>
 
 #include "traces/analysis/time/steps.h"
+#include "traces/analysis/time/summary.h"
+#include "viewer/draw/axis.h"
 #include "viewer/draw/chart.h"
 #include "viewer/draw/format.h"
 #include "viewer/draw/items.h"
@@ -19,11 +26,139 @@
 #include "viewer/theme/theme.h"
 #include "viewer/widgets/kept_model.h"
 #include "viewer/widgets/segmented.h"
-#include "viewer/widgets/step_bars.h"
 #include "viewer/widgets/toolbar.h"
 
 namespace shardscope::viewer {
 namespace {
+
+// --- Stacked bars side by side: the time of each step of a rank by category, or of the mean step of each
+// rank.
+
+struct TimeBar {
+    std::int64_t number = 0;  // of the step or the rank, shown below it
+    std::array<double, traces::kTimeCategories> ns{};
+    double total() const;
+};
+
+void draw_tip(std::string_view what, const TimeBar& bar) {
+    begin_tip(fmt::format("{} {}", what, bar.number));
+    tip_row("Total", format_duration(bar.total()));
+    for (std::size_t c = 0; c < bar.ns.size(); ++c) {
+        if (bar.ns[c] == 0) continue;
+        tip_row(
+            traces::kTimeCategoryNames[c],
+            fmt::format("{}   {}", format_duration(bar.ns[c]), format_percent(100 * bar.ns[c] / bar.total())),
+            time_category_color(static_cast<traces::TimeCategory>(c)));
+    }
+    end_tip();
+}
+
+void draw_bar(const Chart& chart, const TimeBar& bar, float x0, float x1) {
+    double below = 0;
+    for (std::size_t c = 0; c < bar.ns.size(); ++c) {
+        if (bar.ns[c] == 0) continue;
+        const auto bottom = static_cast<float>(chart.y.pixel(below));
+        below += bar.ns[c];
+        const auto top = static_cast<float>(chart.y.pixel(below));
+        chart.draw->AddRectFilled({x0, top}, {x1, bottom},
+                                  time_category_color(static_cast<traces::TimeCategory>(c)));
+    }
+}
+
+// `room`: distance to the next number. The first number has the name of what is counted, if it fits.
+void draw_number(const Chart& chart, const TimeBar& bar, float center, float room, std::string_view what) {
+    std::string label = format_count(bar.number);
+    if (!what.empty()) {
+        const std::string named = fmt::format("{} {}", what, label);
+        if (ImGui::CalcTextSize(named.c_str()).x < room) label = named;
+    }
+    const float x = center - ImGui::CalcTextSize(label.c_str()).x / 2;
+    chart.draw->AddText({std::floor(x), chart.max.y + 2}, theme::text_dim(), label.c_str());
+}
+
+// Every n-th bar has a number, n being a round number, so that the longest number fits.
+std::int64_t bars_per_number(const std::vector<TimeBar>& bars, float bar_width) {
+    if (bars.empty()) return 1;
+    const float widest = ImGui::CalcTextSize(format_count(bars.back().number).c_str()).x;
+    const float wanted = (widest + ImGui::GetFontSize() * 0.5F) / std::max(bar_width, 1.0F);
+    return std::max<std::int64_t>(1, std::llround(nice_step(std::max(wanted, 1.0F))));
+}
+
+double TimeBar::total() const {
+    return std::accumulate(ns.begin(), ns.end(), 0.0);
+}
+
+std::vector<TimeBar> bars_of_steps(const traces::RankSummary& rank) {
+    std::vector<TimeBar> bars;
+    bars.reserve(rank.steps.size());
+    for (const traces::StepSummary& step : rank.steps) {
+        TimeBar& bar = bars.emplace_back();
+        bar.number = step.number;
+        std::copy(step.ns.begin(), step.ns.end(), bar.ns.begin());
+    }
+    return bars;
+}
+
+std::vector<TimeBar> bars_of_ranks(const traces::ExecutionSummary& summary) {
+    std::vector<TimeBar> bars;
+    bars.reserve(summary.ranks.size());
+    for (const traces::RankSummary& rank : summary.ranks) {
+        TimeBar& bar = bars.emplace_back();
+        bar.number = rank.rank;
+        std::transform(rank.average_us.begin(), rank.average_us.end(), bar.ns.begin(),
+                       [](double us) { return us * 1e3; });
+    }
+    return bars;
+}
+
+// Draws the bars in `height` pixels over the whole width; bars that do not fit are reached by scrolling. A
+// bar is one step or rank, never a mean of several. `what`: "Step", "Rank", in the tooltip. For scripts:
+// "<item>.<number>". Returns the index of the bar that was clicked, or -1.
+int draw_time_bars(std::string_view item, std::string_view what, const std::vector<TimeBar>& bars,
+                   float height) {
+    const float font = ImGui::GetFontSize();
+    const auto count = static_cast<float>(bars.size());
+    const float wanted = count * font * 0.7F + font * 6;
+    int clicked = -1;
+    ImGui::BeginChild("bars", {0, height}, false, ImGuiWindowFlags_HorizontalScrollbar);
+    const float available = ImGui::GetContentRegionAvail().x;
+    const bool scrolls = wanted > available;
+    double longest = 0;
+    for (const TimeBar& bar : bars) longest = std::max(longest, bar.total());
+
+    ChartAxes axes{0, std::max(1.0F, count), axis_top(longest)};
+    axes.y_unit = AxisUnit::nanoseconds;
+    axes.x_ticks = false;
+    const float bottom = font * 1.5F + (scrolls ? ImGui::GetStyle().ScrollbarSize : 0.0F);
+    const Chart chart =
+        begin_chart("chart", {std::max(wanted, available), ImGui::GetContentRegionAvail().y - bottom}, axes);
+    const float step = chart.width() / std::max(1.0F, count);
+    const float width = std::min(step * 0.8F, font * 5);
+    const float left = ImGui::GetWindowPos().x, right = left + ImGui::GetWindowWidth();
+    const std::int64_t stride = bars_per_number(bars, step);
+    bool first = true;
+    for (std::size_t i = 0; i < bars.size(); ++i) {
+        const float x = chart.min.x + step * static_cast<float>(i);
+        if (x > right || x + step < left) continue;
+        const float from = x + (step - width) / 2;
+        draw_bar(chart, bars[i], from, from + width);
+        if (items::kept())
+            items::place(fmt::format("{}.{}", item, bars[i].number), {from, chart.min.y},
+                         {from + width, chart.max.y}, format_duration(bars[i].total()));
+        if (bars[i].number % stride == 0) {
+            draw_number(chart, bars[i], x + step / 2, step * static_cast<float>(stride),
+                        first ? what : std::string_view());
+            first = false;
+        }
+        const float mouse = ImGui::GetIO().MousePos.x;
+        if (chart.hovered && mouse >= x && mouse < x + step) {
+            draw_tip(what, bars[i]);
+            if (ImGui::IsMouseClicked(0)) clicked = static_cast<int>(i);
+        }
+    }
+    ImGui::EndChild();
+    return clicked;
+}
 
 using traces::ExecutionSummary;
 using traces::RankSummary;
@@ -49,22 +184,13 @@ void category_tip(const RankSummary& rank, int hovered) {
     end_tip();
 }
 
-void choose(Session& session, int rank_number) {
-    const auto& ranks = session.trace()->ranks;
-    for (std::size_t i = 0; i < ranks.size(); ++i) {
-        if (ranks[i].number == rank_number) session.rank = static_cast<int>(i);
-    }
-}
-
 // One bar a rank on a common scale; a click chooses the rank.
 void draw_ranks(Session& session, const ExecutionSummary& summary, float height, bool stepped) {
     const float font = ImGui::GetFontSize();
     double longest = 0;
     for (const RankSummary& rank : summary.ranks) longest = std::max(longest, rank.average_step_us);
     ImGui::BeginChild("ranks", {0, height});
-    ImGui::PushStyleColor(ImGuiCol_Text, theme::text_dim());
-    text(stepped ? "Average step of each rank" : "The whole time of each rank");
-    ImGui::PopStyleColor();
+    text_dim(stepped ? "Average step of each rank" : "The whole time of each rank");
     ImGui::Dummy({0, font * 0.3F});
     const float label = ImGui::CalcTextSize("rank 9999").x,
                 value = ImGui::CalcTextSize("9999.99 ms").x + font;
@@ -90,7 +216,7 @@ void draw_ranks(Session& session, const ExecutionSummary& summary, float height,
                           time.c_str());
             ImGui::PushID(i);
             if (place_button("rank", {label + width + value, line - ImGui::GetStyle().ItemSpacing.y}))
-                choose(session, rank.rank);
+                session.choose_rank(rank.rank);
             ImGui::PopID();
             if (items::kept()) items::mark(fmt::format("summary.rank.{}", rank.rank), time);
             category_tip(rank, hovered);
@@ -118,9 +244,8 @@ class SummaryPanel final : public Panel {
         if (rank == nullptr || rank->steps.empty()) {
             return note(session.trace()->ranks.empty()
                             ? "This trace holds no ranks, and so no time to sum up."
-                            : "This rank has no complete step in what is looked at. Widen or clear the limit "
-                              "range, or "
-                              "record more than one step.");
+                            : "This rank has no complete step in the current selection. Widen or clear the "
+                              "time filter, or record more than one step.");
         }
         draw_limit_note(session);
         ImGui::BeginChild("page");  // scrolls where the window is small
@@ -189,16 +314,14 @@ class SummaryPanel final : public Panel {
         view_ = shown + (steps ? 0 : kRanks);
         ImGui::SameLine(0, font * 1.5F);
         ImGui::AlignTextToFramePadding();
-        ImGui::PushStyleColor(ImGuiCol_Text, theme::text_dim());
-        text_fit(about(rank));
-        ImGui::PopStyleColor();
+        text_fit_dim(about(rank));
         if (view_ == kStepTable) return draw_step_table(session, summary, rank);
         if (view_ == kRankTable) return draw_rank_table(session, summary);
         draw_legend(*summary);
         const float height = std::max(font * 8, ImGui::GetContentRegionAvail().y);
         if (view_ == kRanks) {
             const int clicked = draw_time_bars("summary.rank_bar", "Rank", bars_.of_ranks(summary), height);
-            if (clicked >= 0) choose(session, summary->ranks[static_cast<std::size_t>(clicked)].rank);
+            if (clicked >= 0) session.choose_rank(summary->ranks[static_cast<std::size_t>(clicked)].rank);
             return;
         }
         const int clicked =
@@ -236,7 +359,7 @@ class SummaryPanel final : public Panel {
         const auto model = ranks_model_.of(summary, "", [&] { return rank_times(*summary); });
         const TableEvents events =
             draw_table("summary.ranks", model, ranks_, {.filter = false, .name = "ranks"});
-        if (events.clicked) choose(session, summary->ranks[*events.clicked].rank);
+        if (events.clicked) session.choose_rank(summary->ranks[*events.clicked].rank);
     }
 
     static void draw_legend(const ExecutionSummary& summary) {

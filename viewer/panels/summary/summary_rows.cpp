@@ -34,12 +34,9 @@ std::vector<std::size_t> categories_of(const ExecutionSummary& summary) {
 void category_columns(const ExecutionSummary& summary, std::vector<TableColumn>& columns) {
     for (const std::size_t c : categories_of(summary)) {
         const std::string title(traces::kTimeCategoryNames[c]);
-        columns.push_back({.id = key_of(c),
-                           .title = title,
-                           .unit = kMicroseconds,
-                           .width = std::max(6.5F, 0.62F * static_cast<float>(title.size())),
-                           .priority = 8,
-                           .bar = time_category_color(static_cast<TimeCategory>(c))});
+        columns.push_back(number_column(key_of(c), title, kMicroseconds,
+                                        std::max(6.5F, 0.62F * static_cast<float>(title.size())), 8,
+                                        time_category_color(static_cast<TimeCategory>(c))));
     }
 }
 
@@ -50,17 +47,16 @@ CellTable::Cell category_cell(const RankSummary& rank, std::size_t category, dou
 
 constexpr const char* kWindow =
     "from the end of the device work before it to the end of its own, so that a step that the host runs "
-    "ahead "
-    "of is not counted twice";
+    "ahead of is not counted twice";
 
 }  // namespace
 
 std::shared_ptr<const TableModel> category_times(const ExecutionSummary& summary, const RankSummary& rank,
                                                  bool stepped) {
-    auto table = std::make_shared<CellTable>(std::vector<TableColumn>{
-        {.id = "category", .title = "Category", .kind = TableColumn::Kind::text, .width = 0},
-        {.id = "us", .title = stepped ? "Mean window" : "Time", .unit = kMicroseconds, .width = 7.5F},
-        {.id = "percent", .title = "Share", .unit = "%", .width = 6.5F, .bar = theme::accent()}});
+    auto table = std::make_shared<CellTable>(
+        std::vector<TableColumn>{text_column("category", "Category", 0),
+                                 number_column("us", stepped ? "Mean window" : "Time", kMicroseconds, 7.5F),
+                                 number_column("percent", "Share", "%", 6.5F, 10, theme::accent())});
     table->add({text_cell(stepped ? "Average Step Time" : "Whole trace"), us_cell(rank.average_step_us),
                 percent_cell(rank.average_step_us > 0 ? 100 : 0)});
     for (const std::size_t c : categories_of(summary)) {
@@ -75,28 +71,19 @@ std::shared_ptr<const TableModel> category_times(const ExecutionSummary& summary
 std::shared_ptr<const TableModel> step_times(const ExecutionSummary& summary, const RankSummary& rank,
                                              const traces::RankStepDetails* details) {
     std::vector<TableColumn> columns = {
-        {.id = "step", .title = "Step", .width = 4},
-        {.id = "start_ms", .title = "Start", .unit = "ms", .width = 7, .priority = 5},
-        {.id = "window_us", .title = "Window", .unit = kMicroseconds, .width = 8, .help = kWindow}};
+        number_column("step", "Step", "", 4), number_column("start_ms", "Start", "ms", 7, 5),
+        number_column("window_us", "Window", kMicroseconds, 8, 10, 0, kWindow)};
     const bool told = details != nullptr && details->steps.size() == rank.steps.size();
     if (told)
-        columns.push_back({.id = "host_us",
-                           .title = "Host step",
-                           .unit = kMicroseconds,
-                           .width = 8,
-                           .priority = 9,
-                           .help = "the step's range on the host, as the timeline's ruler shows it"});
+        columns.push_back(number_column("host_us", "Host step", kMicroseconds, 8, 9, 0,
+                                        "the step's range on the host, as the timeline's ruler shows it"));
     category_columns(summary, columns);
     const bool losses = told && std::any_of(details->steps.begin(), details->steps.end(),
                                             [](const traces::StepDetail& s) { return s.loss.has_value(); });
     if (told)
-        columns.push_back({.id = "device_busy_percent",
-                           .title = "Device busy",
-                           .unit = "%",
-                           .width = 6.5F,
-                           .priority = 6,
-                           .help = "of the step's time: at least one kernel, copy or collective ran"});
-    if (losses) columns.push_back({.id = "loss", .title = "Loss", .width = 6, .priority = 6});
+        columns.push_back(number_column("device_busy_percent", "Device busy", "%", 6.5F, 6, 0,
+                                        "of the step's time: at least one kernel, copy or collective ran"));
+    if (losses) columns.push_back(number_column("loss", "Loss", "", 6, 6));
     auto table = std::make_shared<CellTable>(std::move(columns));
     for (std::size_t i = 0; i < rank.steps.size(); ++i) {
         const traces::StepSummary& step = rank.steps[i];
@@ -121,13 +108,9 @@ std::shared_ptr<const TableModel> step_times(const ExecutionSummary& summary, co
 }
 
 std::shared_ptr<const TableModel> rank_times(const ExecutionSummary& summary) {
-    std::vector<TableColumn> columns = {{.id = "rank", .title = "Rank", .width = 4},
-                                        {.id = "steps", .title = "Steps", .width = 4, .priority = 5},
-                                        {.id = "average_step_us",
-                                         .title = "Mean window",
-                                         .unit = kMicroseconds,
-                                         .width = 8,
-                                         .help = kWindow}};
+    std::vector<TableColumn> columns = {
+        number_column("rank", "Rank", "", 4), number_column("steps", "Steps", "", 4, 5),
+        number_column("average_step_us", "Mean window", kMicroseconds, 8, 10, 0, kWindow)};
     category_columns(summary, columns);
     auto table = std::make_shared<CellTable>(std::move(columns));
     for (const RankSummary& rank : summary.ranks) {

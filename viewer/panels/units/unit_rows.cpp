@@ -11,7 +11,6 @@
 
 #include "traces/store/columns/trace.h"
 #include "viewer/draw/format.h"
-#include "viewer/widgets/columns.h"
 
 namespace shardscope::viewer {
 namespace {
@@ -75,7 +74,7 @@ std::vector<TableColumn> unit_columns() {
         {"held_us", "Held", kMicro, Kind::number, 6.5F, 4, 0,
          "From the start of a gather to the end of the last compute that used it."},
         {"regathers", "Again", "", Kind::number, 4, 2, 0, "Gathers of a unit that was freed just before."},
-        {"hidden_by", "Hidden mostly by", "", Kind::text, 9, 4, 0,
+        {"hidden_by", "Mainly hidden by", "", Kind::text, 9, 4, 0,
          "The unit whose compute overlapped most of it."},
     };
 }
@@ -124,7 +123,7 @@ std::shared_ptr<const CellTable> unit_rank_table(const traces::UnitsReport& repo
         {"limiter_us", "Limiter", kMicro, Kind::number, 7, 7, 0, {}},
         {"reduce_us", "Reduce", kMicro, Kind::number, 7, 8, shard_color(traces::ShardState::reducing), {}},
         {"exposed_us", "Exposed", kMicro, Kind::number, 7, 9, exposed_color(), {}},
-        {"shard_mb", "Shards", "MB", Kind::number, 6, 6, 0, "Parameters that live on the rank."},
+        {"shard_mb", "Shards", "MB", Kind::number, 6, 6, 0, "Parameters that the rank stores."},
         {"peak_mb", "Peak", "MB", Kind::number, 6.5F, 6, 0, "Largest allocated device memory."},
         {"busy_us", "Busy", kMicro, Kind::number, 7, 6, theme::accent(),
          "Time with any event on the device."},

@@ -54,7 +54,7 @@ class UnitsPanel final : public Panel {
         if (!report->any_unit) {
             flow(ImGui::GetWindowWidth());
             return note(
-                "This trace tells of no FSDP units, because its program shards nothing or its ranges name "
+                "This trace contains no FSDP units, because its program shards nothing or its ranges name "
                 "none (FullyShardedDataParallel.forward, FSDP::all_gather). Record a run of ours with "
                 "parallel.mode = \"fsdp\", or a PyTorch profile of fully_shard, to see what they cost.");
         }
@@ -62,21 +62,20 @@ class UnitsPanel final : public Panel {
             flow(ImGui::GetWindowWidth());
             return note(
                 "This trace names FSDP units but holds no work of a device (a memory snapshot never does), "
-                "so "
-                "it is not known how long their gathers and reductions took. Record CUDA activity to see it; "
-                "what the units hold is told in Memory.");
+                "so the durations of their gathers and reductions are unknown. Record CUDA activity to see "
+                "them; the Memory panel shows what the units hold.");
         }
         draw_choices(*trace);
         draw_limit_note(session);
         const RankUnits* rank = chosen_rank(report->ranks, session);
         const bool all = all_ranks_ == 1 && trace->ranks.size() > 1;
         const bool empty = report->rank_steps == 0 || (!all && (rank == nullptr || rank->steps == 0));
-        if (empty) return note("No complete step lies in what is looked at.");
+        if (empty) return note("The current selection contains no complete step.");
         const std::vector<UnitPhase>& rows = all ? report->all_ranks : rank->rows;
         const std::int64_t steps = all ? report->rank_steps : rank->steps;
         draw_headline(*report, all ? nullptr : rank, rows, steps);
         take(report, rows, steps);
-        if (by_rank_ == 1) return draw_by_rank(session, *trace);
+        if (by_rank_ == 1) return draw_by_rank(session);
         draw_by_unit(session, *trace, *states, rows, steps);
     }
 
@@ -142,14 +141,10 @@ class UnitsPanel final : public Panel {
     // Without steps, means and sums are equal, and steps are not mentioned.
     bool means_of(const UnitsReport& report) const { return report.stepped && sums_ == 0; }
 
-    void draw_by_rank(Session& session, const traces::Trace& trace) {
+    void draw_by_rank(Session& session) {
         const TableEvents events =
             draw_table("units.ranks_table", ranks_, ranks_state_, {.filter = false, .name = "units by rank"});
-        if (!events.clicked) return;
-        const int number = report_->ranks[*events.clicked].rank;
-        for (std::size_t r = 0; r < trace.ranks.size(); ++r) {
-            if (trace.ranks[r].number == number) session.rank = static_cast<int>(r);
-        }
+        if (events.clicked) session.choose_rank(report_->ranks[*events.clicked].rank);
     }
 
     void draw_by_unit(Session& session, const traces::Trace& trace, const traces::ShardStates& states,
@@ -258,7 +253,7 @@ class UnitsPanel final : public Panel {
             tip_row("Reduction", mean(c.reduce_ns), reduce_color());
             tip_row("  of it exposed", mean(c.reduce_exposed_ns));
         }
-        if (!row.hidden_by.empty()) tip_row("Hidden mostly by", row.hidden_by);
+        if (!row.hidden_by.empty()) tip_row("Mainly hidden by", row.hidden_by);
         tip_row("Double-click", "go to its first collective");
         end_tip();
     }

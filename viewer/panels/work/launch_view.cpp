@@ -16,7 +16,7 @@ void LaunchView::draw_launches(Session& session) {
     const auto model = launches_model_.of(launches_, fmt::format("{}", rank),
                                           [&] { return launch_table(*launches_, rank); });
     if (model->rows() == 0)
-        return note("The database holds no kernel of this rank by itself in what is looked at.");
+        return note("The database contains no kernel of this rank in the current selection.");
     const TableEvents events = draw_table("kernels.launches", model, launches_state_, {.name = "launches"});
     if (!events.opened) return;
     const Launches& row = (*launches_)[rows_of(*launches_, rank)[*events.opened]];
@@ -28,7 +28,7 @@ void LaunchView::draw_copies(Session& session) {
     const int rank = session.rank;
     const auto model =
         copies_model_.of(copies_, fmt::format("{}", rank), [&] { return copy_table(*copies_, rank); });
-    if (model->rows() == 0) return note("This rank copies nothing in what is looked at.");
+    if (model->rows() == 0) return note("This rank copies nothing in the current selection.");
     const TableEvents events =
         draw_table("kernels.copies", model, copies_state_, {.filter = false, .name = "copies"});
     if (!events.opened) return;
@@ -56,7 +56,7 @@ bool LaunchView::ready(Session& session, Part part) {
         runner_.run(files, part == launches ? launches_sql(range) : copies_sql(range), {});
     }
     session.note_work();
-    note("Asking the database ...");
+    note("Querying the database ...");
     return false;
 }
 
@@ -69,10 +69,9 @@ bool LaunchView::may_ask(Session& session, const TraceFiles& files) {
     }
     if (database_ || allowed_) return true;
     note(
-        "This is not kept in memory, and the trace is no database that could be asked: it would have to be "
-        "imported to a temporary one, which may take a while.");
-    if (ImGui::Button("Import and ask")) allowed_ = true;
-    items::mark("kernels.import");
+        "This is not kept in memory, and the trace is not a database: for a query it is imported into a "
+        "temporary one, which may take a while.");
+    if (named_button("Import and query", "kernels.import")) allowed_ = true;
     return allowed_;
 }
 

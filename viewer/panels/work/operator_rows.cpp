@@ -11,7 +11,6 @@
 #include "viewer/tables/result_model.h"
 #include "viewer/theme/theme.h"
 #include "viewer/timeline/color_modes.h"
-#include "viewer/widgets/columns.h"
 
 namespace shardscope::viewer {
 namespace {

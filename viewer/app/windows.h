@@ -1,0 +1,95 @@
+// The windows over the panels, and the sidebar. Drawing layer (Dear ImGui); frame thread only.
+//
+// The command palette: the user types a few letters of an action, a panel, an open trace or a recent file,
+// and Enter runs or opens it. Its items: "palette.field", "palette.0" and so on.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "viewer/app/folder_listing.h"
+#include "viewer/app/program.h"
+
+namespace shardscope::viewer {
+
+class CommandPalette {
+  public:
+    // Draws while `program.palette`; clears it when done.
+    void draw(Program& program);
+
+  private:
+    struct Entry {
+        std::string kind, title, keys;
+        bool available = true;
+        std::function<void(Program&)> run;
+    };
+    static std::vector<Entry> entries(const Program& program);
+    std::vector<Entry> matches(const Program& program) const;
+    void draw_matches(Program& program, bool entered);
+
+    std::string typed_;
+    int chosen_ = 0;
+    bool was_open_ = false;
+};
+
+// --- The window that chooses files: a path to type, a folder to walk through, several files together, side
+// by side or merged on one clock. Works wherever the viewer does. Its items: "files.path", "files.open",
+// "files.merge", "files.kind", "files.up", "files.error", "files.entry.<name>".
+
+class FileWindow {
+  public:
+    // Draws while `program.choose_file`; clears it when done, and opens what was chosen.
+    void draw(Program& program);
+
+  private:
+    void go_to(const std::string& path);
+    void draw_path();
+    void draw_entries();
+    void draw_buttons();
+    void click(std::size_t row, const FolderEntry& entry);
+    void take_typed();
+    std::string path_of(const std::string& name) const;
+
+    FolderListing listing_;
+    std::vector<std::string> open_;  // chosen in this frame
+    bool merge_ = false;
+    std::set<std::string> marked_;  // names in this folder
+    std::size_t last_clicked_ = 0;
+    std::string typed_, next_folder_;
+    FileKind kind_ = FileKind::trace;
+    bool was_open_ = false;
+};
+
+// --- The window that asks for a file name and saves a table, a picture or the report. Its items:
+// "save.path", "save.go", "save.table".
+
+class SaveWindow {
+  public:
+    // Draws while there is a request (`program.save`).
+    void draw(Program& program);
+
+  private:
+    void begin(const Program& program);
+    void choose_table(Program& program);
+    void save(Program& program);
+
+    SaveRequest::What asked_ = SaveRequest::nothing;
+    std::vector<std::string> tables_;  // shown at the time of the request
+    std::string path_, failure_;
+};
+
+// --- The help window: every key of the action table by menu, and what the mouse does.
+
+// Draws while `open`; clears it when it is closed.
+void draw_help_window(bool& open);
+
+// --- The sidebar: an icon and a name for each panel, in groups; narrow in a narrow window. Its items are
+// called "rail.<panel>".
+
+// Draws into the current window, `height` high; returns its width. A click shows the panel.
+float draw_rail(Program& program, float height);
+
+}  // namespace shardscope::viewer

@@ -1,0 +1,146 @@
+// The pages of the compare panel. Drawing layer (Dear ImGui); frame thread only.
+//
+// The overview: a card for each run, then a table of every figure against the first run.
+//
+// For scripts: "compare.<figure>.<run>" with the value and "compare.<figure>.<run>.change" with its change,
+// runs from 1: "compare.Peak allocated.2".
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "viewer/draw/fold.h"
+#include "viewer/panels/compare/compare_card.h"
+#include "viewer/panels/compare/compare_rows.h"
+#include "viewer/panels/compare/compare_runs.h"
+#include "viewer/panels/compare/compare_spread.h"
+#include "viewer/panels/compare/compare_tables.h"
+#include "viewer/tables/table.h"
+#include "viewer/tables/table_model.h"
+#include "viewer/tables/tree_table.h"
+
+namespace shardscope::viewer {
+
+class CompareOverview {
+  public:
+    void draw(Session& session, const ComparedRuns& runs,
+              const std::shared_ptr<const traces::Comparison>& comparison);
+
+  private:
+    void draw_cards(Session& session, const ComparedRuns& runs, const traces::Comparison& comparison);
+    std::vector<CompareCard::Input> card_inputs(Session& session, const ComparedRuns& runs,
+                                                const traces::Comparison& comparison);
+    void add_memory(Session& session, const ComparedRuns& runs, std::size_t run, CompareCard::Input& input);
+    void draw_table(const ComparedRuns& runs);
+
+    std::vector<CompareCard> cards_;
+    std::shared_ptr<const traces::Comparison> rows_of_;
+    std::vector<CompareRow> rows_;
+    std::shared_ptr<const TableModel> table_;                  // the same rows, for export
+    std::shared_ptr<const std::vector<std::uint32_t>> order_;  // all rows
+    // What the pointers in the cards of this frame refer to.
+    std::vector<std::shared_ptr<const traces::ExecutionSummary>> summaries_;
+    std::vector<std::shared_ptr<const traces::ModuleView>> modules_;
+    std::vector<std::shared_ptr<const traces::MemoryReport>> reports_;
+    std::vector<std::shared_ptr<const std::vector<traces::MemoryPoint>>> curves_;
+};
+
+// --- The pages of the compare panel that show parts side by side: kernels, operators, collectives and units
+// by name, modules as a tree; and the link from a part to the timeline.
+//
+// For scripts: "compare.kernel", "compare.operator", "compare.collective", "compare.unit" (tables/table.h)
+// and "compare.module" (tables/tree_table.h); in the list that a double-click on a part opens:
+// "compare.go.<run>" and "compare.go_module.<run>", runs from 1.
+
+class ComparePartsView {
+  public:
+    void draw(Session& session, const ComparedRuns& runs, traces::CompareBy by, bool per_step);
+
+  private:
+    struct Page {
+        std::shared_ptr<const traces::PartsComparison> of;
+        std::vector<std::string> names;
+        bool per_step = true;
+        std::shared_ptr<const TableModel> table;
+        std::shared_ptr<const TreeModel> tree;  // of modules
+        TableState state;
+        TreeState tree_state;
+    };
+    void take(Page& page, const std::shared_ptr<const traces::PartsComparison>& parts,
+              const ComparedRuns& runs, bool per_step);
+    void draw_go(Session& session, const ComparedRuns& runs);
+
+    std::map<traces::CompareBy, Page> pages_;
+    // The row whose list of runs is open, and the run that was chosen from it.
+    traces::CompareBy by_ = traces::CompareBy::kernel;
+    std::string part_;
+    std::optional<std::size_t> going_;
+    bool to_module_ = false;
+};
+
+// --- How the steps of the compared runs spread, or the calls of one kernel: overlaid histograms, the values
+// in order, and a table.
+//
+// For scripts: the table as "compare.spread" (tables/table.h); "compare.of_steps", "compare.of_kernel",
+// "compare.kernel_name", "compare.histogram".
+
+class CompareSpreadView {
+  public:
+    void draw(Session& session, const ComparedRuns& runs);
+
+  private:
+    bool choose_kernel(Session& session, const ComparedRuns& runs);
+
+    bool kernels_ = false;  // otherwise steps
+    std::string kernel_;
+    std::vector<std::shared_ptr<const Durations>> of_;
+    std::vector<Durations> durations_;
+    Histogram histogram_;
+    std::vector<std::vector<DurationColumn>> folded_;  // by run
+    std::shared_ptr<const TableModel> table_;
+    TableState state_;
+};
+
+// --- The memory of the compared runs: their curves overlaid, and a table of what was allocated at their
+// peaks.
+//
+// For scripts: the table as "compare.memory" (tables/table.h); "compare.memory_by.<category|unit|...>",
+// "compare.memory_whole", "compare.memory_step", "compare.curves".
+
+struct Chart;
+
+class CompareMemoryView {
+  public:
+    void draw(Session& session, const ComparedRuns& runs);
+    void forget() { curves_.clear(); }  // the curves keep their traces alive
+
+  private:
+    struct Curve {
+        TracePtr trace;
+        int rank = 0;  // index into Trace::ranks
+        std::shared_ptr<const CategoryCurve> points;
+        TimeRange time;
+        double peak = 0;
+        const CategoryCurve* folded_of = nullptr;
+        TimeRange folded_time;
+        std::vector<FoldedColumn> columns;
+    };
+    void take_curves(Session& session, const ComparedRuns& runs);
+    void draw_curves(const ComparedRuns& runs, float height);
+    void draw_peaks(const Chart& chart, const ComparedRuns& runs) const;
+
+    MemoryBy by_ = MemoryBy::category;
+    bool whole_ = false;  // the curves of the whole runs, or of the steps of the peaks
+    std::vector<std::shared_ptr<const traces::MemoryReport>> of_;
+    MemoryBy table_by_ = MemoryBy::category;
+    std::vector<std::string> names_;
+    std::vector<const traces::RankMemory*> ranks_;  // pointers into `of_`
+    std::shared_ptr<const TableModel> table_;
+    TableState state_;
+    std::vector<Curve> curves_;
+};
+
+}  // namespace shardscope::viewer

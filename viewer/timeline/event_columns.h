@@ -1,0 +1,71 @@
+// What all kinds of events have: a time, a name, a rank, found in the columns of their kind. Pure; any
+// thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "viewer/model/session.h"
+
+namespace shardscope::viewer {
+
+// f() of the columns that hold events of this kind; a default value for `none`.
+template <class F>
+auto with_columns(const traces::Trace& trace, EventKind kind, const F& f) -> decltype(f(trace.device)) {
+    switch (kind) {
+        case EventKind::device:
+            return f(trace.device);
+        case EventKind::range:
+            return f(trace.ranges);
+        case EventKind::runtime:
+            return f(trace.runtime);
+        case EventKind::wait:
+            return f(trace.synchronizations);
+        case EventKind::mark:
+            return f(trace.marks);
+        case EventKind::none:
+            break;
+    }
+    return {};
+}
+
+struct EventTime {
+    std::int64_t start = 0, end = 0;
+};
+inline EventTime time_of(const traces::Trace& trace, SelectedEvent event) {
+    const auto i = static_cast<std::size_t>(event.index);
+    return with_columns(trace, event.kind, [i](const auto& events) {
+        if constexpr (requires { events.time; }) {
+            return EventTime{events.time[i], events.time[i]};
+        } else {
+            return EventTime{events.start[i], events.end[i]};
+        }
+    });
+}
+
+// Empty for a kind without names.
+inline traces::StringId name_id_of(const traces::Trace& trace, SelectedEvent event) {
+    const auto i = static_cast<std::size_t>(event.index);
+    return with_columns(trace, event.kind, [i](const auto& events) {
+        if constexpr (requires { events.name; }) {
+            return events.name[i];
+        } else {
+            return traces::StringId::empty;
+        }
+    });
+}
+
+// An index into Trace::ranks; -1 unknown.
+inline int rank_of(const traces::Trace& trace, SelectedEvent event) {
+    const auto i = static_cast<std::size_t>(event.index);
+    if (event.kind == EventKind::none) return -1;
+    return with_columns(trace, event.kind, [&trace, i](const auto& events) -> int {
+        if constexpr (requires { events.thread; }) {
+            return events.thread[i] < trace.threads.size() ? trace.threads[events.thread[i]].rank : -1;
+        } else {
+            return events.rank[i];
+        }
+    });
+}
+
+}  // namespace shardscope::viewer
