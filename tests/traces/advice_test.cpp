@@ -736,7 +736,7 @@ TEST(Advice, ExcludesAWarmUpStep) {
     const AdviceReport warm = with_first(4'000'000);
     EXPECT_EQ(find(warm, "data-loader"), nullptr);
     ASSERT_EQ(warm.notes.size(), 1u);
-    EXPECT_THAT(warm.notes.front(), HasSubstr("Step 0 is left out as a warm-up"));
+    EXPECT_THAT(warm.notes.front(), HasSubstr("Step 0 is excluded as warm-up"));
     EXPECT_NE(find(with_first(1'400'000), "data-loader"), nullptr);  // 400 us in 4,400
 }
 

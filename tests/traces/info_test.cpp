@@ -68,7 +68,7 @@ TEST(Check, NamesWhatTheRecordingLost) {
     const auto trace = run.take();
     EXPECT_THAT(check_trace(*trace),
                 ElementsAre(HasSubstr("did not end"), HasSubstr("12 events were lost"),
-                            HasSubstr("1 event is left out: an end before the start"),
+                            HasSubstr("1 event is ignored: an end before the start"),
                             HasSubstr("1.000 ms the recorder reported an error: disk full")));
 }
 

@@ -251,7 +251,7 @@ TEST_F(SliceTest, OfDifferentTimesAreNotMerged) {
                       .output = folder_ / "both.sqlite"});
         FAIL() << "two pieces of one rank were merged";
     } catch (const StoreError& error) {
-        EXPECT_THAT(error.what(), HasSubstr("both hold rank 0 of one process"));
+        EXPECT_THAT(error.what(), HasSubstr("both contain rank 0 of one process"));
     }
 }
 

@@ -101,9 +101,9 @@ TEST(JobChecks, OfASimulation) {
     EXPECT_EQ(automatic_attention(gpt.model, false), AttentionKind::plain);
 
     const std::string sim = "[run]\ndevice = 'sim'\nranks = 4\n";
-    EXPECT_THAT(error_of(sim + "comm = 'local'"), StartsWith("job.toml:4: run.comm: the cost model says"));
+    EXPECT_THAT(error_of(sim + "comm = 'local'"), StartsWith("job.toml:4: run.comm: the cost model decides"));
     EXPECT_THAT(error_of(sim + "processes = 4"),
-                StartsWith("job.toml:4: run.processes: simulated ranks are no"));
+                StartsWith("job.toml:4: run.processes: simulated ranks are not"));
     EXPECT_THAT(error_of(sim + "[sim]\nslow_rank = '4:2'"),
                 StartsWith("job.toml:5: sim.slow_rank: there is no rank 4; use 0 to 3"));
     for (const std::string wrong : {"3", "3:0", "x:2", "3:2x", "-1:2", "3:2,"})

@@ -137,7 +137,7 @@ TEST(SimCluster, ErrorsNameFileLineAndFigure) {
     EXPECT_THAT(error_of(with("launch = 1e-6", "launch = -1")),
                 StartsWith("c.toml:19: host.launch: -1 is impossible"));
     EXPECT_THAT(error_of(with("launch = 1e-6", "launch = 1000")), HasSubstr("0 to 10"));
-    EXPECT_THAT(error_of(with("devices = 4", "devices = 4.5")), HasSubstr("4.5 is no whole number"));
+    EXPECT_THAT(error_of(with("devices = 4", "devices = 4.5")), HasSubstr("4.5 is not a whole number"));
     EXPECT_THAT(error_of(with("inside = \"ring\"", "inside = \"star\"")),
                 StartsWith("c.toml:32: collectives.inside: \"star\" is not known; use \"direct\" or"));
     EXPECT_THAT(error_of(with("launch = 1e-6", "launch = 1e-6\nlanch = 1")),

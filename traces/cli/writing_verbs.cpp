@@ -179,7 +179,7 @@ Work import_verb(Options& options) {
     options.footer(
         "Reads Kineto and Chrome traces (JSON), memory snapshots and flight recorder dumps of PyTorch, "
         "SQLite\n"
-        "exports of Nsight Systems; each plain or packed with gzip. Several files, or a folder, are the "
+        "exports of Nsight Systems; each plain or compressed with gzip. Several files, or a folder, are the "
         "ranks\n"
         "of one job: their clocks are brought together as merge does. What is not JSON, but can be\n"
         "understood, is read and counted (info reports it).");
@@ -192,7 +192,7 @@ Work export_verb(Options& options) {
         "chrome: JSON as PyTorch's profiler writes it, for Perfetto and others; csv: a folder of "
         "tables; sqlite: our own database");
     const std::string& output = options.required_text(
-        "-o,--output", "OUT", "The file to write (packed if it ends in .gz), or for csv the folder");
+        "-o,--output", "OUT", "The file to write (compressed if it ends in .gz), or for csv the folder");
     const bool& overwrite = options.flag("--overwrite", "Replace what exists of that name");
     return [&](const Inputs& inputs) -> int {
         if (to == "sqlite") return import_into(inputs, output, overwrite);
