@@ -248,7 +248,7 @@ TEST_F(TraceTool, QueryAnswersSqlAndSqlFiles) {
 }
 
 // An export has none of our tables and views: `query` imports it if the SQL names some.
-TEST_F(TraceTool, EveryQueryThatComesWithTheToolRunsOnAnExportOfNsight) {
+TEST_F(TraceTool, EveryBuiltInQueryRunsOnAnExportOfNsight) {
     const std::string path = folder_ / "export.sqlite";
     {
         std::ofstream(path).flush();

@@ -144,7 +144,7 @@ TEST(HtmlReport, ComparesEachOfSeveralRunsWithTheFirst) {
     EXPECT_EQ(row_of(html, summary - 1, "Mean per step"), "Mean per step Rank 0 (us) Rank 0 (%)");
 }
 
-TEST(HtmlReport, OfATraceWithoutStepsHasNothingPerStep) {
+TEST(HtmlReport, HasNothingPerStepForATraceWithoutSteps) {
     RunBuilder run(1);
     run.kernel(0, 1'000, 5'000, 500, 7, "gemm");
     const auto trace = run.take();

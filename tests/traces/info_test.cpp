@@ -83,7 +83,7 @@ TEST(Check, NotesThatAreNotFaults) {
 
 // A killed run's last commit may contain a kernel whose launch another thread recorded, and one rank's part
 // of a gather.
-TEST(Check, WhatACutSeparatedIsNotAFaultOfAFinishedFile) {
+TEST(Check, EventsThatACutSeparatedAreNotAFaultOfAFinishedFile) {
     RunBuilder run(2);
     run.kernel(0, 10, 20, {}, 7, "lonely");
     run.collective(1, 20, 30, {.bytes = 8, .sequence = 1, .group_size = 2, .launched = 1});

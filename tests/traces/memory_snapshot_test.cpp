@@ -312,7 +312,7 @@ TEST(MemorySnapshot, StacksShowThePlaceAndTheCategory) {
 
 // The gradients of a weight (1000) and of an activation (300) come from the same function; the moments (2000)
 // make the peak. Of the two gradients only the weight's is allocated when the optimizer steps.
-TEST(MemorySnapshot, WhatTheBackwardMadeAndTheOptimizerUsesAreGradients) {
+TEST(MemorySnapshot, BlocksThatTheBackwardMadeAndTheOptimizerUsesAreGradients) {
     const std::vector<Bytes> backward = {frame("??", 0, "BmmBackward0::apply"),
                                          frame("??", 0, "torch::autograd::Engine::evaluate_function")};
     const std::vector<Bytes> moments = {frame("/home/me/adamw.py", 30, "step"),
@@ -352,7 +352,7 @@ TEST(MemorySnapshot, AWorkspaceThatTheBackwardMadeIsNotAGradient) {
 }
 
 // FSDP2 keeps a gradient's shard in the buffer that the reduce-scatter filled.
-TEST(MemorySnapshot, AShardThatWasReducedAndLivesInTheOptimizersStepIsAGradient) {
+TEST(MemorySnapshot, AReducedShardThatIsLiveInTheOptimizersStepIsAGradient) {
     const auto trace = load(snapshot(
         {},
         {pickled::list(
@@ -423,7 +423,7 @@ TEST(MemorySnapshot, WithoutHistoryItShowsOneMoment) {
     EXPECT_THAT(trace->diagnostics.at(0).text, HasSubstr("no history"));
 }
 
-TEST(MemorySnapshot, WithoutTimesAnEventTakesAMicrosecond) {
+TEST(MemorySnapshot, AnEventTakesAMicrosecondIfTimesAreMissing) {
     const auto timeless = [](const char* action, std::int64_t bytes) {
         return pickled::dictionary({{"action", pickled::text(action)},
                                     {"addr", pickled::integer(kBase)},

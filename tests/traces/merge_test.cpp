@@ -305,7 +305,7 @@ TEST_F(MergeTest, GivesASchemaThatClashesAnotherId) {
     EXPECT_EQ(payloads, 3);
 }
 
-TEST_F(MergeTest, OfOnePartIsACleanCopy) {
+TEST_F(MergeTest, CopiesASinglePart) {
     PartSpec a = spec("a.sqlite", 0);
     a.ranks = {0, 1};
     merge({write_part(a)});

@@ -124,7 +124,7 @@ struct Refused {
     std::string bytes, opcode, import;
 };
 
-TEST(Pickle, WhatWouldImportOrCallIsRefusedByName) {
+TEST(Pickle, RefusesImportsAndCallsByName) {
     const Refused all[] = {
         {"cos\nsystem\n(S'true'\ntR.", "GLOBAL", "os.system"},
         {"\x8c\x02os\x8c\x06system\x93.", "STACK_GLOBAL", "os.system"},

@@ -245,7 +245,7 @@ TEST(Report, TablesForPeople) {
 }
 
 // A prediction of the whole run does not apply to the parts of another step's peak.
-TEST(Report, OfTracesWithoutStepsHasNothingPerStep) {
+TEST(Report, HasNothingPerStepForTracesWithoutSteps) {
     Comparison comparison = sample_comparison();
     for (RunColumn& run : comparison.runs) run.stepped = false;
     const std::string whole = render(comparison, Format::table);

@@ -261,7 +261,7 @@ TEST(SimRanks, SpreadCountsNodesAndTheLinksThatFallToAGroup) {
     EXPECT_EQ(spread_of(mesh, Group::world, 0, cluster, slow), (Spread{64, 8, 8, 0.25, 0.5}));
 }
 
-TEST(SimRanks, ThatAreAlikeAreOneClass) {
+TEST(SimRanks, EqualOnesFormOneClass) {
     const Cluster cluster = testing::round_cluster(8);
     EXPECT_EQ(classify({1024, 1024}, cluster, {}, {}).classes.size(), 1u);
     EXPECT_EQ(classify({1024, 8}, cluster, {}, {}).classes.size(), 1u);
@@ -291,7 +291,7 @@ TEST(SimRanks, ThatAreAlikeAreOneClass) {
     EXPECT_EQ(classify({64, 64}, cluster, {}, {{false, 2, 0.5}}).classes.size(), 1u);
 }
 
-TEST(SimRanks, ThatDoNotFitAreRefused) {
+TEST(SimRanks, AreRefusedIfTheyDoNotFit) {
     Cluster cluster = testing::round_cluster(4);
     cluster.nodes = 2;
     testing::HandPlan plan;

@@ -214,7 +214,7 @@ TEST_P(NvtxProgram, is_left_alone_without_nvtx) {
     EXPECT_EQ(value("SELECT count(*) FROM NVTX_EVENTS"), "0");
 }
 
-TEST_P(NvtxProgram, is_recorded_for_as_long_as_asked) {
+TEST_P(NvtxProgram, is_recorded_for_the_requested_time) {
     ASSERT_EQ(record({GetParam(), "for_a_second"}, {"--delay", "0.3", "--duration", "0.3"}).status, 0);
     // Consecutive ranges of 5 ms, from 0.3 s to 0.6 s; the tool polls every 20 ms.
     EXPECT_GT(std::stoi(value("SELECT count(*) FROM NVTX_EVENTS WHERE text = 'tick'")), 5);

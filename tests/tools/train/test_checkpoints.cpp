@@ -56,7 +56,7 @@ TEST_F(Checkpoints, AreSavedAtTheGivenInterval) {
     }
 }
 
-TEST_F(Checkpoints, OfAnotherRunAreNotReplacedWithoutOverwrite) {
+TEST_F(Checkpoints, AnotherRunsCheckpointIsNotReplacedWithoutOverwrite) {
     const Words saving = gpt({"--run.steps=1", "--checkpoint.save=" + save()});
     train_json(saving);
     const Outcome again = train(saving);

@@ -80,7 +80,7 @@ TEST(Simulation, ShowsTheKernelsOfAStraggler) {
     EXPECT_NEAR(static_cast<double>(longest(9)), 3.0 * static_cast<double>(longest(0)), 3);
 }
 
-TEST(Simulation, OfASweepComparesWithoutLosses) {
+TEST(Simulation, ASweepComparesWithoutLosses) {
     const TemporaryFolder folder;
     const Json runs = train_json({"sweep", sample("mlp.toml"), "--run.device=sim", "--run.ranks=8", "-o",
                                   folder / "out", "--sim.cluster=h100_ib,a100"})
