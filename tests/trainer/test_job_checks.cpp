@@ -61,7 +61,7 @@ TEST(JobChecks, NameTheKeyAndWhatToDo) {
     EXPECT_THAT(error_of("[model]\ntype = 'llama'\nheads = 4\nwidth = 12\n" + text),
                 AllOf(StartsWith("job.toml:4: model.width: "), HasSubstr("cannot be rotated in pairs")));
     EXPECT_THAT(error_of("[model]\ntype = 'llama'\nfused_activation = true\n" + text),
-                AllOf(StartsWith("job.toml:3: model.fused_activation: "), HasSubstr("leave the key out")));
+                AllOf(StartsWith("job.toml:3: model.fused_activation: "), HasSubstr("omit the key")));
     EXPECT_THAT(error_of("[model]\ntype = 'gpt'\nvocabulary = 100\n" + text),
                 AllOf(StartsWith("job.toml:3: model.vocabulary: "), HasSubstr("less than the 256 bytes")));
 }

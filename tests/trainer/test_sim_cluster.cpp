@@ -151,8 +151,7 @@ TEST(SimCluster, ErrorsNameFileLineAndFigure) {
                 HasSubstr("the share 1.5 is impossible"));
     EXPECT_THAT(error_of(with("efficiency = [[1e3, 0.1], [1e5, 0.5]]", "efficiency = [1, 2]")),
                 HasSubstr("this is not a point"));
-    EXPECT_THAT(error_of(with("type = \"gpu\"", "type = \"gpu\"\ncores = 4")),
-                HasSubstr("leave the figure out"));
+    EXPECT_THAT(error_of(with("type = \"gpu\"", "type = \"gpu\"\ncores = 4")), HasSubstr("omit the figure"));
     EXPECT_THAT(error_of(with("type = \"gpu\"", "type = \"cpu\"")),
                 HasSubstr("device.cores: the figure is missing"));
 }

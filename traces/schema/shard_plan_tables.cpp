@@ -144,7 +144,7 @@ constexpr std::array kPlanParts = {
 
 constexpr std::array<SchemaTable, 2> kTables = {{
     {"SHARD_PLAN",
-     "What a planner found out about each configuration of a job. Since schema version 5.",
+     "A planner's results for each configuration of a job. Since schema version 5.",
      kPlan,
      {},
      5},

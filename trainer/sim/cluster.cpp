@@ -90,7 +90,7 @@ void read_device(FigureReader& read, DeviceModel& device) {
                    cores) &&
         device.type == DeviceType::gpu) {
         throw ClusterError(
-            "device.cores: ranks share the cores of a \"cpu\", not of a \"gpu\"; leave the figure out");
+            "device.cores: ranks share the cores of a \"cpu\", not of a \"gpu\"; omit the figure");
     }
     read.positive("device", "price_per_hour", "the price of a device for an hour, in USD",
                   device.price_per_hour, Presence::optional);
