@@ -124,10 +124,10 @@ class CommandLine {
   public:
     CommandLine()
         : app_(
-              "Analyses traces. A trace is a file of Shardscope, an SQLite export of Nsight Systems, "
-              "Kineto or\nChrome JSON of PyTorch's profiler, a memory snapshot or a flight recorder's dump "
-              "of "
-              "PyTorch;\nplain or compressed with gzip.",
+              "Analyses traces. A trace is a file of Shardscope, an SQLite export of Nsight Systems, Kineto "
+              "or\n"
+              "Chrome JSON of PyTorch's profiler, a memory snapshot or a flight recorder's dump of PyTorch;\n"
+              "plain or compressed with gzip.",
               "shardscope-trace") {
         app_.set_version_flag(
             "--version", fmt::format("shardscope-trace {} (schema {})", shardscope::kVersion, kSchemaVersion),

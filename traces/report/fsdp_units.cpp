@@ -190,7 +190,7 @@ std::string table_text(const UnitsReport& report, std::size_t width) {
                             printable(row.name), name(row.phase),
                             us(micro(row.sum.gather_ns) / static_cast<double>(row.sum.gathers) *
                                static_cast<double>(row.sum.regathers) / static_cast<double>(n)),
-                            report.stepped ? " a step" : "");
+                            report.stepped ? " per step" : "");
     }
     return text;
 }

@@ -166,7 +166,7 @@ void StepLifter::read_gathers() {
         if (n == 0 || out_.step.nodes[n].unit) units.push_back(static_cast<int>(n));
     if (gathers_.size() + 1 == units.size()) units.erase(units.begin());  // the root has no gather of its own
     if (gathers_.empty() || gathers_.size() != units.size()) return;
-    // Elements are two bytes where that is nearer to what most units gather.
+    // Assumes elements of two bytes if that is closer to what most units gather.
     std::int64_t of_two = 0;
     for (std::size_t u = 0; u < units.size(); ++u) {
         const auto off = [&](std::int64_t element_bytes) {
