@@ -161,9 +161,9 @@ open('deeper.toml', 'w').write('.'.join(['a'] * 200000) + ' = 1\n')
 open('nested.json', 'w').write('{"traceEvents":' + '[' * 1000000)
 END
     run 20 2000000 "$trace" memory shared.pickle
-    expect "a pickle whose devices share their rows" 1 "stands for several"
+    expect "a pickle whose devices share their rows" 1 "share one list of blocks"
     run 20 2000000 "$trace" memory large.pickle
-    expect "the same of 401 KB and 80 million rows" 1 "stands for several"
+    expect "the same of 401 KB and 80 million rows" 1 "share one list of blocks"
     run 20 2000000 "$trace" memory run.pickle
     if [[ -e was_run ]]; then
         fell "a pickle that would run a command" "it has run"

@@ -65,7 +65,7 @@ void add_options(CLI::App& app, RecordOptions& options, Texts& texts) {
                  "Record each launch of a CUDA graph as one event, without its kernels, which costs less");
     app.add_flag("--nccl,!--no-nccl", options.nccl, "Record NCCL's own account of its operations [on]");
     app.add_flag("--counters,!--no-counters", options.counters,
-                 "Record processor, memory and GPU use ten times a second [on]");
+                 "Record processor, memory and GPU use ten times per second [on]");
     app.add_option("--steps", texts.steps, "Record steps A to B, both included, by their NVTX ranges")
         ->type_name("A:B");
     app.add_option("--step-name", texts.step_name,

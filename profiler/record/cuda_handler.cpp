@@ -82,8 +82,8 @@ class CudaHandler final : public RecordHandler {
         }
         if (told_.misplaced != 0) {
             say(to, end_ns,
-                fmt::format("process {}: the launch of {} is not known; the time of each decides whether the "
-                            "recorded window holds it",
+                fmt::format("process {}: the launch of {} is unknown; the time of each decides whether it is "
+                            "in the recorded window",
                             process_.pid, cuda_events(told_.misplaced)));
         }
         if (unplaced_ != 0) {

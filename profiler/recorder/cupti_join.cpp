@@ -14,7 +14,7 @@ namespace shardscope::profiler {
 std::uint64_t WorkPlace::pack(const DeviceWork& work) {
     if (work.device < 0 || work.device >= kMostDevices || work.stream < 0 || work.stream >= kMostStreams ||
         work.correlation >> 32 != work.device) {
-        throw std::logic_error(fmt::format("device {}, stream {}, correlation {} cannot be told to CUPTI",
+        throw std::logic_error(fmt::format("device {}, stream {}, correlation {} cannot be passed to CUPTI",
                                            work.device, work.stream, work.correlation));
     }
     return static_cast<std::uint64_t>(work.device) << 44 | static_cast<std::uint64_t>(work.stream) << 32 |

@@ -16,7 +16,7 @@
 
 namespace shardscope::profiler {
 
-// Where a piece of work belongs, in the 64 bits that CUPTI carries along: 20 for the device, 12 for the
+// The place of a piece of work, in the 64 bits that CUPTI passes along: 20 for the device, 12 for the
 // stream, 32 for the rest of the correlation.
 struct WorkPlace {
     static constexpr int kMostDevices = 1 << 20, kMostStreams = 1 << 12;

@@ -1,5 +1,5 @@
-"""The GPT of gpt2.toml as PyTorch does it, for speed.sh to stand beside ours: eager, scaled_dot_product_attention,
-fused AdamW. Prints tokens a second, the first steps left out.
+"""The GPT of gpt2.toml in PyTorch, which speed.sh compares with ours: eager, scaled_dot_product_attention,
+fused AdamW. Prints tokens per second without the first steps.
 
     torch_gpt.py [--steps N] [--batch N] [--layers N] [--width N] [--context N] [--vocabulary N] [--device cuda|cpu]
 

@@ -72,7 +72,7 @@ TEST_F(Reading, hands_over_a_snapshot_in_parts) {
 }
 
 // What was left of a snapshot comes with the next one.
-TEST_F(Reading, goes_on_where_a_part_ended) {
+TEST_F(Reading, continues_where_a_part_ended) {
     record(4 * kPerChunk);
     reader_.snapshot();
     EXPECT_GT(drain(0.3), 0u);

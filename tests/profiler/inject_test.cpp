@@ -447,7 +447,7 @@ TEST_P(Injected, loses_nothing_while_it_is_drained) {
 }
 
 // A handler that interrupts the writing of a record records nothing; at any other moment it records.
-TEST_P(Injected, records_beside_and_in_signal_handlers) {
+TEST_P(Injected, records_during_and_in_signal_handlers) {
     ASSERT_EQ(run("interrupted"), 0);
     EXPECT_EQ(count("interrupted"), 300'000);
     EXPECT_EQ(dropped_, 0);

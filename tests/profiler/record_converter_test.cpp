@@ -112,7 +112,7 @@ TEST_F(Conversion, ignores_the_pop_of_a_range_that_it_never_saw) {
     EXPECT_EQ(got_.ranges[0].end, 30);
 }
 
-TEST_F(Conversion, ends_ranges_in_doubt_where_records_were_lost) {
+TEST_F(Conversion, ends_doubtful_ranges_if_records_were_lost) {
     // outer(0) inner(1), then a gap in which a range of depth 1 ended: inner is over, outer is not.
     Bytes bytes;
     bytes.push(1010, 1, 0).push(1020, 2, 1);

@@ -142,7 +142,7 @@ TEST_F(CommunicationTool, CheckFindsImpossibleBytes) {
     }
     const Outcome check = tool({"check", database});
     EXPECT_EQ(check.status, 1);
-    EXPECT_THAT(check.out, HasSubstr("1 event is left out"));
+    EXPECT_THAT(check.out, HasSubstr("1 event is ignored"));
     EXPECT_THAT(text_of({"collectives", database}), Not(HasSubstr("-8")));
 }
 
@@ -267,7 +267,7 @@ TEST_F(GlooJob, IsDistributedByTheTimesOfItsHostThreads) {
     EXPECT_TRUE(report["hosts"]["skew"]["collectives"].is_null());
 
     const std::string text = text_of({"distributed", job_});
-    EXPECT_THAT(text, HasSubstr("Gloo carried these collectives out on host threads"));
+    EXPECT_THAT(text, HasSubstr("Gloo executed these collectives on host threads"));
     EXPECT_THAT(text, HasSubstr("all_gather"));
     EXPECT_THAT(text, Not(HasSubstr("NCCL")));
     const std::string row = text.substr(text.find("\n   0 "), 60);

@@ -130,7 +130,7 @@ TEST_F(RefusedFiles, CsvIsExactInAFileAndObeyedByNoTerminal) {
     EXPECT_THAT(shown.out, AllOf(HasSubstr("red "), HasSubstr("[31m gemm"), Not(HasSubstr("\x1b"))));
 }
 
-TEST_F(RefusedFiles, WhatAKilledProcessWroteHalfIsRemovedByTheNextOnThatPath) {
+TEST_F(RefusedFiles, AHalfWrittenFileOfAKilledProcessIsRemovedByTheNextOnThatPath) {
     const std::string output = folder_ / "out.sqlite";
     const std::string gone = "4194305";  // no process has such a number
     const auto left = [&](const std::string& name, std::chrono::minutes age) {
@@ -156,7 +156,7 @@ TEST_F(RefusedFiles, WhatAKilledProcessWroteHalfIsRemovedByTheNextOnThatPath) {
     for (const std::string& other : others) EXPECT_TRUE(fs::exists(other)) << other;
 }
 
-TEST_F(RefusedFiles, WhatAKilledProcessUnpackedIsRemovedByTheNext) {
+TEST_F(RefusedFiles, FilesThatAKilledProcessDecompressedAreRemovedByTheNext) {
     fs::create_directories(scratch() + "/shardscope-unpacked-abcdef");
     std::ofstream(scratch() + "/shardscope-unpacked-abcdef/trace.sqlite") << "left";
     fs::create_directories(scratch() + "/shardscope-unpacked-fresh1");

@@ -36,7 +36,7 @@ TEST_P(SampleTrace, HasTwoRanksAndFourSteps) {
 }
 
 // 8 Linear layers of width 64: one unit under the root wrap, one per Linear under the other.
-TEST_P(SampleTrace, PeaksAsItsWrapDoes) {
+TEST_P(SampleTrace, HasThePeakOfItsWrap) {
     constexpr std::int64_t kWeight = (64 * 64 + 64) * 4;
     constexpr std::int64_t kActivation = 8 * 64 * 4;
     const bool root = std::string(GetParam()).find("root") != std::string::npos;

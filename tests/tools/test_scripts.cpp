@@ -50,7 +50,7 @@ class Packages : public ::testing::Test {
     TemporaryFolder folder_;
 };
 
-TEST_F(Packages, ThatAreInstalledAreLeftAlone) {
+TEST_F(Packages, InstalledOnesAreLeftAlone) {
     play_debian("", 0);
     const Outcome outcome = run({"build", "view", "test"});
     EXPECT_EQ(outcome.status, 0) << outcome.err;
@@ -58,7 +58,7 @@ TEST_F(Packages, ThatAreInstalledAreLeftAlone) {
     EXPECT_EQ(asked(), "");  // not even an update
 }
 
-TEST_F(Packages, ThatAreMissingAndOnlyThoseAreInstalledWithoutQuestions) {
+TEST_F(Packages, OnlyMissingOnesAreInstalledWithoutQuestions) {
     play_debian("libfmt-dev ninja-build", 0);
     const Outcome outcome = run({"build"});
     EXPECT_EQ(outcome.status, 0) << outcome.err;
@@ -67,7 +67,7 @@ TEST_F(Packages, ThatAreMissingAndOnlyThoseAreInstalledWithoutQuestions) {
     EXPECT_THAT(asked(), EndsWith(" install --yes --no-install-recommends ninja-build libfmt-dev\n"));
 }
 
-TEST_F(Packages, ThatCannotBeInstalledAreNamed) {
+TEST_F(Packages, AreNamedIfTheyCannotBeInstalled) {
     play_debian("libfmt-dev ninja-build", 100);
     const Outcome outcome = run({"build"});
     EXPECT_EQ(outcome.status, 1);

@@ -248,7 +248,7 @@ TEST_F(TraceTool, QueryAnswersSqlAndSqlFiles) {
 }
 
 // An export has none of our tables and views: `query` imports it if the SQL names some.
-TEST_F(TraceTool, EveryQueryThatComesWithTheToolRunsOnAnExportOfNsight) {
+TEST_F(TraceTool, EveryBuiltInQueryRunsOnAnExportOfNsight) {
     const std::string path = folder_ / "export.sqlite";
     {
         std::ofstream(path).flush();
@@ -398,8 +398,8 @@ TEST_F(TraceTool, ChecksTracesOfOtherTools) {
 }
 
 TEST_F(TraceTool, RefusesWrongCommandLines) {
-    expect_refused({}, 2, "no command");
-    expect_refused({"sumary", run_}, 2, "sumary is no command");
+    expect_refused({}, 2, "there is no command");
+    expect_refused({"sumary", run_}, 2, "sumary is not a command");
     expect_refused({"info"}, 2, "FILE");
     expect_refused({"info", run_, "more"}, 2, "more does not exist");
     expect_refused({"info", run_, "--colour"}, 2, "--colour");

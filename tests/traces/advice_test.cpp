@@ -58,7 +58,7 @@ void add_good_step(RunBuilder& run, int rank = 0, std::int64_t number = 1) {
     run.kernel(rank, at + 1'000, at + 999'000, at + 10);
 }
 
-TEST(Advice, OfAGoodRunIsNone) {
+TEST(Advice, FindsNothingInAGoodRun) {
     RunBuilder run;
     add_good_step(run);
     const AdviceReport report = advice_of(run);
@@ -66,7 +66,7 @@ TEST(Advice, OfAGoodRunIsNone) {
     EXPECT_EQ(report.rules, advice_rules().size());
 }
 
-TEST(Advice, OfNothingIsNone) {
+TEST(Advice, FindsNothingInAnEmptyTrace) {
     const Trace empty;
     EXPECT_TRUE(advice(empty).findings.empty());
 }
@@ -329,7 +329,7 @@ TEST(Advice, FindsADeviceThatIsNearlyFull) {
 }
 
 // A memory snapshot that ended out of memory: it has steps and annotations, and no device work.
-TEST(Advice, OfASnapshotThatRanOutOfMemoryIsOnlyAboutMemory) {
+TEST(Advice, ASnapshotThatRanOutOfMemoryGetsOnlyMemoryAdvice) {
     RunBuilder run;
     run.step(0, 0, 0, 1'000'000);
     run.range(0, 0, 900'000, "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__");
@@ -761,7 +761,7 @@ TEST(Advice, ExcludesAWarmUpStep) {
     const AdviceReport warm = with_first(4'000'000);
     EXPECT_EQ(find(warm, "data-loader"), nullptr);
     ASSERT_EQ(warm.notes.size(), 1u);
-    EXPECT_THAT(warm.notes.front(), HasSubstr("Step 0 is left out as a warm-up"));
+    EXPECT_THAT(warm.notes.front(), HasSubstr("Step 0 is excluded as warm-up"));
     EXPECT_NE(find(with_first(1'400'000), "data-loader"), nullptr);  // 400 us in 4,400
 }
 

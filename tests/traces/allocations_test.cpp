@@ -46,7 +46,7 @@ TEST(Allocations, DistinguishAddressesByRankAndSpace) {
     EXPECT_THAT(starts(*trace, find_allocations(*trace, {.rank = 1})), ElementsAre(11));
 }
 
-TEST(Allocations, OfARangeAreThoseThatLivedInIt) {
+TEST(Allocations, ListsThoseThatAreLiveInTheSelectedRange) {
     RunBuilder run;
     run.allocate(0, 10, 1, 100);  // [10, 20): before
     run.free(0, 20, 1, 100);
@@ -58,7 +58,7 @@ TEST(Allocations, OfARangeAreThoseThatLivedInIt) {
     EXPECT_THAT(starts(*trace, find_allocations(*trace, {.from_ns = 20, .to_ns = 30})), ElementsAre(15, 24));
 }
 
-TEST(Allocations, OfStepsAreThoseThatLivedInOneOfThem) {
+TEST(Allocations, ListsThoseThatAreLiveInTheSelectedSteps) {
     RunBuilder run;
     for (int s = 0; s < 3; ++s) {
         run.step(0, s, 100 * s, 100 * s + 90);

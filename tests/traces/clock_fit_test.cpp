@@ -154,7 +154,7 @@ TEST(Clocks, FollowADriftOverTime) {
     EXPECT_GT(alignment.residual_by_wall_ns, 3 * kMs);
 }
 
-TEST(Clocks, ThatAreSharedStayWhereTheEndsAgreeWithinTheirSpread) {
+TEST(Clocks, SharedOnesStayIfTheEndsAgreeWithinTheirSpread) {
     // Differences -300, 100 and 200: the median 100 is within the spread 100.
     const PartClock a{.utc_ns = 1000, .system_ns = 1000, .host = "a", .ends = ends(0, {1000, 2000, 3000})};
     PartClock b{.utc_ns = 1000, .system_ns = 1000, .host = "a", .ends = ends(0, {700, 2100, 3200})};

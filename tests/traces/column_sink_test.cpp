@@ -317,7 +317,7 @@ TEST(ColumnSink, UsesProfilerStepRangesAsStepsIfNoneWereRecorded) {
     EXPECT_EQ(trace->steps[0].end, 20);
 }
 
-TEST(ColumnSink, OfNothingIsAnEmptyTrace) {
+TEST(ColumnSink, MakesAnEmptyTraceOfNoRows) {
     ColumnSink sink;
     const auto trace = sink.take();
     EXPECT_EQ(trace->first_ns, 0);

@@ -154,7 +154,7 @@ TEST(CompareParts, ModulesThatFsdp2RenamedAreJoinedWithTheirOwnClasses) {
 }
 
 // Both kinds are numbered from 0.
-TEST(CompareParts, ModulesOfAClassOfWhichFsdp2RenamedSomeAreJoined) {
+TEST(CompareParts, ModulesThatFsdp2RenamedJoinThoseOfTheirClass) {
     const auto first = run_of_blocks({"FSDPGPT_0"}, {{"FSDPBlock_0"}, {"Block_0"}});
     const auto each = run_of_blocks({"FSDPGPT_0"}, {{"FSDPBlock_0"}, {"FSDPBlock_1"}});
     expect_joined(*first, *each);
@@ -200,7 +200,7 @@ TEST(CompareParts, OperatorsHaveTheDeviceTimeThatTheyLaunchThemselves) {
     EXPECT_DOUBLE_EQ(part(c, "aten::linear").runs[0].us, 0) << "what addmm launched is addmm's";
 }
 
-TEST(CompareParts, EachRunHasASelectionOfItsOwn) {
+TEST(CompareParts, EachRunHasItsOwnSelection) {
     const auto a = run_of({100, 110, 120}), b = run_of({100, 110, 120});
     Selection first, last;
     first.first_step = first.last_step = 0;
@@ -237,7 +237,7 @@ TEST(CompareParts, BytesThatAreNotRecordedAreUnknown) {
     EXPECT_TRUE(std::isnan(c.parts[0].runs[0].bytes));
 }
 
-TEST(CompareParts, OfATraceWithoutStepsIsOfTheWhole) {
+TEST(CompareParts, ComparesTheWholeTraceIfItHasNoSteps) {
     RunBuilder run;
     run.kernel(0, 0, 7'000, std::nullopt, 7, "gemm");
     const auto a = run.take();

@@ -277,7 +277,7 @@ TEST(CriticalPath, WaitsForTheLastRankOfACollective) {
     EXPECT_EQ(report.clocks_disagree, 0);
 }
 
-TEST(CriticalPath, OfTheJobContinuesAtTheRankThatOthersWaitedFor) {
+TEST(CriticalPath, ContinuesAtTheRankThatOthersWaitedFor) {
     RunBuilder run(2);
     add_straggler(run);
     const auto trace = run.take();
@@ -397,7 +397,7 @@ TEST(CriticalPath, CountsEventsInTheSelectedTime) {
 }
 
 // A window begins where the device finished the previous step, though the host was far ahead.
-TEST(CriticalPath, OfAStepWhoseHostRanAheadIsOnlyOnTheDevice) {
+TEST(CriticalPath, IsOnlyOnTheDeviceIfTheHostRanAhead) {
     RunBuilder run;
     run.step(0, 1, 0, 20);
     run.kernel(0, 10, 100, 5);
@@ -437,7 +437,7 @@ TEST(CriticalPath, NamesTheEventsOnIt) {
     EXPECT_DOUBLE_EQ(path.modules[0].us, 0.079);  // all but [0, 1)
 }
 
-TEST(CriticalPath, OfATraceWithoutStepsIsThatOfTheWhole) {
+TEST(CriticalPath, CoversTheWholeTraceIfItHasNoSteps) {
     RunBuilder run;
     run.kernel(0, 20, 60, 5);
     const auto trace = run.take();

@@ -150,7 +150,7 @@ TEST_F(Damage, RefusesFilesThatAreNotTraces) {
     EXPECT_THAT(refusal(folder_ / "other"), HasSubstr("no trace"));
 }
 
-TEST_F(Damage, TruncatedAnywhereIsRefusedAndNamed) {
+TEST_F(Damage, TruncationAnywhereIsRefusedAndNamed) {
     const std::string whole = bytes_of(write_run("run.sqlite"));
     const std::string path = folder_ / "cut.sqlite";
     // Around the header, around pages, and in between.

@@ -289,7 +289,7 @@ TEST(Scaling, NamesWhatDiffersBesidesTheSize) {
     EXPECT_THAT(render(report, Format::table), HasSubstr("differs from"));
 }
 
-TEST(Scaling, WithoutABatchThereIsNoSpeedUp) {
+TEST(Scaling, HasNoSpeedUpWithoutABatch) {
     const auto small = run_of(2, 1000, 800, nullptr), large = run_of(4, 1250, 800, "4");
     const ScalingReport report = scaling_report({small.get(), large.get()});
     EXPECT_DOUBLE_EQ(report.runs[0].samples_per_second(), 0);

@@ -310,9 +310,9 @@ TEST_F(Export, ReadsNoComputedRowsInPlaceOfRecordedOnes) {
     };
     for (const bool csv : {false, true}) {
         EXPECT_THAT(refusal("DROP TABLE SHARD_STEPS; CREATE VIEW SHARD_STEPS" + endless, csv),
-                    HasSubstr("SHARD_STEPS is no plain table"));
+                    HasSubstr("SHARD_STEPS is not a plain table"));
         EXPECT_THAT(refusal("DROP TABLE NVTX_EVENTS; CREATE VIEW NVTX_EVENTS AS SELECT 1 AS start", csv),
-                    HasSubstr("NVTX_EVENTS is no plain table"));
+                    HasSubstr("NVTX_EVENTS is not a plain table"));
         // Views are the schema's, whatever the file defines.
         EXPECT_EQ(refusal("DROP VIEW steps; CREATE VIEW steps" + endless, csv), "");
     }

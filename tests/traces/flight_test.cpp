@@ -140,7 +140,7 @@ TEST(FlightRecorder, ListsThatAreSharedInManyPlacesAreRefused) {
         load({dump_of(entries)});
         ADD_FAILURE() << "read";
     } catch (const StoreError& error) {
-        EXPECT_THAT(error.what(), HasSubstr("stands for many"));
+        EXPECT_THAT(error.what(), HasSubstr("many collectives or groups share one list"));
     }
     EXPECT_EQ(load({dump_of({entry_with(pickled::list({shape, again, again}))})})->flight.size(), 1u);
 }

@@ -106,7 +106,7 @@ TEST(Hosts, AreNotComparedByWhatOneRankLeavesEarly) {
     EXPECT_EQ(distributed_report(*run.take()).hosts.skewed, 0);
 }
 
-TEST(Hosts, OfGroupsAreKnownByTheRanksThatUsedThem) {
+TEST(Hosts, AGroupsHostsAreThoseOfTheRanksThatUsedIt) {
     RunBuilder run(4, 2);
     collective(run, 1000, {{0, 100}, {1, 150}}, {.bytes = 1000, .group = kLeft, .group_size = 2});
     collective(run, 2000, {{1, 100}, {2, 150}},

@@ -145,14 +145,14 @@ TEST(HtmlReport, ComparesEachOfSeveralRunsWithTheFirst) {
     EXPECT_EQ(row_of(html, summary - 1, "Mean per step"), "Mean per step Rank 0 (us) Rank 0 (%)");
 }
 
-TEST(HtmlReport, OfATraceWithoutStepsHasNothingPerStep) {
+TEST(HtmlReport, HasNothingPerStepForATraceWithoutSteps) {
     RunBuilder run(1);
     run.kernel(0, 1'000, 5'000, 500, 7, "gemm");
     const auto trace = run.take();
     const std::vector<const Trace*> traces = {trace.get(), trace.get()};
     const std::vector<ReportedRun> runs(2, reported_run(*trace, "run.sqlite", {}));
     const std::string html = html_report(runs, reported_comparison(traces, std::vector<Selection>(2)));
-    for (const char* words : {"us/step", "ms a step", "average step", "Mean per step", "Step time"})
+    for (const char* words : {"us/step", "ms per step", "average step", "Mean per step", "Step time"})
         EXPECT_THAT(html, Not(HasSubstr(words)));
     EXPECT_THAT(html, HasSubstr("Whole trace (us)"));
     EXPECT_THAT(html, HasSubstr("run.sqlite (us)")) << "of the kernels";

@@ -142,7 +142,7 @@ TEST(Import, twoFilesOfOneRankAreRefusedWithBothNames) {
         FAIL();
     } catch (const StoreError& error) {
         EXPECT_THAT(error.what(), HasSubstr("a.json and "));
-        EXPECT_THAT(error.what(), HasSubstr("b.json both hold rank 1"));
+        EXPECT_THAT(error.what(), HasSubstr("b.json both contain rank 1"));
     }
 }
 

@@ -68,7 +68,7 @@ TEST(Check, NamesWhatTheRecordingLost) {
     const auto trace = run.take();
     EXPECT_THAT(check_trace(*trace),
                 ElementsAre(HasSubstr("did not end"), HasSubstr("12 events were lost"),
-                            HasSubstr("1 event is left out: an end before the start"),
+                            HasSubstr("1 event is ignored: an end before the start"),
                             HasSubstr("1.000 ms the recorder reported an error: disk full")));
 }
 
@@ -83,7 +83,7 @@ TEST(Check, NotesThatAreNotFaults) {
 
 // A killed run's last commit may contain a kernel whose launch another thread recorded, and one rank's part
 // of a gather.
-TEST(Check, WhatACutSeparatedIsNotAFaultOfAFinishedFile) {
+TEST(Check, EventsThatACutSeparatedAreNotAFaultOfAFinishedFile) {
     RunBuilder run(2);
     run.kernel(0, 10, 20, {}, 7, "lonely");
     run.collective(1, 20, 30, {.bytes = 8, .sequence = 1, .group_size = 2, .launched = 1});

@@ -104,7 +104,7 @@ TEST(KinetoDevices, ThePeakOfAProcessWithTwoDevicesIsTheHigherOne) {
     EXPECT_EQ(allocated_curve(*read.trace, RankPlace(0)).bytes, (std::vector<std::int64_t>{1000, 1500}));
 }
 
-TEST(KinetoDevices, EachDevicesAllocatorHasATotalOfItsOwn) {
+TEST(KinetoDevices, EachDevicesAllocatorHasItsOwnTotal) {
     // 5,000 bytes were allocated on the second device before the trace: no event of the first device
     // represents them.
     const auto read = read_text(kineto(std::string(kStep) + memory(5, 0, 1000, 1000) +

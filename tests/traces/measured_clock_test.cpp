@@ -12,7 +12,7 @@ namespace TEST_FILE {
 
 constexpr std::int64_t kUs = 1000, kMs = 1'000'000, kSecond = 1'000'000'000;
 
-TEST(MeasuredClock, WithoutMeasurementsIsNone) {
+TEST(MeasuredClock, IsAbsentWithoutMeasurements) {
     EXPECT_FALSE(fit_measures({}, 5, kSecond));
     EXPECT_FALSE(
         fit_measures({{.at = 0, .offset = 7, .uncertainty = 1}}, 0, kSecond));  // no clock to measure
@@ -167,7 +167,7 @@ TEST(MeasuredClocks, AreNotMovedByNoisierCollectives) {
 
 // Two processes of host b are shifted together; a third, on host a, shares rank 0's clock and is never
 // shifted.
-TEST(MeasuredClocks, OfOneHostAreOne) {
+TEST(MeasuredClocks, AreTheSameOnOneHost) {
     TwoHosts hosts;
     hosts.measure(15 * kUs, 20 * kUs);
     hosts.gather([](std::int64_t) { return 0; });

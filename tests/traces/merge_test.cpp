@@ -280,7 +280,7 @@ TEST_F(MergeTest, RefusesTwoPartsThatAreTheSameRankOfOneJob) {
     b.pid = 777;
     EXPECT_THAT(refusal({write_part(a), write_part(b)}), HasSubstr("rank 0 of one job"));
     fs::copy_file(a.path, folder_ / "copy.sqlite");
-    EXPECT_THAT(refusal({a.path, folder_ / "copy.sqlite"}), HasSubstr("both hold rank 0 of one process"));
+    EXPECT_THAT(refusal({a.path, folder_ / "copy.sqlite"}), HasSubstr("both contain rank 0 of one process"));
     EXPECT_THAT(refusal({a.path, a.path}), HasSubstr("is given twice"));
     EXPECT_THAT(refusal({a.path}, a.path), HasSubstr("both read and written"));
 }
@@ -305,7 +305,7 @@ TEST_F(MergeTest, GivesASchemaThatClashesAnotherId) {
     EXPECT_EQ(payloads, 3);
 }
 
-TEST_F(MergeTest, OfOnePartIsACleanCopy) {
+TEST_F(MergeTest, CopiesASinglePart) {
     PartSpec a = spec("a.sqlite", 0);
     a.ranks = {0, 1};
     merge({write_part(a)});

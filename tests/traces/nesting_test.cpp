@@ -115,7 +115,7 @@ TEST(Nesting, IsThatOfTheDefinitionHoweverRangesOverlap) {
 
 // Each begins before the previous one ends, as with a loader that is always busy: comparing with all earlier
 // ones would take minutes.
-TEST(Nesting, OfAChainOfManyRangesIsFoundQuickly) {
+TEST(Nesting, IsFoundQuicklyInAChainOfManyRanges) {
     std::vector<std::int64_t> start, end;
     for (int i = 0; i < 1'000'000; ++i) {
         start.push_back(10 * i);
@@ -127,7 +127,7 @@ TEST(Nesting, OfAChainOfManyRangesIsFoundQuickly) {
     EXPECT_EQ(*std::max_element(n.depth.begin(), n.depth.end()), 1);
 }
 
-TEST(Nesting, OfNothingIsNothing) {
+TEST(Nesting, OfNoRangesIsEmpty) {
     const Nesting n = nest_of({}, {{3, 5}});
     EXPECT_TRUE(n.parent.empty());
     EXPECT_THAT(n.innermost, ElementsAre(-1));

@@ -73,7 +73,7 @@ TEST(Operators, ADriversCallInsideARuntimeCallIsTakenOnce) {
     EXPECT_EQ(find(operators_report(*trace), "aten::mm").host_self, 100 - 30 - 10);
 }
 
-TEST(Operators, WithoutALaunchTheOperatorThatTheSourceNamesCounts) {
+TEST(Operators, TheOperatorThatTheSourceNamesCountsIfThereIsNoLaunch) {
     RunBuilder run;
     op(run, 0, 100, "aten::mm", "", 0, 77);
     run.sink().add(KernelRow{.start = 200,
@@ -88,7 +88,7 @@ TEST(Operators, WithoutALaunchTheOperatorThatTheSourceNamesCounts) {
     EXPECT_EQ(find(operators_report(*trace), "aten::mm").device_self, 50);
 }
 
-TEST(Operators, ByShapeANameHasARowForEachShapeOfItsInputs) {
+TEST(Operators, ByShapeANameHasARowPerInputShape) {
     RunBuilder run;
     op(run, 0, 10, "aten::mm", R"({"Input Dims":[[2,3],[3,4]],"Sequence number":1})");
     op(run, 20, 40, "aten::mm", R"({"Sequence number":2,"Input Dims":[[2,3],[3,4]]})");
@@ -104,7 +104,7 @@ TEST(Operators, ByShapeANameHasARowForEachShapeOfItsInputs) {
     EXPECT_EQ(find(operators_report(*trace), "aten::mm").calls, 4);
 }
 
-TEST(Operators, OfATraceWithoutOperatorsAreItsRanges) {
+TEST(Operators, AreTheRangesOfATraceWithoutOperators) {
     RunBuilder run;
     run.range(0, 0, 10, "aten::mm, seq = 3, op_id = 9, sizes = [[2, 3], [3, 4]]");
     run.range(0, 20, 40, "aten::mm, op_id = 10");

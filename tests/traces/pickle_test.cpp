@@ -124,7 +124,7 @@ struct Refused {
     std::string bytes, opcode, import;
 };
 
-TEST(Pickle, WhatWouldImportOrCallIsRefusedByName) {
+TEST(Pickle, RefusesImportsAndCallsByName) {
     const Refused all[] = {
         {"cos\nsystem\n(S'true'\ntR.", "GLOBAL", "os.system"},
         {"\x8c\x02os\x8c\x06system\x93.", "STACK_GLOBAL", "os.system"},
@@ -179,7 +179,7 @@ TEST(Pickle, TheIntactPartOfATruncatedPickleIsKeptOnDemand) {
 }
 
 TEST(Pickle, DamageIsReportedWithItsPlace) {
-    EXPECT_THAT(complaint("\xff"), AllOf(HasSubstr("byte 0"), HasSubstr("0xff is no opcode")));
+    EXPECT_THAT(complaint("\xff"), AllOf(HasSubstr("byte 0"), HasSubstr("0xff is not an opcode")));
     EXPECT_THAT(complaint("e."), HasSubstr("closes what it has not opened"));
     EXPECT_THAT(complaint("a."), HasSubstr("adds items to nothing"));
     EXPECT_THAT(complaint("NNa."), HasSubstr("not a list or dictionary"));

@@ -180,7 +180,7 @@ TEST_F(ReadOnly, AJournalThatCannotBeReadIsReported) {
     EXPECT_EQ(damage_of_wal(path), "");
 }
 
-TEST_F(ReadOnly, NoRoomForTheCopyIsAnError) {
+TEST_F(ReadOnly, AFullDiskForTheCopyIsAnError) {
     const std::string path = killed_run(1, false);
     lock();
     EXPECT_TRUE(unprivileged([&] {

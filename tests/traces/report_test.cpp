@@ -244,7 +244,7 @@ TEST(Report, TablesForPeople) {
 }
 
 // A prediction of the whole run does not apply to the parts of another step's peak.
-TEST(Report, OfTracesWithoutStepsHasNothingPerStep) {
+TEST(Report, HasNothingPerStepForTracesWithoutSteps) {
     Comparison comparison = sample_comparison();
     for (RunColumn& run : comparison.runs) run.stepped = false;
     const std::string whole = render(comparison, Format::table);
@@ -275,7 +275,7 @@ TEST(Report, OfTracesWithoutStepsHasNothingPerStep) {
     units.all_ranks = {{.name = "root"}};
     EXPECT_THAT(
         render(units, Format::table),
-        AllOf(HasSubstr("The whole trace, which has no steps, of rank 0."), Not(HasSubstr("of a step"))));
+        AllOf(HasSubstr("The whole trace, which has no steps, of rank 0."), Not(HasSubstr("per step"))));
 }
 
 TEST(Report, APartThatNeitherOfTwoRunsHasIsNotGone) {

@@ -70,7 +70,7 @@ TEST(ResultTable, HasARowsRankBeforeIt) {
     EXPECT_EQ(table.columns[0].key, "rank");
 }
 
-TEST(ResultTable, WritesAUnitWhereATitleHasNone) {
+TEST(ResultTable, WritesAUnitIfTheTitleHasNone) {
     EXPECT_EQ(header_text({"us", "Time", Unit::us, ""}), "Time (us)");
     EXPECT_EQ(header_text({"bytes", "MB/step", Unit::bytes, ""}), "MB/step");
     EXPECT_EQ(header_text({"rank", "Rank", Unit::index, ""}), "Rank");

@@ -98,7 +98,7 @@ TEST(ShardStates, PreparingAGatherIsNotAUseOfThePreviousOne) {
                             Moment{110, gathering}, Moment{120, computing}, Moment{140, sharded}));
 }
 
-TEST(ShardStates, OfAnFsdp2UnitFollowItsGathersComputeAndReduction) {
+TEST(ShardStates, FollowGathersComputeAndReductionOfAnFsdp2Unit) {
     const ShardStates states = shard_states(*fsdp2_step());
     const std::size_t layer = unit(states, "layers.0");
     EXPECT_THAT(moments(states.of(0, layer)),
@@ -110,7 +110,7 @@ TEST(ShardStates, OfAnFsdp2UnitFollowItsGathersComputeAndReduction) {
     EXPECT_FALSE(states.allocations);
 }
 
-TEST(ShardStates, OfTheRootUnitLastFromTheFirstForwardToTheLastBackward) {
+TEST(ShardStates, LastFromFirstForwardToLastBackwardForTheRootUnit) {
     const ShardStates states = shard_states(*fsdp2_step());
     // Embedding 1410 to 1500, head 2000 to 2100 with its backward to 2250, embedding's backward 2900 to 3000;
     // layers.0 computes between them. Its reduction waits for that of layers.0 until 3300.
@@ -239,7 +239,7 @@ TEST(MostAtOnce, CountsAnEndBeforeAStartAtTheSameTime) {
 }
 
 // The limiter lets the host keep two gathered units; the device, which is behind, may still use a third.
-TEST(ShardStates, OfTheSampleRunsObeyTheLimiter) {
+TEST(ShardStates, ObeyTheLimiterInTheSampleRuns) {
     const auto most = [](const char* file, bool of_the_host) {
         const auto trace = load_trace(std::string(SHARDSCOPE_SAMPLES) + "/traces/" + file);
         EXPECT_EQ(trace->config_value("fsdp.limit_all_gathers"), "true");

@@ -29,7 +29,7 @@ std::unique_ptr<Trace> run(int shown, const char* ranks, bool simulated) {
     return sink.take();
 }
 
-TEST(ShownRanks, AFewStandForAll) {
+TEST(ShownRanks, AFewRepresentAll) {
     const auto trace = run(8, "1024", true);
     EXPECT_EQ(ranks_of_run(*trace), 1024);
     EXPECT_EQ(shown_ranks_sentence(*trace),

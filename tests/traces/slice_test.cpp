@@ -61,7 +61,7 @@ class SliceTest : public ::testing::Test {
     std::optional<Database> database_;
 };
 
-TEST_F(SliceTest, OfStepsHasWhatWasLaunchedInThem) {
+TEST_F(SliceTest, ASliceOfStepsHasTheWorkThatTheyLaunched) {
     const SliceResult result = slice({.first_step = 1, .last_step = 2});
     EXPECT_THAT(result.steps, ElementsAre(1, 2));
     EXPECT_THAT(numbers("SELECT step FROM SHARD_STEPS WHERE rank = 0 ORDER BY start"), ElementsAre(1, 2));
@@ -119,7 +119,7 @@ TEST_F(SliceTest, BeginsWithTheLastValueOfCounters) {
                 ElementsAre(2 * kStepNs + 500 * kUs, 3 * kStepNs));
 }
 
-TEST_F(SliceTest, OfTimeHasWhatRunsInIt) {
+TEST_F(SliceTest, ASliceOfTimeHasTheEventsInIt) {
     // From 20 to 60 us of step 1: the gemm of step 0, launched before, is still running: it and its call are
     // kept.
     slice({.from_ns = kStepNs + 20 * kUs, .to_ns = kStepNs + 60 * kUs});
@@ -133,7 +133,7 @@ TEST_F(SliceTest, OfTimeHasWhatRunsInIt) {
     EXPECT_EQ(number("SELECT count(*) FROM SHARD_LOSSES"), 0);  // step 0's
 }
 
-TEST_F(SliceTest, OfARankHasItsOwnOnly) {
+TEST_F(SliceTest, ARanksSliceHasOnlyItsOwnRows) {
     const SliceResult result = slice({.ranks = {{1, 1}}});
     EXPECT_THAT(result.ranks, ElementsAre(1));
     EXPECT_THAT(numbers("SELECT rank FROM SHARD_RANKS"), ElementsAre(1));
@@ -147,7 +147,7 @@ TEST_F(SliceTest, OfARankHasItsOwnOnly) {
     EXPECT_EQ(number("SELECT count(*) FROM SHARD_PREDICTION"), 1);
 }
 
-TEST_F(SliceTest, OfRanksLeavesOutProcessesOfNone) {
+TEST_F(SliceTest, ASliceOfRanksOmitsProcessesOfOtherRanks) {
     Database(spec_.path, Database::Mode::read_write)
         .execute(
             "INSERT INTO PROCESSES VALUES (281485043040256, 600, 'helper');"
@@ -186,7 +186,7 @@ TEST_F(SliceTest, TakesStepsFromRangesWhereNoTableHasThem) {
     EXPECT_EQ(number("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL"), 8);
 }
 
-TEST_F(SliceTest, OfAnUnfinishedRunSaysSo) {
+TEST_F(SliceTest, ASliceOfAnUnfinishedRunIsUnfinished) {
     spec_.finished = false;
     write_part(spec_);
     const SliceResult result = slice({.first_step = 1, .last_step = 2});
@@ -243,7 +243,7 @@ TEST_F(SliceTest, AndMergeGiveTheWholeBack) {
 }
 
 // What happened between two pieces of a rank's time is unknown: its memory would not add up.
-TEST_F(SliceTest, OfDifferentTimesAreNotMerged) {
+TEST_F(SliceTest, SlicesOfDifferentTimesAreNotMerged) {
     slice({.last_step = 1}, "early.sqlite");
     slice({.first_step = 3}, "late.sqlite");
     try {
@@ -251,7 +251,7 @@ TEST_F(SliceTest, OfDifferentTimesAreNotMerged) {
                       .output = folder_ / "both.sqlite"});
         FAIL() << "two pieces of one rank were merged";
     } catch (const StoreError& error) {
-        EXPECT_THAT(error.what(), HasSubstr("both hold rank 0 of one process"));
+        EXPECT_THAT(error.what(), HasSubstr("both contain rank 0 of one process"));
     }
 }
 

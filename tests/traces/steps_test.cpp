@@ -47,7 +47,7 @@ TEST(Steps, HaveEveryKnownFigure) {
     EXPECT_DOUBLE_EQ(rank.median_window, 130) << "of the windows after the first";
 }
 
-TEST(Steps, OfAPartOfTheTimeCountOnlyThatPart) {
+TEST(Steps, CountOnlyTheSelectedTime) {
     RunBuilder run;
     run.step(0, 0, 0, 100);
     run.kernel(0, 10, 40, 1);
@@ -184,7 +184,7 @@ TEST(Steps, KeepWorkWithoutALaunchThatRunsAmongTheirOwn) {
     EXPECT_EQ(steps_report(*trace).ranks[0].steps.at(0).device_events, 3);
 }
 
-TEST(Steps, WithoutAnyLaunchInTheTraceAreThoseInWhichWorkStarts) {
+TEST(Steps, ContainTheWorkThatStartsInThemIfThereAreNoLaunches) {
     RunBuilder run;
     run.step(0, 0, 0, 100);
     run.step(0, 1, 100, 200);
@@ -197,7 +197,7 @@ TEST(Steps, WithoutAnyLaunchInTheTraceAreThoseInWhichWorkStarts) {
     EXPECT_EQ(rank.steps[1].device_events, 1);
 }
 
-TEST(Steps, OfOneNumberOnSeveralThreadsOfARankAreOne) {
+TEST(Steps, OfOneNumberOnSeveralThreadsOfARankAreJoined) {
     RunBuilder run;
     run.range(0, 0, 500, "ProfilerStep#1");
     run.range_on(RunBuilder::other_tid(0), 600, 600, "ProfilerStep#1");
@@ -207,7 +207,7 @@ TEST(Steps, OfOneNumberOnSeveralThreadsOfARankAreOne) {
     EXPECT_EQ(trace->steps[0].end - trace->steps[0].start, 500);
 }
 
-TEST(Steps, OfAProcessAreThoseOfEachOfItsDevices) {
+TEST(Steps, OfAProcessBelongToEachOfItsDevices) {
     // As in an export of Nsight Systems: two devices of one process, with one thread that launches on both.
     ColumnSink sink;
     for (int r = 0; r < 2; ++r) {

@@ -48,7 +48,7 @@ TEST(TimeReport, OverlapHasItsFixedKeysPerStepOnAverage) {
     EXPECT_EQ(rank["per_step"].size(), 2u);
 }
 
-TEST(TimeReport, WithoutCommunicationNothingIsOverlappedAndThereIsNoPercent) {
+TEST(TimeReport, NothingIsOverlappedWithoutCommunication) {
     RunBuilder run;
     run.step(0, 0, 0, 400);
     run.kernel(0, 100, 200, 10);

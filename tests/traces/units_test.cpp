@@ -55,7 +55,7 @@ TEST(UnitNames, AreReadFromPyTorchsRanges) {
     expect("FSDP::all_gather (", UnitMark::none, "");
 }
 
-TEST(Units, OfAnFsdp2TraceAreThoseThatItsRangesName) {
+TEST(Units, AreThoseThatTheRangesOfAnFsdp2TraceName) {
     const auto trace = fsdp2_step();
     const UnitsReport report = units_report(*trace);
     ASSERT_TRUE(report.any_unit);
@@ -157,7 +157,7 @@ TEST(Units, SumsAndMeansOfAStepHaveNamesOfTheirOwn) {
     EXPECT_EQ(column("bytes"), "");
 }
 
-TEST(Units, OfASelectedStepAreThoseOfItsCollectives) {
+TEST(Units, AreThoseOfASelectedStepsCollectives) {
     const auto trace = fsdp2_step();
     const UnitsReport other = units_report(*trace, {.first_step = 1});
     ASSERT_THAT(other.ranks, SizeIs(1));
@@ -210,7 +210,7 @@ std::unique_ptr<Trace> fsdp1_step(bool root_hooks) {
     return run.take();
 }
 
-TEST(Units, OfFsdp1HooksFollowFromTheOrderOfTheForwards) {
+TEST(Units, FollowFromTheOrderOfForwardsForFsdp1Hooks) {
     for (const bool root_hooks : {false, true}) {
         const auto trace = fsdp1_step(root_hooks);
         const std::string zero = "FullyShardedDataParallel_0", one = "FullyShardedDataParallel_1",
@@ -241,7 +241,7 @@ TEST(Units, OfFsdp1HooksFollowFromTheOrderOfTheForwards) {
     }
 }
 
-TEST(Units, OfFsdp1WithModuleFramesAreNamedByThem) {
+TEST(Units, AreNamedAfterModuleFramesUnderFsdp1) {
     KinetoRun run;
     run.frame(100, 900, "nn.Module: FullyShardedDataParallel_0");
     run.annotation(110, 890, "FullyShardedDataParallel.forward");
@@ -371,7 +371,7 @@ TEST(Units, AStepThatIsNotSelectedEndsThePreviousOnesGathers) {
 }
 
 // Our own traces: rows have units and phases; modules show to which unit compute belongs.
-TEST(Units, OfOurTracesAreTheirRows) {
+TEST(Units, AreTheRowsOfOurTraces) {
     RunBuilder run(2);
     for (int m = 0; m < 3; ++m) {
         run.sink().add(

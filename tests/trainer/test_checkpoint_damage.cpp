@@ -197,7 +197,7 @@ TEST(ImpossibleManifest, IsRefused) {
     const auto piece = [](Manifest& manifest) -> ManifestPiece& { return manifest.parameters[0].pieces[1]; };
     EXPECT_THAT(refuses([&](Manifest& m) { piece(m).first = 3; }), HasSubstr("two pieces contain element 3"));
     EXPECT_THAT(refuses([&](Manifest& m) { piece(m).first = 5; }),
-                HasSubstr("behind the parameter's 8 elements"));
+                HasSubstr("after the parameter's 8 elements"));
     EXPECT_THAT(refuses([&](Manifest& m) { piece(m).first = kHuge; }), HasSubstr("\"first\""));
     EXPECT_THAT(refuses([&](Manifest& m) { piece(m).elements = -4; }), HasSubstr("\"elements\""));
     EXPECT_THAT(refuses([&](Manifest& m) { piece(m).offset = 52; }), HasSubstr("behind the 64 bytes"));
@@ -269,7 +269,7 @@ TEST_F(OtherModel, IsRecognizedByItsFirstMissingParameter) {
 TEST_F(OtherModel, IsRecognizedByAnExtraParameter) {
     Shapes shapes = small_model();
     shapes.pop_back();
-    EXPECT_THAT(refused_as(shapes), HasSubstr("it has scale, which the job's model has not"));
+    EXPECT_THAT(refused_as(shapes), HasSubstr("it has scale, which the job's model does not have"));
 }
 
 TEST_F(OtherModel, IsRecognizedByAnotherShapeWithTheKeyThatDiffers) {

@@ -275,7 +275,7 @@ TEST_F(SaveFolder, ARunThatIsAboutToEndIsWaitedFor) {
     end.join();
 }
 
-TEST_F(SaveFolder, ThatIsNotWritableIsRefusedBeforeTheFirstStep) {
+TEST_F(SaveFolder, IsRefusedBeforeTheFirstStepIfItIsNotWritable) {
     put(folder_ / "file", "no folder");
     const Job job = job_with(folder_ / "file/below", 2);
     EXPECT_THAT(complaint([&] { CheckpointSaver(job, layout_, {}, nullptr); }),

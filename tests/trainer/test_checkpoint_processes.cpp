@@ -221,7 +221,7 @@ TEST_F(SavedTogether, AFolderThatIsNotSharedIsRefusedBeforeTheFirstStep) {
     EXPECT_FALSE(std::filesystem::exists(folder_ / "other"));
 }
 
-TEST_F(SavedTogether, WhatRankZeroRefusesAllRefuse) {
+TEST_F(SavedTogether, AllRanksRefuseWhatRankZeroRefuses) {
     save_values(job_, flat_layout(small_model(), 2, 2), 5);
     settings_.overwrite = false;
     const auto processes = run(flat_layout(small_model(), 2, 2), [](World&, CheckpointSaver&) { FAIL(); });

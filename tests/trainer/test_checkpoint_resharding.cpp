@@ -160,7 +160,7 @@ TEST(Loading, TheSamplerContinuesWhereItStoppedWithAnyBatch) {
     EXPECT_EQ(StoredCheckpoint(folder / "then").manifest().samples, 670);
 }
 
-TEST(Loading, TheVocabularyComesWithTheCheckpoint) {
+TEST(Loading, TheVocabularyIsInTheCheckpoint) {
     const TemporaryFolder folder;
     const std::string vocabulary = "any text\n\xff, with bytes of any kind\n";
     save_values(job_with(folder.string(), 2), flat_layout(small_model(), 2, 2), 1, {.tokenizer = vocabulary});

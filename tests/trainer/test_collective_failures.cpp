@@ -183,7 +183,7 @@ TEST_F(WaitingChain, ARankThatHangsInsideACollectiveIsItsEnd) {
     error_of(hanging);
 }
 
-TEST_F(WaitingChain, ACycleIsNoRanksFault) {
+TEST_F(WaitingChain, BlamesNoRankForACycle) {
     auto first = wait_in(rig_, 0, Group::world);   // for 1
     auto second = wait_in(rig_, 1, Group::shard);  // for 0
     EXPECT_EQ(

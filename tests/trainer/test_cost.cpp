@@ -41,7 +41,7 @@ TEST(Cost, OfAttentionCountsAttendedPairs) {
 
 // The same 6 pairs; the backward recomputes each score: 2*2 per head, 8 in all, and 3 per head; a row's delta
 // takes 2 * 4 more. One number per head and row (2 * 3) instead of 2 * 3 * 3 probabilities.
-TEST(Cost, OfFusedAttentionHoldsNoSquare) {
+TEST(Cost, OfFusedAttentionHasNoQuadraticMemory) {
     EXPECT_EQ(fused_attention_forward_cost(1, 3, 4, 2).flops, attention_forward_cost(1, 3, 4, 2).flops);
     EXPECT_EQ(fused_attention_forward_cost(1, 3, 4, 2).bytes,
               attention_forward_cost(1, 3, 4, 2).bytes - 4 * (18 - 6));

@@ -186,7 +186,7 @@ TEST_F(CublasLt, RoundsToTf32OnlyOnRequest) {
     EXPECT_EQ(count("played_tf32_products") - before, 1);
 }
 
-TEST_F(CublasLt, IsAskedForAnAlgorithmOncePerShapeAndAlignment) {
+TEST_F(CublasLt, ChoosesAnAlgorithmOncePerShapeAndAlignment) {
     const Linear l{4, 8, 16};
     Operands<float> o(l);
     const Op op = op_of<float>(Kernel::linear_forward, l, 3);

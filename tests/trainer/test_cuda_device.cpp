@@ -171,7 +171,7 @@ TEST_F(LocalGroupTest, AMemberThatDoesNotArriveIsNamed) {
         if (place == 1) return;
         group.enqueue(launch(place, 2, 0, Operation::all_reduce, buffer.data(), buffer.data(), 2), stream);
     });
-    EXPECT_THAT(thrown[0], HasSubstr("rank 6 did not come to all_reduce 0"));
+    EXPECT_THAT(thrown[0], HasSubstr("rank 6 did not arrive at all_reduce 0"));
     EXPECT_THAT(thrown[0], HasSubstr("run.timeout"));
 }
 

@@ -110,7 +110,7 @@ TEST_F(NcclGroups, SmallerGroupsGetCommunicatorsOfTheirOwn) {
     EXPECT_EQ(played_nccl::made() - again, 2 + 1 + 1) << "the shard group is the world again";
 }
 
-TEST_F(NcclGroups, WhatDoesNotDivideIsRefused) {
+TEST_F(NcclGroups, RefuseSizesThatDoNotDivide) {
     const auto groups = make_nccl_groups(played_nccl::library(), {{0, 1}}, {0, 1}, 0);
     std::array<float, 4> buffer{};
     CountedStream stream(true);

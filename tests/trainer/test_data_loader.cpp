@@ -183,7 +183,7 @@ TEST(DataLoader, EachWorkerIsAnnouncedOnItsOwnThread) {
     EXPECT_EQ(threads.size(), 4u);
 }
 
-TEST(DataLoader, WhatTheAnnouncementThrowsReachesNext) {
+TEST(DataLoader, AnExceptionOfTheAnnouncementReachesNext) {
     const Counting data;
     LoaderOptions options{.batch = 1, .workers = 2};
     options.on_worker_start = [](int worker) {

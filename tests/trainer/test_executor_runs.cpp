@@ -199,7 +199,7 @@ TEST(ExecutorLosses, AreMeansOverMicroBatchesAndRanks) {
     for (std::size_t i = 0; i < whole.size(); ++i) EXPECT_NEAR(parts[i] / whole[i], 1, 1e-6);
 }
 
-TEST(ExecutorLosses, ThatAreNotFiniteEndTheRunAndNameTheModule) {
+TEST(ExecutorLosses, NonFiniteOnesEndTheRunAndNameTheModule) {
     Job job = small_job(3);
     job.run.steps = 100;
     job.optimizer.lr = 1e18;

@@ -62,7 +62,7 @@ TEST(JobChecks, NameTheKeyAndWhatToDo) {
     EXPECT_THAT(error_of("[model]\ntype = 'llama'\nheads = 4\nwidth = 12\n" + text),
                 AllOf(StartsWith("job.toml:4: model.width: "), HasSubstr("cannot be rotated in pairs")));
     EXPECT_THAT(error_of("[model]\ntype = 'llama'\nfused_activation = true\n" + text),
-                AllOf(StartsWith("job.toml:3: model.fused_activation: "), HasSubstr("leave the key out")));
+                AllOf(StartsWith("job.toml:3: model.fused_activation: "), HasSubstr("omit the key")));
     EXPECT_THAT(error_of("[model]\ntype = 'gpt'\nvocabulary = 100\n" + text),
                 AllOf(StartsWith("job.toml:3: model.vocabulary: "), HasSubstr("less than the 256 bytes")));
 }
@@ -102,9 +102,9 @@ TEST(JobChecks, OfASimulation) {
     EXPECT_EQ(automatic_attention(gpt.model, false), AttentionKind::plain);
 
     const std::string sim = "[run]\ndevice = 'sim'\nranks = 4\n";
-    EXPECT_THAT(error_of(sim + "comm = 'local'"), StartsWith("job.toml:4: run.comm: the cost model says"));
+    EXPECT_THAT(error_of(sim + "comm = 'local'"), StartsWith("job.toml:4: run.comm: the cost model decides"));
     EXPECT_THAT(error_of(sim + "processes = 4"),
-                StartsWith("job.toml:4: run.processes: simulated ranks are no"));
+                StartsWith("job.toml:4: run.processes: simulated ranks are not"));
     EXPECT_THAT(error_of(sim + "[sim]\nslow_rank = '4:2'"),
                 StartsWith("job.toml:5: sim.slow_rank: there is no rank 4; use 0 to 3"));
     for (const std::string wrong : {"3", "3:0", "x:2", "3:2x", "-1:2", "3:2,"})

@@ -222,7 +222,7 @@ TEST_F(JobFile, IsReadFromItsPath) {
     EXPECT_EQ(error_of_file(path), path + ":2: there is no key step in [run]; did you mean steps?");
 }
 
-TEST_F(JobFile, ThatIsInvalidIsRefused) {
+TEST_F(JobFile, IsRefusedIfItIsInvalid) {
     const std::string missing = folder_ / "missing.toml";
     EXPECT_EQ(error_of_file(missing), missing + ": there is no such job file; give the path of a .toml file");
     EXPECT_EQ(error_of_file(folder_), folder_.string() + ": this is a folder; give the path of a .toml file");

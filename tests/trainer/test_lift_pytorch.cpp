@@ -259,7 +259,7 @@ TEST(LiftedPytorch, BucketsOfDdpAreTheRecordedOnes) {
     EXPECT_THAT(pytorch_lines(two, of_two.job).front().lines, Contains("model = DDP(model)"));
 }
 
-TEST(LiftedPytorch, SmallerBucketsOfDdpShowFrozenParametersOrTwoBytes) {
+TEST(LiftedPytorch, SmallerDdpBucketsMeanFrozenParametersOrTwoByteElements) {
     constexpr std::int64_t kLinear = 1024 * 1024 + 1024;
     // A quarter is not reduced. The Linears are alike, but not the same.
     const Lifted frozen = lifted(ddp_with_modules_json({kLinear * 3 / 2}));

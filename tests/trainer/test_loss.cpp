@@ -93,7 +93,7 @@ TEST(CrossEntropy, LeavesOutRowsWithoutATarget) {
 }
 
 // A run that diverges must show it.
-TEST(CrossEntropy, OfNotANumberIsNotANumber) {
+TEST(CrossEntropy, NotANumberGivesNotANumber) {
     Floats logits(20, 1.0f);
     logits[13] = NAN;
     const Tokens targets = {3};

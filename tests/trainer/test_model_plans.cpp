@@ -228,7 +228,7 @@ TEST(ModelPlans, KeepTheRotaryTableInTheTypeOfBuffers) {
 // --- frozen parameters -----------------------------------------------------------------------------------
 
 // GPT with frozen embeddings: the lowest trained parameter is blocks.0.norm_1's weight.
-TEST(ModelPlans, OfFrozenEmbeddingsEndAtTheFirstNorm) {
+TEST(ModelPlans, FrozenEmbeddingsEndTheBackwardAtTheFirstNorm) {
     const Pass pass = pass_of(frozen(small_gpt(), "module:Embedding"));
     EXPECT_EQ(pass.count(Kernel::embedding_backward), 0);
     EXPECT_EQ(pass.count(Kernel::position_backward), 0);
@@ -241,7 +241,7 @@ TEST(ModelPlans, OfFrozenEmbeddingsEndAtTheFirstNorm) {
 }
 
 // Frozen Linear layers pass the gradient on (dx) but compute none of their own, and do not keep their input.
-TEST(ModelPlans, OfFrozenLayersPassTheGradientOn) {
+TEST(ModelPlans, FrozenLayersPassTheGradientOn) {
     const Pass all = pass_of(small_gpt());
     const Pass pass = pass_of(frozen(small_gpt(), "module:Linear"));
     EXPECT_EQ(pass.count(Kernel::linear_backward_weight), 0);
@@ -253,7 +253,7 @@ TEST(ModelPlans, OfFrozenLayersPassTheGradientOn) {
 }
 
 // Frozen norms: only dx; their args for dgamma and dbeta have no buffer.
-TEST(ModelPlans, OfFrozenNormsComputeOnlyTheInputsGradient) {
+TEST(ModelPlans, FrozenNormsComputeOnlyTheInputsGradient) {
     const Pass gpt = pass_of(frozen(small_gpt(), "module:LayerNorm"));
     for (const Op* op : gpt.all(Kernel::layer_norm_backward)) {
         EXPECT_GE(op->args[0].buffer, 0);
@@ -278,7 +278,7 @@ TEST(ModelPlans, HaveNoGradientBelowTheLowestTrainedParameter) {
     EXPECT_EQ(pass.ready.size(), 1);
 }
 
-TEST(ModelPlans, OfATiedFrozenTableTrainTheRest) {
+TEST(ModelPlans, ATiedFrozenTableLeavesTheRestTrainable) {
     Job job = small_gpt();
     job.model.tied_embeddings = true;
     const Pass pass = pass_of(frozen(job, "module:Embedding"));
@@ -286,7 +286,7 @@ TEST(ModelPlans, OfATiedFrozenTableTrainTheRest) {
     EXPECT_TRUE(pass.ready.contains("norm.weight"));
 }
 
-TEST(ModelPlans, OfFrozenBlocksPassTheGradientThrough) {
+TEST(ModelPlans, FrozenBlocksPassTheGradientThrough) {
     const Pass pass = pass_of(frozen(small_llama(), "module:LlamaBlock"));
     EXPECT_EQ(pass.ready.size(), 3);  // the embedding, the last norm, the head
     EXPECT_EQ(pass.count(Kernel::linear_backward_weight), 1);
@@ -296,7 +296,7 @@ TEST(ModelPlans, OfFrozenBlocksPassTheGradientThrough) {
 
 // --- activation checkpointing ----------------------------------------------------------------------------
 
-TEST(ModelPlans, ThatAreCheckpointedRecomputeTheForward) {
+TEST(ModelPlans, CheckpointedModulesRecomputeTheForward) {
     for (Job job : {small_gpt(), small_llama()}) {
         job.model.dropout = 0.1;
         const char* block = job.model.type == ModelType::gpt ? "module:Block" : "module:LlamaBlock";
@@ -328,7 +328,7 @@ TEST(ModelPlans, ThatAreCheckpointedRecomputeTheForward) {
 }
 
 // Only the input of a block is kept: one more layer costs batch * context * width floats.
-TEST(ModelPlans, ThatAreCheckpointedKeepOnlyTheInput) {
+TEST(ModelPlans, CheckpointedModulesKeepOnlyTheInput) {
     for (Job job :
          {checkpointed(small_gpt(), "module:Block"), checkpointed(small_llama(), "module:LlamaBlock")}) {
         job.model.layers = 4;
@@ -342,7 +342,7 @@ TEST(ModelPlans, ThatAreCheckpointedKeepOnlyTheInput) {
 }
 
 // No range represents the module a second time (it would be an occurrence); one named "recompute" does.
-TEST(ModelPlans, ThatAreCheckpointedEnterEachCheckpointedModuleOnce) {
+TEST(ModelPlans, EnterEachCheckpointedModuleOnce) {
     const Pass pass = pass_of(checkpointed(small_gpt(), "module:Block"));
     const auto ranges = [&](const std::string& name) {
         return std::count_if(pass.plan.ops.begin(), pass.plan.ops.end(), [&](const Op& op) {
@@ -356,7 +356,7 @@ TEST(ModelPlans, ThatAreCheckpointedEnterEachCheckpointedModuleOnce) {
     EXPECT_EQ(ranges("CheckpointFunctionBackward"), 2);
 }
 
-TEST(ModelPlans, ThatAreCheckpointedInsideEachOtherComputeTheInnerPartTwiceMore) {
+TEST(ModelPlans, NestedCheckpointsComputeTheInnerPartTwiceMore) {
     const Pass pass = pass_of(checkpointed(small_gpt(), "module:Block,FeedForward"));
     // Each of 2 blocks: forward, the block's recomputation, the feed-forward part's own.
     EXPECT_EQ(pass.count(Kernel::gelu_forward), 2 * 3);
@@ -366,7 +366,7 @@ TEST(ModelPlans, ThatAreCheckpointedInsideEachOtherComputeTheInnerPartTwiceMore)
 }
 
 // A block below which no gradient is needed, and the model as a whole.
-TEST(ModelPlans, ThatAreCheckpointedRespectFrozenParameters) {
+TEST(ModelPlans, CheckpointedModulesRespectFrozenParameters) {
     const Pass pass = pass_of(frozen(checkpointed(small_gpt(), "module:Block"), "module:Embedding"));
     EXPECT_EQ(pass.kernels(Phase::backward).back()->kernel().kernel, Kernel::layer_norm_backward);
     EXPECT_EQ(pass.dangling(), 0);
@@ -375,7 +375,7 @@ TEST(ModelPlans, ThatAreCheckpointedRespectFrozenParameters) {
     EXPECT_EQ(whole.dangling(), 0);
 }
 
-TEST(ModelPlans, ThatAreCheckpointedRunPlainlyWithoutABackward) {
+TEST(ModelPlans, CheckpointedModulesRunPlainlyWithoutABackward) {
     const PassOptions evaluation{.backward = false, .training = false};
     EXPECT_EQ(pass_of(checkpointed(small_gpt(), "module:Block"), evaluation).plan.ops.size(),
               pass_of(small_gpt(), evaluation).plan.ops.size());

@@ -248,7 +248,7 @@ TEST(Models, RefuseClassesThatTheyLack) {
 TEST(Models, RefuseToFreezeWhatHasNoParameters) {
     Job job = small_mlp();
     job.train.freeze = parse_module_classes("module:ReLU");
-    EXPECT_EQ(error_of(job), "train.freeze: modules of class ReLU have no parameters; leave it out");
+    EXPECT_EQ(error_of(job), "train.freeze: modules of class ReLU have no parameters; omit it");
 }
 
 TEST(Models, RefuseToTrainNothing) {

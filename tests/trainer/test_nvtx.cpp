@@ -66,7 +66,7 @@ TEST_F(NvtxOfARun, HasTheRangesOfItsOwnTrace) {
     EXPECT_EQ(texts(recorded_, layouts), texts(own_, layouts));
 }
 
-TEST_F(NvtxOfARun, NeedsNoTraceOfItsOwn) {
+TEST_F(NvtxOfARun, NeedsNoTrace) {
     record({});
     const Texts names =
         texts(recorded_, "SELECT DISTINCT s.value FROM NVTX_EVENTS r JOIN StringIds s ON s.id = r.textId");

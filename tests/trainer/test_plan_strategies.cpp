@@ -123,7 +123,7 @@ TEST(Order, ShardGradOpGathersOnceAndFreesInTheBackward) {
               "AG0 f0 AG1 f1 AG2 f2 AG3 f3 g3 free3 RS3 g2 free2 RS2 g1 free1 RS1 g0 free0 RS0");
 }
 
-TEST(Order, NoShardOnlyReduces) {
+TEST(Order, UnderNoShardGradientsAreOnlyReduced) {
     EXPECT_EQ(order_of(testing::with_strategy(four_linears(), ShardingStrategy::no_shard)),
               "f0 f1 f2 f3 g3 AR3 g2 AR2 g1 AR1 g0 AR0");
 }

@@ -137,7 +137,7 @@ TEST(Planner, TheSimplestOfEqualsRepresentsThem) {
     EXPECT_EQ(rows[1].same_as, 3);
 }
 
-TEST(Planner, WhatTheClusterReservesIsNotTheAllocators) {
+TEST(Planner, TheClustersReserveIsNotTheAllocators) {
     sim::Cluster cluster = round_cluster();
     cluster.device.reserve = 1000;
     const auto limit = [&](const std::vector<Override>& settings) {
@@ -156,7 +156,7 @@ TEST(Planner, WhatTheClusterReservesIsNotTheAllocators) {
                 HasSubstr(" less a reserve of 3000 (run.memory_reserve)"));
 }
 
-TEST(Planner, WhatDoesNotFitIsTimedOnlyOnRequest) {
+TEST(Planner, RowsThatDoNotFitAreTimedOnlyOnRequest) {
     const Planned planned("");
     std::vector<Given> given = kFew;
     given.push_back({"fsdp.layout", {"fsdp1"}});

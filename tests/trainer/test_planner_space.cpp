@@ -147,7 +147,7 @@ TEST(PlannerSpace, NodesShardAmongThemselvesIfThereAreSeveral) {
     }
 }
 
-TEST(PlannerSpace, WhatTheCommandLineFixesStays) {
+TEST(PlannerSpace, KeysOfTheCommandLineStayFixed) {
     const auto all = Planned("").candidates({{"fsdp.wrap", {"root"}}, {"precision.param", {"bf16"}}});
     EXPECT_THAT(values_of(all, "fsdp.wrap"), Contains("root"));
     for (const Candidate& candidate : all) {

@@ -16,7 +16,7 @@ using ::testing::IsEmpty;
 
 const std::vector<std::string> kHosts = {"a", "a", "b", "b"};
 
-TEST(RankErrors, ThatAreEqualAreOne) {
+TEST(RankErrors, EqualOnesAreJoined) {
     const RankError error{"no GPU", kFailed};
     EXPECT_THAT(rank_error_sentences({error, error, error, error}, kHosts),
                 ElementsAre("no GPU (on all 4 ranks)"));
@@ -24,7 +24,7 @@ TEST(RankErrors, ThatAreEqualAreOne) {
     EXPECT_THAT(rank_error_sentences({{}, error, {}, error}, kHosts), ElementsAre("ranks 1 and 3: no GPU"));
 }
 
-TEST(RankErrors, ThatDifferNameTheirRanks) {
+TEST(RankErrors, DifferentOnesNameTheirRanks) {
     const RankError gpu{"no GPU", kFailed}, disk{"no disk", kFailed};
     EXPECT_THAT(rank_error_sentences({gpu, disk, gpu, gpu}, kHosts),
                 ElementsAre("ranks 0, 2 and 3: no GPU", "rank 1 on a: no disk"));
@@ -32,7 +32,7 @@ TEST(RankErrors, ThatDifferNameTheirRanks) {
     EXPECT_THAT(rank_error_sentences({{}, {}, {}, {}}, kHosts), IsEmpty());
 }
 
-TEST(RankErrors, OfManyRanksStayShort) {
+TEST(RankErrors, StayShortForManyRanks) {
     std::vector<RankError> errors;
     for (int rank = 0; rank < 100; ++rank) errors.push_back({"port " + std::to_string(rank), kFailed});
     const std::vector<std::string> hosts(100, "a");

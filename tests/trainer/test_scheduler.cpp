@@ -253,7 +253,7 @@ TEST(Scheduler, WorkThatEndsElsewhereMayEndWhileItBegins) {
     EXPECT_EQ(count, 1000);
 }
 
-TEST(Waits, OfAStreamTheLatestEventCounts) {
+TEST(Waits, ForAStreamTheLatestEventCounts) {
     Waits waits;
     EXPECT_TRUE(waits.empty());
     waits.add({});      // ran immediately

@@ -61,7 +61,7 @@ TEST(Shapes, HaveHeadsOfTheUsualWidths) {
     }
 }
 
-TEST(Shapes, ThatAreUnknownNameTheNearest) {
+TEST(Shapes, AnUnknownOneNamesTheNearest) {
     EXPECT_EQ(
         error_of("name = 'gtp2'"),
         "job.toml:2: model.name: \"gtp2\" is not a published shape; did you mean gpt2? the shapes are gpt2, "

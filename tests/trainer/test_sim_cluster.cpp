@@ -137,7 +137,7 @@ TEST(SimCluster, ErrorsNameFileLineAndFigure) {
     EXPECT_THAT(error_of(with("launch = 1e-6", "launch = -1")),
                 StartsWith("c.toml:19: host.launch: -1 is impossible"));
     EXPECT_THAT(error_of(with("launch = 1e-6", "launch = 1000")), HasSubstr("0 to 10"));
-    EXPECT_THAT(error_of(with("devices = 4", "devices = 4.5")), HasSubstr("4.5 is no whole number"));
+    EXPECT_THAT(error_of(with("devices = 4", "devices = 4.5")), HasSubstr("4.5 is not a whole number"));
     EXPECT_THAT(error_of(with("inside = \"ring\"", "inside = \"star\"")),
                 StartsWith("c.toml:32: collectives.inside: \"star\" is not known; use \"direct\" or"));
     EXPECT_THAT(error_of(with("launch = 1e-6", "launch = 1e-6\nlanch = 1")),
@@ -151,8 +151,7 @@ TEST(SimCluster, ErrorsNameFileLineAndFigure) {
                 HasSubstr("the share 1.5 is impossible"));
     EXPECT_THAT(error_of(with("efficiency = [[1e3, 0.1], [1e5, 0.5]]", "efficiency = [1, 2]")),
                 HasSubstr("this is not a point"));
-    EXPECT_THAT(error_of(with("type = \"gpu\"", "type = \"gpu\"\ncores = 4")),
-                HasSubstr("leave the figure out"));
+    EXPECT_THAT(error_of(with("type = \"gpu\"", "type = \"gpu\"\ncores = 4")), HasSubstr("omit the figure"));
     EXPECT_THAT(error_of(with("type = \"gpu\"", "type = \"cpu\"")),
                 HasSubstr("device.cores: the figure is missing"));
 }
@@ -261,7 +260,7 @@ TEST(SimRanks, SpreadCountsNodesAndTheLinksThatFallToAGroup) {
     EXPECT_EQ(spread_of(mesh, Group::world, 0, cluster, slow), (Spread{64, 8, 8, 0.25, 0.5}));
 }
 
-TEST(SimRanks, ThatAreAlikeAreOneClass) {
+TEST(SimRanks, EqualOnesFormOneClass) {
     const Cluster cluster = testing::round_cluster(8);
     EXPECT_EQ(classify({1024, 1024}, cluster, {}, {}).classes.size(), 1u);
     EXPECT_EQ(classify({1024, 8}, cluster, {}, {}).classes.size(), 1u);
@@ -291,7 +290,7 @@ TEST(SimRanks, ThatAreAlikeAreOneClass) {
     EXPECT_EQ(classify({64, 64}, cluster, {}, {{false, 2, 0.5}}).classes.size(), 1u);
 }
 
-TEST(SimRanks, ThatDoNotFitAreRefused) {
+TEST(SimRanks, AreRefusedIfTheyDoNotFit) {
     Cluster cluster = testing::round_cluster(4);
     cluster.nodes = 2;
     testing::HandPlan plan;

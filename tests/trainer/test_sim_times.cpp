@@ -46,7 +46,7 @@ TEST(SimTimes, AnEventBlocksAnotherStreamAndAHostWaitTheHost) {
     EXPECT_THAT(list.waits, ElementsAre(Done{0, "wait", 2'004, 12'002}));
 }
 
-TEST(SimTimes, OfAKernelFollowItsTypeAndOfACopyItsDirection) {
+TEST(SimTimes, FollowAKernelsTypeAndACopysDirection) {
     HandPlan plan;
     plan.kernel("fp32", 1'000).kernel("bf16", 1'000);
     plan.plan.ops.back().kernel().dtype = DType::bf16;
@@ -73,7 +73,7 @@ TEST(SimTimes, OfAKernelFollowItsTypeAndOfACopyItsDirection) {
     EXPECT_DOUBLE_EQ(seconds(traces::kCopyDeviceToDevice, 0, 0), 2e-6);       // read and written at 1e12
 }
 
-TEST(SimTimes, OfAKernelAreTheLongerOfArithmeticAndMemory) {
+TEST(SimTimes, AKernelTakesTheLongerOfArithmeticAndMemory) {
     sim::Cluster cluster = testing::round_cluster();
     cluster.device.kernel_latency = 5e-6;
     sim::ClassRates& rates = cluster.device.classes[static_cast<std::size_t>(KernelClass::matmul)];
@@ -190,7 +190,7 @@ TEST(SimTimes, StepsThatRepeatAreWalkedThroughAFewTimesAndCountAll) {
     EXPECT_DOUBLE_EQ(whole.of(0).steps.back().seconds, step);
 }
 
-TEST(SimTimes, WhatKernelsHideOfACollectiveIsNotExposed) {
+TEST(SimTimes, TheHiddenPartOfACollectiveIsNotExposed) {
     HandPlan plan;
     plan.collective(Operation::all_gather, 10'000, Stream::unshard).kernel("a", 2'000);
     const sim::SimResult result = sim::simulate(testing::script_of(plan, {2, 2}), testing::round_cluster());

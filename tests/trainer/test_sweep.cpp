@@ -81,7 +81,7 @@ TEST(SweepValues, OneGivenTwiceIsRefused) {
     EXPECT_THAT(refusal({{"run.ranks", "2"}, {"run.ranks", "2"}}), HasSubstr("twice"));
 }
 
-TEST(SweepValues, WhatASweepSetsItselfIsRefused) {
+TEST(SweepValues, KeysThatASweepSetsItselfAreRefused) {
     EXPECT_THAT(refusal({{"run.trace", "a.sqlite"}}), HasSubstr("-o FOLDER"));
     EXPECT_THAT(refusal({{"run.overwrite", "true"}}), HasSubstr("--overwrite"));
 }
@@ -105,7 +105,7 @@ TEST(SweepCombinations, CarryTheSettingsThatDiffer) {
     EXPECT_THAT(points[1].settings, ElementsAre(Override{"run.ranks", "2"}));
 }
 
-TEST(SweepCombinations, WithoutSeveralValuesThereIsOneNamedAsTheJob) {
+TEST(SweepCombinations, WithoutSeveralValuesThereIsOneWithTheJobsName) {
     EXPECT_THAT(names({{"run.steps", "2"}}), ElementsAre("mlp"));
 }
 

@@ -169,7 +169,7 @@ TEST(TcpWire, ReadsTheMemoryOfItsHostsProcesses) {
 }
 
 // As the trainer makes them.
-TEST(TcpWire, ComesFromAWorld) {
+TEST(TcpWire, IsMadeFromAWorld) {
     constexpr int kRanks = 3;
     const Listener listener = Listener::on_loopback();
     on_threads(kRanks, [&](int rank) {
@@ -193,7 +193,7 @@ TEST(TcpWire, ComesFromAWorld) {
     });
 }
 
-TEST(TcpWire, OfOneRankHasNoPeers) {
+TEST(TcpWire, HasNoPeersWithOneRank) {
     with_wires(1, {}, [](Wire& wire) {
         EXPECT_FALSE(wire.progress(0));
         EXPECT_THROW(wire.send(0, 0, {}), std::logic_error);
@@ -395,7 +395,7 @@ TEST(TcpWire, AFailureElsewhereEndsTheWaiting) {
     });
 }
 
-TEST(TcpAddress, OfANetworkOfOursIsTriedFirst) {
+TEST(TcpAddress, OneOfOurNetworksIsTriedFirst) {
     const std::vector<std::string> mine = {"172.17.0.1", "10.1.2.3", "fd00::3", "127.0.0.1"};
     EXPECT_THAT(nearest_first({"172.17.0.1", "192.168.0.7", "10.1.2.200", "fd00::7", "127.0.0.1"}, mine),
                 ElementsAre("fd00::7", "10.1.2.200", "192.168.0.7", "172.17.0.1", "127.0.0.1"));

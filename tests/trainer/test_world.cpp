@@ -82,7 +82,7 @@ TEST(World, GathersLargeTexts) {
     EXPECT_THAT(errors, Each(""));
 }
 
-TEST(World, TellsRank0InTheOrderOfEachSender) {
+TEST(World, DeliversToRank0InEachSendersOrder) {
     constexpr int kTold = 500;
     std::map<int, std::vector<int>> told;  // indexed by sender
     const auto errors = run_worlds(3, [&](World& world) {
@@ -105,7 +105,7 @@ TEST(World, TellsRank0InTheOrderOfEachSender) {
     EXPECT_THAT(errors, Each(""));
 }
 
-TEST(World, TellsAllOthersFromRank0) {
+TEST(World, SendsToAllOthersFromRank0) {
     std::atomic<int> sum{0}, senders{0};
     const auto errors = run_worlds(4, [&](World& world) {
         world.on("step", [&](int from, std::string_view text) {
@@ -125,7 +125,7 @@ TEST(World, TellsAllOthersFromRank0) {
     EXPECT_EQ(senders, 0);
 }
 
-TEST(World, KeepsWhatComesBeforeItsHandler) {
+TEST(World, KeepsMessagesThatArriveBeforeTheirHandler) {
     std::vector<std::string> told;
     const auto errors = run_worlds(2, [&](World& world) {
         if (world.rank() == 1) {

@@ -166,7 +166,7 @@ TEST(WorldJoining, ARankThatDoesNotJoinIsNamed) {
     places.erase(places.begin() + 2);
     const auto errors = run_threads(places, [&](const Place& place) { const World world(place, within(1)); });
     EXPECT_THAT(errors,
-                Each(AllOf(HasSubstr("ranks 2 and 4 of 6 did not come within 1 s"), HasSubstr("127.0.0.1"))));
+                Each(AllOf(HasSubstr("ranks 2 and 4 of 6 did not join within 1 s"), HasSubstr("127.0.0.1"))));
 }
 
 TEST(WorldJoining, AMissingRank0IsNamed) {
@@ -320,7 +320,7 @@ TEST(WorldJoining, ADescriptorThatDoesNotListenIsAnError) {
     ::close(place.listen_fd);
     place.listen_fd = STDIN_FILENO;
     const auto errors = run_threads({place}, [&](const Place& each) { const World world(each, within(1)); });
-    EXPECT_THAT(errors[0], HasSubstr("descriptor 0 is no listening socket"));
+    EXPECT_THAT(errors[0], HasSubstr("descriptor 0 is not a listening socket"));
 }
 
 TEST(WorldJoining, AProofIsOfTheTokenTheSideBothNumbersAndTheText) {

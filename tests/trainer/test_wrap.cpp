@@ -57,7 +57,7 @@ TEST(Wrap, TheRootKeepsTheRest) {
 }
 
 // PyTorch's recursion: bottom up, a module is wrapped when its remaining parameters reach the threshold.
-TEST(Wrap, BySizeWrapsWhereTheRemainderIsLargeEnough) {
+TEST(Wrap, BySizeWrapsIfTheRemainderIsLargeEnough) {
     const Job job = testing::mlp_job(4, 10, 1, 2);  // 110 elements a Linear
     EXPECT_THAT(unit_names(Program(testing::with_wrap(job, "size:110"))),
                 ElementsAre("net.0", "net.2", "net.4", "net.6"));

@@ -122,7 +122,7 @@ TEST_F(ArrangementTest, FiltersRowsByTheirWords) {
     EXPECT_FALSE(matches_filter("Rank 1 compute", "comm"));
 }
 
-TEST_F(ArrangementTest, ComesBackFromJson) {
+TEST_F(ArrangementTest, IsRestoredFromJson) {
     arrangement_.grouping = RowArrangement::Grouping::kind;
     arrangement_.collapsed = {"rank 0"};
     arrangement_.hidden = {"rank 1/memory"};

@@ -78,7 +78,7 @@ TEST(Axis, AnEmptyRangeHasNoTicks) {
     EXPECT_TRUE(make_ticks(0, 1, 0, AxisUnit::bytes).empty());
 }
 
-TEST(Axis, TicksLieInsideAndAreNeverMoreThanAskedFor) {
+TEST(Axis, TicksAreInsideAndNeverMoreThanRequested) {
     std::mt19937 random(7);
     std::uniform_real_distribution<double> exponent(0, 13), share(0, 1);
     for (int i = 0; i < 2000; ++i) {
@@ -111,7 +111,7 @@ TEST(Axis, TheTopLeavesRoom) {
 }
 
 // Doubles are 512 apart there: there may be fewer ticks, and the loop must end.
-TEST(Ticks, OfTimesBeyondTwoToThe53AreFewAndInOrder) {
+TEST(Ticks, AreFewAndOrderedForTimesBeyondTwoToThe53) {
     const double late = 2305843009213693952.0;  // 2^61
     for (const double span : {512.0, 1000.0, 1e6}) {
         const auto ticks = make_ticks(late, late + span, 12, AxisUnit::nanoseconds);

@@ -110,7 +110,7 @@ TEST_F(ClosedTraces, AreFreedWhicheverPanelHasShownThem) {
     }
 }
 
-TEST_F(ClosedTraces, ThatNoPanelShowsAnyMoreAreFreedToo) {
+TEST_F(ClosedTraces, AreFreedEvenIfNoPanelShowsThem) {
     program_.session.add_trace(mlp_sample({.per_linear = true}, "goes"), "goes");
     for (const PanelEntry& panel : panel_table()) look_around(std::string(panel.name));
     const std::weak_ptr<const traces::Trace> trace = program_.session.trace();

@@ -70,7 +70,7 @@ TEST(UnitTable, SaysNothingOfGathersWhereThereAreNone) {
     EXPECT_EQ(text(*table, 0, "reduce_per_step_us"), "-");
 }
 
-TEST(UnitTable, TellsOfUnitsThatAreGatheredAgainAtOnce) {
+TEST(UnitTable, NotesUnitsThatAreGatheredAgainImmediately) {
     auto rows = unit_rows();
     EXPECT_EQ(regather_text(rows, 2, true), "");
     rows[0].sum.regathers = 2;  // two of four gathers of 10 us each, in two steps

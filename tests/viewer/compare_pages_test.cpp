@@ -80,7 +80,7 @@ TEST(Histogram, HasTheSameBinsForAllRunsAndSharesOfEachRun) {
     EXPECT_DOUBLE_EQ(h.largest, 100);
 }
 
-TEST(Histogram, OfEqualValuesIsOneBinAndOfNoneIsEmpty) {
+TEST(Histogram, EqualValuesGiveOneBinAndNoneGiveNoBin) {
     Durations a, none;
     a.us = {5, 5, 5};
     const Histogram h = make_histogram({a, none}, 4);

@@ -105,7 +105,7 @@ TEST_F(ComparePanelTest, ARunThatIsNotWantedIsLeftOut) {
 }
 
 // Dear ImGui aborts if a table has more than 64 columns.
-TEST_F(ComparePanelTest, OfMoreRunsThanATableHasColumnsTheFirstAreCompared) {
+TEST_F(ComparePanelTest, ComparesTheFirstRunsIfThereAreMoreThanTheTableHasColumns) {
     constexpr std::size_t kOpen = kMostCompared + 4;
     for (std::size_t i = 0; i < kOpen; ++i) open({.steps = 1}, fmt::format("run{}.sqlite", i).c_str());
     EXPECT_THAT(draw(*panel_), HasSubstr("63 of 67 chosen runs are compared"));
@@ -132,7 +132,7 @@ TEST_F(ComparePanelTest, ARunIsComparedInItsOwnLimitRange) {
     EXPECT_EQ(item("compare.Average step time.2"), format_duration(part.runs[0].average_step_us * 1e3));
 }
 
-TEST_F(ComparePanelTest, WithoutNormalisingTimesAreOfAllSteps) {
+TEST_F(ComparePanelTest, TimesAreThoseOfAllStepsWithoutNormalising) {
     open({.per_linear = true, .steps = 4}, "linear.sqlite");
     open({.per_linear = false, .steps = 4}, "root.sqlite");
     draw(*panel_);

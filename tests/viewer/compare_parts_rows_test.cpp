@@ -50,7 +50,7 @@ std::string cell(const TableModel& model, std::size_t row, const std::string& id
     return model.text(row, column(model, id));
 }
 
-TEST(PartsModel, PutsTheDifferenceAndItsPercentBesideEveryRunsTime) {
+TEST(PartsModel, ShowsTheDifferenceAndItsPercentageForEveryRun) {
     const PartsModel model(two_runs(CompareBy::kernel, {{"gemm", {figures(100, 4, 1), figures(150, 6, 2)}}}),
                            kRuns, true);
     EXPECT_EQ(cell(model, 0, "name"), "gemm");
@@ -71,7 +71,7 @@ TEST(PartsModel, ADifferenceInsideTheSpreadIsMarkedAndNotJudged) {
     EXPECT_EQ(model.ink(0, column(model, "run2_percent")), theme::text_dim());
 }
 
-TEST(PartsModel, WithoutNormalisingTheKeptStepsCount) {
+TEST(PartsModel, TheKeptStepsCountWithoutNormalising) {
     const PartsModel model(two_runs(CompareBy::kernel, {{"gemm", {figures(100, 4), figures(100, 4)}}}), kRuns,
                            false);
     EXPECT_EQ(cell(model, 0, "run1_us"), "1,000.0");  // 10 steps of 100 us
@@ -80,7 +80,7 @@ TEST(PartsModel, WithoutNormalisingTheKeptStepsCount) {
     EXPECT_EQ(cell(model, 0, "run2_times"), "80");
 }
 
-TEST(PartsModel, WhatOneRunLacksIsNewOrGone) {
+TEST(PartsModel, APartThatOneRunLacksIsNewOrGone) {
     const PartsModel model(two_runs(CompareBy::kernel, {{"new", {PartFigures{}, figures(5, 1)}},
                                                         {"old", {figures(5, 1), PartFigures{}}}}),
                            kRuns, true);
@@ -92,7 +92,7 @@ TEST(PartsModel, WhatOneRunLacksIsNewOrGone) {
     EXPECT_EQ(model.ink(1, column(model, "run2_percent")), theme::text_dim()) << "neither better nor worse";
 }
 
-TEST(PartsModel, WhatNeitherRunHasDoesNotDiffer) {
+TEST(PartsModel, APartThatNeitherRunHasDoesNotDiffer) {
     const std::vector<RunHead> three = {{"a", 1}, {"b", 2}, {"c", 3}};
     auto comparison = two_runs(CompareBy::kernel, {{"gemm", {PartFigures{}, figures(5, 1), PartFigures{}}}});
     comparison->whole.runs.resize(3);

@@ -42,7 +42,7 @@ TEST(CompareTitles, SayWhatDiffersAndNoFileNames) {
     EXPECT_THAT(run_titles(root_and_linear()), ElementsAre("wrap=root", "wrap=module:Linear"));
 }
 
-TEST(CompareTitles, TellingSettingsComeFirstAndAtMostThree) {
+TEST(CompareTitles, HaveAtMostThreeDistinguishingSettings) {
     Comparison comparison = root_and_linear();
     for (RunColumn& run : comparison.runs) {
         run.config.insert(run.config.begin(), {"optimizer.lr", "0.1"});
@@ -59,7 +59,7 @@ TEST(CompareTitles, SettingsOfTheOtherModeAreLeftOut) {
     EXPECT_THAT(run_titles(comparison), ElementsAre("mode=ddp", "mode=fsdp  wrap=module:Linear"));
 }
 
-TEST(CompareTitles, RunsOfOneConfigurationAreToldApartByTheirFiles) {
+TEST(CompareTitles, RunsOfOneConfigurationAreDistinguishedByTheirFiles) {
     Comparison comparison = root_and_linear();
     for (RunColumn& run : comparison.runs) run.config.clear();
     EXPECT_THAT(run_titles(comparison), ElementsAre("mlp_root", "mlp_linear"));
@@ -82,7 +82,7 @@ TEST(CompareTitles, AForeignTraceIsCalledByItsFileAndItsMissingSettingsAreNoDiff
     for (const CompareRow& r : rows) EXPECT_NE(r.label, "model.type") << "both jobs say the same";
 }
 
-TEST(CompareRows, ARunWithoutStepsHasNoFiguresOfAStepBesideOnesThatHave) {
+TEST(CompareRows, ARunWithoutStepsHasNoFiguresPerStep) {
     const auto rows = compare_rows(root_and_linear(), {true, false});
     EXPECT_EQ(row(rows, "Average step time").cells[0].value, "1.00 ms");
     EXPECT_EQ(row(rows, "Average step time").cells[1].value, "-");
@@ -117,7 +117,7 @@ TEST(CompareRows, ADifferenceOutsideTheSpreadIs) {
     EXPECT_EQ(row(rows, "Average step time").cells[1].tone, Tone::worse);
 }
 
-TEST(CompareRows, SettingsThatDifferStandFirst) {
+TEST(CompareRows, SettingsThatDifferComeFirst) {
     const auto rows = compare_rows(root_and_linear());
     EXPECT_TRUE(rows[0].heading);
     EXPECT_EQ(rows[1].label, "fsdp.wrap");
@@ -140,7 +140,7 @@ TEST(CompareRows, CollectivesAreCountedAStep) {
     EXPECT_EQ(row(compare_rows(comparison), "all_gather, data").cells[0].value, "-") << "nothing tells them";
 }
 
-TEST(CompareRows, WithoutAllocationsNothingIsSaidOfMemory) {
+TEST(CompareRows, MemoryIsOmittedWithoutAllocations) {
     Comparison comparison = root_and_linear();
     for (RunColumn& run : comparison.runs) run.peak_bytes = 0;
     for (const CompareRow& r : compare_rows(comparison)) EXPECT_NE(r.label, "Peak allocated");

@@ -86,7 +86,7 @@ TEST(Lane, FindsTheNextLongEventAsAScanDoes) {
     }
 }
 
-TEST(Lane, TellsWhichKindTakesMost) {
+TEST(Lane, FindsTheKindThatTakesMostTime) {
     const Lane lane = lane_of({{0, 10, paint_of(DeviceKind::kernel)},
                                {10, 25, paint_of(DeviceKind::communication)},
                                {30, 36, paint_of(DeviceKind::kernel)}});
@@ -143,7 +143,7 @@ TEST(Fold, AddsUpToTheBusyTimeAtEveryZoom) {
     }
 }
 
-TEST(Fold, DrawsNothingWhereNothingIs) {
+TEST(Fold, DrawsNothingInEmptyPlaces) {
     const auto events = random_events(9, 2000);
     const Lane lane = lane_of(events);
     const TimeView view{0, events.back().end, 1000};

@@ -34,7 +34,7 @@ TEST(Fold, AColumnHoldsTheLowestAndHighestWithinIt) {
     EXPECT_EQ(columns[2].highest, 2);
 }
 
-TEST(Fold, BeforeTheFirstPointNothingLives) {
+TEST(Fold, NothingIsLiveBeforeTheFirstPoint) {
     const std::vector<MemoryPoint> curve = {point(15, 4)};
     const auto columns = fold_curve(curve, 0, 20, 2);
     EXPECT_EQ(columns[0].highest, 0);

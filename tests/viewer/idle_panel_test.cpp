@@ -77,7 +77,7 @@ TEST_F(IdlePanelTest, ThePathIsThatOfTheReport) {
     EXPECT_EQ(item("idle.path_names." + most->name + ".us"), us_text(most->us));
 }
 
-TEST_F(IdlePanelTest, AWhatIfSaysWhatTheAnalysisForetells) {
+TEST_F(IdlePanelTest, AWhatIfShowsTheAnalysissPrediction) {
     traces::PathFactors factors = traces::kUnscaled;
     factors[static_cast<std::size_t>(traces::PathKind::communication)] = 0.5;
     const auto scaled = traces::critical_path(*session_.trace(), {}, factors);

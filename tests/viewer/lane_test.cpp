@@ -202,7 +202,7 @@ std::int64_t union_within(const std::vector<Event>& events, std::int64_t from, s
     return std::count(busy.begin(), busy.end(), true);
 }
 
-TEST(SummaryStrip, TellsTheExactUnionAtEveryZoom) {
+TEST(SummaryStrip, ShowsTheExactUnionAtEveryZoom) {
     std::vector<Event> events;
     const auto trace = random_trace(8, events);
     const Tracks tracks = make_tracks(*trace);
@@ -374,7 +374,7 @@ TEST(ColorModes, ListNamesByTheirBusyTime) {
     EXPECT_EQ(paints.legend()[1].busy_ns, 20);
 }
 
-TEST(ColorModes, TellUnitsApartWhoseNamesMeetInAHue) {
+TEST(ColorModes, DistinguishUnitsWhoseNamesShareAHue) {
     ASSERT_EQ(hue_of("root"), hue_of("blocks.3"));
     ColumnSink sink;
     sink.add(RankRow{0, 0, global_pid(1), global_tid(1, 1), "node", "Device"});
@@ -399,7 +399,7 @@ TEST(ColorModes, TellUnitsApartWhoseNamesMeetInAHue) {
 }
 
 // The fold with an index equals the one that reads every point, at every zoom.
-TEST(FoldCounter, WithAnIndexIsThePlainFold) {
+TEST(FoldCounter, WithAnIndexEqualsThePlainFold) {
     std::mt19937 random(5);
     for (const unsigned gap : {1U, 3U, 500U}) {
         ColumnSink sink;

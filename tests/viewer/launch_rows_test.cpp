@@ -119,7 +119,7 @@ TEST_F(LaunchTest, CopiesAreCountedByDirectionAndMemory) {
     EXPECT_EQ(table->text(0, 8), "3.15");  // 6,291,456 bytes / 2,000,000 ns
 }
 
-TEST_F(LaunchTest, WhatKnowsNoSizesSaysNone) {
+TEST_F(LaunchTest, ShowsNoSizesIfNoneAreKnown) {
     Launches row;
     row.grid[0] = row.grid[1] = row.grid[2] = row.block[0] = row.block[1] = row.block[2] = 1;
     row.count = 1;
@@ -182,7 +182,7 @@ TEST_F(LaunchPanelTest, AChosenKernelIsTheOnlyOneShown) {
     EXPECT_EQ(item("kernels.launches.filter"), "fill");
 }
 
-TEST_F(LaunchPanelTest, WhatIsNoDatabaseIsImportedOnlyWhenAsked) {
+TEST_F(LaunchPanelTest, AFileThatIsNotADatabaseIsImportedOnlyOnRequest) {
     session_.close(0);
     std::unique_ptr<traces::Trace> other = traces::load_trace(path_.string());
     other->path = "/nowhere/trace.json";

@@ -57,7 +57,7 @@ TEST_F(MemoryPanelTest, ObeysTheLimitRange) {
     EXPECT_EQ(item("memory.value.peak_bytes"), std::to_string(2 << 20)) << "the second step is left out";
 }
 
-TEST_F(MemoryPanelTest, AClickOnTheCurvePutsTheCursorThereAndSaysWhatLives) {
+TEST_F(MemoryPanelTest, AClickOnTheCurveMovesTheCursorAndListsLiveAllocations) {
     session_.add_trace(small_run(), "run.sqlite");
     session_.open[0].visible = {0, 10'000};
     const auto panel = make_panel("memory");

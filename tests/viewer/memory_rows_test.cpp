@@ -133,7 +133,7 @@ TEST(MemoryTables, EveryAllocationIsARowWithItsLife) {
     EXPECT_GT(freed, 0U);
 }
 
-TEST(MemoryTables, TheSentenceOfThePeakSaysWhatTheTraceTells) {
+TEST(MemoryTables, ThePeaksSentenceStatesWhatTheTraceRecords) {
     traces::RankExplanation rank;
     EXPECT_EQ(moment_sentence(rank), "");
     rank.moment.bytes = 4 << 20;
@@ -278,7 +278,7 @@ TEST(RunsRows, ATraceWithoutStepsHasNoFiguresOfAStep) {
     EXPECT_EQ(cell(*runs_table({run}), 0, "average_step_us"), "4,000,000.0");
 }
 
-TEST(RunsRows, ARunIsGreenOnlyWhileItGoesOn) {
+TEST(RunsRows, ARunIsGreenOnlyWhileItIsInProgress) {
     constexpr std::size_t kState = 1;
     auto trace = std::make_shared<traces::Trace>();
     trace->ended = false;

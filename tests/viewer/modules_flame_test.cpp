@@ -67,7 +67,7 @@ TEST(Flame, HasTheNestedRangesByDepthAndTheDeviceWorkLaunchedInside) {
     EXPECT_THAT(names(*trace, *device[1]), ElementsAre("gather"));
 }
 
-TEST(Flame, OfAnInnerCallHasOnlyItsOwn) {
+TEST(Flame, AnInnerCallShowsOnlyItsOwnWork) {
     const auto trace = two_calls();
     const FlameChart chart = make_flame(*trace, 1);  // Linear_0 of the first call
     EXPECT_EQ(chart.ranges, 0);
@@ -100,7 +100,7 @@ TEST(Flame, RangesOfOtherThreadsAreNoPartOfIt) {
     EXPECT_EQ(make_flame(*trace, 0).ranges, 0);
 }
 
-TEST(Flame, DeviceWorkOfOneStreamThatOverlapsHasLanesOfItsOwn) {
+TEST(Flame, OverlappingDeviceWorkOfOneStreamHasItsOwnLanes) {
     RunBuilder run;
     run.range(0, 0, 100, "nn.Module: Block_0");
     run.kernel(0, 20, 80, 10, 7, "a");

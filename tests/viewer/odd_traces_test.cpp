@@ -120,7 +120,7 @@ TEST_F(OddTraces, OfOneEvent) {
     try_everything(allocation.take(), "an allocation");
 }
 
-TEST_F(OddTraces, OfEventsThatTakeNoTimeOrLessAndDoNotNest) {
+TEST_F(OddTraces, WithEventsOfNoOrNegativeTimeThatDoNotNest) {
     ColumnSink sink;
     add_rank(sink);
     for (int i = 0; i < 50; ++i) {

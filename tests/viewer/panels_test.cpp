@@ -94,7 +94,7 @@ TEST_F(PanelsTest, MemoryNamesThePeakAndWhatLivedThen) {
     EXPECT_THAT(text, HasSubstr("No prediction is stored."));
 }
 
-TEST_F(PanelsTest, MemoryPutsThePredictionAndTheDifferenceBesideEveryPart) {
+TEST_F(PanelsTest, MemoryShowsThePredictionAndTheDifferenceForEveryPart) {
     const MlpSample sample{.per_linear = false};
     constexpr std::int64_t kPeak = 19042304;  // as above
     traces::ColumnSink sink;
@@ -152,7 +152,7 @@ TEST_F(PanelsTest, AFileThatCannotBeReadIsNamedWithItsReason) {
     EXPECT_NE(session_.open.at(0).error, "");
 }
 
-TEST_F(PanelsTest, ATraceWithNothingInItIsNoFault) {
+TEST_F(PanelsTest, AnEmptyTraceIsNotAFault) {
     session_.add_trace(std::make_shared<traces::Trace>(), "empty.sqlite");
     for (const auto& panel : make_panels()) {
         draw(*panel);

@@ -124,7 +124,7 @@ TEST_F(PlanPanelTest, JobFilesAreCopiedAndSaved) {
     EXPECT_EQ(session_.wanted_save->text, "# row 3\n[run]\nranks = 2\n");
 }
 
-TEST_F(PlanPanelTest, FindsThePlanBesideARun) {
+TEST_F(PlanPanelTest, FindsThePlanNextToARun) {
     open_plan();
     open({}, "root.sqlite");
     session_.set_active(1);
@@ -135,20 +135,20 @@ TEST_F(PlanPanelTest, FindsThePlanBesideARun) {
     EXPECT_FALSE(holds_plan(*session_.open[1].trace));
 }
 
-TEST_F(PlanPanelTest, WithoutAPlanSaysHowToMakeOne) {
+TEST_F(PlanPanelTest, ExplainsHowToMakeAPlanIfThereIsNone) {
     EXPECT_THAT(draw(*panel_), HasSubstr("shardscope-train plan JOB.toml -o plan.sqlite"));
     open({}, "root.sqlite");
     EXPECT_THAT(draw(*panel_), HasSubstr("shardscope-train plan JOB.toml -o plan.sqlite"));
 }
 
-TEST_F(PlanPanelTest, AnEmptyPlanIsNoFault) {
+TEST_F(PlanPanelTest, AnEmptyPlanIsNotAFault) {
     traces::ColumnSink sink;
     sink.add(traces::RunInfoRow{"plan.job", "tiny.toml"});
     session_.add_trace(sink.take(), "plan.sqlite");
     EXPECT_THAT(draw(*panel_), AllOf(HasSubstr("0 configurations"), HasSubstr("tried no configuration")));
 }
 
-TEST_F(PlanPanelTest, WhereNothingFitsItSaysWhatWouldBeTheLeast) {
+TEST_F(PlanPanelTest, NamesTheSmallestRowIfNothingFits) {
     traces::ColumnSink sink;
     for (int i = 1; i <= 3; ++i) {
         traces::PlanRow row = plan_row(i, 10, 2000 * i);

@@ -58,7 +58,7 @@ std::string cell(const PlanTable& table, std::size_t row, const std::string& id)
 
 // --- the list ---------------------------------------------------------------------------------------------
 
-TEST(PlanList, TheFrontComesFirstThenWhatFitsThenWhatDoesNot) {
+TEST(PlanList, TheParetoFrontComesFirstThenRowsThatFitThenTheOthers) {
     const PlanList list = sample_list();
     std::vector<std::size_t> all(list.items.size());
     for (std::size_t i = 0; i < all.size(); ++i) all[i] = i;
@@ -85,7 +85,7 @@ TEST(PlanList, CountsAreASentence) {
     EXPECT_EQ(nothing_fits(sample_list()), "");
 }
 
-TEST(PlanList, WhereNothingFitsTheSmallestPeakIsNamed) {
+TEST(PlanList, NamesTheSmallestPeakIfNothingFits) {
     traces::PlanRow large = plan_row(1, 20, 3000), larger = plan_row(2, 10, 4000);
     large.outcome = larger.outcome = "too_large";
     const std::string said = nothing_fits(list_of({larger, large}));

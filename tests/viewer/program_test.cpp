@@ -84,7 +84,7 @@ TEST(Session, OpensSeveralFilesOnThreads) {
     EXPECT_FALSE(session.open[0].limit);
 }
 
-TEST(Session, SaysWhyAFileIsNoTrace) {
+TEST(Session, SaysWhyAFileIsNotATrace) {
     const Folder folder;
     std::ofstream(folder / "notes.txt") << "not a trace\n";
     Session session;
@@ -122,7 +122,7 @@ TEST(Session, KeepsTheRankWithinTheTrace) {
     EXPECT_EQ(session.selected.kind, EventKind::none);
 }
 
-TEST(Session, GivesEachTraceTheRangeThatWasAskedFor) {
+TEST(Session, GivesEachTraceTheRequestedRange) {
     Session session;
     session.first_range = TimeRange{1000, 2000};
     session.add_trace(mlp_sample({}, "run"), "run");
@@ -184,14 +184,14 @@ TEST(AnalysisCache, AnAnalysisThatIsAbandonedHoldsNobodyUp) {
     steps->ended.get_future().wait();
 }
 
-TEST(AnalysisCache, WhereNoneRunsNothingIsAbandoned) {
+TEST(AnalysisCache, AbandonsNothingIfNoAnalysisRuns) {
     AnalysisCache cache;
     ASSERT_NE(wait_for(cache, [trace = mlp_sample({}, "run"), &cache] { return cache.summary(trace); }),
               nullptr);
     EXPECT_FALSE(cache.abandon());
 }
 
-TEST(AnalysisCache, SaysWhichAnalysisFailedAndGoesOn) {
+TEST(AnalysisCache, NamesTheAnalysisThatFailedAndContinues) {
     AnalysisCache cache;
     const TracePtr trace = mlp_sample({}, "run");
     const auto fail = [](const auto&) -> int { throw std::runtime_error("out of luck"); };
@@ -203,7 +203,7 @@ TEST(AnalysisCache, SaysWhichAnalysisFailedAndGoesOn) {
     EXPECT_NE(wait_for(cache, [&] { return cache.info(trace); }), nullptr);
 }
 
-TEST(AnalysisCache, AFailureIsSaidWhereItIsAskedForAndGoesWithItsTrace) {
+TEST(AnalysisCache, AFailureIsReportedOnRequestAndRemovedWithItsTrace) {
     AnalysisCache cache;
     const TracePtr bad = mlp_sample({}, "bad"), good = mlp_sample({}, "good");
     const auto fail = [](const auto&) -> int { throw std::runtime_error("out of luck"); };
@@ -243,7 +243,7 @@ TEST(AnalysisCache, AsksOfATraceThatWasReadAgainWhatWasOnShowOfTheOneBefore) {
 }
 
 // A panel of many runs queries more than is kept of unused results.
-TEST(AnalysisCache, KeepsHoweverMuchIsAskedForInEveryFrame) {
+TEST(AnalysisCache, KeepsEverythingThatEveryFrameRequests) {
     AnalysisCache cache;
     const TracePtr trace = mlp_sample({}, "run");
     constexpr int kQuestions = 400;
@@ -365,7 +365,7 @@ TEST(Actions, DoNothingHarmfulWithoutATrace) {
     EXPECT_TRUE(program.quit);
 }
 
-TEST(Actions, OfThePanelOnShowReachIt) {
+TEST(Actions, ReachTheVisiblePanel) {
     Program program;
     add_panels(program);
     program.show("timeline");
@@ -458,7 +458,7 @@ TEST(Redraw, WorkDrawsItsProgressAndOnceMoreWhatItCameTo) {
     EXPECT_LE(Redraw::patience({.working = true}), 0.1);
 }
 
-TEST(Redraw, WhatMovesByItselfIsDrawnSixtyTimesASecond) {
+TEST(Redraw, AnimationsAreDrawnSixtyTimesPerSecond) {
     Redraw redraw;
     EXPECT_EQ(Redraw::patience({.working = true, .moving = true}), 1.0 / 60);
     for (int look = 0; look < 60; ++look) EXPECT_TRUE(redraw.due({.moving = true}, false, false));
@@ -488,7 +488,7 @@ TEST(Theme, HasOneColourForAKindAndNoOtherForTheSame) {
     EXPECT_EQ(path_kind_color(traces::PathKind::waiting), waiting_color());
 }
 
-TEST(Theme, TellsKindsApart) {
+TEST(Theme, DistinguishesKinds) {
     EXPECT_EQ(rgb(0x123456), 0xFF563412U);
     std::set<Color> kinds;
     for (int k = 0; k < traces::kDeviceKinds; ++k)

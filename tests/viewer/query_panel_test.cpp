@@ -83,7 +83,7 @@ TEST_F(QueryTest, EveryShippedQueryRuns) {
     }
 }
 
-TEST_F(QueryTest, RowsBeyondTheLimitAreNotComputedAndThatIsSaid) {
+TEST_F(QueryTest, RowsBeyondTheLimitAreNotComputedAndTheResultSaysSo) {
     QueryLimits limits;
     limits.rows = 10;
     const std::string endless =
@@ -266,7 +266,7 @@ TEST(QueryHistory, HoldsEachQueryOnceNewestFirst) {
     EXPECT_EQ(history.entries().front(), "SELECT 99");
 }
 
-TEST(QueryHistory, ComesBackAsItWas) {
+TEST(QueryHistory, IsRestored) {
     QueryHistory history;
     history.add("SELECT 'a\n\"b\"' -- \u00e4");
     history.add("SELECT 2");
@@ -276,7 +276,7 @@ TEST(QueryHistory, ComesBackAsItWas) {
     EXPECT_EQ(QueryHistory().to_text(), "");
 }
 
-TEST(QueryHistory, WhatIsKeptIsBounded) {
+TEST(QueryHistory, IsBounded) {
     QueryHistory history;
     history.add("SELECT 'old'");
     history.add("SELECT '" + std::string(QueryHistory::kMostBytes, 'x') + "'");
@@ -330,7 +330,7 @@ TEST_F(QueryPanelTest, AsksADatabaseAtOnceAndShowsItsSchema) {
     EXPECT_TRUE(items::find("query.result.row.0"));
 }
 
-TEST_F(QueryPanelTest, WhatWasRunIsInTheHistoryAlsoNextTime) {
+TEST_F(QueryPanelTest, ExecutedQueriesStayInTheHistory) {
     const auto panel = make_panel("query");
     settle(*panel);
     EXPECT_EQ(item("query.history"), "0") << "what the panel asks by itself is not the person's";
@@ -357,7 +357,7 @@ TEST_F(QueryPanelTest, ARowWithTimesLeadsToItsEvent) {
     EXPECT_EQ(device_event_at(trace, {place.from, place.to + 1, place.rank}), -1);
 }
 
-TEST_F(QueryPanelTest, ItsDatabaseTellsTimesAsTheTraceDoes) {
+TEST_F(QueryPanelTest, ItsDatabaseHasTheTracesTimes) {
     QueryRunner runner;
     const QueryAnswer answer =
         ask(runner, path_,

@@ -113,7 +113,7 @@ TEST_F(RowSimulationTest, AToolThatDoesNotListenIsKilled) {
     EXPECT_THAT(simulation.error(), HasSubstr("cancelled"));
 }
 
-TEST_F(RowSimulationTest, EndsWhatRunsWithTheViewer) {
+TEST_F(RowSimulationTest, EndsItsProgramsWhenTheViewerEnds) {
     const fs::path mark = folder_ / "mark";
     {
         RowSimulation simulation(tool("sleep 1; touch " + mark.string()));

@@ -60,7 +60,7 @@ TEST_F(RunsPanelTest, AClickChoosesTheRunAndAButtonLeadsToAPanel) {
     EXPECT_EQ(session_.wanted_panel, "memory");
 }
 
-TEST_F(RunsPanelTest, TellsFaultsInSentences) {
+TEST_F(RunsPanelTest, ShowsFaultsAsSentences) {
     traces::RunBuilder run;
     run.kernel(0, 10, 20);  // without a launch
     session_.add_trace(run.take(), "run.sqlite");
@@ -69,7 +69,7 @@ TEST_F(RunsPanelTest, TellsFaultsInSentences) {
     EXPECT_THAT(draw(*make_panel("runs")), HasSubstr(faults.front()));
 }
 
-TEST_F(RunsPanelTest, ARunThatGoesOnIsNoFault) {
+TEST_F(RunsPanelTest, ARunInProgressIsNotAFault) {
     traces::RunBuilder run;
     run.kernel(0, 10, 20, 5);
     auto trace = run.take();

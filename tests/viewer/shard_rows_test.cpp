@@ -70,7 +70,7 @@ TEST(StateLane, NoTimeIsLostAtAnyZoom) {
     }
 }
 
-TEST(StateLane, OfAUnitThatNeverChangesIsItsFirstState) {
+TEST(StateLane, ShowsTheFirstStateOfAUnitThatNeverChanges) {
     UnitHistory always;
     always.at_first = {0, full, true, -1};
     EXPECT_THAT(StateLane(always).fold(0, 10, 2), ElementsAre(StateRun{0, 2, full, 1}));
@@ -88,7 +88,7 @@ TEST(ShardMoments, AreSteppedThroughInOrder) {
     EXPECT_THAT(change_times(two_units(), 7), IsEmpty());
 }
 
-TEST(ShardCountsOf, ARankTellWhatItsDeviceAndItsHostHold) {
+TEST(ShardCountsOf, ARankCountDeviceAndHostMemory) {
     const ShardCounts before = counts_at(two_units(), 0, 7);  // allocated, not gathered yet
     EXPECT_EQ(before.allocated, 1);
     EXPECT_EQ(before.whole, 0);

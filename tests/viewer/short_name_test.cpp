@@ -34,7 +34,7 @@ TEST(ShortName, TheFunctionStaysWhenItsArgumentsAreShortened) {
     EXPECT_EQ(name.tail, ">");
 }
 
-TEST(ShortName, ALambdaIsOfTheFunctionThatItStandsIn) {
+TEST(ShortName, ALambdaIsNamedAfterItsFunction) {
     EXPECT_THAT(
         forms("void k<4, at::cos_kernel(at::It&)::{lambda()#2}::operator()() const::{lambda(float)#1}, "
               "A<char*, 2> >(int)"),
@@ -89,7 +89,7 @@ TEST(ShortName, BracketsThatDoNotCloseAreNoName) {
         EXPECT_THAT(forms(text), IsEmpty()) << text;
 }
 
-TEST(ShortName, OfAVeryLongNameNothingIsSaid) {
+TEST(ShortName, AVeryLongNameHasNone) {
     EXPECT_THAT(forms("ns::f<" + std::string(1 << 20, 'a') + ">(int)"), IsEmpty());
 }
 

@@ -75,7 +75,7 @@ void add_panels(Program& program) {
         program.panels.push_back(std::make_unique<PlainPanel>(name));
 }
 
-TEST_F(StateTest, ComesBackAsItWas) {
+TEST_F(StateTest, IsRestored) {
     SavedState state;
     state.traces = {{"/a/run.sqlite", {}, TimeRange{5, 50}, TimeRange{10, 20}, "{}"},
                     {"/b.json", {"/b.json", "/c.json"}, {}, {}, ""}};
@@ -99,7 +99,7 @@ TEST_F(StateTest, ComesBackAsItWas) {
               std::filesystem::perms::none);
 }
 
-TEST_F(StateTest, ThatIsDamagedIsLeftAsideWithASentence) {
+TEST_F(StateTest, ADamagedStateIsIgnoredWithAMessage) {
     for (const char* text :
          {"", "{", "[]", "{\"zoom\": \"large\"}", "{\"traces\": [{}]}", "{\"traces\": [{\"path\": 5}]}",
           "{\"tables\": 5}", "{\"traces\": [{\"path\": \"a\", \"visible\": [1]}]}", "\xff\xfe"}) {
@@ -132,7 +132,7 @@ TEST_F(StateTest, IsKeptWhereTheSystemKeepsStates) {
     EXPECT_THAT(write_state("/proc/shardscope/viewer.json", {}), HasSubstr("cannot be saved"));
 }
 
-TEST_F(StateTest, OfAProgramOpensWhatWasOpen) {
+TEST_F(StateTest, ReopensTheTracesThatWereOpen) {
     write_sample(path("one.sqlite"), 2);
     write_sample(path("two.sqlite"), 2);
     SavedState state;
@@ -228,7 +228,7 @@ TEST_F(StateTest, AFileThatWasTruncatedLeavesWhatWasRead) {
     EXPECT_EQ(session.current()->error, "");
 }
 
-TEST_F(StateTest, ARunThatGoesOnIsReadAgainAsItGrows) {
+TEST_F(StateTest, AGrowingRunIsReloaded) {
     const std::string file = path("live.sqlite");
     traces::DatabaseWriter writer({.path = file});
     write_mlp_sample({.per_linear = true, .ranks = 2, .steps = 1}, writer);
@@ -304,7 +304,7 @@ double distance(const Rgb& a, const Rgb& b) {
     return std::hypot(a[0] - b[0], a[1] - b[1], a[2] - b[2]);
 }
 
-TEST(Colours, OfKindsStayApartForEyesThatSeeFewer) {
+TEST(Colours, DifferPerKindForColourBlindUsers) {
     constexpr double kApart = 15;  // Delta E*ab; about 2.3 is just noticeable side by side
     for (int a = 0; a < traces::kDeviceKinds; ++a) {
         for (int b = 0; b < a; ++b) {
@@ -320,7 +320,7 @@ TEST(Colours, OfKindsStayApartForEyesThatSeeFewer) {
 }
 
 // For runs next to each other, of which there are seldom more than four, and for runs next to kinds of work.
-TEST(Colours, OfRunsStayApartFromEachOtherAndFromKinds) {
+TEST(Colours, DifferPerRunAndFromThoseOfKinds) {
     constexpr double kApart = 15;
     for (int a = 0; a < 4; ++a) {
         const Rgb x = linear(run_color(a));
@@ -342,7 +342,7 @@ TEST(Colours, OfRunsStayApartFromEachOtherAndFromKinds) {
     }
 }
 
-TEST(Colours, OfTextAreLegibleInBothAppearances) {
+TEST(Colours, TextIsLegibleInBothAppearances) {
     // Web Content Accessibility Guidelines 2.1, contrast ratio: 4.5 for text, 3 for large text and icons.
     const auto luminance = [](Color c) {
         const Rgb l = linear(c);

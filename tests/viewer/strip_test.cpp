@@ -53,7 +53,7 @@ TEST_F(StripTest, TheKindWithMostTimeColoursTheColumn) {
     EXPECT_EQ(rows[0].runs[0], (StripRun{0, 1, 0.8F, DeviceKind::memcpy}));
 }
 
-TEST_F(StripTest, OnlyTheRankAndTheTimeAskedForCount) {
+TEST_F(StripTest, OnlyTheRequestedRankAndTimeCount) {
     add(0, 10, 0, DeviceKind::kernel);      // before the range
     add(15, 25, 1, DeviceKind::kernel);     // begins before the range: counts from 20 on
     add(20, 30, 2, DeviceKind::kernel, 1);  // another rank
@@ -65,7 +65,7 @@ TEST_F(StripTest, OnlyTheRankAndTheTimeAskedForCount) {
     EXPECT_EQ(rows[0].runs[0], (StripRun{0, 1, 0.5F, DeviceKind::kernel}));
 }
 
-TEST_F(StripTest, NothingIsDrawnOfNothing) {
+TEST_F(StripTest, DrawsNothingOfAnEmptyTrace) {
     EXPECT_TRUE(fold_streams(trace, 0, 0, 100, 10).empty());
     add(0, 10, 0, DeviceKind::kernel);
     EXPECT_TRUE(fold_streams(trace, 0, 5, 5, 10).empty());

@@ -270,7 +270,7 @@ TEST_F(TableTest, ADoubleClickOpensTheRow) {
     EXPECT_EQ(panel.events.opened, 2U);
 }
 
-TEST_F(TableTest, WhatIsShownIsWhatIsOfferedForExport) {
+TEST_F(TableTest, ExportsTheRowsThatItShows) {
     TablePanel panel(three_kernels());
     panel.state.sort = {2, true};  // by time: copy 4, add 1.5, mul 0.2
     panel.state.filter = "l";      // by name: mul only

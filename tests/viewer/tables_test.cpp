@@ -78,7 +78,7 @@ TEST(TableOrder, FiltersByAnyCellWithoutCase) {
     EXPECT_THAT(table_order(*model, {99, false}, ""), ElementsAre(0, 1, 2));  // there is no such column
 }
 
-TEST(TableOrder, OfALargeTableComesFromAThread) {
+TEST(TableOrder, ALargeTableIsSortedOnAThread) {
     const auto model = std::make_shared<const LargeTable>(200'000);
     TableOrder order;
     EXPECT_TRUE(order.of(model, {1, false}, "").empty());

@@ -42,7 +42,7 @@ TEST(Zoom, KeepsTheInstantUnderTheMouse) {
     EXPECT_EQ(next, (TimeSpan{250, 1250}));
 }
 
-TEST(Zoom, StopsWhereNothingIsFinerOrWider) {
+TEST(Zoom, StopsAtItsFinestAndWidest) {
     TimeSpan view{0, 1000};
     for (int i = 0; i < 100; ++i) view = zoomed(view, {0, 1000}, 500, 0.5);
     EXPECT_EQ(view.to - view.from, kShortestView);

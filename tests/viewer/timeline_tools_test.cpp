@@ -128,7 +128,7 @@ TEST(Marks, ComeBackFromTheirText) {
     EXPECT_EQ(parse_marks(marks_json(book, "/data/run.sqlite")), book);
 }
 
-TEST(Marks, OfInvalidUtf8AreStillWritten) {
+TEST(Marks, WithInvalidUtf8AreStillWritten) {
     MarkBook book;
     book.add({1, 1, "a\xff\xfe"});
     EXPECT_EQ(parse_marks(marks_json(book, "x")).all().size(), 1u);
@@ -181,7 +181,7 @@ class MarkFileTest : public testing::Test {
     std::string trace_, state_before_;
 };
 
-TEST_F(MarkFileTest, LiesBesideTheTraceWhichIsNotTouched) {
+TEST_F(MarkFileTest, IsNextToTheTraceWhichIsNotTouched) {
     MarkFile file(trace_);
     file.marks.add({10, 20, "slow step"});
     file.save();
@@ -204,7 +204,7 @@ TEST_F(MarkFileTest, GoesToTheStateFolderWhereItsOwnCannotBeWritten) {
     EXPECT_EQ(MarkFile(trace_).marks, file.marks);
 }
 
-TEST_F(MarkFileTest, LeavesAFileAloneThatIsNoFileOfMarks) {
+TEST_F(MarkFileTest, DoesNotTouchAFileThatIsNotAMarksFile) {
     std::ofstream(trace_ + ".marks.json") << "precious notes";
     MarkFile file(trace_);
     EXPECT_NE(file.problem(), "");
@@ -214,7 +214,7 @@ TEST_F(MarkFileTest, LeavesAFileAloneThatIsNoFileOfMarks) {
     EXPECT_EQ(file.marks.all().size(), 1u);  // in memory
 }
 
-TEST_F(MarkFileTest, WritesNothingForATraceThatIsNoFile) {
+TEST_F(MarkFileTest, WritesNothingForATraceWithoutAFile) {
     MarkFile file((folder_ / "in memory").string());
     file.marks.add({1, 1, ""});
     file.save();
@@ -272,7 +272,7 @@ TEST_F(FindTest, FindsCollectivesByWhatTheirBarsSay) {
     EXPECT_TRUE(find_text(*trace_, bar_label(*trace_, event), cancel_).place_of(*trace_, event));
 }
 
-TEST_F(FindTest, GoesOnFromTheSelectionAndRoundTheEnds) {
+TEST_F(FindTest, ContinuesFromTheSelectionAndWrapsAround) {
     const FoundEvents found = find_text(*trace_, "Linear", cancel_);
     const std::size_t last = found.size() - 1;
     EXPECT_EQ(found.after(*trace_, {}, trace_->first_ns), 0u);
@@ -283,12 +283,12 @@ TEST_F(FindTest, GoesOnFromTheSelectionAndRoundTheEnds) {
     EXPECT_EQ(found.before(*trace_, found.event(0), 0), last);
 }
 
-TEST_F(FindTest, StopsWhenItIsTold) {
+TEST_F(FindTest, StopsOnRequest) {
     cancel_ = true;
     EXPECT_EQ(find_text(*trace_, "Linear", cancel_).size(), 0u);
 }
 
-TEST_F(FindTest, RunsBesideTheFramesAndForgetsWhatWasTypedBefore) {
+TEST_F(FindTest, RunsDuringFramesAndDropsEarlierInput) {
     Finder finder;
     EXPECT_EQ(finder.of(trace_, ""), nullptr);
     finder.of(trace_, "L");
@@ -383,7 +383,7 @@ TEST_F(LinksTest, TieTheForwardOfAModuleToItsBackward) {
     EXPECT_GT(pairs, 0u);
 }
 
-TEST_F(LinksTest, ArrowsLeadFromTheLaunchAndFromWhoCameLast) {
+TEST_F(LinksTest, ArrowsLeadFromTheLaunchAndFromTheRankThatArrivedLast) {
     const Links links = find_links(*trace_, first_collective(), &index_);
     const std::vector<Arrow> arrows = arrows_of(links);
     const auto of = [&](Arrow::Kind kind) {
@@ -393,7 +393,7 @@ TEST_F(LinksTest, ArrowsLeadFromTheLaunchAndFromWhoCameLast) {
     EXPECT_EQ(of(Arrow::Kind::collective), 1);  // to the one other rank
 }
 
-TEST_F(LinksTest, FieldsTellTheWaitAndTheTransferOfACollective) {
+TEST_F(LinksTest, FieldsShowTheWaitAndTheTransferOfACollective) {
     const SelectedEvent event = first_collective();
     const auto i = static_cast<std::size_t>(event.index);
     const traces::CollectiveMatch* match = index_.match_of(event.index);
@@ -452,7 +452,7 @@ TEST(Minimap, HoldsTheExactBusyTimeOfTheRanksInHoweverManySlices) {
     }
 }
 
-TEST(Minimap, TellsKernelsCopiesAndCommunicationApart) {
+TEST(Minimap, DistinguishesKernelsCopiesAndCommunication) {
     // A kernel in [0, 400), a copy in [200, 600) of which the kernel covers half, and a collective in [500,
     // 1000) of which the copy covers a fifth: 40 % kernels, 20 % only copies, 40 % only communication.
     traces::ColumnSink sink;
@@ -481,7 +481,7 @@ TEST(Minimap, TellsKernelsCopiesAndCommunicationApart) {
     EXPECT_FLOAT_EQ(map.slices[0].copies, 0.2F);
 }
 
-TEST(Minimap, OfAnEmptyTraceHoldsNothing) {
+TEST(Minimap, IsEmptyForAnEmptyTrace) {
     traces::Trace trace;
     const Minimap map = make_minimap(trace, 100);
     for (const MinimapSlice& slice : map.slices) EXPECT_EQ(slice, MinimapSlice());

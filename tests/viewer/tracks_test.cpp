@@ -203,7 +203,7 @@ std::vector<std::string> titles_of(const std::vector<std::tuple<int, std::int64_
     return thread_titles(*sink.take());
 }
 
-TEST(ThreadTitles, TellKinetosThreadsApart) {
+TEST(ThreadTitles, DistinguishKinetosThreads) {
     EXPECT_THAT(titles_of({{0, 100, "thread 100 (python3)"},
                            {0, 105, "thread 105 (python3)"},
                            {0, 106, "thread 106 (pt_autograd_0)"},

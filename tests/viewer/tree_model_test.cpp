@@ -75,7 +75,7 @@ TEST(TreeModel, ARowsSubtreeFollowsIt) {
     EXPECT_EQ(tree.largest(kValue), 100);
 }
 
-TEST(TreeModel, SeveralRootsStandBesideEachOther) {
+TEST(TreeModel, KeepsSeveralRoots) {
     const Tree tree({{0, "a", 1}, {1, "b", 1}, {0, "c", 1}});
     EXPECT_EQ(tree.node(0).end, 2U);
     EXPECT_EQ(tree.node(2).path, "c");

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# The viewer in a real window (GLFW, GLX) on a display that is only memory, with a real mouse and keys of the X
-# server: a panel is chosen by a click and by a key, the timeline is zoomed by the wheel, everything is as it
-# was when the program starts again, and nothing is drawn while nothing happens.
+# Tests the viewer in a real window (GLFW, GLX) on a virtual display, with a real mouse and keys of the X server:
+# a click and a key select a panel, the wheel zooms the timeline, everything is restored when the program starts
+# again, and nothing is drawn while nothing happens.
 #
 #   tests/viewer/window_smoke_test.sh PATH/TO/shardscope-view
 #
-# Exit status 77 (skipped) where Xvfb or xdotool is missing. What the program did is read from the state that it
-# keeps for next time.
+# Exit status 77 (skipped) if Xvfb or xdotool is missing. The state that the program saves shows what it
+# did.
 set -euo pipefail
 
 view=$1
@@ -67,7 +67,7 @@ start() {
     settle
 }
 jiffies() { awk '{print $14 + $15}' "/proc/$program/stat"; }
-# Until the program has used next to no processor time for half a second.
+# Waits until the program has used almost no processor time for half a second.
 settle() {
     local before after
     for _ in $(seq 120); do
@@ -95,7 +95,7 @@ key 5
 quit
 says '"panel": "memory"'
 
-# It comes back as it was: the file too. Its timeline by the mouse: the second sign of the rail.
+# Everything is restored, including the open file. The mouse selects the timeline: the sidebar's second icon.
 start
 says 'run.json'
 [[ -n $(xdotool search --name '^Shardscope$') ]] || fail "no window"
@@ -113,7 +113,7 @@ settle
 xdotool click 4 click 4 click 4
 settle
 key ctrl+equal
-# Idle: within two seconds a twentieth of a second of processor time at most; drawing would take all of it.
+# An idle viewer uses at most 0.05 s of processor time within two seconds; drawing would use all of it.
 before=$(jiffies)
 sleep 2
 after=$(jiffies)
@@ -126,6 +126,6 @@ says '"zoom": 125'
 # A damaged state is reported and ignored.
 echo '{"zoom": "large"' >"$state"
 start "$folder/run.json"
-grep -q 'damaged and is ignored' "$folder/log" || fail "nothing is said of the damaged state"
+grep -q 'damaged and is ignored' "$folder/log" || fail "the damaged state is not reported"
 quit
 echo "the window works"

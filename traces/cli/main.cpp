@@ -86,7 +86,7 @@ class CommandOptions : public Options {
     void reading() override {
         app_.add_flag("--partial", inputs_.partial, "Read the intact part of a damaged file");
         app_.add_option("--max-size", inputs_.max_size,
-                        "Largest size to which a packed file may unpack (256G)")
+                        "Largest size to which a compressed file may expand (256G)")
             ->type_name("BYTES");
     }
     void times() override {
@@ -124,10 +124,10 @@ class CommandLine {
   public:
     CommandLine()
         : app_(
-              "Analyses traces. A trace is a file of Shardscope, an SQLite export of Nsight Systems, "
-              "Kineto or\nChrome JSON of PyTorch's profiler, a memory snapshot or a flight recorder's dump "
-              "of "
-              "PyTorch;\nplain or packed with gzip.",
+              "Analyses traces. A trace is a file of Shardscope, an SQLite export of Nsight Systems, Kineto "
+              "or\n"
+              "Chrome JSON of PyTorch's profiler, a memory snapshot or a flight recorder's dump of PyTorch;\n"
+              "plain or compressed with gzip.",
               "shardscope-trace") {
         app_.set_version_flag(
             "--version", fmt::format("shardscope-trace {} (schema {})", shardscope::kVersion, kSchemaVersion),
@@ -188,7 +188,7 @@ class CommandLine {
         std::string names;
         for (const Verb& verb : table) names += (names.empty() ? "" : ", ") + std::string(verb.name);
         throw UsageError(argc > 1 ? fmt::format("{} is not a command; use one of {}", argv[1], names)
-                                  : fmt::format("there is not a command; use one of {}", names));
+                                  : fmt::format("there is no command; use one of {}", names));
     }
 
     CLI::App app_;

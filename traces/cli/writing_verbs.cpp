@@ -177,12 +177,11 @@ int import_into(const Inputs& inputs, const std::string& output, bool overwrite)
 Work import_verb(Options& options) {
     const Output output = trace_output(options);
     options.footer(
-        "Reads Kineto and Chrome traces (JSON), memory snapshots and flight recorder dumps of PyTorch, "
-        "SQLite\n"
-        "exports of Nsight Systems; each plain or packed with gzip. Several files, or a folder, are the "
-        "ranks\n"
-        "of one job: their clocks are brought together as merge does. What is not JSON, but can be\n"
-        "understood, is read and counted (info reports it).");
+        "Reads Kineto and Chrome traces (JSON), memory snapshots and flight recorder dumps of PyTorch, and\n"
+        "SQLite exports of Nsight Systems; each plain or compressed with gzip. Several files, or a folder,\n"
+        "are the ranks of one job: their clocks are aligned as by merge. Text that is not valid JSON but "
+        "can\n"
+        "be understood is read and counted (info reports it).");
     return [=](const Inputs& inputs) { return import_into(inputs, output.path, output.overwrite); };
 }
 
@@ -192,7 +191,7 @@ Work export_verb(Options& options) {
         "chrome: JSON as PyTorch's profiler writes it, for Perfetto and others; csv: a folder of "
         "tables; sqlite: our own database");
     const std::string& output = options.required_text(
-        "-o,--output", "OUT", "The file to write (packed if it ends in .gz), or for csv the folder");
+        "-o,--output", "OUT", "The file to write (compressed if it ends in .gz), or for csv the folder");
     const bool& overwrite = options.flag("--overwrite", "Replace what exists of that name");
     return [&](const Inputs& inputs) -> int {
         if (to == "sqlite") return import_into(inputs, output, overwrite);
@@ -233,10 +232,8 @@ Work merge_verb(Options& options) {
     const Output output = trace_output(options);
     options.files("IN", "The parts; the first one's clock is the reference", 1, 0);
     options.footer(
-        "Ranks keep their numbers; ids that clash are renumbered. Clocks are brought together by the "
-        "wall\n"
-        "clock and then by the ends of the collectives that parts have in common; what is left is "
-        "printed.\n"
+        "Ranks keep their numbers; ids that clash are renumbered. Clocks are aligned by the wall clock and\n"
+        "then by the ends of the collectives that parts have in common; remaining differences are printed.\n"
         "docs/merging.md has the details.");
     return [=](const Inputs& inputs) {
         for (const std::string& file : inputs.files) check_database("merge", file);

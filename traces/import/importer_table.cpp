@@ -109,8 +109,8 @@ const Importer& importer_of(const FileHead& head, const std::string& path) {
             "{} is text in UTF-16, and traces are in UTF-8; convert it with iconv -f UTF-16 -t UTF-8", path));
     }
     throw StoreError(
-        fmt::format("{} is not a trace of a known format; give one of {}, plain or packed with gzip", path,
-                    readable_formats()));
+        fmt::format("{} is not a trace of a known format; give one of {}, plain or compressed with gzip",
+                    path, readable_formats()));
 }
 
 // --- packed databases -----------------------------------------------------------------------------------

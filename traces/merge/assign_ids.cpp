@@ -124,8 +124,8 @@ class Assigner {
             Part& other = *parts_[it->second.part];
             if (part.ours && rank.global_tid != 0 && it->second.thread == known.thread) {
                 throw StoreError(
-                    fmt::format("{} and {} both hold rank {} of one process; give each part once", other.path,
-                                part.path, rank.rank));
+                    fmt::format("{} and {} both contain rank {} of one process; give each part once",
+                                other.path, part.path, rank.rank));
             }
             if (share_collectives(other, rank.rank, part, rank.rank)) {
                 throw StoreError(

@@ -84,7 +84,7 @@ std::string table_text(const UnitsReport& report, std::size_t width) {
         if (&means.row == &all || means.row.sum.regathers == 0) continue;
         text += fmt::format("\n{} is gathered again right after it was freed ({}): {} us{}.\n",
                             printable(means.row.name), name(means.row.phase), us(means.regather_us()),
-                            report.stepped ? " a step" : "");
+                            report.stepped ? " per step" : "");
     }
     return text;
 }

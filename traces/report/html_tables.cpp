@@ -109,7 +109,7 @@ std::string html_summary(const ReportedRun& run) {
                     "<div class=\"small dim\">Rank {}: {} ms {}{}</div>\n", rank.rank,
                     milliseconds_of(rank.average_step_us),
                     run.summary.stepped
-                        ? "a step, mean of " +
+                        ? "per step, mean of " +
                               counted(static_cast<std::int64_t>(rank.steps.size()), "step", "steps")
                         : "in the whole trace",
                     rank.cut_steps > 0 ? ", one at the end cut off" : "");

@@ -47,7 +47,7 @@ std::string fragmentation_line(const RankMemory& rank) {
     if (!rank.fragmentation) return {};
     const Fragmentation& f = *rank.fragmentation;
     return fmt::format(
-        "The allocator then held {} MB in {}: {} MB free in {}, the largest {} MB;\n"
+        "The allocator then had reserved {} MB in {}: {} MB free in {}, the largest {} MB;\n"
         "fragmentation of the free bytes {} %\n",
         mb(f.held_bytes), counted(f.segments, "segment", "segments"), mb(f.free_bytes),
         counted(f.free_blocks, "block", "blocks"), mb(f.largest_free), grouped(f.percent(), 1));

@@ -51,7 +51,7 @@ std::string difference_note(const ScalingRun& run, const ScalingRun& base) {
 // One row for each part of a step, one column for each run and, after the first, its difference.
 std::string parts_table(const ScalingReport& report, std::size_t width) {
     std::vector<Align> align = {Align::left};
-    std::vector<std::string> header = {"us of a step"};
+    std::vector<std::string> header = {"us per step"};
     const ScalingRun& base = report.runs[report.baseline];
     for (std::size_t r = 0; r < report.runs.size(); ++r) {
         header.push_back(counted(report.runs[r].ranks, "rank", "ranks"));

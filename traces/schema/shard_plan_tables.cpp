@@ -115,7 +115,7 @@ constexpr std::array kPlan = {
     SchemaColumn{"beatenBy", kInt, "",
                  "The fastest on the Pareto front that allocates and reserves no more. SHARD_PLAN.number",
                  unless_zero<&PlanRow::beaten_by>},
-    SchemaColumn{"sameAs", kInt, "", "One with the same figures that stands for it. SHARD_PLAN.number",
+    SchemaColumn{"sameAs", kInt, "", "A row with the same figures that represents it. SHARD_PLAN.number",
                  unless_zero<&PlanRow::same_as>},
     SchemaColumn{"why", kText, "",
                  "Why it is dominated or too large, in words; on the Pareto front: what makes its peak.",
@@ -139,12 +139,12 @@ constexpr std::array kPlanParts = {
     SchemaColumn{"stage3", "REAL", "bytes", "At stage 3."},
     SchemaColumn{"formula", "REAL", "bytes", "By formula, of this configuration."},
     SchemaColumn{"simulated", "REAL", "bytes", "Of `categories` at the peak of the memory account."},
-    SchemaColumn{"categories", kText, "", "Which memory categories stand for this part."},
+    SchemaColumn{"categories", kText, "", "The memory categories that make up this part."},
 };
 
 constexpr std::array<SchemaTable, 2> kTables = {{
     {"SHARD_PLAN",
-     "What a planner found out about each configuration of a job. Since schema version 5.",
+     "A planner's results for each configuration of a job. Since schema version 5.",
      kPlan,
      {},
      5},

@@ -155,9 +155,9 @@ constexpr std::array kPartColumns = {
     SchemaColumn{"part", kIntNN, "enum", "What the bytes are of. SHARD_ENUM_PART",
                  from<&PredictionPartRow::kind>},
     SchemaColumn{"id", kInt, "id",
-                 "SHARD_UNITS.id or SHARD_MODULES.id, NULL for what belongs to none; of a step its number, "
-                 "which holds "
-                 "until the next one that is stored.",
+                 "SHARD_UNITS.id or SHARD_MODULES.id, NULL if it belongs to none; for a step its number, "
+                 "which applies until the next stored step."
+                 "",
                  unless_negative<&PredictionPartRow::id>},
     SchemaColumn{"name", kTextNN, "", "Of the buffer; empty for other parts.",
                  from<&PredictionPartRow::name>},

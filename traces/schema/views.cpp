@@ -196,7 +196,7 @@ constexpr std::array kMemory = {
     kRank,
     SchemaColumn{"time_ns", "", "ns", "When, in the host program's order."},
     SchemaColumn{"bytes", "", "bytes", "More than 0: allocated; less: freed."},
-    SchemaColumn{"category", "", "", "What it holds."},
+    SchemaColumn{"category", "", "", "Category of the memory's content."},
     SchemaColumn{"space", "", "", "device, pinned or host."},
     kPhase,
     kUnit,

@@ -161,10 +161,10 @@ Calibration calibrate(const Runs& runs, const sim::Cluster& base, const std::str
     for (const MeasuredRun& run : runs) check_machine(runs.front(), run);
     const bool gpu = base.device.type == sim::DeviceType::gpu;
     if (gpu != runs.front().on_gpu()) {
-        throw CalibrationError(fmt::format(
-            "--base: {} is a model of a {}, the traces are of run.device = \"{}\"; choose a base of the same "
-            "kind, or leave it out",
-            base.name, gpu ? "GPU" : "processor", gpu ? "cpu" : "cuda"));
+        throw CalibrationError(
+            fmt::format("--base: {} is a model of a {}, the traces are of run.device = \"{}\"; choose a base "
+                        "of the same kind, or omit it",
+                        base.name, gpu ? "GPU" : "processor", gpu ? "cpu" : "cuda"));
     }
     Calibration fitted;
     fitted.cluster = base;

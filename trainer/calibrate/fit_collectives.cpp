@@ -193,7 +193,7 @@ void fit_collectives(const Runs& runs, Calibration& into) {
     latencies.intra.bandwidth = latencies.inter.bandwidth = 1e30;
     if (const std::int64_t count = fit_link(inside, unit, cluster.intra, latencies); count > 0)
         into.notes["intra.bandwidth"] = fmt::format("{} collectives inside a node", count);
-    // The links inside nodes are assumed to be infinitely fast beside them.
+    // The links inside nodes are assumed to be infinitely fast compared with them.
     unit.intra.bandwidth = 1e30;
     if (const std::int64_t count = fit_link(across, unit, cluster.inter, latencies); count > 0)
         into.notes["inter.bandwidth"] = fmt::format("{} collectives between nodes", count);

@@ -123,7 +123,7 @@ void fit_work(const Runs& runs, Calibration& into) {
     note("memory_bandwidth", copying, "copies on the host");
     if (copying.empty() && fastest > 0) {
         host.memory_bandwidth = fastest;
-        into.notes["host.memory_bandwidth"] = "the most bytes a second that a kernel on the host moved";
+        into.notes["host.memory_bandwidth"] = "the most bytes per second that a kernel on the host moved";
     }
     if (!batches.empty()) host.batch_bandwidth = weighted_median(batches);
     if (batches.empty() && !(host.batch_bandwidth > 0)) host.batch_bandwidth = host.memory_bandwidth;

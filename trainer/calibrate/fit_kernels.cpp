@@ -255,7 +255,7 @@ void fit_kernels(const Runs& runs, Calibration& into) {
         kernels[kernel] = rates_of(own, base.rates(kernel), Shape::any);
     if (fastest > 0) device.memory_bandwidth = rounded(fastest * 1.001);
     into.note("device.memory_bandwidth", fastest > 0,
-              "the most bytes a second that any kernel moved, caches included");
+              "the most bytes per second that any kernel moved, caches included");
 
     for (auto& [kernel, rates] : device.kernels) {  // from a base model that was itself fitted
         rates.bandwidth_share =

@@ -72,7 +72,7 @@ std::vector<OwnedPiece> owned_pieces(const RunLayout& layout, std::int64_t most)
         }
         if (covered != shape.elements()) {
             throw std::logic_error(
-                fmt::format("element {} of {} {} is held by no rank", covered, shape.path, key.second));
+                fmt::format("element {} of {} {} belongs to no rank", covered, shape.path, key.second));
         }
     }
     return owned;

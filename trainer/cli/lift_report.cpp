@@ -97,7 +97,7 @@ std::string head(const LiftResult& result) {
     const Lifted& lifted = result.lifted;
     const Replay& base = result.unmodified;
     std::string out =
-        fmt::format("Unmodified replay: {} ms a step, recorded median {} ms ({})", ms(base.step_s),
+        fmt::format("Unmodified replay: {} ms per step, recorded median {} ms ({})", ms(base.step_s),
                     ms(lifted.step_s), signed_percent(base.step_s, lifted.step_s));
     if (lifted.peak_bytes >= 0) {
         const std::int64_t off = base.peak.bytes - lifted.peak_bytes;

@@ -201,7 +201,7 @@ int run_plan(const std::vector<std::string>& arguments) {
                    "Write this row (a number, or best); alone, without -o, only this row is tried");
     app.add_option(
         "--as", options.files,
-        "Where to: FILE.toml, a job file that can be run; FILE.sqlite, its simulated trace; or both");
+        "Output: FILE.toml, a job file that can be run; FILE.sqlite, its simulated trace; or both");
     std::vector<Override> overrides;
     if (const auto status = parse(app, arguments, overrides)) return *status;
     options.json = common.json();
@@ -239,9 +239,9 @@ int run_calibrate(const std::vector<std::string>& arguments) {
     std::vector<Override> none;
     if (const auto status = parse(app, arguments, none)) return *status;
     if (!none.empty()) {
-        throw JobError(fmt::format(
-            "command line: --{}: a trace stores its job, so calibrate takes no keys; leave it out",
-            none.front().key));
+        throw JobError(
+            fmt::format("command line: --{}: a trace stores its job, so calibrate takes no keys; omit it",
+                        none.front().key));
     }
     options.json = format == "json";
     return calibrate_traces(traces, options);

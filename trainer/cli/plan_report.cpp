@@ -129,7 +129,7 @@ std::string best_line(const PlanResult& result) {
     const Row* fastest = planner::fastest(result.rows);
     if (!best || !fastest || !result.complete) return "";
     std::string text = fmt::format(
-        "Best: row {}, {} ms a step, {} MB of {} MB reserved; {} from row 1", best->number,
+        "Best: row {}, {} ms per step, {} MB of {} MB reserved; {} from row 1", best->number,
         ms(best->times.step), mb(best->reserved), mb(best->limit),
         best->changes == 0 ? std::string("no key differs")
                            : fmt::format("{} key{} differ{}", best->changes, best->changes == 1 ? "" : "s",

@@ -51,7 +51,7 @@ std::vector<planner::Given> given_by(const std::vector<Override>& overrides) {
         if (override.key == "run.trace")
             refuse_argument("--run.trace", "plan writes a row's trace with --write ROW --as FILE.sqlite");
         if (override.key == "run.device" && override.value != "sim")
-            refuse_argument("--run.device", "plan simulates every configuration; leave the key out");
+            refuse_argument("--run.device", "plan simulates every configuration; omit the key");
     }
     return given_values(overrides);
 }

@@ -248,10 +248,10 @@ void Simulated::print() const {
         "Last step of rank 0: {:.0f} us; kernels {:.0f} us, copies {:.0f} us, communication {:.0f} us\n",
         last.seconds * 1e6, last.kernel_s * 1e6, last.copy_s * 1e6, last.communication_s * 1e6);
     if (cluster_.device.price_per_hour > 0)
-        fmt::print("Price: {:.4f} USD a step on {} devices\n", usd_per_step(), grouped(job().run.ranks));
+        fmt::print("Price: {:.4f} USD per step on {} devices\n", usd_per_step(), grouped(job().run.ranks));
     for (const sim::SimRanks& own : result_.classes) {
         if (result_.classes.size() == 1) break;
-        fmt::print("As rank {}: {} rank{}, exposed communication {:.0f} us a step\n", own.representative,
+        fmt::print("As rank {}: {} rank{}, exposed communication {:.0f} us per step\n", own.representative,
                    own.ranks, own.ranks == 1 ? "" : "s", own.steps.back().exposed_communication_s * 1e6);
     }
     fmt::print("{}", communication_table());

@@ -122,7 +122,7 @@ void Sweep::plan(const SweepPoint& point, SweepRow& row) {
             throw JobError(
                 where(job, "checkpoint.save") +
                 "checkpoint.save: every run of the sweep would save into this folder; give each its own "
-                "with --checkpoint.save=A,B, or leave the key out");
+                "with --checkpoint.save=A,B, or omit the key");
         }
         row.forecast = forecast(Program(job));
     } catch (const JobError& error) {

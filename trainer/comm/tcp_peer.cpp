@@ -316,7 +316,7 @@ void TcpPeer::handle_message(const TcpFrame& frame) {
     if (small) {
         kept_ += frame.size;
         if (kept_ > kMostKept) {
-            fail(fmt::format("has brought {} MB that nobody here has asked for", kept_ >> 20));
+            fail(fmt::format("has brought {} MB that no rank here has requested", kept_ >> 20));
         }
         arrival->data.resize(frame.size);
         target_ = arrival->data.data();

@@ -103,7 +103,7 @@ void LocalGroup::meet(std::unique_lock<std::mutex>& lock, const CollectiveLaunch
             if (!passed[m]) missing += fmt::format("{}{}", missing.empty() ? "" : ", ", ranks_[m]);
         }
         error_ = std::make_exception_ptr(
-            CudaError(fmt::format("rank {} did not come to {} {} of communicator {} within the {} s of "
+            CudaError(fmt::format("rank {} did not arrive at {} {} of communicator {} within the {} s of "
                                   "run.timeout; raise run.timeout "
                                   "if it is only slow",
                                   missing, traces::name(collective.call.operation), collective.sequence,

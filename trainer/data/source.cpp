@@ -174,10 +174,9 @@ DataSource open_data(const Job& job, std::shared_ptr<const Tokenizer> tokenizer)
             return {std::move(source.tokenizer), std::move(train), std::move(validation)};
         }
         if (job.data.validation > 0) {
-            throw DataError(
-                "data.validation",
-                "holds out a share of a text, and data.type is \"synthetic\"; leave it out, or set "
-                "data.type to \"text\"");
+            throw DataError("data.validation",
+                            "holds out a share of a text, and data.type is \"synthetic\"; omit it, or set "
+                            "data.type to \"text\"");
         }
         return {nullptr, std::make_unique<SyntheticDataset>(job.run.seed, job.model.width), nullptr};
     } catch (const DataError& error) {

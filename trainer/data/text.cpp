@@ -15,7 +15,7 @@ TextDataset::TextDataset(std::shared_ptr<const TokenSequence> tokens, TokenRange
                          SampleOrder order, std::int64_t seed)
     : tokens_(std::move(tokens)), part_(part), context_(context) {
     if (context < 1 || part.first < 0 || part.first + part.count > tokens_->size() || samples() < 1) {
-        throw std::invalid_argument("a text's part holds no window");
+        throw std::invalid_argument("a part of the text contains no window");
     }
     if (order == SampleOrder::shuffled) sampler_.emplace(samples(), seed);
 }

@@ -93,7 +93,7 @@ void Checks::model() const {
              {"model.vocabulary", model.vocabulary != 0},
              {"model.kv_heads", model.kv_heads != 0}}};
         for (const auto& [key, wanted] : set) {
-            if (wanted) refuse(key, "model.type", "an mlp has none; leave the key out or set model.type");
+            if (wanted) refuse(key, "model.type", "an mlp has none; omit the key or set model.type");
         }
         return;
     }
@@ -122,7 +122,7 @@ void Checks::model() const {
         refuse(
             "model.fused_activation", "model.type",
             "a llama's activation multiplies the results of two matmuls, so no single matmul can compute it;"
-            " leave the key out");
+            " omit the key");
     }
     if (model.kv_heads != 0 && model.heads % model.kv_heads != 0) {
         refuse("model.kv_heads", "model.heads",
@@ -141,7 +141,7 @@ void Checks::attention() {
     ModelSection& model = job_.model;
     if (model.type == ModelType::mlp) {
         if (model.attention != AttentionKind::automatic) {
-            refuse("model.attention", "model.type", "an mlp has none; leave the key out or set model.type");
+            refuse("model.attention", "model.type", "an mlp has none; omit the key or set model.type");
         }
         return;
     }
@@ -177,7 +177,7 @@ void Checks::device() const {
     if (run.device == DeviceKind::sim) return simulation();
     if (!run.trace_parts.empty() && run.processes == 0) {
         refuse("run.trace_parts", "run.processes",
-               "ranks that are threads record one trace; leave the key out, or start the ranks as processes");
+               "ranks that are threads record one trace; omit the key, or start the ranks as processes");
     }
     const bool messages = run.comm == CommKind::mpi || run.comm == CommKind::tcp;
     const std::string comm = run.comm == CommKind::mpi ? "mpi" : "tcp";
@@ -196,12 +196,12 @@ void Checks::device() const {
         refuse(
             "run.comm", "run.processes",
             fmt::format("\"local\" is for ranks that are threads of one process, but there are {} processes; "
-                        "leave the key out",
+                        "omit the key",
                         run.processes));
     }
     if (run.sums == SumOrder::ring && (run.processes == 0 || run.device != DeviceKind::cpu)) {
         refuse("run.sums", "run.comm",
-               "\"ring\" is a way of mpi and tcp, between processes on processors; leave the key out");
+               "\"ring\" is a way of mpi and tcp, between processes on processors; omit the key");
     }
 }
 
@@ -210,17 +210,17 @@ void Checks::simulation() const {
     const RunSection& run = job_.run;
     if (run.comm != CommKind::automatic) {
         refuse("run.comm", "run.device",
-               "the cost model decides how the collectives of a simulation run; leave the key out");
+               "the cost model decides how the collectives of a simulation run; omit the key");
     }
     if (run.processes > 0) {
         refuse("run.processes", "run.device",
-               "simulated ranks are not processes; leave the key out and set run.ranks, without a launcher");
+               "simulated ranks are not processes; omit the key and set run.ranks, without a launcher");
     }
     if (!run.trace_parts.empty()) {
-        refuse("run.trace_parts", "run.device", "a simulation records one trace; leave the key out");
+        refuse("run.trace_parts", "run.device", "a simulation records one trace; omit the key");
     }
     if (run.sums != SumOrder::ordered) {
-        refuse("run.sums", "run.device", "a simulation sums nothing; leave the key out");
+        refuse("run.sums", "run.device", "a simulation sums nothing; omit the key");
     }
     for (const SlowRank& slow : job_.sim.slow_ranks) {
         if (slow.rank < run.ranks) continue;
@@ -246,7 +246,7 @@ void Checks::data() const {
         refuse("data.path", "data.type", "\"text\" data needs a path; set data.path to a file or folder");
     }
     if (!text && job_.data.validation > 0) {
-        refuse("data.validation", "data.type", "only \"text\" can be held out; leave the key out");
+        refuse("data.validation", "data.type", "only \"text\" can be held out; omit the key");
     }
     if (job_.train.validate_every > 0 && job_.data.validation == 0) {
         refuse("train.validate_every", "data.validation",
@@ -295,14 +295,13 @@ void Checks::strategy() {
         }
     } else if (fsdp.shard_group != 0) {
         refuse("fsdp.shard_group", "fsdp.sharding_strategy",
-               "only HYBRID_SHARD has shard groups; set fsdp.sharding_strategy to it, or leave the key out");
+               "only HYBRID_SHARD has shard groups; set fsdp.sharding_strategy to it, or omit the key");
     }
     if (fsdp.layout == FsdpLayout::fsdp2) {
         if (given("fsdp.limit_all_gathers") && fsdp.limit_all_gathers) {
             refuse(
                 "fsdp.limit_all_gathers", "fsdp.layout",
-                "fully_shard has no limiter, so the layout \"fsdp2\" has none; set it to false or leave it "
-                "out");
+                "fully_shard has no limiter, so the layout \"fsdp2\" has none; set it to false or omit it");
         }
         fsdp.limit_all_gathers = false;
     }
@@ -325,7 +324,7 @@ void Checks::precision() {
     if (!given("precision.buffer")) precision.buffer = precision.param;
     if (precision.tf32 && job_.run.device == DeviceKind::cpu) {
         refuse("precision.tf32", "run.device",
-               "TF32 exists only on a GPU; set run.device to \"cuda\" or leave the key out");
+               "TF32 exists only on a GPU; set run.device to \"cuda\" or omit the key");
     }
     if (job_.parallel.mode == ParallelMode::fsdp) return;
     for (const auto& [key, value] :
@@ -355,7 +354,7 @@ void Checks::optimizer() {
         optimizer.lr_scaling == LrScaling::none) {
         refuse("optimizer.warmup", "optimizer.lr_scaling",
                "\"constant\" stays at the unscaled rate, and nothing is scaled here; set "
-               "optimizer.lr_scaling, or leave the key out");
+               "optimizer.lr_scaling, or omit the key");
     }
     if (optimizer.lr_batch > 0 && optimizer.lr_scaling == LrScaling::none) {
         refuse("optimizer.lr_batch", "optimizer.lr_scaling",

@@ -25,8 +25,7 @@ bool in_file(const Origins& origins, const std::string& key) {
 void set_ranks(Job& job, int count, const std::string& who, const Origins& origins) {
     if (job.run.ranks != count && on_command_line(origins, "run.ranks")) {
         throw JobError(
-            fmt::format("{}: run.ranks: {} contradicts the {} processes of {}, one rank each; leave the "
-                        "key out",
+            fmt::format("{}: run.ranks: {} contradicts the {} processes of {}, one rank each; omit the key",
                         kCommandLine, job.run.ranks, count, who));
     }
     if (job.run.ranks != count && in_file(origins, "run.ranks")) {
@@ -47,7 +46,7 @@ void apply_launcher(Job& job, const Launched& launched, const Origins& origins) 
     if (processes > 0 && processes != launched.ranks) {
         if (on_command_line(origins, "run.processes")) {
             throw JobError(
-                fmt::format("{}: run.processes: {} contradicts the {} processes of {}; leave the key out",
+                fmt::format("{}: run.processes: {} contradicts the {} processes of {}; omit the key",
                             kCommandLine, processes, launched.ranks, launched.launcher));
         }
         job.notes.push_back(fmt::format("{}: run.processes = {} is ignored: {} has started {} processes",

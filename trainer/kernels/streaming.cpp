@@ -101,7 +101,7 @@ void streaming_copy(const void* in, void* out, std::size_t bytes) {
 
 namespace {
 
-// Sums blocks that stay in the L1 cache, where there is no better method.
+// Sums blocks that stay in the L1 cache, if there is no better method.
 template <class T>
 void sum_blocks(const T* const* inputs, int ranks, T* out, std::size_t n, double factor) {
     constexpr std::size_t kBlock = 16384 / sizeof(T);

@@ -84,7 +84,7 @@ void Lifting::check() const {
     }
     if (trace_.steps.empty()) {
         refuse(out_.file,
-               "the trace has no steps (ranges ProfilerStep#N), so what a step takes is not known; call "
+               "the trace has no steps (ranges ProfilerStep#N), so the time of a step is unknown; call "
                "profiler.step() after each step of the loop (PyTorch), or push an NVTX range ProfilerStep#N "
                "around each");
     }

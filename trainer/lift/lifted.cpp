@@ -10,7 +10,7 @@ std::string fault_of(const LiftedStep& step) {
     const auto known = [](int id, const auto& list) {
         return id >= 0 && static_cast<std::size_t>(id) < list.size();
     };
-    if (step.nodes.empty()) return "no module holds what was recorded";
+    if (step.nodes.empty()) return "no module contains the recorded events";
     for (const Node& node : step.nodes) {
         if (node.calls.empty()) return fmt::format("module {} is never called", node.name);
         for (const Call& call : node.calls) {

@@ -149,7 +149,8 @@ Settings settings_of(const Trace& trace, int rank_index, const StepFacts& step) 
         set("fsdp.sharding_strategy", strategy);
         const std::string why =
             !again && step.one_unit
-                ? "the root alone is a unit, which is gathered once a step whether it is freed or not: taken"
+                ? "the root alone is a unit, which is gathered once per step whether it is freed or not: "
+                  "taken"
                 : fmt::format("{} all-gathers to {} reduce-scatters: taken", gathers, scatters);
         settings.notes.push_back(fmt::format(
             "The strategy: {} for {}. {}", why, strategy,

@@ -181,7 +181,7 @@ void Completion::read_gathers() {
     if (traffic.gathers.size() + 1 == units.size())
         units.erase(units.begin());  // the root has no gather of its own
     if (traffic.gathers.empty() || traffic.gathers.size() != units.size()) return;
-    // Elements are two bytes where that is nearer to what most units gather.
+    // Assumes elements of two bytes if that is closer to what most units gather.
     std::int64_t of_two = 0;
     for (std::size_t u = 0; u < units.size(); ++u) {
         const auto off = [&](std::int64_t element_bytes) {

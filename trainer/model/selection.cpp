@@ -53,8 +53,8 @@ void freeze(Module& root, const ModuleClasses& classes, const std::string& where
         });
     });
     if (!without.empty()) {
-        throw JobError(fmt::format("{}train.freeze: modules of class {} have no parameters; leave it out",
-                                   where, *without.begin()));
+        throw JobError(fmt::format("{}train.freeze: modules of class {} have no parameters; omit it", where,
+                                   *without.begin()));
     }
     for_each(root, [&](Module& module) {
         for (Parameter& parameter : module.parameters()) {

@@ -57,7 +57,7 @@ std::string slower_words(const Row& row, const Row& by) {
     const double warm_up =
         (row.times.step - row.times.last_step) * scale - (by.times.step - by.times.last_step);
     if (warm_up > 0 && warm_up >= exposed && warm_up >= kernels && warm_up >= rest)
-        return fmt::format("{} more a step for the first steps, which take memory from the device",
+        return fmt::format("{} more per step for the first steps, which take memory from the device",
                            time_text(warm_up));
     if (exposed > 0 && exposed >= kernels && exposed >= rest) return exposed_words(row.exposed);
     if (rest > 0 && rest >= kernels)

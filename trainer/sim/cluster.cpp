@@ -79,7 +79,7 @@ void read_device(FigureReader& read, DeviceModel& device) {
     read.positive("device", "memory", "the bytes of a device's memory", device.memory);
     read.number("device", "reserve", "the bytes of it that the CUDA context and NCCL take", 0, device.memory,
                 device.reserve, Presence::optional);
-    read.positive("device", "memory_bandwidth", "the bytes a second of a device's memory",
+    read.positive("device", "memory_bandwidth", "the bytes per second of a device's memory",
                   device.memory_bandwidth);
     read.number("device", "kernel_latency", "the seconds before a kernel's work", 0, kLongestLatency,
                 device.kernel_latency);
@@ -90,7 +90,7 @@ void read_device(FigureReader& read, DeviceModel& device) {
                    cores) &&
         device.type == DeviceType::gpu) {
         throw ClusterError(
-            "device.cores: ranks share the cores of a \"cpu\", not of a \"gpu\"; leave the figure out");
+            "device.cores: ranks share the cores of a \"cpu\", not of a \"gpu\"; omit the figure");
     }
     read.positive("device", "price_per_hour", "the price of a device for an hour, in USD",
                   device.price_per_hour, Presence::optional);
@@ -111,20 +111,22 @@ void read_host(FigureReader& read, HostModel& host) {
     seconds("allocate", "the host's seconds for a block of the caching allocator", host.allocate);
     seconds("grow", "the host's seconds to take new memory from the device", host.grow);
     read.positive("host", "flops", "the operations a second of what the host does itself", host.flops);
-    read.positive("host", "memory_bandwidth", "the bytes a second of a host's memory", host.memory_bandwidth);
-    read.positive("host", "batch_bandwidth", "the bytes a second of batches that the host makes",
+    read.positive("host", "memory_bandwidth", "the bytes per second of a host's memory",
+                  host.memory_bandwidth);
+    read.positive("host", "batch_bandwidth", "the bytes per second of batches that the host makes",
                   host.batch_bandwidth, Presence::optional);
 }
 
 void read_copy(FigureReader& read, CopyModel& copy) {
     read.number("copy", "latency", "the seconds of a copy between host and device besides its bytes", 0,
                 kLongestLatency, copy.latency);
-    read.positive("copy", "to_device", "the bytes a second from pinned memory to the device", copy.to_device);
-    read.positive("copy", "to_host", "the bytes a second from the device to pinned memory", copy.to_host);
+    read.positive("copy", "to_device", "the bytes per second from pinned memory to the device",
+                  copy.to_device);
+    read.positive("copy", "to_host", "the bytes per second from the device to pinned memory", copy.to_host);
     read.number("copy", "pageable_share", "the share of those rates that memory that is not pinned reaches",
                 1e-3, 1, copy.pageable_share);
     read.curve("copy", "bandwidth_share", copy.bandwidth_share);
-    read.positive("copy", "on_device", "the bytes a second that copies on the device read and write",
+    read.positive("copy", "on_device", "the bytes per second that copies on the device read and write",
                   copy.on_device, Presence::optional);
 }
 
@@ -132,7 +134,7 @@ void read_link(FigureReader& read, std::string_view section, std::string_view wh
     read.number(section, "latency", fmt::format("the seconds of one step of a collective {}", where), 0,
                 kLongestLatency, link.latency);
     read.positive(section, "bandwidth",
-                  fmt::format("the bytes a second, one way, that collectives reach {}", where),
+                  fmt::format("the bytes per second, one way, that collectives reach {}", where),
                   link.bandwidth);
     read.curve(section, "bandwidth_share", link.bandwidth_share);
 }

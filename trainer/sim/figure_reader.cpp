@@ -208,7 +208,7 @@ void FigureReader::Impl::check_table(const toml::table& table, const std::string
         const std::string_view guess = nearest(name, known);
         throw ClusterError(fmt::format(
             "{}:{}: there is no figure {}; {}", file, key.source().begin.line, name,
-            guess.empty() ? std::string("leave the line out") : fmt::format("did you mean {}?", guess)));
+            guess.empty() ? std::string("omit the line") : fmt::format("did you mean {}?", guess)));
     }
 }
 

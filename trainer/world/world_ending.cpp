@@ -21,7 +21,7 @@ std::string encode(const Failure& failure) {
 // What a link's end says about the process at its other end.
 std::string end_text(const Member& member, const std::error_code& error) {
     if (error == std::errc::protocol_error)
-        return fmt::format("({}) sends what is no message of this program", process_text(member));
+        return fmt::format("({}) sends data that is not a message of this program", process_text(member));
     if (error == std::errc::timed_out || error == std::errc::host_unreachable ||
         error == std::errc::network_unreachable || error == std::errc::network_down) {
         return fmt::format("({}) cannot be reached any more: {}", process_text(member), error.message());

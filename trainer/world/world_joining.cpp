@@ -138,7 +138,7 @@ void World::Impl::time_is_up() {
         if (!links.contains(rank)) missing.push_back(rank);
     }
     refuse(fmt::format(
-        "{} of {} did not come within {}; see whether their processes were started, and whether their hosts "
+        "{} of {} did not join within {}; see whether their processes were started, and whether their hosts "
         "can reach rank 0 at {}",
         ranks_text(missing), place.ranks, time, where));
     refuses_late = false;  // they have had their time

@@ -13,7 +13,7 @@ TEST(CudaClock, knows_nothing_before_the_first_pair) {
     EXPECT_FALSE(CudaClock().to_trace(kEpoch).has_value());
 }
 
-TEST(CudaClock, keeps_one_offset_where_both_clocks_run_alike) {
+TEST(CudaClock, keeps_one_offset_if_both_clocks_run_alike) {
     CudaClock clock;
     EXPECT_FALSE(clock.add(kEpoch, 0).has_value());
     EXPECT_FALSE(clock.add(kEpoch + kSecond, kSecond).has_value());

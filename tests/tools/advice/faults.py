@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs with one injected fault each, and whether advice names it first.
+"""Makes runs with one injected fault each, and checks that advice names it first.
 
     faults.py --train shardscope-train --trace shardscope-trace --samples samples [--seed N]
 
@@ -82,7 +82,7 @@ class Tools:
         return path
 
 
-# --- what is trained -----------------------------------------------------------------------------------------------
+# --- jobs --------------------------------------------------------------------------------------------------------
 
 JOB = """
 [run]
@@ -98,7 +98,7 @@ lr = 0.0003
 
 
 class Job:
-    """A job as overrides, and what it is in a few words."""
+    """A job as overrides, and a short description of it."""
 
     def __init__(self, **keys):
         self.keys = keys
@@ -200,7 +200,7 @@ def late_reduction(rng, tools):
 
 
 def full_device(rng, tools):
-    """The device's memory is what the healthy run reserves, and a few percent: no time is lost."""
+    """The device's memory is the healthy run's reservation plus a few percent: no time is lost."""
     job = draw_job(rng)
     result = tools.train([str(tools.job), *job.words()])
     if result is None:
@@ -214,7 +214,7 @@ def full_device(rng, tools):
 # --- faults that are written by hand: (files, size, strength) ---------------------------------------------------------
 
 def snapshot(tools, live, segments, failed=0):
-    """Blocks of (segment, offset, bytes) that are allocated one after the other and stay."""
+    """Blocks of (segment, offset, bytes) that are allocated in this order and never freed."""
     base = 1 << 40
     address = [base + i * (1 << 36) for i in range(len(segments))]
     trace = [{"action": "segment_alloc", "addr": address[i], "size": size, "stream": 0, "time_us": 10 + i, "frames": []}
@@ -365,7 +365,7 @@ def pageable_copies(rng, tools):
     return [trace.write(tools)], f"{kernels} kernels in {compute / 1000:.0f} ms", f"{copy_us / 1000:.1f} ms"
 
 
-# --- faults of the cpu device: configuration and memory, whatever the machine's speed -----------------------------------
+# --- faults of the cpu device: configuration and memory, independent of the speed --------------------------------------
 
 def loader_alone(rng, tools):
     """Tiny layers on a huge batch: making the batch takes most of the step on any machine."""
@@ -382,7 +382,7 @@ def memory_limit(rng, tools):
     return ([path], "mlp 8x128, 2 ranks, cpu", "limit") if tools.train(words, wanted=(1,)) is not None else None
 
 
-# (name, runs of it, ids that are the true cause, how)
+# (name, number of runs, ids of the true cause, function)
 SIMULATED = [
     ("slow rank", 5, {"straggler"}, slow_rank),
     ("slow link", 3, {"slow-link"}, slow_link),

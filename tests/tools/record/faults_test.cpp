@@ -35,7 +35,7 @@ TEST_F(Faults, nothing_that_was_published_is_lost_when_the_command_is_killed) {
     EXPECT_EQ(value("SELECT dropped FROM SHARD_STATE"), "0");
 }
 
-TEST_F(Faults, a_crash_leaves_a_complete_file_that_says_where_it_happened) {
+TEST_F(Faults, a_crash_leaves_a_complete_file_that_names_its_place) {
     EXPECT_EQ(record({kJob, "crashes", "50"}).status, 128 + SIGSEGV);
     EXPECT_EQ(value("SELECT count(*) FROM DIAGNOSTIC_EVENT WHERE text LIKE "
                     "'%main thread: in reads what is not there %'"),

@@ -150,8 +150,8 @@ TEST(CommandLine, that_is_wrong_gets_a_sentence) {
         {{kRecord, "--duration", "-1", "--", "ls"}, "--duration"},
         {{kRecord, "--delay", "soon", "--", "ls"}, "--delay"},
         {{kRecord, "--steps", "9:3", "--", "ls"}, "--steps: '9:3' ends before it begins"},
-        {{kRecord, "--ranks", "1-", "--", "ls"}, "--ranks: '1-' are no ranks"},
-        {{kRecord, "--max-size", "2Q", "--", "ls"}, "--max-size: '2Q' is no size"},
+        {{kRecord, "--ranks", "1-", "--", "ls"}, "--ranks: '1-' are not ranks"},
+        {{kRecord, "--max-size", "2Q", "--", "ls"}, "--max-size: '2Q' is not a size"},
         {{kRecord, "--max-size", "500K", "--", "ls"}, "--max-size: a trace has half a megabyte"},
         {{kRecord, "--toggle", "KILL", "--", "ls"}, "--toggle: 'KILL' is no signal"},
         {{kRecord, "--keep-last", "0", "--", "ls"}, "--keep-last"},
@@ -232,7 +232,7 @@ TEST_P(NvtxProgram, is_left_alone_without_nvtx) {
     EXPECT_EQ(value("SELECT count(*) FROM NVTX_EVENTS"), "0");
 }
 
-TEST_P(NvtxProgram, is_recorded_for_as_long_as_asked) {
+TEST_P(NvtxProgram, is_recorded_for_the_requested_time) {
     ASSERT_EQ(record({GetParam(), "for_a_second"}, {"--delay", "0.3", "--duration", "0.3"}).status, 0);
     // Consecutive ranges of 5 ms, from 0.3 s to 0.6 s; the tool polls every 20 ms.
     EXPECT_GT(std::stoi(value("SELECT count(*) FROM NVTX_EVENTS WHERE text = 'tick'")), 5);

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Hosts of its own for a job of shardscope-train: network namespaces with names, disks and clocks that differ, joined
-# by a bridge. mpirun starts the ranks on them.
+# Makes hosts for a job of shardscope-train: network namespaces with different names, disks and clocks, joined by a
+# bridge. mpirun starts the ranks on them.
 #
 #   four_hosts.sh SHARDSCOPE_TRAIN SHARDSCOPE_TRACE JOB.toml
 #
 # Under HYBRID_SHARD, parameters and gradients stay within a host and only all-reduces of shards go between hosts, with
-# the bytes of the closed forms. Each host keeps the parts of its own ranks; merged, they are on one clock although the
-# hosts' clocks are days apart. Exit status 77, with the reason: this machine makes no such hosts.
+# the bytes of the closed forms. Each host keeps the parts of its own ranks; after merging they are on one clock although
+# the hosts' clocks are days apart. Exit status 77, with the reason: this machine cannot make such hosts.
 set -euo pipefail
 
 if [[ ${1-} != inside ]]; then
@@ -20,7 +20,7 @@ if [[ ${1-} != inside ]]; then
     unshare --mount --net --pid --uts --time --monotonic 1 --fork true 2> /dev/null || skip "namespaces cannot be made"
     work=$(mktemp -d)
     trap 'rm -rf "$work"' EXIT
-    # What is made there goes with its last process, and that with this one.
+    # The namespaces end with their last process, which ends with this one.
     unshare --mount --net --pid --fork --kill-child --mount-proc bash "$0" inside "$work" "$@"
     exit
 fi
@@ -47,8 +47,8 @@ for i in 1 2 3 4; do
     mkdir "$work/disk-node$i"
 done
 
-# mpirun's way to a host: what ssh would do. Its time since boot is its own, seconds that no other host has (and never
-# below zero: the kernel refuses that).
+# Starts a process on a host for mpirun, as ssh would. Each host's time since boot differs from the others' by seconds
+# (and is never negative: the kernel refuses that).
 cat > "$work/enter" << 'END'
 #!/usr/bin/env bash
 host=$1
@@ -65,7 +65,7 @@ chmod +x "$work/enter"
 
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
-# run_job NAME "HOST HOST" --KEY=VALUE...: two ranks on each of the hosts; its parts end up in $work/NAME.
+# run_job NAME "HOST HOST" --KEY=VALUE...: runs two ranks on each of the hosts; the parts are copied to $work/NAME.
 steps=6
 run_job() {
     local name=$1 hosts
@@ -94,16 +94,16 @@ expect() {
         failed=1
     fi
 }
-# ask NAME SQL: the rows, without the heading.
+# ask NAME SQL: prints the rows, without the heading.
 ask() { "$trace" query --format csv "$work/$1.sqlite" "$2" | tail -n +2 | tr -d '\r'; }
 
-# check NAME "HOST HOST": of the merged trace.
+# check NAME "HOST HOST": checks the merged trace.
 check() {
     local name=$1 names hosts
     read -ra names <<< "$2"
     hosts=${#names[@]}
     expect "$name: rank 0 says where the parts are" "$(grep -c 'each host has the parts of its own ranks' "$work/$name.err")" 1
-    # As if their wall clocks differed, too: by 7 s from host to host.
+    # Simulates different wall clocks, too: by 7 s from host to host.
     for ((rank = 2; rank < 2 * hosts; rank++)); do
         "$trace" query --write "$work/$name/run.rank-0000$rank.sqlite" \
             "UPDATE TARGET_INFO_SESSION_START_TIME SET utcEpochNs = utcEpochNs + $((rank / 2)) * 7000000000" > /dev/null

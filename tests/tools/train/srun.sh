@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# A cluster of Slurm's with this machine as its only node, and a job of shardscope-train that srun starts on it.
+# Starts a Slurm cluster with this machine as its only node, and a job of shardscope-train on it with srun.
 #
 #   srun.sh SHARDSCOPE_TRAIN JOB.toml
 #
-# Without an MPI, with one (--mpi=pmix), and with run.comm = "mpi" where srun was not told of any. Exit status 77, with
-# the reason: there is no Slurm here (Debian: slurmd slurmctld slurm-client munge), or it does not start.
+# Runs without an MPI, with one (--mpi=pmix), and with run.comm = "mpi" without that option. Exit status 77, with the
+# reason: Slurm is not installed (Debian: slurmd slurmctld slurm-client munge), or it does not start.
 set -euo pipefail
 skip() {
     echo "srun: skipped: $*"
@@ -24,7 +24,7 @@ cleanup() {
 }
 trap cleanup EXIT
 
-# --- a cluster that nothing else sees: keys, sockets, ports and files of its own -------------------------------------
+# --- a private cluster: keys, sockets, ports and files of its own ----------------------------------------------------
 node=$(hostname -s)
 port=$((10000 + $$ % 5000))
 mkdir "$work/state" "$work/spool"
@@ -73,7 +73,7 @@ fail() {
     cat "$work/err"
     exit 1
 }
-# start OPTION ... -- KEY ...: what the job says and prints, in err and out.
+# start OPTION ... -- KEY ...: starts the job; its messages are in err, its output in out.
 start() {
     local options=()
     while [[ $1 != -- ]]; do options+=("$1") && shift; done

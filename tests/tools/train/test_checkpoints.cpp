@@ -56,7 +56,7 @@ TEST_F(Checkpoints, AreSavedAtTheGivenInterval) {
     }
 }
 
-TEST_F(Checkpoints, OfAnotherRunAreNotReplacedWithoutOverwrite) {
+TEST_F(Checkpoints, AnotherRunsCheckpointIsNotReplacedWithoutOverwrite) {
     const Words saving = gpt({"--run.steps=1", "--checkpoint.save=" + save()});
     train_json(saving);
     const Outcome again = train(saving);
@@ -95,7 +95,7 @@ TEST_F(Checkpoints, AnUntrainedModelGeneratesNothing) {
     EXPECT_THAT(outcome.err, HasSubstr("set checkpoint.load"));
     const Outcome mlp = train({sample("mlp.toml"), "--generate", "every", "--checkpoint.load=" + save()});
     EXPECT_EQ(mlp.status, 2);
-    EXPECT_THAT(mlp.err, HasSubstr("model.type: an mlp knows no text"));
+    EXPECT_THAT(mlp.err, HasSubstr("model.type: an mlp cannot continue a text"));
 }
 
 TEST_F(Checkpoints, DamagedOnesAreRefusedByName) {

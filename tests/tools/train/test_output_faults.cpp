@@ -116,7 +116,7 @@ class SmallDisk : public ::testing::Test {
 };
 
 // The disk must be filled by a trace, whose smallest size is given by what a run writes in seconds.
-TEST_F(SmallDisk, ThatIsFullStopsTheTraceAndNotTheTraining) {
+TEST_F(SmallDisk, AFullOneStopsTheTraceButNotTheTraining) {
     // 1500 steps of 4 ranks are some 40 MB; the first commits, one per half second, fit.
     run("20m", R"(
         keep train "$train" "$job" --model.width=64 --run.steps=1500 --format json --trace "$disk/full.sqlite"
@@ -155,7 +155,7 @@ TEST_F(SmallDisk, ThatIsFullStopsTheTraceAndNotTheTraining) {
     EXPECT_EQ(read_file(folder_ / "left_after"), "full.sqlite\n");
 }
 
-TEST_F(SmallDisk, ThatIsReadOnlyIsRefusedBeforeTheTraining) {
+TEST_F(SmallDisk, AReadOnlyOneIsRefusedBeforeTheTraining) {
     run("8m", R"(
         keep good "$train" "$job" --model.width=64 --run.steps=2 --format json --trace "$disk/good.sqlite"
         mount -o remount,ro "$disk" || exit 8
@@ -172,7 +172,7 @@ TEST_F(SmallDisk, ThatIsReadOnlyIsRefusedBeforeTheTraining) {
 
 // A killed run on a disk that has become read-only: the tool says that it reads a copy; finalizing is
 // refused.
-TEST_F(SmallDisk, ThatIsReadOnlyStillShowsAnUnfinishedRun) {
+TEST_F(SmallDisk, AReadOnlyOneStillShowsAnUnfinishedRun) {
     run("64m", R"(
         "$train" "$job" --model.width=64 --run.steps=100000000 --trace "$disk/run.sqlite" >/dev/null 2>&1 &
         p=$!

@@ -123,7 +123,7 @@ TEST_F(PlanTrace, SlowerLinksAndOtherClustersChangeTheSteps) {
     EXPECT_GT(step({"--cluster", "h200_nvlink"}), 0);
 }
 
-TEST_F(PlanTrace, WhatCannotBeLiftedIsOneSentenceThatSaysWhatIsMissing) {
+TEST_F(PlanTrace, ATraceThatCannotBeLiftedIsRefusedWithWhatIsMissing) {
     const std::string nothing = folder_ / "nothing.json", text = folder_ / "text.json";
     write_file(nothing, R"({"traceEvents":[]})");
     write_file(text, "{ this is no JSON");

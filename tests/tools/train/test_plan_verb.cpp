@@ -278,7 +278,7 @@ TEST_F(PlanVerb, RefusesWhatIsWrong) {
     expect_refused({"--run.trace=x.sqlite"}, {"--run.trace", "--write"});
     expect_refused({"--write", "3"}, {"--as"});
     expect_refused({"--as", folder_ / "x.toml"}, {"--write"});
-    expect_refused({"--write", "0", "--as", folder_ / "x.toml"}, {"\"0\" is no row"});
+    expect_refused({"--write", "0", "--as", folder_ / "x.toml"}, {"\"0\" is not a row"});
     expect_refused({"--write", "best", "--as", folder_ / "x.txt"}, {"x.txt", ".toml"});
     expect_refused({"-o", folder_ / "no/folder/plan.sqlite"}, {"no/folder"});
     expect_refused({"--fsdp.wrop=root"}, {"fsdp.wrop"});

@@ -80,7 +80,7 @@ TEST(Simulation, ShowsTheKernelsOfAStraggler) {
     EXPECT_NEAR(static_cast<double>(longest(9)), 3.0 * static_cast<double>(longest(0)), 3);
 }
 
-TEST(Simulation, OfASweepComparesWithoutLosses) {
+TEST(Simulation, ASweepComparesWithoutLosses) {
     const TemporaryFolder folder;
     const Json runs = train_json({"sweep", sample("mlp.toml"), "--run.device=sim", "--run.ranks=8", "-o",
                                   folder / "out", "--sim.cluster=h100_ib,a100"})
@@ -105,7 +105,7 @@ TEST(Simulation, RefusesImpossibleJobs) {
     refused({"--sim.cluster=h200"}, "command line: sim.cluster: there is no cost model \"h200\"");
     refused({"--sim.cluster=h200_nvlink", "--run.ranks=9"},
             "command line: run.ranks: 9 ranks do not fit the 8 devices of the cluster h200_nvlink");
-    refused({"--run.comm=local"}, "run.comm: the cost model says how the collectives of a simulation go");
+    refused({"--run.comm=local"}, "run.comm: the cost model decides how the collectives of a simulation run");
     refused({"--sim.slow_rank=4:2"}, "sim.slow_rank: there is no rank 4; use 0 to 3");
     refused({"--sim.slow_link=inter@1:0.5"}, "sim.slow_link: there is no node 1");
     write_file(folder / "mine.toml", "[cluster]\nname = \"mine\"\ndevices = 8\n[device]\nname = \"d\"\n");

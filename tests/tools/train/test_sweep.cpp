@@ -105,7 +105,7 @@ TEST_F(Sweep, AnImpossibleCombinationIsARowWithItsReason) {
                 AllOf(HasSubstr("cannot be [1]\n"), HasSubstr("\n[1] command line: fsdp.cpu_offload")));
 }
 
-TEST_F(Sweep, AWrapThatMatchesNothingIsSuchARow) {
+TEST_F(Sweep, AWrapThatMatchesNothingIsAnImpossibleRow) {
     const Json runs = sweep_json({"--fsdp.wrap=root,module:Conv2d"});
     EXPECT_EQ(runs.at(0).at("error"), nullptr);
     EXPECT_THAT(runs.at(1).at("error").get<std::string>(), HasSubstr("Conv2d"));

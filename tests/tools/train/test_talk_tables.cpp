@@ -35,7 +35,7 @@ std::string megabytes(const Json& run) {
     return fmt::format("{:.1f}", run.at("predicted_peak_bytes").get<double>() / (1 << 20));
 }
 
-TEST(TalkTables, AtItsOwnSizeThePeaksAreThePublishedOnes) {
+TEST(TalkTables, HaveThePublishedPeaksAtTheTalksSize) {
     const Json sharded = predictions({"--fsdp.wrap=root,module:Linear", "--fsdp.cpu_offload=false,true"});
     ASSERT_EQ(sharded.size(), 4u);
     const Json &root = sharded[0], &linear = sharded[2], &offload = sharded[3];

@@ -143,7 +143,7 @@ TEST(EqualErrors, ArePrintedOnce) {
     }
 }
 
-TEST(EqualErrors, OfTheJobArePrintedOnce) {
+TEST(EqualErrors, AJobsErrorIsPrintedOnce) {
     const Outcome failed =
         train({sample("gpt.toml"), "--data.path=/not/there", "--run.processes=3", "--run.ranks=3"});
     EXPECT_EQ(failed.status, 2);

@@ -71,8 +71,8 @@ struct AdviceFacts {
     // run recorded, else "NCCL".
     std::string_view backend() const;
     bool ours() const { return !config("parallel.mode").empty(); }  // the run was made from a job file
-    // " a step", "each step"; for a trace without steps "in the whole trace", "the whole trace".
-    std::string_view a_step() const { return trace.steps.empty() ? " in the whole trace" : " a step"; }
+    // " per step", "each step"; for a trace without steps "in the whole trace", "the whole trace".
+    std::string_view a_step() const { return trace.steps.empty() ? " in the whole trace" : " per step"; }
     std::string_view each_step() const { return trace.steps.empty() ? "the whole trace" : "each step"; }
 
     // The rank with the highest peak; null where no allocation is recorded.

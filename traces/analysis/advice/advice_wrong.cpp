@@ -90,8 +90,8 @@ void policy_matched_nothing(const AdviceFacts& f, Findings& found) {
     Finding finding;
     finding.what = fmt::format(
         "The wrap policy {} made no unit: the root holds all {} of the parameters, and all of them are "
-        "gathered at "
-        "once.",
+        "gathered at the same time."
+        "",
         shown(wrap), bytes_text(unit.bytes));
     finding.figures = {{"units", 1, ""}, {"largest_unit", static_cast<double>(unit.bytes), "bytes"}};
     std::set<std::string> classes;

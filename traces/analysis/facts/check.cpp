@@ -38,7 +38,7 @@ void check_recording(const Trace& trace, Faults& faults) {
             counted(trace.dropped, "event was", "events were")));
     }
     if (trace.invalid_events > 0) {
-        faults.push_back(fmt::format("{} left out: an end before the start, or an impossible time or size.",
+        faults.push_back(fmt::format("{} ignored: an end before the start, or an impossible time or size.",
                                      counted(trace.invalid_events, "event is", "events are")));
     }
     for (const DiagnosticRow& row : trace.diagnostics) {
@@ -148,7 +148,7 @@ void check_collectives(const Trace& trace, Faults& faults) {
             "{} no counterpart on another rank, the first is {}{}.",
             counted(unmatched.count, "collective has", "collectives have"),
             describe_collective(trace, unmatched.first),
-            parts_missing ? fmt::format(": the trace holds {} of at least {} ranks; merge the parts",
+            parts_missing ? fmt::format(": the trace contains {} of at least {} ranks; merge the parts",
                                         trace.ranks.size(), largest_group)
                           : ": waiting and bandwidth are not known for these"));
     }

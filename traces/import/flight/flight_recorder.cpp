@@ -358,7 +358,7 @@ FileFacts read_flight_dump(const Value& root, const std::string& path, EventSink
                            const FileRequest& request) {
     if (shares_lists(root, root.is_list() ? root : root["entries"])) {
         throw StoreError(fmt::format(
-            "{}: one list of sizes, ranks or text stands for many collectives or groups, which no dump "
+            "{}: many collectives or groups share one list of sizes, ranks or text, which no dump "
             "of the flight recorder needs; dump it again",
             path));
     }

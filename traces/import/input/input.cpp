@@ -104,7 +104,7 @@ struct Input::Impl {
                 packed.resize(kPackedChunk);
                 const std::size_t n = raw_read(packed.data(), packed.size());
                 if (n == 0) {
-                    if (in_member) return cut_here(got, "packed with gzip and ends early,");
+                    if (in_member) return cut_here(got, "compressed with gzip and ends early,");
                     unpacked_all = true;
                     break;
                 }

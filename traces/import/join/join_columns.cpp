@@ -107,8 +107,8 @@ class ColumnJoin {
         for (std::size_t p = 0; p < parts_.size(); ++p) sum += size(part(p));
         if (sum > kRowsAtMost)
             throw StoreError(
-                fmt::format("the files have {} events of a kind together, more than a trace can hold; "
-                            "open fewer of them at once",
+                fmt::format("the files have {} events of a kind together, more than a trace can hold; open "
+                            "fewer of them at a time",
                             sum));
         places.from.reserve(sum);
         for (std::size_t p = 0; p < parts_.size(); ++p) {

@@ -25,10 +25,9 @@ bool ranks_are_made_up(const Trace& trace) {
 
 void check_joined_size(std::size_t size, const char* what) {
     if (size < kNoRank) return;
-    throw StoreError(
-        fmt::format("the files have {} {} together, more than the {} that a trace can hold; open "
-                    "fewer of them at once",
-                    size, what, kNoRank - 1));
+    throw StoreError(fmt::format(
+        "the files have {} {} together, more than the {} that a trace can hold; open fewer of them at a time",
+        size, what, kNoRank - 1));
 }
 
 JoinIds::JoinIds(const Parts& parts, Trace& out) : parts_(parts), out_(out) {
@@ -67,7 +66,7 @@ void JoinIds::join_ranks() {
                 const Trace& owner = part(other->second.first);
                 if (!made_up && !ranks_are_made_up(owner)) {
                     throw StoreError(
-                        fmt::format("{} and {} both hold rank {}; give one file for each rank of a job, "
+                        fmt::format("{} and {} both contain rank {}; give one file for each rank of a job, "
                                     "or use compare for several runs",
                                     owner.path, part(p).path, number));
                 }

@@ -85,16 +85,16 @@ FileFacts read_memory_snapshot(const Value& root, bool cut, const std::string& p
                                const FileRequest& request) {
     if (shares_rows(root)) {
         throw StoreError(
-            fmt::format("{}: one list of blocks or events stands for several segments or devices, which no "
+            fmt::format("{}: several segments or devices share one list of blocks or events, which no "
                         "memory snapshot needs; record it again",
                         path));
     }
     std::vector<SnapshotDevice> devices = snapshot_devices(root);
     if (devices.empty()) {
-        throw StoreError(
-            fmt::format("{}: the memory snapshot holds no segment and no event; take it while the program "
-                        "has device memory allocated",
-                        path));
+        throw StoreError(fmt::format(
+            "{}: the memory snapshot contains no segments and no events; take it while the program "
+            "has device memory allocated",
+            path));
     }
     sink.add(RunInfoRow{"import.format", "pytorch_memory_snapshot"});
     sink.add(RunInfoRow{std::string(kMemoryCountedKey), std::string(kMemoryCountedActive)});

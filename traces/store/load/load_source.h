@@ -87,7 +87,7 @@ class LoadSource final : public LoadedStrings {
         }
     }
     // The same with a FastRow, for tables with many rows. A column "a|b" is the first of the two that is not
-    // NULL. `take` makes no other scan_fast().
+    // NULL. `take` must not call scan_fast().
     template <typename Take>
     void scan_fast(std::string_view table, const std::vector<std::string_view>& columns, Take take) {
         if (!has(table)) return;

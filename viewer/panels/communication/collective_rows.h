@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "traces/analysis/communication/collective_list.h"
+#include "traces/analysis/communication/collectives.h"
 #include "traces/analysis/communication/collectives.h"
 #include "traces/analysis/communication/distributed.h"
 #include "traces/analysis/communication/stragglers.h"
@@ -57,7 +57,7 @@ std::string size_class_text(std::size_t index);  // "64 KB - 1 MB", "size unknow
 
 Color operation_color(traces::Operation operation);
 
-// --- The table of all collectives, one row each (traces/analysis/communication/collective_list.h). No
+// --- The table of all collectives, one row each (traces/analysis/communication/collectives.h). No
 // drawing; any thread. Times in microseconds, MB = 2^20 bytes, GB/s = 10^9 bytes a second.
 
 class CollectiveTable final : public LazyTable {
