@@ -167,7 +167,35 @@ std::string csv_text(const CollectivesReport& report) {
     return csv_of(by_rank(collective_fields(), report.ranks, &RankCollectives::operations));
 }
 
+// --- rows without words ---
+
+std::string table_text(const RankRows& rows, std::size_t width) {
+    if (rows.ranks.empty()) return std::string(kNothingSelected);
+    return rows.table.rows.empty() ? fmt::format("No {}.\n", rows.key) : text_of(rows.table, width, 2);
+}
+
+std::string json_text(const RankRows& rows) {
+    return ranks_line(rows.ranks, [&](int rank) {
+        const std::vector<ResultColumn>& columns = rows.table.columns;  // the rank is the first
+        ResultTable own{{columns.begin() + 1, columns.end()}, {}, {}};
+        for (const std::vector<Cell>& row : rows.table.rows) {
+            if (row.front() == Cell(std::int64_t{rank})) own.rows.emplace_back(row.begin() + 1, row.end());
+        }
+        Json json = {{"rank", rank}};
+        json[std::string(rows.key)] = json_of(own);
+        return json;
+    });
+}
+
+std::string csv_text(const RankRows& rows) {
+    return csv_of(rows.table);
+}
+
 }  // namespace
+
+std::string render(const RankRows& result, Format format, std::size_t width) {
+    return render_as(result, format, width, table_text, json_text, csv_text);
+}
 
 std::string render(const KernelsReport& result, Format format, std::size_t width) {
     return render_as(result, format, width, table_text, json_text, csv_text);

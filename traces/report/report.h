@@ -69,6 +69,21 @@ std::string render(const StepsReport& report, Format format, std::size_t width =
 std::string render(const KernelsReport& report, Format format, std::size_t width = kTableWidth);
 std::string render(const OperatorsReport& report, Format format, std::size_t width = kTableWidth);
 
+// A list of rows for each rank that needs no words of its own. JSON: {"ranks":[{"rank":0,KEY:[...]},...]}.
+struct RankRows {
+    std::string_view key;
+    std::vector<int> ranks;
+    ResultTable table;  // by_rank()
+};
+template <class Row, class Rank>
+RankRows rank_rows(std::string_view key, Fields<Row> fields, const std::vector<Rank>& ranks,
+                   std::vector<Row> Rank::*rows) {
+    RankRows result{key, {}, by_rank(fields, ranks, rows)};
+    for (const Rank& rank : ranks) result.ranks.push_back(rank.rank);
+    return result;
+}
+std::string render(const RankRows& rows, Format format, std::size_t width = kTableWidth);
+
 struct Column {
     std::string name;
 };
