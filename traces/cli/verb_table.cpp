@@ -7,6 +7,7 @@
 #include "traces/analysis/facts/info.h"
 #include "traces/analysis/fsdp/units.h"
 #include "traces/analysis/modules/modules.h"
+#include "traces/analysis/time/copies.h"
 #include "traces/analysis/time/overlap.h"
 #include "traces/analysis/time/steps.h"
 #include "traces/analysis/time/temporal.h"
@@ -49,6 +50,20 @@ Work analysis_of_devices(Options&) {
     };
 }
 
+// The same for a list of rows for each rank, which needs no render() of its own.
+template <auto Report, auto Fields, auto Rows>
+Work rows_of_devices(std::string_view key) {
+    return [key](const Inputs& inputs) {
+        return analyse_devices(inputs, [key](const Trace& t, const Selection& s) {
+            return rank_rows(key, Fields(), Report(t, s).ranks, Rows);
+        });
+    };
+}
+
+Work copies(Options&) {
+    return rows_of_devices<copies_report, copy_fields, &RankCopies::copies>("copies");
+}
+
 Work info(Options&) {
     return [](const Inputs& inputs) {
         print(render(trace_info(*load(inputs)), inputs.format));
@@ -88,6 +103,8 @@ constexpr Verb kVerbs[] = {
      analysis_of_devices<temporal_breakdown>},
     {"idle", "Why streams were idle; launch delays and queue lengths", Reads::selection, idle_verb},
     {"kernels", "Kernels by name: count, times, share, occupancy", Reads::selection, kernels_verb},
+    {"copies", "Copies and fills of memory by kind: size, time, rate, what kernels hide", Reads::selection,
+     copies},
     {"operators", "Operators by name: calls, host and device time", Reads::selection, operators_verb},
     {"critical-path", "What each step waited for, from its end back to its start", Reads::selection,
      critical_path_verb},

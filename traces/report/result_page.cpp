@@ -15,6 +15,7 @@
 #include "traces/analysis/memory/memory.h"
 #include "traces/analysis/modules/modules.h"
 #include "traces/analysis/modules/operators.h"
+#include "traces/analysis/time/copies.h"
 #include "traces/analysis/time/idle.h"
 #include "traces/analysis/time/kernels.h"
 #include "traces/analysis/time/overlap.h"
@@ -54,6 +55,7 @@ std::vector<ResultRows> all_rows() {
         rows_of("idle", "", true, gap_fields()),
         rows_of("idle", "", true, launch_delay_fields()),
         rows_of("kernels", "ranks[].kernels[]", true, kernel_fields()),
+        rows_of("copies", "ranks[].copies[]", true, copy_fields()),
         rows_of("operators", "ranks[].operators[]", true, operator_fields(true)),
         rows_of("memory", "ranks[].allocations[], with --allocations", true, allocation_fields()),
         rows_of("memory", "ranks[].categories[], units[], modules[] and buffers[], with --explain", true,

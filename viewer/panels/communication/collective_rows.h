@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "traces/analysis/communication/collectives.h"
-#include "traces/analysis/communication/collectives.h"
 #include "traces/analysis/communication/distributed.h"
 #include "traces/analysis/communication/stragglers.h"
 #include "viewer/tables/table_model.h"

@@ -1,0 +1,59 @@
+// Copies by kind: counts, bytes, rates, and what kernels hide of them.
+#include "traces/analysis/time/copies.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/traces/run_builder.h"
+
+namespace shardscope::traces {
+namespace TEST_FILE {
+
+using ::testing::SizeIs;
+
+TEST(Copies, AreSummedByKindAndExposedOutsideKernels) {
+    RunBuilder run;
+    run.kernel(0, 100, 200, 10);
+    run.collective(0, 250, 300, {.launched = 20});
+    run.memcpy(0, 150, 280, 30);  // 50 outside: 200 to 250
+    run.memcpy(0, 400, 420, 40);
+    run.memset(0, 500, 501, 50);
+    const auto trace = run.take();
+    const CopiesReport report = copies_report(*trace);
+    ASSERT_THAT(report.ranks, SizeIs(1));
+    ASSERT_THAT(report.ranks[0].copies, SizeIs(2));
+    const CopyStats& copies = report.ranks[0].copies[0];
+    EXPECT_EQ(copies.name, "Memcpy HtoD");
+    EXPECT_EQ(copies.count, 2);
+    EXPECT_EQ(copies.total, 130 + 20);
+    EXPECT_EQ(copies.longest, 130);
+    EXPECT_EQ(copies.exposed, 50 + 20);
+    EXPECT_EQ(report.ranks[0].copies[1].name, "Memset");
+}
+
+TEST(Copies, HaveTheRateOfTheirBytes) {
+    RunBuilder run;
+    for (const std::int64_t start : {0, 1000}) {
+        run.sink().add(MemcpyRow{.start = start,
+                                 .end = start + 100,
+                                 .device = 0,
+                                 .stream = 7,
+                                 .global_pid = RunBuilder::pid(0),
+                                 .bytes = 1'600});
+    }
+    const auto trace = run.take();
+    EXPECT_DOUBLE_EQ(copies_report(*trace).ranks.at(0).copies.at(0).gbps(), 16.0);  // 3,200 bytes in 200 ns
+}
+
+TEST(Copies, OfASelectedTimeAreThoseThatStartInIt) {
+    RunBuilder run;
+    run.memcpy(0, 100, 150, 10);
+    run.memcpy(0, 300, 310, 20);
+    const auto trace = run.take();
+    Selection selection;
+    selection.from_ns = 200;
+    EXPECT_EQ(copies_report(*trace, selection).ranks.at(0).copies.at(0).total, 10);
+}
+
+}  // namespace TEST_FILE
+}  // namespace shardscope::traces

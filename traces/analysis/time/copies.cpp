@@ -1,0 +1,77 @@
+// See copies.h: one pass over the sorted device events, a union for each kind.
+#include "traces/analysis/time/copies.h"
+
+#include <algorithm>
+#include <map>
+
+#include "traces/analysis/base/intervals.h"
+#include "traces/analysis/base/step_windows.h"
+#include "traces/analysis/time/device_time.h"
+#include "traces/store/columns/trace.h"
+
+namespace shardscope::traces {
+namespace {
+
+struct Kind {
+    CopyStats stats;
+    IntervalSet times;
+};
+
+bool is_copy(const DeviceEvents& device, std::size_t event) {
+    return device.kind[event] == DeviceKind::memcpy || device.kind[event] == DeviceKind::memset;
+}
+
+}  // namespace
+
+CopiesReport copies_report(const Trace& trace, const Selection& selection) {
+    const DeviceEvents& device = trace.device;
+    const std::vector<bool> counts = selected_events(trace, find_steps(trace), selection);
+    std::vector<std::map<std::string_view, Kind>> kinds(trace.ranks.size());
+    for (std::size_t i = 0; i < device.size(); ++i) {
+        if (!is_copy(device, i) || !counts[i]) continue;
+        const std::string_view name = trace.strings[device.name[i]];
+        Kind& kind = kinds[device.rank[i]][name];
+        const std::int64_t duration = device.end[i] - device.start[i];
+        kind.stats.name = name;
+        ++kind.stats.count;
+        kind.stats.bytes += device.bytes[i];
+        kind.stats.total += duration;
+        kind.stats.longest = std::max(kind.stats.longest, duration);
+        append_merged(kind.times, {device.start[i], device.end[i]});
+    }
+    const std::vector<KindUnions> unions = device_unions(trace);
+    CopiesReport report;
+    for (const RankPlace r : selected_ranks(trace, selection)) {
+        RankCopies rank{trace.ranks[r.at()].number, {}};
+        const KindUnions& own = unions[r.at()];
+        for (auto& [name, kind] : kinds[r.at()]) {
+            const IntervalSet outside = subtract(kind.times, of(own, DeviceKind::kernel));
+            kind.stats.exposed = length(subtract(outside, of(own, DeviceKind::communication)));
+            rank.copies.push_back(kind.stats);
+        }
+        std::stable_sort(rank.copies.begin(), rank.copies.end(),
+                         [](const CopyStats& a, const CopyStats& b) { return a.total > b.total; });
+        report.ranks.push_back(std::move(rank));
+    }
+    return report;
+}
+
+Fields<CopyStats> copy_fields() {
+    using C = CopyStats;
+    static constexpr Field<C> kFields[] = {
+        {{"name", "Copy", Unit::text, "The kind of copy or fill, by where it reads and writes."},
+         value_of<&C::name>},
+        {{"count", "Count", Unit::count, "Copies of that kind in the current selection."},
+         value_of<&C::count>},
+        {{"bytes", "Size", Unit::bytes, "The sum of their bytes."}, known_value_of<&C::bytes>},
+        {{"us", "Total", Unit::us, "The sum of their durations."}, micros_of<&C::total>},
+        {{"exposed_us", "Exposed", Unit::us, "The time of these copies outside all kernels of the rank."},
+         micros_of<&C::exposed>},
+        {{"max_us", "Max", Unit::us, "The longest duration."}, micros_of<&C::longest>},
+        {{"gbps", "Rate", Unit::gbps, "Bytes over the sum of durations."},
+         [](const C& c) { return known_cell(c.gbps()); }},
+    };
+    return kFields;
+}
+
+}  // namespace shardscope::traces
