@@ -447,7 +447,7 @@ record_bounds() {
     expect "a recorded trainer whose ranks are threads" 0 ""
     local size
     for size in 1 3; do
-        run 60 0 "$record" -o "r$size.sqlite" --overwrite --max-size "${size}M" -- "$train" "$job" --run.steps=$((400 * size))
+        run 60 0 "$record" -o "r$size.sqlite" --overwrite --max-size "${size}M" -- "$train" "$job" --run.steps=400
         expect "--max-size ${size}M" 0 "--max-size"
         if (($(stat -c %s "r$size.sqlite") > size << 20)); then
             fell "a file of --max-size ${size}M" "it has $(stat -c %s "r$size.sqlite") bytes"
