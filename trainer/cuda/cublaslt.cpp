@@ -258,7 +258,7 @@ bool ProductLibrary::State::find_algorithm(Way& way, const ProductCall& call) co
     return true;
 }
 
-// Finds an algorithm that computes the activation too. GELU's sums can be kept where their columns are
+// Finds an algorithm that computes the activation too. GELU's sums can be kept if their columns are
 // multiples of 8 elements.
 bool ProductLibrary::State::find_activating(Way& way, const ProductCall& call) const {
     constexpr std::int64_t kSumColumns = 8;
