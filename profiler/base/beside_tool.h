@@ -5,7 +5,7 @@
 
 namespace shardscope::profiler {
 
-// The path of a library that belongs to this build, beside the running tool: in the build folder, or
+// The path of a library that belongs to this build, next to the running tool: in the build folder, or
 // installed. Empty when it is missing.
 std::string find_beside_tool(const char* library);
 

@@ -42,7 +42,7 @@ enum class RecordKind : std::uint8_t {
     payload_enum,     // EnumRecord
     scope,            // ScopeRecord
 
-    // Kinds of sources that have a RecordHandler of their own; their structs are declared beside the source.
+    // Kinds of sources that have a RecordHandler of their own; their structs are declared next to the source.
     cuda_first = 64,  // cupti/records.h
     cuda_last = 95,
     nccl_first = 96,  // inject/nccl_records.h

@@ -1,6 +1,6 @@
 // Appends one thread's records to chunks of an arena. The hot path is a compare, the stores of the record and
 // one release store. When no chunk is free the record is lost, and counted; a GapRecord tells the reader when
-// recording goes on. One thread at a time; no exceptions, no heap (the injected library uses it as it is).
+// recording continues. One thread at a time; no exceptions, no heap (the injected library uses it as it is).
 #pragma once
 
 #include <atomic>

@@ -8,7 +8,7 @@
 
 namespace shardscope::profiler {
 
-// libshardscope_inject.so beside the tool: in the build folder, or installed. Empty when it is missing.
+// libshardscope_inject.so next to the tool: in the build folder, or installed. Empty when it is missing.
 std::string find_injection_library();
 
 struct Injection {

@@ -47,7 +47,7 @@ std::string make_directory(const std::string& parent) {
     return ::mkdtemp(path.data()) != nullptr ? path : std::string();
 }
 
-// Space for the first records of a process beside the session file: with less, memory is not used.
+// Space for the first records of a process next to the session file: with less, memory is not used.
 constexpr std::uint64_t kLeastFreeBytes = std::uint64_t{4} << 20;
 
 bool has_room(const std::string& folder) {

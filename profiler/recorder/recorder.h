@@ -74,7 +74,7 @@ class Recorder {
     // sink's first failure. Idempotent. Every thread that records must have stopped recording.
     void finish();
 
-    // True once the sink failed (disk full): recording goes on as a no-op, finish() throws the reason.
+    // True once the sink failed (disk full): recording continues as a no-op, finish() throws the reason.
     bool failed() const;
     std::int64_t dropped() const;
     // Processor time that the writer thread has used so far.

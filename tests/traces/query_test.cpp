@@ -70,7 +70,7 @@ TEST_F(Query, PrintsTimesAndSizesForPeople) {
 
 TEST_F(Query, OverlapsHalfOpenIntervals) {
     EXPECT_EQ(value("SELECT overlap(0, 10, 4, 20)"), whole(6));
-    EXPECT_EQ(value("SELECT overlap(0, 10, 10, 20)"), whole(0));  // touching is no overlap
+    EXPECT_EQ(value("SELECT overlap(0, 10, 10, 20)"), whole(0));  // touching is not an overlap
     EXPECT_EQ(value("SELECT overlap(0, 10, 30, 40)"), whole(0));
     EXPECT_EQ(value("SELECT overlap(0, 10, 2, 5)"), whole(3));
     EXPECT_EQ(value("SELECT overlap(0, 1.5, 1, 2)"), real(0.5));

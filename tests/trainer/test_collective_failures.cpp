@@ -112,7 +112,7 @@ TEST_F(CollectiveFailure, NamesTheCollectiveThatDidNotEndIfAllHaveBegunIt) {
     EXPECT_EQ(troubles[0].reason, expected);
 }
 
-// --- who waits for whom, in shard groups {0, 1} and {2, 3}, replicate groups {0, 2} and {1, 3}
+// --- ranks that wait, in shard groups {0, 1} and {2, 3}, replicate groups {0, 2} and {1, 3}
 // ---------------
 
 class WaitingChain : public CollectiveFailure {

@@ -77,12 +77,12 @@ TEST_P(CollectiveGroupTest, GivesTheBitsOfSumsInRankOrder) {
     check<float>(Sums::ordered, 0, {0, 1, 7, kLarge});
 }
 
-TEST_P(CollectiveGroupTest, GivesThemWhileItPollsWithoutAPause) {
+TEST_P(CollectiveGroupTest, GivesTheSameBitsWhenItPollsWithoutAPause) {
     check<float>(Sums::ordered, 17, {7, 30000, kMiddle}, true);
     check<float>(Sums::ring, 17, {7, kMiddle}, true);
 }
 
-TEST_P(CollectiveGroupTest, GivesThemHoweverMessagesAreDelayed) {
+TEST_P(CollectiveGroupTest, GivesTheSameBitsHoweverMessagesAreDelayed) {
     check<float>(Sums::ordered, 11, {7, 30000, kMiddle});
 }
 

@@ -383,7 +383,7 @@ TEST_F(CudaProcesses, RanksOfOtherProcessesAreRefused) {
     EXPECT_THAT(thrown, Each(""));
 }
 
-// --- what they tell each other first ---------------------------------------------------------------------
+// --- first messages --------------------------------------------------------------------------------------
 
 Introduction one(int rank, const std::string& bus) {
     Introduction made;

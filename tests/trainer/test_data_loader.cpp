@@ -210,7 +210,7 @@ TEST(DataLoader, ReportsThatTheMemoryDoesNotSuffice) {
     }
 }
 
-// Real samples, many ranks at once: the same with and without workers.
+// Real samples, many ranks at the same time: the same with and without workers.
 TEST(DataLoader, WorkersDoNotChangeTheSamples) {
     constexpr int kWidth = 16, kBatch = 4, kRanks = 3;
     const SyntheticDataset data(3, kWidth);

@@ -46,7 +46,7 @@ struct Mistake {
     std::string toml, sentence;
 };
 
-TEST(JobErrors, InTheFileNameTheLineAndTheNearestRightName) {
+TEST(JobErrors, NameTheLineAndTheNearestRightName) {
     const Mistake mistakes[] = {
         {"[model]\n\nwidht = 3", "job.toml:3: there is no key widht in [model]; did you mean width?"},
         {"[modle]\nwidth = 3", "job.toml:1: there is no section [modle]; did you mean model?"},
@@ -71,7 +71,7 @@ TEST(JobErrors, InTheFileNameTheLineAndTheNearestRightName) {
     for (const Mistake& mistake : mistakes) EXPECT_EQ(error_of(mistake.toml), mistake.sentence);
 }
 
-TEST(JobErrors, OfTypeSayWhatWasExpectedAndWhatWasFound) {
+TEST(JobErrors, SayWhichTypeWasExpectedAndWhichWasFound) {
     const Mistake mistakes[] = {
         {"[run]\nsteps = 'ten'",
          "job.toml:2: run.steps: expected an integer, found the text \"ten\"; use 1 to 1000000000"},
@@ -93,7 +93,7 @@ TEST(JobErrors, OfTypeSayWhatWasExpectedAndWhatWasFound) {
     for (const Mistake& mistake : mistakes) EXPECT_EQ(error_of(mistake.toml), mistake.sentence);
 }
 
-TEST(JobErrors, OfRangeSayTheRange) {
+TEST(JobErrors, GiveTheRangeOfANumber) {
     const Mistake mistakes[] = {
         {"[run]\nranks = 0", "job.toml:2: run.ranks: 0 is out of range; use 1 to 65536"},
         {"[run]\nranks = 257",
@@ -110,7 +110,7 @@ TEST(JobErrors, OfRangeSayTheRange) {
     for (const Mistake& mistake : mistakes) EXPECT_EQ(error_of(mistake.toml), mistake.sentence);
 }
 
-TEST(JobErrors, OfTomlNameTheLine) {
+TEST(JobErrors, NameTheLineOfATomlError) {
     for (const std::string broken :
          {"[run", "[run]\nsteps =", "[run]\nsteps = 1\nsteps = 2", "[run]\n[run]", "\xff\xfe"}) {
         EXPECT_THAT(error_of(broken),
@@ -124,7 +124,7 @@ TEST(JobErrors, StayOnOneLineWhateverTheyQuote) {
               "job.toml:2: there is no key ab?cdefgh in [parallel]; its keys are mode");
 }
 
-TEST(JobErrors, OnTheCommandLineNameTheOption) {
+TEST(JobErrors, NameTheOptionOnTheCommandLine) {
     const std::pair<Override, std::string> mistakes[] = {
         {{"model.widht", "3"},
          "command line: --model.widht: there is no key widht in [model]; did you mean width?"},
@@ -151,7 +151,7 @@ TEST(JobErrors, OnTheCommandLineNameTheOption) {
     EXPECT_THROW(take_overrides(arguments), JobError);
 }
 
-TEST(JobErrors, OfAWrapPolicySayWhichPartIsWrong) {
+TEST(JobErrors, NameTheWrongPartOfAWrapPolicy) {
     const std::string use = "; use root, module:NAME[,NAME] or size:N";
     const std::pair<std::string, std::string> mistakes[] = {
         {"", "\"\" is not a wrap policy" + use},
@@ -170,7 +170,7 @@ TEST(JobErrors, OfAWrapPolicySayWhichPartIsWrong) {
     }
 }
 
-TEST(JobErrors, AcrossKeysNameTheKeyToChange) {
+TEST(JobErrors, NameTheKeyToChangeIfKeysConflict) {
     const Mistake mistakes[] = {
         {"[run]\nranks = 4\n[parallel]\nmode = 'none'",
          "job.toml:4: parallel.mode: \"none\" trains with one rank, but run.ranks is 4; set run.ranks to 1, "

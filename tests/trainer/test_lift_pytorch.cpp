@@ -303,7 +303,7 @@ TEST(OperatorParameters, AreTheInputsThatTheSignatureCallsWeightAndBias) {
               (std::vector<std::int64_t>{64000}));
 }
 
-TEST(OperatorParameters, OthersAndBrokenShapesHaveNone) {
+TEST(OperatorParameters, OtherOperatorsAndBrokenShapesHaveNone) {
     EXPECT_FALSE(reads_parameters("aten::mm"));
     EXPECT_TRUE(elements("aten::mm", R"({"Input Dims":[[8,16],[16,32]]})").empty());
     for (const char* broken :

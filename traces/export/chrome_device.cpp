@@ -33,7 +33,7 @@ constexpr std::array<std::string_view, kOperations> kProcessGroupNames = {"_allg
                                                                           "recv",
                                                                           "other"};
 
-// SHARD_DEVICE_DETAILS beside a table of device events, both in the order of their start.
+// SHARD_DEVICE_DETAILS along with a table of device events, both in the order of their start.
 class Details {
   public:
     explicit Details(ChromeContext& context)

@@ -28,7 +28,7 @@ namespace {
 constexpr double kShareOfReading = 0.7;  // of the work on one file; the rest sorts and indexes
 constexpr double kShareOfParts = 0.7;    // of the work on several; the rest merges them
 
-// The folder of the parts while they are written, beside the output; removed by the destructor.
+// The folder of the parts while they are written, next to the output; removed by the destructor.
 class WorkFolder {
   public:
     explicit WorkFolder(const std::string& output) {

@@ -116,7 +116,7 @@ struct SynchronizationRow {
     std::int64_t event_sync_id = -1;
 };
 
-// The value that a program gave to an NVTX event beside its text.
+// The value that a program gave to an NVTX event in addition to its text.
 struct RangePayload {
     enum class Type : std::uint8_t { none, uint64, int64, real64, uint32, int32, real32 };
     Type type = Type::none;
@@ -539,7 +539,7 @@ struct UnitRow {
     std::int64_t elements = 0, padded_elements = 0, shard_bytes = 0, bytes = 0;
 };
 
-// The memory account's prediction, stored beside the run.
+// The memory account's prediction, stored with the run.
 struct PredictionRow {
     static constexpr std::string_view kTable = "SHARD_PREDICTION";
     static constexpr std::string_view kVerb = kReplace;

@@ -19,7 +19,7 @@ constexpr std::array kCollectives = {
                  from<&CollectiveRow::correlation>},
     SchemaColumn{"operation", kIntNN, "enum", "SHARD_ENUM_OPERATION", from<&CollectiveRow::operation>},
     SchemaColumn{"bytes", kIntNN, "bytes",
-                 "Of the full buffer, the gathered size, padding included; 0: not known.",
+                 "Size of the full buffer after gathering, with padding; 0: unknown.",
                  from<&CollectiveRow::bytes>},
     SchemaColumn{"padding", kIntNN, "bytes", "Of that: padding.", from<&CollectiveRow::padding>},
     SchemaColumn{"groupId", kIntNN, "id", "The communicator.", from<&CollectiveRow::group>},

@@ -85,7 +85,7 @@ LEFT JOIN SHARD_STREAMS t ON t.rank = r.rank AND t.streamId = c.streamId)";
 constexpr std::array kCollectives = {
     kRank,
     SchemaColumn{"operation", "", "", "all_gather, reduce_scatter, all_reduce ..."},
-    SchemaColumn{"bytes", "", "bytes", "Of the full buffer, the gathered size; NULL where it is unknown."},
+    SchemaColumn{"bytes", "", "bytes", "Size of the full buffer after gathering; NULL if unknown."},
     SchemaColumn{"padding", "", "bytes", "Of that: padding."},
     SchemaColumn{"group_id", "", "id", "The communicator."},
     SchemaColumn{"group_size", "", "ranks", "Ranks in it."},

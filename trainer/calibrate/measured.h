@@ -1,6 +1,6 @@
-// A recorded run beside the Plan that it carried out: the time of each operation, on the device and on the
-// host. The Plan is rebuilt from the job that the trace stores, and joined with the trace's launching calls,
-// which are in the Plan's order. Times are nanoseconds from the start of the trace.
+// Compares a recorded run with the Plan that it executed: the time of each operation, on the device and on
+// the host. The Plan is rebuilt from the job that the trace stores, and joined with the trace's launching
+// calls, which are in the Plan's order. Times are nanoseconds from the start of the trace.
 #pragma once
 
 #include <cstdint>
@@ -66,7 +66,7 @@ struct MeasuredRun {
     std::vector<MeasuredHostWork> host_work;
     std::vector<HostGap> gaps;
     std::vector<double> launch_calls, event_calls, grow_calls;  // seconds
-    std::vector<double> wakes;  // seconds from an event until the thread that waits for it goes on
+    std::vector<double> wakes;  // seconds from an event until the thread that waits for it continues
     std::int64_t steps = 0;     // steps of each rank that were read
     double median_step_s = 0;   // windows of rank 0, as in docs/definitions.md
 

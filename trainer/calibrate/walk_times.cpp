@@ -1,4 +1,4 @@
-// What each piece of work waited for, and what ran beside it.
+// What each piece of work waited for, and what ran at the same time.
 #include <algorithm>
 #include <limits>
 

@@ -39,8 +39,7 @@ void LastResort::watch(Shared& shared) {
     if (shared.over) return;
     if (shared.changed.wait_for(lock, kMoment, [&] { return shared.over; })) return;
     fmt::print(stderr,
-               "shardscope-train: {}; this process did not exit within {} s after that and is ended"
-               "\n",
+               "shardscope-train: {}; this process did not exit within {} s after that and is ended\n",
                WorldFailure(*shared.failure).what(), kMoment.count());
     std::fflush(stderr);
     std::_Exit(1);

@@ -50,8 +50,8 @@ std::vector<char*> pointers_to(std::vector<std::string>& words) {
     }
     execvp("mpirun", pointers_to(words).data());
     throw WorldError(
-        fmt::format("run.comm = \"mpi\": mpirun cannot be started ({}); install an MPI, or omit the key"
-                    ": the processes then use TCP",
+        fmt::format("run.comm = \"mpi\": mpirun cannot be started ({}); install an MPI, or omit the key: "
+                    "the processes then use TCP",
                     std::strerror(errno)));
 }
 

@@ -48,7 +48,7 @@ class TracePlanning {
     lift::Question question_;
 };
 
-// Runs before the work, so that the work is not in vain.
+// Runs before the work, so that no work is wasted.
 void TracePlanning::check_options() const {
     if (options_.time_all)
         refuse_argument("--time-all", "it is for job files; every replay of a trace has its time");

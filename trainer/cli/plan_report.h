@@ -26,7 +26,7 @@ struct PlanPrint {
 // MB = 2^20 bytes.
 std::string plan_table(const PlanResult& result, const PlanPrint& print = {});
 
-// The anatomy of one row beside its simulated peak.
+// The anatomy of one row, next to its simulated peak.
 std::string anatomy_table(const planner::Row& row, const planner::Anatomy& anatomy);
 
 // {"cluster":"…","device":"…","limit_of":"…","configurations":n,"fits":n,"too_large":n,"impossible":n,"not_run":n,"complete":true,"best":n|null,

@@ -137,7 +137,7 @@ class Planning {
     int written_ = 0;  // number of the row
 };
 
-// Runs before the search, so that the search is not in vain.
+// Runs before the search, so that no search is wasted.
 void Planning::check_files() const {
     if (options_.write.empty() != options_.files.empty()) {
         refuse_argument(

@@ -248,7 +248,7 @@ bool MatmulLibrary::State::find_algorithm(MatmulPlan& plan, const MatmulCall& ca
     return true;
 }
 
-// Finds an algorithm that computes the activation too. GELU's sums can be kept where their columns are
+// Finds an algorithm that computes the activation too. GELU's sums can be kept if their columns are
 // multiples of 8 elements.
 bool MatmulLibrary::State::find_activating(MatmulPlan& plan, const MatmulCall& call) const {
     constexpr std::int64_t kSumColumns = 8;

@@ -17,7 +17,7 @@ class Program;
 
 class Instruments {
   public:
-    // `engine`: Device::engine(). `more`: Plans beside the program's.
+    // `engine`: Device::engine(). `more`: Plans in addition to the program's.
     Instruments(profiler::Recorder& recorder, const Program& program, const char* engine,
                 const std::vector<const Plan*>& more = {});
 

@@ -22,7 +22,7 @@ struct BoardLoss {
 class LossBoard {
   public:
     // `on_step` is called in the order of steps, on the thread of the rank that submitted last, under a lock;
-    // tell() throws what it throws.
+    // tell() rethrows the exceptions of on_step.
     LossBoard(int ranks, std::function<void(const BoardLoss&)> on_step);
 
     // `losses`: of the rank's micro-batches (or batches), as many as on the other ranks. Steps increase; one

@@ -1,4 +1,4 @@
-// What NCCL's NVTX ranges carry beside their names, so that tools that read those can read our own
+// What NCCL's NVTX ranges carry in addition to their names, so that tools that read those can read our own
 // "ncclAllGather" …: communicator, message size, reduction. Payload schemas, ids and the meaning of the size
 // are NCCL's (NVIDIA/nccl, src/include/nvtx_payload_schemas.h; ids: 1 << 24 and the numbers of nvtx.h).
 #pragma once

@@ -20,7 +20,7 @@ class Nvtx {
     using Name = void*;
 
     // Null: no tool listens, or NVTX's headers were missing at build time. NVTX chooses the tool once in a
-    // process (NVTX_INJECTION64_PATH). `more`: Plans beside the program's.
+    // process (NVTX_INJECTION64_PATH). `more`: Plans in addition to the program's.
     static std::unique_ptr<Nvtx> open(const Program& program, const std::vector<const Plan*>& more = {});
 
     // The names of a Plan, by Op::name.

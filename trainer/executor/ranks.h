@@ -26,7 +26,7 @@ struct RanksOptions {
     TestSettings test;
     MakeDevice make_device;               // empty: the device that the job asks for
     Processes* processes = nullptr;       // null: all ranks are in this process
-    std::vector<const Plan*> more_plans;  // carried out beside the program's
+    std::vector<const Plan*> more_plans;  // executed in addition to the program's
     std::function<void()> on_failure;     // called once, on any thread; may be empty
 };
 

@@ -1,4 +1,4 @@
-// Inputs and results of a run, beside the Program.
+// Inputs (other than the Program) and results of a run.
 #pragma once
 
 #include <atomic>
@@ -65,7 +65,7 @@ struct RunHooks {
     std::function<void(int rank, RankRunner&)> after_setup;
     // After every checkpoint.every steps, after the last and after a stop; `steps_done` counts from the very
     // first step, not from this run's. Until the last rank's call has returned, all ranks' streams are empty
-    // and no rank goes on.
+    // and no rank continues.
     std::function<void(int rank, std::int64_t steps_done, RankRunner&)> at_step_end;
 };
 
@@ -79,7 +79,7 @@ struct RunOptions {
     std::function<void(const std::string&)> on_warning;
     RunControl* control = nullptr;
     RunHooks hooks;
-    // Where a resumed run goes on: steps done before, and the position in the dataset's stream of samples.
+    // Where a resumed run continues: steps done before, and the position in the dataset's stream of samples.
     std::int64_t first_step = 0;
     std::int64_t first_sample = 0;
     TestSettings test;

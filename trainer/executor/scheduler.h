@@ -50,7 +50,7 @@ class Meeting {
         std::function<void(std::uint64_t arrived, std::uint64_t done, std::uint64_t last_done, int worker)>;
 
     // Called before the rank's arrival is enqueued. `work` moves its data; `completion` is called once all
-    // parts are done, by the worker that ended the last one, before any stream goes on.
+    // parts are done, by the worker that ended the last one, before any stream continues.
     void set_part(std::size_t part, Work work) { parts_[part].work = std::move(work); }
     void on_part_complete(std::size_t part, Completion completion) {
         parts_[part].completion = std::move(completion);
@@ -90,8 +90,8 @@ class Scheduler {
     // Appends this rank's arrival at a meeting.
     StreamEvent enqueue_arrival(StreamIndex stream, const Waits& waits, std::shared_ptr<Meeting> meeting,
                                 std::size_t part);
-    // Appends an item that `begin` only begins, on a worker: the stream goes on after end_elsewhere(), which
-    // any thread may call, once, also before `begin` has returned.
+    // Appends an item that `begin` only begins, on a worker: the stream continues after end_elsewhere(),
+    // which any thread may call, once, also before `begin` has returned.
     StreamEvent enqueue_elsewhere(StreamIndex stream, const Waits& waits, Work begin);
     void end_elsewhere(StreamIndex stream);
     // The event that happens when everything now in the stream is done.

@@ -114,7 +114,7 @@ struct RunSection {
     std::int64_t memory_limit = 0;     // bytes of device memory that a rank may reserve; 0: no limit
     std::int64_t memory_reserve = -1;  // bytes of a simulated device in use by others; -1: as in its cluster
     std::string trace;                 // empty: none is written
-    std::string trace_parts;           // folder of the processes' parts; empty: beside the trace
+    std::string trace_parts;           // folder of the processes' parts; empty: next to the trace
     bool overwrite = false;
 };
 

@@ -315,9 +315,9 @@ void Lifting::tell_what_is_missing() {
     }
     if (out_.modules && out_.parameters == ParametersFrom::buckets) {
         notes.emplace_back(
-            "No shapes of operators: which module has which parameters is not known, so the root has them "
-            "all. "
-            "Record with record_shapes=True.");
+            "The trace has no shapes of operators: each module's parameters are unknown, so the root has "
+            "them all. Record with"
+            " record_shapes=True.");
     }
     if (out_.parameters == ParametersFrom::gathers && !is_ours(trace_)) {
         notes.emplace_back(

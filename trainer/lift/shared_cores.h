@@ -1,6 +1,6 @@
 // The cores that the ranks of one process share on the cpu device. Work that becomes ready while all of them
-// are busy waits for one: this is not a property of the work but of what ran beside it, which other settings
-// place elsewhere.
+// are busy waits for one: this is not a property of the work but of what ran at the same time, which other
+// settings place elsewhere.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // The memory of training by formula, as tutorials and papers give it: four parts by ZeRO stage. They know
-// nothing of a schedule; they are shown beside the simulated peak so that a person sees what they omit.
+// nothing of a schedule; they are shown next to the simulated peak so that a person sees what they omit.
 //
 // p parameters, d devices that shard, s tokens of context, b samples of a micro-batch, h features, L blocks,
 // a heads, k bytes of a value in the precision of the parameters:

@@ -75,7 +75,7 @@ struct HostModel {
     double operation = 0;         // for an operator's or a module's call: each range that opens
     double launch = 0;            // to enqueue a kernel, copy, memset or collective
     double event = 0;             // to record an event, to make a stream wait, to find a wait over
-    double wake = 0;              // added to it, until a thread that had to wait for an event goes on
+    double wake = 0;              // added to it, until a thread that had to wait for an event continues
     double allocate = 0;          // to get a block from the caching allocator, or return it
     double grow = 0;              // added to it where the allocator takes new memory from the device
     double flops = 0;             // per second, for kernels that the host runs (optimizer under offload)

@@ -6,7 +6,7 @@
 // min(b, B), b where all are on one node.
 //
 //   direct        all_gather, reduce_scatter  a' + (p-1)/p n / w           every member fetches from every
-//                 all_reduce                  twice that                   other at once (shared memory)
+//                 all_reduce                  twice that                   other concurrently (shared memory)
 //   ring          all_gather, reduce_scatter  (p-m) a + (m-1) A + (p-1)/p n / w
 //                 all_reduce                  twice that
 //                 broadcast                   (p-m) a + (m-1) A + n / w    in pieces, one behind the other

@@ -23,7 +23,7 @@ struct Item {
 
 void keep(bool on);  // whether names are kept from now on; off also forgets all
 bool kept();
-void begin_frame();  // forgets the last frame's
+void begin_frame();  // forgets the last frame's items
 
 // The last item that Dear ImGui drew.
 void mark(std::string_view name, std::string_view text = {});

@@ -149,7 +149,7 @@ class Drawing {
         draw_header_extras();
     }
 
-    // The column's definition on hover, the menu of columns, names for scripts: over the headers.
+    // Adds to the headers: the column's definition on hover, the menu of columns, names for scripts.
     void draw_header_extras() {
         const float height = header_height();
         for (std::size_t i = 0; i < columns_.size(); ++i) {

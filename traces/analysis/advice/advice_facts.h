@@ -102,7 +102,7 @@ struct AdviceFacts {
                  double least_us = 0) const;
 
     // The same for collectives of a unit or bucket that are split into `parts`, of which all but one run
-    // beside compute. `accept` takes those collectives.
+    // during compute. `accept` takes those collectives.
     void predict_in_parts(Finding& finding, int parts,
                           const std::function<bool(const UnitCollective&)>& accept,
                           std::string_view were) const;

@@ -49,7 +49,7 @@ struct CollectivesReport {
 // collectives of their host threads.
 CollectivesReport collectives_report(const Trace& trace, const Selection& selection = {});
 
-// One collective of one rank beside its counterparts on the other ranks.
+// One collective of one rank, compared with its counterparts on the other ranks.
 struct MatchedCollective {
     std::int64_t transfer_ns = -1;  // the shortest duration among the ranks; -1: no rank has a device event
     bool unmatched = false;         // fewer ranks took part than the group has

@@ -20,7 +20,7 @@
 namespace shardscope::traces {
 namespace {
 
-// A group's description in a rank's dump, beside the records (SHARD_RUN, flight_recorder.rank<R>.groups).
+// A group's description in a rank's dump, next to the records (SHARD_RUN, flight_recorder.rank<R>.groups).
 struct ToldGroup {
     std::string description;
     std::vector<int> members;

@@ -1,4 +1,4 @@
-// Durations of matched collectives beside each other; see stragglers.h.
+// Compares the durations of matched collectives; see stragglers.h.
 #include "traces/analysis/communication/stragglers.h"
 
 #include <algorithm>

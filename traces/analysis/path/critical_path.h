@@ -76,7 +76,8 @@ struct RankPath {
     std::vector<StepPath> steps;  // the kept steps
     double average_step_us = 0;   // mean of the steps, as are all values below
     std::array<double, kPathKinds> average_us{};
-    std::vector<RankTime> ranks;  // a rank's path: whom it waits for; the job's: where it runs. Largest first
+    std::vector<RankTime>
+        ranks;  // a rank's path: the rank that it waits for; the job's: where it runs. Largest first
     std::vector<PathShare> shares;   // largest first
     std::vector<NamedTime> modules;  // by the module of the launch or of the host's work. Largest first
     double whole_step_us = 0, predicted_step_us = 0;  // as in StepPath

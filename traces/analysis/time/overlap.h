@@ -1,4 +1,4 @@
-// How much of the communication ran beside compute. Definition: docs/definitions.md, "Overlap". Times in
+// How much of the communication ran during compute. Definition: docs/definitions.md, "Overlap". Times in
 // nanoseconds.
 #pragma once
 

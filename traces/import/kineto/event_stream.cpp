@@ -15,7 +15,7 @@ namespace shardscope::traces {
 namespace {
 
 constexpr std::size_t kChunk = std::size_t{1} << 19;
-constexpr std::size_t kLargestValue = std::size_t{1} << 28;  // one event, or one member beside traceEvents
+constexpr std::size_t kLargestValue = std::size_t{1} << 28;  // one event, or one member next to traceEvents
 constexpr std::size_t kSmallestBatch = 1 << 10;
 constexpr const char* kKeepWhole = "use --partial to keep the intact part";
 

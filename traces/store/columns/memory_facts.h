@@ -1,4 +1,5 @@
-// Facts about a source's memory events beside the rows, and the keys under which a reader finds them.
+// Facts about a source's memory events that are not in the rows, and the keys under which a reader finds
+// them.
 #pragma once
 
 #include <string_view>

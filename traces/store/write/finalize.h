@@ -1,7 +1,7 @@
 // Makes a finished file from a recorded one: event tables sorted by time, indexes, sums by name, a single
 // file without a journal, which can be opened in a read-only folder.
 //
-// The finished file is built beside the recorded one ("FILE.finalizing") and takes its place in one step, at
+// The finished file is built next to the recorded one ("FILE.finalizing") and takes its place in one step, at
 // the end. Whatever happens before that (a kill, a full disk, a cancel) leaves the recorded file as it was,
 // to be finalized later; programs that read it meanwhile go on reading.
 #pragma once
