@@ -148,14 +148,14 @@ TEST(MemoryTables, ThePeaksSentenceStatesWhatTheTraceRecords) {
 TEST(SummaryRows, HaveTheMeanFirstAndSevenRowsWhereCommunicationIsKernel) {
     const auto trace = mlp_sample({}, "root.sqlite");
     const auto whole = traces::summarize(*trace);
-    const auto table = category_times(whole, whole.ranks[0]);
+    const auto table = viewer::category_times(whole, whole.ranks[0]);
     ASSERT_EQ(table->rows(), 9U);
     EXPECT_EQ(table->number(0, 1), whole.ranks[0].average_step_us);
     double sum = 0;
     for (std::size_t row = 1; row < table->rows(); ++row) sum += table->number(row, 1);
     EXPECT_NEAR(sum, table->number(0, 1), 1e-6) << "the categories are all of the step";
     const auto folded = traces::summarize(*trace, {}, traces::CommunicationAs::kernel);
-    EXPECT_EQ(category_times(folded, folded.ranks[0])->rows(), 8U);
+    EXPECT_EQ(viewer::category_times(folded, folded.ranks[0])->rows(), 8U);
 }
 
 TEST(SummaryRows, StepsSumToTheirWindow) {
@@ -248,9 +248,9 @@ TEST(SummaryRows, ATraceWithoutStepsIsSummedUpAsAWhole) {
     traces::ExecutionSummary summary;
     traces::RankSummary& rank = summary.ranks.emplace_back();
     rank.average_step_us = 10;
-    EXPECT_EQ(category_times(summary, rank)->text(0, 0), "Average Step Time");
-    EXPECT_EQ(category_times(summary, rank, false)->text(0, 0), "Whole trace");
-    EXPECT_EQ(category_times(summary, rank, false)->columns()[1].title, "Time");
+    EXPECT_EQ(viewer::category_times(summary, rank)->text(0, 0), "Average Step Time");
+    EXPECT_EQ(viewer::category_times(summary, rank, false)->text(0, 0), "Whole trace");
+    EXPECT_EQ(viewer::category_times(summary, rank, false)->columns()[1].title, "Time");
 }
 
 TEST(RunsRows, ATraceWithoutStepsHasNoFiguresOfAStep) {
