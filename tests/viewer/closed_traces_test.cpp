@@ -76,7 +76,7 @@ class ClosedTraces : public PanelsTest {
             program_.shown().act("mark", program_.session);
         }
         if (panel == "memory")
-            press_all({"memory.view.what_lives", "memory.at.at_the_cursor", "memory.view.steps",
+            press_all({"memory.view.live_memory", "memory.at.at_the_cursor", "memory.view.steps",
                        "memory.view.allocations"});
         if (panel == "idle") press_all({"idle.view.critical_path", "idle.path_view.every_piece"});
         if (panel == "runs") press_all({"runs.view.devices"});

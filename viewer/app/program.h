@@ -17,7 +17,7 @@
 
 namespace shardscope::viewer {
 
-// What is to be saved; the save window asks for the file's name (save_window.h).
+// What is to be saved; the save window asks for the file's name (windows.h).
 struct SaveRequest {
     enum What { nothing, table, panel, window, report, text };
     What what = nothing;

@@ -32,7 +32,7 @@ struct SavedState {
     std::string color_by = "kind";
     std::vector<std::string> recent;
     std::map<std::string, std::string> panels;  // by panel: Panel::saved()
-    std::map<std::string, SavedTable> tables;   // by table: tables/table_memory.h
+    std::map<std::string, SavedTable> tables;   // by table: tables/table_order.h
     bool operator==(const SavedState&) const = default;
 };
 

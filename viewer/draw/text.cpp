@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cfloat>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <unordered_map>
+#include <utility>
 
 #include <fmt/core.h>
 

@@ -1,6 +1,7 @@
 // See row_simulation.h.
 #include "viewer/model/row_simulation.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>

@@ -1,6 +1,7 @@
 // See match.h.
 #include "viewer/script/match.h"
 
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <regex>

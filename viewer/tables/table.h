@@ -22,7 +22,7 @@
 namespace shardscope::viewer {
 
 // What a panel keeps between frames for each of its tables. Sorting and hidden columns are restored next time
-// by the table's id (table_memory.h).
+// by the table's id (table_order.h).
 struct TableState {
     TableSort sort;  // set before the first frame to replace the model's order
     std::string filter;

@@ -1,6 +1,7 @@
 // See table_model.h.
 #include "viewer/tables/table_model.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 

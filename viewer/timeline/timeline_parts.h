@@ -48,7 +48,7 @@ struct TimelineParts {
     bool focus_filter = false;  // the filter field of the rows gets the keyboard focus
 };
 
-// --- Carries out the timeline's actions, by their ids (app/actions_timeline.cpp). Drawing layer (it reads
+// --- Carries out the timeline's actions, by their ids (app/actions.cpp). Drawing layer (it reads
 // the mouse); frame thread only.
 
 // Acts on the active trace, to which `on` belongs. Does nothing for an id that is not an action of the

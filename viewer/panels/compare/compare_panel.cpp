@@ -4,6 +4,7 @@
 // 1), "compare.tab.<page>", "compare.per_step"; each page as its own header says.
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <string>
 #include <utility>
 #include <vector>

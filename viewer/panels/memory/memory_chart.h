@@ -1,6 +1,6 @@
 // The memory curve of one rank, stacked by category, with the allocations in order, each equally wide: even a
-// very short step shows its shape. (Over time: memory_time_chart.h.) Keeps the fold of the last frame, which
-// is computed again only when curve, part or width change. Drawing layer; frame thread only.
+// very short step shows its shape. Keeps the fold of the last frame, which is computed again only when curve,
+// part or width change. Drawing layer; frame thread only.
 #pragma once
 
 #include <cstdint>

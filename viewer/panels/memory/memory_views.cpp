@@ -59,7 +59,7 @@ const RankMemory* of_rank(const MemoryReport& report, int rank) {
 void MemoryViews::draw(Session& session, const MemoryFacts& facts) {
     const bool device = facts.space == traces::MemorySpace::device;
     std::vector<View> views = {View::live};
-    std::vector<std::string_view> names = {"What lives"};
+    std::vector<std::string_view> names = {"Live memory"};
     const auto offer = [&](View view, std::string_view name) {
         views.push_back(view);
         names.push_back(name);

@@ -6,6 +6,7 @@
 // "modules.timeline", "modules.splitter"; "modules.call" says which call is shown; the chart as
 // modules_flame_chart.h says.
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
