@@ -98,7 +98,7 @@ databases() {
     cp "$good" e.sqlite
     sqlite3 e.sqlite "DROP TABLE SHARD_STEPS; CREATE VIEW SHARD_STEPS $endless"
     run 20 6000000 "$trace" export e.sqlite --to chrome -o e.json
-    expect "export of a view in place of a table" 1 "no plain table"
+    expect "export of a view in place of a table" 1 "not a plain table"
     cp "$good" v.sqlite
     sqlite3 v.sqlite "DROP VIEW steps; CREATE VIEW steps $endless"
     run 30 6000000 "$trace" export v.sqlite --to csv -o csv
@@ -171,7 +171,7 @@ END
         expect "a pickle that would run a command" 1 "would import"
     fi
     run 20 2000000 "$trace" info bomb.sqlite.gz
-    expect "a packed file that only begins like a database" 1 "begins like an SQLite file and is none"
+    expect "a packed file that only begins like a database" 1 "begins like an SQLite file but is not one"
     if [[ -z $(ls -A "$TMPDIR") ]]; then
         held "what is left in TMPDIR"
     else

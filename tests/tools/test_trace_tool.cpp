@@ -410,7 +410,7 @@ TEST_F(TraceTool, RefusesWrongCommandLines) {
     expect_refused({"summary", run_, "--step", "1:0"}, 2, "swap");
     expect_refused({"summary", run_, "--step", "a"}, 2, "not a step number");
     expect_refused({"summary", run_, "--range", "5ms"}, 2, "no end");
-    expect_refused({"summary", run_, "--range", "5ms:5km"}, 2, "\"5km\" is no time");
+    expect_refused({"summary", run_, "--range", "5ms:5km"}, 2, "\"5km\" is not a time");
     expect_refused({"summary", run_, "--range", "5ms:4ms"}, 2, "empty");
     expect_refused({"memory", run_, "--space", "gpu"}, 2, "device, pinned or host");
     expect_refused({"memory", run_, "--top", "3"}, 2, "--allocations");

@@ -125,7 +125,8 @@ TEST(Check, SaysWhenRanksAreMissing) {
     RunBuilder run;
     run.collective(0, 0, 10, {.group_size = 4, .launched = 0});
     const auto trace = run.take();
-    EXPECT_THAT(check_trace(*trace), ElementsAre(HasSubstr("contains 1 of at least 4 ranks; merge the parts")));
+    EXPECT_THAT(check_trace(*trace),
+                ElementsAre(HasSubstr("contains 1 of at least 4 ranks; merge the parts")));
 }
 
 TEST(Check, KnowsThatASimulationShowsSomeOfItsRanks) {

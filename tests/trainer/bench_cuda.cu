@@ -455,7 +455,8 @@ int main(int argc, char** argv) {
     std::vector<std::string> parts(argv + 1, argv + argc);
     for (const std::string& part : parts) {
         if (std::find(known.begin(), known.end(), part) != known.end()) continue;
-        std::fprintf(stderr, "bench_cuda: \"%s\" is no part; use gemm, memory or attention\n", part.c_str());
+        std::fprintf(stderr, "bench_cuda: \"%s\" is not a part; use gemm, memory or attention\n",
+                     part.c_str());
         return 2;
     }
     try {

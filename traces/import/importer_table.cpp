@@ -130,7 +130,8 @@ std::uint64_t bytes_of_database(Input& input) {
                        (number(100, 1) == kLeaf || number(100, 1) == kInner);
     const std::uint64_t page = !whole ? 0 : number(16, 2) == 1 ? 65536 : number(16, 2);
     if (page < 512 || (page & (page - 1)) != 0)
-        throw input.error(0, "the unpacked content begins like an SQLite file but is not one; it is damaged");
+        throw input.error(
+            0, "the decompressed content begins like an SQLite file but is not one; it is damaged");
     const bool told = number(24, 4) == number(92, 4) && number(28, 4) > 0;
     return told ? page * number(28, 4) : std::numeric_limits<std::uint64_t>::max();
 }

@@ -4,7 +4,8 @@
 //     SAVE/step-20/            a checkpoint; its manifest.json is written last
 //     SAVE/.lock               held by the run that saves there
 //     SAVE/.step-30.tmp/       a checkpoint that is being written; never read
-//     SAVE/.step-20.old/       a complete checkpoint that is about to be replaced (on file systems that cannot
+//     SAVE/.step-20.old/       a complete checkpoint that is about to be replaced (on file systems that
+//     cannot
 //                              exchange two folders atomically)
 //
 // All functions throw std::system_error with the path and the system's reason unless they say otherwise.

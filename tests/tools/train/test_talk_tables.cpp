@@ -84,7 +84,7 @@ TEST(TalkTables, TheScriptPrintsThemSideBySide) {
 TEST(TalkTables, TheScriptRefusesUnknownOptions) {
     const Outcome outcome = run_command({sample("talk/run.sh"), "--fast"});
     EXPECT_EQ(outcome.status, 2);
-    EXPECT_THAT(outcome.err, AllOf(HasSubstr("\"--fast\" is no option"), HasSubstr("-o FOLDER")));
+    EXPECT_THAT(outcome.err, AllOf(HasSubstr("\"--fast\" is not an option"), HasSubstr("-o FOLDER")));
 }
 
 }  // namespace TEST_FILE
