@@ -79,4 +79,24 @@ std::optional<MeasuredClock> fit_measures(std::vector<ClockMeasure> measures, st
 // Maps time on `own` to time on `other`.
 ClockMap map_between(const MeasuredClock& own, const MeasuredClock& other);
 
+// How the clock of a part was brought to the first part's.
+struct ClockShift {
+    std::int64_t by_wall_ns = 0;     // the shift by the wall clock alone
+    std::int64_t collectives = 0;    // those shared with other parts
+    bool by_collectives = false;     // whether collectives decided the shift
+    std::int64_t correction_ns = 0;  // how far collectives moved it
+    // The largest uncertainty of its clock as measured against the first part's (SHARD_CLOCKS); -1: not
+    // measured.
+    std::int64_t uncertainty_ns = -1;
+};
+
+// How well the clocks of all parts agree.
+struct ClockResiduals {
+    std::int64_t collectives = 0;  // those that several parts have
+    // Time between the first and the last end of such a collective over the parts, ns: median and worst.
+    std::int64_t residual_ns = 0, worst_ns = 0;
+    std::int64_t residual_by_wall_ns = 0;   // the median with the wall clock alone
+    std::int64_t residual_measured_ns = 0;  // the median before collectives moved a clock
+};
+
 }  // namespace shardscope::traces

@@ -95,25 +95,18 @@ class Merge {
         utc_ns_ = parts_.front()->utc_ns == 0 ? 0 : parts_.front()->utc_ns + first;
         system_ns_ = parts_.front()->system_ns == 0 ? 0 : parts_.front()->system_ns + first;
         for (std::size_t p = 0; p < parts_.size(); ++p) {
-            const AlignedPart& aligned = alignment.parts[p];
-            ClockMap clock = aligned.clock;
+            ClockMap clock = alignment.parts[p].clock;
             clock.shift -= first;
             assignment_->ids[p]->clock = clock;
-            result_.parts.push_back({.file = parts_[p]->path,
-                                     .shift_ns = clock.shift,
-                                     .drift_ppm = clock.drift * 1e6,
-                                     .by_wall_ns = aligned.by_wall_ns - first,
-                                     .collectives = aligned.collectives,
-                                     .by_collectives = aligned.by_collectives,
-                                     .correction_ns = aligned.correction_ns,
-                                     .uncertainty_ns = aligned.uncertainty_ns});
+            MergedPart& part = result_.parts.emplace_back();
+            static_cast<ClockShift&>(part) = alignment.parts[p];
+            part.by_wall_ns -= first;
+            part.file = parts_[p]->path;
+            part.shift_ns = clock.shift;
+            part.drift_ppm = clock.drift * 1e6;
         }
         tell_lonely_parts();
-        result_.collectives = alignment.collectives;
-        result_.residual_ns = alignment.residual_ns;
-        result_.worst_ns = alignment.worst_ns;
-        result_.residual_by_wall_ns = alignment.residual_by_wall_ns;
-        result_.residual_measured_ns = alignment.residual_measured_ns;
+        static_cast<ClockResiduals&>(result_) = alignment;
     }
 
     // A part whose first host is that of rank 0, so that its clock is rank 0's.

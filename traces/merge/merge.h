@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "traces/merge/clock_fit.h"
 #include "traces/merge/work.h"
 
 namespace shardscope::traces {
@@ -17,30 +18,18 @@ struct MergeOptions {
     bool overwrite = false;
 };
 
-struct MergedPart {
+struct MergedPart : ClockShift {
     std::string file;
     std::vector<std::int64_t> ranks;  // in the merged file
     std::int64_t rows = 0;
-    std::int64_t shift_ns = 0;       // added to its times
-    double drift_ppm = 0;            // the speed of its clock against the reference, which was corrected
-    std::int64_t by_wall_ns = 0;     // what the wall clock alone would have added
-    std::int64_t collectives = 0;    // those shared with other parts
-    bool by_collectives = false;     // whether collectives decided the shift
-    std::int64_t correction_ns = 0;  // how far collectives moved it
-    // The largest uncertainty of its clock as measured against the first part's (SHARD_CLOCKS); -1: not
-    // measured.
-    std::int64_t uncertainty_ns = -1;
+    std::int64_t shift_ns = 0;  // added to its times
+    double drift_ppm = 0;       // the speed of its clock against the reference, which was corrected
 };
 
-struct MergeResult {
+struct MergeResult : ClockResiduals {
     std::vector<MergedPart> parts;
     std::int64_t rows = 0;
-    std::int64_t collectives = 0;  // those that several parts have
-    // Time between the first and the last end of such a collective over the parts, ns: median and worst.
-    std::int64_t residual_ns = 0, worst_ns = 0;
-    std::int64_t residual_by_wall_ns = 0;   // the median by the wall clock alone
-    std::int64_t residual_measured_ns = 0;  // the median by the measured clocks alone
-    std::vector<std::string> notes;         // sentences; the merged file has them as diagnostics
+    std::vector<std::string> notes;  // sentences; the merged file has them as diagnostics
 
     // The largest uncertainty of a part's clock; -1: none was measured.
     std::int64_t uncertainty_ns() const {

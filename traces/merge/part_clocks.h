@@ -62,23 +62,12 @@ struct PartClock {
 // `group_of`: a group's number in the merged trace.
 void read_collectives(Part& part, const std::function<std::int64_t(std::int64_t)>& group_of, PartClock& into);
 
-struct AlignedPart {
-    ClockMap clock;                  // to the clock of the first part
-    std::int64_t by_wall_ns = 0;     // the shift by the wall clock alone
-    std::int64_t collectives = 0;    // those shared with other parts
-    bool by_collectives = false;     // whether collectives decided the shift
-    std::int64_t correction_ns = 0;  // how far collectives moved it
-    // The largest uncertainty of its clock as measured against the first part's; -1: not measured.
-    std::int64_t uncertainty_ns = -1;
+struct AlignedPart : ClockShift {
+    ClockMap clock;  // to the clock of the first part
 };
 
-struct Alignment {
+struct Alignment : ClockResiduals {
     std::vector<AlignedPart> parts;
-    std::int64_t collectives = 0;  // those that several parts have
-    // Time between the first and the last end of a collective over the parts, ns: median and worst.
-    std::int64_t residual_ns = 0, worst_ns = 0;
-    std::int64_t residual_by_wall_ns = 0;   // the median with the wall clock alone
-    std::int64_t residual_measured_ns = 0;  // the median before collectives moved a clock
 };
 
 // A pure function; `parts` must not be empty.

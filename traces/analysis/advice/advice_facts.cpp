@@ -311,4 +311,15 @@ std::vector<std::string> what_cannot_be_said(const AdviceFacts& f) {
     return notes;
 }
 
+void suggest_less_memory(const AdviceFacts& f, Finding& finding) {
+    finding.change = "Shard over more ranks, checkpoint activations, make the batch or the units smaller.";
+    Settings settings(f);
+    settings.add("data.batch", "", "data.batch = ... (smaller)");
+    const std::string_view checkpointing = f.config("memory.activation_checkpointing");
+    if (checkpointing.empty() || checkpointing == "none")
+        settings.add("memory.activation_checkpointing", "module:Block");
+    finding.job_setting = settings.text;
+    finding.pytorch = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True; checkpoint_wrapper(block)";
+}
+
 }  // namespace shardscope::traces

@@ -143,4 +143,7 @@ std::optional<WaitingForOne> waiting_for_one(const AdviceFacts& facts);
 // One sentence for each: "Whether a link is slow cannot be said, because ...".
 std::vector<std::string> what_cannot_be_said(const AdviceFacts& facts);
 
+// What to change where memory does not suffice: the finding's sentence, settings and line of PyTorch.
+void suggest_less_memory(const AdviceFacts& facts, Finding& finding);
+
 }  // namespace shardscope::traces

@@ -133,14 +133,7 @@ void near_the_limit(const AdviceFacts& f, Findings& found) {
     finding.figures = {{"held", static_cast<double>(held), "bytes"},
                        {"device_memory", static_cast<double>(limit), "bytes"}};
     finding.expected = "The run does not fail for lack of memory.";
-    finding.change = "Shard over more ranks, checkpoint activations, make the batch or the units smaller.";
-    Settings settings(f);
-    settings.add("data.batch", "", "data.batch = ... (smaller)");
-    const std::string_view checkpointing = f.config("memory.activation_checkpointing");
-    if (checkpointing.empty() || checkpointing == "none")
-        settings.add("memory.activation_checkpointing", "module:Block");
-    finding.job_setting = settings.text;
-    finding.pytorch = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True; checkpoint_wrapper(block)";
+    suggest_less_memory(f, finding);
     found.push_back(std::move(finding));
 }
 

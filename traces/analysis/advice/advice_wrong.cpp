@@ -62,14 +62,7 @@ void out_of_memory(const AdviceFacts& f, Findings& found) {
         }
         finding.what += ".";
     }
-    finding.change = "Shard over more ranks, checkpoint activations, make the batch or the units smaller.";
-    Settings settings(f);
-    settings.add("data.batch", "", "data.batch = ... (smaller)");
-    const std::string_view checkpointing = f.config("memory.activation_checkpointing");
-    if (checkpointing.empty() || checkpointing == "none")
-        settings.add("memory.activation_checkpointing", "module:Block");
-    finding.job_setting = settings.text;
-    finding.pytorch = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True; checkpoint_wrapper(block)";
+    suggest_less_memory(f, finding);
     const std::string_view why = failed != nullptr && went_on(f, *failed)
                                      ? "because the run continued without the memory that it requested"
                                      : "because the trace ends with the failure";
