@@ -27,7 +27,6 @@
 #include "trainer/comm/ring_sums.h"
 #include "trainer/comm/scratch_pool.h"
 #include "trainer/comm/transfer.h"
-#include "trainer/comm/waiting_chain.h"
 
 namespace shardscope::trainer {
 
