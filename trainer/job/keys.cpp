@@ -186,12 +186,12 @@ std::vector<Key> make_keys() {
             "run", "device", &Job::run, &RunSection::device, {"cpu", "cuda", "sim"},
             "what carries the job out: this machine's processor, its NVIDIA GPUs, or nobody: sim tells what "
             "it would take on sim.cluster"),
-        choice(
-            "run", "comm", &Job::run, &RunSection::comm, {"auto", "local", "mpi", "tcp", "nccl"},
-            "collectives: local (ranks are threads, and may share a GPU); between processes mpi or tcp; nccl "
-            "(a GPU for each rank); auto: what fits the launcher and the device"),
+        choice("run", "comm", &Job::run, &RunSection::comm, {"auto", "local", "mpi", "gloo", "tcp", "nccl"},
+               "collectives: local (ranks are threads, and may share a GPU); between processes mpi, gloo or "
+               "tcp; nccl "
+               "(a GPU for each rank); auto: what fits the launcher and the device"),
         choice("run", "sums", &Job::run, &RunSection::sums, {"ordered", "ring"},
-               "mpi, tcp: sums in the order of ranks, with the bits of local, or along a ring"),
+               "mpi, gloo, tcp: sums in the order of ranks, with the bits of local, or along a ring"),
         own(number("run", "timeout", &Job::run, &RunSection::timeout, 0, 1e6,
                    "seconds after which a collective that does not end, on a GPU or between processes, or a "
                    "process that "
