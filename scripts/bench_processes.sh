@@ -72,7 +72,7 @@ printf '\nBetween two processes, beside the same MPI (alternating):\n\n```\n'
 quiet mpirun --oversubscribe -np 2 "$bin/bench_collectives"
 echo '```'
 printf '\nGPT 6 x 384, context 256, batch 4, FSDP with a unit per block, two processes of one worker:\n\n```\n'
-for comm in mpi tcp; do
+for comm in mpi tcp gloo; do
     quiet "$bin/shardscope-train" "$folder/blocks.toml" --run.processes=2 --run.comm=$comm --overwrite \
         --trace "$folder/blocks.sqlite" >/dev/null
     echo "over $comm"

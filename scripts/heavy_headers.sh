@@ -12,6 +12,7 @@ table='
 fmt/(format|ranges|args|color|compile|std|os)\.h ; ^traces/schema/formatting\.cpp$ ; fmt/core.h, and joined() of traces/schema/joined.h
 fmt/chrono\.h ; ^traces/analysis/facts/info\.cpp$ ; iso_8601() of that source
 CLI/.* ; ^(traces/cli/main|trainer/cli/main|profiler/record/command_line|viewer/app/options)\.cpp$ ; the command line of the tool
+gloo/.* ; ^trainer/comm/gloo_.*\.cpp$ ; trainer/comm/gloo_wire.h
 asio(/.*)?\.hpp ; ^trainer/world/ ; the wires of trainer/comm and World of trainer/world/world.h
 toml\+\+/.* ; ^trainer/(job/job|sim/figure_reader)\.cpp$ ; trainer/job/job.h and trainer/sim/figure_reader.h
 simdjson\.h ; ^traces/import/(kineto/event_batch|bench/bench_import)\.cpp$ ; traces/import/kineto/event_stream.h

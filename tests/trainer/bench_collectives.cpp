@@ -17,6 +17,7 @@
 #include <mpi.h>
 
 #include "trainer/comm/collective_group.h"
+#include "trainer/comm/gloo_wire.h"
 #include "trainer/comm/mpi_module.h"
 #include "trainer/comm/tcp_wire.h"
 #include "trainer/executor/host_memory.h"
@@ -142,21 +143,36 @@ class Ours {
     std::int64_t sequence_ = 0;
 };
 
+// As World::gather.
+std::vector<std::string> gather_over_mpi(const std::string& mine) {
+    int size = static_cast<int>(mine.size()), most = 0;
+    MPI_Allreduce(&size, &most, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    std::vector<int> sizes(static_cast<std::size_t>(g_ranks));
+    MPI_Allgather(&size, 1, MPI_INT, sizes.data(), 1, MPI_INT, MPI_COMM_WORLD);
+    std::string own = mine;
+    own.resize(static_cast<std::size_t>(most));
+    std::string all(static_cast<std::size_t>(g_ranks) * own.size(), '\0');
+    MPI_Allgather(own.data(), most, MPI_CHAR, all.data(), most, MPI_CHAR, MPI_COMM_WORLD);
+    std::vector<std::string> texts;
+    for (std::size_t r = 0; r < sizes.size(); ++r)
+        texts.push_back(all.substr(r * own.size(), static_cast<std::size_t>(sizes[r])));
+    return texts;
+}
+
+GlooPeers gloo_peers_over_mpi() {
+    GlooPeers peers;
+    peers.rank = g_rank;
+    peers.ranks = g_ranks;
+    peers.gather = gather_over_mpi;
+    return peers;
+}
+
 TcpPeers peers_over_mpi() {
     TcpPeers peers;
     peers.rank = g_rank;
     peers.ranks = g_ranks;
     constexpr int kMost = 4096;
-    peers.gather = [](const std::string& mine) {
-        std::array<char, kMost> own{};
-        std::copy_n(mine.begin(), std::min<std::size_t>(mine.size(), kMost - 1), own.begin());
-        std::vector<char> all(static_cast<std::size_t>(g_ranks) * kMost);
-        MPI_Allgather(own.data(), kMost, MPI_CHAR, all.data(), kMost, MPI_CHAR, MPI_COMM_WORLD);
-        std::vector<std::string> texts;
-        for (std::size_t r = 0; r < static_cast<std::size_t>(g_ranks); ++r)
-            texts.emplace_back(&all[r * kMost]);
-        return texts;
-    };
+    peers.gather = gather_over_mpi;
     peers.broadcast = [](const std::string& from_rank_0) {
         std::array<char, kMost> text{};
         std::copy_n(from_rank_0.begin(), std::min<std::size_t>(from_rank_0.size(), kMost - 1), text.begin());
@@ -217,8 +233,8 @@ void print(const Times& best, const std::vector<std::string>& ways, const std::v
             fmt::print("{:<15} {:>9}", traces::name(operation), bytes >> 10);
             for (const std::string& way : ways) fmt::print(" {:>13.1f}", of(way));
             const double theirs = std::min(of("MPI"), of("MPI by hand"));
-            fmt::print("   {:>5.2f} mpi {:>5.2f} tcp\n", theirs / of("mpi ordered"),
-                       theirs / of("tcp ordered"));
+            fmt::print("   {:>5.2f} mpi {:>5.2f} tcp {:>5.2f} gloo\n", theirs / of("mpi ordered"),
+                       theirs / of("tcp ordered"), theirs / of("gloo ordered"));
         }
     }
 }
@@ -239,15 +255,19 @@ int run(int rounds, std::size_t largest) {
                 measure("mpi " + name, std::ref(ours), sizes, best);
             }
             if (sums == Sums::ring) continue;
-            Ours ours(make_tcp_wire(peers_over_mpi()), sums);
-            measure("tcp " + name, std::ref(ours), sizes, best);
+            {
+                Ours ours(make_tcp_wire(peers_over_mpi()), sums);
+                measure("tcp " + name, std::ref(ours), sizes, best);
+            }
+            Ours ours(make_gloo_wire(gloo_peers_over_mpi()), sums);
+            measure("gloo " + name, std::ref(ours), sizes, best);
         }
         measure("MPI", by_mpi, sizes, best);
         measure("MPI by hand", by_hand, sizes, best);
     }
     if (g_rank == 0) {
         fmt::print("{}, {} processes, best of {} rounds\n", module->library(), g_ranks, rounds);
-        print(best, {"mpi ordered", "mpi ring", "tcp ordered", "MPI", "MPI by hand"}, sizes);
+        print(best, {"mpi ordered", "mpi ring", "tcp ordered", "gloo ordered", "MPI", "MPI by hand"}, sizes);
     }
     MPI_Barrier(MPI_COMM_WORLD);
     return 0;

@@ -1,6 +1,9 @@
-// The wire of connections, between threads; MPI's is in test_mpi_wire.cpp.
+// The wires of connections, between threads; those of MPI are in test_mpi_wire.cpp.
+#include <array>
 #include <atomic>
 #include <condition_variable>
+#include <cstring>
+#include <functional>
 #include <mutex>
 #include <thread>
 
@@ -13,14 +16,18 @@
 #include <sys/uio.h>
 
 #include "tests/trainer/wire_checks.h"
+#include "trainer/comm/gloo_wire.h"
 #include "trainer/comm/tcp_address.h"
 #include "trainer/comm/tcp_connect.h"
 #include "trainer/comm/tcp_wire.h"
 #include "trainer/world/listener.h"
+#include "trainer/world/own_addresses.h"
 
 using namespace shardscope::trainer;
 using namespace shardscope::trainer::testing;
+using ::testing::AnyOf;
 using ::testing::Contains;
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -56,6 +63,14 @@ class Room {
         peers.broadcast = [this, rank](const std::string& mine) { return gather(rank, mine)[0]; };
         return peers;
     }
+    GlooPeers gloo_peers(int rank) {
+        GlooPeers peers;
+        peers.rank = rank;
+        peers.ranks = ranks_;
+        peers.token = "token";
+        peers.gather = [this, rank](const std::string& mine) { return gather(rank, mine); };
+        return peers;
+    }
 
   private:
     struct Said {
@@ -85,15 +100,6 @@ void on_threads(int ranks, const Body& body) {
     for (std::thread& thread : threads) thread.join();
 }
 
-template <class Body>
-void with_wires(int ranks, const TcpWireOptions& options, const Body& body) {
-    Room room(ranks);
-    on_threads(ranks, [&](int rank) {
-        const std::unique_ptr<Wire> wire = make_tcp_wire(room.peers(rank), options);
-        body(*wire);
-    });
-}
-
 TcpWireOptions option(bool local_sockets, bool direct_reads) {
     TcpWireOptions options;
     options.local_sockets = local_sockets;
@@ -101,36 +107,63 @@ TcpWireOptions option(bool local_sockets, bool direct_reads) {
     return options;
 }
 
-// Between hosts; within one; within one whose kernel lets processes read each other.
-class TcpWires : public ::testing::TestWithParam<TcpWireOptions> {};
-INSTANTIATE_TEST_SUITE_P(Ways, TcpWires,
-                         ::testing::Values(option(false, false), option(true, false), option(true, true)),
-                         [](const auto& each) {
-                             return each.param.direct_reads    ? "direct"
-                                    : each.param.local_sockets ? "local"
-                                                               : "tcp";
-                         });
+struct Way {
+    const char* name;
+    const char* engine;
+    std::function<std::unique_ptr<Wire>(Room& room, int rank)> open;
+};
 
-TEST_P(TcpWires, MessagesOfATagArriveInTheirOrder) {
+Way tcp_way(const char* name, bool local_sockets, bool direct_reads) {
+    return {name, "tcp", [=](Room& room, int rank) {
+                return make_tcp_wire(room.peers(rank), option(local_sockets, direct_reads));
+            }};
+}
+const Way kTcp = tcp_way("tcp", false, false);      // between hosts
+const Way kLocal = tcp_way("local", true, false);   // within one
+const Way kDirect = tcp_way("direct", true, true);  // within one whose kernel lets processes read each other
+const Way kGloo = {"gloo", "gloo",
+                   [](Room& room, int rank) { return make_gloo_wire(room.gloo_peers(rank)); }};
+
+std::string name_of(const ::testing::TestParamInfo<Way>& info) {
+    return info.param.name;
+}
+
+template <class Body>
+void with_wires(int ranks, const Way& way, const Body& body) {
+    Room room(ranks);
+    on_threads(ranks, [&](int rank) {
+        const std::unique_ptr<Wire> wire = way.open(room, rank);
+        body(*wire);
+    });
+}
+
+class Wires : public ::testing::TestWithParam<Way> {};
+INSTANTIATE_TEST_SUITE_P(Ways, Wires, ::testing::Values(kTcp, kLocal, kDirect, kGloo), name_of);
+
+TEST_P(Wires, MessagesOfATagArriveInTheirOrder) {
     with_wires(3, GetParam(), [](Wire& wire) {
         check_order(wire, true);
         check_order(wire, false);
     });
 }
 
-TEST_P(TcpWires, TagsDoNotDisturbEachOther) {
+TEST_P(Wires, TagsDoNotDisturbEachOther) {
     with_wires(4, GetParam(), check_tags);
 }
 
-TEST_P(TcpWires, ALargeMessageBlocksNoOther) {
+TEST_P(Wires, ALargeMessageBlocksNoOther) {
     with_wires(3, GetParam(), check_overtaking);
 }
 
-TEST_P(TcpWires, ManyMessagesInRandomOrder) {
+TEST_P(Wires, ManyMessagesInRandomOrder) {
     with_wires(4, GetParam(), [](Wire& wire) { check_soak(wire, 7, 8); });
 }
 
-TEST_P(TcpWires, OfAnotherSizeIsAnError) {
+// Gloo ends the process there: the group compares calls before it sends what they carry.
+class WiresThatCompareSizes : public ::testing::TestWithParam<Way> {};
+INSTANTIATE_TEST_SUITE_P(Ways, WiresThatCompareSizes, ::testing::Values(kTcp, kLocal, kDirect), name_of);
+
+TEST_P(WiresThatCompareSizes, OfAnotherSizeIsAnError) {
     for (const auto& [sent, expected] :
          {std::pair<std::size_t, std::size_t>{10, 11}, {100'000, 10}, {10, 100'000}}) {
         with_wires(2, GetParam(), [&, sent = sent, expected = expected](Wire& wire) {
@@ -139,10 +172,10 @@ TEST_P(TcpWires, OfAnotherSizeIsAnError) {
     }
 }
 
-TEST_P(TcpWires, ManyRanksConnect) {
+TEST_P(Wires, ManyRanksConnect) {
     with_wires(12, GetParam(), [](Wire& wire) {
         EXPECT_EQ(wire.ranks(), 12);
-        EXPECT_STREQ(wire.name(), "tcp");
+        EXPECT_STREQ(wire.name(), GetParam().engine);
         meet(wire);
     });
 }
@@ -169,7 +202,8 @@ TEST(TcpWire, ReadsTheMemoryOfItsHostsProcesses) {
 }
 
 // As the trainer makes them.
-TEST(TcpWire, IsMadeFromAWorld) {
+template <class Open>
+void expect_from_a_world(const Open& open) {
     constexpr int kRanks = 3;
     const Listener listener = Listener::on_loopback();
     on_threads(kRanks, [&](int rank) {
@@ -185,7 +219,7 @@ TEST(TcpWire, IsMadeFromAWorld) {
         options.version = "1";
         World world(place, options);
         {
-            const std::unique_ptr<Wire> wire = make_tcp_wire(world);
+            const std::unique_ptr<Wire> wire = open(world);
             EXPECT_EQ(wire->rank(), rank);
             check_order(*wire, true);
         }
@@ -193,18 +227,26 @@ TEST(TcpWire, IsMadeFromAWorld) {
     });
 }
 
-TEST(TcpWire, HasNoPeersWithOneRank) {
-    with_wires(1, {}, [](Wire& wire) {
+TEST(TcpWire, IsMadeFromAWorld) {
+    expect_from_a_world([](World& world) { return make_tcp_wire(world); });
+}
+
+TEST(GlooWire, IsMadeFromAWorld) {
+    expect_from_a_world([](World& world) { return make_gloo_wire(world); });
+}
+
+TEST_P(Wires, HaveNoPeersWithOneRank) {
+    with_wires(1, GetParam(), [](Wire& wire) {
         EXPECT_FALSE(wire.progress(0));
         EXPECT_THROW(wire.send(0, 0, {}), std::logic_error);
     });
 }
 
 // Rank 1 leaves when it has done its part: for ranks that need nothing more from it, this is not a failure.
-TEST_P(TcpWires, ARankThatLeavesWhenAllIsDoneIsNotMissed) {
+TEST_P(Wires, ARankThatLeavesWhenAllIsDoneIsNotMissed) {
     Room room(3);
     on_threads(3, [&](int rank) {
-        std::unique_ptr<Wire> wire = make_tcp_wire(room.peers(rank), GetParam());
+        std::unique_ptr<Wire> wire = GetParam().open(room, rank);
         Traffic traffic(*wire);
         const auto exchange = [&](int other, std::size_t size) {
             traffic.send(other, 0, 0, size);
@@ -226,10 +268,10 @@ TEST_P(TcpWires, ARankThatLeavesWhenAllIsDoneIsNotMissed) {
 }
 
 // Rank 1 ends in the middle of its messages; a rank that waits for one of them learns which rank it was.
-TEST_P(TcpWires, ARankThatEndsTooEarlyIsNamed) {
+TEST_P(Wires, ARankThatEndsTooEarlyIsNamed) {
     Room room(2);
     on_threads(2, [&](int rank) {
-        std::unique_ptr<Wire> wire = make_tcp_wire(room.peers(rank), GetParam());
+        std::unique_ptr<Wire> wire = GetParam().open(room, rank);
         Bytes bytes(10'000'000);
         if (rank == 1) {
             wire->send(0, 0, std::span(bytes).first(10));
@@ -253,7 +295,7 @@ TEST_P(TcpWires, ARankThatEndsTooEarlyIsNamed) {
     });
 }
 
-TEST_P(TcpWires, AWaitEndsWhenAnotherThreadWakesIt) {
+TEST_P(Wires, AWaitEndsWhenAnotherThreadWakesIt) {
     with_wires(2, GetParam(), [](Wire& wire) {
         if (wire.rank() != 0) return;
         const auto begin = std::chrono::steady_clock::now();
@@ -272,8 +314,8 @@ TEST_P(TcpWires, AWaitEndsWhenAnotherThreadWakesIt) {
     });
 }
 
-TEST(TcpWire, AWaitTakesTheGivenTime) {
-    with_wires(2, {}, [](Wire& wire) {
+TEST_P(Wires, AWaitTakesTheGivenTime) {
+    with_wires(2, GetParam(), [](Wire& wire) {
         const auto begin = std::chrono::steady_clock::now();
         EXPECT_FALSE(wire.progress(20'000));
         const auto waited = std::chrono::steady_clock::now() - begin;
@@ -392,6 +434,137 @@ TEST(TcpWire, AFailureElsewhereEndsTheWaiting) {
             return;
         }
         EXPECT_THROW(make_tcp_wire(peers), WorldError);
+    });
+}
+
+// Nothing is written into the memory of messages that were under way.
+TEST_P(Wires, AbandonedTouchNoMemory) {
+    Room room(2);
+    on_threads(2, [&](int rank) {
+        const std::unique_ptr<Wire> wire = GetParam().open(room, rank);
+        Bytes bytes(10'000'000, std::byte{1});
+        if (rank == 0) wire->receive(1, 0, bytes);
+        if (rank == 0) wire->abandon();
+        room.gather(rank, "abandoned");
+        if (rank == 1) {
+            wire->send(0, 0, bytes);
+            for (int i = 0; i < 20; i++) wire->progress(1000);
+        }
+        const Bytes before = bytes;
+        room.gather(rank, "sent");
+        EXPECT_EQ(bytes, before);
+        wire->wake();
+        if (rank == 1) wire->abandon();
+    });
+}
+
+// What `open` throws on each rank.
+template <class Open>
+std::vector<std::string> errors_of(int ranks, const Open& open) {
+    std::vector<std::string> errors(static_cast<std::size_t>(ranks));
+    on_threads(ranks, [&](int rank) {
+        try {
+            open(rank);
+        } catch (const WorldError& error) {
+            errors[static_cast<std::size_t>(rank)] = error.what();
+        }
+    });
+    return errors;
+}
+
+TEST(GlooWire, NoRankJoinsWithoutTheToken) {
+    Room room(2);
+    const std::vector<std::string> errors = errors_of(2, [&](int rank) {
+        GlooPeers peers = room.gloo_peers(rank);
+        if (rank == 1) peers.token = "another token";
+        make_gloo_wire(peers, 5);
+    });
+    // Where one has refused the other, that may see the end of the connection first.
+    const auto refused = HasSubstr("that does not prove that it knows the job's token");
+    EXPECT_THAT(errors, Contains(refused));
+    EXPECT_THAT(errors, Each(AnyOf(refused, HasSubstr("were not connected"))));
+}
+
+// Somebody else takes the place of a rank before it comes: the job does not start, and gets no proof.
+TEST(GlooWire, AStrangerGetsNothing) {
+    Room room(2);
+    std::vector<int> sockets;
+    std::mutex mutex;
+    const auto errors = errors_of(2, [&](int rank) {
+        GlooPeers peers = room.gloo_peers(rank);
+        peers.gather = [&, round = 0](const std::string& mine) mutable {
+            const std::vector<std::string> all = room.gather(rank, mine);
+            if (++round == 1) return all;  // the addresses
+            // The ports: the address of rank 1's connection to this rank, or this one's to rank 1.
+            constexpr std::size_t kNonce = 16;
+            const std::string& theirs = all[static_cast<std::size_t>(1 - rank)];
+            const std::size_t size = (theirs.size() - kNonce) / 2;
+            sockaddr_in address{};
+            std::memcpy(&address, theirs.data() + kNonce + static_cast<std::size_t>(rank) * size,
+                        sizeof address);
+            const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+            EXPECT_EQ(::connect(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+            EXPECT_EQ(::send(socket, "GET / HTTP/1.1\r\n\r\n", 18, MSG_NOSIGNAL), 18);
+            {
+                const std::lock_guard lock(mutex);
+                sockets.push_back(socket);
+            }
+            room.gather(rank, "the stranger is here");
+            return all;
+        };
+        make_gloo_wire(peers, 0.5);
+    });
+    for (const std::string& error : errors)
+        EXPECT_THAT(error, AnyOf(HasSubstr("does not prove"), HasSubstr("were not connected within 0.5 s")));
+    for (const int socket : sockets) {
+        std::array<char, 1000> got{};
+        const ssize_t bytes = ::recv(socket, got.data(), got.size(), MSG_DONTWAIT);
+        // At most the heads of two messages: one that waits for its receiver, one that is waited for.
+        EXPECT_LE(bytes, 96);
+        ::close(socket);
+    }
+}
+
+TEST(GlooWire, ARankThatDoesNotConnectIsNamed) {
+    Room room(2);
+    std::vector<std::string> errors(2);
+    on_threads(2, [&](int rank) {
+        GlooPeers peers = room.gloo_peers(rank);
+        peers.where = [](int each) { return each == 0 ? "rank 0 on host a" : "rank 1 on host b"; };
+        peers.gather = [&, round = 0](const std::string& mine) mutable {
+            const std::vector<std::string> all = room.gather(rank, mine);
+            if (++round == 2 && rank == 1) throw std::runtime_error("rank 1 has other plans");
+            return all;
+        };
+        try {
+            make_gloo_wire(peers, 0.3);
+            ADD_FAILURE() << "the wire is there";
+        } catch (const WorldError& error) {
+            errors[static_cast<std::size_t>(rank)] = error.what();
+        }
+    });
+    EXPECT_THAT(errors[0],
+                HasSubstr("rank 0 on host a and rank 1 on host b were not connected within 0.3 s ("));
+    EXPECT_EQ(errors[1], "Gloo cannot be used: rank 1 has other plans");
+}
+
+TEST(GlooWire, AFailureElsewhereEndsTheWaiting) {
+    Room room(2);
+    std::atomic<bool> failed = false;
+    on_threads(2, [&](int rank) {
+        GlooPeers peers = room.gloo_peers(rank);
+        peers.failed = [&] { return failed.load(); };
+        if (rank == 1) {
+            peers.gather = [&, round = 0](const std::string& mine) mutable {
+                const std::vector<std::string> all = room.gather(rank, mine);
+                if (++round == 2) {
+                    failed = true;
+                    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+                }
+                return all;
+            };
+        }
+        EXPECT_THROW(make_gloo_wire(peers), WorldError);
     });
 }
 

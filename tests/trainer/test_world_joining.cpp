@@ -13,6 +13,7 @@
 #include "tests/trainer/world_helpers.h"
 #include "trainer/world/frame.h"
 #include "trainer/world/hello.h"
+#include "trainer/world/message.h"
 #include "trainer/world/proof.h"
 #include "trainer/world/wording.h"
 
@@ -218,7 +219,7 @@ TEST(WorldJoining, AnotherProtocolIsNamed) {
     std::thread rank_0([&] {
         errors = run_threads({places[0]}, [&](const Place& place) { const World world(place, within(5)); });
     });
-    other.prove(places[0].token, FrameWriter().number(99).text("9.0").take());
+    other.prove(places[0].token, MessageWriter().add(std::int64_t{99}).add("9.0").take());
     rank_0.join();
     EXPECT_THAT(errors[0], HasSubstr("shardscope 9.0 (protocol 99)"));
     EXPECT_THAT(other.hear(), HasSubstr(errors[0]));
@@ -360,17 +361,24 @@ TEST(WorldJoining, FramesSurviveTheirEncoding) {
     wrong[8] = 99;
     EXPECT_FALSE(decode(wrong));
     EXPECT_FALSE(decode(FrameHeaderBytes{}));
+}
 
-    const std::string text = FrameWriter().number(-7).text("a\0b").number(1).rest("more").take();
-    FrameReader reader(text);
-    EXPECT_EQ(reader.number(), -7);
+TEST(WorldJoining, MessagesSurviveTheirEncoding) {
+    const std::vector<std::int32_t> numbers = {3, -4};
+    const std::string text =
+        MessageWriter().add(-7).add("a\0b").add(true).add_all(numbers).add(0.5).rest("more").take();
+    EXPECT_EQ(text.substr(0, 4), "\xf9\xff\xff\xff");  // the lowest byte first
+    MessageReader reader(text);
+    EXPECT_EQ(reader.number<int>(), -7);
     EXPECT_EQ(reader.text(), "a\0b");
-    EXPECT_EQ(reader.small_number(), 1);
+    EXPECT_TRUE(reader.number<bool>());
+    EXPECT_EQ(reader.numbers<std::int32_t>(), numbers);
+    EXPECT_EQ(reader.number<double>(), 0.5);
     EXPECT_EQ(reader.rest(), "more");
-    EXPECT_THROW(reader.number(), FrameError);
-    const std::string too_long = FrameWriter().number(std::int64_t{1} << 40U).take();
-    EXPECT_THROW(FrameReader(too_long).text(), FrameError);
-    EXPECT_THROW(FrameReader(too_long).small_number(), FrameError);
+    EXPECT_THROW(reader.number<std::int64_t>(), MessageError);
+    const std::string too_long = MessageWriter().add(std::int64_t{1} << 40U).take();
+    EXPECT_THROW(MessageReader(too_long).text(), MessageError);
+    EXPECT_THROW(MessageReader(too_long).numbers<double>(), MessageError);
 }
 
 }  // namespace TEST_FILE

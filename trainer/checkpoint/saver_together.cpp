@@ -11,7 +11,7 @@
 #include "trainer/checkpoint/files.h"
 #include "trainer/checkpoint/save_folder.h"
 #include "trainer/checkpoint/saver.h"
-#include "trainer/world/frame.h"
+#include "trainer/world/message.h"
 #include "trainer/world/world.h"
 
 namespace shardscope::trainer {
@@ -24,20 +24,13 @@ struct CheckpointSaver::Part {
     std::int64_t bytes = 0;
     std::vector<std::uint32_t> checksums;  // checksums of its own pieces, in the plan's order
 
-    std::string text() const {
-        FrameWriter writer;
-        writer.text(error).number(bytes).number(std::ssize(checksums));
-        for (const std::uint32_t checksum : checksums) writer.number(checksum);
-        return writer.take();
-    }
+    std::string text() const { return MessageWriter().add(error).add(bytes).add_all(checksums).take(); }
     static Part read(std::string_view text) {
-        FrameReader reader(text);
+        MessageReader reader(text);
         Part part;
         part.error = reader.text();
-        part.bytes = reader.number();
-        for (std::int64_t left = reader.number(); left > 0; --left) {
-            part.checksums.push_back(static_cast<std::uint32_t>(reader.number()));
-        }
+        part.bytes = reader.number<std::int64_t>();
+        part.checksums = reader.numbers<std::uint32_t>();
         return part;
     }
 };

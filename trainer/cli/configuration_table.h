@@ -131,7 +131,7 @@ std::string impossible_lines(const std::vector<Row>& rows, const char* thing, Re
     }
     std::string text;
     for (const auto& [reason, n] : reasons)
-        text += fmt::format("{} {}{} cannot be: {}\n", n, thing, n == 1 ? "" : "s", reason);
+        text += fmt::format("{} {}{} impossible: {}\n", n, thing, n == 1 ? "" : "s", reason);
     return text;
 }
 

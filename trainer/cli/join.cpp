@@ -17,6 +17,7 @@
 #include <shardscope/version.h>
 
 #include "trainer/cli/rank_errors.h"
+#include "trainer/comm/gloo_wire.h"
 #include "trainer/comm/tcp_wire.h"
 #include "trainer/world/listener.h"
 #include "trainer/world/own_addresses.h"
@@ -98,7 +99,8 @@ std::string without_rank(std::string reason, int rank) {
 
 Joined::Joined(Place place, const Job* job)
     : mpi_(open_mpi(place, job)),
-      over_mpi_(mpi_ && (!job || job->run.comm != CommKind::tcp)),
+      comm_(job ? job->run.comm : CommKind::automatic),
+      over_mpi_(mpi_ && comm_ != CommKind::gloo && comm_ != CommKind::tcp),
       gpus_(job && job->run.device == DeviceKind::cuda),
       exceptions_(std::uncaught_exceptions()) {
     if (mpi_) mpi_library_ = mpi_->library();
@@ -121,7 +123,8 @@ Joined::~Joined() {
 }
 
 std::unique_ptr<Wire> Joined::open_wire() {
-    return over_mpi_ ? mpi_->wire() : make_tcp_wire(*world_);
+    if (over_mpi_) return mpi_->wire();
+    return comm_ == CommKind::gloo ? make_gloo_wire(*world_) : make_tcp_wire(*world_);
 }
 
 std::vector<traces::RunInfoRow> Joined::facts() const {
@@ -135,9 +138,10 @@ std::string Joined::line() const {
     const int hosts = world_->hosts();
     return fmt::format("{} processes on {} host{}, started by {}{}", world_->ranks(), hosts,
                        hosts == 1 ? "" : "s", name(world_->place().launcher),
-                       gpus_       ? ""
-                       : over_mpi_ ? ", collectives over " + mpi_library_
-                                   : ", collectives over TCP");
+                       gpus_                     ? ""
+                       : over_mpi_               ? ", collectives over " + mpi_library_
+                       : comm_ == CommKind::gloo ? ", collectives over Gloo"
+                                                 : ", collectives over TCP");
 }
 
 void Joined::agree(const std::exception* error) {

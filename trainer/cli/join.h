@@ -50,6 +50,7 @@ class Joined {
     std::unique_ptr<Wire> open_wire();
 
     std::unique_ptr<MpiModule> mpi_;
+    CommKind comm_;  // of the job; automatic where there is none
     bool over_mpi_ = false;
     bool gpus_ = false;
     std::string mpi_library_;

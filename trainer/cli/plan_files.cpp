@@ -141,7 +141,7 @@ int row_to_write(const std::string& text, std::size_t all, const std::string& us
     const char* end = text.data() + text.size();
     const auto [read, error] = std::from_chars(text.data(), end, number);
     if (error != std::errc{} || read != end || number < 1 || static_cast<std::size_t>(number) > all)
-        refuse_argument("--write", fmt::format("\"{}\" is no row; use {}, or best", text, usable));
+        refuse_argument("--write", fmt::format("\"{}\" is not a row; use {}, or best", text, usable));
     return number;
 }
 

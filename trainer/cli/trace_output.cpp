@@ -13,7 +13,7 @@
 #include "traces/merge/merge.h"
 #include "traces/store/error.h"
 #include "traces/store/write/writer.h"
-#include "trainer/collective/messages.h"
+#include "trainer/world/message.h"
 
 namespace shardscope::trainer {
 

@@ -27,7 +27,6 @@
 #include "trainer/comm/ring_sums.h"
 #include "trainer/comm/scratch_pool.h"
 #include "trainer/comm/transfer.h"
-#include "trainer/comm/waiting_chain.h"
 
 namespace shardscope::trainer {
 
@@ -265,7 +264,10 @@ void CollectiveGroup::run() {
     } catch (...) {
         failure = std::current_exception();
     }
-    if (failure) refuse(failure);
+    if (failure) {
+        wire_->abandon();
+        refuse(failure);
+    }
     const std::lock_guard lock(mutex_);
     stopped_ = true;
 }
@@ -285,6 +287,7 @@ void CollectiveGroup::carry_on() {
 // Who comes back from a sleep comes late, and on an idle core has to wake it: it does not go to sleep at once
 // where there is nobody to make room for.
 bool CollectiveGroup::look() {
+    if (!wire_->moves_in_progress()) return false;
     if (flights_.empty() || !nothing_to_do_) return false;  // set before a flight began
     for (const auto until = Clock::now() + kLookBriefly; nothing_to_do_() && Clock::now() < until;) {
         if (wire_->progress(0) || woken_.load(std::memory_order_acquire)) return true;

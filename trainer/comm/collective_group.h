@@ -20,14 +20,6 @@ namespace shardscope::trainer {
 
 enum class Sums : std::uint8_t { ordered, ring };
 
-// A collective that will never end; one sentence: the step, the collective with its unit, what is wrong with
-// which rank. `rank`: whose fault it is, -1 where nobody can say.
-struct CollectiveTrouble {
-    int rank = -1;
-    std::string reason;  // a clause that can follow "rank 2 ": "has not begun all_gather number 12 ..."
-    bool lost = false;   // the rank cannot be reached any more
-};
-
 struct CollectiveGroupOptions {
     Mesh mesh;
     Sums sums = Sums::ordered;

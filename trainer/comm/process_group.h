@@ -18,7 +18,7 @@ class ProcessGroup {
     ProcessGroup(const ProcessGroup&) = delete;
     ProcessGroup& operator=(const ProcessGroup&) = delete;
 
-    // "mpi", "tcp": the engine in the kernels' names.
+    // "mpi", "gloo", "tcp": the engine in the kernels' names.
     virtual const char* name() const = 0;
 
     // Says whether this process has nothing to do but to wait: then the group looks for messages without a

@@ -14,7 +14,6 @@
 #include <sys/stat.h>
 
 #include "traces/schema/sort_rows.h"
-#include "trainer/world/own_addresses.h"
 
 namespace shardscope::trainer {
 
@@ -65,15 +64,6 @@ TcpAddress parse_tcp_address(const std::string& line) {
     if (address.kernel == "-") address.kernel.clear();
     for (std::string each; words >> each;) address.addresses.push_back(each);
     return address;
-}
-
-std::vector<std::string> interface_addresses() {
-    std::vector<std::string> addresses;
-    std::istringstream all(own_addresses());
-    for (std::string each; std::getline(all, each, ',');) {
-        if (!bytes_of(each).empty()) addresses.push_back(each);  // not the host's name
-    }
-    return addresses;
 }
 
 std::vector<std::string> nearest_first(const std::vector<std::string>& theirs,

@@ -26,8 +26,7 @@ TcpAddress parse_tcp_address(const std::string& line);
 std::vector<std::string> nearest_first(const std::vector<std::string>& theirs,
                                        const std::vector<std::string>& mine);
 
-// This host's: the addresses of interfaces that are up, and what `kernel` is.
-std::vector<std::string> interface_addresses();
+// What `kernel` is on this host.
 std::string kernel_identity();
 
 // The socket address of a name that is in no file system.

@@ -19,6 +19,7 @@
 #include <sys/uio.h>
 
 #include "trainer/comm/tcp_address.h"
+#include "trainer/world/own_addresses.h"
 
 namespace shardscope::trainer {
 

@@ -1,23 +1,23 @@
-#include "trainer/comm/waiting_chain.h"
-
 #include <algorithm>
 #include <optional>
 #include <vector>
 
 #include <fmt/core.h>
 
-namespace shardscope::trainer::collectives {
+#include "trainer/comm/inquiry.h"
+
+namespace shardscope::trainer {
 
 namespace {
 
-struct Link {
+struct Waiting {
     int rank;
     Standing standing;
 };
 
 // What follows "rank 3 ": it keeps the last of the chain waiting.
-std::string fault(const std::vector<Link>& chain, bool answers, double timeout_s) {
-    const Link& last = chain.back();
+std::string fault(const std::vector<Waiting>& chain, bool answers, double timeout_s) {
+    const Waiting& last = chain.back();
     const std::string what =
         fmt::format("{} {}", last.standing.waited_began ? "does not go on with" : "has not begun",
                     last.standing.collective);
@@ -30,7 +30,7 @@ std::string fault(const std::vector<Link>& chain, bool answers, double timeout_s
 }
 
 // "ranks 0 and 2 wait for each other ...": those from `first` on.
-std::string circle(const std::vector<Link>& chain, std::size_t first, double timeout_s) {
+std::string circle(const std::vector<Waiting>& chain, std::size_t first, double timeout_s) {
     std::string ranks, where;
     for (std::size_t i = first; i < chain.size(); ++i) {
         const bool last = i + 1 == chain.size();
@@ -55,14 +55,14 @@ CollectiveTrouble end_of_chain(int rank, const Standing& own, double timeout_s, 
             -1, fmt::format("{} did not end within the {} s of run.timeout", own.collective, timeout_s)};
     };
     if (own.waits_for < 0) return not_over();
-    std::vector<Link> chain = {{rank, own}};
+    std::vector<Waiting> chain = {{rank, own}};
     while (true) {
         const Standing& last = chain.back().standing;
         const auto met = std::find_if(chain.begin(), chain.end(),
-                                      [&](const Link& link) { return link.rank == last.waits_for; });
+                                      [&](const Waiting& link) { return link.rank == last.waits_for; });
         if (met != chain.end()) {
-            const bool orders_differ =
-                std::any_of(met, chain.end(), [](const Link& link) { return !link.standing.waited_began; });
+            const bool orders_differ = std::any_of(
+                met, chain.end(), [](const Waiting& link) { return !link.standing.waited_began; });
             if (!orders_differ) return not_over();  // data are missing that both have sent
             return {-1, circle(chain, static_cast<std::size_t>(met - chain.begin()), timeout_s)};
         }
@@ -80,4 +80,4 @@ CollectiveTrouble end_of_chain(int rank, const Standing& own, double timeout_s, 
     }
 }
 
-}  // namespace shardscope::trainer::collectives
+}  // namespace shardscope::trainer

@@ -32,7 +32,7 @@ class Wire {
 
     virtual int rank() const = 0;
     virtual int ranks() const = 0;
-    // "mpi", "tcp": what kernels and messages call it.
+    // "mpi", "gloo", "tcp": what kernels and messages call it.
     virtual const char* name() const = 0;
 
     // Messages between two ranks with the same tag arrive in the order in which they were sent; a receive
@@ -40,6 +40,9 @@ class Wire {
     virtual Ticket send(int to, std::uint32_t tag, std::span<const std::byte> data) = 0;
     virtual Ticket receive(int from, std::uint32_t tag, std::span<std::byte> data) = 0;
 
+    // Whether progress() moves the data: where threads of the engine do, a caller that looks without a pause
+    // takes the core from them.
+    virtual bool moves_in_progress() const { return true; }
     // Moves what can be moved, waiting for something to move up to `wait_us`; whether anything did. Throws
     // WireError.
     virtual bool progress(int wait_us) = 0;
@@ -48,6 +51,10 @@ class Wire {
 
     // Ends a progress() that waits, or the next one that would, from any thread.
     virtual void wake() = 0;
+
+    // The last call but wake(): what is under way never ends, and nothing touches its memory after this.
+    // Nothing to do where moves_in_progress().
+    virtual void abandon() {}
 };
 
 }  // namespace shardscope::trainer

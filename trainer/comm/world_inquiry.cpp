@@ -1,10 +1,9 @@
-#include "trainer/comm/world_inquiry.h"
-
 #include <map>
 #include <mutex>
 #include <utility>
 
-#include "trainer/collective/messages.h"
+#include "trainer/comm/inquiry.h"
+#include "trainer/world/message.h"
 #include "trainer/world/world.h"
 
 namespace shardscope::trainer {
@@ -15,7 +14,7 @@ constexpr const char* kAsk = "collectives.ask";
 constexpr const char* kAnswer = "collectives.answer";
 
 // What the World's thread and the group's share; the World's handlers keep it beyond the group's end.
-struct Board {
+struct Answers {
     mutable std::mutex mutex;
     std::function<void()> asked;  // null: nobody listens
     std::map<int, Standing> answers;
@@ -38,29 +37,29 @@ struct Board {
 
 class WorldInquiry final : public Inquiry {
   public:
-    explicit WorldInquiry(World& world) : world_(world), board_(std::make_shared<Board>()) {
+    explicit WorldInquiry(World& world) : world_(world), answers_(std::make_shared<Answers>()) {
         const bool passes_on = world.rank() == 0;
-        world.on(kAsk, [&world, passes_on, board = board_](int, std::string_view text) {
+        world.on(kAsk, [&world, passes_on, answers = answers_](int, std::string_view text) {
             if (passes_on) world.tell_all(kAsk, text);
-            board->hear_question();
+            answers->hear_question();
         });
-        world.on(kAnswer, [&world, passes_on, board = board_](int, std::string_view text) {
+        world.on(kAnswer, [&world, passes_on, answers = answers_](int, std::string_view text) {
             if (passes_on) world.tell_all(kAnswer, text);
-            board->hear_answer(text);
+            answers->hear_answer(text);
         });
     }
     ~WorldInquiry() override { stop_listening(); }
 
     void listen(std::function<void()> asked) override {
-        const std::lock_guard lock(board_->mutex);
-        board_->asked = std::move(asked);
+        const std::lock_guard lock(answers_->mutex);
+        answers_->asked = std::move(asked);
     }
     void stop_listening() override { listen(nullptr); }
 
     void ask() override {
         {
-            const std::lock_guard lock(board_->mutex);
-            board_->answers.clear();
+            const std::lock_guard lock(answers_->mutex);
+            answers_->answers.clear();
         }
         world_.tell(kAsk, {});
     }
@@ -73,14 +72,14 @@ class WorldInquiry final : public Inquiry {
                                  .text());
     }
     std::optional<Standing> of(int rank) const override {
-        const std::lock_guard lock(board_->mutex);
-        const auto found = board_->answers.find(rank);
-        return found == board_->answers.end() ? std::nullopt : std::optional(found->second);
+        const std::lock_guard lock(answers_->mutex);
+        const auto found = answers_->answers.find(rank);
+        return found == answers_->answers.end() ? std::nullopt : std::optional(found->second);
     }
 
   private:
     World& world_;
-    std::shared_ptr<Board> board_;
+    std::shared_ptr<Answers> answers_;
 };
 
 }  // namespace

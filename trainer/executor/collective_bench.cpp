@@ -11,12 +11,12 @@
 #include <fmt/core.h>
 
 #include "profiler/recorder/recorder.h"
-#include "trainer/collective/messages.h"
 #include "trainer/executor/host_memory.h"
 #include "trainer/executor/instruments.h"
 #include "trainer/executor/ranks.h"
 #include "trainer/job/job.h"
 #include "trainer/plan/builder.h"
+#include "trainer/world/message.h"
 
 namespace shardscope::trainer {
 

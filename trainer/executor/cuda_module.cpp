@@ -56,6 +56,7 @@ cuda::GroupKind kind_of(CommKind comm) {
         case CommKind::nccl:
             return cuda::GroupKind::nccl;
         case CommKind::mpi:  // load_job refuses them
+        case CommKind::gloo:
         case CommKind::tcp:
             break;
     }

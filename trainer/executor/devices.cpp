@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "trainer/comm/collective_group.h"
-#include "trainer/comm/world_inquiry.h"
+#include "trainer/comm/inquiry.h"
 #include "trainer/executor/cpu_device.h"
 #include "trainer/executor/cuda_module.h"
 #include "trainer/executor/device_trace.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "trainer/collective/messages.h"
+#include "trainer/world/message.h"
 
 namespace shardscope::trainer {
 

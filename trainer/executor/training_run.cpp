@@ -13,13 +13,13 @@
 
 #include <fmt/core.h>
 
-#include "trainer/collective/messages.h"
 #include "trainer/data/loader.h"
 #include "trainer/executor/gates.h"
 #include "trainer/executor/loss_board.h"
 #include "trainer/executor/peaks_together.h"
 #include "trainer/executor/ranks.h"
 #include "trainer/executor/stop_agreement.h"
+#include "trainer/world/message.h"
 
 namespace shardscope::trainer {
 

@@ -179,8 +179,9 @@ void Checks::device() const {
         refuse("run.trace_parts", "run.processes",
                "ranks that are threads record one trace; omit the key, or start the ranks as processes");
     }
-    const bool messages = run.comm == CommKind::mpi || run.comm == CommKind::tcp;
-    const std::string comm = run.comm == CommKind::mpi ? "mpi" : "tcp";
+    const bool messages =
+        run.comm == CommKind::mpi || run.comm == CommKind::gloo || run.comm == CommKind::tcp;
+    const std::string comm = run.comm == CommKind::mpi ? "mpi" : run.comm == CommKind::gloo ? "gloo" : "tcp";
     if (messages && run.device != DeviceKind::cpu) {
         refuse("run.comm", "run.device",
                fmt::format("\"{}\" runs collectives only between processors; on GPUs use \"nccl\"", comm));
@@ -201,7 +202,7 @@ void Checks::device() const {
     }
     if (run.sums == SumOrder::ring && (run.processes == 0 || run.device != DeviceKind::cpu)) {
         refuse("run.sums", "run.comm",
-               "\"ring\" is a way of mpi and tcp, between processes on processors; omit the key");
+               "\"ring\" is a way of mpi, gloo and tcp, between processes on processors; omit the key");
     }
 }
 

@@ -97,7 +97,7 @@ std::string to_text(const std::vector<SlowLink>& links);
 enum class DeviceKind : std::uint8_t { cpu, cuda, sim };
 inline constexpr int kMostRanks = 256;  // that really run; a simulation can have more
 // What carries out collectives: threads of one process (local), or processes of one rank each.
-enum class CommKind : std::uint8_t { automatic, local, mpi, tcp, nccl };
+enum class CommKind : std::uint8_t { automatic, local, mpi, gloo, tcp, nccl };
 enum class SumOrder : std::uint8_t { ordered, ring };
 
 struct RunSection {

@@ -177,12 +177,12 @@ std::vector<Key> make_keys() {
             "device", &RunSection::device, {"cpu", "cuda", "sim"},
             "what carries the job out: this machine's processor, its NVIDIA GPUs, or nobody: sim tells what "
             "it would take on sim.cluster"),
-        run.choice(
-            "comm", &RunSection::comm, {"auto", "local", "mpi", "tcp", "nccl"},
-            "collectives: local (ranks are threads, and may share a GPU); between processes mpi or tcp; nccl "
-            "(a GPU for each rank); auto: what fits the launcher and the device"),
+        run.choice("comm", &RunSection::comm, {"auto", "local", "mpi", "gloo", "tcp", "nccl"},
+                   "collectives: local (ranks are threads, and may share a GPU); between processes mpi, gloo "
+                   "or tcp; "
+                   "nccl (a GPU for each rank); auto: what fits the launcher and the device"),
         run.choice("sums", &RunSection::sums, {"ordered", "ring"},
-                   "mpi, tcp: sums in the order of ranks, with the bits of local, or along a ring"),
+                   "mpi, gloo, tcp: sums in the order of ranks, with the bits of local, or along a ring"),
         own(run.number(
             "timeout", &RunSection::timeout, 0, 1e6,
             "seconds after which a collective that does not end, on a GPU or between processes, or a "

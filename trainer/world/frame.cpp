@@ -1,14 +1,14 @@
 #include "trainer/world/frame.h"
 
 #include <algorithm>
-#include <limits>
+#include <string_view>
 
 namespace shardscope::trainer {
 
 namespace {
 
 constexpr std::string_view kMagic = "ShdWorld";
-constexpr std::size_t kKindBytes = 2, kLengthBytes = 6, kNumberBytes = 8;
+constexpr std::size_t kKindBytes = 2, kLengthBytes = 6;
 
 void put(char* to, std::uint64_t value, std::size_t bytes) {
     for (std::size_t byte = 0; byte < bytes; ++byte) {
@@ -43,41 +43,6 @@ std::optional<FrameHeader> decode(const FrameHeaderBytes& bytes) {
     }
     return FrameHeader{static_cast<FrameKind>(kind),
                        get(bytes.data() + kMagic.size() + kKindBytes, kLengthBytes)};
-}
-
-FrameWriter& FrameWriter::number(std::int64_t value) {
-    std::array<char, kNumberBytes> bytes{};
-    put(bytes.data(), static_cast<std::uint64_t>(value), bytes.size());
-    bytes_.append(bytes.data(), bytes.size());
-    return *this;
-}
-
-FrameWriter& FrameWriter::text(std::string_view value) {
-    number(static_cast<std::int64_t>(value.size()));
-    bytes_ += value;
-    return *this;
-}
-
-std::int64_t FrameReader::number() {
-    if (bytes_.size() < kNumberBytes) throw FrameError();
-    const auto value = static_cast<std::int64_t>(get(bytes_.data(), kNumberBytes));
-    bytes_.remove_prefix(kNumberBytes);
-    return value;
-}
-
-int FrameReader::small_number() {
-    const std::int64_t value = number();
-    if (value < std::numeric_limits<int>::min() || value > std::numeric_limits<int>::max())
-        throw FrameError();
-    return static_cast<int>(value);
-}
-
-std::string_view FrameReader::text() {
-    const std::int64_t size = number();
-    if (size < 0 || static_cast<std::uint64_t>(size) > bytes_.size()) throw FrameError();
-    const std::string_view value = bytes_.substr(0, static_cast<std::size_t>(size));
-    bytes_.remove_prefix(value.size());
-    return value;
 }
 
 }  // namespace shardscope::trainer

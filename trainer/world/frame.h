@@ -1,19 +1,18 @@
-// What goes over a World's connections: a header of 16 bytes and a text.
+// What goes over a World's connections: a header of 16 bytes and a text, which is made of numbers and texts
+// (message.h).
 //
 //     bytes 0-7    "ShdWorld"
 //     bytes 8-9    kind
 //     bytes 10-15  bytes of the text
 //
-// Numbers, here and in the texts, have their lowest byte first.
+// Numbers have their lowest byte first.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <stdexcept>
 #include <string>
-#include <string_view>
 
 namespace shardscope::trainer {
 
@@ -68,42 +67,5 @@ struct FrameHeader {
 FrameHeaderBytes encode(const FrameHeader& header);
 // Nothing: this is not a header.
 std::optional<FrameHeader> decode(const FrameHeaderBytes& bytes);
-
-// A text whose content does not match its kind.
-class FrameError : public std::runtime_error {
-  public:
-    FrameError() : std::runtime_error("a message that ends too early") {}
-};
-
-// Builds a text from numbers and texts; FrameReader takes it apart.
-class FrameWriter {
-  public:
-    FrameWriter& number(std::int64_t value);
-    FrameWriter& text(std::string_view value);  // with its length before it
-    FrameWriter& rest(std::string_view value) {
-        bytes_ += value;
-        return *this;
-    }
-    void reserve(std::size_t bytes) { bytes_.reserve(bytes); }
-    std::string take() { return std::move(bytes_); }
-
-  private:
-    std::string bytes_;
-};
-
-// Reads a text, into which it points. Its members throw FrameError where nothing of the requested kind is
-// left.
-class FrameReader {
-  public:
-    explicit FrameReader(std::string_view bytes) : bytes_(bytes) {}
-
-    std::int64_t number();
-    int small_number();  // in the range of an int
-    std::string_view text();
-    std::string_view rest() const { return bytes_; }
-
-  private:
-    std::string_view bytes_;
-};
 
 }  // namespace shardscope::trainer

@@ -4,14 +4,14 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "trainer/world/frame.h"
+#include "trainer/world/message.h"
 #include "trainer/world/wording.h"
 
 namespace shardscope::trainer {
 
 namespace {
 
-constexpr std::int64_t kProtocol = 2;
+constexpr std::int64_t kProtocol = 3;
 
 }  // namespace
 
@@ -29,28 +29,28 @@ Hello own_hello(const Place& place, const std::string& version) {
 }
 
 std::string encode(const Hello& hello) {
-    return FrameWriter()
-        .number(hello.protocol)
-        .text(hello.version)
-        .number(hello.rank)
-        .number(hello.ranks)
-        .text(hello.member.host)
-        .number(hello.member.pid)
-        .number(hello.member.local_rank)
+    return MessageWriter()
+        .add(hello.protocol)
+        .add(hello.version)
+        .add(hello.rank)
+        .add(hello.ranks)
+        .add(hello.member.host)
+        .add(hello.member.pid)
+        .add(hello.member.local_rank)
         .take();
 }
 
 Hello decode_hello(std::string_view text) {
-    FrameReader reader(text);
+    MessageReader reader(text);
     Hello hello;
-    hello.protocol = reader.number();
+    hello.protocol = reader.number<std::int64_t>();
     hello.version = reader.text();
     if (hello.protocol != kProtocol) return hello;
-    hello.rank = reader.small_number();
-    hello.ranks = reader.small_number();
+    hello.rank = reader.number<int>();
+    hello.ranks = reader.number<int>();
     hello.member.host = reader.text();
-    hello.member.pid = reader.number();
-    hello.member.local_rank = reader.small_number();
+    hello.member.pid = reader.number<std::int64_t>();
+    hello.member.local_rank = reader.number<int>();
     return hello;
 }
 

@@ -32,7 +32,7 @@ std::string own_host_name();
 Hello own_hello(const Place& place, const std::string& version);
 
 std::string encode(const Hello& hello);
-// Throws FrameError. For another protocol only what precedes the rank is read.
+// Throws MessageError. For another protocol only what precedes the rank is read.
 Hello decode_hello(std::string_view text);
 
 // Why two that have the same token cannot work together, "" where they can; one sentence.

@@ -75,7 +75,7 @@ void Link::deliver() {
     const std::shared_ptr<const Events> events = events_;  // on_frame may put others in their place
     try {
         events->on_frame(std::exchange(incoming_, {}));
-    } catch (const FrameError&) {
+    } catch (const MessageError&) {
         return end(std::make_error_code(std::errc::protocol_error));
     }
     if (state_ != State::ended) read_header();

@@ -12,6 +12,7 @@
 #include <asio/ip/tcp.hpp>
 
 #include "trainer/world/frame.h"
+#include "trainer/world/message.h"
 
 namespace shardscope::trainer {
 
@@ -20,7 +21,7 @@ using SteadyTime = std::chrono::steady_clock::time_point;
 class Link : public std::enable_shared_from_this<Link> {
   public:
     struct Events {
-        std::function<void(Frame&&)> on_frame;  // a FrameError that it throws ends the link
+        std::function<void(Frame&&)> on_frame;  // a MessageError that it throws ends the link
         // Called once: the other side has closed, the connection is broken, or the data is not a frame
         // (std::errc::protocol_error). Not after close().
         std::function<void(const std::error_code&)> on_end;

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <memory>
+#include <utility>
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
@@ -38,17 +39,24 @@ std::string address_of(const ifaddrs& interface) {
 
 }  // namespace
 
-std::string own_addresses() {
-    std::string addresses = own_host_name();
+std::vector<std::string> interface_addresses() {
+    std::vector<std::string> addresses;
     ifaddrs* first = nullptr;
     if (::getifaddrs(&first) == 0) {
         const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> interfaces(first, ::freeifaddrs);
         for (const ifaddrs* interface = first; interface != nullptr; interface = interface->ifa_next) {
-            const std::string address = address_of(*interface);
-            if (!address.empty()) addresses += "," + address;
+            std::string address = address_of(*interface);
+            if (!address.empty()) addresses.push_back(std::move(address));
         }
     }
-    return addresses + ",127.0.0.1";
+    addresses.emplace_back("127.0.0.1");
+    return addresses;
+}
+
+std::string own_addresses() {
+    std::string names = own_host_name();
+    for (const std::string& address : interface_addresses()) names += "," + address;
+    return names;
 }
 
 }  // namespace shardscope::trainer

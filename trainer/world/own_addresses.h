@@ -2,8 +2,12 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace shardscope::trainer {
+
+// The addresses of the interfaces that are up; 127.0.0.1 last.
+std::vector<std::string> interface_addresses();
 
 // For Place::master: this host's name, then the addresses of its network interfaces, with commas between
 // them; 127.0.0.1 last, for those on the same host.

@@ -9,7 +9,7 @@
 #include <openssl/hmac.h>
 #include <sys/random.h>
 
-#include "trainer/world/frame.h"
+#include "trainer/world/message.h"
 #include "trainer/world/place.h"
 
 namespace shardscope::trainer {
@@ -23,10 +23,10 @@ std::string random_bytes(std::size_t count) {
 }
 
 std::string proof(std::string_view token, Side side, const Nonces& nonces, std::string_view text) {
-    const std::string all = FrameWriter()
-                                .number(static_cast<std::int64_t>(side))
-                                .text(nonces.visitor)
-                                .text(nonces.rank_0)
+    const std::string all = MessageWriter()
+                                .add(static_cast<std::int64_t>(side))
+                                .add(nonces.visitor)
+                                .add(nonces.rank_0)
                                 .rest(text)
                                 .take();
     std::array<unsigned char, EVP_MAX_MD_SIZE> code{};

@@ -43,7 +43,7 @@ void Pulse::beat() {
     const bool stood_still = Seconds(now - last_) > timeout_ / 2 + interval_;
     last_ = now;
     std::vector<int> silent;
-    for (const auto& [rank, link] : links_) {
+    for (const auto& [rank, link] : links_.by_rank()) {
         if (link->ended()) continue;
         if (stood_still) link->hear(now);
         if (link->idle()) link->send(FrameKind::alive);

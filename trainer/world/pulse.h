@@ -2,20 +2,16 @@
 #pragma once
 
 #include <functional>
-#include <map>
-#include <memory>
 
 #include <asio/io_context.hpp>
 #include <asio/steady_timer.hpp>
 
-#include "trainer/world/link.h"
+#include "trainer/world/links.h"
 
 namespace shardscope::trainer {
 
 class Pulse {
   public:
-    using Links = std::map<int, std::shared_ptr<Link>>;  // by the rank at the other end
-
     // At each beat, `on_silent` is called with each rank from which nothing arrived for `timeout_s`; 0:
     // never.
     Pulse(asio::io_context& io, const Links& links, double timeout_s,

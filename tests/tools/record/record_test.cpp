@@ -153,7 +153,7 @@ TEST(CommandLine, that_is_wrong_gets_a_sentence) {
         {{kRecord, "--ranks", "1-", "--", "ls"}, "--ranks: '1-' are not ranks"},
         {{kRecord, "--max-size", "2Q", "--", "ls"}, "--max-size: '2Q' is not a size"},
         {{kRecord, "--max-size", "500K", "--", "ls"}, "--max-size: a trace has half a megabyte"},
-        {{kRecord, "--toggle", "KILL", "--", "ls"}, "--toggle: 'KILL' is no signal"},
+        {{kRecord, "--toggle", "KILL", "--", "ls"}, "--toggle: 'KILL' is not a signal"},
         {{kRecord, "--keep-last", "0", "--", "ls"}, "--keep-last"},
         {{kRecord, "--hang", "5", "--", "ls"}, "--hang works only with --keep-last"},
         {{kRecord, "--step-name", "it", "--", "ls"}, "--step-name works only with --steps"},

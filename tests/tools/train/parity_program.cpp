@@ -1,7 +1,7 @@
 // Trains the jobs of the parity grid on ranks that are processes, all in one session: starting processes
 // takes longer than these jobs do. Rank 0 writes the losses, with every bit, one job per line.
 //
-//   parity_program tcp|mpi PROCESSES pairs|ring|grid LOSSES     starts its processes itself
+//   parity_program gloo|tcp|mpi PROCESSES pairs|ring|grid LOSSES     starts its processes itself
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -61,7 +61,10 @@ int run(const Request& request, const Place& place) {
 }
 
 int run(const std::vector<std::string>& words) {
-    const Request request{words.at(0) == "mpi" ? CommKind::mpi : CommKind::tcp,
+    const std::string& comm = words.at(0);
+    const Request request{comm == "mpi"    ? CommKind::mpi
+                          : comm == "gloo" ? CommKind::gloo
+                                           : CommKind::tcp,
                           std::atoi(words.at(1).c_str()), words.at(2), words.at(3)};
     const std::optional<Place> place =
         place_from_environment([](const char* name) { return std::getenv(name); });

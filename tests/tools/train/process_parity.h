@@ -15,7 +15,7 @@
 namespace shardscope::tools {
 
 struct Grid {
-    const char* comm;  // "tcp", "mpi"
+    const char* comm;  // "gloo", "tcp", "mpi"
     int processes;
     const char* choice;  // set of points, see process_grid.h
 };

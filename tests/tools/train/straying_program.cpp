@@ -108,9 +108,11 @@ class StallingWire final : public Wire {
     Ticket receive(int from, std::uint32_t tag, std::span<std::byte> data) override {
         return wire_->receive(from, tag, data);
     }
+    bool moves_in_progress() const override { return wire_->moves_in_progress(); }
     bool progress(int wait_us) override { return wire_->progress(wait_us); }
     bool done(Ticket ticket) override { return wire_->done(ticket); }
     void wake() override { wire_->wake(); }
+    void abandon() override { wire_->abandon(); }
 
   private:
     std::unique_ptr<Wire> wire_;

@@ -47,14 +47,10 @@ pid_t process_with(const std::string& variable, const std::string& word) {
 
 class ProcessFailures : public ::testing::Test {
   protected:
+    virtual std::string comm() const { return "auto"; }
     Words job(const Words& more = {}) const {
-        Words words = {train_binary(),
-                       sample("mlp.toml"),
-                       "--model.width=64",
-                       "--run.steps=100000000",
-                       "--run.workers=1",
-                       "--trace",
-                       trace()};
+        Words words = {train_binary(),    sample("mlp.toml"),     "--model.width=64", "--run.steps=100000000",
+                       "--run.workers=1", "--run.comm=" + comm(), "--trace",          trace()};
         words.insert(words.end(), more.begin(), more.end());
         return words;
     }
@@ -64,7 +60,7 @@ class ProcessFailures : public ::testing::Test {
                        std::to_string(rank),        std::to_string(number),
                        sample("mlp.toml"),          "--model.width=64",
                        "--run.steps=100000000",     "--run.workers=1",
-                       "--run.trace=" + trace()};
+                       "--run.comm=" + comm(),      "--run.trace=" + trace()};
         words.insert(words.end(), more.begin(), more.end());
         return words;
     }
@@ -116,7 +112,15 @@ class ProcessFailures : public ::testing::Test {
     TemporaryFolder folder_;
 };
 
-TEST_F(ProcessFailures, AKilledRankEndsAll) {
+// What ends in another way on each engine of collectives.
+class ProcessFailuresOver : public ProcessFailures, public ::testing::WithParamInterface<const char*> {
+  protected:
+    std::string comm() const override { return GetParam(); }
+};
+INSTANTIATE_TEST_SUITE_P(Engines, ProcessFailuresOver, ::testing::Values("tcp", "gloo"),
+                         [](const auto& each) { return std::string(each.param); });
+
+TEST_P(ProcessFailuresOver, AKilledRankEndsAll) {
     ProcessRun run(kRanks, job());
     run.start_all();
     run.await_step();
@@ -135,7 +139,7 @@ TEST_F(ProcessFailures, AKilledRankEndsAll) {
 }
 
 // Rank 0 is the meeting point of all processes.
-TEST_F(ProcessFailures, AKilledRankZeroEndsAll) {
+TEST_P(ProcessFailuresOver, AKilledRankZeroEndsAll) {
     ProcessRun run(kRanks, job());
     run.start_all();
     run.await_step();
@@ -153,7 +157,7 @@ TEST_F(ProcessFailures, AKilledRankZeroEndsAll) {
 
 // Waits for run.timeout twice: rank 0, with which the others wait, and another rank are found in different
 // ways.
-TEST_F(ProcessFailures, AStoppedRankEndsAllInTime) {
+TEST_P(ProcessFailuresOver, AStoppedRankEndsAllInTime) {
     for (const int stopped : {1, 0}) {
         SCOPED_TRACE(stopped);
         ProcessRun run(kRanks, job({"--run.timeout=4", "--overwrite"}));
@@ -180,7 +184,7 @@ TEST_F(ProcessFailures, AStoppedRankEndsAllInTime) {
 }
 
 // In groups of two, ranks also wait for a rank that waits for the stopped one, which is not at fault.
-TEST_F(ProcessFailures, ARankThatWaitsForTheStoppedOneIsNotBlamed) {
+TEST_P(ProcessFailuresOver, ARankThatWaitsForTheStoppedOneIsNotBlamed) {
     ProcessRun run(kRanks,
                    job({"--run.timeout=4", "--fsdp.sharding_strategy=HYBRID_SHARD", "--fsdp.shard_group=2"}));
     run.start_all();
@@ -201,7 +205,7 @@ TEST_F(ProcessFailures, ARankThatWaitsForTheStoppedOneIsNotBlamed) {
 }
 
 // The others see a collective that does not match theirs: immediately, whatever run.timeout.
-TEST_F(ProcessFailures, ARankThatSkipsACollectiveIsNamed) {
+TEST_P(ProcessFailuresOver, ARankThatSkipsACollectiveIsNamed) {
     ProcessRun run(kRanks, astray("skip", 2, 100));
     run.start_all();
     for (const auto& [rank, end] : run.ends(kSoon)) {
@@ -215,7 +219,7 @@ TEST_F(ProcessFailures, ARankThatSkipsACollectiveIsNamed) {
 
 // It is alive and answers, so that only the collectives show that it hangs: inside a step, where others wait
 // for ranks that wait for it, and inside a collective that it has begun. Its process ends nevertheless.
-TEST_F(ProcessFailures, ARankThatHangsIsNamedAndEnded) {
+TEST_P(ProcessFailuresOver, ARankThatHangsIsNamedAndEnded) {
     for (const std::string how : {"sleep", "stall"}) {
         SCOPED_TRACE(how);
         ProcessRun run(kRanks, astray(how, 3, 300,

@@ -1,6 +1,6 @@
 // A job whose ranks are processes computes what it computes with ranks that are threads: for every pair of
-// options that are possible together, over TCP and over MPI. See test_process_parity_full.cpp for the whole
-// grid.
+// options that are possible together, over TCP, over Gloo and over MPI. See test_process_parity_full.cpp for
+// the whole grid.
 #include <cstdlib>
 
 #include "tests/tools/train/process_parity.h"
@@ -23,6 +23,10 @@ TEST_P(ProcessParity, LossesAreThoseOfThreads) {
 INSTANTIATE_TEST_SUITE_P(OverTcp, ProcessParity,
                          ::testing::Values(Grid{"tcp", 2, "pairs"}, Grid{"tcp", 4, "pairs"},
                                            Grid{"tcp", 4, "ring"}),
+                         name_of);
+INSTANTIATE_TEST_SUITE_P(OverGloo, ProcessParity,
+                         ::testing::Values(Grid{"gloo", 2, "pairs"}, Grid{"gloo", 4, "pairs"},
+                                           Grid{"gloo", 4, "ring"}),
                          name_of);
 #ifdef SHARDSCOPE_HAS_MPI
 INSTANTIATE_TEST_SUITE_P(OverMpi, ProcessParity,

@@ -1,16 +1,22 @@
-// Numbers and texts as bytes, for messages between the processes of one job, which all run the same program.
+// Numbers and texts as bytes, for what the processes of one job send each other. Numbers have their lowest
+// byte first.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace shardscope::trainer {
 
+static_assert(std::endian::native == std::endian::little);
+
+// Builds a text; MessageReader takes it apart.
 class MessageWriter {
   public:
     template <class Number>
@@ -20,10 +26,10 @@ class MessageWriter {
         text_.append(bytes, sizeof number);
         return *this;
     }
+    // With its length before it.
     MessageWriter& add(std::string_view text) {
         add(std::uint64_t{text.size()});
-        text_.append(text);
-        return *this;
+        return rest(text);
     }
     template <class Numbers>
     MessageWriter& add_all(const Numbers& numbers) {
@@ -31,13 +37,25 @@ class MessageWriter {
         for (const auto& number : numbers) add(number);
         return *this;
     }
+    MessageWriter& rest(std::string_view text) {
+        text_.append(text);
+        return *this;
+    }
+    void reserve(std::size_t bytes) { text_.reserve(bytes); }
     const std::string& text() const { return text_; }
+    std::string take() { return std::move(text_); }
 
   private:
     std::string text_;
 };
 
-// Throws std::runtime_error if a read goes beyond the end of the message.
+// A text that ends before what is read from it.
+class MessageError : public std::runtime_error {
+  public:
+    MessageError() : std::runtime_error("a message between processes is cut off") {}
+};
+
+// Reads a text, into which it points. Its members throw MessageError.
 class MessageReader {
   public:
     explicit MessageReader(std::string_view text) : rest_(text) {}
@@ -45,25 +63,25 @@ class MessageReader {
     template <class Number>
     requires std::is_arithmetic_v<Number> Number number() {
         Number number;
-        std::memcpy(&number, take(sizeof number).data(), sizeof number);
+        std::memcpy(&number, bytes(sizeof number).data(), sizeof number);
         return number;
     }
-    std::string text() { return std::string(take(number<std::uint64_t>())); }
+    std::string_view text() { return bytes(number<std::uint64_t>()); }
     template <class Number>
     std::vector<Number> numbers() {
         const auto count = number<std::uint64_t>();
-        if (count > rest_.size() / sizeof(Number))
-            throw std::runtime_error("a message between processes is cut off");
+        if (count > rest_.size() / sizeof(Number)) throw MessageError();
         std::vector<Number> all(count);
         for (Number& each : all) each = number<Number>();
         return all;
     }
+    std::string_view rest() const { return rest_; }
 
   private:
-    std::string_view take(std::uint64_t bytes) {
-        if (bytes > rest_.size()) throw std::runtime_error("a message between processes is cut off");
-        const std::string_view taken = rest_.substr(0, bytes);
-        rest_.remove_prefix(bytes);
+    std::string_view bytes(std::uint64_t count) {
+        if (count > rest_.size()) throw MessageError();
+        const std::string_view taken = rest_.substr(0, count);
+        rest_.remove_prefix(count);
         return taken;
     }
     std::string_view rest_;
