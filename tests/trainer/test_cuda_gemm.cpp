@@ -36,7 +36,8 @@ struct Described {
     std::size_t a, b;
 };
 constexpr Described kDescribed[] = {
-    // y [2,5] row-major is a column-major [5,2]: y = w x, where w [5,3] is the transpose of the memory read as a
+    // y [2,5] row-major is a column-major [5,2]: y = w x, where w [5,3] is the transpose of the memory read
+    // as a
     // column-major [3,5], and x is a column-major [3,2].
     {Kernel::linear_forward, 5, 2, 3, true, false, 3, 3, 5, 2, 1},
     // dx [2,3] is a column-major [3,2] = w [3,5] dy [5,2], neither transposed.

@@ -115,7 +115,8 @@ TEST_F(MemoryPanelTest, StepsRanksAndPoolHaveTheirTables) {
     EXPECT_EQ(item("memory.steps.1.peak_mb"), "4.00");
     click(*panel, "memory.view.ranks");
     EXPECT_EQ(item("memory.ranks.1.peak_mb"), "5.00");
-    EXPECT_THAT(click(*panel, "memory.view.pool"), HasSubstr("does not record the memory of the allocator's pool"));
+    EXPECT_THAT(click(*panel, "memory.view.pool"),
+                HasSubstr("does not record the memory of the allocator's pool"));
     EXPECT_THAT(click(*panel, "memory.all_ranks"), HasSubstr("All ranks over time"));
 }
 

@@ -78,8 +78,8 @@ void launch_elements(const Op& op, const std::vector<std::byte*>& data, cudaStre
     const auto t = [&](std::size_t arg) { return reinterpret_cast<T*>(data[arg]); };
     const auto in = [&](std::size_t arg) { return reinterpret_cast<const T*>(data[arg]); };
     const auto f = [&](std::size_t arg) { return reinterpret_cast<float*>(data[arg]); };
-    const bool fused =
-        op.kernel().kernel == Kernel::fused_attention_forward || op.kernel().kernel == Kernel::fused_attention_backward;
+    const bool fused = op.kernel().kernel == Kernel::fused_attention_forward ||
+                       op.kernel().kernel == Kernel::fused_attention_backward;
     if (fused && !sizes.causal) throw std::logic_error("fused attention looks back only");
     switch (op.kernel().kernel) {
         case Kernel::attention_forward:

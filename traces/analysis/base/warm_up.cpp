@@ -11,7 +11,7 @@
 namespace shardscope::traces {
 namespace {
 
-constexpr double kWarmUpTimes = 1.5;       // a warm-up step takes this many times the others' median
+constexpr double kWarmUpTimes = 1.5;      // a warm-up step takes this many times the others' median
 constexpr std::size_t kStepsToJudge = 3;  // with fewer steps the first one is not judged
 
 }  // namespace
