@@ -82,7 +82,7 @@ TEST(Advice, OfEachRuleThePageSaysWhereItFires) {
     std::multiset<std::string> named, rules;
     bool in_table = false;
     for (std::string line; std::getline(page, line);) {
-        if (line.starts_with("| rule | fires where |")) {
+        if (line.starts_with("| rule | fires if |")) {
             in_table = true;
             std::getline(page, line);  // the line below the head
             continue;

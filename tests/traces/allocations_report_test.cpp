@@ -74,7 +74,8 @@ TEST(AllocationsReport, PrintsInThreeFormats) {
     EXPECT_EQ(rank["allocations"][1]["address"], "0x1000");
     EXPECT_THAT(render(report, Format::csv), HasSubstr("rank,bytes,time_ns,freed_ns,category,space,"));
     EXPECT_THAT(render(report, Format::csv), HasSubstr("\n0,2097152,1000000,,parameters,device,"));
-    EXPECT_THAT(render(allocations_report(*trace, {.rank = 9}), Format::table), HasSubstr("No rank"));
+    EXPECT_THAT(render(allocations_report(*trace, {.rank = 9}), Format::table),
+                HasSubstr("The current selection has no rank"));
 }
 
 }  // namespace TEST_FILE

@@ -147,7 +147,7 @@ TEST_F(Damage, RefusesFilesThatAreNotTraces) {
     EXPECT_THAT(refusal(folder_ / "text"), HasSubstr("not an SQLite file"));
     write_bytes(folder_ / "other", "");
     Database(folder_ / "other", Database::Mode::read_write).execute("CREATE TABLE songs (name)");
-    EXPECT_THAT(refusal(folder_ / "other"), HasSubstr("no trace"));
+    EXPECT_THAT(refusal(folder_ / "other"), HasSubstr("not a trace"));
 }
 
 TEST_F(Damage, TruncationAnywhereIsRefusedAndNamed) {

@@ -109,7 +109,7 @@ TEST(LateRank, IsNotThatOfAStepThatWarmsUp) {
     EXPECT_EQ(report.warm_up->step, 1);
     EXPECT_EQ(report.collectives, 2 * 4);
     EXPECT_EQ(latest_rank(report), 2);
-    EXPECT_THAT(render(report, Format::table), HasSubstr("Step 1 is left out as a warm-up"));
+    EXPECT_THAT(render(report, Format::table), HasSubstr("Step 1 is excluded as warm-up"));
     EXPECT_THAT(render(report, Format::json), HasSubstr("\"warm_up_step\":1}"));
     const StragglersReport first = straggler_report(*trace, {.first_step = 1, .last_step = 1});
     EXPECT_FALSE(first.warm_up);

@@ -208,8 +208,8 @@ Peak memory (MB)                  100.00         40.00  -60.00 (-60.00 %)
 all_gather (count/step)             0.00         16.00             +16.00
 all_gather (MB/step)                0.00         32.00             +32.00
 all_gather (us/step)                 0.0       2,000.0           +2,000.0
-MB = 2^20 bytes; the peak is that of the rank with the largest. ~ the difference is within the spread of the steps
-(half the interquartile range). The median step and its spread exclude the trace's first step, which is the warm-up.
+MB = 2^20 bytes; the peak is that of the rank with the largest. ~ the difference is within the spread of the steps (half
+the interquartile range). The median step and its spread exclude the trace's first step, which is the warm-up.
 )";
 
 constexpr const char* kInfoTable =

@@ -103,7 +103,7 @@ TEST(TimeReport, TablesSayWhenNothingIsSelectedOrRecorded) {
                                     render(idle_report(*trace, nobody), Format::table),
                                     render(kernels_report(*trace, nobody), Format::table),
                                     render(operators_report(*trace, nobody), Format::table)}) {
-        EXPECT_THAT(text, HasSubstr("No rank"));
+        EXPECT_THAT(text, HasSubstr("The current selection has no rank"));
     }
     EXPECT_THAT(render(kernels_report(*trace, {}, 1), Format::table), HasSubstr("the first 1"));
 }

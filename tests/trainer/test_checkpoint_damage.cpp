@@ -200,7 +200,7 @@ TEST(ImpossibleManifest, IsRefused) {
                 HasSubstr("after the parameter's 8 elements"));
     EXPECT_THAT(refuses([&](Manifest& m) { piece(m).first = kHuge; }), HasSubstr("\"first\""));
     EXPECT_THAT(refuses([&](Manifest& m) { piece(m).elements = -4; }), HasSubstr("\"elements\""));
-    EXPECT_THAT(refuses([&](Manifest& m) { piece(m).offset = 52; }), HasSubstr("behind the 64 bytes"));
+    EXPECT_THAT(refuses([&](Manifest& m) { piece(m).offset = 52; }), HasSubstr("after the 64 bytes"));
     EXPECT_THAT(refuses([&](Manifest& m) { piece(m).offset = -4; }), HasSubstr("\"offset\""));
     EXPECT_THAT(refuses([](Manifest& m) { m.parameters.push_back(m.parameters[0]); }),
                 HasSubstr("names w twice"));

@@ -42,9 +42,8 @@ Selection without_warm_up(Selection selection, const std::optional<WarmUp>& warm
 }
 
 std::string sentence(const WarmUp& warm_up) {
-    return fmt::format(
-        "Step {} is left out as a warm-up: it takes {:.1f} times as long as the others' median.",
-        warm_up.step, warm_up.times);
+    return fmt::format("Step {} is excluded as warm-up: it takes {:.1f} times as long as the others' median.",
+                       warm_up.step, warm_up.times);
 }
 
 }  // namespace shardscope::traces

@@ -26,7 +26,7 @@ std::optional<WarmUp> find_warm_up(const Trace& trace, const TraceSteps& steps, 
 // The selection without the warm-up step, if there is one.
 Selection without_warm_up(Selection selection, const std::optional<WarmUp>& warm_up);
 
-// "Step 1 is left out as a warm-up: it takes 3.1 times as long as the others' median."
+// "Step 1 is excluded as warm-up: it takes 3.1 times as long as the others' median."
 std::string sentence(const WarmUp& warm_up);
 
 }  // namespace shardscope::traces
