@@ -101,6 +101,7 @@ class KeysOf {
 
 std::vector<std::string_view> strategy_names() {
     std::vector<std::string_view> names;
+    names.reserve(kStrategies.size());
     for (const StrategyTraits& strategy : kStrategies) names.push_back(strategy.name);
     return names;
 }
