@@ -35,6 +35,18 @@ TemporaryFolder::~TemporaryFolder() {
     std::filesystem::remove_all(path_, ignored);
 }
 
+namespace {
+
+// Where Open MPI keeps what its jobs share on a host. Each test program has its own: a job fails if another
+// one makes the common folder at the same time.
+struct MpiFolder {
+    MpiFolder() { ::setenv("OMPI_MCA_orte_tmpdir_base", folder.path().c_str(), 0); }
+    const TemporaryFolder folder;
+};
+const MpiFolder kMpiFolder;
+
+}  // namespace
+
 Outcome run_command(const std::vector<std::string>& command) {
     const TemporaryFolder folder;
     const std::string out = folder / "out", err = folder / "err";

@@ -1,11 +1,13 @@
 // MPI's module and its wire, between processes that mpirun starts.
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -33,14 +35,21 @@ class MpiWire : public ::testing::Test {
   protected:
     void SetUp() override {
         if (std::system("command -v mpirun > /dev/null 2>&1") != 0) GTEST_SKIP() << "no mpirun is installed";
+        std::filesystem::create_directories(folder_);
     }
+    void TearDown() override { std::filesystem::remove_all(folder_); }
     // Every process on any free core, as is usual for tests that run at the same time.
-    static Outcome mpirun(int ranks, const std::string& arguments, const std::string& environment = {}) {
+    Outcome mpirun(int ranks, const std::string& arguments, const std::string& environment = {}) const {
         return run(environment +
-                   " OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
+                   " OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_orte_tmpdir_base=" +
+                   folder_ +
+                   " "
                    "mpirun --oversubscribe --bind-to none -np " +
                    std::to_string(ranks) + " " + SHARDSCOPE_MPI_WIRE_PROGRAM + " " + arguments);
     }
+    // Its own: Open MPI fails where two jobs of a host make their common folder at the same time.
+    const std::string folder_ = ::testing::TempDir() + "shardscope-mpi-" + std::to_string(::getpid());
+
     static void expect_done(const Outcome& outcome, int ranks) {
         EXPECT_EQ(outcome.status, 0) << outcome.text;
         EXPECT_THAT(outcome.text, HasSubstr(", " + std::to_string(ranks) + " ranks: done"));

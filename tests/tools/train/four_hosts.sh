@@ -63,7 +63,9 @@ exec ip netns exec "$host" unshare --mount --uts --time --monotonic $boot --fork
 END
 chmod +x "$work/enter"
 
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+# Open MPI fails if two jobs of a host make their common folder at the same time: this one has its own.
+mkdir "$work/mpi"
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_orte_tmpdir_base=$work/mpi
 
 # run_job NAME "HOST HOST" --KEY=VALUE...: runs two ranks on each of the hosts; the parts are copied to $work/NAME.
 steps=6
