@@ -56,7 +56,7 @@ Command::Command(const std::vector<std::string>& arguments, const Variables& var
     if (::pipe2(ends, O_CLOEXEC) != 0) {
         throw LaunchError(fmt::format("cannot start {}: {}", arguments[0], std::strerror(errno)), 125);
     }
-    const traces::FileDescriptor told(ends[0]);
+    traces::FileDescriptor told(ends[0]);
     traces::FileDescriptor tell(ends[1]);
     const sigset_t handled = handled_signals(own_signal);
     sigset_t before;
@@ -68,6 +68,9 @@ Command::Command(const std::vector<std::string>& arguments, const Variables& var
     signals_ = traces::FileDescriptor(::signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK));
     if (!signals_) {
         const int failure = errno;
+        // What composes and prints the sentence may need a descriptor.
+        told.close();
+        tell.close();
         ::sigaction(SIGCHLD, &on_child_before, nullptr);
         ::sigprocmask(SIG_SETMASK, &before, nullptr);
         throw LaunchError(fmt::format("cannot start {}: no descriptor for its signals: {}; raise ulimit -n",
