@@ -18,6 +18,6 @@ say "Optimized build"
 # One GPU architecture is enough to check that everything compiles.
 scripts/build.sh release -DSHARDSCOPE_BUILD_TESTS=ON -DSHARDSCOPE_WERROR=ON -DSHARDSCOPE_CUDA_ARCHITECTURES=90
 say "Tests"
-# One more at a time than there are cores: some tests wait for others.
+# More at a time than there are cores: many tests wait.
 (($#)) || set -- -LE 'soak|perf'
-ctest --test-dir build/release --output-on-failure --no-tests=error -j $(($(nproc) + 1)) "$@"
+ctest --test-dir build/release --output-on-failure --no-tests=error -j $((2 * $(nproc) + 1)) "$@"

@@ -90,7 +90,7 @@ test_one() { # PROGRAM TARGET ...: builds it and the targets, and runs it
 if ! $tools_only; then
     configure "$folder/tests" -DSHARDSCOPE_BUILD_TESTS=ON -DSHARDSCOPE_WERROR=ON >"$folder/log" 2>&1
     timed "everything with its tests (run_tests.sh)" build "$folder/tests"
-    timed "the tests" ctest --test-dir "$folder/tests" -j $(($(nproc) + 1)) -LE 'soak|perf'
+    timed "the tests" ctest --test-dir "$folder/tests" -j $((2 * $(nproc) + 1)) -LE 'soak|perf'
     change traces/analysis/time/summary.cpp
     timed "a line of summary.cpp: its test" test_one analysis_test
     change trainer/plan/plan.h

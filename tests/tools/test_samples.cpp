@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
+#include "tests/fixtures/name_of_file.h"
 #include "tests/tools/run_command.h"
 #include "traces/schema/schema.h"
 
@@ -89,7 +90,8 @@ TEST(TraceOfTheFirstSchema, OpensInEveryVerb) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Shipped, SampleTrace, ::testing::Values("mlp-root.sqlite", "mlp-linear.sqlite"));
+INSTANTIATE_TEST_SUITE_P(Shipped, SampleTrace, ::testing::Values("mlp-root.sqlite", "mlp-linear.sqlite"),
+                         name_of_file);
 
 }  // namespace TEST_FILE
 }  // namespace shardscope::tools

@@ -80,7 +80,8 @@ TEST_P(OldSchema, EveryDocumentedTableAndViewAnswers) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Versions, OldSchema, ::testing::Range(1, kSchemaVersion + 1));
+INSTANTIATE_TEST_SUITE_P(Versions, OldSchema, ::testing::Range(1, kSchemaVersion + 1),
+                         ::testing::PrintToStringParamName());
 
 }  // namespace TEST_FILE
 }  // namespace shardscope::traces

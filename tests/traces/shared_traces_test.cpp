@@ -16,6 +16,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "tests/fixtures/name_of_file.h"
 #include "tests/traces/shared_folder.h"
 #include "tests/traces/temporary_folder.h"
 #include "traces/analysis/advice/advice.h"
@@ -374,7 +375,8 @@ TEST_P(SharedNsight, CountsAndSums) {
 INSTANTIATE_TEST_SUITE_P(Files, SharedNsight,
                          ::testing::Values("nsight/pytorch_2xh100_2026.2.sqlite.gz",
                                            "nsight/ddp_2x3090_2026.3.sqlite.gz",
-                                           "nsight/cloverleaf_2024.5.sqlite.gz"));
+                                           "nsight/cloverleaf_2024.5.sqlite.gz"),
+                         name_of_file);
 
 TEST_F(SharedTraces, PeakOfAnFsdp2Snapshot) {
     const char* name = "memory/fsdp2_rank0.pickle.gz";

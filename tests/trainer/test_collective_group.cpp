@@ -100,7 +100,8 @@ TEST_P(CollectiveGroupTest, SumsAlongARing) {
     check<double>(Sums::ring, 0, {1, 7, 100001});
 }
 
-INSTANTIATE_TEST_SUITE_P(Members, CollectiveGroupTest, ::testing::Range(1, 6));
+INSTANTIATE_TEST_SUITE_P(Members, CollectiveGroupTest, ::testing::Range(1, 6),
+                         ::testing::PrintToStringParamName());
 
 TEST(CollectiveGroup, SendsNoMoreThanARing) {
     // Per rank (n - 1) / n of the data, an all_reduce twice that; plus a header of 40 bytes to each peer.

@@ -60,7 +60,8 @@ bool comes_true(const std::function<bool()>& condition) {
 }
 
 class Workers : public ::testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(DataLoader, Workers, ::testing::Values(0, 1, 2, 3, 7));
+INSTANTIATE_TEST_SUITE_P(DataLoader, Workers, ::testing::Values(0, 1, 2, 3, 7),
+                         ::testing::PrintToStringParamName());
 
 // Rank 1 of 3, batch 4: micro-step s has the samples 12 s + 4 … 12 s + 7.
 TEST_P(Workers, BatchesArriveInTheOrderOfMicroSteps) {

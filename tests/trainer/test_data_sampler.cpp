@@ -32,7 +32,8 @@ Order counted(std::int64_t n) {
 }
 
 class Sizes : public ::testing::TestWithParam<std::int64_t> {};
-INSTANTIATE_TEST_SUITE_P(Sampler, Sizes, ::testing::Values(1, 2, 3, 4, 5, 7, 16, 17, 256, 1000, 4097));
+INSTANTIATE_TEST_SUITE_P(Sampler, Sizes, ::testing::Values(1, 2, 3, 4, 5, 7, 16, 17, 256, 1000, 4097),
+                         ::testing::PrintToStringParamName());
 
 TEST_P(Sizes, EachEpochShowsEverySampleOnce) {
     const std::int64_t n = GetParam();

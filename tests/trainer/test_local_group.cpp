@@ -201,7 +201,8 @@ TEST_P(LocalGroupTest, BarrierMovesNothing) {
     EXPECT_EQ(memory, (Floats{value(0, 0), value(0, 1), value(0, 2)}));
 }
 
-INSTANTIATE_TEST_SUITE_P(Sizes, LocalGroupTest, ::testing::Values(1, 2, 3, 4, 8));
+INSTANTIATE_TEST_SUITE_P(Sizes, LocalGroupTest, ::testing::Values(1, 2, 3, 4, 8),
+                         ::testing::PrintToStringParamName());
 
 // 1 + 2^-8 + 2^-8: rounding after each addition would lose both (ties go to the even 1); rounding once keeps
 // their sum, 2^-7.

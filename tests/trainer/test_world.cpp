@@ -45,7 +45,8 @@ TEST_P(WorldOfRanks, BroadcastsWhatRank0Brings) {
     EXPECT_THAT(errors, Each(""));
 }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, WorldOfRanks, testing::Values(1, 2, 3, 5, 16));
+INSTANTIATE_TEST_SUITE_P(Ranks, WorldOfRanks, testing::Values(1, 2, 3, 5, 16),
+                         testing::PrintToStringParamName());
 
 TEST(World, MembersAreTheSameOnAll) {
     std::mutex mutex;

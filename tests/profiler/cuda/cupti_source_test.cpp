@@ -306,7 +306,8 @@ TEST_P(CuptiSourceOfVersion, reads_its_records) {
 INSTANTIATE_TEST_SUITE_P(versions, CuptiSourceOfVersion,
                          ::testing::Values(cupti::kVersion11_2, cupti::kVersion11_6, cupti::kVersion11_8,
                                            cupti::kVersion12_0, cupti::kVersion12_8, cupti::kVersion12_9,
-                                           cupti::kVersion13_0, cupti::kVersion13_0 + 1));
+                                           cupti::kVersion13_0, cupti::kVersion13_0 + 1),
+                         ::testing::PrintToStringParamName());
 
 // --- refused ---------------------------------------------------------------------------------------------
 

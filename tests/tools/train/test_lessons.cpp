@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/fixtures/name_of_file.h"
 #include "tests/tools/train/train_tool.h"
 
 namespace shardscope::tools {
@@ -72,7 +73,8 @@ TEST_P(Lesson, ShowsWhatTheToolPrints) {
 
 INSTANTIATE_TEST_SUITE_P(Learn, Lesson,
                          ::testing::Values("1-wrap.md", "2-prefetch.md", "3-limiter.md", "4-offload.md",
-                                           "5-strategies.md", "6-checkpointing.md"));
+                                           "5-strategies.md", "6-checkpointing.md"),
+                         name_of_file);
 
 }  // namespace TEST_FILE
 }  // namespace shardscope::tools
