@@ -2,6 +2,7 @@
 #include "profiler/recorder/recorder.h"
 
 #include <algorithm>
+#include <atomic>
 #include <barrier>
 #include <chrono>
 #include <thread>
@@ -399,7 +400,12 @@ TEST_F(Recording, gives_back_the_memory_of_threads_that_ended) {
             ThreadLog* log = recorder->attach_thread("short", -1);
             log->push(NameId::none);  // and leaves it open
         }).join();
-        std::this_thread::sleep_for(10ms);  // five drains
+        // Each is added by a later drain, so that a whole one follows the thread's end.
+        for (int i = 0; i < 3; ++i) {
+            std::atomic<bool> added{false};
+            recorder->describe_with([&](traces::EventSink&) { added = true; });
+            while (!added) std::this_thread::sleep_for(1ms);
+        }
     }
     recorder->finish();
     EXPECT_EQ(finished_.dropped, 0);

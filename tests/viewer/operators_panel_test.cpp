@@ -17,10 +17,6 @@ namespace TEST_FILE {
 
 using ::testing::HasSubstr;
 
-std::string us_text(std::int64_t ns) {
-    return format_decimal(static_cast<double>(ns) * 1e-3, 1);
-}
-
 class OperatorsPanelTest : public PanelsTest {
   protected:
     OperatorsPanelTest() {

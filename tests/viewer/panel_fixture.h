@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <thread>
@@ -19,6 +20,14 @@
 #include "viewer/panels/panel_table.h"
 
 namespace shardscope::viewer {
+
+// How panels write a time in microseconds, by integers alone and without the viewer's own formatting.
+inline std::string us_text(std::int64_t ns) {
+    const std::int64_t tenths = (ns + 50) / 100;
+    std::string text = std::to_string(tenths / 10);
+    for (std::size_t at = text.size(); at > 3; at -= 3) text.insert(at - 3, ",");
+    return text + "." + std::to_string(tenths % 10);
+}
 
 // One ImGui context, one session, one panel.
 class PanelsTest : public testing::Test {

@@ -225,7 +225,7 @@ TEST_F(CuptiSourceTest, waits_for_the_id_in_a_later_buffer) {
     const std::uint64_t id = WorkPlace::pack(work_of(3, 2, 9));
     fake().kernel(0, 41, now_, now_ + 5);
     fake().complete(0);
-    std::this_thread::sleep_for(std::chrono::milliseconds(60));  // the worker has polled
+    while (fake().counts().buffers_read == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     fake().external_id(1, 41, id);
     fake().complete(1);
     fake().external_id(1, 42, id + 1);  // and the opposite order

@@ -1,6 +1,7 @@
 // The fake's state and its two interfaces: CUPTI's functions, and those for the test program.
 #include "tests/profiler/cuda/fake_cupti.h"
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -52,6 +53,7 @@ struct Fake {
     Lane lanes[kLanes];
     std::size_t dropped = 0;
     FakeCounts counts{};
+    std::atomic<int> buffers_read{0};
     pid_t pid = ::getpid();
 };
 
@@ -247,7 +249,10 @@ cupti::Result cuptiActivityGetNextRecord(std::uint8_t* buffer, std::size_t valid
         std::memcpy(&kind, *record, sizeof kind);
         at = static_cast<std::size_t>(static_cast<std::uint8_t*>(*record) - buffer) + length(kind);
     }
-    if (at >= valid) return kMaxLimitReached;
+    if (at >= valid) {
+        ++fake().buffers_read;
+        return kMaxLimitReached;
+    }
     *record = buffer + at;
     return cupti::kSuccess;
 }
@@ -399,6 +404,7 @@ void fake_drop(std::size_t records) {
 FakeCounts fake_counts() {
     const std::lock_guard held(fake().lock);
     fake().counts.enabled_kinds = static_cast<int>(fake().kinds.size());
+    fake().counts.buffers_read = fake().buffers_read;
     return fake().counts;
 }
 }

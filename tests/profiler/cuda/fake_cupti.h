@@ -32,9 +32,10 @@ void fake_call(int domain, const char* name, int site);
 // The next cuptiActivityGetNumDroppedRecords() returns that many more.
 void fake_drop(std::size_t records);
 
-// How often buffers were requested and were not zeroed; forced and other flushes; kinds currently enabled.
+// How often buffers were requested and were not zeroed; forced and other flushes; kinds currently enabled;
+// how often a buffer was read to its end.
 struct FakeCounts {
-    int not_zeroed, forced_flushes, flushes, enabled_kinds, thread_id_type, wrong_size;
+    int not_zeroed, forced_flushes, flushes, enabled_kinds, thread_id_type, wrong_size, buffers_read;
 };
 FakeCounts fake_counts();
 }
