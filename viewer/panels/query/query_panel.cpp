@@ -84,7 +84,7 @@ class QueryPanel final : public Panel {
         answer_ = nullptr;
         models_.clear();
         ignore_ = runner_.answer();
-        asked_once_ = false;
+        asked_once_ = first_query_ = run_next_ = false;
         runner_.import_exports(false);
     }
 
@@ -108,8 +108,9 @@ class QueryPanel final : public Panel {
         }
     }
 
-    void first_questions(const TraceFiles& files) {
+    void first_questions(Session& session, const TraceFiles& files) {
         if (runner_.running()) return;
+        if (run_next_) return run(session, files);
         if (runner_.schema(files) == nullptr && schema_asked_ != files) {
             if (files.size() != 1 || !traces::is_database(files.front())) return;
             schema_asked_ = files;
@@ -118,12 +119,18 @@ class QueryPanel final : public Panel {
         }
         if (!asked_once_ && has_views(files) && files.size() == 1 && traces::is_database(files.front())) {
             asked_once_ = true;
+            first_query_ = true;
             runner_.run(files, sql_, limits_);
         }
     }
 
+    // A query of the user waits for the end of the panel's own first one, and of the reading of the schema.
     void run(Session& session, const TraceFiles& files) {
-        if (runner_.running()) return;
+        if (runner_.running()) {
+            run_next_ = first_query_ || !asked_once_;
+            return;
+        }
+        run_next_ = first_query_ = false;
         asked_once_ = true;
         history_.add(sql_);
         runner_.run(files, sql_, limits_);
@@ -145,7 +152,7 @@ class QueryPanel final : public Panel {
         ImGui::SameLine(0, font);
         flow(ImGui::CalcTextSize("at most").x + font * 16.5F);
         draw_limits();
-        first_questions(files);
+        first_questions(session, files);
     }
 
     void draw_shipped() {
@@ -356,8 +363,10 @@ class QueryPanel final : public Panel {
     SchemaBrowser browser_;
     TraceFiles schema_asked_;
     std::weak_ptr<const traces::Trace> shown_;
-    std::string stamp_;  // file stamp from when the trace was first seen here
-    bool asked_once_ = false;
+    std::string stamp_;         // file stamp from when the trace was first seen here
+    bool asked_once_ = false;   // a query of this trace has been run
+    bool first_query_ = false;  // the latest query is the panel's own
+    bool run_next_ = false;
     std::shared_ptr<const QueryAnswer> answer_, ignore_;
     std::vector<std::shared_ptr<const QueryTable>> models_;  // parallel to its results
     int chosen_result_ = 0, view_ = 0;
