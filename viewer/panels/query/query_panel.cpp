@@ -84,7 +84,7 @@ class QueryPanel final : public Panel {
         answer_ = nullptr;
         models_.clear();
         ignore_ = runner_.answer();
-        asked_once_ = first_query_ = run_next_ = false;
+        asked_once_ = run_next_ = false;
         runner_.import_exports(false);
     }
 
@@ -103,6 +103,7 @@ class QueryPanel final : public Panel {
             "Write SQL for its tables, or import it to a temporary database that has the views.");
         if (named_button("Import, and have the views", "query.import_views")) {
             runner_.import_exports(true);
+            own_work_ = true;
             runner_.load_schema(files);
             session.note_work();
         }
@@ -114,12 +115,13 @@ class QueryPanel final : public Panel {
         if (runner_.schema(files) == nullptr && schema_asked_ != files) {
             if (files.size() != 1 || !traces::is_database(files.front())) return;
             schema_asked_ = files;
+            own_work_ = true;
             runner_.load_schema(files);
             return;
         }
         if (!asked_once_ && has_views(files) && files.size() == 1 && traces::is_database(files.front())) {
             asked_once_ = true;
-            first_query_ = true;
+            own_work_ = true;
             runner_.run(files, sql_, limits_);
         }
     }
@@ -127,10 +129,10 @@ class QueryPanel final : public Panel {
     // A query of the user waits for the end of the panel's own first one, and of the reading of the schema.
     void run(Session& session, const TraceFiles& files) {
         if (runner_.running()) {
-            run_next_ = first_query_ || !asked_once_;
+            run_next_ = own_work_;
             return;
         }
-        run_next_ = first_query_ = false;
+        run_next_ = own_work_ = false;
         asked_once_ = true;
         history_.add(sql_);
         runner_.run(files, sql_, limits_);
@@ -140,7 +142,10 @@ class QueryPanel final : public Panel {
     void draw_toolbar(Session& session, const TraceFiles& files) {
         const float font = ImGui::GetFontSize(), gap = font * 0.5F;
         if (runner_.running()) {
-            if (named_button("Stop", "query.stop")) runner_.stop();
+            if (named_button("Stop", "query.stop")) {
+                run_next_ = false;
+                runner_.stop();
+            }
         } else {
             if (named_button("Run", "query.run")) run(session, files);
         }
@@ -233,6 +238,7 @@ class QueryPanel final : public Panel {
             "while.");
         if (named_button("Import and list its tables", "query.import")) {
             schema_asked_ = files;
+            own_work_ = true;
             runner_.load_schema(files);
             session.note_work();
         }
@@ -363,10 +369,10 @@ class QueryPanel final : public Panel {
     SchemaBrowser browser_;
     TraceFiles schema_asked_;
     std::weak_ptr<const traces::Trace> shown_;
-    std::string stamp_;         // file stamp from when the trace was first seen here
-    bool asked_once_ = false;   // a query of this trace has been run
-    bool first_query_ = false;  // the latest query is the panel's own
-    bool run_next_ = false;
+    std::string stamp_;        // file stamp from when the trace was first seen here
+    bool asked_once_ = false;  // a query of this trace has been run
+    bool own_work_ = false;    // what runs is the panel's own first query, or the reading of the schema
+    bool run_next_ = false;    // the user's query, when that has ended
     std::shared_ptr<const QueryAnswer> answer_, ignore_;
     std::vector<std::shared_ptr<const QueryTable>> models_;  // parallel to its results
     int chosen_result_ = 0, view_ = 0;
