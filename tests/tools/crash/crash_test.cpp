@@ -20,6 +20,7 @@
 #include "tests/tools/crash/watermarks.h"
 #include "tests/tools/run_command.h"
 #include "traces/store/load/loader.h"
+#include "traces/store/sqlite/open.h"
 #include "traces/store/sqlite/sqlite.h"
 
 extern char** environ;
@@ -98,7 +99,7 @@ Stored stored(Database& database, const Numbering& numbering, int thread) {
 }
 
 std::vector<Stored> all_stored(const std::string& path, const Numbering& numbering) {
-    Database database(path, Database::Mode::read_only);
+    Database database = traces::open_trace(path);
     std::vector<Stored> all;
     for (int t = 0; t < kJobThreads; ++t) all.push_back(stored(database, numbering, t));
     return all;
@@ -107,7 +108,7 @@ std::vector<Stored> all_stored(const std::string& path, const Numbering& numberi
 // The age in seconds of the last committed event, after the file was found intact.
 double expect_whole_up_to_the_last_commit(const std::string& path, const Numbering& numbering,
                                           const JobMoments& job) {
-    Database database(path, Database::Mode::read_only);
+    Database database = traces::open_trace(path);
     {
         Statement integrity(database, "PRAGMA integrity_check");
         EXPECT_TRUE(integrity.step());

@@ -175,9 +175,12 @@ TEST_F(ViewTest, OpensAWindowUnderXvfb) {
     if (run_command({"sh", "-c", "command -v xvfb-run xauth"}).status != 0) {
         GTEST_SKIP() << "xvfb-run is not installed: the window was not tried";
     }
-    const Outcome outcome = run_command({"xvfb-run", "-a", "-s", "-screen 0 1280x800x24", "timeout", "4",
-                                         SHARDSCOPE_VIEW, root_, linear_, "--size", "1000x620"});
-    EXPECT_EQ(outcome.status, 124) << outcome.err;  // timeout ended it: it was still running
+    // The shell prints the status because xvfb-run's own is that of its cleaning up, should that fail.
+    const Outcome outcome = run_command({"xvfb-run", "-a", "-s", "-screen 0 1280x800x24", "sh", "-c",
+                                         R"(timeout 4 "$@"; echo "status $?")", "sh", SHARDSCOPE_VIEW, root_,
+                                         linear_, "--size", "1000x620"});
+    EXPECT_THAT(outcome.out, HasSubstr("status 124\n"))
+        << outcome.err;  // timeout ended it: it was still running
     EXPECT_THAT(outcome.err, Not(HasSubstr("shardscope-view:")));
 }
 
