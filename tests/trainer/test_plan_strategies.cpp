@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <map>
 
 #include <gtest/gtest.h>
 
@@ -392,6 +393,43 @@ TEST(Account, NoShardInBf16FreesAUnitsCopyAfterEachUse) {
     job.precision.param = Precision::bf16;
     job.precision.reduce = Precision::fp32;
     EXPECT_LT(testing::peak_of(job), s.psi() * 26 / 10) << "parameters, gradients in both types";
+}
+
+// Else a step would hold more memory than the one before.
+TEST(Account, AStepAllocatesNoBufferTwiceAndLeavesNoneBehind) {
+    const Shape s;
+    using enum ShardingStrategy;
+    for (const ShardingStrategy strategy :
+         {full_shard, shard_grad_op, no_shard, hybrid_shard, hybrid_shard_zero2})
+        for (const Precision param : {Precision::fp32, Precision::bf16})
+            for (const Precision reduce : {Precision::fp32, Precision::bf16})
+                for (const int micro_batches : {1, 2})
+                    for (const bool sync : {true, false}) {
+                        Job job = testing::with_strategy(s.job(), strategy, 2);
+                        job.precision.param = param;
+                        job.precision.reduce = reduce;
+                        job.train.accumulation = micro_batches;
+                        job.train.accumulation_sync = sync;
+                        const Program program(job);
+                        const Plan& plan = testing::steady(program);
+                        struct Balance {
+                            int now = 0, least = 0, most = 0;  // relative to the step's beginning
+                        };
+                        std::map<BufferId, Balance> held;
+                        for (const Op& op : plan.ops) {
+                            if (op.kind != OpKind::allocate && op.kind != OpKind::free) continue;
+                            Balance& buffer = held[op.args[0].buffer];
+                            buffer.now += op.kind == OpKind::allocate ? 1 : -1;
+                            buffer.least = std::min(buffer.least, buffer.now);
+                            buffer.most = std::max(buffer.most, buffer.now);
+                        }
+                        for (const auto& [id, buffer] : held) {
+                            const std::string& name = plan.buffers[static_cast<std::size_t>(id)].name;
+                            EXPECT_EQ(buffer.now, 0) << name;
+                            EXPECT_EQ(buffer.most - buffer.least, 1) << name;
+                        }
+                        if (::testing::Test::HasFailure()) return;
+                    }
 }
 
 // Three unit buffers: the unit's parameters, the next one's, and one flat gradient.

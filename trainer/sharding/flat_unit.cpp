@@ -235,11 +235,13 @@ void FlatUnit::all_reduce(PlanBuilder& builder, int divisor) {
     const std::int64_t n = info_.padded_elements;
     builder.order(Stream::compute, kStream);
     Tensor full = std::exchange(flat_gradient_, {});
+    bool has_place = has_gradient_ || full.view.buffer == gradient_;  // see new_flat_gradient()
     if (full.dtype != DType::fp32 && options_.reduce == DType::fp32 && !has_gradient_) {
         // The gradient that the optimizer reads is converted for the reduction.
         builder.allocate(gradient_, kStream);
         builder.kernel(Kernel::cast_to_fp32, "cast", {builder.whole(gradient_), full}, {n}, 0, kStream);
         full = {nullptr, builder.whole(gradient_), -1, DType::fp32};
+        has_place = true;
     }
     full = to_reduce_type(builder, std::move(full));
     builder.collective({.operation = Operation::all_reduce, .dtype = options_.reduce, .divisor = divisor},
@@ -250,7 +252,7 @@ void FlatUnit::all_reduce(PlanBuilder& builder, int divisor) {
         return;
     }
     Arg target = builder.whole(gradient_);
-    if (!has_gradient_) builder.allocate(gradient_, kStream);
+    if (!has_place) builder.allocate(gradient_, kStream);
     if (full.dtype != DType::fp32) {
         Tensor wide;
         if (has_gradient_) {
