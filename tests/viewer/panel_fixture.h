@@ -101,6 +101,19 @@ class PanelsTest : public testing::Test {
         ImGui::Render();
     }
 
+    // What the keyboard is from the next frame on.
+    static void hold_key(int key, bool down, bool control = false) {
+        ImGuiIO& io = ImGui::GetIO();
+#if IMGUI_VERSION_NUM < 18700
+        io.KeyMap[key] = key + 1;
+        io.KeysDown[key + 1] = down;
+        io.KeyCtrl = down && control;
+#else
+        io.AddKeyEvent(ImGuiMod_Ctrl, down && control);
+        io.AddKeyEvent(static_cast<ImGuiKey>(key), down);
+#endif
+    }
+
     // Presses and releases the left button at a place, then draws until every analysis is done; returns the
     // text of the last frame.
     std::string click_at(Panel& panel, ImVec2 at, bool twice = false) {

@@ -25,15 +25,9 @@ class PlanPanelTest : public PanelsTest {
         ImGui::GetIO().BackendFlags |= ImGuiBackendFlags_RendererHasVtxOffset;  // as in the OpenGL backend
     }
     void open_plan() { session_.add_trace(plan_sample(), "plan.sqlite"); }
-    void key(Panel& panel, ImGuiKey key) {
-        ImGuiIO& io = ImGui::GetIO();
+    void key(Panel& panel, int key) {
         for (const bool down : {true, false}) {
-#if IMGUI_VERSION_NUM < 18700
-            io.KeyMap[key] = 1;
-            io.KeysDown[1] = down;
-#else
-            io.AddKeyEvent(key, down);
-#endif
+            hold_key(key, down);
             frame(panel, 1600, 820);
         }
         draw(panel);

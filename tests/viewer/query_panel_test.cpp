@@ -344,6 +344,36 @@ TEST_F(QueryPanelTest, ExecutedQueriesStayInTheHistory) {
     EXPECT_THAT(item("query.history.0"), HasSubstr("SELECT"));
 }
 
+TEST_F(QueryPanelTest, AQueryWaitsForThePanelsOwnReading) {
+    // Another program holds the database, so the reading of the schema waits.
+    sqlite3* other = nullptr;
+    ASSERT_EQ(sqlite3_open(path_.c_str(), &other), SQLITE_OK);
+    ASSERT_EQ(sqlite3_exec(other, "BEGIN EXCLUSIVE", nullptr, nullptr, nullptr), SQLITE_OK);
+    const auto panel = make_panel("query");
+    for (int i = 0; i < 2; ++i) frame(*panel, 1600, 820);
+    ASSERT_TRUE(panel->busy());
+    const auto editor = items::find("query.sql");
+    ASSERT_TRUE(editor);
+
+    ImGuiIO& io = ImGui::GetIO();
+    io.MousePos = {(editor->min.x + editor->max.x) / 2, (editor->min.y + editor->max.y) / 2};
+    frame(*panel, 1600, 820);
+    for (const bool down : {true, false}) {
+        io.MouseDown[0] = down;
+        frame(*panel, 1600, 820);
+    }
+    for (const bool down : {true, false}) {
+        hold_key(ImGuiKey_Enter, down, true);
+        for (int i = 0; i < 2; ++i) frame(*panel, 1600, 820);
+    }
+    EXPECT_TRUE(panel->busy()) << "the reading ended before Ctrl+Enter";
+    EXPECT_EQ(item("query.history"), "0");
+    sqlite3_close(other);
+    settle(*panel);
+    EXPECT_EQ(item("query.history"), "1");
+    EXPECT_THAT(item("query.status"), HasSubstr(" row"));
+}
+
 TEST_F(QueryPanelTest, ARowWithTimesLeadsToItsEvent) {
     const traces::Trace& trace = *session_.trace();
     const auto event = trace.device.size() / 2;

@@ -63,24 +63,11 @@ class TableTest : public PanelsTest {
         io.SetClipboardTextFn = [](void* all, const char* text) {
             static_cast<std::vector<std::string>*>(all)->emplace_back(text);
         };
-#if IMGUI_VERSION_NUM < 18700
-        int code = 1;
-        for (const ImGuiKey_ key : {ImGuiKey_UpArrow, ImGuiKey_DownArrow, ImGuiKey_PageUp, ImGuiKey_PageDown,
-                                    ImGuiKey_Home, ImGuiKey_End, ImGuiKey_Enter, ImGuiKey_C})
-            io.KeyMap[key] = code++;
-#endif
     }
 
-    void press(Panel& panel, ImGuiKey_ key, bool control = false) {
-        ImGuiIO& io = ImGui::GetIO();
+    void press(Panel& panel, int key, bool control = false) {
         for (const bool down : {true, false}) {
-#if IMGUI_VERSION_NUM < 18700
-            io.KeyCtrl = down && control;
-            io.KeysDown[io.KeyMap[key]] = down;
-#else
-            io.AddKeyEvent(ImGuiMod_Ctrl, down && control);
-            io.AddKeyEvent(key, down);
-#endif
+            hold_key(key, down, control);
             frame(panel, 1600, 820);
         }
         draw(panel);
