@@ -10,6 +10,7 @@
 
 #include <fmt/core.h>
 
+#include "traces/analysis/base/step_windows.h"
 #include "traces/analysis/communication/matching.h"
 #include "traces/store/columns/trace.h"
 
