@@ -16,6 +16,7 @@ string(REPLACE "-O3" "-O1" CMAKE_CXX_FLAGS_RELEASE "${CMAKE_CXX_FLAGS_RELEASE}")
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
 find_package(fmt REQUIRED)
+find_package(nlohmann_json REQUIRED)
 find_package(SQLite3 REQUIRED)
 find_package(CUDAToolkit QUIET)
 if(CUDAToolkit_FOUND)
@@ -71,9 +72,9 @@ if(SHARDSCOPE_PCH)
     add_library(shardscope_headers OBJECT EXCLUDE_FROM_ALL "${CMAKE_BINARY_DIR}/generated/headers.cpp")
     target_link_libraries(shardscope_headers PRIVATE shardscope_options fmt::fmt)
     target_precompile_headers(shardscope_headers PRIVATE
-        <algorithm> <array> <atomic> <charconv> <chrono> <cmath> <cstdint> <filesystem> <fstream> <functional> <map>
-        <memory> <mutex> <optional> <set> <span> <stdexcept> <string> <string_view> <tuple> <unordered_map> <variant>
-        <vector> <fmt/core.h>)
+        <algorithm> <array> <atomic> <charconv> <chrono> <cmath> <condition_variable> <cstdint> <deque> <filesystem>
+        <fstream> <functional> <iterator> <map> <memory> <mutex> <optional> <set> <span> <stdexcept> <string>
+        <string_view> <system_error> <thread> <tuple> <unordered_map> <variant> <vector> <fmt/core.h>)
 endif()
 
 # shardscope_library(NAME [EXACT] [FOLDERS f ...] [SOURCES a.cpp ...] [FAST b.cpp ...] [ALONE c.cpp ...] LINK lib ...): a
@@ -104,17 +105,17 @@ function(shardscope_library name)
     shardscope_batches(${name} ${ARG_SOURCES})
 endfunction()
 
-# shardscope_batches(TARGET a.cpp ...): with SHARDSCOPE_UNITY compiles up to twenty of them at a time; neighbours are in
-# different batches.
+# shardscope_batches(TARGET a.cpp ...): with SHARDSCOPE_UNITY compiles up to 32 of them at a time, each with its
+# neighbours, which read much the same headers.
 function(shardscope_batches name)
     if(NOT SHARDSCOPE_UNITY)
         return()
     endif()
     list(LENGTH ARGN count)
-    math(EXPR batches "(${count} + 19) / 20")
+    math(EXPR batches "(${count} + 31) / 32")
     set(place 0)
     foreach(source IN LISTS ARGN)
-        math(EXPR batch "${place} % ${batches}")
+        math(EXPR batch "${place} * ${batches} / ${count}")
         set_property(SOURCE ${source} PROPERTY UNITY_GROUP batch${batch})
         math(EXPR place "${place} + 1")
     endforeach()

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include <fmt/core.h>
-#include <nlohmann/json.hpp>
 
 #include "traces/export/chrome_context.h"
 #include "traces/export/table_scan.h"
@@ -107,11 +106,8 @@ class Ranges {
     std::string inside_of(std::int64_t id) {
         const auto [it, is_new] = details_.try_emplace(id);
         if (is_new) {
-            const auto value = parse_json(context_.plain_name(id));
-            if (value.is_object() && !value.empty()) {
-                const std::string text = dump_json(value);
-                it->second = text.substr(1, text.size() - 2);
-            }
+            const std::string object = object_in_one_line(context_.plain_name(id));
+            if (!object.empty()) it->second = object.substr(1, object.size() - 2);
         }
         return it->second;
     }

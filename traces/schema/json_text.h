@@ -2,8 +2,11 @@
 // compile: they are compiled once, in json_text.cpp.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -20,5 +23,21 @@ nlohmann::ordered_json parse_ordered_json(std::string_view text, BadJson bad = B
 // `indent`: spaces per level; -1: all in one line. Invalid UTF-8 is replaced by U+FFFD.
 std::string dump_json(const nlohmann::json& value, int indent = -1);
 std::string dump_json(const nlohmann::ordered_json& value, int indent = -1);
+
+// The member's text; empty if `object` has no such member or it is not a string.
+std::string string_member(const nlohmann::json& object, const char* key);
+
+// For sources that read little JSON and need not compile <nlohmann/json.hpp> (1 to 2 s).
+
+// Each key of an object and its value: a string as it is, anything else as JSON. Nothing if the text is not
+// an object.
+std::optional<std::vector<std::pair<std::string, std::string>>> json_members(std::string_view text);
+
+// The text of an object in one line, its keys sorted; empty if the text is not an object or has no keys.
+std::string object_in_one_line(std::string_view text);
+
+// A list of strings. Nothing if the text is something else.
+std::optional<std::vector<std::string>> json_strings(std::string_view text);
+std::string dump_strings(const std::vector<std::string>& strings);
 
 }  // namespace shardscope::traces

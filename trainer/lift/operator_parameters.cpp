@@ -4,9 +4,7 @@
 #include <array>
 #include <cstddef>
 
-#include <nlohmann/json.hpp>
-
-#include "traces/schema/json_text.h"
+#include "traces/store/columns/tensor_sizes.h"
 
 namespace shardscope::trainer::lift {
 
@@ -43,21 +41,20 @@ const Signature* signature_of(std::string_view operation) {
     return found == kSignatures.end() ? nullptr : &*found;
 }
 
-OperatorParameter parameter_of(std::string_view name, const nlohmann::json& dims, int place) {
+OperatorParameter parameter_of(std::string_view name, const std::vector<std::vector<std::int64_t>>& shapes,
+                               int place) {
     OperatorParameter parameter{.name = name};
-    if (place < 0 || static_cast<std::size_t>(place) >= dims.size()) return parameter;
-    const nlohmann::json& shape = dims[static_cast<std::size_t>(place)];
-    if (!shape.is_array() || shape.empty()) return parameter;
+    if (place < 0 || static_cast<std::size_t>(place) >= shapes.size()) return parameter;
+    const std::vector<std::int64_t>& shape = shapes[static_cast<std::size_t>(place)];
+    if (shape.empty()) return parameter;
     std::int64_t elements = 1;
-    for (const nlohmann::json& size : shape) {
+    for (const std::int64_t size : shape) {
         constexpr std::int64_t kMost = std::int64_t{1} << 40;
-        if (!size.is_number_integer()) return parameter;
-        const auto n = size.get<std::int64_t>();
-        if (n <= 0 || n > kMost / elements) return parameter;
-        elements *= n;
+        if (size <= 0 || size > kMost / elements) return parameter;
+        elements *= size;
     }
     parameter.elements = elements;
-    parameter.rows = shape.front().get<std::int64_t>();
+    parameter.rows = shape.front();
     return parameter;
 }
 
@@ -70,13 +67,10 @@ bool reads_parameters(std::string_view operation) {
 std::vector<OperatorParameter> parameters_of(std::string_view operation, std::string_view detail) {
     const Signature* signature = signature_of(operation);
     if (!signature) return {};
-    const nlohmann::json json = traces::parse_json(detail);
-    if (!json.is_object()) return {};
-    const auto dims = json.find("Input Dims");
-    if (dims == json.end() || !dims->is_array()) return {};
+    const auto shapes = traces::input_dimensions(detail);
     std::vector<OperatorParameter> found;
     for (const OperatorParameter& parameter :
-         {parameter_of("weight", *dims, signature->weight), parameter_of("bias", *dims, signature->bias)})
+         {parameter_of("weight", shapes, signature->weight), parameter_of("bias", shapes, signature->bias)})
         if (parameter.elements > 0) found.push_back(parameter);
     return found;
 }

@@ -91,6 +91,10 @@ CellTable::Cell us_cell(double us) {
     return decimal_cell(us, 1);
 }
 
+CellTable::Cell ns_cell(std::int64_t ns) {
+    return us_cell(static_cast<double>(ns) * 1e-3);
+}
+
 CellTable::Cell mb_cell(std::int64_t bytes) {
     constexpr std::int64_t kHalfOfTheLast = 5243;  // bytes: 0.005 MB; less would be written as 0.00
     return {bytes > 0 && bytes < kHalfOfTheLast ? "< 0.01" : format_mb(bytes, false),

@@ -130,6 +130,7 @@ CellTable::Cell text_cell(std::string_view text);
 CellTable::Cell count_cell(std::int64_t value);
 CellTable::Cell decimal_cell(double value, int decimals);  // "-" where not finite
 CellTable::Cell us_cell(double us);                        // one decimal
+CellTable::Cell ns_cell(std::int64_t ns);                  // in us
 CellTable::Cell mb_cell(std::int64_t bytes);               // MB of 2^20, the number too; "< 0.01" is not 0
 CellTable::Cell percent_cell(double percent);              // two decimals, without the sign
 CellTable::Cell no_cell();                                 // "-"

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include <fmt/core.h>
-#include <nlohmann/json.hpp>
 
 #include "traces/analysis/communication/collectives.h"
 #include "traces/schema/json_text.h"
@@ -128,11 +127,9 @@ void put_device(const Trace& trace, std::size_t i, const FieldSources& sources, 
 // {"Input Dims":[[2,3]]}: a field for each key.
 void put_source_fields(std::string_view detail, Fields& fields) {
     if (detail.empty()) return;
-    const auto json = traces::parse_ordered_json(detail);
-    if (!json.is_object()) return fields.put("detail", std::string(detail));
-    for (const auto& [key, value] : json.items()) {
-        fields.put(key, value.is_string() ? value.get<std::string>() : traces::dump_json(value));
-    }
+    auto members = traces::json_members(detail);
+    if (!members) return fields.put("detail", std::string(detail));
+    for (auto& [key, value] : *members) fields.put(key, std::move(value));
 }
 
 void put_range(const Trace& trace, std::size_t i, const FieldSources& sources, const Links& links,

@@ -26,7 +26,7 @@ int size_class(std::int64_t bytes) {
                             std::begin(kSizeClasses));
 }
 
-struct Sums {
+struct TrafficSums {
     Traffic traffic;
     std::int64_t timed_ns = 0;
     double timed_bytes = 0, timed_bus_bytes = 0;
@@ -99,7 +99,7 @@ class DistributedAnalysis {
             group_size = trace_.collectives.group_size[row];
         }
         const int kind = size_class(bytes);
-        Sums& sums = traffic_[{false, first.row < 0, group, first.operation, kind}];
+        TrafficSums& sums = traffic_[{false, first.row < 0, group, first.operation, kind}];
         Traffic& traffic = sums.traffic;
         traffic.operation = first.operation;
         traffic.group = group;
@@ -181,7 +181,7 @@ class DistributedAnalysis {
         std::int64_t bytes = 0;
         for (const auto& part : parts) bytes = std::max(bytes, part.collective.bytes);
         const int kind = size_class(bytes);
-        Sums& sums = traffic_[{true, false, -1, first.operation, kind}];
+        TrafficSums& sums = traffic_[{true, false, -1, first.operation, kind}];
         Traffic& traffic = sums.traffic;
         traffic.operation = first.operation;
         traffic.group = -1;
@@ -247,7 +247,7 @@ class DistributedAnalysis {
     HostsAnalysis hosts_;
     std::vector<bool> has_device_;  // by rank index
     std::vector<int> rank_place_;
-    std::map<std::tuple<bool, bool, std::int64_t, Operation, int>, Sums> traffic_;
+    std::map<std::tuple<bool, bool, std::int64_t, Operation, int>, TrafficSums> traffic_;
     DistributedReport report_;
 };
 

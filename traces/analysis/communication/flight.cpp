@@ -10,9 +10,8 @@
 #include <utility>
 
 #include <fmt/core.h>
-#include <nlohmann/json.hpp>
 
-#include "traces/schema/json_text.h"
+#include "traces/schema/dumped_groups.h"
 #include "traces/schema/sort_rows.h"
 #include "traces/store/columns/trace.h"
 #include "traces/store/stack_text.h"
@@ -20,18 +19,7 @@
 namespace shardscope::traces {
 namespace {
 
-// A group's description in a rank's dump, next to the records (SHARD_RUN, flight_recorder.rank<R>.groups).
-struct ToldGroup {
-    std::string description;
-    std::vector<int> members;
-    std::int64_t enqueued = -1, completed = -1;
-};
-using ToldGroups = std::map<std::pair<int, std::string>, ToldGroup>;  // by rank and group
-
-std::int64_t whole(const nlohmann::json& json, const char* key) {
-    const auto at = json.find(key);
-    return at != json.end() && at->is_number_integer() ? at->get<std::int64_t>() : -1;
-}
+using ToldGroups = std::map<std::pair<int, std::string>, DumpedGroup>;  // by rank and group
 
 ToldGroups told_groups(const Trace& trace) {
     ToldGroups told;
@@ -44,20 +32,7 @@ ToldGroups told_groups(const Trace& trace) {
             if (c < '0' || c > '9' || rank > 100'000'000) return told;
             rank = rank * 10 + (c - '0');
         }
-        const nlohmann::json json = parse_json(value);
-        if (!json.is_object()) continue;
-        for (const auto& [name, group] : json.items()) {
-            if (!group.is_object()) continue;
-            ToldGroup& one = told[{rank, name}];
-            if (group.contains("description") && group["description"].is_string())
-                one.description = group["description"].get<std::string>();
-            one.enqueued = whole(group, "enqueued");
-            one.completed = whole(group, "completed");
-            if (!group.contains("ranks") || !group["ranks"].is_array()) continue;
-            for (const nlohmann::json& member : group["ranks"]) {
-                if (member.is_number_integer()) one.members.push_back(member.get<int>());
-            }
-        }
+        for (auto& [name, group] : parse_dumped_groups(value)) told[{rank, name}] = std::move(group);
     }
     return told;
 }
@@ -84,8 +59,8 @@ class Flights {
         for (const auto& [key, told] : told_) {
             ranks.insert(key.first);
             GroupRecords& group = groups_[key_of(key.first, key.second)];
-            group[key.first].enqueued = told.enqueued;
-            group[key.first].completed = told.completed;
+            group[key.first].enqueued = told.enqueued.value_or(-1);
+            group[key.first].completed = told.completed.value_or(-1);
         }
         for (std::size_t i = 0; i < trace.flight.size(); ++i) {
             const FlightRow& row = trace.flight[i];
@@ -124,7 +99,8 @@ class Flights {
   private:
     GroupKey key_of(int rank, const std::string& name) const {
         const auto told = told_.find({rank, name});
-        return {name, told == told_.end() ? std::vector<int>() : told->second.members};
+        if (told == told_.end()) return {name, {}};
+        return {name, {told->second.ranks.begin(), told->second.ranks.end()}};
     }
 
     FlightPlace place(std::size_t row) const {

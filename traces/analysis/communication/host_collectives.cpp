@@ -22,7 +22,7 @@ Role role_of(std::string_view name) {
 }
 
 // Rows by rank and operation, in order of start.
-using Rows = std::map<std::pair<std::uint16_t, Operation>, std::vector<std::size_t>>;
+using RowsInOrder = std::map<std::pair<std::uint16_t, Operation>, std::vector<std::size_t>>;
 
 bool gathers(Operation operation) {
     return operation == Operation::all_gather || operation == Operation::gather;
@@ -34,7 +34,7 @@ bool point_to_point(Operation operation) {
 
 // Matches by order, if all ranks that have the operation have the same count. The counterpart of a send or
 // receive is another operation: each is a match of its own, and all of its time is transfer.
-void match_by_order(const Rows& rows, std::vector<HostCollective>& all) {
+void match_by_order(const RowsInOrder& rows, std::vector<HostCollective>& all) {
     std::int32_t matches = 0;
     for (int o = 0; o < kOperations; ++o) {
         std::vector<const std::vector<std::size_t>*> of_ranks;
@@ -75,7 +75,7 @@ std::vector<HostCollective> host_collectives(const Trace& trace) {
     const HostRanges& ranges = trace.ranges;
     std::vector<Role> roles(trace.strings.size(), Role::unread);
     std::vector<HostCollective> found;
-    Rows carried_out;
+    RowsInOrder carried_out;
     std::map<std::pair<std::uint16_t, Operation>, std::vector<std::int64_t>> asked;  // full buffers
     for (std::size_t i = 0; i < ranges.size(); ++i) {
         const std::string_view name = trace.strings[ranges.name[i]];

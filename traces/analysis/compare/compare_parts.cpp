@@ -24,12 +24,12 @@ namespace {
 
 // Some reports read the whole trace: the spread of their parts is taken from at most this many steps.
 constexpr std::size_t kSampledSteps = 20;
-constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+constexpr double kUnknownNumber = std::numeric_limits<double>::quiet_NaN();
 
 // Which times of modules and operators are compared; unknown: only other runs have device times.
 enum class Clock { device, host, unknown };
 double chosen(Clock clock, double device, double host) {
-    return clock == Clock::device ? device : clock == Clock::host ? host : kUnknown;
+    return clock == Clock::device ? device : clock == Clock::host ? host : kUnknownNumber;
 }
 
 // The sums of one part in one run.
@@ -255,7 +255,7 @@ PartFigures figures(const PartSums& sums, const std::map<std::int64_t, int>& kep
     result.present = true;
     result.us = sums.ns * 1e-3 / rank_steps;
     result.times = sums.times / rank_steps;
-    result.bytes = sums.bytes > 0 ? sums.bytes / rank_steps : kUnknown;
+    result.bytes = sums.bytes > 0 ? sums.bytes / rank_steps : kUnknownNumber;
     if (!std::isnan(result.us)) result.spread = spread_of(std::move(steps));
     return result;
 }

@@ -62,7 +62,7 @@ std::string_view input_shapes(std::string_view detail) {
 
 namespace {
 
-constexpr std::int32_t kNone = -1;
+constexpr std::int32_t kNoName = -1;
 
 // By row of HostRanges. Only the rows of operators are used, except in `innermost`.
 struct OperatorTimes {
@@ -117,7 +117,7 @@ OperatorTimes operator_times(const Trace& trace) {
     for (std::size_t i = 0; i < ranges.size(); ++i) {
         take_calls(ranges.start[i]);
         const std::int32_t parent = ranges.parent[i];
-        const std::int32_t around = parent >= 0 ? times.innermost[static_cast<std::size_t>(parent)] : kNone;
+        const std::int32_t around = parent >= 0 ? times.innermost[static_cast<std::size_t>(parent)] : kNoName;
         times.innermost[i] = around;
         if (!is_operator[static_cast<std::size_t>(ranges.kind[i])]) continue;
         times.innermost[i] = static_cast<std::int32_t>(i);
@@ -149,8 +149,8 @@ class Groups {
     Groups(const Trace& trace, bool by_shape)
         : trace_(trace),
           by_shape_(by_shape),
-          text_of_name_(trace.strings.size(), kNone),
-          text_of_detail_(by_shape ? trace.strings.size() : 0, kNone) {}
+          text_of_name_(trace.strings.size(), kNoName),
+          text_of_detail_(by_shape ? trace.strings.size() : 0, kNoName) {}
 
     std::size_t of(std::size_t range) {
         const auto name = static_cast<std::size_t>(trace_.ranges.name[range]);

@@ -10,8 +10,6 @@
 namespace shardscope::traces {
 namespace {
 
-constexpr std::int32_t kNoNode = StepGraph::kNone;
-
 std::size_t at(std::int32_t i) {
     return static_cast<std::size_t>(i);
 }
@@ -63,8 +61,8 @@ class Replayed {
     double time_of(std::size_t n) const {
         const auto observed = static_cast<double>(graph_.time[n]);
         const std::int64_t begin = graph_.step[graph_.rank[n]]->window.start;
-        if (graph_.time[n] <= begin || graph_.after[n][0].node == kNoNode) return observed;
-        if (graph_.joined[n] != kNoNode) return end_of_collective(n);
+        if (graph_.time[n] <= begin || graph_.after[n][0].node == StepGraph::kNone) return observed;
+        if (graph_.joined[n] != StepGraph::kNone) return end_of_collective(n);
         if (graph_.what[n] == GraphNode::device_start && !change_.early.empty() &&
             change_.early[at(graph_.owner[n])]) {
             const StreamState& stream = streams_[device_.stream[at(graph_.owner[n])]];
@@ -77,7 +75,7 @@ class Replayed {
                            change_.alone[at(graph_.owner[n])];
         double latest = kNever;
         for (const StepGraph::Edge& edge : graph_.after[n]) {
-            if (edge.node == kNoNode) break;
+            if (edge.node == StepGraph::kNone) break;
             if (unheld && is_device_end(at(edge.node))) continue;
             if (alone && is_other_compute(n, at(edge.node))) continue;
             if (latest > kNever && ends_with_trace(n, at(edge.node))) continue;
@@ -97,7 +95,8 @@ class Replayed {
         const double start = when_[start_node];
         const std::int64_t meet = graph_.together(sources_, static_cast<std::int32_t>(n));
         double waited = static_cast<double>(meet - graph_.time[start_node]);
-        if (graph_.last_start_of(sources_, graph_.joined[n]) != kNoNode) {  // all parts are in this graph
+        if (graph_.last_start_of(sources_, graph_.joined[n]) !=
+            StepGraph::kNone) {  // all parts are in this graph
             waited = std::max(0.0, arrival_.at(graph_.joined[n]) - start);
         }
         return start + factor(n, PathKind::waiting) * waited +
@@ -153,7 +152,7 @@ double mean_step_us(const std::vector<StepGraph>& graphs, const std::vector<Rank
         const auto ends = finish(graph);
         double longest = 0;
         for (const RankPlace rank : ranks) {
-            if (graph.finish[rank.at()] == kNoNode) continue;
+            if (graph.finish[rank.at()] == StepGraph::kNone) continue;
             const auto begin = static_cast<double>(graph.step[rank.at()]->window.start);
             longest = std::max(longest, static_cast<double>(ends[at(graph.finish[rank.at()])]) - begin);
         }

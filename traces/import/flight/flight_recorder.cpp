@@ -10,10 +10,9 @@
 #include <vector>
 
 #include <fmt/core.h>
-#include <nlohmann/json.hpp>
 
 #include "traces/import/pytorch_memory/frames.h"
-#include "traces/schema/json_text.h"
+#include "traces/schema/dumped_groups.h"
 #include "traces/store/error.h"
 #include "traces/store/grouped.h"
 
@@ -196,12 +195,6 @@ bool shares_lists(const Value& root, const Value& entries) {
     return reading.too_much();
 }
 
-struct Group {
-    std::string description;
-    std::vector<std::int64_t> ranks;
-    std::optional<std::int64_t> enqueued, started, completed;
-};
-
 class Dump {
   public:
     Dump(const Value& root, EventSink& sink, int rank)
@@ -232,7 +225,7 @@ class Dump {
         const Value config = root_["pg_config"];
         for (std::size_t i = 0; i < config.size(); ++i) {
             const Value value = config.value(i);
-            Group& group = groups_[name_of(config.key(i))];
+            DumpedGroup& group = groups_[name_of(config.key(i))];
             group.description = value["desc"].text();
             group.ranks = rank_list(value["ranks"]);
         }
@@ -262,7 +255,7 @@ class Dump {
         std::string name = name_of(process_group.is_list() ? process_group[0] : process_group);
         if (name.empty()) name = name_of(entry["pg_name"]);
         if (name.empty()) name = name_of(entry["pg_id"]);
-        Group& group = groups_[name];
+        DumpedGroup& group = groups_[name];
         if (group.description.empty()) group.description = process_group[1].text();
         names_.emplace(name_of(entry["pg_id"]), name);
 
@@ -317,17 +310,7 @@ class Dump {
     }
 
     void write_groups() {
-        nlohmann::json json = nlohmann::json::object();
-        for (const auto& [name, group] : groups_) {
-            nlohmann::json one = nlohmann::json::object();
-            if (!group.description.empty()) one["description"] = group.description;
-            if (!group.ranks.empty()) one["ranks"] = group.ranks;
-            if (group.enqueued) one["enqueued"] = *group.enqueued;
-            if (group.started) one["started"] = *group.started;
-            if (group.completed) one["completed"] = *group.completed;
-            json[name] = std::move(one);
-        }
-        sink_.add(RunInfoRow{fmt::format("flight_recorder.rank{}.groups", rank_), dump_json(json)});
+        sink_.add(RunInfoRow{fmt::format("flight_recorder.rank{}.groups", rank_), to_json(groups_)});
         if (skipped_ > 0) {
             sink_.add(DiagnosticRow{0, Severity::warning,
                                     fmt::format("rank {}: {} of the flight recorder cannot be understood",
@@ -340,7 +323,7 @@ class Dump {
     Frames frames_;
     int rank_;
     std::int64_t start_ns_ = 0, skipped_ = 0;
-    std::map<std::string, Group> groups_;
+    DumpedGroups groups_;
     std::map<std::string, std::string> names_;  // of groups, by the entries' pg_id
     FileFacts facts_;
 };

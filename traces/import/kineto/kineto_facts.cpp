@@ -31,11 +31,6 @@ std::string told(std::uint64_t count, std::string_view one, std::string_view man
     return counted(static_cast<std::int64_t>(count), one, many);
 }
 
-std::string text(const Json& object, const char* key) {
-    const auto it = object.find(key);
-    return it != object.end() && it->is_string() ? it->get<std::string>() : std::string();
-}
-
 }  // namespace
 
 void KinetoRows::metadata(std::string_view key, JsonScalar value) {
@@ -63,7 +58,7 @@ void KinetoRows::device_properties(std::string_view json) {
         if (!device.is_object()) continue;
         GpuRow row;
         row.device = row.cuda_device = integer<int>(device, "id");
-        row.name = text(device, "name");
+        row.name = string_member(device, "name");
         row.memory = integer<std::int64_t>(device, "totalGlobalMem");
         row.multiprocessors = integer<int>(device, "numSms");
         row.compute_major = integer<int>(device, "computeMajor");
@@ -87,7 +82,7 @@ void KinetoRows::distributed_info(std::string_view json) {
     const Json info = parse_json(json);
     if (!info.is_object()) return;
     for (const char* key : {"backend", "nccl_version"}) {
-        if (const std::string value = text(info, key); !value.empty())
+        if (const std::string value = string_member(info, key); !value.empty())
             sink_.add(RunInfoRow{.key = fmt::format("distributed.{}", key), .value = value});
     }
     const int ranks = integer<int>(info, "world_size");

@@ -31,11 +31,6 @@ Integer integer(const Json& object, const char* key, Integer otherwise) {
     return static_cast<Integer>(value);
 }
 
-std::string text(const Json& object, const char* key) {
-    const auto it = object.find(key);
-    return it != object.end() && it->is_string() ? it->get<std::string>() : std::string();
-}
-
 const Json& member(const Json& object, const char* key) {
     static const Json kNone;
     const auto it = object.find(key);
@@ -46,7 +41,7 @@ const Json& member(const Json& object, const char* key) {
 template <typename Enum, std::size_t size>
 std::optional<Enum> enumerator(const Json& object, const char* key,
                                const std::array<std::string_view, size>& names) {
-    const auto it = std::find(names.begin(), names.end(), text(object, key));
+    const auto it = std::find(names.begin(), names.end(), string_member(object, key));
     if (it == names.end()) return std::nullopt;
     return static_cast<Enum>(it - names.begin());
 }
@@ -63,15 +58,15 @@ OurRank read_rank(const Json& json) {
     OurRank rank;
     rank.row.rank = std::max(integer(json, "rank", 0), 0);
     rank.row.device = integer(json, "device", rank.row.rank);
-    rank.row.host = text(json, "host");
-    rank.row.device_name = text(json, "device_name");
+    rank.row.host = string_member(json, "host");
+    rank.row.device_name = string_member(json, "device_name");
     rank.row.device_memory = integer<std::int64_t>(json, "device_memory", 0);
     rank.row.data = integer(json, "data", 0);
     rank.row.shard = integer(json, "shard", 0);
     rank.row.tensor = integer(json, "tensor", 0);
     rank.row.pipeline = integer(json, "pipeline", 0);
     rank.row.local_rank = integer(json, "local_rank", -1);
-    rank.row.cpus = text(json, "cpus");
+    rank.row.cpus = string_member(json, "cpus");
     rank.pid = integer<std::int64_t>(json, "pid", 0);
     rank.thread = integer<std::int64_t>(json, "thread", 0);
     if (const Json& threads = member(json, "threads"); threads.is_array()) {
@@ -94,7 +89,7 @@ OurRank read_rank(const Json& json) {
 PredictionRow read_prediction(const Json& json) {
     PredictionRow row{.rank = integer(json, "rank", 0)};
     row.peak_bytes = integer<std::int64_t>(json, "peak_bytes", 0);
-    row.where = text(json, "where");
+    row.where = string_member(json, "where");
     if (const Json& at_peak = member(json, "at_peak"); at_peak.is_object()) {
         for (std::size_t c = 0; c < kMemoryCategoryNames.size(); ++c)
             row.at_peak[c] = integer<std::int64_t>(at_peak, std::string(kMemoryCategoryNames[c]).c_str(), 0);
@@ -106,16 +101,16 @@ void read_model(const Json& json, OurMetadata& into) {
     each_object(member(json, "modules"), [&](const Json& m) {
         into.rows.push_back(ModuleRow{.id = integer(m, "id", 0),
                                       .parent = integer(m, "parent", -1),
-                                      .name = text(m, "name"),
-                                      .class_name = text(m, "class"),
-                                      .path = text(m, "path"),
+                                      .name = string_member(m, "name"),
+                                      .class_name = string_member(m, "class"),
+                                      .path = string_member(m, "path"),
                                       .unit = integer(m, "unit", -1),
                                       .parameters = integer<std::int64_t>(m, "parameters", 0)});
     });
     each_object(member(json, "units"), [&](const Json& u) {
         into.rows.push_back(UnitRow{.id = integer(u, "id", 0),
                                     .module = integer(u, "module", -1),
-                                    .name = text(u, "name"),
+                                    .name = string_member(u, "name"),
                                     .elements = integer<std::int64_t>(u, "elements", 0),
                                     .padded_elements = integer<std::int64_t>(u, "padded_elements", 0),
                                     .shard_bytes = integer<std::int64_t>(u, "shard_bytes", 0),
@@ -132,7 +127,7 @@ void read_predictions(const Json& json, OurMetadata& into) {
                                               .kind = *kind,
                                               .id = integer<std::int64_t>(p, "id", -1),
                                               .bytes = integer<std::int64_t>(p, "bytes", 0),
-                                              .name = text(p, "name")});
+                                              .name = string_member(p, "name")});
     });
 }
 
@@ -169,8 +164,8 @@ void read_processes(const Json& json, OurMetadata& into) {
                                     .at_ns = integer<std::int64_t>(s, "time_ns", 0),
                                     .first_rank = integer(s, "first_rank", -1),
                                     .lost = lost.is_boolean() && lost.get<bool>(),
-                                    .reason = text(s, "reason"),
-                                    .waiting = text(s, "waiting")});
+                                    .reason = string_member(s, "reason"),
+                                    .waiting = string_member(s, "waiting")});
     });
 }
 
@@ -211,13 +206,13 @@ std::optional<OurMetadata> read_our_metadata(std::string_view text_of_it) {
 OurRange read_our_range(std::string_view text_of_it) {
     const Json json = parse(text_of_it);
     OurRange range{.module = integer(json, "module", -1), .domain = {}};
-    if (json.contains("domain")) range.domain = text(json, "domain");
+    if (json.contains("domain")) range.domain = string_member(json, "domain");
     return range;
 }
 
 OurKernel read_our_kernel(std::string_view text_of_it) {
     const Json json = parse(text_of_it);
-    OurKernel kernel{.short_name = text(json, "short_name"), .collective = {}};
+    OurKernel kernel{.short_name = string_member(json, "short_name"), .collective = {}};
     if (const auto operation = enumerator<Operation>(json, "operation", kOperationNames)) {
         CollectiveRow row;
         row.operation = *operation;
@@ -243,9 +238,9 @@ OurMemory read_our_memory(std::string_view text_of_it) {
     memory.unit = integer(json, "unit", -1);
     memory.module = integer(json, "module", -1);
     memory.stream = integer(json, "stream", -1);
-    memory.name = text(json, "name");
-    memory.annotation = text(json, "annotation");
-    memory.stack = text(json, "stack");
+    memory.name = string_member(json, "name");
+    memory.annotation = string_member(json, "annotation");
+    memory.stack = string_member(json, "stack");
     return memory;
 }
 

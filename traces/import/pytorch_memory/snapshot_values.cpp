@@ -8,7 +8,7 @@ namespace shardscope::traces {
 namespace {
 
 // The largest time in microseconds since 1970 that nanoseconds can represent.
-constexpr std::int64_t kMostTime = std::int64_t{9'000'000'000'000'000};
+constexpr std::int64_t kMostTimeUs = std::int64_t{9'000'000'000'000'000};
 
 SnapshotAction action_of(std::string_view text) {
     static constexpr std::pair<std::string_view, SnapshotAction> kActions[] = {
@@ -28,9 +28,9 @@ std::optional<std::int64_t> size_of(const Value& value) {
     return bytes && *bytes >= 0 && *bytes <= kMostSnapshotBytes ? bytes : std::nullopt;
 }
 
-std::optional<std::int64_t> time_of(const Value& value) {
+std::optional<std::int64_t> time_us_of(const Value& value) {
     const auto us = value.integer();
-    return us && *us > 0 && *us <= kMostTime ? us : std::nullopt;
+    return us && *us > 0 && *us <= kMostTimeUs ? us : std::nullopt;
 }
 
 class SnapshotValues {
@@ -107,7 +107,7 @@ class SnapshotValues {
         }
         event.address = address.value_or(0);
         event.bytes = *bytes;
-        event.time_us = time_of(entry["time_us"]).value_or(0);
+        event.time_us = time_us_of(entry["time_us"]).value_or(0);
         event.stream = entry["stream"].address().value_or(0);
         event.frames = entry["frames"];
         event.metadata = entry["user_metadata"].text();
@@ -115,7 +115,7 @@ class SnapshotValues {
     }
 
     void add_annotation(const Value& entry) {
-        const auto time = time_of(entry["time_us"]);
+        const auto time = time_us_of(entry["time_us"]);
         const std::string_view stage = entry["stage"].text();
         SnapshotDevice& owner = device(entry["device"].integer().value_or(0));
         if (!time || (stage != "START" && stage != "END")) {

@@ -75,15 +75,25 @@ std::string_view list_behind(std::string_view detail, std::string_view key) {
                                                                    : std::string_view();
 }
 
-// The elements of a tensor of size "[2,3]"; 1 without dimensions. Negative: not a list of sizes.
-std::int64_t elements_of(std::string_view dims) {
-    if (!dims.starts_with('[')) return -1;
-    std::int64_t elements = 1;
+// The dimensions of a tensor of size "[2,3]". None: not a list of sizes.
+std::optional<std::vector<std::int64_t>> shape_of(std::string_view dims) {
+    if (!dims.starts_with('[')) return std::nullopt;
+    std::vector<std::int64_t> shape;
     ListItems sizes(dims);
     while (const auto item = sizes.next()) {
         std::int64_t size = -1;
         const auto [end, error] = std::from_chars(item->data(), item->data() + item->size(), size);
-        if (error != std::errc() || size < 0 || (size > 0 && elements > kElementsAtMost / size)) return -1;
+        if (error != std::errc() || end != item->data() + item->size() || size < 0) return std::nullopt;
+        shape.push_back(size);
+    }
+    return shape;
+}
+
+// 1 without dimensions. None: more than can be.
+std::optional<std::int64_t> elements_of(const std::vector<std::int64_t>& shape) {
+    std::int64_t elements = 1;
+    for (const std::int64_t size : shape) {
+        if (size > 0 && elements > kElementsAtMost / size) return std::nullopt;
         elements *= size;
     }
     return elements;
@@ -104,13 +114,24 @@ std::optional<TensorSizes> input_tensors(std::string_view detail) {
         if (plain == "TensorList") return std::nullopt;
         const std::int64_t bytes = bytes_of_type(plain);
         if (bytes == 0) continue;
-        const std::int64_t elements = elements_of(*shape);
-        if (elements < 0) return std::nullopt;
+        const auto dimensions = shape_of(*shape);
+        const auto elements = dimensions ? elements_of(*dimensions) : std::nullopt;
+        if (!elements) return std::nullopt;
         ++sizes.tensors;
-        sizes.largest = std::max(sizes.largest, elements * bytes);
-        if (__builtin_add_overflow(sizes.sum, elements * bytes, &sizes.sum)) return std::nullopt;
+        sizes.largest = std::max(sizes.largest, *elements * bytes);
+        if (__builtin_add_overflow(sizes.sum, *elements * bytes, &sizes.sum)) return std::nullopt;
     }
     return sizes.tensors > 0 ? std::optional(sizes) : std::nullopt;
+}
+
+std::vector<std::vector<std::int64_t>> input_dimensions(std::string_view detail) {
+    std::vector<std::vector<std::int64_t>> shapes;
+    const std::string_view dims = list_behind(detail, "\"Input Dims\"");
+    if (dims.empty()) return shapes;
+    ListItems items(dims);
+    while (const auto item = items.next())
+        shapes.push_back(shape_of(*item).value_or(std::vector<std::int64_t>()));
+    return shapes;
 }
 
 }  // namespace shardscope::traces

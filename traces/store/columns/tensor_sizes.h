@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 namespace shardscope::traces {
 
@@ -15,5 +16,9 @@ struct TensorSizes {
 
 // None if there is no tensor, or one whose size is unknown (a list of tensors has no recorded type).
 std::optional<TensorSizes> input_tensors(std::string_view detail);
+
+// The dimensions of each input; empty for one that is not a tensor, or that has none. Empty without "Input
+// Dims".
+std::vector<std::vector<std::int64_t>> input_dimensions(std::string_view detail);
 
 }  // namespace shardscope::traces

@@ -22,9 +22,6 @@ using traces::Operation;
 
 constexpr char kTransferHelp[] =
     "The shortest duration among the ranks: what the wires and the algorithm take.";
-Cell ns_cell(std::int64_t ns) {
-    return us_cell(static_cast<double>(ns) * 1e-3);
-}
 // An id, not a quantity: other tools' ids are hashes.
 Cell group_cell(std::int64_t group) {
     return text_cell(group >= 0 ? fmt::format("{}", group) : "-");

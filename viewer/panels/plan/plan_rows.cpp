@@ -9,7 +9,6 @@
 #include <tuple>
 
 #include <fmt/core.h>
-#include <nlohmann/json.hpp>
 
 #include "traces/schema/joined.h"
 #include "traces/schema/json_text.h"
@@ -37,12 +36,7 @@ bool before(const PlanItem& a, const PlanItem& b) {
 }
 
 PlanSettings settings_of(const PlanRow& row) {
-    PlanSettings settings;
-    const auto json = traces::parse_ordered_json(row.settings);
-    if (!json.is_object()) return settings;
-    for (const auto& [key, value] : json.items())
-        settings.emplace_back(key, value.is_string() ? value.get<std::string>() : traces::dump_json(value));
-    return settings;
+    return traces::json_members(row.settings).value_or(PlanSettings());
 }
 
 const std::string* find(const PlanSettings& settings, std::string_view key) {

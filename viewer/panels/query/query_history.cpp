@@ -3,8 +3,6 @@
 
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
 #include "traces/schema/json_text.h"
 
 namespace shardscope::viewer {
@@ -17,26 +15,22 @@ void QueryHistory::add(std::string sql) {
 }
 
 std::string QueryHistory::to_text() const {
-    nlohmann::json array = nlohmann::json::array();
+    std::vector<std::string> kept;
     std::size_t bytes = 0;
     for (const std::string& sql : entries_) {
         bytes += sql.size();
         if (bytes > kMostBytes) break;
-        array.push_back(sql);
+        kept.push_back(sql);
     }
-    return array.empty() ? "" : traces::dump_json(array);
+    return kept.empty() ? "" : traces::dump_strings(kept);
 }
 
 void QueryHistory::from_text(std::string_view text) {
-    const auto array = traces::parse_json(text);
-    if (!array.is_array()) return;
-    std::vector<std::string> read;
-    for (const auto& sql : array) {
-        if (!sql.is_string()) return;
-        if (read.size() < kMost) read.push_back(sql.get<std::string>());
-    }
+    auto read = traces::json_strings(text);
+    if (!read) return;
+    if (read->size() > kMost) read->resize(kMost);
     entries_.clear();
-    for (auto sql = read.rbegin(); sql != read.rend(); ++sql) add(*sql);
+    for (auto sql = read->rbegin(); sql != read->rend(); ++sql) add(*sql);
 }
 
 }  // namespace shardscope::viewer

@@ -64,9 +64,6 @@ double product(const std::int64_t (&size)[3]) {
     return static_cast<double>(size[0]) * static_cast<double>(size[1]) * static_cast<double>(size[2]);
 }
 
-Cell ns_cell(std::int64_t ns) {
-    return us_cell(static_cast<double>(ns) * 1e-3);
-}
 Cell mean_cell(std::int64_t ns, std::int64_t count) {
     return count > 0 ? us_cell(static_cast<double>(ns) * 1e-3 / static_cast<double>(count)) : no_cell();
 }

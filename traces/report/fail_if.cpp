@@ -1,0 +1,118 @@
+#include "traces/report/fail_if.h"
+
+#include <charconv>
+#include <cstddef>
+#include <string_view>
+
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include "traces/schema/json_text.h"
+
+namespace shardscope::traces {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string_view trimmed(std::string_view text) {
+    while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+    while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+    return text;
+}
+
+void collect_numbers(const Json& object, const std::string& prefix, std::string& names) {
+    for (const auto& [key, value] : object.items()) {
+        if (value.is_number()) names += (names.empty() ? "" : ", ") + prefix + key;
+        if (value.is_object()) collect_numbers(value, prefix + key + ".", names);
+    }
+}
+
+// Names of parts may hold dots themselves ("units.net.0, forward.us"): every way to read the key is tried.
+const Json* find_number(const Json& at, std::string_view key) {
+    if (!at.is_object()) return nullptr;
+    for (std::size_t dot = key.find('.'); dot != std::string_view::npos; dot = key.find('.', dot + 1)) {
+        const auto inside = at.find(std::string(key.substr(0, dot)));
+        if (inside == at.end()) continue;
+        if (const Json* found = find_number(*inside, key.substr(dot + 1))) return found;
+    }
+    const auto whole = at.find(std::string(key));
+    return whole != at.end() && whole->is_number() ? &*whole : nullptr;
+}
+
+constexpr std::size_t kMostNames = 2000;  // characters of a list of names
+
+double number_at(const Json& run, const FailIf& condition) {
+    if (const Json* number = find_number(run, condition.key)) return number->get<double>();
+    std::string names;
+    collect_numbers(run, "", names);
+    if (names.size() > kMostNames) names = names.substr(0, kMostNames) + " …";
+    throw BadCondition(fmt::format("--fail-if {}: the runs have no number \"{}\"; use one of {}",
+                                   condition.text, condition.key, names));
+}
+
+bool holds(double value, const std::string& comparator, double bound) {
+    if (comparator == ">") return value > bound;
+    if (comparator == ">=") return value >= bound;
+    if (comparator == "<") return value < bound;
+    return value <= bound;
+}
+
+FailIf parsed(const std::string& text) {
+    const auto wrong = [&](const char* why) {
+        return BadCondition(
+            fmt::format("--fail-if {}: {}; write KEY, then > >= < or <=, then a number, for example "
+                        "'average_step_us>+5%'",
+                        text, why));
+    };
+    const auto at = text.find_last_of("<>");  // kernels of templates have them in their names
+    if (at == std::string::npos) throw wrong("there is no comparison");
+    FailIf result;
+    result.text = text;
+    result.key = trimmed(std::string_view(text).substr(0, at));
+    result.comparator = text.substr(at, at + 1 < text.size() && text[at + 1] == '=' ? 2 : 1);
+    if (result.key.empty()) throw wrong("there is no key");
+
+    std::string_view number = trimmed(std::string_view(text).substr(at + result.comparator.size()));
+    if (!number.empty() && number.back() == '%') {
+        result.percent = true;
+        number = trimmed(number.substr(0, number.size() - 1));
+    }
+    result.relative = !number.empty() && (number[0] == '+' || number[0] == '-');
+    if (!number.empty() && number[0] == '+') number.remove_prefix(1);
+    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), result.value);
+    if (error != std::errc() || end != number.data() + number.size())
+        throw wrong("the number cannot be read");
+    if (result.percent && !result.relative) throw wrong("a percentage needs its sign, + or -");
+    return result;
+}
+
+}  // namespace
+
+std::vector<FailIf> parse_fail_if(const std::vector<std::string>& texts) {
+    std::vector<FailIf> conditions;
+    conditions.reserve(texts.size());
+    for (const std::string& text : texts) conditions.push_back(parsed(text));
+    return conditions;
+}
+
+std::vector<std::string> failures(const std::vector<FailIf>& conditions, const std::string& comparison_json) {
+    const Json runs = parse_ordered_json(comparison_json).at("runs");
+    std::vector<std::string> result;
+    for (const FailIf& condition : conditions) {
+        const double first = number_at(runs.at(0), condition);
+        double bound = condition.value;
+        if (condition.percent) bound = first * (1 + condition.value / 100);
+        if (condition.relative && !condition.percent) bound = first + condition.value;
+        for (std::size_t i = 1; i < runs.size(); ++i) {
+            const double value = number_at(runs[i], condition);
+            if (!holds(value, condition.comparator, bound)) continue;
+            result.push_back(fmt::format(
+                "--fail-if {} holds for {}: {} is {:.10g}, the first run's is {:.10g}", condition.text,
+                runs[i].at("file").get<std::string>(), condition.key, value, first));
+        }
+    }
+    return result;
+}
+
+}  // namespace shardscope::traces
