@@ -34,16 +34,16 @@ using traces::Statement;
 namespace fs = std::filesystem;
 
 constexpr int kAtOnce = 4;
-// How old the last commit may be, in seconds. Under a sanitizer everything takes several times as long,
-// including a commit.
+// How old the last commit may be in the middle of the kills and in the worst, in seconds: one is due each
+// second. A single one may be late on a busy machine; under a sanitizer everything takes several times as
+// long.
 #ifdef SHARDSCOPE_SANITIZED
 constexpr int kRecorderMoments = 6, kToolMoments = 2;
 constexpr double kUsualAge = 5, kLargestAge = 15;
 #else
 constexpr int kRecorderMoments = 50, kToolMoments = 8;
-constexpr double kUsualAge = 1.5, kLargestAge = 5;
+constexpr double kUsualAge = 1.2, kLargestAge = 5;
 #endif
-constexpr int kMayBeOlder = 2;  // of 50
 
 // A program whose output is discarded.
 class Running {
@@ -183,12 +183,10 @@ class CrashTest : public ::testing::Test {
 
         ASSERT_EQ(ages_.size(), static_cast<std::size_t>(moments));
         std::sort(ages_.begin(), ages_.end());
-        const auto older =
-            std::count_if(ages_.begin(), ages_.end(), [](double age) { return age > kUsualAge; });
-        EXPECT_LE(older, std::max(1, kMayBeOlder * moments / 50));
+        const double median = ages_[ages_.size() / 2];
+        EXPECT_LE(median, kUsualAge);
         EXPECT_LE(ages_.back(), kLargestAge);
-        std::printf("  last commit before the kill: median %.2f s, longest %.2f s\n", ages_[ages_.size() / 2],
-                    ages_.back());
+        std::printf("  last commit before the kill: median %.2f s, longest %.2f s\n", median, ages_.back());
     }
 
   private:
