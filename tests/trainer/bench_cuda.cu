@@ -271,6 +271,7 @@ template <class T>
 void bench_activation(const char* type, Kernel fused, const char* what, const DeviceContext& device) {
     constexpr std::int64_t kRows = 8192, kIn = 768, kOut = 3072;
     const bool gelu = fused == Kernel::linear_gelu_forward;
+    const ActivationKind kind = gelu ? ActivationKind::gelu : ActivationKind::relu;
     const Buffer<T> x(kRows * kIn, 1), weight(kIn * kOut, 0.05f), bias(kOut, 0.1f), sum(kRows * kOut),
         y(kRows * kOut);
     const Buffer<std::uint8_t> workspaces(2 * kWorkspace);
@@ -295,8 +296,7 @@ void bench_activation(const char* type, Kernel fused, const char* what, const De
     const std::vector<double> us = measure({[&] { gemm.launch(in_product, together, nullptr); },
                                             [&] {
                                                 gemm.launch(product, apart, nullptr);
-                                                if (gelu) return gelu_forward<T>(device, sum, y, y.size());
-                                                relu_forward<T>(device, sum, y, y.size());
+                                                activation_forward<T>(kind, sum, y, y.size(), device.stream);
                                             }});
     std::printf("fused %s %s %lldx%lldx%lld  %.2f  %.2f  %.3f\n", type, what, static_cast<long long>(kRows),
                 static_cast<long long>(kIn), static_cast<long long>(kOut), us[0], us[1], us[1] / us[0]);
@@ -370,8 +370,10 @@ void bench_memory(const DeviceContext& device) {
             [&] { layer_norm_forward<Bf16>(device, x, gamma, beta, y, mean, rstd, kRows, kCols, 1e-5f); });
         row("layer_norm_backward_input bf16", x.size(), 6 * kN,
             [&] { layer_norm_backward_input<Bf16>(device, y, x, gamma, mean, rstd, dx, kRows, kCols); });
-        row("gelu_forward bf16", x.size(), 4 * kN, [&] { gelu_forward<Bf16>(device, x, y, x.size()); });
-        row("gelu_backward bf16", x.size(), 6 * kN, [&] { gelu_backward<Bf16>(device, y, x, dx, x.size()); });
+        row("gelu_forward bf16", x.size(), 4 * kN,
+            [&] { activation_forward<Bf16>(ActivationKind::gelu, x, y, x.size(), device.stream); });
+        row("gelu_backward bf16", x.size(), 6 * kN,
+            [&] { activation_backward<Bf16>(ActivationKind::gelu, y, x, dx, x.size(), device.stream); });
     }
     {
         constexpr int kRows = 8192, kClasses = 50257;

@@ -35,23 +35,18 @@ void launch_row_sums(const T*, T*, std::int64_t, std::int64_t, cudaStream_t) {
 template <class T>
 using Host = std::conditional_t<sizeof(T) == 2, kernels::Bf16, float>;
 template <class T>
-void launch_relu(const T* x, T* y, std::size_t n, cudaStream_t) {
+void activation_forward(ActivationKind kind, const T* x, T* y, std::size_t n, cudaStream_t) {
     ++activations;
-    kernels::relu_forward(reinterpret_cast<const Host<T>*>(x), reinterpret_cast<Host<T>*>(y), n);
-}
-template <class T>
-void launch_gelu(const T* x, T* y, std::size_t n, cudaStream_t) {
-    ++activations;
-    kernels::gelu_forward(reinterpret_cast<const Host<T>*>(x), reinterpret_cast<Host<T>*>(y), n);
+    const auto* from = reinterpret_cast<const Host<T>*>(x);
+    auto* to = reinterpret_cast<Host<T>*>(y);
+    kind == ActivationKind::relu ? kernels::relu_forward(from, to, n) : kernels::gelu_forward(from, to, n);
 }
 template void launch_repeat_row(const float*, float*, std::int64_t, std::int64_t, cudaStream_t);
 template void launch_repeat_row(const Bf16*, Bf16*, std::int64_t, std::int64_t, cudaStream_t);
 template void launch_row_sums(const float*, float*, std::int64_t, std::int64_t, cudaStream_t);
 template void launch_row_sums(const Bf16*, Bf16*, std::int64_t, std::int64_t, cudaStream_t);
-template void launch_relu(const float*, float*, std::size_t, cudaStream_t);
-template void launch_relu(const Bf16*, Bf16*, std::size_t, cudaStream_t);
-template void launch_gelu(const float*, float*, std::size_t, cudaStream_t);
-template void launch_gelu(const Bf16*, Bf16*, std::size_t, cudaStream_t);
+template void activation_forward(ActivationKind, const float*, float*, std::size_t, cudaStream_t);
+template void activation_forward(ActivationKind, const Bf16*, Bf16*, std::size_t, cudaStream_t);
 
 }  // namespace cuda
 

@@ -74,7 +74,7 @@ TEST(CudaMatmul, HasABiasWhereTheKernelHasOne) {
 // y [, sum], x, w [, b]: GELU's sum shifts the others by one, whether it is kept or not.
 TEST(CudaMatmul, OfTheForwardWithAnActivation) {
     const cuda::Matmul relu = cuda::describe(linear_op(Kernel::linear_relu_forward, 4));
-    EXPECT_EQ(relu.activation, cuda::Activation::relu);
+    EXPECT_EQ(relu.activation, ActivationKind::relu);
     EXPECT_EQ(relu.b, 1u);
     EXPECT_EQ(relu.a, 2u);
     EXPECT_EQ(relu.bias, 3u);
@@ -82,7 +82,7 @@ TEST(CudaMatmul, OfTheForwardWithAnActivation) {
     Op op = linear_op(Kernel::linear_gelu_forward, 5);
     op.args[1].buffer = 7;
     const cuda::Matmul gelu = cuda::describe(op);
-    EXPECT_EQ(gelu.activation, cuda::Activation::gelu);
+    EXPECT_EQ(gelu.activation, ActivationKind::gelu);
     EXPECT_EQ(gelu.b, 2u);
     EXPECT_EQ(gelu.a, 3u);
     EXPECT_EQ(gelu.bias, 4u);

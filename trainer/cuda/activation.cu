@@ -1,65 +1,29 @@
-// ReLU, GELU and gated SiLU; see activation.h. The formulas, and the bounds to which an argument is clamped,
-// are those of trainer/kernels/activation.cpp.
+// See activation.h. The arithmetic on an element is the CPU's: trainer/kernels/activation_formulas.h.
 #include "trainer/cuda/activation.h"
 #include "trainer/cuda/map.h"
+#include "trainer/kernels/activation_formulas.h"
 
 namespace shardscope::trainer::cuda {
 namespace {
 
-constexpr float kRootTwoOverPi = 0.797884560802865f;
-constexpr float kCubic = 0.044715f;
-constexpr float kHeld = 8.0f;       // beyond it GELU's share of x is 1 to the last bit, or below 1e-21
-constexpr float kSiluHeld = 80.0f;  // beyond it the sigmoid is 1 to the last bit, or 2e-35
-
-// A NaN fails every comparison and stays a NaN.
-__device__ inline float held_below(float x, float bound) {
-    return x < -bound ? -bound : x;
-}
-__device__ inline float held(float x, float bound) {
-    x = held_below(x, bound);
-    return x > bound ? bound : x;
-}
-
-// 1 / (1 + e^-x); the divisor is below 2^126, as __fdividef requires.
-__device__ inline float sigmoid(float x) {
-    return __fdividef(1.0f, 1.0f + __expf(-x));
-}
-
-// (1 + tanh u) / 2 = sigmoid(2 u)
-__device__ inline float gelu_share(float x) {
-    return sigmoid(2.0f * kRootTwoOverPi * (x + kCubic * x * x * x));
-}
-
-struct Relu {
-    __device__ float operator()(float x) const { return x < 0.0f ? 0.0f : x; }
+// The divisor is below 2^126, as __fdividef requires.
+struct Intrinsics {
+    static __device__ inline float sigmoid(float x) { return __fdividef(1.0f, 1.0f + __expf(-x)); }
 };
-struct ReluSlope {
-    __device__ float operator()(float dy, float y) const { return y > 0.0f ? dy : 0.0f; }
-};
-struct Gelu {
-    __device__ float operator()(float x) const { return held_below(x, kHeld) * gelu_share(held(x, kHeld)); }
-};
-struct GeluSlope {
-    __device__ float operator()(float dy, float x) const {
-        const float at = held(x, kHeld);
-        const float share = gelu_share(at);
-        const float slope = 2.0f * kRootTwoOverPi * (1.0f + 3.0f * kCubic * at * at);  // of 2u
-        return dy * (share + at * share * (1.0f - share) * slope);
-    }
-};
+
+using GatedSilu = kernels::Silu<Intrinsics>;
 struct SiluMul {
     __device__ float operator()(float gate, float up) const {
-        return held_below(gate, kSiluHeld) * sigmoid(held(gate, kSiluHeld)) * up;
+        return GatedSilu::value(gate, GatedSilu::share(gate)) * up;
     }
 };
 
-// With s = sigmoid(g): the slope of g s is s (1 + g (1 - s)).
 struct SiluMulSlopes {
     float dgate, dup;
     __device__ SiluMulSlopes(float dy, float gate, float up) {
-        const float share = sigmoid(held(gate, kSiluHeld));
-        dgate = dy * up * (share * (1.0f + held(gate, kSiluHeld) * (1.0f - share)));
-        dup = dy * (held_below(gate, kSiluHeld) * share);
+        const float share = GatedSilu::share(gate);
+        dgate = dy * up * GatedSilu::slope(gate, share);
+        dup = dy * GatedSilu::value(gate, share);
     }
 };
 
@@ -95,33 +59,30 @@ __global__ void __launch_bounds__(kMapThreads)
 }  // namespace
 
 template <class T>
-void launch_relu(const T* x, T* y, std::size_t n, cudaStream_t stream) {
-    map(stream, y, n, Relu{}, x);
+void activation_forward(ActivationKind kind, const T* x, T* y, std::size_t n, cudaStream_t stream) {
+    switch (kind) {
+#define ACTIVATION(name, Formula, ...) \
+    case ActivationKind::name:         \
+        return map(stream, y, n, kernels::Formula<Intrinsics>(), x);
+#include "trainer/kernels/activations.def"
+#undef ACTIVATION
+        case ActivationKind::none:
+            break;
+    }
 }
 
 template <class T>
-void launch_gelu(const T* x, T* y, std::size_t n, cudaStream_t stream) {
-    map(stream, y, n, Gelu{}, x);
-}
-
-template <class T>
-void relu_forward(const DeviceContext& device, const T* x, T* y, std::size_t n) {
-    launch_relu(x, y, n, device.stream);
-}
-
-template <class T>
-void relu_backward(const DeviceContext& device, const T* dy, const T* y, T* dx, std::size_t n) {
-    map(device, dx, n, ReluSlope{}, dy, y);
-}
-
-template <class T>
-void gelu_forward(const DeviceContext& device, const T* x, T* y, std::size_t n) {
-    launch_gelu(x, y, n, device.stream);
-}
-
-template <class T>
-void gelu_backward(const DeviceContext& device, const T* dy, const T* x, T* dx, std::size_t n) {
-    map(device, dx, n, GeluSlope{}, dy, x);
+void activation_backward(ActivationKind kind, const T* dy, const T* kept, T* dx, std::size_t n,
+                         cudaStream_t stream) {
+    switch (kind) {
+#define ACTIVATION(name, Formula, ...) \
+    case ActivationKind::name:         \
+        return map(stream, dx, n, kernels::Formula<Intrinsics>(), dy, kept);
+#include "trainer/kernels/activations.def"
+#undef ACTIVATION
+        case ActivationKind::none:
+            break;
+    }
 }
 
 template <class T>
@@ -139,14 +100,10 @@ void silu_mul_backward(const DeviceContext& device, const T* dy, const T* gate, 
 }
 
 // NOLINTBEGIN(bugprone-macro-parentheses): a type takes none.
-#define SHARDSCOPE_INSTANTIATE(T)                                                              \
-    template void launch_relu(const T*, T*, std::size_t, cudaStream_t);                        \
-    template void launch_gelu(const T*, T*, std::size_t, cudaStream_t);                        \
-    template void relu_forward(const DeviceContext&, const T*, T*, std::size_t);               \
-    template void relu_backward(const DeviceContext&, const T*, const T*, T*, std::size_t);    \
-    template void gelu_forward(const DeviceContext&, const T*, T*, std::size_t);               \
-    template void gelu_backward(const DeviceContext&, const T*, const T*, T*, std::size_t);    \
-    template void silu_mul_forward(const DeviceContext&, const T*, const T*, T*, std::size_t); \
+#define SHARDSCOPE_INSTANTIATE(T)                                                                         \
+    template void activation_forward(ActivationKind, const T*, T*, std::size_t, cudaStream_t);            \
+    template void activation_backward(ActivationKind, const T*, const T*, T*, std::size_t, cudaStream_t); \
+    template void silu_mul_forward(const DeviceContext&, const T*, const T*, T*, std::size_t);            \
     template void silu_mul_backward(const DeviceContext&, const T*, const T*, const T*, T*, T*, std::size_t);
 // NOLINTEND(bugprone-macro-parentheses)
 SHARDSCOPE_INSTANTIATE(float)

@@ -1,33 +1,23 @@
-// ReLU, GELU (tanh form) and gated SiLU on a CUDA device: trainer/kernels/activation.h. ReLU matches it bit
-// for bit; the others use the device's fast exponential and quotient (a few 1e-7 of the result; CUDA C++
-// Programming Guide, intrinsic functions), because exact ones would make them bound by arithmetic instead of
-// memory. Units of T moved per element: relu and gelu forward 2, backward 3; silu_mul forward 3, backward 5.
+// The activations of trainer/kernels/activation.h on a CUDA device. Those with a sigmoid use the device's
+// fast exponential and quotient (a few 1e-7 of the result; CUDA C++ Programming Guide, intrinsic functions),
+// because exact ones would make them bound by arithmetic instead of memory; the others match it bit for bit.
+// Units of T moved per element: forward 2, backward 3; silu_mul forward 3, backward 5.
 #pragma once
 
 #include <cstddef>
 
 #include "trainer/cuda/device.h"
 #include "trainer/cuda/types.h"
+#include "trainer/kernels/activation_kinds.h"
 
 namespace shardscope::trainer::cuda {
 
 template <class T>
-void relu_forward(const DeviceContext& device, const T* x, T* y, std::size_t n);
+void activation_forward(ActivationKind kind, const T* x, T* y, std::size_t n, cudaStream_t stream);
 
 template <class T>
-void relu_backward(const DeviceContext& device, const T* dy, const T* y, T* dx, std::size_t n);
-
-template <class T>
-void gelu_forward(const DeviceContext& device, const T* x, T* y, std::size_t n);
-
-// relu_forward and gelu_forward that need only a stream; y may be x.
-template <class T>
-void launch_relu(const T* x, T* y, std::size_t n, cudaStream_t stream);
-template <class T>
-void launch_gelu(const T* x, T* y, std::size_t n, cudaStream_t stream);
-
-template <class T>
-void gelu_backward(const DeviceContext& device, const T* dy, const T* x, T* dx, std::size_t n);
+void activation_backward(ActivationKind kind, const T* dy, const T* kept, T* dx, std::size_t n,
+                         cudaStream_t stream);
 
 template <class T>
 void silu_mul_forward(const DeviceContext& device, const T* gate, const T* up, T* y, std::size_t n);

@@ -165,7 +165,7 @@ void set_pointer(const MatmulPlan& plan, cublasLtMatmulDescAttributes_t attribut
 
 // The epilogue of the activation, which also stores the sum where that is kept.
 cublasLtEpilogue_t activating_epilogue(const MatmulCall& call) {
-    if (call.matmul.activation == Activation::relu)
+    if (call.matmul.activation == ActivationKind::relu)
         return call.bias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
     if (call.sum) return call.bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
     return call.bias ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
@@ -176,9 +176,7 @@ void launch_activation(const MatmulCall& call, cudaStream_t stream) {
     const auto n = static_cast<std::size_t>(call.matmul.m * call.matmul.n);
     const auto start = [&]<class T>(T*) {
         const auto* sum = reinterpret_cast<const T*>(call.sum ? call.sum : call.c);
-        auto* c = reinterpret_cast<T*>(call.c);
-        if (call.matmul.activation == Activation::relu) return launch_relu(sum, c, n, stream);
-        launch_gelu(sum, c, n, stream);
+        activation_forward(call.matmul.activation, sum, reinterpret_cast<T*>(call.c), n, stream);
     };
     if (call.dtype == DType::bf16) return start(static_cast<Bf16*>(nullptr));
     start(static_cast<float*>(nullptr));
@@ -252,7 +250,7 @@ bool MatmulLibrary::State::find_algorithm(MatmulPlan& plan, const MatmulCall& ca
 // multiples of 8 elements.
 bool MatmulLibrary::State::find_activating(MatmulPlan& plan, const MatmulCall& call) const {
     constexpr std::int64_t kSumColumns = 8;
-    if (call.matmul.activation == Activation::none) return false;
+    if (call.matmul.activation == ActivationKind::none) return false;
     if (call.sum && call.matmul.ldc % kSumColumns != 0) return false;
     plan.desc = new_desc(call);
     set_attribute(plan, CUBLASLT_MATMUL_DESC_EPILOGUE, activating_epilogue(call));
@@ -311,7 +309,7 @@ void MatmulLibrary::multiply(const MatmulCall& call, cudaStream_t stream) {
 
     const float one = 1.0f, zero = 0.0f;
     float keep = zero;
-    const bool apart = call.matmul.activation != Activation::none && !plan.activates;
+    const bool apart = call.matmul.activation != ActivationKind::none && !plan.activates;
     std::byte* c = apart && call.sum ? call.sum : call.c;
     if (plan.activates && call.sum) set_pointer(plan, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, call.sum);
     if (call.bias && plan.adds_bias) {

@@ -35,11 +35,11 @@ Matmul describe(const Op& op) {
             return forward(op, 1);
         case Kernel::linear_relu_forward:
             p = forward(op, 1);
-            p.activation = Activation::relu;
+            p.activation = ActivationKind::relu;
             return p;
         case Kernel::linear_gelu_forward:
             p = forward(op, 2);
-            p.activation = Activation::gelu;
+            p.activation = ActivationKind::gelu;
             p.sum = op.args[1].buffer >= 0 ? 1 : 0;
             return p;
         case Kernel::linear_backward_input:  // dx = dy w:  dx [in,rows] = w [in,out] dy [out,rows]

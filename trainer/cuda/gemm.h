@@ -11,6 +11,7 @@
 
 #include <cuda_runtime.h>
 
+#include "trainer/kernels/activation_kinds.h"
 #include "trainer/plan/plan.h"
 
 namespace shardscope::trainer::cuda {
@@ -20,13 +21,12 @@ namespace shardscope::trainer::cuda {
 // requested; A, B, C are the args `a`, `b`, `c` of the Op. `bias`, 0 for none, is the arg with m elements
 // that are added to each column of C. With an activation, C is the activation of that result; `sum`, 0 for
 // none, is then the arg, laid out as C, that receives the activation's input.
-enum class Activation : std::uint8_t { none, relu, gelu };
 struct Matmul {
     std::int64_t m = 0, n = 0, k = 0;
     bool transpose_a = false, transpose_b = false;
     std::int64_t lda = 0, ldb = 0, ldc = 0;
     std::size_t a = 0, b = 0, c = 0, bias = 0, sum = 0;
-    Activation activation = Activation::none;
+    ActivationKind activation = ActivationKind::none;
 };
 
 // The matmul of linear_forward, linear_relu_forward, linear_gelu_forward, linear_backward_input or

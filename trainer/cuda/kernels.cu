@@ -212,14 +212,13 @@ void launch_typed(const Operands& o) {
     const auto d = [&](std::size_t dim) { return o.d(dim); };
     const std::size_t n = o.n();
     switch (o.own.kernel) {
-        case Kernel::relu_forward:
-            return relu_forward(device, in(1), t(0), n);
-        case Kernel::relu_backward:
-            return relu_backward(device, in(1), in(2), t(0), n);
-        case Kernel::gelu_forward:
-            return gelu_forward(device, in(1), t(0), n);
-        case Kernel::gelu_backward:
-            return gelu_backward(device, in(1), in(2), t(0), n);
+#define ACTIVATION(name, ...)                                                           \
+    case Kernel::name##_forward:                                                        \
+        return activation_forward(ActivationKind::name, in(1), t(0), n, device.stream); \
+    case Kernel::name##_backward:                                                       \
+        return activation_backward(ActivationKind::name, in(1), in(2), t(0), n, device.stream);
+#include "trainer/kernels/activations.def"
+#undef ACTIVATION
         case Kernel::silu_mul_forward:
             return silu_mul_forward(device, in(1), in(2), t(0), n);
         case Kernel::silu_mul_backward:

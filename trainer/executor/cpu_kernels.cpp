@@ -138,14 +138,13 @@ void run_typed(const Operands& o, const KernelContext& context) {
             return k::linear_backward_weight(in(1), in(2), t(0), d(0), d(1), d(2));
         case Kernel::linear_backward_bias:
             return k::linear_backward_bias(in(1), t(0), d(0), d(1));
-        case Kernel::relu_forward:
-            return k::relu_forward(in(1), t(0), n);
-        case Kernel::relu_backward:
-            return k::relu_backward(in(1), in(2), t(0), n);
-        case Kernel::gelu_forward:
-            return k::gelu_forward(in(1), t(0), n);
-        case Kernel::gelu_backward:
-            return k::gelu_backward(in(1), in(2), t(0), n);
+#define ACTIVATION(name, ...)                     \
+    case Kernel::name##_forward:                  \
+        return k::name##_forward(in(1), t(0), n); \
+    case Kernel::name##_backward:                 \
+        return k::name##_backward(in(1), in(2), t(0), n);
+#include "trainer/kernels/activations.def"
+#undef ACTIVATION
         case Kernel::silu_mul_forward:
             return k::silu_mul_forward(in(1), in(2), t(0), n);
         case Kernel::silu_mul_backward:

@@ -1,4 +1,4 @@
-// ReLU, GELU (the tanh form of GPT-2) and gated SiLU, forward and backward, element by element. T is float or
+// The activations of activations.def and gated SiLU, forward and backward, element by element. T is float or
 // Bf16 (arithmetic in fp32); n elements; y may be an input and dx may be dy; no other overlap. Thread safe.
 #pragma once
 
@@ -6,22 +6,14 @@
 
 namespace shardscope::trainer::kernels {
 
-// y = max(x, 0); a NaN stays NaN.
-template <class T>
-void relu_forward(const T* x, T* y, std::size_t n);
-
-// dx = dy where y > 0, else 0. y is the result of relu_forward (its input works as well: the sign is the
-// same).
-template <class T>
-void relu_backward(const T* dy, const T* y, T* dx, std::size_t n);
-
-// y = x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))). Hendrycks, Gimpel: "Gaussian error linear units", 2016.
-template <class T>
-void gelu_forward(const T* x, T* y, std::size_t n);
-
-// dx = dy * dy/dx at x, the input of gelu_forward.
-template <class T>
-void gelu_backward(const T* dy, const T* x, T* dx, std::size_t n);
+// relu_forward, relu_backward and so on; `kept` is the input or the result of the forward, as the row says.
+#define ACTIVATION(name, ...)                             \
+    template <class T>                                    \
+    void name##_forward(const T* x, T* y, std::size_t n); \
+    template <class T>                                    \
+    void name##_backward(const T* dy, const T* kept, T* dx, std::size_t n);
+#include "trainer/kernels/activations.def"
+#undef ACTIVATION
 
 // y = gate * sigmoid(gate) * up: the gate inside SwiGLU. Shazeer: "GLU variants improve transformer", 2020.
 template <class T>

@@ -40,19 +40,15 @@ constexpr Cost linear_backward_bias_cost(Count rows, Count out) {
     return {rows * out, 4 * (rows * out + out)};
 }
 
-constexpr Cost relu_forward_cost(Count n) {
-    return {n, 4 * 2 * n};
-}
-constexpr Cost relu_backward_cost(Count n) {
-    return {n, 4 * 3 * n};
-}
-// exp is one operation here: u takes 5, the share 4, the multiplication 1.
-constexpr Cost gelu_forward_cost(Count n) {
-    return {10 * n, 4 * 2 * n};
-}
-constexpr Cost gelu_backward_cost(Count n) {
-    return {19 * n, 4 * 3 * n};
-}
+#define ACTIVATION(name, formula, module, kept, forward, backward) \
+    constexpr Cost name##_forward_cost(Count n) {                  \
+        return {(forward)*n, 4 * 2 * n};                           \
+    }                                                              \
+    constexpr Cost name##_backward_cost(Count n) {                 \
+        return {(backward)*n, 4 * 3 * n};                          \
+    }
+#include "trainer/kernels/activations.def"
+#undef ACTIVATION
 
 // A matmul that also computes the activation moves no more than the matmul alone, except for the sum that
 // GELU's backward needs, where that is kept.

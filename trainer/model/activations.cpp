@@ -1,53 +1,69 @@
-// ReLU, GELU, the gate of SwiGLU, dropout.
+// Activations, the gate of SwiGLU, dropout.
+#include <string_view>
 #include <utility>
 
 #include "trainer/kernels/cost.h"
 #include "trainer/kernels/random.h"
 #include "trainer/model/layer_tools.h"
 #include "trainer/model/layers.h"
+#include "trainer/plan/kernel_table.h"
 
 namespace shardscope::trainer {
 
-Tensor ReLU::forward(Graph& graph, const Tensor& x) {
-    const std::int64_t n = x.elements();
-    Tensor y = take_activated(graph, x);
-    if (y) {
-        y.value = wants(graph, x) ? graph.tape.new_value() : -1;
-    } else {
-        y = output_of(graph, path + ".output", n, wants(graph, x));
-        const PlanBuilder::Range range(graph.builder, "aten::relu");
-        check_output(graph, graph.kernel(Kernel::relu_forward, "relu_forward", {y, x}, {n},
-                                         kernels::relu_forward_cost(n).flops));
-    }
-    if (y.value < 0) return y;
-    graph.tape.node("ReluBackward0", [this, &graph, y, n, from = x.value] {  // PyTorch saves the result
-        Tensor dy = graph.tape.take_gradient(y.value);
-        Tensor dx = graph.activation(path + ".input.grad", n);
-        graph.kernel(Kernel::relu_backward, "relu_backward", {dx, dy, y}, {n},
-                     kernels::relu_backward_cost(n).flops);
-        graph.tape.accumulate(from, std::move(dx));
-    });
-    return y;
+namespace {
+
+// What a Plan needs of an activation.
+struct ActivationRow {
+    const char *module, *range, *backward_range;
+    Kernel forward, backward;
+    kernels::Cost (*forward_cost)(kernels::Count);
+    kernels::Cost (*backward_cost)(kernels::Count);
+    bool keeps_result;
+};
+
+const ActivationRow& row_of(ActivationKind kind) {
+    static constexpr ActivationRow kRows[] = {
+        {},  // none
+#define ACTIVATION(name, Formula, module, kept, ...) \
+    {#module,                                        \
+     "aten::" #name,                                 \
+     #Formula "Backward0",                           \
+     Kernel::name##_forward,                         \
+     Kernel::name##_backward,                        \
+     kernels::name##_forward_cost,                   \
+     kernels::name##_backward_cost,                  \
+     std::string_view(#kept) == "y"},
+#include "trainer/kernels/activations.def"
+#undef ACTIVATION
+    };
+    return kRows[static_cast<std::size_t>(kind)];
 }
 
-Tensor GELU::forward(Graph& graph, const Tensor& x) {
+}  // namespace
+
+Activation::Activation(std::string attribute, ActivationKind kind)
+    : Module(row_of(kind).module, std::move(attribute)), kind_(kind) {}
+
+Tensor Activation::forward(Graph& graph, const Tensor& x) {
+    const ActivationRow& row = row_of(kind_);
     const std::int64_t n = x.elements();
     Tensor y = take_activated(graph, x);
     if (y) {
         y.value = wants(graph, x) ? graph.tape.new_value() : -1;
     } else {
         y = output_of(graph, path + ".output", n, wants(graph, x));
-        const PlanBuilder::Range range(graph.builder, "aten::gelu");
-        check_output(graph, graph.kernel(Kernel::gelu_forward, "gelu_forward", {y, x}, {n},
-                                         kernels::gelu_forward_cost(n).flops));
+        const PlanBuilder::Range range(graph.builder, row.range);
+        check_output(graph, graph.kernel(row.forward, kernel_info(row.forward).name, {y, x}, {n},
+                                         row.forward_cost(n).flops));
     }
     if (y.value < 0) return y;
-    graph.tape.node("GeluBackward0", [this, &graph, x, n, value = y.value] {
+    graph.tape.node(row.backward_range, [this, &graph, &row, kept = row.keeps_result ? y : x, n,
+                                         from = x.value, value = y.value] {
         Tensor dy = graph.tape.take_gradient(value);
         Tensor dx = graph.activation(path + ".input.grad", n);
-        graph.kernel(Kernel::gelu_backward, "gelu_backward", {dx, dy, x}, {n},
-                     kernels::gelu_backward_cost(n).flops);
-        graph.tape.accumulate(x.value, std::move(dx));
+        graph.kernel(row.backward, kernel_info(row.backward).name, {dx, dy, kept}, {n},
+                     row.backward_cost(n).flops);
+        graph.tape.accumulate(from, std::move(dx));
     });
     return y;
 }

@@ -49,7 +49,7 @@ Bert::Bert(const BertShape& shape) : Module("Bert", "") {
     for (int i = 0; i < shape.layers; ++i)
         add_child(std::make_unique<BertLayer>("layers." + std::to_string(i), shape));
     add_child(std::make_unique<Linear>("transform", shape.width, shape.width, true, kBertStd));
-    add_child(std::make_unique<GELU>("gelu"));
+    add_child(std::make_unique<Activation>("gelu", ActivationKind::gelu));
     add_child(std::make_unique<LayerNorm>("norm", shape.width));
     add_child(shape.tied ? std::make_unique<Linear>("head", table)
                          : std::make_unique<Linear>("head", shape.width, shape.vocabulary, false, kBertStd));

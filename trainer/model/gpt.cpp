@@ -21,10 +21,9 @@ float residual_std(int layers) {
 
 FeedForward::FeedForward(std::string attribute, const FeedForwardShape& shape)
     : Module("FeedForward", std::move(attribute)) {
-    add_child(
-        std::make_unique<Linear>("expand", shape.width, shape.hidden, true, kGptStd,
-                                 shape.fused_activation ? FusedActivation::gelu : FusedActivation::none));
-    add_child(std::make_unique<GELU>("gelu"));
+    add_child(std::make_unique<Linear>("expand", shape.width, shape.hidden, true, kGptStd,
+                                       shape.fused_activation ? ActivationKind::gelu : ActivationKind::none));
+    add_child(std::make_unique<Activation>("gelu", ActivationKind::gelu));
     add_child(std::make_unique<Linear>("projection", shape.hidden, shape.width, true, shape.projection_std));
     if (shape.dropout > 0) add_child(std::make_unique<Dropout>("dropout", shape.dropout));
 }

@@ -6,20 +6,18 @@
 
 #include <cstdint>
 
+#include "trainer/kernels/activation_kinds.h"
 #include "trainer/model/module.h"
 
 namespace shardscope::trainer {
-
-// The activation that a Linear computes for the module after it.
-enum class FusedActivation : std::uint8_t { none, relu, gelu };
 
 class Linear final : public Module {
   public:
     // Starts as nn.Linear does, uniform in +-1/sqrt(in); a positive `normal_std` starts the weight as
     // normal(0, std) and the bias at 0, as GPT-2 does. With `fused` its kernel also computes the activation
-    // and leaves it in Graph::activated; the next module must be that ReLU or GELU.
+    // and leaves it in Graph::activated; the next module must be that activation, a ReLU or GELU.
     Linear(std::string attribute, int in, int out, bool bias = true, float normal_std = 0,
-           FusedActivation fused = FusedActivation::none);
+           ActivationKind fused = ActivationKind::none);
     // A head tied to the token embedding: no bias, and a weight [out, in] that another module owns.
     Linear(std::string attribute, const Parameter& tied);
 
@@ -34,20 +32,18 @@ class Linear final : public Module {
 
     std::int64_t in_, out_;
     bool bias_;
-    FusedActivation fused_ = FusedActivation::none;
+    ActivationKind fused_ = ActivationKind::none;
     const Parameter* tied_ = nullptr;
 };
 
-class ReLU final : public Module {
+// A module of the class that the activation's row names: ReLU, GELU.
+class Activation final : public Module {
   public:
-    explicit ReLU(std::string attribute) : Module("ReLU", std::move(attribute)) {}
+    Activation(std::string attribute, ActivationKind kind);
     Tensor forward(Graph& graph, const Tensor& input) override;
-};
 
-class GELU final : public Module {
-  public:
-    explicit GELU(std::string attribute) : Module("GELU", std::move(attribute)) {}
-    Tensor forward(Graph& graph, const Tensor& input) override;
+  private:
+    ActivationKind kind_;
 };
 
 // Sets each feature to 0 with probability p while training and scales the others by 1 / (1 - p). The mask is

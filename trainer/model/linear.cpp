@@ -7,7 +7,7 @@
 
 namespace shardscope::trainer {
 
-Linear::Linear(std::string attribute, int in, int out, bool bias, float normal_std, FusedActivation fused)
+Linear::Linear(std::string attribute, int in, int out, bool bias, float normal_std, ActivationKind fused)
     : Module("Linear", std::move(attribute)), in_(in), out_(out), bias_(bias), fused_(fused) {
     const float bound = 1.0F / std::sqrt(static_cast<float>(in));
     const bool normal = normal_std > 0;
@@ -47,7 +47,7 @@ Tensor Linear::output(Graph& graph, const Tensor& x, bool wanted) {
 // identity of the sum, because this module's backward takes the sum's gradient.
 Tensor Linear::activated_output(Graph& graph, const Tensor& x, bool wanted) {
     const std::int64_t rows = x.elements() / in_;
-    const bool relu = fused_ == FusedActivation::relu;
+    const bool relu = fused_ == ActivationKind::relu;
     // A checkpointed Linear is called while the tape is paused, but its activation may be called while it
     // records.
     const bool keeps_sum = !relu && (wanted || checkpointed);
@@ -76,7 +76,7 @@ Tensor Linear::forward(Graph& graph, const Tensor& x) {
     const bool wanted = wants(graph, x, weight()) || (graph.tape.recording() && train_bias);
     // A checkpointed Linear that records is being recomputed for its own backward, and no module takes an
     // activation.
-    const bool fuses = fused_ != FusedActivation::none && !(wanted && checkpointed);
+    const bool fuses = fused_ != ActivationKind::none && !(wanted && checkpointed);
     Tensor y = fuses ? activated_output(graph, x, wanted) : output(graph, x, wanted);
     if (!wanted) return y;
     // The input is kept only for the weight's gradient.

@@ -13,11 +13,12 @@ namespace {
 std::unique_ptr<Sequential> make_net(int layers, int width, bool bias, bool fused) {
     std::vector<std::unique_ptr<Module>> net;
     for (int i = 0; i < layers; ++i) {
-        if (i > 0) net.push_back(std::make_unique<ReLU>(std::to_string(net.size())));
+        if (i > 0)
+            net.push_back(std::make_unique<Activation>(std::to_string(net.size()), ActivationKind::relu));
         const bool feeds_relu = i + 1 < layers;
         net.push_back(
             std::make_unique<Linear>(std::to_string(net.size()), width, width, bias, 0.0F,
-                                     fused && feeds_relu ? FusedActivation::relu : FusedActivation::none));
+                                     fused && feeds_relu ? ActivationKind::relu : ActivationKind::none));
     }
     return std::make_unique<Sequential>("net", std::move(net));
 }

@@ -15,9 +15,9 @@ MatmulLibrary::~MatmulLibrary() = default;
 
 namespace {
 
-float activated(Activation activation, float sum) {
-    if (activation == Activation::relu) kernels::relu_forward(&sum, &sum, 1);
-    if (activation == Activation::gelu) kernels::gelu_forward(&sum, &sum, 1);
+float activated(ActivationKind activation, float sum) {
+    if (activation == ActivationKind::relu) kernels::relu_forward(&sum, &sum, 1);
+    if (activation == ActivationKind::gelu) kernels::gelu_forward(&sum, &sum, 1);
     return sum;
 }
 
