@@ -1,6 +1,7 @@
 // Kernels that compute elements independently, on a CUDA device: the CPU's bits, whatever the size and the
 // alignment; GELU and SiLU, whose exponential is the device's own, within rounding.
 #include "tests/trainer/cuda_testing.h"
+#include "trainer/kernels/activation_kinds.h"
 
 namespace shardscope::trainer {
 namespace TEST_FILE {
@@ -15,7 +16,7 @@ std::array<std::int64_t, 6> count(std::size_t n) {
     return {static_cast<std::int64_t>(n)};
 }
 
-// GELU and SiLU also take arguments beyond where they are held.
+// Activations also take arguments beyond where they are held.
 template <class T>
 std::vector<T> wide(std::size_t n, const char* name, float factor) {
     Floats x = normals(n, name);
@@ -33,16 +34,18 @@ std::vector<KernelCase<T>> cases(std::size_t n) {
     const auto out = unwritten<T>(n), x = as<T>(normals(n, "x")), y = as<T>(normals(n, "y")),
                dy = as<T>(normals(n, "dy")), steep = wide<T>(n, "x", 6.0f), gate = wide<T>(n, "gate", 50.0f);
     constexpr double kNear = testing::kTolerance<T>;
+    const auto near = [](ActivationKind kind) { return kind == ActivationKind::gelu ? kNear : 0; };
     return {{"add", of(Kernel::add).args(out, x, y)},
             {"add into an input", of(Kernel::add).args(x).again(0).args(y)},
             {"accumulate", of(Kernel::accumulate).args(y, x)},
             {"accumulate the other type", other.args(y, as<Other>(normals(n, "x")))},
             {"scale", of(Kernel::scale, {0.3}).args(x)},
             {"scale by a factor on the device", of(Kernel::scale_by).args(x, Floats{0.7f})},
-            {"relu", of(Kernel::relu_forward).args(out, x)},
-            {"relu's gradient", of(Kernel::relu_backward).args(out, dy, x)},
-            {"gelu", of(Kernel::gelu_forward).args(out, steep), kNear},
-            {"gelu's gradient", of(Kernel::gelu_backward).args(out, dy, steep), kNear},
+#define ACTIVATION(name, ...)                                                         \
+    {#name, of(Kernel::name##_forward).args(out, steep), near(ActivationKind::name)}, \
+        {#name "'s gradient", of(Kernel::name##_backward).args(out, dy, steep), near(ActivationKind::name)},
+#include "trainer/kernels/activations.def"
+#undef ACTIVATION
             {"gated silu", of(Kernel::silu_mul_forward).args(out, gate, y), kNear},
             {"its gradients", of(Kernel::silu_mul_backward).args(out, out, dy, gate, y), kNear, {0, 1}}};
 }

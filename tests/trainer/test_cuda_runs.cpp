@@ -95,6 +95,24 @@ TEST(CudaRuns, BFloat16IsTheCpusWithinItsPrecision) {
     }
 }
 
+TEST(CudaRuns, EachActivationIsTheCpus) {
+    const testing::SampleText text;
+    Job gpt = testing::with_wrap(testing::gpt_job(text, 1, 2), "module:Block");
+    Job bf16 = gpt;
+    bf16.precision = {Precision::bf16, Precision::bf16, Precision::bf16};
+    for (std::size_t kind = 1; kind < std::size(kActivationNames); ++kind) {
+        for (Job job : {testing::with_wrap(testing::mlp_job(3, 12, 2, 2), "module:Linear"), gpt, bf16}) {
+            job.run.steps = 2;
+            job.model.activation = static_cast<ActivationKind>(kind);
+            const RunResult cpu = run(job), cuda = run_played(job);
+            expect_near(cuda.losses, cpu.losses, job.precision.param == Precision::bf16 ? 0.02 : 2e-5,
+                        std::string(kActivationNames[kind]));
+            for (std::size_t r = 0; r < cpu.peaks.size(); ++r)
+                EXPECT_EQ(cuda.peaks[r].bytes, cpu.peaks[r].bytes);
+        }
+    }
+}
+
 // In bf16 the GPU applies the activation to the sum before it is rounded.
 TEST(CudaRuns, ActivationsInTheMatmulAreTheCpus) {
     const testing::SampleText text;

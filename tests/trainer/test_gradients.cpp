@@ -3,6 +3,7 @@
 // (bf16).
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <set>
 #include <span>
@@ -240,6 +241,17 @@ TEST(Gradients, MlpWithoutBias) {
 
 TEST(Gradients, Gpt) {
     check_gradients(small_gpt(), 2e-3);
+}
+
+TEST(Gradients, WithEachActivation) {
+    for (std::size_t kind = 1; kind < std::size(kActivationNames); ++kind) {
+        SCOPED_TRACE(kActivationNames[kind]);
+        Job mlp = wide_mlp(), gpt = small_gpt();
+        mlp.model.activation = gpt.model.activation = static_cast<ActivationKind>(kind);
+        check_gradients(mlp, 2e-3);
+        // A step of h in all of a weight switches too many of the few ReLUs.
+        if (gpt.model.activation != ActivationKind::relu) check_gradients(gpt, 2e-3);
+    }
 }
 
 Job fused(Job job) {

@@ -61,6 +61,10 @@ TEST(JobChecks, NameTheKeyAndWhatToDo) {
                 AllOf(StartsWith("job.toml:4: model.kv_heads: "), HasSubstr("do not divide")));
     EXPECT_THAT(error_of("[model]\ntype = 'llama'\nheads = 4\nwidth = 12\n" + text),
                 AllOf(StartsWith("job.toml:4: model.width: "), HasSubstr("cannot be rotated in pairs")));
+    EXPECT_THAT(error_of("[model]\ntype = 'llama'\nactivation = 'relu'\n" + text),
+                AllOf(StartsWith("job.toml:3: model.activation: "), HasSubstr("SwiGLU")));
+    EXPECT_THAT(error_of("[model]\nactivation = 'tanh'"),
+                AllOf(StartsWith("job.toml:2: model.activation: "), HasSubstr("gelu")));
     EXPECT_THAT(error_of("[model]\ntype = 'llama'\nfused_activation = true\n" + text),
                 AllOf(StartsWith("job.toml:3: model.fused_activation: "), HasSubstr("omit the key")));
     EXPECT_THAT(error_of("[model]\ntype = 'gpt'\nvocabulary = 100\n" + text),

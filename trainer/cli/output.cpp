@@ -85,6 +85,8 @@ std::vector<std::string> options(const Job& job) {
 std::string model_words(const Job& job) {
     std::string text = job.model.name.empty() ? text_of(job, "model.type") : job.model.name;
     text += fmt::format(", {}, width {}", count(job.model.layers, "layer"), job.model.width);
+    if (job.model.activation != ActivationKind::none)
+        text += fmt::format(", activation {}", name_of(job.model.activation));
     return job.model.type == ModelType::mlp ? text : text + fmt::format(", context {}", job.model.context);
 }
 

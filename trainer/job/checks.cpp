@@ -118,6 +118,10 @@ void Checks::model() const {
         }
         return;
     }
+    if (model.activation != ActivationKind::none) {
+        refuse("model.activation", "model.type",
+               "a llama's activation is the SiLU of its SwiGLU; omit the key or set model.type");
+    }
     if (model.fused_activation) {
         refuse(
             "model.fused_activation", "model.type",

@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "trainer/kernels/activation_kinds.h"
+
 namespace shardscope::trainer {
 
 // The message is one sentence for the user: where, which key, what is wrong, what to do. The tool exits
@@ -131,6 +133,8 @@ struct ModelSection {
     int vocabulary = 0;  // tokens; 0: bytes (256; bert: and the mask). More: byte pairs learned from the text
     double dropout = 0;
     bool tied_embeddings = false;
+    // mlp, gpt, bert; none: ReLU in an mlp, GELU in the others
+    ActivationKind activation = ActivationKind::none;
     bool fused_activation = false;  // mlp, gpt, bert: the matmul before an activation computes it, too
     AttentionKind attention = AttentionKind::automatic;
 };

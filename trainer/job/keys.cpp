@@ -206,10 +206,9 @@ std::vector<Key> make_keys() {
             "run.trace")),
         own(run.boolean("overwrite", &RunSection::overwrite, "replace an existing trace (as --overwrite)")),
 
-        model.choice(
-            "type", &ModelSection::type, {"mlp", "gpt", "llama", "bert"},
-            "mlp: Linear layers with ReLU between; gpt, llama: language models; bert: an encoder that "
-            "fills gaps"),
+        model.choice("type", &ModelSection::type, {"mlp", "gpt", "llama", "bert"},
+                     "mlp: Linear layers with an activation between; gpt, llama: language models; bert: an "
+                     "encoder that fills gaps"),
         model.text(
             "name", &ModelSection::name,
             "a published shape, such as gpt2, llama-8b or bert-large; other keys of [model] replace its "
@@ -231,6 +230,11 @@ std::vector<Key> make_keys() {
                      "gpt, llama, bert: share of activations set to 0 in training"),
         model.boolean("tied_embeddings", &ModelSection::tied_embeddings,
                       "gpt, llama, bert: the head uses the token embedding's weight"),
+        model.choice(
+            "activation", &ModelSection::activation,
+            {std::begin(kActivationNames), std::end(kActivationNames)},
+            "mlp, gpt, bert: the function between two matmuls; gelu is its tanh form; auto: relu in an "
+            "mlp, gelu in the others"),
         model.boolean(
             "fused_activation", &ModelSection::fused_activation,
             "mlp, gpt, bert: the matrix product in front of a ReLU or GELU computes that, too, in one "

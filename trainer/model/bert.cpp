@@ -30,6 +30,7 @@ BertLayer::BertLayer(std::string attribute, const BertShape& shape)
                                                              .hidden = shape.feed_forward,
                                                              .projection_std = kBertStd,
                                                              .dropout = shape.dropout,
+                                                             .activation = shape.activation,
                                                              .fused_activation = shape.fused_activation}));
     add_child(std::make_unique<LayerNorm>("norm_2", shape.width));
 }
@@ -49,7 +50,7 @@ Bert::Bert(const BertShape& shape) : Module("Bert", "") {
     for (int i = 0; i < shape.layers; ++i)
         add_child(std::make_unique<BertLayer>("layers." + std::to_string(i), shape));
     add_child(std::make_unique<Linear>("transform", shape.width, shape.width, true, kBertStd));
-    add_child(std::make_unique<Activation>("gelu", ActivationKind::gelu));
+    add_child(std::make_unique<Activation>(std::string(name_of(shape.activation)), shape.activation));
     add_child(std::make_unique<LayerNorm>("norm", shape.width));
     add_child(shape.tied ? std::make_unique<Linear>("head", table)
                          : std::make_unique<Linear>("head", shape.width, shape.vocabulary, false, kBertStd));

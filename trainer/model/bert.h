@@ -16,9 +16,10 @@ struct BertShape {
     int feed_forward = 0;  // features inside the feed-forward part
     int context = 0, vocabulary = 0;
     double dropout = 0;
-    bool tied = false;              // the head's weight is the token embedding's
-    bool fused_attention = false;   // scores are never stored as a whole
-    bool fused_activation = false;  // the matmul before a layer's GELU computes it too
+    bool tied = false;             // the head's weight is the token embedding's
+    bool fused_attention = false;  // scores are never stored as a whole
+    ActivationKind activation = ActivationKind::gelu;
+    bool fused_activation = false;  // the matmul before a layer's activation computes it too
 };
 
 class BertLayer final : public Module {

@@ -22,8 +22,8 @@ float residual_std(int layers) {
 FeedForward::FeedForward(std::string attribute, const FeedForwardShape& shape)
     : Module("FeedForward", std::move(attribute)) {
     add_child(std::make_unique<Linear>("expand", shape.width, shape.hidden, true, kGptStd,
-                                       shape.fused_activation ? ActivationKind::gelu : ActivationKind::none));
-    add_child(std::make_unique<Activation>("gelu", ActivationKind::gelu));
+                                       shape.fused_activation ? shape.activation : ActivationKind::none));
+    add_child(std::make_unique<Activation>(std::string(name_of(shape.activation)), shape.activation));
     add_child(std::make_unique<Linear>("projection", shape.hidden, shape.width, true, shape.projection_std));
     if (shape.dropout > 0) add_child(std::make_unique<Dropout>("dropout", shape.dropout));
 }
@@ -48,6 +48,7 @@ GptBlock::GptBlock(std::string attribute, const GptShape& shape) : Module("Block
                                                              .hidden = 4 * shape.width,
                                                              .projection_std = residual_std(shape.layers),
                                                              .dropout = shape.dropout,
+                                                             .activation = shape.activation,
                                                              .fused_activation = shape.fused_activation}));
 }
 

@@ -12,9 +12,10 @@ namespace shardscope::trainer {
 struct GptShape {
     int layers = 0, heads = 0, width = 0, context = 0, vocabulary = 0;
     double dropout = 0;
-    bool tied = false;              // the head's weight is the token embedding's
-    bool fused_attention = false;   // scores are never stored as a whole
-    bool fused_activation = false;  // the matmul before a GELU computes it too
+    bool tied = false;             // the head's weight is the token embedding's
+    bool fused_attention = false;  // scores are never stored as a whole
+    ActivationKind activation = ActivationKind::gelu;
+    bool fused_activation = false;  // the matmul before an activation computes it too
 };
 
 // The initial standard deviation of projections that feed the residual, two in each layer.
@@ -24,6 +25,7 @@ struct FeedForwardShape {
     int width = 0, hidden = 0;
     float projection_std = 0;  // of the weight that projects back to the width
     double dropout = 0;
+    ActivationKind activation = ActivationKind::gelu;
     bool fused_activation = false;
 };
 

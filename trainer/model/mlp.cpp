@@ -10,23 +10,22 @@ namespace shardscope::trainer {
 
 namespace {
 
-std::unique_ptr<Sequential> make_net(int layers, int width, bool bias, bool fused) {
+std::unique_ptr<Sequential> make_net(int layers, int width, bool bias, ActivationKind activation,
+                                     bool fused) {
     std::vector<std::unique_ptr<Module>> net;
     for (int i = 0; i < layers; ++i) {
-        if (i > 0)
-            net.push_back(std::make_unique<Activation>(std::to_string(net.size()), ActivationKind::relu));
-        const bool feeds_relu = i + 1 < layers;
-        net.push_back(
-            std::make_unique<Linear>(std::to_string(net.size()), width, width, bias, 0.0F,
-                                     fused && feeds_relu ? ActivationKind::relu : ActivationKind::none));
+        if (i > 0) net.push_back(std::make_unique<Activation>(std::to_string(net.size()), activation));
+        const bool is_activated = i + 1 < layers;
+        net.push_back(std::make_unique<Linear>(std::to_string(net.size()), width, width, bias, 0.0F,
+                                               fused && is_activated ? activation : ActivationKind::none));
     }
     return std::make_unique<Sequential>("net", std::move(net));
 }
 
 }  // namespace
 
-Mlp::Mlp(int layers, int width, bool bias, bool fused) : Module("MLP", "") {
-    add_child(make_net(layers, width, bias, fused));
+Mlp::Mlp(int layers, int width, bool bias, ActivationKind activation, bool fused) : Module("MLP", "") {
+    add_child(make_net(layers, width, bias, activation, fused));
 }
 
 Tensor Mlp::forward(Graph& graph, const Tensor& input) {

@@ -1,4 +1,5 @@
-// The MLP of the FSDP talk: Linear layers of one width with ReLU between, and mean-squared error.
+// The MLP of the FSDP talk: Linear layers of one width with ReLU, or another activation, between, and
+// mean-squared error.
 #pragma once
 
 #include "trainer/model/layers.h"
@@ -7,8 +8,8 @@ namespace shardscope::trainer {
 
 class Mlp final : public Module {
   public:
-    // fused: each Linear before a ReLU computes it too.
-    Mlp(int layers, int width, bool bias, bool fused = false);
+    // fused: each Linear before an activation computes it too.
+    Mlp(int layers, int width, bool bias, ActivationKind activation, bool fused);
     // From fp32 [rows, width] to [rows, width] of the graph's element type.
     Tensor forward(Graph& graph, const Tensor& input) override;
 };

@@ -16,6 +16,11 @@ namespace {
 constexpr int kByteVocabulary = 256;
 constexpr int kMaskTokens = 1;  // tokens of a bert in addition to those of the text
 
+ActivationKind activation_of(const ModelSection& model) {
+    if (model.activation != ActivationKind::none) return model.activation;
+    return model.type == ModelType::mlp ? ActivationKind::relu : ActivationKind::gelu;
+}
+
 LlamaShape llama_shape(const Job& job) {
     const ModelSection& m = job.model;
     LlamaShape shape{.layers = m.layers,
@@ -46,6 +51,7 @@ BertShape bert_shape(const Job& job) {
                     .dropout = m.dropout,
                     .tied = m.tied_embeddings,
                     .fused_attention = m.attention == AttentionKind::fused,
+                    .activation = activation_of(m),
                     .fused_activation = m.fused_activation};
     const NamedShape* published = find_shape(m.name);
     if (published && published->width == m.width) shape.feed_forward = published->feed_forward;
@@ -64,6 +70,7 @@ std::unique_ptr<Module> make_shape(const Job& job) {
                                                   .dropout = m.dropout,
                                                   .tied = m.tied_embeddings,
                                                   .fused_attention = m.attention == AttentionKind::fused,
+                                                  .activation = activation_of(m),
                                                   .fused_activation = m.fused_activation});
         case ModelType::llama:
             return std::make_unique<Llama>(llama_shape(job));
@@ -72,7 +79,7 @@ std::unique_ptr<Module> make_shape(const Job& job) {
         case ModelType::mlp:
             break;
     }
-    return std::make_unique<Mlp>(m.layers, m.width, m.bias, m.fused_activation);
+    return std::make_unique<Mlp>(m.layers, m.width, m.bias, activation_of(m), m.fused_activation);
 }
 
 }  // namespace

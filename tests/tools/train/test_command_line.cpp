@@ -1,5 +1,7 @@
 // What shardscope-train says about itself, and what it prints about a run.
+#include <iterator>
 #include <map>
+#include <string>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -7,6 +9,7 @@
 
 #include "tests/tools/train/train_tool.h"
 #include "traces/schema/schema.h"
+#include "trainer/kernels/activation_kinds.h"
 
 namespace shardscope::tools {
 namespace TEST_FILE {
@@ -31,7 +34,7 @@ TEST(CommandLine, HelpListsEveryKeyInItsSection) {
         {"sim", {"cluster", "slow_rank", "slow_link", "trace_ranks"}},
         {"model",
          {"type", "name", "width", "layers", "bias", "heads", "kv_heads", "context", "vocabulary", "dropout",
-          "tied_embeddings", "fused_activation", "attention"}},
+          "tied_embeddings", "activation", "fused_activation", "attention"}},
         {"data", {"type", "path", "batch", "workers", "validation"}},
         {"parallel", {"mode"}},
         {"fsdp",
@@ -174,6 +177,22 @@ TEST(CommandLine, ADryRunPrintsThePlanAndItsPeak) {
                       HasSubstr("Predicted peak per rank: "), HasSubstr("unsharded_parameters")));
     arguments.emplace_back("--fsdp.wrap=root");
     EXPECT_NE(train(arguments).out, outcome.out) << "the last word counts";
+}
+
+// On the simulated device, too, and its name is in the description of a run.
+TEST(CommandLine, AJobCanNameEachActivation) {
+    for (std::size_t kind = 1; kind < std::size(trainer::kActivationNames); ++kind) {
+        const std::string name(trainer::kActivationNames[kind]);
+        Words arguments = {sample("mlp.toml"), "--model.width=16", "--run.steps=1",
+                           "--model.activation=" + name};
+        const Outcome run = train(arguments);
+        EXPECT_EQ(run.status, 0) << run.err;
+        EXPECT_THAT(run.err, HasSubstr("width 16, activation " + name + ":"));
+        arguments.emplace_back("--dry-run");
+        EXPECT_THAT(train(arguments).out, AllOf(HasSubstr(name + "_forward"), HasSubstr(name + "_backward")));
+        arguments.back() = "--run.device=sim";
+        EXPECT_EQ(train(arguments).status, 0) << name;
+    }
 }
 
 }  // namespace TEST_FILE
