@@ -63,6 +63,16 @@ inline Vector relu_backward(Vector dy, const Vector& y) {
     return dy;
 }
 
+inline Vector squared_relu_forward(Vector x) {
+    for (double& value : x) value = value > 0.0 ? value * value : 0.0;
+    return x;
+}
+
+inline Vector squared_relu_backward(Vector dy, const Vector& x) {
+    for (std::size_t i = 0; i < dy.size(); ++i) dy[i] *= x[i] > 0.0 ? 2.0 * x[i] : 0.0;
+    return dy;
+}
+
 inline const double kRootTwoOverPi = std::sqrt(2.0 / std::acos(-1.0));
 
 inline Vector gelu_forward(Vector x) {

@@ -1,4 +1,4 @@
-// ReLU, GELU and gated SiLU compared with their plain forms, their gradients with finite differences, and
+// Activations and gated SiLU compared with their plain forms, their gradients with finite differences, and
 // helpers that loops share.
 #include <cmath>
 #include <limits>
@@ -7,6 +7,7 @@
 
 #include "tests/trainer/kernel_testing.h"
 #include "trainer/kernels/activation.h"
+#include "trainer/kernels/cost.h"
 #include "trainer/kernels/vectorize.h"
 
 namespace shardscope::trainer {
@@ -89,6 +90,38 @@ TEST(Relu, GradientAgreesWithFiniteDifferences) {
         kFiniteDifferenceTolerance);
 }
 
+TEST(SquaredRelu, SquaresWhatIsPositive) {
+    const Floats x = {-2.0f, -0.0f, 0.5f, 3.0f, -kInfinity, kInfinity};
+    const Floats dy = {1.0f, 2.0f, 3.0f, 4.0f, 5.0f, 6.0f};
+    Floats y(6, NAN), dx(6, NAN);
+    kernels::squared_relu_forward(x.data(), y.data(), x.size());
+    kernels::squared_relu_backward(dy.data(), x.data(), dx.data(), x.size());
+    EXPECT_EQ(y, (Floats{0.0f, 0.0f, 0.25f, 9.0f, 0.0f, kInfinity}));
+    EXPECT_EQ(dx, (Floats{0.0f, 0.0f, 3.0f, 24.0f, 0.0f, kInfinity}));
+}
+
+TEST(SquaredRelu, DoesNotHideNotANumber) {
+    float x = NAN, gradient = 1.0f;
+    kernels::squared_relu_backward(&gradient, &x, &gradient, 1);
+    kernels::squared_relu_forward(&x, &x, 1);
+    EXPECT_TRUE(std::isnan(x));
+    EXPECT_TRUE(std::isnan(gradient));
+}
+
+TEST(SquaredRelu, GradientAgreesWithFiniteDifferences) {
+    const Vector x = in_double(normals(20, "x")), dy = in_double(normals(20, "dy"));
+    const auto loss = [&](const Vector& v) { return dot(dy, reference::squared_relu_forward(v)); };
+    EXPECT_LE(relative_error(reference::squared_relu_backward(dy, x), finite_differences(x, loss)),
+              kFiniteDifferenceTolerance);
+}
+
+// A maximum and a square; a maximum and two multiplications. x is read and y written; dy and x read, dx
+// written.
+TEST(SquaredRelu, CostsAFewOperationsAndItsOperands) {
+    EXPECT_EQ(kernels::squared_relu_forward_cost(10), (kernels::Cost{20, 80}));
+    EXPECT_EQ(kernels::squared_relu_backward_cost(10), (kernels::Cost{30, 120}));
+}
+
 // Kernels over both element types.
 template <class T>
 class Activation : public ::testing::Test {};
@@ -108,6 +141,19 @@ TYPED_TEST(Activation, ReluAgreesWithThePlainForm) {
     kernels::relu_backward(dy.data(), y.data(), dx.data(), kCount);
     EXPECT_EQ(in_double(y), reference::relu_forward(in_double(x)));
     EXPECT_EQ(in_double(dx), reference::relu_backward(in_double(dy), in_double(y)));
+}
+
+// The square of a float or Bf16, and a product with one, is rounded once; 2x is exact.
+TYPED_TEST(Activation, SquaredReluIsThePlainFormRoundedOnce) {
+    const auto x = as<TypeParam>(spread("x")), dy = as<TypeParam>(normals(kCount, "dy"));
+    auto y = unwritten<TypeParam>(kCount), dx = y;
+    kernels::squared_relu_forward(x.data(), y.data(), kCount);
+    kernels::squared_relu_backward(dy.data(), x.data(), dx.data(), kCount);
+    const auto rounded = [](const Vector& exact) {
+        return in_double(as<TypeParam>(Floats(exact.begin(), exact.end())));
+    };
+    EXPECT_EQ(in_double(y), rounded(reference::squared_relu_forward(in_double(x))));
+    EXPECT_EQ(in_double(dx), rounded(reference::squared_relu_backward(in_double(dy), in_double(x))));
 }
 
 TYPED_TEST(Activation, GeluAgreesWithThePlainForm) {

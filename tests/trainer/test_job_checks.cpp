@@ -63,6 +63,8 @@ TEST(JobChecks, NameTheKeyAndWhatToDo) {
                 AllOf(StartsWith("job.toml:4: model.width: "), HasSubstr("cannot be rotated in pairs")));
     EXPECT_THAT(error_of("[model]\ntype = 'llama'\nactivation = 'relu'\n" + text),
                 AllOf(StartsWith("job.toml:3: model.activation: "), HasSubstr("SwiGLU")));
+    EXPECT_THAT(error_of("[model]\nactivation = 'squared_relu'\nfused_activation = true"),
+                AllOf(StartsWith("job.toml:3: model.fused_activation: "), HasSubstr("squared_relu")));
     EXPECT_THAT(error_of("[model]\nactivation = 'tanh'"),
                 AllOf(StartsWith("job.toml:2: model.activation: "), HasSubstr("gelu")));
     EXPECT_THAT(error_of("[model]\ntype = 'llama'\nfused_activation = true\n" + text),

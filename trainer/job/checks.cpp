@@ -86,6 +86,10 @@ void Checks::shape() {
 
 void Checks::model() const {
     const ModelSection& model = job_.model;
+    if (model.fused_activation && model.activation == ActivationKind::squared_relu) {
+        refuse("model.fused_activation", "model.activation",
+               "cuBLASLt computes relu and gelu in a matmul, not squared_relu; omit one of the two keys");
+    }
     if (model.type == ModelType::mlp) {
         const std::array<std::pair<const char*, bool>, 4> set = {
             {{"model.dropout", model.dropout > 0},

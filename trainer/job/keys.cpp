@@ -233,8 +233,8 @@ std::vector<Key> make_keys() {
         model.choice(
             "activation", &ModelSection::activation,
             {std::begin(kActivationNames), std::end(kActivationNames)},
-            "mlp, gpt, bert: the function between two matmuls; gelu is its tanh form; auto: relu in an "
-            "mlp, gelu in the others"),
+            "mlp, gpt, bert: the function between two matmuls; gelu is its tanh form, squared_relu is "
+            "max(x, 0)^2; auto: relu in an mlp, gelu in the others"),
         model.boolean(
             "fused_activation", &ModelSection::fused_activation,
             "mlp, gpt, bert: the matrix product in front of a ReLU or GELU computes that, too, in one "

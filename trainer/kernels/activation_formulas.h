@@ -54,6 +54,16 @@ struct Gelu {
     }
 };
 
+// y = max(x, 0)^2. So, Manke, Liu, Dai, Shazeer, Le: "Primer: searching for efficient transformers for
+// language modeling", 2021.
+template <class Device>
+struct SquaredRelu {
+    SHARDSCOPE_ACTIVATION float operator()(float x) const { return Relu<Device>()(x) * Relu<Device>()(x); }
+    SHARDSCOPE_ACTIVATION float operator()(float dy, float x) const {
+        return dy * (2.0f * Relu<Device>()(x));
+    }
+};
+
 // silu(x) = x s, s = sigmoid(x), for the kernels of SwiGLU, which compute s once for two results.
 template <class Device>
 struct Silu {
