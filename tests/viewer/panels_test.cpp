@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -14,6 +15,7 @@
 #include "tests/viewer/panel_fixture.h"
 #include "traces/store/columns/column_sink.h"
 #include "viewer/app/style.h"
+#include "viewer/model/keys.h"
 #include "viewer/model/panel.h"
 #include "viewer/model/session.h"
 #include "viewer/panels/panel_table.h"
@@ -190,6 +192,19 @@ TEST(PanelList, NamesThePanelsInTheirOrder) {
         EXPECT_NE(panel_group(panels[i]->name()), "");
     }
     EXPECT_EQ(panel_title("idle"), "Idle & Path");
+}
+
+// People know them by heart: a new panel takes a free key wherever it stands in the list.
+TEST(PanelList, PanelsKeepTheirKeys) {
+    const std::vector<std::pair<const char*, const char*>> keys = {
+        {"runs", "1"},         {"timeline", "2"},      {"modules", "3"},        {"units", "4"},
+        {"memory", "5"},       {"summary", "6"},       {"operators", "7"},      {"kernels", "8"},
+        {"collectives", "9"},  {"distributed", "0"},   {"shardmap", "Shift+1"}, {"idle", "Shift+2"},
+        {"advice", "Shift+3"}, {"compare", "Shift+4"}, {"query", "Shift+5"},    {"plan", "Shift+6"}};
+    for (const auto& [panel, key] : keys) {
+        ASSERT_NE(find_panel(panel), nullptr) << panel;
+        EXPECT_EQ(chord_text(find_panel(panel)->key), key) << panel;
+    }
 }
 
 // A mouse that moves over everything and clicks: no panel may crash.

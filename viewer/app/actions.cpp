@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <utility>
 
 #include "viewer/model/time_view.h"
@@ -79,13 +78,6 @@ void swap_appearance(Program& program) {
     program.set_appearance(theme::appearance() == Appearance::dark ? Appearance::light : Appearance::dark);
 }
 
-std::vector<Chord> panel_keys(std::size_t index) {
-    if (index > 15) return {};
-    const bool second = index >= 10;  // 1 ... 9, 0, then Shift+1 ... Shift+6
-    const std::size_t digit = second ? index - 9 : (index + 1) % 10;
-    return {{static_cast<Key>(static_cast<std::size_t>(Key::digit_0) + digit), false, second}};
-}
-
 void add_program_actions(std::vector<Action>& all) {
     using Save = SaveRequest::What;
     const auto add = [&](std::string_view menu, std::string_view id, std::string_view title,
@@ -117,10 +109,9 @@ void add_program_actions(std::vector<Action>& all) {
     add("View", "let_go", "Close the window, or clear the selection or time filter", {{Key::escape}}, let_go);
     add("Panels", "next_panel", "Next panel", {ctrl(Key::page_down)}, to_neighbour(1));
     add("Panels", "previous_panel", "Previous panel", {ctrl(Key::page_up)}, to_neighbour(0));
-    const std::span<const PanelEntry> panels = panel_table();
-    for (std::size_t i = 0; i < panels.size(); ++i)
-        add("Panels", panels[i].name, panels[i].title, panel_keys(i),
-            [name = panels[i].name](Program& p) { p.show(name); });
+    for (const PanelEntry& panel : panel_table())
+        add("Panels", panel.name, panel.title, {panel.key},
+            [name = panel.name](Program& p) { p.show(name); });
 }
 
 // --- The timeline, and other panels with actions of their own.

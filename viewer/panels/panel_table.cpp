@@ -80,23 +80,27 @@ constexpr Stroke kPlan[] = {{Shape::line, 2, 1, 2, 14},       {Shape::line, 2, 1
 constexpr Stroke kQuery[] = {
     {Shape::line, 2, 4, 6, 8}, {Shape::line, 6, 8, 2, 12}, {Shape::line, 8, 13, 14, 13}};
 
+constexpr Chord shift(Key key) {
+    return {key, false, true};
+}
+
 constexpr PanelEntry kPanels[] = {
-    {"runs", "Runs", "Trace", kRuns, make_runs_panel},
-    {"timeline", "Timeline", "Trace", kTimeline, make_timeline_panel},
-    {"modules", "Module View", "Model", kModules, make_modules_panel},
-    {"units", "Units", "Model", kUnits, make_units_panel},
-    {"memory", "Memory", "Model", kMemory, make_memory_panel},
-    {"summary", "Execution Summary", "Model", kSummary, make_summary_panel},
-    {"operators", "Operators", "Work", kOperators, make_operators_panel},
-    {"kernels", "Kernels", "Work", kKernels, make_kernels_panel},
-    {"collectives", "Collectives", "Work", kCollectives, make_collectives_panel},
-    {"distributed", "Distributed", "Work", kDistributed, make_distributed_panel},
-    {"shardmap", "Shard map", "Work", kShardmap, make_shardmap_panel},
-    {"idle", "Idle & Path", "Answers", kIdle, make_idle_panel},
-    {"advice", "Advice", "Answers", kAdvice, make_advice_panel},
-    {"compare", "Compare", "Questions", kCompare, make_compare_panel},
-    {"query", "Query", "Questions", kQuery, make_query_panel},
-    {"plan", "Plan", "Questions", kPlan, make_plan_panel},
+    {"runs", "Runs", "Trace", kRuns, {Key::digit_1}, make_runs_panel},
+    {"timeline", "Timeline", "Trace", kTimeline, {Key::digit_2}, make_timeline_panel},
+    {"modules", "Module View", "Model", kModules, {Key::digit_3}, make_modules_panel},
+    {"units", "Units", "Model", kUnits, {Key::digit_4}, make_units_panel},
+    {"memory", "Memory", "Model", kMemory, {Key::digit_5}, make_memory_panel},
+    {"summary", "Execution Summary", "Model", kSummary, {Key::digit_6}, make_summary_panel},
+    {"operators", "Operators", "Work", kOperators, {Key::digit_7}, make_operators_panel},
+    {"kernels", "Kernels", "Work", kKernels, {Key::digit_8}, make_kernels_panel},
+    {"collectives", "Collectives", "Work", kCollectives, {Key::digit_9}, make_collectives_panel},
+    {"distributed", "Distributed", "Work", kDistributed, {Key::digit_0}, make_distributed_panel},
+    {"shardmap", "Shard map", "Work", kShardmap, shift(Key::digit_1), make_shardmap_panel},
+    {"idle", "Idle & Path", "Answers", kIdle, shift(Key::digit_2), make_idle_panel},
+    {"advice", "Advice", "Answers", kAdvice, shift(Key::digit_3), make_advice_panel},
+    {"compare", "Compare", "Questions", kCompare, shift(Key::digit_4), make_compare_panel},
+    {"query", "Query", "Questions", kQuery, shift(Key::digit_5), make_query_panel},
+    {"plan", "Plan", "Questions", kPlan, shift(Key::digit_6), make_plan_panel},
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The table of panels: one row for each, in the order of the sidebar and of their keys. No Dear ImGui; any
+// The table of panels: one row for each, in the order of the sidebar, with its key. No Dear ImGui; any
 // thread.
 #pragma once
 
@@ -7,6 +7,8 @@
 #include <span>
 #include <string_view>
 #include <vector>
+
+#include "viewer/model/keys.h"
 
 namespace shardscope::viewer {
 
@@ -25,6 +27,7 @@ struct PanelEntry {
     std::string_view title;  // on its tab, in menus and in the palette
     std::string_view group;
     std::span<const Stroke> icon;
+    Chord key;  // shows it
     std::unique_ptr<Panel> (*make)();
 };
 
