@@ -9,6 +9,7 @@
 namespace shardscope::traces {
 namespace TEST_FILE {
 
+using ::testing::ElementsAre;
 using ::testing::SizeIs;
 
 TEST(Copies, AreSummedByKindAndExposedOutsideKernels) {
@@ -53,6 +54,28 @@ TEST(Copies, OfASelectedTimeAreThoseThatStartInIt) {
     Selection selection;
     selection.from_ns = 200;
     EXPECT_EQ(copies_report(*trace, selection).ranks.at(0).copies.at(0).total, 10);
+}
+
+// A kernel may have the name of a copy.
+TEST(Copies, OfAKindAreTheEventsThatItsRowCounts) {
+    RunBuilder run(2);
+    run.memcpy(0, 100, 150, 10);
+    run.kernel(0, 160, 170, 20, 7, "Memcpy HtoD");
+    run.memset(0, 200, 201, 30);
+    run.memcpy(0, 300, 310, 40);
+    run.memcpy(1, 400, 420, 50);
+    const auto trace = run.take();
+    const auto starts = [&](const Selection& selection, std::string_view name) {
+        std::vector<std::int64_t> found;
+        for (const std::uint32_t event : copy_events(*trace, selection, name))
+            found.push_back(trace->device.start[event]);
+        return found;
+    };
+    EXPECT_THAT(starts({.rank = 0}, "Memcpy HtoD"), ElementsAre(100, 300));
+    EXPECT_THAT(starts({.rank = 1}, "Memcpy HtoD"), ElementsAre(400));
+    EXPECT_THAT(starts({.rank = 0}, "Memset"), ElementsAre(200));
+    EXPECT_THAT(starts({.rank = 0, .from_ns = 200}, "Memcpy HtoD"), ElementsAre(300));
+    EXPECT_THAT(starts({}, "Memcpy DtoD"), ElementsAre());
 }
 
 }  // namespace TEST_FILE

@@ -56,6 +56,11 @@ CopiesReport copies_report(const Trace& trace, const Selection& selection) {
     return report;
 }
 
+std::vector<std::uint32_t> copy_events(const Trace& trace, const Selection& selection,
+                                       std::string_view name) {
+    return named_events(trace, selection, name, {DeviceKind::memcpy, DeviceKind::memset});
+}
+
 Fields<CopyStats> copy_fields() {
     using C = CopyStats;
     static constexpr Field<C> kFields[] = {

@@ -35,4 +35,7 @@ struct CopiesReport {
 
 CopiesReport copies_report(const Trace& trace, const Selection& selection = {});
 
+// The events that one row of the report counts, in order of start. The selection should name the rank.
+std::vector<std::uint32_t> copy_events(const Trace& trace, const Selection& selection, std::string_view name);
+
 }  // namespace shardscope::traces

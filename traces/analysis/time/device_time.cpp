@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "traces/analysis/base/step_windows.h"
+
 namespace shardscope::traces {
 
 std::vector<KindUnions> device_unions(const Trace& trace) {
@@ -53,6 +55,20 @@ std::vector<Interval> active_times(const IntervalSet& presence, std::span<const 
         times.push_back({std::max(first->start, window.start), std::min((after - 1)->end, window.end)});
     }
     return times;
+}
+
+std::vector<std::uint32_t> named_events(const Trace& trace, const Selection& selection, std::string_view name,
+                                        std::initializer_list<DeviceKind> kinds) {
+    const std::vector<bool> counts = selected_events(trace, find_steps(trace), selection);
+    const auto wanted = trace.strings.find(name);
+    std::vector<std::uint32_t> events;
+    if (!wanted) return events;
+    for (std::size_t i = 0; i < trace.device.size(); ++i) {
+        if (counts[i] && trace.device.name[i] == *wanted &&
+            std::find(kinds.begin(), kinds.end(), trace.device.kind[i]) != kinds.end())
+            events.push_back(static_cast<std::uint32_t>(i));
+    }
+    return events;
 }
 
 }  // namespace shardscope::traces

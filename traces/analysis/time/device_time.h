@@ -2,10 +2,14 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
+#include <initializer_list>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "traces/analysis/base/intervals.h"
+#include "traces/analysis/base/selection.h"
 #include "traces/store/columns/trace.h"
 
 namespace shardscope::traces {
@@ -28,5 +32,9 @@ std::vector<IntervalSet> device_presence(const Trace& trace);
 // From the first to the last device event within each of the windows, which are sorted and disjoint; an empty
 // interval at the window's start if there is none.
 std::vector<Interval> active_times(const IntervalSet& presence, std::span<const Interval> windows);
+
+// The selected device events of these kinds with that name, in order of start.
+std::vector<std::uint32_t> named_events(const Trace& trace, const Selection& selection, std::string_view name,
+                                        std::initializer_list<DeviceKind> kinds);
 
 }  // namespace shardscope::traces

@@ -5,6 +5,7 @@
 
 #include "traces/analysis/base/percentile.h"
 #include "traces/analysis/base/step_windows.h"
+#include "traces/analysis/time/device_time.h"
 #include "traces/store/columns/trace.h"
 
 namespace shardscope::traces {
@@ -137,15 +138,7 @@ KernelsReport kernels_report(const Trace& trace, const Selection& selection, std
 
 std::vector<std::uint32_t> kernel_events(const Trace& trace, const Selection& selection,
                                          std::string_view name) {
-    const std::vector<bool> counts = selected_events(trace, find_steps(trace), selection);
-    const auto wanted = trace.strings.find(name);
-    std::vector<std::uint32_t> events;
-    if (!wanted) return events;
-    for (std::size_t i = 0; i < trace.device.size(); ++i) {
-        if (counts[i] && trace.device.name[i] == *wanted && is_kernel(trace.device, i))
-            events.push_back(static_cast<std::uint32_t>(i));
-    }
-    return events;
+    return named_events(trace, selection, name, {DeviceKind::kernel, DeviceKind::communication});
 }
 
 namespace {
