@@ -1,6 +1,8 @@
 // See launch_view.h.
 #include "viewer/panels/work/launch_view.h"
 
+#include <string_view>
+
 #include <fmt/core.h>
 #include <imgui.h>
 
@@ -9,6 +11,11 @@
 #include "viewer/panels/query/query_table.h"
 
 namespace shardscope::viewer {
+namespace {
+
+constexpr std::string_view kHint = "A double-click shows the longest on the timeline.";
+
+}  // namespace
 
 void LaunchView::draw_launches(Session& session) {
     if (!ready(session, launches)) return;
@@ -17,20 +24,21 @@ void LaunchView::draw_launches(Session& session) {
                                           [&] { return launch_table(*launches_, rank); });
     if (model->rows() == 0)
         return note("The database contains no kernel of this rank in the current selection.");
+    note(kHint);
     const TableEvents events = draw_table("kernels.launches", model, launches_state_, {.name = "launches"});
     if (!events.opened) return;
     const Launches& row = (*launches_)[rows_of(*launches_, rank)[*events.opened]];
     go_to(session, rank, row.longest_start, row.longest_ns);
 }
 
-void LaunchView::draw_copies(Session& session) {
+void LaunchView::draw_copies(Session& session, const char* id, const char* name) {
     if (!ready(session, copies)) return;
     const int rank = session.rank;
     const auto model =
         copies_model_.of(copies_, fmt::format("{}", rank), [&] { return copy_table(*copies_, rank); });
     if (model->rows() == 0) return note("This rank copies nothing in the current selection.");
-    const TableEvents events =
-        draw_table("kernels.copies", model, copies_state_, {.filter = false, .name = "copies"});
+    note(kHint);
+    const TableEvents events = draw_table(id, model, copies_state_, {.filter = false, .name = name});
     if (!events.opened) return;
     const Copies& row = (*copies_)[rows_of(*copies_, rank)[*events.opened]];
     go_to(session, rank, row.longest_start, row.longest_ns);
@@ -69,9 +77,9 @@ bool LaunchView::may_ask(Session& session, const TraceFiles& files) {
     }
     if (database_ || allowed_) return true;
     note(
-        "This is not kept in memory, and the trace is not a database: for a query it is imported into a "
-        "temporary one, which may take a while.");
-    if (named_button("Import and query", "kernels.import")) allowed_ = true;
+        "Launch sizes and kinds of memory are not loaded, and the trace is not a database: they are queried "
+        "after an import into a temporary one, which may take a while.");
+    if (named_button("Import and query", import_)) allowed_ = true;
     return allowed_;
 }
 

@@ -19,9 +19,12 @@ namespace shardscope::viewer {
 
 class LaunchView {
   public:
-    // For scripts: the tables "kernels.launches" and "kernels.copies", "kernels.import".
-    void draw_launches(Session& session);
-    void draw_copies(Session& session);
+    // `import`: the name, for scripts, of the button that agrees to the import.
+    explicit LaunchView(const char* import) : import_(import) {}
+
+    void draw_launches(Session& session);  // the table "kernels.launches"
+    // `id`: of the table; `name`: of its exports.
+    void draw_copies(Session& session, const char* id, const char* name);
     bool busy() const { return runner_.running(); }
     // Only rows that hold this text; empty shows all.
     void show_only(const std::string& name) { launches_state_.filter = name; }
@@ -39,6 +42,7 @@ class LaunchView {
     void take_answer();
     static void go_to(Session& session, int rank, std::int64_t start, std::int64_t length);
 
+    const char* import_;
     QueryRunner runner_;
     Asked asked_[2];
     std::optional<Part> pending_;
