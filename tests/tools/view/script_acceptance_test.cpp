@@ -53,8 +53,11 @@ class ViewScripts : public testing::Test {
         std::stringstream text;
         text << file.rdbuf();
         EXPECT_TRUE(file) << name;
+        return run_text(name, filled_in(text.str(), words));
+    }
+    Outcome run_text(const std::string& name, const std::string& script) {
         const std::string path = folder_ / name;
-        std::ofstream(path) << filled_in(text.str(), words);
+        std::ofstream(path) << script;
         return run_command({SHARDSCOPE_VIEW, "--script", path});
     }
     static json ask(std::vector<std::string> arguments) {
@@ -212,7 +215,14 @@ TEST_F(ViewScripts, EveryPanelHasAPicture) {
     traces::DatabaseWriter writer({.path = plan});
     viewer::add_plan_sample(writer);
     writer.finish(0, 0);
-    const Outcome outcome = run("pictures.script", {{"plan", plan}});
+    std::string script = "set size 1400x820\nopen " + kLinear + " " + kRoot + "\nwait\n";
+    for (const viewer::PanelEntry& panel : viewer::panel_table()) {
+        const std::string name(panel.name);
+        // The plan is a separate file.
+        if (name == "plan") script += "open " + plan + "\nwait\nset trace plan.sqlite\n";
+        script += "panel " + name + "\nwait\nshot " + folder_.path() + "/" + name + ".png\n";
+    }
+    const Outcome outcome = run_text("pictures.script", script);
     ASSERT_EQ(outcome.status, 0) << outcome.err;
     constexpr int kRail = 260, kMenus = 60, kStatus = 30;  // pixels around every panel, with a margin
     std::map<std::vector<std::uint32_t>, std::string_view> seen;
