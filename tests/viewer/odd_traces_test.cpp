@@ -37,6 +37,16 @@ void add_kernel(ColumnSink& sink, std::string_view name, std::int64_t start, std
     sink.add(row);
 }
 
+void add_copy(ColumnSink& sink, std::int64_t start, std::int64_t end, std::int64_t bytes) {
+    MemcpyRow row;
+    row.start = start;
+    row.end = end;
+    row.stream = 8;
+    row.global_pid = global_pid(kPid);
+    row.bytes = bytes;
+    sink.add(row);
+}
+
 void add_range(ColumnSink& sink, std::string_view name, std::int64_t start, std::int64_t end,
                std::int64_t tid = kPid) {
     RangeRow row;
@@ -127,6 +137,7 @@ TEST_F(OddTraces, WithEventsOfNoOrNegativeTimeThatDoNotNest) {
         const std::int64_t t = i * 10;
         add_kernel(sink, "gemm", t, t);
         add_kernel(sink, "before it began", t + 5, t - 5);
+        add_copy(sink, t, t + i % 3 - 1, i % 2 == 0 ? 0 : std::int64_t{1} << 60);
         add_range(sink, "crosses the next one", t, t + 15);
         add_range(sink, "no time", t, t);
         add_range(sink, "less than no time", t + 3, t - 3);

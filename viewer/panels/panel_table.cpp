@@ -17,6 +17,7 @@ std::unique_ptr<Panel> make_memory_panel();
 std::unique_ptr<Panel> make_summary_panel();
 std::unique_ptr<Panel> make_operators_panel();
 std::unique_ptr<Panel> make_kernels_panel();
+std::unique_ptr<Panel> make_copies_panel();
 std::unique_ptr<Panel> make_collectives_panel();
 std::unique_ptr<Panel> make_distributed_panel();
 std::unique_ptr<Panel> make_shardmap_panel();
@@ -57,6 +58,7 @@ constexpr Stroke kKernels[] = {{Shape::frame, 4, 4, 12, 12}, {Shape::box, 6.5F, 
                                {Shape::line, 6, 12, 6, 15},  {Shape::line, 10, 12, 10, 15},
                                {Shape::line, 1, 6, 4, 6},    {Shape::line, 1, 10, 4, 10},
                                {Shape::line, 12, 6, 15, 6},  {Shape::line, 12, 10, 15, 10}};
+constexpr Stroke kCopies[] = {{Shape::frame, 1, 1, 10, 10}, {Shape::box, 6, 6, 15, 15}};
 constexpr Stroke kCollectives[] = {{Shape::line, 8, 3, 3, 12},   {Shape::line, 8, 3, 13, 12},
                                    {Shape::line, 3, 12, 13, 12}, {Shape::dot, 8, 3, 2.3F, 0},
                                    {Shape::dot, 3, 12, 2.3F, 0}, {Shape::dot, 13, 12, 2.3F, 0}};
@@ -93,6 +95,7 @@ constexpr PanelEntry kPanels[] = {
     {"summary", "Execution Summary", "Model", kSummary, {Key::digit_6}, make_summary_panel},
     {"operators", "Operators", "Work", kOperators, {Key::digit_7}, make_operators_panel},
     {"kernels", "Kernels", "Work", kKernels, {Key::digit_8}, make_kernels_panel},
+    {"copies", "Copies", "Work", kCopies, shift(Key::digit_7), make_copies_panel},
     {"collectives", "Collectives", "Work", kCollectives, {Key::digit_9}, make_collectives_panel},
     {"distributed", "Distributed", "Work", kDistributed, {Key::digit_0}, make_distributed_panel},
     {"shardmap", "Shard map", "Work", kShardmap, shift(Key::digit_1), make_shardmap_panel},

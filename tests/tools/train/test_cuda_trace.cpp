@@ -210,8 +210,8 @@ TEST_F(CudaTrace, AnswersEveryShippedQuery) {
 #ifdef SHARDSCOPE_VIEW
 TEST_F(CudaTrace, OpensInEveryPanel) {
     for (const char* panel :
-         {"runs", "timeline", "modules", "units", "memory", "summary", "operators", "kernels", "collectives",
-          "distributed", "shardmap", "idle", "advice", "compare", "query"}) {
+         {"runs", "timeline", "modules", "units", "memory", "summary", "operators", "kernels", "copies",
+          "collectives", "distributed", "shardmap", "idle", "advice", "compare", "query"}) {
         const std::string picture = *folder_ / (std::string(panel) + ".png");
         const Outcome outcome = run_command(
             {SHARDSCOPE_VIEW, cuda_, "--panel", panel, "--screenshot", picture, "--size", "800x500"});

@@ -146,6 +146,9 @@ TEST_F(ViewScripts, CommunicationPanelsShowWhatTheVerbsPrint) {
     }
     const json kernel = first("kernels", "kernels")[0];
     for (const char* key : {"name", "count", "us"}) words[std::string("kernel.") + key] = text(kernel[key]);
+    const json copy = first("copies", "copies")[0];
+    for (const char* key : {"name", "count", "us", "exposed_us", "gbps"})
+        words[std::string("copy.") + key] = text(copy[key]);
     const json operation = first("operators", "operators")[0];
     for (const char* key : {"name", "calls", "device_us"})
         words[std::string("operator.") + key] = text(operation[key]);
