@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <type_traits>
 #include <variant>
 #include <vector>
@@ -22,6 +23,10 @@ enum class StringId : std::uint32_t { empty = 0 };
 
 // A struct's kTable is the table that its rows become, whose columns say which member each holds (schema.h,
 // row_access.h). kVerb: how a row whose key exists already is stored; without it that is an error.
+//
+// A trace in memory has columns for most events (trace.h). Rows of a kind with few of them it keeps as they
+// are: the struct's `Kept` is the vector that the trace has for them, order() their place in it, and
+// each_time() visits their times from the first to the last, as each_name() does their names.
 inline constexpr std::string_view kReplace = "INSERT OR REPLACE", kKeepFirst = "INSERT OR IGNORE";
 
 // --- what happened -------------------------------------------------------------------------------
@@ -399,6 +404,16 @@ struct FlightRow {
         visit(row.sizes);
         visit(row.stack);
     }
+    template <typename Row, typename Visit>
+    static void each_time(Row& row, Visit visit) {
+        visit(row.created);
+        if (row.started) visit(*row.started);
+        if (row.completed) visit(*row.completed);
+    }
+    auto order() const { return std::tie(rank, id); }
+    struct Kept {
+        std::vector<FlightRow> flight;  // FlightRow::rank is the rank number
+    };
 };
 
 // A value that changes over time, for example "reserved_bytes" of a rank.
@@ -458,6 +473,15 @@ struct ClockRow {
     static constexpr std::string_view kTable = "SHARD_CLOCKS";
     int rank = 0;  // the rank that measured it
     std::int64_t at_ns = 0, offset_ns = 0, uncertainty_ns = 0;
+
+    template <typename Row, typename Visit>
+    static void each_time(Row& row, Visit visit) {
+        visit(row.at_ns);
+    }
+    auto order() const { return std::tie(rank, at_ns); }
+    struct Kept {
+        std::vector<ClockRow> clocks;  // ClockRow::rank is the rank number
+    };
 };
 
 // A job's failure as seen by one of its ranks when it was notified; a killed rank leaves no row.
@@ -471,6 +495,15 @@ struct StopRow {
     std::string reason;   // a clause that can follow "rank 2 ": "has ended"
     std::string
         waiting;  // what this rank waited for then: "all_gather 12 of group 1, step 3"; empty: nothing
+
+    template <typename Row, typename Visit>
+    static void each_time(Row& row, Visit visit) {
+        visit(row.at_ns);
+    }
+    auto order() const { return std::tie(at_ns, rank); }
+    struct Kept {
+        std::vector<StopRow> stops;  // StopRow::rank is the rank number
+    };
 };
 
 // One configuration of a job, as a planner rated it (the meaning of each value: SHARD_PLAN). Times in us.
@@ -498,6 +531,11 @@ struct PlanRow {
     std::string why, trace;
 
     bool simulated() const { return reserved_bytes >= 0; }
+
+    auto order() const { return std::tie(number); }
+    struct Kept {
+        std::vector<PlanRow> plan;  // none in traces of runs
+    };
 };
 
 struct ProcessRow {
@@ -585,6 +623,12 @@ template <typename Row, typename Visit>
 void visit_names(Row& row, Visit visit) {
     if constexpr (requires { std::remove_const_t<Row>::each_name(row, visit); })
         std::remove_const_t<Row>::each_name(row, visit);
+}
+// Calls `visit` with each time of a row that a trace keeps as it is.
+template <typename Row, typename Visit>
+void visit_times(Row& row, Visit visit) {
+    if constexpr (requires { std::remove_const_t<Row>::each_time(row, visit); })
+        std::remove_const_t<Row>::each_time(row, visit);
 }
 
 // --- rows as a database stores them, where it needs more than a source provides ----------------------------

@@ -42,4 +42,10 @@ void sort_rows(Rows& rows, const Less& less) {
     std::move(sorted.begin(), sorted.end(), first);
 }
 
+// Sorts rows by their order().
+template <class Row>
+void put_in_order(std::vector<Row>& rows) {
+    sort_rows(rows, [](const Row& a, const Row& b) { return a.order() < b.order(); });
+}
+
 }  // namespace shardscope::traces

@@ -55,7 +55,7 @@ std::vector<std::string> check_notes(const Trace& trace);
 std::vector<bool> recorded_memory_events(const Trace& trace);
 
 // The counts of trace_info() for the selection, under the same names in the same order. A device event counts
-// by the step that launched it and by its start; a host range, call, counter value or allocation by its rank
+// by the step that launched it and by its start; another event (a range, a call, an allocation) by its rank
 // and its start in the steps' host time; a step, stream or thread by its rank and number. Data of the run as
 // a whole (modules, units, diagnostics, invalid events) is always included.
 std::vector<std::pair<std::string, std::int64_t>> row_counts(const Trace& trace,

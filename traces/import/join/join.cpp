@@ -19,6 +19,21 @@ namespace shardscope::traces {
 
 namespace {
 
+// Rows that traces keep as they are.
+void join_kept_rows(const Parts& parts, const JoinIds& ids, Trace& out) {
+    Trace::each_kind([&]<typename Row>(Row*) {
+        std::vector<Row>& rows = out.kept<Row>();
+        for (std::size_t p = 0; p < parts.size(); ++p) {
+            for (Row row : std::as_const(*parts[p]).template kept<Row>()) {
+                visit_names(row, [&](StringId& id) { id = ids.text(p, id); });
+                visit_times(row, [&](std::int64_t& time) { time = ids.time(p, time); });
+                rows.push_back(std::move(row));
+            }
+        }
+        put_in_order(rows);
+    });
+}
+
 void join_facts(const Parts& parts, const JoinIds& ids, Trace& out) {
     std::vector<RunFacts> facts;
     std::int64_t first = std::numeric_limits<std::int64_t>::max(), last = 0;
@@ -47,24 +62,6 @@ void join_facts(const Parts& parts, const JoinIds& ids, Trace& out) {
             row.text = fmt::format("{}: {}", t.path, row.text);
             out.diagnostics.push_back(std::move(row));
         }
-        for (ClockRow row : t.clocks) {
-            row.at_ns = ids.time(p, row.at_ns);
-            out.clocks.push_back(row);
-        }
-        for (StopRow row : t.stops) {
-            row.at_ns = ids.time(p, row.at_ns);
-            out.stops.push_back(std::move(row));
-        }
-        for (const PlanRow& row : t.plan) out.plan.push_back(row);
-        for (FlightRow row : t.flight) {
-            for (StringId* id :
-                 {&row.group, &row.group_description, &row.name, &row.data_type, &row.sizes, &row.stack})
-                *id = ids.text(p, *id);
-            row.created = ids.time(p, row.created);
-            if (row.started) row.started = ids.time(p, *row.started);
-            if (row.completed) row.completed = ids.time(p, *row.completed);
-            out.flight.push_back(row);
-        }
     }
     if (first <= last) {
         out.first_ns = first;
@@ -76,15 +73,6 @@ void join_facts(const Parts& parts, const JoinIds& ids, Trace& out) {
     out.path = fmt::format("{} and {} more", parts[0]->path, parts.size() - 1);
     sort_rows(out.steps, [](const Step& a, const Step& b) {
         return std::tie(a.rank, a.start) < std::tie(b.rank, b.start);
-    });
-    sort_rows(out.flight, [](const FlightRow& a, const FlightRow& b) {
-        return std::tie(a.rank, a.id) < std::tie(b.rank, b.id);
-    });
-    sort_rows(out.clocks, [](const ClockRow& a, const ClockRow& b) {
-        return std::tie(a.rank, a.at_ns) < std::tie(b.rank, b.at_ns);
-    });
-    sort_rows(out.stops, [](const StopRow& a, const StopRow& b) {
-        return std::tie(a.at_ns, a.rank) < std::tie(b.at_ns, b.rank);
     });
     out.config = merge_run_facts(facts);
     const auto us = [](std::int64_t ns) { return fmt::format("{:.3f}", static_cast<double>(ns) * 1e-3); };
@@ -146,6 +134,7 @@ std::unique_ptr<Trace> join_traces(std::vector<std::unique_ptr<Trace>> parts) {
     auto result = std::make_unique<Trace>();
     const JoinIds ids(parts, *result);
     join_columns(parts, ids, *result);
+    join_kept_rows(parts, ids, *result);
     join_facts(parts, ids, *result);
     return result;
 }

@@ -3,7 +3,6 @@
 #include "traces/store/columns/build_columns.h"
 
 #include <algorithm>
-#include <tuple>
 #include <utility>
 
 #include "traces/schema/sort_rows.h"
@@ -18,13 +17,6 @@ void sort_unique(std::vector<Row>& rows) {
     sort_rows(rows, [](const Row& a, const Row& b) { return a.id < b.id; });
     rows.erase(std::unique(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.id == b.id; }),
                rows.end());
-}
-
-void build_flight(std::vector<FlightRow>& rows, Trace& trace) {
-    sort_rows(rows, [](const FlightRow& a, const FlightRow& b) {
-        return std::tie(a.rank, a.id) < std::tie(b.rank, b.id);
-    });
-    trace.flight = std::move(rows);
 }
 
 }  // namespace
@@ -59,16 +51,9 @@ void build_columns(PendingRows&& rows, Trace& trace) {
     build_segments(rows.segments, ranks, trace);
     build_counters(rows.counters, ranks, trace);
     build_steps(rows, ranks, trace);
-    build_flight(rows.flight, trace);
     sort_unique(trace.modules);
     sort_unique(trace.units);
-    sort_rows(trace.clocks, [](const ClockRow& a, const ClockRow& b) {
-        return std::tie(a.rank, a.at_ns) < std::tie(b.rank, b.at_ns);
-    });
-    sort_rows(trace.plan, [](const PlanRow& a, const PlanRow& b) { return a.number < b.number; });
-    sort_rows(trace.stops, [](const StopRow& a, const StopRow& b) {
-        return std::tie(a.at_ns, a.rank) < std::tie(b.at_ns, b.rank);
-    });
+    Trace::each_kind([&]<typename Row>(Row*) { put_in_order(trace.kept<Row>()); });
 }
 
 }  // namespace shardscope::traces

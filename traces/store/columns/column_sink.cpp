@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <cstring>
 #include <iterator>
+#include <tuple>
 #include <utility>
+#include <variant>
 
 #include "traces/store/columns/device_streams.h"
 #include "traces/store/columns/name_facts.h"
@@ -70,159 +72,166 @@ std::string_view ColumnSink::text(StringId id) const {
     return impl_->trace->strings[id];
 }
 
-void ColumnSink::add(const KernelRow& row) {
-    PendingRows& rows = impl_->rows;
-    if (!rows.accept(row.start, row.end)) return;
-    const auto [name, kind] = impl_->names.kernel(row.short_name, row.demangled_name);
-    rows.add_device(row.start, row.end, rows.device.lane_of(row.global_pid, row.device, row.stream),
-                    row.correlation, name, kind);
-    rows.detail_device(row.external_id, row.blocks_per_sm, row.occupancy);
-}
-
-void ColumnSink::add(const MemcpyRow& row) {
-    PendingRows& rows = impl_->rows;
-    if (!rows.accept_moved(row.bytes) || !rows.accept(row.start, row.end)) return;
-    rows.add_device(row.start, row.end, rows.device.lane_of(row.global_pid, row.device, row.stream),
-                    row.correlation, impl_->names.memcpy(row.copy_kind), DeviceKind::memcpy, row.bytes,
-                    NameFacts::known_copy_kind(row.copy_kind));
-    rows.detail_device(row.external_id, -1, -1);
-}
-
-void ColumnSink::add(const MemsetRow& row) {
-    PendingRows& rows = impl_->rows;
-    if (!rows.accept_moved(row.bytes) || !rows.accept(row.start, row.end)) return;
-    rows.add_device(row.start, row.end, rows.device.lane_of(row.global_pid, row.device, row.stream),
-                    row.correlation, impl_->names.memset(), DeviceKind::memset, row.bytes);
-    rows.detail_device(row.external_id, -1, -1);
-}
-
-void ColumnSink::add(const RuntimeRow& row) {
-    if (!impl_->rows.accept(row.start, row.end)) return;
-    impl_->rows.add_call(row.start, row.end, row.global_tid, row.correlation, impl_->names.call(row.name));
-}
-
-void ColumnSink::add(const SynchronizationRow& row) {
-    if (impl_->rows.accept(row.start, row.end)) impl_->rows.synchronizations.push_back(row);
-}
-
-void ColumnSink::add(const RangeRow& row) {
-    PendingRows& rows = impl_->rows;
-    if (!rows.accept(row.start, row.end.value_or(row.start))) return;
-    if (row.end) {
-        const std::uint32_t domain = rows.domains.of(-1, static_cast<std::int64_t>(row.domain));
-        rows.name_domain(domain, row.domain);
-        rows.add_range(row.start, *row.end, row.global_tid, row.text, domain, row.module, row.external_id,
-                       row.detail);
-    } else if (row.event_type == kNvtxMark) {
-        rows.add_mark(row.start, row.global_tid, row.text);
+// How a trace keeps each kind: as columns, as rows, or not at all.
+struct ColumnSink::Keeping {
+    // Times of a row that is kept as it is do not extend the trace, unless its kind has a function below.
+    template <typename Row>
+    static void keep([[maybe_unused]] Impl& impl, [[maybe_unused]] const Row& row) {
+        if constexpr (KeptRow<Row>) {
+            if (impl.rows.has_possible_times(row)) impl.trace->template kept<Row>().push_back(row);
+        }
     }
-}
 
-void ColumnSink::add(const CollectiveRow& row) {
-    if (impl_->rows.accept(row)) impl_->rows.collectives.push_back(row);
-}
-
-void ColumnSink::add(const MemoryRow& row) {
-    if (!impl_->accept_bytes(row.bytes, row.time)) return;
-    PendingMemory& m = impl_->rows.memory;
-    const std::size_t at = m.size();
-    m.time.push_back(row.time);
-    m.bytes.push_back(row.bytes);
-    m.address.push_back(row.address);
-    m.unit.push_back(row.unit);
-    m.module.push_back(row.module);
-    m.name.push_back(row.name);
-    m.rank_slot.push_back(impl_->rows.memory_ranks.of(row.rank));
-    m.category.push_back(row.category);
-    m.space.push_back(row.space);
-    m.phase.push_back(row.phase);
-    put_rare(m.global_tid, at, row.global_tid, std::int64_t{0});
-    put_rare(m.total, at, PendingRows::known_total(row.total), std::int64_t{-1});
-    put_rare(m.reserved, at, PendingRows::known_total(row.reserved), std::int64_t{-1});
-    put_rare(m.annotation, at, row.annotation, StringId::empty);
-    put_rare(m.stack, at, row.stack, StringId::empty);
-    put_rare(m.device, at, device_of_stream(row.stream), std::uint16_t{0});
-}
-
-void ColumnSink::add(const CounterRow& row) {
-    if (impl_->rows.accept(row.time, row.time)) impl_->rows.counters.push_back(row);
-}
-
-void ColumnSink::add(const StepRow& row) {
-    if (impl_->rows.accept(row.start, row.end)) impl_->rows.steps.push_back(row);
-}
-
-void ColumnSink::add(const LinkRow& row) {
-    impl_->rows.links.push_back(row);
-}
-
-void ColumnSink::add(const SegmentRow& row) {
-    if (impl_->accept_bytes(row.bytes, row.time)) impl_->rows.segments.push_back(row);
-}
-
-void ColumnSink::add(const FlightRow& row) {
-    if (impl_->rows.accept(row.created, row.completed.value_or(row.created)))
-        impl_->rows.flight.push_back(row);
-}
-
-void ColumnSink::add(const ClockRow& row) {
-    if (!impl_->rows.accept(row.at_ns, row.at_ns)) return;
-    constexpr std::int64_t kMost = PendingRows::kLatest;
-    if (row.offset_ns < -kMost || row.offset_ns > kMost || row.uncertainty_ns < 0 ||
-        row.uncertainty_ns > kMost) {
-        ++impl_->rows.refused;
-    } else {
-        impl_->trace->clocks.push_back(row);
+    static void keep(Impl& impl, const KernelRow& row) {
+        PendingRows& rows = impl.rows;
+        if (!rows.accept(row.start, row.end)) return;
+        const auto [name, kind] = impl.names.kernel(row.short_name, row.demangled_name);
+        rows.add_device(row.start, row.end, rows.device.lane_of(row.global_pid, row.device, row.stream),
+                        row.correlation, name, kind);
+        rows.detail_device(row.external_id, row.blocks_per_sm, row.occupancy);
     }
-}
 
-void ColumnSink::add(const StopRow& row) {
-    if (impl_->rows.accept(row.at_ns, row.at_ns)) impl_->trace->stops.push_back(row);
-}
-
-void ColumnSink::add(const PlanRow& row) {
-    impl_->trace->plan.push_back(row);
-}
-
-void ColumnSink::add(const LossRow& row) {
-    impl_->rows.losses.push_back(row);
-}
-void ColumnSink::add(const RunInfoRow& row) {
-    impl_->trace->config.emplace_back(row.key, row.value);
-}
-void ColumnSink::add(const RankRow& row) {
-    impl_->rows.ranks.push_back(row);
-}
-void ColumnSink::add(const ProcessRow&) {}  // a trace in memory identifies processes by ranks and threads
-void ColumnSink::add(const ThreadRow& row) {
-    impl_->rows.thread_rows.push_back(row);
-}
-void ColumnSink::add(const StreamRow& row) {
-    impl_->rows.streams.push_back(row);
-}
-void ColumnSink::add(const ModuleRow& row) {
-    impl_->trace->modules.push_back(row);
-}
-void ColumnSink::add(const UnitRow& row) {
-    impl_->trace->units.push_back(row);
-}
-void ColumnSink::add(const PredictionRow& row) {
-    if (!is_size(row.peak_bytes) || !std::all_of(std::begin(row.at_peak), std::end(row.at_peak), is_size)) {
-        ++impl_->rows.refused;
-    } else {
-        impl_->trace->predictions.push_back(row);
+    static void keep(Impl& impl, const MemcpyRow& row) {
+        PendingRows& rows = impl.rows;
+        if (!rows.accept_moved(row.bytes) || !rows.accept(row.start, row.end)) return;
+        rows.add_device(row.start, row.end, rows.device.lane_of(row.global_pid, row.device, row.stream),
+                        row.correlation, impl.names.memcpy(row.copy_kind), DeviceKind::memcpy, row.bytes,
+                        NameFacts::known_copy_kind(row.copy_kind));
+        rows.detail_device(row.external_id, -1, -1);
     }
-}
-void ColumnSink::add(const PredictionPartRow& row) {
-    if (!is_size(row.bytes)) {
-        ++impl_->rows.refused;
-    } else {
-        impl_->trace->prediction_parts.push_back(row);
+
+    static void keep(Impl& impl, const MemsetRow& row) {
+        PendingRows& rows = impl.rows;
+        if (!rows.accept_moved(row.bytes) || !rows.accept(row.start, row.end)) return;
+        rows.add_device(row.start, row.end, rows.device.lane_of(row.global_pid, row.device, row.stream),
+                        row.correlation, impl.names.memset(), DeviceKind::memset, row.bytes);
+        rows.detail_device(row.external_id, -1, -1);
     }
+
+    static void keep(Impl& impl, const RuntimeRow& row) {
+        if (!impl.rows.accept(row.start, row.end)) return;
+        impl.rows.add_call(row.start, row.end, row.global_tid, row.correlation, impl.names.call(row.name));
+    }
+
+    static void keep(Impl& impl, const SynchronizationRow& row) {
+        if (impl.rows.accept(row.start, row.end)) impl.rows.synchronizations.push_back(row);
+    }
+
+    static void keep(Impl& impl, const RangeRow& row) {
+        PendingRows& rows = impl.rows;
+        if (!rows.accept(row.start, row.end.value_or(row.start))) return;
+        if (row.end) {
+            const std::uint32_t domain = rows.domains.of(-1, static_cast<std::int64_t>(row.domain));
+            rows.name_domain(domain, row.domain);
+            rows.add_range(row.start, *row.end, row.global_tid, row.text, domain, row.module, row.external_id,
+                           row.detail);
+        } else if (row.event_type == kNvtxMark) {
+            rows.add_mark(row.start, row.global_tid, row.text);
+        }
+    }
+
+    static void keep(Impl& impl, const CollectiveRow& row) {
+        if (impl.rows.accept(row)) impl.rows.collectives.push_back(row);
+    }
+
+    static void keep(Impl& impl, const MemoryRow& row) {
+        if (!impl.accept_bytes(row.bytes, row.time)) return;
+        PendingMemory& m = impl.rows.memory;
+        const std::size_t at = m.size();
+        m.time.push_back(row.time);
+        m.bytes.push_back(row.bytes);
+        m.address.push_back(row.address);
+        m.unit.push_back(row.unit);
+        m.module.push_back(row.module);
+        m.name.push_back(row.name);
+        m.rank_slot.push_back(impl.rows.memory_ranks.of(row.rank));
+        m.category.push_back(row.category);
+        m.space.push_back(row.space);
+        m.phase.push_back(row.phase);
+        put_rare(m.global_tid, at, row.global_tid, std::int64_t{0});
+        put_rare(m.total, at, PendingRows::known_total(row.total), std::int64_t{-1});
+        put_rare(m.reserved, at, PendingRows::known_total(row.reserved), std::int64_t{-1});
+        put_rare(m.annotation, at, row.annotation, StringId::empty);
+        put_rare(m.stack, at, row.stack, StringId::empty);
+        put_rare(m.device, at, device_of_stream(row.stream), std::uint16_t{0});
+    }
+
+    static void keep(Impl& impl, const CounterRow& row) {
+        if (impl.rows.accept(row.time, row.time)) impl.rows.counters.push_back(row);
+    }
+
+    static void keep(Impl& impl, const StepRow& row) {
+        if (impl.rows.accept(row.start, row.end)) impl.rows.steps.push_back(row);
+    }
+
+    static void keep(Impl& impl, const LinkRow& row) { impl.rows.links.push_back(row); }
+
+    static void keep(Impl& impl, const SegmentRow& row) {
+        if (impl.accept_bytes(row.bytes, row.time)) impl.rows.segments.push_back(row);
+    }
+
+    static void keep(Impl& impl, const FlightRow& row) {
+        if (impl.rows.accept(row.created, row.completed.value_or(row.created)))
+            impl.trace->flight.push_back(row);
+    }
+
+    static void keep(Impl& impl, const ClockRow& row) {
+        if (!impl.rows.accept(row.at_ns, row.at_ns)) return;
+        constexpr std::int64_t kMost = PendingRows::kLatest;
+        if (row.offset_ns < -kMost || row.offset_ns > kMost || row.uncertainty_ns < 0 ||
+            row.uncertainty_ns > kMost) {
+            ++impl.rows.refused;
+        } else {
+            impl.trace->clocks.push_back(row);
+        }
+    }
+
+    static void keep(Impl& impl, const StopRow& row) {
+        if (impl.rows.accept(row.at_ns, row.at_ns)) impl.trace->stops.push_back(row);
+    }
+
+    static void keep(Impl& impl, const LossRow& row) { impl.rows.losses.push_back(row); }
+    static void keep(Impl& impl, const RunInfoRow& row) {
+        impl.trace->config.emplace_back(row.key, row.value);
+    }
+    static void keep(Impl& impl, const RankRow& row) { impl.rows.ranks.push_back(row); }
+    static void keep(Impl& impl, const ThreadRow& row) { impl.rows.thread_rows.push_back(row); }
+    static void keep(Impl& impl, const StreamRow& row) { impl.rows.streams.push_back(row); }
+    static void keep(Impl& impl, const ModuleRow& row) { impl.trace->modules.push_back(row); }
+    static void keep(Impl& impl, const UnitRow& row) { impl.trace->units.push_back(row); }
+    static void keep(Impl& impl, const PredictionRow& row) {
+        if (!is_size(row.peak_bytes) ||
+            !std::all_of(std::begin(row.at_peak), std::end(row.at_peak), is_size)) {
+            ++impl.rows.refused;
+        } else {
+            impl.trace->predictions.push_back(row);
+        }
+    }
+    static void keep(Impl& impl, const PredictionPartRow& row) {
+        if (!is_size(row.bytes)) {
+            ++impl.rows.refused;
+        } else {
+            impl.trace->prediction_parts.push_back(row);
+        }
+    }
+    static void keep(Impl& impl, const DiagnosticRow& row) { impl.trace->diagnostics.push_back(row); }
+};
+
+template <typename Row>
+void ColumnSink::take(const Row& row) {
+    Keeping::keep(*impl_, row);
 }
-void ColumnSink::add(const DiagnosticRow& row) {
-    impl_->trace->diagnostics.push_back(row);
+
+namespace {
+
+template <typename... Rows>
+auto column_takes(const std::variant<Rows...>*) {
+    return std::tuple(static_cast<void (ColumnSink::*)(const Rows&)>(&ColumnSink::take<Rows>)...);
 }
+// Instantiates take() for every kind: EachRow::add(), which is inlined elsewhere, needs them.
+[[gnu::used]] const auto kColumnTakes = column_takes(static_cast<const AnyRow*>(nullptr));
+
+}  // namespace
 
 void ColumnSink::set_path(std::string path) {
     impl_->trace->path = std::move(path);

@@ -22,40 +22,15 @@ namespace shardscope::traces {
 class NameFacts;
 struct PendingRows;
 
-class ColumnSink final : public EventSink {
+class ColumnSink final : public EachRow<ColumnSink> {
   public:
     ColumnSink();
     ~ColumnSink() override;
 
     StringId intern(std::string_view text) override;
     std::string_view text(StringId id) const override;
-    void add(const KernelRow& row) override;
-    void add(const MemcpyRow& row) override;
-    void add(const MemsetRow& row) override;
-    void add(const RuntimeRow& row) override;
-    void add(const SynchronizationRow& row) override;
-    void add(const RangeRow& row) override;
-    void add(const CollectiveRow& row) override;
-    void add(const MemoryRow& row) override;
-    void add(const CounterRow& row) override;
-    void add(const StepRow& row) override;
-    void add(const LossRow& row) override;
-    void add(const RunInfoRow& row) override;
-    void add(const RankRow& row) override;
-    void add(const ProcessRow& row) override;
-    void add(const ThreadRow& row) override;
-    void add(const StreamRow& row) override;
-    void add(const ModuleRow& row) override;
-    void add(const UnitRow& row) override;
-    void add(const PredictionRow& row) override;
-    void add(const PredictionPartRow& row) override;
-    void add(const DiagnosticRow& row) override;
-    void add(const LinkRow& row) override;
-    void add(const SegmentRow& row) override;
-    void add(const FlightRow& row) override;
-    void add(const ClockRow& row) override;
-    void add(const StopRow& row) override;
-    void add(const PlanRow& row) override;
+    template <typename Row>
+    void take(const Row& row);  // called by every add()
     void commit() override {}
 
     // Facts about the file that are not in any row.
@@ -77,6 +52,7 @@ class ColumnSink final : public EventSink {
 
   private:
     struct Impl;
+    struct Keeping;
     std::unique_ptr<Impl> impl_;
 };
 

@@ -63,7 +63,7 @@ RankIndex::RankIndex(const PendingRows& rows, Trace& trace) {
     }
     for (const auto& r : rows.steps) make_up(r.rank, r.rank);
     for (const auto& r : rows.segments) make_up(r.rank, r.rank);
-    for (const auto& r : rows.flight) make_up(r.rank, r.rank);
+    for (const auto& r : trace.flight) make_up(r.rank, r.rank);
     for (const auto& r : rows.streams) make_up(r.rank, r.rank);
     for (const auto& r : rows.thread_rows) {
         if (r.rank >= 0) make_up(r.rank, r.rank);

@@ -98,7 +98,6 @@ struct PendingRows {
     std::vector<StreamRow> streams;
     std::vector<LinkRow> links;
     std::vector<SegmentRow> segments;
-    std::vector<FlightRow> flight;
 
     std::int64_t first = std::numeric_limits<std::int64_t>::max();
     std::int64_t last = std::numeric_limits<std::int64_t>::min();
@@ -132,6 +131,17 @@ struct PendingRows {
     // Copies, fills and collectives cannot move a negative number of bytes.
     bool accept_moved(std::int64_t bytes) { return bytes < 0 ? refuse() : accept_bytes(bytes); }
     bool accept(const CollectiveRow& row) { return accept_moved(row.bytes) && accept_moved(row.padding); }
+    // The same for the times of a row that is kept as it is.
+    template <typename Row>
+    bool has_possible_times(const Row& row) {
+        std::int64_t earliest = -kLatest;
+        bool possible = true;
+        visit_times(row, [&](std::int64_t time) {
+            possible = possible && time >= earliest && time <= kLatest;
+            earliest = time;
+        });
+        return possible || refuse();
+    }
     bool refuse() {
         ++refused;
         return false;

@@ -8,8 +8,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <unordered_map>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "traces/schema/enums.h"
@@ -201,7 +203,43 @@ struct DeviceStream {
     std::string name;
 };
 
-struct Trace {
+// Whether a trace keeps the rows of a kind as they are (rows.h).
+template <typename Row>
+concept KeptRow = requires {
+    typename Row::Kept;
+};
+
+template <typename Row>
+struct KeptOf {};
+template <KeptRow Row>
+struct KeptOf<Row> : Row::Kept {};
+
+// The vectors of all those kinds, under the names that the structs give them; in order().
+template <typename Rows>
+struct KeptRows;
+template <typename... Rows>
+struct KeptRows<std::variant<Rows...>> : KeptOf<Rows>... {
+    template <KeptRow Row>
+    std::vector<Row>& kept() {
+        auto& [rows] = static_cast<typename Row::Kept&>(*this);
+        return rows;
+    }
+    template <KeptRow Row>
+    const std::vector<Row>& kept() const {
+        const auto& [rows] = static_cast<const typename Row::Kept&>(*this);
+        return rows;
+    }
+    // Calls `visit` with a null pointer to a row of each kind.
+    template <typename Visit>
+    static void each_kind(const Visit& visit) {
+        const auto visit_kept = [&visit]([[maybe_unused]] auto* none) {
+            if constexpr (KeptRow<std::remove_pointer_t<decltype(none)>>) visit(none);
+        };
+        (visit_kept(static_cast<Rows*>(nullptr)), ...);
+    }
+};
+
+struct Trace : KeptRows<AnyRow> {
     std::string path;
     int schema_version = 0;  // PRAGMA user_version; 0: not written by Shardscope
     bool ended = true;       // false: the run was killed or still runs
@@ -222,9 +260,6 @@ struct Trace {
     std::vector<PredictionRow> predictions;
     std::vector<PredictionPartRow> prediction_parts;  // none in traces of schema 1
     std::vector<DiagnosticRow> diagnostics;
-    std::vector<ClockRow> clocks;  // sorted by (rank, time); `rank` is the rank number, as in `stops`
-    std::vector<StopRow> stops;    // sorted by (time, rank)
-    std::vector<PlanRow> plan;     // a planner's rows, sorted by number; none in traces of runs
 
     DeviceEvents device;
     HostRanges ranges;
@@ -235,7 +270,6 @@ struct Trace {
     MemoryEvents memory;
     Segments segments;
     Counters counters;
-    std::vector<FlightRow> flight;  // sorted by (rank, id); FlightRow::rank is the rank number
 
     // The value of a configuration key, or "" where the run has none.
     std::string_view config_value(std::string_view key) const {

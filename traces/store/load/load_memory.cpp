@@ -94,7 +94,6 @@ void load_cuda_memory(LoadSource& source) {
 void load_memory(LoadSource& source) {
     load_allocations(source);
     source.add_rows<SegmentRow>();
-    source.add_rows<FlightRow>();
     source.add_rows<CounterRow>();
     // CUDA's allocations, for a program that records no categories. With categories, they would be
     // duplicates.

@@ -16,9 +16,7 @@ void load_tables(Database& database, ColumnSink& sink, LoadProgress* progress) {
     load_device_events(source);
     load_host_events(source);
     load_ranks(source);  // in an export they follow from the events
-    source.add_rows<ClockRow>();
-    source.add_rows<StopRow>();
-    source.add_rows<PlanRow>();
+    Trace::each_kind([&]<typename Row>(Row*) { source.add_rows<Row>(); });
     load_nccl_calls(source);
     load_memory(source);
 }
