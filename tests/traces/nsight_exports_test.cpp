@@ -1,11 +1,16 @@
 // Small exports of Nsight Systems of several versions and settings: lazy tables, absent columns, older names,
 // whole graphs, and what the names of ranges contain.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/traces/temporary_folder.h"
+#include "traces/analysis/facts/info.h"
 #include "traces/analysis/memory/memory.h"
 #include "traces/analysis/modules/modules.h"
 #include "traces/analysis/time/summary.h"
+#include "traces/import/open.h"
+#include "traces/merge/merge.h"
+#include "traces/merge/slice.h"
 #include "traces/schema/enums.h"
 #include "traces/store/columns/nvtx_names.h"
 #include "traces/store/load/loader.h"
@@ -13,6 +18,10 @@
 
 namespace shardscope::traces {
 namespace TEST_FILE {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::Pair;
 
 class NsightExports : public ::testing::Test {
   protected:
@@ -200,6 +209,99 @@ TEST_F(NsightExports, NamesOfRangesIdentifyOperatorsAndModules) {
     ASSERT_EQ(view.ranks[0].modules[0].children.size(), 1u);
     EXPECT_EQ(view.ranks[0].modules[0].children[0].name, "Linear_4");
     EXPECT_EQ(view.ranks[0].modules[0].children[0].operators, 1);
+}
+
+// Newer exports have the kind of what the profiler did, older ones the result of its function.
+enum class OverheadColumn { overhead_type, return_value };
+
+constexpr std::int64_t kSecond = 1'000'000'000;
+
+class ProfilerOverhead : public NsightExports {
+  protected:
+    // Process `p` of an export that began at `utc`: a call launches a kernel, while the profiler works.
+    //
+    //   time      5       9      20      22      25      30      40     50
+    //   profiler  allocation              buffer flush
+    //   program                  cudaLaunchKernel                 gemm
+    std::string write(int p, std::int64_t utc = 0, OverheadColumn column = OverheadColumn::overhead_type) {
+        const std::string path = folder_ / ("of" + std::to_string(p) + ".sqlite");
+        std::fclose(std::fopen(path.c_str(), "w"));
+        Database database(path, Database::Mode::read_write);
+        database.execute(
+            "CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT);"
+            "INSERT INTO StringIds VALUES (1, 'CUPTI Buffer flush'), (2, 'Chunk Allocation'), "
+            "(3, 'cudaLaunchKernel'), (4, 'gemm');"
+            "CREATE TABLE TARGET_INFO_SESSION_START_TIME (utcEpochNs INTEGER);"
+            "INSERT INTO TARGET_INFO_SESSION_START_TIME VALUES (" +
+            std::to_string(utc) +
+            ");"
+            "CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start, end, globalTid, correlationId, nameId);"
+            "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (20, 30, " +
+            tid(p) +
+            ", 1, 3);"
+            "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start, end, deviceId, streamId, correlationId, "
+            "globalPid, shortName);"
+            "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (40, 50, 0, 7, 1, " +
+            pid(p) +
+            ", 4);"
+            "CREATE TABLE PROFILER_OVERHEAD (start, end, globalTid, nameId, " +
+            (column == OverheadColumn::overhead_type ? "overheadType" : "returnValue") +
+            ");"
+            "INSERT INTO PROFILER_OVERHEAD VALUES (22, 25, " +
+            tid(p) + ", 1, 3), (5, 9, " + tid(p) + ", 2, 0), (8, 7, " + tid(p) + ", 2, 0)");
+        return path;
+    }
+    // "5 9 Chunk Allocation of rank 0", by the thread's rank.
+    static std::vector<std::string> rows_of(const Trace& trace) {
+        std::vector<std::string> rows;
+        for (const ProfilerOverheadRow& row : trace.profiler_overheads) {
+            int rank = -1;
+            for (const HostThread& thread : trace.threads) {
+                if (thread.global_tid == row.global_tid && thread.rank >= 0)
+                    rank = trace.ranks[static_cast<std::size_t>(thread.rank)].number;
+            }
+            rows.push_back(std::to_string(row.start) + " " + std::to_string(row.end) + " " +
+                           text(trace, row.name) + " of rank " + std::to_string(rank));
+        }
+        return rows;
+    }
+};
+
+TEST_F(ProfilerOverhead, IsReadFromNewerAndOlderExports) {
+    for (const OverheadColumn column : {OverheadColumn::overhead_type, OverheadColumn::return_value}) {
+        const auto trace = load_trace(write(9, 0, column));
+        EXPECT_THAT(rows_of(*trace),
+                    ElementsAre("5 9 Chunk Allocation of rank 0", "22 25 CUPTI Buffer flush of rank 0"));
+        ASSERT_EQ(trace->profiler_overheads.size(), 2u);
+        EXPECT_EQ(trace->profiler_overheads[0].overhead_type, 0);
+        EXPECT_EQ(trace->profiler_overheads[1].overhead_type,
+                  column == OverheadColumn::overhead_type ? 3 : 0);
+        EXPECT_EQ(trace->invalid_events, 1) << "the one that ends before it starts";
+        EXPECT_EQ(trace->first_ns, 20) << "the profiler's own time is not the program's";
+        EXPECT_THAT(trace_info(*trace).counts, Contains(Pair("profiler_overheads", 2)));
+        EXPECT_THAT(row_counts(*trace, {.rank = 0, .from_ns = 20}), Contains(Pair("profiler_overheads", 1)));
+    }
+}
+
+TEST_F(ProfilerOverhead, IsKeptByMergeAndSliceAndWhereFilesAreOpenedTogether) {
+    const std::string first = write(9, 5 * kSecond), second = write(8, 6 * kSecond);
+    const std::string merged = folder_ / "merged.sqlite", sliced = folder_ / "sliced.sqlite";
+    merge_traces({.inputs = {first, second}, .output = merged});
+    const auto of_both = ElementsAre("5 9 Chunk Allocation of rank 0", "22 25 CUPTI Buffer flush of rank 0",
+                                     "1000000005 1000000009 Chunk Allocation of rank 1",
+                                     "1000000022 1000000025 CUPTI Buffer flush of rank 1");
+    EXPECT_THAT(rows_of(*load_trace(merged)), of_both);
+    EXPECT_THAT(rows_of(*open_any({first, second})), of_both);
+    {
+        Database database(merged, Database::Mode::read_only);
+        EXPECT_EQ(database.integer("SELECT sum(o.\"end\" - o.start) FROM PROFILER_OVERHEAD o "
+                                   "JOIN ENUM_CUPTI_OVERHEAD_TYPE e ON e.id = o.overheadType "
+                                   "WHERE e.name = 'OVERHEAD_CUPTI_BUFFER_FLUSH'"),
+                  2 * 3);
+    }
+    slice_trace({.input = merged, .output = sliced, .choice = {.ranks = {{1, 1}}, .from_ns = kSecond + 15}});
+    EXPECT_THAT(rows_of(*load_trace(sliced)),
+                ElementsAre("1000000022 1000000025 CUPTI Buffer flush of rank 1"));
 }
 
 TEST(NvtxNames, Operators) {

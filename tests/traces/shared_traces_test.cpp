@@ -372,6 +372,26 @@ TEST_P(SharedNsight, CountsAndSums) {
     check_invariants(*trace);
 }
 
+// Rows and their time, summed by the sqlite3 program.
+TEST_P(SharedNsight, TimeOfTheProfiler) {
+    const std::map<std::string, std::pair<std::size_t, std::int64_t>> expected_rows = {
+        {"nsight/pytorch_2xh100_2026.2.sqlite.gz", {0, 0}},
+        {"nsight/ddp_2x3090_2026.3.sqlite.gz", {111, 682'206'760}},
+        {"nsight/cloverleaf_2024.5.sqlite.gz", {47, 102'764'199}}};
+    const std::map<std::string, std::int64_t> flushes = {{"nsight/ddp_2x3090_2026.3.sqlite.gz", 577'035},
+                                                         {"nsight/cloverleaf_2024.5.sqlite.gz", 12'614}};
+    const auto trace = open(GetParam());
+    std::int64_t sum = 0, flush = 0;
+    for (const ProfilerOverheadRow& row : trace->profiler_overheads) {
+        const std::string_view name = trace->strings[row.name];
+        sum += row.end - row.start;
+        if (name == "CUPTI Buffer flush" || name == "CUPTI: Buffer flush") flush += row.end - row.start;
+    }
+    EXPECT_EQ(trace->profiler_overheads.size(), expected_rows.at(GetParam()).first);
+    EXPECT_EQ(sum, expected_rows.at(GetParam()).second);
+    EXPECT_EQ(flush, flushes.contains(GetParam()) ? flushes.at(GetParam()) : 0);
+}
+
 INSTANTIATE_TEST_SUITE_P(Files, SharedNsight,
                          ::testing::Values("nsight/pytorch_2xh100_2026.2.sqlite.gz",
                                            "nsight/ddp_2x3090_2026.3.sqlite.gz",

@@ -190,6 +190,8 @@ TEST_F(EveryRow, KeepsCallsWaitsAndCudasOwnEvents) {
                              .event_sync_id = 8});
     writer_.add(OverheadRow{
         .start = 1, .end = 2, .overhead_type = 7, .global_tid = 3, .correlation = 4, .name = name("lazy")});
+    writer_.add(ProfilerOverheadRow{
+        .start = 1, .end = 2, .global_tid = 3, .name = name("flush"), .overhead_type = 4});
     writer_.add(GraphTraceRow{.start = 1,
                               .end = 2,
                               .device = 3,
@@ -215,6 +217,8 @@ TEST_F(EveryRow, KeepsCallsWaitsAndCudasOwnEvents) {
     EXPECT_THAT(rows("CUPTI_ACTIVITY_KIND_OVERHEAD"),
                 ElementsAre("start=1 end=2 eventClass=0 globalTid=3 correlationId=4 nameId=" + id("lazy") +
                             " overheadType=7"));
+    EXPECT_THAT(rows("PROFILER_OVERHEAD"),
+                ElementsAre("start=1 end=2 globalTid=3 nameId=" + id("flush") + " overheadType=4"));
     EXPECT_THAT(rows("CUPTI_ACTIVITY_KIND_GRAPH_TRACE"),
                 ElementsAre("start=1 end=2 deviceId=3 graphId=6 graphExecId=7 contextId=4 streamId=5 "
                             "correlationId=8 globalPid=9"));

@@ -132,11 +132,15 @@ constexpr std::array kSystemEnv = {
 };
 
 constexpr std::array kProfilerOverhead = {
-    kStart,
-    kEnd,
-    kTid,
-    SchemaColumn{"nameId", kIntNN, "id", "What the recorder did. StringIds.id"},
-    SchemaColumn{"overheadType", kIntNN, "", "Its kind."},
+    with(kStart, from<&ProfilerOverheadRow::start>),
+    with(kEnd, from<&ProfilerOverheadRow::end>),
+    with(kTid, from<&ProfilerOverheadRow::global_tid>),
+    SchemaColumn{"nameId", kIntNN, "id", "What the profiler did. StringIds.id",
+                 from<&ProfilerOverheadRow::name>},
+    SchemaColumn{"overheadType", kIntNN, "enum",
+                 "Its kind; 0 where CUPTI did not cause it, and in older exports, which have the name alone. "
+                 "ENUM_CUPTI_OVERHEAD_TYPE",
+                 from<&ProfilerOverheadRow::overhead_type>},
 };
 
 constexpr std::array kSessionStart = {
@@ -197,7 +201,8 @@ constexpr std::array<SchemaTable, 14> kTables = {{
     {"META_DATA_CAPTURE", "How the capture was made.", kNameValue},
     {"DIAGNOSTIC_EVENT", "Messages of the recorder about the capture.", kDiagnostic},
     {"PROFILER_OVERHEAD",
-     "Work of the recorder on the program's own threads. Since schema version 3.",
+     "Time that Nsight Systems took from the program's own threads: starting, instrumenting, flushing "
+     "buffers. Our recorder's is in CUPTI_ACTIVITY_KIND_OVERHEAD. Since schema version 3.",
      kProfilerOverhead,
      {},
      3},

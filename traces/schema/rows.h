@@ -235,6 +235,30 @@ struct OverheadRow {
     }
 };
 
+// Time that Nsight Systems and the CUPTI in it took from a thread of the program. (OverheadRow is what CUPTI
+// reports: in an export only CUDA's own work.)
+struct ProfilerOverheadRow {
+    static constexpr std::string_view kTable = "PROFILER_OVERHEAD";
+    std::int64_t start = 0, end = 0;
+    std::int64_t global_tid = 0;
+    StringId name = StringId::empty;  // "CUPTI Buffer flush"
+    int overhead_type = 0;            // ENUM_CUPTI_OVERHEAD_TYPE; 0: not CUPTI's, or unknown
+
+    template <typename Row, typename Visit>
+    static void each_name(Row& row, Visit visit) {
+        visit(row.name);
+    }
+    template <typename Row, typename Visit>
+    static void each_time(Row& row, Visit visit) {
+        visit(row.start);
+        visit(row.end);
+    }
+    auto order() const { return std::tie(start, end); }
+    struct Kept {
+        std::vector<ProfilerOverheadRow> profiler_overheads;
+    };
+};
+
 struct GraphTraceRow {
     static constexpr std::string_view kTable = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE";
     std::int64_t start = 0, end = 0;
@@ -610,13 +634,13 @@ struct DiagnosticRow {
 
 // Every kind of row that a source hands to a sink. A new kind is its struct, this line, and the columns of
 // its table.
-using AnyRow =
-    std::variant<KernelRow, MemcpyRow, MemsetRow, RuntimeRow, SynchronizationRow, RangeRow, CollectiveRow,
-                 MemoryRow, CounterRow, StepRow, LossRow, RunInfoRow, RankRow, ProcessRow, ThreadRow,
-                 StreamRow, ModuleRow, UnitRow, PredictionRow, PredictionPartRow, DiagnosticRow,
-                 PayloadSchemaRow, PayloadEnumRow, ScopeRow, CudaEventRow, OverheadRow, GraphTraceRow,
-                 CudaMemoryRow, CudaPoolRow, GpuRow, CudaContextRow, CudaStreamRow, NcclCommunicatorRow,
-                 NcclOperationRow, LinkRow, SegmentRow, FlightRow, ClockRow, StopRow, PlanRow>;
+using AnyRow = std::variant<KernelRow, MemcpyRow, MemsetRow, RuntimeRow, SynchronizationRow, RangeRow,
+                            CollectiveRow, MemoryRow, CounterRow, StepRow, LossRow, RunInfoRow, RankRow,
+                            ProcessRow, ThreadRow, StreamRow, ModuleRow, UnitRow, PredictionRow,
+                            PredictionPartRow, DiagnosticRow, PayloadSchemaRow, PayloadEnumRow, ScopeRow,
+                            CudaEventRow, OverheadRow, GraphTraceRow, CudaMemoryRow, CudaPoolRow, GpuRow,
+                            CudaContextRow, CudaStreamRow, NcclCommunicatorRow, NcclOperationRow, LinkRow,
+                            SegmentRow, FlightRow, ClockRow, StopRow, PlanRow, ProfilerOverheadRow>;
 
 // Calls `visit` with each StringId of a row.
 template <typename Row, typename Visit>

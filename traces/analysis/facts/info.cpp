@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <set>
+#include <unordered_map>
 
 #include <fmt/chrono.h>
 #include <fmt/core.h>
@@ -104,6 +105,13 @@ std::vector<std::pair<std::string, std::int64_t>> row_counts(const Trace& trace,
     set("counter_values", count_if(trace.counters.size(), [&](std::size_t i) {
             return host.has(trace.counters.rank[i], trace.counters.time[i]);
         }));
+    std::unordered_map<std::int64_t, int> rank_of_thread;
+    for (const HostThread& thread : trace.threads) rank_of_thread.emplace(thread.global_tid, thread.rank);
+    set("profiler_overheads", count_if(trace.profiler_overheads.size(), [&](std::size_t i) {
+            const ProfilerOverheadRow& row = trace.profiler_overheads[i];
+            const auto thread = rank_of_thread.find(row.global_tid);
+            return host.has(thread != rank_of_thread.end() ? thread->second : -1, row.start);
+        }));
     set("steps", count_if(trace.steps.size(), [&](std::size_t i) {
             const Step& step = trace.steps[i];
             return selection.has_step(step.number) && host.has(step.rank, step.start);
@@ -194,6 +202,7 @@ TraceInfo trace_info(const Trace& trace) {
         {"ranges", rows(trace.ranges)},
         {"memory_events", std::count(recorded.begin(), recorded.end(), true)},
         {"counter_values", rows(trace.counters)},
+        {"profiler_overheads", rows(trace.profiler_overheads)},
         {"steps", rows(trace.steps)},
         {"modules", rows(trace.modules)},
         {"units", rows(trace.units)},
