@@ -9,6 +9,7 @@
 #include "tests/traces/sample_run.h"
 #include "tests/traces/temporary_folder.h"
 #include "traces/store/sqlite/query.h"
+#include "traces/store/sqlite/sqlite.h"
 #include "traces/store/write/writer.h"
 
 namespace shardscope::traces {
@@ -133,6 +134,27 @@ TEST_F(SampleQueries, SlowestSteps) {
 TEST_F(SampleQueries, RuntimeCalls) {
     EXPECT_THAT(rows_of("runtime_calls.sql"), Contains(ElementsAre(whole(0), chars("cudaLaunchKernel_v7000"),
                                                                    whole(2), real(0.004), real(2), real(2))));
+}
+
+TEST_F(SampleQueries, ProfilerOverhead) {
+    EXPECT_THAT(rows_of("profiler_overhead.sql"),
+                ElementsAre(ElementsAre(whole(0), null(), whole(0), real(0), real(0)),
+                            ElementsAre(whole(1), null(), whole(0), real(0), real(0))));
+    // Flushes of rank 0 as Nsight Systems reports them, then CUPTI's own report and CUDA's work, of rank 1.
+    const std::string first = std::to_string(sample_tid(0)), second = std::to_string(sample_tid(1));
+    Database(path_, Database::Mode::read_write)
+        .execute(
+            "INSERT INTO StringIds VALUES (999999, 'CUPTI Buffer flush');"
+            "INSERT INTO PROFILER_OVERHEAD VALUES (1000, 4000, " +
+            first + ", 999999, 3), (5000, 6000, " + first +
+            ", 999999, 3);"
+            "INSERT INTO CUPTI_ACTIVITY_KIND_OVERHEAD VALUES (1000, 3000, 0, " +
+            second + ", 0, NULL, 5), (1000, 9000, 0, " + second + ", 0, NULL, 7);");
+    EXPECT_THAT(
+        rows_of("profiler_overhead.sql"),
+        ElementsAre(ElementsAre(whole(0), chars("CUPTI Buffer flush"), whole(2), real(0.004), real(0.003)),
+                    ElementsAre(whole(1), chars("Resource creation/destruction (Profiler)"), whole(1),
+                                real(0.002), real(0.002))));
 }
 
 TEST_F(SampleQueries, ModuleTimes) {
