@@ -1,0 +1,187 @@
+"""The differences between PyTorch and shardscope-train that have a name; docs/fidelity.md explains them at length.
+
+A difference excuses only its columns, only in the configurations that it applies to and, where it says how the two
+sides differ (`mend`), only if nothing else differs. Differences that apply to the same configuration are mended
+together.
+"""
+
+import dataclasses
+from collections.abc import Callable
+
+VERSION = "2.15.0"  # of PyTorch, whose behaviour the table describes
+
+_COLLECTIVES = ("kind", "bytes", "dtype", "group", "unit", "phase")
+_MEMORY = ("peak", "categories")
+
+
+@dataclasses.dataclass(frozen=True)
+class Difference:
+    key: str
+    reason: str
+    columns: tuple
+    applies: Callable  # (configuration) -> bool
+    mend: Callable  # (configuration, PyTorch's log, our log): changes the logs in place until they should be equal
+
+
+def _not_compared(_, theirs, ours):
+    for a, b in zip(theirs["steps"], ours["steps"]):
+        b["peak"] = a["peak"]
+    ours["at_peak"] = theirs["at_peak"]
+
+
+def _one_rank(c, theirs, ours):
+    theirs["steps"] = ours["steps"]
+    _not_compared(c, theirs, ours)
+
+
+def _without_losses(c, _, ours):
+    losses = 8 * c.accumulation
+    for step in ours["steps"]:
+        step["peak"] -= losses
+    ours["at_peak"]["other"] = ours["at_peak"].get("other", 0) - losses
+
+
+def _higher(most):
+    """PyTorch's peaks are higher by at most `most` bytes; what is at the peak may then be something else."""
+    def mend(c, theirs, ours):
+        limit = most(c, theirs)
+        for a, b in zip(theirs["steps"], ours["steps"]):
+            if 0 <= a["peak"] - b["peak"] <= limit:
+                b["peak"] = a["peak"]
+        if 0 <= sum(theirs["at_peak"].values()) - sum(ours["at_peak"].values()) <= limit:
+            ours["at_peak"] = theirs["at_peak"]
+    return mend
+
+
+def _largest_unit(_, theirs):
+    return max((one["bytes"] for step in theirs["steps"] for one in step["collectives"]), default=0)
+
+
+def _any_order(c, theirs, ours):
+    """The same collectives, in another order within the later steps' backward."""
+    for log in (theirs, ours):
+        for step in log["steps"][1:]:
+            step["collectives"].sort(key=lambda one: tuple(str(one[f]) for f in _COLLECTIVES))
+    _higher(lambda *_: 2 * _largest_unit(c, theirs))(c, theirs, ours)
+
+
+def _without_gathers(c, theirs, ours):
+    """PyTorch has more all-gathers; everything else is the same."""
+    for log in (theirs, ours):
+        for step in log["steps"]:
+            step["collectives"] = [one for one in step["collectives"] if one["kind"] != "all_gather"]
+    _not_compared(c, theirs, ours)
+
+
+def _aligned(c, theirs, ours):
+    """Padding: up to 15 bytes after a parameter, and to a multiple of the ranks after the last one."""
+    for a, b in zip(theirs["steps"], ours["steps"]):
+        for one, other in zip(a["collectives"], b["collectives"]):
+            if 0 <= one["bytes"] - other["bytes"] <= 16 * 2 * c.layers:
+                other["bytes"] = one["bytes"]
+    _higher(lambda *_: 16 * 2 * c.layers * 4)(c, theirs, ours)
+
+
+def _without_bucket_indices(_, theirs, __):
+    for step in theirs["steps"]:
+        step["collectives"] = [one for one in step["collectives"] if one["dtype"] != "torch.int32"]
+
+
+def _rebuilt_earlier(c, theirs, ours):
+    """PyTorch has rebuilt the buckets within the first step, where the sums of bytes must be the same."""
+    first, other = theirs["steps"][0], ours["steps"][0]
+    if sum(one["bytes"] for one in first["collectives"]) == sum(one["bytes"] for one in other["collectives"]):
+        other["collectives"] = first["collectives"]
+
+
+TABLE = (
+    Difference(
+        "one-rank",
+        "with one rank FullyShardedDataParallel switches to NO_SHARD, and fully_shard runs no collective",
+        ("present", *_COLLECTIVES, *_MEMORY),
+        lambda c: c.ranks == 1 and c.wrapper != "ddp",
+        _one_rank,
+    ),
+    Difference(
+        "offload-refused",
+        "ours refuses cpu_offload with NO_SHARD, where PyTorch copies everything",
+        ("runs",),
+        lambda c: c.cpu_offload and c.strategy == "NO_SHARD",
+        _not_compared,
+    ),
+    Difference(
+        "bucket-indices",
+        "before DDP rebuilds its buckets, it broadcasts their indices and sizes (int32); ours has no such broadcast",
+        _COLLECTIVES,
+        lambda c: c.wrapper == "ddp",
+        _without_bucket_indices,
+    ),
+    Difference(
+        "rebuilt-earlier",
+        "to be mended: DDP rebuilds its buckets in the first forward after a reduction, also within a step",
+        (*_COLLECTIVES, *_MEMORY),
+        lambda c: c.wrapper == "ddp" and c.accumulation > 1 and c.accumulation_sync,
+        _rebuilt_earlier,
+    ),
+    Difference(
+        "aligned-parameters",
+        "with use_orig_params a parameter in a flat parameter begins at a multiple of 16 bytes, and the whole is a"
+        " multiple of the ranks, also under NO_SHARD; ours has the layout of use_orig_params = False",
+        ("bytes", *_MEMORY),
+        lambda c: c.wrapper == "fsdp1" and c.use_orig_params and (c.width % 8 != 0 or c.ranks == 3),
+        _aligned,
+    ),
+    Difference(
+        "offload-memory",
+        "PyTorch runs on the processor here, whose memory is both sides of cpu_offload: memory is not compared",
+        _MEMORY,
+        lambda c: c.cpu_offload,
+        _not_compared,
+    ),
+    Difference(
+        "losses",
+        "ours keeps the loss of each micro-batch, 8 bytes, on the device",
+        _MEMORY,
+        lambda c: c.accumulation > 1,
+        _without_losses,
+    ),
+    Difference(
+        "prefetched-views",
+        "to be mended: a flat parameter that forward_prefetch gathers gets its views, hence its autograd node, before"
+        " the module before it runs; so its gradient is reduced one unit later",
+        (*_COLLECTIVES, *_MEMORY),
+        lambda c: c.wrapper == "fsdp1" and c.forward_prefetch,
+        _any_order,
+    ),
+    Difference(
+        "no-sync-reshards",
+        "to be mended: fully_shard frees parameters after every backward, also without gradient synchronization",
+        (*_COLLECTIVES, *_MEMORY),
+        lambda c: c.wrapper == "fsdp2" and not c.accumulation_sync
+        and c.strategy in ("SHARD_GRAD_OP", "_HYBRID_SHARD_ZERO2"),
+        _without_gathers,
+    ),
+    Difference(
+        "gradient-kept",
+        "to be mended: FullyShardedDataParallel's post-backward hook holds the flat gradient that it converts, and the"
+        " one that it reduces, until the reduction has been issued and its result converted",
+        _MEMORY,
+        lambda c: c.wrapper == "fsdp1" and (c.param, c.reduce) != ("fp32", "fp32"),
+        _higher(_largest_unit),
+    ),
+    Difference(
+        "allocated-twice",
+        "to be mended: NO_SHARD in fp32 with a bf16 reduction allocates its gradient twice",
+        _MEMORY,
+        lambda c: c.strategy == "NO_SHARD" and (c.param, c.reduce) == ("fp32", "bf16"),
+        _not_compared,
+    ),
+    Difference(
+        "narrow-reduction",
+        "to be mended: where fully_shard reduces in a narrower type than it computes in, autograd converts each"
+        " gradient when it is made; ours converts them in the copy-in",
+        _MEMORY,
+        lambda c: c.wrapper == "fsdp2" and (c.param, c.reduce) == ("fp32", "bf16"),
+        _higher(_largest_unit),
+    ),
+)
