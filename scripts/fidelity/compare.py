@@ -109,9 +109,9 @@ def planted(log, column):
         for step in log["steps"]:
             step["allocations"] = 0
     elif column == "peak":
-        last["peak"] += 1
+        last["peak"] -= 1  # some differences excuse a higher peak, none a lower one
     elif column == "categories":
-        log["at_peak"]["activations"] = log["at_peak"].get("activations", 0) + 1
+        log["at_peak"]["activations"] = log["at_peak"].get("activations", 0) - 1
     elif last["collectives"]:
         _PLANTS[column](last["collectives"][-1])
     return log

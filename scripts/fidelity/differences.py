@@ -57,12 +57,14 @@ def _largest_unit(_, theirs):
     return max((one["bytes"] for step in theirs["steps"] for one in step["collectives"]), default=0)
 
 
-def _any_order(c, theirs, ours):
-    """The same collectives, in another order within the later steps' backward."""
-    for log in (theirs, ours):
-        for step in log["steps"][1:]:
-            step["collectives"].sort(key=lambda one: tuple(str(one[f]) for f in _COLLECTIVES))
-    _higher(lambda *_: 2 * _largest_unit(c, theirs))(c, theirs, ours)
+def _any_order(first_step, units):
+    """The same collectives in another order, from this step on; peaks higher by so many units."""
+    def mend(c, theirs, ours):
+        for log in (theirs, ours):
+            for step in log["steps"][first_step:]:
+                step["collectives"].sort(key=lambda one: tuple(str(one[f]) for f in _COLLECTIVES))
+        _higher(lambda *_: units * _largest_unit(c, theirs))(c, theirs, ours)
+    return mend
 
 
 def _without_gathers(c, theirs, ours):
@@ -87,14 +89,25 @@ def _without_bucket_indices(_, theirs, __):
         step["collectives"] = [one for one in step["collectives"] if one["dtype"] != "torch.int32"]
 
 
-def _rebuilt_earlier(c, theirs, ours):
-    """PyTorch has rebuilt the buckets within the first step, where the sums of bytes must be the same."""
-    first, other = theirs["steps"][0], ours["steps"][0]
-    if sum(one["bytes"] for one in first["collectives"]) == sum(one["bytes"] for one in other["collectives"]):
-        other["collectives"] = first["collectives"]
+def _other_buckets(_, theirs, ours):
+    """The same gradients in other buckets: the sum of each step's bytes is the same."""
+    for a, b in zip(theirs["steps"], ours["steps"]):
+        if sum(one["bytes"] for one in a["collectives"]) == sum(one["bytes"] for one in b["collectives"]):
+            b["collectives"] = a["collectives"]
+
+
+def _gradients(_, theirs):
+    return sum(one["bytes"] for one in theirs["steps"][-1]["collectives"])
 
 
 TABLE = (
+    Difference(
+        "losses",
+        "ours keeps the loss of each micro-batch, 8 bytes, on the device",
+        _MEMORY,
+        lambda c: c.accumulation > 1,
+        _without_losses,
+    ),
     Difference(
         "one-rank",
         "with one rank FullyShardedDataParallel switches to NO_SHARD, and fully_shard runs no collective",
@@ -110,6 +123,13 @@ TABLE = (
         _not_compared,
     ),
     Difference(
+        "static-graph-first-sync",
+        "PyTorch's reducer fails if a static graph's first backward is without synchronization; ours runs it",
+        ("runs",),
+        lambda c: c.wrapper == "ddp" and c.static_graph and not c.accumulation_sync,
+        _not_compared,
+    ),
+    Difference(
         "bucket-indices",
         "before DDP rebuilds its buckets, it broadcasts their indices and sizes (int32); ours has no such broadcast",
         _COLLECTIVES,
@@ -119,9 +139,25 @@ TABLE = (
     Difference(
         "rebuilt-earlier",
         "to be mended: DDP rebuilds its buckets in the first forward after a reduction, also within a step",
-        (*_COLLECTIVES, *_MEMORY),
+        _COLLECTIVES,
         lambda c: c.wrapper == "ddp" and c.accumulation > 1 and c.accumulation_sync,
-        _rebuilt_earlier,
+        _other_buckets,
+    ),
+    Difference(
+        "ready-order",
+        "to be mended: of a Linear the bias's gradient is ready before the weight's, which passes a transposition first;"
+        " so buckets are rebuilt in another order",
+        _COLLECTIVES,
+        lambda c: c.wrapper == "ddp",
+        _other_buckets,
+    ),
+    Difference(
+        "view-of-bucket",
+        "to be mended: without synchronization DDP's gradients are not in a bucket yet, and buckets that are rebuilt"
+        " within a step leave the gradients in the old ones",
+        _MEMORY,
+        lambda c: c.wrapper == "ddp" and c.gradient_as_bucket_view and c.accumulation > 1,
+        _higher(lambda c, theirs: 2 * _gradients(c, theirs)),
     ),
     Difference(
         "aligned-parameters",
@@ -139,19 +175,19 @@ TABLE = (
         _not_compared,
     ),
     Difference(
-        "losses",
-        "ours keeps the loss of each micro-batch, 8 bytes, on the device",
-        _MEMORY,
-        lambda c: c.accumulation > 1,
-        _without_losses,
-    ),
-    Difference(
         "prefetched-views",
         "to be mended: a flat parameter that forward_prefetch gathers gets its views, hence its autograd node, before"
         " the module before it runs; so its gradient is reduced one unit later",
         (*_COLLECTIVES, *_MEMORY),
         lambda c: c.wrapper == "fsdp1" and c.forward_prefetch,
-        _any_order,
+        _any_order(1, 2),
+    ),
+    Difference(
+        "final-callback",
+        "to be mended: units whose inputs need no gradient are reduced by the root's final callback, the root first",
+        (*_COLLECTIVES, *_MEMORY),
+        lambda c: c.wrapper == "fsdp2" and c.model != "mlp" and c.wrap.startswith("size:"),
+        _any_order(0, 1),
     ),
     Difference(
         "no-sync-reshards",
