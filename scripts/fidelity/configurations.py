@@ -3,8 +3,6 @@
 import dataclasses
 import itertools
 
-PHASES = ("forward", "backward", "recompute", "optimizer")
-
 
 @dataclasses.dataclass(frozen=True)
 class Configuration:

@@ -145,8 +145,8 @@ TABLE = (
     ),
     Difference(
         "ready-order",
-        "to be mended: of a Linear the bias's gradient is ready before the weight's, which passes a transposition first;"
-        " so buckets are rebuilt in another order",
+        "to be mended: of a Linear the bias's gradient is ready before the weight's, which passes a transposition"
+        " first; so buckets are rebuilt in another order",
         _COLLECTIVES,
         lambda c: c.wrapper == "ddp",
         _other_buckets,

@@ -30,7 +30,6 @@ from torch.distributed.fsdp import (
     _runtime_utils,
     fully_shard,
 )
-from torch.distributed.fsdp._flat_param import FlatParamHandle
 from torch.distributed.fsdp._fully_shard._fsdp_param import FSDPParam
 from torch.distributed.fsdp._fully_shard._fsdp_param_group import FSDPParamGroup
 from torch.distributed.fsdp.wrap import ModuleWrapPolicy, _recursive_wrap, size_based_auto_wrap_policy
@@ -79,6 +78,7 @@ class Recorder(TorchDispatchMode):
         self.collectives = []  # (step, collective)
         self.changes = []  # (step, storage, bytes): an allocation, or a free where bytes is below 0
         self._next = 0
+        self._purpose = None
         self._live = {}  # address of a StorageImpl -> (our number, bytes, the weak reference)
         self.category = {}  # number of a storage -> its category
 
@@ -96,19 +96,19 @@ class Recorder(TorchDispatchMode):
             self.changes.append((self.step, number, storage.nbytes()))
             # What remains of the set-up and is never named later is small: the ranks of a device mesh. Temporaries
             # of the optimizer do not count: ours is fused, and whether PyTorch's is depends on the kind of tensor.
-            self.category[number] = category or {"setup": "ignored", "none": "other", "optimizer": "ignored"}.get(
-                self.phase, "activations")
+            by_phase = {"setup": "ignored", "none": "other", "optimizer": "ignored"}
+            self.category[number] = category or self._purpose or by_phase.get(self.phase, "activations")
         elif category:
             self.category[known[0]] = category
 
     @contextlib.contextmanager
     def made_for(self, category):
-        """What is allocated meanwhile has this category, unless it gets one of its own."""
-        first = self._next
-        yield
-        for number in range(first, self._next):
-            if self.category[number] in ("activations", "ignored"):
-                self.category[number] = category
+        """What is allocated meanwhile has this category, after a reduce-scatter "gradients"."""
+        before, self._purpose = self._purpose, category
+        try:
+            yield
+        finally:
+            self._purpose = before
 
     def _end(self, address, number):
         if address in self._live and self._live[address][0] == number:
@@ -154,6 +154,7 @@ class Recorder(TorchDispatchMode):
             "phase": self.phase,
         }))
         if kind == "reduce_scatter":
+            self._purpose = "gradients"
             for tensor in output:
                 self.see(tensor, "gradients")
         elif kind == "all_reduce" and self.unit.startswith("bucket"):  # DDP's
@@ -203,10 +204,14 @@ def _patched(recorder, paths):
         return run
 
     def mark_gradients(original):
+        def mark(group):  # leaves no reference to a gradient behind
+            for p in group.fsdp_params:
+                gradient = getattr(getattr(p, "_unsharded_param", None), "grad", None)
+                if gradient is not None:
+                    recorder.see(gradient, "unsharded_gradients")
+
         def run(self, *rest):
-            for p in self.fsdp_params:
-                for tensor in _tensors([getattr(getattr(p, "_unsharded_param", None), "grad", None)]):
-                    recorder.see(tensor, "unsharded_gradients")
+            mark(self)
             with unit(_clean(self._module_fqn or "")), recorder.made_for("communication"):
                 return original(self, *rest)
         return run
@@ -283,9 +288,6 @@ def _units(module, wrap):
         def policy(module, recurse, nonwrapped_numel):
             return size_based_auto_wrap_policy(module, recurse, nonwrapped_numel, min_num_params=int(wrap[5:]))
     chosen = []
-
-    class Mark(torch.nn.Module):
-        """What _recursive_wrap makes of a module: here only a note that it has been chosen."""
 
     def mark(module, **_):
         chosen.append(module)
