@@ -55,6 +55,7 @@ namespace {
 template <class Row>
 std::vector<Color> swatches_of(const std::vector<Row>& rows) {
     std::vector<Color> swatches;
+    swatches.reserve(rows.size());
     for (const Row& row : rows) swatches.push_back(operation_color(row.operation));
     return swatches;
 }
