@@ -206,13 +206,6 @@ TABLE = (
         _higher(_largest_unit),
     ),
     Difference(
-        "allocated-twice",
-        "to be mended: NO_SHARD in fp32 with a bf16 reduction allocates its gradient twice",
-        _MEMORY,
-        lambda c: c.strategy == "NO_SHARD" and (c.param, c.reduce) == ("fp32", "bf16"),
-        _not_compared,
-    ),
-    Difference(
         "narrow-reduction",
         "to be mended: where fully_shard reduces in a narrower type than it computes in, autograd converts each"
         " gradient when it is made; ours converts them in the copy-in",
