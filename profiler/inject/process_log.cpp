@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -120,6 +121,14 @@ std::uint64_t pid_namespace() {
     return number == nullptr ? 0 : ::strtoull(number + 1, nullptr, 10);
 }
 
+// Reserves disk space for a part of a file. A file beyond the program's limit (ulimit -f) would end the
+// program by SIGXFSZ.
+bool reserve(int fd, std::size_t offset, std::size_t bytes) {
+    rlimit limit;
+    if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < offset + bytes) return false;
+    return ::posix_fallocate(fd, static_cast<off_t>(offset), static_cast<off_t>(bytes)) == 0;
+}
+
 // Reserves disk space for a further chunk, so that no later store can fail for lack of it. The file is
 // opened by its path each time: a descriptor kept open might be closed, and its number reused, by the
 // program.
@@ -128,9 +137,9 @@ bool grow_file(void*, std::uint32_t index) {
     const int fd = ::open(process.path, O_RDWR | O_CLOEXEC);
     if (fd < 0) return false;
     const std::size_t offset = kProcessHeaderBytes + std::size_t{index} * kMappedChunkBytes;
-    const int failure = ::posix_fallocate(fd, static_cast<off_t>(offset), kMappedChunkBytes);
+    const bool reserved = reserve(fd, offset, kMappedChunkBytes);
     ::close(fd);
-    if (failure != 0) return false;
+    if (!reserved) return false;
     ::madvise(reinterpret_cast<char*>(process.file.load(std::memory_order_relaxed)) + offset,
               kMappedChunkBytes, MADV_POPULATE_WRITE);
     return true;
@@ -185,7 +194,7 @@ bool open_file() {
     const int fd = ::open(process.path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0) return false;
     void* memory = nullptr;
-    if (::posix_fallocate(fd, 0, kProcessHeaderBytes) == 0) {
+    if (reserve(fd, 0, kProcessHeaderBytes)) {
         memory = map_file(fd, session->max_bytes, &process.mapped_bytes);
     }
     ::close(fd);

@@ -62,7 +62,7 @@ TEST_F(Faults, a_daemon_outlives_the_recording_unharmed) {
 
 TEST_F(Faults, a_killed_tool_leaves_the_command_unharmed_and_a_file_that_opens) {
     const Outcome outcome = shell(
-        "\"$record\" -o \"$out\" -- \"$job\" writes_when_done 1500 \"$folder/job\" & tool=$!; "
+        "\"$record\" -o \"$out\" -- \"$job\" writes_when_done 150 \"$folder/job\" & tool=$!; "
         "sleep 0.9; kill -9 $tool; wait $tool");
     EXPECT_EQ(outcome.status, 128 + SIGKILL);
     EXPECT_EQ(value("SELECT ended FROM SHARD_STATE"), "0");
@@ -99,9 +99,10 @@ TEST_F(Faults, a_living_session_is_not_removed_by_another) {
 }
 
 TEST_F(Faults, a_file_that_may_not_grow_ends_only_the_recording) {
-    // Blocks of 1 KiB; 300,000 marks need more.
-    const Outcome outcome =
-        shell("ulimit -f 1500; \"$record\" -o \"$out\" -- \"$job\" writes_when_done 700 \"$folder/job\"");
+    // Blocks of 1 KiB; 140,000 marks need more. The job has no limit.
+    const Outcome outcome = shell(
+        "export job folder; ulimit -S -f 1500; \"$record\" -o \"$out\" -- bash -c '"
+        "ulimit -S -f unlimited; exec \"$job\" writes_when_done 70 \"$folder/job\"'");
     EXPECT_EQ(outcome.status, 5);
     EXPECT_EQ(file("job"), "unharmed");
     EXPECT_THAT(outcome.err, HasSubstr("recording has stopped, the command continues"));
@@ -109,12 +110,25 @@ TEST_F(Faults, a_file_that_may_not_grow_ends_only_the_recording) {
     EXPECT_EQ(value("SELECT value FROM SHARD_RUN WHERE key = 'tool'").rfind("shardscope-record", 0), 0u);
 }
 
+TEST_F(Faults, a_job_whose_files_may_not_grow_loses_events_but_continues) {
+    // Room for the records' header and two chunks of 64 KiB.
+    const Outcome outcome = shell(
+        "export job folder; \"$record\" -o \"$out\" -- bash -c '"
+        "ulimit -f 140; exec \"$job\" writes_when_done 10 \"$folder/job\"'");
+    EXPECT_EQ(outcome.status, 5) << outcome.err;
+    EXPECT_EQ(file("job"), "unharmed");
+    EXPECT_THAT(outcome.err, HasSubstr("more were lost"));
+    EXPECT_EQ(number("SELECT count(*) FROM NVTX_EVENTS WHERE text = 'mark'") +
+                  number("SELECT dropped FROM SHARD_STATE"),
+              20'000);
+}
+
 TEST_F(Faults, a_full_disk_ends_only_the_recording) {
     if (!can_mount()) GTEST_SKIP() << "needs user namespaces (unshare -rm)";
     const Outcome outcome = shell(
         "mkdir \"$folder/small\"; export record out job folder; unshare -rm bash -c '"
         "mount -t tmpfs -o size=3m none \"$folder/small\"; "
-        "\"$record\" -o \"$folder/small/out.sqlite\" -- \"$job\" writes_when_done 700 \"$folder/job\"; s=$?; "
+        "\"$record\" -o \"$folder/small/out.sqlite\" -- \"$job\" writes_when_done 70 \"$folder/job\"; s=$?; "
         "cp \"$folder\"/small/out.sqlite* \"$folder\"; exit $s'");
     EXPECT_EQ(outcome.status, 5);
     EXPECT_EQ(file("job"), "unharmed");
@@ -185,7 +199,7 @@ TEST_F(Faults, an_ignored_child_signal_does_not_hide_the_end) {
 }
 
 TEST_F(Faults, a_reached_size_limit_ends_only_the_recording) {
-    const Outcome outcome = record({kJob, "writes_when_done", "1500", folder_ / "job"}, {"--max-size", "2M"});
+    const Outcome outcome = record({kJob, "writes_when_done", "150", folder_ / "job"}, {"--max-size", "2M"});
     EXPECT_EQ(outcome.status, 5);
     EXPECT_EQ(file("job"), "unharmed");
     EXPECT_THAT(outcome.err, HasSubstr("(--max-size); the command continues"));

@@ -274,7 +274,7 @@ INSTANTIATE_TEST_SUITE_P(Programs, NvtxProgram, ::testing::ValuesIn(std::vector<
 // glibc crashes such a program when NVTX loads the recorder into it.
 TEST_F(Output, of_a_program_that_cannot_load_the_recorder_says_so) {
     const std::string program = SHARDSCOPE_STATIC_PROGRAM;
-    const Outcome outcome = record({program, "writes_when_done", "100", folder_ / "job"});
+    const Outcome outcome = record({program, "writes_when_done", "10", folder_ / "job"});
     EXPECT_EQ(outcome.status, 5);
     EXPECT_TRUE(exists("job"));
     EXPECT_THAT(outcome.err, HasSubstr(program + " is linked statically and calls NVTX"));
