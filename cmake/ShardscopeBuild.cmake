@@ -1,4 +1,4 @@
-# Compiler settings shared by all rooms, and helpers that keep the rooms' CMake files short.
+# Compiler settings shared by all libraries, and helpers that keep their CMake files short.
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)

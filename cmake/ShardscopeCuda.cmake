@@ -1,5 +1,5 @@
-# The CUDA language, for the trainer's CUDA module: SHARDSCOPE_HAS_CUDA is set if it is built. The toolkit is
-# found by CUDAToolkit (/usr/local/cuda by default), and its nvcc is used.
+# The CUDA language for the trainer's CUDA module: SHARDSCOPE_HAS_CUDA is set if the module is built.
+# CUDAToolkit finds the toolkit (by default in /usr/local/cuda), whose nvcc is used.
 set(SHARDSCOPE_CUDA AUTO CACHE STRING "Build the trainer's CUDA module: AUTO (where the toolkit is), ON or OFF")
 set_property(CACHE SHARDSCOPE_CUDA PROPERTY STRINGS AUTO ON OFF)
 # Machine code for sm_80 and sm_90, and PTX of the latter for later architectures.

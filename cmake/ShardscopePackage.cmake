@@ -25,7 +25,7 @@ if(SHARDSCOPE_BUILD_VIEWER)
 endif()
 list(JOIN opened_libraries ", " CPACK_DEBIAN_PACKAGE_DEPENDS)
 if(SHARDSCOPE_BUILD_TRAINER)
-    # Computes bfloat16 matmuls; without it the trainer's own, slower code does.
+    # Computes bfloat16 matmuls; without it the trainer uses its own, slower code.
     set(CPACK_DEBIAN_PACKAGE_RECOMMENDS libdnnl2)
 endif()
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)

@@ -13,7 +13,7 @@ namespace shardscope::profiler {
 namespace {
 
 #if defined(__x86_64__)
-// Linux removes "tsc" from this list when the cores' counters disagree or their rate changes. Where the file
+// Linux removes "tsc" from this list when the cores' counters disagree or their rate changes. If the file
 // cannot be read (some sandboxes), the processor's own report is trusted.
 bool kernel_trusts_the_counter() {
     const int fd =

@@ -1,5 +1,5 @@
-// Raw time stamps: the processor's time-stamp counter where it is invariant, else CLOCK_MONOTONIC in ns.
-// Only the recorder turns them into nanoseconds (calibration.h). Any thread; no state but a constant.
+// Raw time stamps: the processor's time-stamp counter if it is invariant, else CLOCK_MONOTONIC in ns. Only
+// the recorder turns them into nanoseconds (calibration.h). Any thread; no state but a constant.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,6 @@ namespace shardscope::profiler {
 // Where ticks come from. The numbers are stored in mapped record files: never renumber.
 enum class ClockSource : std::uint32_t { monotonic = 0, counter = 1 };
 
-// CLOCK_MONOTONIC in nanoseconds.
 inline std::int64_t monotonic_ns() {
     timespec t;
     ::clock_gettime(CLOCK_MONOTONIC, &t);

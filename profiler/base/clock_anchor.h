@@ -1,4 +1,4 @@
-// Ticks (clock.h) and another clock, read as closely together as possible.
+// One reading of ticks (clock.h) and of another clock, as close together as possible.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ ClockAnchor read_tightest(ClockSource source, int tries, ReadClock read_clock) {
     return best;
 }
 
-// With CLOCK_REALTIME, which is CUPTI's clock.
+// An anchor with CLOCK_REALTIME, which is CUPTI's clock.
 inline ClockAnchor read_realtime_anchor(ClockSource source) {
     return read_tightest(source, 8, [] {
         timespec now;

@@ -1,4 +1,4 @@
-// Threads of ours that leave a program's signals to the program.
+// Threads of ours that leave the program's signals to the program's own threads.
 #pragma once
 
 #include <thread>

@@ -12,7 +12,7 @@
 
 namespace shardscope::profiler {
 
-// Changes with any change of the structs below: tool and injected library must agree.
+// Changes with any change of the structs below: the tool and the injected library must agree.
 inline constexpr std::uint32_t kRecordFormat = 3;
 
 enum class RecordKind : std::uint8_t {
@@ -118,7 +118,7 @@ struct TextRecord {
     // text follows
 };
 
-// --- NVTX payloads (the payload extension): bytes, and what the program said about their layout ------------
+// --- NVTX payloads (the payload extension): bytes, and the layouts that the program registered -----------
 
 // Bytes in the layout of a schema. Several may precede one event.
 struct PayloadRecord {
@@ -183,9 +183,9 @@ inline const std::byte* chunk_data(const ChunkHeader* chunk) {
     return reinterpret_cast<const std::byte*>(chunk + 1);
 }
 
-// What writers and the reader of a set of chunks share.
+// What the writers and the reader of a set of chunks share.
 struct ArenaControl {
-    std::atomic<std::uint32_t> chunks;    // how many exist; they never go away
+    std::atomic<std::uint32_t> chunks;    // how many exist; the number never shrinks
     std::atomic<std::uint32_t> released;  // counts chunks that the reader freed (wraps)
     std::atomic<std::uint64_t> lost;      // records of threads that never got a chunk
 };

@@ -115,8 +115,8 @@ double median(std::vector<double> values) {
 
 // --- what a range costs ------------------------------------------------------------------------------------
 
-// The ways of recording: not at all; recorded; with the library inside while a window of no kind, or of a
-// named range, is closed; and by Nsight Systems.
+// The ways of recording: none; recorded; with the library injected but its window closed, which
+// cudaProfilerStart() or a named range would open; and by Nsight Systems.
 enum Way { kAlone, kRecorded, kClosed, kWaiting, kNsys, kWays };
 
 int compare(int rounds) {

@@ -113,7 +113,7 @@ void push_and_pop_burst(benchmark::State& state) {
 }
 BENCHMARK(push_and_pop_burst)->UseManualTime()->Iterations(kBatches);
 
-// As the trainer tests it: without a recorder there is no log.
+// As the trainer does without a recorder: a test for a null log.
 void push_and_pop_off(benchmark::State& state) {
     ThreadLog* log = nullptr;
     benchmark::DoNotOptimize(log);

@@ -25,7 +25,7 @@ inline Domain create(const char* name) {
 inline String register_string(Domain domain, const char* text) {
     return nvtxDomainRegisterStringA(domain, text);
 }
-// Pushes a range of a registered string, with a payload of that schema when there are bytes.
+// Pushes a range of a registered string, with a payload of that schema if there are bytes.
 inline void push(Domain domain, String text, std::uint64_t schema = 0, const void* data = nullptr,
                  std::size_t size = 0) {
     nvtxEventAttributes_t a{};

@@ -1,6 +1,5 @@
-// Timing in batches: a batch is short enough to be interrupted seldom, and the median ignores those that
-// were. Between batches the recorder's parent gets time to drain, as in a program that does something else
-// too.
+// Times in batches: a batch is so short that it is rarely interrupted, and the median ignores those that
+// were. Between batches the tool gets time to drain, as with a program that does other work, too.
 #include "profiler/bench/injection_worker.h"
 
 #include <algorithm>
@@ -122,7 +121,7 @@ int time_calls(const char* result_file) {
 }
 
 int make_ranges(const char* result_file, int threads, double rate, double seconds) {
-    const double each = rate / threads;  // ranges a second
+    const double each = rate / threads;  // ranges per second
     std::vector<std::uint64_t> sent(static_cast<std::size_t>(threads));
     std::vector<std::thread> workers;
     const auto start = Clock::now();

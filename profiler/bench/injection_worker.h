@@ -1,5 +1,5 @@
-// The program that bench_injection runs: it makes NVTX calls and times them. It uses NVIDIA's own headers
-// where the CUDA Toolkit is installed, else tables of our own that are filled as NVTX's are.
+// The program that bench_injection runs: it makes NVTX calls and times them. It uses NVIDIA's own headers if
+// the CUDA Toolkit is installed, else tables of our own that are filled as NVTX's are.
 #pragma once
 
 namespace shardscope::bench {

@@ -1,8 +1,8 @@
-// The part of CUPTI that we use, declared here so that a build needs no CUDA Toolkit: the library is found
-// at run time (library.h). Names, numbers and layouts are those of CUPTI's activity and callback interfaces
-// (NVIDIA's CUPTI documentation; CUDA 11.2 to 13.0); a test compares them with the Toolkit's headers where
-// they are found. Later versions append fields only, so that each struct is valid for every version, up to
-// the size that bytes_known() returns.
+// The part of CUPTI that we use, declared here so that a build needs no CUDA Toolkit: the library is found at
+// run time (library.h). Names, numbers and layouts are those of CUPTI's activity and callback interfaces
+// (NVIDIA's CUPTI documentation; CUDA 11.2 to 13.0); a test compares them with the Toolkit's headers if they
+// are found. Later versions only append fields, so that each struct is valid for every version, up to the
+// size that bytes_known() returns.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ using Result = int;
 inline constexpr Result kSuccess = 0;
 inline constexpr Result kMultipleSubscribers = 39;
 
-// cuptiGetVersion(): 15 is CUDA 11.2, the oldest that is used; from 13.0 on the number is xxyyzz.
+// cuptiGetVersion(): 15 is CUDA 11.2, the oldest that is supported; from 13.0 on the number is xxyyzz.
 inline constexpr std::uint32_t kVersion11_2 = 15, kVersion11_6 = 17, kVersion11_8 = 18, kVersion12_0 = 19,
                                kVersion12_8 = 26, kVersion12_9 = 27, kVersion13_0 = 130000;
 

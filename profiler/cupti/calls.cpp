@@ -1,4 +1,4 @@
-// Names of calls, and enabling them: the driver's one by one, the runtime's all except the unwanted ones.
+// Names of calls, and enabling them: the driver's calls one by one, the runtime's all but the unwanted ones.
 #include "profiler/cupti/calls.h"
 
 #include <initializer_list>

@@ -19,7 +19,7 @@ class CudaCalls {
 
     struct Call {
         const char* name = nullptr;  // owned by CUPTI, never freed
-        std::uint32_t id = 0;        // the user's id of the name
+        std::uint32_t id = 0;        // the caller's id for the name; 0: none yet
         bool wanted = false;
     };
     // nullptr: CUPTI has no such call.
@@ -38,7 +38,6 @@ class CudaCalls {
     Call calls_[2][kMost] = {};
 };
 
-// Whether `name` begins with `start`.
 bool begins_with(const char* name, const char* start);
 
 }  // namespace shardscope::profiler::cupti

@@ -1,4 +1,4 @@
-// Converts field by field; what a version does not report is -1.
+// Converts field by field; a value that the version does not report is -1.
 #include "profiler/cupti/convert.h"
 
 namespace shardscope::profiler::cupti {

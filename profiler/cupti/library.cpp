@@ -1,4 +1,4 @@
-// Where CUPTI may be, and its functions by name.
+// Finds CUPTI, and its functions by name.
 #include "profiler/cupti/library.h"
 
 #include <initializer_list>
@@ -19,10 +19,10 @@ constexpr const char* kNames[] = {
 constexpr const char* kRuntimes[] = {"libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0"};
 
 bool is_loaded(const char* name) {
-    return ::dlopen(name, RTLD_LAZY | RTLD_NOLOAD) != nullptr;  // kept: it stays loaded as long as we do
+    return ::dlopen(name, RTLD_LAZY | RTLD_NOLOAD) != nullptr;  // never closed, so that it stays loaded
 }
 
-// The CUDA version that the program uses, by its runtime library ("13"); "" where that is linked in.
+// The CUDA version that the program uses, by its runtime library ("13"); "" if that is linked statically.
 const char* program_version() {
     for (const char* runtime : kRuntimes) {
         if (is_loaded(runtime)) return runtime + strlen("libcudart.so.");

@@ -46,13 +46,13 @@ struct CudaClockRecord {
 
 // A notice is a TextRecord: `owner` is a traces::Severity, the text a sentence for the user.
 
-// Counts of what has not become a record so far.
+// Counts, so far, of what has not become a record.
 struct CudaLossRecord {
     static constexpr CudaKind kKind = CudaKind::loss;
     RecordHeader header;
-    std::uint64_t dropped;    // CUPTI had no room for them
+    std::uint64_t dropped;    // CUPTI had no room for these
     std::uint64_t untimed;    // without a start or an end, or with the end before the start
-    std::uint64_t misplaced;  // kept or left out by their own time, since their launch was never seen
+    std::uint64_t misplaced;  // kept or omitted by their own time, since their launch was never seen
 };
 
 struct CudaDeviceRecord {  // header.name: the device's name

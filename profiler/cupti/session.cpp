@@ -1,4 +1,4 @@
-// Since CUDA 13.0 CUPTI reports which other tool uses it.
+// Since CUDA 13.0 CUPTI reports which other tool uses it; see subscribe().
 #include "profiler/cupti/session.h"
 
 #include <stdio.h>
@@ -61,7 +61,7 @@ bool CuptiSession::enable(std::span<const std::uint32_t> kinds, bool (*is_needed
 }
 
 bool CuptiSession::disable(std::span<const std::uint32_t> kinds) {
-    if (cupti_.version == kVersion13_0) return false;  // without its first update
+    if (cupti_.version == kVersion13_0) return false;  // 13.0 without its first update
     for (const std::uint32_t kind : kinds) cupti_.ActivityDisable(kind);
     calls_.disable(cupti_);
     return true;

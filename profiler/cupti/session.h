@@ -1,6 +1,5 @@
-// CUPTI in the service of one of our recorders: the library, the one subscription that it grants a process,
-// the calls that it knows and the buffers that it fills. The recorder says what is recorded, and takes the
-// records.
+// A recorder's use of CUPTI: the library, the one subscription that it grants a process, the calls that it
+// knows and the buffers that it fills. The recorder decides what is recorded, and takes the records.
 //
 // A session is a static object: CUPTI's callbacks take no object of ours, come from the program's threads,
 // and may come after the recording. Nothing here takes a lock or uses the heap, since CUPTI holds locks of
@@ -29,16 +28,16 @@ class CuptiSession {
     void close() { cupti_.Unsubscribe(subscriber_); }
     const Cupti& cupti() const { return cupti_; }
     CudaCalls& calls() { return calls_; }
-    // Enables a callback for a call, or for another number of a domain; 0 is a call that CUPTI does not have.
+    // Enables a callback for a call or for another number of a domain; ignores 0, a call that CUPTI lacks.
     void enable_callback(int domain, std::uint32_t number) {
         if (number != 0) cupti_.EnableCallback(1, subscriber_, domain, number);
     }
 
-    // Records these kinds and the wanted calls from now on. False if a kind that `is_needed` failed; the
-    // others are on then, and `why` ends with `advice`.
+    // Records these kinds and the wanted calls from now on. False if a kind failed that `is_needed`; the
+    // others are then enabled, and `why` ends with `advice`.
     bool enable(std::span<const std::uint32_t> kinds, bool (*is_needed)(std::uint32_t kind),
                 const char* advice, Reason& why);
-    // False: this version of CUPTI can hang when it is turned off, so it stays on.
+    // Returns false if this version of CUPTI can hang when it is turned off: it then stays on.
     bool disable(std::span<const std::uint32_t> kinds);
 
     // --- in CUPTI's callbacks ------------------------------------------------------------------------------
@@ -74,8 +73,8 @@ class CuptiSession {
     }
     void discard_buffers();
 
-    // Asks for what is finished, and takes the buffers by `take`. Does nothing before CUPTI has requested a
-    // buffer: the program may be in its cuInit() until then, which can take seconds.
+    // Asks for finished records, and takes the buffers by `take`. Does nothing before CUPTI has requested a
+    // buffer: until then the program may be in cuInit(), which can take seconds.
     template <typename Take>
     void flush(std::uint32_t flag, Take take) {
         if (!flush_only(flag)) return;

@@ -1,9 +1,9 @@
 // The CUDA end of the injected library: libcuda calls InitializeInjection() when the program starts to use
-// CUDA; from then on CUPTI fills buffers in the program's threads, and one thread of ours empties them into
-// its log (cuda_activity.h), asks for what is finished each second, and for the rest when the program ends.
-//
-// No lock of ours is held while CUPTI is called, and none is taken where CUPTI calls us, since it holds its
-// own then. Nothing here is ever destroyed, since CUPTI's threads outlive main().
+// CUDA. From then on CUPTI fills buffers in the program's threads, and one thread of ours writes their
+// records to its log (cuda_activity.h); it asks CUPTI for finished records each second, and for the rest when
+// the program ends.
+// No lock of ours is held while CUPTI is called, and none is taken in CUPTI's callbacks, since CUPTI holds
+// its own then. Nothing here is ever destroyed, since CUPTI's threads outlive main().
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -31,9 +31,9 @@ namespace shardscope::profiler::inject {
 
 namespace {
 
-constexpr std::int64_t kLookNs = 20'000'000;          // how often the worker looks for buffers and orders
-constexpr std::int64_t kFlushNs = 1'000'000'000;      // what a crash can lose
-constexpr std::int64_t kLastWaitNs = 10'000'000'000;  // for the worker, when the program ends
+constexpr std::int64_t kLookNs = 20'000'000;          // how often the worker looks for buffers and turns
+constexpr std::int64_t kFlushNs = 1'000'000'000;      // how much a crash can lose
+constexpr std::int64_t kLastWaitNs = 10'000'000'000;  // how long the end of the program waits for the worker
 constexpr int kFlushesAfterStop = 2;                  // immediately, and a second later
 
 constexpr std::uint32_t kKinds[] = {
@@ -44,7 +44,7 @@ constexpr std::uint32_t kKinds[] = {
     cupti::kKindGraphTrace,  // the last: only if whole graphs are recorded
 };
 
-// Turns of the recording on and off, passed to the worker from the threads that make them.
+// When recording was turned on and off, passed to the worker by the threads in which that happened.
 struct Turns {
     static constexpr std::uint32_t kMost = 256;
     struct Turn {
@@ -64,7 +64,7 @@ struct Cuda {
     CudaActivity activity;
     Turns turns;
     std::uint32_t runtime_reset = 0, runtime_start = 0, runtime_stop = 0, driver_start = 0, driver_stop = 0;
-    bool enabled = false;  // worker, and before it runs
+    bool enabled = false;  // used by the worker, and before the worker runs
 
     std::atomic<std::uint32_t> calls_for_worker{0};  // a count; its changes wake the worker
     std::atomic<bool> ending{false};                 // the program is ending
@@ -152,7 +152,7 @@ std::span<const std::uint32_t> kinds() {
 void enable() {
     cuda.enabled = true;
     char why[512];
-    // Without kernels there is nothing to see; other kinds that a library or device lacks are left out.
+    // Without kernels there is nothing to see. Other kinds that a library or device lacks are omitted.
     const auto is_needed = [](std::uint32_t kind) { return kind == cupti::kKindConcurrentKernel; };
     if (!cuda.session.enable(kinds(), is_needed, "may this user profile the GPU?", why)) notice_missing(why);
 }
@@ -169,7 +169,7 @@ void take_turns() {
         if (time == 0) return;  // being written
         cuda.activity.launches().turn(time, turn.on.load(std::memory_order_relaxed));
     }
-    // Turns made by the tool are not reported by any thread of this process.
+    // No thread of this process reports that the tool has turned recording on or off.
     if (cuda.activity.launches().is_on() != recording()) {
         cuda.activity.launches().turn(now_of(CLOCK_REALTIME), recording());
     }
@@ -199,7 +199,7 @@ void* work(void*) {
     std::int64_t flushed = now_of(CLOCK_MONOTONIC);
     int flushes_after_stop = 0;
     std::uint32_t calls = 0;
-    // Where CUPTI cannot be turned off, its buffers must be emptied for ever.
+    // If CUPTI cannot be turned off, its buffers must be emptied until the program ends.
     while (!cuda.ending.load(std::memory_order_acquire) &&
            (flushes_after_stop < kFlushesAfterStop || cuda.enabled)) {
         wait_while(cuda.calls_for_worker, calls, kLookNs);
@@ -286,8 +286,8 @@ void start() {
     listen_to(cupti::kDomainDriver, "cuProfilerStop", cuda.driver_stop);
     cuda.session.enable_callback(cupti::kDomainResource, cupti::kContextDestroyStarting);
     ::pthread_atfork(nullptr, nullptr, &forget_cuda_in_child);
-    // A recording that is to begin later costs nothing until then. A window that the program opens has to
-    // find everything running.
+    // A recording that is to begin later costs nothing until then; but a window that the program itself opens
+    // must find everything running.
     if (tool_records()) enable();
     cuda.ended.store(0, std::memory_order_release);
     if (!start_worker()) {

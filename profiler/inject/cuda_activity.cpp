@@ -69,7 +69,7 @@ bool CudaActivity::is_timed(std::uint64_t start, std::uint64_t end) {
     return false;
 }
 
-// --- whether it is wanted ----------------------------------------------------------------------------------
+// --- whether work belongs to the recording -----------------------------------------------------------------
 
 template <typename Record>
 void CudaActivity::write_work(const Record& record, std::int64_t start) {
@@ -160,7 +160,7 @@ std::uint32_t CudaActivity::kernel_name(const char* name) {
     if (name == nullptr) return 0;
     const auto bits = reinterpret_cast<std::uintptr_t>(name);
     KnownName& known = names_[(bits >> 4 ^ bits >> 14) % (sizeof names_ / sizeof *names_)];
-    // Names of another module may now lie at an address of an unloaded one.
+    // After its module is unloaded, another name may lie at the same address.
     if (known.address == name && ::strcmp(known.text, name) == 0) return known.id;
     const std::uint32_t id = name_id(narrow_text(name));
     ::free(known.text);

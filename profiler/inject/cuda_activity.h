@@ -1,5 +1,5 @@
-// Turns CUPTI's records into ours (cupti/records.h) in the log of the calling thread, which is our worker:
-// what was launched outside the recorded part of the run is left out, what CUPTI could not time is counted.
+// Turns CUPTI's records into ours (cupti/records.h) in the log of the calling thread, which is our worker.
+// What was launched outside the recorded part of the run is omitted; what CUPTI could not time is counted.
 // One thread.
 #pragma once
 
@@ -44,7 +44,7 @@ class CudaActivity {
     void convert(const cupti::ExternalCorrelation&) {}  // not enabled
 
     // Decides about work whose launch has not been seen yet; call it once after each flush. `last`: no more
-    // records follow, so the work's own time decides if necessary.
+    // records follow, so that the work's own time decides if the launch was not seen.
     void settle(bool last);
 
     // Writes the current time of both clocks.
@@ -69,7 +69,7 @@ class CudaActivity {
     template <typename Work>
     void convert_work(const Work& work);
 
-    // The id of a kernel's name, found again by its address if the text there is the same.
+    // The id of a kernel's name: cached by address, and checked against the text there.
     std::uint32_t kernel_name(const char* name);
     struct KnownName {
         const char* address = nullptr;

@@ -48,7 +48,7 @@ class CudaLaunches {
         return before_;
     }
 
-    // Reports that the call of that number began at `start`.
+    // Reports that the call with that number began at `start`.
     void saw_call(std::uint32_t correlation, std::int64_t start) {
         if (!seen_ || is_after(correlation, latest_)) {
             latest_ = correlation;
@@ -67,7 +67,7 @@ class CudaLaunches {
         }
     }
 
-    // The verdict on work that the call of that number launched.
+    // The verdict on work that the call with that number launched.
     Verdict of_launch(std::uint32_t correlation) const {
         for (std::size_t i = count_; i-- > 0;) {
             const Turn& turn = turns_[i];

@@ -20,7 +20,7 @@ SHARDSCOPE_EXPORT void shardscope_mark(const char* text) {
     if (inject::join_session()) inject::mark(*inject::default_domain(), inject::describe(text));
 }
 
-// As cudaProfilerStart() and cudaProfilerStop(): useful if the session waits for them.
+// These act as cudaProfilerStart() and cudaProfilerStop() do, for a session that waits for those.
 SHARDSCOPE_EXPORT void shardscope_profiler_start() {
     if (inject::join_session()) inject::open_window(shardscope::profiler::WindowKind::cuda_profiler);
 }

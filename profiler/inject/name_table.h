@@ -13,7 +13,7 @@ namespace shardscope::profiler::inject {
 
 class NameTable {
   public:
-    // The number of the text; `added` says whether it is new. 0 when there is no memory.
+    // The number of the text; `added`: whether it is new. 0 if there is no memory.
     std::uint32_t find_or_add(Text text, bool* added) {
         *added = false;
         if ((count_ + 1) * 2 > slots_size_ && !grow()) return 0;

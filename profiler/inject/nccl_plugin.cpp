@@ -23,7 +23,7 @@ using nccl::Descriptor;
 struct Communicator {
     std::uint64_t id;
     std::atomic<bool> told;  // sent to the reader
-    Communicator* before;    // the one made before it: all can be found from `communicators`
+    Communicator* before;    // the one made before this one; `communicators` is the newest
 };
 std::atomic<Communicator*> communicators{nullptr};
 
@@ -106,7 +106,7 @@ void* start(const Event& event) {
 
 // --- descriptors of the versions ---------------------------------------------------------------------------
 
-// The descriptor, cast to the longer one that its type stands for.
+// Casts the descriptor to the longer struct that its type says it is.
 template <typename About, typename Type>
 const Descriptor<Type, About>& as(const nccl::AnyDescriptor<Type>& any) {
     return reinterpret_cast<const Descriptor<Type, About>&>(any);
@@ -144,7 +144,7 @@ Event read_p2p(const Descriptor<std::uint8_t, nccl::P2p1>& d) {
     return event;
 }
 
-// Versions 2 to 6 name the same things alike.
+// Versions 2 to 6 use the same member names.
 template <typename Type, typename About>
 Event read_coll(const Descriptor<Type, About>& d) {
     Event event = common(d);
@@ -252,7 +252,7 @@ int start_old(void* context, void** handle, nccl::OldDescriptor* descriptor) {
     const bool coll = descriptor->type == nccl::kColl;
     if (!coll && descriptor->type != nccl::kP2p) return nccl::kSuccess;
     Event event = coll ? read_coll(as<Coll>(*descriptor)) : read_p2p(as<P2p>(*descriptor));
-    event.parent = nullptr;  // a group, which we do not take
+    event.parent = nullptr;  // a group, which is not recorded
     auto& communicator = *static_cast<Communicator*>(context);
     if constexpr (requires(Coll about) { about.communicator; }) {
         tell_once(communicator, coll ? as<Coll>(*descriptor).about.name : as<P2p>(*descriptor).about.name,
@@ -287,7 +287,7 @@ int start_new(void* context, void** handle, nccl::NewDescriptor* descriptor) {
         default:
             return nccl::kSuccess;
     }
-    if (event.kind == NcclEvent::call) event.parent = nullptr;  // a group, which we do not take
+    if (event.kind == NcclEvent::call) event.parent = nullptr;  // a group, which is not recorded
     event.communicator = static_cast<const Communicator*>(context)->id;
     *handle = start(event);
     return nccl::kSuccess;
@@ -306,12 +306,12 @@ int stop(void* handle) {
     return nccl::kSuccess;
 }
 
-// The states belong to kinds of event that we do not take.
+// States belong to kinds of event that are not recorded.
 int record_state(void*, int, void*) {
     return nccl::kSuccess;
 }
 
-// The communicator stays: NCCL may still end events of it, or begin some.
+// The communicator is kept: NCCL may still end events of it, or begin some.
 int finalize(void*) {
     return nccl::kSuccess;
 }

@@ -64,7 +64,7 @@ struct Coll2 {
     std::uint8_t channels, warps;
     const char *algorithm, *protocol;
 };
-struct P2p2 {  // of version 3 too
+struct P2p2 {  // also of version 3
     const char* name;
     std::uint64_t communicator;
     const char* function;
@@ -87,7 +87,7 @@ struct Coll3 {
     const char *algorithm, *protocol;
 };
 
-struct Coll4 {  // of versions 5 and 6 too, which append a pointer
+struct Coll4 {  // also of versions 5 and 6, which append a pointer
     std::uint64_t sequence;
     const char* function;
     const void* send;
@@ -98,7 +98,7 @@ struct Coll4 {  // of versions 5 and 6 too, which append a pointer
     std::uint8_t channels, warps;
     const char *algorithm, *protocol;
 };
-struct P2p4 {  // of versions 5 and 6 too, which append a pointer
+struct P2p4 {  // also of versions 5 and 6, which append a pointer
     const char* function;
     void* buffer;
     const char* data_type;
@@ -185,15 +185,15 @@ struct Plugin {
     int (*finalize)(void* context);
 };
 
-using Init1 = int(void** context, int* mask);  // of versions 2 and 3 too
+using Init1 = int(void** context, int* mask);  // also of versions 2 and 3
 using Init4 = int(void** context, int* mask, const char* name, std::uint64_t communicator, int nodes,
                   int ranks, int rank, Logger log);
 using Init5 = int(void** context, std::uint64_t communicator, int* mask, const char* name, int nodes,
-                  int ranks, int rank, Logger log);  // of version 6 too
+                  int ranks, int rank, Logger log);  // also of version 6
 
-using Plugin1 = Plugin<Init1, OldDescriptor>;  // of versions 2 and 3 too
+using Plugin1 = Plugin<Init1, OldDescriptor>;  // also of versions 2 and 3
 using Plugin4 = Plugin<Init4, OldDescriptor>;
-using Plugin5 = Plugin<Init5, NewDescriptor>;  // of version 6 too
+using Plugin5 = Plugin<Init5, NewDescriptor>;  // also of version 6
 static_assert(sizeof(Plugin1) == 48 && sizeof(Plugin4) == 48 && sizeof(Plugin5) == 48);
 
 // --- version 1 gives numbers where later ones give names; these are those names ----------------------------

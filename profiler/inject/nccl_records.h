@@ -43,7 +43,7 @@ struct NcclStartRecord {
     NcclEvent event;
     std::uint8_t captured;  // 1: into a CUDA graph, so that the call may have many operations
     std::uint16_t reserved;
-    // As NCCL spells them, cut where they are longer: "AllGather", "ncclFloat32", "RING", "LL128".
+    // As NCCL spells them, cut if they are longer: "AllGather", "ncclFloat32", "RING", "LL128".
     char function[16], data_type[16], algorithm[24], protocol[16];
 };
 static_assert(sizeof(NcclStartRecord) % 8 == 0);

@@ -65,7 +65,7 @@ bool is_known(const EventAttributes* attributes) {
     return event;
 }
 
-// The general paths, kept out of the functions that are called so often.
+// The general paths, kept out of line so that the hot functions stay small.
 [[gnu::noinline]] int push_any(const Domain& domain, const EventAttributes* a) {
     char buffer[kMaxText];
     return push(domain, describe(a, buffer));
@@ -198,7 +198,7 @@ nvtx::DomainHandle domain_create_w(const wchar_t* name) {
 
 // A domain's handle stays valid, since other modules may share it.
 void domain_destroy(nvtx::DomainHandle) {}
-// Resources (named mutexes, say) are not events; the program gets a handle that means nothing.
+// Resources (such as named mutexes) are not recorded; the program gets a handle without a meaning.
 nvtx::ResourceHandle domain_resource_create(nvtx::DomainHandle, const void*) {
     static constexpr char kAnyResource = 0;
     return const_cast<char*>(&kAnyResource);

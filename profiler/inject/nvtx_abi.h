@@ -1,6 +1,6 @@
 // The binary interface through which a program's NVTX calls reach an injected library (NVTX version 3),
 // declared here so that no header of the CUDA Toolkit is needed. Numbers and layouts are NVTX's and do not
-// change; tests compare them with the Toolkit's headers where those are found.
+// change; tests compare them with the Toolkit's headers if those are found.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// The thread's part of the window's ranges.
+// A thread's bookkeeping of the ranges that the window waits for.
 #include "profiler/inject/nvtx_events.h"
 
 namespace shardscope::profiler::inject {

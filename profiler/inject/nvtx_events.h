@@ -1,6 +1,6 @@
 // What NVTX calls do to the calling thread's log: pushes, pops, marks, starts and ends. Inline: this is the
-// injected library's hot path. Any thread. Events that are not to be recorded do not count as lost, so that
-// events sent are exactly events stored plus events lost.
+// injected library's hot path. Any thread. Events that are not to be recorded do not count as lost, so the
+// events sent are exactly those stored plus those lost.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct Payloads {
     std::size_t count = 0;
 };
 
-// The contents of one event, whichever call sent it.
+// The contents of one event, independent of the call that sent it.
 struct Event {
     Text text{"", 0};
     std::uint32_t name = 0;  // of a registered string; then there is no text
@@ -36,7 +36,7 @@ inline Event describe(const char* text) {
     return event;
 }
 
-// Whether NVTX calls are to be redirected here at all: if their events are recorded, or open the window.
+// Whether NVTX calls are to be redirected here at all: whether their events are recorded or open the window.
 // Joins the session.
 inline bool wants_nvtx() {
     return join_session() && (records_nvtx.load(std::memory_order_relaxed) || watches_ranges());
@@ -52,7 +52,7 @@ inline bool recording_nvtx() {
     return recording() && records_nvtx.load(std::memory_order_relaxed);
 }
 
-// The same with a single load. Also false if anything but recording has to be done: for the hot path.
+// The same with a single load, for the hot path. Also false if more than recording has to be done.
 inline bool just_recording_nvtx() {
     return nvtx_gate.load(std::memory_order_acquire)->load(std::memory_order_relaxed) ==
            SessionState::recording;
@@ -92,7 +92,7 @@ struct RangeShape {
     if (shape.has_text) copy_text(reinterpret_cast<std::byte*>(r) + shape.fixed, event.text);
 }
 
-// False: there was no room, and the event is lost.
+// Returns false if there was no room: the event is lost.
 [[gnu::always_inline]] inline bool write_range(ThreadState& thread, RecordKind kind, const Domain& domain,
                                                const Event& event, std::uint32_t depth, std::uint64_t id) {
     if (event.payloads.count != 0) [[unlikely]]
@@ -111,8 +111,8 @@ struct RangeShape {
     if (Entered thread; thread) write_range(*thread, RecordKind::mark, domain, event, 0, 0);
 }
 
-// The thread's part of the window's ranges; rare (nvtx_events.cpp). The event's text, or the id of its
-// registered name, is passed by value, so that it stays in registers.
+// The thread's bookkeeping of the ranges that the window waits for; rare (nvtx_events.cpp). The event's text,
+// or the id of its registered name, is passed by value, so that it stays in registers.
 Watched range_begins(Text text, std::uint32_t name);
 void watch_push(ThreadState& thread, const Domain& domain, Text text, std::uint32_t name,
                 std::uint32_t depth);
@@ -121,8 +121,8 @@ void watch_pop(ThreadState& thread, const Domain& domain, std::uint32_t depth);
 // The result of push_at_once() and pop_at_once() if nothing was done: call push() or pop().
 inline constexpr int kNotAtOnce = -1000;
 
-// This thread's state if a push needs only its record: the log exists, and nothing but records is wanted.
-// Else null.
+// This thread's state if a push needs only its record (the log exists, and only recording has to be done),
+// else null.
 [[gnu::always_inline]] inline ThreadState* ready_thread() {
     ThreadState* const thread = this_thread;
     const bool ready = reinterpret_cast<std::uintptr_t>(thread) > 1 && !thread->busy && just_recording_nvtx();
@@ -136,8 +136,8 @@ inline constexpr int kNotAtOnce = -1000;
     std::atomic_signal_fence(std::memory_order_seq_cst);
 }
 
-// The common case of a push, in such a thread. It calls nothing, so that its caller has no registers to save
-// (a seventh of a push's cost). Space is checked after handlers are kept out, since they might take it.
+// The common case of a push, in a thread from ready_thread(). It calls nothing, so that its caller saves no
+// registers (a seventh of a push's cost). Handlers are kept out before space is checked: they might take it.
 [[gnu::always_inline]] inline int push_at_once(ThreadState& thread, const Domain& domain,
                                                const Event& event) {
     const RangeShape shape(RecordKind::push, event);
@@ -224,7 +224,7 @@ inline constexpr int kNotAtOnce = -1000;
     return static_cast<int>(depth);
 }
 
-// The id of the range; 0 when it is not recorded and the window does not wait for it.
+// Returns the id of the range, or 0 if it is not recorded and the window does not wait for it.
 [[gnu::always_inline]] inline nvtx::RangeId start(const Domain& domain, const Event& event) {
     const bool watched = watches_ranges();
     if (!watched && !recording_nvtx()) return 0;

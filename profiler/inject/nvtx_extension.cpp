@@ -45,7 +45,7 @@ void end_payload(DomainHandle domain, nvtx::RangeId id, const PayloadData* data,
 std::uint8_t is_enabled(DomainHandle) {
     return 1;
 }
-// For events that the program times itself, in our ticks.
+// A time stamp, in our ticks, for events that the program times itself.
 std::int64_t timestamp_get() {
     const SessionHeader* joined = session();
     return joined == nullptr ? 0 : static_cast<std::int64_t>(read_ticks(joined->clock));

@@ -1,4 +1,4 @@
-// Layouts and payloads on their way to the reader, which does the decoding.
+// Sends layouts and payloads to the reader, which decodes them.
 #include "profiler/inject/nvtx_payload.h"
 
 #include <cstdlib>
@@ -8,10 +8,10 @@
 namespace shardscope::profiler::inject {
 namespace {
 
-// Payloads of one event; more are left out.
+// Payloads of one event; further ones are omitted.
 constexpr std::size_t kMostPayloads = 64;
 
-// What is needed to read payloads of an id. Nodes of a list that only grows.
+// What is needed to read the payloads of a schema. Nodes of a list that only grows.
 struct Layout {
     Layout* next;
     std::uint32_t domain;  // name id
@@ -188,7 +188,7 @@ Event describe(const Domain& domain, Payloads payloads) {
     return event;
 }
 
-// A payload that is too large for a chunk, or of unknown size, is left out and counted.
+// A payload that is too large for a chunk, or of unknown size, is omitted and counted.
 void write_payloads(ThreadState& thread, const Domain& domain, Payloads payloads) {
     for (std::size_t i = 0; i < payloads.count; ++i) {
         const nvtx::PayloadData& payload = payloads.data[i];

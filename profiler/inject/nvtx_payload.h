@@ -10,8 +10,8 @@
 
 namespace shardscope::profiler::inject {
 
-// Returns the id by which payloads refer to it: the program's own, or a new one. 0 if the attributes are
-// invalid. What is known already is not sent again.
+// Return the id by which payloads refer to it: the program's own, or a new one; 0 if the attributes are
+// invalid. What was registered before is not sent again.
 std::uint64_t register_schema(const Domain& domain, const nvtx::SchemaAttributes* attributes);
 std::uint64_t register_enum(const Domain& domain, const nvtx::EnumAttributes* attributes);
 std::uint64_t register_scope(const Domain& domain, const nvtx::ScopeAttributes* attributes);

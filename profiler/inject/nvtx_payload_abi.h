@@ -1,6 +1,6 @@
 // The binary interface of NVTX's payload extension (module 2), declared here like the core's (nvtx_abi.h). A
 // module of the program hands its slots to InitializeInjectionNvtxExtension at its first call of the
-// extension. Source: NVTX 3's nvToolsExtPayload.h and nvtxExtTypes.h, with which tests compare this where
+// extension. Source: NVTX 3's nvToolsExtPayload.h and nvtxExtTypes.h, with which tests compare this if
 // they are found.
 #pragma once
 

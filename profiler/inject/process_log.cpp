@@ -129,9 +129,9 @@ bool reserve(int fd, std::size_t offset, std::size_t bytes) {
     return ::posix_fallocate(fd, static_cast<off_t>(offset), static_cast<off_t>(bytes)) == 0;
 }
 
-// Reserves disk space for a further chunk, so that no later store can fail for lack of it. The file is
-// opened by its path each time: a descriptor kept open might be closed, and its number reused, by the
-// program.
+// Reserves disk space for a further chunk, so that no later store can fail for lack of it. The file is opened
+// by its path each time, because the program might close a descriptor that is kept open, and reuse its
+// number.
 bool grow_file(void*, std::uint32_t index) {
     const KeepErrno keep;
     const int fd = ::open(process.path, O_RDWR | O_CLOEXEC);
@@ -145,7 +145,7 @@ bool grow_file(void*, std::uint32_t index) {
     return true;
 }
 
-// Maps as much of `fd` as the session allows, or as the address space does. Null on failure.
+// Maps `fd`, as much of it as the session and the address space allow. Null on failure.
 void* map_file(int fd, std::size_t wanted, std::size_t* mapped) {
     for (std::size_t bytes = wanted; bytes >= kProcessHeaderBytes + 2 * kMappedChunkBytes; bytes /= 2) {
         const std::size_t chunks = (bytes - kProcessHeaderBytes) / kMappedChunkBytes;

@@ -1,6 +1,6 @@
-// The injected library's memory of its process: the session it belongs to, the record file that it maps, the
-// names it has assigned and a log per thread. Created lazily by the first event. No C++ runtime, no
-// exceptions; every function keeps errno, since it runs inside the program's own code.
+// What the injected library knows in its process: the session it belongs to, the record file that it maps,
+// the names it has assigned and a log per thread. Created by the first event. No C++ runtime, no exceptions;
+// every function keeps errno, since it runs inside the program's own code.
 #pragma once
 
 #include <atomic>
@@ -21,7 +21,7 @@ struct ThreadState {
     // The push/pop ranges of one domain that are open.
     struct Stack {
         std::uint32_t open = 0;      // how many
-        std::uint32_t recorded = 0;  // only ranges of a smaller depth may be recorded
+        std::uint32_t recorded = 0;  // open ranges of this depth or deeper were not recorded
     };
     // An open push/pop range that the window waits for.
     struct WatchedRange {
@@ -49,10 +49,10 @@ bool join_session();
 // The session that was joined, or null. Its `sources` say what is to be recorded.
 const SessionHeader* session();
 
-// What the gate leads to: the session's state while the window is open, a constant `waiting` otherwise.
+// Points to the session's state while the window is open, a constant `waiting` otherwise.
 extern std::atomic<const std::atomic<SessionState>*> gate;
 extern std::atomic<bool> records_nvtx;  // the session asks for the source
-// As `gate`, for NVTX events alone; never leads to `recording` while the window watches them.
+// Like `gate`, for NVTX events alone; never points to `recording` while the window watches them.
 extern std::atomic<const std::atomic<SessionState>*> nvtx_gate;
 void set_gate(const std::atomic<SessionState>* state, bool watches);  // for window.cpp; null: closed
 
@@ -61,7 +61,7 @@ inline bool recording() {
     return gate.load(std::memory_order_acquire)->load(std::memory_order_relaxed) == SessionState::recording;
 }
 
-// Whether the tool takes no more records, not even ends of what has begun. Also valid without a session.
+// Whether the tool takes no more records, not even ends of open ranges. Also valid without a session.
 extern std::atomic<const std::atomic<SessionState>*> session_state;
 inline bool stopped() {
     return session_state.load(std::memory_order_acquire)->load(std::memory_order_relaxed) ==
@@ -84,14 +84,14 @@ inline ThreadState* thread_state() {
     return state == nullptr ? attach_thread() : nullptr;
 }
 
-// The domain of that name, made once; the default domain when there are too many.
+// The domain of that name, created once; the default domain if there are too many.
 const Domain* domain(Text name);
 inline constexpr Domain kDefaultDomain{0, 0};
 inline const Domain* default_domain() {
     return &kDefaultDomain;
 }
 
-// The id of a string, registered once and sent to the reader; 0 when there is no memory.
+// The id of a string, registered once and sent to the reader; 0 if there is no memory.
 std::uint32_t name_id(Text text);
 
 // The text of such an id; its memory never moves.
@@ -109,7 +109,7 @@ inline constexpr std::size_t kMaxRecord = kMappedChunkBytes - sizeof(ChunkHeader
 // Writes a record of text (thread_name, category_name) to this thread's log.
 void write_text(RecordKind kind, std::uint32_t name, std::uint64_t owner, Text text);
 
-// Uses a thread's log, and keeps the thread's re-entrant calls out meanwhile.
+// Gives access to the thread's log, and keeps the thread's re-entrant calls out meanwhile.
 class Entered {
   public:
     Entered() : state_(thread_state()) {

@@ -30,9 +30,9 @@ inline void copy_fixed(char* to, const char* from) {
     __builtin_memcpy(to, bytes, kBytes);
 }
 
-// Copies the text, padded with NULs to padded_size(). Written out because a thread sanitizer in the program
-// would check a call of memcpy, but does not see how chunks pass from thread to thread. It is also faster
-// for texts of this length: the last part of each size overlaps the one before.
+// Copies the text, padded with NULs to padded_size(). Does not call memcpy, which a thread sanitizer in the
+// program would check without seeing how chunks pass from thread to thread. It is also faster for texts of
+// this length: the last part of each size overlaps the previous one.
 [[gnu::always_inline]] inline void copy_text(void* to, Text text) {
     char* out = static_cast<char*>(to);
     const char* in = text.data;

@@ -1,4 +1,4 @@
-// Opening and closing the window. Everything that is not rare is in the header.
+// Opens and closes the window. The frequent checks are in the header.
 #include "profiler/inject/window.h"
 
 #include <cstring>
@@ -26,9 +26,9 @@ struct Window {
     const SessionHeader* session = nullptr;
     SetGate set_gate = nullptr;
     WindowKind kind = WindowKind::always;
-    Text name{"", 0};  // of the ranges: all of it, or the part before the number
+    Text name{"", 0};  // of the ranges; for steps, the part before the number
     bool is_open = false;
-    bool over = false;         // it does not open again
+    bool over = false;         // if so, it does not open again
     bool last_ended = false;   // steps: a range of the last step has ended
     std::uint32_t ranges = 0;  // watched ranges that are open
     Id ids[kMaxIds] = {};
@@ -44,7 +44,7 @@ class Held {
     Held& operator=(const Held&) = delete;
 };
 
-// Called under the lock. Returns whether that changed something.
+// Called under the lock. Returns whether the window changed.
 bool set_open(bool open) {
     if (open == window.is_open || (open && window.over)) return false;
     window.is_open = open;
@@ -206,7 +206,7 @@ void watch_id(std::uint64_t id, Watched watched) {
         window_ids.fetch_add(1, std::memory_order_relaxed);
         return;
     }
-    // No free place: the range no longer counts, since otherwise the window would never close.
+    // No free slot: the range no longer counts, since otherwise the window would never close.
     if (window.ranges != 0) --window.ranges;
 }
 

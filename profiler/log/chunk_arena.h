@@ -78,7 +78,7 @@ class ChunkArena {
         lock_.unlock();
     }
 
-    // Ends the owner's use of a chunk; the reader frees it after reading.
+    // Ends the use of a chunk by its owner; the reader frees it once it has read it.
     static void seal(ChunkHeader* chunk) {
         chunk->state.store(ChunkState::sealed, std::memory_order_release);
     }
@@ -91,9 +91,9 @@ class ChunkArena {
     void unlock_in_child() { lock_.reset(); }
 
   private:
-    // Tries a few low chunks first, so that a program that writes little stays in warm memory; then
-    // continues where the last search ended, which finds chunks in the order in which the reader frees them.
-    // A search that found nothing is not repeated until the reader has freed something.
+    // Tries a few low chunks first, so that a program that writes little stays in warm memory; then continues
+    // where the last search ended, since the reader frees chunks in that order. A search that found nothing
+    // is not repeated until the reader has freed a chunk.
     ChunkHeader* find_free() {
         const std::uint32_t released = control_->released.load(std::memory_order_acquire);
         if (max_chunks_ == 0 || (none_free_ && released == none_free_at_)) return nullptr;
@@ -130,7 +130,7 @@ class ChunkArena {
     Grow grow_ = nullptr;
     static constexpr std::uint32_t kWarm = 8;
     std::uint32_t next_ = 0;  // where the next search begins, after the warm ones
-    bool none_free_ = false;  // when none_free_at_ chunks had been released
+    bool none_free_ = false;  // no chunk was free when none_free_at_ had been released
     std::uint32_t none_free_at_ = 0;
     void* context_ = nullptr;
 };

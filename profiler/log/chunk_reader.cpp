@@ -1,4 +1,4 @@
-// Finding, ordering and freeing chunks; see the header for the order of looking.
+// Finds, orders and frees chunks; the header explains the order of reading.
 #include "profiler/log/chunk_reader.h"
 
 #include <algorithm>
@@ -49,8 +49,8 @@ void ChunkReader::drain(const Visit& visit, double share) {
         const Seen& seen = seen_[next_seen_];
         bytes_past_ += seen.used;
         Log& log = logs_[seen.log];
-        // The owner may have moved on during the snapshot: then an earlier chunk, or its end, waits for the
-        // next drain, and so must everything after it.
+        // The owner may have begun a new chunk during the snapshot. Then an earlier chunk, or its end, waits
+        // for the next drain, and so must everything after it.
         if (seen.sequence != log.next_sequence) continue;
         if (seen.used > log.offset) {
             visit(seen.log, seen.tid, {chunk_data(chunk(seen.index)) + log.offset, seen.used - log.offset});

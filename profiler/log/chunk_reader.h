@@ -31,8 +31,8 @@ class ChunkReader {
     // Whole records of one log, in order of time; `tid` is the thread that wrote them.
     using Visit =
         std::function<void(std::uint32_t log, std::uint32_t tid, std::span<const std::byte> records)>;
-    // Hands over what the last snapshot saw and has not been handed over yet; log 0 first. With a `share`
-    // below 1, only that part of the snapshot's bytes (in whole chunks), and the rest in later calls.
+    // Hands over what the last snapshot saw and earlier calls have not handed over, log 0 first. With
+    // `share` below 1, only that part of the snapshot's bytes (in whole chunks), and the rest in later calls.
     void drain(const Visit& visit, double share = 1);
     // Bytes that the last snapshot saw.
     std::size_t bytes_seen() const { return bytes_seen_; }

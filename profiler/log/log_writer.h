@@ -44,8 +44,8 @@ class LogWriter {
         return place<Record>(kind, name, bytes);
     }
 
-    // Whether such a record fits into the current chunk, and time is read without a call: then place() and
-    // counter() can replace begin() and now().
+    // Whether such a record fits into the current chunk and the clock is read without a call. If so, place()
+    // and counter() can replace begin() and now().
     bool is_ready(std::size_t bytes) const {
         return static_cast<std::size_t>(end_ - cursor_) >= bytes && clock_ == ClockSource::counter;
     }
@@ -64,8 +64,8 @@ class LogWriter {
                            std::memory_order_release);
     }
 
-    // Counts a record as lost that is left out on purpose, because no chunk could hold it. Open ranges are
-    // not in doubt, and recording continues.
+    // Counts a record as lost that is omitted because no chunk could hold it. Open ranges are not in doubt,
+    // and recording continues.
     void leave_out() {
         const std::uint64_t total = dropped_.load(std::memory_order_relaxed) + 1;
         dropped_.store(total, std::memory_order_relaxed);
@@ -86,8 +86,8 @@ class LogWriter {
     }
 
   private:
-    // The reader's processor has touched the chunk since it was last written: fetching its cache lines back
-    // takes longer than filling them, so the fetch begins early.
+    // The reader's core has touched the chunk since it was last written: fetching its cache lines back takes
+    // longer than filling them, so the fetch starts ahead of the writes.
     static constexpr std::size_t kAhead = 512;
     static void fetch_for_writing(const std::byte* address) {
 #if defined(__x86_64__)
@@ -97,7 +97,7 @@ class LogWriter {
 #endif
     }
 
-    // A new chunk with at least `bytes` free, after the report of a gap if there was one.
+    // Takes a new chunk with at least `bytes` free, and writes the GapRecord first if there was a gap.
     [[gnu::noinline]] bool make_room(std::size_t bytes) {
         if (closed_ || bytes + sizeof(GapRecord) > arena_->capacity()) return false;
         // While records are being lost, looks for a chunk only after the reader has freed one.

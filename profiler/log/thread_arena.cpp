@@ -25,7 +25,7 @@ ThreadArena::~ThreadArena() {
     budget_.give(std::size_t{control_.chunks.load(std::memory_order_relaxed)} * kChunkBytes);
 }
 
-// Pages are made now, so that recording does not fault on them: a first touch doubles the cost of an event.
+// Touches the pages, so that recording does not fault on them: a first touch doubles the cost of an event.
 bool ThreadArena::touch(void* self, std::uint32_t index) {
     auto& arena = *static_cast<ThreadArena*>(self);
     if (arena.owner_ != ::getpid() || !arena.budget_.take(kChunkBytes)) return false;

@@ -27,7 +27,7 @@ class ThreadLog {
     }
     void mark(NameId name) { write_range(RecordKind::mark, name, NameId::none, depth_, -1); }
 
-    // For use before a push(): the range's payload, bytes in the layout of a schema
+    // Call it before push(): the payload of that range, as bytes in the layout of a schema
     // (traces::PayloadSchemaRow::id).
     void payload(std::uint64_t schema, const void* bytes, std::size_t size) {
         const std::size_t padded = (size + 7) / 8 * 8;
@@ -77,7 +77,7 @@ class ThreadLog {
     // Joins its kernel() by correlation.
     void collective(const CollectiveWork& work) { write(RecordKind::collective, work); }
 
-    // Stamped now.
+    // Stamped with the current time.
     void memory(const MemoryWork& work) { write(RecordKind::memory, MemoryFields{writer_.now(), work}); }
     void counter(int rank, NameId name, double value) {
         write(RecordKind::counter, CounterFields{writer_.now(), value, rank, name});

@@ -1,5 +1,5 @@
-// The records that only a program which links the recorder writes (thread_log.h), as fields that follow a
-// record's header: what the program gives is what the log holds. A new kind is its number (base/record.h),
+// The records that only a program that links the recorder writes (thread_log.h), as fields that follow a
+// record's header: the log holds them as the program gives them. A new kind needs a number (base/record.h),
 // its fields here, the function of ThreadLog that writes them, and the row that RecordConverter makes of
 // them.
 #pragma once

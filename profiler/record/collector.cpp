@@ -1,4 +1,4 @@
-// Processes come and go; their records become rows.
+// Opens the record files of processes as they appear, drains them, and closes them when the processes end.
 #include "profiler/record/collector.h"
 
 #include <algorithm>
@@ -57,7 +57,7 @@ void Collector::describe(const ProcessRecords& process) {
     if (described_processes_.insert(process.row_pid()).second) {
         sink_.add(traces::ProcessRow{traces::global_pid(process.row_pid()), process.pid(), process.name()});
     }
-    // Children inherit the launcher's variables: the first process that has a rank is that rank.
+    // Children inherit the launcher's variables: the first process with a rank is that rank.
     if (process.rank() < 0 || !ranks_.try_emplace(process.rank(), process.row_pid()).second) return;
     describe_rank(process, process.rank(), process.pid());
 }
@@ -77,7 +77,7 @@ void Collector::describe_rank(const ProcessRecords& process, int rank, std::int6
     sink_.add(row);
 }
 
-// Finds ranks in a process that has none itself. Here too, the first process that has a rank is that rank.
+// Finds ranks in a process that has none itself. Here too, the first process with a rank is that rank.
 void Collector::find_ranks_of_threads(const ProcessRecords& process) {
     if (process.rank() >= 0) return;
     for (const auto& [tid, name] : process.converter().threads()) {
@@ -101,7 +101,7 @@ void Collector::drain() {
 
 void Collector::drain(std::int64_t end_ns) {
     look_for_processes();
-    // A process that is gone now cannot write after the snapshot that follows.
+    // A process that is gone by now has written nothing after the snapshot that follows.
     std::vector<bool> gone(open_.size());
     for (std::size_t i = 0; i < open_.size(); ++i) gone[i] = open_[i]->gone();
     for (auto& process : open_) process->snapshot();

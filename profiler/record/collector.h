@@ -38,7 +38,7 @@ class Collector {
     // RecordConverter::visit_strings of all living processes.
     void visit_strings(const std::function<void(traces::StringId)>& visit) const;
 
-    // Where a thread was when its process ended, or is now: in its innermost range.
+    // Where a thread was when its process ended, or where it is now: its innermost open range.
     struct Place {
         std::int64_t pid = 0, tid = 0;
         int rank = -1;
@@ -47,7 +47,7 @@ class Collector {
         std::string text;  // of the range
         std::int64_t since_ns = 0, until_ns = 0;
     };
-    // The places of threads whose processes ended after that time with ranges open: the last kMostPlaces.
+    // The places of threads with open ranges whose processes ended after that time: the last kMostPlaces.
     static constexpr std::size_t kMostPlaces = 1024;
     std::vector<Place> places_at_end(std::int64_t after_ns) const;
     // The places of threads of living processes that are in a range.
@@ -65,10 +65,10 @@ class Collector {
     std::int64_t processes() const { return row_pids_.processes(); }
     std::int64_t rows() const;
     std::int64_t dropped() const;
-    std::int64_t damaged() const;  // stretches of records that made no sense
+    std::int64_t damaged() const;  // damaged stretches of records
 
   private:
-    void drain(std::int64_t end_ns);  // trace time; processes that are gone ended by then
+    void drain(std::int64_t end_ns);  // trace time; processes that are gone had ended by then
     void look_for_processes();
     void describe(const ProcessRecords& process);
     void describe_rank(const ProcessRecords& process, int rank, std::int64_t tid);

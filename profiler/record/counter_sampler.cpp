@@ -1,4 +1,4 @@
-// When to sample, and which rank a GPU belongs to.
+// Decides when to sample, and which rank a GPU belongs to.
 #include "profiler/record/counter_sampler.h"
 
 #include <algorithm>

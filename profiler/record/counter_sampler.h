@@ -25,7 +25,7 @@ class CounterSampler {
     // not report these, and for further GPUs of a rank, the name has the GPU's number ("gpu1_power_watts").
     void tick(std::int64_t now_ns, std::span<const WatchedProcess> processes, traces::EventSink& sink);
 
-    // Discards what was sampled meanwhile, since recording was off.
+    // Discards the samples that were taken while recording was off.
     void discard();
 
   private:
@@ -34,7 +34,7 @@ class CounterSampler {
     std::int64_t origin_ns_, next_ns_ = 0;
     HostCounters host_;
     GpuCounters gpus_;
-    std::map<int, int> gpu_of_rank_;  // the first one
+    std::map<int, int> gpu_of_rank_;  // the rank's first GPU
 };
 
 }  // namespace shardscope::profiler

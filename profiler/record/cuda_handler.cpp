@@ -103,7 +103,7 @@ class CudaHandler final : public RecordHandler {
     }
 
   private:
-    // "1 CUDA event", "2 CUDA events", and the verb where one is given.
+    // "1 CUDA event", "2 CUDA events", followed by the verb if one is given.
     static std::string cuda_events(std::uint64_t count, const std::string& does = "",
                                    const std::string& they_do = "") {
         return traces::counted(static_cast<std::int64_t>(count), "CUDA event" + does,
@@ -116,7 +116,7 @@ class CudaHandler final : public RecordHandler {
         if (record) add(to, *record);
         return record.has_value();
     }
-    // Takes a record as the struct of its kind.
+    // Converts a record as the struct of its kind.
     template <typename... Records>
     bool take_one_of(RecordConverter& to, RecordKind kind, const std::byte* bytes, std::size_t size) {
         return ((kind == record_kind(Records::kKind) && take<Records>(to, bytes, size)) || ...);
@@ -127,10 +127,10 @@ class CudaHandler final : public RecordHandler {
         process_.findings->note(text);
     }
 
-    // --- what others build on ------------------------------------------------------------------------------
+    // --- helpers -------------------------------------------------------------------------------------------
 
-    // Sets both ends in trace time; false before the first clock record, and for times that no clock can
-    // have shown.
+    // Sets both ends in trace time. False before the first clock record, and for times that no clock can have
+    // shown.
     bool set_times(std::int64_t start, std::int64_t end, std::int64_t* row_start, std::int64_t* row_end) {
         if (clock_.place(start, end, row_start, row_end)) return true;
         ++unplaced_;
@@ -138,7 +138,7 @@ class CudaHandler final : public RecordHandler {
         return false;
     }
 
-    // Sets what all rows of work on a device have; false as set_times().
+    // Sets the fields that all rows of device work have; false if set_times() fails.
     template <typename Record, typename Row>
     bool set_place(RecordConverter& to, const Record& r, Row& row) {
         if (!set_times(r.start, r.end, &row.start, &row.end)) return false;
@@ -154,7 +154,7 @@ class CudaHandler final : public RecordHandler {
 
     std::int64_t global_pid() const { return traces::global_pid(process_.pid); }
 
-    // The trace's id of a device that did something.
+    // The trace's id of a device that is used.
     int device_id(RecordConverter& to, std::int32_t cuda_device) {
         const auto known = devices_.find(cuda_device);
         if (known != devices_.end()) return known->second;
@@ -169,7 +169,7 @@ class CudaHandler final : public RecordHandler {
         return device_id(to, cuda_device);
     }
 
-    // For records that contain only the context; the process's first device if the context is unknown.
+    // The device of a context; the process's first device if the context is unknown.
     int device_of_context(RecordConverter& to, std::int32_t context) {
         const auto known = contexts_.find(context);
         if (known != contexts_.end()) return device_id(to, known->second);
@@ -214,7 +214,7 @@ class CudaHandler final : public RecordHandler {
         if (!r || r->owner < 1 || r->owner > 3) return false;
         const char* text = reinterpret_cast<const char*>(bytes) + sizeof(TextRecord);
         const std::string sentence(text, ::strnlen(text, size - sizeof(TextRecord)));
-        // If many processes lack the same, one notice is enough.
+        // One notice is enough if many processes lack the same thing.
         if (process_.findings->note(sentence)) {
             to.sink().add(traces::DiagnosticRow{to.to_trace_ns(r->ticks),
                                                 static_cast<traces::Severity>(r->owner), sentence});
@@ -223,7 +223,7 @@ class CudaHandler final : public RecordHandler {
     }
 
     void add(RecordConverter&, const CudaLossRecord& r) {
-        // The counts only grow, and never beyond this.
+        // The counts only grow, and never beyond this; other counts are damage.
         constexpr std::uint64_t kMost = std::uint64_t{1} << 50;
         if (r.dropped < told_.dropped || r.untimed < told_.untimed || r.dropped > kMost || r.untimed > kMost)
             return;
@@ -408,7 +408,7 @@ class CudaHandler final : public RecordHandler {
         to.emit(row);
     }
 
-    static constexpr int kMostSteps = 8;                                 // that are reported
+    static constexpr int kMostSteps = 8;  // steps of the clock that are reported
     static constexpr std::int64_t kLongest = 1'000'000'000'000'000'000;  // of a recording: 31 years
 
     const ProcessFacts process_;
@@ -416,9 +416,9 @@ class CudaHandler final : public RecordHandler {
     int steps_ = 0;
     std::int64_t unplaced_ = 0;  // events whose time could not be determined
     CudaLossRecord told_{};
-    std::map<std::int32_t, int> devices_;            // CUDA's number to the trace's id, of those in use
-    std::map<std::int32_t, traces::GpuRow> facts_;   // of all, by CUDA's number
-    std::map<std::int32_t, std::int32_t> contexts_;  // to CUDA's number of their device
+    std::map<std::int32_t, int> devices_;            // CUDA's number -> the trace's id, of the devices in use
+    std::map<std::int32_t, traces::GpuRow> facts_;   // by CUDA's number, of all devices
+    std::map<std::int32_t, std::int32_t> contexts_;  // context -> CUDA's number of its device
     std::unordered_map<std::uint32_t, SymbolNames> kernels_;
     std::map<std::uint32_t, StringId> overhead_names_;  // by CUPTI's type
 };

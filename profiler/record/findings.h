@@ -1,5 +1,5 @@
-// What the handlers of a recording's processes find out about it as a whole. Owned by the Collector. One
-// thread.
+// What the handlers of the recorded processes find out about the recording as a whole. Owned by the
+// Collector. One thread.
 #pragma once
 
 #include <algorithm>
@@ -20,14 +20,14 @@ struct Findings {
 
     // Sentences for the tool's last lines, each once.
     std::vector<std::string> notices;
-    // Returns whether it is new.
+    // Adds a notice; returns whether it is new.
     bool note(std::string text) {
         if (std::find(notices.begin(), notices.end(), text) != notices.end()) return false;
         notices.push_back(std::move(text));
         return true;
     }
 
-    // Events that were lost before they became a record.
+    // Events that were lost before they became records.
     std::int64_t lost = 0;
 };
 

@@ -1,4 +1,4 @@
-// Samples NVML on a thread.
+// Samples NVML on a thread of its own.
 #include "profiler/record/gpu_counters.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kPeriod = 100ms;
-constexpr int kPciePeriods = 10;  // NVML measures it for 20 ms each time
+constexpr int kPciePeriods = 10;  // PCIe is read once in this many rounds: it takes NVML 20 ms
 constexpr auto kPatience = 300ms;
 constexpr std::size_t kMostSamples = 10'000;  // if they are not taken, the oldest are dropped
 constexpr unsigned kMostProcesses = 64;
@@ -58,7 +58,7 @@ class Nvml {
 
     void close() { call_.shutdown(); }
 
-    // `with_pcie`: the slow ones too.
+    // `with_pcie`: reads also the PCIe values, which are slow.
     std::vector<GpuSample> sample(bool with_pcie) {
         std::vector<GpuSample> samples;
         for (Gpu& gpu : gpus_) samples.push_back(sample(gpu, with_pcie));

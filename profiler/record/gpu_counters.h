@@ -1,6 +1,6 @@
-// What the GPUs do while the command runs: use, memory, power, clocks, throttling and link traffic, by
-// NVIDIA's management library, which is opened at run time. Where it is missing or finds no GPU, there are
-// no samples.
+// What the GPUs do while the command runs: use, memory, power, clocks, throttling and link traffic, read
+// through NVIDIA's management library, which is opened at run time. Without it or without a GPU, there are no
+// samples.
 //
 // A thread of its own samples, since some of these calls take tens of milliseconds, and starting the library
 // may take seconds; take() returns the samples since the last call.

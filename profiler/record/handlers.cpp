@@ -1,4 +1,4 @@
-// One line for each source.
+// One line per source of records.
 #include "profiler/record/handlers.h"
 
 namespace shardscope::profiler {

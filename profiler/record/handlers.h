@@ -1,5 +1,5 @@
-// Which sources of records a recording understands beyond NVTX: the one place where CUDA, NCCL and any later
-// source give each process's converter their handlers.
+// Which sources of records a recording understands besides NVTX: the one place where CUDA, NCCL and any later
+// source add their handlers to the converter of a process.
 #pragma once
 
 #include <cstdint>

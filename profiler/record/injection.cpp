@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 constexpr const char* kLibrary = "libshardscope_inject.so";
 constexpr const char* kNvtxVariable = "NVTX_INJECTION64_PATH";
 
-// As execvp() finds it; empty where it does not.
+// The file that execvp() would execute; empty if there is none.
 std::string path_of(const std::string& command) {
     if (command.find('/') != std::string::npos) return command;
     const char* path = std::getenv("PATH");
@@ -38,14 +38,14 @@ std::string path_of(const std::string& command) {
     return "";
 }
 
-// A struct at a place of the file; false where it ends before.
+// Reads a struct at an offset of the file; false if the file ends before it does.
 template <typename T>
 bool read_at(std::ifstream& file, std::uint64_t at, T& value) {
     file.seekg(static_cast<std::streamoff>(at));
     return static_cast<bool>(file.read(reinterpret_cast<char*>(&value), sizeof value));
 }
 
-// Programs that are linked dynamically name their loader.
+// A dynamically linked program names its loader (PT_INTERP).
 bool is_static(std::ifstream& file) {
     Elf64_Ehdr header{};
     if (!read_at(file, 0, header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
@@ -70,7 +70,7 @@ Injection make_injection(const std::string& library, const std::string& session_
     Injection result;
     const auto inject = [&](const char* variable, const char* what) {
         const char* given = std::getenv(variable);
-        // Our own library there comes from an enclosing recording, which this one replaces.
+        // A library of ours comes from an enclosing recording, which this one replaces.
         if (given != nullptr && *given != '\0' && fs::path(given).filename() != kLibrary) {
             result.notices.push_back(fmt::format("{} is set already (to {}) and stays so: {} not recorded",
                                                  variable, given, what));
@@ -90,7 +90,7 @@ bool cannot_load_recorder(const std::string& command) {
     if (!file || !is_static(file)) return false;
     file.clear();
     file.seekg(0);
-    // NVTX is part of the program, so the name of its variable is, too.
+    // NVTX is compiled into the program, and with it the name of NVTX's variable.
     const std::string content{std::istreambuf_iterator<char>(file), {}};
     return content.find(kNvtxVariable) != std::string::npos;
 }

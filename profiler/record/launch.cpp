@@ -61,14 +61,14 @@ Command::Command(const std::vector<std::string>& arguments, const Variables& var
     const sigset_t handled = handled_signals(own_signal);
     sigset_t before;
     ::sigprocmask(SIG_BLOCK, &handled, &before);
-    // If our parent left this signal ignored, the command's status could not be waited for.
+    // If our parent left SIGCHLD ignored, waiting could not return the command's status.
     struct sigaction on_child_before, on_child{};
     on_child.sa_handler = SIG_DFL;
     ::sigaction(SIGCHLD, &on_child, &on_child_before);
     signals_ = traces::FileDescriptor(::signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK));
     if (!signals_) {
         const int failure = errno;
-        // What composes and prints the sentence may need a descriptor.
+        // Composing and printing the error may need a descriptor.
         told.close();
         tell.close();
         ::sigaction(SIGCHLD, &on_child_before, nullptr);

@@ -14,8 +14,8 @@
 namespace shardscope::profiler {
 namespace {
 
-// The limit on each of: latest calls kept for their operations; operations that wait for their call; ends of
-// unknown events.
+// The limit for each of: the latest calls, kept for their operations; operations that wait for their call;
+// ends of unknown events.
 constexpr std::size_t kMostKept = 1u << 14;
 
 template <std::size_t N>
@@ -142,14 +142,14 @@ class NcclHandler final : public RecordHandler {
             emit(converter, found->second);
             operations_.erase(found);
         } else {
-            // The end of an event whose record is still in another log, or of one that was emitted long ago.
+            // The start of this event is still in another log, or the event was emitted long ago.
             if (early_ends_.size() >= kMostKept) early_ends_.clear();
             early_ends_[id] = end_ns;
         }
     }
 
-    // A call's first operation began with the call, on the calling thread; later ones are replays of a graph,
-    // or further parts.
+    // The first operation of a call began with the call, on the calling thread. Later operations are replays
+    // of a graph, or further parts.
     void emit(RecordConverter& converter, Event& event) {
         if (event.parent == 0) return converter.emit(event.row);
         const auto call = calls_.find(event.parent);

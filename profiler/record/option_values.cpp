@@ -1,4 +1,4 @@
-// Parsing with whole-text checks: trailing text is an error.
+// Parses whole texts: trailing text is an error.
 #include "profiler/record/option_values.h"
 
 #include <charconv>

@@ -1,4 +1,4 @@
-// Patterns and launchers' variables.
+// Expands patterns, and reads the launchers' variables.
 #include "profiler/record/output_name.h"
 
 #include <charconv>
@@ -24,7 +24,7 @@ std::optional<int> number(const std::optional<std::string>& text) {
 
 struct Expanded {
     std::string path;
-    std::string all;  // the same for any rank: a shell pattern
+    std::string all;  // a shell pattern for the names of all ranks
     bool differs = false;
 };
 
@@ -97,11 +97,11 @@ OutputName output_name(const std::string& wanted, const std::string& program, pi
     name.made_up = wanted.empty();
     std::string pattern = wanted;
     if (wanted.empty()) {
-        // Ranks of one job need a name that they agree on.
+        // The ranks of one job need a name that they agree on, so without the pid.
         pattern = launched ? fmt::format("shardscope-{}.sqlite", program)
                            : fmt::format("shardscope-{}-{}.sqlite", program, pid);
     }
-    std::string escaped;  // of a made-up name: the program's may have a percent sign
+    std::string escaped;  // the program's name in a made-up one may have a percent sign
     for (const char c : pattern)
         escaped += c == '%' && wanted.empty() ? std::string("%%") : std::string(1, c);
     Expanded file = expand(escaped, pid, launched ? launched->rank : 0, environment);

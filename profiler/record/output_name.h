@@ -1,5 +1,5 @@
-// The name of the trace: as given, from a pattern, or made up; with the rank in it where a launcher has
-// started one shardscope-record for each rank.
+// The name of the trace: as given, from a pattern, or made up; it contains the rank if a launcher has started
+// one shardscope-record per rank.
 #pragma once
 
 #include <functional>

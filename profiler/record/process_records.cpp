@@ -1,4 +1,4 @@
-// Mapping and checking one process's record file.
+// Maps and checks the record file of one process.
 #include "profiler/record/process_records.h"
 
 #include <algorithm>

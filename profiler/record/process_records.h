@@ -21,8 +21,8 @@ struct Findings;
 
 class ProcessRecords {
   public:
-    // Returns nullptr while the process has not finished writing the header, and for a file that is not
-    // ours, with *not_ours set. `number` and `findings` are those of ProcessFacts.
+    // Returns nullptr while the process has not finished writing the header, and for a file that is not ours
+    // (*not_ours is then set). `number` and `findings` are those of ProcessFacts.
     static std::unique_ptr<ProcessRecords> open(const std::string& path, traces::EventSink& sink,
                                                 const Calibration& clock, std::int64_t origin_ns,
                                                 RowPids& row_pids, int number, Findings* findings,

@@ -9,7 +9,7 @@
 namespace shardscope::profiler {
 namespace {
 
-constexpr std::size_t kForgetAbove = std::size_t{32} << 20;  // bytes of strings; fewer are not searched
+constexpr std::size_t kForgetAbove = std::size_t{32} << 20;  // bytes of strings; below, none are forgotten
 constexpr std::size_t kStringOverhead = 96;                  // of an entry of the table, approximately
 
 template <typename T, typename Tuple>
@@ -17,7 +17,7 @@ inline constexpr bool kIsEvent = false;
 template <typename T, typename... Ts>
 inline constexpr bool kIsEvent<T, std::tuple<Ts...>> = (std::is_same_v<T, Ts> || ...);
 
-// When the event ended; `unknown` if the row does not contain it.
+// When the event ended; `unknown` if the row does not contain the time.
 template <typename Row>
 std::int64_t time_of(const Row& row, std::int64_t unknown) {
     if constexpr (std::is_same_v<Row, traces::RangeRow> || std::is_same_v<Row, traces::NcclOperationRow>) {
@@ -136,7 +136,7 @@ void RecentRows::drop_old() {
     drop(counters_);
 }
 
-// Makes room for several rows at a time, so that it is not called for each row.
+// Makes room for many rows at a time, so that it need not run for each row.
 void RecentRows::drop_for_space() {
     drop_old();
     while (bytes_ > max_bytes_ - max_bytes_ / 16) {

@@ -30,7 +30,7 @@ class RecentRows final : public traces::EachRow<RecentRows> {
 
     explicit RecentRows(std::int64_t window_ns, std::size_t max_bytes = kMaxBytes);
 
-    // Visits ids that others hold and may still use in rows (RecordConverter::visit_strings); called when
+    // Visits ids that others hold and may still use in rows (RecordConverter::visit_strings). Called when
     // unused strings are removed.
     using Visit = std::function<void(traces::StringId)>;
     void set_other_users(std::function<void(const Visit&)> visit_ids) { visit_ids_ = std::move(visit_ids); }
@@ -43,7 +43,7 @@ class RecentRows final : public traces::EachRow<RecentRows> {
     template <typename Row>
     void take(const Row& row);
 
-    // Drops what is too old. Call it regularly.
+    // Drops rows that are too old. Call it regularly.
     void commit() override;
 
     // Copies the kept events that ended at `since_ns` or later, and all other rows, to another sink.
@@ -57,7 +57,7 @@ class RecentRows final : public traces::EachRow<RecentRows> {
     std::size_t strings() const { return strings_.size(); }
     // Rows that were dropped early, because they took too many bytes.
     std::int64_t dropped() const { return dropped_; }
-    // When the newest event ended, and what rows() reaches back to; 0 before the first.
+    // When the newest event ended, and how far back the kept rows reach; 0 before the first event.
     std::int64_t newest_ns() const { return newest_ns_; }
     std::int64_t oldest_ns() const;
 

@@ -1,4 +1,4 @@
-// From options to a recording, and from its failures to an exit status.
+// Turns options into a recording, and its failures into an exit status.
 #include "profiler/record/record_command.h"
 
 #include <exception>

@@ -27,7 +27,7 @@ struct RecordOptions {
     double delay_s = 0;                                        // recording begins that long after the start
     std::optional<double> duration_s;                          // and lasts that long at most
     int toggle_signal = 0;  // starts and stops recording, or with keep_last_s writes a trace; 0: none
-    // Recording stops when the trace has that many bytes; with keep_last_s: that many are kept in memory.
+    // Recording stops when the trace has that many bytes; with keep_last_s, that many are kept in memory.
     std::optional<std::int64_t> max_bytes;
 
     std::optional<double> keep_last_s;  // keep this much in memory and write it when something goes wrong

@@ -1,4 +1,4 @@
-// The loop.
+// The recording loop.
 #include "profiler/record/recording.h"
 
 #include <algorithm>
@@ -33,7 +33,7 @@ constexpr std::int64_t kCommitPeriodNs = 500'000'000;
 constexpr std::int64_t kRowsPerCommit = 100'000;
 // How long to wait for device work launched before a stop: programs report ended work each second.
 constexpr std::int64_t kLateNs = 2'000'000'000;
-constexpr std::int64_t kLateShare = 16;  // of --max-size, one part is kept for that
+constexpr std::int64_t kLateShare = 16;  // 1/16 of --max-size is reserved for that work
 
 std::int64_t utc_ns() {
     timespec t;
@@ -182,7 +182,7 @@ void Recording::describe_run(traces::EventSink& sink) const {
 void Recording::tick() {
     const std::int64_t now = now_ns();
     if (const int signals = command_->take_own_signals(); signals != 0) {
-        // Two at the same time cancel each other out, except for --keep-last.
+        // Two signals since the last tick cancel each other out, except with --keep-last.
         if (recent_ != nullptr || signals % 2 == 1) on_signal(now);
     }
     if (stopped_ns_ >= 0) {
@@ -280,7 +280,7 @@ void Recording::commit_when_due(std::int64_t now) {
 void Recording::look_at_size(std::int64_t now) {
     if (writer_ == nullptr || !writer_->is_full()) return;
     session_.set_state(SessionState::stopped);
-    collector_->drain();  // there is no room for what still waits
+    collector_->drain();  // there is no room for what is not drained yet: it is refused
     writer_->limit_size(*options_.max_bytes);
     stop(now);
     const std::string text =

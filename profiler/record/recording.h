@@ -1,6 +1,6 @@
-// One run of a command with its trace: the loop of shardscope-record, on its one thread. Waits a little,
-// drains what the processes recorded, commits; then finishes the trace. The command continues whatever
-// happens to the trace.
+// One run of a command with its trace: the loop of shardscope-record, on its one thread. It waits a little,
+// drains what the processes recorded, and commits; at the end it finishes the trace. The command continues
+// whatever happens to the trace.
 #pragma once
 
 #include <cstdint>
@@ -69,7 +69,7 @@ class Recording {
     Calibration clock_;
     std::optional<Command> command_;
 
-    // Rows go to either a database or memory, through the row counter.
+    // Rows go through the row counter, to either a database or memory.
     std::unique_ptr<traces::DatabaseWriter> writer_;
     std::unique_ptr<RecentRows> recent_;
     std::unique_ptr<CountingSink> sink_;
@@ -78,14 +78,14 @@ class Recording {
 
     std::int64_t origin_ns_ = 0, start_utc_ns_ = 0;
     std::int64_t stopped_ns_ = -1;  // when --duration or --max-size ended the recording
-    bool took_late_ = false;        // and device work until then has had time to arrive
+    bool took_late_ = false;        // whether device work from before that has had time to arrive
     std::int64_t committed_ns_ = 0, committed_rows_ = 0;
-    std::uint64_t activity_ = 0;  // for --hang: when it last changed
+    std::uint64_t activity_ = 0;  // for --hang: the collector's count, and when it last changed
     std::int64_t active_ns_ = 0;
     bool hung_ = false;
     int kept_files_ = 0;
     bool recording_ = false, started_ = false, failed_ = false;
-    bool ended_ = false;  // the command has
+    bool ended_ = false;  // whether the command has ended
 };
 
 }  // namespace shardscope::profiler

@@ -1,5 +1,4 @@
-// The end of a recording: the trace is finished, or the last seconds are written, and the last lines are
-// printed.
+// The end of a recording: finishes the trace, or writes the last seconds, and prints the last lines.
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
@@ -23,7 +22,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::size_t kPlacesTold = 8;
-constexpr int kHalvings = 24;  // of 60 s: to 4 us
+constexpr int kHalvings = 24;  // from 60 s down to 4 us
 
 // "rank 3, main thread: in ncclAllReduce since 9.82 s, for 0.31 s"
 std::string sentence(const Collector::Place& place) {
@@ -40,7 +39,7 @@ std::string sentence(const Collector::Place& place) {
                        seconds(place.until_ns - place.since_ns));
 }
 
-// Adds where each thread was that had not left its ranges.
+// Adds the place of each thread that still had open ranges.
 void add_places(traces::EventSink& sink, const std::vector<Collector::Place>& places, std::int64_t now) {
     for (const Collector::Place& place : places) {
         sink.add(traces::DiagnosticRow{std::min(place.until_ns, now), traces::Severity::information,
@@ -118,8 +117,8 @@ void Recording::finish(int status) {
     report(end);
 }
 
-// Writes the whole of it or, if the disk is too full for that, its newer half, a quarter, ... and finally
-// only what every thread was doing. A recording that is to go on does so whatever happens here.
+// Writes everything that was kept or, if the disk is too full for that, the newer half, a quarter, ... and
+// finally only the places of threads. A recording that is to go on does so whatever happens here.
 void Recording::write_kept(const Keep& keep) {
     std::string path;
     do path = numbered(output_.path, ++kept_files_);

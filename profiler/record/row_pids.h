@@ -1,6 +1,6 @@
-// The pids that rows carry. Processes of several pid namespaces (containers) may have one pid; in a recording
-// each process has its own: its pid where that is free, else a number beyond the largest pid of Linux. One
-// thread.
+// The pids that rows carry. Processes of several pid namespaces (containers) may have the same pid; in a
+// recording each process has its own: its pid if that is free, else a number above the largest pid of Linux.
+// One thread.
 #pragma once
 
 #include <cstdint>

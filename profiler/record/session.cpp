@@ -1,4 +1,4 @@
-// The directory that tool and injected programs share: made, locked, cleared up.
+// Makes, locks and removes the directory that the tool and the injected programs share.
 #include "profiler/record/session.h"
 
 #include <cerrno>
@@ -25,8 +25,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* kDirectoryPrefix = "shardscope-session-";
 
-// A tool that was killed leaves its directory behind. Ours are recognised by the session file, which a
-// living tool keeps locked; young ones are left alone, since their tool may not have locked the file yet.
+// Directories of killed tools stay behind. They are recognised by the session file, which a living tool keeps
+// locked; young ones are left alone, since their tool may not have locked the file yet.
 void remove_abandoned(const std::string& parent) {
     std::error_code error;
     for (const auto& entry : fs::directory_iterator(parent, error)) {
@@ -47,7 +47,7 @@ std::string make_directory(const std::string& parent) {
     return ::mkdtemp(path.data()) != nullptr ? path : std::string();
 }
 
-// Space for the first records of a process next to the session file: with less, memory is not used.
+// Space for the first records of a process next to the session file; with less, /dev/shm is not used.
 constexpr std::uint64_t kLeastFreeBytes = std::uint64_t{4} << 20;
 
 bool has_room(const std::string& folder) {

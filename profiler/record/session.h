@@ -24,7 +24,7 @@ struct SessionOptions {
 
 class Session {
   public:
-    // Removes directories left by killed tools, then makes a new one: in memory (/dev/shm) where possible,
+    // Removes directories left by killed tools, then makes a new one: in memory (/dev/shm) if possible,
     // else in $TMPDIR or /tmp; for this user only. Throws std::runtime_error with a sentence.
     explicit Session(const SessionOptions& options = {});
     ~Session();

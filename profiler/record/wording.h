@@ -1,4 +1,4 @@
-// What shardscope-record says, in words.
+// The wording of what shardscope-record prints.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ std::string plural(std::int64_t count, const char* one, const char* many);
 std::string listed(const RowCounts& counts);  // "300 ranges, 12 kernels": the kinds that occur
 std::string ending(int exit_status);          // "the command ended with status 134 (SIGABRT)"
 
-// The command as one would type it: arguments with anything unusual in them are quoted.
+// The command as a user would type it: arguments with unusual characters are quoted.
 std::string shell_line(const std::vector<std::string>& arguments);
 
 std::uint64_t file_bytes(const std::string& path);          // 0: no such file

@@ -1,4 +1,4 @@
-// Reading anchors, and the straight lines between them.
+// Reads anchors, and interpolates linearly between them.
 #include "profiler/recorder/calibration.h"
 
 #include <algorithm>
@@ -31,8 +31,8 @@ ClockAnchor read_anchor(ClockSource source) {
 
 Calibration::Calibration(ClockSource source) : source_(source) {
     anchors_.push_back(read_anchor(source));
-    // A first slope: from anchors a millisecond apart, with an error of 20 ns at each, it is good to 40 ppm;
-    // the next anchor, a few milliseconds later, improves it.
+    // The first slope comes from anchors a millisecond apart: with an error of 20 ns in each, it is good to
+    // 40 ppm. The next anchor, a few milliseconds later, improves it.
     const std::int64_t until = anchors_[0].ns + 1'000'000;
     while (monotonic_ns() < until) {
     }

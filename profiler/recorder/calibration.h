@@ -2,8 +2,8 @@
 //
 // Between two anchors the mapping is a straight line, so it is continuous and monotone, and follows a clock
 // that the kernel slews. A drain takes an anchor after it has seen which records are there, so that every
-// record lies before the newest anchor and only ticks from the future are extrapolated. One thread feeds it,
-// and may read without a lock; other readers share a lock with update().
+// record lies before the newest anchor and only future ticks are extrapolated. One thread feeds it, and may
+// read without a lock; other readers share a lock with update().
 #pragma once
 
 #include <cstddef>
@@ -14,14 +14,13 @@
 
 namespace shardscope::profiler {
 
-// With CLOCK_MONOTONIC.
+// An anchor with CLOCK_MONOTONIC.
 ClockAnchor read_anchor(ClockSource source);
 
 class Calibration {
   public:
     explicit Calibration(ClockSource source);  // takes about a millisecond: two anchors
 
-    // Takes another anchor.
     void update() { add(read_anchor(source_)); }
     // Adds a measured anchor; ignored unless it is later than the last one on both clocks.
     void add(ClockAnchor anchor);
@@ -30,7 +29,7 @@ class Calibration {
     ClockSource source() const { return source_; }
     std::size_t anchors() const { return anchors_.size(); }
 
-    // More anchors than this are thinned, oldest first.
+    // Beyond this number, the oldest anchors are thinned.
     static constexpr std::size_t kMaxAnchors = 8192;
 
   private:

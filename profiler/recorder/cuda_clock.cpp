@@ -1,4 +1,4 @@
-// Finding the stretch, and the line between its pairs.
+// Finds the stretch that a time belongs to, and interpolates between its pairs.
 #include "profiler/recorder/cuda_clock.h"
 
 #include <algorithm>

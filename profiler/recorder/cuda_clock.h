@@ -1,6 +1,6 @@
-// Converts CUPTI's clock, CLOCK_REALTIME, to trace time. Both run alike except where the system's clock is
-// set: pairs of both, measured in the program before each batch of records, form stretches without such a
-// step, and a time belongs to the stretch that contains it, else to the nearest. One thread; nanoseconds.
+// Converts CUPTI's clock, CLOCK_REALTIME, to trace time. Both advance alike except when the system's clock is
+// set. Pairs of both, measured in the program before each batch of records, form stretches without such a
+// step; a time belongs to the stretch that contains it, else to the nearest. One thread; nanoseconds.
 #pragma once
 
 #include <cstddef>
@@ -13,11 +13,11 @@ namespace shardscope::profiler {
 
 class CudaClock {
   public:
-    // Two pairs that differ by more have a step between them. (The measurement is good to a few hundred.)
+    // Two pairs that differ by more have a step between them. (A measurement is good to a few hundred ns.)
     static constexpr std::int64_t kStep = 50'000;
 
-    // Adds a pair, later than all before. Returns the step that precedes it, if there is one: positive where
-    // the system's clock was set ahead.
+    // Adds a pair, later than all before. Returns the step that precedes it, if there is one: positive if the
+    // system's clock was set ahead.
     std::optional<std::int64_t> add(std::int64_t realtime, std::int64_t trace);
 
     static constexpr std::int64_t kLatest = 4'000'000'000'000'000'000;  // in the year 2096: nothing is later

@@ -74,7 +74,7 @@ void CuptiJoin::keep(std::uint32_t correlation, const CuptiWork& work) {
     waiting_[correlation].push_back(work);
     waiting_order_.push_back(correlation);
     if (waiting_order_.size() <= kMostWaiting) return;
-    // The oldest one's call, which may have been placed since.
+    // The oldest entry is dropped; its call may have been placed since.
     if (const auto oldest = waiting_.find(waiting_order_.front()); oldest != waiting_.end()) {
         counts_.unplaced += std::ssize(oldest->second);
         waiting_.erase(oldest);

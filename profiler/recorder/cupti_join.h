@@ -16,7 +16,7 @@
 
 namespace shardscope::profiler {
 
-// The place of a piece of work, in the 64 bits that CUPTI passes along: 20 for the device, 12 for the
+// The place of a piece of work, in the 64 bits that CUPTI passes along: 20 bits for the device, 12 for the
 // stream, 32 for the rest of the correlation.
 struct WorkPlace {
     static constexpr int kMostDevices = 1 << 20, kMostStreams = 1 << 12;
@@ -31,7 +31,7 @@ struct WorkPlace {
 
 class CuptiJoin {
   public:
-    // Limits on what waits for its counterpart; beyond them, the oldest are dropped.
+    // Limits on entries that wait for their counterpart; beyond them, the oldest are dropped.
     static constexpr std::size_t kMostWaiting = 1 << 16, kMostKnown = 1 << 18;
 
     CuptiJoin(const cupti::Cupti& cupti, std::int64_t global_pid, CuptiRows& rows)

@@ -31,7 +31,7 @@ class CuptiRows {
 
     // Waits if the recorder's writer lags far behind (kMostUnwritten rows).
     void add(const CuptiWork& work);
-    // Hands over what was added.
+    // Hands over the rows that were added.
     void flush();
 
   private:

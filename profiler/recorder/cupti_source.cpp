@@ -1,5 +1,5 @@
-// CUPTI fills buffers in the threads that call CUDA; one thread of ours empties them and asks for what is
-// finished. No lock of ours is taken where CUPTI calls us, since it holds its own then.
+// CUPTI fills buffers in the threads that call CUDA; one thread of ours empties them and asks for finished
+// records. No lock of ours is taken in CUPTI's callbacks, since CUPTI then holds its own.
 #include "profiler/recorder/cupti_source.h"
 
 #include <atomic>
@@ -26,13 +26,13 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kLook{20};    // how often the worker looks for buffers
-constexpr std::chrono::milliseconds kFlush{500};  // how often it asks for what is finished
+constexpr std::chrono::milliseconds kFlush{500};  // how often it asks for finished records
 
 constexpr std::uint32_t kKinds[] = {
     cupti::kKindConcurrentKernel,  // not KERNEL, which makes kernels run one after the other
     cupti::kKindMemcpy, cupti::kKindMemcpy2, cupti::kKindMemset, cupti::kKindExternalCorrelation};
 
-// A source's, or nobody's.
+// The session of the one CuptiSource, if there is one.
 constinit cupti::CuptiSession session;
 constinit std::atomic<bool> in_use{false};
 
@@ -50,7 +50,7 @@ void called(void*, int, std::uint32_t, const void*) {}  // no callback is enable
 bool is_wanted(int domain, const char* name) {
     const bool is_runtime = domain == cupti::kDomainRuntime;
     for (const char* start : {"cudaLaunch", "cudaMemcpy", "cudaMemset", "cudaGraphLaunch"}) {
-        // "cuLaunchKernel": the driver's have the shorter prefix.
+        // The driver's calls have the shorter prefix: "cuLaunchKernel".
         if (is_runtime ? cupti::begins_with(name, start)
                        : cupti::begins_with(name, "cu") && cupti::begins_with(name + 2, start + 4)) {
             return true;
@@ -113,7 +113,7 @@ bool CuptiSource::Impl::start(std::string& why) {
     }
     session.cupti().ActivityRegisterCallbacks(&buffer_requested, &buffer_completed);
     read_clocks();
-    // Copies between GPUs are not missed if there is only one GPU.
+    // Records of copies between GPUs are optional: with one GPU there are none.
     const auto is_needed = [](std::uint32_t kind) { return kind != cupti::kKindMemcpy2; };
     bool is_on = session.enable(kKinds, is_needed,
                                 "is the driver new enough, and may this user profile the GPU?", reason);
@@ -209,7 +209,7 @@ void CuptiSource::Impl::stop() {
     session.close();
     dropped = session.dropped();
     in_use.store(false, std::memory_order_release);
-    session.discard_buffers();  // returned since the flush: they contain nothing of this trace
+    session.discard_buffers();  // returned since the flush; they contain nothing of this trace
     tell_losses();
 }
 

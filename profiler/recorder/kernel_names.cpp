@@ -1,4 +1,4 @@
-// Demangling by the C++ runtime; the base name by walking back over balanced brackets.
+// Demangles by the C++ runtime; finds the base name by walking back over balanced brackets.
 #include "profiler/recorder/kernel_names.h"
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr auto kNone = std::string_view::npos;
 
-// Where the bracket that closes at `at` opens, with all kinds of bracket inside; kNone if nowhere.
+// Where the bracket opens that closes at `at`, with brackets of all kinds between; kNone if nowhere.
 std::size_t opening(std::string_view text, std::size_t at) {
     int depth = 0;
     for (std::size_t i = at + 1; i-- > 0;) {

@@ -6,7 +6,7 @@
 
 namespace shardscope::profiler {
 
-// The full name with its signature; the symbol itself where it is not a mangled C++ name.
+// The full name with its signature; the symbol itself if it is not a mangled C++ name.
 std::string demangle(const std::string& symbol);
 
 // The function's own name within a demangled one: without return type, namespaces, template arguments and

@@ -14,7 +14,7 @@ namespace {
 // Larger ids can only come from a damaged file.
 constexpr std::uint32_t kMostNames = 1u << 24;
 
-// Whether a value of an enum that a record holds is one of its values.
+// Whether a record's value of an enum is one of the enum's values.
 template <typename Enum>
 bool is_known(Enum value) {
     return static_cast<int>(value) < size_of(value);
@@ -81,7 +81,7 @@ bool RecordConverter::convert_any(std::uint32_t log, std::uint32_t tid, RecordKi
     return false;
 }
 
-// A row with what all rows of a device have.
+// A row with the fields that all rows of device work have.
 template <typename Row, typename Times, typename Work>
 Row RecordConverter::device_row(const Times& times, const Work& work) const {
     Row row;

@@ -57,10 +57,10 @@ class RecordConverter {
     // Converts whole records of one log, in order. Stops at a damaged one; the rest is counted as damage.
     void convert(std::uint32_t log, std::uint32_t tid, std::span<const std::byte> records);
 
-    // Ends a log's open ranges of that depth or deeper at `ticks`, from where records of it were lost.
+    // Ends a log's open ranges of that depth or deeper at `ticks`, the time from which its records were lost.
     void close_after_loss(std::uint32_t log, std::uint64_t ticks, std::uint64_t min_depth);
 
-    // Ends the process, and the ranges that are still open, at trace time end_ns; a diagnostic counts these.
+    // Ends the process, and the ranges still open, at trace time end_ns; a diagnostic gives their number.
     void close_open_ranges(std::int64_t end_ns);
     // Ends only the open ranges: recording pauses, and more records may follow.
     void end_open_ranges(std::int64_t end_ns);
@@ -70,7 +70,7 @@ class RecordConverter {
     void visit_open(const std::function<void(const traces::RangeRow&)>& visit) const;
     // Writes everything that is open, as rows that end at now_ns, to another sink with the same string ids.
     void write_open(traces::EventSink& sink, std::int64_t now_ns) const;
-    // Visits all ids of strings that later rows may carry without asking the sink again: a sink that forgets
+    // Visits all ids of strings that later rows may carry without interning the text again: a sink that drops
     // strings must keep these.
     void visit_strings(const std::function<void(traces::StringId)>& visit) const;
 
@@ -81,7 +81,6 @@ class RecordConverter {
     traces::StringId name(std::uint32_t id) const;
     traces::StringId name(NameId id) const { return name(static_cast<std::uint32_t>(id)); }
     std::string text(std::uint64_t id) const;  // of a name; empty if it was not defined
-    // Adds a row to the sink and counts it.
     template <typename Row>
     void emit(const Row& row) {
         sink_.add(row);
@@ -97,9 +96,9 @@ class RecordConverter {
         std::uint32_t depth = 0;
     };
     using Stack = std::vector<Open>;
-    // Some clocks tick only every 10 ns. If a range opens and closes in the same ticks as the one around it,
-    // their nesting would be ambiguous: so times within a log never decrease, and no two ranges open at the
-    // same nanosecond.
+    // Some clocks tick only every 10 ns. If a range opened and closed in the same tick as the range around
+    // it, their nesting would be ambiguous. So times within a log never decrease, and no two ranges open at
+    // the same nanosecond.
     class Log {
       public:
         std::unordered_map<std::uint32_t, Stack> stacks;  // by domain (0 for logs that have one stack)
@@ -109,7 +108,7 @@ class RecordConverter {
             return opened_ = latest_ = std::max({ns, latest_, opened_ + 1});
         }
         std::int64_t closing(std::int64_t ns) { return latest_ = std::max(ns, latest_); }
-        // The time of a call; a call after the latest push lies inside that range.
+        // The time of a call; if the call is after the latest push, it lies inside that range.
         std::int64_t calling(std::int64_t ns) const { return ns >= ticked_ ? std::max(ns, opened_) : ns; }
 
       private:

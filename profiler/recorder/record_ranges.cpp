@@ -1,5 +1,5 @@
 // The converter's ranges: which are open on which thread, what ends them, and what is reported about those
-// that were never ended.
+// that never ended.
 #include <algorithm>
 #include <tuple>
 #include <utility>

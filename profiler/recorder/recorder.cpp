@@ -39,8 +39,8 @@ constexpr std::size_t kBytesPerRound = std::size_t{2} << 20;  // some 50,000 row
 // end first.
 using Alive = std::shared_ptr<std::atomic<bool>>;
 
-// Which log this thread has in which recorder. Recorders are identified by a number that is never reused, so
-// an entry of a destroyed recorder is never found.
+// Which log this thread has in which recorder. A recorder is identified by a number that is never reused, so
+// that the entry of a destroyed recorder is never found.
 struct AttachedLog {
     std::uint64_t recorder;
     ThreadLog* log;
@@ -93,7 +93,7 @@ bool is_alive(const AttachedThread& thread) {
     return thread.alive->load(std::memory_order_acquire);
 }
 
-// Keeps logs whose threads outlived their recorder, for ever: such a thread may be about to write.
+// Keeps logs whose threads outlive the recorder, forever: such a thread may be about to write.
 void leave_behind(std::unique_ptr<AttachedThread> thread) {
     static std::mutex mutex;
     static auto& left = *new std::vector<std::unique_ptr<AttachedThread>>;  // never destroyed
@@ -157,7 +157,7 @@ struct Recorder::Impl {
     // The writer's own.
     RecordConverter converter;
     std::vector<AttachedThread*> known_threads;
-    std::vector<AttachedThread*> ended_threads;  // had ended before the last snapshot
+    std::vector<AttachedThread*> ended_threads;  // those that had ended before the last snapshot
     std::set<std::int64_t> described_threads;
     std::size_t names_defined = 1;
     std::int64_t rows_committed = 0;
@@ -192,11 +192,11 @@ void Recorder::Impl::drain() {
     }
     ended_threads.clear();
     for (AttachedThread* thread : known_threads) {
-        if (!is_alive(*thread)) ended_threads.push_back(thread);  // nothing follows after the snapshot
+        if (!is_alive(*thread)) ended_threads.push_back(thread);  // writes nothing after the snapshot
     }
     for (AttachedThread* thread : known_threads) thread->reader.snapshot();
 
-    // Everything that the seen records refer to existed before them, so it is collected only now.
+    // Everything that the records of the snapshot refer to existed before them, so it is collected only now.
     {
         std::lock_guard lock(clock_mutex);
         clock.update();
@@ -243,7 +243,7 @@ void Recorder::Impl::drain_threads() {
     }
 }
 
-// All that they wrote is in the sink; a range that such a thread left open ends here.
+// All that these threads wrote is in the sink; a range that they left open ends here.
 void Recorder::Impl::let_go_of_ended_threads() {
     for (AttachedThread* ended : ended_threads) {
         converter.close_after_loss(ended->log_number, ticks(), 0);
@@ -280,7 +280,7 @@ void Recorder::Impl::end_run() {
 void Recorder::Impl::fail(std::exception_ptr reason) {
     failure = std::move(reason);
     failed.store(true, std::memory_order_release);
-    // Chunks are no longer read or handed out: each thread fills the one that it has and then only counts.
+    // No chunk is read or handed out any more: each thread fills the one that it has, then only counts.
     {
         std::lock_guard lock(threads_mutex);
         for (const auto& thread : threads) thread->arena.arena().close();
@@ -307,7 +307,7 @@ Recorder::~Recorder() {
     }
     std::erase_if(attached_logs.logs, [&](const AttachedLog& attached) {
         if (attached.recorder != impl_->number) return false;
-        attached.alive->store(false, std::memory_order_relaxed);  // this thread knows that its log is gone
+        attached.alive->store(false, std::memory_order_relaxed);  // this thread will not use its log again
         return true;
     });
     for (auto& thread : impl_->threads) {

@@ -41,8 +41,8 @@ struct RecorderOptions {
 
 class Recorder {
   public:
-    // `on_finish(sink, duration_ns, dropped)` runs on the writer thread after the last row (a DatabaseWriter
-    // is finished there); it is not called when the sink has failed.
+    // `on_finish(sink, duration_ns, dropped)` runs on the writer thread after the last row (to finish a
+    // DatabaseWriter, say); it is not called if the sink has failed.
     using FinishSink =
         std::function<void(traces::EventSink&, std::int64_t duration_ns, std::int64_t dropped)>;
     Recorder(std::unique_ptr<traces::EventSink> sink, FinishSink on_finish, RecorderOptions options = {});

@@ -81,7 +81,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         ColumnSink sink;
         read_chrome_trace(input, sink, request);
         check(*sink.take());
-    } catch (const StoreError&) {  // a sentence
+    } catch (const StoreError&) {  // refused with a message
     }
     return 0;
 }

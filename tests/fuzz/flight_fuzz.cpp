@@ -1,6 +1,6 @@
-// Generated dumps of PyTorch's flight recorder, of two ranks of one job, as pickles or JSON: they are read,
-// joined and asked which rank stopped. The result is a StoreError or an answer. (fuzz_pickle fuzzes the bytes
-// of pickles.)
+// Generated dumps of PyTorch's flight recorder, of two ranks of one job, as pickles or JSON: they are read
+// and joined, and the rank that stopped is determined. The result is a StoreError or an answer. (fuzz_pickle
+// fuzzes the bytes of pickles.)
 #include <memory>
 #include <vector>
 
@@ -97,7 +97,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         const FlightReport report = flight_report(*trace);
         for (const Format format : {Format::table, Format::json, Format::csv}) render(report, format);
         straggler_report(*trace);
-    } catch (const StoreError&) {  // a sentence
+    } catch (const StoreError&) {  // refused with a message
     }
     return 0;
 }

@@ -25,7 +25,7 @@ class Maker {
     bool flip() { return data_.ConsumeBool(); }
     int upto(int most) { return data_.ConsumeIntegralInRange<int>(0, most); }
 
-    // Mostly small, so that values coincide; sometimes one that could cause an overflow.
+    // Mostly small numbers, so that values coincide; sometimes one that could cause an overflow.
     std::int64_t number() {
         constexpr std::int64_t kHard[] = {-1,
                                           std::numeric_limits<std::int64_t>::min(),
@@ -95,7 +95,7 @@ inline pickled::Bytes pickle_of(const MadeJson& value) {
             for (const auto& [key, item] : value.items()) result += pickled::text(key) + pickle_of(item);
             return result + "u";
         }
-        case MadeJson::value_t::number_float:  // no value that is read is of this type
+        case MadeJson::value_t::number_float:  // no value that the importer reads has this type
         default:
             return pickled::none();
     }

@@ -1,7 +1,7 @@
 // Exports of Nsight Systems with values that no export should have: a small export with everything that we
 // read (old and new metadata, NCCL's ranges with payloads, graphs, memory), in which the fuzzer's bytes set
-// cells, and drop and rename columns and tables. Loaded and analysed: the result is a StoreError, or answers
-// whose sums agree. (fuzz_database fuzzes the bytes of databases.)
+// cells, and drop and rename columns and tables. It is loaded and analysed: the result is a StoreError, or
+// answers whose sums agree. (fuzz_database fuzzes the bytes of databases.)
 #include <cstdlib>
 #include <filesystem>
 #include <numeric>
@@ -224,7 +224,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     sqlite3_close(database);
     try {
         check(*load_trace(path));
-    } catch (const StoreError&) {  // a sentence
+    } catch (const StoreError&) {  // refused with a message
     }
     return 0;
 }

@@ -39,7 +39,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                 std::abort();
         }
         flight_report(*trace);
-    } catch (const StoreError&) {  // a sentence
+    } catch (const StoreError&) {  // refused with a message
     }
     return 0;
 }

@@ -21,7 +21,7 @@ using namespace shardscope::traces;
 
 constexpr std::int64_t kStart = 1'700'000'000'000'000;  // us
 
-// Few addresses, so that events meet the same block.
+// Few addresses, so that several events concern the same block.
 std::int64_t made_address(Maker& make) {
     return make.upto(20) == 0 ? make.number() : (1 << 20) + 512 * make.upto(7);
 }
@@ -135,7 +135,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         ColumnSink sink;
         read_pickle(input, sink, request);
         check(*sink.take());
-    } catch (const StoreError&) {  // a sentence
+    } catch (const StoreError&) {  // refused with a message
     }
     return 0;
 }

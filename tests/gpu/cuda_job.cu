@@ -1,4 +1,4 @@
-// A program whose CUDA calls are all known, for run.sh: it prints what it did, one `name=count` per line. The
+// A program whose CUDA calls are all known, for run.sh: it prints its counts, one `name=count` per line. The
 // first argument chooses the scenario.
 //
 //   work     everything, then exit() without waiting for the last kernel
@@ -119,7 +119,7 @@ void windows() {
         char name[32];
         std::snprintf(name, sizeof name, "ProfilerStep#%d", step);
         nvtxRangePushA(name);
-        for (int i = 0; i < 10; ++i) launch_scale(device, nullptr);  // continues after the step
+        for (int i = 0; i < 10; ++i) launch_scale(device, nullptr);  // continues after the step's end
         nvtxRangePop();
         for (int i = 0; i < 5; ++i) gpu_job::spin<<<1, 1>>>(100'000);
     }

@@ -55,7 +55,7 @@ TEST(Calibration, of_the_monotonic_source_is_the_identity) {
     EXPECT_EQ(clock.to_ns(123'456'789), 123'456'789);
 }
 
-// From here on anchors are given, in a future that the constructor's real ones never reach.
+// From here on the anchors are given, in a future that the constructor's own anchors never reach.
 class GivenAnchors : public ::testing::Test {
   protected:
     Calibration clock_{ClockSource::counter};
@@ -66,7 +66,7 @@ class GivenAnchors : public ::testing::Test {
 TEST_F(GivenAnchors, are_met_exactly_and_joined_by_lines) {
     clock_.add({t_, ns_});
     clock_.add({t_ + 1000, ns_ + 500});   // 0.5 ns per tick
-    clock_.add({t_ + 2000, ns_ + 2500});  // then 2
+    clock_.add({t_ + 2000, ns_ + 2500});  // then 2 ns per tick
     EXPECT_EQ(clock_.to_ns(t_), ns_);
     EXPECT_EQ(clock_.to_ns(t_ + 500), ns_ + 250);
     EXPECT_EQ(clock_.to_ns(t_ + 1000), ns_ + 500);
@@ -87,7 +87,8 @@ TEST_F(GivenAnchors, are_thinned_but_stay_true) {
         clock_.add({t_ + i * 1000, ns_ + static_cast<std::int64_t>(i) * 2000});
     }
     EXPECT_LE(clock_.anchors(), Calibration::kMaxAnchors);
-    // All anchors lie on one line, which the remaining ones must still give (the first few may be gone).
+    // All anchors lie on one line, which the remaining ones must still give (the first few may have been
+    // dropped).
     for (std::uint64_t i = Calibration::kMaxAnchors; i < 4 * Calibration::kMaxAnchors; i += 777) {
         EXPECT_EQ(clock_.to_ns(t_ + i * 1000), ns_ + static_cast<std::int64_t>(i) * 2000);
     }

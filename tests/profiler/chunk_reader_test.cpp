@@ -1,4 +1,4 @@
-// The reading end of a log: what a snapshot contains is handed over in order, complete or in parts.
+// The reading end of a log: the content of a snapshot is delivered in order, complete or in parts.
 #include "profiler/log/chunk_reader.h"
 
 #include <cstring>
@@ -16,11 +16,11 @@ using Event = RecordOf<RuntimeFields>;
 
 class Reading : public ::testing::Test {
   protected:
-    // Events numbered from the last one on by their correlation id.
+    // Records events whose correlation ids continue the previous numbers.
     void record(int events) {
         for (int i = 0; i < events; ++i) log_.runtime(NameId::none, 1, 2, ++recorded_);
     }
-    // The number of bytes that drain() hands over.
+    // The number of bytes that drain() delivers.
     std::size_t drain(double share = 1) {
         std::size_t bytes = 0;
         reader_.drain(
@@ -60,7 +60,7 @@ TEST_F(Reading, hands_over_a_snapshot_in_parts) {
     reader_.snapshot();
     const std::size_t all = reader_.bytes_seen();
     EXPECT_EQ(all, 10 * kPerChunk * sizeof(Event));
-    // Only complete chunks are handed over: a part may exceed the request by less than one chunk.
+    // Only complete chunks are delivered: a part may exceed the request by less than one chunk.
     std::size_t bytes = 0;
     for (const double share : {0.25, 0.5, 0.75}) {
         bytes += drain(share);
@@ -71,7 +71,7 @@ TEST_F(Reading, hands_over_a_snapshot_in_parts) {
     EXPECT_EQ(next_, recorded_ + 1);
 }
 
-// What was left of a snapshot comes with the next one.
+// The rest of a snapshot is delivered with the next one.
 TEST_F(Reading, continues_where_a_part_ended) {
     record(4 * kPerChunk);
     reader_.snapshot();

@@ -1,4 +1,5 @@
-// Which process and thread records belong to: those of a session, simulated by files that the tests write.
+// The process and thread to which records belong: those of a session, simulated by files that the tests
+// write.
 #include "profiler/record/collector.h"
 
 #include <cstring>
@@ -23,7 +24,7 @@ namespace TEST_FILE {
 using testing::MemorySink;
 using testing::Received;
 
-// A process of another pid namespace than the tool's, unless the facts say otherwise; its records belong to
+// A process in another pid namespace than the tool's, unless the facts say otherwise; its records belong to
 // one thread.
 class PlayedProcess {
   public:
@@ -127,7 +128,7 @@ TEST_F(Collected, takes_a_second_file_of_a_process_for_its_exec) {
     collector_.drain();
     PlayedProcess after(session_, "b", {.start = 2});
     collector_.drain();
-    before.record_event();  // the process that should write it is missing
+    before.record_event();  // its process is missing, and never writes the record
     after.record_event();
     collector_.finish(1);
     EXPECT_EQ(collector_.processes(), 1);
@@ -135,7 +136,7 @@ TEST_F(Collected, takes_a_second_file_of_a_process_for_its_exec) {
     EXPECT_EQ(got_.runtimes.size(), 2u);
 }
 
-// The system would answer for the process that has this pid in the tool's namespace.
+// The system's answer would be about the process that has this pid in the tool's namespace.
 TEST_F(Collected, watches_no_process_of_another_namespace) {
     PlayedProcess process(session_, "a", {});
     process.record_event();

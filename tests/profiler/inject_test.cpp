@@ -1,5 +1,5 @@
-// Arbitrary programs, recorded from outside: nvtx_program runs with the injected library, and what it leaves
-// in its session is collected. Once with our own loader, and, if the CUDA Toolkit was found, once as a real
+// Arbitrary programs, recorded from outside: nvtx_program runs with the injected library, and the records in
+// its session are collected. Once with our own loader, and, if the CUDA Toolkit was found, once as a real
 // NVTX program.
 #include <algorithm>
 #include <chrono>
@@ -41,7 +41,7 @@ class Injected : public ::testing::TestWithParam<std::string> {
   protected:
     struct Setting {
         SessionOptions options = {.max_bytes_per_process = 64u << 20};
-        bool drain = true;  // while the program runs
+        bool drain = true;  // drain while the program runs
         SessionState state = SessionState::recording;
         Command::Variables variables;
     };
@@ -165,7 +165,7 @@ TEST_P(Injected, names_processes_and_threads) {
     EXPECT_EQ(got_.processes[0].pid, pid_);
     EXPECT_EQ(got_.processes[0].global_pid, traces::global_pid(pid_));
     EXPECT_EQ(got_.processes[0].name, std::filesystem::path(GetParam()).filename().string());
-    ASSERT_EQ(got_.threads.size(), 2u);  // and the thread that ended a range
+    ASSERT_EQ(got_.threads.size(), 2u);  // the main thread, and the one that ended a range
     const auto named_one =
         std::find_if(got_.threads.begin(), got_.threads.end(),
                      [](const traces::ThreadRow& row) { return row.name == "main thread"; });
@@ -244,7 +244,7 @@ TEST_P(Injected, records_values_and_payloads) {
     EXPECT_EQ(got_.scopes[0].parent, 1u);
     EXPECT_EQ(got_.scopes[1].parent, got_.scopes[0].id);
 
-    // The struct's last four bytes are padding, and may hold anything.
+    // The struct's last four bytes are padding, and may contain anything.
     const auto payload_of = [](const RangeRow& row, std::size_t number) {
         return row.binary.substr(number * (32 + 24) + 32, 20);
     };
@@ -264,7 +264,7 @@ TEST_P(Injected, records_values_and_payloads) {
 
     EXPECT_EQ(got_.range("too large").binary, traces::binary_payload(79, "de"));
     EXPECT_EQ(got_.range("unknown size").binary, "");
-    EXPECT_EQ(dropped_, 2);  // payloads
+    EXPECT_EQ(dropped_, 2);  // two payloads
     for (const RangeRow& row : named("large")) EXPECT_EQ(row.binary.size(), 32u + 40'000u);
     // 6 values, "both ends", "two", 3 by payload, 2 omitted, 20 large ones.
     EXPECT_EQ(got_.ranges.size(), 6u + 2u + 3u + 2u + 20u);
@@ -279,7 +279,7 @@ TEST_P(Injected, records_the_requested_steps) {
         setting.options.range_name = "ProfilerStep#";
         ASSERT_EQ(run(scenario, setting), 0);
         const std::string tail = scenario == "registered_steps" ? ", op_id = 1" : "";
-        // Exactly what began between the start of step 3 and the end of step 5.
+        // Exactly the ranges that began between the start of step 3 and the end of step 5.
         EXPECT_THAT(texts(), ::testing::UnorderedElementsAre("ProfilerStep#3" + tail, "work 3", "thread 3",
                                                              "between 3", "ProfilerStep#4" + tail, "work 4",
                                                              "thread 4", "between 4", "begun after step 4",
@@ -358,7 +358,7 @@ TEST_P(Injected, records_the_requested_ranks) {
     EXPECT_EQ(events("2"), 0u);
     EXPECT_EQ(events("8"), 2u);
     EXPECT_EQ(events("9"), 0u);
-    EXPECT_EQ(events(nullptr), 2u);  // no rank: it may be the program that starts the ranks
+    EXPECT_EQ(events(nullptr), 2u);  // without a rank, it may be the program that starts the ranks
 }
 
 TEST_P(Injected, watches_steps_without_recording_ranges) {
@@ -418,12 +418,12 @@ TEST_P(Injected, follows_forks) {
     ASSERT_EQ(run("forks"), 0);
     EXPECT_EQ(processes_, 2);
     const auto ranges = named("registered before the fork");
-    ASSERT_EQ(ranges.size(), 2u);  // the parent's, once, and the child's own
+    ASSERT_EQ(ranges.size(), 2u);  // the parent's once, and the child's own
     const auto& of_child = got_.range("registered by the child");
     EXPECT_NE(of_child.global_tid & ~std::int64_t{0xFFFFFF}, traces::global_pid(pid_));
     EXPECT_EQ(got_.text(of_child.domain), "shared domain");
     EXPECT_EQ(of_child.binary, traces::binary_payload((1 << 24) + 4, "abc"));
-    ASSERT_EQ(got_.schemas.size(), 2u);  // declared by each
+    ASSERT_EQ(got_.schemas.size(), 2u);  // each declares its schema
     EXPECT_EQ(got_.schemas[0].entries[1].name, got_.schemas[1].entries[1].name);
     EXPECT_EQ(std::count_if(ranges.begin(), ranges.end(),
                             [&](const RangeRow& row) { return row.global_tid == of_child.global_tid; }),
@@ -434,9 +434,9 @@ TEST_P(Injected, follows_forks) {
 
 TEST_P(Injected, follows_exec) {
     ASSERT_EQ(run("executes"), 0);
-    EXPECT_EQ(processes_, 1);  // the same process, another program
+    EXPECT_EQ(processes_, 1);  // the same process, but another program
     EXPECT_EQ(count("first image"), 1);
-    // Its range ended where the next program began.
+    // The first program's range ended where the next program began.
     EXPECT_LE(*got_.range("first image").end, got_.range("outer").start);
 }
 
@@ -446,7 +446,7 @@ TEST_P(Injected, loses_nothing_while_it_is_drained) {
     EXPECT_EQ(dropped_, 0);
 }
 
-// A handler that interrupts the writing of a record records nothing; at any other moment it records.
+// A handler that interrupts the writing of a record does not record; at any other moment it does.
 TEST_P(Injected, records_during_and_in_signal_handlers) {
     ASSERT_EQ(run("interrupted"), 0);
     EXPECT_EQ(count("interrupted"), 300'000);
@@ -499,7 +499,7 @@ TEST_P(Injected, leaves_a_program_alone_without_a_session) {
     std::optional<int> status;
     while (!(status = command.wait(5ms))) {
     }
-    EXPECT_EQ(*status, 9);  // levels are not tracked, which the program notices
+    EXPECT_EQ(*status, 9);  // levels are not tracked, and the program detects that
 }
 
 std::string program_name(const ::testing::TestParamInfo<std::string>& tested) {
@@ -530,7 +530,7 @@ std::vector<std::string> output_of(const std::string& command) {
 }
 
 // A library that is loaded into arbitrary programs must load with a ten years old C library, and must not
-// export a symbol that could replace one of theirs.
+// export a symbol that could replace one of the program's.
 TEST(InjectedLibrary, loads_anywhere) {
     const auto symbols = output_of(std::string("objdump -T '") + INJECT_LIBRARY + "' 2>/dev/null");
     if (symbols.size() < 5) GTEST_SKIP() << "needs objdump (binutils)";
@@ -646,7 +646,7 @@ TEST(Command, answers_as_a_shell_does) {
 
 // There is room for the pipe that reports the start, but for nothing else.
 TEST(Command, starts_nothing_when_no_descriptor_is_left_for_its_signals) {
-    sigset_t ends, signals_before;  // an earlier Command may have left it blocked
+    sigset_t ends, signals_before;  // an earlier Command may have left the signal blocked
     ::sigemptyset(&ends);
     ::sigaddset(&ends, SIGTERM);
     ::sigprocmask(SIG_UNBLOCK, &ends, &signals_before);
@@ -687,7 +687,7 @@ TEST(Command, gets_the_signals_that_are_sent_to_its_parent) {
 }
 
 TEST(NameTable, numbers_each_text_once) {
-    static inject::NameTable names;  // as in the library: it lives as long as the program
+    static inject::NameTable names;  // lives as long as the program, as in the library
     bool added = false;
     for (int round = 0; round < 2; ++round) {
         for (int i = 0; i < 2000; ++i) {

@@ -1,4 +1,4 @@
-// An EventSink that keeps what it gets, for tests: rows in vectors, strings by id. It can be made to block
+// An EventSink for tests that keeps what it receives: rows in vectors, strings by id. It can be made to block
 // (like a slow disk) or to fail (like a full one).
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace shardscope::profiler::testing {
 
-// What a sink received; outlives the sink, which the recorder owns.
+// The content that a sink received; outlives the sink, which the recorder owns.
 struct Received {
     std::vector<std::string> strings{""};
     std::map<std::string, traces::StringId, std::less<>> ids{{"", traces::StringId::empty}};
@@ -60,7 +60,7 @@ struct Received {
         return *found;
     }
 
-    // Orders for the sink, from the test's thread.
+    // The test's thread controls the sink by these.
     std::atomic<bool> blocked{false};
     std::atomic<bool> fails{false};
 };

@@ -41,7 +41,7 @@ class NcclHandler : public ::testing::Test {
     void stop(std::uint32_t tid, std::uint64_t ticks, std::uint64_t id) {
         feed(tid, NcclStopRecord{{sizeof(NcclStopRecord), kNcclStop, 0, 0}, ticks, id});
     }
-    // Rows as "thread sequence", in the order in which they came.
+    // Rows as "thread sequence", in the order in which the sink received them.
     std::vector<std::string> rows() const {
         std::vector<std::string> rows;
         for (const auto& row : got_.nccl_operations) {
@@ -94,7 +94,7 @@ TEST_F(NcclHandler, an_end_may_come_before_its_start) {
 }
 
 TEST_F(NcclHandler, an_event_without_its_other_half_is_handed_on_when_the_process_ends) {
-    start(kLauncher, 200, 20, 99, NcclEvent::operation);  // its call was before the recording
+    start(kLauncher, 200, 20, 99, NcclEvent::operation);  // its call precedes the recording
     stop(kLauncher, 210, 20);
     start(kLauncher, 300, 21, 0, NcclEvent::operation);  // never ended
     start(kCaller, 400, 11, 0, NcclEvent::call);         // never enqueued
@@ -110,7 +110,7 @@ TEST_F(NcclHandler, calls_that_nothing_follows_do_not_pile_up) {
         stop(kCaller, 100 + i, i);
     }
     EXPECT_GT(got_.nccl_operations.size(), kMany / 2);  // reported while it runs
-    EXPECT_EQ(closed().size(), kMany);                  // and none lost
+    EXPECT_EQ(closed().size(), kMany);                  // none is lost
 }
 
 TEST_F(NcclHandler, a_record_that_is_cut_short_is_damage) {

@@ -1,5 +1,5 @@
 // NCCL's own NVTX ranges, recorded by the real tool: the library is called without a communicator (no GPU is
-// needed), and the file says how many bytes each call was for, decoded with the schema that NCCL registered.
+// needed), and the file contains the bytes of each call, decoded with the schema that NCCL registered.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -71,7 +71,7 @@ TEST(NcclWithoutCommunicator, leaves_its_ranges_with_their_bytes) {
         EXPECT_EQ(entry(file, "ncclAllGather", size), 1024u * 4);     // floats that one rank contributes
         EXPECT_EQ(entry(file, "ncclAllReduce", size), 100u * 8);      // doubles
         EXPECT_EQ(entry(file, "ncclReduceScatter", size), 512u * 2);  // bfloat16s that one rank receives
-        EXPECT_EQ(entry(file, "ncclAllGather", "NCCL communicator ID"), 0u);  // there is none
+        EXPECT_EQ(entry(file, "ncclAllGather", "NCCL communicator ID"), 0u);  // there is no communicator
         EXPECT_EQ(file.integer("SELECT dropped FROM SHARD_STATE"), 0);
     }
     std::filesystem::remove(output);

@@ -1,5 +1,5 @@
-// NCCL's profiler plugin: nccl_program does to it what NCCL does (its first lines say what), and the result
-// is collected. For each version of the interface.
+// NCCL's profiler plugin: nccl_program calls it as NCCL does (see its first lines), and the result is
+// collected, for each version of the interface.
 #include <algorithm>
 #include <chrono>
 #include <map>
@@ -110,13 +110,13 @@ TEST_P(NcclPlugin, reports_every_operation) {
 TEST_P(NcclPlugin, takes_the_end_of_an_event_after_its_communicator_and_the_plugin_are_gone) {
     ASSERT_EQ(run(kSourceNccl, SessionState::recording), 0);
     const auto reduce = only(Operation::all_reduce);
-    EXPECT_NE(reduce.global_tid, traces::global_tid(pid_, pid_));  // called by another thread
+    EXPECT_NE(reduce.global_tid, traces::global_tid(pid_, pid_));  // another thread called it
     EXPECT_EQ(reduce.global_tid & ~std::int64_t{0xFFFFFF}, traces::global_pid(pid_));
     EXPECT_EQ(reduce.sequence, 3);
     EXPECT_EQ(reduce.data_type, "ncclBfloat16");
     EXPECT_EQ(reduce.algorithm, "TREE");
     EXPECT_EQ(reduce.protocol, "SIMPLE");
-    // Its end, the main thread's last record, is later than everything of the second communicator.
+    // Its end, the main thread's last record, is later than everything in the second communicator.
     const auto broadcasts = operations(Operation::broadcast);
     ASSERT_FALSE(broadcasts.empty());
     ASSERT_TRUE(reduce.end.has_value());
@@ -173,8 +173,8 @@ TEST_P(NcclPlugin, reports_the_work_of_copy_engines_if_nccl_does) {
 
 TEST_P(NcclPlugin, keeps_only_communicators_before_the_window_opens) {
     Command::Variables no_handles;
-    // The session is waiting: no event is accepted, so that none has a handle.
-    ASSERT_NE(run(kSourceNccl, SessionState::waiting), 0);  // nccl_program misses its handle
+    // The session is waiting: no event is accepted, so none has a handle.
+    ASSERT_NE(run(kSourceNccl, SessionState::waiting), 0);  // nccl_program detects the missing handle
     EXPECT_TRUE(got_.nccl_operations.empty());
     EXPECT_EQ(got_.nccl_communicators.size(), told_at_init() ? 2u : 0u);
 }

@@ -29,7 +29,7 @@ void expect(bool right, const char* what) {
     std::_Exit(9);
 }
 
-struct Said {  // about an operation
+struct Said {  // the description of an operation
     const char *function, *data_type, *algorithm, *protocol;
     unsigned function_1, data_type_1, algorithm_1, protocol_1;  // in the numbering of version 1
     std::uint64_t sequence;
@@ -156,7 +156,7 @@ void play(void* library, const std::string& version) {
     parent = call(nccl::P2pApi5(), nccl::kP2pApi, kSend, first, kFirst, 1, false);
     player.stop(player.template start<P2p>(first, nccl::kP2p, kSend, 1, kFirst, parent));
 
-    // Kinds that were not requested.
+    // Kinds of event that were not requested.
     handle = &handle;
     nccl::AnyDescriptor<Type> proxy{static_cast<Type>(8), nullptr, 1};
     expect(plugin->start(first, &handle, &proxy) == 0 && handle == nullptr, "no handle for a proxy's work");
@@ -185,8 +185,8 @@ void play(void* library, const std::string& version) {
 
     expect(plugin->finalize(first) == 0 && plugin->finalize(second) == 0, "finalize");
     expect(::dlclose(library) == 0, "unloaded");
-    player.stop(late);  // as NCCL has done
-    player.stop(late);  // as NCCL has done
+    player.stop(late);  // NCCL has done this
+    player.stop(late);  // NCCL has done this
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ struct Event {  // the arguments of the "Ex" calls
     const wchar_t* wide = nullptr;
     void* registered = nullptr;
     std::uint32_t color = 0, category = 0;  // 0: none
-    int value_type = 0;                     // NVTX's: 1 u64, 2 i64, 3 double, 4 u32, 5 i32, 6 float
+    int value_type = 0;                     // NVTX's number: 1 u64, 2 i64, 3 double, 4 u32, 5 i32, 6 float
     std::uint64_t value = 0;                // its bytes, in the low end
     std::vector<Payload> payloads{};
 };

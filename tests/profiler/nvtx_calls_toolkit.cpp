@@ -1,5 +1,5 @@
-// The backend that is a real NVTX program: the CUDA Toolkit's headers. Our declarations of NVTX's binary
-// interface are compared with theirs here, too, at compile time.
+// The backend that is a real NVTX program: the CUDA Toolkit's headers. It also compares our declarations of
+// NVTX's binary interface with theirs at compile time.
 #include <cstddef>
 
 #include <nvtx3/nvToolsExt.h>

@@ -55,7 +55,7 @@ void expect_level(int level, int wanted) {
     expect(!injected || level == wanted, "the level of a push or pop");
 }
 
-// Long, so that a handler often takes the last room in a chunk.
+// A long text, so that a handler often takes the last space in a chunk.
 const char* handlers_text() {
     static const std::string kText(3000, 'h');
     return kText.c_str();
@@ -80,7 +80,7 @@ int every_call() {
     std::thread([&] { end(w); }).join();
     expect_level(pop(), 0);
     end(ex);
-    expect_level(pop(), -2);  // one too many
+    expect_level(pop(), -2);  // a pop too many
     name_category_a(7, "category a");
     name_category_w(8, L"category w");
     const auto tid = static_cast<std::uint32_t>(::syscall(SYS_gettid));
@@ -116,7 +116,7 @@ int odd_calls() {
     push_a(long_text.c_str());
     pop();
     mark_ex(Event{});
-    end(123456789);  // of a range that was never started
+    end(123456789);  // a range that was never started
     pop();
     domain_pop(domain_create_a("never pushed"));
     return 0;
@@ -229,14 +229,14 @@ int payloads() {
     roots.size = 4;
     roots.entries = {{"First", 0, false}, {"Second", 1, true}};
     expect(register_enum(domain, roots) == kStaticIds + 20, "the id of an enumeration");
-    Schema note;  // whose message is the event's text
+    Schema note;  // its message is the event's text
     note.name = "note";
     note.entries.resize(2);
     note.entries[0] = {18, 0, 0, 0, "number", nullptr};
     note.entries[1] = {1, (1 << 4) | (1 << 10), 16, 8, "words", nullptr};
     const std::uint64_t note_id = register_schema(domain, note);
     expect(note_id >= kDynamicIds, "an id that the tool chose");
-    Schema pointing;  // at its message
+    Schema pointing;  // a pointer to its message
     pointing.entries.resize(1);
     pointing.entries[0] = {75, 1 << 10, 0, 0, "words", nullptr};
     const std::uint64_t pointing_id = register_schema(domain, pointing);
@@ -252,7 +252,7 @@ int payloads() {
     Event event = text("both ends");
     event.payloads = {{kStaticIds + 4, sizeof transfer, &transfer}};
     expect_level(domain_push(domain, event), 0);
-    transfer.bytes = 5;  // the payload was copied by the call
+    transfer.bytes = 5;  // the call has copied the payload
     expect_level(pop_payload(domain, {{kStaticIds + 4, SIZE_MAX, &transfer}}), 0);
     event = text("two");
     event.payloads = {{77, 3, "abc"}, {78, 0, nullptr}, {79, 2, "de"}};
@@ -270,7 +270,7 @@ int payloads() {
     end_payload(domain, start_payload(domain, {{naming_id, sizeof name, &name}}),
                 {{kStaticIds + 4, sizeof transfer, &transfer}});
 
-    // Omitted: one larger than any chunk, and one of unknown size.
+    // Two payloads are omitted: one larger than any chunk, and one of unknown size.
     const std::vector<char> large(100'000);
     event = text("too large");
     event.payloads = {{77, large.size(), large.data()}, {79, 2, "de"}};
@@ -278,7 +278,7 @@ int payloads() {
     event = text("unknown size");
     event.payloads = {{77, SIZE_MAX, large.data()}};
     domain_mark(domain, event);
-    // As large as possible, so that payload and event lie in different chunks.
+    // Payloads as large as possible, so that payload and event lie in different chunks.
     for (int i = 0; i < 20; ++i) {
         event = text("large");
         event.payloads = {{77, 40'000, large.data()}};
@@ -290,7 +290,8 @@ int payloads() {
 // --- windows
 // -------------------------------------------------------------------------------------------------
 
-// Ten steps, each with a range, and a mark after each. What spans the edges of steps 3 and 5 has names.
+// Ten steps, each with a range, and a mark after each. Ranges that cross the edges of steps 3 and 5 have
+// names.
 template <typename Begin, typename End>
 int ten_steps(Begin begin_step, End end_step) {
     void* other = domain_create_a("other");
@@ -342,7 +343,7 @@ int started_steps() {  // by start and end, the end on another thread
 int phases() {
     for (int i = 0; i < 3; ++i) {
         mark_a("outside");
-        push_a("phase two");  // not the same name
+        push_a("phase two");  // a different name
         pop();
         push_a("phase");
         push_a("phase");  // nested arbitrarily deep
@@ -381,7 +382,7 @@ int plain_c() {
     push("late");
     pop();
     pop();
-    pop();  // one too many
+    pop();  // a pop too many
     begin();
     mark("again");
     mark(nullptr);
@@ -464,8 +465,8 @@ int run(const std::string& scenario, char* self) {
         return 0;
     }
     if (scenario == "interrupted") {
-        // Before a handler may run: the text, and NVTX's initialization, for which a handler would wait
-        // forever.
+        // Before a handler may run: first uses of the text, and of NVTX, whose initialization a handler would
+        // wait for forever.
         push_a(handlers_text());
         pop();
         struct sigaction action = {};

@@ -1,4 +1,4 @@
-// What records mean: given these records of a log, those rows.
+// The meaning of records: given records of a log become the expected rows.
 #include "profiler/recorder/record_converter.h"
 
 #include <cstring>
@@ -75,8 +75,8 @@ TEST_F(Conversion, closes_nested_ranges_innermost_first) {
 }
 
 TEST_F(Conversion, nests_ranges_of_one_tick_as_they_were_opened) {
-    // All within one tick of a coarse clock, which does not determine the nesting; then a sibling in the same
-    // tick.
+    // All within one tick of a coarse clock, so times do not determine the nesting; then a sibling in the
+    // same tick.
     convert(
         Bytes().push(1010, 1, 0).push(1010, 2, 1).pop(1010, 1).push(1010, 3, 1).pop(1010, 1).pop(1010, 0));
     const auto &outer = got_.range("outer"), &first = got_.range("inner"), &second = got_.range("NCCL");
@@ -101,7 +101,7 @@ TEST_F(Conversion, gives_ranges_that_stay_open_the_end_of_the_run) {
     ASSERT_EQ(got_.ranges.size(), 2u);
     EXPECT_EQ(got_.range("outer").end, 500);
     EXPECT_EQ(got_.range("inner").end, 500);
-    ASSERT_EQ(got_.diagnostics.size(), 1u);  // reported in the file
+    ASSERT_EQ(got_.diagnostics.size(), 1u);  // the file reports it
     EXPECT_EQ(got_.diagnostics[0].text, "2 ranges of process " + std::to_string(kPid) +
                                             " were still open when the recording ended, and closed there");
 }
@@ -175,7 +175,7 @@ TEST_F(Conversion, gives_payloads_to_the_event_after_them) {
     bytes.add(PayloadRecord{{}, 79, 1}, RecordKind::payload, 0, 0, "f");
     bytes.pop(1030, 1).pop(1040, 0);
     convert(bytes);
-    EXPECT_EQ(got_.range("inner").binary, blob(78, "de") + blob(79, "f"));  // given with its end
+    EXPECT_EQ(got_.range("inner").binary, blob(78, "de") + blob(79, "f"));  // given when the range ends
     EXPECT_EQ(got_.range("outer").binary, blob(77, "abc"));
 
     // The event may lie in the next chunk, after records of other logs; and it may be lost.
@@ -199,7 +199,7 @@ TEST_F(Conversion, gives_payloads_to_the_event_after_them) {
 }
 
 TEST_F(Conversion, hands_on_the_layouts_of_payloads) {
-    // Entries follow the struct, as text does elsewhere.
+    // The entries follow the struct, as text does in other records.
     const SchemaEntry entries[] = {{1, 2, 18, 0, 0, 0}, {2, 0, 22, 16, 4, 8}};
     const std::string_view entry_bytes(reinterpret_cast<const char*>(entries), sizeof entries);
     const EnumEntry values[] = {{1, 0, 5}, {2, 1, 6}};

@@ -1,4 +1,4 @@
-// The recorder with the sink that it is made for: the file contains what threads record, and opens.
+// The recorder with the database sink: the file contains what threads record, and opens.
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -94,7 +94,7 @@ TEST_F(RecorderOnDisk, opens_again_with_everything_in_it) {
 TEST_F(RecorderOnDisk, is_readable_while_it_records) {
     auto recorder = start();
     recorder->attach_thread("main", -1)->mark(recorder->name("early"));
-    // Committed every half second.
+    // The sink commits every half second.
     for (int i = 0; i < 3000 && count("NVTX_EVENTS WHERE text = 'early'") == 0; ++i) {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }

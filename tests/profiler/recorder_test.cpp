@@ -57,11 +57,11 @@ TEST_F(Recording, keeps_nesting_names_domains_and_modules) {
     log->pop();
     log->mark(linear);
     log->pop();
-    log->pop();  // one too many: no effect
+    log->pop();  // a pop too many has no effect
     recorder->finish();
 
     ASSERT_EQ(got_.ranges.size(), 4u);
-    // Closed innermost first; the mark came before the outermost ended.
+    // The innermost is closed first; the mark precedes the end of the outermost.
     const auto& [inner, middle, mark, outer] =
         std::tie(got_.ranges[0], got_.ranges[1], got_.ranges[2], got_.ranges[3]);
     EXPECT_EQ(got_.text(inner.text), "ncclAllGather");
@@ -134,7 +134,7 @@ TEST_F(Recording, passes_every_kind_of_event_with_its_values) {
 
     const std::int64_t pid = traces::global_pid(::getpid());
     const std::int64_t tid = traces::global_tid(::getpid(), ::syscall(SYS_gettid));
-    // The clock is still being calibrated while the recorder runs, so a conversion now may differ slightly.
+    // The clock is calibrated while the recorder runs, so a conversion now may differ slightly.
     const auto near = [](std::int64_t ns) {
         return ::testing::AllOf(::testing::Ge(ns - 20'000), ::testing::Le(ns + 20'000));
     };
@@ -295,7 +295,7 @@ TEST_F(Recording, loses_nothing_from_many_threads) {
                 log->pop();
                 if (i % 1000 == 0) recorder->name("name " + std::to_string(t * kRanges + i));
             }
-        });  // and ends before finish() is called
+        });  // the thread ends before finish() is called
     }
     for (auto& thread : threads) thread.join();
     recorder->finish();
@@ -355,7 +355,7 @@ TEST_F(Recording, lets_threads_outlive_its_destruction) {
         log->pop();
         phase.arrive_and_wait();  // stopped recording
         phase.arrive_and_wait();  // destroyed
-        // More than the thread's chunk holds: the rest finds no room, without harm.
+        // More than the thread's chunk can hold: the rest is dropped, without harm.
         for (int i = 0; i < 100'000; ++i) {
             log->push(name);
             log->pop();
@@ -374,7 +374,7 @@ TEST_F(Recording, bounds_the_memory_of_all_threads_together) {
     auto recorder = start(options);
     got_.blocked = true;  // the writer is blocked at its first row and drains nothing
     recorder->describe(traces::RunInfoRow{"key", "value"});
-    constexpr int kThreads = 4, kEvents = 40'000;  // of 40 bytes: 1.6 MB for each thread
+    constexpr int kThreads = 4, kEvents = 40'000;  // of 40 bytes: 1.6 MB per thread
     std::vector<std::thread> threads;
     for (int t = 0; t < kThreads; ++t) {
         threads.emplace_back([&, t] {
@@ -398,9 +398,9 @@ TEST_F(Recording, gives_back_the_memory_of_threads_that_ended) {
     for (int t = 0; t < 40; ++t) {
         std::thread([&] {
             ThreadLog* log = recorder->attach_thread("short", -1);
-            log->push(NameId::none);  // and leaves it open
+            log->push(NameId::none);  // and the range stays open
         }).join();
-        // Each is added by a later drain, so that a whole one follows the thread's end.
+        // Each is added by a later drain, so a complete one follows the thread's end.
         for (int i = 0; i < 3; ++i) {
             std::atomic<bool> added{false};
             recorder->describe_with([&](traces::EventSink&) { added = true; });
@@ -419,7 +419,7 @@ TEST_F(Recording, leaves_a_forked_child_alone) {
     log->push(recorder->name("parent"));
     const pid_t child = ::fork();
     if (child == 0) {
-        for (int i = 0; i < 100'000; ++i) log->mark(NameId::none);  // more than the chunk holds
+        for (int i = 0; i < 100'000; ++i) log->mark(NameId::none);  // more than the chunk can hold
         recorder->finish();
         recorder.reset();
         ::_exit(0);
@@ -450,7 +450,7 @@ TEST_F(Recording, counts_what_a_blocked_sink_makes_it_lose) {
     const NameId before = recorder->name("before"), lost = recorder->name("lost"),
                  after = recorder->name("after");
     got_.blocked = true;
-    // More than two chunks hold: 40,000 ranges of 32 + 24 bytes are 2.2 MB.
+    // More than two chunks can hold: 40,000 ranges of 32 + 24 bytes are 2.2 MB.
     constexpr int kRanges = 40'000;
     log->push(before);
     for (int i = 0; i < kRanges; ++i) {

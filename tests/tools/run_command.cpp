@@ -37,8 +37,8 @@ TemporaryFolder::~TemporaryFolder() {
 
 namespace {
 
-// Where Open MPI keeps what its jobs share on a host. Each test program has its own: a job fails if another
-// one makes the common folder at the same time.
+// Where Open MPI keeps the files that its jobs on a host share. Each test program has its own folder: a job
+// fails if another makes the common folder at the same time.
 struct MpiFolder {
     MpiFolder() { ::setenv("OMPI_MCA_orte_tmpdir_base", folder.path().c_str(), 0); }
     const TemporaryFolder folder;

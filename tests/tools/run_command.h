@@ -1,4 +1,4 @@
-// Runs a real program as a user would and holds its output.
+// Runs a real program as a user would and returns its output.
 #pragma once
 
 #include <string>

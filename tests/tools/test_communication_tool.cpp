@@ -98,7 +98,7 @@ TEST_F(CapturedGraph, HasOneCollectiveInSql) {
         const json kernels = json_of({"query", of, "SELECT name FROM kernels WHERE communication"});
         EXPECT_EQ(kernels["rows"].dump(), R"([["ncclDevKernel_AllReduce_Sum_f32_RING_LL"]])") << of;
     }
-    // The imported trace gives the same figures.
+    // The imported trace gives the same values.
     EXPECT_DOUBLE_EQ(json_of({"summary", imported})["ranks"][0]["categories"]["Communication"]["us"], 40);
 }
 
@@ -219,7 +219,7 @@ TEST_F(GlooJob, ListsTheCollectivesOfItsHostThreads) {
     EXPECT_EQ(gather["count"], 1);
     EXPECT_EQ(gather["bytes"], 8000);  // gathered: 2,000 floats
     EXPECT_DOUBLE_EQ(gather["us"], 400);
-    EXPECT_DOUBLE_EQ(gather["transfer_us"], 300);  // of rank 1
+    EXPECT_DOUBLE_EQ(gather["transfer_us"], 300);  // rank 1's
     EXPECT_DOUBLE_EQ(gather["waiting_us"], 100);
     EXPECT_TRUE(gather["exposed_us"].is_null());
     EXPECT_EQ(reduce["name"], "all_reduce");
@@ -236,7 +236,7 @@ TEST_F(GlooJob, HasNoZeroDeviceTimes) {
     }
 }
 
-// What the ranks do together is known without a device, except how much compute hides.
+// Without a device, everything that the ranks do together is known except how much compute hides.
 TEST_F(GlooJob, IsDistributedByTheTimesOfItsHostThreads) {
     const json report = json_of({"distributed", job_});
     ASSERT_EQ(report["ranks"].size(), 2U) << report;
@@ -272,7 +272,7 @@ TEST_F(GlooJob, IsDistributedByTheTimesOfItsHostThreads) {
     EXPECT_THAT(text, Not(HasSubstr("NCCL")));
     const std::string row = text.substr(text.find("\n   0 "), 60);
     EXPECT_THAT(row, ::testing::ContainsRegex("-  +-  +-  +-")) << text;
-    // For one rank, its own parts count, compared with their counterparts on the other.
+    // With one rank selected, its own parts count, compared with those of the other rank.
     const json one = json_of({"distributed", job_, "--rank", "1"});
     ASSERT_EQ(one["ranks"].size(), 1U);
     EXPECT_EQ(one["traffic"][0]["parts"], 1);
@@ -283,7 +283,7 @@ TEST_F(GlooJob, IsAdvisedInTermsOfItsBackend) {
     ASSERT_EQ(report["findings"].size(), 1U) << report;
     const json& finding = report["findings"][0];
     EXPECT_EQ(finding["id"], "host-communication");
-    // In the step of 1,000 us, rank 0 spends 450 in Gloo and rank 1 350; rank 0 waits for 100 of them.
+    // In the step of 1,000 us rank 0 spends 450 in Gloo, of which it waits for 100, and rank 1 spends 350.
     EXPECT_EQ(
         finding["what"],
         "Gloo communicates on host threads for 400.0 us of each step (40.0 %), in 2 collectives of 9.8 KB "
@@ -348,7 +348,7 @@ TEST_F(GlooJob, IsComparedByItsHostThreads) {
     EXPECT_TRUE(run["collectives"][0]["exposed_us"].is_null());
     std::string text = text_of({"compare", job_, job_});
     const std::string busy = text.substr(text.find("Device busy"));
-    std::replace(text.begin(), text.end(), '\n', ' ');  // line breaks of a paragraph
+    std::replace(text.begin(), text.end(), '\n', ' ');  // a paragraph has line breaks
     EXPECT_THAT(text, HasSubstr("Nothing is recorded on a device in"));
     EXPECT_THAT(text, HasSubstr("is host memory: nothing was allocated on a device"));
     EXPECT_THAT(busy.substr(0, busy.find('\n')), Not(HasSubstr("0.00")));
@@ -378,7 +378,7 @@ TEST_F(GlooJob, IsReportedInHtmlByItsHostThreads) {
     EXPECT_THAT(html, Not(HasSubstr("device time launched in")));
 }
 
-// Memory allocated for communication grows at each step's end: 1, 2 and 3 MB. PyTorch does not record the
+// The memory allocated for communication grows at each step's end: 1, 2 and 3 MB. PyTorch does not record the
 // frees, which a thread of Gloo makes.
 TEST_F(CommunicationTool, SaysThatCommunicationMemoryGrows) {
     const auto trace = [](const char* range, bool freed) {

@@ -1,5 +1,4 @@
-// `shardscope-trace check --finalize`: makes a finished file of a run that was killed, or leaves it
-// unchanged.
+// `shardscope-trace check --finalize` makes a finished file of a killed run, or leaves its file unchanged.
 #include <chrono>
 #include <csignal>
 #include <filesystem>
@@ -35,7 +34,8 @@ class Finalize : public ::testing::Test {
         if (finalize) words.emplace_back("--finalize");
         return run_command(words);
     }
-    // A run without its end. `counters` values are in the wrong order, so that all of them must be sorted.
+    // A run that was killed. Its `counters` values are in the wrong order, so that all of them must be
+    // sorted.
     std::string unfinished(int counters = 0) const {
         const std::string path = folder_ / "run.sqlite";
         traces::DatabaseWriter writer({.path = path, .overwrite = true});
@@ -62,7 +62,7 @@ class Finalize : public ::testing::Test {
         const int failed = posix_spawn(&pid, pointers[0], &quiet, nullptr, pointers, environ);
         posix_spawn_file_actions_destroy(&quiet);
         if (failed != 0) throw std::system_error(failed, std::generic_category(), words[0]);
-        // It has begun once the new file exists; before that, a signal would only end the program.
+        // Work has begun once the new file exists; before that, a signal would only end the program.
         const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
         while (!fs::exists(path + ".finalizing") && std::chrono::steady_clock::now() < deadline) {
             std::this_thread::sleep_for(std::chrono::microseconds(200));
@@ -113,14 +113,14 @@ TEST_F(Finalize, LeavesAFinishedFileAlone) {
 }
 
 TEST_F(Finalize, CtrlCLeavesTheFileUnchanged) {
-    const std::string path = unfinished(1'500'000);  // seconds of work
+    const std::string path = unfinished(1'500'000);  // takes seconds to finalize
     const int status = finalize_and_send(path, SIGINT, std::chrono::milliseconds(20));
     ASSERT_TRUE(WIFEXITED(status)) << "it ends by itself";
     EXPECT_EQ(WEXITSTATUS(status), 1);
     EXPECT_THAT(left(), ::testing::Not(::testing::Contains("run.sqlite.finalizing")));
     EXPECT_THAT(check(path, false).out, HasSubstr("did not end"));
     EXPECT_EQ(count(path, "SHARD_COUNTERS"), 1'500'000 + 4);
-    // And the next attempt succeeds.
+    // The next attempt succeeds.
     EXPECT_EQ(check(path, true).status, 0);
     EXPECT_EQ(count(path, "SHARD_COUNTERS"), 1'500'000 + 4);
 }

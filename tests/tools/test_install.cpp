@@ -1,4 +1,4 @@
-// `cmake --install` puts complete tools under a prefix: they run from there, and find what they need there.
+// `cmake --install` puts complete tools under a prefix: they run there, and find their files there.
 #include <filesystem>
 #include <string>
 

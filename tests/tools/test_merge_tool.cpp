@@ -1,4 +1,5 @@
-// Runs the real shardscope-trace: merge and slice as users call them. tests/traces/part_files.h has the job.
+// Runs merge and slice of the real shardscope-trace as users call them. The job is described in
+// tests/traces/part_files.h.
 #include <algorithm>
 #include <filesystem>
 
@@ -159,7 +160,7 @@ TEST_F(MergeTool, LeavesNothingWhenCtrlCStopsIt) {
                                         .text = writer.intern("work"),
                                         .global_tid = traces::global_tid(1, 1)});
         }
-        writer.commit();  // and is killed: finalizing it is not what is tested
+        writer.commit();  // it is then killed: finalizing is not tested here
     }
     const std::size_t before = files();
     const Outcome outcome = run_command({"timeout", "--preserve-status", "-s", "INT", "0.15",
@@ -171,7 +172,7 @@ TEST_F(MergeTool, LeavesNothingWhenCtrlCStopsIt) {
 }
 
 #ifdef SHARDSCOPE_TRAIN
-// A real run, split by rank and merged again: every rank has the numbers that it had.
+// A real run is split by rank and merged again: every rank has the same numbers as before.
 TEST_F(MergeTool, GivesARealRunBack) {
     const std::string run = folder_ / "run.sqlite";
     const Outcome trained = run_command({SHARDSCOPE_TRAIN, SHARDSCOPE_SAMPLES "/mlp.toml", "--run.ranks=2",

@@ -1,4 +1,4 @@
-// `nsys stats` of Nsight Systems on a trace of ours: every report that applies gives our figures. Skipped if
+// `nsys stats` of Nsight Systems on a trace of ours: every report that applies gives our numbers. Skipped if
 // Nsight Systems is not installed (PATH, or $NSYS).
 #include <algorithm>
 #include <fstream>
@@ -18,7 +18,7 @@ namespace TEST_FILE {
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-// Names until 2022, and since 2023.
+// The names of a report until 2022, and since 2023.
 struct Report {
     const char* old_name;
     const char* name;
@@ -95,7 +95,7 @@ TEST_F(NsysStats, EveryReportThatAppliesAnswers) {
     EXPECT_TRUE(content() == before) << "nothing was changed";
 }
 
-// The figures follow from sample_run.h: 2 ranks, 2 steps.
+// The numbers follow from sample_run.h: 2 ranks, 2 steps.
 TEST_F(NsysStats, TheAnswersAreOurFigures) {
     const NsysTool::Answer kernels = answer("cuda_gpu_kern_sum");
     EXPECT_EQ(kernels.cell("sgemm(float*, int)", "Instances"), "4");
@@ -109,7 +109,7 @@ TEST_F(NsysStats, TheAnswersAreOurFigures) {
         return row.back().find("nn.Module: Linear_0") != std::string::npos && row[1] == "800000" &&
                row[2] == "4";
     })) << "4 ranges of 200 us";
-    // Four launches in the range, 1200 us of sgemm; the report counts per thread.
+    // Four launches in the range, 1200 us of sgemm; the report counts them per thread.
     const NsysTool::Answer in_ranges = answer("nvtx_kern_sum");
     EXPECT_FALSE(in_ranges.cell("sgemm(float*, int)", "Total Time (ns)").empty());
 }

@@ -33,7 +33,7 @@ class RefusedFiles : public ::testing::Test {
         traces::write_sample_run(writer);
         writer.finish(3 * traces::kSampleMs, 0);
     }
-    // With $TMPDIR at scratch().
+    // Runs the tool with scratch() as $TMPDIR.
     Outcome tool(std::vector<std::string> arguments) const {
         fs::create_directory(scratch());
         arguments.insert(arguments.begin(), {"env", "TMPDIR=" + scratch(), SHARDSCOPE_TRACE});
@@ -77,7 +77,7 @@ TEST_F(RefusedFiles, AnInputIsNotWrittenOver) {
     }
 }
 
-// A journal is protected like the file.
+// A journal is protected like the file itself.
 TEST_F(RefusedFiles, AJournalIsNotWrittenOver) {
     std::ofstream(run_ + "-wal") << "not empty";
     const Outcome outcome = tool({"report", run_, "-o", run_ + "-wal", "--overwrite"});
@@ -95,7 +95,7 @@ TEST_F(RefusedFiles, APackedFileThatOnlyBeginsLikeADatabaseIsNotUnpacked) {
         EXPECT_EQ(outcome.status, 1);
         EXPECT_THAT(outcome.err, HasSubstr("begins like an SQLite file but is not one"));
     }
-    // A file that is longer than its header says is read up to that size.
+    // A file that is longer than its header states is read up to that size.
     const Outcome longer = tool({"info", packed("long.gz", content(run_), std::size_t{64} << 20)});
     EXPECT_EQ(longer.status, 1);
     EXPECT_THAT(longer.err, HasSubstr("beyond the size in its header"));
@@ -103,7 +103,7 @@ TEST_F(RefusedFiles, APackedFileThatOnlyBeginsLikeADatabaseIsNotUnpacked) {
     EXPECT_EQ(tool({"info", packed("whole.gz", content(run_), 0)}).status, 0);
 }
 
-// A terminal would interpret them.
+// A terminal would interpret control characters.
 TEST_F(RefusedFiles, NamesInSentencesHoldNoControlCharacters) {
     const Outcome outcome = tool({"info", folder_ / "no\x1b[31m\xc2\x9b\xe2\x80\xae.sqlite"});
     EXPECT_EQ(outcome.status, 2);
@@ -111,8 +111,8 @@ TEST_F(RefusedFiles, NamesInSentencesHoldNoControlCharacters) {
                                    Not(HasSubstr("\xc2\x9b")), Not(HasSubstr("\xe2\x80\xae"))));
 }
 
-// CSV is data: in a file or a pipe each field is what the trace holds. Where it goes to a terminal, it is
-// shown.
+// CSV is data: in a file or a pipe each field is exactly the trace's text. In a terminal, control characters
+// are replaced.
 TEST_F(RefusedFiles, CsvIsExactInAFileAndObeyedByNoTerminal) {
     const std::string path = folder_ / "colours.sqlite", name = "red \x1b[31m gemm";
     {
@@ -142,7 +142,7 @@ TEST_F(RefusedFiles, AHalfWrittenFileOfAKilledProcessIsRemovedByTheNextOnThatPat
     const std::string created = left("out.sqlite.shardscope-new-" + gone, old),
                       merged = left("out.sqlite.shardscope-part-" + gone, old),
                       indexed = left("out.sqlite.shardscope-part-" + gone + ".finalizing", old),
-                      finished = left("out.sqlite.finalizing", fresh);  // that no process has locked
+                      finished = left("out.sqlite.finalizing", fresh);  // no process has locked it
     const std::string others[] = {left("out.sqlite.shardscope-new-" + std::to_string(::getpid()), old),
                                   left("out.sqlite.shardscope-new-4194306", fresh),
                                   left("out.sqlite.shardscope-new-mine", old),

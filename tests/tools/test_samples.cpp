@@ -1,5 +1,4 @@
-// The finished traces that come with the repository: small, complete, and with the content that their
-// description states.
+// The finished traces in the repository: small, complete, and with the content that their description states.
 #include <filesystem>
 #include <string>
 
@@ -60,8 +59,8 @@ std::int64_t bytes_of_units(const json& rank) {
     return bytes;
 }
 
-// What a newcomer opens first has everything that a trace has today: a prediction for each unit, which
-// agrees.
+// The traces that a newcomer opens first have everything that a trace has today: a prediction for each unit,
+// which agrees.
 TEST_P(SampleTrace, IsOfTheCurrentSchemaAndExplainsItsPeak) {
     EXPECT_EQ(ask("info").at("schema_version"), traces::kSchemaVersion);
     EXPECT_THAT(ask("info").at("device_note"), testing::HasSubstr("no CUDA or NCCL code ran"));
@@ -72,7 +71,7 @@ TEST_P(SampleTrace, IsOfTheCurrentSchemaAndExplainsItsPeak) {
     }
 }
 
-// A trace that the first release wrote: every analysis opens it; its prediction has no units.
+// A trace written by the first release: every analysis opens it; its prediction has no units.
 TEST(TraceOfTheFirstSchema, OpensInEveryVerb) {
     const std::string file = SHARDSCOPE_FIXTURES "/schema-1.sqlite";
     const Outcome info = run_command({SHARDSCOPE_TRACE, "info", file, "--format", "json"});

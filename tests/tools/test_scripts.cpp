@@ -1,4 +1,4 @@
-// The scripts that a newcomer runs first: what they install, and what they say if they cannot. Package
+// The scripts that a newcomer runs first: what they install, and their messages if they cannot. Package
 // managers are simulated by small scripts in a folder that comes first in PATH; nothing is installed.
 #include <algorithm>
 #include <filesystem>
@@ -55,7 +55,7 @@ TEST_F(Packages, InstalledOnesAreLeftAlone) {
     const Outcome outcome = run({"build", "view", "test"});
     EXPECT_EQ(outcome.status, 0) << outcome.err;
     EXPECT_EQ(outcome.out + outcome.err, "");
-    EXPECT_EQ(asked(), "");  // not even an update
+    EXPECT_EQ(asked(), "");  // not even an update was requested
 }
 
 TEST_F(Packages, OnlyMissingOnesAreInstalledWithoutQuestions) {
@@ -92,7 +92,7 @@ TEST_F(Packages, AreForAKnownPurpose) {
     }
 }
 
-// Two headers, as scripts/type_names.sh reads them.
+// Runs the check of scripts/type_names.sh on two headers.
 Outcome check_type_names(const std::string& left, const std::string& right) {
     const TemporaryFolder folder;
     std::ofstream(folder / "left.h") << left;
@@ -132,7 +132,7 @@ TEST(TypeNames, MayBeRepeatedIfTheLinkerKeepsThemApart) {
     }
 }
 
-// A small source tree of its own: `files` (path, text), and a page that lists traces/low before traces/high.
+// Checks a small source tree: `files` (path, text), and a page that lists traces/low before traces/high.
 Outcome check_includes(const std::vector<std::pair<std::string, std::string>>& files) {
     const TemporaryFolder folder;
     const auto write = [&](const std::string& path, const std::string& text) {

@@ -1,4 +1,4 @@
-// Runs the real shardscope-trace on a run with known figures; see tests/traces/sample_run.h for them.
+// Runs the real shardscope-trace on a run with known figures (tests/traces/sample_run.h).
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -93,7 +93,7 @@ TEST_F(TraceTool, EveryVerbPrintsInEveryFormat) {
                              "operators", "critical-path", "advice", "check"}) {
         for (const char* format : {"table", "json", "csv"}) {
             std::vector<std::string> arguments = {verb, run_, "--format", format};
-            if (std::string(verb) == "scaling") arguments.push_back(run_);  // of several runs
+            if (std::string(verb) == "scaling") arguments.push_back(run_);  // it compares several runs
             const Outcome outcome = tool(arguments);
             EXPECT_EQ(outcome.status, 0) << verb << " " << format << ": " << outcome.err;
             EXPECT_EQ(outcome.err, "");
@@ -123,7 +123,7 @@ TEST_F(TraceTool, SummaryPutsEachInstantIntoOneCategory) {
     for (const auto& [name, category] : rank.at("categories").items()) sum += category.at("us").get<double>();
     EXPECT_NEAR(sum, rank.at("average_step_us").get<double>(), 1e-6);
     EXPECT_DOUBLE_EQ(rank["categories"]["Kernel"]["us"], 300);        // sgemm
-    EXPECT_DOUBLE_EQ(rank["categories"]["Communication"]["us"], 50);  // the gather, which no compute covers
+    EXPECT_DOUBLE_EQ(rank["categories"]["Communication"]["us"], 50);  // the gather, which is entirely exposed
     EXPECT_DOUBLE_EQ(rank["categories"]["Memcpy"]["us"], 20);
     EXPECT_DOUBLE_EQ(rank["categories"]["Memset"]["us"], 5);
 }
@@ -141,7 +141,7 @@ TEST_F(TraceTool, ModulesShowTheTree) {
 // Of the 5,096 bytes at the peak, 1,000 are the shard, and 4,096 what the root module gathered, as predicted.
 TEST_F(TraceTool, MemoryExplainedHasThePredictionOfEachPart) {
     const json rank = json_of({"memory", "--explain", run_, "--rank", "1"}).at("ranks").at(0);
-    EXPECT_EQ(rank.at("peak_bytes"), 5096);  // all keys of `memory` are present
+    EXPECT_EQ(rank.at("peak_bytes"), 5096);  // the result has all keys of `memory`
     EXPECT_EQ(rank.at("at_peak").at("unsharded_parameters"), 4096);
     const auto parts = [&](const char* kind) {
         std::map<std::string, std::pair<int, int>> all;
@@ -180,7 +180,7 @@ TEST_F(TraceTool, MemoryShowsThePeakAndItsCategories) {
         EXPECT_EQ(rank.at("at_peak").at("unsharded_parameters"), 4096);
         EXPECT_EQ(rank.at("predicted_peak_bytes"), 5096);
     }
-    // Each of their allocations, the largest first.
+    // Every single allocation, the largest first.
     const json all = json_of({"memory", run_, "--allocations", "--rank", "0"}).at("ranks").at(0);
     EXPECT_EQ(all.at("allocations").at(0).at("bytes"), 4096);
     EXPECT_EQ(all.at("allocations").at(0).at("category"), "unsharded_parameters");
@@ -190,7 +190,7 @@ TEST_F(TraceTool, MemoryShowsThePeakAndItsCategories) {
     EXPECT_EQ(json_of({"memory", run_, "--allocations", "--space", "pinned"}).at("ranks").at(0).at("count"),
               0);
     EXPECT_EQ(json_of({"memory", run_, "--space", "pinned"}).at("ranks").at(0).at("peak_bytes"), 0);
-    // Between the free at 560 us and the next step only the parameters live.
+    // Between the free at 560 us and the next step only the parameters are allocated.
     const json late = json_of({"memory", run_, "--range", "600us:0.9ms"});
     EXPECT_EQ(late.at("ranks").at(0).at("peak_bytes"), 1000);
 }
@@ -242,12 +242,12 @@ TEST_F(TraceTool, QueryAnswersSqlAndSqlFiles) {
     EXPECT_EQ(
         json_of({"query", run_, file("steps.sql", "-- how many?\nSELECT count(*) FROM steps;\n")}).at("rows"),
         json::parse("[[4]]"));
-    // Several results are only for people.
+    // Several results are possible only as tables for people.
     EXPECT_EQ(tool({"query", run_, "SELECT 1; SELECT 2"}).status, 0);
     expect_refused({"query", run_, "SELECT 1; SELECT 2", "--format", "json"}, 2, "2 statements");
 }
 
-// An export has none of our tables and views: `query` imports it if the SQL names some.
+// An export has none of our tables and views: `query` imports it if the SQL names one of them.
 TEST_F(TraceTool, EveryBuiltInQueryRunsOnAnExportOfNsight) {
     const std::string path = folder_ / "export.sqlite";
     {
@@ -271,7 +271,7 @@ TEST_F(TraceTool, EveryBuiltInQueryRunsOnAnExportOfNsight) {
     }
     const json kernels = json_of({"query", path, "SELECT full_name, duration_ns FROM Kernels"});
     EXPECT_EQ(kernels.at("rows"), json::parse(R"json([["gemm(float*)", 200]])json"));
-    // A query that needs none of ours runs in place, and an unknown name is refused.
+    // A query that needs none of our tables runs in place, and an unknown name is refused.
     EXPECT_EQ(json_of({"query", path, "SELECT max(id) FROM StringIds"}).at("rows"), json::parse("[[3]]"));
     EXPECT_FALSE(traces::Database(path, traces::Database::Mode::read_only).has_table("SHARD_STATE"));
     expect_refused({"query", path, "SELECT * FROM nowhere"}, 2, "no such table: nowhere");
@@ -325,7 +325,7 @@ TEST_F(TraceTool, CheckDistinguishesCompleteFromIncomplete) {
     EXPECT_EQ(json::parse(text.out).at("whole"), false);
 }
 
-// Every table loads, so only a check of the database itself finds it: an index that lost an entry.
+// Every table loads, so only a check of the database itself finds the damage: an index that lost an entry.
 TEST_F(TraceTool, CheckFindsDamageThatNoTableShows) {
     const std::string damaged = folder_ / "damaged.sqlite";
     fs::copy_file(run_, damaged);

@@ -1,4 +1,4 @@
-// Advice: each rule once with its evidence in the trace, and once without.
+// Advice: each rule is tested once with a trace that shows its evidence, and once with one that does not.
 #include "traces/analysis/advice/advice.h"
 
 #include <algorithm>
@@ -98,7 +98,7 @@ TEST(Advice, OfEachRuleThePageSaysWhereItFires) {
     EXPECT_EQ(named, rules);
 }
 
-// A step of 1000 us: compute, then a collective that nothing hides.
+// A step of 1000 us: compute, then a collective that is entirely exposed.
 AdviceReport with_exposed(std::int64_t exposed_ns) {
     RunBuilder run;
     run.step(0, 1, 0, 900'000);
@@ -120,7 +120,7 @@ TEST(Advice, FindsExposedCommunicationOverATenth) {
     EXPECT_THAT(finding->expected, HasSubstr("(-10.0 %)"));
     EXPECT_FALSE(finding->job_setting.empty());
     EXPECT_FALSE(finding->pytorch.empty());
-    EXPECT_EQ(find(with_exposed(90'000), "exposed-communication"), nullptr);  // 9 %
+    EXPECT_EQ(find(with_exposed(90'000), "exposed-communication"), nullptr);  // 9 %, below the limit
 }
 
 TEST(Advice, FindsASlowDataLoader) {
@@ -174,11 +174,11 @@ TEST(Advice, NamesTheRankThatOthersWaitFor) {
     const Finding* finding = find(report, "straggler");
     ASSERT_NE(finding, nullptr);
     EXPECT_EQ(figure(*finding, "rank"), 2);
-    EXPECT_DOUBLE_EQ(figure(*finding, "waiting"), 200);  // two of three ranks wait 300 us
+    EXPECT_DOUBLE_EQ(figure(*finding, "waiting"), 200);  // two of three ranks wait 300 us each
     EXPECT_EQ(find(with_late_rank(20'000), "straggler"), nullptr);
 }
 
-// 2 % of each of the rank's own steps, for any number of ranks and steps.
+// The 2 % refer to the rank's own steps, for any number of ranks and steps.
 TEST(Advice, SaysWhatOnlyTheStragglerDoes) {
     RunBuilder run(3);
     for (int step = 0; step < 4; ++step) {
@@ -227,7 +227,7 @@ TEST(Advice, FindsAnIdleDeviceWithAllocatedMemory) {
     EXPECT_NE(find(busy(100'000), "idle-device"), nullptr);
     EXPECT_EQ(find(busy(500'000), "idle-device"), nullptr);
 
-    RunBuilder snapshot;  // only memory: device work is unknown
+    RunBuilder snapshot;  // only memory is recorded, so device work is unknown
     snapshot.allocate(0, 0, 1, 1 << 20);
     snapshot.step(0, 1, 0, 1'000'000);
     EXPECT_EQ(find(advice_of(snapshot), "idle-device"), nullptr);
@@ -624,7 +624,7 @@ TEST(Advice, CountsWaitingForALateRankUnderTheStraggler) {
     const Finding& first = report.findings.front();
     EXPECT_EQ(first.id, "straggler");
     EXPECT_EQ(first.weight, FindingWeight::serious);
-    // With a kernel like the others' the step would end 400 us earlier, but not before the host.
+    // If the kernel took as long as the others', the step would end 400 us earlier, but not before the host.
     EXPECT_NEAR(first.gain_us.value_or(0), 320, 1);
     EXPECT_THAT(first.what, HasSubstr("compute 1.8 times"));
     EXPECT_EQ(find(report, "exposed-communication"), nullptr);  // 20 us of 920
@@ -747,7 +747,7 @@ TEST(Advice, ExcludesAWarmUpStep) {
     const auto with_first = [](std::int64_t first) {
         RunBuilder run;
         std::int64_t at = 0;
-        for (int step = 0; step < 4; ++step) {  // the first one loads data during its extra time
+        for (int step = 0; step < 4; ++step) {  // the first step loads data during its extra time
             const std::int64_t length = step == 0 ? first : 1'000'000;
             run.step(0, step, at, at + length);
             if (length > 1'000'000)

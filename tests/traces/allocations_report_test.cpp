@@ -1,4 +1,4 @@
-// Each allocation with its lifetime and its category, and how it is printed. Times in nanoseconds.
+// Each allocation with its lifetime and category, and how this is printed. Times in nanoseconds.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -16,7 +16,7 @@ using ::testing::Not;
 using ::testing::SizeIs;
 using Json = nlohmann::json;
 
-// On the device 4 MB for 3 ms and 2 MB that stay, on the host 1 MB; on rank 1 nothing.
+// On rank 0: 4 MB for 3 ms and 2 MB that stay on the device, 1 MB on the host; on rank 1 nothing.
 std::unique_ptr<Trace> small_run() {
     RunBuilder run(2);
     run.allocate(0, 1'000'000, 0x1000, 2 << 20, {.category = MemoryCategory::parameters});
@@ -51,7 +51,7 @@ TEST(AllocationsReport, IsLimitedBySpaceRankAndCount) {
     EXPECT_EQ(device.ranks[0].bytes, 6 << 20);
     ASSERT_THAT(device.ranks[0].allocations, SizeIs(1));
     EXPECT_EQ(device.ranks[0].allocations[0].bytes, 4 << 20);
-    // From 5 ms on the 4 MB are freed.
+    // From 5 ms on, the 4 MB are freed.
     EXPECT_EQ(allocations_report(*trace, {.from_ns = 5'000'000}, MemorySpace::device).ranks[0].bytes,
               2 << 20);
 }

@@ -48,12 +48,12 @@ TEST(Allocations, DistinguishAddressesByRankAndSpace) {
 
 TEST(Allocations, ListsThoseThatAreLiveInTheSelectedRange) {
     RunBuilder run;
-    run.allocate(0, 10, 1, 100);  // [10, 20): before
+    run.allocate(0, 10, 1, 100);  // [10, 20): before the selection
     run.free(0, 20, 1, 100);
     run.allocate(0, 15, 2, 100);  // [15, 25): overlaps its beginning
     run.free(0, 25, 2, 100);
     run.allocate(0, 24, 3, 100);  // [24, forever)
-    run.allocate(0, 30, 4, 100);  // from the end on
+    run.allocate(0, 30, 4, 100);  // from its end on
     const auto trace = run.take();
     EXPECT_THAT(starts(*trace, find_allocations(*trace, {.from_ns = 20, .to_ns = 30})), ElementsAre(15, 24));
 }
@@ -124,7 +124,7 @@ TEST(RowCounts, AreOfTheCurrentSelection) {
         for (int s = 0; s < 3; ++s) {
             run.step(rank, s, 100 * s, 100 * s + 90);
             run.range(rank, 100 * s + 1, 100 * s + 50, "aten::mm");
-            run.kernel(rank, 100 * s + 20, 100 * s + 40, 100 * s + 10);  // with its launching call
+            run.kernel(rank, 100 * s + 20, 100 * s + 40, 100 * s + 10);  // with the call that launches it
             run.allocate(rank, 100 * s + 5, 1, 64);
             run.free(rank, 100 * s + 60, 1, 64);
         }

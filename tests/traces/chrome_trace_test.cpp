@@ -25,8 +25,8 @@ TEST(ChromeTrace, beginsAndEndsNestOnTheirThread) {
 }
 
 TEST(ChromeTrace, rangesOfEqualTimesNestInTheOrderOfTheFile) {
-    // Three that begin and end together, written as pairs, then two complete events: the first surrounds the
-    // second.
+    // Three ranges that begin and end together, written as pairs, then two complete events: the first
+    // surrounds the second.
     const auto read = read_text(R"([
 {"ph": "B", "name": "outer", "pid": 1, "tid": 1, "ts": 10},
 {"ph": "B", "name": "middle", "pid": 1, "tid": 1, "ts": 10},
@@ -54,7 +54,7 @@ TEST(ChromeTrace, asynchronousRangesAreTiedByTheirId) {
     ASSERT_EQ(r.size(), 2U);
     EXPECT_EQ(r.end[0] - r.start[0], 10'000);
     EXPECT_EQ(r.end[1] - r.start[1], 28'000);
-    ASSERT_EQ(read.trace->diagnostics.size(), 1U);  // the end without a beginning
+    ASSERT_EQ(read.trace->diagnostics.size(), 1U);  // an end without a beginning
 }
 
 TEST(ChromeTrace, rangesWithoutAnEndEndWithTheTrace) {

@@ -35,7 +35,7 @@ TEST(ClockFit, SeesDriftOnlyOverTimeEnough) {
 
     EXPECT_EQ(fit_clock(pairs, false).drift, 0);
     EXPECT_EQ(fit_clock(std::span(pairs).first(kPairsForDrift - 1), true).drift, 0);
-    for (ClockPair& pair : pairs) {  // the same within 2.3 s
+    for (ClockPair& pair : pairs) {  // the same pairs within 2.3 s
         const std::int64_t difference = pair.other - pair.own;
         pair.own /= 10;
         pair.other = pair.own + difference;
@@ -68,7 +68,7 @@ TEST(Clocks, UseTheUnadjustedClockOnOneHost) {
     const Alignment alignment = align_clocks(
         {{.utc_ns = 1000, .system_ns = 100, .host = "a"}, {.utc_ns = 9000, .system_ns = 3100, .host = "a"}});
     EXPECT_EQ(alignment.parts[1].clock(0), 3000);
-    // After a reboot, the machine's clock is a different one.
+    // After a reboot, the machine's monotonic clock has another origin.
     const Alignment rebooted = align_clocks({{.utc_ns = 1000, .system_ns = 100 * kSecond, .host = "a"},
                                              {.utc_ns = 9000, .system_ns = 3 * kSecond, .host = "a"}});
     EXPECT_EQ(rebooted.parts[1].clock(0), 8000);
@@ -113,7 +113,7 @@ TEST(Clocks, UseTheOrderIfNothingIsNumbered) {
     const Alignment alignment = align_clocks({a, b});
     EXPECT_EQ(alignment.collectives, 2);
     EXPECT_EQ(alignment.parts[1].clock(0), -3 * kMs);
-    // A third on one rank only: it is unknown which one the other lacks.
+    // One rank has a third: it is unknown which of the three the other rank lacks.
     b.add(Operation::all_reduce, 7, 2, -1, 1, 7 * kMs, 8 * kMs);
     EXPECT_EQ(align_clocks({a, b}).collectives, 0);
     EXPECT_EQ(align_clocks({a, b}).parts[1].clock(0), 0);
@@ -159,7 +159,7 @@ TEST(Clocks, SharedOnesStayIfTheEndsAgreeWithinTheirSpread) {
     const PartClock a{.utc_ns = 1000, .system_ns = 1000, .host = "a", .ends = ends(0, {1000, 2000, 3000})};
     PartClock b{.utc_ns = 1000, .system_ns = 1000, .host = "a", .ends = ends(0, {700, 2100, 3200})};
     EXPECT_EQ(align_clocks({a, b}).parts[1].clock(0), 0);
-    for (auto& [key, end] : b.ends) end += 3 * kMs;  // something else shifted its times
+    for (auto& [key, end] : b.ends) end += 3 * kMs;  // as if something else had shifted the times
     EXPECT_EQ(align_clocks({a, b}).parts[1].clock(0), -3 * kMs - 100);
 }
 

@@ -24,7 +24,7 @@ std::unique_ptr<Trace> sample() {
 
 TEST(ColumnSink, SortsDeviceEventsOfAllRanksByStart) {
     const auto trace = sample();
-    ASSERT_EQ(trace->device.size(), 16u);  // 4 a step, 2 steps, 2 ranks
+    ASSERT_EQ(trace->device.size(), 16u);  // 4 per step, 2 steps, 2 ranks
     EXPECT_TRUE(std::is_sorted(trace->device.start.begin(), trace->device.start.end()));
     EXPECT_EQ(trace->device.start[0], 100 * kSampleUs);  // rank 0's gather
     EXPECT_EQ(trace->device.start[1], 110 * kSampleUs);  // rank 1's, 10 us later
@@ -86,7 +86,7 @@ TEST(ColumnSink, FindsTheLaunchAndTheRangeAroundIt) {
 TEST(ColumnSink, SortsMarksByTime) {
     const auto trace = sample();
     const Marks& m = trace->marks;
-    // One in each step, 500 us after its start; rank 1 is 10 us later.
+    // One mark per step, 500 us after its start; rank 1 is 10 us later.
     EXPECT_THAT(m.time, ElementsAre(500'000, 510'000, 1'500'000, 1'510'000));
     EXPECT_EQ(trace->strings[m.name[0]], "a mark");
     EXPECT_EQ(trace->threads[m.thread[1]].global_tid, sample_tid(1));
@@ -124,7 +124,7 @@ TEST(ColumnSink, KeepsWhatDescribesTheRun) {
     ASSERT_THAT(trace->threads, SizeIs(2));
     EXPECT_EQ(trace->threads[1].name, "rank 1");
     EXPECT_EQ(trace->threads[1].rank, 1);
-    ASSERT_THAT(trace->streams, SizeIs(4));  // two of each rank
+    ASSERT_THAT(trace->streams, SizeIs(4));  // two per rank
     EXPECT_EQ(trace->streams[trace->device.stream[0]].name, "unshard");
     ASSERT_THAT(trace->steps, SizeIs(4));
     EXPECT_EQ(trace->steps[1].number, 1);
@@ -133,7 +133,7 @@ TEST(ColumnSink, KeepsWhatDescribesTheRun) {
     EXPECT_THAT(trace->modules, SizeIs(2));
     EXPECT_THAT(trace->units, SizeIs(1));
     EXPECT_THAT(trace->predictions, SizeIs(2));
-    EXPECT_EQ(trace->memory.size(), 12u);  // 2 before the steps and 2 a step, for 2 ranks
+    EXPECT_EQ(trace->memory.size(), 12u);  // 2 before the steps and 2 per step, for 2 ranks
     EXPECT_EQ(trace->counters.size(), 4u);
 }
 
@@ -238,7 +238,7 @@ TEST(ColumnSink, IgnoresImpossibleBytes) {
     EXPECT_THAT(trace->device.bytes, ElementsAre(64, 64));
 }
 
-// 2^54 bytes, the largest that Kineto's element counts make, are 2^62 in 256 collectives.
+// 2^54 bytes, the largest size that Kineto's element counts can give, are 2^62 in 256 collectives.
 TEST(ColumnSink, LeavesOutCollectivesThatWouldMakeSumsOfBytesOverflow) {
     ColumnSink sink;
     for (int i = 0; i < 512; ++i) sink.add(CollectiveRow{.rank = 0, .bytes = std::int64_t{1} << 54});

@@ -1,4 +1,4 @@
-// Compare by parts: joined by name, per step, with the spread of the steps.
+// Comparison by parts: joined by name, per step, with the spread over the steps.
 #include "traces/analysis/compare/compare_parts.h"
 
 #include <algorithm>
@@ -77,10 +77,10 @@ TEST(CompareParts, ModulesAreJoinedByPath) {
     const auto a = run_of({100, 100}), b = run_of({130, 130}, "extra");
     const PartsComparison c = compare_parts({a.get(), b.get()}, CompareBy::module);
     const ComparedPart& linear = part(c, "Net_0/Linear_0");
-    EXPECT_DOUBLE_EQ(linear.runs[0].us, 100 + 5);  // the gather was launched in it too
+    EXPECT_DOUBLE_EQ(linear.runs[0].us, 100 + 5);  // the gather was launched in the module, too
     EXPECT_DOUBLE_EQ(linear.runs[1].us, 130 + 5);
     EXPECT_DOUBLE_EQ(linear.runs[1].spread.spread, 0);
-    const ComparedPart& net = part(c, "Net_0");  // what no inner module launched
+    const ComparedPart& net = part(c, "Net_0");  // work that no inner module launched
     EXPECT_DOUBLE_EQ(net.runs[0].us, 0);
     EXPECT_DOUBLE_EQ(net.runs[1].us, 2);
 }

@@ -1,4 +1,4 @@
-// Compare: configuration differences, means over ranks, medians and spreads over steps.
+// Comparison: configuration differences, means over ranks, medians and spreads over steps.
 #include "traces/analysis/compare/compare.h"
 
 #include <gmock/gmock.h>
@@ -31,7 +31,7 @@ TEST(Compare, OnlyDifferingConfigurationIsShown) {
     b.sink().add(RunInfoRow{"model.width", "256"});
     b.sink().add(RunInfoRow{"fsdp.wrap", "module:Linear"});
     b.sink().add(RunInfoRow{"run.trace", "b.sqlite"});
-    b.sink().add(RunInfoRow{"ddp.bucket_cap_mb", ""});  // empty, but missing in the first run
+    b.sink().add(RunInfoRow{"ddp.bucket_cap_mb", ""});  // an empty value is not a missing one
     const auto first = a.take(), second = b.take();
     const Comparison c = compare({first.get(), second.get()});
     ASSERT_THAT(c.runs, SizeIs(2));
@@ -70,7 +70,7 @@ TEST(Compare, FiguresAreMeansOverTheRanks) {
     EXPECT_EQ(column.ranks, 2);
     EXPECT_EQ(column.steps, 3);
     EXPECT_DOUBLE_EQ(column.average_step_us, (100 + 200) / 2.0 * 1e-3);
-    EXPECT_NEAR(column.median_step_us, 0.175, 1e-12);   // steps of 150 and 200 ns, the first left out
+    EXPECT_NEAR(column.median_step_us, 0.175, 1e-12);   // steps of 150 and 200 ns; the first is excluded
     EXPECT_NEAR(column.spread_step_us, 0.0125, 1e-12);  // quartiles 162.5 and 187.5
     EXPECT_DOUBLE_EQ(column.communication_us, 0.04);
     EXPECT_DOUBLE_EQ(column.exposed_communication_us, 0.03);
@@ -90,7 +90,7 @@ TEST(Compare, FiguresAreMeansOverTheRanks) {
     EXPECT_NEAR(categories, column.average_step_us, 1e-9);
 }
 
-// The first step of a run creates what the others reuse: 1,000 ns, while they take 100 and 110 ns.
+// The first step of a run creates what the others reuse: it takes 1,000 ns, and they take 100 and 110 ns.
 TEST(Compare, TheHeadlineIsTheMedianWithoutTheStepThatWarmsUp) {
     RunBuilder run;
     add_steps(run, 0, {1000, 100, 110});

@@ -1,4 +1,4 @@
-// Copies by kind: counts, bytes, rates, and what kernels hide of them.
+// Copies by kind: counts, bytes, rates, and the part that kernels hide.
 #include "traces/analysis/time/copies.h"
 
 #include <gmock/gmock.h>
@@ -16,7 +16,7 @@ TEST(Copies, AreSummedByKindAndExposedOutsideKernels) {
     RunBuilder run;
     run.kernel(0, 100, 200, 10);
     run.collective(0, 250, 300, {.launched = 20});
-    run.memcpy(0, 150, 280, 30);  // 50 outside: 200 to 250
+    run.memcpy(0, 150, 280, 30);  // 50 are outside kernels: 200 to 250
     run.memcpy(0, 400, 420, 40);
     run.memset(0, 500, 501, 50);
     const auto trace = run.take();
@@ -56,7 +56,7 @@ TEST(Copies, OfASelectedTimeAreThoseThatStartInIt) {
     EXPECT_EQ(copies_report(*trace, selection).ranks.at(0).copies.at(0).total, 10);
 }
 
-// A kernel may have the name of a copy.
+// A kernel may have the same name as a copy.
 TEST(Copies, OfAKindAreTheEventsThatItsRowCounts) {
     RunBuilder run(2);
     run.memcpy(0, 100, 150, 10);

@@ -1,4 +1,4 @@
-// Rows by correlation id, whoever asks.
+// Rows by correlation id, searched by several threads.
 #include "traces/store/columns/correlation_index.h"
 
 #include <cstdint>
@@ -10,7 +10,8 @@
 namespace shardscope::traces {
 namespace TEST_FILE {
 
-// The index over all processes is made when the first search needs it (the thread sanitizer sees a race).
+// The index over all processes is made by the first search that needs it (the thread sanitizer would see a
+// race).
 TEST(CorrelationIndex, MayBeSearchedByManyThreadsAtOnce) {
     constexpr int kRows = 20'000, kThreads = 4;
     std::vector<std::int64_t> ids;

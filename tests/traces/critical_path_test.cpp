@@ -102,8 +102,8 @@ TEST(CriticalPath, AWaitThatAnEarlierLaunchTookDoesNotDelayALaterOne) {
     run.step(0, 1, 0, 30);
     run.collective(0, 4, 8, {.launched = 1});
     run.runtime(0, 3, 4, "cudaStreamWaitEvent");
-    run.kernel(0, 10, 12, 5);   // has taken the wait
-    run.kernel(0, 40, 50, 20);  // delayed only by its launch
+    run.kernel(0, 10, 12, 5);   // the wait delays this kernel
+    run.kernel(0, 40, 50, 20);  // only its launch delays this kernel
     run.collective(0, 13, 39, {.sequence = 1, .launched = 6});
     const auto trace = run.take();
     EXPECT_EQ(part(only_step(critical_path(*trace)), PathKind::communication), 0);
@@ -172,7 +172,7 @@ TEST(CriticalPath, IsOnTheDeviceIfTheHostPolls) {
     const StepPath step = only_step(critical_path(*trace));
     EXPECT_EQ(part(step, PathKind::compute), 9 * 995 * kUs);
     EXPECT_EQ(part(step, PathKind::host),
-              (10'000 - 9007) * kUs + 5 * kUs + 1);  // after the last, to the first
+              (10'000 - 9007) * kUs + 5 * kUs + 1);  // after the last kernel, and up to the first
     EXPECT_EQ(step.ns, 10'000 * kUs);
 }
 
@@ -201,14 +201,14 @@ TEST(CriticalPath, IsOnTheDeviceIfBothChainsAreEquallyLong) {
     EXPECT_EQ(step.ns, 9007);
 }
 
-// The same with a device that idles for a tenth of the time: the host delays it.
+// The device idles for a tenth of the time, so the host delays it.
 TEST(CriticalPath, IsOnTheHostIfTheDeviceIdlesBetweenLaunches) {
     RunBuilder run;
     run.step(0, 1, 0, 8500);
     for (std::int64_t k = 0; k < 9; ++k) run.kernel(0, 1000 * k + 12, 1000 * k + 907, 1000 * k + 9);
     const auto trace = run.take();
     const StepPath step = only_step(critical_path(*trace));
-    EXPECT_EQ(part(step, PathKind::compute), 895);  // the last alone
+    EXPECT_EQ(part(step, PathKind::compute), 895);  // the last kernel alone
     EXPECT_EQ(part(step, PathKind::host), 8010);
 }
 
@@ -239,8 +239,8 @@ TEST(CriticalPath, GoesOverTheThreadThatTheHostWaitedFor) {
     const auto trace = run.take();
     const CriticalPathReport report = critical_path(*trace);
     EXPECT_EQ(part(only_step(report), PathKind::host), 60);
-    // The host's time between the calls at 10 and 40 is autograd's: 11 to 40; none to the end of its range,
-    // since the optimizer's thread continues from the last call.
+    // The host's time between the calls at 10 and 40 belongs to autograd: 11 to 40; none until the end of its
+    // range, because the optimizer's thread continues from the last call.
     const auto& shares = report.ranks[0].shares;
     const auto autograd = std::find_if(shares.begin(), shares.end(),
                                        [](const PathShare& s) { return s.name == "autograd::engine"; });
@@ -396,7 +396,7 @@ TEST(CriticalPath, CountsEventsInTheSelectedTime) {
     EXPECT_EQ(part(step, PathKind::compute), 25);
 }
 
-// A window begins where the device finished the previous step, though the host was far ahead.
+// A window begins where the device finished the previous step, even if the host was far ahead.
 TEST(CriticalPath, IsOnlyOnTheDeviceIfTheHostRanAhead) {
     RunBuilder run;
     run.step(0, 1, 0, 20);
@@ -434,7 +434,7 @@ TEST(CriticalPath, NamesTheEventsOnIt) {
                     share("cudaLaunchKernel", PathKind::host, 0.001)));
     ASSERT_THAT(path.modules, SizeIs(1));
     EXPECT_EQ(path.modules[0].name, "Linear_0");
-    EXPECT_DOUBLE_EQ(path.modules[0].us, 0.079);  // all but [0, 1)
+    EXPECT_DOUBLE_EQ(path.modules[0].us, 0.079);  // all except [0, 1)
 }
 
 TEST(CriticalPath, CoversTheWholeTraceIfItHasNoSteps) {

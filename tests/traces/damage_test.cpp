@@ -104,7 +104,7 @@ TEST_F(Damage, AKilledProcessLeavesWhatItCommitted) {
     EXPECT_EQ(trace->device.size(), 4u);
     EXPECT_EQ(run_query(path, "SELECT count(*) FROM kernels")[0].rows[0][0], QueryValue(std::int64_t{2}));
 
-    // Its journal may also be cut anywhere: the commits before the cut are then present.
+    // The journal may also be cut anywhere: the commits before the cut are then present.
     const std::string journal = bytes_of(path + "-wal");
     for (const std::size_t size : {std::size_t{0}, std::size_t{31}, std::size_t{5000}, journal.size() / 2}) {
         const std::string copy = folder_ / "copy.sqlite";
@@ -153,7 +153,7 @@ TEST_F(Damage, RefusesFilesThatAreNotTraces) {
 TEST_F(Damage, TruncationAnywhereIsRefusedAndNamed) {
     const std::string whole = bytes_of(write_run("run.sqlite"));
     const std::string path = folder_ / "cut.sqlite";
-    // Around the header, around pages, and in between.
+    // Cuts around the header, around pages, and in between.
     std::vector<std::size_t> sizes = {1, 15, 16, 17, 99, 100, 101, 4096, 16383, 16384, 16385};
     for (std::size_t i = 1; i < 24; ++i) sizes.push_back(whole.size() * i / 24);
     sizes.push_back(whole.size() - 1);
@@ -190,14 +190,14 @@ TEST_F(Damage, AFinishedRunIsReadFromAReadOnlyFolder) {
     fs::permissions(folder_.path(), fs::perms::owner_read | fs::perms::owner_exec);
     EXPECT_EQ(load_trace(path)->steps.size(), 4u);
     fs::permissions(folder_.path(), fs::perms::owner_all);
-    // And no file was left next to it.
+    // No file was left next to it, either.
     EXPECT_FALSE(fs::exists(path + "-wal"));
     EXPECT_FALSE(fs::exists(path + "-shm"));
     EXPECT_FALSE(fs::exists(path + "-journal"));
 }
 
 TEST_F(Damage, OldTablesMayLackColumnsAndOthersBeAbsent) {
-    // Like a small export: no SHARD tables, a kernel table with four columns.
+    // Resembles a small export: no SHARD tables, a kernel table with four columns.
     const std::string path = folder_ / "export.sqlite";
     write_bytes(path, "");
     Database(path, Database::Mode::read_write)
@@ -297,9 +297,9 @@ TEST_F(Damage, ImpossibleOutputsAreRefusedBeforeTheRun) {
     EXPECT_THAT(output_refusal(path, false), HasSubstr("exists"));
     EXPECT_EQ(output_refusal(path, true), "");
     EXPECT_EQ(output_refusal(folder_ / "new.sqlite", false), "");
-    EXPECT_FALSE(fs::exists(folder_ / "new.sqlite"));  // touches nothing
+    EXPECT_FALSE(fs::exists(folder_ / "new.sqlite"));  // the existing database is not touched
     EXPECT_THROW(DatabaseWriter({.path = path}), StoreError);
-    EXPECT_EQ(load_trace(path)->steps.size(), 4u);  // and the old file is unchanged
+    EXPECT_EQ(load_trace(path)->steps.size(), 4u);  // the old file is unchanged
     if (::geteuid() != 0) {
         fs::permissions(folder_.path(), fs::perms::owner_read | fs::perms::owner_exec);
         EXPECT_THAT(output_refusal(folder_ / "new.sqlite", false), HasSubstr("not writable"));

@@ -30,17 +30,17 @@ void arrive(RunBuilder& run, std::int64_t base, std::int64_t sequence, const std
 
 TEST(Stragglers, TheShortestDurationCameLast) {
     RunBuilder run(3);
-    arrive(run, 0, 0, {0, 300, 900});       // rank 2 last, 600 after rank 1
-    arrive(run, 2000, 1, {100, 100, 500});  // rank 2 last, 400 after both
-    arrive(run, 4000, 2, {0, 200, 100});    // rank 1 last, 100 after rank 2
+    arrive(run, 0, 0, {0, 300, 900});       // rank 2 arrives last, 600 after rank 1
+    arrive(run, 2000, 1, {100, 100, 500});  // rank 2 arrives last, 400 after both
+    arrive(run, 4000, 2, {0, 200, 100});    // rank 1 arrives last, 100 after rank 2
     const StragglersReport report = straggler_report(*run.take());
     EXPECT_EQ(report.collectives, 3);
     ASSERT_THAT(report.ranks, SizeIs(3));
     const Arrivals& latest = report.ranks[0];
     EXPECT_EQ(latest.rank, 2);
     EXPECT_EQ(latest.last, 2);
-    EXPECT_EQ(latest.late_ns, 900 + 400 + 100);  // after the first arrival of each
-    EXPECT_EQ(latest.held_ns, 600 + 400);        // where it was last: after the last but one
+    EXPECT_EQ(latest.late_ns, 900 + 400 + 100);  // after the first arrival at each collective
+    EXPECT_EQ(latest.held_ns, 600 + 400);        // only where it was last: after the last but one
     EXPECT_EQ(latest.waited_ns, 0 + 0 + 100);
     EXPECT_EQ(report.ranks[1].rank, 1);
     EXPECT_EQ(report.ranks[1].late_ns, 300 + 0 + 200);
@@ -171,7 +171,7 @@ TEST(Distributed, TransferWaitingAndBandwidthByGroupAndSize) {
     EXPECT_EQ(small.count, 2);
     EXPECT_EQ(small.bytes, 2 * 8192);
     EXPECT_EQ(small.transfer_ns, 100 + 100);
-    EXPECT_EQ(small.waiting_ns, 300);  // of rank 0, once
+    EXPECT_EQ(small.waiting_ns, 300);  // by rank 0, once
     EXPECT_EQ(small.parts, 4);
     EXPECT_EQ(small.nodes, 1);  // both ranks' host is "host"
     EXPECT_DOUBLE_EQ(small.algbw_gbps, 16384.0 / 200);

@@ -1,4 +1,4 @@
-// Keys of events: the fast comparison agrees with the plain one, and no other text is accepted.
+// Keys of events: the fast comparison agrees with the plain one, and rejects any other text.
 #include <string>
 #include <string_view>
 #include <utility>

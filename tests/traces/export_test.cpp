@@ -1,4 +1,5 @@
-// A trace as Chrome JSON and CSV: what other tools find in it, and that our own importer restores all of it.
+// A trace as Chrome JSON and CSV: the content that other tools find, and that our own importer restores all
+// of it.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -46,8 +47,8 @@ class Export : public ::testing::Test {
     Export() : run_(folder_ / "run.sqlite"), chrome_(folder_ / "run.json") {
         DatabaseWriter writer({.path = run_, .start_utc_ns = 1'700'000'000'000'000'123});
         write_sample_run(writer);
-        // Inside an operator whose name must be escaped in JSON, with shapes; its backward runs on another
-        // thread.
+        // A range inside an operator whose name must be escaped in JSON, with shapes; its backward runs on
+        // another thread.
         const auto operation = [&](std::string_view name, std::int64_t start, std::int64_t tid) {
             writer.add(RangeRow{.start = start,
                                 .end = start + 1000,
@@ -99,12 +100,12 @@ TEST_F(Export, SpellsEventsAsKinetoDoes) {
     const json& args = gather->at("args");
     EXPECT_EQ(args.at("Collective name"), "_allgather_base");
     EXPECT_EQ(args.at("Out msg nelems"), 4096);  // of one byte
-    EXPECT_EQ(args.at("In msg nelems"), 2048);   // half of it from each of 2 ranks
+    EXPECT_EQ(args.at("In msg nelems"), 2048);   // half of it comes from each of 2 ranks
     EXPECT_EQ(args.at("Group size"), 2);
     EXPECT_EQ(args.at("shardscope").at("padding"), 96);
 
     const json copies = events("X", "gpu_memcpy");
-    EXPECT_EQ(copies.size(), 4u);  // one a rank and step
+    EXPECT_EQ(copies.size(), 4u);  // one per rank and step
     EXPECT_THAT(copies[0].at("name").get<std::string>(), StartsWith("Memcpy HtoD ("));
     EXPECT_EQ(copies[0].at("args").at("bytes"), 1024);
     EXPECT_EQ(events("X", "gpu_memset").size(), 4u);
@@ -175,7 +176,7 @@ TEST_F(Export, ImportsBackWithEqualAnalyses) {
     }
 }
 
-// A run on two hosts that a rank has ended: places, clocks and which rank stopped first.
+// A run on two hosts that one rank has ended: places, clocks and the rank that stopped first.
 TEST_F(Export, ImportsBackTheHostsAndTheRankThatStopped) {
     const std::string path = folder_ / "hosts.sqlite";
     {
@@ -287,7 +288,7 @@ TEST_F(Export, TruncatesHugeNames) {
     EXPECT_THAT(text_of(folder_ / "csv/ranges.csv"), HasSubstr("0... (5000000 bytes)"));
 }
 
-// Endless rows instead of a table's or a view's.
+// Views with endless rows replace a table or a view.
 TEST_F(Export, ReadsNoComputedRowsInPlaceOfRecordedOnes) {
     const std::string endless =
         " AS WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x AS rank, x AS step, x "
@@ -313,7 +314,7 @@ TEST_F(Export, ReadsNoComputedRowsInPlaceOfRecordedOnes) {
                     HasSubstr("SHARD_STEPS is not a plain table"));
         EXPECT_THAT(refusal("DROP TABLE NVTX_EVENTS; CREATE VIEW NVTX_EVENTS AS SELECT 1 AS start", csv),
                     HasSubstr("NVTX_EVENTS is not a plain table"));
-        // Views are the schema's, whatever the file defines.
+        // The export uses the schema's views, whatever the file defines.
         EXPECT_EQ(refusal("DROP VIEW steps; CREATE VIEW steps" + endless, csv), "");
     }
     EXPECT_THAT(text_of(folder_ / "csv/steps.csv"), HasSubstr("0,0,0,1000000,"));

@@ -1,5 +1,5 @@
-// A recorded file becomes a finished one: nothing is lost, rows are in order of time, sums and indexes are
-// added; and an interruption leaves the recorded file to be finalized later.
+// A recorded file becomes a finished one: nothing is lost, rows are ordered by time, sums and indexes are
+// added. If this is interrupted, the recorded file can be finalized later.
 #include "traces/store/write/finalize.h"
 
 #include <csignal>
@@ -37,8 +37,8 @@ class Finalize : public ::testing::Test {
   protected:
     Finalize() : path_(folder_ / "run.sqlite") {}
 
-    // `rows` ranges and counters whose times are shuffled within 5000 rows, and a long range at the very end
-    // that began first, as programs end them. The file is left as a kill leaves it.
+    // `rows` ranges and counters whose times are shuffled within 5000 rows; the very last row is a long range
+    // that began first, as when a program ends. The file is left as a kill leaves it.
     void record(int rows) {
         DatabaseWriter writer({.path = path_});
         write_sample_facts(writer);
@@ -61,7 +61,7 @@ class Finalize : public ::testing::Test {
         return sql_rows(database, sql);
     }
     std::string integrity() const { return answer("PRAGMA integrity_check")[0]; }
-    // All rows in an order that does not depend on their place in the file.
+    // All rows, in an order that does not depend on their place in the file.
     std::vector<std::string> content() const {
         auto rows = answer("SELECT start, \"end\", text, globalTid FROM NVTX_EVENTS ORDER BY 1, 2, 3, 4");
         for (auto& row : answer("SELECT * FROM SHARD_COUNTERS ORDER BY time, value")) rows.push_back(row);
@@ -105,14 +105,15 @@ TEST_F(Finalize, PutsEventsInOrderAndLosesNone) {
                     ElementsAre("0"))
             << table;
     }
-    // Rows with equal times keep the order in which they were recorded: the counter's value is that order.
+    // Rows with equal times keep the order in which they were recorded, which the counter's value shows.
     EXPECT_THAT(answer("SELECT count(*) FROM SHARD_COUNTERS a JOIN SHARD_COUNTERS b ON b.rowid = a.rowid + 1 "
                        "WHERE b.time = a.time AND b.value < a.value"),
                 ElementsAre("0"));
     EXPECT_THAT(files(), ElementsAre("run.sqlite"));
 }
 
-// The result does not depend on how much is sorted at a time. 150,000 rows are three blocks of neighbours.
+// The result does not depend on the number of rows sorted at a time. 150,000 rows are three blocks of
+// neighbours.
 TEST_F(Finalize, SortsLargeTablesByParts) {
     record(150'000);
     const std::string copy = folder_ / "copy.sqlite";
@@ -176,11 +177,11 @@ TEST_F(Finalize, DoesNotChangeAFinishedFile) {
     EXPECT_THAT(answer("SELECT count(*) FROM DIAGNOSTIC_EVENT WHERE text LIKE '%killed%'"), ElementsAre("1"));
 }
 
-// Stops at every progress report, and so at every table: a file that is half sorted must stay intact.
+// Finalizing may stop at every progress report, and so at every table: a half-sorted file must stay intact.
 TEST_F(Finalize, StopsWhenAsked) {
     record(70'000);
     const auto before = content();
-    // Asked to stop at the 1st, 2nd … progress report, until it completes.
+    // It is stopped at the 1st, 2nd … progress report, until it completes.
     int stopped = 0;
     while (true) {
         std::atomic<bool> cancel = false;
@@ -309,7 +310,7 @@ TEST_F(Finalize, KeepsWhatOthersPutIntoTheFile) {
     EXPECT_THAT(answer("SELECT * FROM \"my \"\"notes\"\"\""), ElementsAre("also mine|3", "mine|9"));
 }
 
-// From what an untrusted file has as a table's definition, only a table is created.
+// A table definition of an untrusted file may create a table, and nothing else.
 TEST_F(Finalize, ExecutesNothingElseThatAFileContains) {
     record(100);
     const std::string stolen = folder_ / "stolen.sqlite";

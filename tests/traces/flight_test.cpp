@@ -1,4 +1,4 @@
-// PyTorch's flight recorder dumps: how they are read, and which rank is found to have stopped.
+// PyTorch's flight recorder dumps: how they are read, and which rank has stopped.
 #include "traces/analysis/communication/flight.h"
 
 #include <gmock/gmock.h>
@@ -28,7 +28,7 @@ struct MadeEntry {
     const char* type = "Float";
     const char* group = "0";
     bool point_to_point = false;
-    int line = 10;  // of train.py
+    int line = 10;  // the line in train.py
 };
 
 Bytes entry(std::int64_t id, const MadeEntry& e) {
@@ -191,7 +191,7 @@ TEST(FlightRecorder, ARankWithoutAnyRecordOfTheGroupIsMissed) {
 TEST(FlightRecorder, EntriesThatTheRingBufferLostWereCompleted) {
     const Groups groups = {{"0", "[0, 1]"}};
     const auto trace = load({dump({{.sequence = 1}, {.sequence = 2}, {.sequence = 3}}, groups),
-                             dump({{.sequence = 3}}, groups)});  // its 1 and 2 are overwritten
+                             dump({{.sequence = 3}}, groups)});  // collectives 1 and 2 are overwritten
     const FlightReport report = flight_report(*trace);
     EXPECT_FALSE(report.groups.at(0).stopped);
     EXPECT_EQ(report.groups[0].completed_everywhere, 3);

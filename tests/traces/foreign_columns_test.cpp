@@ -54,7 +54,7 @@ void add_memory(EventSink& sink, std::int64_t time, std::uint64_t address, std::
     sink.add(row);
 }
 
-// The same rows in memory and through a database.
+// The same rows, read directly and through a database.
 class ForeignColumns : public ::testing::TestWithParam<bool> {
   protected:
     template <typename Write>

@@ -1,5 +1,5 @@
-// Data that only traces of other tools have survives merge and slice: ids, times and threads are those of the
-// new file.
+// Data that only traces of other tools have survives merge and slice: ids, times and threads become those of
+// the new file.
 #include <gtest/gtest.h>
 
 #include "tests/traces/temporary_folder.h"
@@ -77,8 +77,8 @@ class ForeignParts : public ::testing::Test {
     TemporaryFolder folder_;
 };
 
-// The second part began 1 s later, on another host: its times are shifted accordingly, its process is another
-// one.
+// The second part began 1 s later, on another host: its times are shifted accordingly, and its process is a
+// different one.
 TEST_F(ForeignParts, MergedRanksKeepTheirOwn) {
     write(folder_ / "0.sqlite", 0, 5 * kSecond);
     write(folder_ / "1.sqlite", 1, 6 * kSecond);
@@ -113,8 +113,8 @@ TEST_F(ForeignParts, MergedRanksKeepTheirOwn) {
     EXPECT_EQ(text(*trace, trace->flight[1].group), "group of 1");
 }
 
-// From 40 on: the second operator and kernel. Allocated at 40: 512 bytes and the segment, which are carried
-// over without the ranges that contained them; the free reduces the total to 0.
+// The slice from 40 on contains the second operator and kernel. At 40, 512 bytes and the segment are
+// allocated; they are kept without the ranges that contained them, and the free reduces the total to 0.
 TEST_F(ForeignParts, ASliceKeepsWhatIsAllocatedAtItsStart) {
     write(folder_ / "0.sqlite", 0, 5 * kSecond);
     slice_trace({.input = folder_ / "0.sqlite",
@@ -133,7 +133,7 @@ TEST_F(ForeignParts, ASliceKeepsWhatIsAllocatedAtItsStart) {
     EXPECT_EQ(trace->flight.size(), 1u);
 }
 
-// The gemm of 20 to 30 extends into the slice, which begins at 25: its occupancy is kept.
+// The gemm from 20 to 30 extends into the slice, which begins at 25: its occupancy is kept.
 TEST_F(ForeignParts, AnEventThatReachesIntoASliceKeepsItsDetails) {
     write(folder_ / "0.sqlite", 0, 5 * kSecond);
     slice_trace({.input = folder_ / "0.sqlite",

@@ -12,7 +12,7 @@ namespace shardscope::traces {
 namespace TEST_FILE {
 
 #ifdef SHARDSCOPE_SANITIZED
-constexpr std::size_t kEvery = 5;  // cut positions; the fuzz targets try others
+constexpr std::size_t kEvery = 5;  // distance of the cuts; the fuzz targets try others
 #else
 constexpr std::size_t kEvery = 1;
 #endif

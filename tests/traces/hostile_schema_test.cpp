@@ -115,8 +115,7 @@ TEST_F(HostileSchema, AHundredThousandThreads) {
     EXPECT_THAT(refusal(path), HasSubstr("100000 threads"));
 }
 
-// Correlation ids beyond 2^53, of 2^63 - 1 and below 0 each find their launch; events of zero length and of
-// hours.
+// Correlation ids above 2^53, of 2^63 - 1 and below 0 each find their launch; events may last 0 ns or hours.
 TEST_F(HostileSchema, FarIdsAndOddDurations) {
     const std::string path = made(
         std::string(kKernels) +
@@ -142,7 +141,7 @@ TEST_F(HostileSchema, ANameOfTenMegabytes) {
     EXPECT_EQ(trace->strings[trace->device.name.at(0)].size(), 10'000'000u);
 }
 
-// Any byte of a small file changed to anything: it loads, or is refused with its name.
+// Any byte of a small file is changed to any value: the file loads, or is refused with its name.
 TEST_F(HostileSchema, EveryPageDamaged) {
     const std::string whole = folder_ / "whole.sqlite";
     DatabaseWriter writer({.path = whole});

@@ -1,5 +1,5 @@
-// Hosts: communication within and between them, which one comes last, and how a merge reports that clocks
-// agree. Times in nanoseconds.
+// Hosts: communication within and between them, the host that arrives last, and the clock agreement that a
+// merge reports. Times in nanoseconds.
 #include "traces/analysis/communication/hosts.h"
 
 #include <array>
@@ -27,7 +27,7 @@ using Where = HostTraffic::Where;
 
 constexpr std::int64_t kLeft = 1, kRight = 2, kAll = 5;
 
-// Ranks of one collective, which ends at `end` on all, and which they entered `ns` before.
+// Ranks of one collective that ends at `end` on all; each entered it `ns` earlier.
 struct Entered {
     int rank;
     std::int64_t ns;
@@ -86,8 +86,8 @@ TEST(Hosts, CountTrafficWithinAndBetweenThem) {
 }
 
 TEST(Hosts, AreCompleteWithTheirLastRank) {
-    // First: node0 is complete 300 ns after rank 0 (with rank 1), node1 after 600 (with rank 3). Second: 150
-    // (rank 1) and 150 (rank 2): both at the same time.
+    // First collective: node0 is complete 300 ns after rank 0 (with rank 1), node1 after 600 (with rank 3).
+    // Second: 150 (rank 1) and 150 (rank 2), both at the same time.
     const HostsReport report = distributed_report(*two_hosts()).hosts;
     EXPECT_EQ(report.skewed, 2);
     EXPECT_EQ(report.median_skew_ns, 150);
@@ -110,7 +110,7 @@ TEST(Hosts, AGroupsHostsAreThoseOfTheRanksThatUsedIt) {
     RunBuilder run(4, 2);
     collective(run, 1000, {{0, 100}, {1, 150}}, {.bytes = 1000, .group = kLeft, .group_size = 2});
     collective(run, 2000, {{1, 100}, {2, 150}},
-               {.bytes = 10, .group = 9, .group_size = 3});  // one is not in the trace
+               {.bytes = 10, .group = 9, .group_size = 3});  // one of its ranks is not in the trace
     const HostsReport report = distributed_report(*run.take()).hosts;
     ASSERT_THAT(report.groups, SizeIs(2));
     EXPECT_THAT(report.groups[0].ranks, ElementsAre(0, 1));
@@ -165,7 +165,7 @@ TEST(Hosts, ArePrintedAsTableAndJson) {
     EXPECT_TRUE(json["stopped"].is_null());
     EXPECT_THAT(render(trace_info(*trace), Format::table), HasSubstr("0,1 on node0; 2,3 on node1"));
     EXPECT_EQ(Json::parse(render(trace_info(*trace), Format::json))["hosts"][1]["ranks"][1]["rank"], 3);
-    // For a single host the ranks' table is sufficient.
+    // For a single host the table of ranks is sufficient.
     RunBuilder one(2);
     collective(one, 1000, {{0, 100}, {1, 150}}, {.bytes = 1000, .group = kLeft, .group_size = 2});
     EXPECT_THAT(render(distributed_report(*one.take()), Format::table), Not(HasSubstr("Hosts")));

@@ -1,5 +1,5 @@
-// The HTML report: no text of a trace becomes markup, nothing that must not be disclosed is contained, and
-// the memory curve is folded correctly. A real browser renders it if one is installed.
+// The HTML report: no text of a trace becomes markup, nothing confidential is contained, and the memory curve
+// is folded correctly. A real browser renders it if one is installed.
 #include "traces/report/html_report.h"
 
 #include <algorithm>
@@ -107,7 +107,7 @@ std::size_t count_of(const std::string& text, const std::string& part) {
     return count;
 }
 
-// The words of the first table row after `from` whose first cell is `name`.
+// The text of the first table row after `from` whose first cell is `name`.
 std::string row_of(const std::string& html, std::size_t from, const std::string& name) {
     const std::size_t begin = html.find(">" + name + "<", from);
     if (begin == std::string::npos) return "no row " + name;
@@ -226,14 +226,14 @@ TEST(HtmlReport, FoldsTheMemoryCurveToItsHighestMoments) {
         curve.push_back(point);
     }
     const std::string svg = memory_curve_svg(curve, {.peak_bytes = 1000, .peak_time_ns = 5550}, 180, 150);
-    // The picture is 100 high from 24: 1000 is at 24 + 100 (1 - 1 / 1.04) = 27.8, 100 at 114.4.
+    // The plot is 100 high and starts at 24: 1000 is at 24 + 100 (1 - 1 / 1.04) = 27.8, 100 at 114.4.
     EXPECT_THAT(svg, HasSubstr("V27.8"));
     EXPECT_THAT(svg, HasSubstr("V114.4"));
     // The lowest total stays 100 throughout: one straight line.
     EXPECT_THAT(svg, HasSubstr("class=\"low\" d=\"M70 114.4H170\""));
 }
 
-// What a command prints; nullopt if it cannot be run.
+// The output of a command; nullopt if it cannot be run.
 std::optional<std::string> output_of(const std::string& command) {
     const std::unique_ptr<FILE, int (*)(FILE*)> pipe(::popen(command.c_str(), "r"), ::pclose);
     if (!pipe) return std::nullopt;

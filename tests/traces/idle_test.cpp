@@ -1,4 +1,4 @@
-// Idleness: the reasons for gaps, how long launches took to start, how long the queues were.
+// Idle time: the reasons for gaps, the delays of launches, the lengths of the queues.
 #include "traces/analysis/time/idle.h"
 
 #include <gmock/gmock.h>
@@ -107,7 +107,7 @@ TEST(Idle, TheQueueIsWhatIsLaunchedAndNotStarted) {
     run.kernel(0, 100, 150, 10);
     run.kernel(0, 150, 200, 20);
     run.kernel(0, 200, 250, 30);
-    run.kernel(0, 300, 350, 200);  // launched when the third starts, which has left the queue by then
+    run.kernel(0, 300, 350, 200);  // launched when the third starts, which has just left the queue
     const auto trace = run.take();
     const QueueLength& queue = idle_report(*trace).ranks[0].streams[0].queue;
     // 1 in 10..20, 2 in 20..30, 3 in 30..100, 2 in 100..150, 1 in 150..300: over 10..300.
@@ -132,7 +132,7 @@ TEST(Idle, ASelectionCountsWhatItsStepsLaunchedAndClipsGapsToTheRange) {
     EXPECT_EQ(step.gap(GapKind::host_wait).ns, 1100 - 400);  // since the previous step
     EXPECT_EQ(step.gap(GapKind::other).ns, 100);
 
-    // What starts in [1050, 1150): the gap before it counts from 1050 on.
+    // Of the events that start in [1050, 1150): the gap before the first counts from 1050 on.
     const StreamIdle range = idle_report(*trace, {.rank = 0, .from_ns = 1050, .to_ns = 1150}).ranks[0].device;
     EXPECT_EQ(range.events, 1);
     EXPECT_EQ(range.idle(), 50);
@@ -150,7 +150,7 @@ TEST(IdleDetails, ListEveryGapLongestFirstWithWhatEndedIt) {
     const auto trace = run.take();
     const IdleDetails details = idle_details(*trace, {}, 0, 30);
     ASSERT_THAT(details.ranks, SizeIs(1));
-    ASSERT_THAT(details.ranks[0].streams, SizeIs(2));  // the device as a whole, and its stream
+    ASSERT_THAT(details.ranks[0].streams, SizeIs(2));  // the whole device, and its stream
     const std::vector<IdleGap>& gaps = details.ranks[0].streams[1].gaps;
     ASSERT_THAT(gaps, SizeIs(3));
     EXPECT_EQ(gaps[0].from, 400);

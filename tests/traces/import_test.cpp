@@ -1,4 +1,4 @@
-// Files and folders, opened in memory or imported to a database: both give the same.
+// Files and folders, opened in memory or imported to a database, with the same result.
 #include "traces/import/import.h"
 
 #include <atomic>
@@ -26,8 +26,8 @@ std::string write(const std::string& path, const std::string& text) {
     return path;
 }
 
-// A rank of two: a step of 1000 us and three all-reduces that end at 200, 400 and 600 us of the common clock;
-// its own clock is `ahead` us ahead.
+// A rank of a job of two: a step of 1000 us and three all-reduces that end at 200, 400 and 600 us of the
+// common clock; the rank's own clock is `ahead` us ahead.
 std::string rank_of_two(int rank, int ahead, bool numbered = true) {
     std::string events =
         R"({"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#3", "pid": 42, "tid": 43, "ts": )" +
@@ -103,11 +103,11 @@ TEST(Import, aFolderBecomesOneDatabase) {
     EXPECT_EQ(result.merged.residual_ns, 0);
     EXPECT_EQ(result.merged.parts[1].file, folder / "rank1.json");
     expect_two_ranks(*load_trace(out / "job.sqlite"));
-    // No other file is left, and the database alone opens like the folder.
+    // No other file is left, and the database alone opens with the same content as the folder.
     EXPECT_EQ(std::distance(fs::directory_iterator(out.path()), fs::directory_iterator()), 1);
 }
 
-// An early trace's kernels of NCCL have no metadata; the import did not lose it.
+// Kernels of NCCL in early traces have no metadata; the import did not lose any.
 TEST(Import, kernelsOfNcclWithoutMetadataAreNotAFault) {
     const TemporaryFolder folder, out;
     const std::string file = write(
@@ -213,7 +213,7 @@ TEST(Import, whatGoesWrongLeavesNothing) {
     const ImportResult result = import_files({.inputs = {file}, .output = out / "x.sqlite", .partial = true});
     EXPECT_TRUE(result.files.at(0).partial);
     EXPECT_EQ(load_trace(out / "x.sqlite")->config_value("import.partial"), "1");
-    // An existing file is not changed.
+    // The output exists, and is not changed.
     EXPECT_THROW(import_files({.inputs = {file}, .output = out / "x.sqlite", .partial = true}), StoreError);
     const std::atomic<bool> cancel = true;
     EXPECT_THROW(import_files({.inputs = {file}, .output = out / "y.sqlite", .partial = true},

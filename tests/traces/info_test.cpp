@@ -1,4 +1,4 @@
-// What a file contains, and the faults that check finds.
+// The content of a file, and the faults that check finds.
 #include "traces/analysis/facts/info.h"
 
 #include <gmock/gmock.h>
@@ -34,7 +34,7 @@ TEST(Info, CountsTheContentOfTheFile) {
     EXPECT_EQ(info.started_utc, "2026-03-01T12:34:56.789Z");
     EXPECT_DOUBLE_EQ(info.duration_ms, 2.5);
     EXPECT_EQ(info.ranks, 2);
-    EXPECT_EQ(info.steps, 2);  // of the rank with the most steps
+    EXPECT_EQ(info.steps, 2);  // those of the rank with the most steps
     EXPECT_EQ(info.device, "processor");
     EXPECT_THAT(info.counts, Contains(Pair("kernels", 1)));
     EXPECT_THAT(info.counts, Contains(Pair("communication", 1)));
@@ -81,8 +81,8 @@ TEST(Check, NotesThatAreNotFaults) {
     EXPECT_THAT(check_notes(*trace), ElementsAre(HasSubstr("2.000 ms the recorder reported: no GPU")));
 }
 
-// A killed run's last commit may contain a kernel whose launch another thread recorded, and one rank's part
-// of a gather.
+// The last commit of a killed run may lack the launch of a kernel, which another thread recorded, or the
+// other ranks' parts of a gather.
 TEST(Check, EventsThatACutSeparatedAreNotAFaultOfAFinishedFile) {
     RunBuilder run(2);
     run.kernel(0, 10, 20, {}, 7, "lonely");
@@ -180,7 +180,7 @@ TEST(Check, NamesPartsOfAPredictionThatDoNotSumToIt) {
     part(PredictionPart::unit, 0, 4);
     part(PredictionPart::unit, 1, 6);
     part(PredictionPart::module, 0, 9);
-    part(PredictionPart::step, 0, 7);  // below the peak, which a validation may reach
+    part(PredictionPart::step, 0, 7);  // below the peak of 10, which a validation may reach
     part(PredictionPart::step, 1, 11);
     const auto trace = run.take();
     EXPECT_THAT(check_trace(*trace), ElementsAre(HasSubstr("10 bytes, but its modules sum to 9."),

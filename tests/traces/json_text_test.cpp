@@ -1,4 +1,4 @@
-// JSON to and from text, for sources that read little of it.
+// JSON from and to text, for sources that read little of it.
 #include "traces/schema/json_text.h"
 
 #include <string>

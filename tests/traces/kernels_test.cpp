@@ -55,8 +55,8 @@ TEST(Kernels, WeightBlocksAndOccupancyWithTheDurationsThatKnowThem) {
                                  .occupancy = occupancy});
     };
     kernel(100, 10, 2, 50);
-    kernel(200, 30, 4, 0);    // an occupancy of 0 is a known value
-    kernel(300, 60, -1, -1);  // unknown
+    kernel(200, 30, 4, 0);    // an occupancy of 0 is known
+    kernel(300, 60, -1, -1);  // unknown occupancy
     const auto trace = run.take();
     const KernelStats& gemm = kernels_report(*trace).ranks[0].kernels.at(0);
     ASSERT_TRUE(gemm.blocks_per_sm && gemm.occupancy_percent);

@@ -1,4 +1,4 @@
-// One process and its devices: to which rank the kernels, the memory and the steps of a file belong.
+// One process and its devices: the rank to which the kernels, the memory and the steps of a file belong.
 #include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -39,7 +39,8 @@ double kernel_us(const Trace& trace) {
 }
 
 TEST(KinetoDevices, MemoryOfAnotherDeviceNumberThanTheKernelsIsOfTheSameRank) {
-    // As ROCm writes it: the kernels' device is the machine's number 2, the memory's the process's number 0.
+    // As ROCm writes it: kernels have the machine's number of the device, 2, memory has the process's number,
+    // 0.
     std::string events = kStep;
     for (int i = 0; i < 4; ++i) {
         events += memory(200 * i + 5, 0, 1024, 1024 * (i + 1));
@@ -72,7 +73,7 @@ TEST(KinetoDevices, SeveralProcessesInOneFileAreReported) {
 }
 
 TEST(KinetoDevices, InfoCountsTheMemoryEventsThatWereRecordedAlone) {
-    // 5000 bytes were allocated before: an inserted event represents them.
+    // 5000 bytes were allocated before the trace: an inserted event represents them.
     const auto read =
         read_text(kineto(std::string(kStep) + memory(5, 0, 1000, 6000) + memory(9, 0, 500, 6500)));
     EXPECT_EQ(memory_report(*read.trace).ranks.at(0).peak_bytes, 6500);
@@ -91,7 +92,7 @@ TEST(KinetoDevices, ThePeakOfAProcessWithTwoDevicesIsTheHigherOne) {
         read_text(kineto(std::string(kStep) + memory(5, 0, 1000, 1000) + memory(10, 1, 300, 300) +
                          memory(15, 0, 500, 1500) + memory(20, 1, -300, 0)));
     const RankMemory rank = memory_report(*read.trace).ranks.at(0);
-    EXPECT_EQ(rank.peak_bytes, 1500);  // 300 more are on the other device
+    EXPECT_EQ(rank.peak_bytes, 1500);  // the other device's 300 are not added
     EXPECT_EQ(rank.devices, 2);
     EXPECT_EQ(rank.reserved_bytes, 8192);  // of the same device
     std::int64_t live = 0;

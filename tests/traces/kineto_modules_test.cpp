@@ -27,7 +27,7 @@ class KinetoRun {
     void op(std::int64_t start, std::int64_t end, std::string_view name) {
         run.range(0, start, end, name, -1, kOperatorDomain);
     }
-    // On autograd's own thread.
+    // A range on autograd's own thread.
     void backward(std::int64_t start, std::int64_t end, std::string_view name,
                   std::string_view domain = kOperatorDomain) {
         run.range_on(backward_thread, start, end, name, -1, domain);
@@ -104,7 +104,7 @@ TEST(KinetoModules, ABackwardNodeBelongsToTheModuleOfItsForwardOperator) {
     kineto.backward(300, 340, std::string(kEvaluate) + "AddmmBackward0");
     kineto.backward(302, 338, "AddmmBackward0");
     kineto.link(20, 302);
-    kineto.backward(400, 450, std::string(kEvaluate) + "MseLossBackward0");  // linked to nothing
+    kineto.backward(400, 450, std::string(kEvaluate) + "MseLossBackward0");  // no link
     kineto.backward_kernel(500, 210);
     kineto.backward_kernel(510, 250);
     kineto.backward_kernel(520, 310);
@@ -117,7 +117,7 @@ TEST(KinetoModules, ABackwardNodeBelongsToTheModuleOfItsForwardOperator) {
     EXPECT_DOUBLE_EQ(first.host_us, us(30 + 40));
     EXPECT_DOUBLE_EQ(second.backward_host_us, us(30 + 20));  // including the gradient's accumulation after it
     EXPECT_DOUBLE_EQ(second.backward_device_us, us(20));
-    EXPECT_EQ(second.operators, 1);  // of the forward
+    EXPECT_EQ(second.operators, 1);  // only the forward's
     EXPECT_DOUBLE_EQ(net.backward_host_us, us(40 + 50));
     EXPECT_DOUBLE_EQ(net.device_us, us(30));  // the loss ran outside any module
 }
@@ -127,7 +127,7 @@ TEST(KinetoModules, ACheckpointsRecomputationIsPartOfTheBackward) {
     kineto.forward();
     kineto.backward(200, 300, std::string(kEvaluate) + "CheckpointFunctionBackward");
     kineto.backward(202, 298, "CheckpointFunctionBackward");
-    kineto.backward(210, 240, "nn.Module: Linear_0", kFunctionDomain);  // recomputed
+    kineto.backward(210, 240, "nn.Module: Linear_0", kFunctionDomain);  // recomputation
     kineto.backward(215, 235, "aten::linear");
     kineto.backward(250, 290, std::string(kEvaluate) + "AddmmBackward0");  // of the recomputed part
     kineto.backward(252, 288, "AddmmBackward0");
@@ -201,7 +201,7 @@ TEST(KinetoModules, FramesThatOverlapTakeTheirParentsTimeOnce) {
     KinetoRun kineto;
     kineto.frame(0, 100, "nn.Module: Net_0");
     kineto.frame(10, 60, "nn.Module: A_0");
-    kineto.frame(40, 90, "nn.Module: B_0");  // like asynchronous work that shares a thread's id
+    kineto.frame(40, 90, "nn.Module: B_0");  // as asynchronous work that shares a thread's id
     const ModuleNode net = kineto.net();
     EXPECT_DOUBLE_EQ(net.host_self_us, us(100 - 80));  // without 10..90
 }

@@ -1,5 +1,5 @@
-// Text that no JSON reader accepts, and damaged text: it is read as far as it can be understood, and the
-// damage is reported.
+// Text that no JSON reader accepts, and damaged text: it is read as far as possible, and the damage is
+// reported.
 #include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -280,7 +280,7 @@ TEST(KinetoOddities, aPackedFileThatGrowsBeyondTheLimitIsRefused) {
     }
 }
 
-// Even if a generated file has very many.
+// This holds even if a generated file has very many devices.
 TEST(KinetoOddities, allDevicesOfAFileAreStreamsOfItsRank) {
     constexpr int kDevices = 1000;
     std::string events;
@@ -293,7 +293,7 @@ TEST(KinetoOddities, allDevicesOfAFileAreStreamsOfItsRank) {
     }
     const auto read = read_text(kineto(events));
     ASSERT_EQ(read.trace->ranks.size(), 1U);
-    EXPECT_EQ(read.trace->ranks[0].device, kDevices);  // the first that was seen
+    EXPECT_EQ(read.trace->ranks[0].device, kDevices);  // the first device in the file
     const DeviceEvents& device = read.trace->device;
     ASSERT_EQ(device.size(), 2U * kDevices);
     ASSERT_EQ(read.trace->streams.size(), static_cast<std::size_t>(kDevices));

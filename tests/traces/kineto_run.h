@@ -1,5 +1,5 @@
-// Small runs as the Kineto importer makes them, for tests of FSDP units: ranges and kernels, but no units and
-// no memory of ours. Times in nanoseconds.
+// Small runs as the Kineto importer makes them, for tests of FSDP units: ranges and kernels, but without
+// units and memory, which only our own traces have. Times in nanoseconds.
 #pragma once
 
 #include <memory>
@@ -41,7 +41,7 @@ class KinetoRun {
                                   .global_pid = RunBuilder::pid(0),
                                   .short_name = run_.sink().intern(name)});
     }
-    // With Kineto's arguments of a collective: no unit, no phase.
+    // A gather with Kineto's arguments of a collective: no unit, no phase.
     void gather(std::int64_t launched, std::int64_t start, std::int64_t end, std::int64_t bytes) {
         kernel(launched, start, end, 20, "ncclDevKernel_AllGather_RING_LL");
         metadata(Operation::all_gather, bytes);

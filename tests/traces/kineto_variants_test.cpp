@@ -1,4 +1,4 @@
-// Kineto traces as PyTorch wrote them over the years, each with its expected numbers.
+// Kineto traces as PyTorch wrote them over the years, each with the expected numbers.
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
@@ -56,7 +56,7 @@ TEST(KinetoVariants, mayOmitTheEndOfABareList) {
 
 TEST(KinetoVariants, of2022To2024HaveTheirOwnCorrelationForExternalId) {
     // 9 is both the kernel's own correlation and another operator's id: the kernel must not be attributed to
-    // that one.
+    // that operator.
     const auto read = read_text(kineto(
         R"({"ph": "X", "cat": "cpu_op", "name": "aten::other", "pid": 42, "tid": 43, "ts": 0, "dur": 5, "args": {"External id": 9}},
 {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 130, "dur": 40, "args": {"External id": 9, "device": 0, "stream": 7, "correlation": 9}})"));
@@ -94,7 +94,7 @@ TEST(KinetoVariants, of2024OnCountFromABaseTimeBeforeOrAfterTheEvents) {
         const auto read = before ? read_text(kineto(kOneLaunch, base + ","))
                                  : read_text(kineto(kOneLaunch, "", ", " + base));
         expect_one_launch(*read.trace);
-        // The first event is at 100 us since the base.
+        // The first event is 100 us after the base.
         EXPECT_EQ(read.trace->start_utc_ns, 1'711'964'646'000'100'000);
     }
 }
@@ -106,7 +106,7 @@ TEST(KinetoVariants, timesSince1970AreTheWallClock) {
 }
 
 TEST(KinetoVariants, nanosecondsAreExactToTheLast) {
-    // 4458676522690.655 us: added to 1970's, a double cannot represent its nanoseconds.
+    // 4458676522690.655 us: added to the time since 1970, a double cannot represent its nanoseconds.
     const auto read = read_text(kineto(
         R"({"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": 4458676522690.655, "dur": 156.777},
 {"ph": "X", "cat": "cpu_op", "name": "b", "pid": 1, "tid": 2, "ts": 4458676522690.656, "dur": 0.001})"));
@@ -186,8 +186,8 @@ TEST(KinetoVariants, collectivesAreDescribedByTheKernelOrItsOperator) {
     }
 }
 
-// A collective of 2022 and 2023: neither kernel nor operator has arguments, but the range around the launch
-// has the tensors that it took. libkineto wrote the kernel's correlation as its External id.
+// A collective as in 2022 and 2023: neither kernel nor operator has arguments, but the range around the
+// launch has the tensors that it took. libkineto wrote the kernel's correlation as its External id.
 std::string launched_in(const std::string& range, const std::string& kernel, const std::string& more = "") {
     return kineto(
         more + R"({"ph": "X", "cat": "user_annotation", "pid": 1, "tid": 2, "ts": 100, "dur": 50, )" + range +
@@ -308,7 +308,7 @@ TEST(KinetoVariants, theRankIsInDistributedInfoBeforeOrAfterTheEvents) {
     EXPECT_EQ(before.trace->ranks.at(0).number, 5);
     EXPECT_EQ(before.trace->config_value("distributed.world_size"), "8");
     const auto after = read_text(kineto(kOneLaunch, "", "," + info));
-    EXPECT_EQ(after.facts.rank, 5);  // read again with it, as open_any does
+    EXPECT_EQ(after.facts.rank, 5);  // it was read again with the rank, as open_any does
     EXPECT_EQ(after.facts.rows_rank, 0);
     const auto again = read_text(kineto(kOneLaunch, "", "," + info), {.rank = *after.facts.rank});
     EXPECT_EQ(again.trace->ranks.at(0).number, 5);

@@ -1,5 +1,5 @@
-// Which rank is late: `stragglers`, `advice` and the critical path go by one measure, how long each rank is
-// in a collective (docs/definitions.md, "Distributed, stragglers"). Times in nanoseconds.
+// The rank that is late: `stragglers`, `advice` and the critical path use the same measure, how long each
+// rank is in a collective (docs/definitions.md, "Distributed, stragglers"). Times in nanoseconds.
 #include <algorithm>
 #include <cstdint>
 #include <optional>
@@ -21,7 +21,7 @@ using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 
-// The number of the rank on advice's card, if there is one.
+// The number of the rank that the advice names, if there is one.
 std::optional<int> straggler_of(const AdviceReport& report) {
     for (const Finding& finding : report.findings) {
         if (finding.id == "straggler") return static_cast<int>(finding.figures.at(0).value);
@@ -31,13 +31,13 @@ std::optional<int> straggler_of(const AdviceReport& report) {
 
 struct LateRun {
     int ranks = 2, late = 0;
-    double times = 1;         // the late rank's compute over the others'
-    int first_late = 0;       // another rank, late in the first step alone
+    double times = 1;         // the late rank's compute relative to the others'
+    int first_late = 0;       // another rank, which is late in the first step only
     bool warms_up = false;    // the first step takes three times as long
     std::int64_t clocks = 0;  // the ranks' clocks differ by at most this
 };
 
-// Steps of a kernel of about 1 ms, then two collectives of 50 us for which each rank waits.
+// Steps of a kernel of about 1 ms, then two collectives of 50 us in which ranks wait for each other.
 std::unique_ptr<Trace> trace_of(const LateRun& late, std::mt19937& random) {
     const auto up_to = [&](std::int64_t most) {
         return std::uniform_int_distribution<std::int64_t>(0, most)(random);
@@ -99,7 +99,7 @@ TEST(LateRank, IsTheSameForStragglersAndAdvice) {
     EXPECT_GT(cards, 80);
 }
 
-// The first step, three times as long, is not about the run; `stragglers` says that it leaves it out.
+// The first step, three times as long, is not typical of the run; `stragglers` reports that it excludes it.
 TEST(LateRank, IsNotThatOfAStepThatWarmsUp) {
     std::mt19937 random(1);
     const auto trace =
@@ -116,8 +116,8 @@ TEST(LateRank, IsNotThatOfAStepThatWarmsUp) {
     EXPECT_EQ(latest_rank(first), 0);
 }
 
-// Rank 0 is the latest by 350 us, in a collective that compute hides; rank 1 by 200 us in one that is waited
-// for.
+// Rank 0 is up to 350 us late, in a collective that compute hides; rank 1 is 200 us late in one for which
+// others wait.
 TEST(LateRank, IsNotNamedWhereLatenessAndWaitingDiffer) {
     RunBuilder run(3);
     for (int rank = 0; rank < 3; ++rank) {

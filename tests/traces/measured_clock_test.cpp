@@ -1,5 +1,5 @@
-// Clocks of hosts that were measured by round trips: the line through the measurements, and what the ends of
-// collectives add.
+// Clocks of hosts that were measured by round trips: the line through the measurements, and its correction by
+// the ends of collectives.
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ TEST(MeasuredClock, IsALineBetweenStartAndEnd) {
     EXPECT_EQ(clock->offset, 5000 * kUs);
     EXPECT_NEAR(clock->drift, 20e-6, 1e-12);
     EXPECT_EQ(clock->uncertainty_at(5 * kSecond), 30 * kUs);
-    // One second outside the measurements: up to 100 ppm of it may have been added.
+    // One second outside the measurements: the drift may be up to 100 ppm there.
     EXPECT_EQ(clock->uncertainty_at(11 * kSecond), 130 * kUs);
     EXPECT_EQ(clock->uncertainty_at(-kSecond), 130 * kUs);
 }
@@ -43,10 +43,10 @@ TEST(MeasuredClock, HasNoDriftThatMeasurementsDoNotShow) {
     const auto clock = fit_measures(measures, kSecond, 100 * kSecond);
     ASSERT_TRUE(clock);
     EXPECT_FALSE(clock->knows_drift);
-    EXPECT_EQ(clock->offset, 7000);  // of the more precise one
+    EXPECT_EQ(clock->offset, 7000);  // that of the more precise measurement
     EXPECT_EQ(clock->uncertainty_at(10 * kMs), 10 * kUs);
     EXPECT_EQ(clock->uncertainty_at(10 * kMs + 10 * kSecond), 10 * kUs + kMs);
-    // For a run of 15 ms they are the best information.
+    // For a run of 15 ms these measurements are the best information.
     EXPECT_TRUE(fit_measures(measures, kSecond, 15 * kMs)->knows_drift);
     // 2 ms in 10 s are not a coincidence.
     const auto clear = fit_measures({{.at = 0, .offset = 0, .uncertainty = 20 * kUs},
@@ -78,7 +78,7 @@ TEST(MeasuredClock, OfRankZeroIsExact) {
     EXPECT_EQ(clock->uncertainty_at(100 * kSecond), 0);
 }
 
-// Both relative to rank 0, which is a third clock: rank 0 = own (1 + d) + ..., and its inverse.
+// Both clocks are relative to rank 0, which is a third clock: rank 0 = own (1 + d) + ..., and its inverse.
 TEST(MeasuredClock, MapsBetweenTwoHosts) {
     const MeasuredClock a{.base = 1000 * kSecond, .at = kSecond, .offset = -3 * kSecond, .drift = 30e-6},
         b{.base = 7 * kSecond, .at = 2 * kSecond, .offset = 990 * kSecond, .drift = -40e-6};
@@ -112,7 +112,7 @@ struct TwoHosts {
         for (const std::int64_t at : {std::int64_t{0}, 10 * kSecond})
             b.measures.push_back({at, 40 * kSecond + wrong_by, uncertainty});
     }
-    // 100 collectives, which end later on b by `late(i)`.
+    // 100 collectives, which end `late(i)` later on b.
     template <typename Late>
     void gather(Late late) {
         for (std::int64_t i = 0; i < 100; ++i) {

@@ -1,4 +1,4 @@
-// Memory explained: the parts with their predictions, the moment, the steps, and the pool.
+// Memory explained: the parts with their predictions, the time of the peak, the steps, and the pool.
 #include "traces/analysis/memory/memory_explanation.h"
 
 #include <gmock/gmock.h>
@@ -127,7 +127,7 @@ TEST_F(Explained, PartsHaveTheirPredictionAndBothSumToThePeaks) {
 TEST_F(Explained, AnUnpredictedRestIsARowSoThatPartsStillSum) {
     predict(600);
     part(PredictionPart::unit, 0, 400);
-    part(PredictionPart::unit, 9, 150);  // of a unit that the run does not know
+    part(PredictionPart::unit, 9, 150);  // its unit is unknown to the run
     EXPECT_THAT(texts(explain().memory.units),
                 ElementsAre("a 400 400", "b 200 0", "(no unit) 0 150", "(not predicted) 0 50"));
 }
@@ -145,7 +145,7 @@ TEST_F(Explained, WithoutStoredPartsOnlyTheCategoriesArePredicted) {
 TEST_F(Explained, EachStepHasItsPeakAndTheLastStoredPredictionContinues) {
     predict(600);
     part(PredictionPart::step, 0, 400);
-    part(PredictionPart::step, 1, 600);  // and for step 2
+    part(PredictionPart::step, 1, 600);  // the prediction for step 2, too
     const std::vector<StepMemory> steps = explain().steps;
     ASSERT_EQ(steps.size(), 3U);
     EXPECT_EQ(steps[0].peak_bytes, 400);
@@ -158,7 +158,7 @@ TEST_F(Explained, EachStepHasItsPeakAndTheLastStoredPredictionContinues) {
     EXPECT_EQ(steps[0].active_bytes, kNone);
 }
 
-// A run of one step: the optimizer's state is made at its end, and the account's peak is that of the second
+// A run of one step: the optimizer's state is made at its end, and the predicted peak is that of the second
 // step, which did not run.
 TEST(ExplainedMemory, OfTheFirstStepAloneIsComparedWithItsPrediction) {
     RunBuilder run;

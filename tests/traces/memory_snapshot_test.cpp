@@ -109,8 +109,8 @@ std::int64_t at(const CategoryBytes& bytes, MemoryCategory category) {
 constexpr std::int64_t kBase = 1 << 20;                 // address of the generated segment
 constexpr std::int64_t kStart = 1'700'000'000'000'000;  // us
 
-// One segment of 64 KiB. Two allocations under nested annotations, one without, one that the ring buffer has
-// forgotten:
+// One segment of 64 KiB. Two allocations are made under nested annotations, one under none, and the ring
+// buffer has lost the event of another:
 //
 //   us   what                                       active bytes
 //   0    4096 at +0 allocated before                        4096
@@ -138,7 +138,7 @@ Bytes small_snapshot() {
          annotation("END", "FSDP::post_backward_reduce (layers.0)", kStart + 25)});
 }
 
-// Annotations from 5 us on, the optimizer's steps end at 26 (one surrounds another's) and 45; a third is cut
+// Annotations from 5 us on; the optimizer's steps end at 26 (one surrounds another's) and 45; a third is cut
 // off. 400 devices share one list that contains one event 2000 times: 800,000 rows of some thousand bytes.
 TEST(MemorySnapshot, RowsThatSeveralDevicesShareAreRefused) {
     const auto again = [](const Bytes& value, char place, int times) {
@@ -168,7 +168,7 @@ TEST(MemorySnapshot, RowsThatSeveralDevicesShareAreRefused) {
     keys.resize(5000, {"other", pickled::none()});
     EXPECT_THAT(refusal("]", pickled::list({again(pickled::dictionary(keys), 1, 2000)})),
                 HasSubstr("share one list"));
-    // An event that occurs in a list twice takes its room twice.
+    // An event that occurs twice in a list takes its memory twice.
     EXPECT_EQ(refusal("]", pickled::list({again(event_once, 1, 2000)})), "");
 }
 
@@ -207,7 +207,7 @@ TEST(MemorySnapshot, ThePeakIsThatOfActiveBytesIncludingEarlierAllocations) {
     EXPECT_EQ(trace->start_utc_ns, kStart * 1000);
     const RankMemory rank = memory_report(*trace).ranks.at(0);
     EXPECT_EQ(rank.peak_bytes, 4096 + 1024 + 2048);
-    EXPECT_EQ(rank.peak_time_ns, 30'000);  // the last event of the allocator within it
+    EXPECT_EQ(rank.peak_time_ns, 30'000);  // the last event of the allocator in the step
     EXPECT_TRUE(rank.until_last_use);
     EXPECT_EQ(at(rank.at_peak, MemoryCategory::unsharded_parameters), 1024);
     EXPECT_EQ(at(rank.at_peak, MemoryCategory::communication), 2048);
@@ -219,8 +219,8 @@ TEST(MemorySnapshot, ThePeakIsThatOfActiveBytesIncludingEarlierAllocations) {
 }
 
 TEST(MemorySnapshot, FragmentationIsOfTheFreeBlocksInsideSegments) {
-    // At the peak 65536 bytes are reserved. Free are 4096 (between +4096 and +8192), 7168 (from +9216 to
-    // +16384) and 47104 (from +18432 on): 58368 in 3 blocks.
+    // At the peak 65536 bytes are reserved, of which 4096 (between +4096 and +8192), 7168 (from +9216 to
+    // +16384) and 47104 (from +18432 on) are free: 58368 in 3 blocks.
     const auto trace = load(small_snapshot());
     const Fragmentation f = memory_report(*trace).ranks.at(0).fragmentation.value();
     EXPECT_EQ(f.held_bytes, 65536);
@@ -263,7 +263,8 @@ TEST(MemorySnapshot, AllocatedBytesEndWhereAFreeIsRequested) {
 }
 
 TEST(MemorySnapshot, TheRoundingOfBlocksIsNamedSoThatTotalsAreThoseOfTheAllocator) {
-    // The allocation of 100 bytes stays to the end in a block of 512: 412 bytes more, from the beginning on.
+    // The allocation of 100 bytes stays until the end in a block of 512, so 412 more bytes count from the
+    // beginning on.
     const auto trace = load(snapshot({segment(0, kBase, 4096, {block(kBase, 512, "active_allocated")})},
                                      {pickled::list({event("alloc", kBase, 100, kStart)})}));
     const RankMemory rank = memory_report(*trace).ranks.at(0);
@@ -273,7 +274,7 @@ TEST(MemorySnapshot, TheRoundingOfBlocksIsNamedSoThatTotalsAreThoseOfTheAllocato
 }
 
 TEST(MemorySnapshot, OfEqualPeaksTheLatestCounts) {
-    // 512 twice: a replay from the end meets the second one first, when the free is requested.
+    // 512 bytes twice: a replay from the end meets the second allocation first, when its free is requested.
     const auto trace = load(snapshot(
         {}, {pickled::list(
                 {event("alloc", kBase, 512, kStart), event("free_requested", kBase, 512, kStart + 1),
@@ -310,8 +311,8 @@ TEST(MemorySnapshot, StacksShowThePlaceAndTheCategory) {
     EXPECT_THAT(moment.stack, HasSubstr("gpt.py:40"));
 }
 
-// The gradients of a weight (1000) and of an activation (300) come from the same function; the moments (2000)
-// make the peak. Of the two gradients only the weight's is allocated when the optimizer steps.
+// The gradients of a weight (1000) and of an activation (300) are made by the same function; the optimizer's
+// moments (2000) make the peak. Of the two, only the weight's gradient is allocated when the optimizer steps.
 TEST(MemorySnapshot, BlocksThatTheBackwardMadeAndTheOptimizerUsesAreGradients) {
     const std::vector<Bytes> backward = {frame("??", 0, "BmmBackward0::apply"),
                                          frame("??", 0, "torch::autograd::Engine::evaluate_function")};
@@ -397,7 +398,7 @@ TEST(MemorySnapshot, EachDeviceIsARankUnlessItIsEmpty) {
     // A single device gets the requested rank.
     const auto one = load(snapshot({segment(0, kBase, 512, {})}, {}), {.rank = 5});
     EXPECT_EQ(one->ranks.at(0).number, 5);
-    // If there are several files, one device is the rank's, and a note names the others.
+    // In one of several files a single device belongs to the rank, and a note names the others.
     const auto several = load(snapshot({}, {pickled::list({event("alloc", kBase, 256, kStart)}),
                                             pickled::list({event("alloc", kBase, 1, kStart),
                                                            event("free_completed", kBase, 1, kStart)})}),
@@ -409,7 +410,7 @@ TEST(MemorySnapshot, EachDeviceIsARankUnlessItIsEmpty) {
 }
 
 TEST(MemorySnapshot, WithoutHistoryItShowsOneMoment) {
-    // As PyTorch 1.x dumps it: only the list of segments, with blocks without addresses.
+    // As PyTorch 1.x dumps it: only the list of segments, and blocks without addresses.
     const Bytes old_block = pickled::dictionary({{"size", pickled::integer(512)},
                                                  {"state", pickled::text("active_allocated")},
                                                  {"history", pickled::list({})}});
@@ -452,7 +453,7 @@ TEST(MemorySnapshot, OddValuesAreLeftOutAndCounted) {
                                      pickled::dictionary({{"action", pickled::text("alloc")}})})}));
     EXPECT_EQ(memory_report(*trace).ranks.at(0).peak_bytes, 512);
     EXPECT_THAT(trace->diagnostics.at(0).text, HasSubstr("3 entries"));
-    // What is allocated and never freed should be allocated at the end; it is not, and that is reported.
+    // A block that is allocated and never freed should be live at the end; it is not, and that is reported.
     EXPECT_THAT(trace->diagnostics.at(1).text, HasSubstr("512 bytes that the events allocate are neither"));
 }
 
@@ -467,8 +468,8 @@ TEST(MemorySnapshot, OtherPicklesAreNotSnapshots) {
 
 // --- a real one --------------------------------------------------------------------------------------------
 
-// The replay again, in a few lines over the values themselves: backwards from the blocks allocated at the
-// end; the latest of equal peaks.
+// An independent replay in a few lines, over the values themselves: backwards from the blocks allocated at
+// the end, taking the latest of equal peaks.
 TEST(MemorySnapshot, TheRealSnapshotsPeakEqualsAnIndependentReplay) {
     const std::string path = (shared_folder() / "memory" / "fsdp2_rank0.pickle.gz").string();
     if (!std::filesystem::exists(path)) GTEST_SKIP() << path << " is not there";
@@ -495,7 +496,7 @@ TEST(MemorySnapshot, TheRealSnapshotsPeakEqualsAnIndependentReplay) {
         if (events[i]["action"].text() == "alloc") total -= *events[i]["size"].integer();
         if (events[i]["action"].text() == "free_completed") total += *events[i]["size"].integer();
     }
-    // Bytes by annotation: what was allocated up to then and not freed, by the latest open annotation.
+    // Bytes by the innermost open annotation: those allocated by the time of the peak and not freed.
     std::map<std::string, std::int64_t> holders;
     std::map<std::int64_t, std::pair<std::string, std::int64_t>> live;
     const Value edges = root["external_annotations"];
@@ -522,22 +523,23 @@ TEST(MemorySnapshot, TheRealSnapshotsPeakEqualsAnIndependentReplay) {
     EXPECT_EQ(rank.peak_bytes, peak);
     EXPECT_EQ(trace->start_utc_ns + rank.peak_time_ns, *events[peak_index]["time_us"].integer() * 1000);
     EXPECT_EQ(std::accumulate(rank.at_peak.begin(), rank.at_peak.end(), std::int64_t{0}), peak);
-    // All holders except what the rounding of blocks adds (total is now what was allocated at the start).
+    // All annotations, and one more row for the rounding of blocks (total is now what was allocated at the
+    // start).
     EXPECT_EQ(rank.annotations.size(), holders.size() + 1);
     for (const MemoryHolder& holder : rank.annotations)
         EXPECT_EQ(holder.bytes, holder.name == kRoundingOfBlocks ? total : holders[holder.name])
             << holder.name;
-    // The same numbers as other programs found (expected.json).
+    // Other programs found the same numbers (expected.json).
     EXPECT_EQ(peak, 2'737'575'168);
     EXPECT_EQ(peak_index, 5658u);
     EXPECT_EQ(*events[peak_index]["time_us"].integer(), 1'772'745'414'745'037);
-    // It takes at most 3 bytes of memory for each byte of the pickle.
+    // The tree takes at most 3 bytes of memory for each byte of the pickle.
     EXPECT_LT(pickle.tree.memory(), 3 * input.offset());
 }
 
 TEST(StackText, TheMostInformativeFrameIsChosen) {
     const auto chosen = [](std::string_view stack) { return short_frame(asking_frame(stack)); };
-    // The program's own frame comes before PyTorch's, and that before the operator.
+    // The program's own frame is preferred to PyTorch's, and that to the operator.
     EXPECT_EQ(chosen("at::empty\nat::_ops::bmm::call(at::Tensor const&)\n/x/torch/nn/linear.py:1 forward\n"
                      "/home/me/models/gpt.py:7 block\nmain.py:3 main"),
               "models/gpt.py:7 block");
@@ -581,7 +583,7 @@ TEST(MemoryOrigin, ThePageHasEveryRule) {
     const auto expect = [&](const std::string& line) {
         const std::size_t found = page.find(line, at);
         EXPECT_NE(found, std::string::npos) << line;
-        if (found != std::string::npos) at = found;  // in the same order
+        if (found != std::string::npos) at = found;  // ids in the same order
     };
     const auto part = [](std::string_view text) {
         return text.empty() ? "any" : "`" + std::string(text) + "`";

@@ -34,7 +34,7 @@ TEST(Memory, ThePeakIsTheLargestLiveTotalAndItsCategoriesSumToIt) {
     RunBuilder run;
     run.allocate(0, 10, 1, 400, kParameters);
     run.allocate(0, 20, 2, 300, kActivations);
-    run.allocate(0, 30, 3, 200, kActivations);  // 900: the peak
+    run.allocate(0, 30, 3, 200, kActivations);  // 900 bytes: the peak
     run.free(0, 40, 2, 300, kActivations);
     run.allocate(0, 50, 4, 250, kActivations);                   // 850
     run.allocate(0, 25, 9, 5000, {.space = MemorySpace::host});  // not on the device
@@ -91,7 +91,7 @@ TEST(Memory, HoldersAreUnitsModulesAndBuffersLargestFirst) {
 TEST(Memory, FreesWithoutAnAllocationAreARowSoThatHoldersStillSumToThePeak) {
     RunBuilder run;
     run.allocate(0, 1, 1, 100);
-    run.free(0, 2, 77, 30);  // never allocated
+    run.free(0, 2, 77, 30);  // it was never allocated
     run.allocate(0, 3, 2, 50);
     const auto trace = run.take();
     const RankMemory rank = memory_report(*trace).ranks[0];
@@ -112,7 +112,7 @@ TEST(Memory, SetUpIsNotPartOfThePeakButWhatItLeavesIs) {
     const RankMemory rank = memory_report(*trace).ranks[0];
     EXPECT_EQ(rank.peak_bytes, 350);
     EXPECT_EQ(rank.peak_time_ns, 10);
-    // Selected: including the set-up.
+    // With a selection that includes the set-up.
     EXPECT_EQ(memory_report(*trace, {.from_ns = 0}).ranks[0].peak_bytes, 1250);
 }
 
@@ -154,7 +154,7 @@ TEST(Memory, ReservedAndPredictedAreReported) {
     EXPECT_EQ(rank.predicted_peak_bytes, 64);
     EXPECT_EQ(rank.predicted_at_peak[0], 64);
     EXPECT_EQ(rank.predicted_where, "first step, forward");
-    // What was allocated when the range began is still allocated in it.
+    // Memory that was allocated when the range began is still allocated in it.
     EXPECT_EQ(memory_report(*trace, {.rank = 1, .from_ns = 15}).ranks[0].reserved_bytes, 128);
     EXPECT_EQ(memory_report(*trace, {.rank = 1, .from_ns = 25}).ranks[0].reserved_bytes, 96);
 }

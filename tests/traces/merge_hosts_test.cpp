@@ -1,5 +1,5 @@
-// Parts of a job on several hosts, whose clocks were measured, merged into one file; also of processes that
-// were killed. part_files.h has the job.
+// Parts of a job on several hosts, whose clocks were measured, merged into one file; also parts of processes
+// that were killed. The job is described in part_files.h.
 #include <algorithm>
 #include <atomic>
 #include <csignal>
@@ -31,8 +31,8 @@ using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
 constexpr std::int64_t kMs = 1'000'000, kSecond = 1'000'000'000;
-constexpr int kSteps = 20;  // of a second each
-// Rank 0's part begins that long before the job, so that it is the first.
+constexpr int kSteps = 20;  // one second each
+// Rank 0's part begins this long before the job, so that it is the first.
 constexpr std::int64_t kBefore = 10 * kMs;
 
 // A host's clocks relative to the job's time, which is rank 0's clock.
@@ -50,8 +50,8 @@ constexpr Host kHosts[] = {{1000 * kSecond, 0, 0, 0, 0},
 
 class MergeHosts : public ::testing::Test {
   protected:
-    // Rank h is on host h, and began h ms after rank 0. The offset of its clock at the job's time t: rank 0's
-    // (kHosts[0].monotonic + t) - its own (monotonic + t + drift t).
+    // Rank h is on host h, and began h ms after rank 0. At the job's time t the offset of its clock is that
+    // of rank 0 (kHosts[0].monotonic + t) minus its own (monotonic + t + drift t).
     PartSpec host(int h) const {
         const Host& from = kHosts[h];
         PartSpec spec;
@@ -81,7 +81,7 @@ class MergeHosts : public ::testing::Test {
         database_.emplace(out(), Database::Mode::read_only);
         return result;
     }
-    // The largest difference of the gathers' ends on a rank from their ends in the job's time.
+    // The largest difference between the ends of the gathers on a rank and their ends in the job's time.
     std::int64_t wrong_by(int rank) {
         std::int64_t worst = 0, step = 0;
         Statement row(*database_,
@@ -104,7 +104,7 @@ class MergeHosts : public ::testing::Test {
     std::optional<Database> database_;
 };
 
-// No collective is common to two parts, so only the measurements count.
+// No two parts have a collective in common, so only the measurements count.
 TEST_F(MergeHosts, PutsFourHostsOnOneClockByMeasurements) {
     std::vector<std::string> parts;
     for (int h = 0; h < 4; ++h) {
@@ -115,7 +115,7 @@ TEST_F(MergeHosts, PutsFourHostsOnOneClockByMeasurements) {
     const MergeResult result = merge(parts);
     EXPECT_EQ(wrong_by(0), 0);
     for (int h = 1; h < 4; ++h) {
-        EXPECT_LE(wrong_by(h), kUncertainty + 100) << h;  // and rounding
+        EXPECT_LE(wrong_by(h), kUncertainty + 100) << h;  // plus rounding
         EXPECT_GT(wrong_by(h), 0) << h;                   // the measurements are not exact
     }
     EXPECT_EQ(result.parts[0].uncertainty_ns, 0);
@@ -137,7 +137,7 @@ TEST_F(MergeHosts, ImprovesMeasurementsByCollectives) {
     EXPECT_LT(result.worst_ns, 2 * kUncertainty);
     for (int h = 0; h < 4; ++h) EXPECT_LE(wrong_by(h), kUncertainty + 100) << h;
     EXPECT_NE(fact("merge.residual_measured_us"), "none");
-    // Opened together without a merged file, they have the same times as merged.
+    // Opened together without a merged file, the parts have the same times as merged.
     const auto trace = open_any(parts);
     EXPECT_EQ(trace->config_value("merge.residual_us"), fact("merge.residual_us"));
     EXPECT_EQ(trace->config_value("merge.residual_measured_us"), fact("merge.residual_measured_us"));
@@ -152,12 +152,12 @@ TEST_F(MergeHosts, IsNotMisledByARankThatIsAlwaysLate) {
         parts.push_back(write_part(spec));
     }
     const MergeResult result = merge(parts);
-    EXPECT_GT(result.residual_ns, 4 * kMs);  // it is caused by the trace, not by the clocks
+    EXPECT_GT(result.residual_ns, 4 * kMs);  // the trace causes it, not the clocks
     for (const int h : {1, 3}) EXPECT_LE(wrong_by(h), 2 * kUncertainty + 100) << h;
     EXPECT_GT(wrong_by(2), 4 * kMs);
 }
 
-// Two merges of two parts each are as good as one of four.
+// Two merges of two parts each are as precise as one of four.
 TEST_F(MergeHosts, MergesMergedPartsByTheClockOfTheirFirst) {
     std::vector<std::string> parts;
     for (int h = 0; h < 4; ++h) {
@@ -207,7 +207,7 @@ TEST_F(KilledPart, IsMergedUpToThatMoment) {
     const PartSpec whole = host(0);
     PartSpec killed = host(1);
     killed.steps = kSteps / 2;
-    killed.clocks.pop_back();  // it never measured at its end
+    killed.clocks.pop_back();  // it was killed before it measured at its end
     write_part(whole);
     record_and_kill(killed);
     ASSERT_TRUE(fs::exists(killed.path + "-wal"));
@@ -249,7 +249,7 @@ TEST_F(KilledPart, IsNamedByTheRemainingRanks) {
     EXPECT_FALSE(report.ranks[1].ended);
     EXPECT_EQ(report.ranks[1].last_step, kSteps / 2 - 1);
     EXPECT_EQ(report.ranks[2].waiting, "all_gather 10 of group 7");
-    // The parts opened together give the same.
+    // The same parts, opened together, give the same result.
     EXPECT_EQ(stop_sentence(stop_report(*open_any(parts))), stop_sentence(report));
 }
 
@@ -262,7 +262,7 @@ TEST_F(KilledPart, IsFoundIfNoRankReportsIt) {
     EXPECT_EQ(report.first_rank, 1);
     EXPECT_FALSE(report.told);
     EXPECT_EQ(report.ranks[0].waiting, "all_gather 19 of group 7");
-    // Finalizing it by hand before the merge makes no difference.
+    // It makes no difference if a part is finalized before the merge.
     finalize_trace(killed.path);
     merge({host(0).path, killed.path});
     EXPECT_EQ(stop_report(*load_trace(out())).first_rank, 1);

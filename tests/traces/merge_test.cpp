@@ -1,5 +1,5 @@
-// Parts merged into one file: what becomes of every kind of id, of clocks, of facts. part_files.h has the
-// job.
+// Parts merged into one file: what happens to every kind of id, to clocks and to facts. The job is described
+// in part_files.h.
 #include "traces/merge/merge.h"
 
 #include <csignal>
@@ -142,7 +142,7 @@ TEST_F(MergeTest, KeepsOneProcessOfOneHostOne) {
 
 TEST_F(MergeTest, DistinguishesContainersOfOneHost) {
     PartSpec a = spec("a.sqlite", 0), b = spec("b.sqlite", 1);
-    b.host = a.host;  // and both have thread 500 of process 500, for different ranks
+    b.host = a.host;  // both have thread 500 of process 500, for different ranks
     merge({write_part(a), write_part(b)});
     EXPECT_EQ(number("SELECT count(DISTINCT globalTid) FROM SHARD_THREADS"), 2);
     EXPECT_EQ(number("SELECT count(DISTINCT globalPid) FROM PROCESSES"), 2);
@@ -152,7 +152,7 @@ TEST_F(MergeTest, NumbersDomainsByName) {
     merge({write_part(spec("a.sqlite", 0)), write_part(spec("b.sqlite", 1))});
     EXPECT_EQ(number("SELECT domainId FROM NVTX_EVENTS WHERE eventType = 75 AND text = 'NCCL' LIMIT 1"), 1);
     EXPECT_EQ(number("SELECT count(*) FROM NVTX_EVENTS WHERE domainId = 1 AND eventType = 59"), 6);
-    // In the parts both are domain 2.
+    // In both parts it is domain 2.
     EXPECT_EQ(number("SELECT count(DISTINCT domainId) FROM NVTX_EVENTS WHERE text LIKE 'domain of rank %'"),
               2);
     EXPECT_EQ(number("SELECT count(*) FROM NVTX_EVENTS r JOIN NVTX_EVENTS d ON d.domainId = r.domainId AND "
@@ -288,7 +288,7 @@ TEST_F(MergeTest, RefusesTwoPartsThatAreTheSameRankOfOneJob) {
 TEST_F(MergeTest, GivesASchemaThatClashesAnotherId) {
     PartSpec a = spec("a.sqlite", 0), b = spec("b.sqlite", 1), c = spec("c.sqlite", 2);
     a.schema_size = c.schema_size = 4;
-    b.schema_size = 8;  // another layout with the same id
+    b.schema_size = 8;  // the same id, but another layout
     merge({write_part(a), write_part(b), write_part(c)});
     EXPECT_THAT(numbers("SELECT payloadSize FROM NVTX_PAYLOAD_SCHEMAS ORDER BY 1"), ElementsAre(4, 8));
     EXPECT_EQ(number("SELECT count(DISTINCT schemaId) FROM NVTX_PAYLOAD_SCHEMA_ENTRIES"), 2);
@@ -395,7 +395,7 @@ TEST_F(MergeTest, LeavesNothingOnAFullDisk) {
 TEST_F(MergeTest, TakesFilesOfOlderSchemas) {
     const std::string a = write_part(spec("a.sqlite", 0)), b = write_part(spec("b.sqlite", 1));
     {
-        Database old(b, Database::Mode::read_write);  // as version 1 wrote it
+        Database old(b, Database::Mode::read_write);  // written by version 1
         std::vector<std::string> newer;
         for (const auto tables : {nsight_tables(), shard_tables(), shard_enums()}) {
             for (const SchemaTable& table : tables) {
@@ -414,7 +414,7 @@ TEST_F(MergeTest, TakesFilesOfOlderSchemas) {
 TEST_F(MergeTest, NotesThatPartsAreOfDifferentTimes) {
     PartSpec a = spec("a.sqlite", 0), b = spec("b.sqlite", 1);
     b.clock_ns = 7200 * 1'000'000'000LL;
-    b.group = 8;  // they have no collective in common
+    b.group = 8;  // the groups have no collective in common
     EXPECT_THAT(merge({write_part(a), write_part(b)}).notes, Contains(HasSubstr("7199 s apart")));
 }
 
@@ -454,7 +454,7 @@ INSERT INTO NVTX_EVENTS VALUES (10, 20, 59, 'ncclAllReduce', 281475010265090, 5)
     EXPECT_EQ(load_trace(out())->ranks.size(), 2u);
 }
 
-// A process that uses two devices stays one rank, for SQL, too.
+// A process that uses two devices stays one rank, also for SQL.
 TEST_F(MergeTest, KeepsAProcessWithTwoDevicesOneRank) {
     const std::string path = folder_ / "two.sqlite";
     std::ofstream(path).close();

@@ -46,7 +46,7 @@ TEST(Modules, TheTreeIsTheNestingOfModuleRangesAndRowsWithTheSamePathAreOne) {
     ASSERT_THAT(names(unit.children), ElementsAre("Linear_0"));
     EXPECT_EQ(net.occurrences, 2);
     EXPECT_DOUBLE_EQ(net.host_us, us(2 * 100));
-    EXPECT_DOUBLE_EQ(net.host_self_us, us(2 * (100 - 60 - 15)));  // without the unit and ReLU
+    EXPECT_DOUBLE_EQ(net.host_self_us, us(2 * (100 - 60 - 15)));  // minus the unit and ReLU
     EXPECT_DOUBLE_EQ(unit.host_us, us(2 * 60));
     EXPECT_DOUBLE_EQ(unit.host_self_us, us(2 * 30));
     EXPECT_EQ(unit.operators, 0);
@@ -77,7 +77,7 @@ TEST(Modules, BackwardAndHooksAreTheBackwardPartOfTheirModulesRow) {
     describe_modules(run);
     forward(run, 0);
     run.kernel(0, 40, 60, 40);
-    // The unit's hook, the Linear's backward inside it, each with work of its own.
+    // The unit's hook and the Linear's backward inside it; each has work of its own.
     run.range(0, 200, 300, "FullyShardedDataParallel._post_backward_hook", 1);
     run.range(0, 220, 280, "autograd::engine::evaluate_function: AddmmBackward0", 2);
     run.kernel(0, 230, 260, 225);
@@ -157,7 +157,7 @@ TEST(Modules, AHookInsideAForwardCallIsPartOfThatCall) {
     RunBuilder run;
     describe_modules(run);
     run.range(0, 0, 100, "nn.Module: Net_0", 0);
-    run.range(0, 10, 40, "FullyShardedDataParallel._pre_forward", 1);  // a prefetch for another module
+    run.range(0, 10, 40, "FullyShardedDataParallel._pre_forward", 1);  // prefetches for another module
     const auto trace = run.take();
     const ModuleNode net = module_view(*trace).ranks[0].modules[0];
     EXPECT_DOUBLE_EQ(net.host_us, us(100));
@@ -185,7 +185,8 @@ TEST(Modules, OtherThreadsOfTheRankMeetInTheSameRows) {
     run.range_on(RunBuilder::other_tid(0), 20, 55, "autograd::engine::evaluate_function: AddmmBackward0", 2);
     const auto trace = run.take();
     const ModuleNode net = module_view(*trace).ranks[0].modules[0];
-    // The other thread's 35 ns are added; nothing is subtracted from the calls that run at the same time.
+    // The 35 ns of the other thread are added; nothing is subtracted from the calls that run at the same
+    // time.
     EXPECT_DOUBLE_EQ(net.children[0].children[0].host_us, us(30 + 35));
     EXPECT_DOUBLE_EQ(net.host_us, us(100 + 35));
 }
@@ -269,7 +270,7 @@ TEST(Modules, VeryDeepNestingIsFoldedInsteadOfFollowed) {
     EXPECT_DOUBLE_EQ(view.ranks[0].modules[0].host_us, us(2 * kDeep));
 }
 
-// As a program without our module ids names them: the backward part is found by its module's name.
+// The ranges of a program without our module ids: the backward part is found by its module's name.
 TEST(Modules, TheBackwardOfAForeignProgramsModuleBelongsToTheModulesRow) {
     RunBuilder run;
     run.range(0, 0, 100, "nn.Module: Net_0");
@@ -279,7 +280,7 @@ TEST(Modules, TheBackwardOfAForeignProgramsModuleBelongsToTheModulesRow) {
     run.range(0, 210, 220, "nn.Module: Linear_0");  // recomputed by a checkpoint
     run.range(0, 240, 245, "nn.Module: Linear_0 (backward)");
     run.range(0, 250, 255, "nn.Module: Gone_0 (backward)");  // its forward was not recorded
-    run.range(0, 260, 265, "Linear_0");                      // not of a module
+    run.range(0, 260, 265, "Linear_0");                      // not a module's range
     const auto trace = run.take();
     const ModuleView view = module_view(*trace);
     ASSERT_THAT(names(view.ranks[0].modules), ElementsAre("Net_0"));

@@ -1,4 +1,4 @@
-// NCCL's kernels joined with NCCL's calls. A call is a range of the domain NCCL whose payload has
+// NCCL's kernels joined with NCCL's calls. A call is a range of the domain NCCL whose payload contains
 // communicator and bytes; a kernel belongs to the call in which it was launched.
 #include "traces/store/nccl/nccl_collectives.h"
 
@@ -42,7 +42,7 @@ std::string bytes_of(std::uint64_t value) {
     return {reinterpret_cast<const char*>(&value), 8};
 }
 
-// Two ranks, each a process with a device; their rows are added one by one.
+// Two ranks, each of which is a process with a device; their rows are added one by one.
 class NcclJoin : public ::testing::Test {
   protected:
     NcclJoin() : db_(create_schema(empty_file(folder_ / "run.sqlite"), 4096)) {
@@ -181,7 +181,7 @@ TEST_F(NcclJoin, correlation_ids_count_within_a_process) {
     make_world();
     for (const int rank : {0, 1}) {
         call(rank, 100 + rank, "ncclAllReduce", 64);
-        kernel(rank, 105, kReduce, 1);  // the same id on both
+        kernel(rank, 105, kReduce, 1);  // the id is the same on both ranks
     }
     EXPECT_THAT(join(), ElementsAre("0 all_reduce 64 0", "1 all_reduce 64 0"));
 }
@@ -195,7 +195,7 @@ TEST_F(NcclJoin, a_groups_kernels_are_launched_at_its_end) {
     range(0, 160, "ncclGroupEnd");
     call(0, 180, "ncclAllReduce", 7, kPair);
     range(0, 200, "ncclGroupEnd");
-    kernel(0, 204, kReduce, 1);  // the kinds show which kernel belongs to which call
+    kernel(0, 204, kReduce, 1);  // the operations show which kernel belongs to which call
     kernel(0, 206, kGather, 2);
     EXPECT_THAT(join(), ElementsAre("0 all_reduce 7 0", "0 all_gather 20 0"));
 }
@@ -232,9 +232,9 @@ TEST_F(NcclJoin, kernels_of_an_ambiguous_group_stay_unknown) {
     range(0, 100, "ncclGroupStart");
     for (const int i : {0, 1, 2}) call(0, 120 + 20 * i, "ncclAllReduce", 8);
     range(0, 200, "ncclGroupEnd");
-    kernel(0, 202, kReduce, 1);  // 2 kernels for 3 calls
+    kernel(0, 202, kReduce, 1);  // 2 kernels, but 3 calls
     kernel(0, 204, kReduce, 2);
-    range(0, 300, "ncclGroupEnd");  // of a group that began before the recording
+    range(0, 300, "ncclGroupEnd");  // its group began before the recording
     kernel(0, 302, kGeneric, 3);
     EXPECT_THAT(join(), IsEmpty());
     EXPECT_THAT(diagnostics(),
@@ -243,7 +243,7 @@ TEST_F(NcclJoin, kernels_of_an_ambiguous_group_stay_unknown) {
 }
 
 TEST_F(NcclJoin, reports_what_it_does_not_know) {
-    call(0, 100, "ncclAllReduce", 8);  // of a communicator whose creation was not recorded
+    call(0, 100, "ncclAllReduce", 8);  // the creation of its communicator was not recorded
     kernel(0, 105, kReduce, 1);
     range(0, 200, "ncclAllReduce");  // no payload
     kernel(0, 205, kReduce, 2);
@@ -254,7 +254,7 @@ TEST_F(NcclJoin, reports_what_it_does_not_know) {
                 ElementsAre(HasSubstr("2 of 4 kernels of NCCL are unknown: they were launched outside"),
                             HasSubstr("1 of 4 kernels of NCCL are unknown: they belong to calls whose"),
                             HasSubstr("1 of 4 kernels of NCCL are unknown: they belong to commun")));
-    join();  // again, as a second finalize does
+    join();  // joins again, as a second finalize does
     EXPECT_EQ(diagnostics().size(), 3u);
 }
 
@@ -274,7 +274,7 @@ TEST_F(NcclJoin, ranks_that_recorded_different_calls_have_no_common_numbers) {
         call(0, 100 * i, "ncclAllReduce", 8);
         kernel(0, 100 * i + 5, kReduce, i);
     }
-    call(1, 200, "ncclAllReduce", 8);  // its recording began later
+    call(1, 200, "ncclAllReduce", 8);  // the recording of rank 1 began later
     kernel(1, 205, kReduce, 1);
     EXPECT_THAT(join(), ElementsAre("0 all_reduce 8 -1", "0 all_reduce 8 -1", "1 all_reduce 8 -1"));
     EXPECT_THAT(diagnostics(),
@@ -399,7 +399,7 @@ TEST(NcclJoinOfAnExport, ties_every_kernel_of_a_real_ddp_job) {
     std::filesystem::copy_file(file, copy);
     std::filesystem::permissions(copy, std::filesystem::perms::owner_all);
     Database db(copy, Database::Mode::read_write);
-    // Our tables next to the export's own.
+    // The export's own tables, and ours next to them.
     std::string tables =
         std::regex_replace(migration_sql(0), std::regex("CREATE TEMP TABLE "), "CREATE TABLE IF NOT EXISTS ");
     tables = std::regex_replace(tables, std::regex("INSERT INTO "), "INSERT OR IGNORE INTO ");
@@ -409,7 +409,7 @@ TEST(NcclJoinOfAnExport, ties_every_kernel_of_a_real_ddp_job) {
         "WHERE s.value LIKE 'nccl%'");
     ASSERT_GT(kernels, 0);
 
-    // As exported, without blobs: this is reported, and no row is invented.
+    // The export as it is, without blobs: this is reported, and no row is invented.
     join_nccl_collectives(db);
     EXPECT_EQ(db.integer("SELECT count(*) FROM SHARD_COLLECTIVES"), 0);
     EXPECT_EQ(db.integer(fmt::format("SELECT count(*) FROM DIAGNOSTIC_EVENT WHERE text LIKE "
@@ -417,7 +417,7 @@ TEST(NcclJoinOfAnExport, ties_every_kernel_of_a_real_ddp_job) {
                                      kernels)),
               1);
 
-    // As it would be with them: 1000 bytes in each call of one communicator of two ranks.
+    // The same export as it would be with payloads: 1000 bytes in each call of one communicator of two ranks.
     const std::string payload =
         binary_payload((1 << 24) + 5, bytes_of(kWorld) + bytes_of(1000) + bytes_of(0));
     Statement update(

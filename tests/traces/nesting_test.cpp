@@ -71,7 +71,7 @@ TEST(Nesting, OverlapWithoutNestingHasNoParentButADepth) {
     EXPECT_THAT(n.innermost, ElementsAre(1));
 }
 
-// As PyTorch opens the next step inside the frames of prof.step().
+// PyTorch opens the next step like this, inside the frames of prof.step().
 TEST(Nesting, RangesThatOutlastThoseAroundThemDoNotDescend) {
     const Nesting n = nest_of({{0, 10, 20},
                                {0, 15, 115},
@@ -90,8 +90,8 @@ TEST(Nesting, InstantsFindTheInnermostRangeOfTheirThread) {
     EXPECT_THAT(n.innermost, ElementsAre(0, 1, 2, 1, 0, -1, -1));
 }
 
-// The parent is the latest earlier range that is open where it starts and ends no earlier; each of a few
-// hundred overlaps many.
+// The parent is the latest earlier range that is open at the start and ends no earlier; here each of a few
+// hundred ranges overlaps many.
 TEST(Nesting, IsThatOfTheDefinitionHoweverRangesOverlap) {
     std::mt19937 random(5);
     std::vector<std::int64_t> start, end, times;
@@ -113,8 +113,8 @@ TEST(Nesting, IsThatOfTheDefinitionHoweverRangesOverlap) {
     }
 }
 
-// Each begins before the previous one ends, as with a loader that is always busy: comparing with all earlier
-// ones would take minutes.
+// Each range begins before the previous one ends, like those of a loader that is always busy: comparing each
+// with all earlier ones would take minutes.
 TEST(Nesting, IsFoundQuicklyInAChainOfManyRanges) {
     std::vector<std::int64_t> start, end;
     for (int i = 0; i < 1'000'000; ++i) {

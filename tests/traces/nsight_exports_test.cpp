@@ -74,7 +74,7 @@ TEST_F(NsightExports, OfSchema2) {
 }
 
 // One process is one rank, as in a trace of Kineto (KinetoDevices, in kineto_devices_test.cpp): process 9
-// uses both devices, process 8 the second one, too.
+// uses both devices, and process 8 also uses the second one.
 TEST_F(NsightExports, AProcessWithTwoDevicesIsOneRank) {
     sql("CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT);"
         "INSERT INTO StringIds VALUES (1, 'gemm'), (2, 'cudaLaunchKernel'), (3, 'ProfilerStep#1');"
@@ -117,7 +117,7 @@ TEST_F(NsightExports, AProcessWithTwoDevicesIsOneRank) {
     EXPECT_EQ(memory.devices, 2);
 }
 
-// Short names may be missing: as a column, or as a text.
+// Short names may be missing, either as a column or in single rows.
 TEST_F(NsightExports, KernelsWithoutAShortNameHaveTheOther) {
     sql("CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT);"
         "INSERT INTO StringIds VALUES (1, 'ncclDevKernel_AllReduce(int)'), (2, ''), (3, 'gemm');"
@@ -157,8 +157,8 @@ TEST_F(NsightExports, KernelsHaveTheirFullNames) {
     EXPECT_EQ(text(*trace, trace->device.name[3]), "alone");
 }
 
-// Graph 4 was traced as a whole, which is the device work. Of graph 5 the kernels were recorded, which are
-// the device work.
+// Graph 4 was traced as a whole, so the graph is the device work. For graph 5 the kernels were recorded, so
+// they are.
 TEST_F(NsightExports, WholeGraphsAreDeviceWorkIfTheirKernelsAreMissing) {
     sql("CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT);"
         "INSERT INTO StringIds VALUES (1, 'gemm'), (2, 'cudaGraphLaunch_v10000');"
@@ -211,14 +211,15 @@ TEST_F(NsightExports, NamesOfRangesIdentifyOperatorsAndModules) {
     EXPECT_EQ(view.ranks[0].modules[0].children[0].operators, 1);
 }
 
-// Newer exports have the kind of what the profiler did, older ones the result of its function.
+// Newer exports have a column with the kind of the profiler's work, older ones one with the result of its
+// function.
 enum class OverheadColumn { overhead_type, return_value };
 
 constexpr std::int64_t kSecond = 1'000'000'000;
 
 class ProfilerOverhead : public NsightExports {
   protected:
-    // Process `p` of an export that began at `utc`: a call launches a kernel, while the profiler works.
+    // Process `p` of an export that began at `utc`: a call launches a kernel while the profiler works.
     //
     //   time      5       9      20      22      25      30      40     50
     //   profiler  allocation              buffer flush
@@ -317,7 +318,7 @@ TEST(NvtxNames, Operators) {
     EXPECT_FALSE(read_nvtx_name("step, loss = 3").is_operator);
 }
 
-// FSDP's own ranges, PyTorch's and ours, are functions of a class.
+// FSDP's own ranges, PyTorch's and ours, name functions of a class.
 TEST(NvtxNames, FunctionsOfAClassAreNotModules) {
     for (const char* text :
          {"FullyShardedDataParallel.forward", "FullyShardedDataParallel._pre_forward",

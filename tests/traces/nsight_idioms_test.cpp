@@ -38,8 +38,8 @@ class NsightIdioms : public ::testing::Test {
         database_.emplace(path_, Database::Mode::read_write);
     }
 
-    // What the sample run lacks: a named category, a start/end range, one that another thread ended, and a
-    // payload.
+    // Rows that the sample run lacks: a named category, a start/end range, a range that another thread ended,
+    // and a payload.
     static void write_more(EventSink& sink) {
         sink.add(RangeRow{.start = 0,
                           .end = {},
@@ -102,7 +102,7 @@ TEST_F(NsightIdioms, TopKernelsWithTheirShareOfTheTime) {
 }
 
 TEST_F(NsightIdioms, LaunchToKernelByCorrelationAlone) {
-    // No process in the join: correlation ids are unique in the file.
+    // The join needs no process: correlation ids are unique in the file.
     const auto all = rows(R"(
         SELECT s.value, r.start, r.end, k.start - r.end AS queued, k.end - k.start
         FROM CUPTI_ACTIVITY_KIND_RUNTIME r
@@ -147,8 +147,8 @@ TEST_F(NsightIdioms, KernelsTakeTheNameOfTheInnermostRange) {
 }
 
 TEST_F(NsightIdioms, AllDeviceWorkWithItsCallAndGraphNode) {
-    // As in TensorRT-LLM: kernels, copies and sets in one, joined with the call, and twice with the graph's
-    // nodes.
+    // As in TensorRT-LLM: kernels, copies and sets in one query, joined with the call, and twice with the
+    // graph's nodes.
     const auto all = rows(R"(
         SELECT t.start, t.end, r.start, r.end, c.graphNodeId, o.graphNodeId, t.what FROM (
             SELECT start, end, correlationId, graphNodeId, 'kernel' AS what FROM CUPTI_ACTIVITY_KIND_KERNEL
@@ -227,7 +227,7 @@ TEST_F(NsightIdioms, CategoriesHaveNames) {
 }
 
 TEST_F(NsightIdioms, RangesProjectedOntoTheDevice) {
-    // From the first start to the last end of the work that was launched within the range.
+    // From the first start to the last end of the work that was launched in the range.
     const auto projected = rows(R"(
         SELECT n.text, min(k.start), max(k.end) - min(k.start), count(*)
         FROM NVTX_EVENTS n
@@ -292,7 +292,7 @@ TEST_F(NsightIdioms, ProcessAndThreadAreDecodedFromTheSerializedIds) {
         FROM CUPTI_ACTIVITY_KIND_RUNTIME ORDER BY TID)"),
                 ElementsAre("4242|5000", "4242|5001"));
     EXPECT_THAT(rows("SELECT DISTINCT (globalTid >> 24) & 0xFFFFFF FROM NVTX_EVENTS"), ElementsAre("4242"));
-    // And in the other direction, as the profiler's own reports join them.
+    // The join in the other direction, as in the profiler's own reports.
     EXPECT_THAT(rows(R"(
         SELECT p.name, count(*) FROM CUPTI_ACTIVITY_KIND_RUNTIME r
         JOIN PROCESSES p ON p.globalPid == (r.globalTid & 0xFFFFFFFFFF000000))"),
@@ -372,7 +372,7 @@ TEST(NsightIdiomsOfProcesses, KernelTimeByProcess) {
                 ElementsAre("100|1", "101|1"));
 }
 
-// Scripts check that a table exists before they use it, and only real tables count.
+// Scripts check that a table exists before they use it, and the check finds only real tables.
 TEST_F(NsightIdioms, TablesAreTables) {
     EXPECT_THAT(rows(R"(
         SELECT name FROM sqlite_master WHERE type = 'table' AND name IN (

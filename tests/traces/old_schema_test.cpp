@@ -1,5 +1,5 @@
-// Files of earlier schema versions: they load, every documented table and view answers on them (empty if they
-// lack it), and they are left unchanged.
+// Files of earlier schema versions load and stay unchanged, and every documented table and view answers on
+// them (empty if the file lacks it).
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -26,7 +26,7 @@ class OldSchema : public ::testing::TestWithParam<int> {
             write_sample_run(writer);
             writer.finish(3 * kSampleMs, 0);
         }
-        // Removes everything that was added later.
+        // Removes everything that later versions have added.
         Database database(path_, Database::Mode::read_write);
         if (GetParam() < 5) {
             database.execute(

@@ -39,7 +39,7 @@ TEST(Operators, SelfIsWithoutOperatorsInsideAndWithoutRuntimeCalls) {
     RunBuilder run;
     op(run, 0, 100, "aten::linear");
     op(run, 10, 80, "aten::addmm");
-    // Not an operator: does not affect the others.
+    // A user's range is not an operator, and does not affect the others.
     run.range(0, 15, 75, "a user's range", -1, kAnnotationDomain);
     op(run, 20, 30, "aten::view");
     run.runtime(0, 40, 55, "cudaMalloc");

@@ -1,4 +1,4 @@
-// Overlap and the temporal breakdown: unions inside windows, parts that sum to the whole.
+// Overlap and the temporal breakdown: unions inside windows, and parts that sum to the whole.
 #include "traces/analysis/time/overlap.h"
 
 #include <gmock/gmock.h>
@@ -120,7 +120,7 @@ TEST(Temporal, AStepsTimeIsFromItsFirstToItsLastDeviceEvent) {
     EXPECT_EQ(rank.whole.time, (Interval{100, 1320}));
     EXPECT_EQ(rank.whole.idle, 1100 - 320);  // between the steps
 
-    // With selected steps the whole is their sum: the time between them does not belong to it.
+    // If steps are selected, the whole is their sum: the time between them does not belong to it.
     const RankTemporal both = temporal_breakdown(*trace, {.first_step = 0, .last_step = 1}).ranks[0];
     EXPECT_EQ(both.whole.idle, 0);
     EXPECT_EQ(both.whole.compute, 2 * 150);

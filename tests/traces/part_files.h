@@ -1,4 +1,4 @@
-// Parts of one small job, as its processes would have recorded them, for tests of merge and slice.
+// Parts of one small job as its processes would have recorded them, for tests of merge and slice.
 //
 // In the job's time, step s begins at s · 1000 us; in it, on each rank, counted from its start:
 //       0 us   range ProfilerStep#s, 900 us; in it
@@ -35,13 +35,13 @@ struct PartSpec {
     std::int64_t system_ns = 0;  // its host's CLOCK_MONOTONIC when the job began; 0: unknown
     double drift = 0;
     std::int64_t step_ns = kStepNs;
-    std::int64_t late_ns = 0;      // how much later its gathers' kernels end than the other parts'
+    std::int64_t late_ns = 0;      // how much later its gathers' kernels end than those of the other parts
     std::vector<ClockRow> clocks;  // `at_ns` in the job's time
     std::vector<StopRow> stops;    // likewise
     std::int64_t first_correlation = 1;
     int group_size = 2;
     std::int64_t group = 7;
-    int device = -1;  // of all its ranks; -1: the rank's number
+    int device = -1;  // the device of all its ranks; -1: the rank's number
     std::string class_name = "Linear";
     std::vector<std::pair<std::string, std::string>> run = {{"model.width", "256"}};
     std::uint64_t schema_size = 0;  // of a payload's schema with a dynamic id; 0: there is none
@@ -87,7 +87,7 @@ class PartWriter {
     static constexpr std::int64_t kDynamicSchema = std::int64_t{1} << 32;
 
   private:
-    // The job's time -> the part's.
+    // Converts the job's time to the part's.
     std::int64_t at(std::int64_t ns) const { return drifted(ns - spec_.origin_ns); }
     std::int64_t drifted(std::int64_t ns) const {
         return ns + static_cast<std::int64_t>(spec_.drift * static_cast<double>(ns));

@@ -1,4 +1,4 @@
-// The reader of pickles: what the opcodes mean, and that only data is read.
+// The reader of pickles: what the opcodes mean, and that a pickle is only read as data.
 #include "traces/import/pickle/pickle.h"
 
 #include <gmock/gmock.h>
@@ -113,7 +113,8 @@ TEST(Pickle, AListMayContainItself) {
     EXPECT_EQ(pickle.tree.root()[0].ref(), pickle.tree.root().ref());
 }
 
-// 64 lists, each contained twice in the next: 2^64 leaves for a traversal, some hundred bytes here.
+// 64 lists, each contained twice in the next: a traversal finds 2^64 leaves, but the tree takes some hundred
+// bytes.
 TEST(Pickle, SharedListsAreStoredOnce) {
     std::string bytes = "]";
     for (int i = 0; i < 64; ++i) bytes += "2\x86";
@@ -143,8 +144,8 @@ TEST(Pickle, RefusesImportsAndCallsByName) {
         {"N\x98.", "READONLY_BUFFER", ""},
     };
     for (const Refused& refused : all) {
-        // Even if incomplete data may be kept: a pickle that wants to execute something is not merely
-        // damaged.
+        // This holds even if incomplete data may be kept: a pickle that tries to execute something is not
+        // merely damaged.
         for (const bool partial : {false, true}) {
             EXPECT_THAT(complaint(refused.bytes, partial),
                         AllOf(HasSubstr("made.pickle"), HasSubstr("opcode " + refused.opcode + " would"),

@@ -1,4 +1,4 @@
-// Writes pickles for tests, opcode by opcode: what PyTorch's pickler would write for the same data.
+// Writes pickles for tests, opcode by opcode, as PyTorch's pickler would write the same data.
 #pragma once
 
 #include <cstdint>

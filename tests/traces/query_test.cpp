@@ -1,4 +1,4 @@
-// SQL on a trace: what it may do, the functions that it may call, its parameters, and how it is stopped.
+// SQL on a trace: what is allowed, the functions that it may call, its parameters, and how it is stopped.
 #include "traces/store/sqlite/query.h"
 
 #include <atomic>
@@ -28,7 +28,7 @@ class Query : public ::testing::Test {
         write_sample_run(writer);
         writer.finish(3 * kSampleMs, 0);
     }
-    // The one value of a SELECT.
+    // The only value of a SELECT's result.
     QueryValue value(const std::string& sql, const QueryOptions& options = {}) const {
         const auto results = run_query(path_, sql, options);
         return results.at(0).rows.at(0).at(0);
@@ -52,7 +52,7 @@ class Query : public ::testing::Test {
 TEST_F(Query, DemanglesSymbolsAndLeavesOtherTextAlone) {
     EXPECT_EQ(text("SELECT demangle('_ZN4cuda4copyIfEEvPT_i')"), "void cuda::copy<float>(float*, int)");
     EXPECT_EQ(text("SELECT demangle('ncclDevKernel_AllGather')"), "ncclDevKernel_AllGather");
-    EXPECT_EQ(text("SELECT demangle('i')"), "i");  // as a type's encoding it would be int
+    EXPECT_EQ(text("SELECT demangle('i')"), "i");  // as the encoding of a type it would be int
     EXPECT_EQ(text("SELECT demangle('_Zbroken')"), "_Zbroken");
     EXPECT_EQ(value("SELECT demangle(NULL)"), QueryValue());
 }
@@ -130,7 +130,7 @@ TEST_F(Query, WritesAllOrNothing) {
     EXPECT_FALSE(std::filesystem::exists("other.sqlite"));
 }
 
-// The table of tables is SQLite's: with garbage in it the file could never be read again.
+// The table of tables belongs to SQLite: with garbage in it the file could never be read again.
 TEST_F(Query, WritesNoTableOfTables) {
     EXPECT_NE(refusal("PRAGMA writable_schema=ON; UPDATE sqlite_master SET sql='x'", {.write = true}), "");
     EXPECT_EQ(value("SELECT count(*) FROM SHARD_STEPS"), whole(4));

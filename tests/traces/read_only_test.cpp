@@ -1,5 +1,5 @@
-// Traces where nothing may be written: finished ones are opened in place, others from a temporary copy that
-// is removed immediately.
+// Traces in places where nothing may be written: finished ones are opened in place, others from a temporary
+// copy that is removed immediately.
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -126,7 +126,7 @@ TEST_F(ReadOnly, AnUnfinishedRunOpensFromACopyThatIsRemovedImmediately) {
         // Everything is still present: both ranks' first step, from the journal.
         EXPECT_EQ(database.integer("SELECT count(*) FROM SHARD_STEPS"), 2);
         EXPECT_EQ(database.integer("SELECT count(*) FROM kernels"), 4);
-        EXPECT_EQ(database.path(), path);  // the path in messages
+        EXPECT_EQ(database.path(), path);  // messages contain the original path
         const auto trace = load_trace(path);
         EXPECT_FALSE(trace->ended);
         EXPECT_EQ(trace->path, path);
@@ -194,8 +194,8 @@ TEST_F(ReadOnly, AFullDiskForTheCopyIsAnError) {
     }));
 }
 
-// A change with a rollback journal that was interrupted: the file is rolled back in place if it is writable,
-// else in a copy.
+// A change with a rollback journal was interrupted: the file is rolled back in place if it is writable,
+// otherwise in a copy.
 TEST_F(ReadOnly, AChangeThatWasCutShortIsRolledBack) {
     const std::string path = finished_run();
     const pid_t child = ::fork();

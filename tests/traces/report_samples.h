@@ -95,7 +95,7 @@ inline MemoryReport sample_memory() {
     return {{rank}};
 }
 
-// Predicted by part, with one more buffer than was measured; three steps, two of them alike.
+// Predictions by part, with one more buffer than was measured; three steps, two of them alike.
 inline MemoryExplanation sample_explanation() {
     RankExplanation rank;
     rank.memory = sample_memory().ranks[0];
@@ -173,7 +173,7 @@ inline Comparison sample_comparison() {
     RunColumn block = root;
     block.file = "runs/block.sqlite";
     block.config = {{"fsdp.wrap", "module:Block"}, {"train.extra", "1"}};
-    block.average_step_us = 2010;  // inside the spread
+    block.average_step_us = 2010;  // within the spread
     block.median_step_us = 1990;
     block.first_left_out = true;
     block.peak_bytes = 40 << 20;

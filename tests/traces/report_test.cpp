@@ -1,4 +1,4 @@
-// The printed results: tables as golden texts, JSON by its fixed keys, CSV by its lines.
+// The printed results: tables compared with golden texts, JSON by its fixed keys, CSV by its lines.
 #include "traces/report/report.h"
 
 #include <cstdlib>
@@ -541,7 +541,7 @@ TEST(Reports, UseTheSingularForOne) {
     EXPECT_THAT(render(path, Format::table), HasSubstr("2 collectives do not overlap"));
 }
 
-// docs/results.md is made from the fields. After a change: SHARDSCOPE_UPDATE_DOCS=1 and run this test.
+// docs/results.md is generated from the fields. To update it: SHARDSCOPE_UPDATE_DOCS=1 and run this test.
 TEST(ResultPage, AgreesWithTheFields) {
     if (std::getenv("SHARDSCOPE_UPDATE_DOCS") != nullptr)
         std::ofstream(SHARDSCOPE_RESULTS_PAGE) << results_markdown();

@@ -1,4 +1,4 @@
-// A list of fields and what is printed from it.
+// A list of fields and the output that is made from it.
 #include "traces/analysis/base/result_table.h"
 
 #include <limits>

@@ -1,5 +1,5 @@
 // Databases of ROCm's rocprofv3, made here by the published schema: one process on one GPU, files of two
-// processes joined, and what is missing or hostile in one.
+// processes joined, and files with missing or hostile content.
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -27,7 +27,7 @@ using ::testing::ElementsAre;
 using ::testing::Field;
 using ::testing::HasSubstr;
 
-// What a process wrote: tables with its id in their names, and rows of its guid.
+// The file of one process: tables with its id in their names, and rows with its guid.
 class RocpdFile {
   public:
     explicit RocpdFile(const std::string& path) : path_(path) {
@@ -154,7 +154,7 @@ class RocpdFile {
     int pid_ = 0, events_ = 0;
 };
 
-// A step in which a gemm, an all-reduce of 1,000 floats and a copy to the device are launched.
+// A step that launches a gemm, an all-reduce of 1,000 floats and a copy to the device.
 void one_step(RocpdFile& file) {
     file.region("MARKER_CORE_RANGE_API", "roctxThreadRangeA", 1'000, 9'000, "ProfilerStep#7");
     const int gemm = file.region("HIP_RUNTIME_API", "hipLaunchKernel", 1'100, 1'200);
@@ -219,7 +219,7 @@ TEST_F(Rocpd, TheSizeOfAGatherIsKnownWithTheGroupsSize) {
     const CollectivesReport report = collectives_report(*file_.trace(), {});
     ASSERT_EQ(report.ranks[0].operations.size(), 1u);
     EXPECT_EQ(report.ranks[0].operations[0].count, 2);
-    EXPECT_EQ(report.ranks[0].operations[0].bytes, 2 * 1'000 * 8);  // of the second alone
+    EXPECT_EQ(report.ranks[0].operations[0].bytes, 2 * 1'000 * 8);  // of the second gather only
 }
 
 TEST_F(Rocpd, OfAGroupOfSeveralCallsTheKernelsNameTheOperation) {
@@ -231,17 +231,17 @@ TEST_F(Rocpd, OfAGroupOfSeveralCallsTheKernelsNameTheOperation) {
     file_.kernel(file_.region("HIP_RUNTIME_API", "hipLaunchKernel", 1'100, 1'110), "ncclDevKernel_Generic()",
                  2'000, 3'000);
     const auto trace = file_.trace();
-    EXPECT_EQ(trace->collectives.size(), 0u);  // which call it serves is not guessed
+    EXPECT_EQ(trace->collectives.size(), 0u);  // its call is not guessed
     EXPECT_EQ(kernels_report(*trace, {}).ranks.at(0).count, 1);
 }
 
 TEST_F(Rocpd, MemoryIsOfTheDeviceOrPinned) {
     file_.process("a", 42);
     file_.kernel(file_.region("HIP_RUNTIME_API", "hipLaunchKernel", 1'000, 1'010), "k", 1'100, 1'200);
-    file_.memory("FREE", 0x900, 0, 1'001);  // of an allocation before the recording
+    file_.memory("FREE", 0x900, 0, 1'001);  // the allocation was before the recording
     file_.memory("ALLOC", 0x100, 3'000, 1'010);
     file_.memory("ALLOC", 0x200, 500, 1'020, "REAL", 0);    // on the host
-    file_.memory("ALLOC", 0x300, 9'000, 1'030, "VIRTUAL");  // addresses alone
+    file_.memory("ALLOC", 0x300, 9'000, 1'030, "VIRTUAL");  // reserves addresses only
     file_.memory("ALLOC", 0x400, 1'000, 1'040);
     file_.memory("FREE", 0x100, 0, 1'050);
     file_.memory("ALLOC", 0x500, 2'500, 1'060);

@@ -1,5 +1,5 @@
-// What DatabaseWriter writes, load_trace and plain SQL read back: every kind of row with exact values. The
-// plain reference is the ColumnSink with the same rows. See sample_run.h for the run.
+// load_trace and plain SQL read back what DatabaseWriter writes: every kind of row with exact values. The
+// plain reference is a ColumnSink with the same rows. The run is described in sample_run.h.
 #include <cmath>
 #include <limits>
 
@@ -30,7 +30,7 @@ class RoundTrip : public ::testing::Test {
         write_sample_run(writer);
         writer.finish(3 * kSampleMs, 0);
     }
-    // The one row of a query, each value as text, separated by bars.
+    // The only row of a query, each value as text, separated by bars.
     std::string row(const std::string& sql) const {
         const auto results = run_query(path_, sql);
         if (results.size() != 1 || results[0].rows.size() != 1) return "not one row";
@@ -48,7 +48,7 @@ class RoundTrip : public ::testing::Test {
     std::string path_;
 };
 
-// Texts instead of ids, which differ between sinks.
+// Texts, because ids differ between sinks.
 std::vector<std::string> texts(const Trace& trace, const std::vector<StringId>& ids) {
     std::vector<std::string> result;
     for (const StringId id : ids) result.emplace_back(trace.strings[id]);
@@ -133,7 +133,8 @@ TEST_F(RoundTrip, LoadsTheColumnsThatMemoryWouldHold) {
     EXPECT_EQ(loaded->invalid_events, 0);
 }
 
-// Rows of processes on several hosts: their places, the state of their clocks, which stopped first.
+// Rows of processes on several hosts: their places, the state of their clocks, and which of them stopped
+// first.
 TEST_F(RoundTrip, KeepsPlacesClocksAndStops) {
     const std::string path = folder_ / "hosts.sqlite";
     {
@@ -160,7 +161,7 @@ TEST_F(RoundTrip, KeepsPlacesClocksAndStops) {
     EXPECT_EQ(trace->ranks[0].cpus, "2-3");
     EXPECT_EQ(trace->ranks[1].local_rank, -1);
     EXPECT_EQ(trace->ranks[1].cpus, "");
-    ASSERT_EQ(trace->clocks.size(), 2u);  // by time, without the impossible one
+    ASSERT_EQ(trace->clocks.size(), 2u);  // ordered by time, without the impossible one
     EXPECT_EQ(trace->clocks[0].at_ns, 100);
     EXPECT_EQ(trace->clocks[1].offset_ns, -6);
     EXPECT_EQ(trace->clocks[1].uncertainty_ns, 2);
@@ -220,7 +221,7 @@ TEST_F(RoundTrip, LoadsWhatDescribesTheRun) {
     EXPECT_EQ(trace->predictions[1].peak_bytes, 5096);
     EXPECT_THAT(trace->predictions[1].at_peak, ElementsAre(1000, 4096, 0, 0, 0, 0, 0, 0));
     EXPECT_EQ(trace->predictions[1].where, "forward of root");
-    ASSERT_THAT(trace->prediction_parts, SizeIs(12));  // 6 for each rank
+    ASSERT_THAT(trace->prediction_parts, SizeIs(12));  // 6 per rank
     const auto part = [&](std::size_t i) {
         const PredictionPartRow& row = trace->prediction_parts[i];
         return std::tuple(row.rank, row.kind, row.id, row.name, row.bytes);
@@ -271,14 +272,14 @@ TEST_F(RoundTrip, WritesWhatTheColumnsDoNotKeep) {
     EXPECT_EQ(row("SELECT srcKind, dstKind, copyKind FROM CUPTI_ACTIVITY_KIND_MEMCPY WHERE start = 600000"),
               "1|2|1");
     EXPECT_EQ(row("SELECT value, memKind FROM CUPTI_ACTIVITY_KIND_MEMSET WHERE start = 700000"), "0|2");
-    // No stream is involved: Nsight's 4294967295.
+    // No stream is involved, so it has Nsight's 4294967295.
     EXPECT_EQ(row("SELECT streamId, syncType, eventId FROM CUPTI_ACTIVITY_KIND_SYNCHRONIZATION WHERE start = "
                   "800000"),
               "4294967295|1|3");
     EXPECT_EQ(row("SELECT eventClass, returnValue, value FROM CUPTI_ACTIVITY_KIND_RUNTIME JOIN StringIds ON "
                   "id = nameId "
                   "WHERE start = 160000"),
-              "0|0|cudaLaunchKernel_v7000");  // with its suffix, as in an export
+              "0|0|cudaLaunchKernel_v7000");  // with the suffix of an export
     EXPECT_EQ(row("SELECT pid, name FROM PROCESSES"), "4242|shardscope-train");
     EXPECT_EQ(row("SELECT shard, data, tensor, pipeline FROM SHARD_RANKS WHERE rank = 1"), "1|0|0|0");
     EXPECT_EQ(row("SELECT name, totalMemory FROM TARGET_INFO_GPU WHERE id = 1"), "A processor|1073741824");
@@ -288,7 +289,7 @@ TEST_F(RoundTrip, WritesWhatTheColumnsDoNotKeep) {
 }
 
 TEST_F(RoundTrip, WritesRangesAsNsightDoes) {
-    // Both text and textId, which different scripts use; the module in int64Value.
+    // Scripts use either text or textId, so both are present; the module is in int64Value.
     EXPECT_EQ(
         row("SELECT n.text, s.value, n.int64Value, n.domainId, n.rangeId, n.endGlobalTid FROM NVTX_EVENTS n "
             "JOIN StringIds s ON s.id = n.textId WHERE n.start = 150000"),

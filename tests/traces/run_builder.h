@@ -32,7 +32,7 @@ struct TestMemory {
 
 class RunBuilder {
   public:
-    // With `ranks_per_host` the hosts are "node0", "node1" ...; else all ranks are on "host".
+    // With `ranks_per_host` the hosts are "node0", "node1" ...; otherwise all ranks are on "host".
     explicit RunBuilder(int ranks = 1, int ranks_per_host = 0) {
         for (int r = 0; r < ranks; ++r) {
             sink_.add(
@@ -50,7 +50,7 @@ class RunBuilder {
 
     static std::int64_t pid(int rank) { return global_pid(100 + rank); }
     static std::int64_t tid(int rank) { return global_tid(100 + rank, 100 + rank); }
-    // A second host thread of a rank, as autograd has.
+    // A second host thread of a rank, like autograd's.
     static std::int64_t other_tid(int rank) { return global_tid(100 + rank, 200 + rank); }
 
     ColumnSink& sink() { return sink_; }
@@ -59,8 +59,8 @@ class RunBuilder {
         sink_.add(StepRow{.rank = rank, .step = number, .start = start, .end = end, .global_tid = tid(rank)});
     }
 
-    // `launched`: when the launching call starts; nullopt: the event has no launch. Returns the correlation
-    // id.
+    // `launched`: when the launching call starts; nullopt for an event without a launch. Returns the
+    // correlation id.
     std::int64_t kernel(int rank, std::int64_t start, std::int64_t end,
                         std::optional<std::int64_t> launched = {}, int stream = 7,
                         std::string_view name = "gemm") {

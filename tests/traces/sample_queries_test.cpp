@@ -1,4 +1,4 @@
-// samples/queries: every query says what it answers, runs unchanged on a file, and gives the right answer.
+// samples/queries: every query states the question that it answers, runs unchanged on a file, and is right.
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -63,7 +63,7 @@ TEST_F(SampleQueries, AllRunAndDocumentTheirQuestion) {
     EXPECT_GE(queries, 8);
 }
 
-// The figures follow from sample_run.h.
+// The numbers follow from sample_run.h.
 
 TEST_F(SampleQueries, KernelsByTime) {
     // 2 steps: sgemm 2 * 300 us, the gather 2 * 50 us: 600 of 700 us are 85.71 %.
@@ -80,7 +80,7 @@ TEST_F(SampleQueries, KernelSpread) {
 }
 
 TEST_F(SampleQueries, HiddenCollectives) {
-    // The gather runs from 100 to 150 us, sgemm from 200: nothing hides it.
+    // The gather runs from 100 to 150 us, sgemm from 200 us on: nothing hides the gather.
     EXPECT_THAT(rows_of("hidden_collectives.sql"),
                 Contains(ElementsAre(whole(0), chars("all_gather"), chars("root"), chars("forward"),
                                      chars("100.000 us"), chars("50.000 us"), chars("50.000 us"))));
@@ -140,7 +140,8 @@ TEST_F(SampleQueries, ProfilerOverhead) {
     EXPECT_THAT(rows_of("profiler_overhead.sql"),
                 ElementsAre(ElementsAre(whole(0), null(), whole(0), real(0), real(0)),
                             ElementsAre(whole(1), null(), whole(0), real(0), real(0))));
-    // Flushes of rank 0 as Nsight Systems reports them, then CUPTI's own report and CUDA's work, of rank 1.
+    // Flushes of rank 0 as Nsight Systems reports them, then CUPTI's own report and CUDA's work, both of rank
+    // 1.
     const std::string first = std::to_string(sample_tid(0)), second = std::to_string(sample_tid(1));
     Database(path_, Database::Mode::read_write)
         .execute(

@@ -1,4 +1,4 @@
-// The schema is stated once: SQL, the enums in code and docs/schema.md must all agree.
+// The schema exists once: SQL, the enums in code and docs/schema.md must agree.
 #include "traces/schema/schema.h"
 
 #include <cstdlib>
@@ -23,7 +23,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsSupersetOf;
 
-// An empty trace, opened.
+// An empty trace that is open.
 class EmptyTrace : public ::testing::Test {
   protected:
     EmptyTrace() : path_(folder_ / "empty.sqlite") {
@@ -191,7 +191,7 @@ TEST_F(CommunicationKernels, AreThoseThatTheDefinitionsName) {
                           listed(names[1]) + " |"));
 }
 
-// docs/schema.md is made from the schema. After a change: SHARDSCOPE_UPDATE_DOCS=1 and run this test.
+// docs/schema.md is generated from the schema. To update it: SHARDSCOPE_UPDATE_DOCS=1 and run this test.
 TEST(SchemaPage, AgreesWithTheSchema) {
     if (std::getenv("SHARDSCOPE_UPDATE_DOCS") != nullptr)
         std::ofstream(SHARDSCOPE_SCHEMA_PAGE) << schema_markdown();

@@ -51,7 +51,7 @@ class Ours {
         run_.range(0, launched, launched + 1, "op", u);
         run_.kernel(0, start, end, launched);
     }
-    // The shard is cast for the gather that follows.
+    // Casts the shard for the gather that follows.
     void prepare(int u, std::int64_t launched, std::int64_t start, std::int64_t end) {
         run_.range(0, launched, launched + 1, "_unshard", u);
         run_.kernel(0, start, end, launched);
@@ -83,7 +83,8 @@ class Ours {
     std::int64_t sequence_ = 0;
 };
 
-// The cast of the second gather's input, long after the first's compute, does not extend the first.
+// The cast of the second gather's input runs long after the first gather's compute, and does not extend its
+// use.
 TEST(ShardStates, PreparingAGatherIsNotAUseOfThePreviousOne) {
     Ours run(1);
     run.prepare(0, 0, 0, 5);
@@ -102,7 +103,7 @@ TEST(ShardStates, FollowGathersComputeAndReductionOfAnFsdp2Unit) {
     const ShardStates states = shard_states(*fsdp2_step());
     const std::size_t layer = unit(states, "layers.0");
     EXPECT_THAT(moments(states.of(0, layer)),
-                ElementsAre(Moment{1400, gathering}, Moment{1700, full},  // the copy-out computes nothing
+                ElementsAre(Moment{1400, gathering}, Moment{1700, full},       // the copy-out is not compute
                             Moment{1720, computing}, Moment{2000, gathering},  // freed and gathered again
                             Moment{2300, full}, Moment{2320, computing}, Moment{2900, reducing},
                             Moment{3300, sharded}));
@@ -172,7 +173,7 @@ TEST(ShardStates, ComputeOfAnotherUnitEndsComputing) {
 TEST(ShardStates, AUnitOfSeveralGathersIsOneUntilItIsUsed) {
     Ours run(1);
     run.gather(0, 1, 10, 20);
-    run.gather(0, 2, 30, 40);  // launched at 2, before the first ended
+    run.gather(0, 2, 30, 40);  // launched at 2, before the first gather ended
     run.compute(0, 3, 50, 60);
     EXPECT_THAT(moments(run.states().of(0, 0)),
                 ElementsAre(Moment{10, gathering}, Moment{20, full}, Moment{30, gathering}, Moment{40, full},
@@ -184,9 +185,9 @@ TEST(ShardStates, AUnitOfSeveralGathersIsOneUntilItIsUsed) {
 TEST(ShardStates, ComputeBelongsToTheGatherBeforeItsLaunch) {
     Ours run(1);
     run.gather(0, 1, 10, 20);
-    run.compute(0, 2, 50, 60);  // the forward
+    run.compute(0, 2, 50, 60);  // the forward's compute
     run.gather(0, 3, 30, 40);
-    run.compute(0, 4, 60, 70);  // the backward
+    run.compute(0, 4, 60, 70);  // the backward's compute
     run.reduce(0, 5, 80, 90);
     EXPECT_THAT(
         moments(run.states().of(0, 0)),

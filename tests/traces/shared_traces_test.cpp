@@ -1,6 +1,6 @@
-// Traces that others recorded on real jobs, and their expected numbers (computed by other programs than
-// ours). The files are not part of the project: SHARDSCOPE_SHARED, or ../shared next to the project, contains
-// them; without it these tests are skipped.
+// Traces that others recorded of real jobs, and their expected numbers (computed by other programs than
+// ours). The files are not part of the project: they are in SHARDSCOPE_SHARED, or in ../shared next to the
+// project; without them these tests are skipped.
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -59,7 +59,7 @@ class SharedTraces : public ::testing::Test {
     json all_;
 };
 
-// From nanoseconds, since the other programs print microseconds.
+// Converts nanoseconds, because the other programs print microseconds.
 double us(std::int64_t ns) {
     return static_cast<double>(ns) * 1e-3;
 }
@@ -232,7 +232,7 @@ TEST_F(SharedTraces, EightRanksOfDlrm) {
     check_invariants(*trace);
 }
 
-// Both go by how long the ranks are in collectives; where one of them names nobody, they do not disagree.
+// Both measure how long the ranks are in collectives; if one of them names no rank, they do not disagree.
 TEST_F(SharedTraces, AdviceCallsTheRankAStragglerThatComesLast) {
     for (const char* name : {"kineto/dlrm_8ranks_v100_2023", "nsight/pytorch_2xh100_2026.2.sqlite.gz",
                              "nsight/ddp_2x3090_2026.3.sqlite.gz"}) {
@@ -267,7 +267,7 @@ void check_unions(const Trace& trace, const json& want) {
     const TemporalReport temporal = temporal_breakdown(trace);
     EXPECT_NEAR(us(temporal.ranks.at(0).whole.whole()), want.at("span_us").get<double>(), 0.01);
     const auto count = [&](DeviceKind kind) { return std::count(d.kind.begin(), d.kind.end(), kind); };
-    EXPECT_EQ(count(DeviceKind::kernel), want.at("kernels").get<int>());  // compute only
+    EXPECT_EQ(count(DeviceKind::kernel), want.at("kernels").get<int>());  // compute kernels only
     EXPECT_EQ(count(DeviceKind::communication), want.at("communication_kernels").get<int>());
     EXPECT_EQ(count(DeviceKind::memset), want.at("memcpy_memset").at("gpu_memset").get<int>());
     EXPECT_EQ(count(DeviceKind::memcpy), want.at("memcpy_memset").at("gpu_memcpy").get<int>());
@@ -297,7 +297,7 @@ TEST_F(SharedTraces, UnionsOnMi300) {
     check_unions(*trace, expected(name));
     ASSERT_TRUE(expected(name).at("collectives").empty());
     EXPECT_EQ(trace->collectives.size(), 0u);
-    // One process, not a job of several: nothing is reported about a job.
+    // The process does not belong to a job of several, and nothing is reported about a job.
     ASSERT_TRUE(expected(name).at("distributedInfo").at("rank").is_null());
     EXPECT_EQ(fact(*trace, "distributed.backend"), "");
     EXPECT_EQ(fact(*trace, "distributed.world_size"), "");
@@ -335,7 +335,7 @@ TEST_P(SharedNsight, CountsAndSums) {
 
     // Rows of NVTX_EVENTS: ranges, marks, and the names of domains, which a trace does not keep as rows.
     std::int64_t range_ns = 0, names = 0;
-    std::map<std::string, std::string> short_names;  // of kernels, by the displayed name
+    std::map<std::string, std::string> short_names;  // short names of kernels, by the displayed name
     for (std::size_t r = 0; r < trace->ranges.size(); ++r)
         range_ns += trace->ranges.end[r] - trace->ranges.start[r];
     {
@@ -363,7 +363,7 @@ TEST_P(SharedNsight, CountsAndSums) {
             by_name[short_names.at(std::string(k.name))].second += k.total;
         }
     }
-    EXPECT_EQ(shown.size(), short_names.size());  // one row for each full name
+    EXPECT_EQ(shown.size(), short_names.size());  // one row per full name
     for (const json& row : want.at("top_kernels_shortname_count_ns")) {
         const auto& found = by_name[row[0].get<std::string>()];
         EXPECT_EQ(found.first, row[1].get<std::int64_t>()) << row;
@@ -372,7 +372,7 @@ TEST_P(SharedNsight, CountsAndSums) {
     check_invariants(*trace);
 }
 
-// Rows and their time, summed by the sqlite3 program.
+// Rows and their time, as summed by the sqlite3 program.
 TEST_P(SharedNsight, TimeOfTheProfiler) {
     const std::map<std::string, std::pair<std::size_t, std::int64_t>> expected_rows = {
         {"nsight/pytorch_2xh100_2026.2.sqlite.gz", {0, 0}},
@@ -411,8 +411,8 @@ TEST_F(SharedTraces, PeakOfAnFsdp2Snapshot) {
     for (const std::int64_t bytes : trace->memory.bytes) live += bytes;
     EXPECT_EQ(live, want.at("live_at_end_bytes").get<std::int64_t>());
 
-    // Its events: blocks that were allocated before the first of them count as allocations of their own (here
-    // only what their rounding took). In the pair that ends a block, the completed free counts.
+    // Its events: blocks that were allocated before the first event count as allocations of their own (here
+    // only the bytes of their rounding). Of the two events that free a block, the completed free counts.
     const MemoryEvents& events = trace->memory;
     std::int64_t allocations = 0, frees = 0, before = 0;
     for (std::size_t e = 0; e < events.size(); ++e) {
@@ -430,7 +430,7 @@ TEST_F(SharedTraces, PeakOfAnFsdp2Snapshot) {
     EXPECT_EQ(before, want.at("live_at_start_bytes").get<std::int64_t>());
     EXPECT_EQ(actions.at("free_requested"), actions.at("free_completed"));
     const auto segments = static_cast<std::int64_t>(trace->segments.size());
-    EXPECT_EQ(segments, want.at("segments").get<std::int64_t>());  // no segment was returned
+    EXPECT_EQ(segments, want.at("segments").get<std::int64_t>());  // no segment was released
     EXPECT_TRUE(std::all_of(trace->segments.bytes.begin(), trace->segments.bytes.end(),
                             [](std::int64_t bytes) { return bytes > 0; }));
     EXPECT_GE(segments, actions.at("segment_alloc").get<std::int64_t>());

@@ -1,4 +1,4 @@
-// A simulated run's trace that shows a few ranks says so, and which ranks they represent.
+// The trace of a simulated run that shows a few ranks says so, and which ranks they represent.
 #include "traces/analysis/base/shown_ranks.h"
 
 #include <memory>
@@ -46,12 +46,12 @@ TEST(ShownRanks, AFewRepresentAll) {
 TEST(ShownRanks, IfAllAreShownThereIsNoNote) {
     EXPECT_EQ(shown_ranks_sentence(*run(4, "4", true)), "");
     EXPECT_THAT(check_notes(*run(4, "4", true)), IsEmpty());
-    // A rank's part of a real run is different: the other parts are elsewhere.
+    // In a real run, a rank's part is different: the other parts are in other files.
     EXPECT_EQ(shown_ranks_sentence(*run(1, "4", false)), "");
     EXPECT_EQ(ranks_of_run(*run(3, "no number", false)), 3);
 }
 
-// An all-gather of `size` ranks on the two that are shown, of which the second starts late.
+// An all-gather of `size` ranks, of which two are shown; the second of them starts late.
 std::int64_t unmatched(int size, bool simulated) {
     RunBuilder run(2);
     run.sink().add(RunInfoRow{"run.ranks", "1024"});

@@ -1,4 +1,4 @@
-// "1 kernel", not "1 kernels": every report of a run in which there is one of everything.
+// "1 kernel", not "1 kernels": every report of a run that has one of everything.
 #include <regex>
 #include <string>
 
@@ -27,7 +27,7 @@
 namespace shardscope::traces {
 namespace TEST_FILE {
 
-// What follows a lone 1 and is more than one; units of measurement and verbs are not.
+// A plural after a 1 that is a whole number; units of measurement and verbs do not count.
 std::string plural_of_one(const std::string& text) {
     static const std::regex kOne(
         "(^|[^0-9.,:])(1 (?!us\\b|ms\\b|is\\b|was\\b|has\\b|does\\b|ns\\b|ranks? waits\\b)[a-z]+s)\\b");

@@ -1,5 +1,5 @@
-// A slice of a trace: what belongs to it, and that its results agree with those of the whole. part_files.h
-// has the job.
+// A slice of a trace: what belongs to it, and that its results agree with those of the whole trace. The job
+// is described in part_files.h.
 #include "traces/merge/slice.h"
 
 #include <filesystem>
@@ -66,7 +66,7 @@ TEST_F(SliceTest, ASliceOfStepsHasTheWorkThatTheyLaunched) {
     EXPECT_THAT(result.steps, ElementsAre(1, 2));
     EXPECT_THAT(numbers("SELECT step FROM SHARD_STEPS WHERE rank = 0 ORDER BY start"), ElementsAre(1, 2));
     // In each of 2 steps each of 2 ranks launches a gather and a gemm. The gemm of step 0 runs until 50 us of
-    // step 1 and is left out; that of step 2 runs until 50 us after it and is included.
+    // step 1 and is excluded; that of step 2 runs until 50 us after step 2 and is included.
     EXPECT_EQ(number("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL"), 8);
     EXPECT_EQ(
         number("SELECT min(start) FROM CUPTI_ACTIVITY_KIND_KERNEL k JOIN StringIds s ON s.id = k.shortName "
@@ -105,7 +105,7 @@ TEST_F(SliceTest, BeginsWithTheMemoryThatIsLive) {
     const auto trace = load_trace(folder_ / "out.sqlite");
     EXPECT_EQ(memory_report(*trace).ranks.at(0).peak_bytes, 5096);
     EXPECT_EQ(number("SELECT count(*) FROM CUDA_GPU_MEMORY_USAGE_EVENTS WHERE start = 1000000"), 2);
-    // A slice that begins while 4096 more are allocated has both, and the free that follows.
+    // A slice that begins while 4096 more are allocated has both allocations, and the free that follows.
     slice({.from_ns = kStepNs + 500 * kUs, .to_ns = 2 * kStepNs}, "range.sqlite");
     EXPECT_THAT(numbers("SELECT bytes FROM SHARD_MEMORY WHERE rank = 1 ORDER BY time, rowid"),
                 ElementsAre(1000, 4096, -4096));
@@ -130,7 +130,7 @@ TEST_F(SliceTest, ASliceOfTimeHasTheEventsInIt) {
         4);
     EXPECT_EQ(number("SELECT count(*) FROM NVTX_EVENTS WHERE text = 'rank 0 alone'"), 0);
     EXPECT_EQ(number("SELECT count(*) FROM NVTX_EVENTS WHERE text = 'ProfilerStep#1'"), 2);
-    EXPECT_EQ(number("SELECT count(*) FROM SHARD_LOSSES"), 0);  // step 0's
+    EXPECT_EQ(number("SELECT count(*) FROM SHARD_LOSSES"), 0);  // the loss is that of step 0
 }
 
 TEST_F(SliceTest, ARanksSliceHasOnlyItsOwnRows) {
@@ -242,7 +242,7 @@ TEST_F(SliceTest, AndMergeGiveTheWholeBack) {
     EXPECT_THAT(check_trace(*after), IsEmpty());
 }
 
-// What happened between two pieces of a rank's time is unknown: its memory would not add up.
+// Memory changes between two pieces of a rank's time are unknown: its memory would not add up.
 TEST_F(SliceTest, SlicesOfDifferentTimesAreNotMerged) {
     slice({.last_step = 1}, "early.sqlite");
     slice({.first_step = 3}, "late.sqlite");

@@ -1,4 +1,4 @@
-// The rows of SQL as people write it for exports, on a copy of a trace that may be changed.
+// Rows of SQL that people write for exports, run on a copy of a trace that may be changed.
 #pragma once
 
 #include <stdexcept>

@@ -1,4 +1,4 @@
-// Steps: each one's window, split, device work and loss; the slowest, and the slowest rank.
+// Steps: window, split, device work and loss of each; the slowest step, and the slowest rank.
 #include "traces/analysis/time/steps.h"
 
 #include <gmock/gmock.h>
@@ -54,7 +54,7 @@ TEST(Steps, CountOnlyTheSelectedTime) {
     run.kernel(0, 40, 90, 2);
     run.step(0, 1, 100, 200);
     run.kernel(0, 110, 150, 101);
-    run.kernel(0, 150, 160, 102);  // starts after the step
+    run.kernel(0, 150, 160, 102);  // starts after the end of the step
     const auto trace = run.take();
     const RankStepDetails rank = steps_report(*trace, {.from_ns = 30, .to_ns = 120}).ranks[0];
     ASSERT_THAT(rank.steps, SizeIs(2));
@@ -132,7 +132,7 @@ TEST(FindStep, IsTheFirstOfItsNumber) {
     EXPECT_EQ(find_step(rising, 9), &rising[3]);
     for (const std::int64_t absent : {3, 6, 10}) EXPECT_EQ(find_step(rising, absent), nullptr) << absent;
     EXPECT_EQ(find_step({}, 4), nullptr);
-    // A job that restarted its count.
+    // The job restarted its count.
     const std::vector<StepWindow> again = {{.number = 7}, {.number = 8}, {.number = 0}, {.number = 1}};
     for (const StepWindow& step : again) EXPECT_EQ(find_step(again, step.number), &step);
 }
@@ -177,8 +177,8 @@ TEST(Steps, KeepWorkWithoutALaunchThatRunsAmongTheirOwn) {
     RunBuilder run;
     run.step(0, 0, 0, 1000);
     run.kernel(0, 100, 200, 10);
-    run.kernel(0, 150, 250, {}, 8);  // not before the first kernel that was launched in the step
-    run.kernel(0, 50, 150, {}, 9);   // began before it, but did not end before it
+    run.kernel(0, 150, 250, {}, 8);  // does not start before the first kernel that was launched in the step
+    run.kernel(0, 50, 150, {}, 9);   // started before that kernel, but did not end before it
     const auto trace = run.take();
     EXPECT_EQ(count_backlog(*trace), 0);
     EXPECT_EQ(steps_report(*trace).ranks[0].steps.at(0).device_events, 3);

@@ -1,5 +1,5 @@
-// Which rank of a job stopped first, and what the others waited for: as the remaining ranks recorded, or as
-// the ends of the traces show. Times in nanoseconds.
+// The rank of a job that stopped first, and what the others waited for: as the remaining ranks recorded it,
+// or as the ends of the traces show it. Times in nanoseconds.
 #include "traces/analysis/communication/stopped.h"
 
 #include <gmock/gmock.h>
@@ -62,7 +62,7 @@ TEST(Stopped, IsTheRankThatOthersName) {
     StoppedRun run;
     run.stop(0, 2, 3 * kSecond + 100, "(process 4711 on host node1) has ended", "all_reduce 3, step 3");
     run.stop(1, 2, 3 * kSecond + 50, "(process 4711 on host node1) has ended");
-    run.stop(3, 0, 3 * kSecond + 40, "gives no sign of life");  // it noticed something else
+    run.stop(3, 0, 3 * kSecond + 40, "gives no sign of life");  // rank 3 noticed something else
     run.merged("2");
     const StopReport report = stop_report(*run.run.take());
     EXPECT_TRUE(report.stopped);
@@ -77,7 +77,7 @@ TEST(Stopped, IsTheRankThatOthersName) {
     EXPECT_TRUE(report.ranks[0].ended);
     EXPECT_EQ(report.ranks[0].waiting, "all_reduce 3, step 3");
     EXPECT_TRUE(report.ranks[0].said);
-    EXPECT_EQ(report.ranks[1].waiting, "");  // it recorded that it did not wait
+    EXPECT_EQ(report.ranks[1].waiting, "");  // its record names nothing that it waited for
     EXPECT_FALSE(report.ranks[2].ended);
     EXPECT_EQ(report.ranks[2].last_ns, 2 * kSecond + 500);
     EXPECT_EQ(report.ranks[2].last_step, 2);
@@ -103,7 +103,7 @@ TEST(Stopped, MayBeUnnamed) {
     EXPECT_EQ(stop_sentence(report), "The job failed: the launcher ended the job.");
 }
 
-// Nothing was recorded: the part that was cut off while the others ended.
+// No rank recorded a reason: one part was cut off while the others ended.
 TEST(Stopped, IsTheOnlyRankWhosePartWasCutOff) {
     StoppedRun run;
     run.merged("2");
@@ -123,7 +123,8 @@ TEST(Stopped, IsTheRankThatEndsFirstIfAllWereCutOff) {
     EXPECT_EQ(stop_report(*run.run.take()).first_rank, 2);
 }
 
-// Rank 1 of an earlier merge; a distance shorter than the time between the parts' commits is not significant.
+// The ranks come from an earlier merge; a difference shorter than the interval between the parts' commits is
+// not significant.
 TEST(Stopped, IsUnknownWhereTracesEndTogether) {
     RunBuilder run(2, 1);
     run.collective(0, 0, 500, {.group_size = 2});
@@ -133,7 +134,7 @@ TEST(Stopped, IsUnknownWhereTracesEndTogether) {
     EXPECT_FALSE(stop_report(*run.take()).stopped);
 }
 
-// Threads of one process are cut off together, wherever each was.
+// Threads of one process are cut off together, whatever each of them did.
 TEST(Stopped, IsUnknownWithinOneProcess) {
     ColumnSink sink;
     for (int rank = 0; rank < 2; ++rank) {

@@ -38,7 +38,7 @@ TEST(Summary, SetUpWorkThatEndsBeforeTheFirstStepsOwnWorkDelaysItsWindow) {
     RunBuilder run;
     run.step(0, 0, 100, 200);
     run.kernel(0, 50, 130, 20);    // launched before the step, ends inside it
-    run.kernel(0, 140, 150, 135);  // of the step itself
+    run.kernel(0, 140, 150, 135);  // launched in the step itself
     run.kernel(0, 60, 145, 25);    // ends after the step's own work began: does not delay it
     const auto trace = run.take();
     const auto summary = summarize(*trace);
@@ -70,7 +70,7 @@ TEST(Summary, EachInstantGoesToTheFirstCategoryThatCoversIt) {
     EXPECT_EQ(ns(step, TimeCategory::other), 20);          // 80..100
 }
 
-// The host is done with a step after 100 ns, the device after 150: two lengths, each with its name.
+// The host has finished a step after 100 ns, the device after 150: two durations, each with its name.
 TEST(Summary, HasTheHostStepAndTheWindow) {
     RunBuilder run;
     for (std::int64_t step = 0; step < 3; ++step) {
@@ -122,13 +122,13 @@ TEST(Summary, WorkWithoutALaunchBelongsToTheStepInWhichItStarts) {
     RunBuilder run;
     run.step(0, 0, 0, 100);
     run.step(0, 1, 100, 200);
-    run.kernel(0, 10, 20, 5);  // no work from before the recording remains before it
+    run.kernel(0, 10, 20, 5);  // the trace contains no earlier work
     run.kernel(0, 90, 150);
     run.kernel(0, 150, 160, 110);
     run.kernel(0, 160, 170, 120);
     const auto trace = run.take();
     const auto rank = summarize(*trace).ranks[0];
-    ASSERT_EQ(rank.steps.size(), 2u);  // two events each
+    ASSERT_EQ(rank.steps.size(), 2u);  // each has two events
     EXPECT_EQ(rank.steps[0].window_end, 150);
     EXPECT_EQ(rank.steps[1].window_start, 150);
 }

@@ -29,7 +29,8 @@ TEST(TextTable, PrintsNothingWithoutRows) {
     EXPECT_EQ(TextTable({Align::left}).text(), "");
 }
 
-// Columns of 30 (a text), 8 and 8 with two gaps of 2: 50. The headers in one line need 30, 15 and 14: 63.
+// Columns of 30 (a text), 8 and 8 with two gaps of 2: 50. With each header on one line they need 30, 15 and
+// 14: 63.
 TextTable wide_table() {
     TextTable table({Align::left, Align::right, Align::right});
     table.header({"Name", "Host total (us)", "Host self (us)"});
@@ -66,7 +67,7 @@ TEST(TextTable, ThenShortensTexts) {
               "abcdefghijkl…stuvwxyz0123  12,345.6  -1,234.5\n");
 }
 
-// 20 columns of the name, 2, 8: there is no room for the last column next to them.
+// 20 columns for the name, 2, 8: there is no room for the last column next to them.
 TEST(TextTable, ThenContinuesBelowWithTheNamesRepeated) {
     const std::string text = wide_table().text(39);
     EXPECT_EQ(text,
@@ -145,7 +146,7 @@ TEST(TextTable, RoundsHalvesAwayFromZeroWhetherBinaryHasThemOrNot) {
     EXPECT_EQ(grouped(1250 * 1e-3, 1), "1.3");
     EXPECT_EQ(grouped(250 * 1e-3, 1), "0.3");
     EXPECT_EQ(grouped(8450 * 1e-3, 1), "8.5");
-    EXPECT_EQ(grouped(1.005, 2), "1.01");  // times 100 it is 100.49999999999999
+    EXPECT_EQ(grouped(1.005, 2), "1.01");  // in binary, 100 times it is 100.49999999999999
     EXPECT_EQ(grouped(-1.25, 1), "-1.3");
     EXPECT_EQ(grouped(0.05, 0), "0");
     EXPECT_EQ(grouped(999.95, 1), "1,000.0");

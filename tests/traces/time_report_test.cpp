@@ -1,4 +1,4 @@
-// The answers about time as JSON, CSV and tables: fixed keys, folded communication, long kernel names.
+// The reports about time as JSON, CSV and tables: fixed keys, folded communication, long kernel names.
 #include <algorithm>
 
 #include <gmock/gmock.h>
@@ -87,9 +87,9 @@ void expect_csv(const std::string& csv, long rows) {
 TEST(TimeReport, CsvHasALineForEachRow) {
     const auto trace = trace_of_two_steps();
     expect_csv(render(overlap_report(*trace), Format::csv), 2);
-    expect_csv(render(temporal_breakdown(*trace), Format::csv), 1 + 2);  // the whole, then the steps
+    expect_csv(render(temporal_breakdown(*trace), Format::csv), 1 + 2);  // the whole, and the steps
     expect_csv(render(steps_report(*trace), Format::csv), 2);
-    expect_csv(render(idle_report(*trace), Format::csv), 1 + 2);  // the device, then two streams
+    expect_csv(render(idle_report(*trace), Format::csv), 1 + 2);  // the device, and two streams
     expect_csv(render(kernels_report(*trace), Format::csv), 2);
     expect_csv(render(operators_report(*trace), Format::csv), 1);
 }

@@ -95,7 +95,7 @@ TEST(Units, AreThoseThatTheRangesOfAnFsdp2TraceName) {
     EXPECT_EQ(root.sum.wait_ns, 1250);           // its copy-out was launched at 150
     EXPECT_EQ(root.sum.gather_exposed_ns, 400);  // nothing else ran
     EXPECT_EQ(root.hidden_by, "");
-    EXPECT_EQ(root.sum.held_ns, 2000);  // 1000..3000: it is not freed after the forward
+    EXPECT_EQ(root.sum.held_ns, 2000);  // 1000..3000: not freed after the forward
     EXPECT_EQ(row(rank, "(root)", Phase::backward).sum.reduce_exposed_ns, 200);
     EXPECT_EQ(row(rank, "(root)", Phase::backward).sum.gathers, 0);
 
@@ -167,7 +167,7 @@ TEST(Units, AreThoseOfASelectedStepsCollectives) {
     EXPECT_EQ(late.ranks[0].sum.reductions, 2);
 }
 
-// Unit names by range, in the order in which the ranges come.
+// Unit names by range, in the order of the ranges.
 std::vector<std::string> units_of(const Trace& trace, std::string_view range_name) {
     const UnitRanges units = find_units(trace);
     std::vector<std::string> found;
@@ -286,8 +286,8 @@ TEST(Units, OfTwoPassesInAStepAreDistinguished) {
     EXPECT_THAT(units_of(*trace, "FullyShardedDataParallel._post_backward_hook"), ElementsAre(only, only));
 }
 
-// A unit's whole parameters exist until its last compute: the copies into the buffers of its next gather read
-// the shard, those into its reduction's the gradients, however late they run.
+// A unit's full parameters exist until its last compute: the copies into the buffers of its next gather read
+// the shard, and those into its reduction's read the gradients, however late they run.
 TEST(Units, CopiesForTheNextCollectiveUseNothingOfTheUnit) {
     KinetoRun run;
     run.annotation(0, 4000, "ProfilerStep#0");
@@ -324,8 +324,8 @@ TEST(Units, CopiesForTheNextCollectiveUseNothingOfTheUnit) {
     EXPECT_EQ(backward.regathers, 1);
 }
 
-// The host has launched the gather of the backward, and the device has done it, before the forward computes:
-// two copies exist for a while, each from its gather to the last compute that was launched before the next.
+// The host has launched the gather of the backward, and the device has completed it, before the forward
+// computes: two copies exist for a while, each from its gather to the last compute launched before the next.
 TEST(Units, ComputeUsesTheGatherBeforeItsLaunch) {
     KinetoRun run;
     run.annotation(0, 1000, "ProfilerStep#0");
@@ -348,7 +348,7 @@ TEST(Units, ComputeUsesTheGatherBeforeItsLaunch) {
     EXPECT_EQ(row(rank, "a", Phase::backward).sum.freed_ns, 0);
 }
 
-// What a step keeps gathered does not depend on which other steps are shown.
+// How long a step keeps parameters gathered does not depend on which other steps are shown.
 TEST(Units, AStepThatIsNotSelectedEndsThePreviousOnesGathers) {
     KinetoRun run;
     for (int step = 0; step < 3; ++step) {
@@ -370,7 +370,7 @@ TEST(Units, AStepThatIsNotSelectedEndsThePreviousOnesGathers) {
     EXPECT_EQ(held({.last_step = 0}), 300);
 }
 
-// Our own traces: rows have units and phases; modules show to which unit compute belongs.
+// In our own traces rows have units and phases; modules show to which unit compute belongs.
 TEST(Units, AreTheRowsOfOurTraces) {
     RunBuilder run(2);
     for (int m = 0; m < 3; ++m) {
@@ -390,7 +390,7 @@ TEST(Units, AreTheRowsOfOurTraces) {
         run.collective(rank, 100, 500,
                        {.bytes = 200, .sequence = 0, .group_size = 2, .unit = 5, .launched = 70});
         run.kernel(rank, 500, 600, 210);
-        // A second rank that is busy for longer.
+        // Rank 1 is busy for longer.
         if (rank == 1) run.kernel(rank, 600, 800, 220);
         run.allocate(rank, 5, 0x100, 60 + 40 * rank, {.category = MemoryCategory::parameters});
     }

@@ -1,5 +1,5 @@
 // Every kind of row that a database keeps, column by column, as plain SQL sees it. -1 and "none" are NULL.
-// round_trip_test.cpp has the rows that the loader reads back.
+// The rows that the loader reads back are tested in round_trip_test.cpp.
 #include "traces/store/write/writer.h"
 
 #include <bit>
@@ -287,7 +287,7 @@ TEST_F(EveryRow, KeepsAPayloadInTheColumnOfItsType) {
                             "NULL|12|NULL|NULL|NULL|NULL"));
 }
 
-// Our ranges have a module's id in the same column; a program's own number is not a module id.
+// Our ranges keep a module's id in the same column; a program's own number is not a module id.
 TEST_F(EveryRow, DoesNotTakeAProgramsNumberForAModule) {
     writer_.add(ModuleRow{.id = 3, .name = "Linear_0", .class_name = "Linear", .path = "net.0"});
     const auto add = [&](std::int64_t start, std::int64_t value) {
@@ -362,7 +362,7 @@ TEST_F(EveryRow, KeepsTheLayoutsOfPayloadsOnce) {
     schema.entries = {{.name = "bytes", .description = "size", .type = 22},
                       {.name = "comm", .description = "", .type = 18, .flags = 2, .detail = 3, .offset = 8}};
     writer_.add(schema);
-    writer_.add(schema);  // each process declares it
+    writer_.add(schema);  // each process declares the schema
     writer_.add(PayloadEnumRow{.domain = name("NCCL"),
                                .id = (1 << 24) + 1,
                                .size = 4,
@@ -552,13 +552,13 @@ TEST(RenameDatabase, KeepsTheJournalOfTheOldFileIfItFails) {
     const TemporaryFolder folder;
     const std::string target = folder / "old.sqlite", part = folder / "new.sqlite";
     std::ofstream(target + "-wal") << "committed";
-    std::filesystem::create_directory(target);  // which no file can replace
+    std::filesystem::create_directory(target);  // no file can replace it
     std::ofstream(part) << "new";
     EXPECT_THROW(rename_database(part, target, true), StoreError);
     std::string kept;
     std::ifstream(target + "-wal") >> kept;
     EXPECT_EQ(kept, "committed");
-    // If it does not fail, the journal is removed with its file.
+    // If the renaming succeeds, the journal is removed with its file.
     std::filesystem::remove(target);
     std::ofstream(target) << "old";
     rename_database(part, target, true);
@@ -581,7 +581,7 @@ TEST(Rows, MoreThanTheirNumbersCanHoldAreRefused) {
     }
 }
 
-// Ranges, calls and kernels of random names and texts, of NCCL or not, in small files and in large.
+// Ranges, calls and kernels with random names and texts, of NCCL or not, in small and in large files.
 TEST(SizeLimit, IsAboveTheFinishedFileAndNotFarAbove) {
     std::mt19937 random(1);
     const auto below = [&](int most) { return std::uniform_int_distribution<int>(0, most - 1)(random); };
@@ -622,7 +622,7 @@ TEST(SizeLimit, IsAboveTheFinishedFileAndNotFarAbove) {
             writer.finish(added * 1000, 0);
             const auto size = static_cast<std::int64_t>(std::filesystem::file_size(path));
             EXPECT_LE(size, limit) << "round " << round;
-            // The empty tables, and the room that is kept free.
+            // Allows for the empty tables and for the reserve that is kept free.
             EXPECT_GT(size, limit / 2 - (300 << 10)) << "round " << round << ", limit " << limit;
         }
     }

@@ -1,4 +1,4 @@
-// What collectives between processes cost, compared with MPI's own and with the best that can be composed
+// The cost of collectives between processes, compared with MPI's own and with the best that can be composed
 // from MPI's messages. Not a test; run mpirun -np 2 bin/bench_collectives [ROUNDS [LARGEST_MIB]]. All ways
 // take turns in every round, and the best time of each counts.
 #include <algorithm>
@@ -69,7 +69,7 @@ void ring_reduce_scatter(const Floats& in, float* out, std::size_t piece) {
         leaving = to;
     }
 }
-void ring_all_gather(Floats& out, std::size_t piece) {  // the own piece is already in place
+void ring_all_gather(Floats& out, std::size_t piece) {  // the rank's own piece is already in place
     for (int round = 0; round < g_ranks - 1; ++round) {
         exchange(out.data() + static_cast<std::size_t>(before(round)) * piece,
                  out.data() + static_cast<std::size_t>(before(round + 1)) * piece, piece);
@@ -143,7 +143,7 @@ class Ours {
     std::int64_t sequence_ = 0;
 };
 
-// As World::gather.
+// Like World::gather.
 std::vector<std::string> gather_over_mpi(const std::string& mine) {
     int size = static_cast<int>(mine.size()), most = 0;
     MPI_Allreduce(&size, &most, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
@@ -199,7 +199,7 @@ void measure(const std::string& way, const Carry& carry, const std::vector<std::
             b.full = b.piece * static_cast<std::size_t>(g_ranks);
             b.in.assign(b.full, static_cast<float>(g_rank + 1));
             b.out.assign(b.full, 0);
-            // The machine may be busy otherwise, so the best of many short runs counts.
+            // Other work may disturb the machine, so the best of many short runs counts.
             const std::size_t calls = std::max<std::size_t>(1, (std::size_t{1} << 20) / bytes);
             const std::size_t runs =
                 std::clamp<std::size_t>((std::size_t{128} << 20) / (calls * bytes), 4, 40);

@@ -36,7 +36,7 @@ namespace shardscope::trainer::cuda {
 namespace {
 
 constexpr int kRounds = 7;
-constexpr float kRoundMs = 10;  // a round's length, from which the number of calls follows
+constexpr float kRoundMs = 10;  // the length of a round, which determines the number of calls
 constexpr std::int64_t kWorkspace = std::int64_t{32} << 20;
 
 // --- device memory and time --------------------------------------------------------------------------------
@@ -57,7 +57,7 @@ __global__ void fill(T* to, std::size_t n, float scale) {
 template <class T>
 class Buffer {
   public:
-    // Filled with numbers from -scale to scale; 0: zeros.
+    // Filled with numbers from -scale to scale; with zeros if `scale` is 0.
     explicit Buffer(std::size_t n, float scale = 0) : n_(n) {
         void* memory = nullptr;
         check(cudaMalloc(&memory, n * sizeof(T)), "cudaMalloc");
@@ -154,7 +154,7 @@ class Alone {
         biased_ = p.bias > 0;
         if (biased_) set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
     }
-    // Its handles live until the process ends.
+    // The handles live until the process ends.
 
     void choose(const void* bias) {
         if (biased_) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);

@@ -47,7 +47,7 @@ const std::string& text() {
     return made;
 }
 
-// The text in a file that goes with the object.
+// The generated text, in a file that is removed with the object.
 class MadeUpText {
   public:
     MadeUpText()

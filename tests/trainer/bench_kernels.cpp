@@ -63,7 +63,7 @@ constexpr std::size_t parameters() {
     return n;
 }
 
-// Memory for every kernel, once for an element type. Sizes are those of the largest kernel that uses it.
+// Memory for every kernel with one element type. Sizes are those of the largest kernel that uses it.
 template <class T>
 struct Memory {
     static Memory& get() {
@@ -124,7 +124,7 @@ void backward_bias(const Layer& layer) {
     linear_backward_bias(m.dy.data(), m.db.data(), kRows, layer.out);
 }
 
-// The same three matmuls, with only the BLAS.
+// The same three matmuls, by the BLAS alone.
 void products_alone(const Layer& layer) {
     auto& m = Memory<float>::get();
     const Blas& blas = Blas::get();

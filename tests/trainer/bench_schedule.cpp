@@ -1,6 +1,6 @@
-// What allocator and schedule cost: an MLP of 200 Linear units under FSDP. At width 8 kernels take almost no
-// time, so the processor time of a step is the schedule's; the same Plan at a real width shows its share of a
-// step. Not a test; run bin/bench_schedule [RANKS [WIDTH [BATCH]]].
+// The cost of the allocator and the schedule: an MLP of 200 Linear units under FSDP. At width 8 kernels take
+// almost no time, so the processor time of a step is the schedule's; the same Plan at a real width shows its
+// share of a step. Not a test; run bin/bench_schedule [RANKS [WIDTH [BATCH]]].
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -21,7 +21,7 @@ double seconds(clockid_t clock) {
     return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-struct Cost {                                // seconds of a step
+struct Cost {                                // seconds per step
     double wall = 0, process = 0, host = 0;  // host: processor time of a rank's host thread
 };
 

@@ -50,8 +50,8 @@ Job mlp_of_the_issue() {
     return job;
 }
 
-// Seconds of a step on `clock`, without the first two and the last, whose loss is reported sooner than the
-// others' (no further step delays its host).
+// Seconds per step on `clock`, without the first two steps and the last, whose loss is reported sooner than
+// the others' (no further step delays its host).
 double step_seconds(Job job, int steps, clockid_t clock) {
     job.run.steps = steps + 3;
     double from = 0, to = 0;

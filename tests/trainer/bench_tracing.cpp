@@ -1,7 +1,7 @@
-// What a trace costs the training that it records: one job runs twice in this process, with a trace into a
-// database and without, and the two take turns, a block of steps each. The total processor time is compared:
-// the ranks', the workers' and the recorder's writer, whose time counts for the traced run whenever it is
-// spent.
+// The cost of a trace to the training that it records: one job runs twice in this process, with a trace into
+// a database and without, and the two take turns, a block of steps each. The total processor time is
+// compared: that of the ranks, the workers and the recorder's writer, whose time counts for the traced run
+// whenever it is spent.
 //
 //   bench_tracing JOB.toml [BLOCKS [STEPS_PER_BLOCK]]     at least 100 blocks of each; a quiet machine
 //
@@ -64,7 +64,7 @@ class Turns {
             writer_seconds_.push_back(writer - writer_then_);
         }
         ++done_[side];
-        begun_ = done_[plain] > 0 && done_[traced] > 0;  // both are warm
+        begun_ = done_[plain] > 0 && done_[traced] > 0;  // both runs are warm
         // plain traced traced plain …: a machine that slows down or warms up favours neither.
         const int turn = done_[plain] + done_[traced];
         next_ = turn % 4 == 1 || turn % 4 == 2 ? traced : plain;

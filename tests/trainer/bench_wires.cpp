@@ -1,5 +1,5 @@
-// What a message between two processes of this machine takes: over each wire and as MPI's own, in one run in
-// which they take turns. Not a test.
+// How long a message between two processes of this machine takes: over each wire and over MPI itself, in one
+// run in which they take turns. Not a test.
 //
 //   mpirun -np 2 --bind-to none build/bin/bench_wires [ROUNDS [WAY]]
 //
@@ -32,7 +32,7 @@ double seconds_of(clockid_t clock) {
     return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-// One way of carrying messages between the two.
+// One way to carry messages between the two processes.
 class Way {
   public:
     virtual ~Way() = default;

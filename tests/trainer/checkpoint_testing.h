@@ -24,7 +24,7 @@
 
 namespace shardscope::trainer::testing {
 
-// In memory if the system has such a file system: saves wait for the disk.
+// A folder in memory if the system has such a file system, because saves wait for the disk.
 class TemporaryFolder {
   public:
     TemporaryFolder() {
@@ -73,7 +73,7 @@ inline const std::vector<std::string>& adam_states() {
     return states;
 }
 
-// Places pieces in memory one after the other: a place's Arg names buffer 0 of its rank.
+// Lays out pieces in memory one after the other: a place's Arg names buffer 0 of its rank.
 class LayoutMaker {
   public:
     LayoutMaker(Shapes shapes, int ranks, int shard) {
@@ -112,7 +112,7 @@ inline RunLayout flat_layout(const Shapes& shapes, int ranks, int shard,
                 const std::int64_t first = std::clamp<std::int64_t>(place * per_rank - start, 0, elements);
                 const std::int64_t last =
                     std::clamp<std::int64_t>((place + 1) * per_rank - start, 0, elements);
-                maker.add(place, id, state, first, last - first);  // including the empty ones
+                maker.add(place, id, state, first, last - first);  // including the empty pieces
                 start += elements;
             }
         }

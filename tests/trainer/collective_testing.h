@@ -70,7 +70,7 @@ inline double value(std::uint64_t seed, int rank, std::int64_t i) {
     return mantissa * static_cast<double>(1U << ((x >> 40) % 12));
 }
 
-// What the members contribute: an element for each of them.
+// What the members contribute: an element of each.
 template <class T>
 class Terms {
   public:
@@ -86,8 +86,8 @@ class Terms {
     T of(int rank, std::int64_t i) const {
         return terms_[static_cast<std::size_t>(rank)][static_cast<std::size_t>(i)];
     }
-    // The plain definition: terms in rank order, divided once, rounded once. `magnitude`: of all terms
-    // together.
+    // The plain definition: terms in rank order, divided once, rounded once. `magnitude` becomes the sum of
+    // all terms' magnitudes.
     T sum(std::int64_t i, int divisor, double& magnitude) const {
         using Sum = std::conditional_t<std::is_same_v<T, double>, double, float>;
         Sum sum = static_cast<Sum>(to_double(of(0, i)));
@@ -120,7 +120,7 @@ class Part {
         const std::int64_t in = operation == Operation::all_gather ? own_ : elements;
         const std::int64_t out = operation == Operation::reduce_scatter ? own_ : elements;
         const bool gathers = operation == Operation::all_gather;
-        // The larger of the two first, followed by the other unless it is in place.
+        // The larger buffer comes first, followed by the other unless the call is in place.
         input_at_ = in_place ? (gathers ? begin_ : 0) : (gathers ? out : 0);
         output_at_ = in_place ? (operation == Operation::reduce_scatter ? begin_ : 0) : (gathers ? 0 : in);
         memory_.assign(static_cast<std::size_t>(in_place ? std::max(in, out) : in + out) + 1,
@@ -138,7 +138,7 @@ class Part {
 
     const CollectiveCall& call() const { return call_; }
     // The number of wrong elements of the output. `tolerance` of a sum is relative to the sum of its terms'
-    // magnitudes; 0: every bit.
+    // magnitudes; with 0 every bit must be equal.
     std::int64_t wrong(double tolerance = 0) {
         std::int64_t count = 0;
         for (std::int64_t i = 0; i < outputs_; ++i) {
@@ -151,10 +151,10 @@ class Part {
                                    : same_bits(got, expected);
             if (!right) ++count;
         }
-        if (!same_bits(memory_.back(), from_double<T>(-77))) ++count;  // nothing behind the output is written
+        if (!same_bits(memory_.back(), from_double<T>(-77))) ++count;  // nothing after the output is written
         return count;
     }
-    // What a member may do once its part is complete.
+    // Changes the input, which a member may do once its part is complete.
     void overwrite_input() {
         if (call_.input == call_.output || operation_ == Operation::barrier) return;
         const std::int64_t in = operation_ == Operation::all_gather ? own_ : elements_;
@@ -178,11 +178,11 @@ class Part {
     CollectiveCall call_;
 };
 
-// The answers of all ranks of a rig when one of them asks.
+// Relays the inquiries among the ranks of a rig, and their answers.
 class MemoryInquiries {
   public:
     std::shared_ptr<Inquiry> inquiry(int rank) { return std::make_shared<One>(*this, rank); }
-    // No longer receives questions, like a group whose thread hangs.
+    // The rank no longer receives questions, like a group whose thread hangs.
     void silence(int rank) {
         const std::lock_guard lock(mutex_);
         silent_.insert(rank);
@@ -224,16 +224,16 @@ class MemoryInquiries {
     std::set<int> silent_;
 };
 
-// A group for each rank.
+// One process group per rank.
 class GroupRig {
   public:
     struct Options {
         int shard = 0;  // 0: all ranks
         Sums sums = Sums::ordered;
-        std::uint64_t seed = 0;  // of the wires
+        std::uint64_t seed = 0;  // the seed of the wires
         double timeout_s = 0;
-        bool ask = false;   // ask each other before one is blamed
-        bool look = false;  // poll for messages without a pause now and then
+        bool ask = false;   // members ask each other before they blame one
+        bool look = false;  // members poll for messages without a pause now and then
     };
     explicit GroupRig(int ranks) : GroupRig(ranks, Options{}) {}
     GroupRig(int ranks, const Options& options)

@@ -71,14 +71,14 @@ class DeviceMemory {
     std::size_t shift_, bytes_;
 };
 
-// A stream of the device with everything that launches on it need.
+// A stream of the device with everything that launches on it need, for the test's thread.
 class TestDevice {
   public:
     TestDevice() : workspace_(nullptr) {}
     cuda::DeviceContext context() { return {nullptr, workspace_, gemm(), 4, 90}; }
 
   private:
-    // Shared by all, since it opens a library.
+    // Shared by all tests, since it opens a library.
     static cuda::Gemm& gemm() {
         static cuda::Gemm of_all(false);
         return of_all;
@@ -135,7 +135,7 @@ class Comparison {
         op_.kernel().checks_output = true;
         return arg(std::vector<std::int32_t>{flag});
     }
-    // Operands begin `elements` of their type after an alignment of 16 bytes.
+    // Operands begin `elements` of their type after a multiple of 16 bytes.
     Comparison& shifted(std::size_t elements) {
         shift_ = elements;
         return *this;
@@ -184,13 +184,13 @@ class Comparison {
             return;
         }
     }
-    // They differ by no more than `tolerance` of the largest.
+    // The two results differ by no more than `tolerance` of the largest entry.
     template <class T>
     void expect_near(std::size_t i, double tolerance = testing::kTolerance<T>) const {
         EXPECT_LE(testing::relative_error(numbers(cuda<T>(i)), numbers(cpu<T>(i))), tolerance) << "arg " << i;
     }
 
-    // The flag of checked() is the CPU's.
+    // The flag that checked() adds equals the CPU's.
     void expect_same_flag() const {
         if (op_.kernel().checks_output) expect_same<std::int32_t>(operands_.size() - 1);
     }
@@ -255,9 +255,9 @@ template <class T>
 struct KernelCase {
     const char* name;
     Comparison kernel;
-    double tolerance = 0;                    // 0: the same bits
+    double tolerance = 0;                    // 0: the bits must be equal
     std::vector<std::size_t> results = {0};  // args of T
-    std::vector<std::size_t> floats;         // args of float, near the CPU's
+    std::vector<std::size_t> floats;         // args of float, compared by tolerance
 
     void check(std::size_t shift, const KernelContext& context = {}) {
         SCOPED_TRACE(name);

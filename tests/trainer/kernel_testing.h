@@ -58,7 +58,7 @@ std::vector<T> as(const Floats& x) {
     return made;
 }
 
-// n values of T that every kernel must overwrite.
+// n values of T that a kernel must overwrite.
 template <class T>
 std::vector<T> unwritten(std::size_t n) {
     return as<T>(Floats(n, NAN));

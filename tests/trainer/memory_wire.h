@@ -36,7 +36,8 @@ class MemoryWires {
         dead_ = rank;
         moved_.notify_all();
     }
-    // Messages of the rank with the tag are not delivered, as if it had been stopped before.
+    // Messages of the rank with the tag are not delivered, as if the rank had been stopped before it sent
+    // them.
     void hold_back(int rank, std::uint32_t tag) {
         const std::lock_guard lock(mutex_);
         held_ = {rank, tag};
@@ -76,7 +77,7 @@ class MemoryWires {
             const auto [from, to, tag] = key;
             if ((from != rank && to != rank) || held_ == std::pair(from, tag)) continue;
             while (!channel.sent.empty() && !channel.wanted.empty()) {
-                if (random_ != 0 && next_random() % 3 != 0) break;  // later
+                if (random_ != 0 && next_random() % 3 != 0) break;  // delivered by a later call
                 const Message message = channel.sent.front();
                 const Slot slot = channel.wanted.front();
                 if (message.data.size() != slot.data.size()) {
@@ -142,7 +143,7 @@ class MemoryWires::End final : public Wire {
             const bool moved = wires_.deliver(rank_) || seen_ != wires_.deliveries_;
             seen_ = wires_.deliveries_;
             if (moved || std::exchange(woken_, false) || wait_us == 0) return moved;
-            // What the seed has delayed is delivered only by a later poll.
+            // A message that the seed has delayed is delivered only by a later poll.
             const auto look = std::chrono::steady_clock::now() + std::chrono::microseconds(50);
             wires_.moved_.wait_until(lock, wires_.random_ == 0 ? until : std::min(until, look));
             if (std::chrono::steady_clock::now() >= until) wait_us = 0;

@@ -42,7 +42,7 @@ class PlainStore final : public ParameterStore {
             dtype_;
     }
 
-    // How often each parameter's gradient was ready, by path; absent if never.
+    // How often each parameter's gradient became ready, by path; parameters that never did are absent.
     const std::map<std::string, int>& ready() const { return ready_; }
     std::map<int, Tensor> take_gradients() { return std::move(gradients_); }
 

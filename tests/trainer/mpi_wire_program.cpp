@@ -44,7 +44,7 @@ void check_wake(Wire& wire) {
     meet(wire);
 }
 
-// A wait leaves the core to other threads, whether a message is expected or not.
+// A rank that waits leaves the core to other threads, whether a message is expected or not.
 void check_gentle(Wire& wire) {
     for (const bool awaits : {false, true}) {
         Traffic traffic(wire);
@@ -112,6 +112,6 @@ int main(int count, char** arguments) {
     } catch (const std::exception& error) {
         std::fprintf(stderr, "%s\n", error.what());
         std::fflush(nullptr);
-        std::_Exit(1);  // nothing is finalized: the others end, too
+        std::_Exit(1);  // without MPI_Finalize: the launcher then ends the others, too
     }
 }

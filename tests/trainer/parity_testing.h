@@ -29,7 +29,7 @@ class References {
         if (fresh) it->second = run(reference_job(p, text_)).losses;
         return it->second;
     }
-    // The losses of the first peer of `p`; `losses`, those of `p` itself, if it is the first.
+    // The losses of the first peer of `p`, which are `losses`, those of `p` itself, if it is the first.
     const std::vector<double>& of_peers(const Point& p, const std::vector<double>& losses) {
         Point numbers = numbers_of(p);
         numbers[accumulation] = p[accumulation];

@@ -80,7 +80,7 @@ struct Count {
     bool operator==(const Count&) const = default;
 };
 
-// Counts of a steady step: by operation and group.
+// Collectives of a steady step, counted by operation and group.
 inline std::map<std::pair<Operation, Group>, Count> collectives(const Program& program) {
     std::map<std::pair<Operation, Group>, Count> counts;
     for (const Op& op : steady(program).ops) {

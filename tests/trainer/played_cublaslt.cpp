@@ -63,7 +63,7 @@ bool fits(const Desc& desc, const Layout& a, const Layout& b, const Layout& c) {
     return m == c.rows && n == c.columns && k == k_of_b;
 }
 
-// Whether there is memory for the sums, in columns of multiples of 8 elements.
+// Whether there is memory for GELU's sums, in columns of multiples of 8 elements.
 bool has_aux(const Desc& desc, const Layout& c) {
     if (!desc.keeps_sum()) return desc.aux == nullptr && desc.aux_leading == 0;
     return desc.aux != nullptr && desc.aux_leading % 8 == 0 &&
@@ -188,8 +188,8 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
     }
 }
 
-// Its algorithms add a bias, and compute an activation, only if D and the bias are aligned to 16 bytes, and
-// need 64 bytes of workspace for each column if there are that many.
+// Like cuBLASLt's, the algorithms add a bias, and compute an activation, only if D and the bias are aligned
+// to 16 bytes, and need 64 bytes of workspace for each column if there are that many.
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t desc,
                                               cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                                               cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,

@@ -32,7 +32,7 @@ inline RunResult run_played(const Job& job, RunOptions options = {}, const Playe
     return run(job, options);
 }
 
-// Restores the default machine at the end of the scope.
+// Restores the default machine when it goes out of scope.
 struct PlayedMachine {
     explicit PlayedMachine(const played_cuda::Machine& machine) { played_cuda::set_machine(machine); }
     ~PlayedMachine() { played_cuda::set_machine({}); }

@@ -47,14 +47,14 @@ class PlayedProcesses {
     std::shared_ptr<cuda::Bootstrap> bootstrap(int process) const {
         return parts_[static_cast<std::size_t>(process)].bootstrap;
     }
-    // Empty: no further call; returns when no call is running.
+    // Sets the handler. Empty: no further call; returns when no call is running.
     void on_failure(int process, OnFailure handler) {
         std::unique_lock lock(mutex_);
         changed_.wait(lock, [&] { return !delivering_; });
         parts_[static_cast<std::size_t>(process)].on_failure = std::move(handler);
         if (failure_) queue_failure(process);
     }
-    // A process no longer receives anything, and is not missed: for example, it is stopped.
+    // The process no longer receives anything, and nothing is reported about it, as if it were stopped.
     void deafen(int process) {
         const std::lock_guard lock(mutex_);
         parts_[static_cast<std::size_t>(process)].deaf = true;

@@ -13,13 +13,13 @@ namespace shardscope::trainer::lift {
 using testing::PytorchTrace;
 
 inline constexpr std::int64_t kWidth = 256, kRows = 64;
-inline constexpr std::int64_t kParameters = kWidth * kWidth + kWidth;  // of a Linear with its bias
+inline constexpr std::int64_t kParameters = kWidth * kWidth + kWidth;  // elements of a Linear with its bias
 
 // Two blocks of a Linear and a ReLU, each a unit of fully_shard; gathered before its forward and its
 // backward.
 struct FullyShardTrace {
     int steps = 5;
-    bool own_ranges = false;  // a range per module's backward, no autograd nodes
+    bool own_ranges = false;  // one range per module's backward instead of autograd nodes
     bool clips = false;  // the norm of the gradients is summed over the ranks, which waits for the others
     bool norms = false;  // each block has a weight that only an elementwise operator reads
 };

@@ -81,7 +81,8 @@ class PytorchTrace {
         on_device(name, stream_, took, 7, {{"correlation", correlation}});
         stream_ += took;
     }
-    // After what the kernels' stream has; later kernels do not wait for it.
+    // A collective starts after the work of the kernels' stream, except a gather; later kernels wait only for
+    // gathers.
     void collective(const std::string& kernel, const std::string& name, std::int64_t in, std::int64_t out,
                     double took) {
         const int correlation = launch();

@@ -1,5 +1,5 @@
-// The kernels again, in double and written as plainly as possible: the reference for trainer/kernels. Same
-// shapes and argument order; results are returned. Speed does not matter.
+// The kernels again, in double and written as plainly as possible: the reference for trainer/kernels. Shapes
+// and argument order are the same; results are returned. Speed does not matter.
 #pragma once
 
 #include <algorithm>
@@ -371,7 +371,7 @@ struct AdamOptions {
     double lr, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0.01;
 };
 
-// mhat / (sqrt(vhat) + eps) of one element, after m and v have included its gradient.
+// mhat / (sqrt(vhat) + eps) of one element, once m and v include its gradient.
 inline double adam_direction(double grad, double& m, double& v, int step, const AdamOptions& o) {
     m = o.beta1 * m + (1.0 - o.beta1) * grad;
     v = o.beta2 * v + (1.0 - o.beta2) * grad * grad;
@@ -399,7 +399,7 @@ inline double norm(const Vector& x) {
     return std::sqrt(sum);
 }
 
-// One complete parameter.
+// A step of one complete parameter.
 inline void lars(Vector& param, const Vector& grad, Vector& buffer, double trust, const SgdOptions& o) {
     const double rate = trust * norm(param) / (norm(grad) + o.weight_decay * norm(param));
     for (std::size_t i = 0; i < param.size(); ++i) {

@@ -1,4 +1,4 @@
-// A cluster of round figures, Plans of a few operations, and what a simulated run of them does.
+// A cluster of round figures, Plans of a few operations, and the events of their simulated run.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace shardscope::trainer::testing {
 
-// A kernel of 1000 operations takes 1 us, a launch 1 us, a collective 1 us plus its bytes at 1 GB/s;
-// everything else that a host does takes the minimum of 1 ns.
+// A kernel of 1000 operations takes 1 us, a launch 1 us, a collective 1 us plus its bytes at 1 GB/s; every
+// other action of a host takes the minimum of 1 ns.
 inline sim::Cluster round_cluster(int devices = 8) {
     sim::Cluster cluster;
     cluster.name = "round";
@@ -77,7 +77,7 @@ struct HandPlan {
         op(OpKind::free, Stream::host).args = {{buffer, 0, 0, 0}};
         return *this;
     }
-    // The most recent operation works on a buffer.
+    // Makes the most recent operation use a buffer.
     HandPlan& on(BufferId buffer) {
         plan.ops.back().args.push_back({buffer, 0, 0, 0});
         return *this;
@@ -94,11 +94,11 @@ inline void PrintTo(const Done& done, std::ostream* out) {
     *out << done.rank_class << ": " << done.name << " " << done.start << ".." << done.end;
 }
 
-// Records the device's work, in the order of its end.
+// Records the device's work, ordered by its end.
 class WorkList final : public sim::RunObserver {
   public:
     std::vector<Done> work;
-    std::vector<Done> waits;  // of hosts
+    std::vector<Done> waits;  // waits of hosts
 
     void waited(int rank_class, sim::Time start, sim::Time end, EventId, std::int64_t) override {
         waits.push_back({rank_class, "wait", start, end});

@@ -1,5 +1,5 @@
-// Activations and gated SiLU compared with their plain forms, their gradients with finite differences, and
-// helpers that loops share.
+// Activations and gated SiLU compared with their plain forms, their gradients compared with finite
+// differences, and helpers that loops share.
 #include <cmath>
 #include <limits>
 
@@ -115,8 +115,8 @@ TEST(SquaredRelu, GradientAgreesWithFiniteDifferences) {
               kFiniteDifferenceTolerance);
 }
 
-// A maximum and a square; a maximum and two multiplications. x is read and y written; dy and x read, dx
-// written.
+// A maximum and a square; then a maximum and two multiplications. The forward reads x and writes y; the
+// backward reads dy and x and writes dx.
 TEST(SquaredRelu, CostsAFewOperationsAndItsOperands) {
     EXPECT_EQ(kernels::squared_relu_forward_cost(10), (kernels::Cost{20, 80}));
     EXPECT_EQ(kernels::squared_relu_backward_cost(10), (kernels::Cost{30, 120}));

@@ -56,7 +56,7 @@ TEST(ActivationChoice, IsByDefaultThatOfTheModelsType) {
     EXPECT_EQ(activations_of(small_bert()), (Counts{{"gelu_forward", 3}, {"gelu_backward", 3}}));
 }
 
-// In the head of a bert, too.
+// Also in the head of a bert.
 TEST(ActivationChoice, ReplacesEachActivationOfTheModel) {
     for (const ActivationKind kind : all_kinds()) {
         const std::string name(name_of(kind));

@@ -88,7 +88,7 @@ TEST_F(AllocatorTest, KeepsSpacesApart) {
     EXPECT_EQ(allocator.reserved_bytes(MemorySpace::pinned), 512);
 }
 
-// Allocated follows the host, active the streams, reserved the system.
+// The host decides what is allocated, the streams what is active, the system what is reserved.
 TEST_F(AllocatorTest, CountsAllocatedActiveAndReservedBytesApart) {
     Allocator allocator(device_, 0, streams_);
     const auto expect = [&](std::int64_t allocated, std::int64_t active, std::int64_t reserved) {
@@ -146,7 +146,7 @@ TEST_F(AllocatorTest, ReturnsCachedBlocksBeforeItGrowsBeyondItsLimit) {
         EXPECT_TRUE(error.by_limit());
     }
     EXPECT_EQ(allocator.allocated_bytes(MemorySpace::device), 1536 + 2560);
-    allocator.allocate(8192, MemorySpace::pinned, Stream::host);  // the limit is the device's
+    allocator.allocate(8192, MemorySpace::pinned, Stream::host);  // the limit applies to the device only
 }
 
 TEST_F(AllocatorTest, ARequestThatNoSystemCanMeetIsRefused) {

@@ -21,8 +21,8 @@ struct Shape {
 
 class Attention : public ::testing::TestWithParam<Shape> {};
 
-// Contexts of one position, within a strip of 64 rows, exactly one, and over several; keys for every query
-// head, for every other one, for every third, and one for all. The last ones are bidirectional.
+// Contexts of one position, within a strip of 64 rows, of exactly one strip, and of several; keys for every
+// query head, for every other one, for every third, and one for all. The last shapes are bidirectional.
 INSTANTIATE_TEST_SUITE_P(Shapes, Attention,
                          ::testing::Values(Shape{1, 1, 4, 1, 1}, Shape{2, 5, 6, 2, 2}, Shape{1, 64, 8, 2, 2},
                                            Shape{2, 70, 12, 3, 3}, Shape{1, 150, 16, 4, 4},

@@ -26,8 +26,8 @@ std::size_t rows(const AttentionShape& s) {
 
 class FusedAttention : public ::testing::TestWithParam<AttentionShape> {};
 
-// Contexts of one position, within a tile of 64 rows and 128 columns, at its edges, and over several; keys
-// for every query head, for every other one, for every third, and one for all. The last ones are
+// Contexts of one position, within a tile of 64 rows and 128 columns, at its edges, and of several tiles;
+// keys for every query head, for every other one, for every third, and one for all. The last shapes are
 // bidirectional.
 INSTANTIATE_TEST_SUITE_P(Shapes, FusedAttention,
                          ::testing::Values(AttentionShape{1, 1, 4, 1, 1}, AttentionShape{2, 5, 6, 2, 2},

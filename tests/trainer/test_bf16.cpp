@@ -69,7 +69,7 @@ TEST(Bf16, LoopsRoundLikeTheFormula) {
 
 using Product = void (*)(const kernels::MatmulShape&, const Bf16*, const Bf16*, const Bf16*, Bf16*);
 
-// The ways of multiplying that this machine has, whether it chooses them or not.
+// Every way of multiplying that this machine has, including those that it does not choose.
 [[maybe_unused]] void by_onednn(const kernels::MatmulShape& s, const Bf16* a, const Bf16* b, const Bf16* bias,
                                 Bf16* c) {
     if (s.m * s.n * s.k == 0) return kernels::bf16_matmul(s, a, b, bias, c);
@@ -113,7 +113,7 @@ Vector plain_product(const kernels::MatmulShape& s, const Operands& operands) {
     return c;
 }
 
-// One row, odd sizes, more than one block of the conversion (512) in each direction, and long sums.
+// A single row, odd sizes, more than one block of the conversion (512) in each direction, and long sums.
 TEST_P(Bf16Product, IsThePlainProductOfEveryOrientation) {
     constexpr int kSizes[][3] = {{1, 1, 1},    {1, 33, 7},    {3, 17, 65},    {70, 130, 50},
                                  {520, 5, 40}, {4, 530, 600}, {33, 40, 2100}, {515, 3, 2050}};

@@ -14,7 +14,7 @@ namespace TEST_FILE {
 using ::testing::Contains;
 using ::testing::HasSubstr;
 
-// Set before anything opens the library: only this program uses these variables.
+// Set before anything opens the library; no other program uses these variables.
 const int kInherited = setenv("OPENBLAS_CORETYPE", "Prescott", 1) + setenv("OPENBLAS_NUM_THREADS", "2", 1);
 
 TEST(Blas, OverridesAnInheritedCoreTypeAndNotesIt) {

@@ -1,4 +1,5 @@
-// Fitting a cost model: a model's figures are recovered from what it simulates, and real runs can be fitted.
+// Fitting a cost model: a model's figures are recovered from its own simulations, and real runs can be
+// fitted.
 #include <algorithm>
 #include <cmath>
 
@@ -46,7 +47,7 @@ TEST(FitCurve, IsOfRatesBySize) {
     EXPECT_EQ(curve.share.points[1].share, 1);
 }
 
-// 10 at 1e4 and 6 at 1e5 contradict a rising rate: 8 for both.
+// 10 at 1e4 and 6 at 1e5 contradict a rising rate, so both become 8.
 TEST(FitCurve, RisesWhereItMust) {
     const std::vector<calibrate::RateSample> samples = {{1e3, 4, 1}, {1e4, 10, 1}, {1e5, 6, 1}, {1e6, 16, 1}};
     const calibrate::RateCurve rising = calibrate::rate_curve(samples, calibrate::Shape::rising);
@@ -112,7 +113,7 @@ Job resident(int ranks) {
     job.fsdp.cpu_offload = false;
     return job;
 }
-// Other sizes, and more bytes than operations.
+// A job of other sizes, with more bytes than operations.
 Job wide(int ranks) {
     Job job = testing::with_wrap(testing::mlp_job(3, 700, 5, ranks), "module:Linear");
     job.run.steps = 8;
@@ -162,7 +163,7 @@ TEST(Calibrate, RecoversTheHostOfAKnownModel) {
     EXPECT_NEAR(found.batch_bandwidth, host.batch_bandwidth, 0.01 * host.batch_bandwidth);
 }
 
-// A host that was interrupted for a second in each of its smallest batches.
+// The host is interrupted for a second in each of its smallest batches.
 TEST(Calibrate, IsNotMisledByAHostThatWasInterrupted) {
     const sim::Cluster known = known_cluster();
     Runs runs;
@@ -199,7 +200,7 @@ TEST(Calibrate, RecoversTheCollectivesOfAKnownModel) {
     }
 }
 
-// Steps of jobs to which it was not fitted.
+// The steps belong to jobs to which the model was not fitted.
 TEST(Calibrate, SimulatesOtherJobsAsTheKnownModelDoes) {
     const sim::Cluster known = known_cluster();
     const sim::Cluster fitted = fitted_to(known, {resident(1), offloaded(2), wide(1), resident(4)}).cluster;
@@ -213,7 +214,7 @@ TEST(Calibrate, SimulatesOtherJobsAsTheKnownModelDoes) {
     }
 }
 
-// Four ranks on two cores: work that shares a core takes longer, and is recognized.
+// Four ranks on two cores: work that shares a core takes longer, and calibration recognizes it.
 TEST(Calibrate, RecognizesWorkThatSharesCores) {
     sim::Cluster known = known_cluster();
     known.device.cores = 2;
@@ -221,7 +222,7 @@ TEST(Calibrate, RecognizesWorkThatSharesCores) {
     Runs runs;
     for (const int ranks : {1, 2, 4}) {
         runs.push_back(calibrate::measure(*played(resident(ranks), known)));
-        runs.back().cores = 2;  // as the ranks' processors would show
+        runs.back().cores = 2;  // as the ranks' processors would show in a real trace
     }
     const Calibration fitted = calibrate::calibrate(runs, sim::load_cluster("laptop"), "fitted");
     EXPECT_EQ(fitted.cluster.device.cores, 2);
@@ -253,7 +254,7 @@ TEST(Calibrate, FitsRunsOfThisMachine) {
     ASSERT_NE(matmul, fitted.residuals.end());
     EXPECT_EQ(matmul->arithmetic, "fp32");
     EXPECT_GT(matmul->count, 0);
-    // The file is the model.
+    // The written file contains the complete model.
     fitted.cluster.device.reserve = 12345;
     const std::string file = calibrate::model_file(fitted);
     const sim::Cluster read = sim::parse_cluster(file, "mine.toml");

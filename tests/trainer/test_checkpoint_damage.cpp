@@ -85,8 +85,8 @@ TEST_F(DamagedCheckpoint, IsRefusedAtEveryLengthOfItsFiles) {
     EXPECT_EQ(refused(), "");
 }
 
-// A bit of each byte: in the values the message names the file; only the padding between pieces does not
-// matter.
+// Flips a bit of each byte: for the values, the message names the file; only the padding between pieces may
+// change.
 TEST_F(DamagedCheckpoint, IsRefusedWhenAnyBitOfAValueIsFlipped) {
     const std::string name = "rank-00001.bin", whole = bytes_of(file(name));
     std::vector<bool> is_value(whole.size(), false);
@@ -174,7 +174,7 @@ TEST_F(DamagedCheckpoint, ANewerVersionIsRefused) {
     EXPECT_THAT(refused(), HasSubstr("has version 2, this tool reads version 1"));
 }
 
-// The checksum matches, but the manifest is inconsistent: as another program might write it.
+// The checksum matches, but the manifest is inconsistent, as if another program had written it.
 TEST(ImpossibleManifest, IsRefused) {
     Manifest good;
     good.optimizer = "sgd";

@@ -52,7 +52,7 @@ class SaveFolder : public ::testing::Test {
     SaveSettings again_{.overwrite = true};
 };
 
-// The files of a thousand ranks with at most three open at the same time.
+// Reads the files of a thousand ranks with at most three open at the same time.
 TEST_F(SaveFolder, OpensAFewFilesAtATime) {
     constexpr std::size_t kFiles = 20;
     const auto descriptors = [] {
@@ -66,7 +66,7 @@ TEST_F(SaveFolder, OpensAFewFilesAtATime) {
         EXPECT_EQ(files.add(folder_ / std::to_string(i)), i < 10 ? 6 : 7);
     }
     EXPECT_EQ(descriptors(), before + 3);
-    const auto held = files.file(4);  // stays open whatever else is opened
+    const auto held = files.file(4);  // stays open whatever files are opened later
     for (std::size_t i = 0; i < kFiles; ++i) {
         std::array<std::byte, 6> bytes{};
         files.file(i)->read(bytes, 0);
@@ -77,7 +77,7 @@ TEST_F(SaveFolder, OpensAFewFilesAtATime) {
     held->read(bytes, 0);
     EXPECT_EQ(static_cast<char>(bytes[5]), '4');
 
-    // Another file in its place would be read without being checked.
+    // Another file with the same name would be read without being checked.
     put(folder_ / "new", "file 0");
     std::filesystem::rename(folder_ / "new", folder_ / "0");
     EXPECT_THROW(files.file(0), std::system_error);
@@ -95,7 +95,7 @@ TEST_F(SaveFolder, ContainsEachStepAndTheNameOfTheLatest) {
     EXPECT_EQ(loaded_step(folder_ / "step-9"), 9);
 }
 
-// What a run leaves that is killed while it writes: parts in an unfinished folder, maybe also a manifest.
+// Leftovers of a run that was killed while it wrote: parts in an unfinished folder, maybe also a manifest.
 TEST_F(SaveFolder, AnInterruptedSaveKeepsThePreviousOne) {
     save_values(job_, layout_, 9);
     std::filesystem::create_directory(folder_ / ".step-10.tmp");
@@ -111,7 +111,7 @@ TEST_F(SaveFolder, AFirstSaveThatWasInterruptedBeforeLatestIsFound) {
     save_values(job_, layout_, 9);
     save_values(job_, layout_, 10, again_);
     std::filesystem::remove(folder_ / "latest");
-    EXPECT_EQ(loaded_step(folder_.string()), 10);  // as numbers: 10 is after 9
+    EXPECT_EQ(loaded_step(folder_.string()), 10);  // steps compare as numbers: 10 is after 9
 }
 
 // On a file system that cannot exchange two folders, a checkpoint is moved aside before its successor takes
@@ -129,14 +129,14 @@ TEST_F(SaveFolder, ACheckpointThatWasMovedAsideIsFoundAndMovedBack) {
     EXPECT_THAT(names(), ElementsAre("latest", "step-10", "step-11", "step-9"));
     EXPECT_EQ(loaded_step(folder_ / "step-10"), 10);
 
-    // Its successor was in place.
+    // The successor was already in place.
     std::filesystem::copy(folder_ / "step-10", folder_ / ".step-10.old");
     remove_unfinished(folder_.string());
     EXPECT_THAT(names(), ElementsAre("latest", "step-10", "step-11", "step-9"));
 }
 
-// A process that saves one checkpoint after the other is killed again and again: whatever is there then
-// loads, and no reported step is lost.
+// A process that saves one checkpoint after the other is killed again and again: after each kill a checkpoint
+// can be loaded, and no reported step is lost.
 TEST_F(SaveFolder, AProcessThatIsKilledAtAnyMomentLeavesACompleteCheckpoint) {
     const auto start = std::chrono::steady_clock::now();
     save_values(job_, layout_, 1);
@@ -182,7 +182,7 @@ TEST_F(SaveFolder, AProcessThatIsKilledAtAnyMomentLeavesACompleteCheckpoint) {
     EXPECT_GT(before, 5);  // two saves per round are expected
 }
 
-// One rank's part never arrives: the rank failed, or the run was stopped.
+// One rank's part never arrives, because the rank failed or the run was stopped.
 TEST_F(SaveFolder, ASaveThatARankDidNotJoinIsNotACheckpoint) {
     save_values(job_, layout_, 9);
     Memory memory(layout_);
@@ -200,7 +200,7 @@ TEST_F(SaveFolder, AFailureIsReportedOnceAndTheNextSaveSucceeds) {
     std::vector<SaveReport> reports;
     CheckpointSaver saver(job_, layout_, again_,
                           [&](const SaveReport& report) { reports.push_back(report); });
-    // Files may not exceed 100 bytes: the disk is full.
+    // No file may exceed 100 bytes, as if the disk were full.
     rlimit before{};
     ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
     const auto handler = std::signal(SIGXFSZ, SIG_IGN);
@@ -219,18 +219,18 @@ TEST_F(SaveFolder, AFailureIsReportedOnceAndTheNextSaveSucceeds) {
     for (const int rank : {0, 1}) saver.save(rank, 11, memory.of(rank));
     ASSERT_EQ(reports.size(), 2U);
     EXPECT_EQ(reports[1].error, "");
-    EXPECT_EQ(reports[1].bytes, 4 * 3 * 64);  // 64 elements with two states
+    EXPECT_EQ(reports[1].bytes, 4 * 3 * 64);  // 64 elements, each with two states
     EXPECT_EQ(loaded_step(folder_.string()), 11);
 }
 
 TEST_F(SaveFolder, AStepIsReplacedOnlyByACompleteOneOfTheSameRun) {
     save_values(job_, layout_, 9);
     save_values(job_, layout_, 10, again_);
-    // Another run would overwrite it.
+    // This belongs to another run, which would overwrite the checkpoint.
     EXPECT_THAT(complaint([&] { save_values(job_, layout_, 10); }),
                 AllOf(HasSubstr(folder_.string()), HasSubstr("checkpoints of another run"),
                       HasSubstr("--overwrite")));
-    // This one went back to step 9, and reaches step 10 with 1 rank.
+    // This run went back to step 9, and reaches step 10 with 1 rank.
     save_values(job_with(folder_.string(), 1), replicated_layout(small_model(), 1), 10,
                 {.goes_on_from = folder_ / "step-9"});
     EXPECT_THAT(names(), ElementsAre("latest", "step-10", "step-9"));
@@ -264,7 +264,7 @@ TEST_F(SaveFolder, BelongsToOneRunAtATime) {
     EXPECT_EQ(complaint([&] { CheckpointSaver(job_, layout_, again_, nullptr); }), "");
 }
 
-// As after a restart: the previous run has been asked to end.
+// This is the situation after a restart: the previous run has been asked to end.
 TEST_F(SaveFolder, ARunThatIsAboutToEndIsWaitedFor) {
     auto before = std::make_unique<CheckpointSaver>(job_, layout_, again_, nullptr);
     std::thread end([&] {

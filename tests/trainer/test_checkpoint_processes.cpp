@@ -31,7 +31,7 @@ Files files_of(const std::filesystem::path& folder) {
     return files;
 }
 
-// What one process does with its saver; `error`: what its construction or its work threw.
+// The work of one process with its saver; `error`: what its construction or its work threw.
 struct Process {
     std::string error;
     std::vector<SaveReport> reports;
@@ -83,7 +83,7 @@ class SavedTogether : public ::testing::Test {
     SaveSettings settings_{.overwrite = true};
 };
 
-// FULL_SHARD, HYBRID_SHARD and DDP; a file for each rank, one file for all, and one made from parts.
+// Covers FULL_SHARD, HYBRID_SHARD and DDP; a file for each rank, one file for all, and one made from parts.
 TEST_F(SavedTogether, HasTheFilesThatThreadsWrite) {
     for (const int shard : {4, 2, 1}) {
         for (const CheckpointFormat format : {CheckpointFormat::sharded, CheckpointFormat::full}) {
@@ -125,14 +125,14 @@ TEST_F(SavedTogether, IsLoadedByEveryOtherLayout) {
         const RunLayout layout = row_layout(small_model(), ranks, ranks);
         Memory memory(layout);
         const StoredCheckpoint stored((folder_ / "save").string());
-        for (int rank = 0; rank < ranks; ++rank) {  // as a process of its own
+        for (int rank = 0; rank < ranks; ++rank) {  // each rank is a process of its own
             CheckpointLoader(stored, job_, layout, LoadUse::training, rank).fill(rank, memory.of(rank));
         }
         EXPECT_TRUE(memory.has_values()) << ranks;
     }
 }
 
-// One process cannot contribute its part: that save fails on all; the next succeeds.
+// One process cannot contribute its part: that save fails on all processes, and the next succeeds.
 TEST_F(SavedTogether, APartThatFailsIsAFailureOfAllAndTheNextSaveSucceeds) {
     const RunLayout layout = flat_layout(small_model(), 3, 3);
     Memory memory(layout);
@@ -162,7 +162,7 @@ TEST_F(SavedTogether, APartThatFailsIsAFailureOfAllAndTheNextSaveSucceeds) {
     EXPECT_EQ(StoredCheckpoint((folder_ / "save").string()).manifest().step, 11);
 }
 
-// What rank 1 writes is elsewhere when rank 0 looks for it.
+// The file of rank 1 is in another folder when rank 0 looks for it.
 TEST_F(SavedTogether, AFileThatRankZeroDoesNotSeeIsNamedWithItsHost) {
     const RunLayout layout = flat_layout(small_model(), 2, 2);
     Memory memory(layout);
@@ -195,7 +195,7 @@ TEST_F(SavedTogether, AFileThatRankZeroDoesNotSeeIsNamedWithItsHost) {
     }
 }
 
-// A host that has its own folder of that name, or none, or one that is not writable.
+// A host has its own folder of that name, or none, or one that is not writable.
 TEST_F(SavedTogether, AFolderThatIsNotSharedIsRefusedBeforeTheFirstStep) {
     const RunLayout layout = flat_layout(small_model(), 3, 3);
     const auto processes = [&] {
@@ -230,7 +230,7 @@ TEST_F(SavedTogether, AllRanksRefuseWhatRankZeroRefuses) {
     }
 }
 
-// The others wait for its part; they are notified of its end.
+// The others wait for the part of a process that has ended; they are notified of its end.
 TEST_F(SavedTogether, AProcessThatEndsWhileTheOthersSaveKeepsThePreviousOne) {
     const RunLayout layout = flat_layout(small_model(), 3, 3);
     Memory memory(layout);
@@ -243,13 +243,13 @@ TEST_F(SavedTogether, AProcessThatEndsWhileTheOthersSaveKeepsThePreviousOne) {
     EXPECT_THAT(processes[0].error, HasSubstr("rank 1 "));
     EXPECT_THAT(processes[2].error, HasSubstr("rank 1 "));
     EXPECT_EQ(StoredCheckpoint((folder_ / "save").string()).manifest().step, 9);
-    // The next run removes what is left.
+    // The next run removes the leftovers.
     save(layout, memory, 11);
     EXPECT_THAT(names(), ElementsAre("latest", "step-11", "step-9"));
     EXPECT_EQ(StoredCheckpoint((folder_ / "save").string()).manifest().step, 11);
 }
 
-// A process reads what its rank holds; it checks what the others read.
+// Each process loads only what its rank holds; it checks the parts that the others load, too.
 TEST_F(SavedTogether, EachProcessChecksWhatItReads) {
     const RunLayout layout = flat_layout(small_model(), 2, 2);
     save_values(job_, layout, 5);

@@ -1,4 +1,4 @@
-// What one layout has saved, another loads.
+// A checkpoint that one layout has saved is loaded by another.
 #include <functional>
 
 #include <gmock/gmock.h>
@@ -74,7 +74,7 @@ TEST(OwnedPieces, NameEveryElementOnceAndTheLowestPlaceThatHoldsIt) {
     for (const OwnedPiece& each : owned_pieces(maker.take(), 100)) {
         owned.emplace_back(each.place, each.piece.first, each.piece.elements);
     }
-    // Place 1 comes first, place 2 has the elements that place 1 lacks.
+    // Place 1 comes first; place 2 owns the elements that place 1 lacks.
     EXPECT_THAT(owned, ::testing::ElementsAre(std::tuple(1, 0, 4), std::tuple(2, 4, 6)));
 }
 
@@ -154,7 +154,7 @@ TEST(Loading, TheSamplerContinuesWhereItStoppedWithAnyBatch) {
     const CheckpointLoader loader(stored, other, layout, LoadUse::training);
     EXPECT_EQ(loader.step(), 10);
     EXPECT_EQ(loader.sample_offset(), 490);
-    // And that run's own checkpoint after step 12: 640 + 2 x 15.
+    // The checkpoint of that run after step 12: 640 + 2 x 15.
     save_values(other, layout, 12,
                 {.goes_on_from = stored.folder(), .sample_offset = loader.sample_offset()});
     EXPECT_EQ(StoredCheckpoint(folder / "then").manifest().samples, 670);

@@ -1,4 +1,4 @@
-// Training that stops and continues elsewhere: the losses are those of a run that never stopped.
+// Training that stops and continues elsewhere has the losses of a run that never stopped.
 #include <cmath>
 #include <functional>
 #include <tuple>
@@ -150,7 +150,7 @@ TEST_F(GoingOn, IsTheSameWithinAMillionthAtAnotherNumberOfRanks) {
     }
 }
 
-// 2 ranks in pairs of replicas: ranks 2 and 3 load what ranks 0 and 1 wrote.
+// 2 ranks per replica: ranks 2 and 3 load what ranks 0 and 1 wrote.
 TEST_F(GoingOn, HybridShardIsTheSameBitForBit) {
     Job job = on_text(small_gpt(4));
     job.fsdp.sharding_strategy = ShardingStrategy::hybrid_shard;
@@ -166,7 +166,7 @@ TEST_F(GoingOn, EveryOptimizerFindsItsState) {
         job.optimizer.momentum = 0.9;
         job.optimizer.warmup_steps = 4;
         job.optimizer.schedule = LrSchedule::cosine;
-        // The schedule depends on the run's length, so the first run is not shorter: it is cut off.
+        // The schedule depends on the run's length, so the first run has the full length and is cut off.
         Job first = job;
         first.checkpoint.every = kSaved;
         first.checkpoint.save = folder_ / "all";
@@ -186,7 +186,7 @@ TEST_F(GoingOn, ASmallerBatchSeesTheSamplesThatFollow) {
     Job smaller = job;
     smaller.data.batch = 2;
     const std::vector<double> losses = train_in_two(job, smaller);
-    Job accumulating = job;  // the same samples in micro-batches have the same mean
+    Job accumulating = job;  // the samples are the same in micro-batches, and have the same mean
     accumulating.data.batch = 1;
     accumulating.train.accumulation = 2;
     const std::vector<double> other = train_in_two(job, accumulating);

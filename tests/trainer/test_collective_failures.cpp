@@ -40,7 +40,7 @@ class CollectiveFailure : public ::testing::Test {
         }
         return sentence;
     }
-    std::deque<std::vector<double>> memory_;  // enough for any type
+    std::deque<std::vector<double>> memory_;  // large enough for any type
 };
 
 TEST_F(CollectiveFailure, NamesBothCallsIfTheyDiffer) {
@@ -117,14 +117,14 @@ TEST_F(CollectiveFailure, NamesTheCollectiveThatDidNotEndIfAllHaveBegunIt) {
 
 class WaitingChain : public CollectiveFailure {
   protected:
-    // The trouble that the others report first.
+    // The trouble that another rank reports first.
     static CollectiveTrouble trouble(GroupRig& rig, int rank) {
         const auto told = rig.troubles(rank);
         return told.empty() ? CollectiveTrouble() : told[0];
     }
     std::future<void> wait_in(GroupRig& rig, int rank, Group group) {
         auto future = rig.begin(rank, rig.launch(rank, call(Operation::all_reduce, 1000), group));
-        std::this_thread::sleep_for(std::chrono::milliseconds(50));  // others begin to wait later
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the others begin to wait later
         return future;
     }
     GroupRig rig_{4, {.shard = 2, .timeout_s = 0.3, .ask = true}};
@@ -146,9 +146,9 @@ TEST_F(WaitingChain, DoesNotBlameARankThatOnlyWaits) {
 }
 
 TEST_F(WaitingChain, FollowsItOverSeveralRanks) {
-    auto first = wait_in(rig_, 1, Group::shard);       // for 0
-    auto second = wait_in(rig_, 0, Group::replicate);  // for 2
-    auto third = wait_in(rig_, 2, Group::shard);       // for 3
+    auto first = wait_in(rig_, 1, Group::shard);       // waits for 0
+    auto second = wait_in(rig_, 0, Group::replicate);  // waits for 2
+    auto third = wait_in(rig_, 2, Group::shard);       // waits for 3
     error_of(first);
     EXPECT_EQ(trouble(rig_, 1).rank, 3);
     EXPECT_NE(trouble(rig_, 1).reason.find("in which rank 2 waits; rank 1 has waited"), std::string::npos);
@@ -167,7 +167,7 @@ TEST_F(WaitingChain, ARankThatDoesNotAnswerIsItsEnd) {
     error_of(next);
 }
 
-// It has begun, and its data do not arrive.
+// The collective has begun, but its data do not arrive.
 TEST_F(WaitingChain, ARankThatHangsInsideACollectiveIsItsEnd) {
     rig_.wires().hold_back(3, collectives::message_tag(2, 0, collectives::MessageStream::inputs));
     rig_.inquiries().silence(3);
@@ -184,8 +184,8 @@ TEST_F(WaitingChain, ARankThatHangsInsideACollectiveIsItsEnd) {
 }
 
 TEST_F(WaitingChain, BlamesNoRankForACycle) {
-    auto first = wait_in(rig_, 0, Group::world);   // for 1
-    auto second = wait_in(rig_, 1, Group::shard);  // for 0
+    auto first = wait_in(rig_, 0, Group::world);   // waits for 1
+    auto second = wait_in(rig_, 1, Group::shard);  // waits for 0
     EXPECT_EQ(
         error_of(first),
         "ranks 0 and 1 wait for each other for more than the 0.3 s of run.timeout: rank 0 in all_reduce "
@@ -224,7 +224,7 @@ TEST_F(CollectiveFailure, NamesTheCollectiveInWhichARankWasLost) {
 TEST_F(CollectiveFailure, EndsEverythingWithTheGivenError) {
     GroupRig rig(2, {.seed = 6});
     std::vector<std::future<void>> futures;
-    for (int i = 0; i < 100; ++i) {  // more than are in progress at a time
+    for (int i = 0; i < 100; ++i) {  // more than can be in progress at a time
         for (int r = 0; r < (i < 10 ? 2 : 1); ++r)
             futures.push_back(rig.begin(r, rig.launch(r, call(Operation::all_reduce, 200000 / (i + 1)))));
     }
@@ -239,7 +239,7 @@ TEST_F(CollectiveFailure, EndsEverythingWithTheGivenError) {
         ++failed;
     }
     EXPECT_GE(failed, 90U);
-    EXPECT_TRUE(rig.troubles(0).empty());  // it did not detect this itself
+    EXPECT_TRUE(rig.troubles(0).empty());  // rank 0 did not detect this itself
     auto later = rig.begin(0, rig.launch(0, {Operation::barrier}));
     EXPECT_EQ(error_of(later), "rank 7 is out of memory");
     // No memory is accessed any more (the address sanitizer would detect it).

@@ -17,7 +17,7 @@ namespace TEST_FILE {
 
 using namespace testing;  // NOLINT(google-build-using-namespace)
 
-// Several blocks for each of five members; fewer under a sanitizer, which is slow.
+// Several blocks for each of five members; fewer under a sanitizer, because it is slow.
 #ifdef SHARDSCOPE_SANITIZED
 constexpr std::int64_t kLarge = 150001;
 #else
@@ -52,7 +52,7 @@ class CollectiveGroupTest : public ::testing::TestWithParam<int> {
     template <class T>
     void check(Sums sums, std::uint64_t seed, const std::vector<std::int64_t>& sizes, bool look = false) {
         GroupRig rig(GetParam(), {.sums = sums, .seed = seed, .look = look});
-        // A ring's sums of bf16 are rounded at each hop: to 8 bits.
+        // A ring rounds its sums of bf16, to 8 bits, at each hop.
         const double tolerance = sums == Sums::ordered ? 0 : std::is_same_v<T, Bf16> ? 0.02 : 1e-6;
         for (const std::int64_t size : sizes) {
             const auto terms = std::make_shared<const Terms<T>>(size, GetParam(), 5);
@@ -104,7 +104,8 @@ INSTANTIATE_TEST_SUITE_P(Members, CollectiveGroupTest, ::testing::Range(1, 6),
                          ::testing::PrintToStringParamName());
 
 TEST(CollectiveGroup, SendsNoMoreThanARing) {
-    // Per rank (n - 1) / n of the data, an all_reduce twice that; plus a header of 40 bytes to each peer.
+    // Each rank sends (n - 1) / n of the data, and twice that for an all_reduce; plus a header of 40 bytes to
+    // each peer.
     constexpr std::int64_t kElements = 1 << 18, kShare = kElements * 4 * 3 / 4, kHeaders = 3 * 40;
     const auto terms = std::make_shared<const Terms<float>>(kElements, 4, 5);
     for (const Sums sums : {Sums::ordered, Sums::ring}) {
@@ -144,8 +145,8 @@ TEST(CollectiveGroup, SumsAlongARingTheSameOnEveryRun) {
     EXPECT_EQ(results[0], results[1]);
 }
 
-// Communicators of a mesh of 2 x 2, in another order on each rank, many at a time; buffers are changed as
-// soon as allowed.
+// The communicators of a mesh of 2 x 2, in another order on each rank, many at a time; buffers are changed as
+// soon as this is allowed.
 void many_in_flight(Sums sums, std::uint64_t seed) {
     GroupRig rig(4, {.shard = 2, .sums = sums, .seed = seed});
     struct Planned {
@@ -216,7 +217,7 @@ TEST(CollectiveGroup, CarriesManyAlongRingsAtATime) {
 }
 
 TEST(CollectiveGroup, LetsARankRunFarAhead) {
-    // More than a communicator has in progress at a time: the others wait for their turn.
+    // More collectives than a communicator has in progress at a time: the others wait for their turn.
     GroupRig rig(2, {.seed = 3});
     std::vector<float> memory(200);
     std::vector<std::future<void>> futures;
@@ -253,7 +254,7 @@ TEST(CollectiveGroup, SaysWhatItWaitsFor) {
 TEST(CollectiveGroup, RefusesWhatNoMemberCanBegin) {
     GroupRig rig(4, {.shard = 2});
     CollectiveLaunch launch = rig.launch(0, {Operation::barrier});
-    launch.communicator = 2;  // the other shard group
+    launch.communicator = 2;  // the other shard group's number
     EXPECT_THROW(rig.group(0).begin(launch, {}), std::logic_error);
     launch = rig.launch(0, {Operation::barrier});
     launch.place = 1;

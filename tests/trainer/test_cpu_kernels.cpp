@@ -83,7 +83,7 @@ State piece(const State& whole, int place) {
 
 constexpr std::array<double, 5> kAdamScalars = {0.9, 0.999, 1e-8, 0.1};
 
-// One step of `kernel` on what a rank holds; if it needs norms first, with given sums over the ranks.
+// One step of `kernel` on a rank's part; if it needs norms first, with the given sums over the ranks.
 using Step = void (*)(State& state, std::int64_t held, std::int64_t per_rank, const KernelContext& context);
 
 void look_lars(State& s, std::int64_t held, std::int64_t per_rank, const KernelContext& context) {
@@ -210,7 +210,7 @@ TEST(Initialize, RanksHoldTheirPartsOfWhatOneRankHolds) {
         joined.insert(joined.end(), part.begin(), part.end());
     }
     EXPECT_EQ(joined, whole);
-    EXPECT_EQ(std::count(whole.begin(), whole.end(), 0.0f), 8);  // 5 before, 3 behind
+    EXPECT_EQ(std::count(whole.begin(), whole.end(), 0.0f), 8);  // 5 before, 3 after
     EXPECT_EQ(whole[5], 1.0f + 2.0f * kernels::normal(3, 77, 0));
 }
 
@@ -240,7 +240,7 @@ TEST(ChunkCat, CountsElementsOfItsType) {
     EXPECT_EQ(back, a);
 }
 
-// Gradients of one type and a buffer of the other.
+// The gradients have one type and the buffer the other.
 TEST(ChunkCat, ConvertsThePiecesToItsType) {
     constexpr std::int64_t kFromFp32 = 1 + static_cast<std::int64_t>(DType::fp32),
                            kFromBf16 = 1 + static_cast<std::int64_t>(DType::bf16);
@@ -249,7 +249,7 @@ TEST(ChunkCat, ConvertsThePiecesToItsType) {
     Floats wide(6, NAN);
     Call(Kernel::chunk_cat, DType::fp32, {2, kFromBf16}).arg(wide).arg(a).arg(b).run(at_place(0, pieces));
     EXPECT_EQ(wide, (Floats{1, 2, 0.5f, 3, 0, 0}));
-    Floats c = {257, 2, 3}, d = {0.5f};  // 257 has no bf16: 256 is the even neighbour
+    Floats c = {257, 2, 3}, d = {0.5f};  // bf16 cannot represent 257: 256 is the even neighbour
     auto narrow = unwritten<Bf16>(6);
     Call(Kernel::chunk_cat, DType::bf16, {2, kFromFp32}).arg(narrow).arg(c).arg(d).run(at_place(0, pieces));
     EXPECT_EQ(in_double(narrow), (Vector{256, 2, 0.5, 3, 0, 0}));
@@ -268,7 +268,7 @@ TEST(Accumulate, AddsTheOtherTypeAsItIs) {
     EXPECT_EQ(in_double(narrow), (Vector{258, 3}));
 }
 
-// An earlier count of 2^31 rows was negative, and nothing was computed.
+// An earlier version counted 2^31 rows as a negative number, and computed nothing.
 TEST(Kernels, RefuseMoreRowsThanTheyCanCount) {
     constexpr std::int64_t kRows = std::int64_t{1} << 31;
     Floats none;

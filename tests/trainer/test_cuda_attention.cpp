@@ -23,7 +23,7 @@ constexpr AttentionShape kShapes[] = {
     {1, 200, 32, 1, 1}, {1, 70, 80, 1, 1}, {1, 66, 128, 1, 1}, {1, 37, 256, 1, 1}, {1, 35, 200, 1, 1},
     {2, 33, 24, 3, 1},  {1, 50, 20, 4, 2}, {1, 3, 6, 6, 1},    {1, 67, 120, 4, 2}};
 
-// Every position attends to all of its sequence: only the plain kernels.
+// Every position attends to its whole sequence: only the plain kernels support this.
 constexpr AttentionShape kBothWays[] = {
     {1, 1, 16, 1, 1, false}, {2, 33, 24, 3, 1, false}, {1, 65, 64, 2, 2, false}, {2, 70, 40, 4, 2, false}};
 
@@ -52,7 +52,7 @@ std::array<std::int64_t, 6> dims(const AttentionShape& s) {
     return {s.batch, s.context, s.heads, s.width, s.kv_heads, s.causal ? 0 : 1};
 }
 
-// What a backward reads, as the CPU's forward has written it.
+// The operands of a backward, as the CPU's forward has written them.
 template <class T>
 struct Operands {
     std::vector<T> qkv, dout, out, probabilities;
@@ -170,7 +170,7 @@ TYPED_TEST(CudaAttention, PlainBackward) {
 }
 
 #ifdef SHARDSCOPE_PLAYED_CUDA
-// A tile that is used before it was waited for, or overwritten while it is used, would be detected.
+// This would detect a tile that is used before it was waited for, or overwritten while it is used.
 TEST_F(CudaTest, FusedAttentionDoesNotCareWhenCopiesToSharedMemoryArrive) {
     for (const AttentionShape& s : {AttentionShape{1, 200, 32, 1, 1}, AttentionShape{1, 150, 64, 2, 1},
                                     AttentionShape{1, 100, 256, 1, 1}}) {
@@ -184,7 +184,7 @@ TEST_F(CudaTest, FusedAttentionDoesNotCareWhenCopiesToSharedMemoryArrive) {
     }
 }
 #else
-// Simulated blocks run in one order, on a device in any.
+// Simulated blocks run in one order, blocks of a device in any.
 TEST_F(CudaTest, FusedAttentionGivesTheSameBitsAgain) {
     const AttentionShape s{4, 1024, 768, 12, 4};
     const Operands<Bf16> in(s);

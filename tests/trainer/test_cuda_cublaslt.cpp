@@ -16,7 +16,7 @@
 
 namespace shardscope::trainer {
 
-// Replaces the kernels.
+// Stubs that replace the kernels.
 namespace cuda {
 
 int repeated_rows = 0;
@@ -31,7 +31,7 @@ template <class T>
 void launch_row_sums(const T*, T*, std::int64_t, std::int64_t, cudaStream_t) {
     FAIL() << "no product is a sum of rows";
 }
-// The CPU's type with the bits of the device's.
+// The CPU's type that has the bits of the device's type.
 template <class T>
 using Host = std::conditional_t<sizeof(T) == 2, kernels::Bf16, float>;
 template <class T>
@@ -67,7 +67,7 @@ std::string error_with(const char* library) {
     return "no error";
 }
 
-// One after the other: a library stays open.
+// The tests run one after the other, because a library stays open.
 class CublasLt : public ::testing::Test {
   protected:
     static void SetUpTestSuite() {
@@ -194,8 +194,9 @@ TEST_F(CublasLt, ChoosesAnAlgorithmOncePerShapeAndAlignment) {
     EXPECT_EQ(count("played_heuristics") - before, 2);
 }
 
-// The memory's first element is aligned to 16 bytes, its second is not: no algorithm takes the bias there, so
-// it is added to the matmul instead. A second bias of the same kind must not use the first one's address.
+// The first element of the memory is aligned to 16 bytes, the second is not: no algorithm takes the bias
+// there, so a kernel writes it before the matmul. A second bias of the same kind must not use the first one's
+// address.
 TEST_F(CublasLt, AddsABiasWhetherOrNotAnAlgorithmTakesIt) {
     const Linear l{6, 8, 16};
     for (const std::size_t shift : {0, 1}) {
@@ -261,7 +262,7 @@ void expect_the_cpus_activation(cuda::Gemm& gemm, const Fused& fused, const Line
     }
 }
 
-// Twice each, to detect that the second uses the first one's addresses.
+// Each runs twice, to detect that the second uses the first one's addresses.
 TEST_F(CublasLt, ComputesTheActivationInTheProduct) {
     const Linear l{6, 5, 16};
     for (const Fused& fused : kFused) {
@@ -276,8 +277,7 @@ TEST_F(CublasLt, ComputesTheActivationInTheProduct) {
     }
 }
 
-// The output is not aligned as an algorithm requires for more than the matmul; then all are queried until one
-// accepts.
+// The output is aligned well enough for the matmul only; all algorithms are then queried until one accepts.
 TEST_F(CublasLt, LeavesTheActivationToAKernelWhereNoAlgorithmTakesIt) {
     const Linear l{6, 5, 16};
     for (const Fused& fused : kFused) {

@@ -16,7 +16,7 @@ std::array<std::int64_t, 6> count(std::size_t n) {
     return {static_cast<std::int64_t>(n)};
 }
 
-// Activations also take arguments beyond where they are held.
+// Arguments of activations, some beyond the bounds at which they are clamped.
 template <class T>
 std::vector<T> wide(std::size_t n, const char* name, float factor) {
     Floats x = normals(n, name);

@@ -16,8 +16,8 @@ struct Shape {
     std::size_t rows, width;
     int entries;
 };
-// Tables of one-digit, two-digit and three-digit sizes; widths that are not packs, and more than one round of
-// a block; rows of more than one block, and entries that have many pieces.
+// Vocabularies of one-digit, two-digit and three-digit sizes; widths that are not multiples of a pack, and of
+// more than one round of a block; rows of more than one block, and entries that have many pieces.
 constexpr Shape kShapes[] = {{1, 1, 1},     {7, 5, 3},    {300, 33, 50}, {64, 64, 3000},
                              {10, 5000, 4}, {5000, 3, 7}, {9, 1, 65537}, {4500, 1, 3000}};
 
@@ -74,7 +74,7 @@ TYPED_TEST(CudaEmbedding, AddsRowsOfOneToken) {
     backward<T>(shape, Tokens(shape.rows, 1024)).run().template expect_same<T>(0);
 }
 
-// Pieces of some entries, and few rows of others between them.
+// Some entries have several pieces, and others between them have few rows.
 TYPED_TEST(CudaEmbedding, AddsRowsOfFrequentAndRareTokens) {
     using T = TypeParam;
     for (const std::size_t rare : {1U, 3U, 255U, 256U, 257U, 511U}) {

@@ -1,6 +1,6 @@
 // The matmuls of a Linear on a CUDA device compared with the CPU's, and their description in terms of cuBLAS,
 // whose matrices are column-major. The simulated matmul uses column-major matrices with exactly the sizes,
-// transposes and leading dimensions that cuBLASLt is given: so the translation is tested.
+// transposes and leading dimensions that cuBLASLt is given, so this tests the translation.
 #include "tests/trainer/cuda_testing.h"
 
 namespace shardscope::trainer {
@@ -15,7 +15,8 @@ struct Linear {
                 static_cast<std::int64_t>(out)};
     }
 };
-// No two sizes are equal, or a transposed operand would not be noticed; also vectors and single numbers.
+// All sizes differ, because otherwise a transposed operand would not be noticed; also vectors and single
+// numbers.
 constexpr Linear kLinears[] = {{5, 3, 7},  {33, 20, 65}, {1, 40, 9},  {17, 1, 6},
                                {8, 30, 1}, {1, 1, 1},    {64, 96, 48}};
 
@@ -26,8 +27,8 @@ Op linear_op(Kernel kernel, std::size_t args, bool checks_output = false) {
     return op;
 }
 
-// The product [m, n] of depth k that a kernel is, its transposes, leading dimensions, and the args that are
-// its matrices.
+// The matmul [m, n] of depth k that a kernel computes, its transposes and leading dimensions, and the args
+// that are its matrices.
 struct Described {
     Kernel kernel;
     std::int64_t m, n, k;
@@ -37,8 +38,7 @@ struct Described {
 };
 constexpr Described kDescribed[] = {
     // y [2,5] row-major is a column-major [5,2]: y = w x, where w [5,3] is the transpose of the memory read
-    // as a
-    // column-major [3,5], and x is a column-major [3,2].
+    // as a column-major [3,5], and x is a column-major [3,2].
     {Kernel::linear_forward, 5, 2, 3, true, false, 3, 3, 5, 2, 1},
     // dx [2,3] is a column-major [3,2] = w [3,5] dy [5,2], neither transposed.
     {Kernel::linear_backward_input, 3, 2, 5, false, false, 3, 5, 3, 2, 1},
@@ -63,7 +63,7 @@ TEST(CudaMatmul, IsOfColumnMajorMatrices) {
     }
 }
 
-// The flag for values that are not finite is not a bias.
+// The flag for values that are not finite must not be taken for a bias.
 TEST(CudaMatmul, HasABiasWhereTheKernelHasOne) {
     EXPECT_EQ(cuda::describe(linear_op(Kernel::linear_forward, 3)).bias, 0u);
     EXPECT_EQ(cuda::describe(linear_op(Kernel::linear_forward, 4)).bias, 3u);
@@ -108,8 +108,8 @@ std::string text_of(const Linear& l) {
     return std::to_string(l.rows) + " x " + std::to_string(l.in) + " x " + std::to_string(l.out);
 }
 
-// GELU with its sum and a bias, and without both. The CPU takes GELU of the rounded sum: a step of bf16 there
-// is up to four in the result, as a negative argument's GELU is steep beside its size.
+// GELU with its sum and a bias, and without both. The CPU applies GELU to the rounded sum: one step of bf16
+// in the sum is up to four in the result, because GELU of a negative argument is steep relative to its size.
 template <class T>
 std::vector<KernelCase<T>> cases(const Linear& l) {
     constexpr double kNear = testing::kTolerance<T>, kGelu = std::is_same_v<T, float> ? kNear : 0x1p-6;
@@ -133,7 +133,7 @@ TYPED_TEST(CudaGemm, ComputesWhatTheCpuComputes) {
     check_cases(kLinears, text_of, cases<TypeParam>);
 }
 
-// Also more rows than a block's 512 threads, and columns that end within a block's 16 or 8.
+// Also covers more rows than a block's 512 threads, and columns that end within a block's 16 or 8.
 TYPED_TEST(CudaGemm, BackwardBias) {
     using T = TypeParam;
     constexpr Linear kTall[] = {{1, 0, 1}, {31, 0, 7}, {513, 0, 33}, {1500, 0, 16}, {700, 0, 40}};

@@ -1,4 +1,4 @@
-// The `nccl` process group over the simulated NCCL: what it calls, what its watchdog reports and ends.
+// The `nccl` process group over the simulated NCCL: its calls, and what its watchdog reports and ends.
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -156,7 +156,7 @@ TEST_F(NcclGroups, AFailureElsewhereAbortsThem) {
     EXPECT_EQ(ended(*groups[0], 0, stream, out.data()), "rank 1: out of memory");
 }
 
-// An abort frees what the call reads.
+// An abort frees memory that the call reads.
 TEST_F(NcclGroups, AFailureAbortsNoCommunicatorThatACallUses) {
     const int before = played_nccl::aborted_in_calls(), gone = played_nccl::gone();
     const auto groups = make_nccl_groups(played_nccl::library(), {{0, 1}}, {0, 1}, 0);

@@ -69,7 +69,7 @@ class Rank {
               rank_(rank),
               bytes_(static_cast<std::int64_t>(elements * sizeof(float))),
               data_(device.take(rank, MemorySpace::device, bytes_, true)) {}
-        // A stream that still uses it has been released, or is done.
+        // Streams that still use the memory have been released, or are done.
         ~Memory() {
             device_.stop();
             device_.give_back(rank_, MemorySpace::device, data_);
@@ -227,7 +227,7 @@ TEST_F(CudaProcesses, OneThatDiesEndsTheOthers) {
     EXPECT_LT(seconds_since(begin), 5);
 }
 
-// The others' NCCL sees a broken connection before the job knows which rank caused it.
+// The others' NCCL reports a broken connection before the job knows which rank caused it.
 TEST_F(CudaProcesses, ABrokenConnectionIsBlamedOnTheProcessThatIsGone) {
     testing::PlayedProcesses job(2);
     const auto thrown = run(job, {2, 2}, [&](Rank& own) {
@@ -319,7 +319,7 @@ TEST_F(CudaProcesses, OneThatDoesNotStartNcclEndsTheOthersStart) {
     other.join();
     EXPECT_THAT(why,
                 HasSubstr("starting NCCL among the processes did not end within the 0.2 s of run.timeout"));
-    // What was left behind ends.
+    // The start that was left behind ends.
     const int gone = played_nccl::gone();
     played_nccl::let_go_of_starts(true);
     const Clock::time_point begin = Clock::now();
@@ -392,7 +392,7 @@ Introduction one(int rank, const std::string& bus) {
     return made;
 }
 
-// What all of them receive: one answer, whichever asks.
+// The text that all processes receive, which is the same for each.
 std::string told(std::vector<Introduction> all) {
     class Fixed final : public Bootstrap {
       public:

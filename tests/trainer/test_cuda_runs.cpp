@@ -21,7 +21,7 @@ using testing::Point;
 using testing::run;
 using testing::run_played;
 
-// A point of the grid, three steps of it, with fused attention at every second point.
+// The job of a point of the grid: three steps, with fused attention at every second point.
 Job job_of(const Point& p, const testing::SampleText& text, std::size_t number) {
     Job job = testing::job_at(p, text);
     job.run.steps = 3;
@@ -161,7 +161,7 @@ TEST(CudaRuns, AFullGpuIsReportedWithItsContent) {
     } catch (const OutOfMemory& error) {
         EXPECT_THAT(error.what(), HasSubstr("into the 40000 bytes of GPU 0 (played GPU 0)"));
         EXPECT_THAT(error.what(), HasSubstr("parameters"));
-        // For the search of what would fit: no other process uses the memory.
+        // The search for configurations that would fit uses this: no other process uses the memory.
         EXPECT_GT(error.room(), 30'000);
         EXPECT_LE(error.room(), 40'000);
     }
@@ -189,7 +189,7 @@ TEST(CudaRuns, NcclIsRefusedWhereRanksShareAGpu) {
     }
 }
 
-// What a checkpoint reads and writes: device memory, through a copy.
+// A checkpoint reads and writes device memory through a copy.
 TEST(CudaRuns, ContinueFromStateReadFromTheDevice) {
     Job job = testing::with_wrap(testing::mlp_job(3, 12, 2, 2), "module:Linear");
     job.run.steps = 4;

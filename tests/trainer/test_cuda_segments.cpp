@@ -164,7 +164,7 @@ std::vector<std::uint8_t> bytes(std::size_t n, std::uint8_t first) {
     return made;
 }
 
-// Pieces of odd sizes, of more than a block's chunk, and empty ones; in launches of few and of many.
+// Pieces of odd sizes, larger than a block's chunk, and empty; in launches of few and of many pieces.
 TEST_F(CudaCopies, CatAndSplit) {
     const std::vector<std::vector<std::size_t>> cases = {
         {1}, {16, 32, 64}, {40000, 1, 7, 33, 4096}, {2, 0, 6}, std::vector<std::size_t>(700, 5)};

@@ -66,7 +66,7 @@ Outcome run_by_processes(const Job& job, double timeout_s = 20, const RunHooks& 
     return outcome;
 }
 
-// The simulated NCCL sums rank by rank, like the local group.
+// The simulated NCCL sums in rank order, as the local group does.
 void expect_as_in_one_process(const Job& job, const std::string& what) {
     const RunResult together = run_played(job, {}, {.group = cuda::GroupKind::local});
     const Outcome apart = run_by_processes(job);
@@ -90,7 +90,7 @@ TEST(CudaWorld, ProcessesTrainAsThreadsDo) {
     expect_as_in_one_process(hybrid, "HYBRID_SHARD, 2 x 2");
 }
 
-// Its host thread is busy with something else forever; its World answers.
+// The rank's host thread is busy forever with something else; its World still answers.
 TEST(CudaWorld, ARankThatHangsIsNamedByAll) {
     const PlayedMachine machine({.gpus = 2});
     Job job = testing::with_wrap(testing::mlp_job(3, 12, 2, 2), "module:Linear");

@@ -65,7 +65,7 @@ TEST(SyntheticDataset, AnotherSeedGivesOtherSamples) {
     EXPECT_NE(y1, y2);
 }
 
-// Inputs are normal: over 64,000 of them mean and variance lie within 4 deviations (4/253) of 0 and 1.
+// Inputs are normal: the mean and variance of 64,000 of them lie within 4 deviations (4/253) of 0 and 1.
 TEST(SyntheticDataset, InputsAreNormalAndTargetsBounded) {
     constexpr int kWidth = 64, kSamples = 1000;
     Floats x(kWidth * kSamples), y(x.size());
@@ -125,7 +125,7 @@ TEST(SyntheticDataset, ATwoLayerModelLearnsIt) {
     EXPECT_LT(last, 0.2 * first);
 }
 
-// A folder of its own for each test, removed at its end.
+// Each test has its own folder, removed at its end.
 class TextData : public ::testing::Test {
   protected:
     std::string write(const std::string& name, const std::string& text) const {
@@ -366,7 +366,7 @@ TEST_F(TextData, AnUnreadableFileIsNamedWithTheReason) {
     EXPECT_THAT(error_of(folder_.string()), HasSubstr("cannot read " + path)) << "in a folder too";
 }
 
-// From a job: the error begins with the place of the key that is at fault.
+// The data are opened from a job, so an error begins with the place of the key that is at fault.
 TEST_F(TextData, AJobsDataIsOpenedAndErrorsNameTheirPlace) {
     Job job;
     job.data.type = DataType::text;

@@ -1,4 +1,4 @@
-// Words, byte-pair vocabularies and their files: compared with a plain trainer that recounts everything at
+// Words, byte-pair vocabularies and their files, compared with a plain trainer that recounts everything at
 // each merge.
 #include <algorithm>
 #include <cmath>
@@ -313,7 +313,7 @@ TEST_F(BpeFile, ATextIsTrainedOnInItsTokens) {
         EXPECT_TRUE(std::equal(input.begin(), input.end(), start));
         EXPECT_TRUE(std::equal(target.begin(), target.end(), start + 1));
     }
-    // A checkpoint's vocabulary instead of a new one.
+    // Uses a checkpoint's vocabulary instead of training a new one.
     const TextSource other =
         open_text({.path = path,
                    .context = 8,

@@ -22,7 +22,7 @@ namespace TEST_FILE {
 using namespace std::chrono_literals;
 using Numbers = std::vector<std::int64_t>;
 
-// Sample i is the number i, its target -i. Counts what was filled, can be slow and can fail.
+// Sample i is the number i, its target -i. The dataset counts what was filled, and can be slow or fail.
 class Counting final : public Dataset {
   public:
     std::int64_t input_bytes() const override { return 8; }
@@ -158,7 +158,7 @@ TEST(DataLoader, StopsBeforeAnythingWasTaken) {
         LoaderOptions options{.batch = 2, .workers = 3};
         options.on_worker_start = [&](int) { ++begun; };
         { DataLoader loader(data, options); }
-        const int after = begun;  // its workers have ended with it: the count does not change
+        const int after = begun;  // the workers have ended with it, so the count does not change
         std::this_thread::yield();
         EXPECT_EQ(begun, after);
         EXPECT_LE(after - before, 3);

@@ -74,7 +74,7 @@ TEST(Masked, HidesReplacesAndKeeps) {
     EXPECT_NEAR(hidden, 9600, 175);
     EXPECT_NEAR(exchanged, 1200 * 49.0 / 50, 131);
     EXPECT_NEAR(left, 1200 * 51.0 / 50, 131);
-    // Every position as often as any other: 300 of 2,000; 4 deviations are 64.
+    // Every position is masked as often as any other: 300 times of 2,000; 4 deviations are 64.
     for (const int times : at) EXPECT_NEAR(times, 300, 64);
 }
 

@@ -93,7 +93,7 @@ TEST(StreamingCopy, WritesEveryByteAndNoOther) {
     EXPECT_GT(kernels::cached_bytes(), 0U);
 }
 
-// Lines of several pages are copied in turn.
+// Several pages of a line are copied in turn.
 TEST(StreamingCopy, CopiesPagesSideBySide) {
     constexpr std::size_t kMost = 5 * 4096 * 4;
     std::vector<unsigned char> in(kMost + 64);

@@ -25,7 +25,7 @@ Job small_job(int ranks = 2) {
     return testing::with_wrap(testing::mlp_job(4, 24, 3, ranks), "module:Linear");
 }
 
-// Many options at the same time: hybrid groups, accumulation, clipping, offload.
+// Combines many options: hybrid groups, accumulation, clipping, offload.
 std::vector<Job> race_jobs(const testing::SampleText& text) {
     std::vector<Job> jobs = {
         small_job(3), testing::with_mode(small_job(3), ParallelMode::ddp),
@@ -49,7 +49,7 @@ std::vector<Job> race_jobs(const testing::SampleText& text) {
 struct Traced {
     RunResult result;
     std::unique_ptr<traces::Trace> trace;
-    std::string error;  // what the run threw
+    std::string error;  // the message of the exception
 };
 
 // A run with its trace, whether it succeeds or not.
@@ -125,7 +125,7 @@ TEST(ExecutorStop, BeforeTheFirstStepTrainsNothing) {
     EXPECT_EQ(result.stopped_at, 0);
 }
 
-// Saved after steps 2, 4 and, as the last, 5; no rank continues before all are done.
+// The hook is called after steps 2, 4 and, as the last, 5; no rank continues before all calls have returned.
 TEST(ExecutorHooks, AreCalledAtAgreedStepsWithAllRanksAtRest) {
     Job job = small_job(3);
     job.checkpoint.every = 2;

@@ -69,7 +69,7 @@ TEST(FusedActivation, OfAGptIsInEachFeedForwardPart) {
     const Pass pass = pass_of(fused(small_gpt()));
     EXPECT_EQ(pass.count(Kernel::linear_gelu_forward), 2);
     EXPECT_EQ(pass.count(Kernel::gelu_forward), 0);
-    // The attention's qkv and projection, the feed-forward part's projection, twice; the head.
+    // Two blocks with the attention's qkv and projection and the feed-forward part's projection; the head.
     EXPECT_EQ(pass.count(Kernel::linear_forward), 2 * 3 + 1);
 }
 
@@ -124,7 +124,7 @@ TEST(FusedActivation, KeepsNoSumWithoutABackward) {
     const Pass plain = pass_of(small_gpt(), evaluation), pass = pass_of(fused(small_gpt()), evaluation);
     ASSERT_EQ(pass.count(Kernel::linear_gelu_forward), 2);
     for (const Op* op : pass.all(Kernel::linear_gelu_forward)) EXPECT_LT(op->args[1].buffer, 0);
-    // In the first forward of a checkpointed block, too; the second forward keeps it there.
+    // The same holds in the first forward of a checkpointed block; the second forward keeps the sum.
     const Pass twice = pass_of(fused(checkpointed(small_gpt(), "module:Block")));
     for (const Op* op : twice.all(Kernel::linear_gelu_forward))
         EXPECT_EQ(op->args[1].buffer >= 0, op->phase == Phase::recompute);
@@ -181,7 +181,7 @@ TEST(FusedActivation, ChecksTheResultForTheLinear) {
     }
 }
 
-// The sum of the matmul's and the activation's operations; of the bytes, those are saved that the activation
+// The operations are the sum of the matmul's and the activation's; the bytes lack those that the activation
 // read and, for ReLU, wrote.
 TEST(FusedActivation, CountsTheArithmeticOfBoth) {
     for (const Job& job : {small_mlp(), small_gpt()}) {

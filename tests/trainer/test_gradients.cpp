@@ -184,7 +184,7 @@ double norm(const Floats& values) {
     return std::sqrt(sum);
 }
 
-// Along a random direction of every parameter, the change of the loss equals gradient times direction.
+// Along a random direction in each parameter, the change of the loss equals gradient times direction.
 void check_gradients(const Job& job, double h) {
     OneDevice device(job);
     const std::map<int, Floats> gradients = device.gradients();
@@ -215,7 +215,7 @@ void check_gradients(const Job& job, double h) {
     }
 }
 
-// Many rows, because a ReLU that a step of h switches adds an error of its own.
+// A model with many rows, because a ReLU that a step of h switches adds an error of its own.
 Job wide_mlp() {
     Job job = small_mlp();
     job.data.batch = 2048;
@@ -249,7 +249,7 @@ TEST(Gradients, WithEachActivation) {
         Job mlp = wide_mlp(), gpt = small_gpt();
         mlp.model.activation = gpt.model.activation = static_cast<ActivationKind>(kind);
         check_gradients(mlp, 2e-3);
-        // A step of h in all of a weight switches too many of the few ReLUs.
+        // A step of h in a whole weight switches too many of the few ReLUs.
         if (gpt.model.activation != ActivationKind::relu) check_gradients(gpt, 2e-3);
     }
 }
@@ -264,13 +264,13 @@ TEST(Gradients, WithFusedAttention) {
     check_gradients(fused(small_llama()), 2e-3);
 }
 
-// Bidirectional attention, normalized sums, and a loss over few positions.
+// A bert has bidirectional attention, normalized sums, and a loss over few positions.
 TEST(Gradients, Bert) {
     check_gradients(small_bert(), 2e-3);
     check_gradients(fused(tied_with_dropout(small_bert())), 2e-3);
 }
 
-// The same function with sums in another order.
+// Both compute the same function, with sums in another order.
 TEST(Gradients, WithFusedAttentionEqualThoseWithPlain) {
     for (const Job& job : {small_gpt(), small_llama(), small_bert()}) {
         OneDevice plain(job), other(fused(job));

@@ -1,4 +1,4 @@
-// A job file says what is trained: what is read from it, what the command line changes, what the help shows.
+// A job file describes a training run: its keys, overrides on the command line, and the help about them.
 #include <set>
 
 #include <gmock/gmock.h>

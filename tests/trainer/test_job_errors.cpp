@@ -1,4 +1,4 @@
-// Every mistake in a job gives one sentence: where, which key, what is wrong, what to do.
+// Every mistake in a job gives one sentence: the place, the key, what is wrong, what to do.
 #include <filesystem>
 #include <fstream>
 
@@ -35,9 +35,9 @@ TEST(JobErrors, AKeyOfTooManyPartsIsRefusedWithItsLine) {
     EXPECT_THAT(error_of(dots + " = 1"), HasSubstr(sentence));
     EXPECT_THAT(error_of("[data]\npath = \"\"\"\n\\\"\"\"\" \n" + dots + " = 1"),
                 AllOf(HasSubstr("job.toml:4: "), HasSubstr(sentence)));
-    // A text may end in quotes of its own.
+    // A string may end in quotes of its own.
     EXPECT_THAT(error_of("x = {a = \"\"\"s\"\"\"\"\", " + dots + " = 1}"), HasSubstr(sentence));
-    // Dots in a text, a comment or a list of numbers do not belong to a key.
+    // Dots in a string, a comment or a list of numbers do not belong to a key.
     EXPECT_EQ(error_of("[data]\npath = \"" + dots + "\" # " + dots), "no error");
     EXPECT_EQ(error_of("[data]\npath = '" + dots + "\"'"), "no error");
 }

@@ -20,7 +20,7 @@ TEST(LearningRate, IsThatOfTheJobByDefault) {
     }
 }
 
-// "When the minibatch size is multiplied by k, multiply the learning rate by k": however it is multiplied.
+// "When the minibatch size is multiplied by k, multiply the learning rate by k": whatever multiplies it.
 TEST(LearningRate, ScalesWithTheSamplesOfAStep) {
     Job job;
     job.run.ranks = 4;

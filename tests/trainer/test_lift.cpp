@@ -1,5 +1,5 @@
-// A run that is recorded, exported as PyTorch's JSON, read again and lifted: replayed unchanged it gives its
-// own figures, and under another wrap or strategy those that the job itself has there.
+// A run that is recorded, exported as PyTorch's JSON, read again and lifted: its unmodified replay gives the
+// figures of the run, and a replay under another wrap or strategy gives those of the job under it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -69,7 +69,7 @@ const std::vector<Variant> kMlpVariants = {
     {"ddp", {{"parallel.mode", "ddp"}}},
 };
 
-// What a job has under each variant, compared with the replay of a recorded run of it.
+// The peaks of a job under each variant, compared with the replay of a recorded run of the job.
 void expect_peaks(const lift::Lifted& lifted, const Job& job, const std::vector<Variant>& variants,
                   const std::string& what) {
     for (const Variant& variant : variants) {
@@ -94,7 +94,7 @@ class LiftedJson : public ::testing::Test {
         trace_ = testing::simulated_json(job, cluster_, folder_.path());
         return lift::lift(*trace_);
     }
-    // The step of each variant, compared with the job's own under it.
+    // The step time of the job under each variant, compared with that replay.
     void expect_steps(const lift::Lifted& lifted, const Job& job, const std::vector<Variant>& variants) {
         for (const Variant& variant : variants) {
             const lift::Replay replay = lift::replay(lifted, lifted.cluster, variant.changes, 1);
@@ -183,7 +183,7 @@ TEST_F(LiftedRun, PeaksAreThoseThatTheJobMeasuresUnderTheOtherWrap) {
     }
 }
 
-// Whatever settings the run was recorded under.
+// The settings under which the run was recorded do not matter.
 TEST_F(LiftedRun, AnyRecordedSettingsPredictTheOthers) {
     const Job gpt = gpt_job(text_, 1, 2);
     std::vector<Recorded> all = {

@@ -62,7 +62,7 @@ TEST(LiftedPytorch, FullyShardWithModulesShapesAndMemoryIsLiftedCompletely) {
     ASSERT_TRUE(root.can_be()) << root.impossible;
     EXPECT_EQ(root.units, 1U);
     EXPECT_GT(root.peak.bytes, unmodified.peak.bytes);
-    // All of it is gathered once, before the forward, and reduced once, after the backward.
+    // All parameters are gathered once, before the forward, and reduced once, after the backward.
     EXPECT_EQ(root.moved_bytes, 2 * 2 * kParameters * 4);
     EXPECT_GT(root.exposed_s, unmodified.exposed_s);
 
@@ -197,7 +197,7 @@ TEST(LiftedPytorch, ParametersThatOnlyElementwiseOperatorsReadAreInTheUnitsGathe
     EXPECT_EQ(own.step.elements(), 2 * (kParameters + kWidth));
     const Replay unmodified = replay_unmodified(own);
     ASSERT_TRUE(unmodified.can_be()) << unmodified.impossible;
-    // Two gathers and a reduction of each block.
+    // Each block is gathered twice and reduced once.
     EXPECT_EQ(unmodified.moved_bytes, 3 * 2 * (kParameters + kWidth) * 4);
 }
 
@@ -223,7 +223,7 @@ TEST(LiftedPytorch, TheNormOfTheGradientsGivesNoBandwidth) {
     const Replay unmodified = replay_unmodified(own);
     const Replay ddp = replay(own, own.cluster, {{"parallel.mode", "ddp"}}, 1);
     ASSERT_TRUE(ddp.can_be()) << ddp.impossible;
-    // At 228 bytes in 3 ms, the two blocks' 526,336 bytes would take 6.9 s.
+    // At the rate of 228 bytes in 3 ms, the two blocks' 526,336 bytes would take 6.9 s.
     EXPECT_LT(ddp.step_s, 3 * unmodified.step_s);
 }
 
@@ -236,7 +236,8 @@ TEST(LiftedPytorch, FullyShardIsTriedUnderItsOwnOptions) {
             EXPECT_NE(change.value, "NO_SHARD");
         }
     }
-    // An explicit request is impossible, and the error does not claim that the command line said "fsdp2".
+    // The requested combination is impossible, and the error does not claim that the command line said
+    // "fsdp2".
     Question question;
     question.given = {{"fsdp.sharding_strategy", {"NO_SHARD"}}};
     const Replay row = replay(own, own.cluster, changes_to_try(own, question).back(), 2);
@@ -245,7 +246,7 @@ TEST(LiftedPytorch, FullyShardIsTriedUnderItsOwnOptions) {
 
 TEST(LiftedPytorch, BucketsOfDdpAreTheRecordedOnes) {
     constexpr std::int64_t kLinear = 1024 * 1024 + 1024, kAll = 2 * kLinear + 1024;
-    // bucket_cap_mb=25 applies to the first bucket, too: one of 8 MB.
+    // bucket_cap_mb=25 applies to the first bucket, too, so there is one of 8 MB.
     const Lifted one = lifted(ddp_with_modules_json({kAll}));
     EXPECT_EQ(one.step.elements(), kAll);
     const Replay of_one = replay_unmodified(one);
@@ -261,11 +262,12 @@ TEST(LiftedPytorch, BucketsOfDdpAreTheRecordedOnes) {
 
 TEST(LiftedPytorch, SmallerDdpBucketsMeanFrozenParametersOrTwoByteElements) {
     constexpr std::int64_t kLinear = 1024 * 1024 + 1024;
-    // A quarter is not reduced. The Linears are alike, but not the same.
+    // A quarter is not reduced. The Linears have the same shape, but different parameters.
     const Lifted frozen = lifted(ddp_with_modules_json({kLinear * 3 / 2}));
     EXPECT_EQ(frozen.step.elements(), 2 * kLinear);
     EXPECT_THAT(frozen.notes, Contains(HasSubstr("some parameters are frozen")));
-    // Both Linears and the norm in bytes of fp32: half as many elements, therefore as many of two bytes.
+    // The bytes of both Linears and the norm in fp32 are halved: half as many fp32 elements, or all of two
+    // bytes.
     const Lifted half = lifted(ddp_with_modules_json({(2 * kLinear + 1024) / 2}));
     EXPECT_EQ(half.step.elements(), 2 * kLinear + 1024);
     EXPECT_THAT(half.notes, Contains(HasSubstr("two bytes an element")));

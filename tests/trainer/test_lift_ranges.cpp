@@ -1,4 +1,4 @@
-// Ranges of modules nested as no program does: they touch, end together, overlap, or are missing. What is
+// Ranges of modules nested as in no real program: they touch, end together, overlap, or are missing. A Plan
 // lifted from them can always be executed, or is refused with an error.
 #include <random>
 

@@ -143,7 +143,7 @@ TEST(ModelPlans, KeepNoProbabilitiesWithFusedAttention) {
 
 // --- dropout ---------------------------------------------------------------------------------------------
 
-// After the embedding, and in each of the 2 blocks after the attention and the feed-forward part.
+// After the embedding, and in each of the 2 blocks after the attention and after the feed-forward part.
 TEST(ModelPlans, DropInFivePlacesWithTheMaskOfTheModule) {
     for (Job job : {small_gpt(), small_llama()}) {
         job.model.dropout = 0.25;
@@ -341,7 +341,7 @@ TEST(ModelPlans, CheckpointedModulesKeepOnlyTheInput) {
     }
 }
 
-// No range represents the module a second time (it would be an occurrence); one named "recompute" does.
+// A recomputation opens no range of the module (it would count as an occurrence) but one named "recompute".
 TEST(ModelPlans, EnterEachCheckpointedModuleOnce) {
     const Pass pass = pass_of(checkpointed(small_gpt(), "module:Block"));
     const auto ranges = [&](const std::string& name) {
@@ -365,7 +365,7 @@ TEST(ModelPlans, NestedCheckpointsComputeTheInnerPartTwiceMore) {
     EXPECT_EQ(pass.dangling(), 0);
 }
 
-// A block below which no gradient is needed, and the model as a whole.
+// Covers a block below which no gradient is needed, and the model as a whole.
 TEST(ModelPlans, CheckpointedModulesRespectFrozenParameters) {
     const Pass pass = pass_of(frozen(checkpointed(small_gpt(), "module:Block"), "module:Embedding"));
     EXPECT_EQ(pass.kernels(Phase::backward).back()->kernel().kernel, Kernel::layer_norm_backward);

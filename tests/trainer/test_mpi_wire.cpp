@@ -16,7 +16,7 @@ namespace TEST_FILE {
 
 struct Outcome {
     int status = -1;
-    std::string text;  // both outputs
+    std::string text;  // stdout and stderr
 };
 
 Outcome run(const std::string& command) {
@@ -38,7 +38,7 @@ class MpiWire : public ::testing::Test {
         std::filesystem::create_directories(folder_);
     }
     void TearDown() override { std::filesystem::remove_all(folder_); }
-    // Every process on any free core, as is usual for tests that run at the same time.
+    // Processes may use any free core, as is usual for tests that run at the same time.
     Outcome mpirun(int ranks, const std::string& arguments, const std::string& environment = {}) const {
         return run(environment +
                    " OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_orte_tmpdir_base=" +
@@ -47,7 +47,7 @@ class MpiWire : public ::testing::Test {
                    "mpirun --oversubscribe --bind-to none -np " +
                    std::to_string(ranks) + " " + SHARDSCOPE_MPI_WIRE_PROGRAM + " " + arguments);
     }
-    // Its own: Open MPI fails where two jobs of a host make their common folder at the same time.
+    // A folder of its own: Open MPI fails if two jobs of a host create their common folder at the same time.
     const std::string folder_ = ::testing::TempDir() + "shardscope-mpi-" + std::to_string(::getpid());
 
     static void expect_done(const Outcome& outcome, int ranks) {
@@ -60,13 +60,13 @@ TEST_F(MpiWire, ObeysTheRulesOfWires) {
     expect_done(mpirun(4, "all"), 4);
 }
 
-// As for a message of gigabytes, whose size does not fit into MPI's.
+// As for a message of gigabytes, whose size MPI's counts cannot represent.
 TEST_F(MpiWire, CarriesAMessageInParts) {
     expect_done(mpirun(2, "all 10000"), 2);
     expect_done(mpirun(2, "order 1021"), 2);
 }
 
-// As if tags had few bits: the other communicators represent them.
+// As if tags had few bits: other communicators represent the remaining bits.
 TEST_F(MpiWire, CarriesTagsThatMpiDoesNot) {
     expect_done(mpirun(2, "all 1073741824 1073741824"), 2);
 }

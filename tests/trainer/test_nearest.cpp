@@ -53,7 +53,7 @@ TEST(Nearest, OneChangeIsEnoughIfTheJobIsSlightlyTooLarge) {
         EXPECT_TRUE(fits(fit.changes, own - 1)) << fit.changes.front().key;
         EXPECT_GT(fit.slower, 0);
     }
-    // Those of one change each: the fastest first.
+    // Those of a single change come first, ordered by time.
     EXPECT_LE(found.fits[0].slower, found.fits[1].slower);
     EXPECT_LE(found.fits[1].slower, found.fits[2].slower);
     EXPECT_TRUE(found.complete);
@@ -81,7 +81,7 @@ TEST(Nearest, NoPartOfTheChangesIsEnough) {
     }
 }
 
-// The samples of a step stay the same. With 32 samples, activations are most of the peak.
+// The number of samples per step stays the same. With 32 samples, activations are most of the peak.
 TEST(Nearest, ASmallerBatchComesWithMoreMicroBatches) {
     const Job job = job_with({{"data.batch", "32"}});
     const std::int64_t limit = Program(job).predict().peak.bytes - 1;
@@ -103,7 +103,7 @@ TEST(Nearest, NothingFitsBelowTheSmallestPeak) {
     EXPECT_LT(found.smallest.peak.bytes, peak_of({}));
     EXPECT_EQ(found.smallest.peak.bytes, peak_of(found.smallest.changes));
     EXPECT_GT(found.tried, 10u);
-    // And it is reported when the limit equals its peak.
+    // It is also reported if the limit equals its peak.
     EXPECT_FALSE(search(found.smallest.peak.bytes * 2).fits.empty());
 }
 

@@ -1,5 +1,5 @@
-// What another tool records of a run: by NVTX the same ranges as in the run's own trace, together with that
-// trace and without it.
+// Another tool records a run by NVTX: it gets the same ranges as the run's own trace, whether or not that
+// trace is written.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -25,7 +25,7 @@ class NvtxOfARun : public ::testing::Test {
 #endif
     }
 
-    // shardscope-train under shardscope-record.
+    // Runs shardscope-train under shardscope-record.
     void record(const Texts& options) const {
         Texts command = {
             SHARDSCOPE_RECORD, "-o", recorded_, "--", SHARDSCOPE_TRAIN, SHARDSCOPE_SAMPLES "/mlp.toml"};

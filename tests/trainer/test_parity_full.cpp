@@ -12,7 +12,7 @@ using testing::Point;
 struct Strategy {
     const char* name;
     int number;
-    // Points of its grid: those whose losses equal one rank's bit for bit, and those within 1e-6 of it.
+    // Points of the strategy's grid whose losses equal one rank's bit for bit, and those within 1e-6 of it.
     int to_the_bit;
     int within_1e6;
 };
@@ -37,7 +37,8 @@ TEST_P(ParityFull, EveryPointOfTheGrid) {
         testing::wrap,          testing::backward,     testing::forward, testing::limiter, testing::offload,
         testing::checkpointing, testing::accumulation, testing::layout,  testing::model,   testing::ranks};
     const auto values = [](testing::Factor factor) {
-        // Accumulation without synchronization and the two other models are covered by the pairs.
+        // The pairs in test_parity_grid.cpp cover accumulation without synchronization and the two other
+        // models.
         const bool two = factor == testing::accumulation || factor == testing::model;
         return two ? 2 : testing::kValues[factor];
     };

@@ -158,7 +158,7 @@ TEST(Schedule, ThePrintedPlanEndsWithWhatIsAllocated) {
     EXPECT_EQ(live, 2 * before) << "the gradients' shards stay until zero_grad";
 }
 
-// The Plan would allocate it and never free it.
+// The Plan would allocate the tensor and never free it.
 TEST(Schedule, APlanIsNotTakenWhileATensorOfItIsReferenced) {
     PlanBuilder builder(PlanKind::steady, {});
     Tensor tensor = builder.new_tensor("x", MemoryCategory::other, 4);

@@ -90,7 +90,7 @@ TEST(Strategies, AccumulationWithoutSynchronisationReducesOnce) {
     counts = testing::collectives(Program(job));
     EXPECT_EQ((counts[{Operation::all_gather, Group::shard}].count), 3 * 16);
     EXPECT_EQ((counts[{Operation::reduce_scatter, Group::shard}].count), 8);
-    // SHARD_GRAD_OP keeps what it has gathered until the reduction.
+    // SHARD_GRAD_OP keeps the gathered parameters until the reduction.
     job.fsdp.sharding_strategy = ShardingStrategy::shard_grad_op;
     counts = testing::collectives(Program(job));
     EXPECT_EQ((counts[{Operation::all_gather, Group::shard}].count), 8);
@@ -174,8 +174,8 @@ TEST(Order, WithoutSynchronisationNothingIsReducedUntilTheLast) {
     EXPECT_EQ(order_of(job), "AG0 f0 free0 AG0 g0 free0 AG0 f0 free0 AG0 g0 free0 RS0");
 }
 
-// Units whose memory is allocated when a gather is enqueued: gathered and not freed in host order; on the
-// device, also those that were freed while the host has not yet seen the end of their use.
+// Units whose memory is allocated when a gather is enqueued: on the host, those gathered and not freed yet;
+// on the device, also those whose end of use the host has not seen yet.
 struct Held {
     int host = 0, device = 0;
 };
@@ -288,8 +288,8 @@ TEST(Account, TheTalkAtLaptopScaleAndAtFullSize) {
     EXPECT_EQ(tenths(testing::peak_of(offloaded(testing::with_wrap(job, "module:Linear")))), 160'166);
 }
 
-// fully_shard at the end of a unit's gradients: its parameters, the next unit's gather, its gradients and the
-// previous reduction; and the incoming gradient. With only the root, a gather's buffer and the copy.
+// At the end of a unit's gradients fully_shard holds its parameters, the next unit's gather, its gradients,
+// the previous reduction and the incoming gradient. With the root alone, a gather's buffer and the copy.
 TEST(Account, Fsdp2HoldsTwoBuffersOfParametersAndTwoOfGradients) {
     for (const Shape s : {Shape{}, Shape{8, 64, 32, 8}}) {
         Job job = s.job();
@@ -395,7 +395,7 @@ TEST(Account, NoShardInBf16FreesAUnitsCopyAfterEachUse) {
     EXPECT_LT(testing::peak_of(job), s.psi() * 26 / 10) << "parameters, gradients in both types";
 }
 
-// Else a step would hold more memory than the one before.
+// Otherwise a step would hold more memory than the previous one.
 TEST(Account, AStepAllocatesNoBufferTwiceAndLeavesNoneBehind) {
     const Shape s;
     using enum ShardingStrategy;

@@ -19,7 +19,8 @@ using planner::Outcome;
 using planner::Row;
 using ::testing::HasSubstr;
 
-// One value for every factor that the tests do not vary: they run under the thread sanitizer, too.
+// One value for every factor that a test does not vary, because the tests run under the thread sanitizer,
+// too.
 const std::vector<Given> kFew = {{"fsdp.backward_prefetch", {"BACKWARD_PRE"}},
                                  {"fsdp.limit_all_gathers", {"true"}},
                                  {"fsdp.wrap", {"root", "module:Block"}}};
@@ -111,7 +112,7 @@ TEST(Planner, TheSimplerOfTwoIndistinguishableOnesIsTheBest) {
         timed_row(4, 100, 150, 2.0, {{"fsdp.wrap", "size:5"}, {"fsdp.limit_all_gathers", "true"}}),
     };
     planner::mark_front(rows);
-    EXPECT_TRUE(rows[0].front);  // none that reserves as little is as fast
+    EXPECT_TRUE(rows[0].front);  // no other that reserves as little is as fast
     EXPECT_TRUE(rows[1].front);
     EXPECT_FALSE(rows[2].front);
     EXPECT_EQ(rows[2].beaten_by, 2);

@@ -1,4 +1,4 @@
-// Lines of PyTorch for users to paste: they run unchanged, against stubs of PyTorch's names.
+// Lines of PyTorch code for users to paste: they run unchanged, against stubs of PyTorch's names.
 #include <cstdlib>
 #include <fstream>
 
@@ -39,7 +39,7 @@ const std::vector<std::vector<Override>> kSettings = {
     {{"parallel.mode", "ddp"}, {"ddp.bucket_cap_mb", "10"}},
 };
 
-// PyTorch's names and signatures only: an import of another name, an unknown argument and a name that no line
+// Only PyTorch's names and signatures: an import of another name, an unknown argument and a name that no line
 // imports are errors.
 constexpr std::string_view kStubs = R"(
 import sys, types

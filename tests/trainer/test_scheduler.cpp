@@ -184,7 +184,6 @@ TEST(Scheduler, ManyHostsWaitAtTheSameTime) {
     EXPECT_EQ(done, kHosts * kItems);
 }
 
-// One worker: if it slept during the transfer, the other stream's work would come after it.
 TEST(Scheduler, AWorkerThatCannotStartIsTheConstructorsFailure) {
     const auto start = [](int worker) {
         if (worker == 1) throw std::bad_alloc();
@@ -192,6 +191,7 @@ TEST(Scheduler, AWorkerThatCannotStartIsTheConstructorsFailure) {
     EXPECT_THROW(Scheduler(3, start), std::bad_alloc);
 }
 
+// One worker: if it slept during the transfer, the other stream's work would come after it.
 TEST(Scheduler, ATransferTakesItsTimeWithoutAWorker) {
     Scheduler scheduler(1, nullptr);
     const StreamIndex communication = scheduler.add_stream(), compute = scheduler.add_stream();

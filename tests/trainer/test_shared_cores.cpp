@@ -1,5 +1,5 @@
-// The cores that the ranks of one process share: when all are busy, and what a transfer takes without the
-// waiting for them.
+// The cores that the ranks of one process share: when all are busy, and the duration of a transfer without
+// the time spent waiting for a core.
 #include <cstdint>
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ class SharedCoresTest : public ::testing::Test {
         return static_cast<std::int32_t>(trace_.device.size()) - 1;
     }
     void kernel(int rank, std::int64_t start, std::int64_t end) { add(rank, DeviceKind::kernel, start, end); }
-    // A collective of both, from their arrivals to a common end.
+    // A collective of both ranks, from their arrivals to a common end.
     void collective(std::int64_t first, std::int64_t last, std::int64_t end) {
         traces::CollectiveMatch match;
         match.begin = communications_.parts.size();
@@ -70,7 +70,8 @@ TEST_F(SharedCoresTest, ATransferGetsTheCoresThatKernelsLeave) {
     collective(0, 0, 900);
     kernel(0, 100, 400);
     kernel(1, 200, 300);
-    // Undisturbed except for 100 to 400: one core of the two that it needs, and none from 200 to 300.
+    // The transfer is undisturbed except from 100 to 400: it has one of its two cores, and none from 200 to
+    // 300.
     EXPECT_EQ(cores().transfer_ns({0, 900}, 2), 600 + 200 / 2);
     EXPECT_EQ(cores().transfer_ns({200, 300}, 2), 0);
     // Four members on two cores take turns.

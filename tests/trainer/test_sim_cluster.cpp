@@ -1,4 +1,4 @@
-// Cost models: what a file says, what is refused, collectives calculated by hand, and which ranks are alike.
+// Cost models: files, errors, collectives calculated by hand, and classes of equivalent ranks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -200,7 +200,8 @@ TEST(SimCollectives, InsideANode) {
     EXPECT_NEAR(us(Algorithm::tree, Operation::all_gather), 1 + 30 + 7, 1e-9);
     EXPECT_NEAR(us(Algorithm::tree, Operation::all_reduce), 1 + 60 + 16, 1e-9);
     EXPECT_NEAR(us(Algorithm::tree, Operation::broadcast), 1 + 30 + 8, 1e-9);
-    // A node's links at half their bandwidth; a group of one only copies, reading and writing at 1e12.
+    // A node's links at half their bandwidth; a group of one only copies, reading and writing at 1e12 bytes
+    // per second.
     EXPECT_NEAR(collective_seconds(with_algorithms(Algorithm::ring, Algorithm::ring), {8, 1, 8, 0.5, 0},
                                    Operation::all_gather, 8'000),
                 85e-6, 1e-12);
@@ -215,9 +216,9 @@ TEST(SimCollectives, AmongThreads) {
     const auto us = [&](Operation operation, int members) {
         return collective_seconds(cluster, {members, 1, members, 1, 0}, operation, 8'000) * 1e6;
     };
-    EXPECT_NEAR(us(Operation::all_gather, 4), 1 + 10 + 16, 1e-9);      // all read, all written
-    EXPECT_NEAR(us(Operation::reduce_scatter, 4), 1 + 10 + 10, 1e-9);  // all read, a piece written
-    // A piece of every input is read, and written to all.
+    EXPECT_NEAR(us(Operation::all_gather, 4), 1 + 10 + 16, 1e-9);      // all are read, all are written
+    EXPECT_NEAR(us(Operation::reduce_scatter, 4), 1 + 10 + 10, 1e-9);  // all are read, a piece is written
+    // A piece of every input is read, and written to every output.
     EXPECT_NEAR(us(Operation::all_reduce, 4), 1 + 10 + 16, 1e-9);
     EXPECT_NEAR(us(Operation::broadcast, 4), 1 + 10 + 16, 1e-9);
     EXPECT_NEAR(us(Operation::all_gather, 1), 1 + 10 + 16, 1e-9);
@@ -254,7 +255,7 @@ TEST(SimRanks, SpreadCountsNodesAndTheLinksThatFallToAGroup) {
     cluster.inter.shared = true;  // one link for the 8 ranks of a node
     EXPECT_EQ(spread_of(mesh, Group::world, 0, cluster, {}).across, 1);
     EXPECT_EQ(spread_of(mesh, Group::replicate, 9, cluster, {}).across, 0.125);
-    // One communicator, on any number of nodes.
+    // A single communicator, on any number of nodes.
     EXPECT_EQ(spread_of({12, 12}, Group::world, 0, cluster, {}), (Spread{12, 2, 8, 1, 1}));
     const std::vector<SlowLink> slow = {{true, 1, 0.5}, {false, -1, 0.25}};
     EXPECT_EQ(spread_of(mesh, Group::world, 0, cluster, slow), (Spread{64, 8, 8, 0.25, 0.5}));
@@ -265,9 +266,9 @@ TEST(SimRanks, EqualOnesFormOneClass) {
     EXPECT_EQ(classify({1024, 1024}, cluster, {}, {}).classes.size(), 1u);
     EXPECT_EQ(classify({1024, 8}, cluster, {}, {}).classes.size(), 1u);
     EXPECT_EQ(classify({12, 12}, cluster, {}, {}).classes.size(),
-              1u);  // one communicator, whatever the nodes
+              1u);  // one communicator, whatever the number of nodes
 
-    // One slow rank: it is one class, and all others, who share one communicator with it, are the other.
+    // One rank is slow: it is one class, and all others, which share a communicator with it, are the other.
     const RankClasses world = classify({1024, 1024}, cluster, {{3, 2}}, {});
     ASSERT_EQ(world.classes.size(), 2u);
     EXPECT_EQ(world.classes[0].ranks, 1023);
@@ -275,7 +276,8 @@ TEST(SimRanks, EqualOnesFormOneClass) {
     EXPECT_EQ(world.classes[1].slowdown, 2);
     EXPECT_EQ(world.communicators[static_cast<std::size_t>(world.classes[0].communicators[0])].ranks, 1024);
 
-    // In a mesh: the slow rank, those of its shard group, those of its replication group, and the rest.
+    // In a mesh: the slow rank, the other ranks of its shard group, those of its replication group, and the
+    // rest.
     const RankClasses mesh = classify({1024, 8}, cluster, {{3, 2}}, {});
     ASSERT_EQ(mesh.classes.size(), 4u);
     std::map<int, int> sizes;
@@ -285,7 +287,7 @@ TEST(SimRanks, EqualOnesFormOneClass) {
     EXPECT_EQ(sizes[mesh.class_of[11]], 127);
     EXPECT_EQ(sizes[mesh.class_of[8]], 1024 - 1 - 7 - 127);
 
-    // A slow node: its own shard groups differ from the others'.
+    // One node is slow: its shard groups differ from the others'.
     EXPECT_EQ(classify({64, 8}, cluster, {}, {{false, 2, 0.5}}).classes.size(), 2u);
     EXPECT_EQ(classify({64, 64}, cluster, {}, {{false, 2, 0.5}}).classes.size(), 1u);
 }

@@ -99,7 +99,7 @@ TEST(SimJobs, BackwardPrefetchHidesGathersThatWouldBeExposed) {
     const sim::SimResult pre = simulate(job, slow_wires());
     EXPECT_LT(exposed(pre), 0.9 * exposed(none));
     EXPECT_LT(pre.average_step_s, none.average_step_s);
-    EXPECT_GT(pre.of(0).peak.bytes, none.of(0).peak.bytes);  // the memory that it costs
+    EXPECT_GT(pre.of(0).peak.bytes, none.of(0).peak.bytes);  // the memory that prefetching costs
     const auto gathers = [](const sim::SimResult& result) {
         double seconds = 0;
         for (const sim::UnitExposure& unit : result.of(0).exposures) {
@@ -158,7 +158,7 @@ TEST(SimJobs, TheDevicesMemoryIsTheLimitUnlessTheJobGivesOne) {
     EXPECT_THROW(simulate(job, cluster, sim::options_of(job, cluster)), RunError);
 }
 
-// A plan over 200 configurations of a model with 7 billion parameters should take a minute: 0.3 s for each.
+// A plan over 200 configurations of a model with 7 billion parameters should take a minute: 0.3 s each.
 TEST(SimJobs, AConfigurationOfASevenBillionModelTakesAFractionOfASecond) {
     const sim::Cluster cluster = sim::load_cluster("h100_ib");
     const auto start = std::chrono::steady_clock::now();
@@ -186,8 +186,8 @@ TEST(SimJobs, AConfigurationOfASevenBillionModelTakesAFractionOfASecond) {
     EXPECT_GE(peaks.size(), 5u);  // under the root wrap not all options matter
 }
 
-// The tutorials' model: too large for one V100, not for two of 32 GB. On each of two ranks 2 + 2 + 4 bytes
-// per parameter are always allocated: gathered, fp32, moments.
+// The model of the tutorials: too large for one V100, but not for two of 32 GB. On each of two ranks 2 + 2 +
+// 4 bytes per parameter are always allocated: gathered, fp32, moments.
 TEST(SimJobs, BertOf2BillionNeedsTwoV100) {
     const std::string sample = std::string(SHARDSCOPE_SAMPLES) + "/bert_2_5b.toml";
     const sim::Cluster cluster = sim::load_cluster("v100_pcie");
@@ -204,7 +204,7 @@ TEST(SimJobs, BertOf2BillionNeedsTwoV100) {
     EXPECT_EQ(at(MemoryCategory::parameters), 2 * kParameters);
     EXPECT_EQ(at(MemoryCategory::unsharded_parameters), 2 * kParameters);
     EXPECT_EQ(at(MemoryCategory::optimizer_state), 4 * kParameters);
-    // The tutorial has 25.44 at the same batch, with DeepSpeed's own buffers.
+    // The tutorial reports 25.44 at the same batch, including DeepSpeed's own buffers.
     EXPECT_NEAR(static_cast<double>(peak.bytes) / (1 << 30), 22.92, 0.01);
 }
 

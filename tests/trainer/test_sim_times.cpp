@@ -39,10 +39,10 @@ TEST(SimTimes, AnEventBlocksAnotherStreamAndAHostWaitTheHost) {
     plan.record(1, Stream::unshard).host_wait(1).kernel("c", 1'000);
     testing::WorkList list;
     sim::simulate(testing::script_of(plan), testing::round_cluster(), {}, &list);
-    // b follows a; the host sees b done 1 ns after its end and then takes 1000 for the launch of c.
+    // b follows a; the host notices 1 ns after the end of b, and then takes 1000 for the launch of c.
     EXPECT_THAT(list.work, ElementsAre(Done{0, "a", 1'001, 11'001}, Done{0, "b", 11'001, 12'001},
                                        Done{0, "c", 13'002, 14'002}));
-    // The host had launched b at 1001 + two events + 1000, and recorded one more event.
+    // The host had launched b at 1001 + two events + 1000, and then recorded one more event.
     EXPECT_THAT(list.waits, ElementsAre(Done{0, "wait", 2'004, 12'002}));
 }
 
@@ -87,7 +87,7 @@ TEST(SimTimes, AKernelTakesTheLongerOfArithmeticAndMemory) {
     EXPECT_DOUBLE_EQ(sim::Costs(cluster, true).on_device({}, op), 5e-6 + 10'000 / (2e9 * 0.3));  // TF32
     op.bytes = 1'000'000'000;
     EXPECT_DOUBLE_EQ(sim::Costs(cluster).on_device({}, op), 5e-6 + 1e9 / 0.25e12);
-    op.kernel().kernel = Kernel::linear_gelu_forward;  // a product as any other
+    op.kernel().kernel = Kernel::linear_gelu_forward;  // a matmul like any other
     EXPECT_DOUBLE_EQ(sim::Costs(cluster).on_device({}, op), 5e-6 + 1e9 / 0.25e12);
     op.kernel().kernel = Kernel::linear_relu_forward;
     EXPECT_DOUBLE_EQ(sim::Costs(cluster).on_device({}, op), 5e-6 + 1e9 / 0.25e12);
@@ -153,7 +153,7 @@ TEST(SimTimes, BusyCoresLoseSpeed) {
     EXPECT_THAT(work_of(plan, {2, 2}, cluster), ElementsAre(Done{0, "a", 1'001, 11'001}));
 }
 
-// The first kernel finds an idle core, the second follows it, the third comes when all are done.
+// The first kernel finds an idle core, the second follows it, the third starts when both are done.
 TEST(SimTimes, IdleCoresAndWaitingHostsHaveToWake) {
     for (const int cores : {0, 2}) {
         sim::Cluster cluster = testing::round_cluster();
@@ -166,7 +166,8 @@ TEST(SimTimes, IdleCoresAndWaitingHostsHaveToWake) {
         ASSERT_EQ(work.size(), 3u);
         EXPECT_EQ(work[0], (Done{0, "a", 1'301, 6'301})) << cores;
         EXPECT_EQ(work[1], (Done{0, "b", 6'301, 7'301})) << cores;
-        // 70 until the host continues, 1 for the wait's end, 1000 for the launch, 300 for the core.
+        // The host continues after 70 and 1 for the end of the wait; the launch takes 1000, the core 300 to
+        // wake.
         EXPECT_EQ(work[2], (Done{0, "c", 8'672, 9'672})) << cores;
     }
 }

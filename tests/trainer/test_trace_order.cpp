@@ -1,4 +1,4 @@
-// What the Plan decides, as seen in the trace of a run: the order in which units are gathered and freed, on
+// The Plan's decisions as the trace of a run shows them: the order in which units are gathered and freed, on
 // which stream, the limiter's waits, overlap, and where offloaded parameters are.
 #include <algorithm>
 #include <set>

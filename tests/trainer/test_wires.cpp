@@ -1,4 +1,4 @@
-// The wires of connections, between threads; those of MPI are in test_mpi_wire.cpp.
+// The wires over connections, between threads; MPI's wires are tested in test_mpi_wire.cpp.
 #include <array>
 #include <atomic>
 #include <condition_variable>
@@ -119,7 +119,7 @@ Way tcp_way(const char* name, bool local_sockets, bool direct_reads) {
             }};
 }
 const Way kTcp = tcp_way("tcp", false, false);      // between hosts
-const Way kLocal = tcp_way("local", true, false);   // within one
+const Way kLocal = tcp_way("local", true, false);   // within one host
 const Way kDirect = tcp_way("direct", true, true);  // within one whose kernel lets processes read each other
 const Way kGloo = {"gloo", "gloo",
                    [](Room& room, int rank) { return make_gloo_wire(room.gloo_peers(rank)); }};
@@ -159,7 +159,7 @@ TEST_P(Wires, ManyMessagesInRandomOrder) {
     with_wires(4, GetParam(), [](Wire& wire) { check_soak(wire, 7, 8); });
 }
 
-// Gloo ends the process there: the group compares calls before it sends what they carry.
+// Gloo would end the process, so the group compares calls before it sends their data.
 class WiresThatCompareSizes : public ::testing::TestWithParam<Way> {};
 INSTANTIATE_TEST_SUITE_P(Ways, WiresThatCompareSizes, ::testing::Values(kTcp, kLocal, kDirect), name_of);
 
@@ -180,7 +180,7 @@ TEST_P(Wires, ManyRanksConnect) {
     });
 }
 
-// Both sides of each pair, whichever is done first.
+// Covers both sides of each pair, whichever is done first.
 TEST(TcpWire, ReadsTheMemoryOfItsHostsProcesses) {
     int value = 7, read = 0;
     const iovec here{&read, sizeof read}, there{&value, sizeof value};
@@ -201,7 +201,7 @@ TEST(TcpWire, ReadsTheMemoryOfItsHostsProcesses) {
     }
 }
 
-// As the trainer makes them.
+// Makes the wires as the trainer does.
 template <class Open>
 void expect_from_a_world(const Open& open) {
     constexpr int kRanks = 3;
@@ -479,13 +479,13 @@ TEST(GlooWire, NoRankJoinsWithoutTheToken) {
         if (rank == 1) peers.token = "another token";
         make_gloo_wire(peers, 5);
     });
-    // Where one has refused the other, that may see the end of the connection first.
+    // If one rank has refused the other, the other may see the end of the connection first.
     const auto refused = HasSubstr("that does not prove that it knows the job's token");
     EXPECT_THAT(errors, Contains(refused));
     EXPECT_THAT(errors, Each(AnyOf(refused, HasSubstr("were not connected"))));
 }
 
-// Somebody else takes the place of a rank before it comes: the job does not start, and gets no proof.
+// A stranger takes a rank's place before the rank arrives: the job does not start, and sends it no proof.
 TEST(GlooWire, AStrangerGetsNothing) {
     Room room(2);
     std::vector<int> sockets;
@@ -519,7 +519,8 @@ TEST(GlooWire, AStrangerGetsNothing) {
     for (const int socket : sockets) {
         std::array<char, 1000> got{};
         const ssize_t bytes = ::recv(socket, got.data(), got.size(), MSG_DONTWAIT);
-        // At most the heads of two messages: one that waits for its receiver, one that is waited for.
+        // At most the headers of two messages: of one that waits for its receiver, and one that is waited
+        // for.
         EXPECT_LE(bytes, 96);
         ::close(socket);
     }

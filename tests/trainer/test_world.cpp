@@ -1,4 +1,4 @@
-// What the processes of a job do together as long as nothing fails.
+// How the processes of a job work together as long as nothing fails.
 #include <atomic>
 #include <chrono>
 #include <map>

@@ -1,4 +1,4 @@
-// What the processes of a job learn about one that dies, hangs or fails.
+// What the processes of a job learn when one of them dies, hangs or fails.
 #include <atomic>
 #include <chrono>
 #include <mutex>
@@ -128,7 +128,7 @@ TEST(WorldFailure, AWorldThatIsNotLeftIsLost) {
     const auto errors = run_threads(make_places(3), [&](const Place& place) {
         World world(place, within(20));
         world.barrier();
-        if (place.rank == 2) return;  // as if an exception passed it
+        if (place.rank == 2) return;  // leaves as if an exception had been thrown
         EXPECT_EQ(wait_for_failure(world), "lost: rank 2 " + process_on_host(::getpid()) + " has ended");
     });
     EXPECT_THAT(errors, Each(""));
@@ -153,7 +153,7 @@ TEST(WorldFailure, AKilledProcessIsNamedImmediatelyOnAll) {
 TEST(WorldFailure, AKilledRank0IsNamedImmediatelyByAll) {
     const std::vector<Place> places = make_places(3);
     const ChildProcess victim([&] { return idle_in_world(places[0], 20); });
-    ::close(places[0].listen_fd);  // only the child's
+    ::close(places[0].listen_fd);  // only the child uses it
     const ChildProcess rank_1([&] { return wait_in_world(places[1], 20); });
     const std::string expected = "lost: rank 0 " + process_on_host(victim.pid()) + " has ended";
     World world(places[2], within(20));

@@ -91,7 +91,7 @@ TEST(WorldJoining, StrangersDisturbNoRank) {
     const FrameHeaderBytes header = encode(FrameHeader{FrameKind::hello, 100'000'000'000'000});
     large.say(std::string(header.data(), header.size()));
     gone_job.say(FrameKind::hello, "too short");
-    early.say(FrameKind::confirm, "");  // it has not been accepted
+    early.say(FrameKind::confirm, "");  // the stranger has not been accepted yet
     std::thread liar([&] { other_job.prove("somebody else's", encode(own_hello(places[1], "1.2.3"))); });
     const auto errors = run_threads(places, [&](const Place& place) {
         if (place.rank == 1) liar.join();
@@ -148,7 +148,7 @@ TEST(WorldJoining, SomeMayComeLate) {
     ::close(places[0].listen_fd);
     places[0].listen_fd = -1;
     const auto errors = run_threads(places, [&](const Place& place) {
-        // Rank 0 comes last but one: rank 1 finds no listener at first.
+        // Rank 0 arrives last but one, so rank 1 finds no listener at first.
         std::this_thread::sleep_for(std::chrono::milliseconds(place.rank == 0   ? 150
                                                               : place.rank == 2 ? 300
                                                                                 : 0));
@@ -254,7 +254,7 @@ TEST(WorldJoining, TheTokenIsNotSentToAStrangerThatListens) {
                 return got > 0;
             };
             ::send(visitor, challenge.data(), challenge.size(), MSG_NOSIGNAL);
-            // Its greeting and its proof arrive as one piece or as several.
+            // The greeting and the proof may arrive as one piece or as several.
             const std::size_t before = heard.size();
             while (heard.size() < before + 2 * kFrameHeaderBytes + kNonceBytes + kProofBytes && hear()) {
             }
@@ -291,7 +291,7 @@ TEST(WorldJoining, AnotherNumberOfRanksIsNamedOnBothSides) {
 }
 
 TEST(WorldJoining, AProcessThatEndsBeforeAllAreHereEndsTheWaiting) {
-    const std::vector<Place> places = make_places(3);  // rank 2 never comes
+    const std::vector<Place> places = make_places(3);  // rank 2 never joins
     const ChildProcess rank_1([&] {
         const World world(places[1], within(4));
         return "";

@@ -70,7 +70,7 @@ const Variables kSrun = {{"SLURM_JOB_ID", "4711"},
 TEST(WorldPlace, WithoutALauncherThereIsNoPlace) {
     EXPECT_FALSE(place_of({}));
     EXPECT_FALSE(place_of({{"RANK", ""}, {"HOME", "/"}}));
-    // It has a job's token, but was started alone.
+    // The variables have a job's token, but the process was started alone.
     EXPECT_FALSE(place_of({{"SHARDSCOPE_JOB_TOKEN", "secret"}}));
 }
 
@@ -83,7 +83,7 @@ TEST(WorldPlace, Torchrun) {
     EXPECT_EQ(place->local_rank, 1);
     EXPECT_EQ(place->local_ranks, 4);
     EXPECT_EQ(place->master, "node3");
-    EXPECT_EQ(place->port, 29501);  // 29500 is the agent's
+    EXPECT_EQ(place->port, 29501);  // the agent itself uses 29500
     EXPECT_EQ(place_of(without(kTorchrun, "TORCHELASTIC_USE_AGENT_STORE"))->port, 29500);
 }
 
@@ -106,7 +106,7 @@ TEST(WorldPlace, SaysWhereStrangersMayGuessTheToken) {
     EXPECT_EQ(note(with(kTorchrun, {{"SHARDSCOPE_JOB_TOKEN", "mine"}})), "");
     for (const char* own : {"localhost", "127.0.0.1", "::1"})
         EXPECT_EQ(note(with(kTorchrun, {{"MASTER_ADDR", own}})), "") << own;
-    // torchrun --standalone makes a random run id; "none" is what it takes without one.
+    // torchrun --standalone makes a random run id; without one, torchrun's id is "none".
     const auto with_id = [&](const char* id) { return note(with(kTorchrun, {{"TORCHELASTIC_RUN_ID", id}})); };
     EXPECT_EQ(with_id("0b46dc49-6f0a-4c2f-9b1e-8a1d2f3c4b5d"), "");
     EXPECT_NE(with_id("none"), "");
@@ -185,20 +185,20 @@ TEST(WorldPlace, SrunsPortFollowsFromTheStep) {
 }
 
 TEST(WorldPlace, AJobsShellIsNotAStep) {
-    // A batch script, and salloc's shell as a step of its own.
+    // A batch script, and the shell of salloc, which is a step of its own.
     EXPECT_FALSE(place_of({{"SLURM_JOB_ID", "1"}, {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}}));
     EXPECT_FALSE(place_of(with(kSrun, {{"SLURM_STEP_ID", "4294967290"}, {"SLURM_PROCID", "0"}})));
     EXPECT_FALSE(place_of(without(kSrun, "SLURM_PROCID")));
 }
 
 TEST(WorldPlace, TheInnermostLauncherCounts) {
-    // salloc, then mpirun; srun of one torchrun per host; mpirun of one torchrun per host.
+    // mpirun inside salloc, one torchrun per host inside srun, one torchrun per host inside mpirun.
     EXPECT_EQ(place_of(with(kSrun, kMpirun))->launcher, Launcher::mpirun);
     EXPECT_EQ(place_of(with(kSrun, kTorchrun))->launcher, Launcher::torchrun);
     EXPECT_EQ(place_of(with(kMpirun, kTorchrun))->launcher, Launcher::torchrun);
-    // srun --mpi=pmi2 sets both.
+    // srun --mpi=pmi2 sets the variables of both.
     EXPECT_EQ(place_of(with(kSrun, {{"PMI_RANK", "5"}, {"PMI_SIZE", "7"}}))->launcher, Launcher::srun);
-    // shardscope-train's own children, however it was started.
+    // The innermost launcher is shardscope-train itself, however it was started.
     Variables own = with(kTorchrun, kMpirun);
     own = with(own, {{"SHARDSCOPE_RANK", "1"},
                      {"SHARDSCOPE_RANKS", "2"},

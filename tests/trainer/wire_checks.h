@@ -1,5 +1,5 @@
-// What every Wire must do, as collective functions: each rank calls them with its own wire. They throw what
-// is wrong.
+// Requirements of every Wire, as collective functions: each rank calls them with its own wire. They throw an
+// error that says what is wrong.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace shardscope::trainer::testing {
 
 using Bytes = std::vector<std::byte>;
 
-// The `index`-th message between two ranks with a tag: unique to it.
+// The content of the `index`-th message between two ranks with a tag: unique to it.
 inline Bytes content(int from, int to, std::uint32_t tag, std::size_t index, std::size_t size) {
     Bytes bytes(size);
     std::uint64_t x = 0x9e3779b97f4a7c15U ^ (static_cast<std::uint64_t>(from) << 40) ^
@@ -117,7 +117,7 @@ inline void check_order(Wire& wire, bool receives_first) {
     if (receives_first) for_others(wire, receive);
     for_others(wire, send);
     if (!receives_first) {
-        for (int i = 0; i < 20; i++) wire.progress(500);  // everything that comes before its receive
+        for (int i = 0; i < 20; i++) wire.progress(500);  // all messages arrive before their receives
         for_others(wire, receive);
     }
     traffic.finish();

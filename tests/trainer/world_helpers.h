@@ -19,7 +19,7 @@
 
 namespace shardscope::trainer {
 
-// As shardscope-train makes them: rank 0 already has the listening socket, so each can be used only once.
+// Places as shardscope-train makes them: rank 0 already has the listening socket, so each can be used once.
 inline std::vector<Place> make_places(int ranks) {
     Listener listener = Listener::on_loopback();
     const std::string token = random_token();

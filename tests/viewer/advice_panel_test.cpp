@@ -1,4 +1,4 @@
-// Advice: each finding is a card with its figures, the most important first, and links to its place.
+// Advice: each finding is a card with its figures, the most important first, and a link to its place.
 #include <set>
 
 #include <gmock/gmock.h>

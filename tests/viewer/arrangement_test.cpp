@@ -1,4 +1,4 @@
-// How rows are arranged: grouped, moved, hidden, pinned, filtered, collapsed; stored as JSON.
+// The arrangement of rows: grouped, moved, hidden, pinned, filtered, collapsed; stored as JSON.
 #include "viewer/model/arrangement.h"
 
 #include <algorithm>
@@ -98,11 +98,11 @@ TEST_F(ArrangementTest, KeepsPinnedRowsOnTopWhileTheRestScrolls) {
     EXPECT_TRUE(pinned.pinned);
     EXPECT_EQ(layout.under(1, 200), &pinned);
     EXPECT_FLOAT_EQ(layout.on_screen(pinned, 200), 0);
-    // Below it are the rows 200 pixels further down.
+    // Below the pinned rows are the rows 200 pixels further down.
     const Row* below = layout.under(layout.pinned_height + 1, 200);
     ASSERT_NE(below, nullptr);
     EXPECT_EQ(below, layout.at(layout.pinned_height + 201));
-    // A row is never shown twice, nor if it is behind the pinned ones.
+    // No row is returned twice, not even one that is behind the pinned rows.
     const auto shown = layout.shown(200, 300);
     EXPECT_EQ(std::count(shown.begin(), shown.end(), &pinned), 1);
     for (const Row* row : shown) {
@@ -165,13 +165,13 @@ TEST_F(ArrangementTest, JoinsTheRanksOfACollectiveInOneRow) {
         for (std::size_t i = 0; i < lane.size(); ++i) {
             if (lane.paint(i) != kTransferPaint) continue;
             ++transfers;
-            // It begins when its last rank arrives.
+            // The transfer begins when its last rank arrives.
             const auto last = static_cast<std::size_t>(lane.event(i).index);
             EXPECT_EQ(lane.start(i), trace_->device.start[last]);
             EXPECT_GE(lane.end(i), trace_->device.end[last]);
         }
     }
-    EXPECT_EQ(transfers * 2, parts);  // of two ranks each
+    EXPECT_EQ(transfers * 2, parts);  // each with two ranks
 }
 
 }  // namespace TEST_FILE

@@ -1,5 +1,5 @@
-// A trace that is closed is freed, whatever panel has shown it; a reloaded one stays visible until its
-// successor can be drawn. The whole program, drawn without a screen.
+// A trace that is closed is freed, whichever panel has shown it; a reloaded one stays visible until its
+// successor can be drawn. The tests run the whole program without a screen.
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -61,7 +61,7 @@ class ClosedTraces : public PanelsTest {
         settle();
     }
 
-    // What a panel keeps longest: the tables whose rows read the trace, a cursor, a search, an event.
+    // Uses what a panel keeps longest: the tables whose rows read the trace, a cursor, a search, an event.
     void look_around(const std::string& panel) {
         OpenTrace& entry = *program_.session.current();
         entry.cursor = entry.trace->first_ns + (entry.trace->last_ns - entry.trace->first_ns) / 2;
@@ -150,7 +150,7 @@ TEST_F(ClosedTraces, OneThatIsReadAgainStaysInSightUntilItsSuccessorCanBeDrawn) 
             return clipboard_;
         };
         const auto row = items::find("timeline.row.rank 1");
-        write(++steps);  // as a trace grows
+        write(++steps);  // the trace grows
         program_.session.reload(0);
         int frames = 0;
         for (int calm = 0; calm < 3 && frames < 5000; ++frames) {

@@ -47,7 +47,7 @@ std::vector<traces::UnitPhase> unit_rows() {
 TEST(UnitTable, HoldsMeansOfAStepOrSums) {
     const auto means = unit_table(unit_rows(), 2);
     EXPECT_EQ(text(*means, 0, "unit"), "blocks.0 forward");
-    // The verb's JSON and CSV name the sums "gather_us" and the averages "gather_per_step_us".
+    // The JSON and CSV of the verb name the sums "gather_us" and the averages "gather_per_step_us".
     EXPECT_EQ(text(*means, 0, "gathers_per_step"), "2");
     EXPECT_EQ(text(*means, 0, "gathered_per_step_mb"), "4.00");
     EXPECT_EQ(text(*means, 0, "gather_per_step_us"), "20.0");

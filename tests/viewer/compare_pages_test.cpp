@@ -1,5 +1,5 @@
-// What the compare panel's other pages show: how steps and kernels vary, what was allocated at the peaks, and
-// where the parts of its tables are.
+// The compare panel's other pages: how steps and kernels vary, what was allocated at the peaks, and the
+// places of the parts of its tables.
 #include <memory>
 #include <string>
 #include <vector>
@@ -48,7 +48,7 @@ TEST(StepDurations, AreTheMeanOverTheRanksOfEveryStep) {
     const traces::StepsReport report = traces::steps_report(*trace);
     const Durations durations = step_durations(*trace, report);
     ASSERT_EQ(durations.us.size(), 3U);
-    for (std::size_t s = 0; s < 3; ++s) {  // as the report has them, one rank each
+    for (std::size_t s = 0; s < 3; ++s) {  // one rank each, as in the report
         const double a = static_cast<double>(report.ranks[0].steps[s].window()) * 1e-3;
         const double b = static_cast<double>(report.ranks[1].steps[s].window()) * 1e-3;
         EXPECT_DOUBLE_EQ(durations.us[s], (a + b) / 2);

@@ -1,4 +1,4 @@
-// What the compare panel's tables say about parts: kernels by name, modules as a tree joined by path.
+// The compare panel's tables of parts: kernels by name, modules as a tree joined by path.
 #include <memory>
 #include <string>
 #include <vector>

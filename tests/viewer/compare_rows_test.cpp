@@ -1,4 +1,4 @@
-// What the compare panel says about several runs.
+// The compare panel's table of several runs.
 #include "viewer/panels/compare/compare_rows.h"
 
 #include <algorithm>
@@ -69,7 +69,7 @@ TEST(CompareTitles, RunsOfOneConfigurationAreDistinguishedByTheirFiles) {
 
 TEST(CompareTitles, AForeignTraceIsCalledByItsFileAndItsMissingSettingsAreNoDifference) {
     Comparison comparison = root_and_linear();
-    for (RunColumn& run : comparison.runs) {  // listed, since the foreign trace has none of them
+    for (RunColumn& run : comparison.runs) {  // they are listed, because the foreign trace lacks them
         run.config.emplace_back("run.ranks", "4");
         run.config.emplace_back("model.type", "mlp");
     }
@@ -175,13 +175,13 @@ TEST(SteadyStep, IsNearestToTheMedianAndNotTheFirst) {
     rank.steps.push_back({.number = 2, .window_start = 20, .window_end = 60});
     rank.steps.push_back({.number = 3, .window_start = 60, .window_end = 70});
     rank.steps.push_back({.number = 4, .window_start = 70, .window_end = 95});
-    EXPECT_EQ(steady_step(rank)->number, 4);  // of 40, 10 and 25 the median
+    EXPECT_EQ(steady_step(rank)->number, 4);  // the median of 40, 10 and 25
 }
 
 TEST(FileTitle, IsTheNameWithoutFoldersAndSuffix) {
     EXPECT_EQ(file_title("/a/b/root.sqlite"), "root");
     EXPECT_EQ(file_title("b/worker0.1694.pt.trace.json.gz"), "worker0.1694");
-    EXPECT_EQ(file_title(".gz"), ".gz");  // nothing would be left
+    EXPECT_EQ(file_title(".gz"), ".gz");  // the name would become empty
 }
 
 }  // namespace TEST_FILE

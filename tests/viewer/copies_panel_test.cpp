@@ -1,4 +1,4 @@
-// Copies: the panel shows what the verb prints, follows rank and time filter, and leads to the events.
+// Copies: the panel shows the numbers of the verb, follows rank and time filter, and links to the events.
 #include <memory>
 #include <string>
 #include <utility>
@@ -54,7 +54,7 @@ class CopiesPanelTest : public PanelsTest {
         add_copy(run, 1, 700'000, 20'000, 1000, traces::kCopyDeviceToDevice);
         session_.add_trace(run.take(), "copies.sqlite");
     }
-    // Its tables' rows are wide.
+    // Clicks near the left, because the rows of the tables are wide.
     void click_row(Panel& panel, const std::string& name, bool twice = false) {
         click(panel, name, twice, kNearLeft);
         draw(panel);

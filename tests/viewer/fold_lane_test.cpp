@@ -104,7 +104,7 @@ TEST(Fold, DrawsLongEventsAsBarsAndShortOnesAsTheirBusyShare) {
     ASSERT_EQ(folded.pixels.size(), 2U);
     EXPECT_EQ(folded.pixels[0].column, 4);
     EXPECT_DOUBLE_EQ(folded.pixels[0].share(), 0.8);
-    EXPECT_EQ(folded.pixels[1].column, 10);  // an event without length is drawn, and busy for no time
+    EXPECT_EQ(folded.pixels[1].column, 10);  // an event without length is drawn, but is not busy time
     EXPECT_EQ(folded.pixels[1].busy_ns, 0);
 }
 
@@ -173,7 +173,7 @@ TEST(Hit, FindsTheEventUnderEveryPixel) {
                 ASSERT_TRUE(hit) << "pixel " << x << ", span " << span;
                 EXPECT_EQ(static_cast<std::ptrdiff_t>(hit->item), under - events.begin());
                 ++found;
-            } else if (hit) {  // a strip's column: it contains one of its events
+            } else if (hit) {  // the column of a strip contains one of its events
                 const Event& e = events[hit->item];
                 EXPECT_LE(e.start, view.column_start(x + 1, 1000));
                 EXPECT_GE(e.end, view.column_start(x, 1000));
@@ -189,13 +189,13 @@ TEST(Hit, SaysHowManyEventsAPixelHoldsAndHowBusyItIs) {
     const Lane lane = lane_of(events);
     const auto hit = hit_lane(lane, fold_lane(lane, view, 100), view, 0.35);
     ASSERT_TRUE(hit);
-    EXPECT_EQ(hit->item, 1U);  // it is nearest to 35 ns
+    EXPECT_EQ(hit->item, 1U);  // the nearest to 35 ns
     EXPECT_EQ(hit->events, 3);
     EXPECT_DOUBLE_EQ(hit->busy, 0.6);
     EXPECT_FALSE(hit_lane(lane, fold_lane(lane, view, 100), view, 1.5));
 }
 
-// Every pixel column of the memory row reaches exactly as high as its totals, however the curve jumps.
+// Every pixel column of the memory row is exactly as high as its totals, however the curve jumps.
 TEST(MemoryRuns, FillEveryColumnToItsTotals) {
     constexpr int kColumns = 300, kHeight = 40;
     constexpr std::int64_t kMost = 1'000'000;
@@ -262,7 +262,7 @@ TEST(StripRuns, MergeColumnsThatLookAlike) {
     folded.pixels = {{0, 0, 50, 100}, {1, 0, 52, 100}, {2, 0, 100, 100}, {4, 0, 100, 100}, {5, 1, 0, 100}};
     EXPECT_THAT(strip_runs(folded, 10),
                 testing::ElementsAre(FoldedRun{0, 2, 0, 5}, FoldedRun{2, 1, 0, 10}, FoldedRun{4, 1, 0, 10},
-                                     FoldedRun{5, 1, 1, 1}));  // no time, yet visible
+                                     FoldedRun{5, 1, 1, 1}));  // no length, but visible
     EXPECT_THAT(strip_grounds(folded), testing::ElementsAre(FoldedRun{0, 3, 0, 0}, FoldedRun{4, 2, 0, 0}));
 }
 
@@ -284,7 +284,7 @@ TEST(FoldedRows, NeverDrawsMoreThanAFrameCanHold) {
     rows.update(request);
     EXPECT_LE(rows.rectangles(), FoldedRows::kMostRectangles);
     EXPECT_NE(rows.find(59, 0), nullptr);
-    // When few rows are visible, every lane is drawn to the pixel again.
+    // If few rows are visible, every lane is drawn to the pixel again.
     request.rows = layout.shown(0, 80);
     request.view = {0, end / 1000, 2000};
     rows.update(request);

@@ -75,7 +75,8 @@ TEST(Fold, EmptyRangesGiveNoColumns) {
     EXPECT_EQ(fold_curve(none, 0, 5, 2)[0].highest, 0) << "no curve: nothing lives";
 }
 
-// Compared with the slow, obvious way: the value at every nanosecond of the column, and every point in it.
+// Compared with a slow and obvious computation: the value at every nanosecond of the column, and every point
+// in it.
 TEST(Fold, AgreesWithLookingAtEveryNanosecond) {
     std::mt19937 random(11);
     for (int round = 0; round < 200; ++round) {
@@ -128,7 +129,7 @@ std::vector<MemoryPoint> random_points(std::size_t count, unsigned seed, unsigne
     return points;
 }
 
-// The counts are around the sizes of the index's blocks (16, 256, 4096) and its stride (64).
+// The counts are near the sizes of the index's blocks (16, 256, 4096) and its stride (64).
 TEST(FoldWithAnIndex, IsThePlainFoldAtEveryZoom) {
     for (const std::size_t count : {0U, 1U, 15U, 16U, 17U, 63U, 64U, 65U, 255U, 4096U, 5000U}) {
         for (const unsigned gap : {1U, 2U, 5U, 1000U}) {
@@ -175,7 +176,7 @@ TEST(FoldWithAnIndex, FindsTheExtremesOfAnyStretch) {
                       std::max_element(values.begin() + static_cast<std::ptrdiff_t>(first),
                                        values.begin() + static_cast<std::ptrdiff_t>(last))};
         const Extremes<std::int64_t> found = index.of(first, last, value);
-        // The first of equal ones.
+        // Among equal values the first counts.
         ASSERT_EQ(found.at_lowest, lowest - values.begin()) << first << " to " << last;
         ASSERT_EQ(found.at_highest, highest - values.begin()) << first << " to " << last;
         ASSERT_EQ(found.lowest, *lowest);
@@ -193,7 +194,7 @@ TEST(FoldWithAnIndex, TakesLessThanTwoBytesForAPoint) {
 }
 
 TEST(FoldByOrder, EveryPointIsEquallyWide) {
-    // However long the second lasts: two columns each.
+    // The second state gets two columns like the others, however long it lasts.
     const std::vector<MemoryPoint> curve = {point(0, 5), point(1, 9), point(1000, 2)};
     const auto columns = fold_by_order(curve, 6);
     std::vector<std::int64_t> highest;

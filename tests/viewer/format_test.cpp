@@ -23,7 +23,7 @@ TEST(Format, DecimalsRoundAndNeverShowMinusZero) {
     EXPECT_EQ(format_decimal(std::nan(""), 1), "n/a");
 }
 
-// As shardscope-trace prints 1,250 ns, 250 ns and 8,450 ns.
+// The same texts as shardscope-trace prints for 1,250 ns, 250 ns and 8,450 ns.
 TEST(Format, RoundsAsTheTablesDo) {
     EXPECT_EQ(format_decimal(1250 * 1e-3, 1), "1.3");
     EXPECT_EQ(format_decimal(250 * 1e-3, 1), "0.3");
@@ -84,8 +84,8 @@ TEST(Format, LongTextKeepsBothEnds) {
 }
 
 TEST(Format, NoCharacterIsCutInTwo) {
-    // Each of the ten has two bytes: of 20, 9 may stay; 3 are dots, so one character on the left, one on the
-    // right, and the two remaining bytes would be halves.
+    // Each of the ten characters has two bytes. Of 20 bytes 9 may stay, of which 3 are dots: one character on
+    // the left and one on the right; the two remaining bytes would be halves.
     EXPECT_EQ(shorten_middle("ääääääääää", 9), "ä...ä");
     EXPECT_EQ(first_character("ä"), 2U);
     EXPECT_EQ(last_character("aä"), 2U);

@@ -1,5 +1,5 @@
-// The whole viewer drawn into memory with a mouse and keys that the test moves: what is painted is counted
-// and examined, what a gesture changes is read from the session. No display is needed.
+// The whole viewer rendered into memory, with a mouse and keys that the test moves: painted pixels are
+// counted and examined, and the effects of gestures are read from the session. No display is needed.
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -34,7 +34,7 @@ class TimelineTest : public testing::Test {
         load_fonts(1);
         program_.panels = make_panels();
         program_.show("timeline");
-        program_.rail = RailWidth::narrow;  // the same place for the timeline, whatever the window's width
+        program_.rail = RailWidth::narrow;  // the timeline has the same place for any window width
         program_.session.add_trace(mlp_sample({.per_linear = true, .ranks = 2}, "run"), "run");
         shell_ = std::make_unique<Shell>(program_);
         settle();
@@ -208,7 +208,7 @@ TEST_F(TimelineTest, TheRailShowsThePanels) {
     settle();
     EXPECT_EQ(program_.shown().name(), "memory");
     settle();
-    EXPECT_EQ(program_.shown().name(), "memory");  // and it stays
+    EXPECT_EQ(program_.shown().name(), "memory");  // the panel does not change
     const auto sign = items::find("rail.timeline");
     ASSERT_TRUE(sign);
     click((sign->min.x + sign->max.x) / 2, (sign->min.y + sign->max.y) / 2);

@@ -1,4 +1,4 @@
-// Idle time and the critical path on the screen: the numbers of the reports, and the link to a gap.
+// Idle time and the critical path on the screen: the reports' numbers, and the link to a gap.
 #include <algorithm>
 #include <cmath>
 
@@ -22,7 +22,7 @@ class IdlePanelTest : public PanelsTest {
         items::keep(true);
         open({}, "root.sqlite");
     }
-    // Its tables' rows are wide.
+    // Clicks near the left, because the rows of the tables are wide.
     void click(Panel& panel, const std::string& name) { PanelsTest::click(panel, name, false, kNearLeft); }
 };
 
@@ -63,7 +63,7 @@ TEST_F(IdlePanelTest, ThePathIsThatOfTheReport) {
     draw(*panel);
     EXPECT_EQ(item("idle.path.Job"), format_duration(report.job->average_step_us * 1e3));
     EXPECT_EQ(item("idle.path.Rank 0"), format_duration(report.ranks.front().average_step_us * 1e3));
-    // The largest of those whose name identifies one kind of time: a collective has a launch delay, too.
+    // The largest share whose name identifies one kind of time: a collective has a launch delay, too.
     const auto& shares = report.job->shares;
     const auto most = std::find_if(shares.begin(), shares.end(), [&](const traces::PathShare& share) {
         return std::count_if(shares.begin(), shares.end(),

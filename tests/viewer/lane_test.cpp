@@ -170,7 +170,7 @@ KernelRow kernel(std::int64_t start, std::int64_t end, int stream, StringId name
     return row;
 }
 
-// Three random streams; if two events overlap on one stream, a second lane begins.
+// Three random streams; if two events overlap on one stream, it gets a second lane.
 std::unique_ptr<Trace> random_trace(unsigned seed, std::vector<Event>& events) {
     std::mt19937_64 random(seed);
     ColumnSink sink;
@@ -192,7 +192,7 @@ std::vector<const Track*> all_of(const Tracks& tracks) {
     return all;
 }
 
-// Nanoseconds of [from, to) that any event covers, counted one by one.
+// Nanoseconds in [from, to) that any event covers, counted one by one.
 std::int64_t union_within(const std::vector<Event>& events, std::int64_t from, std::int64_t to) {
     std::vector<bool> busy(static_cast<std::size_t>(to - from));
     for (const Event& e : events) {
@@ -398,7 +398,7 @@ TEST(ColorModes, DistinguishUnitsWhoseNamesShareAHue) {
     EXPECT_NE(paints.legend()[1].paint, paints.legend()[0].paint);
 }
 
-// The fold with an index equals the one that reads every point, at every zoom.
+// The fold with an index equals one that reads every point, at every zoom.
 TEST(FoldCounter, WithAnIndexEqualsThePlainFold) {
     std::mt19937 random(5);
     for (const unsigned gap : {1U, 3U, 500U}) {

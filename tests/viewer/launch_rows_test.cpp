@@ -1,4 +1,4 @@
-// Launch sizes and copies: what the SQL finds in a database, as rows and as tables.
+// Launch sizes and copies: SQL results of a database as rows and as tables.
 #include "viewer/panels/work/launch_rows.h"
 
 #include <filesystem>
@@ -125,7 +125,7 @@ TEST_F(LaunchTest, ShowsNoSizesIfNoneAreKnown) {
     row.count = 1;
     EXPECT_FALSE(row.known());
     EXPECT_EQ(launch_table({row}, 0)->text(0, 1), "-");
-    row.registers = 16;  // so it was really one thread
+    row.registers = 16;  // so that it was really one thread
     EXPECT_TRUE(row.known());
 }
 

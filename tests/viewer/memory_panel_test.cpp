@@ -1,5 +1,4 @@
-// The Memory panel, drawn without a screen: the numbers of the analyses, spaces, ranks, the cursor, another
-// run.
+// The Memory panel, drawn without a screen: the analyses' numbers, spaces, ranks, the cursor, another run.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -66,7 +65,7 @@ TEST_F(MemoryPanelTest, AClickOnTheCurveMovesTheCursorAndListsLiveAllocations) {
     ASSERT_TRUE(session_.open[0].cursor);
     EXPECT_NEAR(static_cast<double>(*session_.open[0].cursor), 4'000, 200);
     EXPECT_EQ(item("memory.value.live_bytes"), std::to_string(1 << 20));
-    session_.open[0].cursor = 7'000;  // as the mouse would on the timeline
+    session_.open[0].cursor = 7'000;  // as moved by the mouse on the timeline
     draw(*panel);
     EXPECT_EQ(item("memory.value.live_bytes"), std::to_string(4 << 20));
 }

@@ -87,7 +87,7 @@ TEST(MemoryTables, CategoriesBeginWithAllAndSayTheDifferenceToThePrediction) {
     EXPECT_EQ(cell(*table, 0, "difference_bytes"), "+8");
     EXPECT_EQ(cell(*table, 1, "difference_bytes"), "=");
     EXPECT_EQ(cell(*table, 6, "share_percent"), "33.33");
-    memory.prediction_applies = false;  // for the whole run, while a part of it is selected
+    memory.prediction_applies = false;  // it is for the whole run, but a part is selected
     EXPECT_EQ(cell(*category_table(memory), 0, "difference_bytes"), "no column difference_bytes");
 }
 
@@ -166,7 +166,7 @@ TEST(SummaryRows, StepsSumToTheirWindow) {
     ASSERT_EQ(table->rows(), summary.ranks[0].steps.size());
     for (std::size_t row = 0; row < table->rows(); ++row) {
         double sum = 0;
-        // After the step, its start, its window and its host step.
+        // The categories follow the step, its start, its window and its host step.
         for (std::size_t c = 4; c < 4 + traces::kTimeCategories; ++c) sum += table->number(row, c);
         EXPECT_NEAR(sum, table->number(row, 2), 1e-6);
     }
@@ -217,7 +217,7 @@ TEST(MemoryWords, SayWhenThePeakWasAndWhatWasForetold) {
     EXPECT_EQ(prediction(trace, memory), "Predicted 3.00 MB, exact (first step).");
 }
 
-// A run of one step, whose predicted peak is that of the steps after it.
+// A run of one step, whose predicted peak is that of the later steps.
 TEST(MemoryWords, CompareTheFirstStepWithThePredictionOfTheFirstStep) {
     traces::Trace trace;
     RankMemory memory;
@@ -258,7 +258,7 @@ TEST(RunsRows, ATraceWithoutStepsHasNoFiguresOfAStep) {
     info->ranks = 1;
     auto figures = std::make_shared<traces::Comparison>();
     figures->runs.emplace_back();
-    figures->runs[0].steps = 1;  // all of it counts as one step
+    figures->runs[0].steps = 1;  // the whole run counts as one step
     figures->runs[0].average_step_us = 4e6;
     figures->runs[0].peak_bytes = 1 << 20;
     OpenTrace entry;

@@ -1,5 +1,5 @@
-// See mlp_sample.h. One rank is written after the other: RankWriter keeps its host clock and its streams'
-// clocks.
+// See mlp_sample.h. The ranks are written one after the other: RankWriter keeps a rank's host clock and its
+// streams' clocks.
 #include "tests/viewer/mlp_sample.h"
 
 #include <algorithm>
@@ -101,7 +101,8 @@ class RankWriter {
         sink_.add(row);
     }
 
-    // A launch on the host and its kernel on a stream, not before `after`; returns when the kernel ends.
+    // A launch on the host and its kernel on a stream, which starts at `after` or later; returns the kernel's
+    // end.
     std::int64_t launch(std::string_view name, int stream, std::int64_t length, std::int64_t after = 0) {
         RuntimeRow call{host_, host_ + 4000, tid(), correlation_, sink_.intern("cudaLaunchKernel_v7000")};
         sink_.add(call);

@@ -33,7 +33,7 @@ inline std::size_t first_with_value(const traces::IndexColumn& column) {
     return row;
 }
 
-// The same as columns in memory, named `path`.
+// The same run as columns in memory, named `path`.
 std::shared_ptr<const traces::Trace> mlp_sample(const MlpSample& sample, const char* path);
 
 }  // namespace shardscope::viewer

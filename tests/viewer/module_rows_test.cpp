@@ -103,7 +103,7 @@ TEST(ModuleRows, BackwardIsAShareOfDeviceTime) {
 }
 
 TEST(ModuleRows, TheCompactTreeMergesSiblingsOfOneShape) {
-    const auto tree = wrapped_mlp();  // eight lines in full
+    const auto tree = wrapped_mlp();  // eight rows in full
     std::vector<std::string> lines;
     for (const TreeLine& line : compact_tree(tree, 7)) {
         lines.push_back(std::string(static_cast<std::size_t>(line.depth), ' ') + line.text);
@@ -124,7 +124,7 @@ TEST(ModuleRows, ATreeThatFitsIsShownInFull) {
 
 TEST(ModuleRows, TheCompactTreeSaysWhatItLeavesOut) {
     const auto tree = wrapped_mlp();
-    const auto lines = compact_tree(tree, 4);  // six lines with siblings merged
+    const auto lines = compact_tree(tree, 4);  // six rows with siblings merged
     ASSERT_EQ(lines.size(), 4U);
     EXPECT_EQ(lines.back().text, "... 3 more");
 }

@@ -1,4 +1,4 @@
-// The flame chart of a call, and which call it shows.
+// The flame chart of a call, and the call that it shows.
 #include "viewer/panels/modules/modules_flame.h"
 
 #include <string>
@@ -131,7 +131,7 @@ TEST(ShownBars, AreWhatLiesInTheView) {
 TEST(ShownBars, ShorterThanAPixelAreOneWithTheirNeighbours) {
     std::vector<std::pair<int, int>> many;
     for (int i = 0; i < 100'000; ++i) many.emplace_back(i * 10, i * 10 + 6);
-    const FlameLane lane = lane_of(many);  // 1,000,000 ns over 500 pixels: 200 bars a pixel
+    const FlameLane lane = lane_of(many);  // 1,000,000 ns over 500 pixels: 200 bars per pixel
     const auto shown = shown_bars(lane, {0, 1'000'000, 500});
     EXPECT_LE(shown.size(), 1000U);
     EXPECT_GE(shown.size(), 500U);

@@ -1,6 +1,6 @@
 // Every panel with unusual traces: empty, with one event, with zero and negative lengths, with ranges that do
 // not nest, with ten thousand rows, with names of a megabyte or without text, with times that a double cannot
-// distinguish. None crashes, and what is drawn stays small.
+// distinguish. None crashes, and the drawn frame stays small.
 #include <algorithm>
 #include <functional>
 #include <memory>
@@ -71,7 +71,7 @@ class OddTraces : public PanelsTest {
         ImGui::GetIO().BackendFlags |= ImGuiBackendFlags_RendererHasVtxOffset;  // as in the OpenGL backend
     }
 
-    // Each panel: drawn, zoomed from everything to nothing, traversed by a mouse that clicks.
+    // Draws each panel, zooms it from everything to nothing, and moves a mouse over it that clicks.
     void try_everything(std::unique_ptr<Trace> trace, const char* name) {
         session_.add_trace(std::move(trace), name);
         for (const auto& panel : make_panels()) {
@@ -164,7 +164,7 @@ TEST_F(OddTraces, WithNamesOfAMegabyteAndOfNoText) {
         sink.add(ModuleRow{static_cast<int>(t), -1, name, name, name});
         t += 1000;
     }
-    stride_ = 3;  // megabytes are copied with each frame
+    stride_ = 3;  // each frame copies megabytes
     try_everything(sink.take(), "names");
 }
 

@@ -23,7 +23,7 @@ class OperatorsPanelTest : public PanelsTest {
         items::keep(true);
         open({}, "root.sqlite");
     }
-    // Its tables' rows are wide.
+    // Clicks near the left, because the rows of the tables are wide.
     void click(Panel& panel, const std::string& name) { PanelsTest::click(panel, name, false, kNearLeft); }
 };
 
@@ -129,7 +129,7 @@ TEST(OperatorRows, AKernelIsCalledAsItsSourceSpellsIt) {
     EXPECT_EQ(table->text(1, 0), "void relu<4>(float*)");
 }
 
-// Whatever place a name has in either.
+// The colour does not depend on the place of the name in either table.
 TEST(OperatorRows, ANameHasTheSameColourAmongOperatorsAndKernels) {
     std::vector<std::string> names;
     std::set<Paint> hues;

@@ -1,6 +1,6 @@
-// What tests of panels share: the panels drawn without a screen. Dear ImGui builds its frames, nothing paints
-// them. The text of a panel is read through ImGui's own text log, or from items (draw/items.h) by name; its
-// cost is counted in vertices and draw commands.
+// The fixture of panels' tests: panels are drawn without a screen. Dear ImGui builds its frames, nothing
+// paints them. The text of a panel is read through ImGui's own text log, or from items (draw/items.h) by
+// name; its cost is counted in vertices and draw commands.
 #pragma once
 
 #include <chrono>
@@ -21,7 +21,7 @@
 
 namespace shardscope::viewer {
 
-// How panels write a time in microseconds, by integers alone and without the viewer's own formatting.
+// A time in microseconds as panels write it, computed with integers and without the viewer's own formatting.
 inline std::string us_text(std::int64_t ns) {
     const std::int64_t tenths = (ns + 50) / 100;
     std::string text = std::to_string(tenths / 10);
@@ -101,7 +101,7 @@ class PanelsTest : public testing::Test {
         ImGui::Render();
     }
 
-    // What the keyboard is from the next frame on.
+    // Sets the state of a key from the next frame on.
     static void hold_key(int key, bool down, bool control = false) {
         ImGuiIO& io = ImGui::GetIO();
 #if IMGUI_VERSION_NUM < 18700
@@ -130,8 +130,8 @@ class PanelsTest : public testing::Test {
         frame(panel, 1600, 820);
         return draw(panel);
     }
-    // Clicks on an item, at `share` of its width from its left: on table rows near the left, since between
-    // two columns a click would resize them.
+    // Clicks on an item, at `share` of its width from its left: near the left on table rows, because a click
+    // between two columns would resize them.
     static constexpr float kNearLeft = 0.02F;
     std::string click(Panel& panel, const std::string& name, bool twice = false, float share = 0.5F) {
         const auto found = items::find(name);

@@ -114,8 +114,8 @@ TEST_F(PanelsTest, MemoryShowsThePredictionAndTheDifferenceForEveryPart) {
     session_.add_trace(sink.take(), "root.sqlite");
     const std::string text = draw(*make_panel("memory"));
     EXPECT_THAT(text, HasSubstr("off by 4,096 bytes (backward)"));
-    EXPECT_THAT(text, HasSubstr("+4,096"));  // of the peak
-    // Nothing of the shards was predicted: all of their 2,101,248 bytes are in excess.
+    EXPECT_THAT(text, HasSubstr("+4,096"));  // at the peak
+    // Nothing was predicted for the shards: all of their 2,101,248 bytes are in excess.
     EXPECT_THAT(text, HasSubstr("+2,101,248"));
 }
 
@@ -194,7 +194,7 @@ TEST(PanelList, NamesThePanelsInTheirOrder) {
     EXPECT_EQ(panel_title("idle"), "Idle & Path");
 }
 
-// People know them by heart: a new panel takes a free key wherever it stands in the list.
+// Users know the keys by heart: a new panel takes a free key, wherever it is in the list.
 TEST(PanelList, PanelsKeepTheirKeys) {
     const std::vector<std::pair<const char*, const char*>> keys = {
         {"runs", "1"},         {"timeline", "2"},      {"modules", "3"},        {"units", "4"},

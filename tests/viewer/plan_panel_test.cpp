@@ -1,4 +1,5 @@
-// The Plan panel, drawn without a screen: the picture and the table stay consistent, a point opens its trace.
+// The Plan panel, drawn without a screen: the chart and the table stay consistent, and a point opens its
+// trace.
 #include <limits>
 #include <memory>
 #include <string>
@@ -55,7 +56,7 @@ TEST_F(PlanPanelTest, AClickOnAPointChoosesItsRow) {
     click(*panel_, "plan.point.5");
     EXPECT_EQ(item("plan.title"), "Row 5, on the Pareto front");
     EXPECT_EQ(item("plan.chosen"), "5");
-    // The table's keyboard continues from there: 5 is third, the row below it is 2.
+    // The table's keyboard continues from the clicked row: 5 is third, the row below it is 2.
     click(*panel_, "plan.rows.5", false, kNearLeft);
     key(*panel_, ImGuiKey_DownArrow);
     EXPECT_EQ(item("plan.chosen"), "2");
@@ -154,7 +155,7 @@ TEST_F(PlanPanelTest, NamesTheSmallestRowIfNothingFits) {
                 HasSubstr("Nothing fits into 1,000.0 MB of memory: the smallest peak is 2,000.00 MB"));
 }
 
-// Thousands of rows, some of them at the same place, and figures that are not numbers.
+// Thousands of rows, some of them at the same place, and values that are not numbers.
 TEST_F(PlanPanelTest, LargeAndOddPlansStayCheap) {
     traces::ColumnSink sink;
     for (int i = 1; i <= 8'000; ++i) {
@@ -168,7 +169,8 @@ TEST_F(PlanPanelTest, LargeAndOddPlansStayCheap) {
     }
     session_.add_trace(sink.take(), "plan.sqlite");
     draw(*panel_);
-    // The log through which this fixture reads makes the table draw all rows; only the picture counts here.
+    // The log through which this fixture reads makes the table draw all rows, so only the chart is counted
+    // here.
     int picture = 0;
     for (int i = 0; i < ImGui::GetDrawData()->CmdListsCount; ++i) {
         const ImDrawList& list = *ImGui::GetDrawData()->CmdLists[i];
@@ -181,14 +183,14 @@ TEST_F(PlanPanelTest, LargeAndOddPlansStayCheap) {
     for (const float size : {1.0F, 300.0F}) draw(*panel_, size, size);
 }
 
-// The mouse moves over the whole panel in small steps, since a list of its parts could become incomplete.
+// The mouse moves over the whole panel in small steps, because a list of its parts could become incomplete.
 TEST_F(PlanPanelTest, HoveringAndClickingEverywhereIsSafe) {
     open_plan();
     for (const float width : {1600.0F, 700.0F}) {
         draw(*panel_, width, 820);
         for (float y = 5; y < 800; y += 41) {
             for (float x = 5; x < width; x += 67) {
-                // Not on a button that would start another program.
+                // It does not click on a button that would start another program.
                 const auto button = items::find("plan.open");
                 if (button && x >= button->min.x && x < button->max.x && y >= button->min.y &&
                     y < button->max.y)
@@ -198,7 +200,7 @@ TEST_F(PlanPanelTest, HoveringAndClickingEverywhereIsSafe) {
                     ImGui::GetIO().MouseDown[0] = down;
                     frame(*panel_, width, 820);
                     for (int i = 0; i < 25; ++i)
-                        frame(*panel_, width, 820);  // no click counts as half of a double click
+                        frame(*panel_, width, 820);  // so that no click counts as half of a double click
                 }
             }
         }

@@ -1,4 +1,4 @@
-// What the Plan panel shows, decided without drawing: order, words, cells, and the place of each row.
+// The content of the Plan panel, computed without drawing: order, words, cells, and the place of each row.
 #include "viewer/panels/plan/plan_rows.h"
 
 #include <cmath>
@@ -94,7 +94,7 @@ TEST(PlanList, NamesTheSmallestPeakIfNothingFits) {
                       HasSubstr("backward of blocks.0"), HasSubstr("run.memory_limit")));
 }
 
-// A trace that was lifted has no counts of samples and operations.
+// A lifted trace has no counts of samples and operations.
 TEST(PlanList, WithoutSamplesRowsAreInTheOrderOfTheirSteps) {
     std::vector<traces::PlanRow> rows = {plan_row(1, 30, 400), plan_row(2, 10, 500), plan_row(3, 20, 450)};
     for (traces::PlanRow& row : rows) row.samples_per_second = row.tokens_per_second = row.mfu = 0;
@@ -195,7 +195,7 @@ TEST(PlanPicture, PutsEveryRowAtItsMemoryAndTime) {
     EXPECT_GT(picture.y_high, 4000 * kMB);
 }
 
-// Row 2 is on the Pareto front for what it reserves; by its peak, 1 is smaller and faster.
+// Row 2 is on the Pareto front because of what it reserves; by its peak, row 1 is smaller and faster.
 TEST(PlanPicture, JoinsThePointsOfTheFrontThatNothingShownBeats) {
     const PlanList list =
         list_of({plan_row(1, 20, 400, true), plan_row(2, 30, 500, true), plan_row(3, 10, 800, true)});

@@ -1,4 +1,4 @@
-// The program without its window: session, analyses off the frame thread, actions, command line, folders.
+// The program without its window: session, analyses outside the frame thread, actions, command line, folders.
 #include <atomic>
 #include <chrono>
 #include <filesystem>
@@ -76,7 +76,7 @@ TEST(Session, OpensSeveralFilesOnThreads) {
     EXPECT_EQ(session.trace(), nullptr);
     finish_loading(session);
     ASSERT_EQ(session.ready().size(), 2U);
-    EXPECT_EQ(session.open[0].name, "a/run.sqlite");  // two files with the same name are distinguished
+    EXPECT_EQ(session.open[0].name, "a/run.sqlite");  // two files with the same name
     EXPECT_EQ(session.open[1].name, "b/run.sqlite");
     EXPECT_NE(session.open[0].color, session.open[1].color);
     EXPECT_LT(session.open[0].visible.from, session.trace()->first_ns);
@@ -107,7 +107,7 @@ TEST(Session, ClosesTheActiveTraceAndAnyOther) {
     session.close(0);
     EXPECT_EQ(session.current(), nullptr);
     EXPECT_EQ(session.trace(), nullptr);
-    session.close(0);  // nothing left: nothing happens
+    session.close(0);  // nothing is open, and nothing happens
 }
 
 TEST(Session, KeepsTheRankWithinTheTrace) {
@@ -160,8 +160,8 @@ TEST(AnalysisCache, AnswersWhenItIsDoneAndKeepsTheAnswer) {
     EXPECT_EQ(cache.summary(trace), nullptr);  // queried again
 }
 
-// The window is closed: the trace that the analysis reads stays until the analysis ends, and nothing waits
-// for that.
+// The window is closed: the trace that an analysis reads stays until the analysis ends, and nothing waits for
+// it.
 TEST(AnalysisCache, AnAnalysisThatIsAbandonedHoldsNobodyUp) {
     struct Steps {
         std::promise<void> begun, may_end, ended;
@@ -212,7 +212,7 @@ TEST(AnalysisCache, AFailureIsReportedOnRequestAndRemovedWithItsTrace) {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
     ASSERT_NE(cache.failure(), "");
-    cache.begin_frame();  // a query for another one: the earlier failure does not affect it
+    cache.begin_frame();  // a query for another trace: the earlier failure does not affect it
     EXPECT_NE(wait_for(cache, [&] { return cache.info(good); }), nullptr);
     EXPECT_EQ(cache.failure(), "");
     cache.begin_frame();  // the query again: the answer is known
@@ -238,11 +238,11 @@ TEST(AnalysisCache, AsksOfATraceThatWasReadAgainWhatWasOnShowOfTheOneBefore) {
     for (int i = 0; i < 5000 && cache.busy_with(after); ++i)
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
     EXPECT_NE(ask(after), nullptr);                                   // without a wait
-    EXPECT_EQ(cache.derived<int>("derived", {after}, sum), nullptr);  // it may hold data of `before`
+    EXPECT_EQ(cache.derived<int>("derived", {after}, sum), nullptr);  // it may contain data of `before`
     EXPECT_EQ(cache.get<int>("long ago", {after}, sum), nullptr);     // no panel queries it
 }
 
-// A panel of many runs queries more than is kept of unused results.
+// A panel of many runs makes more queries per frame than unused results are kept.
 TEST(AnalysisCache, KeepsEverythingThatEveryFrameRequests) {
     AnalysisCache cache;
     const TracePtr trace = mlp_sample({}, "run");
@@ -299,7 +299,7 @@ TEST(Actions, EachHasItsOwnNameHelpAndKeys) {
         EXPECT_TRUE(ids.insert(action.id).second) << action.id;
         EXPECT_FALSE(action.title.empty());
         EXPECT_FALSE(action.keys.empty()) << action.id;
-        // A key may have another meaning on another panel, but not if it has a global meaning.
+        // A key may have another meaning in another panel, but not if it has a global meaning.
         for (const Chord& chord : action.keys)
             EXPECT_TRUE(keys.insert(chord_text(chord) + " " + std::string(action.panel)).second)
                 << chord_text(chord);
@@ -334,7 +334,7 @@ TEST(Actions, MoveTheVisibleRange) {
     EXPECT_EQ(program.session.current()->visible.length(), near.length());
     run(program, "limit");
     EXPECT_EQ(program.session.current()->limit, program.session.current()->visible);
-    // Actions that need the picture's rows or the history of zooms belong to the panel.
+    // Actions that need the timeline's rows or the history of zooms belong to the panel.
     for (const char* id : {"fit", "zoom_to", "back"}) {
         run(program, id);
         EXPECT_EQ(static_cast<NamedPanel&>(program.shown()).acted, id);
@@ -438,7 +438,7 @@ TEST(Redraw, AnIdleWindowDrawsNoFrame) {
     Redraw redraw;
     EXPECT_TRUE(redraw.due({}, false, false));  // the first frame
     int frames = 0;
-    // An hour without input: checks every half second, and not one frame.
+    // An hour without input: a check every half second, and no frame.
     EXPECT_EQ(Redraw::patience({}), 0.5);
     for (int look = 0; look < 7200; ++look) frames += redraw.due({}, false, false) ? 1 : 0;
     EXPECT_EQ(frames, 0);
@@ -503,7 +503,7 @@ TEST(Theme, DistinguishesKinds) {
     EXPECT_EQ(run_color(-1), run_color(7));
 }
 
-// A compared run must not look like a kind of work, a category of memory or of time.
+// The colour of a compared run must differ from every kind of work and every category of memory or time.
 TEST(Theme, HasColoursForRunsThatNothingElseHas) {
     std::set<Color> others = {waiting_color(),    exposed_color(),  runtime_color(),
                               overlapped_color(), transfer_color(), no_hue_color()};

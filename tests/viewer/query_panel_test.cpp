@@ -40,7 +40,7 @@ void write_sample(const std::string& path, const MlpSample& sample = {}) {
     writer.finish(20'000'000, 0);
 }
 
-// As another program could prepare a file.
+// Changes a file as another program could.
 void change(const std::string& path, const char* sql) {
     sqlite3* handle = nullptr;
     ASSERT_EQ(sqlite3_open(path.c_str(), &handle), SQLITE_OK);
@@ -49,7 +49,7 @@ void change(const std::string& path, const char* sql) {
     sqlite3_close(handle);
 }
 
-// Waits up to a minute; else the query is stopped, and the test continues.
+// Waits for up to a minute; after that the query is stopped, and the test continues.
 bool comes_to_rest(QueryRunner& runner) {
     for (int i = 0; i < 60'000 && runner.running(); ++i) {
         runner.poll();
@@ -117,7 +117,7 @@ TEST_F(QueryTest, ARunnerThatGoesAwayStopsItsQuery) {
     const auto gone = std::async(std::launch::async, [&] { runner.reset(); });
     const bool stopped = gone.wait_for(std::chrono::seconds(60)) == std::future_status::ready;
     EXPECT_TRUE(stopped);
-    if (!stopped) itself.stop();  // else this test would wait for it, too
+    if (!stopped) itself.stop();  // otherwise this test would wait for it, too
 }
 
 TEST_F(QueryTest, NothingCanBeWrittenOrReachedFromIt) {
@@ -215,7 +215,7 @@ TEST(QueryTable, AColumnIsOfNumbersWhereDoublesHoldThemAll) {
     EXPECT_EQ(table->text(0, 0), "1,234,567");
     EXPECT_EQ(table->text(0, 1), "1152921504606846976");  // exact
     EXPECT_EQ(table->text(1, 0), "-");
-    EXPECT_EQ(table->columns()[4].id, "name_2");  // keys of an export differ
+    EXPECT_EQ(table->columns()[4].id, "name_2");  // the keys of an export are unique
 }
 
 TEST(QueryTable, ARowsPlaceIsInColumnsOfTime) {
@@ -345,7 +345,7 @@ TEST_F(QueryPanelTest, ExecutedQueriesStayInTheHistory) {
 }
 
 TEST_F(QueryPanelTest, AQueryWaitsForThePanelsOwnReading) {
-    // Another program holds the database, so the reading of the schema waits.
+    // Another program locks the database, so reading the schema waits.
     sqlite3* other = nullptr;
     ASSERT_EQ(sqlite3_open(path_.c_str(), &other), SQLITE_OK);
     ASSERT_EQ(sqlite3_exec(other, "BEGIN EXCLUSIVE", nullptr, nullptr, nullptr), SQLITE_OK);

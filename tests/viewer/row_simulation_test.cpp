@@ -1,4 +1,4 @@
-// The program that simulates a row, replaced by shell scripts: what it writes and prints, and how it is
+// The program that simulates a row, replaced by shell scripts: its file and its output, and how it is
 // stopped.
 #include "viewer/model/row_simulation.h"
 
@@ -27,7 +27,7 @@ class RowSimulationTest : public testing::Test {
     }
     ~RowSimulationTest() override { fs::remove_all(folder_); }
 
-    // A tool that is this script; its arguments: JOB.toml --run.device=sim --trace FILE --format json.
+    // A tool that runs this script; its arguments: JOB.toml --run.device=sim --trace FILE --format json.
     std::string tool(const std::string& script) const {
         const fs::path path = folder_ / "tool";
         std::ofstream(path) << "#!/bin/sh\n" << script << "\n";
@@ -96,7 +96,7 @@ TEST_F(RowSimulationTest, SaysWhereTheToolSaysNothingOrDies) {
 TEST_F(RowSimulationTest, IsCancelled) {
     RowSimulation simulation(tool("touch \"$4\"; sleep 600"));
     simulation.start("a job", "row 3");
-    simulation.start("another job", "row 4");  // one at a time
+    simulation.start("another job", "row 4");  // only one at a time
     EXPECT_EQ(simulation.name(), "row 3");
     simulation.cancel();
     EXPECT_FALSE(finish(simulation));

@@ -33,7 +33,7 @@ TEST_F(RunsPanelTest, PutsKeyFiguresSideBySide) {
 }
 
 TEST_F(RunsPanelTest, EndsWithHoweverManyRuns) {
-    constexpr int kOpen = 80;  // each queries four analyses in every frame
+    constexpr int kOpen = 80;  // each makes four queries in every frame
     for (int i = 0; i < kOpen; ++i) open({.steps = 1}, ("run" + std::to_string(i) + ".sqlite").c_str());
     draw(*make_panel("runs"));
     EXPECT_EQ(item("runs.files.rows"), std::to_string(kOpen));

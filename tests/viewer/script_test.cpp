@@ -1,4 +1,4 @@
-// Parsing of scripts: words, commands, their errors; and expectations on a text.
+// Parsing of scripts: words, commands, and their errors; and expectations about a text.
 #include "viewer/script/script.h"
 
 #include <filesystem>
@@ -131,7 +131,7 @@ TEST(Expectation, ComparesTexts) {
     EXPECT_EQ(expect("expect a contains MB", "13 MB"), "");
     EXPECT_THAT(expect("expect a contains GB", "13 MB"), HasSubstr("13 MB"));
     EXPECT_EQ(expect("expect a matches \"[0-9]+ MB\"", "13 MB"), "");
-    EXPECT_NE(expect("expect a matches [0-9]+", "13 MB"), "");  // all of it
+    EXPECT_NE(expect("expect a matches [0-9]+", "13 MB"), "");  // the whole text must match
     EXPECT_EQ(expect("expect a 12", std::nullopt), "there is no such item");
     EXPECT_EQ(expect("expect a shown", ""), "");
     EXPECT_EQ(expect("expect a absent", std::nullopt), "");

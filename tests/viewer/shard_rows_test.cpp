@@ -1,4 +1,5 @@
-// The arithmetic of the shard map: lanes folded to columns, moments to step to, counts. Times in nanoseconds.
+// The arithmetic of the shard map: lanes folded to columns, moments to step to, and counts. Times in
+// nanoseconds.
 #include "viewer/panels/shardmap/shard_rows.h"
 
 #include <limits>
@@ -59,7 +60,7 @@ TEST(StateLane, EqualColumnsAreOneRunAndShardedOnesNone) {
     EXPECT_THAT(StateLane(unit).fold(51, 69, 5), IsEmpty());
 }
 
-// At every zoom, the shares of all columns sum to the time that is not sharded.
+// At every zoom, the shares of all columns sum to the time outside the sharded state.
 TEST(StateLane, NoTimeIsLostAtAnyZoom) {
     const UnitHistory unit = history();
     for (const int columns : {1, 2, 5, 10, 20, 50}) {

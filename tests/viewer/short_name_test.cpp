@@ -1,4 +1,4 @@
-// Names of functions in less room: the forms in their place, from the longest to the shortest.
+// Function names in limited space: their forms, from the longest to the shortest.
 #include "viewer/draw/short_name.h"
 
 #include <gmock/gmock.h>
@@ -93,7 +93,7 @@ TEST(ShortName, AVeryLongNameHasNone) {
     EXPECT_THAT(forms("ns::f<" + std::string(1 << 20, 'a') + ">(int)"), IsEmpty());
 }
 
-// Whatever the brackets: every form is shorter than the previous one, and the parts make up the last.
+// Whatever brackets a name has: every form is shorter than the previous one, and the parts make up the last.
 TEST(ShortName, FormsOnlyGrowShorter) {
     static constexpr std::string_view kPieces[] = {"a", "::",       "<", ">", "(", ")",
                                                    " ", "operator", "-", "{", "}", ","};

@@ -1,5 +1,5 @@
-// What is restored at the next start, files that change while they are open, and colours for colour-blind
-// users.
+// State that is restored at the next start, files that change while they are open, and colours for
+// colour-blind users.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -110,7 +110,7 @@ TEST_F(StateTest, ADamagedStateIsIgnoredWithAMessage) {
     }
     std::string message;
     EXPECT_FALSE(read_state(path("absent.json"), message));
-    EXPECT_EQ(message, "");  // a first start gives no error
+    EXPECT_EQ(message, "");  // a first start has no error
 }
 
 TEST_F(StateTest, ARangeBeyondWhatAViewCanShowIsLeftOut) {
@@ -319,7 +319,8 @@ TEST(Colours, DifferPerKindForColourBlindUsers) {
     }
 }
 
-// For runs next to each other, of which there are seldom more than four, and for runs next to kinds of work.
+// Both for runs next to each other, of which there are seldom more than four, and for runs next to kinds of
+// work.
 TEST(Colours, DifferPerRunAndFromThoseOfKinds) {
     constexpr double kApart = 15;
     for (int a = 0; a < 4; ++a) {

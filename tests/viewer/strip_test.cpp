@@ -28,7 +28,7 @@ class StripTest : public testing::Test {
 };
 
 TEST_F(StripTest, BusyIsTheShareOfEachColumn) {
-    add(0, 15, 0, DeviceKind::kernel);  // columns of 10: the whole first, half of the second
+    add(0, 15, 0, DeviceKind::kernel);  // columns of 10: all of the first, half of the second
     const auto rows = fold_streams(trace, 0, 0, 40, 4);
     ASSERT_EQ(rows.size(), 1U);
     EXPECT_EQ(rows[0].name, "compute");

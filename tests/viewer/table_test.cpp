@@ -1,4 +1,4 @@
-// A table with mouse and keyboard: its menus, its header, its keys.
+// A table used with mouse and keyboard: its menus, its header, its keys.
 #include "viewer/tables/table.h"
 
 #include <gmock/gmock.h>
@@ -25,7 +25,7 @@ std::shared_ptr<const TableModel> three_kernels() {
     return table;
 }
 
-// The same with many rows: kernel 0, kernel 1, ...
+// A table like that with many rows: kernel 0, kernel 1, ...
 std::shared_ptr<const TableModel> many_kernels(int rows) {
     auto table = std::make_shared<CellTable>(std::vector<TableColumn>{
         {"name", "Kernel", "", TableColumn::Kind::text, 0, 20, 0, {}},
@@ -58,7 +58,7 @@ class TableTest : public PanelsTest {
         items::keep(true);
         table_memory().clear();
         ImGuiIO& io = ImGui::GetIO();
-        // The fixture's own clipboard gets the panel's text in each frame.
+        // The fixture's own clipboard receives the panel's text in each frame.
         io.ClipboardUserData = &copied_;
         io.SetClipboardTextFn = [](void* all, const char* text) {
             static_cast<std::vector<std::string>*>(all)->emplace_back(text);
@@ -150,7 +150,7 @@ TEST_F(TableTest, TheHeadersMenuTakesAColumnAwayAndBringsItBack) {
     EXPECT_FALSE(items::find("t.header.us"));
     EXPECT_FALSE(items::find("t.add.us"));
     EXPECT_THAT(table_memory().at("t").hidden, ElementsAre("us"));
-    // Another panel with that table, as after the next start, has the column hidden, too.
+    // Another panel with that table, as after a restart, has the column hidden, too.
     TablePanel next(three_kernels());
     draw(next);
     EXPECT_FALSE(items::find("t.header.us"));

@@ -1,4 +1,4 @@
-// The order of a table's rows, computed immediately or on a thread, and its use in CSV and JSON.
+// The order of a table's rows, computed immediately or on a thread, and its use for CSV and JSON.
 #include <chrono>
 #include <memory>
 #include <string>
@@ -24,7 +24,7 @@ std::shared_ptr<CellTable> table(const std::vector<std::pair<std::string, double
     return made;
 }
 
-// Rows that are made on demand: row i has the number (i * 7919) % rows.
+// Rows that are computed on demand: row i has the number (i * 7919) % rows.
 class LargeTable final : public TableModel {
   public:
     explicit LargeTable(std::size_t rows) : rows_(rows) {

@@ -7,7 +7,7 @@ namespace shardscope::viewer {
 namespace TEST_FILE {
 
 TEST(TimeView, MapsItsEndsToItsEdges) {
-    const TimeView view{1000, 3000, 500};  // 4 ns a pixel
+    const TimeView view{1000, 3000, 500};  // 4 ns per pixel
     EXPECT_DOUBLE_EQ(view.ns_per_pixel(), 4);
     EXPECT_DOUBLE_EQ(view.pixel(1000), 0);
     EXPECT_DOUBLE_EQ(view.pixel(2000), 250);

@@ -1,6 +1,6 @@
-// Gestures on the timeline: the whole viewer drawn into memory with a mouse and keys that the test moves.
-// Positions of clicks are found by name (draw/items.h); what a gesture changed is read from the session or
-// from the page's text. No display is needed.
+// Gestures on the timeline: the whole viewer rendered into memory, with a mouse and keys that the test moves.
+// Positions of clicks are found by name (draw/items.h); effects of gestures are read from the session or from
+// the page's text. No display is needed.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -232,11 +232,11 @@ TEST_F(GesturesTest, RulerDragLimitsAndItsEndsCanBeDragged) {
 }
 
 TEST_F(GesturesTest, MeasureIsCaughtByAnEventsEdgesAndCopied) {
-    // From a little inside the bar's start to a little inside its end: both edges are near.
+    // From slightly after the bar's start to slightly before its end: both edges are near.
     const std::string bar = widest_event();
     click(middle(bar));
     const EventTime time = time_of(*session().trace(), session().selected);
-    session().selected = {};  // rows are where they were before
+    session().selected = {};  // rows return to their places
     for (int i = 0; i < 4; ++i) act("page_up");
     const float y = middle(bar).y;
     const items::Item rows = item("timeline.rows");
@@ -344,7 +344,7 @@ TEST_F(GesturesTest, NextPartGoesRoundTheRanksOfACollective) {
     EXPECT_NE(trace.device.rank[static_cast<std::size_t>(session().selected.index)],
               trace.device.rank[static_cast<std::size_t>(first.index)]);
     act("next_part");
-    EXPECT_EQ(session().selected, first);  // two ranks
+    EXPECT_EQ(session().selected, first);  // the collective has two ranks
 }
 
 TEST_F(GesturesTest, RowsAreFoldedPinnedHiddenAndShownAgain) {
@@ -377,7 +377,7 @@ TEST_F(GesturesTest, ARowsMenuHidesItAndItsNameIsDraggedToAnotherPlace) {
     EXPECT_LT(middle("timeline.row.rank 1").y, middle("timeline.row.rank 0").y);
 }
 
-// Wherever its row is: in a folded group, hidden, in a hidden group, filtered out, or all of these.
+// Whatever hides its row: a folded group, hiding, a hidden group, a filter, or all of these.
 TEST_F(GesturesTest, AnEventThatAnotherPanelLeadsToIsShownWhateverBecameOfItsRow) {
     const traces::Trace& trace = *session().trace();
     const SelectedEvent event{EventKind::device, 5};
@@ -403,7 +403,7 @@ TEST_F(GesturesTest, AnEventThatAnotherPanelLeadsToIsShownWhateverBecameOfItsRow
         EXPECT_TRUE(items::find("timeline.row." + row)) << to_json(before);
         EXPECT_EQ(session().selected, event);
     }
-    // What does not hide it stays as it was.
+    // Settings that do not hide the row stay unchanged.
     RowArrangement others = folded;
     others.hidden = {"rank 1/memory"};
     others.collapsed = {"rank 0", "rank 1"};
@@ -495,8 +495,7 @@ TEST_F(GesturesTest, TheFilterLeavesOnlyRowsThatHoldItsText) {
 }
 
 TEST_F(GesturesTest, EveryTimelineActionCanBeDoneAtAnyTime) {
-    // First without a selection, then with an event: none of them crashes, and a frame can be drawn after
-    // each.
+    // First without a selection, then with an event: no action crashes, and a frame can be drawn after each.
     for (const bool chosen : {false, true}) {
         for (const Action& action : actions()) {
             if (action.panel != "timeline") continue;
@@ -539,7 +538,7 @@ TEST_F(GesturesTest, TheRulerShowsHostStepsAndWindowsApart) {
     EXPECT_EQ(item("timeline.window." + number).text, said);
 }
 
-// What a user could notice of the program: the picture's triangles and the session.
+// Everything that a user could notice: the drawn triangles and the session.
 class ActionsChange : public GesturesTest {
   protected:
     ActionsChange() { ImGui::GetIO().ConfigInputTextCursorBlink = false; }

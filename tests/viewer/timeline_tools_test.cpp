@@ -1,5 +1,5 @@
-// The timeline's tools, without drawing: undo of zoom, measuring, marks and their file, finding, what belongs
-// to an event, the strip of the whole trace.
+// The timeline's tools, without drawing: undo of zoom, measuring, marks and their file, finding, the links of
+// an event, the strip of the whole trace.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -193,7 +193,7 @@ TEST_F(MarkFileTest, IsNextToTheTraceWhichIsNotTouched) {
 }
 
 TEST_F(MarkFileTest, GoesToTheStateFolderWhereItsOwnCannotBeWritten) {
-    // A folder with the file's name prevents everyone from writing it, even root.
+    // A folder with the file's name prevents everybody, even root, from writing it.
     fs::create_directories(trace_ + ".marks.json.part");
     MarkFile file(trace_);
     file.marks.add({10, 10, "here"});
@@ -229,7 +229,7 @@ class FindTest : public testing::Test {
     TracePtr trace_ = mlp_sample({.per_linear = true, .ranks = 2}, "run");
     std::atomic<bool> cancel_{false};
 
-    // The slow, obvious way.
+    // The count by a slow and obvious search.
     std::size_t count_by_hand(const std::string& text) const {
         std::size_t n = 0;
         const auto count = [&](EventKind kind, std::size_t size) {
@@ -348,10 +348,10 @@ TEST_F(LinksTest, TieTheRanksPartsOfACollective) {
     EXPECT_NE(std::find(links.parts.begin(), links.parts.end(), event), links.parts.end());
     const auto start = [&](SelectedEvent e) { return time_of(*trace_, e).start; };
     for (const SelectedEvent& part : links.parts) EXPECT_LE(start(part), start(links.last_arrival));
-    // Either part leads to the same ones.
+    // Both parts lead to the same links.
     for (const SelectedEvent& part : links.parts)
         EXPECT_EQ(find_links(*trace_, part, &index_).parts, links.parts);
-    EXPECT_TRUE(find_links(*trace_, event, nullptr).parts.empty());  // not computed yet
+    EXPECT_TRUE(find_links(*trace_, event, nullptr).parts.empty());  // the index is not computed yet
 }
 
 TEST_F(LinksTest, TieACallToWhatItLaunchedAndBack) {
@@ -410,7 +410,7 @@ TEST_F(LinksTest, FieldsShowTheWaitAndTheTransferOfACollective) {
     EXPECT_NE(value("wait for other ranks"), "");
     EXPECT_NE(value("bus bandwidth"), "");
     EXPECT_TRUE(value("last to arrive").starts_with("rank ")) << value("last to arrive");
-    // No label occurs twice: a field has one meaning.
+    // No label occurs twice, because each has one meaning.
     for (const Detail& a : details.rows) {
         EXPECT_EQ(std::count_if(details.rows.begin(), details.rows.end(),
                                 [&](const Detail& b) { return b.label == a.label; }),
@@ -424,7 +424,7 @@ TEST_F(LinksTest, FieldsShowTheWaitAndTheTransferOfACollective) {
 
 TEST(Minimap, HoldsTheExactBusyTimeOfTheRanksInHoweverManySlices) {
     const TracePtr trace = mlp_sample({.per_linear = true, .ranks = 2}, "run");
-    // The union of each rank's events by a sweep, the slow and obvious way.
+    // The union of each rank's events by a sweep, which is slow and obvious.
     double busy = 0;
     for (std::size_t rank = 0; rank < trace->ranks.size(); ++rank) {
         std::int64_t until = INT64_MIN;

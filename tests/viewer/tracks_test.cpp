@@ -54,8 +54,8 @@ TEST(RankSteps, AreThoseOfTheRankAloneInOrder) {
     }
 }
 
-// One rank with one stream on which two kernels overlap, and a thread: step > module > call, a mark of a
-// start/end range across both.
+// One rank with one stream on which two kernels overlap, and a thread with a step, a module in it and a call
+// in that; a start/end range across both.
 std::unique_ptr<Trace> small_trace() {
     ColumnSink sink;
     const std::int64_t tid = global_tid(1, 1);
@@ -127,7 +127,7 @@ TEST(Tracks, ShowEveryEventOfARunExactlyOnce) {
     const Tracks tracks = make_tracks(*trace);
     std::size_t items = 0;
     for (const Track& track : tracks.tracks) {
-        if (track.kind == Track::Kind::collectives) continue;  // they are repeated, joined
+        if (track.kind == Track::Kind::collectives) continue;  // its events are repeated, joined
         for (const Lane& lane : track.lanes) items += lane.size();
     }
     EXPECT_EQ(items, trace->device.size() + trace->ranges.size() + trace->runtime.size());

@@ -14,8 +14,8 @@ namespace shardscope::traces {
 
 struct AsDatabaseOptions;
 
-// How wide tables on standard output may be. Columns: those that COLUMNS in the environment says, else those
-// of the terminal that standard output is, else kTableWidth (a file, a pipe). From 40 to 1000.
+// How wide tables on standard output may be, in columns, from 40 to 1000: the COLUMNS environment variable,
+// else the width of the terminal, else kTableWidth (for a file or a pipe).
 std::size_t table_width();
 
 inline constexpr std::string_view kNothingOnDevices =
@@ -28,7 +28,7 @@ inline constexpr std::string_view kNothingOnDevices =
 // error.
 std::unique_ptr<Trace> load(const Inputs& inputs);
 
-// How query and export open them: as a database. Throws UsageError.
+// The options with which query and export open the files as a database. Throws UsageError.
 AsDatabaseOptions database_options(const Inputs& inputs);
 
 // `analysis(trace, selection)` returns what render() prints. Parses before it loads, so that a wrong option
@@ -44,14 +44,14 @@ int analyse(const Inputs& inputs, Analysis analysis) {
 
 // The same for analyses of device work. If nothing ran on a device, or device work was not recorded, its
 // times are not 0 but unknown: one sentence says so, and programs get a result without a row.
-// `tells_of_host(report)`: whether the report has something to print all the same.
+// `tells_of_host(report)`: whether the report has something to print nevertheless.
 template <typename Analysis, typename TellsOfHost>
 int analyse_devices(const Inputs& inputs, Analysis analysis, TellsOfHost tells_of_host) {
     const Selection selection = parse_selection(inputs.selection);
     const auto trace = load(inputs);
     check_selection(selection, *trace);
     using Report = decltype(analysis(*trace, selection));
-    // Which rank stopped first is known even without a device.
+    // Even a trace without device work may contain which rank stopped first.
     const bool known = trace->device.size() > 0 || !trace->stops.empty();
     const Report report = analysis(*trace, selection);
     if (known || tells_of_host(report)) {

@@ -51,8 +51,8 @@ void check_selection(const Selection& selection, const Trace& trace);
 // UsageError.
 std::uint64_t parse_size(const std::string& text);
 
-// Throws UsageError if `path` does not exist or is a folder. Notes on standard error that the file is read
-// from a copy, if it is.
+// Throws UsageError if `path` does not exist or is a folder. Prints a note to standard error if the file is
+// read from a copy.
 void check_input(const std::string& path);
 // The same, but a folder stands for the traces in it.
 void check_input_or_folder(const std::string& path);

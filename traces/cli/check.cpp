@@ -32,8 +32,8 @@ bool is_folder(const std::string& path) {
     return std::filesystem::is_directory(path, ignored);
 }
 
-// Other files are traces of other tools, however short. Empty and unreadable files are left to the loader's
-// error message.
+// Files with another beginning are traces of other tools. An empty or unreadable file counts as a database
+// here, so that opening it reports what is wrong.
 bool begins_as_database(const std::string& file) {
     constexpr std::string_view kMagic("SQLite format 3\0", 16);
     std::ifstream stream(file, std::ios::binary);

@@ -100,7 +100,7 @@ void print_results(const std::vector<QueryResult>& results, Format format) {
     }
 }
 
-// An export of Nsight Systems is queried as it is; it is imported if the SQL names tables or views of ours.
+// An export of Nsight Systems is queried as it is, or imported if the SQL names tables or views of ours.
 std::vector<QueryResult> ask(AsDatabaseOptions files, const std::string& sql, const QueryOptions& options,
                              const WorkOptions& work) {
     try {

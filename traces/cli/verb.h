@@ -1,5 +1,5 @@
-// A command of shardscope-trace: a name, what it reads, its own options, and its work. Does not include
-// CLI11's headers, which cost ten seconds in each source that includes them.
+// A command of shardscope-trace: its name, inputs, options and work. Does not include CLI11's headers, which
+// cost ten seconds in each source that includes them.
 #pragma once
 
 #include <cstddef>
@@ -44,16 +44,15 @@ class Options {
     virtual void needs(const std::string& option, const std::string& other) = 0;
     virtual void footer(const std::string& text) = 0;
 
-    // Declares what goes to Inputs: how a file is read (--partial, --max-size), and which part of its time
-    // (--step, --range).
+    // Declare options that go to Inputs: how a file is read (--partial, --max-size), and which part of its
+    // time (--step, --range).
     virtual void reading() = 0;
     virtual void times() = 0;
 };
 
-// The --top option, with what --help says about the rows that kernels, operators and memory --allocations
-// print.
+// The --top option of kernels, operators and memory --allocations.
 const std::optional<std::size_t>& top_option(Options& options);
-// `top`: most rows per rank, 0 for all; nullopt: some rows in a table, all in JSON and CSV.
+// `top`: the most rows per rank, 0 for all; nullopt: some rows in a table, all in JSON and CSV.
 std::size_t most_rows(const Inputs& inputs, const std::optional<std::size_t>& top);
 
 // A file that a command writes.

@@ -1,5 +1,5 @@
 // The table of commands. A command that only analyses is just a row here; one with options of its own is
-// declared in its subject's file and has a row here.
+// declared in the source of its subject and has a row here.
 #include "traces/analysis/advice/advice.h"
 #include "traces/analysis/communication/collectives.h"
 #include "traces/analysis/communication/distributed.h"

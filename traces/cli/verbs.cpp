@@ -1,4 +1,4 @@
-// The frame's small parts, and the commands with options of their own that analyse one trace.
+// What the commands share, and the commands with options of their own that analyse one trace.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -50,8 +50,8 @@ std::string for_terminal(std::string_view text) {
 }  // namespace
 
 void print(const std::string& text) {
-    // Fields of CSV are as they are in the trace. Any bytes are fine in a file, but a terminal would obey
-    // control characters.
+    // CSV fields are the trace's own bytes. In a file any bytes are fine, but a terminal would obey control
+    // characters.
     const std::string shown = ::isatty(STDOUT_FILENO) != 0 ? for_terminal(text) : text;
     std::fwrite(shown.data(), 1, shown.size(), stdout);
 }
@@ -65,7 +65,7 @@ const std::optional<std::size_t>& top_option(Options& options) {
     return options.count("--top", "N", "Most rows per rank, 0 for all (20 in a table, all in JSON and CSV)");
 }
 
-// A terminal shows some rows; programs get all of them.
+// Limits rows for a terminal only; programs get all of them.
 std::size_t most_rows(const Inputs& inputs, const std::optional<std::size_t>& top) {
     constexpr std::size_t kRowsOfATable = 20;
     return top.value_or(inputs.format == Format::table ? kRowsOfATable : 0);
@@ -117,11 +117,11 @@ Work memory_verb(Options& options) {
 
 namespace {
 
-// "earlier_step" is not a kind that a person could change.
+// "earlier_step" is not a kind of time that a user could change.
 constexpr auto kScalable = static_cast<std::ptrdiff_t>(PathKind::earlier_step);
 
-// `--what-if communication=0.5,host=2`: factors for kinds of time. Throws UsageError where the text is not a
-// list of KIND=FACTOR.
+// Parses `--what-if communication=0.5,host=2`: factors for kinds of time. Throws UsageError if the text is
+// not a list of KIND=FACTOR.
 PathFactors parse_what_if(const std::string& text) {
     const auto wrong = [&](const std::string& why) {
         std::string names;

@@ -1,4 +1,4 @@
-// import, export, merge and slice: they read traces, write files, and print a line about each part.
+// import, export, merge and slice read traces, write files, and print a line about each part.
 #include <charconv>
 #include <cstdio>
 #include <filesystem>
@@ -42,7 +42,7 @@ void check_output(const std::string& output, bool overwrite) {
     }
 }
 
-// The check of the verbs that copy rows from database to database.
+// Checks an input of the verbs that copy rows from database to database.
 void check_database(const std::string& verb, const std::string& file) {
     check_input(file);
     std::error_code error;
@@ -54,7 +54,7 @@ void check_database(const std::string& verb, const std::string& file) {
                     verb, file));
 }
 
-// Prints a table's last lines; with JSON and CSV they go to standard error.
+// Prints a closing sentence: to standard error with JSON and CSV, so that the output stays parsable.
 void tell(const std::string& sentence, Format format) {
     if (format == Format::table) return print(sentence + "\n");
     fmt::print(stderr, "shardscope-trace: {}\n", sentence);
@@ -94,7 +94,7 @@ std::string clocks(const MergeResult& result) {
         us(result.residual_by_wall_ns));
 }
 
-// Both ends are included. Throws UsageError if the text is not a list of ranks.
+// The ranges of a list of ranks, both ends included. Throws UsageError if the text is not such a list.
 std::vector<std::pair<std::int64_t, std::int64_t>> parse_rank_list(const std::string& text) {
     const auto wrong = [&] {
         return UsageError(

@@ -12,7 +12,7 @@ namespace shardscope::traces {
 namespace {
 
 constexpr std::int64_t kEventsBetweenLooks = 1 << 14;
-constexpr std::int64_t kFirstFreePid = 1 << 24;  // above every process number
+constexpr std::int64_t kFirstFreePid = 1 << 24;  // above every pid
 
 std::int64_t rows_in(Database& database, std::string_view table) {
     return database.has_table(table) ? database.integer(fmt::format("SELECT max(rowid) FROM \"{}\"", table))
@@ -51,7 +51,7 @@ void ChromeContext::load_ranks() {
                                      .local_rank = row.integer_or(9, -1),
                                      .cpus = std::string(row.text(10))});
                });
-    // Device events have their device's number as pid, so processes must not use it.
+    // Device events have their device's number as pid, so processes must not use that number.
     scan_table(database_, "TARGET_INFO_GPU", {"id"}, "",
                [&](const Statement& row) { taken_.insert(row.integer(0)); });
     for (const ExportedRank& rank : ranks_) taken_.insert(rank.device);
@@ -97,7 +97,7 @@ std::int64_t ChromeContext::pid_of(std::int64_t global_pid) {
 
 std::string ChromeContext::ordered_by(std::string_view table, std::string_view column) {
     if (!database_.has_table(table)) return {};
-    // Nearly all files have their rows in order; sorting would take memory for the whole table.
+    // Nearly all files have their rows in order; sorting would need memory for the whole table.
     Statement unsorted(
         database_, fmt::format("SELECT 1 FROM (SELECT \"{0}\" AS time, lag(\"{0}\") OVER (ORDER BY rowid) AS "
                                "before FROM \"{1}\") WHERE before > time LIMIT 1",

@@ -1,5 +1,5 @@
-// The state that the parts of the Chrome export share: the database, the file, names by id and numbers of
-// processes. Internal to the library. One thread.
+// The state that the parts of the Chrome export share: the database, the output file, names by id, and pids.
+// Internal to the library. One thread.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ class ChromeContext {
     Database& database() { return database_; }
     std::string& out() { return output_.buffer(); }
 
-    // The text of an id of StringIds as a JSON string, and unescaped.
+    // The text of an id of StringIds, as a JSON string and unescaped.
     const std::string& name(std::int64_t id);
     const std::string& plain_name(std::int64_t id);
 
@@ -48,7 +48,7 @@ class ChromeContext {
     const ExportedRank* rank(std::int64_t number) const;
     const std::set<std::int64_t>& processes() const { return processes_; }  // those in events so far
 
-    // SQL that sorts the rows of a table of events, `t`, by time; empty where they are stored in that order.
+    // SQL that sorts the rows of a table of events, `t`, by time; empty if they are stored in that order.
     std::string ordered_by(std::string_view table, std::string_view column);
 
     // Writes the comma and the start of every event: {"ph":"X","cat":"kernel","name":"sgemm" (`name`: JSON).

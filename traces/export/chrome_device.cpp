@@ -1,4 +1,4 @@
-// Kernels, memcpys and memsets, with the flows from their launches; waits for devices.
+// Kernels, memcpys and memsets with the flows from their launches, and waits for devices.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -33,7 +33,7 @@ constexpr std::array<std::string_view, kOperations> kProcessGroupNames = {"_allg
                                                                           "recv",
                                                                           "other"};
 
-// SHARD_DEVICE_DETAILS along with a table of device events, both in the order of their start.
+// Reads SHARD_DEVICE_DETAILS in step with a table of device events, both in order of start.
 class Details {
   public:
     explicit Details(ChromeContext& context)
@@ -109,7 +109,7 @@ class DeviceTable {
                std::string_view joined_columns, Take take) {
         Database& database = context_.database();
         if (!database.has_table(table_)) return;
-        // A graph launch has many rows, and a runtime call may contain a driver call: the first call counts.
+        // A graph launch has many rows, and a runtime call may contain a driver call: the first call is used.
         const std::string order = context_.ordered_by(table_, "start");
         Statement row(
             database,
@@ -168,7 +168,7 @@ class DeviceTable {
             if (phase == "f") context_.out() += ",\"bp\":\"e\"";
             context_.end();
         };
-        // A launch of several rows gets a single flow start.
+        // A launch of several rows gets one flow start only.
         if (row.integer(kCorrelation) != last_flow_) {
             flow("s", context_.pid_of_thread(row.integer(kCallTid)),
                  ChromeContext::tid_of(row.integer(kCallTid)), row.integer(kCallStart));
@@ -286,8 +286,7 @@ void write_kernels(ChromeContext& context) {
                 [&](const Statement& row) { context.begin("X", "kernel", context.name(full_name(row))); });
 }
 
-// --- memcpys and memsets
-// -------------------------------------------------------------------------------------
+// --- memcpys and memsets -----------------------------------------------------------------------------------
 
 std::string_view memory_kind(const Statement& row, int column) {
     constexpr std::array<std::string_view, 5> kNames = {"Pageable", "Pinned", "Device", "Array", "Managed"};

@@ -1,5 +1,5 @@
-// Everything before the events: devices, the job, and what Kineto has no word for; after the events, the
-// names of processes, threads and streams.
+// What precedes the events: devices, the job, and what Kineto's format does not cover; and what follows them:
+// the names of processes, threads and streams.
 #include <algorithm>
 #include <iterator>
 #include <map>

@@ -92,17 +92,17 @@ class Ranges {
         }
         const auto domain = domains_.find({range.global_tid & kPidMask, row.integer(4)});
         if (domain != domains_.end()) range.domain = domain->second;
-        // Where the column does not name an operator or module, it is a program's own payload.
+        // Unless it names an operator or a module, the column holds a program's own payload.
         if (!row.is_null(7) && (range.domain == kOperatorDomain || range.domain == kAnnotationDomain))
             range.external = row.integer(7);
         if (!row.is_null(8) && known_modules_.contains(row.integer(8))) range.module = row.integer(8);
         if (!row.is_null(9)) range.detail = inside_of(row.integer(9));
-        // Rows with equal starts are in the order of their ends, or in none: the longer one is the outer one.
+        // The order of rows with equal starts says nothing, so they are sorted: the longest is the outermost.
         if (!waiting_.empty() && waiting_.front().start != range.start) write_waiting();
         waiting_.push_back(std::move(range));
     }
 
-    // The content between the braces of a JSON object; empty where the text is not one.
+    // The content between the braces of a JSON object; empty if the text is not one.
     std::string inside_of(std::int64_t id) {
         const auto [it, is_new] = details_.try_emplace(id);
         if (is_new) {

@@ -46,7 +46,7 @@ std::string_view named(const std::array<std::string_view, N>& names, std::int64_
                                                                     : otherwise];
 }
 
-// Fields that the profiler's own events do not have; empty where none is known.
+// Fields that the profiler's own events do not have; empty if none is known.
 std::string ours(ChromeContext& context, const Statement& row) {
     std::string text;
     const auto add = [&](std::string_view key, std::string_view value) {
@@ -62,7 +62,7 @@ std::string ours(ChromeContext& context, const Statement& row) {
     const auto category =
         named(kMemoryCategoryNames, row.integer(Memory::kCategory), kMemoryCategoryNames.size() - 1);
     if (category != name(MemoryCategory::other)) add("category", fmt::format("\"{}\"", category));
-    // The other spaces follow from Device Type.
+    // The other memory spaces follow from "Device Type".
     if (row.integer(Memory::kSpace) == static_cast<int>(MemorySpace::pinned)) add("space", "\"pinned\"");
     if (const auto phase = named(kPhaseNames, row.integer(Memory::kPhase), 0); phase != name(Phase::none))
         add("phase", fmt::format("\"{}\"", phase));

@@ -11,12 +11,13 @@
 //   cpu_op, user_annotation, python_function   ranges by their domain; a range of another domain is a
 //                       user_annotation, a module's call (nn.Module: X) a python_function with Python id,
 //                       Python parent id and Python module id
-//   cuda_runtime, cuda_driver, cuda_sync, overhead, kernel, gpu_memcpy, gpu_memset, cpu_instant_event
-//   [memory] ac2g, fwdbwd        flows: launch to work, forward to backward and counters (ph C), marks (ph i)
-//   and metadata (ph M: process_name, thread_name).
+//   cuda_runtime, cuda_driver, cuda_sync, overhead, kernel, gpu_memcpy, gpu_memset
+//   cpu_instant_event   [memory]
+//   ac2g, fwdbwd        flows: launch to work, forward to backward
+//   and counters (ph C), marks (ph i) and metadata (ph M: process_name, thread_name).
 // Host events have their process's `pid`, device events have pid = device and tid = stream.
 //
-// What Kineto has no word for:
+// What Kineto's format does not cover:
 //   "shardscope": {"version":1, "schema":5, "ended":true, "dropped":0,
 //     "configuration":{"model.width":"1024", ...},
 //     "ranks":[{"rank":0, "device":0, "pid":4242, "process":4242, "thread":5000, "threads":[5000, 5007],
@@ -32,11 +33,11 @@
 //     "predictions":[{"rank":0, "peak_bytes":1, "where":"...", "at_peak":{"parameters":1, ...}}],
 //     "prediction_parts":[{"rank":0, "part":"unit", "id":0, "name":"", "bytes":1}],
 //     "segments":[{"rank":0, "time_ns":0, "address":1, "bytes":1, "stream":0}]}
-//   `pid` is that of the events: a free number where processes of different machines, or a process and a
-//   device, have the same one; `process` is the number on the machine. `threads`: tids that work for the
-//   rank. args."shardscope" of an event has each key only where it is known:
+//   `pid` is that of the events: a free number if processes of different machines, or a process and a device,
+//   have the same one; `process` is the pid on the machine. `threads`: tids that work for the rank.
+//   args."shardscope" of an event has only the keys that are known:
 //     range        {"module":id, "domain":"NCCL"}
-//     kernel       {"short_name":"..."} where it is not the name; for a collective also {"operation":
+//     kernel       {"short_name":"..."} if it is not the name; for a collective also {"operation":
 //                  "all_gather", "bytes":n, "padding":n, "group":n, "group_size":n, "sequence":n, "unit":id,
 //                  "phase":"forward"}
 //     [memory]     {"category":"activations", "space":"device", "phase":"forward", "unit":id, "module":id,

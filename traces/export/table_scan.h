@@ -12,7 +12,7 @@
 
 namespace shardscope::traces {
 
-// `"alias.column"` as SQL: the column of the table, or NULL where it does not have the column.
+// `"alias.column"` as SQL: the column of the table, or NULL if the table lacks it.
 inline std::string column_or_null(Database& database, std::string_view table, std::string_view alias,
                                   std::string_view column) {
     return database.has_column(table, column) ? fmt::format("{}.\"{}\"", alias, column) : "NULL";

@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
 
-// The length of the UTF-8 sequence at the start of `text`, 0 where it is not valid.
+// The length of the UTF-8 sequence at the start of `text`, 0 if it is not valid.
 std::size_t sequence_length(std::string_view text) {
     const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
     const unsigned char lead = byte(0);
@@ -99,7 +99,7 @@ void TextOutput::check(const std::string& path, bool overwrite) {
 }
 
 void TextOutput::flush() {
-    // gzfwrite takes any size; it returns fewer items where writing failed.
+    // gzfwrite takes any size; it returns fewer items if writing failed.
     errno = 0;
     if (!buffer_.empty() && ::gzfwrite(buffer_.data(), buffer_.size(), 1, file_->packed) != 1)
         throw file_->failure();

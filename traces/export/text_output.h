@@ -11,7 +11,7 @@ namespace shardscope::traces {
 
 class TextOutput {
   public:
-    // Throws StoreError where the file exists (without `overwrite`), or cannot be created.
+    // Throws StoreError if the file exists (without `overwrite`), or cannot be created.
     TextOutput(const std::string& path, bool overwrite, bool pack);
     ~TextOutput();  // without finish(): leaves no file
     TextOutput(const TextOutput&) = delete;
@@ -40,7 +40,7 @@ class TextOutput {
     std::int64_t bytes_ = 0;
 };
 
-// The longest name that is written in full, in bytes: it is repeated at each of its events.
+// The longest name that is written in full, in bytes: every event repeats its name.
 inline constexpr std::size_t kLongestName = std::size_t{64} << 10;
 // Cuts a longer name there and adds its length.
 std::string cut_name(std::string_view name);
@@ -49,7 +49,7 @@ std::string cut_name(std::string_view name);
 void append_json(std::string& to, std::string_view text);
 // Nanoseconds as microseconds with three decimals: 1234 -> 1.234.
 void append_us(std::string& to, std::int64_t ns);
-// A field of CSV: in quotes where it must be (RFC 4180).
+// A field of CSV: in quotes if it must be (RFC 4180).
 void append_csv(std::string& to, std::string_view text);
 
 }  // namespace shardscope::traces

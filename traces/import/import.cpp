@@ -25,8 +25,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr double kShareOfReading = 0.7;  // of the work on one file; the rest sorts and indexes
-constexpr double kShareOfParts = 0.7;    // of the work on several; the rest merges them
+constexpr double kShareOfReading = 0.7;  // of the work on one file; the rest is sorting and indexing
+constexpr double kShareOfParts = 0.7;    // of the work on several files; the rest is merging
 
 // The folder of the parts while they are written, next to the output; removed by the destructor.
 class WorkFolder {
@@ -107,7 +107,7 @@ class ImportRun {
     Input open(const std::string& path, const WorkOptions& work) const {
         Input input =
             Input::open(path, {.max_bytes = options_.max_bytes, .work = part_of(work, 0, kShareOfReading)});
-        input.set_cut_is_end(options_.partial);  // also where it is cut before the format is known
+        input.set_cut_is_end(options_.partial);  // also if the file is cut before its format is known
         return input;
     }
 
@@ -144,12 +144,12 @@ class ImportRun {
                     return;
                 }
             }
-            request.rank = *facts.rank;  // known only after the events: read again with it
+            request.rank = *facts.rank;  // known only after the events: read the file again
             known = std::make_unique<KnownFile>(open(file.path, work));
         }
     }
 
-    // Users know parts by the files that they came from.
+    // `text` with the paths of parts replaced by those of the input files, which the user knows.
     std::string told(std::string text, const std::vector<std::string>& parts,
                      const std::vector<InputFile>& files) const {
         for (std::size_t i = 0; i < parts.size(); ++i) {

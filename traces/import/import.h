@@ -31,9 +31,9 @@ struct ImportResult {
     std::vector<std::string> notes;  // sentences
 };
 
-// A single file becomes the database as it is read; of several, each becomes a part, and the parts are merged
-// (merge/merge.h). The output gets its name when it is complete: a failure before, or Ctrl-C, leaves nothing
-// behind. Memory does not grow with the number of events. Throws StoreError, Cancelled.
+// A single file is written to the database as it is read; each of several files becomes a part, and the parts
+// are merged (merge/merge.h). The output gets its name when it is complete: an earlier failure, or Ctrl-C,
+// leaves nothing behind. Memory does not grow with the number of events. Throws StoreError, Cancelled.
 ImportResult import_files(const ImportToOptions& options, const WorkOptions& work = {});
 
 }  // namespace shardscope::traces

@@ -24,8 +24,7 @@ constexpr std::size_t kHead = std::size_t{64} << 10;
 constexpr std::size_t kReadChunk = std::size_t{4} << 20;
 constexpr std::string_view kSqlite("SQLite format 3\0", 16);
 
-// --- detection of each format
-// ----------------------------------------------------------------------------------------
+// --- detection of each format ---------------------------------------------------------------------------
 
 // The text after a byte order mark and white space.
 std::string_view json_of(std::string_view head) {
@@ -68,14 +67,14 @@ bool is_flight_json(const FileHead& head) {
     return found;
 }
 
-// Every other object or array is taken for a trace.
+// Any other object or array is assumed to be a trace.
 bool is_json(const FileHead& head) {
     const std::string_view json = json_of(head.bytes);
     return json.starts_with('{') || json.starts_with('[');
 }
 
-// Protocols 2 and later begin with their number, older ones with what they build: the mark of a tuple or
-// list, an empty list or an empty dictionary.
+// Protocol 2 and later begin with the PROTO opcode; older ones begin with the opcode of their value: the mark
+// of a tuple or list, an empty list or an empty dictionary.
 bool is_pickle(const FileHead& head) {
     return !head.bytes.empty() &&
            std::string_view("\x80(]}").find(head.bytes.front()) != std::string_view::npos;
@@ -103,7 +102,7 @@ const Importer& importer_of(const FileHead& head, const std::string& path) {
     for (const Importer& importer : kImporters) {
         if (importer.knows(head)) return importer;
     }
-    // UTF-16, in which editors and shells of Windows write JSON.
+    // UTF-16: editors and shells on Windows write JSON in it.
     if (head.bytes.starts_with("\xFF\xFE") || head.bytes.starts_with("\xFE\xFF")) {
         throw StoreError(fmt::format(
             "{} is text in UTF-16, and traces are in UTF-8; convert it with iconv -f UTF-16 -t UTF-8", path));
@@ -124,7 +123,7 @@ std::uint64_t bytes_of_database(Input& input) {
         for (std::size_t i = at; i < at + size; ++i) value = value << 8 | static_cast<unsigned char>(head[i]);
         return value;
     };
-    constexpr std::uint64_t kFractions = 0x402020;     // fixed bytes
+    constexpr std::uint64_t kFractions = 0x402020;     // fixed by the format
     constexpr std::uint64_t kLeaf = 0x0D, kInner = 5;  // pages of sqlite_schema, which is on the first page
     const bool whole = head.size() > 100 && number(21, 3) == kFractions &&
                        (number(100, 1) == kLeaf || number(100, 1) == kInner);

@@ -15,14 +15,14 @@
 
 namespace shardscope::traces {
 
-// What is known of a file before it is read.
+// What is known about a file before it is read.
 class FileHead {
   public:
     FileHead(std::string_view head, std::string database) : bytes(head), database_(std::move(database)) {}
 
     const std::string_view bytes;  // the first 64 KiB, unpacked
     bool is_database() const { return !database_.empty(); }
-    // Whether it is an SQLite file with a table whose name begins with `begin`. False where it cannot be
+    // Whether it is an SQLite file with a table whose name begins with `begin`. False if it cannot be
     // opened.
     bool has_table_like(std::string_view begin) const;
 
@@ -32,10 +32,10 @@ class FileHead {
 
 struct Importer {
     const char* name;   // singular, as `import` prints it: "Chrome trace"
-    const char* reads;  // in a list of formats: "Kineto and Chrome traces (JSON)"; "": in another row
+    const char* reads;  // in a list of formats: "Kineto and Chrome traces (JSON)"; "": in another row's text
     bool (*knows)(const FileHead& head);
-    // At most one of `read` and `read_database` is set; neither: a database that is loaded directly
-    // (store/load/loader.h).
+    // At most one of `read` and `read_database` is set; if neither is, the file is a database that is loaded
+    // directly (store/load/loader.h).
     FileFacts (*read)(Input& input, EventSink& sink, const FileRequest& request);
     // `database`: its path; `name`: its name in messages.
     FileFacts (*read_database)(const std::string& database, const std::string& name, EventSink& sink,
@@ -46,11 +46,11 @@ std::span<const Importer> importers();
 // "databases of Shardscope, ..., Kineto and Chrome traces (JSON) and ..."
 std::string readable_formats();
 
-// A file of a known format and, for a packed database, its unpacked copy: in a folder that only its owner can
-// read and that the destructor removes.
+// A file of a known format and, for a packed database, its unpacked copy, which is in a folder that only its
+// owner can read and that the destructor removes.
 class KnownFile {
   public:
-    // Throws StoreError with a sentence where no row recognizes it.
+    // Throws StoreError if no row of the table recognizes it.
     explicit KnownFile(Input input);
 
     const Importer& importer() const { return *importer_; }
@@ -59,8 +59,8 @@ class KnownFile {
     // The path of a database that can be opened: the file itself, or its copy.
     const std::string& database() const { return database_; }
 
-    // Feeds it to the sink. Where the file itself has another rank than `request.rank` (facts.rank !=
-    // facts.rows_rank), the caller starts again with the file reopened and a new sink.
+    // Feeds it to the sink. If the file records a rank other than `request.rank` (facts.rank !=
+    // facts.rows_rank), the caller reopens the file and starts again with a new sink.
     FileFacts read(EventSink& sink, const FileRequest& request);
 
   private:
@@ -72,7 +72,7 @@ class KnownFile {
     std::string database_;
 };
 
-// Whether the file begins as a trace would.
+// Whether the beginning of the file looks like a trace.
 bool is_trace(const std::string& path);
 
 }  // namespace shardscope::traces

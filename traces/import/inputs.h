@@ -11,10 +11,10 @@ struct InputFile {
     int rank = 0;  // from its name or its position; the file itself may have another one
 };
 
-// A folder stands for the traces in it (not in folders below). Ranks are taken from the names where these are
-// all different ("rank3", "worker_3", or "trace_0" to "trace_7" for eight files), otherwise from the order,
-// in which names are sorted by their numbers. Throws StoreError where an input does not exist or a folder
-// contains no trace.
+// A folder stands for the traces in it (not in subfolders). Ranks come from the numbers in the file names if
+// these are all different ("rank3", "worker_3", or "trace_0" to "trace_7" for eight files), otherwise from
+// the order of the files (natural sort). Throws StoreError if an input does not exist or a folder contains no
+// trace.
 std::vector<InputFile> list_inputs(const std::vector<std::string>& paths);
 // Their paths alone.
 std::vector<std::string> file_paths(const std::vector<std::string>& paths);

@@ -11,7 +11,7 @@ namespace shardscope::traces {
 
 namespace {
 
-// Reading is nearly all of it; the rest sorts and links.
+// Reading is nearly all of the work; the rest is sorting and linking.
 constexpr double kShareOfImport = 0.9;
 
 // Progress of one file: its share of the whole begins at `from` and is `size` large.
@@ -28,7 +28,7 @@ std::unique_ptr<Trace> open_one(const std::string& path, const ImportOptions& op
     const InputOptions how{.max_bytes = options.max_bytes, .work = work_of(options.progress, from, size)};
     for (;;) {
         Input input = Input::open(path, how);
-        input.set_cut_is_end(options.partial);  // also where it is cut before the format is known
+        input.set_cut_is_end(options.partial);  // also if the file is cut before its format is known
         KnownFile file(std::move(input));
         if (file.is_loaded_as_it_is()) {
             auto trace = load_trace(file.database(), options.progress);
@@ -39,7 +39,7 @@ std::unique_ptr<Trace> open_one(const std::string& path, const ImportOptions& op
         sink.set_path(path);
         const FileFacts facts = file.read(sink, request);
         if (facts.rank && *facts.rank != facts.rows_rank && *facts.rank != request.rank) {
-            request.rank = *facts.rank;  // known only after the events: read again with it
+            request.rank = *facts.rank;  // known only after the events: read the file again
             continue;
         }
         sink.set_start_utc_ns(facts.start_utc_ns);

@@ -21,7 +21,7 @@ struct ImportOptions {
 
 // Opens one trace from one path or several: files of the ranks of one job, or a folder of such files, are
 // opened together, with their clocks aligned as by `merge`. Throws StoreError with one sentence that names
-// the file, where in it (byte offset, line) and what was expected.
+// the file, the place in it (byte offset, line) and what was expected.
 std::unique_ptr<Trace> open_any(const std::vector<std::string>& paths, const ImportOptions& options = {});
 
 }  // namespace shardscope::traces

@@ -31,15 +31,15 @@ class Assigner {
             payloads_.assign(*part, ids);
             assign_model(*part, ids);
         }
-        // All ranks are known now; other devices must stay clear of them.
+        // All ranks are known now, so that other devices can avoid their numbers.
         for (std::size_t p = 0; p < parts_.size(); ++p) assign_devices(*parts_[p], *result_.ids[p]);
     }
 
   private:
     // --- machines and processes
 
-    // Whether a thread of the part has the ids of an earlier part's thread but works for another rank, or a
-    // process has the ids of an earlier one but another name.
+    // Whether the part has a thread with the ids of an earlier part's that works for another rank, or a
+    // process with the ids of an earlier part's that has another name.
     bool clashes(const Part& part, std::int64_t from, std::int64_t to) const {
         const auto there = [&](std::int64_t id) { return to << 48 | (id & 0xFFFFFFFFFFFF); };
         for (const auto& [thread, rank] : part.rank_of_thread) {
@@ -63,7 +63,7 @@ class Assigner {
         if (machines.empty()) machines.insert(1);
         for (const std::int64_t machine : machines) {
             const auto named = part.hosts.find(machine);
-            // A machine without a name matches an earlier one only where that has no name either.
+            // A machine without a name matches an earlier one only if that has no name either.
             const std::string host = named != part.hosts.end() ? named->second : "";
             std::int64_t number = 0;
             for (const auto& [known, its_host] : machines_) {
@@ -204,7 +204,7 @@ class Assigner {
         return span;
     }
 
-    // Returns 0 where the numbers do not overlap those of earlier parts; otherwise they follow the highest.
+    // Returns 0 if the numbers do not overlap those of earlier parts; otherwise they follow the highest.
     std::int64_t offset_of(const Part& part, const NumberSpan& span, std::vector<NumberSpan>& taken) const {
         if (span.empty()) return 0;
         std::int64_t offset = 0;
@@ -253,7 +253,7 @@ class Assigner {
             ids.domains[{row.integer(0), row.integer(1) & kPidMask}] = number;
             ids.domains.try_emplace({row.integer(0), 0}, number);
         }
-        // Domains without a name; each part has its own.
+        // Domains without a name; they are not shared with other parts.
         Statement used(part.database, "SELECT DISTINCT domainId FROM NVTX_EVENTS WHERE domainId NOT NULL");
         while (used.step()) {
             if (ids.domains.contains({used.integer(0), 0})) continue;

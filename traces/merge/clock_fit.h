@@ -10,8 +10,7 @@
 
 namespace shardscope::traces {
 
-// How the clock of one part runs against another's, from events that end at the same moment in both: pure
-// arithmetic on pairs of times.
+// How the clock of one part runs against another's, from events that end at the same moment in both.
 //
 // All ranks of a collective end together: none can finish before the last has given its data. So the
 // difference between the ends that two parts recorded is the offset of their clocks, apart from jitter. The
@@ -27,7 +26,7 @@ struct ClockPair {
 
 struct ClockFit {
     std::int64_t offset = 0;  // other - own, ns, at `from`
-    double drift = 0;         // of the offset, in seconds per second; 0 where it is not significant
+    double drift = 0;         // of the offset, in seconds per second; 0 if it is not significant
     std::int64_t from = 0;    // ns on the own clock
     std::int64_t spread = 0;  // median of |difference - fit|, ns
 };
@@ -35,20 +34,18 @@ struct ClockFit {
 inline constexpr std::size_t kPairsForDrift = 20;
 inline constexpr std::int64_t kSpanForDrift = 10'000'000'000;  // ns
 
-// The lower of the two middle values where their number is even; 0 for an empty list. Reorders `values`.
+// For an even number of values, the lower of the two middle ones; 0 for an empty list. Reorders `values`.
 std::int64_t median(std::vector<std::int64_t>& values);
 
-// With `may_drift`, a drift is fitted where at least kPairsForDrift pairs span at least kSpanForDrift and it
+// With `may_drift`, a drift is fitted if at least kPairsForDrift pairs span at least kSpanForDrift and it
 // moves the clock over that span by more than the spread. `pairs` must not be empty.
 ClockFit fit_clock(std::span<const ClockPair> pairs, bool may_drift);
 
 // The offset of a host's clock from rank 0's, from the round trips that its processes measured
-// (SHARD_CLOCKS): pure arithmetic.
-//
-// A measurement is a bound: an answer that arrived after 2u was given somewhere in between, so that the
-// offset is known to within u, whatever the network did. Two of them, at the start and at the end of a run,
-// give a line that is nowhere between them off by more than the larger u. Outside, the clock may drift by
-// kUnseenDrift.
+// (SHARD_CLOCKS). Each measurement is a bound: if the answer arrives 2u after the request was sent, the other
+// clock was read in between, so that the offset is known to within u, whatever the network did. Two
+// measurements, at the start and at the end of a run, define a line whose error between them never exceeds
+// the larger u. Outside, the clock may drift by kUnseenDrift.
 struct ClockMeasure {
     std::int64_t at = 0;           // ns on the clock that was measured
     std::int64_t offset = 0;       // rank 0's CLOCK_MONOTONIC - its own
@@ -71,19 +68,19 @@ struct MeasuredClock {
     std::int64_t uncertainty_at(std::int64_t time) const;
 };
 
-// Empty where there are no measurements. `length`: of the part whose times are to be mapped, from time 0. A
-// drift is fitted where the measurements span half of that, or differ by more than their uncertainties.
+// Empty if there are no measurements. `length`: of the part whose times are to be mapped, from time 0. A
+// drift is fitted if the measurements span half of that, or differ by more than their uncertainties.
 std::optional<MeasuredClock> fit_measures(std::vector<ClockMeasure> measures, std::int64_t base,
                                           std::int64_t length);
 
 // Maps time on `own` to time on `other`.
 ClockMap map_between(const MeasuredClock& own, const MeasuredClock& other);
 
-// How the clock of a part was brought to the first part's.
+// How a part's clock was aligned to the first part's.
 struct ClockShift {
     std::int64_t by_wall_ns = 0;     // the shift by the wall clock alone
     std::int64_t collectives = 0;    // those shared with other parts
-    bool by_collectives = false;     // whether collectives decided the shift
+    bool by_collectives = false;     // whether collectives determined the shift
     std::int64_t correction_ns = 0;  // how far collectives moved it
     // The largest uncertainty of its clock as measured against the first part's (SHARD_CLOCKS); -1: not
     // measured.
@@ -92,8 +89,8 @@ struct ClockShift {
 
 // How well the clocks of all parts agree.
 struct ClockResiduals {
-    std::int64_t collectives = 0;  // those that several parts have
-    // Time between the first and the last end of such a collective over the parts, ns: median and worst.
+    std::int64_t collectives = 0;  // those that several parts recorded
+    // Time between the first and the last end of such a collective among the parts, ns: median and worst.
     std::int64_t residual_ns = 0, worst_ns = 0;
     std::int64_t residual_by_wall_ns = 0;   // the median with the wall clock alone
     std::int64_t residual_measured_ns = 0;  // the median before collectives moved a clock

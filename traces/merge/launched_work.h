@@ -1,6 +1,6 @@
-// Which device work belongs to a slice. Work belongs to the time at which it was launched (by correlation
-// id), or at which it starts where the trace has no launch for it. A slice of a time range also includes the
-// work that runs in it.
+// Which device work belongs to a slice. Work belongs to the time of its launch (found by correlation id) or,
+// if the trace has no launch for it, of its start. A slice of a time range also includes the work that runs
+// in it.
 #pragma once
 
 #include <cstdint>
@@ -28,14 +28,14 @@ class NumberSet {
     std::vector<std::int64_t> numbers_;
 };
 
-// SQL for the start and the end of a row of the table in this part; empty where it has no times.
+// SQL for the start and the end of a row of the table in this part; empty if the rows have no times.
 std::pair<std::string, std::string> times_of(Part& part, const SchemaTable& table);
 
 class LaunchedWork {
   public:
     explicit LaunchedWork(bool by_steps) : by_steps_(by_steps) {}
 
-    // Reads the calls in the windows, then which work that ran in them was launched elsewhere.
+    // Reads the calls in the windows, then finds the work that ran in them but was launched outside.
     void find(Part& part, const SliceWindows& windows);
 
     // Whether work from `start` to `end`, of an owner with these windows, is in the slice.

@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::int64_t kSecondsApart = 3600;  // parts farther apart than this get a note
+constexpr std::int64_t kSecondsApart = 3600;  // parts that are farther apart get a note
 constexpr double kShareOfCopying = 0.6;       // of the whole work; the rest finishes the file
 
 void check_inputs(const MergeOptions& options) {

@@ -42,7 +42,7 @@ struct MergeResult : ClockResiduals {
 
 // Writes the merged file; the inputs are only read. Throws StoreError with one sentence: an input that is
 // missing, not a trace, damaged, of a newer schema, given twice or the output itself; parts that contradict
-// each other; an output that cannot be written. No output is then left behind. Throws Cancelled on demand.
+// each other; an output that cannot be written. Then no output is left. Throws Cancelled if it was cancelled.
 MergeResult merge_traces(const MergeOptions& options, const WorkOptions& work = {});
 
 }  // namespace shardscope::traces

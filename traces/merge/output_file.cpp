@@ -31,7 +31,7 @@ std::string final_name(const std::string& path) {
     return fs::exists(path, ignored) ? fs::canonical(path, ignored).string() : path;
 }
 
-// create_database() records facts of this machine, which is not the run's.
+// create_database() records facts about this machine, which is not the run's.
 void clear(Database& database) {
     for (const auto tables : {nsight_tables(), shard_tables()}) {
         for (const SchemaTable& table : tables) {
@@ -63,7 +63,7 @@ OutputFile::OutputFile(const std::string& path, bool overwrite, std::int64_t utc
     remove_litter(target);
     create_database(
         {.path = temporary_, .overwrite = true, .start_utc_ns = utc_ns, .start_system_ns = system_ns});
-    // The file does not have its name yet, so losing it loses nothing.
+    // A crash loses nothing but the temporary file, so SQLite needs no journal.
     database_.emplace(temporary_, Database::Mode::read_write);
     database_->execute(
         "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;"

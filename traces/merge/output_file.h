@@ -1,6 +1,6 @@
-// The file that merge and slice write: under a temporary name until it is complete, then finished as a
-// recorded one is (sorted, indexed, summed up) and renamed. A failure before that leaves nothing behind, and
-// an older file of the same name is untouched. Only its owner may read it (0600).
+// The file that merge and slice write: under a temporary name until it is complete, then finished like a
+// recorded one (sorted, indexed, summed up) and renamed. A failure before that leaves nothing behind, and
+// leaves an older file of the same name untouched. Only its owner may read it (0600).
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct OutputFacts {
 
 class OutputFile {
   public:
-    // Throws StoreError where `path` may not be written (DatabaseWriter::check_output).
+    // Throws StoreError if `path` may not be written (DatabaseWriter::check_output).
     OutputFile(const std::string& path, bool overwrite, std::int64_t utc_ns, std::int64_t system_ns);
     ~OutputFile();
     OutputFile(const OutputFile&) = delete;
@@ -35,10 +35,10 @@ class OutputFile {
     void add_strings(const StringTable& strings);
     // An export has no table of ranks: each of its processes is a rank and gets a row in SHARD_RANKS.
     void add_ranks(const Part& part, RowIds& ids);
-    // The sentence with the temporary name replaced by the file's own, which is the one that the user knows.
+    // The sentence with the temporary name replaced by the file's own name, which the user knows.
     std::string told(const std::string& sentence) const;
 
-    // Throws Cancelled, or StoreError where the disk is full.
+    // Throws Cancelled, or StoreError if the disk is full.
     void finish(const OutputFacts& facts, const WorkOptions& options, double share_done);
 
   private:

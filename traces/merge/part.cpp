@@ -27,7 +27,7 @@ void NumberSpan::add(std::int64_t number) {
 }
 
 Part::Part(const std::string& file) : path(file), database(open_trace(file)) {
-    // The connection cannot write the trace; temporary tables of a sort may be larger than the memory.
+    // The connection cannot write the trace. A sort's temporary tables may not fit in memory.
     database.execute("PRAGMA query_only = OFF; PRAGMA temp_store = FILE; PRAGMA cache_size = -65536;");
     // One transaction: a consistent view of the file, even while the run still writes it.
     database.execute("BEGIN");
@@ -88,7 +88,7 @@ void Part::read_measures() {
     while (row.step()) measures.push_back({row.integer(0), row.integer(1), row.integer(2)});
 }
 
-// As in the loader, each process that used a device is a rank.
+// As in the loader, each process that used a device counts as a rank.
 void Part::make_up_ranks() {
     std::set<DeviceOfProcess> pairs;
     for (const char* table : kDeviceTables) {
@@ -139,7 +139,7 @@ void Part::read_extent() {
     for (const auto tables : {nsight_tables(), shard_tables()}) {
         for (const SchemaTable& table : tables) {
             if (table_role(table) == TableRole::made || !has_table(table.name)) continue;
-            // Rows of events are numbered from 1; the rowid of a fact may be its key.
+            // Rows of events are numbered from 1, which is not true of facts: their rowid may be their key.
             if (table_role(table) == TableRole::events)
                 rows += std::clamp<std::int64_t>(
                     database.integer(fmt::format("SELECT max(rowid) FROM \"{}\"", table.name)), 0,

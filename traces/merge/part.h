@@ -1,4 +1,4 @@
-// One input of merge or slice: a trace that is open for reading, and what must be known of it before a row is
+// One input of merge or slice: a trace opened for reading, and what must be known about it before a row is
 // copied. It is a Shardscope file of any schema version, or an export of Nsight Systems.
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace shardscope::traces {
 
-// The system's number of a process, from its serialized form.
+// The pid of a process, from its serialized form.
 inline std::int64_t pid_number(std::int64_t global_pid) {
     return global_pid >> 24 & 0xFFFFFF;
 }
@@ -30,7 +30,7 @@ struct PartRank {
     std::string host;
 };
 
-// The smallest and the largest number in use; empty where there is none.
+// The smallest and the largest number in use; empty if there is none.
 struct NumberSpan {
     std::int64_t first = 0, last = -1;
     bool empty() const { return last < first; }
@@ -45,13 +45,13 @@ struct Part {
     bool ours = false;  // whether it has Shardscope's own tables
     bool ended = true;  // whether its run ended
     std::int64_t dropped = 0;
-    std::int64_t utc_ns = 0, system_ns = 0;  // clocks at its time 0; 0 unknown
+    std::int64_t utc_ns = 0, system_ns = 0;  // clocks at its time 0; 0: unknown
     std::int64_t end_ns = 0;                 // of the capture, or of the last event
-    std::int64_t rows = 0;                   // approximate number in its tables of events
-    // Measurements of its clock; where a merged trace has several hosts, of the first one's.
+    std::int64_t rows = 0;                   // approximate number of rows in its tables of events
+    // Measurements of its clock; of the first host's, if a merged trace has several.
     std::vector<ClockMeasure> measures;
 
-    std::vector<PartRank> ranks;  // by rank; an export has one made up for each process
+    std::vector<PartRank> ranks;  // sorted by rank; for an export, one made up for each process
     std::map<std::int64_t, std::int64_t> rank_of_thread;         // serialized thread -> rank
     std::map<std::int64_t, std::string> processes;               // serialized process -> name
     std::map<std::int64_t, std::string> hosts;                   // machine -> name

@@ -17,7 +17,7 @@ namespace shardscope::traces {
 
 namespace {
 
-constexpr std::int64_t kSameStart = 60'000'000'000;  // ns; a machine takes longer to reboot
+constexpr std::int64_t kSameStart = 60'000'000'000;  // ns; a reboot takes longer
 constexpr int kRounds = 20;
 constexpr std::int64_t kByOrder = std::int64_t{1} << 40;  // numbers from here on are positions in an order
 
@@ -32,7 +32,7 @@ bool share_a_clock(const PartClock& a, const PartClock& b) {
     return std::abs((a.utc_ns - a.system_ns) - (b.utc_ns - b.system_ns)) < kSameStart;
 }
 
-// The shift of each part's clock to that of the first.
+// The shift from each part's clock to the first part's.
 std::vector<std::int64_t> shifts_by_wall(const std::vector<PartClock>& parts) {
     std::vector<std::int64_t> shifts(parts.size(), 0);
     for (std::size_t i = 1; i < parts.size(); ++i) {
@@ -49,11 +49,11 @@ std::vector<std::int64_t> shifts_by_wall(const std::vector<PartClock>& parts) {
     return shifts;
 }
 
-// The ends of a collective that several parts have: (part, end on its clock).
+// The ends of one collective that several parts recorded: (part, end on its clock).
 using Shared = std::vector<std::pair<std::size_t, std::int64_t>>;
 
-// The ends of each part, including collectives without a number. Those are numbered by their position in
-// their rank's order, but only where all ranks have equally many of the kind, so that positions correspond.
+// The ends of each part's collectives. Collectives without a sequence number are numbered by their position
+// in their rank's order, but only if all ranks have equally many of the kind, so that positions correspond.
 std::vector<CollectiveEnds> numbered_ends(const std::vector<PartClock>& parts) {
     std::map<std::pair<std::int64_t, std::int64_t>, std::set<std::size_t>> counts;
     for (const PartClock& part : parts) {
@@ -81,7 +81,7 @@ std::vector<CollectiveEnds> numbered_ends(const std::vector<PartClock>& parts) {
     return all;
 }
 
-// The collectives that several of the parts or clocks share, by index.
+// The collectives that at least two of the parts (or clocks) have in common, with their indices.
 std::vector<Shared> find_shared(const std::vector<CollectiveEnds>& ends_of) {
     std::map<CollectiveKey, Shared> all;
     for (std::size_t p = 0; p < ends_of.size(); ++p) {
@@ -94,10 +94,10 @@ std::vector<Shared> find_shared(const std::vector<CollectiveEnds>& ends_of) {
     return shared;
 }
 
-// The parts that move together: one part or, where clocks were measured, all parts of one machine. The
-// clock's time is that of its first part.
+// Parts that move together: one part or, if clocks were measured, all parts of one machine. The clock's time
+// is that of its first part.
 struct Clock {
-    std::vector<std::pair<std::size_t, std::int64_t>> parts;  // (part, what is added to its times)
+    std::vector<std::pair<std::size_t, std::int64_t>> parts;  // (part, offset of its times)
     CollectiveEnds ends;                                      // the latest among its parts
     std::optional<MeasuredClock> measured;
     ClockMap map;                 // to the time of the first part
@@ -219,7 +219,7 @@ class Aligner {
         }
     }
 
-    // The uncertainty of a measured clock against the first one, which was measured, too; `time` is on
+    // The uncertainty of a measured clock against the first clock, which was measured, too. `time` is on
     // `clock`.
     std::int64_t uncertainty_at(const Clock& clock, std::int64_t time) const {
         if (&clock == &clocks_.front()) return 0;
@@ -269,7 +269,7 @@ class Aligner {
         return found;
     }
 
-    // Grows the spanning tree from the first clock; a clock that is not reached begins a tree of its own.
+    // Grows the spanning tree from the first clock; a clock that it does not reach begins another tree.
     void join_all() {
         std::map<std::pair<std::size_t, std::size_t>, std::int64_t> common;
         for (const Shared& ends : shared_) {
@@ -316,7 +316,7 @@ class Aligner {
             const std::int64_t from = fit.from - clock.map.shift;  // on the clock's own time
             if (clock.map.drift == 0) {
                 clock.map.from = from;
-            } else {  // the sum of both lines, anchored where the first one was
+            } else {  // the sum of both lines, anchored at the point of the first one
                 clock.map.shift += std::llround(fit.drift * static_cast<double>(clock.map.from - from));
             }
             clock.map.drift += fit.drift;
@@ -333,7 +333,7 @@ class Aligner {
         return by;
     }
 
-    // Where a clock shares collectives with several others, all of them count.
+    // Moves each aligned clock towards all with which it shares collectives, not only its tree neighbours.
     void refine() {
         for (int round = 0; clocks_.size() > 2 && round < kRounds; ++round) {
             std::vector<std::vector<std::int64_t>> off(clocks_.size());
@@ -357,12 +357,12 @@ class Aligner {
     }
 
     const std::vector<PartClock>& parts_;
-    std::vector<Clock> clocks_;              // the first has the first part
+    std::vector<Clock> clocks_;              // the first one contains the first part
     std::vector<Shared> shared_, of_parts_;  // indexed by clock, and by part
     Alignment result_;
 };
 
-// For an export, which has no rows of collectives.
+// For an export, which has no table of collectives.
 void read_nccl_calls(Part& part, const std::function<std::int64_t(std::int64_t)>& group_of, PartClock& into) {
     for (const char* table :
          {"StringIds", "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS", "NVTX_PAYLOAD_SCHEMA_ENTRIES"}) {

@@ -51,11 +51,11 @@ std::int64_t RowIds::machine(std::int64_t number) const {
     return mapped(machines, number);
 }
 
-// An unassigned device keeps its number where that is free, otherwise it gets the next one.
+// An unassigned device keeps its number if that is free, otherwise it gets the next one.
 std::int64_t RowIds::device(std::int64_t device, std::int64_t pid) {
     if (new_devices == nullptr) return device;
     if (const auto it = devices.find({device, pid}); it != devices.end()) return it->second;
-    // A further device of a rank's process stays distinct from another rank's device of the same number.
+    // A further device of a rank's process must differ from another rank's device of the same number.
     const bool apart = rank_processes.contains(pid) && rank_devices.contains(device);
     const std::int64_t of = apart ? pid : -1;
     if (const auto it = devices.find({device, of}); it != devices.end()) {
@@ -115,7 +115,7 @@ std::int64_t RowIds::map(ColumnRole role, std::int64_t value, std::int64_t pid) 
         case ColumnRole::unit:
             used_units.insert(value);
             return moved(value, unit_offset);
-        default:  // mapped by the copier, which knows the columns that they depend on; or unchanged
+        default:  // unchanged, or mapped by the copier, which knows the columns that they depend on
             return value;
     }
 }

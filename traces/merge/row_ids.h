@@ -19,7 +19,7 @@ namespace shardscope::traces {
 
 struct Part;
 
-// The texts of a part, looked up as rows need them, so that only used ones are written.
+// The texts of a part. They are looked up as rows need them, so that only used ones are written.
 class StringIds {
   public:
     // With a shared table, texts get its ids; without one, they keep theirs.
@@ -28,7 +28,7 @@ class StringIds {
     std::int64_t map(std::int64_t id);
     std::string_view text(std::int64_t id);  // valid until the next call
 
-    // The part's ids that were looked up.
+    // The part's ids that were looked up -> the file's.
     const std::unordered_map<std::int64_t, std::int64_t>& used() const { return known_; }
 
   private:
@@ -66,7 +66,7 @@ class RowIds {
 
     // `pid`: the row's process, for ids that are unique within a process only (-1 unknown).
     std::int64_t map(ColumnRole role, std::int64_t value, std::int64_t pid);
-    std::int64_t schema(std::int64_t domain, std::int64_t id) const;  // `domain`: the file's
+    std::int64_t schema(std::int64_t domain, std::int64_t id) const;  // `domain`: in the file
 
     std::int64_t process(std::int64_t serialized) const;  // or thread
     std::int64_t machine(std::int64_t number) const;

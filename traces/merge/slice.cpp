@@ -28,7 +28,7 @@ namespace {
 
 constexpr double kShareOfSlicing = 0.6;  // of the whole work; the rest finishes the file
 
-// The indexes of a table's columns with the owner and the time of a row; -1 where it has none.
+// The indices of the columns that hold a row's owner, times and launch; -1 if the table has no such column.
 struct RowPlaces {
     int rank = -1, thread = -1, device = -1, process = -1, pid = -1, start = -1, end = -1, correlation = -1;
 
@@ -139,7 +139,7 @@ class Slice {
 
     std::string where(const SchemaTable& table) {
         if (!cuts_time() || table.name == "SHARD_COLLECTIVES") return {};
-        // A row has the start of its event but not the end.
+        // Its rows have the start of their event but not the end.
         if (table.name == "SHARD_DEVICE_DETAILS") return {};
         const auto [start, end] = times_of(part_, table);
         if (start.empty()) return {};
@@ -150,7 +150,7 @@ class Slice {
         if (table.name == "NVTX_EVENTS")
             sql += fmt::format(" OR eventType IN ({}, {}, {})", kNvtxCategory, kNvtxThreadName,
                                kNvtxDomainCreate);
-        // Also calls before the range whose work ran in it.
+        // Calls before the range are needed, too, if their work ran in it.
         if (table.name == "CUPTI_ACTIVITY_KIND_RUNTIME" && work_kept_.has_beside()) return {};
         return sql;
     }

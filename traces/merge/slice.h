@@ -1,6 +1,6 @@
 // Copies ranks, steps or a range of time of a large trace into a file of its own. docs/merging.md says what
 // is kept. The rows are read once and copied; memory holds 8 bytes for each call that launched work in the
-// slice, the live allocations at its start, and its names.
+// slice, the allocations that are live at its start, and its names.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct SliceResult {
     std::vector<std::string> notes;
 };
 
-// Throws as merge_traces() does, and StoreError where the choice matches nothing.
+// Throws as merge_traces() does, and StoreError if the choice matches nothing.
 SliceResult slice_trace(const SliceOptions& options, const WorkOptions& work = {});
 
 }  // namespace shardscope::traces

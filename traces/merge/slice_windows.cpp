@@ -17,7 +17,7 @@ namespace {
 constexpr std::string_view kStepPrefix = "ProfilerStep#";
 
 struct StepTime {
-    std::int64_t owner = 0;  // rank, or process where it has none
+    std::int64_t owner = 0;  // rank, or process if it has no rank
     bool of_rank = true;
     std::int64_t step = 0, start = 0, end = 0;
 };

@@ -1,9 +1,9 @@
 // Which part of a trace a slice keeps: the time windows of each owner of events, and the owner of each thread
 // and device.
 //
-// An owner is a rank, or a process that has none. Host threads belong to the rank that they work for; a
+// An owner is a rank, or a process without a rank. Host threads belong to the rank that they work for; a
 // thread that works for none belongs to the lowest rank of its process, and so does a device without a rank.
-// Rows without an owner (a counter of no rank) and processes without a rank are kept where no ranks are
+// Rows without an owner (a counter without a rank) and processes without a rank are kept if no ranks are
 // chosen.
 #pragma once
 
@@ -32,7 +32,7 @@ struct SliceChoice {
 struct Window {
     std::int64_t from = INT64_MIN, to = INT64_MAX;  // half-open
     bool holds(std::int64_t time) const { return time >= from && time < to; }
-    // Whether something from `start` to `end` overlaps the window; an instant counts where it starts.
+    // Whether an event from `start` to `end` overlaps the window; an instant counts if it is inside.
     bool meets(std::int64_t start, std::int64_t end) const {
         return start < to && (end > from || (end == start && start >= from));
     }
@@ -40,25 +40,24 @@ struct Window {
 
 class SliceWindows {
   public:
-    // Throws StoreError where the choice matches nothing: no such rank, no such step.
+    // Throws StoreError if the choice matches nothing: no such rank, no such step.
     SliceWindows(Part& part, const SliceChoice& choice);
 
-    // An owner's windows in the order of time; empty where the owner is not in the slice.
+    // An owner's windows in order of time; empty if the owner is not in the slice.
     using Windows = std::vector<Window>;
     const Windows& of_rank(std::int64_t rank) const;
     const Windows& of_thread(std::int64_t thread) const;
     const Windows& of_device(std::int64_t device, std::int64_t process) const;
     const Windows& of_process(std::int64_t process) const;
     const Windows& of_nobody() const;
-    // Whether an owner in the slice belongs to the process, given in its serialized form or by the system's
-    // number.
+    // Whether an owner in the slice belongs to the process, given in its serialized form or as a pid.
     bool has_process(std::int64_t process) const { return processes_.contains(process); }
     bool has_pid(std::int64_t pid) const;
 
     // The smallest window that contains all windows.
     Window hull() const { return hull_; }
     const std::set<std::int64_t>& ranks() const { return ranks_; }
-    // The steps of the slice; empty where it has all.
+    // The steps of the slice; empty if it has all.
     const std::set<std::int64_t>& steps() const { return steps_; }
 
   private:

@@ -12,8 +12,8 @@ namespace shardscope::traces {
 
 namespace {
 
-// Goes through the rows in the order of time and returns those that hold at the first window of their owner;
-// `state` gives the key of a row's state and whether the row ends it.
+// Reads the rows in order of time and returns those that still hold when their owner's first window begins;
+// `state` gives the key of a row's state and whether the row ends that state.
 template <typename Key, typename Owner, typename State>
 std::vector<std::int64_t> fold(Part& part, const std::string& sql, Owner owner, State state) {
     std::map<Key, std::int64_t> live;  // state -> rowid
@@ -35,7 +35,7 @@ std::vector<std::int64_t> fold(Part& part, const std::string& sql, Owner owner, 
     return rows;
 }
 
-// False where the slice begins with the trace, so that there is nothing before it.
+// False if the slice begins with the trace, so that there is nothing before it.
 bool begins_later(const SliceWindows& windows) {
     return windows.hull().from != INT64_MIN;
 }

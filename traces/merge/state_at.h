@@ -17,10 +17,10 @@ std::vector<std::int64_t> live_segments(Part& part, const SliceWindows& windows)
 std::vector<std::int64_t> live_cuda_allocations(Part& part, const SliceWindows& windows);
 std::vector<std::int64_t> last_values(Part& part, const SliceWindows& windows);
 
-// The start of the owner's first window; the lowest number where it has no window or everything.
+// The start of the owner's first window; the lowest number if it has no window or the whole trace.
 std::int64_t beginning(const SliceWindows::Windows& windows);
-// From there to the end of the last window: changes of state between windows are kept, or totals would not
-// add up.
+// From that start to the end of the last window: changes of state between windows are kept, or totals would
+// not add up.
 Window whole(const SliceWindows::Windows& windows);
 
 }  // namespace shardscope::traces

@@ -25,7 +25,7 @@ bool must_have_value(const SchemaColumn& column) {
     return column.type.find("NOT NULL") != std::string_view::npos;
 }
 
-// Whether the column is true at the row's own time only, not for a state that is carried to another time.
+// Whether the column holds only at the row's own time, and not for a state that is carried to another time.
 bool holds_at_its_time(std::string_view table, std::string_view column) {
     return table == "SHARD_MEMORY" && (column == "total" || column == "reserved" || column == "globalTid");
 }

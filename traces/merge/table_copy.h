@@ -1,5 +1,5 @@
 // Copies the rows of one table from a part to the file and maps each value by its column's role. Columns that
-// the part lacks (an export, an older schema) are NULL, or 0, "" or [] where they must not be.
+// the part lacks (an export, an older schema) are NULL, or 0, "" or [] if they must not be NULL.
 #pragma once
 
 #include <cstdint>
@@ -23,17 +23,17 @@ class TableCopy {
     TableCopy(Database& from, Database& to, const SchemaTable& table, RowIds& ids,
               const std::string& where = {});
 
-    // The row's value of a column, unmapped; empty where it is NULL or the part lacks the column.
+    // The row's value of a column, unmapped; empty if it is NULL or the part lacks the column.
     std::optional<std::int64_t> integer(std::string_view column) const;
-    // The index of a column in the row, -1 where the part lacks it; for integer_at() in a loop.
+    // The index of a column in the row, -1 if the part lacks it; for integer_at() in a loop.
     int place(std::string_view column) const;
     std::optional<std::int64_t> integer_at(int place) const;
 
     bool next() { return from_.step(); }
     // Writes the current row, with `time` in place of its own if given (a state that began before).
     void write(std::optional<std::int64_t> time = {});
-    // Writes the row if no equal row was written before; false where one with the same key but other values
-    // was.
+    // Writes the row unless an equal row was written before. False if one was written that has the same key
+    // but other values.
     bool write_once(std::set<std::string>& written);
 
     // Writes all rows for which `keep` returns true; an empty function keeps all. Returns their number.
@@ -42,7 +42,7 @@ class TableCopy {
   private:
     struct Column {
         ColumnRole role = ColumnRole::undecided;
-        int at = 0;  // index in the row; plus 1, in the insert
+        int at = 0;  // index in the row; the insert's parameter is at + 1
         enum class Absent { null, zero, text, list } absent = Absent::null;
         bool of_moment = false;  // true at the row's own time only
     };

@@ -43,7 +43,7 @@ class WorkWatch {
     static constexpr std::int64_t kMask = 0xFFFF;
     const WorkOptions& options_;
     std::int64_t rows_, done_ = 0;
-    double share_;  // of these rows in the whole work
+    double share_;  // the share of these rows in the whole work
 };
 
 }  // namespace shardscope::traces

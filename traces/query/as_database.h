@@ -1,6 +1,6 @@
-// Any trace as an SQLite database, for code that works on the file and not on columns: a database is opened
-// as it is; any other trace (Kineto's JSON, a memory snapshot ...) is imported into a temporary one. Any
-// thread.
+// Opens any trace as an SQLite database, for code that works on the file and not on columns. A database is
+// opened as it is; any other trace (Kineto's JSON, a memory snapshot ...) is imported into a temporary one.
+// Any thread.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// See database_schema.h. The file comes from elsewhere: nothing in it is trusted, and a broken view is
-// reported in its own entry.
+// See database_schema.h. The file is not trusted, since it may come from anywhere; a broken view is reported
+// in its own entry.
 #include "traces/query/database_schema.h"
 
 #include <algorithm>

@@ -14,7 +14,7 @@ struct ShippedQuery {
 };
 const std::vector<ShippedQuery>& shipped_queries();
 
-// What a query answers: the text at its head, up to the first sentence that ends the question.
+// The question that a query answers: the text at its head, up to the first question mark if it has one.
 std::string question_of(std::string_view sql);
 
 // The parameters to which its head gives values: "top=10 rank=0"; empty if there are none.

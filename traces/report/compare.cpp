@@ -1,5 +1,5 @@
-// Runs side by side: as wholes (one column a run, then its difference from the first) and by their parts (one
-// row a part). MB = 2^20 bytes; times of parts in us per step of one rank.
+// Compares runs side by side: whole runs (one column per run, then its difference from the first) and their
+// parts (one row per part). MB = 2^20 bytes; times of parts are us per step of one rank.
 #include "traces/analysis/compare/compare.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// File names without their folders, if these are still distinct.
+// The name of each file without its folder; with it if two runs would have the same name.
 std::vector<std::string> run_titles(const Comparison& comparison) {
     std::map<std::string, int> times;
     for (const RunColumn& run : comparison.runs) ++times[base_name(run.file)];
@@ -132,7 +132,7 @@ std::string json_text(const Comparison& comparison) {
 }
 
 std::string csv_text(const Comparison& comparison) {
-    // "communication" and "memcpy" alone are totals; the split counts only what no earlier category covers.
+    // "communication" and "memcpy" are totals; the split keys count only what no earlier category covers.
     std::vector<std::string> keys;
     for (const auto category : kTimeCategoryNames) keys.push_back(split_key(category));
     for (const auto category : kMemoryCategoryNames)
@@ -162,7 +162,7 @@ std::string part_change(const PartFigures& run, const PartFigures& first) {
     return change_text(run.value(), first.value(), Unit::us);
 }
 
-// The end of a path says most.
+// Shortens a module path from the front, since its end is the most informative.
 std::string shown_name(const std::string& name, CompareBy by) {
     constexpr std::size_t kWidth = 46;
     std::string text = printable(name);

@@ -27,7 +27,7 @@ std::vector<const RankPath*> all_paths(const CriticalPathReport& report) {
     return paths;
 }
 
-// The kinds that occur in some path.
+// The kinds that occur in at least one path.
 std::vector<std::size_t> kinds_shown(const CriticalPathReport& report) {
     std::vector<std::size_t> kinds;
     for (std::size_t k = 0; k < kPathKinds; ++k) {

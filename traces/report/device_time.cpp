@@ -42,7 +42,7 @@ void add_steps(ResultTable& table, Fields<Row> fields, const Rank& rank) {
     for (const auto& step : rank.steps) add_row<Row>(table, fields, rank.rank, step.number, parts_of(step));
 }
 
-// Rows for each step of one rank; for many ranks only `whole`, side by side.
+// For one rank, a row per step above its row `whole`; for several ranks, only their rows `whole`.
 template <class Report, class Row>
 std::string steps_table(const Report& report, Fields<Row> fields, const char* whole, std::size_t width) {
     ResultTable table = table_by_step(fields);

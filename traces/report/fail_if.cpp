@@ -28,7 +28,7 @@ void collect_numbers(const Json& object, const std::string& prefix, std::string&
     }
 }
 
-// Names of parts may hold dots themselves ("units.net.0, forward.us"): every way to read the key is tried.
+// Names of parts may contain dots ("units.net.0, forward.us"), so every way to split the key is tried.
 const Json* find_number(const Json& at, std::string_view key) {
     if (!at.is_object()) return nullptr;
     for (std::size_t dot = key.find('.'); dot != std::string_view::npos; dot = key.find('.', dot + 1)) {
@@ -40,7 +40,7 @@ const Json* find_number(const Json& at, std::string_view key) {
     return whole != at.end() && whole->is_number() ? &*whole : nullptr;
 }
 
-constexpr std::size_t kMostNames = 2000;  // characters of a list of names
+constexpr std::size_t kMostNames = 2000;  // length limit of a list of names, in characters
 
 double number_at(const Json& run, const FailIf& condition) {
     if (const Json* number = find_number(run, condition.key)) return number->get<double>();
@@ -65,7 +65,7 @@ FailIf parsed(const std::string& text) {
                         "'average_step_us>+5%'",
                         text, why));
     };
-    const auto at = text.find_last_of("<>");  // kernels of templates have them in their names
+    const auto at = text.find_last_of("<>");  // the last: names of template kernels contain them too
     if (at == std::string::npos) throw wrong("there is no comparison");
     FailIf result;
     result.text = text;

@@ -7,7 +7,7 @@
 
 namespace shardscope::traces {
 
-// A text that is not a condition, or that names no number of the runs; its text says what to write.
+// Thrown if a text is not a condition or names no number of the runs; what() says what to write.
 class BadCondition : public std::runtime_error {
     using std::runtime_error::runtime_error;
 };
@@ -16,8 +16,8 @@ class BadCondition : public std::runtime_error {
 //
 //   KEY OP VALUE      KEY: a number of the JSON result of a run; a dot reaches inside ("at_peak.activations")
 //                     OP: > >= < <=
-//                     VALUE: "5" that number; "+5" or "-5" the first run's plus that; "+5%" relative to the
-//                     first
+//                     VALUE: "5" is the bound itself; "+5" or "-5" is added to the first run's number; "+5%"
+//                     is that number plus 5 %
 struct FailIf {
     std::string text, key, comparator;
     double value = 0;
@@ -26,8 +26,8 @@ struct FailIf {
 
 std::vector<FailIf> parse_fail_if(const std::vector<std::string>& texts);
 
-// The sentences of the conditions that hold for some run after the first; `comparison_json` is what
-// `compare --format json` prints.
+// One sentence for each condition and each later run for which it holds; `comparison_json` is what `compare
+// --format json` prints.
 std::vector<std::string> failures(const std::vector<FailIf>& conditions, const std::string& comparison_json);
 
 }  // namespace shardscope::traces

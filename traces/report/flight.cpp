@@ -1,4 +1,4 @@
-// What flight recorders recorded, as table, JSON and CSV.
+// What flight recorders recorded, as a table, JSON and CSV.
 #include "traces/analysis/communication/flight.h"
 
 #include <span>
@@ -54,7 +54,7 @@ std::string group_table(const FlightReport& report, std::size_t width) {
     return table.text(width);
 }
 
-// The place in the program: the most informative frame.
+// The place in the program: the most informative frame of the stack.
 std::string where(const FlightPlace& place) {
     return short_frame(asking_frame(place.stack));
 }

@@ -24,7 +24,7 @@ Json unit_json(const UnitMeans& means) {
     return json;
 }
 
-// The row below those of the ranks.
+// The row "max/mean" below the rows of the ranks.
 std::vector<Cell> unevenness_row(const Unevenness& uneven, const ResultTable& table) {
     const auto ratio = [](double value) { return Cell(value > 0 ? grouped(value, 3) : "-"); };
     std::vector<Cell> cells;
@@ -58,7 +58,7 @@ std::string table_text(const UnitsReport& report, std::size_t width) {
                                                                    {"exposed_per_step_us", "Exposed"},
                                                                    {"hidden_by"}});
     units.rules = {report.all_ranks.size()};
-    units.rows.back()[1] = units.rows.back().back() = blank_cell();  // of all phases, hidden by none
+    units.rows.back()[1] = units.rows.back().back() = blank_cell();  // blank in the total: phase, hidden by
     const std::string whose = report.ranks.size() == 1 ? fmt::format("rank {}", report.ranks[0].rank)
                                                        : fmt::format("{} ranks", report.ranks.size());
     std::string text =

@@ -30,7 +30,7 @@ std::string ranks_of(const RankGroup& group) {
     return number_list(numbers) + (whole ? "" : fmt::format(" of {} ranks", group.size));
 }
 
-// Each set of processors once, in the order of the ranks.
+// Each distinct set of processors once, in the order of the ranks.
 std::string cpus_of(const HostPlace& host) {
     std::vector<std::string> sets;
     for (const auto& member : host.ranks) {

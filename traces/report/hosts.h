@@ -13,15 +13,15 @@
 
 namespace shardscope::traces {
 
-// A group's number as the other tables of the same text show it.
+// Formats a group's number as the other tables of the same output do.
 using GroupText = std::function<std::string(std::int64_t group)>;
 
-// Sections, each after an empty line; empty if there is nothing to report: one host, no failure.
+// Sections, each after an empty line; "" if there is nothing to report (one host, no failure).
 std::string hosts_text(const HostsReport& report, std::size_t width);
 std::string groups_text(const HostsReport& report, const GroupText& group, std::size_t width);
 std::string stopped_text(const StopReport& report, std::size_t width);
 
-nlohmann::ordered_json places_json(const std::vector<HostPlace>& hosts);  // an array: only hosts and ranks
+nlohmann::ordered_json places_json(const std::vector<HostPlace>& hosts);  // an array: hosts and their ranks
 nlohmann::ordered_json hosts_json(const HostsReport& report);             // an object
 nlohmann::ordered_json stopped_json(const StopReport& report);            // an object, or null
 

@@ -11,8 +11,8 @@
 namespace shardscope::traces {
 namespace {
 
-// A run's figure against the first's: "-12.3 %", coloured as less is better; "~ -1.2 %" and pale where that
-// lies inside the spread of the steps.
+// A run's difference from the first: "-12.3 %", coloured as good if it is lower; "~ -1.2 %", dimmed, if it is
+// within the spread of the steps.
 std::string difference(const ComparedValue& run, const ComparedValue& first) {
     if (std::isnan(run.mean - first.mean)) return "-";
     if (run.mean == first.mean) return "=";

@@ -29,7 +29,7 @@ struct MemoryColumn {  // in pixels
     std::int64_t lowest = 0;
 };
 
-// Every state belongs to all columns that it spans.
+// A state counts in every column that it spans.
 std::vector<MemoryColumn> columns_of(const std::vector<MemoryPoint>& curve, std::int64_t from,
                                      std::int64_t to, int width) {
     std::vector<MemoryColumn> columns(static_cast<std::size_t>(width));
@@ -38,7 +38,7 @@ std::vector<MemoryColumn> columns_of(const std::vector<MemoryPoint>& curve, std:
         return std::clamp(static_cast<int>(static_cast<double>(time - from) / ns_per_column), 0, width - 1);
     };
     MemoryPoint now = curve.front();
-    int last = -1;  // columns up to this one have a state
+    int last = -1;  // the last column that has a state
     const auto enter = [&](int column) {
         for (int c = last + 1; c <= column; ++c) columns[static_cast<std::size_t>(c)] = {now, now.total};
         last = std::max(last, column);
@@ -56,8 +56,8 @@ std::vector<MemoryColumn> columns_of(const std::vector<MemoryPoint>& curve, std:
     return columns;
 }
 
-// SVG path along the tops of columns that are one pixel wide, from the left or from the right end. Equal
-// neighbours are one step.
+// The SVG path along the tops of one-pixel columns, from the left or from the right end. Neighbours of equal
+// height share one line.
 std::string steps_right(const std::vector<double>& tops, int left) {
     std::string path;
     for (std::size_t x = 0; x < tops.size(); ++x) {
@@ -138,7 +138,7 @@ std::string rank_memory(const RankMemory& rank, const std::vector<MemoryPoint>& 
     }
     html += ".</p>\n";
     if (curve.size() > 1) {
-        // A phone has fewer pixels; folding is for the available ones.
+        // The curve is folded to the pixels of the picture, of which a phone has fewer.
         html += "<div class=\"wide\">" + memory_curve_svg(curve, rank, 1000, 300) + "</div>";
         html += "<div class=\"narrow\">" + memory_curve_svg(curve, rank, 380, 230) + "</div>";
         std::vector<std::pair<std::string, int>> names;

@@ -38,7 +38,7 @@ class HtmlTable {
   public:
     // Cells are HTML. `text_columns`: the number of text columns, from the left.
     HtmlTable(std::vector<std::string> header, std::size_t text_columns = 1);
-    // The columns of a result table; of its first ones, those that are texts.
+    // Takes the columns of a result table; its leading text columns become the text columns.
     explicit HtmlTable(const ResultTable& table);
     void row(const std::vector<std::string>& cells, std::string_view row_class = {});
     void rows(const ResultTable& table, const Redactor& redact);
@@ -60,13 +60,13 @@ struct BarPart {
 };
 // A bar of coloured parts; each shows its label as a tooltip.
 std::string stacked_bar(const std::vector<BarPart>& parts, std::string_view label);
-// The names of the colours, as a list.
+// A list of names, each with its colour.
 std::string legend(const std::vector<std::pair<std::string, int>>& entries);
 // A bar in a table's cell, of which `share` is filled.
 std::string cell_bar(double share, int colour);
 
 std::string section(std::string_view id, std::string_view title, std::string_view content);
-// `content` that is shown on demand.
+// `content` that opens on a click.
 std::string folded(std::string_view title, std::string_view content);
 
 std::string html_cards(const ReportedRun& run);

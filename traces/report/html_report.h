@@ -1,7 +1,7 @@
 // One HTML file that reports one run, or several side by side, and can be sent by mail: no script, nothing
 // loaded from elsewhere, readable on a desktop, on a phone and on paper, light and dark.
 //
-// Only printing: every number comes from the analyses' results. Every text of a trace is escaped.
+// It only prints: every number comes from the analyses' results. Every text of a trace is escaped.
 #pragma once
 
 #include <optional>
@@ -47,7 +47,7 @@ struct HtmlOptions {
     bool redact = false;  // omits names of machines and users, paths, command lines and stack frames
 };
 
-// One or more runs; `comparison` has them in the same order, if there are several.
+// `comparison` is given for several runs, and has them in the same order.
 std::string html_report(const std::vector<ReportedRun>& runs,
                         const std::optional<ReportedComparison>& comparison, const HtmlOptions& options = {});
 

@@ -26,7 +26,7 @@ double share_of(double part, double whole) {
     return whole > 0 ? part / whole : 0;
 }
 
-// The first ranks, then the others folded. `format(first, last)` prints those ranks.
+// The first ranks, then the others folded. `format(first, last)` prints the ranks of that range.
 template <typename Format>
 std::string by_rank(std::size_t ranks, Format format) {
     std::string html = format(std::size_t{0}, std::min(ranks, kRanksShown));

@@ -16,7 +16,7 @@ std::string stream_name(const StreamIdle& idle) {
     return shortened(fmt::format("{} {}", idle.stream, idle.name), 20);
 }
 
-// A row for each stream of each rank and, if there are several, one for all of them together.
+// One row per stream of each rank and, if the rank has several, one for all of them together.
 ResultTable streams_table(const IdleReport& report, Fields<StreamIdle> fields, bool launched_alone) {
     ResultTable table = empty_table(fields, {kRankColumn, {"stream", "Stream", Unit::text, "The stream."}});
     const auto add = [&](int rank, std::string stream, const StreamIdle& idle) {

@@ -21,7 +21,7 @@ std::string pairs_table(const std::vector<std::pair<std::string, std::string>>& 
     return table.text();
 }
 
-// Values and notes are not shortened: they come last in their lines.
+// Values and notes are not shortened, since they are last in their lines.
 std::string table_text(const TraceInfo& info, std::size_t /*width*/) {
     std::string_view unfinished = "killed, or still running";
     for (const auto& [key, value] : info.config) {
@@ -51,7 +51,7 @@ std::string table_text(const TraceInfo& info, std::size_t /*width*/) {
     text += "\nRows\n" + pairs_table(counts, Align::right);
     if (!info.config.empty()) text += "\nConfiguration\n" + pairs_table(info.config, Align::left);
     if (info.noted.empty()) return text;
-    constexpr std::size_t kMostNoted = 100;  // the last ones: a crash comes at the end
+    constexpr std::size_t kMostNoted = 100;  // the last ones are shown, since a crash is reported last
     const std::size_t first = info.noted.size() > kMostNoted ? info.noted.size() - kMostNoted : 0;
     text += "\nReported by the recorder (ms)\n";
     if (first > 0)

@@ -203,7 +203,7 @@ std::string category_table(const RankMemory& rank, std::size_t width) {
 
 constexpr std::size_t kShownHolders = 12;
 
-// The holders of memory, largest first. Empty if the only holder has no name.
+// The holders of memory, largest first; "" if no holder has a name.
 std::string holder_table(std::string_view title, const std::vector<MemoryHolder>& all, std::int64_t peak,
                          std::size_t width) {
     if (!names_somebody(all)) return {};
@@ -227,7 +227,7 @@ std::string table_text(const MemoryReport& report, std::size_t width) {
         text += holder_table("By module", rank.modules, rank.peak_bytes, width);
         text += holder_table("By annotation", rank.annotations, rank.peak_bytes, width);
         text += holder_table("By frame of the program", rank.stacks, rank.peak_bytes, width);
-        // Kineto's traces name operators, and nothing else that shows who allocated.
+        // In Kineto's traces only the names of operators show what allocated.
         if (!names_somebody(rank.units) && !names_somebody(rank.modules) && rank.stacks.empty())
             text += holder_table("By name", rank.buffers, rank.peak_bytes, width);
     }

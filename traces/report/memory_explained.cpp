@@ -1,5 +1,5 @@
-// Memory explained, for people: what `memory --explain` prints. Measured values are next to predicted ones;
-// the totals below each table are the sums of its rows. MB = 2^20 bytes.
+// What `memory --explain` prints as text: measured values next to predicted ones. The totals below each table
+// are the sums of its rows. MB = 2^20 bytes.
 #include <algorithm>
 #include <optional>
 #include <string_view>
@@ -21,7 +21,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kShownParts = 16;
 
-// Parts that sum to the peak: bytes, MB, share, and what was predicted of them where that is known.
+// Parts that sum to the peak: bytes, MB, share and, if known, the predicted bytes.
 std::string explained_table(std::string_view title, const std::vector<MemoryPart>& parts, std::size_t width) {
     if (parts.empty()) return {};
     return "\n" + text_of(with_total(parts, {{"name", title},
@@ -57,7 +57,7 @@ std::string moment_line(const RankMemory& rank, const PeakMoment& moment, std::s
         if (!owner.empty()) line += " (" + owner + ")";
     }
     line = paragraph(line, width);
-    // The program's frames, innermost first: as many as show the way to the place.
+    // The innermost Python frames, enough to find the place in the program.
     std::string_view rest = moment.stack;
     for (int shown = 0; shown < kShownFrames && !rest.empty();) {
         const std::size_t end = rest.find('\n');
@@ -98,7 +98,7 @@ bool alike(const StepMemory& a, const StepMemory& b) {
            a.reserved_bytes == b.reserved_bytes && a.predicted == b.predicted && a.growths == b.growths;
 }
 
-// One row for each run of steps that are alike.
+// One row per series of consecutive steps that are alike.
 std::string step_table(const std::vector<StepMemory>& steps, std::size_t width) {
     if (steps.empty()) return {};
     std::vector<MemoryPart> parts;
@@ -118,7 +118,7 @@ std::string step_table(const std::vector<StepMemory>& steps, std::size_t width) 
                                             {"difference_bytes", "Difference (bytes)"},
                                             {"difference_mb", "(MB)"},
                                             {"difference_percent", "(%)"}});
-    // A column of what some step has; `at`: its place.
+    // Inserts a column at index `at` if any step has a value for it.
     const auto add = [&](std::size_t at, const ResultColumn& column, auto member) {
         std::vector<Cell> cells;
         for (const StepMemory* step : firsts) cells.push_back(to_cell(step->*member));
@@ -241,8 +241,8 @@ std::string table_text(const MemoryExplanation& explanation, std::size_t width) 
         const auto add = [&](std::string_view title, const std::vector<MemoryHolder>& holders) {
             text += explained_table(title, holder_parts(holders, rank.peak_bytes, kShownParts), width);
         };
-        // Annotations and stacks come from traces without units, where a table that names nobody says
-        // nothing.
+        // Annotations and stacks come from other tools' traces, which have no units: tables that would name
+        // nothing are omitted.
         const bool foreign = !rank.annotations.empty() || !rank.stacks.empty();
         if (!foreign || names_somebody(rank.units)) add("By unit", rank.units);
         if (!foreign || names_somebody(rank.modules)) add("By module", rank.modules);

@@ -1,5 +1,5 @@
-// What both memory tables print for traces of other tools: the terms for what is counted, the lines about the
-// allocator's memory, other spaces and failures. Internal to traces/report.
+// What both memory tables print, also for traces of other tools: the terms for what is counted, and the lines
+// about the allocator, other memory spaces and failures. Internal to traces/report.
 #pragma once
 
 #include <cstddef>
@@ -17,10 +17,10 @@ namespace shardscope::traces {
 std::string counted_title(const MemoryReport& report);
 std::string counted_title(bool until_last_use, MemorySpace space = MemorySpace::device);
 
-// "predicted 512 bytes (the same)": the prediction for the part in which the peak was searched, next to the
-// peak; followed by the predicted peak of the whole run, if it differs.
+// "predicted 512 bytes (the same)": the prediction for the selected steps, compared with the measured peak;
+// followed by the predicted peak of the whole run if that differs.
 std::string predicted_text(const RankMemory& rank);
-// " from step 1 on": where the run's predicted peak begins.
+// " from step 1 on": the step from which the run has its predicted peak; else " in the whole run".
 std::string since_step(const RankMemory& rank);
 
 // Fragmentation at the peak; "" if the trace does not record segments.
@@ -28,19 +28,19 @@ std::string fragmentation_line(const RankMemory& rank);
 // One line for each space besides the device's, and one for each failed allocation.
 std::string spaces_and_failures(const RankMemory& rank);
 
-// Says that communication memory grew from step to step, and what that may mean; "" if it did not grow.
+// Says that communication memory grew from step to step, and the likely cause; "" if it did not grow.
 std::string growth_text(const RankMemory& rank, std::size_t width);
 
 nlohmann::ordered_json bytes_by_category(const CategoryBytes& bytes);
 nlohmann::ordered_json memory_json(const RankMemory& rank);
 
-// The parts as rows, with a title and the columns of measured bytes, their share and, where any part has one,
-// the prediction: in the order that `columns` has. Long names are shortened.
+// One row per part, with the given columns in their order; columns of predictions are dropped if no part has
+// one. Long names are shortened.
 ResultTable parts_table(std::vector<MemoryPart> parts, std::initializer_list<ColumnChoice> columns);
-// Closes it with a row "total" below a rule.
+// The same, closed by a row "total" below a rule.
 ResultTable with_total(const std::vector<MemoryPart>& parts, std::initializer_list<ColumnChoice> columns);
 
-// False for a single holder without a name ("(no unit)").
+// Whether any holder of memory has a name; "(no unit)" is not one.
 bool names_somebody(const std::vector<MemoryHolder>& holders);
 
 }  // namespace shardscope::traces

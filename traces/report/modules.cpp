@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// `above`: the tree lines of the ancestors, which precede this level's own.
+// `above`: the tree lines of the ancestors, which precede this level's own lines.
 void add_rows(ResultTable& table, const std::vector<ModuleNode>& nodes, const std::string& above, bool root) {
     for (const ModuleNode& node : nodes) {
         const bool last = &node == &nodes.back();

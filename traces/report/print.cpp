@@ -1,5 +1,5 @@
-// Result tables and free-form rows, such as a query's result, as text, JSON and CSV (RFC 4180, but lines end
-// with one newline); what checking a trace found.
+// Prints result tables, free-form rows (such as a query's result) and the findings of a check as text, JSON
+// and CSV (RFC 4180, except that lines end with a newline alone).
 #include "traces/report/print.h"
 
 #include <algorithm>
@@ -60,7 +60,7 @@ std::string quoted(const std::string& text) {
 std::string csv_cell(const Cell& cell) {
     if (const auto* yes = std::get_if<bool>(&cell)) return *yes ? "true" : "false";
     if (const auto* whole = std::get_if<std::int64_t>(&cell)) return fmt::format("{}", *whole);
-    // An unknown value is not a number.
+    // NaN stands for an unknown value.
     if (const auto* real = std::get_if<double>(&cell))
         return std::isnan(*real) ? "" : fmt::format("{}", *real);
     if (const auto* text = std::get_if<std::string>(&cell)) return quoted(*text);

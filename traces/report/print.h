@@ -19,7 +19,6 @@ namespace shardscope::traces {
 
 inline constexpr std::string_view kNothingSelected = "The current selection has no rank of this trace.\n";
 
-// Prints `result` as `format` asks.
 template <class Result>
 std::string render_as(const Result& result, Format format, std::size_t width,
                       std::string (*table)(const Result&, std::size_t), std::string (*json)(const Result&),
@@ -31,8 +30,8 @@ std::string render_as(const Result& result, Format format, std::size_t width,
 
 // --- result tables ---
 
-// The columns that are shown in tables. `keys`: how many of them, from the left, identify a row
-// (text_table.h). `width`: the columns of the terminal.
+// A table for the terminal. `keys`: how many columns, from the left, identify a row (text_table.h). `width`:
+// of the terminal, in columns.
 std::string text_of(const ResultTable& table, std::size_t width, std::size_t keys = 1);
 
 // Full precision, one header line.

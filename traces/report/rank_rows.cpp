@@ -15,13 +15,13 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// "; the first 10": how many of the rows are shown.
+// "; the first 10": how many of the rows are shown; only a newline if all are.
 template <class Rows>
 std::string shown_text(const Rows& rows, std::int64_t all, const char* which) {
     return size_of(rows) < all ? fmt::format("; the {} {}\n", which, grouped(size_of(rows))) : "\n";
 }
 
-// `head`: the keys of a rank; its rows follow under `key`.
+// `head` returns the rank's own keys; its rows follow under `key`.
 template <class Rank, class Row, class Head>
 std::string rank_rows_json(const std::vector<Rank>& ranks, Fields<Row> fields, const char* key,
                            std::vector<Row> Rank::*rows, Head head) {
@@ -167,7 +167,7 @@ std::string csv_text(const CollectivesReport& report) {
     return csv_of(by_rank(collective_fields(), report.ranks, &RankCollectives::operations));
 }
 
-// --- rows without words ---
+// --- plain rows ---
 
 std::string table_text(const RankRows& rows, std::size_t width) {
     if (rows.ranks.empty()) return std::string(kNothingSelected);

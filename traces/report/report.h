@@ -1,5 +1,5 @@
 // Prints analysis results: a table for people, JSON or CSV for programs. Every text ends with a newline.
-// Only printing: every number comes from the result struct. JSON and CSV carry full precision.
+// It only prints: every number comes from the result struct. JSON and CSV carry full precision.
 #pragma once
 
 #include <cstddef>
@@ -42,17 +42,16 @@ inline constexpr std::size_t kTableWidth = 120;
 
 // JSON shapes: docs and --help name them by the verb ("summary", "modules" ...). Times are in us unless the
 // key says otherwise, sizes in bytes. CSV has one header line and one line per row of the result. `width`:
-// the columns that a table may take; to fit, headers are folded, texts are shortened and columns continue
-// below.
+// how wide a table may be; to fit, headers are folded, texts are shortened, and columns continue below.
 std::string render(const ExecutionSummary& summary, Format format, std::size_t width = kTableWidth);
 std::string render(const ModuleView& view, Format format, std::size_t width = kTableWidth);
 std::string render(const MemoryReport& report, Format format, std::size_t width = kTableWidth);
-// JSON: the keys of MemoryReport and more. CSV: its rows and more, with two more columns.
+// JSON: the keys of MemoryReport and others. CSV: its rows and others, with two more columns.
 std::string render(const MemoryExplanation& explanation, Format format, std::size_t width = kTableWidth);
 std::string render(const AllocationsReport& report, Format format, std::size_t width = kTableWidth);
 std::string render(const CollectivesReport& report, Format format, std::size_t width = kTableWidth);
 std::string render(const Comparison& comparison, Format format, std::size_t width = kTableWidth);
-// JSON: the keys of Comparison and more.
+// JSON: the keys of Comparison and others.
 std::string render(const PartsComparison& comparison, Format format, std::size_t width = kTableWidth);
 std::string render(const CriticalPathReport& report, Format format, std::size_t width = kTableWidth);
 std::string render(const AdviceReport& report, Format format, std::size_t width = kTableWidth);
@@ -69,7 +68,7 @@ std::string render(const StepsReport& report, Format format, std::size_t width =
 std::string render(const KernelsReport& report, Format format, std::size_t width = kTableWidth);
 std::string render(const OperatorsReport& report, Format format, std::size_t width = kTableWidth);
 
-// A list of rows for each rank that needs no words of its own. JSON: {"ranks":[{"rank":0,KEY:[...]},...]}.
+// A list of rows per rank, printed without any other text. JSON: {"ranks":[{"rank":0,KEY:[...]},...]}.
 struct RankRows {
     std::string_view key;
     std::vector<int> ranks;

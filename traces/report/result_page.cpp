@@ -27,8 +27,8 @@
 namespace shardscope::traces {
 namespace {
 
-// The rows of a result: which verb prints them, where they are in its JSON, and whether they are the rows of
-// its CSV.
+// The rows of a result: the verb that prints them, their path in its JSON, and whether they are also the rows
+// of its CSV.
 struct ResultRows {
     std::string_view verb, path;
     bool in_csv;
@@ -83,7 +83,7 @@ std::string_view unit_of(const ResultColumn& column) {
     }
 }
 
-// The columns for programs, each key once; `shown`: where it is printed, over all columns of that key.
+// The columns that programs see, each key once; `shown` combines those of all columns of that key.
 std::vector<ResultColumn> keys_of(const ResultRows& rows) {
     std::vector<ResultColumn> keys;
     for (const ResultColumn& column : rows.columns) {

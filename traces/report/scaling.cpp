@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// The end of a path, which distinguishes files.
+// The end of a path, which tells files apart.
 std::string file_text(const std::string& path) {
     constexpr std::size_t kMost = 28;
     const std::string name = printable(base_name(path));
@@ -21,7 +21,7 @@ std::string file_text(const std::string& path) {
                                                               : name;
 }
 
-// By how much a part of a step takes longer than the baseline's.
+// How much longer a part of a step takes than in the baseline.
 std::string grown(double value, double base) {
     return cell_text({.unit = Unit::us, .difference = true}, value - base);
 }
@@ -33,7 +33,7 @@ std::string runs_table(const ScalingReport& report, bool tokens, std::size_t wid
     return text_of(table, width, 2);
 }
 
-// Why a run's figures do not depend on its size alone, as a sentence.
+// A sentence on the settings besides its size in which a run differs from the baseline.
 std::string difference_note(const ScalingRun& run, const ScalingRun& base) {
     if (run.differs.empty()) return {};
     constexpr std::size_t kMost = 4;

@@ -84,7 +84,7 @@ std::string json_text(const StragglersReport& report) {
 }
 
 std::string csv_text(const StragglersReport& report) {
-    // Two tables do not fit into one CSV: dumps of a flight recorder come without timed collectives.
+    // CSV holds one table: the flight recorder's, if the trace has no timed collectives.
     if (report.collectives == 0 && !report.flight.groups.empty()) return render(report.flight, Format::csv);
     ResultTable table = empty_table(
         arrival_fields(), {{"operation", "Operation", Unit::text, "The kind of collective, or all."}});

@@ -48,7 +48,7 @@ std::string json_text(const ExecutionSummary& summary) {
     return ranks_line(summary.ranks, [&](const RankSummary& rank) {
         Json categories = Json::object();
         const std::vector<CategoryTime> times = category_times(summary, rank);
-        for (std::size_t t = 1; t < times.size(); ++t)  // without the step
+        for (std::size_t t = 1; t < times.size(); ++t)  // 0 is the step itself
             categories[std::string(times[t].name)] = {{"us", json_of(times[t].us)},
                                                       {"percent", json_of(times[t].percent)}};
         Json json = {{"rank", rank.rank},

@@ -1,4 +1,4 @@
-// Display widths by utf8proc, and column alignment; see text_table.h.
+// Display widths (by utf8proc) and column alignment; see text_table.h.
 #include "traces/report/text_table.h"
 
 #include <algorithm>
@@ -11,10 +11,10 @@ namespace shardscope::traces {
 
 namespace {
 
-// --- the widths of columns, in columns of the terminal ---
+// --- the widths of columns, in terminal columns ---
 
 constexpr std::size_t kColumnGap = 2;   // between two columns
-constexpr std::size_t kLeastText = 20;  // a text that is shortened keeps so much of itself
+constexpr std::size_t kLeastText = 20;  // a shortened text keeps at least this much
 
 struct ColumnNeeds {
     std::size_t cells = 0;   // the widest cell below the header
@@ -49,8 +49,8 @@ void shorten_texts(const std::vector<ColumnNeeds>& needs, const std::vector<std:
     }
 }
 
-// Headers stay in one line if that fits. The first `keys` columns identify a row and begin every block. A
-// table that cannot be made that narrow (a key or one number alone is wider) is as narrow as possible.
+// Headers stay on one line if that fits. The first `keys` columns identify a row and begin every block. A
+// table that cannot fit (a key or a number alone is wider than `width`) becomes as narrow as possible.
 TableLayout lay_out(const std::vector<ColumnNeeds>& columns, std::size_t keys, std::size_t width) {
     TableLayout layout;
     std::vector<std::size_t> all(columns.size());
@@ -65,7 +65,7 @@ TableLayout lay_out(const std::vector<ColumnNeeds>& columns, std::size_t keys, s
         layout.blocks.push_back(std::move(all));
         return layout;
     }
-    // Columns that continue below have room for longer texts again: half a line for the names, the rest for
+    // Split into blocks, the table has room for longer texts again: half a line for the keys, the rest for
     // the columns next to them.
     keys = std::min(keys, columns.size());
     const std::vector<std::size_t> names(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(keys));
@@ -232,7 +232,7 @@ std::string TextTable::text(std::size_t width) const {
     return out;
 }
 
-// Headers of several lines are aligned to the rule below them.
+// Headers of several lines are aligned at the bottom.
 void TextTable::print(const Line& line, const std::vector<std::size_t>& columns,
                       const std::vector<std::size_t>& widths, std::string& out) const {
     std::vector<std::vector<std::string>> cells;

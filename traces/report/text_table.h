@@ -1,7 +1,7 @@
-// Aligned text for terminals: columns by display width (wide and combining characters counted right), numbers
-// to the right, no trailing blanks. Cells are made safe: invalid UTF-8 and control characters never reach the
-// terminal. What is wider than its place has headers in several lines, then shorter texts, then columns that
-// go on below.
+// Aligned text for terminals: columns by display width (wide and combining characters count correctly),
+// numbers right-aligned, no trailing blanks. Cells are made safe: invalid UTF-8 and control characters never
+// reach the terminal. A table that is too wide gets headers of several lines, then shortened texts, then
+// columns that continue below.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ std::size_t display_width(std::string_view text);
 // U+FFFD.
 std::string printable(std::string_view text);
 
-// Printable and at most `width` columns: an excess is cut from the middle and replaced by "…".
+// Printable and at most `width` columns: a longer text loses its middle, which is replaced by "…".
 std::string shortened(std::string_view text, std::size_t width);
 
 // `text` in lines of at most `width`, broken at blanks; a longer word has a line of its own.
@@ -35,8 +35,8 @@ std::string paragraph(std::string_view text, std::size_t width);
 
 class TextTable {
   public:
-    // `keys`: how many columns from the left identify a row. They are repeated if a table continues below
-    // because it is too wide.
+    // `keys`: how many columns, from the left, identify a row. They are repeated if the table is too wide and
+    // continues below.
     explicit TextTable(std::vector<Align> columns, std::size_t keys = 1)
         : columns_(std::move(columns)), keys_(keys) {}
 

@@ -7,8 +7,8 @@
 
 namespace shardscope::traces {
 
-// A value as it is computed or read, not yet formatted: nothing (unknown, NULL), a yes or no, a whole number,
-// a real number or text. Text need not be valid UTF-8.
+// An unformatted value: nothing (unknown, NULL), a boolean, an integer, a real number or text. Text need not
+// be valid UTF-8.
 using Cell = std::variant<std::monostate, bool, std::int64_t, double, std::string>;
 
 }  // namespace shardscope::traces

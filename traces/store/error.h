@@ -1,4 +1,4 @@
-// The one exception of the store: a sentence that says what, where and what to do.
+// The store's only exception: a sentence that says what is wrong, where, and what to do.
 #pragma once
 
 #include <stdexcept>

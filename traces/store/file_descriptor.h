@@ -1,4 +1,4 @@
-// A file descriptor that is closed when its owner ends.
+// An owned file descriptor; the destructor closes it.
 #pragma once
 
 #include <utility>
@@ -10,7 +10,7 @@ namespace shardscope::traces {
 class FileDescriptor {
   public:
     FileDescriptor() = default;
-    explicit FileDescriptor(int number) : number_(number) {}  // as open() returns it: below 0, there is none
+    explicit FileDescriptor(int number) : number_(number) {}  // as open() returns it: negative is none
     ~FileDescriptor() { close(); }
     FileDescriptor(FileDescriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
     FileDescriptor& operator=(FileDescriptor&& other) noexcept {

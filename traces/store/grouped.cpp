@@ -35,7 +35,7 @@ std::string grouped(double value, int decimals) {
     if (!std::isfinite(value)) return "-";
     constexpr double kExact = 9e15;  // whole numbers below it are exact
     const double scale = std::pow(10.0, decimals);
-    // A half that is not a binary fraction lies up to one step below: 1.005 * 100 is 100.49999999999999.
+    // A half that has no exact binary form can be one ulp too low: 1.005 * 100 is 100.49999999999999.
     const double scaled = std::nextafter(std::abs(value) * scale, std::numeric_limits<double>::infinity());
     std::string digits =
         scaled < kExact ? fmt::format("{:0{}}", std::llround(scaled), static_cast<std::size_t>(decimals) + 1)

@@ -1,5 +1,5 @@
-// Where events go: the one interface between a source of events (the recorder, an importer) and a place for
-// them (the database writer, columns in memory). Not thread safe: one thread feeds a sink.
+// The only interface between a source of events (the recorder, an importer) and their destination (the
+// database writer, columns in memory). Not thread safe: one thread feeds a sink.
 #pragma once
 
 #include <string_view>
@@ -28,9 +28,9 @@ class EventSink : public Adds<AnyRow> {
   public:
     // The id of a string in this sink; equal strings give equal ids.
     virtual StringId intern(std::string_view text) = 0;
-    // The string of such an id, until the next call; empty where the sink does not keep them.
+    // The string of such an id, until the next call; empty if the sink does not keep them.
     virtual std::string_view text(StringId) const { return {}; }
-    // Everything added so far becomes durable (a database commits).
+    // Makes everything added so far durable (a database commits).
     virtual void commit() = 0;
 };
 

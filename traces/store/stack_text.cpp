@@ -5,7 +5,7 @@ namespace {
 
 constexpr std::string_view kPython = ".py:", kNode = "torch::autograd::generated::", kOperator = "at::_ops::";
 
-// Whether the frame belongs to the code that recorded the stack.
+// Whether the frame is of the code that recorded the stack.
 bool is_recording(std::string_view frame) {
     for (const std::string_view part : {"torch::unwind", "CapturedTraceback", "gather_with_cpp"}) {
         if (frame.find(part) != std::string_view::npos) return true;

@@ -27,7 +27,7 @@ void check_machine(const MeasuredRun& first, const MeasuredRun& run) {
         first.file, device(first), run.file, device(run)));
 }
 
-// Reads what the traces record about the machine itself.
+// Reads the facts about the machine that the traces record.
 void read_machine(const Runs& runs, Calibration& into) {
     sim::Cluster& cluster = into.cluster;
     sim::DeviceModel& device = cluster.device;
@@ -43,7 +43,7 @@ void read_machine(const Runs& runs, Calibration& into) {
         devices = std::max(devices, run.devices_of_a_node);
     }
     if (memory > 0) device.memory = static_cast<double>(memory);
-    // An estimate for devices of 16 GB and more; it would leave nothing of a small one.
+    // The reserve is an estimate for devices of 16 GB and more; on a small one it would leave nothing.
     device.reserve = std::min(device.reserve, device.memory / 8);
     into.note("device.memory", memory > 0, "as the traces say");
     if (device.type == sim::DeviceType::cpu) {
@@ -61,7 +61,7 @@ void read_machine(const Runs& runs, Calibration& into) {
     into.notes["cluster.devices"] = "of a node: from " + into.base;
 }
 
-// The errors for kernels, copies and collectives of one kind.
+// The errors of one kind of kernels, copies or collectives.
 struct Errors {
     std::vector<double> errors;
     double seconds = 0;
@@ -124,7 +124,7 @@ void add_residuals(const Runs& runs, Calibration& into) {
     traces::sort_rows(into.residuals, [](const Residual& a, const Residual& b) { return a.share > b.share; });
 }
 
-// A few steps are enough: they repeat.
+// A few steps suffice, as they repeat.
 constexpr std::int64_t kSimulatedSteps = 12;
 
 void add_steps(const Runs& runs, Calibration& into) {
@@ -177,11 +177,11 @@ Calibration calibrate(const Runs& runs, const sim::Cluster& base, const std::str
     fit_copies(runs, fitted);
     fit_collectives(runs, fitted);
     fit_host(runs, fitted);
-    if (fitted.cluster.nodes == 1) {  // there is no such section
+    if (fitted.cluster.nodes == 1) {  // the file has no [inter] section
         fitted.notes.erase("inter.latency");
         fitted.notes.erase("inter.bandwidth");
     }
-    // The model is judged as it is read from the file.
+    // Judges the model in the form that is read back from its file.
     fitted.cluster = sim::parse_cluster(model_file(fitted), name);
     add_residuals(runs, fitted);
     add_steps(runs, fitted);

@@ -1,5 +1,5 @@
-// Fits a cost model to measured runs. What the runs show replaces the figure of a base model; what they do
-// not show stays as it is there, and the file says so.
+// Fits a cost model to measured runs. Figures that the runs show replace those of a base model; the others
+// keep the base model's value, and the file says so.
 //
 //   std::vector<MeasuredRun> runs = {measure(*load_trace("a.sqlite")), …};
 //   const Calibration fitted = calibrate(runs, sim::load_cluster("laptop"), "mine");
@@ -22,13 +22,13 @@ struct Residual {
     std::string arithmetic;  // "fp32", …; empty: none
     std::int64_t count = 0;
     double share = 0;                        // share of the time of all rows
-    double median_error = 0, p90_error = 0;  // of |model - measured| / measured
+    double median_error = 0, p90_error = 0;  // |model - measured| / measured
 };
 
 // A run's step: measured, and simulated with the fitted model.
 struct StepResidual {
     std::string file;
-    std::int64_t steps = 0;  // number of measured ones
+    std::int64_t steps = 0;  // number of measured steps
     double measured_s = 0, simulated_s = 0;
     double error() const { return measured_s > 0 ? simulated_s / measured_s - 1 : 0; }
 };
@@ -47,11 +47,11 @@ struct Calibration {
     }
 };
 
-// Throws CalibrationError where the runs are from different machines.
+// Throws CalibrationError if the runs are from different machines.
 Calibration calibrate(const std::vector<MeasuredRun>& runs, const sim::Cluster& base,
                       const std::string& name);
 
-// The shipped model that is nearest to the run's machine.
+// The name of the shipped model that is closest to the run's machine.
 std::string base_for(const MeasuredRun& run);
 
 // The model as a file that load_cluster reads, with the source of each figure.

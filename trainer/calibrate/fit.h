@@ -1,4 +1,4 @@
-// The parts of a fit; each writes its figures into the model, and a note of their source.
+// The parts of a fit; each writes its figures and a note of their source into the model.
 #pragma once
 
 #include <vector>
@@ -9,10 +9,9 @@ namespace shardscope::trainer::calibrate {
 
 using Runs = std::vector<MeasuredRun>;
 
-// device.busy_share; must run first, since the others convert measured times to those of a core that is
-// alone.
+// device.busy_share; must run first, since the others convert measured times to those of a lone busy core.
 void fit_busy_share(const Runs& runs, Calibration& into);
-// Seconds that work would have taken with nothing else running on its node.
+// The seconds that work would have taken if nothing else had run on its node.
 double alone(const MeasuredOp& work, const Calibration& fitted);
 
 // A collective that was recorded on all of its members.
@@ -20,9 +19,9 @@ struct CollectiveTime {
     const Op* op = nullptr;
     int rank = 0;  // one of its members
     int members = 0;
-    double transfer = 0;      // of the member that arrived last, alone
-    double whole = 0;         // until the last member has its data
-    bool finds_cores = true;  // there are as many cores as members
+    double transfer = 0;      // of the member that arrived last, as if alone on its node; seconds
+    double whole = 0;         // until the last member has its data; seconds
+    bool finds_cores = true;  // each rank has a core
 };
 std::vector<CollectiveTime> collective_times(const MeasuredRun& run, const Calibration& fitted);
 

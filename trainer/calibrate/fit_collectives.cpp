@@ -1,5 +1,5 @@
-// Collectives: the rate of their bytes, by operation, group and size, and how long it takes until all members
-// go on. A collective's own time starts at the arrival of its last member.
+// Collectives: the rate of their bytes, by operation, group and size, and the time until all members
+// continue. A collective's own time starts when its last member arrives.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -16,21 +16,21 @@ namespace shardscope::trainer::calibrate {
 
 namespace {
 
-// One operation of one size in one kind of group.
+// The collectives of one operation and size in one kind of group.
 struct Group {
     Operation operation = Operation::other;
     sim::Spread spread;
     std::int64_t bytes = 0;
     std::vector<double> transfers;
-    double time = 0;  // of one collective
+    double time = 0;  // mean of one collective, seconds
 
     double weight() const { return static_cast<double>(transfers.size()) * time; }
 };
 
-// Whether the ranks of a processor are threads that move each other's memory. A run of a single rank decides
-// this only where no other run does.
+// Whether the ranks are threads on a processor that access each other's memory. A run with a single rank
+// decides this only if no other run does.
 bool share_memory(const Runs& runs) {
-    const MeasuredRun* first = nullptr;  // with several ranks, or else with one
+    const MeasuredRun* first = nullptr;  // a run with several ranks, or else one with a single rank
     for (const MeasuredRun& run : runs) {
         if (run.engine.empty()) continue;
         if (first && first->job.run.ranks > 1 && run.job.run.ranks > 1 && first->engine != run.engine) {
@@ -49,7 +49,7 @@ double transfer(const sim::Cluster& cluster, const Group& group) {
     return sim::collective_seconds(cluster, group.spread, group.operation, group.bytes);
 }
 
-// Links of one byte per second and no latency; between nodes bytes are the slower part.
+// Links of one byte per second without latency; between nodes, bytes are the slower part.
 sim::Cluster unit_links(sim::Cluster cluster) {
     cluster.collectives.latency = cluster.intra.latency = cluster.inter.latency = 0;
     cluster.intra.bandwidth = cluster.inter.bandwidth = 1;
@@ -57,7 +57,7 @@ sim::Cluster unit_links(sim::Cluster cluster) {
     return cluster;
 }
 
-// The bandwidth over sizes that reproduces the groups' times.
+// Fits the bandwidth by size that reproduces the groups' times; returns the number of collectives used.
 std::int64_t fit_link(const std::vector<const Group*>& groups, const sim::Cluster& unit, sim::Link& link,
                       const sim::Cluster& latencies) {
     std::vector<RateSample> samples;
@@ -77,8 +77,8 @@ std::int64_t fit_link(const std::vector<const Group*>& groups, const sim::Cluste
     return count;
 }
 
-// How far the times are from scale * latency + bytes / bandwidth with the best bandwidth; 1: an error as
-// large as the times.
+// The mean relative error of scale * latency + bytes / bandwidth, with the best bandwidth, against the times;
+// 1 is an error as large as the times.
 double misfit(const std::vector<const Group*>& groups, const sim::Cluster& unit,
               const sim::Cluster& latencies, double scale) {
     std::vector<Weighted> rates;
@@ -97,10 +97,10 @@ double misfit(const std::vector<const Group*>& groups, const sim::Cluster& unit,
     return misfit / weight;
 }
 
-// The latencies' factor for which one bandwidth explains most; 1 where it makes no difference.
+// The factor of the latencies with which one bandwidth explains the times best; 1 if none is better.
 double fit_latency(const std::vector<const Group*>& groups, const sim::Cluster& unit,
                    const sim::Cluster& latencies) {
-    constexpr double kDifference = 0.005;  // in the misfit: smaller ones are noise
+    constexpr double kDifference = 0.005;  // of the misfit; smaller ones are noise
     double best = 1, least = misfit(groups, unit, latencies, 1) - kDifference;
     for (double scale = 0.01; scale < 1000; scale *= 1.02) {
         const double own = misfit(groups, unit, latencies, scale);
@@ -118,7 +118,7 @@ std::vector<CollectiveTime> collective_times(const MeasuredRun& run, const Calib
     for (const MeasuredOp& work : run.work) {
         if (work.op->kind != OpKind::collective) continue;
         CollectiveTime& own = found[{work.group, work.sequence}];
-        // The member that arrived last waited for no other.
+        // Only the member that arrived last did not wait for others.
         if (const double seconds = alone(work, fitted); work.begin == work.start && seconds > 0)
             own.transfer = own.transfer > 0 ? std::min(own.transfer, seconds) : seconds;
         own.whole = static_cast<double>(work.over - work.begin) * 1e-9;
@@ -130,7 +130,7 @@ std::vector<CollectiveTime> collective_times(const MeasuredRun& run, const Calib
     const Mesh& mesh = run.program->mesh();
     const int cores = fitted.cluster.device.cores;
     for (auto& [key, own] : found) {
-        // At the edge of the recording, or too short to be timed.
+        // Skips collectives at the edge of the recording, and those too short to be timed.
         if (own.members != mesh.size(own.op->collective().group) || !(own.transfer > 0)) continue;
         own.finds_cores = cores == 0 || mesh.ranks <= cores;
         result.push_back(own);
@@ -142,14 +142,14 @@ void fit_collectives(const Runs& runs, Calibration& into) {
     sim::Cluster& cluster = into.cluster;
     const bool shared = share_memory(runs);
     std::map<std::tuple<Operation, decltype(sim::Spread().key()), std::int64_t>, Group> groups;
-    std::vector<double> rests;  // from the first member that has its data to the last
+    std::vector<double> rests;  // time from the first member that has its data to the last, seconds
     for (const MeasuredRun& run : runs) {
         for (const CollectiveTime& own : collective_times(run, into)) {
             const Op& op = *own.op;
             const sim::Spread spread =
                 sim::spread_of(run.program->mesh(), op.collective().group, own.rank, cluster, {});
             if (op.collective().operation == Operation::barrier || op.bytes == 0) continue;
-            if (spread.members == 1 && !shared) continue;  // a copy, on one device
+            if (spread.members == 1 && !shared) continue;  // a local copy on one device
             if (own.finds_cores && spread.members > 1)
                 rests.push_back(std::max(0.0, own.whole - own.transfer));
             Group& group = groups[{op.collective().operation, spread.key(), op.bytes}];
@@ -193,7 +193,7 @@ void fit_collectives(const Runs& runs, Calibration& into) {
     latencies.intra.bandwidth = latencies.inter.bandwidth = 1e30;
     if (const std::int64_t count = fit_link(inside, unit, cluster.intra, latencies); count > 0)
         into.notes["intra.bandwidth"] = fmt::format("{} collectives inside a node", count);
-    // The links inside nodes are assumed to be infinitely fast compared with them.
+    // For links between nodes, those inside are assumed to be infinitely fast.
     unit.intra.bandwidth = 1e30;
     if (const std::int64_t count = fit_link(across, unit, cluster.inter, latencies); count > 0)
         into.notes["inter.bandwidth"] = fmt::format("{} collectives between nodes", count);

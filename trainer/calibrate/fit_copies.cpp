@@ -61,7 +61,7 @@ void fit_copies(const Runs& runs, Calibration& into) {
             {bytes, bytes / time, static_cast<double>(seconds.size()) * time});
         counts[direction] += std::ssize(seconds);
     }
-    // Memory that is not pinned, scaled as if it were.
+    // The rate of pageable memory as a share of pinned memory's.
     const bool both = !rates[to_device][0].empty() && !rates[to_device][1].empty();
     if (both) {
         const double share = rate_curve(rates[to_device][1], Shape::any).best /
@@ -69,7 +69,7 @@ void fit_copies(const Runs& runs, Calibration& into) {
         copy.pageable_share = std::clamp(std::round(share * 1000) / 1000, 1e-3, 1.0);
     }
     into.note("copy.pageable_share", both, "measured beside pinned memory");
-    std::vector<RateSample> normal;  // both directions, as shares of their best
+    std::vector<RateSample> normal;  // both directions, each as a share of its best rate
     std::array<double, 2> best{};
     for (const Direction direction : {to_device, to_host}) {
         std::vector<RateSample> all = rates[direction][0];

@@ -15,7 +15,7 @@ double middle(double low, double high) {
     return 0.5 * (low + high);
 }
 
-// Adjacent points that fall become one level, by weight: isotonic regression.
+// Isotonic regression: merges adjacent points that fall into one level, by weight.
 void make_rising(std::vector<RateSample>& points) {
     struct Level {
         double rate = 0, weight = 0;

@@ -1,4 +1,4 @@
-// The times of the thread that walks the Plan: medians of its calls, and of the gaps between them.
+// The times of the thread that walks the Plan: medians of its calls and of the gaps between them.
 #include <algorithm>
 #include <array>
 
@@ -21,7 +21,7 @@ std::vector<double> all(const Runs& runs, const Take& take) {
     return values;
 }
 
-// The rest of the gaps that `chosen` accepts, per unit of what `count` counts.
+// The gaps that `chosen` accepts, less the time before a call, per item that `count` counts.
 template <class Chosen, class Count>
 std::vector<double> per_item(const Runs& runs, const std::array<double, 2>& before, const Chosen& chosen,
                              const Count& count) {
@@ -48,8 +48,7 @@ void fit_calls(const Runs& runs, Calibration& into) {
         into.note(fmt::format("host.{}", key), !values.empty(),
                   fmt::format("median of {} {}", values.size(), what));
     };
-    // Gaps between two calls with nothing in between: they belong to the next call, by whether it is a
-    // launch.
+    // Gaps between two calls with nothing in between count for the second call; index 1: it is a launch.
     std::array<double, 2> before{};
     for (const int launches : {0, 1}) {
         std::vector<double> gaps;
@@ -83,7 +82,7 @@ void fit_calls(const Runs& runs, Calibration& into) {
         all(
             runs, [](const MeasuredRun& run) -> auto& { return run.grow_calls; }),
         0, "calls for new memory");
-    // The call's own time is `event`, which is a separate figure.
+    // Subtracts the call's own time, which is a separate figure (`event`).
     set("wake", host.wake,
         all(
             runs, [](const MeasuredRun& run) -> auto& { return run.wakes; }),
@@ -93,9 +92,9 @@ void fit_calls(const Runs& runs, Calibration& into) {
 
 void fit_work(const Runs& runs, Calibration& into) {
     sim::HostModel& host = into.cluster.host;
-    // Weighted by how much they did, not by how long it took: a thread that was interrupted says little.
+    // Weighted by the amount of work, not by its duration: an interrupted thread says little about the rate.
     std::vector<Weighted> computing, copying, batches;
-    double fastest = 0;  // bytes per second that kernels have moved
+    double fastest = 0;  // the most bytes per second that a kernel moved
     for (const MeasuredRun& run : runs) {
         for (const MeasuredHostWork& work : run.host_work) {
             const double seconds = work.seconds;

@@ -1,4 +1,4 @@
-// Kernel rates, from the mean time of each size of each kernel, and the latencies around them.
+// Kernel rates, from the mean time of each kernel at each size, and the latencies around kernels.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -18,7 +18,7 @@ namespace {
 using sim::Arithmetic;
 using sim::ClassRates;
 
-constexpr std::size_t kFewest = 5;    // times per size, lone and busy, needed to compare
+constexpr std::size_t kFewest = 5;    // fewest times per size, both lone and busy, to compare
 constexpr double kNearlyWhole = 0.2;  // distance from a whole number of busy cores
 
 // All times of one kernel at one size.
@@ -27,7 +27,7 @@ struct KernelGroup {
     Arithmetic arithmetic = Arithmetic::fp32;
     double flops = 0, bytes = 0;
     std::vector<double> seconds;
-    double time = 0;  // of one: the mean, as many add up
+    double time = 0;  // mean of one kernel: sums matter, not typical values
 
     double weight() const { return static_cast<double>(seconds.size()) * time; }
 };
@@ -60,12 +60,12 @@ Groups group(const Runs& runs, const Seconds& seconds_of) {
     return result;
 }
 
-// What limits a class: its operations, or its bytes.
+// Whether operations, not bytes, limit a class.
 bool computes(KernelClass c) {
     return c == KernelClass::matmul || c == KernelClass::attention;
 }
 
-// Rates that some groups show, with bytes per second in place of the share of a memory's bandwidth.
+// The rates that some groups show, with bytes per second in place of a share of the memory bandwidth.
 struct Shown {
     ClassRates rates;
     sim::Curve bytes_per_second;
@@ -77,7 +77,7 @@ struct Shown {
 Shown rates_of(const std::vector<const KernelGroup*>& groups, const ClassRates& base, Shape shape) {
     Shown shown;
     shown.rates.flops = {};
-    // The type that took the most time gives the curve; the others are a constant factor faster or slower.
+    // The type that took the most time gives the curve; the others differ from it by a constant factor.
     std::array<double, sim::kArithmetics> weights{};
     for (const KernelGroup* own : groups) {
         weights[static_cast<std::size_t>(own->arithmetic)] += own->weight();
@@ -102,7 +102,7 @@ Shown rates_of(const std::vector<const KernelGroup*>& groups, const ClassRates& 
     if (efficiency.best > 0) {
         shown.rates.flops[static_cast<std::size_t>(main)] = efficiency.best;
         shown.rates.efficiency = efficiency.share;
-        // The rates of the others are those that reproduce their times with this curve.
+        // The rates of the other types are those that reproduce their times with this curve.
         for (const Arithmetic other : shown.arithmetics) {
             if (other == main) continue;
             std::vector<Weighted> rates;
@@ -129,7 +129,7 @@ Shown rates_of(const std::vector<const KernelGroup*>& groups, const ClassRates& 
     return shown;
 }
 
-// Drops points on the line through their neighbours, which add nothing.
+// Drops points that lie on the line through their neighbours, as they add nothing.
 sim::Curve thinned(const sim::Curve& curve) {
     constexpr double kSame = 0.01;
     sim::Curve result;
@@ -157,7 +157,7 @@ sim::Curve as_share(const sim::Curve& rates, double of) {
     return thinned(share);
 }
 
-// A base model's curve for another bandwidth.
+// A base model's curve, converted to another bandwidth.
 sim::Curve rebased(const sim::Curve& share, double base, double now) {
     sim::Curve result = share;
     if (result.points.empty()) result.points = {{1, 1}};

@@ -25,7 +25,7 @@ bool is_of_the_output(const Key& key) {
            (key.name == "trace" || key.name == "trace_parts" || key.name == "overwrite");
 }
 
-// "0-3,8" -> 5; 0 where it is not such a list.
+// "0-3,8" -> 5; 0 if it is not such a list.
 int count_processors(const std::string& list) {
     int count = 0;
     std::istringstream parts(list);
@@ -40,7 +40,7 @@ int count_processors(const std::string& list) {
     return count;
 }
 
-// The name without the cpu device's addition, which traces of earlier versions do not have.
+// The name without the cpu device's suffix, which traces of earlier versions do not have.
 std::string processor_of(std::string name) {
     constexpr std::string_view kCpuDevice = " (cpu device)";
     if (name.ends_with(kCpuDevice)) name.resize(name.size() - kCpuDevice.size());
@@ -69,7 +69,7 @@ void read_machine(const traces::Trace& trace, MeasuredRun& run) {
         run.devices_of_a_node = std::max(run.devices_of_a_node, static_cast<int>(own.size()));
 }
 
-// The median step of rank 0, over the steps that figures are taken from.
+// The median step of rank 0 over the steps that the figures use.
 double median_step(const traces::Trace& trace, const MeasuredRun& run) {
     const traces::ExecutionSummary summary = traces::summarize(trace);
     if (summary.ranks.empty()) return 0;
@@ -96,7 +96,7 @@ Job job_of(const traces::Trace& trace) {
         if (dot == std::string::npos) continue;
         const Key* key =
             find_key(std::string_view(name).substr(0, dot), std::string_view(name).substr(dot + 1));
-        if (!key || is_of_the_output(*key)) continue;  // a fact of the run
+        if (!key || is_of_the_output(*key)) continue;  // a fact about the run, not a setting
         const std::optional<Value> value = parse_value(key->type, text);
         if (!value || !problem(*key, *value).empty()) {
             refuse(trace, fmt::format("its job has {} = {}, which this version of shardscope-train does not "

@@ -16,7 +16,7 @@
 
 namespace shardscope::trainer::calibrate {
 
-// A trace that nothing can be learned from; the message is one sentence: file, what is wrong, what to do.
+// Thrown for a trace that cannot be used; the message is one sentence: file, what is wrong, what to do.
 class CalibrationError : public std::runtime_error {
   public:
     using std::runtime_error::runtime_error;
@@ -27,15 +27,15 @@ struct MeasuredOp {
     const Plan* plan = nullptr;
     const Op* op = nullptr;
     int rank = 0;
-    std::int64_t launched = 0;        // the launching call ended
-    std::int64_t start = 0, end = 0;  // of a collective: from its own arrival until its data is there
-    std::int64_t begin = 0;           // when it starts to work: start; for a collective the last arrival
-    std::int64_t over = 0;            // end; for a collective that of all members
-    // When what it waited for (earlier work of its stream, events, the launch) was over; -1: not known.
+    std::int64_t launched = 0;        // end of the launching call
+    std::int64_t start = 0, end = 0;  // for a collective, from this rank's arrival until its data are there
+    std::int64_t begin = 0;           // start; for a collective, the last member's arrival
+    std::int64_t over = 0;            // end; for a collective, the end on the last member
+    // When everything that it waited for (earlier work of its stream, events, the launch) ended; -1: unknown.
     std::int64_t ready = -1;
-    bool queued = false;  // the previous work on its stream was the last of these to end
-    double busy = 1;      // how many pieces of work ran on the node meanwhile, this one among them
-    std::int64_t group = 0, sequence = 0;  // of collectives
+    bool queued = false;  // the previous work on its stream was the last of those to end
+    double busy = 1;      // mean number of pieces of work that ran on the node meanwhile, including this one
+    std::int64_t group = 0, sequence = 0;  // for collectives
 };
 
 // The host thread's own work: kernels and copies on Stream::host, batches.
@@ -44,11 +44,11 @@ struct MeasuredHostWork {
     double seconds = 0;
 };
 
-// The time between the end of a runtime call and the start of the next: only operations whose host time is
-// just their own.
+// The time between the end of a runtime call and the start of the next, if nothing in between is timed
+// separately.
 struct HostGap {
     double seconds = 0;
-    int ranges = 0, allocations = 0, launches = 0;  // launches: 1 where the next call is one, else 0
+    int ranges = 0, allocations = 0, launches = 0;  // launches: 1 if the next call is one, else 0
 };
 
 struct MeasuredRun {
@@ -57,16 +57,16 @@ struct MeasuredRun {
     std::unique_ptr<Program> program;
     std::string device_name;
     std::int64_t device_memory = 0;
-    int cores = 0;             // cores that the run's ranks could use on a node; 0: not known
-    std::string engine;        // carried out its collectives: "local", "nccl"; empty: there are none
-    std::vector<int> node_of;  // by rank: its host, counted from 0 in the order of ranks
+    int cores = 0;             // cores that the run's ranks could use on a node; 0: unknown
+    std::string engine;        // what carried out its collectives: "local", "nccl"; empty: there were none
+    std::vector<int> node_of;  // by rank: its host, numbered from 0 in the order of ranks
     int nodes = 1, devices_of_a_node = 1;
 
     std::vector<MeasuredOp> work;
     std::vector<MeasuredHostWork> host_work;
     std::vector<HostGap> gaps;
     std::vector<double> launch_calls, event_calls, grow_calls;  // seconds
-    std::vector<double> wakes;  // seconds from an event until the thread that waits for it continues
+    std::vector<double> wakes;  // seconds from an event until the thread waiting for it continues
     std::int64_t steps = 0;     // steps of each rank that were read
     double median_step_s = 0;   // windows of rank 0, as in docs/definitions.md
 

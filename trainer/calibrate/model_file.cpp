@@ -39,7 +39,7 @@ class ModelText {
         line(key, fmt::format("[{}]", points));
     }
     void rates(const sim::ClassRates& rates) {
-        for (std::size_t a = 0; a < sim::kArithmetics; ++a) {  // omitted: as fp32
+        for (std::size_t a = 0; a < sim::kArithmetics; ++a) {  // omitted if equal to fp32
             if (a == 0 || rates.flops[a] != rates.flops[0]) figure(sim::kArithmeticNames[a], rates.flops[a]);
         }
         curve("efficiency", rates.efficiency);

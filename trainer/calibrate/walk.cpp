@@ -16,7 +16,7 @@ namespace {
 
 using trace_names::RuntimeFunction;
 
-// The name as traces store it in memory: without CUDA's suffix.
+// The name as traces::Trace stores it: without CUDA's suffix "_v…".
 std::string_view bare_name(RuntimeFunction function) {
     const std::string_view name = trace_names::name(function);
     return name.substr(0, name.rfind("_v"));
@@ -84,7 +84,7 @@ void Walk::find_calls() {
     }
 }
 
-// One call may have launched several kernels on a GPU.
+// On a GPU, one call may have launched several kernels.
 void Walk::find_device_spans() {
     spans_.resize(trace_.runtime.size());
     for (std::size_t i = 0; i < trace_.device.size(); ++i) {
@@ -107,7 +107,7 @@ std::vector<JoinedStep> Walk::join_rank(std::size_t rank) {
     }
     if (own.empty()) return {};
     const auto warm_up = run_.program->warm_up_steps();
-    // Skips one more step, whose caches are cold, where there are enough steps.
+    // Skips one more step, which runs with cold caches, if there are enough steps.
     const std::size_t first_used = std::min(own.size() > warm_up + 3 ? warm_up + 1 : warm_up, own.size() - 1);
     std::vector<JoinedStep> steps;
     for (std::size_t s = 0; s < own.size(); ++s) {
@@ -116,7 +116,7 @@ std::vector<JoinedStep> Walk::join_rank(std::size_t rank) {
         joined.plan = &run_.program->step(static_cast<std::size_t>(own[s]->number - own.front()->number));
         joined.used = s >= first_used;
         if (!join_step(rank, *own[s], joined)) {
-            if (s + 1 == own.size() && s > first_used) break;  // it was cut off
+            if (s + 1 == own.size() && s > first_used) break;  // the last step was cut off
             throw CalibrationError(fmt::format(
                 "{}: step {} of rank {} did not do what the Plan of its job does; record the trace again "
                 "with this version of shardscope-train",
@@ -129,7 +129,7 @@ std::vector<JoinedStep> Walk::join_rank(std::size_t rank) {
     return steps;
 }
 
-// False: the calls do not match the Plan.
+// Returns false if the calls do not match the Plan.
 bool Walk::join_step(std::size_t rank, const traces::Step& step, JoinedStep& joined) {
     const std::vector<std::int32_t>& calls = calls_[rank];
     const auto starts_before = [&](std::int32_t call, Time time) {
@@ -194,7 +194,7 @@ void Walk::read_host(std::size_t rank, const traces::Step& step, const JoinedSte
 }
 
 void Walk::read_calls(const JoinedStep& joined) {
-    std::optional<HostGap> gap;  // since the last call; none: something in it has its own time
+    std::optional<HostGap> gap;  // since the last call; none: something since then is timed separately
     Time since = 0;
     for (std::size_t i = 0; i < joined.plan->ops.size(); ++i) {
         const Op& op = joined.plan->ops[i];
@@ -222,7 +222,7 @@ void Walk::read_calls(const JoinedStep& joined) {
     }
 }
 
-// The n-th operation that opens a range of a name is the n-th range of that name.
+// Matches by name and order: the n-th operation that opens a range of a name is the n-th such range.
 void Walk::read_host_work(std::size_t rank, const traces::Step& step, const JoinedStep& joined) {
     std::unordered_map<std::string_view, std::vector<std::int32_t>> by_name;
     const std::vector<std::int32_t>& ranges = ranges_[rank];

@@ -16,11 +16,11 @@ inline double seconds(std::int64_t ns) {
     return static_cast<double>(ns) * 1e-9;
 }
 
-// A step of a rank: for each operation of the Plan, its call and its work.
+// A step of one rank: the runtime call and the device work of each operation of the Plan.
 struct JoinedStep {
     std::int64_t number = 0;
     const Plan* plan = nullptr;
-    bool used = false;               // figures are taken from it; earlier ones warm up
+    bool used = false;               // the figures use it; earlier steps are warm-up
     std::vector<std::int32_t> call;  // index into Trace::runtime; -1: no call
     std::vector<std::int32_t> work;  // index into MeasuredRun::work; -1: none, or its end was not recorded
 };

@@ -9,9 +9,9 @@ namespace shardscope::trainer::calibrate {
 
 namespace {
 
-// When an event happened, and of several events the last one.
+// When an event happened; for several events, when the last one did.
 struct Happened {
-    std::int64_t at = std::numeric_limits<std::int64_t>::min();  // the default: unknown, before everything
+    std::int64_t at = std::numeric_limits<std::int64_t>::min();  // default: unknown, before everything
 
     void add(Happened other) { at = std::max(at, other.at); }
     bool empty() const { return at == Happened().at; }
@@ -23,7 +23,7 @@ bool precedes_without_wait(Happened, Happened) {
 
 }  // namespace
 
-// Keeps the streams' order as the walks do, by the times at which their work was over.
+// Tracks the order of the streams as the walks do, using the times at which work ended.
 void Walk::find_ready(const std::vector<JoinedStep>& steps) {
     StreamOrder<Happened, Happened> order;
     for (const JoinedStep& step : steps) {
@@ -57,8 +57,8 @@ void Walk::find_ready(const std::vector<JoinedStep>& steps) {
     }
 }
 
-// The mean number of pieces of work that ran on the node while each did. A collective works from the last
-// arrival on.
+// Sets for each piece of work the mean number that ran on its node meanwhile. A collective works only after
+// the last arrival.
 void Walk::find_busy() {
     struct Change {
         Time time = 0;

@@ -6,9 +6,9 @@
 
 namespace shardscope::trainer {
 
-// Measures each collective at sizes from 4 KiB to 64 MiB among the job's ranks and prints a table or JSON;
-// with a trace each measurement is a step of it. `joined` may be null. Returns the exit status. Throws as
-// train() does.
+// Measures each collective at sizes from 4 KiB to 64 MiB among the job's ranks and prints a table or JSON; if
+// a trace is recorded, each measurement is a step in it. `joined` may be null. Returns the exit status.
+// Throws as train() does.
 int bench_collectives(const Job& job, bool json, Joined* joined);
 
 }  // namespace shardscope::trainer

@@ -39,7 +39,7 @@ std::string step_table(const Calibration& fitted) {
     return table.text();
 }
 
-// The figures that no trace shows: "host.grow", …
+// Keys whose figures come from the base model because no trace shows them: "host.grow", …
 std::vector<std::string> taken_from_base(const Calibration& fitted) {
     std::vector<std::string> keys;
     for (const auto& [key, note] : fitted.notes) {

@@ -35,7 +35,7 @@ sim::Cluster base_model(const CalibrateOptions& options, const calibrate::Measur
         return sim::load_cluster(options.base.empty() ? calibrate::base_for(first) : options.base);
     } catch (const sim::ClusterError& error) {
         std::string_view why = error.what();
-        constexpr std::string_view kKey = "sim.cluster: ";  // --base takes this key's values
+        constexpr std::string_view kKey = "sim.cluster: ";  // --base takes the values of this key
         if (why.starts_with(kKey)) why.remove_prefix(kKey.size());
         throw JobError(fmt::format("command line: --base: {}", why));
     }

@@ -1,4 +1,4 @@
-// shardscope-train calibrate: a cost model for sim.cluster from traces of runs, and its error against them.
+// shardscope-train calibrate: fits a cost model (sim.cluster) to traces and reports its error against them.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@ namespace shardscope::trainer {
 struct CalibrateOptions {
     bool json = false;
     bool overwrite = false;
-    std::string output;  // the model's file
-    std::string base;    // model with the figures that no trace shows; empty: a shipped one for the device
+    std::string output;  // file to write the model to
+    std::string base;    // model for the figures that no trace shows; empty: one shipped for the device
 };
 
 // Returns the exit status. Throws JobError (a trace or an option that cannot be used) and traces::StoreError.

@@ -30,13 +30,13 @@ void Checkpointing::open() {
     together(joined_, [&] {
         if (first()) folder = find_checkpoint(job_.checkpoint.load).string();
     });
-    // Another host may see a different latest one, and it may change meanwhile: rank 0 decides.
+    // Another host may find a different latest checkpoint, and new ones may appear: rank 0 decides.
     if (joined_) folder = joined_->world().broadcast(folder);
     together(joined_, [&] { open(folder); });
     if (joined_) compare_manifests();
 }
 
-// Hosts may have their own copies of a checkpoint; they must be of the same one.
+// Hosts may read their own copies of a checkpoint; all must be copies of the same one.
 void Checkpointing::compare_manifests() {
     const World& world = joined_->world();
     const std::string text = to_text(stored_->manifest());

@@ -1,6 +1,6 @@
 // Checkpoints of one training run: the one that it continues from and those that it saves, as hooks of the
-// executor. Where ranks are processes, all open the same checkpoint, each checks and reads its rank's part,
-// and all are refused where one is.
+// executor. If ranks are processes, all open the same checkpoint, each checks and reads its rank's part, and
+// an error in one is an error in all.
 #pragma once
 
 #include <cstdint>
@@ -20,19 +20,19 @@ namespace shardscope::trainer {
 
 class Checkpointing {
   public:
-    // `joined`: the job's processes, one rank each; null: this process has all ranks.
+    // `joined`: the job's processes, one rank each; null: this process runs all ranks.
     Checkpointing(const Job& job, Joined* joined) : job_(job), joined_(joined) {}
 
-    // Opens checkpoint.load, where the job names one. CheckpointError: it cannot be used. JobError: no step
-    // is left to train. Collective, as prepare() is.
+    // Opens checkpoint.load if the job names one. CheckpointError: it cannot be used. JobError: no step is
+    // left to train. Collective, like prepare().
     void open();
 
-    // The vocabulary that the stored run was trained with; null: bytes, no text, or nothing is loaded.
+    // The vocabulary that the stored run was trained with; null: bytes, no text, or nothing loaded.
     std::shared_ptr<const Tokenizer> tokenizer() const { return tokenizer_; }
 
     // Checks the stored values against the program and prepares checkpoint.save. `used` is the run's
     // vocabulary (null or bytes: none is saved); `on_saved` is called for every checkpoint, on a rank's
-    // thread (rank 0's where ranks are processes). CheckpointError as above, or where nothing can be saved.
+    // thread (rank 0's if ranks are processes). CheckpointError: as above, or nothing can be saved.
     void prepare(const Program& program, const Tokenizer* used,
                  std::function<void(const SaveReport&)> on_saved);
 

@@ -19,7 +19,7 @@ namespace shardscope::trainer {
 
 namespace {
 
-constexpr int kPollMs = 100;  // how late a signal is passed on
+constexpr int kPollMs = 100;  // the longest delay before a signal is passed on
 constexpr int kNotStarted = 127;
 
 [[noreturn]] void fail(const char* what) {
@@ -49,8 +49,8 @@ struct Pipe {
     _exit(kNotStarted);
 }
 
-// Passes on whole lines of the child's standard error; remembers the last that is not indented: indented
-// lines explain the one before.
+// Passes on whole lines of the child's standard error; remembers the last line that is not indented (indented
+// lines explain the previous one).
 class ErrorLines {
   public:
     void add(std::string_view text) {

@@ -1,5 +1,5 @@
-// Runs this program again as a child process and reads its output: it has its own memory, and its crash harms
-// no other.
+// Runs this program again as a child process and reads its output: the child has its own memory, and its
+// crash harms no other run.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 namespace shardscope::trainer {
 
 struct ChildResult {
-    int status = 0;          // exit status; 0 where a signal ended it
+    int status = 0;          // exit status; 0 if a signal ended it
     int signal = 0;          // the signal that ended it; 0: none
     std::string out;         // its standard output
-    std::string last_error;  // the last line of its standard error that is not indented, without the
-                             // program's name in front
+    std::string last_error;  // the last line of its standard error that is not indented, without the program
+                             // name in front
 };
 
 // `arguments` follow the program's name. The child's standard error is passed on as it arrives. The child is

@@ -1,6 +1,6 @@
-// What the reports of `plan JOB.toml` (planner::Row) and `plan TRACE` (lift::Replay) share: a table with a
-// row for each configuration, and what a configuration is called by. A Row has a number, a Job, can_be(), and
-// the marks front and same_as.
+// Shared by the reports of `plan JOB.toml` (planner::Row) and `plan TRACE` (lift::Replay): a table with one
+// row per configuration, and the names of configurations. A Row has a number, a Job, can_be(), and the marks
+// front and same_as.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +29,7 @@ inline std::string ms(double seconds) {
     return traces::grouped(seconds * 1e3, 2);
 }
 
-// --- what a configuration is called by --------------------------------------------------------------------
+// --- names of configurations -------------------------------------------------------------------------------
 
 // "FULL_SHARD", "HYBRID_SHARD of 8", "ddp", "none".
 inline std::string strategy_text(const Job& job) {
@@ -38,7 +38,7 @@ inline std::string strategy_text(const Job& job) {
     return job.fsdp.shard_group > 0 ? fmt::format("{} of {}", name, job.fsdp.shard_group) : name;
 }
 
-// "-" where nothing is gathered.
+// "-" if nothing is gathered.
 inline std::string text_of_gathers(const Job& job, std::string_view full_name) {
     return gathers(job) ? text_of(job, full_name) : "-";
 }
@@ -56,7 +56,7 @@ struct Column {
     std::function<std::string(const Row&)> cell;
 };
 
-// A column for each of the keys that is not among `shown`.
+// One column per key that is not among `shown`.
 template <class Row, std::size_t kCount>
 std::vector<Column<Row>> key_columns(const std::vector<std::string>& keys,
                                      const std::array<std::string_view, kCount>& shown) {
@@ -95,7 +95,7 @@ struct FrontAndRest {
     std::vector<const Row*> front, rest;
     std::size_t all_rest = 0;
 
-    // `all`: all others, also those with the figures of another; wanted(row): this one, too.
+    // `all` includes even rows with the same figures as another row; wanted(row) includes that one.
     template <class Before, class Wanted>
     FrontAndRest(const std::vector<Row>& rows, bool all, Before before, Wanted wanted) {
         for (const Row& row : rows) {
@@ -112,7 +112,7 @@ struct FrontAndRest {
         if (!all && rest.size() > kRestShown) rest.resize(kRestShown);
     }
 
-    // Empty without a row beside the front.
+    // Empty if every row is on the front.
     std::string rest_table(std::string_view title, const std::vector<Column<Row>>& columns) const {
         if (rest.empty()) return "";
         return fmt::format(
@@ -122,7 +122,7 @@ struct FrontAndRest {
     }
 };
 
-// Each reason once, with the number of `things` that it rules out; reason_of(row) is empty for the others.
+// One line per reason, with the number of `thing`s that it rules out; reason_of() is empty for possible rows.
 template <class Row, class Reason>
 std::string impossible_lines(const std::vector<Row>& rows, const char* thing, Reason reason_of) {
     std::map<std::string, int> reasons;

@@ -16,7 +16,7 @@ struct RunEnvironment {
     std::string line;
 };
 
-// `processes` may be null. Throws DeviceError where the device cannot be used.
+// `processes` may be null. Throws DeviceError if the device cannot be used.
 RunEnvironment environment_of(const Job& job, const Processes* processes);
 
 }  // namespace shardscope::trainer

@@ -54,7 +54,7 @@ std::unique_ptr<Tokenizer> tokenizer_of(const StoredCheckpoint& stored, const Jo
     return tokenizer;
 }
 
-// The text so far, the model's input from it, and the next token by the model's output.
+// The text so far, the model's input made from it, and the next token drawn from the model's output.
 class Continuation {
   public:
     Continuation(const Job& job, const Tokenizer& tokenizer, const std::string& text)
@@ -66,7 +66,7 @@ class Continuation {
         print(text);
     }
 
-    // The last `context` tokens. Where there are fewer, zeros follow: a token does not see those after it.
+    // The last `context` tokens. If there are fewer, zeros follow: tokens do not attend to later ones.
     void write_input(std::span<std::byte> input) const {
         std::vector<Token> window(context_, 0);
         const std::size_t seen = std::min(context_, tokens_.size());
@@ -74,10 +74,10 @@ class Continuation {
         std::memcpy(input.data(), window.data(), std::min(input.size(), window.size() * sizeof(Token)));
     }
 
-    // Takes the logits of that input; false: it was the last token.
+    // Takes the logits of that input; false: that was the last token.
     bool append(std::span<const float> logits) {
         const std::size_t last = std::min(context_, tokens_.size()) - 1;
-        // A model may have room for more tokens than the vocabulary has: the excess ones were never seen.
+        // A model may have more logits than the vocabulary has tokens: the excess ones were never trained.
         const auto known = static_cast<std::size_t>(tokenizer_.vocabulary());
         const Token token = next_token(logits.subspan(last * vocabulary_, std::min(known, vocabulary_)), {},
                                        kernels::uniform(seed_, kernels::stream_of("generate"), generated_));

@@ -7,10 +7,10 @@
 
 namespace shardscope::trainer {
 
-// Prints the text and 400 tokens that follow it on standard output, each as soon as it is drawn
-// (next_token.h, with run.seed); nothing else. The model sees the last model.context tokens. Returns the exit
-// status, 0. Throws JobError (no checkpoint.load, a model without text), CheckpointError, RunError (outputs
-// that are not finite).
+// Prints on standard output only the text and the 400 tokens that follow it, each as soon as it is drawn
+// (next_token.h, with run.seed). The model sees the last model.context tokens. Returns the exit status, 0.
+// Throws JobError (no checkpoint.load, or a model that does not generate text), CheckpointError, RunError
+// (outputs that are not finite).
 int generate(const Job& job, const std::string& text);
 
 }  // namespace shardscope::trainer

@@ -27,16 +27,16 @@ namespace shardscope::trainer {
 
 namespace {
 
-// Where no job could be read, the processes wait only briefly to report that.
+// If the job cannot be read, the processes wait only briefly to report that.
 constexpr double kTimeoutWithoutJob = 60;
 
-// srun starts MPI processes only where it is configured to (--mpi, or the cluster's MpiDefault); in others,
+// srun starts MPI processes only where it is configured to (--mpi, or the cluster's MpiDefault); otherwise
 // MPI_Init ends the process.
 bool srun_started_mpi() {
     return std::getenv("PMIX_RANK") || std::getenv("PMI_RANK");
 }
 
-// Opens MPI where its launcher started the processes or the job requests it. srun starts both kinds.
+// Opens MPI if its launcher started the processes or the job requests it. srun may start either kind.
 std::unique_ptr<MpiModule> open_mpi(const Place& place, const Job* job) {
     const CommKind comm = job ? job->run.comm : CommKind::automatic;
     const bool asked = comm == CommKind::mpi;
@@ -51,12 +51,12 @@ std::unique_ptr<MpiModule> open_mpi(const Place& place, const Job* job) {
     if (place.launcher != Launcher::srun || !useful || !srun_started_mpi()) return nullptr;
     try {
         return MpiModule::open();
-    } catch (const WorldError&) {  // srun without an MPI, like torchrun
+    } catch (const WorldError&) {  // srun without MPI: like torchrun
         return nullptr;
     }
 }
 
-// Rank 0 sends the others, through MPI, its listening address and what they have in common.
+// Rank 0 broadcasts its listening address and the token to the others through MPI.
 void meet_through(MpiModule& mpi, Place& place) {
     std::string message;
     if (place.rank == 0) {
@@ -76,8 +76,8 @@ void meet_through(MpiModule& mpi, Place& place) {
     place.token = message.substr(token + 1);
 }
 
-// How long the first failure takes to reach all, and the process that reports it to do so: where a process
-// ends, its launcher may end the others.
+// Time for the first failure to reach all processes, and time for the process that reports it to do so: once
+// a process ends, its launcher may end the others.
 constexpr auto kKnown = std::chrono::seconds(1);
 constexpr auto kSaid = std::chrono::milliseconds(300);
 
@@ -87,7 +87,7 @@ struct FirstFailure {
     std::optional<Failure> failure;
 };
 
-// Ranks with the same failure each name their own rank.
+// Ranks with the same failure name different ranks in it, each its own.
 std::string without_rank(std::string reason, int rank) {
     const std::string name = fmt::format("rank {}:", rank);
     for (auto at = reason.find(name); at != std::string::npos; at = reason.find(name, at))
@@ -159,7 +159,7 @@ void Joined::agree(const std::exception* error) {
     }
     if (status == 0) return;
     agreed_ = true;
-    // Runs before any process leaves: where a process ends, its launcher may end the others.
+    // Printed before any process leaves: once a process ends, its launcher may end the others.
     if (world_->rank() == 0) {
         for (const std::string& sentence : rank_error_sentences(errors, hosts))
             fmt::print(stderr, "shardscope-train: {}\n", sentence);

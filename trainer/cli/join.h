@@ -1,5 +1,4 @@
-// The processes that a launcher started for one job, joined: the World, and the wire that their collectives
-// use.
+// The joined processes that a launcher started for one job: the World, and the wire for their collectives.
 #pragma once
 
 #include <cstdint>
@@ -16,52 +15,52 @@
 
 namespace shardscope::trainer {
 
-// The process that reports why a run that has begun could not go on.
+// Which process reports why a run that has begun could not continue.
 enum class ErrorReporter : std::uint8_t {
-    first,   // this process's failure is the job's first
-    itself,  // the job had failed before, for another reason
-    other,   // the process that failed first reports the same
+    first,   // this process, whose failure is the job's first
+    itself,  // this process too: the job failed earlier, for another reason
+    other,   // not this process: the one that failed first reports the same failure
 };
 
 class Joined {
   public:
-    // Collective among the processes. `job`: null where it could not be read; then the processes join to
+    // Collective among the processes. `job`: null if it could not be read; then the processes join only to
     // report that. Throws WorldError.
     Joined(Place place, const Job* job);
-    // Leaves together with the others; after a failure (also while an exception is in flight), alone.
+    // Leaves together with the others; after a failure (or while an exception is in flight), alone.
     ~Joined();
     Joined(const Joined&) = delete;
     Joined& operator=(const Joined&) = delete;
 
     World& world() { return *world_; }
     Processes& processes() { return processes_; }
-    // The processes' facts for the trace.
+    // Facts about the processes for the trace.
     std::vector<traces::RunInfoRow> facts() const;
     // "4 processes on 2 hosts, started by mpirun, collectives over Open MPI v4.1.4"
     std::string line() const;
 
-    // Where any process has an error (null: this one has none), rank 0 prints the errors of all, and all
-    // throw ReportedTogether. Collective.
+    // If any process has an error (null: this one has none), rank 0 prints the errors of all, and all throw
+    // ReportedTogether. Collective.
     void agree(const std::exception* error);
-    // Call after this process's run has failed; the others learn of it.
+    // Called after this process's run has failed; informs the others.
     ErrorReporter reporter(const std::exception& error);
 
   private:
     std::unique_ptr<Wire> open_wire();
 
     std::unique_ptr<MpiModule> mpi_;
-    CommKind comm_;  // of the job; automatic where there is none
+    CommKind comm_;  // the job's; automatic if there is no job
     bool over_mpi_ = false;
     bool gpus_ = false;
     std::string mpi_library_;
     std::unique_ptr<World> world_;
     Processes processes_;
-    bool agreed_ = false;  // an error ends all
+    bool agreed_ = false;  // all processes have agreed to end with an error
     int exceptions_;
 };
 
-// Does `work` in every process and returns where it succeeded in all; otherwise all throw ReportedTogether
-// (rank_errors.h). `joined` null: there is one process, and its exception is passed on.
+// Does `work` in every process and returns if it succeeded in all; otherwise all throw ReportedTogether
+// (rank_errors.h). If `joined` is null there is one process, and its exception propagates.
 template <class Work>
 void together(Joined* joined, const Work& work) {
     if (!joined) return work();

@@ -1,5 +1,5 @@
 // Ends a process whose rank does not return after the job has failed (it sleeps, or computes for ever): no
-// other process waits for it any more, and its part of the trace has what it recorded until the failure.
+// other process waits for it any longer, and its part of the trace holds what it recorded before the failure.
 #pragma once
 
 #include <condition_variable>
@@ -15,15 +15,15 @@ namespace shardscope::trainer {
 
 class LastResort {
   public:
-    // Starts the watch. After a failure the object must be destroyed within a moment (10 s), or the process
-    // ends with status 1 and a sentence.
+    // Starts the watch. After a failure the object must be destroyed within a moment (10 s), or it prints a
+    // sentence and ends the process with status 1.
     explicit LastResort(World& world);
     ~LastResort();
     LastResort(const LastResort&) = delete;
     LastResort& operator=(const LastResort&) = delete;
 
   private:
-    struct Shared {  // shared with the World, which calls its handlers at any time
+    struct Shared {  // shared with the World, which may call its handlers at any time
         std::mutex mutex;
         std::condition_variable changed;
         std::optional<Failure> failure;

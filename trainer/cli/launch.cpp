@@ -24,13 +24,13 @@ namespace shardscope::trainer {
 
 namespace {
 
-constexpr int kPollMicroseconds = 20'000;  // how late a signal or an end is noticed
-// Ranks that have come together end each other. Where one dies before that, the others wait for it: they are
-// asked to end after this time. One that is finishing its trace is not hurried by it; one that is stopped
-// (SIGSTOP) cannot react, and is killed.
+constexpr int kPollMicroseconds = 20'000;  // the longest delay before a signal or an exit is noticed
+// Ranks that have joined end each other. If one dies before that, the others wait for it, and are asked to
+// end after this time. A rank that is finishing its trace is not hurried by it; a stopped one (SIGSTOP)
+// cannot react and is killed.
 constexpr auto kGrace = std::chrono::seconds(10);
 
-// Words in the form that exec takes; valid as long as they are.
+// The words as exec takes them; valid as long as `words`.
 std::vector<char*> pointers_to(std::vector<std::string>& words) {
     std::vector<char*> pointers;
     pointers.reserve(words.size() + 1);
@@ -41,10 +41,10 @@ std::vector<char*> pointers_to(std::vector<std::string>& words) {
 
 [[noreturn]] void become_mpirun(const std::vector<std::string>& arguments, int processes) {
     const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
-    // There may be more ranks than cores here, as with threads.
+    // There may be more ranks than cores, as with threads.
     std::vector<std::string> words = {"mpirun", "--oversubscribe", "-np", std::to_string(processes), self};
     words.insert(words.end(), arguments.begin(), arguments.end());
-    if (geteuid() == 0) {  // running as root is the caller's decision
+    if (geteuid() == 0) {  // whether to run as root is the caller's decision
         ::setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 0);
         ::setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 0);
     }
@@ -58,13 +58,13 @@ std::vector<char*> pointers_to(std::vector<std::string>& words) {
 struct Child {
     pid_t pid = 0;
     std::optional<int> status;  // as returned by waitpid
-    bool asked = false;         // to end, because another ended
+    bool asked = false;         // asked to end, because another has ended
     bool stopped = false;       // by SIGSTOP or the like, and not continued
 };
 
 // Runs between fork and exec.
 [[noreturn]] void become(char* const* words, char* const* environment, pid_t parent) {
-    setpgid(0, 0);  // a key pressed at the terminal reaches it only through its parent
+    setpgid(0, 0);  // terminal signals reach it only through its parent
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent) _exit(kNotStarted);
     signal(SIGINT, SIG_DFL);
@@ -109,12 +109,12 @@ void kill_rank(std::vector<Child>& children, std::size_t rank) {
 void wait_for(std::vector<Child>& children) {
     using Clock = std::chrono::steady_clock;
     int passed_on = 0;
-    bool killed = false;  // some child, by a signal
+    bool killed = false;  // a signal has killed some child
     Clock::time_point patience = Clock::time_point::max();
     for (std::size_t left = children.size(); left > 0;) {
         if (StopSignals::count() > passed_on) {
             send(children, StopSignals::received());
-            // Asked twice, the ranks end immediately, and a stopped one is not waited for.
+            // After a second signal the ranks end immediately, and a stopped one is not waited for.
             patience = std::min(patience, Clock::now() + (++passed_on > 1 ? Clock::duration() : kGrace));
         }
         int status = 0;

@@ -8,10 +8,9 @@
 
 namespace shardscope::trainer {
 
-// Runs this program again with the same arguments, once for each rank, and waits for all. Passes on signals
-// that ask it to stop. Returns the exit status for the whole: rank 0's, or that of the first rank that failed
-// where rank 0 did not. With CommKind::mpi, mpirun replaces this process and starts them. Throws WorldError,
-// std::system_error.
+// Runs this program once per rank with the same arguments, and waits for all. Forwards signals that request a
+// stop. Returns the exit status of the lowest rank that failed, or 0. With CommKind::mpi, mpirun replaces
+// this process and starts them. Throws WorldError, std::system_error.
 int launch(const std::vector<std::string>& arguments, const Job& job);
 
 }  // namespace shardscope::trainer

@@ -47,7 +47,7 @@ std::string wrap_text(const Lifted& lifted, const Job& job) {
     return text_of(job, "fsdp.wrap");
 }
 
-// The settings that every replay has, then the other keys that were asked for.
+// The settings that every replay has, then the other requested keys.
 std::vector<Column<Replay>> setting_columns(const LiftResult& result) {
     static constexpr std::array<std::string_view, 6> kShown = {
         "parallel.mode", "fsdp.sharding_strategy", "fsdp.shard_group",
@@ -90,8 +90,7 @@ bool faster(const Replay* a, const Replay* b) {
     return std::tuple(a->step_s, a->peak.bytes, a->number) < std::tuple(b->step_s, b->peak.bytes, b->number);
 }
 
-// --- words
-// ----------------------------------------------------------------------------------------------------
+// --- words ------------------------------------------------------------------------------------------------
 
 std::string head(const LiftResult& result) {
     const Lifted& lifted = result.lifted;
@@ -151,8 +150,8 @@ struct RowLines {
     std::vector<lift::PytorchLines> apis;
 };
 
-// The row that is shown; and where it uses an API other than the recorded ones (a DDP row for a job of
-// fully_shard), the fastest row of each recorded API. A row that was asked for is shown alone.
+// The row that is shown; and, if it uses an API other than the recorded ones (a DDP row for a job of
+// fully_shard), the fastest row of each recorded API. A requested row is shown alone.
 std::vector<RowLines> rows_with_lines(const LiftResult& result) {
     std::vector<RowLines> out;
     std::set<std::string> covered;

@@ -1,4 +1,4 @@
-// What `plan TRACE` prints. Only printing.
+// The output of `plan TRACE`; only formatting.
 #pragma once
 
 #include <string>
@@ -12,12 +12,12 @@ struct LiftResult {
     const lift::Lifted& lifted;
     const lift::Replay& unmodified;
     const std::vector<lift::Replay>& rows;  // sorted by number; some numbers may be missing
-    std::string links;                      // their origin: "as recorded", "h100_ib", "50 GB/s"
-    int wanted = 0;                         // the row whose PyTorch lines are printed; 0: the best
+    std::string links;                      // origin of the links: "as recorded", "h100_ib", "50 GB/s"
+    int wanted = 0;                         // row whose PyTorch lines are printed; 0: the best
     bool complete = true;                   // no row is missing
 };
 
-// The row whose PyTorch lines are printed: the wanted one, else the fastest on the Pareto front; null: none
+// The row whose PyTorch lines are printed: the wanted one, else the fastest on the Pareto front; null if none
 // is possible.
 const lift::Replay* shown_row(const LiftResult& result);
 

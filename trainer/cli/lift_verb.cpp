@@ -76,7 +76,7 @@ std::string TracePlanning::links() const {
     return text;
 }
 
-// The rows in the form of a job's plan; figures without a meaning for a trace are absent.
+// Writes the rows as in a job's plan; figures that have no meaning for a trace are absent.
 void TracePlanning::write_database(const LiftResult& result) const {
     traces::DatabaseWriter writer(writer_options(options_.output, options_.overwrite));
     for (const Override& setting : result.lifted.settings)

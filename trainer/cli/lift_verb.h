@@ -11,13 +11,13 @@ namespace shardscope::trainer {
 
 struct LiftOptions {
     double bandwidth = 0;  // GB/s (10^9) on the bus of each collective; 0: as recorded
-    std::string cluster;   // its links carry collectives; empty: as recorded
+    std::string cluster;   // cost model whose links carry collectives; empty: as recorded
 };
 
-// Whether `path` is to be lifted: anything that exists and is not a job file.
+// Whether `path` should be lifted: anything that exists and is not a job file.
 bool is_trace(const std::string& path);
 
-// Returns the exit status: 0, 1 where the trace cannot be lifted, 128 + n after signal n. Throws JobError and
+// Returns the exit status: 0, 1 if the trace cannot be lifted, 128 + n after signal n. Throws JobError and
 // traces::StoreError.
 int plan_trace(const std::string& file, const std::vector<Override>& overrides, const PlanOptions& options,
                const LiftOptions& lift);

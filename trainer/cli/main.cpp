@@ -84,7 +84,7 @@ Exit status: 0 done, 1 the model cannot be written, 2 a wrong command line, or a
 from.
 )";
 
-// Where ranks are processes, only rank 0 reports errors of the command line or the job.
+// If ranks are processes, only rank 0 reports errors in the command line or the job.
 bool g_silent = false;
 
 int complain(const std::exception& error) {
@@ -105,7 +105,7 @@ struct Common {
     bool dry_run = false, overwrite = false;
 
     bool json() const { return format == "json"; }
-    // `dry_run_help` null: the option does not exist.
+    // If `dry_run_help` is null, there is no --dry-run.
     void add_to(CLI::App& app, const char* dry_run_help, const char* file_name = "JOB.toml",
                 const char* file_help = "The job file") {
         app.set_version_flag("--version", version_text());
@@ -118,13 +118,13 @@ struct Common {
     }
 };
 
-// Parses the arguments into `app` and takes the job's keys out of them. Returns a status where the help was
-// printed or the command line is wrong; nothing: go on. Throws JobError.
+// Parses the arguments into `app` and takes the job's keys out of them. Returns a status if the help was
+// printed or the command line is wrong; nothing if the caller should continue. Throws JobError.
 std::optional<int> parse(CLI::App& app, std::vector<std::string> arguments,
                          std::vector<Override>& overrides) {
     try {
         overrides = take_overrides(arguments);
-        std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());  // as CLI11 wants them
+        std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());  // as CLI11 expects them
         app.parse(reversed);
     } catch (const CLI::Success& success) {
         return g_silent ? 0 : app.exit(success);
@@ -135,7 +135,7 @@ std::optional<int> parse(CLI::App& app, std::vector<std::string> arguments,
     return std::nullopt;
 }
 
-// A job whose processes have come together.
+// A job whose processes have joined.
 struct JoinedJob {
     JoinedJob(const Place& place, std::optional<Job> read) : joined(place, read ? &*read : nullptr) {
         if (read) job = std::move(*read);
@@ -144,7 +144,7 @@ struct JoinedJob {
     Job job;
 };
 
-// Joins the other processes, even where the job could not be read, to report that.
+// Joins the other processes, even if the job could not be read, to report that.
 template <class Load>
 std::unique_ptr<JoinedJob> join(const Place& place, const Load& load) {
     std::optional<Job> job;
@@ -158,7 +158,7 @@ std::unique_ptr<JoinedJob> join(const Place& place, const Load& load) {
     together(&joined->joined, [&] {
         if (problem) std::rethrow_exception(problem);
     });
-    // Ranks with different jobs would train together, each by its own job.
+    // Ranks with different jobs would otherwise train together, each by its own job.
     const std::string first = joined->joined.world().broadcast(agreed_values(joined->job));
     together(&joined->joined, [&] { check_agreed(joined->job, first); });
     return joined;
@@ -328,7 +328,7 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
     constexpr const char* kFullOutput =
         "shardscope-train: standard output cannot be written; check where it goes\n";
-    ::umask(::umask(S_IWOTH) | S_IWOTH);  // only the owner may change checkpoints and reports
+    ::umask(::umask(S_IWOTH) | S_IWOTH);  // checkpoints and reports are never world-writable
     try {
         const int status = run(argc, argv);
         if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;

@@ -21,7 +21,7 @@ std::int32_t next_token(std::span<const float> logits, const Sampling& sampling,
     std::partial_sort(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(kept), tokens.end(),
                       likelier);
     tokens.resize(kept);
-    std::vector<double> ends;  // ends of the tokens' shares of [0, sum)
+    std::vector<double> ends;  // upper ends of the tokens' shares of [0, sum)
     double sum = 0;
     for (const std::int32_t token : tokens) {
         sum += std::exp((double{logit(token)} - logit(tokens.front())) / sampling.temperature);

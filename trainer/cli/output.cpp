@@ -90,7 +90,7 @@ std::string model_words(const Job& job) {
     return job.model.type == ModelType::mlp ? text : text + fmt::format(", context {}", job.model.context);
 }
 
-// All digits; a value that is not finite is null, as JSON has nothing else for it.
+// All digits; null for a value that is not finite, which JSON cannot express.
 std::string json_loss(double loss) {
     return std::isfinite(loss) ? fmt::format("{:.17g}", loss) : "null";
 }
@@ -113,7 +113,7 @@ void Progress::report(const StepReport& step) {
     const double pause = terminal_ ? 0.1 : kSecondsBetweenLines;
     if (!last && last_shown_ >= 0 && step.seconds_since_start - last_shown_ < pause) return;
     last_shown_ = step.seconds_since_start;
-    // The first step is a warm-up; it counts only while there is no other.
+    // The first step is a warm-up; it counts only until there is another.
     const double steps_timed = first ? 1.0 : static_cast<double>(step.step - first_step_);
     const double time = first ? step.seconds_since_start : step.seconds_since_start - first_done_;
     const double per_step = time / steps_timed;

@@ -37,7 +37,7 @@ class Progress {
 };
 
 // "8 ranks, FSDP FULL_SHARD, wrap module:Linear, CPU offload; mlp, 8 layers, width 1024: 8,396,800 parameters
-// in 8 units": the strategy, the layout where it is not fsdp1, and every option that is not at its default.
+// in 8 units": the strategy, the layout if it is not fsdp1, and every option that is not at its default.
 std::string describe_run(const Program& program);
 
 std::int64_t parameter_count(const Program& program);

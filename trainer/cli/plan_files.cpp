@@ -184,7 +184,7 @@ void write_database(const PlanResult& result, const planner::ClusterMaker& clust
                     const std::string& plan_of, const std::string& file, bool overwrite, int traced,
                     const std::string& trace) {
     traces::DatabaseWriter writer(writer_options(file, overwrite));
-    // What all rows share is the run's configuration: the first possible job represents it.
+    // The first possible job stands for the configuration that all rows share.
     for (const Row& row : result.rows) {
         if (!row.can_be()) continue;
         for (const auto& [key, value] : describe(row.job)) writer.add(traces::RunInfoRow{key, value});

@@ -1,4 +1,4 @@
-// What `plan` reads of its command line for both a job file and a trace, and what it writes: a row as a job
+// The command line that `plan` reads for both a job file and a trace, and the files it writes: a row as a job
 // file or as its simulated trace, and all rows as a database.
 #pragma once
 
@@ -14,30 +14,30 @@
 
 namespace shardscope::trainer {
 
-// Throws JobError: the command line's request cannot be fulfilled.
+// Throws a JobError that says why the command line cannot be carried out.
 [[noreturn]] void refuse_argument(const std::string& what, const std::string& why);
 
 // The values that the command line gives, key by key; sweep's syntax.
 std::vector<planner::Given> given_values(const std::vector<Override>& overrides);
 
-// Throws JobError or StoreError where a file that the options name cannot be written beside `read`, the file
-// that is read.
+// Throws JobError or StoreError if a file named by the options cannot be written, or is `read`, the input
+// file.
 void check_outputs(const std::string& read, const PlanOptions& options);
 
-// The row that --write names, from 1 to `all`; `usable` says which there are ("1 to 12"). Throws JobError.
+// The row that --write names, from 1 to `all`; `usable` ("1 to 12") is for the JobError.
 int row_to_write(const std::string& text, std::size_t all, const std::string& usable);
 
-// How many threads a search takes.
+// The number of threads of a search.
 int search_threads();
 
 // Options of a database that is computed now, not recorded on a machine.
 traces::WriterOptions writer_options(const std::string& file, bool overwrite);
 
-// Writes the program's simulation as a trace, with rows of the first `ranks` ranks, and facts about it.
+// Writes the program's simulation as a trace, with rows for the first `ranks` ranks, and `facts` about it.
 void write_simulation(const Program& program, const sim::Cluster& cluster, sim::SimOptions options, int ranks,
                       const std::vector<traces::RunInfoRow>& facts, const traces::WriterOptions& to);
 
-// The row of SHARD_PLAN of a planner::Row or a lift::Replay that can be, as far as they are alike.
+// The SHARD_PLAN row of a planner::Row or a lift::Replay that is possible: the fields that both have.
 template <class Row>
 traces::PlanRow plan_row(const Row& row) {
     traces::PlanRow out;
@@ -53,13 +53,13 @@ traces::PlanRow plan_row(const Row& row) {
 }
 
 // Writes *.toml: a job file that gives the row's figures when it is run; otherwise a simulated trace.
-// `plan_of` is the job file that was planned, for the comment. Throws JobError or StoreError where the file
+// `plan_of` is the job file that was planned, for the comment. Throws JobError or StoreError if the file
 // cannot be written, OutOfMemory for the trace of a row that does not fit.
 void write_row(const planner::Row& row, const sim::Cluster& cluster, const std::string& plan_of,
                const std::string& file, bool overwrite);
 
 // Writes a trace database without events, whose SHARD_PLAN has all rows and SHARD_PLAN_PARTS their memory by
-// formula. `trace` is that of the row `traced`; "": none is written.
+// formula. `trace` is the trace of row number `traced`; "": none is written.
 void write_database(const PlanResult& result, const planner::ClusterMaker& cluster_of,
                     const std::string& plan_of, const std::string& file, bool overwrite, int traced,
                     const std::string& trace);

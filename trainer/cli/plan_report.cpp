@@ -19,13 +19,13 @@ using planner::Row;
 using traces::Align;
 using traces::grouped;
 
-// ZeRO-1 has a name of its own here.
+// As strategy_text(), but ZeRO-1 has its own name.
 std::string strategy_of(const Job& job) {
     const bool zero_1 = job.parallel.mode == ParallelMode::ddp && job.ddp.shard_optimizer;
     return zero_1 ? "ZERO_1" : strategy_text(job);
 }
 
-// "-" where the strategy has no units.
+// "-" if the strategy has no units.
 std::string text_of_units(const Job& job, std::string_view full_name) {
     return job.parallel.mode == ParallelMode::fsdp ? text_of(job, full_name) : "-";
 }
@@ -50,7 +50,7 @@ std::vector<Column<Row>> decided_columns() {
     };
 }
 
-// The keys that the command line gave several values.
+// The keys that were given several values on the command line.
 std::vector<Column<Row>> given_columns(const std::vector<Row>& rows) {
     static constexpr std::array<std::string_view, 15> kShown = {"fsdp.layout",
                                                                 "train.accumulation",
@@ -123,7 +123,7 @@ std::string counts_line(const PlanResult& result) {
     return text + fmt::format("; searched in {:.1f} s\n", result.seconds);
 }
 
-// The row to take, and those that are as good as far as the model can tell.
+// The recommended row, and those that the model cannot tell from it.
 std::string best_line(const PlanResult& result) {
     const Row* best = planner::best(result.rows);
     const Row* fastest = planner::fastest(result.rows);

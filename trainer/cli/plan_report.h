@@ -1,5 +1,5 @@
-// What `plan` prints: the Pareto front first, then the best of the rest, why they lose, and the memory by
-// formula. Only printing.
+// The output of `plan`: the Pareto front first, then the best of the rest, why they lose, and the memory by
+// formula. Only formatting.
 #pragma once
 
 #include <string>
@@ -31,11 +31,11 @@ std::string anatomy_table(const planner::Row& row, const planner::Anatomy& anato
 
 // {"cluster":"…","device":"…","limit_of":"…","configurations":n,"fits":n,"too_large":n,"impossible":n,"not_run":n,"complete":true,"best":n|null,
 // "fastest":n|null,"ties":[n,…],"front":[n,…],"rows":[{"row":n,"outcome":"fits","settings":{…},"peak_bytes":n,"at_peak":{…},…}],
-// "anatomy":{…}}. Figures that a row does not have are absent. `anatomy`: that of planner::best_or_smallest;
-// null: there is none.
+// "anatomy":{…}}. Figures that a row does not have are absent. `anatomy` is that of
+// planner::best_or_smallest, or null.
 std::string plan_json(const PlanResult& result, const planner::Anatomy* anatomy);
 
-// Where nothing fits, the smallest peak and its causes; otherwise "".
+// If nothing fits, the smallest peak and its causes; otherwise "".
 std::string nothing_fits(const PlanResult& result);
 
 }  // namespace shardscope::trainer

@@ -45,7 +45,7 @@ class Clusters {
     std::map<std::string, sim::Cluster> clusters_;  // references into it stay valid
 };
 
-// A search's own keys cannot be given.
+// Refuses the keys that the search sets itself.
 std::vector<planner::Given> given_by(const std::vector<Override>& overrides) {
     for (const Override& override : overrides) {
         if (override.key == "run.trace")
@@ -56,7 +56,7 @@ std::vector<planner::Given> given_by(const std::vector<Override>& overrides) {
     return given_values(overrides);
 }
 
-// The optimizer's state and DDP's buckets exist from the second or third step on: a plan is made for the
+// The optimizer's state and DDP's buckets exist only from the second or third step on: a plan is for the
 // steps that follow.
 constexpr std::int64_t kSteadySteps = 3;
 
@@ -152,18 +152,18 @@ void Planning::check_files() const {
     check_outputs(file_, options_);
 }
 
-// What is tried where no candidate fits; nothing where it cannot be determined.
+// The configurations to try if no candidate fits; empty if they cannot be determined.
 std::vector<planner::Candidate> Planning::last_resorts() const {
     try {
         return planner::last_resorts(given_, make_job_, cluster_of_);
-    } catch (const JobError&) {  // more than can be tried, or none
+    } catch (const JobError&) {  // too many to try, or none
         return {};
     }
 }
 
 void Planning::search(const std::vector<planner::Candidate>& candidates) {
     const auto start = std::chrono::steady_clock::now();
-    std::vector<planner::Candidate> behind;  // the candidates after these, where a row is named
+    std::vector<planner::Candidate> behind;  // last resorts, numbered after `candidates`; if a row is named
     if (!options_.write.empty() && options_.write != "best") {
         behind = last_resorts();
         const std::size_t rows = candidates.size(), all = rows + behind.size();
@@ -174,7 +174,7 @@ void Planning::search(const std::vector<planner::Candidate>& candidates) {
     }
     const std::size_t place = written_ > 0 ? static_cast<std::size_t>(written_) - 1 : 0;
     const bool is_behind = place >= candidates.size();
-    if (written_ > 0 && options_.output.empty()) {  // the others are irrelevant
+    if (written_ > 0 && options_.output.empty()) {  // evaluates that row alone
         const auto& candidate = is_behind ? behind[place - candidates.size()] : candidates[place];
         result_.rows = {planner::evaluate(candidate, written_, make_job_, cluster_of_, options_.time_all)};
         planner::mark_front(result_.rows);
@@ -197,7 +197,7 @@ void Planning::search(const std::vector<planner::Candidate>& candidates) {
     result_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// Where nothing fits, or one of these is asked for: searches the last resorts, numbered after the rows that
+// If nothing fits, or one of these was requested, searches the last resorts, numbered after the rows that
 // were tried.
 void Planning::search_last_resorts(const planner::SearchOptions& options) {
     const std::vector<planner::Candidate> more = last_resorts();
@@ -211,7 +211,7 @@ void Planning::search_last_resorts(const planner::SearchOptions& options) {
     planner::mark_front(result_.rows);
 }
 
-// Throws where no configuration is possible: the fault is not in one of them.
+// Throws if no configuration is possible: the fault is then in the job, not in one of them.
 void Planning::refuse_what_nothing_can_be() const {
     const bool none = std::all_of(result_.rows.begin(), result_.rows.end(),
                                   [](const Row& row) { return row.outcome == planner::Outcome::impossible; });
@@ -260,7 +260,7 @@ void Planning::print() {
             options_.output);
 }
 
-// Names what all rows have in common, or that they differ.
+// Fills in the names that all rows have in common, or says that they differ.
 void Planning::name_what_is_one() {
     const auto name = [](std::string& of_all, const std::string& own, const char* several) {
         of_all = of_all.empty() || of_all == own ? own : several;

@@ -1,5 +1,5 @@
-// shardscope-train plan: which configurations of a job fit a cluster, how fast each would be, and which are
-// worth having. Nothing is trained; every figure is simulated.
+// shardscope-train plan: which configurations of a job fit a cluster, how fast each would be, and which to
+// choose. Nothing is trained; every figure is simulated.
 #pragma once
 
 #include <string>
@@ -20,8 +20,8 @@ struct PlanOptions {
     std::vector<std::string> files;  // files to write it to: *.toml, *.sqlite
 };
 
-// `file` is the job file. Returns the exit status: 0 where something fits, 1 where nothing does, 128 + n
-// after signal n. Throws JobError and traces::StoreError.
+// `file` is the job file. Returns the exit status: 0 if something fits, 1 if nothing does, 128 + n after
+// signal n. Throws JobError and traces::StoreError.
 int plan(const std::string& file, const std::vector<Override>& overrides, const PlanOptions& options);
 
 }  // namespace shardscope::trainer

@@ -39,7 +39,7 @@ constexpr std::size_t kExposuresShown = 5;
     throw JobError(where(job, message.substr(0, message.find(':'))) + message);
 }
 
-// Calls something that may find the cost model faulty.
+// Runs `call`, which may find an error in the cost model.
 template <class Call>
 auto checked(const Job& job, const Call& call) {
     try {
@@ -96,8 +96,8 @@ class Simulated {
     RunResult as_run() const;
     void print() const;
     struct SteadyPeak {
-        std::int64_t bytes = 0;  // 0: the run reaches it
-        int step = 0;            // the first that reaches it, from 1
+        std::int64_t bytes = 0;  // 0: this run reaches the peak
+        int step = 0;            // the first step that reaches it, from 1
     };
     SteadyPeak steady_peak() const;
     std::string steady_line() const;
@@ -133,7 +133,7 @@ void Simulated::simulate() {
     try {
         result_ = checked(job(), [&] { return sim::simulate(program_, cluster_, options, trace_.get()); });
     } catch (const std::exception& error) {
-        if (writer_) {  // the part before is worth reading, and why it ended
+        if (writer_) {  // keeps the part before the failure, and its reason
             writer_->add(traces::DiagnosticRow{trace_->duration(), traces::Severity::warning, error.what()});
             writer_->finish(trace_->duration(), 0);
         }
@@ -159,7 +159,7 @@ void Simulated::close_trace() {
     }
 }
 
-// Without losses.
+// The result as a training run's, without losses.
 RunResult Simulated::as_run() const {
     RunResult run;
     run.steps_done = result_.steps;
@@ -173,7 +173,7 @@ RunResult Simulated::as_run() const {
     return run;
 }
 
-// The peak that a run of so few steps does not reach: the optimizer's state exists from the second step on.
+// The peak that this run is too short to reach: the optimizer's state exists only from the second step on.
 Simulated::SteadyPeak Simulated::steady_peak() const {
     const MemoryPrediction prediction = program_.predict();
     if (prediction.peak.bytes <= result_.classes.front().peak.bytes) return {};
@@ -215,7 +215,7 @@ std::string Simulated::json() const {
     return traces::dump_json(json) + "\n";
 }
 
-// The units whose collectives kernels do not hide: rank 0, last step.
+// The units whose collectives are exposed in rank 0's last step.
 std::string Simulated::communication_table() const {
     const sim::SimRanks& first = result_.classes.front();
     if (first.exposures.empty()) return "";

@@ -1,4 +1,4 @@
-// Runs a job on the simulated device: what it would take on a cluster, printed as for a training run.
+// Runs a job on the simulated device: its time and memory on a cluster, printed as for a training run.
 #pragma once
 
 #include "trainer/cli/train.h"
@@ -6,7 +6,7 @@
 
 namespace shardscope::trainer {
 
-// As train(). Throws JobError for a cost model that cannot be used or that the job does not fit.
+// Like train(). Throws JobError for a cost model that cannot be used or that the job does not fit.
 int train_simulated(const Job& job, const TrainOptions& options);
 
 }  // namespace shardscope::trainer

@@ -29,7 +29,7 @@ void end_at_once(int signal) {
 void on_signal(int signal) {
     int none = 0;
     g_first.compare_exchange_strong(none, signal);
-    if (g_count.fetch_add(1) > 0) {  // asked twice
+    if (g_count.fetch_add(1) > 0) {  // the second signal
         if (!g_second_ends.load()) return;
         end_at_once(signal);
         return;

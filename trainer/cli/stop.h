@@ -1,6 +1,6 @@
 // Handles SIGINT (Ctrl-C) and SIGTERM during a run. The first is a request: the run ends after its step,
-// saves if it is set to, and finishes its trace. The second ends the process immediately, as without a
-// handler; but a parent of ranks first has to end those.
+// saves a checkpoint if configured to, and finishes its trace. The second ends the process immediately, as
+// without a handler; a parent of rank processes must first end those (Second::is_counted).
 #pragma once
 
 #include <atomic>
@@ -8,7 +8,7 @@
 
 namespace shardscope::trainer {
 
-// Listens from construction to destruction; one at a time.
+// Listens from construction to destruction; only one object may exist at a time.
 class StopSignals {
   public:
     enum class Second : bool { ends, is_counted };
@@ -26,8 +26,8 @@ class StopSignals {
     static const char* name(int signal);
 };
 
-// While it lives, a signal that ends the process immediately first prints this sentence: where the recording
-// is, and how to finish it. One at a time, with or without StopSignals.
+// During its lifetime, a signal that ends the process immediately first prints this sentence: where the
+// recording is, and how to finish it. Only one may exist at a time, with or without a StopSignals.
 class LastWords {
   public:
     explicit LastWords(const std::string& sentence);
@@ -37,7 +37,7 @@ class LastWords {
 
   private:
     const std::string line_;
-    const bool listens_;  // no other object listens
+    const bool listens_;  // this object listens, as no StopSignals does
 };
 
 }  // namespace shardscope::trainer

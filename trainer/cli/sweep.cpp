@@ -41,7 +41,7 @@ SweepForecast forecast(const Program& program) {
     return result;
 }
 
-// Reads what a run's trace shows beyond the run's output.
+// Reads the figures that only a run's trace has, not its output.
 void read_trace(const std::string& file, SweepFigures& figures) {
     const auto trace = traces::load_trace(file);
     const traces::Comparison run = traces::compare({trace.get()});
@@ -57,7 +57,7 @@ double loss_of(const nlohmann::json& value) {
     return value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN();
 }
 
-// Reads a run's output; nothing where the run did not reach its result.
+// Reads a run's output; nothing if the run did not print its result.
 std::optional<SweepFigures> read_result(const std::string& text) {
     const nlohmann::json json = traces::parse_json(text);
     if (!json.is_object()) return std::nullopt;
@@ -109,7 +109,7 @@ Sweep::Sweep(const std::string& file, const SweepGrid& grid, const SweepOptions&
     }
 }
 
-// Whether the combination is possible, and what its Plan predicts; nothing is trained.
+// Finds whether the combination is possible and what its Plan predicts; trains nothing.
 void Sweep::plan(const SweepPoint& point, SweepRow& row) {
     std::vector<Override> overrides = grid_.fixed;
     overrides.insert(overrides.end(), point.settings.begin(), point.settings.end());
@@ -226,7 +226,7 @@ int Sweep::run() {
         return row.outcome == SweepOutcome::impossible;
     });
     if (none_can_be && result_.rows.front().error == result_.rows.back().error)
-        throw JobError(result_.rows.front().error);  // not the fault of a combination
+        throw JobError(result_.rows.front().error);  // no single combination is at fault
     if (options_.dry_run) {
         for (SweepRow& row : result_.rows)
             if (row.outcome == SweepOutcome::not_run) row.outcome = SweepOutcome::done;

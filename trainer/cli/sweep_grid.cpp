@@ -12,7 +12,7 @@ namespace shardscope::trainer {
 namespace {
 
 constexpr std::size_t kMaxNameBytes =
-    200;  // file systems allow 255, with the suffixes of SQLite's side files
+    200;  // file systems allow 255, including the suffixes of SQLite's side files
 
 [[noreturn]] void refuse(const std::string& key, const std::string& why) {
     throw JobError(fmt::format("command line: --{}: {}", key, why));
@@ -40,7 +40,7 @@ std::vector<std::string> split_at(const std::string& text, char separator) {
     return pieces;
 }
 
-// The fault of a value, "" if there is none; the setter knows the form of a text.
+// What is wrong with a value, or ""; the setter checks the form of a text.
 std::string fault(const Key& key, const std::string& text) {
     const auto value = parse_value(key.type, text);
     if (!value) return fmt::format("\"{}\" is not {}; use {}", text, name(key.type), allowed(key));
@@ -54,7 +54,7 @@ std::string fault(const Key& key, const std::string& text) {
     return {};
 }
 
-// In the key's canonical form: "true" and "on" are one value.
+// The value in the key's canonical form: "true" and "on" are one value.
 std::string canonical(const Key& key, const std::string& text) {
     const auto value = parse_value(key.type, text);
     return value ? to_text(*value) : text;
@@ -77,7 +77,7 @@ std::vector<std::string> values_of(const Key& key, const std::vector<std::string
                    fmt::format("the commas of \"{}\" may separate values or belong to one; {}", text, way));
         return pieces;
     }
-    // Commas inside a value ("module:A,B") leave a piece that is not a value alone, while the whole is one.
+    // If a comma belongs to a value ("module:A,B"), the whole text is a value but its pieces are not.
     for (const std::string& piece : pieces) {
         const std::string wrong = fault(key, piece);
         if (!wrong.empty() && fault(key, text).empty())

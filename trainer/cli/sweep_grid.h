@@ -1,12 +1,12 @@
-// What a sweep runs: every combination of the values that the command line gives for keys of the job.
-// Pure: reads no file, runs nothing.
+// What a sweep runs: every combination of the values that the command line gives for keys of the job. Pure:
+// reads no file, runs nothing.
 //
 // How values are separated in the text of one --section.key=TEXT:
-//   1. a key that is given more than once has one value each time, as written;
+//   1. a key that is given repeatedly has one value each time, as written;
 //   2. a ';' in the text separates values, and commas belong to them ("root;module:A,B", "module:A,B;");
-//   3. otherwise commas separate, but for those inside [ ].
-// A piece that is not a value of its key is an error, and so is a key that takes lists ("30,60") without [ ]
-// or ';'.
+//   3. otherwise commas separate values, except inside [ ].
+// A piece that is not a value of its key is an error, and so is a list ("30,60") without [ ] or ';' for a key
+// that takes lists.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@
 
 namespace shardscope::trainer {
 
-// One key and the values that it takes in turn, as typed.
+// A key and the values that it takes in turn, as typed.
 struct SweepAxis {
     std::string key;  // "section.key"
     std::vector<std::string> values;
@@ -31,7 +31,7 @@ struct SweepGrid {
 // One run of a sweep.
 struct SweepPoint {
     std::vector<Override> settings;  // one per axis, in its order
-    std::string name;                // "wrap=module-Linear,cpu_offload=true": its trace, without ".sqlite"
+    std::string name;                // its trace is "<name>.sqlite": "wrap=module-Linear,cpu_offload=true"
 };
 
 inline constexpr std::size_t kMaxSweepRuns = 4096;
@@ -42,10 +42,10 @@ inline constexpr std::size_t kMaxSweepRuns = 4096;
 SweepGrid make_grid(const std::vector<Override>& overrides);
 
 // Every combination, the last axis changing fastest; one point without settings if there is no axis.
-// `job_name` names that one. Names are unique, and fit for a file name.
+// `job_name` names that point. Names are unique and valid file names.
 std::vector<SweepPoint> combinations(const SweepGrid& grid, const std::string& job_name);
 
-// The keys of the axes as table headings: the last word ("wrap"), or the whole key where two end in the same.
+// The axes' keys as table headings: the last word ("wrap"), or the whole key if two end in the same word.
 std::vector<std::string> short_names(const std::vector<SweepAxis>& axes);
 
 }  // namespace shardscope::trainer

@@ -41,10 +41,10 @@ std::string reason(const SweepRow& row) {
     return row.error.empty() ? verdict(row.outcome) : fmt::format("{}: {}", verdict(row.outcome), row.error);
 }
 
-// Sentences are long and often the same: the rows carry numbers, the sentences are below the table.
+// Sentences are long and often equal: rows hold their numbers, and the sentences follow the table.
 class Footnotes {
   public:
-    // "cannot be [1]"; "" for a row with its figures.
+    // "cannot be [1]"; "" for a row that is done.
     std::string cell(const SweepRow& row) {
         if (row.error.empty()) return verdict(row.outcome);
         const auto found = std::find(sentences_.begin(), sentences_.end(), row.error);

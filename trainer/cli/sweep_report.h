@@ -1,4 +1,4 @@
-// The comparison that a sweep ends with. Only printing.
+// The comparison that ends a sweep; only formatting.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@
 
 namespace shardscope::trainer {
 
-// Whether a combination has figures, or why not.
+// Whether a combination has figures, and if not, why.
 enum class SweepOutcome : std::uint8_t { done, impossible, failed, stopped, not_run };
 
 struct SweepFigures {
     std::int64_t peak_bytes = 0;           // allocated, on the rank with the largest peak
-    std::int64_t reserved_bytes = 0;       // the most that a rank's pool reserved
+    std::int64_t reserved_bytes = 0;       // reserved by a rank's pool, largest of the ranks
     double step_us = 0;                    // mean over steps and ranks
     double first_loss = 0, last_loss = 0;  // NaN: there are none (a simulation)
     double collective_bytes = 0;           // full buffers, per step, mean over ranks
@@ -33,7 +33,7 @@ struct SweepRow {
     std::vector<Override> settings;
     std::string trace;  // "" in a dry run
     SweepOutcome outcome = SweepOutcome::not_run;
-    std::string error;  // a sentence, where the outcome is not `done`
+    std::string error;  // a sentence, if the outcome is not `done`
     std::optional<SweepForecast> forecast;
     std::optional<SweepFigures> figures;
 };

@@ -82,7 +82,7 @@ std::string merge_command(const std::string& pattern, const std::string& trace) 
     return fmt::format("shardscope-trace merge {} -o {}", pattern, trace);
 }
 
-// A shell pattern for the parts of a run of `ranks`.
+// A shell pattern that matches all parts of the run that `part` belongs to.
 std::string pattern_of(const std::string& part) {
     const std::size_t number = part.rfind("rank-");
     return part.substr(0, number) + "rank-*" + fs::path(part).extension().string();
@@ -110,7 +110,7 @@ TraceOutput::TraceOutput(const Job& job, World* world) : job_(job), world_(world
         open_recorder(path_, job.run.overwrite, [this](const std::exception_ptr& reason) { failed(reason); });
 }
 
-// Reports it when it happens: the run may go on for days.
+// Reports the failure immediately: the run may continue for days.
 void TraceOutput::failed(const std::exception_ptr& reason) {
     if (run_ended_) return;
     try {
@@ -124,7 +124,7 @@ void TraceOutput::failed(const std::exception_ptr& reason) {
 }
 
 void TraceOutput::measure_clock() {
-    if (!world_ || !recorder_) return;  // the same on all ranks
+    if (!world_ || !recorder_) return;  // the condition is the same on all ranks
     const ClockOffset clock = world_->measure_clock();
     recorder_->describe(traces::ClockRow{world_->rank(), clock.at_ns - recorder_->origin_ns(),
                                          clock.offset_ns, clock.uncertainty_ns});
@@ -207,7 +207,7 @@ void TraceOutput::give_up() {
     if (!recorder_) return;
     try {
         recorder_->finish();
-    } catch (const traces::StoreError&) {  // the run's own failure is reported
+    } catch (const traces::StoreError&) {  // the run's own failure is reported instead
     }
 }
 

@@ -1,5 +1,5 @@
-// The trace that a run records: one file or, where ranks are processes, a part for each; rank 0 merges the
-// parts that it can reach at the end.
+// The trace that a run records: one file or, if ranks are processes, one part per rank; rank 0 merges the
+// parts at the end if it can read all of them.
 #pragma once
 
 #include <atomic>
@@ -18,9 +18,9 @@ namespace shardscope::trainer {
 
 class TraceOutput {
   public:
-    // Throws StoreError where this process's file exists or cannot be written. `world` may be null.
+    // Throws StoreError if this process's file exists already or cannot be written. `world` may be null.
     static void check(const Job& job, const World* world);
-    // Opens the file; does nothing where the job wants no trace. Throws StoreError.
+    // Opens the file; does nothing if the job records no trace. Throws StoreError.
     TraceOutput(const Job& job, World* world);
 
     profiler::Recorder* recorder() const { return recorder_.get(); }  // null: nothing is recorded
@@ -28,16 +28,16 @@ class TraceOutput {
     void measure_clock();
 
     struct End {
-        std::string trace;                  // file with all ranks, readable here; "": none here
+        std::string trace;                  // file with all ranks; "": there is none on this host
         std::vector<std::string> warnings;  // sentences
-        std::string note;                   // location of the parts, where they could not be merged
+        std::string note;                   // location of the parts, if they could not be merged
         bool failed = false;                // something is missing
     };
-    // Call when the run has ended successfully. Collective.
+    // Called after the run has ended successfully. Collective.
     End finish();
-    // Call when the run has failed: keeps what was recorded until then.
+    // Called after the run has failed; keeps what was recorded so far.
     void give_up();
-    // Where the parts are after a failure, if there are others than this process's: a sentence, else "".
+    // A sentence that says where the parts are after a failure, on rank 0 of several processes; otherwise "".
     std::string parts_kept() const;
 
   private:
@@ -54,7 +54,7 @@ class TraceOutput {
     std::unique_ptr<profiler::Recorder> recorder_;
 };
 
-// The file of a rank's part of a trace: "run.sqlite" -> "run.rank-00003.sqlite", in `folder` where it is not
+// The file of a rank's part of a trace: "run.sqlite" -> "run.rank-00003.sqlite", in `folder` unless it is
 // empty.
 std::string part_path(const std::string& trace, const std::string& folder, int rank);
 

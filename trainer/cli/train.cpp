@@ -65,7 +65,7 @@ class Training {
 
   private:
     const Job& job() const { return program_.job(); }
-    // Whether this process prints progress and results: where ranks are processes, only rank 0's does.
+    // Whether this process prints progress and results: if ranks are processes, only rank 0's does.
     bool speaks() const { return !joined_ || joined_->world().rank() == 0; }
     void say(const std::string& line);
     void open_trace();
@@ -79,21 +79,21 @@ class Training {
     int status() const;
 
     const Program program_;
-    Joined* const joined_;  // null: this process has all ranks
+    Joined* const joined_;  // null: this process runs all ranks
     Checkpointing checkpoints_;
     const bool json_;
     const MakeDevice make_device_;
     RunEnvironment environment_;
     DataSource data_;
     std::optional<TraceOutput> trace_;
-    std::optional<Progress> progress_;  // of the process that prints
+    std::optional<Progress> progress_;  // set in the process that prints
     RunResult run_;
     TrainResult result_;
     std::string tables_;
     bool trace_failed_ = false;
 };
 
-// Refuses everything that can be refused, before anything is printed. Collective.
+// Makes every check that can fail before anything is printed. Collective.
 void Training::open() {
     checkpoints_.open();
     together(joined_, [&] {
@@ -136,10 +136,10 @@ void Training::say(const std::string& line) {
     }
 }
 
-// Handles a run that cannot go on.
+// Handles a run that cannot continue.
 void Training::failed(const std::exception& error) {
     const ErrorReporter reporter = joined_ ? joined_->reporter(error) : ErrorReporter::first;
-    // This comes first: where another process was killed, its launcher soon kills this one.
+    // This comes first: if another process was killed, the launcher soon kills this one.
     if (reporter != ErrorReporter::other) tell(error);
     trace_->give_up();
     const auto* memory = dynamic_cast<const OutOfMemory*>(&error);
@@ -147,7 +147,7 @@ void Training::failed(const std::exception& error) {
     throw FailureReported(error.what());
 }
 
-// Reports why the run ended. The recording until then is worth reading.
+// Reports why the run ended, and where the recording up to that point is.
 void Training::tell(const std::exception& error) {
     if (progress_) progress_->end();
     const std::string where = trace_->parts_kept();
@@ -281,7 +281,7 @@ int train(const Job& job, const TrainOptions& options) {
     }
     std::optional<Training> training;
     together(options.joined, [&] {
-        // The trace comes first: data and models may take a while. No process opens its own before all can.
+        // Checks the trace first, as data and models take a while. No process opens its file before all can.
         TraceOutput::check(job, options.joined ? &options.joined->world() : nullptr);
         training.emplace(job, options);
     });

@@ -16,7 +16,7 @@ namespace shardscope::trainer {
 
 namespace {
 
-// The MB of all tables, 2^20 bytes; small ones to a KB.
+// MB = 2^20 bytes, as in all tables; small values to a KB.
 std::string mb_words(std::int64_t bytes) {
     const double number = static_cast<double>(bytes) / (1 << 20);
     return traces::grouped(number, number < 10 ? 3 : 1) + " MB";
@@ -84,13 +84,13 @@ void tell_what_fits(const Job& job, std::int64_t limit, bool among_processes) no
         if (limit <= 0) return;
         if (among_processes) std::signal(SIGTERM, SIG_IGN);
         planner::NearestOptions options;
-        // mpirun kills the process a second after it has asked it to end.
+        // mpirun kills a process one second after asking it to end.
         options.seconds = among_processes ? 0.7 : 1.5;
         const sim::Cluster cluster = sim::load_cluster(cluster_name(job));
         fmt::print(stderr, "{}",
                    fits_text(planner::nearest_fits(job, limit, cluster, options), limit, cluster.name));
         std::fflush(stderr);
-    } catch (const std::exception&) {  // only the help is missing; the failure has been reported
+    } catch (const std::exception&) {  // only this advice is lost; the failure itself has been reported
     }
 }
 

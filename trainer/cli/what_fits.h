@@ -10,17 +10,18 @@
 
 namespace shardscope::trainer {
 
-// One line for each, "  fits: --fsdp.wrap=module:Block (peak 61.2 MB, ...)"; or the smallest that does not
-// fit.
+// One line for each, " fits: --fsdp.wrap=module:Block (peak 61.2 MB, ...)"; or, if none fits, the smallest
+// configuration.
 std::string fits_text(const planner::NearestFits& found, std::int64_t limit, const std::string& cluster);
 
-// Looks for such changes for a second or so and prints the result on standard error; prints nothing where
-// nothing is known (limit 0). The failure itself has been reported: nothing is thrown. `among_processes`: the
-// other processes of the job are about to end, and the SIGTERM by which the launcher then ends this one, too,
-// is ignored.
+// Looks for such changes for a second or so and prints the result on standard error; prints nothing if the
+// limit is unknown (0). Throws nothing, as the failure itself has been reported. `among_processes`: the job
+// has other processes, which are about to end; the SIGTERM that the launcher then sends to this one is
+// ignored.
 void tell_what_fits(const Job& job, std::int64_t limit, bool among_processes = false) noexcept;
 
-// Before a run: prints a note where the predicted peak is beyond the limit (0: none), with what fits.
+// Before a run: prints a note, with the changes that would fit, if the predicted peak exceeds the limit (0:
+// none).
 void warn_of_memory(const Program& program, std::int64_t limit);
 
 }  // namespace shardscope::trainer

@@ -20,7 +20,7 @@ using Changes = std::vector<Override>;
 
 constexpr std::size_t kMostReplays = 5000;
 
-// --- what is tried ----------------------------------------------------------------------------------------
+// --- configurations to try --------------------------------------------------------------------------------
 
 std::int64_t elements_in(const LiftedStep& step, int id, planner::Classes& classes) {
     const Node& node = step.nodes[static_cast<std::size_t>(id)];
@@ -46,21 +46,21 @@ class Tries {
 
   private:
     const Values* given(const std::string& key) const { return planner::find_given(given_, key); }
-    // The values that were asked for, or the recorded value and others.
+    // The requested values, or else the recorded one and `others`.
     Values values(const std::string& key, const Values& others) const {
         if (const Values* own = given(key)) return *own;
         Values all = {text_of(recorded_, key)};
         for (const std::string& other : others) planner::add_once(all, other);
         return all;
     }
-    // Whether every FSDP row is one of fully_shard.
+    // Whether every FSDP row uses fully_shard.
     bool of_fully_shard() const {
         const Values* layouts = given("fsdp.layout");
         if (!layouts) return recorded_.fsdp.layout == FsdpLayout::fsdp2;
         return std::all_of(layouts->begin(), layouts->end(),
                            [](const std::string& layout) { return layout == "fsdp2"; });
     }
-    // Units that are whole on every rank exist neither in fully_shard nor in the layout "lean".
+    // Unsharded units exist neither in fully_shard nor in the layout "lean".
     bool may_keep_whole() const {
         const Values* layouts = given("fsdp.layout");
         if (!layouts) return recorded_.fsdp.layout == FsdpLayout::fsdp1;
@@ -94,7 +94,7 @@ void Tries::add(Changes changes) {
 
 void Tries::combine(const std::string& strategy, const Values& wraps) {
     const bool gathers = strategy != "NO_SHARD";
-    // fully_shard has one order of gathers in the backward, and no limiter.
+    // fully_shard has a fixed order of gathers in the backward, and no limiter.
     const bool prefetches = gathers && !of_fully_shard(), limits = prefetches;
     const auto only = [&](const char* key) {
         const Values* own = given(key);
@@ -241,7 +241,7 @@ Replay replay(const Lifted& lifted, const sim::Cluster& cluster, std::vector<Ove
         out.job = job_of(lifted, out.changes);
         const Program program = program_of(lifted, out.job);
         for (const UnitInfo& unit : program.units()) out.units += unit.elements > 0;
-        // Only DDP's first step has one bucket of everything.
+        // In DDP only the first step has a single bucket: count those of a steady step.
         if (out.job.parallel.mode == ParallelMode::ddp && !program.units().empty()) {
             out.units = 0;
             for (const Op& op : program.step(program.warm_up_steps()).ops)
@@ -256,7 +256,7 @@ Replay replay(const Lifted& lifted, const sim::Cluster& cluster, std::vector<Ove
         out.reserved_bytes = result.classes.front().reserved;
         take_times(result.classes.front().steps, out);
     } catch (const JobError& error) {
-        // All settings, the recorded ones too, look like a command line's; the user gave few of them.
+        // All settings, even the recorded ones, are passed as a command line's; the user gave few of them.
         std::string_view reason = error.what();
         if (constexpr std::string_view kLine = "command line: "; reason.starts_with(kLine))
             reason.remove_prefix(kLine.size());
@@ -304,7 +304,7 @@ std::vector<Replay> replay_all(const Lifted& lifted, const sim::Cluster& cluster
     planner::for_each_in_parallel(rows.size(), threads, stop, progress, [&](std::size_t i) {
         rows[i] = replay(lifted, cluster, changes[i], static_cast<int>(i) + 1);
     });
-    std::erase_if(rows, [](const Replay& row) { return row.number == 0; });  // it was stopped before them
+    std::erase_if(rows, [](const Replay& row) { return row.number == 0; });  // not reached before the stop
     mark_front(rows);
     return rows;
 }

@@ -1,4 +1,4 @@
-// A lifted run replayed as it was, and under other settings: the memory and time that each would take.
+// Replays of a lifted run, as recorded and under other settings: the memory and time that each would take.
 #pragma once
 
 #include <atomic>
@@ -17,17 +17,17 @@ namespace shardscope::trainer::lift {
 struct Question {
     std::vector<planner::Given> given;  // keys of parallel, fsdp and ddp, each with the values to try
     double bandwidth = 0;               // bytes/s on the bus of every collective; 0: as recorded
-    std::string cluster;                // its links carry collectives; empty: as recorded
+    std::string cluster;                // cost model whose links carry collectives; empty: as recorded
 };
 
 struct Replay {
     int number = 0;
-    std::vector<Override> changes;  // against the recorded run; empty: none
-    Job job;                        // not set where it is impossible
+    std::vector<Override> changes;  // differences from the recorded run; empty: none
+    Job job;                        // not set if the replay is impossible
     std::string impossible;         // the reason, a sentence; empty: possible
     std::size_t units = 0;          // FSDP units, or DDP's buckets
     MemoryPeak peak;                // allocated bytes, by the memory account
-    std::string peak_unit;          // the unit with most of it; empty: none
+    std::string peak_unit;          // unit that holds most of the peak; empty: none
     std::int64_t peak_unit_bytes = 0;
     std::int64_t moved_bytes = 0;        // by collectives of a steady step, as full buffers
     std::int64_t reserved_bytes = 0;     // the most that the caching allocator reserved
@@ -39,17 +39,17 @@ struct Replay {
     bool can_be() const { return impossible.empty(); }
 };
 
-// The recorded settings on the recorded cluster: the baseline for the replays' error.
+// Replays the recorded settings on the recorded cluster; its error is the baseline for all replays.
 Replay replay_unmodified(const Lifted& lifted);
 
-// The cluster that the question is about.
+// The recorded cluster with the links and the bandwidth that the question gives.
 sim::Cluster asked_cluster(const Lifted& lifted, const Question& question);
 
-// One set of changes.
+// Replays one set of changes.
 Replay replay(const Lifted& lifted, const sim::Cluster& cluster, std::vector<Override> changes, int number);
 
-// All configurations worth trying, and those that were asked for; the first is the recorded run. Throws
-// JobError where a key cannot be varied, ClusterError.
+// All configurations worth trying, or the requested ones; the first is the recorded run. Throws JobError if a
+// key cannot be varied, ClusterError.
 std::vector<std::vector<Override>> changes_to_try(const Lifted& lifted, const Question& question);
 std::vector<Replay> replay_all(const Lifted& lifted, const sim::Cluster& cluster,
                                const std::vector<std::vector<Override>>& changes, int threads,

@@ -66,7 +66,7 @@ HostRangeRoles::HostRangeRoles(const Trace& trace)
     for (std::size_t s = 0; s < by_name.size(); ++s) {
         const std::string_view text = trace.strings[static_cast<StringId>(s)];
         by_name[s] = is_engine_name(text) ? kEngine : is_optimizer_name(text) ? kOptimizer : 0;
-        // Of autograd, or of a module's backward that is a range of its own (samples/pytorch).
+        // A range of autograd, or of a module's backward (samples/pytorch).
         evaluates[s] = text.starts_with("autograd::engine::evaluate_function") ||
                        (text.starts_with(traces::kModulePrefix) && text.ends_with(traces::kBackwardSuffix));
     }
@@ -90,7 +90,7 @@ HostRangeRoles::HostRangeRoles(const Trace& trace)
             if (nodes.is_node(r)) {
                 const std::int32_t forward = nodes.forward_of(r);
                 forward_[r] = forward;
-                // The backward of what a hook did (the views of a flat parameter) is a hook's, too.
+                // The backward of a hook's work (the views of a flat parameter) belongs to the hook, too.
                 if (forward >= 0 && has(forward, kEngine)) role |= kEngine;
             }
         }
@@ -157,9 +157,9 @@ std::int32_t HostPoints::innermost(std::int64_t time) const {
     return best;
 }
 
-// The calls of a thread's modules, nested: each closes before the one around it does and before the next one
-// opens, also where they end or begin at the very same instant. What outlasts the call around it ends with
-// it.
+// The module calls of a thread, properly nested: each closes before the enclosing one does and before the
+// next one opens, even if they end or begin at the same instant. A call that outlasts the enclosing one ends
+// with it.
 void HostPoints::add_calls(std::size_t thread, traces::Interval host, std::vector<Point>& points) const {
     struct OpenCall {
         std::int32_t range = -1;
@@ -212,7 +212,7 @@ std::vector<Point> HostPoints::of(traces::Interval host) const {
         points.push_back({trace_.memory.bytes[m] > 0 ? Point::Kind::allocate : Point::Kind::free, time, time,
                           static_cast<std::int32_t>(m), innermost(time)});
     }
-    // Calls of modules are in the order in which they nest; it is kept among those at one instant.
+    // Module calls are in nesting order, which the stable sort keeps among those at one instant.
     const auto key = [](const Point& p) {
         const bool call = p.kind == Point::Kind::close || p.kind == Point::Kind::open;
         return std::pair(p.time, call ? Point::Kind::close : p.kind);

@@ -1,6 +1,6 @@
-// What a rank's host threads did in a step, in order of time: calls of modules, launches with their device
-// events, allocations and frees, waits. Also the purpose of each host range: the model's own work, or what
-// FSDP, DDP and the optimizer do around it. Times in nanoseconds.
+// What a rank's host threads did in a step, in order of time: module calls, launches with their device
+// events, allocations and frees, waits. Also the role of each host range: the model's own work, or that of
+// FSDP, DDP and the optimizer around it (the engine). Times in nanoseconds.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace shardscope::trainer::lift {
 
 struct Point {
     enum class Kind : std::uint8_t {
-        close,  // a module's range, `index` in HostRanges; calls of a thread nest
+        close,  // `index` in HostRanges, of a module's range; the calls of a thread nest
         open,
         work,      // `index` in DeviceEvents, launched from `time` to `end`
         allocate,  // `index` in MemoryEvents
@@ -55,7 +55,7 @@ class HostRangeRoles {
     std::vector<std::int32_t> node_, forward_;
 };
 
-// Whether modules of this class are wrappers (FSDP1's or DDP's) of the model's own.
+// Whether modules of this class are wrappers (of FSDP1 or DDP) around the model's own.
 bool is_wrapper(std::string_view class_name);
 
 class HostPoints {
@@ -66,7 +66,7 @@ class HostPoints {
     std::vector<Point> of(traces::Interval host) const;
     // The latest end of the rank's communication at or before `time`; 0 none.
     std::int64_t communication_before(std::int64_t time) const;
-    // Among all threads of the rank, the range around `time` that began last.
+    // The range around `time` that began last, among all threads of the rank.
     std::int32_t innermost(std::int64_t time) const;
 
   private:

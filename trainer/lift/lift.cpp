@@ -27,19 +27,19 @@ namespace {
 using traces::StepWindow;
 using traces::Trace;
 
-constexpr std::size_t kMostSteps = 32;  // to analyse; the median of more is the same
+constexpr std::size_t kMostSteps = 32;  // to analyse; more would not change the median
 
 [[noreturn]] void refuse(const std::string& file, const std::string& why) {
     throw LiftError(file + ": " + why);
 }
 
-// The steps to analyse: the kept ones, without the first (a warm-up) where there are others.
+// The steps to analyse: the kept ones, without the first (a warm-up) if there are more than two.
 std::vector<StepWindow> steady_steps(const Trace& trace, int rank) {
     const traces::TraceSteps all = traces::find_steps(trace);
     const traces::RankSteps& own = all.ranks[static_cast<std::size_t>(rank)];
     std::vector<StepWindow> steps(own.steps.begin(), own.steps.begin() + own.kept());
     if (steps.size() > 2) steps.erase(steps.begin());
-    // Keeps the last steps: a run warms up at the beginning.
+    // Keeps the last steps: early ones may still be warming up.
     if (steps.size() > kMostSteps) steps.erase(steps.begin(), steps.end() - kMostSteps);
     return steps;
 }
@@ -126,7 +126,7 @@ void Lifting::read_steps() {
             recordings_.push_back(lift_step(trace_, roles_, points, step.host, options()));
     };
     lift_all();
-    // The duration of a launching call is known now: the excess of a call over it is the host's own time.
+    // A second pass, in which a call's excess over the typical launching call counts as the host's own time.
     std::vector<std::int64_t> launches;
     for (const LiftedRecording& recording : recordings_)
         launches.insert(launches.end(), recording.launch_ns.begin(), recording.launch_ns.end());
@@ -220,15 +220,15 @@ void Lifting::know_settings() {
 }
 
 // The caps that produce the recorded buckets: PyTorch's defaults first (1 MB for the first bucket, 25 MB for
-// the others), 25 MB for all as where it is given explicitly; else the recorded sizes.
+// the others), then 25 MB for all (bucket_cap_mb given explicitly), then the recorded sizes.
 void Lifting::know_buckets(const std::vector<std::int64_t>& recorded) {
     if (recorded.empty()) return;
     constexpr double kMb = 1 << 20;
-    constexpr double kLeast = 1e-3;  // the least that the keys accept
+    constexpr double kLeast = 1e-3;  // the smallest value that the keys accept
     const auto mb = [&](std::int64_t bytes) {
         return fmt::format("{}", std::max(kLeast, static_cast<double>(bytes) / kMb));
     };
-    const std::vector<std::int64_t> closed(recorded.begin(), recorded.end() - 1);  // the last has the rest
+    const std::vector<std::int64_t> closed(recorded.begin(), recorded.end() - 1);  // without the last (rest)
     const std::int64_t first = closed.empty() ? 2 * recorded.front() : closed.front();
     const std::int64_t cap =
         closed.size() < 2 ? 2 * recorded.back() : *std::min_element(closed.begin() + 1, closed.end());
@@ -251,7 +251,7 @@ void Lifting::know_buckets(const std::vector<std::int64_t>& recorded) {
             };
             off += std::abs(at(made) - at(recorded));
         }
-        // A parameter whose place is not known may be in another bucket.
+        // A parameter whose module is unknown may be in another bucket.
         constexpr double kNear = 0.02;
         if (off <=
             kNear * static_cast<double>(std::accumulate(recorded.begin(), recorded.end(), std::int64_t{0})))
@@ -282,8 +282,8 @@ void Lifting::know_costs() {
         out_.step.tail.push_back({.kind = Item::Kind::host, .index = -1, .host_ns = host.step_ns});
 }
 
-// A job runs at the pace of its slowest rank at each collective. The time that this rank waited for others
-// does not belong to its collectives (with fewer of them it would wait as long, in fewer places): it is
+// A job runs at the pace of its slowest rank at each collective. The time that this rank waits for others
+// does not belong to its collectives (with fewer of them it would wait as long, in fewer places), so it is
 // spread over its kernels.
 void Lifting::spread_waiting() {
     std::vector<traces::Interval> windows;
@@ -369,7 +369,7 @@ Lifted lift(const Trace& trace) {
 Job job_of(const Lifted& lifted, const std::vector<Override>& changes) {
     std::vector<Override> settings = {{"run.device", "sim"}, {"run.steps", "12"}};
     settings.insert(settings.end(), lifted.settings.begin(), lifted.settings.end());
-    // Settings that the new mode or strategy does not have are dropped with the old one.
+    // Recorded settings that the new mode or strategy does not support are reset.
     for (const Override& change : changes) {
         if (change.key == "parallel.mode" && change.value != "fsdp")
             settings.push_back({"fsdp.cpu_offload", "false"});

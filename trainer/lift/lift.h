@@ -1,5 +1,5 @@
-// A recorded run as something that can be replayed under other settings: a step of one rank without its
-// sharding, the recorded times as costs, and the settings of the recorded run.
+// A recorded run in a form that can be replayed under other settings: a step of one rank without its
+// sharding, the recorded times as costs, and the recorded settings.
 #pragma once
 
 #include <cstdint>
@@ -30,9 +30,9 @@ struct Lifted {
     std::string file;
     LiftedStep step;
     LiftedCosts costs;
-    sim::Cluster cluster;            // with the trace's figures
+    sim::Cluster cluster;            // with figures from the trace
     std::vector<Override> settings;  // the recorded run's
-    bool units = false;              // no policy makes its units: they are wrapped as recorded
+    bool units = false;              // no wrap policy reproduces its units: they are wrapped as recorded
     std::string wrap;                // "module:Block", "root", or "as recorded"
 
     int rank = 0, ranks = 1;  // rank index of the step, number of ranks
@@ -41,7 +41,8 @@ struct Lifted {
     bool memory = false;      // allocations are known: peaks are complete
     ParametersFrom parameters = ParametersFrom::nothing;
     double step_s = 0;     // median, recorded
-    double waiting_s = 0;  // for others, per step, outside kernels; 0: none, or only one rank is known
+    double waiting_s = 0;  // waiting for other ranks per step, outside kernels; 0: none, or only one rank
+                           // known
     std::int64_t peak_bytes = -1;    // recorded; -1 unknown
     std::vector<std::string> notes;  // sentences: what is unknown, and how to record it
 };
@@ -49,7 +50,7 @@ struct Lifted {
 // Throws LiftError, ClusterError.
 Lifted lift(const traces::Trace& trace);
 
-// The job of the recorded run, with other settings after its own. Throws JobError.
+// The job of the recorded run, with `changes` applied after its own settings. Throws JobError.
 Job job_of(const Lifted& lifted, const std::vector<Override>& changes);
 // `lifted` must outlive the result. Throws JobError.
 Program program_of(const Lifted& lifted, const Job& job);

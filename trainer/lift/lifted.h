@@ -1,6 +1,6 @@
-// A step lifted from a trace: the module tree with what each call did on the host and on the device, without
-// what FSDP or DDP did around it. Plain data; workload.h makes Plans of it. Times in nanoseconds, sizes in
-// bytes.
+// A step lifted from a trace: the module tree and what each call did on the host and on the device, without
+// the work of FSDP or DDP around it. Plain data, from which workload.h makes Plans. Times in nanoseconds,
+// sizes in bytes.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct Item {
         gradient,  // index into LiftedStep::parameters; its gradient's memory is allocated here
         ready,     // that gradient is complete
         wait,      // the host waits for the device
-        host,      // nothing but the host's time
+        host,      // host time only
     };
     Kind kind = Kind::host;
     int index = -1;
@@ -32,20 +32,20 @@ struct Item {
     std::string name;
 };
 
-// A call's own work between two calls of children, and the backward of that work.
+// A call's own work between two calls of its children, and the backward of that work.
 struct Segment {
     std::vector<Item> forward, backward;
 };
 
 struct Call {
-    std::vector<Segment> own;   // one more than children: before, between and after them
+    std::vector<Segment> own;   // one more than children: before, between and after their calls
     std::vector<int> children;  // nodes
 };
 
 // A module, or a stand-in for one. Wrappers (FullyShardedDataParallel, DistributedDataParallel) are not
 // nodes.
 struct Node {
-    int parent = -1;  // -1: the root's
+    int parent = -1;  // -1: this is the root
     std::string name, class_name, attribute;
     bool unit = false;  // an FSDP unit of the recorded run
     std::vector<int> children;
@@ -57,7 +57,7 @@ struct Node {
 struct LiftedParameter {
     std::string name;  // "weight"
     std::int64_t elements = 0;
-    std::int64_t rows = 0;  // size of the first dimension; 0: not known
+    std::int64_t rows = 0;  // size of the first dimension; 0: unknown
     bool trained = true;
 };
 
@@ -74,14 +74,14 @@ struct LiftedStep {
     std::vector<LiftedBuffer> buffers;
     std::vector<Item> data;  // before the root's call
     Segment loss;            // after the root's call
-    std::vector<Item> tail;  // after the backward, without the optimizer's
+    std::vector<Item> tail;  // after the backward, without the optimizer
 
     std::int64_t elements() const {
         std::int64_t sum = 0;
         for (const LiftedParameter& parameter : parameters) sum += parameter.elements;
         return sum;
     }
-    // Visits all items in the order of the list above: the same items for two steps of the same structure.
+    // Visits all items in the order of the members above, which is the same for steps of equal structure.
     template <class Each>
     void for_each_item(const Each& each) {
         const auto all = [&](std::vector<Item>& items) {
@@ -100,8 +100,8 @@ struct LiftedStep {
     }
 };
 
-// Why a step cannot be replayed: calls of modules that are not inside the caller, missing parts. Empty: it
-// can.
+// Why a step cannot be replayed: calls of modules that are not inside the caller, missing parts. Empty if it
+// can be replayed.
 std::string fault_of(const LiftedStep& step);
 
 }  // namespace shardscope::trainer::lift

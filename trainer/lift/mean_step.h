@@ -1,4 +1,4 @@
-// One step from the recorded ones that did the same.
+// Combines the recorded steps that did the same work into one.
 #pragma once
 
 #include <cstddef>
@@ -9,11 +9,11 @@
 
 namespace shardscope::trainer::lift {
 
-// The mean of each item's times over the steps in `of` that are like `base`. Means add up: where single items
-// are slow now and then, the sum of their medians is a step that never was.
+// Sets each item's times to their means over `base` and the steps in `of` that are like it. Means add up to a
+// real step's time; if single items are slow now and then, a sum of medians would not.
 void take_means(LiftedStep& base, std::vector<LiftedRecording>& all, const std::vector<std::size_t>& of);
 
-// The engine's costs over the steps `middle`.
+// Mean costs of the engine over the steps `middle`, and the medians of single calls over all steps.
 RecordedFigures figures_of(const std::vector<LiftedRecording>& all, const std::vector<std::size_t>& middle,
                            double launch_s);
 

@@ -69,12 +69,12 @@ void ModulePlaces::open(std::int32_t range, std::int64_t time) {
     open_.push_back({range, id});
 }
 
-// The node of that name inside the open module; made where it is new.
+// The node of that name inside the open module; created if it is new.
 int ModulePlaces::add_node(const traces::ModuleRow* row, const std::string& name,
                            const std::string& class_name, bool unit) {
     int parent = -1;
     for (auto o = open_.rbegin(); o != open_.rend() && parent < 0; ++o) parent = o->node;
-    if (parent < 0 && !step_.nodes.empty()) parent = 0;  // beside the root: treated as inside
+    if (parent < 0 && !step_.nodes.empty()) parent = 0;  // not inside the root: treated as if it were
     const auto [known, fresh] = known_.try_emplace({parent, name}, static_cast<int>(step_.nodes.size()));
     const int id = known->second;
     if (!fresh) return id;
@@ -104,7 +104,7 @@ void ModulePlaces::close(std::int32_t range, std::int64_t time) {
     const auto found =
         std::find_if(open_.begin(), open_.end(), [&](const Open& o) { return o.range == range; });
     if (found == open_.end()) return;
-    // Modules that another thread left open inside it end, too.
+    // This also ends the modules inside it that another thread left open.
     auto modules = std::count_if(found, open_.end(), [](const Open& o) { return o.node >= 0; });
     open_.erase(found, open_.end());
     wrapped_ = false;
@@ -127,7 +127,7 @@ const Place* ModulePlaces::at(std::int64_t time) const {
 
 const Place* ModulePlaces::next_of(int id) {
     const auto n = places_.size();
-    // The search starts where the backward is; the same place may be met again.
+    // The search starts at the backward's position, which may match again.
     for (std::size_t i = next_place_; i < n; ++i) {
         const Place& place = places_[n - 1 - i];
         if (place.node != id) continue;

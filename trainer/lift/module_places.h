@@ -1,5 +1,5 @@
-// The modules of a step's forward as their ranges open and close: the nodes of the LiftedStep, and where in
-// them the model was at each time.
+// Follows the modules of a step's forward as their ranges open and close: builds the nodes of the LiftedStep
+// and records which part of them was running at each time.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace shardscope::trainer::lift {
 
-// Where the model's own work goes: a segment of a call; node -1: the loss.
+// A place for the model's own work: a segment of a call; node -1: the loss.
 struct Place {
     int node = -1;
     std::size_t call = 0, segment = 0;
@@ -24,26 +24,26 @@ struct Place {
 
 class ModulePlaces {
   public:
-    // Adds nodes to `step`. `ours`: a trace of our trainer.
+    // Adds nodes to `step`. `ours`: the trace is from our trainer.
     ModulePlaces(const traces::Trace& trace, bool ours, LiftedStep& step);
 
     // Adds a root for everything that the step did.
     void add_whole_model();
-    // The same, whose forward begins then.
+    // The same, and its forward begins at `time`.
     void open_whole_model(std::int64_t time);
-    // A module's range opens, and closes.
+    // Called when a module's range opens and closes.
     void open(std::int32_t range, std::int64_t time);
     void close(std::int32_t range, std::int64_t time);
 
     // The innermost open module; null: none is open.
     const Place* current() const { return open_places_.empty() ? nullptr : &open_places_.back(); }
-    // Where the forward was at a time; null: before the first module.
+    // The forward's place at a time; null: before the first module.
     const Place* at(std::int64_t time) const;
-    // The last place of a module that the backward, which goes through them from the end, has not passed;
-    // null: the module was not called.
+    // The module's latest place that the backward, which visits places in reverse, has not passed yet; null:
+    // the module was not called.
     const Place* next_of(int node);
 
-    // -1: there is none.
+    // Each returns -1 if there is no such node.
     int node_of_row(int module_row) const;  // traces::ModuleRow::id
     int node_named(std::string_view name) const;
     int node_of_path(std::string_view path) const;
@@ -65,14 +65,14 @@ class ModulePlaces {
     LiftedStep& step_;
     std::unordered_map<int, const traces::ModuleRow*> rows_;
     std::vector<Open> open_;
-    bool wrapped_ = false;                              // the next module to open is inside its own wrapper
+    bool wrapped_ = false;                              // the next module to open has its own FSDP wrapper
     std::map<std::pair<int, std::string>, int> known_;  // node by parent and name
     std::map<int, int> node_of_row_;
     std::map<std::string, int, std::less<>> node_of_name_;
     std::vector<std::string> paths_;  // by node
     std::vector<Place> places_;       // in order of time
     std::vector<Place> open_places_;  // by open module
-    std::size_t next_place_ = 0;      // the backward's, from the end of places_ down
+    std::size_t next_place_ = 0;      // position of the backward, counted from the end of places_
 };
 
 // Items of the backward at a place.

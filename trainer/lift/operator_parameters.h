@@ -1,4 +1,4 @@
-// The parameters that an operator of PyTorch reads, by the shapes of its inputs ("Input Dims", which the
+// The parameters that a PyTorch operator reads, from the shapes of its inputs ("Input Dims", which the
 // profiler writes with record_shapes=True).
 #pragma once
 
@@ -16,7 +16,7 @@ struct OperatorParameter {
 // Whether an operator of this name reads parameters.
 bool reads_parameters(std::string_view operation);
 
-// `detail`: HostRanges::detail, {"Input Dims":[[8,64],[64,64],[64]]}. Empty where it contains no shapes.
+// `detail`: HostRanges::detail, {"Input Dims":[[8,64],[64,64],[64]]}. Empty if it contains no shapes.
 std::vector<OperatorParameter> parameters_of(std::string_view operation, std::string_view detail);
 
 }  // namespace shardscope::trainer::lift

@@ -21,7 +21,7 @@ std::vector<std::string> recorded_units(const Lifted& lifted) {
     return {classes.begin(), classes.end()};
 }
 
-// Modules of torch.nn that have parameters or contain modules that do: a class of this name needs its prefix.
+// Modules of torch.nn that can be FSDP units: a class of this name needs the prefix "nn.".
 constexpr std::array<std::string_view, 38> kOfTorch = {
     "AdaptiveLogSoftmaxWithLoss",
     "BatchNorm1d",
@@ -65,18 +65,18 @@ constexpr std::array<std::string_view, 38> kOfTorch = {
 
 static_assert(std::is_sorted(kOfTorch.begin(), kOfTorch.end()));
 
-// Classes whose names models often define themselves; a trace cannot tell the two apart.
+// Classes that models often define themselves under the same name; a trace cannot tell the two apart.
 bool is_often_own(std::string_view name) {
     return name == "LayerNorm" || name == "MultiheadAttention" || name == "RMSNorm" ||
            name.starts_with("Transformer");
 }
 
-// The units' classes as they are written in code, with the prefixes and imports that they need.
+// The units' classes as code writes them, with prefixes, and the imports that they need.
 struct UnitClasses {
     std::vector<std::string> names;  // "nn.Linear", "Block"
     bool of_torch = false;           // some are from torch.nn
-    std::string own;                 // the model's own; "" none
-    std::string doubtful;            // from torch.nn or the model's own; "" none
+    std::string own;                 // list of the model's own classes; "" none
+    std::string doubtful;            // list of those from torch.nn or the model itself; "" none
 };
 
 UnitClasses unit_classes(const Lifted& lifted, const Job& job) {
@@ -101,7 +101,7 @@ std::string reduce_dtype(const Job& job) {
     return job.precision.reduce == Precision::bf16 ? "torch.bfloat16" : "torch.float32";
 }
 
-// The parts of the call that a trace does not show, as a comment, so that the lines can be pasted whole.
+// Adds comments on what a trace does not show, so that all lines can be pasted.
 void add_what_is_missing(std::vector<std::string>& lines, const UnitClasses& classes,
                          const std::string& arguments) {
     if (!classes.own.empty())
@@ -224,9 +224,9 @@ PytorchLines fsdp1(const Lifted& lifted, const Job& job) {
 
 std::vector<PytorchLines> pytorch_lines(const Lifted& lifted, const Job& job) {
     if (job.parallel.mode == ParallelMode::ddp) {
-        // Buckets that were lifted whole stay as they were.
+        // Buckets that were lifted as single parameters keep their recorded sizes.
         const bool whole = lifted.parameters == ParametersFrom::buckets && job.ddp.bucket_cap_mb < 0.01;
-        // Without bucket_cap_mb the cap is 25 MB, and 1 MB for the first bucket; an explicit value holds for
+        // Without bucket_cap_mb the cap is 25 MB, 1 MB for the first bucket; an explicit value applies to
         // all.
         const DdpSection defaults;
         const bool as_default = job.ddp.bucket_cap_mb == defaults.bucket_cap_mb &&
@@ -240,7 +240,7 @@ std::vector<PytorchLines> pytorch_lines(const Lifted& lifted, const Job& job) {
     }
     if (job.parallel.mode != ParallelMode::fsdp) return {};
     std::vector<PytorchLines> both;
-    // fully_shard always shards, and gathers the next unit before a unit's gradients.
+    // fully_shard always shards, and gathers the next unit before computing a unit's gradients.
     if (gathers(job) && job.fsdp.backward_prefetch == BackwardPrefetch::pre)
         both.push_back(fsdp2(lifted, job));
     both.push_back(fsdp1(lifted, job));

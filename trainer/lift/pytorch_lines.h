@@ -1,4 +1,4 @@
-// A configuration as the lines of PyTorch that make it.
+// The lines of PyTorch code that produce a configuration.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 namespace shardscope::trainer::lift {
 
 struct PytorchLines {
-    std::string api;                 // "FSDP2 (torch.distributed.fsdp.fully_shard)"
+    std::string api;                 // "FSDP1", "FSDP2" or "DDP"
     std::vector<std::string> lines;  // to paste
 };
 

@@ -25,12 +25,12 @@ namespace {
 using traces::Operation;
 using traces::Trace;
 
-// A range of PyTorch takes some 10 us of host time. The time of FSDP or DDP beyond this, for each range of
-// the Plan, belongs to no range and is the same under any sharding.
+// A PyTorch range takes about 10 us of host time. FSDP's or DDP's time beyond this per range of the Plan
+// belongs to no range and is the same under any sharding.
 constexpr std::int64_t kMostOfRange = 50'000;  // ns
-constexpr double kBoundless = 1e30;            // in place of a limit: flops of kernels known by bytes
+constexpr double kBoundless = 1e30;            // stands for no limit
 
-// A collective of fewer bytes is all latency: its time does not show the bandwidth.
+// The time of a collective with fewer bytes is all latency and does not show the bandwidth.
 constexpr double kTellsBandwidth = 64 << 10;
 
 struct Sample {
@@ -39,7 +39,7 @@ struct Sample {
     double seconds = 0;  // median of all collectives of this size
 };
 
-// The event of the member that waited for no other.
+// The event of the last member to arrive, which waited for no other.
 traces::Interval last_to_arrive(const Trace& trace, const traces::Communications& communications,
                                 const traces::CollectiveMatch& match) {
     for (const traces::Communication& part : communications.of(match)) {
@@ -51,8 +51,8 @@ traces::Interval last_to_arrive(const Trace& trace, const traces::Communications
     return {};
 }
 
-// Median transfer times, by operation and size. Traces of several ranks show the transfer without the
-// waiting; the trace of one rank has only their sum.
+// Median transfer times, by operation and size. Traces of several ranks separate transfer from waiting; a
+// trace of one rank has only their sum.
 std::array<std::vector<Sample>, traces::kOperations> samples_of(const Trace& trace,
                                                                 const SharedCores& cores) {
     std::map<std::tuple<int, double, double>, std::vector<double>> times;  // operation, share, bytes
@@ -69,7 +69,7 @@ std::array<std::vector<Sample>, traces::kOperations> samples_of(const Trace& tra
                                           ? match.transfer_ns
                                           : cores.transfer_ns(last_to_arrive(trace, communications, match),
                                                               trace.collectives.group_size[row]);
-        if (transfer <= 0) continue;  // kernels occupied all cores
+        if (transfer <= 0) continue;  // kernels occupied all cores throughout
         times[{static_cast<int>(operation), bytes * sim::bus_share(operation, members), bytes}].push_back(
             static_cast<double>(transfer) * kNs);
     }
@@ -93,8 +93,8 @@ std::string list_of(const std::vector<Operation>& operations) {
 }
 
 // seconds = latency + share / bandwidth (Hockney's model), by least squares of the relative error, so that
-// small collectives count as much as large ones. With one size, or where the fitted line is implausible,
-// `latency` is assumed, half of the time at most.
+// small collectives count as much as large ones. With one size, or if the fitted line is implausible,
+// `latency` is assumed, but at most half of each time.
 sim::CollectiveModel::Measured line_through(const std::vector<Sample>& samples, double latency) {
     double w = 0, x = 0, y = 0, xx = 0, xy = 0;
     for (const Sample& s : samples) {
@@ -112,12 +112,12 @@ sim::CollectiveModel::Measured line_through(const std::vector<Sample>& samples, 
         if (slope > 0 && at_zero >= 0) return {at_zero, 1 / slope};
     }
     for (const Sample& s : samples) latency = std::min(latency, s.seconds / 2);
-    // The line through the fixed latency: the slope of least relative error.
+    // With the latency fixed, the slope of least relative error.
     const double slope = (xy - latency * x) / xx;
     return {latency, 1 / slope};
 }
 
-// Where no collective is large enough to show the bandwidth, the small ones are used, and a note says so.
+// If no collective is large enough to show the bandwidth, small ones are used, with a note that says so.
 void know_collectives(const std::array<std::vector<Sample>, traces::kOperations>& samples,
                       double assumed_latency,
                       std::array<sim::CollectiveModel::Measured, traces::kOperations>& measured,
@@ -133,7 +133,7 @@ void know_collectives(const std::array<std::vector<Sample>, traces::kOperations>
     std::sort(pool.begin(), pool.end(), [](const Sample& a, const Sample& b) { return a.share < b.share; });
     const auto pooled = line_through(pool, assumed_latency);
     std::vector<Operation> absent, small;
-    double largest = 0;  // of those that are small
+    double largest = 0;  // largest collective of the operations in `small`, bytes
     for (std::size_t o = 0; o < samples.size(); ++o) {
         const std::vector<Sample>& own = samples[o];
         const auto operation = static_cast<Operation>(o);
@@ -146,7 +146,7 @@ void know_collectives(const std::array<std::vector<Sample>, traces::kOperations>
         } else if (!known || std::any_of(own.begin(), own.end(), tells_bandwidth)) {
             measured[o] = line_through(own, assumed_latency);
         } else {
-            // Its time is latency or waiting, which a larger collective does not have for each of its bytes.
+            // Its time is latency or waiting, which does not grow with the bytes of a larger collective.
             double latency = std::max(pooled.latency, assumed_latency);
             for (const Sample& s : own) latency = std::min(latency, s.seconds);
             measured[o] = {latency, pooled.bandwidth};
@@ -175,7 +175,7 @@ void know_collectives(const std::array<std::vector<Sample>, traces::kOperations>
     }
 }
 
-// A Plan's work besides the model's own.
+// The work in a Plan that is not the model's own.
 struct EngineWork {
     double optimizer = 0, others = 0;  // bytes that kernels and copies move
     std::int64_t ranges = 0, optimizer_ranges = 0, optimizer_launches = 0;
@@ -225,7 +225,7 @@ std::int64_t exposed_waiting(const Trace& trace, int rank_index, const std::vect
         }
     }
     std::erase_if(waits, [](const traces::Interval& wait) { return wait.length() <= 0; });
-    // A replay models the waiting for occupied cores itself.
+    // A replay itself models the waiting for occupied cores.
     const traces::IntervalSet exposed = traces::subtract(
         traces::subtract(traces::make_union(std::move(waits)), traces::make_union(std::move(kernels))),
         cores.full());
@@ -253,8 +253,8 @@ sim::Cluster cluster_of(const Trace& trace, const sim::Cluster& base, const Reco
     sim::Cluster cluster = base;
     cluster.name = "as recorded";
     cluster.nodes = 0;
-    cluster.devices = ranks_of(trace);     // collectives are measured, wherever the ranks are
-    cluster.device.cores = cores.count();  // 0: recorded times include the sharing
+    cluster.devices = ranks_of(trace);     // collectives use measured costs, wherever the ranks are
+    cluster.device.cores = cores.count();  // 0: recorded times already include any sharing
     cluster.device.busy_share = {};
     cluster.device.kernel_latency = 0;
     cluster.device.kernels.clear();
@@ -286,7 +286,7 @@ EngineHost calibrate_engine(const Plan& plan, const RecordedFigures& figures, si
     EngineHost host;
     const std::int64_t own = std::max<std::int64_t>(figures.engine.host_ns, 0);
     if (planned.ranges > 0) host.operation_ns = std::min(own / planned.ranges, kMostOfRange);
-    // PyTorch's optimizers launch more kernels than a Plan's, which does a shard in one.
+    // PyTorch's optimizers launch more kernels than a Plan's, which updates a shard in one.
     const std::int64_t more = figures.engine.optimizer_launches - planned.optimizer_launches;
     const auto launch_ns = static_cast<std::int64_t>(figures.launch_s / kNs);
     host.step_ns = own - host.operation_ns * planned.ranges + figures.engine.optimizer_host_ns -

@@ -35,23 +35,22 @@ struct RecordedFigures {
 sim::Cluster cluster_of(const traces::Trace& trace, const sim::Cluster& base, const RecordedFigures& figures,
                         const SharedCores& cores, std::vector<std::string>& notes);
 
-// The host's nanoseconds around the model.
+// Host time around the model.
 struct EngineHost {
     std::int64_t operation_ns = 0;  // for each range of FSDP or DDP
-    std::int64_t step_ns = 0;  // per step, whatever its sharding: the optimizer's, and what no range shows
+    std::int64_t step_ns = 0;  // per step, under any sharding: the optimizer's, and what belongs to no range
 };
 
-// Sets the rates that make the engine's work in `plan`, the Plan of the recorded step, take as long as it
-// took.
+// Sets the rates with which the engine's work in `plan`, the Plan of the recorded step, takes its recorded
+// time.
 EngineHost calibrate_engine(const Plan& plan, const RecordedFigures& figures, sim::Cluster& cluster);
 
-// How long a rank waited for others in collectives, in these windows (sorted, disjoint), while none of its
-// kernels ran and there were free cores that they might share. Known only where the trace has several ranks.
-// Nanoseconds.
+// The nanoseconds that a rank waited for others in collectives within these windows (sorted, disjoint), while
+// none of its kernels ran and the shared cores were not all busy. Known only if the trace has several ranks.
 std::int64_t exposed_waiting(const traces::Trace& trace, int rank_index,
                              const std::vector<traces::Interval>& windows, const SharedCores& cores);
 
-// The name of a shipped cost model for the trace's devices.
+// The name of the shipped cost model for the trace's devices.
 std::string base_cluster_of(const traces::Trace& trace);
 
 }  // namespace shardscope::trainer::lift

@@ -21,8 +21,8 @@ namespace {
 using traces::Operation;
 using traces::Trace;
 
-// The settings that a lifted step still depends on. The model, the data and the learning rate are part of the
-// recording.
+// Whether a lifted step still depends on the setting. The model, the data and the learning rate are part of
+// the recording.
 bool is_wanted(std::string_view key) {
     constexpr std::array<std::string_view, 3> kSections = {"parallel.", "fsdp.", "ddp."};
     for (const std::string_view section : kSections)

@@ -1,4 +1,4 @@
-// The settings under which a trace was recorded: as it states them, else as inferred from its collectives.
+// The settings under which a trace was recorded: as stated in it, else inferred from its collectives.
 #pragma once
 
 #include <string>
@@ -13,13 +13,13 @@ struct Trace;
 
 namespace shardscope::trainer::lift {
 
-// Whether our trainer wrote it, so that its settings and the purpose of each buffer are known.
+// Whether our trainer wrote the trace, so that its settings and the category of each buffer are known.
 bool is_ours(const traces::Trace& trace);
 
 // Whether fully_shard did the sharding: its ranges are named FSDP::.
 bool is_fully_shard(const traces::Trace& trace);
 
-// Ranks among which a unit is sharded: the smallest group that gathers; 1 where nothing is gathered.
+// Ranks among which a unit is sharded: the smallest group that gathers or scatters; 1 if none does.
 int shard_ranks_of(const traces::Trace& trace);
 
 struct Settings {
@@ -27,17 +27,17 @@ struct Settings {
     std::vector<std::string> notes;  // what was inferred
 };
 
-// What the lifted step shows beyond the trace.
+// Facts that only the lifted step shows.
 struct StepFacts {
     int micro_batches = 1;
     bool one_unit = false;  // the root is the only unit
 };
 Settings settings_of(const traces::Trace& trace, int rank_index, const StepFacts& step);
 
-// A policy that makes the recorded units; "" if there is none.
+// The wrap policy that reproduces the recorded units; "" if there is none.
 std::string wrap_of(const LiftedStep& step);
 
-// The run's number of ranks: as the trace states it, or the largest group.
+// The run's number of ranks: the stated one, else the largest group or rank number.
 int ranks_of(const traces::Trace& trace);
 
 }  // namespace shardscope::trainer::lift

@@ -17,7 +17,7 @@ namespace {
 using traces::Interval;
 using traces::Trace;
 
-// Worker threads of the process that has all ranks; 0: there is no such process.
+// Worker threads of the one process that runs all ranks; 0: there is no such process.
 int workers_of(const Trace& trace) {
     if (trace.config_value("run.device") != "cpu" || std::ssize(trace.ranks) != ranks_of(trace)) return 0;
     for (const traces::Rank& rank : trace.ranks)
@@ -28,7 +28,7 @@ int workers_of(const Trace& trace) {
     return std::max(workers, 0);  // a file may contain anything
 }
 
-// How many of the intervals are open over time, by time of change.
+// The number of open intervals from each time at which it changes.
 std::vector<std::pair<std::int64_t, int>> counts_of(const std::vector<Interval>& intervals) {
     std::vector<std::pair<std::int64_t, int>> changes;
     for (const Interval& interval : intervals) {
@@ -36,7 +36,7 @@ std::vector<std::pair<std::int64_t, int>> counts_of(const std::vector<Interval>&
         changes.emplace_back(interval.start, 1);
         changes.emplace_back(interval.end, -1);
     }
-    std::sort(changes.begin(), changes.end());  // at equal times ends come first
+    std::sort(changes.begin(), changes.end());  // at equal times, ends come before starts
     std::vector<std::pair<std::int64_t, int>> counts;
     int active = 0;
     for (const auto& [time, by] : changes) {
@@ -61,7 +61,7 @@ SharedCores::SharedCores(const Trace& trace, const traces::Communications& commu
             work.push_back({trace.device.start[e], trace.device.end[e]});
     }
     for (const auto& [time, active] : counts_of(work)) kernels_.push_back({time, active});
-    // In a collective each member works from the last arrival on.
+    // In a collective, each member uses its core only after the last arrival.
     for (const traces::CollectiveMatch& match : communications.matches) {
         if (match.transfer_ns <= 0) continue;
         for (const traces::Communication& part : communications.of(match)) {

@@ -1,6 +1,6 @@
-// The cores that the ranks of one process share on the cpu device. Work that becomes ready while all of them
-// are busy waits for one: this is not a property of the work but of what ran at the same time, which other
-// settings place elsewhere.
+// The cores that the ranks of one process share on the cpu device. Work that becomes ready while all are busy
+// waits for one. That wait is not a property of the work but of what ran at the same time, which changes with
+// the settings.
 #pragma once
 
 #include <cstdint>
@@ -18,21 +18,21 @@ namespace shardscope::trainer::lift {
 class SharedCores {
   public:
     SharedCores() = default;
-    // Known for a trace of the trainer's cpu device that has all ranks of its one process.
+    // Known only for a trace of the trainer's cpu device whose ranks all ran in one process.
     SharedCores(const traces::Trace& trace, const traces::Communications& communications);
 
-    int count() const { return count_; }  // 0: each rank has a device of its own, or nothing is known
-    // When all cores were busy.
+    int count() const { return count_; }  // 0: each rank has its own device, or unknown
+    // The times at which all cores were busy.
     const traces::IntervalSet& full() const { return full_; }
     std::int64_t full_inside(traces::Interval interval) const;
-    // What a collective's transfer would take if its members had the cores to themselves: it gets the cores
-    // that kernels do not use.
+    // The duration of a collective's transfer if its members had the cores to themselves; as recorded, it
+    // gets only those that kernels do not use.
     std::int64_t transfer_ns(traces::Interval transfer, int members) const;
 
   private:
     struct Change {
         std::int64_t time = 0;
-        int active = 0;  // kernels and copies, from then on
+        int active = 0;  // kernels and copies running from then on
     };
     int count_ = 0;
     std::vector<Change> kernels_;  // by time

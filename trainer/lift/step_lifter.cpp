@@ -25,8 +25,8 @@ using traces::Trace;
 
 constexpr std::string_view kGradient = ".grad";
 
-// Walks the points of a step on the host: each becomes an item of the model where the model is, or a cost of
-// what stands around it.
+// Walks the points of a step on the host: each becomes an item at the model's current place, or a cost of the
+// engine around the model.
 class StepLifter {
   public:
     StepLifter(const Trace& trace, const HostRangeRoles& roles, const HostPoints& points,
@@ -47,7 +47,7 @@ class StepLifter {
     void take(const Point& point);
     void work(const Point& point);
     void collective(const Point& point, std::int32_t row);
-    // The host's time so far does not belong to the model.
+    // Charges the host time before this point to the engine or the optimizer, not to the model.
     void charge_engine(const Point& point) {
         const bool optimizer = roles_.optimizer(point.range);
         (optimizer ? out_.engine.optimizer_host_ns : out_.engine.host_ns) += std::exchange(gap_, 0);
@@ -76,16 +76,16 @@ class StepLifter {
     ModulePlaces places_;
     UnitTraffic traffic_;
 
-    std::int32_t group_ = -2;  // the autograd node that the backward is in
+    std::int32_t group_ = -2;  // the autograd node of the backward's current position
     Place group_place_;
     std::vector<std::pair<int, Place>> ready_;          // parameters that the group completes
-    std::unordered_map<std::uint64_t, int> live_;       // address -> buffer, -1: not the model's
+    std::unordered_map<std::uint64_t, int> live_;       // address -> buffer; -1: not the model's
     std::map<std::pair<int, int>, bool> has_gradient_;  // (parameter, node)
     std::map<std::string, int> parameter_of_path_;
 
-    std::int64_t now_;           // the host time that is accounted for so far
-    std::int64_t gap_ = 0;       // host time since then, for the next point
-    bool engine_since_ = false;  // engine work was seen since the model's last kernel
+    std::int64_t now_;           // end of the host time accounted for so far
+    std::int64_t gap_ = 0;       // host time not yet charged; goes to the next point
+    bool engine_since_ = false;  // engine work ran after the model's last kernel
     std::map<int, std::int64_t> stream_end_;
 };
 
@@ -108,14 +108,14 @@ LiftedRecording StepLifter::run() {
     if (!parts_.has_modules) places_.open_whole_model(parts_.root.start);
     for (const Point& point : points_) take(point);
     flush_ready();
-    if (out_.step.nodes.empty()) places_.add_whole_model();  // a wrapper with nothing recorded inside
+    if (out_.step.nodes.empty()) places_.add_whole_model();  // nothing was recorded inside the wrapper
     complete_parameters(trace_, rank_, parts_, places_, traffic_, options_, out_);
     for (const UnitTraffic::Bucket& bucket : traffic_.buckets) out_.buckets.push_back(bucket.bytes);
     out_.gathers = std::ssize(traffic_.gathers);
     return std::move(out_);
 }
 
-// The host's time since the previous point belongs to the point that follows.
+// Host time since the previous point belongs to the next one.
 void StepLifter::take(const Point& point) {
     gap_ += std::max<std::int64_t>(0, point.time - now_);
     const bool launches = point.kind == Point::Kind::work;
@@ -151,20 +151,20 @@ void StepLifter::take(const Point& point) {
                 add(point, {.kind = Item::Kind::wait});
             }
             return;
-        case Point::Kind::other:  // cudaMalloc, a query: counts for the next point
+        case Point::Kind::other:  // cudaMalloc, a query: its time goes to the next point
             gap_ += point.end - point.time;
             return;
     }
     if (!launches) return;
     out_.launch_ns.push_back(point.end - point.time);
-    // The time of this call beyond a typical one counts for the next point.
+    // The excess of this call's time over a typical one goes to the next point.
     gap_ += point.end - point.time - options_.launch_ns;
 }
 
 // --- items -------------------------------------------------------------------------------------------
 
-// The place of an autograd node: that of its forward operator where it is known; else that of the module that
-// the range names, the latest that the backward has not passed; else the backward's current place.
+// The place of an autograd node: that of its forward operator if known; else the latest place of the module
+// named by the range that the backward has not passed; else the backward's current place.
 std::vector<Item>& StepLifter::backward_items(const Point& point) {
     const std::int32_t outer = roles_.node(point.range);
     if (outer != group_ && outer >= 0) {
@@ -241,8 +241,8 @@ void StepLifter::work(const Point& point) {
         }
         return;
     }
-    // Where the stream was idle although work was queued, and no communication explains the wait, the launch
-    // took that long, unless the work waited for a core.
+    // If the stream was idle although work was queued, the idle time counts as launch time of this work,
+    // except for what communication or a wait for a core explains.
     std::int64_t& end = stream_end_[device.stream[e]];
     std::int64_t ready = std::max(end, point.end);
     if (std::exchange(engine_since_, false))
@@ -261,7 +261,7 @@ void StepLifter::work(const Point& point) {
     add(point, std::move(item));
 }
 
-// Records what a collective shows of units and buckets.
+// Records the sizes of units and buckets that a collective shows.
 void StepLifter::collective(const Point& point, std::int32_t row) {
     if (row < 0 || options_.ours) return;
     const auto c = static_cast<std::size_t>(row);
@@ -275,7 +275,7 @@ void StepLifter::collective(const Point& point, std::int32_t row) {
     }
 }
 
-// --- memory: which allocations are the model's, and which of them are gradients ----------------------------
+// --- memory: which allocations are the model's, and which of those are gradients --------------------------
 
 bool StepLifter::is_engine_memory(std::size_t m) const {
     if (!options_.ours) return false;
@@ -371,7 +371,7 @@ void StepLifter::free(const Point& point) {
     }
     const int buffer = found->second;
     live_.erase(found);
-    // After the backward the loop's variables go out of scope, all together.
+    // After the backward, all of the loop's variables go out of scope together.
     if (part_of(point.time) == Part::tail) {
         charge_engine(point);
         return;

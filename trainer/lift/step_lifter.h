@@ -18,7 +18,7 @@ namespace shardscope::trainer::lift {
 
 // The costs of a step that are not the model's, in nanoseconds.
 struct EngineFigures {
-    // The host's own time, without waits and launching: of FSDP or DDP, of the optimizer.
+    // The host's own time, without waits and launches: of FSDP or DDP, and of the optimizer.
     std::int64_t host_ns = 0, optimizer_host_ns = 0;
     std::int64_t optimizer_launches = 0;
     std::int64_t optimizer_ns = 0, kernels_ns = 0;  // device work except communication
@@ -30,7 +30,7 @@ enum class ParametersFrom : std::uint8_t {
     gradients,  // each parameter's gradient is named
     shapes,     // the operators' "Input Dims"
     gathers,    // a unit's bytes: one parameter per unit
-    buckets,    // DDP's all-reduces: one parameter for each, all the root's
+    buckets,    // DDP's all-reduces: one parameter per bucket, all in the root
 };
 
 struct LiftedRecording {
@@ -40,19 +40,19 @@ struct LiftedRecording {
     bool has_modules = false;   // the tree is from module ranges
     bool has_backward = false;  // autograd's nodes show where the backward begins
     ParametersFrom parameters = ParametersFrom::nothing;
-    std::int64_t element_bytes = 4;     // of what is gathered, where shapes and gathers or buckets show it
-    bool more_than_buckets = false;     // the shapes have more elements than DDP's buckets
+    std::int64_t element_bytes = 4;     // bytes per element in gathers or buckets, as inferred from shapes
+    bool more_than_buckets = false;     // the shapes contain more elements than DDP's buckets
     std::vector<std::int64_t> buckets;  // bytes of DDP's all-reduces in the backward, in their order
     std::int64_t gathers = 0;           // unit gathers in the forward of the last micro-batch
     std::vector<std::int64_t> launch_ns, event_ns;  // durations of single calls
 };
 
 struct StepLifterOptions {
-    bool ours = false;               // a trace of our trainer: buffers have categories
+    bool ours = false;               // the trace is from our trainer: buffers have categories
     std::int64_t gradient_size = 4;  // bytes per element
     std::int64_t launch_ns = 0;      // duration of a typical launching call
     bool whole_gradients =
-        false;                 // gradients of category `gradients` are each a parameter's (nothing sharded)
+        false;                 // nothing is sharded: each buffer of category `gradients` is one parameter's
     bool fully_shard = false;  // recorded under fully_shard, which shards each parameter separately
     int shard_ranks = 1;       // ranks among which a unit is sharded
     const SharedCores* cores = nullptr;  // not null; outlives the lifting

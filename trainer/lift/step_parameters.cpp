@@ -14,8 +14,8 @@ namespace {
 
 using traces::RangeKind;
 
-// How a unit's gather exceeds its parameters. fully_shard pads each to the same rows on every rank;
-// FullyShardedDataParallel aligns each to 16 bytes, if at all, and pads their sum.
+// The parameters of a unit, and by how much its gather exceeds them. fully_shard pads each to the same rows
+// on every rank; FullyShardedDataParallel aligns each to 16 bytes, if at all, and pads their sum.
 struct UnitParameters {
     std::vector<int> ids;
     std::int64_t gathered = 0;  // elements in their gather
@@ -61,8 +61,8 @@ void Completion::run() {
     place_gradients();
 }
 
-// Adds what the module table lists beyond the gradients that were seen: frozen parameters, or, where no
-// gradient has memory of its own, one for all that a module owns.
+// Adds what the module table lists beyond the gradients that were seen: frozen parameters or, if no gradient
+// has its own memory, one parameter for all that a module owns.
 void Completion::complete_by_table() {
     const bool named = out.parameters == ParametersFrom::gradients;
     for (const auto& [row_id, id] : places.nodes_of_rows()) {
@@ -81,7 +81,7 @@ void Completion::complete_by_table() {
     out.parameters = ParametersFrom::gradients;
 }
 
-// Reads the parameters from the forward's operators, those of each module's first call.
+// Reads the parameters from the forward's operators, in the first call of each module.
 void Completion::read_shapes() {
     const traces::HostRanges& ranges = trace.ranges;
     if (ranges.detail.empty() || !parts.has_modules) return;
@@ -89,7 +89,7 @@ void Completion::read_shapes() {
         const std::int64_t start = ranges.start[r];
         if (!parts.in_forward(start) || ranges.kind[r] != RangeKind::operation) continue;
         if (trace.threads[ranges.thread[r]].rank != rank || !reads_parameters(text(ranges.name[r]))) continue;
-        // aten::addmm inside aten::linear reads the same.
+        // aten::addmm inside aten::linear reads the same parameters.
         bool inside = false;
         for (std::int32_t p = ranges.parent[r]; p >= 0; p = ranges.parent[static_cast<std::size_t>(p)])
             inside = inside || reads_parameters(text(ranges.name[static_cast<std::size_t>(p)]));
@@ -123,8 +123,8 @@ UnitParameters Completion::parameters_of_unit(int unit, std::int64_t element_byt
     return known;
 }
 
-// A parameter that two modules of a unit read (tied embeddings) is gathered once: where the shapes have more
-// elements than the gather, the later one of two of the same shape is the earlier one. The pairs are (later,
+// A parameter that two modules of a unit read (tied embeddings) is gathered once: if the shapes have more
+// elements than the gather, two parameters of the same shape are taken as one. Returns pairs (later,
 // earlier).
 std::vector<std::pair<int, int>> Completion::gathered_once(UnitParameters& known, std::int64_t elements) {
     const auto shape = [&](int id) {
@@ -155,7 +155,7 @@ void Completion::share(std::vector<std::pair<int, int>> pairs) {
     }
 }
 
-// Nodes that own or read `gone` get `kept`; the numbers above it move down.
+// Gives `kept` to the nodes that own or read `gone`; parameter numbers above `gone` move down by one.
 void Completion::replace_parameter(int gone, int kept) {
     for (Node& own : out.step.nodes) {
         const auto has = [](const std::vector<int>& list, int id) {
@@ -171,17 +171,15 @@ void Completion::replace_parameter(int gone, int kept) {
     out.step.parameters.erase(out.step.parameters.begin() + gone);
 }
 
-// The units' bytes, in the order in which they are gathered in the forward, override the shapes: what only
-// elementwise operators read (the weight of a norm, a position embedding) is a parameter of the unit's
-// module.
+// The units' bytes, in the order of their gathers in the forward, override the shapes: what only elementwise
+// operators read (the weight of a norm, a position embedding) becomes a parameter of the unit's module.
 void Completion::read_gathers() {
     std::vector<int> units;  // nodes, in the order of their forward
     for (std::size_t n = 0; n < out.step.nodes.size(); ++n)
         if (n == 0 || out.step.nodes[n].unit) units.push_back(static_cast<int>(n));
-    if (traffic.gathers.size() + 1 == units.size())
-        units.erase(units.begin());  // the root has no gather of its own
+    if (traffic.gathers.size() + 1 == units.size()) units.erase(units.begin());  // the root has no gather
     if (traffic.gathers.empty() || traffic.gathers.size() != units.size()) return;
-    // Assumes elements of two bytes if that is closer to what most units gather.
+    // Assumes two bytes per element if that matches the gathers of most units better.
     std::int64_t of_two = 0;
     for (std::size_t u = 0; u < units.size(); ++u) {
         const auto off = [&](std::int64_t element_bytes) {
@@ -204,8 +202,8 @@ void Completion::read_gathers() {
     }
 }
 
-// The excess of all DDP buckets over the shapes goes to the root, which is not a unit. Where the buckets have
-// less, one parameter that several modules read explains it; else some are frozen, and it is unknown which.
+// The excess of all DDP buckets over the shapes goes to the root. If the buckets have fewer elements, either
+// one parameter that several modules read explains it, or some parameters are frozen and it is unknown which.
 void Completion::complete_by_buckets() {
     std::int64_t bytes = 0;
     for (const UnitTraffic::Bucket& mark : traffic.buckets) bytes += mark.bytes;
@@ -222,7 +220,7 @@ void Completion::complete_by_buckets() {
     out.more_than_buckets = left < 0;
 }
 
-// Each all-reduce of the backward is a bucket that was complete there.
+// Each all-reduce in the backward is a bucket that was complete at that place.
 void Completion::read_buckets() {
     for (auto mark = traffic.buckets.rbegin(); mark != traffic.buckets.rend(); ++mark) {
         const int id =
@@ -235,8 +233,8 @@ void Completion::read_buckets() {
     }
 }
 
-// A gradient is complete when its module's backward is. Its memory is the allocation of its size there;
-// neither an allocation that a gradient takes over nor its free is one of an activation.
+// A gradient is complete when its module's backward is. Its memory is the allocation of its size there; that
+// allocation and its free then no longer count as an activation's.
 void Completion::place_gradients() {
     std::set<int> taken;
     for (Node& own : out.step.nodes) {

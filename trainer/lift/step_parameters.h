@@ -1,5 +1,5 @@
-// The parameters of each module, and where in its backward their gradients are complete, from whatever the
-// trace shows of them.
+// Derives the parameters of each module, and where in its backward their gradients are complete, from
+// whatever evidence the trace has.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@
 
 namespace shardscope::trainer::lift {
 
-// What the collectives of a step show of its units and buckets.
+// Sizes of a step's units and buckets, as its collectives show them.
 struct UnitTraffic {
     struct Bucket {
-        Place place;  // of the backward, before the item at `position`
+        Place place;  // in the backward, before the item at `position`
         std::size_t position = 0;
         std::int64_t bytes = 0;
     };
@@ -22,11 +22,11 @@ struct UnitTraffic {
     std::vector<std::int64_t> gathers;  // bytes of units' all-gathers, in the forward
 };
 
-// Returns the parameter's number.
+// Returns the parameter's index in LiftedStep::parameters.
 int add_parameter(LiftedStep& step, int owner, LiftedParameter parameter);
 
-// Completes the parameters of out.step, of which a trace of our trainer has named those with gradients
-// already.
+// Completes the parameters of out.step. In a trace of our trainer, those with gradients are already there by
+// name.
 void complete_parameters(const traces::Trace& trace, int rank, const StepParts& parts,
                          const ModulePlaces& places, const UnitTraffic& traffic,
                          const StepLifterOptions& options, LiftedRecording& out);

@@ -15,7 +15,7 @@ Part StepParts::at(std::int64_t time) const {
     return time < backward.end ? Part::backward : Part::tail;
 }
 
-// The root's last call in the step, and the place of its backward.
+// Finds the root's last call in the step and the extent of its backward.
 StepParts find_parts(const traces::Trace& trace, const HostRangeRoles& roles,
                      const std::vector<Point>& points, traces::Interval host) {
     StepParts parts;
@@ -36,7 +36,7 @@ StepParts find_parts(const traces::Trace& trace, const HostRangeRoles& roles,
         }
         if (point.kind == Point::Kind::close) --depth;
     }
-    // Autograd's outermost nodes of this rank and step.
+    // The outermost autograd nodes of this rank and step.
     std::vector<traces::Interval> nodes;
     std::int32_t last = -1;
     for (const Point& point : points) {

@@ -10,7 +10,7 @@ namespace shardscope::trainer::lift {
 
 namespace {
 
-// Writes items into a Plan; tracks which buffers and gradients are alive.
+// Writes items into a Plan; tracks which buffers and gradients are live.
 class Player {
   public:
     Player(const LiftedStep& step, LiftedCosts costs)
@@ -42,7 +42,7 @@ class Player {
     }
     const Parameter* parameter(int id) const { return parameters_[static_cast<std::size_t>(id)]; }
 
-    // The host time of a range that is not an item.
+    // Adds the host time of a range, which is not an item.
     void owes_range() { owed_ += costs_.operation_ns; }
 
     void play(PlanBuilder& builder, ParameterStore* store, const std::vector<Item>& items) {
@@ -56,7 +56,7 @@ class Player {
     }
     std::size_t next_call(int node) { return calls_[static_cast<std::size_t>(node)]++; }
 
-    // The latest of `items` that stays alive until the loop's variables go out of scope: likely the loss.
+    // The last of `items` that stays live until the loop's variables go out of scope: probably the loss.
     Tensor last_kept(const std::vector<Item>& items) const {
         for (auto item = items.rbegin(); item != items.rend(); ++item) {
             if (item->kind != Item::Kind::allocate) continue;
@@ -84,7 +84,7 @@ class Player {
     std::vector<Tensor> live_;        // by buffer
     std::vector<bool> freed_;         // by buffer: freed before the step ends
     std::vector<std::size_t> calls_;  // by node, in this micro-batch
-    std::int64_t owed_ = 0;           // host time, for ranges
+    std::int64_t owed_ = 0;           // host time of ranges, to subtract from that of later items
 };
 
 void Player::host(PlanBuilder& builder, std::int64_t ns) {
@@ -178,7 +178,7 @@ class LiftedModule final : public Module {
             call(graph, child(static_cast<std::size_t>(at)), {});
             segment(graph, recorded.own[c + 1]);
         }
-        // Wrappers need nothing but the identity.
+        // Wrappers need only the value's identity.
         return {nullptr, {}, graph.tape.recording() ? graph.tape.new_value() : -1, graph.dtype};
     }
 
@@ -197,7 +197,7 @@ class LiftedModule final : public Module {
     const int node_;
 };
 
-// The recorded run's units inside the root.
+// Wraps the units of the recorded run that are inside the root.
 void wrap_units(Module& module, const LiftedStep& step, int node) {
     const std::vector<int>& children = step.nodes[static_cast<std::size_t>(node)].children;
     for (std::size_t c = 0; c < children.size(); ++c) {

@@ -1,5 +1,5 @@
-// A lifted step as what a Program trains: modules whose forward and backward are the recorded ones, so that
-// the one generator of Plans provides every strategy and option.
+// A lifted step as the workload of a Program: modules whose forward and backward are the recorded ones, so
+// that the ordinary Plan generator provides every strategy and option.
 #pragma once
 
 #include <memory>
@@ -13,8 +13,7 @@ struct LiftedCosts {
     std::int64_t operation_ns = 0;  // host time for each range that opens; recorded times include it
 };
 
-// `step` must outlive the result. `units`: the model is wrapped as it was recorded, whatever the job's
-// policy.
+// `step` must outlive the result. `units`: the model is wrapped as recorded, regardless of the job's policy.
 std::unique_ptr<Workload> workload_of(const LiftedStep& step, LiftedCosts costs, bool units);
 
 }  // namespace shardscope::trainer::lift

@@ -89,7 +89,7 @@ Anatomy anatomy_of(const Row& row, const sim::Cluster& cluster) {
     last.simulated = at_peak(MemoryCategory::activations, MemoryCategory::other);
     last.categories = "activations, other";
     last.known = job.model.type == ModelType::gpt ||
-                 job.model.type == ModelType::bert;  // the formula is for such blocks
+                 job.model.type == ModelType::bert;  // the formula applies to such blocks
     if (last.known) last.here = activations(job, k);
     last.bytes.fill(last.here);
     return out;

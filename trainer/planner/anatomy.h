@@ -1,16 +1,15 @@
-// The memory of training by formula, as tutorials and papers give it: four parts by ZeRO stage. They know
-// nothing of a schedule; they are shown next to the simulated peak so that a person sees what they omit.
+// The memory of training by formula, as in tutorials and papers: four parts by ZeRO stage. The formulas
+// ignore the schedule; they are shown next to the simulated peak so that a user sees what they omit.
 //
 // p parameters, d devices that shard, s tokens of context, b samples of a micro-batch, h features, L blocks,
-// a heads, k bytes of a value in the precision of the parameters:
+// a heads, k bytes per value in the precision of the parameters:
 //
 //   model       k p            / d at stage 3
 //   gradients   k p            / d at stage 2 and 3
-//   optimizer   K p            / d at stage 1 and beyond. K: 4 bytes for each value that the optimizer keeps
-//   for
-//                              a parameter (Adam and its kin 2, momentum 1, plain SGD 0), and 4 for the fp32
-//                              parameters where k is 2
-//   activations s b h L ((16 k + 2) + (2 k + 1) a s / h); the part with a s / h only where the attention's
+//   optimizer   K p            / d at stage 1 and beyond. K: 4 bytes for each value that the optimizer
+//                              keeps per parameter (Adam and its kin 2, momentum 1, plain SGD 0), and 4 for
+//                              the fp32 parameters if k is 2
+//   activations s b h L ((16 k + 2) + (2 k + 1) a s / h); the part with a s / h only if the attention's
 //                              probabilities are kept; checkpointed blocks keep k s b h L and one block's
 //
 // S. Rajbhandari et al., "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models" (2020),
@@ -33,15 +32,15 @@ inline constexpr int kZeroStages = 4;
 
 struct Anatomy {
     int stage = 0;           // ZeRO stage of the configuration
-    int devices = 1;         // devices that shard among themselves
-    bool offloaded = false;  // model, gradients and optimizer are on the host: 0 on the device at `stage`
+    int devices = 1;         // number of devices that share one shard group
+    bool offloaded = false;  // model, gradients and optimizer are on the host: `here` is 0
     std::int64_t parameters = 0;
     struct Part {
         std::string name;                         // "model"
-        std::array<double, kZeroStages> bytes{};  // by stage, on one device
+        std::array<double, kZeroStages> bytes{};  // bytes per device, by stage
         double here = 0;                          // in this configuration
         double simulated = 0;                     // bytes of its categories, at the peak
-        std::string categories;                   // these: "parameters, unsharded_parameters, communication"
+        std::string categories;                   // "parameters, unsharded_parameters, communication"
         bool known = true;                        // a formula exists
     };
     std::array<Part, 4> parts;  // model, gradients, optimizer, activations

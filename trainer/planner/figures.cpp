@@ -14,7 +14,7 @@ namespace {
 constexpr double kSecondsPerHour = 3600;
 constexpr double kMillion = 1e6;
 
-// The id with the most bytes, -1 if none has any; see MemoryPeak::units.
+// The id with the most bytes, -1 if all have none; see MemoryPeak::units.
 int largest(const std::vector<std::int64_t>& by_id) {
     if (by_id.size() < 2) return -1;
     const auto most = std::max_element(by_id.begin() + 1, by_id.end());

@@ -1,4 +1,4 @@
-// Which rows are worth having, and why the others are not.
+// Finds the rows worth choosing, and explains why the others are not.
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -45,7 +45,7 @@ std::string exposed_words(const MostExposed& most) {
     return text;
 }
 
-// Where the longer step spends its time. Steps with other batches are compared per sample.
+// Where the slower row spends its extra time. Steps with different batches are compared per sample.
 std::string slower_words(const Row& row, const Row& by) {
     const double scale =
         row.times.last_step > 0 && by.times.last_step > 0
@@ -93,9 +93,9 @@ void mark_front(std::vector<Row>& rows) {
         row.changes = changes_between(rows.front(), row);
         if (row.fits()) fitting.push_back(&row);
     }
-    // Sorts by size, then speed: no later row is smaller, and the row that beats another is on the Pareto
-    // front before it. Among equals the simplest represents the others, so that the best is among those
-    // shown.
+    // Sorts by size, then speed: no later row is smaller, and and a row that beats another is already on the
+    // Pareto front when the other is reached. Among equals, the simplest comes first and stands for the
+    // others, so that the best row is among those shown.
     const auto key = [](const Row* row) {
         return std::make_tuple(row->peak.bytes, row->reserved, row->seconds_per_sample(), row->changes,
                                row->number);
@@ -107,7 +107,7 @@ void mark_front(std::vector<Row>& rows) {
     for (Row* row : fitting) {
         const double seconds = row->seconds_per_sample();
         if (least == 0 || seconds < least) least = seconds;
-        const Row* by = nullptr;  // the fastest that is no larger
+        const Row* by = nullptr;  // the fastest front row that is no larger
         for (const Row* other : front) {
             const bool no_larger = other->reserved <= row->reserved;
             if (no_larger && (!by || other->seconds_per_sample() < by->seconds_per_sample())) by = other;

@@ -29,7 +29,7 @@ std::string job_file(const Job& job, std::string_view comment) {
         for (const Key& key : keys()) {
             if (key.section != section.name || is_of_the_trace(key)) continue;
             const Value value = key.get(job);
-            // Some defaults depend on other keys, so that a given key may be at the plain default.
+            // Some defaults depend on other keys, so a key that was given may equal the plain default.
             if (value == key.get(defaults) && !job.origins.contains(key.full_name())) continue;
             lines += fmt::format("{} = {}\n", key.name,
                                  key.type == ValueType::text ? toml_text(to_text(value)) : to_text(value));

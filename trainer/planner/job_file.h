@@ -1,4 +1,4 @@
-// A configuration as a job file that can be run by hand.
+// Writes a configuration as a job file that can be run by hand.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace shardscope::trainer::planner {
 
-// TOML with every key that the job was given or that is not at its default: load_job makes the same job of
-// it. `comment`: lines at the top, each after "# ". The trace's keys are omitted.
+// TOML with every key that was given or is not at its default, from which load_job makes the same job.
+// `comment`: lines for the top, each written after "# ". Omits the trace's keys.
 std::string job_file(const Job& job, std::string_view comment = {});
 
 }  // namespace shardscope::trainer::planner

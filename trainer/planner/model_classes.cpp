@@ -29,7 +29,7 @@ std::int64_t count_classes(const Job& job, Classes& classes) {
     return count_classes(*make_model(plain), classes);
 }
 
-// Classes that repeat and contain half of the model or more, those of the largest modules first.
+// Classes that repeat and contain at least half of the model; those with the largest modules first.
 std::vector<std::pair<std::string, ClassFacts>> repeated_of(const Classes& classes, std::int64_t total) {
     std::vector<std::pair<std::string, ClassFacts>> repeated;
     for (const auto& entry : classes)

@@ -13,19 +13,18 @@ namespace shardscope::trainer::planner {
 // Facts about the modules of one class.
 struct ClassFacts {
     int modules = 0;
-    std::int64_t largest = 0, all = 0;  // parameters inside
+    std::int64_t largest = 0, all = 0;  // parameters in the largest module, and in all
     bool leaf = true;
 
     void count(std::int64_t elements, bool has_children);
 };
 using Classes = std::map<std::string, ClassFacts>;
 
-// Wrap policies that suit a model: all in one, by each class that repeats and contains half of the parameters
-// or more, and by the size of the largest such module.
+// Wrap policies that suit a model: the root alone, each class that repeats and contains at least half of the
+// parameters, and the size of the largest such module.
 std::vector<std::string> wraps_for(const Job& job);
 std::vector<std::string> wraps_of(const Classes& classes, std::int64_t elements);
-// The checkpointing candidates: nothing, and the class of the largest modules that repeat and have others
-// inside.
+// The checkpointing candidates: none, and each such class whose modules contain others.
 std::vector<std::string> checkpointings_for(const Job& job);
 
 }  // namespace shardscope::trainer::planner

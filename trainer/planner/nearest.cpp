@@ -24,10 +24,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// An axis is one decision: its other values, each with the keys that change for it.
+// An axis is one decision: its alternative values, each with the keys that it changes.
 using Value = std::vector<Override>;
 using Axis = std::vector<Value>;
-// The index of each axis's value, from 1; 0: as the job has it.
+// The index of the value on each axis, from 1; 0: the job's own.
 using Choice = std::vector<std::size_t>;
 
 std::size_t steps_of(const Choice& choice) {
@@ -62,7 +62,7 @@ Axis strategies(const Job& job) {
     const bool alone = job.run.ranks == 1;
     if (job.parallel.mode != ParallelMode::fsdp) {
         const Value fsdp = {{"parallel.mode", "fsdp"}, {"fsdp.sharding_strategy", "FULL_SHARD"}};
-        if (alone) return {fsdp};  // it can be offloaded
+        if (alone) return {fsdp};  // only FSDP can offload
         const bool whole = job.parallel.mode == ParallelMode::ddp && !job.ddp.shard_optimizer;
         return whole ? Axis{{{"ddp.shard_optimizer", "true"}}, fsdp} : Axis{fsdp};
     }
@@ -84,7 +84,7 @@ Axis batches(const Job& job) {
     return axis;
 }
 
-// Buffers of a unit as in fully_shard, which has no limiter.
+// The unit buffers of fully_shard, which has no limiter.
 Axis layouts(const Job& job) {
     if (job.parallel.mode != ParallelMode::fsdp || job.fsdp.layout != FsdpLayout::fsdp1) return {};
     Value fully = {{"fsdp.layout", "fsdp2"}};
@@ -108,8 +108,8 @@ std::vector<Axis> axes_of(const Job& job) {
     return axes;
 }
 
-// Seconds per sample by the cost model, where the memory is `limit` (0: unlimited). Nothing: it does not fit,
-// or (limit 0) the cost model cannot simulate it.
+// Seconds per sample by the cost model, with `limit` bytes of memory (0: unlimited); nothing if it does not
+// fit.
 std::optional<double> seconds_per_sample(const Program& program, const sim::Cluster& cluster,
                                          std::int64_t limit) {
     const Job& job = program.job();
@@ -138,13 +138,13 @@ class NearestSearch {
     NearestFits run();
 
   private:
-    // What is known of a choice.
+    // The results for a choice.
     struct Known {
         bool can_be = false, fits = false;
         NearestFit fit;
     };
 
-    // A few steps show as much as many; the launcher's and the file's trace settings do not matter.
+    // A few steps show as much as many, and the job's own limit is replaced by `limit`.
     static Job plain(Job job) {
         job.run.steps = std::min<std::int64_t>(job.run.steps, 6);
         job.run.memory_limit = 0;
@@ -167,13 +167,13 @@ class NearestSearch {
     const std::vector<Axis> axes_;
     const Clock::time_point until_;
     std::map<Choice, Known> known_;
-    std::vector<Choice> fitting_;        // choices of which no part fits
-    std::vector<Choice> found_;          // those, one for each set of figures
-    std::optional<double> own_seconds_;  // the job's own, with unlimited memory
+    std::vector<Choice> fitting_;        // fitting choices of which no part fits alone
+    std::vector<Choice> found_;          // the same, one for each set of figures
+    std::optional<double> own_seconds_;  // of the job itself, with unlimited memory
     bool cut_ = false;
 };
 
-// Where several values set a key, the last one counts.
+// If several values set a key, the last one counts.
 std::vector<Override> NearestSearch::changes_of(const Choice& choice) const {
     std::vector<Override> changes;
     for (std::size_t a = 0; a < choice.size(); ++a) {
@@ -196,12 +196,12 @@ const NearestSearch::Known& NearestSearch::look_at(const Choice& choice) {
         known.can_be = true;
         known.fits = known.fit.peak.bytes <= limit_;
         if (known.fits || known.fit.steps == 0) compare_times(known, program);
-    } catch (const JobError&) {  // these values exclude each other
+    } catch (const JobError&) {  // these values are incompatible
     }
     return known;
 }
 
-// The allocator may have to reserve more than is allocated.
+// Also decides whether it fits: the allocator may have to reserve more than is allocated.
 void NearestSearch::compare_times(Known& known, const Program& program) {
     try {
         if (known.fit.steps == 0) {
@@ -212,11 +212,11 @@ void NearestSearch::compare_times(Known& known, const Program& program) {
         const std::optional<double> seconds = seconds_per_sample(program, cluster_, limit_);
         known.fits = seconds.has_value();
         if (seconds && own_seconds_ && *own_seconds_ > 0) known.fit.slower = *seconds / *own_seconds_;
-    } catch (const sim::ClusterError&) {  // a cluster of fewer devices: allocated bytes decide
+    } catch (const sim::ClusterError&) {  // the cluster has too few devices: allocated bytes decide
     }
 }
 
-// Repeatedly takes the change that lowers the peak most, until none does or the job fits.
+// Repeatedly makes the change that lowers the peak most, until none does or the job fits.
 Choice NearestSearch::descend() {
     Choice here(axes_.size(), 0);
     while (!look_at(here).fits) {
@@ -239,7 +239,7 @@ Choice NearestSearch::descend() {
     return here;
 }
 
-// Whether another choice has the same figures: different names for the same units, for example.
+// Whether another choice has the same figures, such as another wrap policy for the same units.
 bool NearestSearch::as_another(const Known& known) const {
     return std::any_of(found_.begin(), found_.end(), [&](const Choice& choice) {
         const NearestFit& other = known_.at(choice).fit;

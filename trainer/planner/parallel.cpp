@@ -11,7 +11,7 @@ void for_each_in_parallel(std::size_t count, int threads, const std::atomic<bool
                           const std::function<void(std::size_t, std::size_t)>& progress,
                           const std::function<void(std::size_t)>& work) {
     std::atomic<std::size_t> next{0};
-    std::mutex mutex;  // guards the two below
+    std::mutex mutex;  // guards `done` and `problem`
     std::size_t done = 0;
     std::exception_ptr problem;
     const auto take = [&] {

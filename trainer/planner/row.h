@@ -1,4 +1,4 @@
-// A planner's results for one configuration of a job. Plain values. Sizes are bytes, times seconds.
+// A planner's results for one configuration of a job. Plain data. Sizes are bytes, times seconds.
 #pragma once
 
 #include <array>
@@ -25,35 +25,34 @@ constexpr std::string_view name(Outcome outcome) {
     return kOutcomeNames[static_cast<std::size_t>(outcome)];
 }
 
-// The collectives of one operation in one phase with the most time not covered by kernels.
+// The collectives of one operation in one phase that have the most exposed time.
 struct MostExposed {
     std::string operation, phase;  // "all_gather", "forward"; empty: nothing is exposed
     double seconds = 0;            // all units, in the last step of rank 0
-    std::string unit;              // the unit with most of it
+    std::string unit;              // unit with the most of it
     double unit_s = 0;
 };
 
 struct Times {
     double step = 0;       // mean of the run's steps, as shardscope-train prints it
-    double exposed = 0;    // communication outside kernels, per step, mean of the ranks
-    double last_step = 0;  // rank 0's, and parts of it:
+    double exposed = 0;    // communication outside kernels, per step, mean over ranks
+    double last_step = 0;  // of rank 0; parts of it follow
     double kernel = 0, copy = 0, last_exposed = 0;
-    // The part of the last step that neither kernels nor exposed communication fill: the host, copies,
-    // waiting.
+    // The rest of the last step, without kernels and exposed communication: host, copies, waiting.
     double rest() const { return last_step - kernel - last_exposed; }
 };
 
 struct Row {
-    int number = 0;                  // the candidate's, from 1; the same in every search of the same space
-    std::vector<Override> settings;  // all that differ from the job's file
-    Job job;                         // as loaded; not set where the configuration is impossible
+    int number = 0;                  // number of the candidate, from 1: the same in every search of a space
+    std::vector<Override> settings;  // all differences from the job file
+    Job job;                         // as loaded; not set if the configuration is impossible
     Outcome outcome = Outcome::not_run;
-    std::string reason;  // a sentence, where it is impossible or too large
+    std::string reason;  // a sentence, if it is impossible or too large
 
     std::int64_t limit = 0;              // device memory that a rank may reserve
     std::string limit_of;                // "into the 100 bytes of run.memory_limit"
-    MemoryPeak peak;                     // allocated, on every rank; by the memory account
-    std::string peak_unit, peak_module;  // those with most of the peak; empty: none has any
+    MemoryPeak peak;                     // allocated bytes of every rank, by the memory account
+    std::string peak_unit, peak_module;  // those that hold most of the peak; empty: none
     std::int64_t peak_unit_bytes = 0, peak_module_bytes = 0;
 
     bool timed = false;         // the figures below are set
@@ -67,10 +66,10 @@ struct Row {
     MostExposed exposed;
 
     bool front = false;  // on the Pareto front of allocated memory, reserved memory and time per sample
-    bool tied = false;   // as fast as the fastest that fits, within the model's error
-    int beaten_by = 0;   // number of the fastest row of the Pareto front that is no larger in either; 0: none
-    int changes = 0;     // keys in which it differs from row 1
-    int same_as = 0;     // number of a row with the same figures and no more changes; 0: none
+    bool tied = false;   // as fast as the fastest row that fits, within the model's error (kTie)
+    int beaten_by = 0;   // number of the fastest front row that is no larger in either memory; 0: none
+    int changes = 0;     // number of keys that differ from row 1
+    int same_as = 0;     // number of a row with the same figures and at most as many changes; 0: none
 
     bool fits() const { return outcome == Outcome::fits; }
     bool can_be() const { return fits() || outcome == Outcome::too_large; }  // its memory is known

@@ -22,12 +22,12 @@ Values first_of_all(const std::string& first, const Values& others) {
     return values;
 }
 
-// A way to place the parameters, and the other keys that matter with it.
+// A way to place the parameters, and which other keys matter with it.
 struct Strategy {
     std::vector<Override> settings;
-    bool units = false;    // wrapped into units that may hold parameters in bf16
-    bool shards = false;   // parameters that may be offloaded
-    bool gathers = false;  // prefetch and the limiter
+    bool units = false;    // it has units, which may hold parameters in bf16
+    bool shards = false;   // it shards parameters, which may be offloaded
+    bool gathers = false;  // it gathers: prefetch and limiter matter
 };
 
 // Keys that the strategies and the axes below decide.
@@ -54,7 +54,7 @@ bool is_decided(const std::string& key) {
     return std::find(kDecided.begin(), kDecided.end(), key) != kDecided.end();
 }
 
-// The space of one job: everything that is not decided here is given.
+// The search space of one job, whose keys outside kDecided are fixed.
 class Space {
   public:
     Space(const Job& job, const sim::Cluster& cluster, const std::vector<Given>& given)
@@ -65,12 +65,12 @@ class Space {
 
   private:
     const Values* given(const std::string& key) const { return find_given(given_, key); }
-    // The command line's values, or the job's own value and others.
+    // The command line's values, or else the job's own and `others`.
     Values values(const std::string& key, const Values& others) const {
         if (const Values* own = given(key)) return *own;
         return first_of_all(text_of(job_, key), others);
     }
-    // The command line's values, or the one value that makes sense.
+    // The command line's values, or else the one value that makes sense.
     Values only(const std::string& key, const std::string& value) const {
         const Values* own = given(key);
         return own ? *own : Values{value};
@@ -95,7 +95,7 @@ class Space {
     const std::vector<Given>& given_;
 };
 
-// The ranks of a node shard among themselves, where the ranks fill several nodes.
+// The ranks of a node form a shard group, if the ranks fill several nodes.
 Values Space::shard_groups() const {
     if (const Values* own = given(kShardGroup)) return *own;
     Values groups;
@@ -110,7 +110,7 @@ void Space::add_sharded(const std::string& name, std::vector<Strategy>& into) co
     Strategy strategy{{{kMode, "fsdp"}, {kSharding, name}}, true, true, true};
     if (name.starts_with("HYBRID")) {
         Values groups = shard_groups();
-        if (groups.empty() && given(kSharding)) groups = {"0"};  // asked for: the job reports what is missing
+        if (groups.empty() && given(kSharding)) groups = {"0"};  // requested: the job reports what is missing
         for (const std::string& group : groups) {
             Strategy hybrid = strategy;
             hybrid.settings.push_back({kShardGroup, group});
@@ -146,7 +146,7 @@ std::vector<Strategy> Space::strategies() const {
     return all;
 }
 
-// The layouts of units that a strategy may have, the job's own first. "lean" is tried where nothing else
+// The layouts of units that a strategy may have, the job's own first. "lean" is tried only if nothing else
 // fits.
 Values Space::layouts(const Strategy& strategy) const {
     if (given(kLayout)) return *given(kLayout);
@@ -156,14 +156,14 @@ Values Space::layouts(const Strategy& strategy) const {
     return {strategy.units ? "fsdp1" : own};
 }
 
-// fully_shard has no limiter, so it is not tried where the command line asks for one.
+// Whether fully_shard is tried: it has no limiter, so not if the command line requires one.
 bool Space::can_be_fully() const {
     const Values* own = given(kLimiter);
     return !own || std::find(own->begin(), own->end(), "false") != own->end();
 }
 
 // The command line's values, or `others`; "false" for fully_shard, which has no limiter, unless one is
-// asked for.
+// required.
 Values Space::limiters(const std::string& layout, const Values& others) const {
     if (layout == "fsdp2" && can_be_fully()) return {"false"};
     return only_or(kLimiter, others);
@@ -182,13 +182,13 @@ void Space::combine(const Strategy& strategy, std::vector<std::vector<Override>>
     for (const std::vector<Override>& half : halves()) combine(strategy, all_layouts.front(), half, into);
 }
 
-// `instead`: settings that replace the job's batch; keys that then make little difference keep one value.
+// `instead`: settings that replace the job's batch; keys that make little difference then keep one value.
 void Space::combine(const Strategy& strategy, const std::string& layout, const std::vector<Override>& instead,
                     std::vector<std::vector<Override>>& into) const {
     const std::string wrap = text_of(job_, kWrap), prefetch = text_of(job_, kPrefetch),
                       limiter = text_of(job_, kLimiter);
-    // fully_shard gathers the next unit before a unit's gradients, and has no limiter. A job of fully_shard
-    // that is tried in another layout gets that layout's defaults.
+    // fully_shard gathers the next unit before computing a unit's gradients, and has no limiter. A
+    // fully_shard job that is tried in another layout gets that layout's defaults.
     const bool fully = layout == "fsdp2", fixed = fully || !instead.empty();
     const FsdpSection defaults;
     const std::string first_limiter =
@@ -220,8 +220,8 @@ void Space::combine(const Strategy& strategy, const std::string& layout, const s
     into.insert(into.end(), std::make_move_iterator(all.begin()), std::make_move_iterator(all.end()));
 }
 
-// The remaining options where nothing fits: everything sharded, in each layout, with as little as possible
-// beside it.
+// The last options if nothing fits: everything sharded, in each layout, with as little other memory as
+// possible.
 std::vector<std::vector<Override>> Space::last_resorts() const {
     const Values* modes = given(kMode);
     if (modes && std::find(modes->begin(), modes->end(), "fsdp") == modes->end()) return {};
@@ -291,7 +291,7 @@ void set(std::vector<Override>& settings, const Override& setting) {
     }
 }
 
-// The job that the other values are compared with; one for a single rank becomes sharded.
+// The job whose own values come first. If it is impossible as it is, it is made an FSDP job.
 Job job_of(std::vector<Override> settings, const JobMaker& make_job) {
     try {
         return make_job(settings);
@@ -299,7 +299,7 @@ Job job_of(std::vector<Override> settings, const JobMaker& make_job) {
         settings.push_back({kMode, "fsdp"});
         try {
             return make_job(settings);
-        } catch (const JobError&) {  // the first is the one to report
+        } catch (const JobError&) {  // report the first error
         }
         throw;
     }
@@ -309,7 +309,7 @@ using Combinations = std::vector<std::vector<Override>> (Space::*)() const;
 
 std::vector<Candidate> all_candidates(const std::vector<Given>& given, const JobMaker& make_job,
                                       const ClusterMaker& cluster_of, Combinations combinations) {
-    // The keys that this file does not decide make the outer combinations: each is a job with its own space.
+    // The keys that this file does not decide form the outer combinations: each is a job with its own space.
     std::vector<std::vector<Override>> outer(1);
     for (const Given& key : given) {
         if (!is_decided(key.key)) multiply(outer, key.key, key.values);
@@ -327,7 +327,7 @@ std::vector<Candidate> all_candidates(const std::vector<Given>& given, const Job
         } catch (const JobError& error) {
             if (outer.size() == 1) throw;
             problem = error;
-            all.push_back({settings});  // a row with the reason
+            all.push_back({settings});  // becomes a row with the reason
         }
         if (all.size() > kMostCandidates) {
             throw JobError(fmt::format(

@@ -1,7 +1,7 @@
-// The configurations that a planner tries: the values of each key that are worth a try for this model on this
-// cluster, and their combinations. What the command line says about a key replaces those values.
+// The configurations that a planner tries: the values of each key that are worth trying for this model on
+// this cluster, and their combinations. Values on the command line replace those of their key.
 //
-// Keys that make no difference under a strategy (a limiter where nothing is gathered) keep one value there.
+// Keys that make no difference under a strategy (the limiter, if nothing is gathered) keep one value there.
 #pragma once
 
 #include <functional>
@@ -14,13 +14,13 @@
 
 namespace shardscope::trainer::planner {
 
-// One key that the command line gives, with its values in their order.
+// A key given on the command line, with its values in order.
 struct Given {
     std::string key;  // "section.key"
     std::vector<std::string> values;
 };
 
-// The values of a key that is given, else null.
+// The values of a given key; null if it is not given.
 const std::vector<std::string>* find_given(const std::vector<Given>& given, std::string_view key);
 
 void add_once(std::vector<std::string>& values, const std::string& value);
@@ -30,23 +30,23 @@ void multiply(std::vector<std::vector<Override>>& all, const std::string& key,
               const std::vector<std::string>& values);
 
 struct Candidate {
-    std::vector<Override> settings;  // each key once, including those of the command line
+    std::vector<Override> settings;  // each key once, including those from the command line
 };
 
-// The job with these settings. Throws JobError where it is impossible.
+// Makes the job with these settings. Throws JobError if it is impossible.
 using JobMaker = std::function<Job(const std::vector<Override>&)>;
 // The cluster that a job names. Throws ClusterError.
 using ClusterMaker = std::function<const sim::Cluster&(const Job&)>;
 
 inline constexpr std::size_t kMostCandidates = 20000;
 
-// The job itself is the first, where the command line does not give a key several values. Throws JobError
-// where no job of the given keys is possible, or there are more than kMostCandidates.
+// The job itself is the first, unless the command line gives a key several values. Throws JobError if no job
+// with the given keys is possible, or if there are more than kMostCandidates.
 std::vector<Candidate> candidates(const std::vector<Given>& given, const JobMaker& make_job,
                                   const ClusterMaker& cluster_of);
 
-// Where none of those fits: everything sharded, in each layout, with the least besides that the command line
-// allows (one sample at a time, offload, checkpointing, no prefetch).
+// For when none of those fits: everything sharded, in each layout, with as little other memory as the command
+// line allows (one sample at a time, offload, checkpointing, no prefetch).
 std::vector<Candidate> last_resorts(const std::vector<Given>& given, const JobMaker& make_job,
                                     const ClusterMaker& cluster_of);
 

@@ -1,4 +1,4 @@
-// Cost models: from text to figures, and where the text is found.
+// Cost models: parses their text into figures, and finds the text by name.
 #include "trainer/sim/cluster.h"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ std::string rate_of(Arithmetic arithmetic, std::string_view what) {
                        kArithmeticNames[static_cast<std::size_t>(arithmetic)], what);
 }
 
-// Figures that a section omits keep their values: those of the class that it resembles.
+// Figures that a section omits keep their values, which are those of a similar class.
 void read_rates(FigureReader& read, const std::string& section, std::string_view what, Presence presence,
                 ClassRates& rates) {
     const bool given =
@@ -60,7 +60,7 @@ void read_classes(FigureReader& read, DeviceModel& device) {
     }
 }
 
-// Kernels that have their own section; it omits what equals their class.
+// Kernels that have their own section, which omits what equals their class.
 void read_kernels(FigureReader& read, DeviceModel& device) {
     for (const KernelInfo& info : kernel_table()) {
         const std::string section = fmt::format("kernels.{}", info.name);

@@ -1,5 +1,5 @@
-// A cluster, which need not exist, as figures: what a device computes, how long a host takes, what the wires
-// carry. Read from a TOML file (load_cluster); everything that the simulator assumes about a machine is here.
+// The cost model of a cluster, which need not exist: rates of a device, times of a host, bandwidths of the
+// links. Read from a TOML file (load_cluster); it contains all that the simulator assumes about a machine.
 // Times are seconds, rates per second, sizes bytes.
 #pragma once
 
@@ -21,13 +21,13 @@ class ClusterError : public std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-// Rates of arithmetic that differ.
+// Types of arithmetic, each with its own rate.
 enum class Arithmetic : std::uint8_t { fp32, tf32, bf16 };
 inline constexpr std::size_t kArithmetics = 3;
 inline constexpr std::array<std::string_view, kArithmetics> kArithmeticNames = {"fp32", "tf32", "bf16"};
 
 // The share of a rate that work of a given size reaches: points of rising size, linear in the logarithm of
-// the size between them, constant beyond the ends. No points: the full rate, always.
+// the size between them, constant beyond the ends. Without points, always the full rate.
 struct Curve {
     struct Point {
         double size = 0, share = 0;
@@ -37,8 +37,8 @@ struct Curve {
     double at(double size) const;
 };
 
-// How fast kernels of a class are: the longer of arithmetic (flops / (rate * efficiency(flops))) and memory
-// (bytes / (memory_bandwidth * bandwidth_share(bytes))).
+// The rates of a class of kernels, whose time is the longer of arithmetic (flops / (rate *
+// efficiency(flops))) and memory (bytes / (memory_bandwidth * bandwidth_share(bytes))).
 struct ClassRates {
     std::array<double, kArithmetics> flops{};  // per second
     Curve efficiency;                          // over flops
@@ -51,17 +51,17 @@ struct DeviceModel {
     std::string name;  // "NVIDIA H200"
     DeviceType type = DeviceType::gpu;
     double memory = 0;            // bytes
-    double reserve = 0;           // the part that the allocator cannot have (CUDA context, NCCL)
+    double reserve = 0;           // the part that the allocator cannot use (CUDA context, NCCL)
     double memory_bandwidth = 0;  // bytes/s
-    double kernel_latency = 0;    // for each kernel, memset and copy on the device, before its work
-    double wake = 0;              // added to it where the device (cpu: a core) was idle before
-    // cpu: the cores that all ranks of a node share; work that runs at the same time beyond them slows down.
-    // 0: each rank's device is its own.
+    double kernel_latency = 0;    // before the work of each kernel, memset and copy on the device
+    double wake = 0;              // added to it if the device (cpu: a core) was idle
+    // cpu: the cores that all ranks of a node share; more work at the same time than cores slows down. 0:
+    // each rank has its own device.
     int cores = 0;
     Curve busy_share;           // share of a core's speed, over the number of busy cores of the node
     double price_per_hour = 0;  // per device, in USD; 0: not given
     std::array<ClassRates, kKernelClasses> classes;
-    std::map<Kernel, ClassRates> kernels;  // those with rates of their own, besides their class's
+    std::map<Kernel, ClassRates> kernels;  // kernels with their own rates, which override their class's
 
     const ClassRates& rates(KernelClass c) const { return classes[static_cast<std::size_t>(c)]; }
     const ClassRates& rates(Kernel kernel) const {
@@ -72,21 +72,21 @@ struct DeviceModel {
 
 // The thread that walks the Plan, and the memory of its node.
 struct HostModel {
-    double operation = 0;         // for an operator's or a module's call: each range that opens
+    double operation = 0;         // per call of an operator or a module (each range that opens)
     double launch = 0;            // to enqueue a kernel, copy, memset or collective
-    double event = 0;             // to record an event, to make a stream wait, to find a wait over
-    double wake = 0;              // added to it, until a thread that had to wait for an event continues
+    double event = 0;             // to record an event, make a stream wait, or find that a wait has ended
+    double wake = 0;              // added to `event`: until a thread that had to wait for an event continues
     double allocate = 0;          // to get a block from the caching allocator, or return it
-    double grow = 0;              // added to it where the allocator takes new memory from the device
+    double grow = 0;              // added to `allocate` if the allocator takes new memory from the device
     double flops = 0;             // per second, for kernels that the host runs (optimizer under offload)
-    double memory_bandwidth = 0;  // for those, and for copies on the host
-    double batch_bandwidth = 0;   // bytes/s of batches that it makes; 0: memory_bandwidth
+    double memory_bandwidth = 0;  // for those kernels, and for copies on the host
+    double batch_bandwidth = 0;   // bytes/s at which it makes batches; 0: memory_bandwidth
 };
 
 struct CopyModel {  // between host and device
     double latency = 0;
     double to_device = 0, to_host = 0;  // bytes/s, pinned memory
-    double pageable_share = 1;          // share of those rates where the host's side is not pinned
+    double pageable_share = 1;          // share of those rates if the host memory is not pinned
     Curve bandwidth_share;              // share of those rates, over bytes
     double on_device = 0;  // bytes/s that copies and memsets on the device read and write; 0: as its memory
 };
@@ -94,22 +94,22 @@ struct CopyModel {  // between host and device
 struct Link {
     double latency = 0;     // per step of a collective over the link
     double bandwidth = 0;   // bytes/s in one direction that collectives reach
-    bool shared = false;    // between nodes: one for all devices of a node (else one for each)
+    bool shared = false;    // between nodes: all devices of a node share one link (else each has its own)
     Curve bandwidth_share;  // over the bytes of the full buffer
 };
 
-// The algorithms of collectives (collective_cost.h has the time of each).
+// The algorithms of collectives (collective_cost.h gives the time of each).
 enum class Algorithm : std::uint8_t { direct, ring, tree, hierarchical, shared_memory };
 inline constexpr std::array<std::string_view, 5> kAlgorithmNames = {"direct", "ring", "tree", "hierarchical",
                                                                     "shared_memory"};
 
 struct CollectiveModel {
-    double latency = 0;                  // once for each collective
-    Algorithm inside = Algorithm::ring;  // a group within one node
-    Algorithm across = Algorithm::ring;  // a group over several
-    // What a trace shows of an operation, in place of the formulas, by Operation; never read from a file.
+    double latency = 0;                  // once per collective
+    Algorithm inside = Algorithm::ring;  // for a group within one node
+    Algorithm across = Algorithm::ring;  // for a group that spans several nodes
+    // Costs measured in a trace, by Operation, which replace the formulas; never read from a file.
     struct Measured {
-        double latency = 0;    // seconds for each
+        double latency = 0;    // seconds per collective
         double bandwidth = 0;  // bytes/s on the busiest wire (nccl-tests' bus bandwidth); 0: not measured
     };
     std::array<Measured, traces::kOperations> measured{};
@@ -130,9 +130,9 @@ struct Cluster {
 
 // `name`: a shipped model ("h200_nvlink"), or a path (anything with a '/' or ".toml"). Throws ClusterError.
 Cluster load_cluster(const std::string& name);
-// The same from text; messages name it `file`.
+// The same from text, which messages call `file`.
 Cluster parse_cluster(const std::string& toml, const std::string& file);
-// Names of the models that are shipped, sorted; empty where none are found.
+// Names of the shipped models, sorted.
 std::vector<std::string> shipped_clusters();
 
 }  // namespace shardscope::trainer::sim

@@ -7,7 +7,7 @@ namespace shardscope::trainer::sim {
 
 namespace {
 
-// The terms of a spread, in the letters of the header.
+// The terms of the formulas, named as in the header.
 struct Terms {
     double n = 0, p = 1, m = 1, k = 1;
     double a = 0, b = 1, A = 0, B = 1;

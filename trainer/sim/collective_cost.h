@@ -3,15 +3,14 @@
 //
 // n bytes of the full buffer (the gathered one), p members on m nodes, k of them on the fullest node; a and b
 // are latency and bytes per second of a link inside a node, A and B of the way from a node to the others; w =
-// min(b, B), b where all are on one node.
+// min(b, B), or b if all members are on one node.
 //
 //   direct        all_gather, reduce_scatter  a' + (p-1)/p n / w           every member fetches from every
 //                 all_reduce                  twice that                   other concurrently (shared memory)
 //   ring          all_gather, reduce_scatter  (p-m) a + (m-1) A + (p-1)/p n / w
 //                 all_reduce                  twice that
 //                 broadcast                   (p-m) a + (m-1) A + n / w    in pieces, one behind the other
-//   tree          all_gather, reduce_scatter  log k a + log m A + (p-1)/p n / w    recursive doubling,
-//   halving
+//   tree          all_gather, reduce_scatter  log k a + log m A + (p-1)/p n / w  recursive doubling, halving
 //                 all_reduce                  2 (log k a + log m A) + 2 n / w      two binary trees
 //                 broadcast                   log k a + log m A + n / w
 //   hierarchical  all_gather, reduce_scatter  (m-1) A + (m-1)/m n / B + (k-1) a + (k-1)/k n / b
@@ -21,7 +20,7 @@
 //                 reduce_scatter              a' + (1 + 1/p) n / w           itself: w is what a member reads
 //                 broadcast                   a' + 2 n / w                   and writes a second
 //
-// (log: of base 2, rounded up; a': A where the group is on several nodes.) To each is added the latency of
+// (log: of base 2, rounded up; a': A if the group is on several nodes.) To each is added the latency of
 // every collective. Sources: R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of collective communication
 // operations in MPICH" (2005), sections 4.1 to 4.4, for ring, recursive doubling and halving; P. Sanders, J.
 // Speck, J. Traeff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan" (2009), and NCCL
@@ -37,10 +36,10 @@
 
 namespace shardscope::trainer::sim {
 
-// Where a communicator's members are.
+// How a communicator's members are spread over nodes.
 struct Spread {
     int members = 1, nodes = 1;
-    int fullest = 1;    // members on the node that has most
+    int fullest = 1;    // members on the node that has the most
     double intra = 1;   // the slowest share of Link::bandwidth inside a node
     double across = 0;  // bandwidth left for this group at the worst node, as a multiple of the inter link's
 
@@ -52,7 +51,7 @@ struct Spread {
 // Bytes on the busiest wire per byte of the full buffer (nccl-tests' bus bandwidth over algbw).
 double bus_share(Operation operation, double members);
 
-// The time without the members' wait for each other.
+// The time without the members' waiting for each other.
 double collective_seconds(const Cluster& cluster, const Spread& spread, Operation operation,
                           std::int64_t bytes);
 

@@ -53,7 +53,7 @@ double Costs::copy(const Plan& plan, const Op& op) const {
             return over_the_bus(model.to_device, op.args[1]);
         case traces::kCopyDeviceToHost:
             return over_the_bus(model.to_host, op.args[0]);
-        default:  // read and written
+        default:  // on the device: every byte is read and written
             return cluster_.device.kernel_latency + 2 * bytes / on_device_bandwidth();
     }
 }

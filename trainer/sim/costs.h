@@ -1,4 +1,4 @@
-// What one operation of a Plan costs on a cluster, in seconds. Collectives: collective_cost.h.
+// The cost of one operation of a Plan on a cluster, in seconds. For collectives see collective_cost.h.
 #pragma once
 
 #include "trainer/plan/plan.h"
@@ -14,10 +14,10 @@ class Costs {
     // `tf32`: fp32 matmuls run at TF32's rate (precision.tf32).
     explicit Costs(const Cluster& cluster, bool tf32 = false) : cluster_(cluster), tf32_(tf32) {}
 
-    // A kernel, memcpy or memset on a stream of the device: kernel_latency (for a copy to or from the host:
-    // the copy's) and the longer of its arithmetic and its bytes.
+    // A kernel, memcpy or memset on a stream of the device: its latency (kernel_latency; for a copy to or
+    // from the host, the copy's) plus the longer of the times of its arithmetic and its bytes.
     double on_device(const Plan& plan, const Op& op) const;
-    // The same work on the host's thread; a batch that is made: its bytes are written once.
+    // The same work on the host's thread; making a batch writes its bytes once.
     double on_host(const Op& op) const;
 
   private:

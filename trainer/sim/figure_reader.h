@@ -1,5 +1,5 @@
-// Reads the figures of a cost model from a TOML text, key by key: every figure is requested once, with what
-// it is and what it can be; a key that was never requested is an error. Keeps toml++ out of other files.
+// Reads the figures of a cost model from a TOML text, key by key: every figure is requested once, with its
+// meaning and its range; a key that was never requested is an error. Keeps toml++ out of other files.
 #pragma once
 
 #include <memory>
@@ -15,8 +15,8 @@ enum class Presence : std::uint8_t { required, optional };
 
 class FigureReader {
   public:
-    // Messages name the text `file`. Throws ClusterError where it is not TOML; so do all members where a
-    // figure is missing, of another type or impossible.
+    // Messages call the text `file`. Throws ClusterError if it is not TOML, as all members do if a figure is
+    // missing, of the wrong type or impossible.
     FigureReader(const std::string& toml, std::string file);
     ~FigureReader();
     FigureReader(const FigureReader&) = delete;
@@ -25,8 +25,8 @@ class FigureReader {
     // Whether [section] exists; "operators.matmul" is a section inside another.
     bool has(std::string_view section) const;
 
-    // Each returns whether the key is present, and leaves `into` unchanged where it is not. `what` follows
-    // "give": "the bytes of a device's memory".
+    // Each returns whether the key is present, and leaves `into` unchanged if not. `what` completes "give …":
+    // "the bytes of a device's memory".
     bool number(std::string_view section, std::string_view key, std::string_view what, double low,
                 double high, double& into, Presence presence = Presence::required);
     bool positive(std::string_view section, std::string_view key, std::string_view what, double& into,
@@ -36,7 +36,7 @@ class FigureReader {
     bool boolean(std::string_view section, std::string_view key, bool& into);  // optional
     bool text(std::string_view section, std::string_view key, std::string_view what, std::string& into,
               Presence presence = Presence::required);
-    // The index of one of `choices`.
+    // Sets `into` to the index of one of `choices`.
     bool choice(std::string_view section, std::string_view key, std::span<const std::string_view> choices,
                 std::size_t& into);
     // A share (0 to 1], or a list of points [size, share] with rising sizes. Optional.

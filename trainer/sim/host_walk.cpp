@@ -10,7 +10,7 @@ namespace shardscope::trainer::sim {
 
 namespace {
 
-// An allocation that first needs a stream to pass an item.
+// Thrown by an allocation that must first wait for a stream to complete an item.
 struct WouldWait {
     StreamEvent event;
 };
@@ -29,7 +29,7 @@ void VirtualMemory::wait(StreamEvent event) {
 }
 
 std::byte* VirtualMemory::take(int /*rank*/, MemorySpace /*space*/, std::int64_t bytes, bool /*poisoned*/) {
-    // No two blocks of a run have the same address; the memory there is never read.
+    // Every block of a run has a different address; the memory there is never accessed.
     return reinterpret_cast<std::byte*>(
         std::exchange(next_address_, next_address_ + static_cast<std::uint64_t>(bytes)));
 }
@@ -43,12 +43,12 @@ HostWalk::HostWalk(Walk& walk, int rank_class)
 }
 
 Time HostWalk::cost(double seconds) const {
-    return std::max<Time>(1, std::llround(seconds * 1e9));  // what follows is always later
+    return std::max<Time>(1, std::llround(seconds * 1e9));  // so that time always advances
 }
 
 // --- stages ----------------------------------------------------------------------------------------------
 
-// The first stage from `stage` on that has something to do.
+// Begins the first stage, from `stage` on, that has something to do.
 void HostWalk::begin(Stage stage) {
     stage_ = stage;
     next_op_ = 0;
@@ -181,7 +181,7 @@ void HostWalk::explain(const Op& op, bool by_limit, MemoryShortage& shortage) co
     shortage.room = walk_.memory_limit;
 }
 
-// --- calls, and work that is put on streams --------------------------------------------------------------
+// --- calls, and work enqueued on streams ------------------------------------------------------------------
 
 // A call that returns immediately.
 Time HostWalk::runtime_call(const Op& op) {
@@ -197,7 +197,7 @@ StreamEvent HostWalk::mark(Stream stream, const Waits& waits) {
     return walk_.device.enqueue(VirtualDevice::stream(class_, stream), mark);
 }
 
-// The device gets the work when the launching call ends.
+// The device receives the work when the launching call ends.
 void HostWalk::launch(const Op& op) {
     if (op.kind == OpKind::collective) {
         walk_.observer.collective_opened(class_, clock_, op);

@@ -1,5 +1,5 @@
-// The host thread of a class of ranks, in virtual time: the back end of the walk (executor/plan_walk.h) that
-// says when each thing is done. Where the host waits, go_on() returns, and the walk continues later.
+// The host thread of a class of ranks, in virtual time: a back end of the walk (executor/plan_walk.h) that
+// gives each operation its time. When the host has to wait, go_on() returns, and the walk continues later.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace shardscope::trainer::sim {
 
-// What all hosts of a run share.
+// State that all hosts of a run share.
 struct Walk {
     const Script& script;
     const Cluster& cluster;
@@ -25,10 +25,10 @@ struct Walk {
     std::int64_t memory_limit = 0;  // device memory that a rank may reserve; 0: no limit
     std::string memory_place;       // for the message: "into the … of …"
     std::string memory_remedy;
-    std::int64_t steps = 0;  // to carry out; may be lowered, not below what a host has begun
+    std::int64_t steps = 0;  // steps to carry out; may be lowered, but not below what a host has begun
 };
 
-// Only addresses and the streams' state; an allocation that would have to wait is tried again later.
+// Provides only addresses and the state of streams; an allocation that would have to wait is retried later.
 class VirtualMemory : public MemoryDevice {
   public:
     explicit VirtualMemory(const VirtualDevice& device) : device_(device) {}
@@ -48,11 +48,11 @@ class HostWalk : private VirtualMemory, public PlanWalk<HostWalk> {
     HostWalk(Walk& walk, int rank_class);
 
     bool ended() const { return stage_ == Stage::ended; }
-    // When it continues; kNever while it waits for the device, or has ended.
+    // When the host continues; kNever while it waits for the device, or after it has ended.
     Time ready() const { return waiting_ ? kNever : clock_; }
-    // Does the next thing at ready(), which the device's time has reached. Throws OutOfMemory.
+    // Carries out the next operation at ready(), a time that the device has reached. Throws OutOfMemory.
     void go_on();
-    // The device has completed something: ends the wait if it was for this.
+    // Called when the device has completed something: ends the host's wait if it was for this.
     void look();
 
     std::int64_t steps_begun() const { return steps_begun_; }
@@ -71,7 +71,7 @@ class HostWalk : private VirtualMemory, public PlanWalk<HostWalk> {
     void drain();
     void end_stage();
 
-    // Of PlanWalk.
+    // Called by PlanWalk.
     void open_range(const Op& op);
     void close_range();
     void host_call(const Op& op);
@@ -102,7 +102,7 @@ class HostWalk : private VirtualMemory, public PlanWalk<HostWalk> {
     Walk& walk_;
     int class_;
     Stage stage_ = Stage::setup;
-    std::size_t next_op_ = 0;  // of the Plan
+    std::size_t next_op_ = 0;  // index into the Plan
     const Op* op_ = nullptr;   // the current one
     Time clock_ = 0;
     Time since_ = 0;          // start of the current launch or wait

@@ -1,5 +1,5 @@
-// The observer of a simulated run, called for each class of ranks as things happen; the trace's writer is
-// one. This one ignores everything.
+// Observes a simulated run: called for each class of ranks as events happen. SimTrace is one; this base class
+// ignores everything.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +18,12 @@ class RunObserver {
   public:
     virtual ~RunObserver() = default;
 
-    // Before anything happens; `ranks` outlives the run.
+    // Called first; `ranks` outlives the run.
     virtual void begun(const Mesh& /*mesh*/, const RankClasses& /*ranks*/) {}
 
     // --- the host's thread -----------------------------------------------------------------------------
     virtual void range_opened(int /*rank_class*/, Time /*at*/, std::string_view /*name*/, int /*module*/) {}
-    // A collective's call, with what NCCL's ranges carry.
+    // The range of a collective's call, with the payload that NCCL's ranges carry.
     virtual void collective_opened(int /*rank_class*/, Time /*at*/, const Op&) {}
     virtual void range_closed(int /*rank_class*/, Time /*at*/) {}
     virtual void runtime_call(int /*rank_class*/, Time /*start*/, Time /*end*/, trace_names::RuntimeFunction,
@@ -32,7 +32,7 @@ class RunObserver {
                         std::int64_t /*correlation*/) {}
     virtual void allocated(int /*rank_class*/, Time /*at*/, const Plan&, const Op&, const MemoryBlock&) {}
     virtual void freed(int /*rank_class*/, Time /*at*/, const Plan&, const Op&, const MemoryBlock&) {}
-    // Below 0: it has not changed.
+    // A negative count has not changed.
     virtual void memory_counts(int /*rank_class*/, Time /*at*/, std::int64_t /*active*/,
                                std::int64_t /*reserved*/) {}
     virtual void step_ended(int /*rank_class*/, std::int64_t /*step*/, Time /*start*/, Time /*end*/) {}

@@ -24,7 +24,7 @@ struct Communicator {
     Spread spread;
 };
 
-// All communicators of a group, and the one of each rank.
+// All communicators of a group, and the index of each rank's.
 struct Communicators {
     std::vector<Communicator> all;
     std::vector<int> of_rank;
@@ -74,7 +74,7 @@ std::vector<int> classes_of_members(const Communicator& communicator, const std:
     return classes;
 }
 
-// The group whose queue a group's collectives use: the world's, where the group is the world.
+// The group whose queue a group's collectives use: the world's, if the group contains all ranks.
 Group queue_of(const Mesh& mesh, Group group) {
     return mesh.size(group) == mesh.ranks ? Group::world : group;
 }
@@ -96,7 +96,7 @@ Spread spread_of(const Mesh& mesh, Group group, int rank, const Cluster& cluster
     for (const auto& [node, members] : members_on) {
         spread.fullest = std::max(spread.fullest, members);
         if (members > 1) spread.intra = std::min(spread.intra, share_left(slow_links, false, node));
-        // All ranks of a node share its one link: this is the part of the group's members.
+        // All ranks of a node share its one link, of which the group's members get this part.
         const int ranks_here = std::min(cluster.devices, mesh.ranks - node * cluster.devices);
         const double links = cluster.inter.shared ? 1.0 / ranks_here : 1.0;
         const double here = members * links * share_left(slow_links, true, node);
@@ -142,14 +142,14 @@ RankClasses classify(const Mesh& mesh, const Cluster& cluster, const std::vector
         std::vector<int> next(ranks);
         for (std::size_t r = 0; r < ranks; ++r)
             next[r] = finer.of({found.class_of[r], look(0, r), look(1, r), look(2, r)});
-        // A refinement with as many classes is the same partition.
+        // A refinement with the same number of classes is the same partition.
         const bool stable = finer.count() == count;
         found.class_of = std::move(next);
         count = finer.count();
         if (stable) break;
     }
 
-    // The classes' numbers may have changed in the last round: compute the looks again with the final ones.
+    // The class numbers may have changed in the last round: the looks are computed again with the final ones.
     looks = {};
     found.classes.resize(static_cast<std::size_t>(count));
     for (RankClass& c : found.classes) c.representative = -1;

@@ -1,10 +1,10 @@
-// Ranks that do the same thing at the same time are simulated once.
+// Simulates ranks that do the same thing at the same time only once.
 //
-// Two ranks are in one class where they are equally fast and, for each of their communicators, the other's
-// looks the same: it is spread over the nodes in the same way and holds ranks of the same classes. The
-// coarsest such partition is found by refinement: all ranks that are equally fast form a class, which is
-// split until nothing distinguishes its members. One representative then represents a class: by symmetry the
-// other members reach every operation when it does.
+// Two ranks are in one class if they are equally fast and each of their communicators looks the same: it is
+// spread over the nodes in the same way and holds ranks of the same classes. The coarsest such partition is
+// found by refinement: first all equally fast ranks form a class, which is then split until nothing
+// distinguishes its members. One representative then stands for a class: by symmetry, the other members reach
+// every operation when it does.
 #pragma once
 
 #include <array>
@@ -35,10 +35,10 @@ struct RankClasses {
     std::vector<RankClass> classes;  // in the order of their lowest ranks: 0 has rank 0
     std::vector<CommunicatorClass> communicators;
     std::vector<int> class_of;  // by rank
-    int nodes = 1;              // nodes that the ranks fill
+    int nodes = 1;              // number of nodes that the ranks occupy
 };
 
-// Where the members of a rank's communicator are, with the slowed links.
+// How the members of a rank's communicator are spread over the nodes, given the slow links.
 Spread spread_of(const Mesh& mesh, Group group, int rank, const Cluster& cluster,
                  const std::vector<SlowLink>& slow_links);
 

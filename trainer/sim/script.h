@@ -1,4 +1,4 @@
-// What a simulated run walks through: the Plans of a Program, or those of a test.
+// The Plans that a simulated run walks: those of a Program, or of a test.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@ namespace shardscope::trainer::sim {
 struct Script {
     Mesh mesh;
     const Plan* setup = nullptr;     // null: none
-    std::vector<const Plan*> steps;  // the first, …; the last repeats from there on
+    std::vector<const Plan*> steps;  // one per step; the last one repeats
     const Plan* finish = nullptr;    // null: none
     std::int64_t count = 1;          // number of steps
-    bool batches_ahead = false;      // data.workers prepare them: the host does not wait
+    bool batches_ahead = false;      // data.workers prepare batches: the host does not wait
     bool tf32 = false;
-    int workers = 0;                      // run.workers: how many of a node's cores its ranks may use; 0: all
+    int workers = 0;                      // run.workers: cores per node that the ranks may use; 0: all
     std::vector<std::string> unit_names;  // for messages
 
     const Plan& step(std::int64_t number) const {

@@ -1,4 +1,4 @@
-// The cost models that come with the tools, made from samples/clusters when they are built. Constant data.
+// The cost models that ship with the tools, generated from samples/clusters at build time. Constant data.
 #pragma once
 
 #include <string_view>

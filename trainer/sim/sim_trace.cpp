@@ -17,7 +17,7 @@ constexpr std::string_view kEngine = "sim";
 constexpr std::int64_t kRowsPerCommit = 100'000;
 constexpr int kMostOfOtherKinds = 8;
 
-// A simulated rank is a process with one thread, whose ids are unique.
+// A simulated rank is a process with one thread; its ids are unique.
 std::int64_t pid_of(int rank) {
     return traces::global_pid(rank + 1);
 }
@@ -32,7 +32,7 @@ const Buffer& buffer_of(const Plan& plan, const Arg& arg) {
     return plan.buffers[static_cast<std::size_t>(arg.buffer)];
 }
 
-// Copies and memsets of a lifted trace have no buffer: the direction shows where the memory is.
+// Copies and memsets of a lifted trace have no buffer: the direction shows in which space the memory is.
 MemorySpace space_of(const Plan& plan, const Arg& arg, bool device_without_buffer) {
     if (arg.buffer < 0) return device_without_buffer ? MemorySpace::device : MemorySpace::host;
     return buffer_of(plan, arg).space;
@@ -75,7 +75,7 @@ void SimTrace::begun(const Mesh& mesh, const RankClasses& ranks) {
     describe_ranks();
 }
 
-// The first ranks, and the representatives of classes that are not among them.
+// Chooses the ranks to show: the first ones, and representatives of classes that are not among them.
 void SimTrace::choose(const RankClasses& ranks) {
     classes_.resize(ranks.classes.size());
     for (int rank = 0; rank < std::min(full_ranks_, mesh_.ranks); ++rank) shown_.push_back(rank);
@@ -113,8 +113,8 @@ void SimTrace::describe_ranks() {
     sink_.add(traces::RunInfoRow{"sim.devices_of_a_node", std::to_string(cluster_.devices)});
     sink_.add(traces::RunInfoRow{"sim.nodes", std::to_string(cluster_.node_of(mesh_.ranks - 1) + 1)});
     if (cluster_.device.type == DeviceType::gpu) {
-        // The bandwidth that a device's links should have without sim.slow_link; a link that the cluster does
-        // not have is omitted.
+        // The bandwidth that a device's links should have without sim.slow_link; omits links that the cluster
+        // does not have.
         const auto state = [&](const char* key, double bandwidth) {
             if (bandwidth > 0) sink_.add(traces::RunInfoRow{key, fmt::format("{}", bandwidth)});
         };
@@ -126,7 +126,7 @@ void SimTrace::describe_ranks() {
     sink_.commit();
 }
 
-// Summarises all ranks by what they did.
+// Describes what each class of ranks did.
 void SimTrace::summarise(const SimResult& result) {
     for (const SimRanks& own : result.classes) {
         double seconds = 0, exposed = 0;

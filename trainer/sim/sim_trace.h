@@ -1,6 +1,6 @@
-// A simulated run as a trace: the rows that a recorded run has, with virtual times. The first ranks are shown
-// in full, and one of each kind that is not among them. The others did the same as these; the trace's run
-// facts record which (sim.ranks_as_rank_0), since a rank without events would look idle.
+// Writes a simulated run as a trace: the rows that a recorded run has, with virtual times. It contains the
+// first ranks and one rank of each other class. The remaining ranks did the same as these; the trace's run
+// facts count them (sim.ranks_as_rank_0), since a rank without events would look idle.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,10 @@ namespace shardscope::trainer::sim {
 
 class SimTrace final : public RunObserver {
   public:
-    // `full_ranks`: how many are shown, from rank 0 on. The three references must outlive this.
+    // `full_ranks`: the number of ranks to show, from rank 0 on. The references must outlive this object.
     SimTrace(traces::EventSink& sink, const Program& program, const Cluster& cluster, int full_ranks);
 
-    // After the run has ended successfully.
+    // Called after the run has ended successfully.
     void summarise(const SimResult& result);
     // The time of the latest event so far, in nanoseconds.
     Time duration() const { return latest_; }
@@ -44,7 +44,7 @@ class SimTrace final : public RunObserver {
         Time start = 0;
         traces::StringId name = traces::StringId::empty;
         int module = -1;
-        const Op* collective = nullptr;  // null: another range
+        const Op* collective = nullptr;  // null: not a collective's range
     };
     struct Class {
         std::vector<int> full;  // ranks that the trace shows

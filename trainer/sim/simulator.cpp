@@ -15,9 +15,9 @@ namespace shardscope::trainer::sim {
 
 namespace {
 
-// After this many steps in a row of equal duration, the following ones are taken to be equal.
+// After this many consecutive steps of equal duration, the following ones are assumed to be equal.
 constexpr std::size_t kEqualSteps = 3;
-constexpr double kEqual = 1e-6;  // relative: core shares do not divide into whole nanoseconds
+constexpr double kEqual = 1e-6;  // relative: core shares do not divide into whole nanoseconds evenly
 
 void check_ranks(const Mesh& mesh, const Cluster& cluster, const SimOptions& options) {
     if (cluster.nodes > 0 && mesh.ranks > cluster.nodes * cluster.devices) {
@@ -41,7 +41,7 @@ void check_ranks(const Mesh& mesh, const Cluster& cluster, const SimOptions& opt
     }
 }
 
-// The cores of a processor that the job's workers keep busy.
+// The cores of a processor that the job's workers may use.
 SharedCores cores_of(const Script& script, const Cluster& cluster) {
     SharedCores cores{cluster.device.cores, cluster.device.busy_share,
                       static_cast<Time>(std::llround(cluster.device.wake * 1e9))};
@@ -100,14 +100,14 @@ class Simulation final : public StreamListener {
     RunObserver none_;
     Walk walk_;
     const bool every_step_;
-    std::deque<HostWalk> hosts_;  // by class; they do not move
+    std::deque<HostWalk> hosts_;  // by class; a deque, as elements must not move
     std::vector<StepTimes> times_;
 };
 
-// Advances to the device's next end, or the earliest host while nothing precedes its next moment.
+// Advances the device to its next completion, or the earliest host for as long as it stays the first.
 void Simulation::advance() {
     HostWalk* first = nullptr;
-    Time others = kNever;  // the next moment of any other host
+    Time others = kNever;  // the earliest time of any other host
     for (HostWalk& host : hosts_) {
         if (!first || host.ready() < first->ready()) {
             if (first) others = std::min(others, first->ready());
@@ -130,7 +130,7 @@ void Simulation::advance() {
     }
 }
 
-// Ends the run where its steps repeat, after those that some rank has begun.
+// Ends the run once its steps repeat, after the steps that some rank has already begun.
 void Simulation::settle() {
     std::int64_t begun = 0;
     for (const HostWalk& host : hosts_) {
@@ -167,7 +167,7 @@ SimResult Simulation::result() {
         out.steps = times_[c].steps(host.steps(), begin);
         out.exposures = times_[c].exposures();
         if (out.steps.empty()) continue;
-        // The last step represents those that were not walked through.
+        // The last step stands for those that were not simulated.
         double seconds = 0, exposed = 0;
         for (const SimStep& step : out.steps) {
             seconds += step.seconds;

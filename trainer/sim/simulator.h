@@ -1,12 +1,12 @@
-// A Plan in virtual time: the fourth interpreter. Nothing is computed, no data is opened; every operation
-// takes what the cost model says, the device's queues and the host's waits are those of a real run, and the
-// memory is counted by the same allocator. docs/simulation.md says what is modelled and what is not.
+// Runs a Plan in virtual time: the fourth interpreter. Nothing is computed and no data is opened; every
+// operation takes the time that the cost model gives, the device's queues and the host's waits are those of a
+// real run, and the same allocator counts the memory. docs/simulation.md lists what is modelled.
 //
 //   const Program program(job);
 //   const SimResult result = simulate(program, load_cluster("h100_ib"));
 //   result.average_step_s, result.of(rank).peak.bytes
 //
-// Cheap: milliseconds for a step of a few thousand operations, whatever the number of ranks (rank_classes.h).
+// Takes milliseconds for a step of a few thousand operations, for any number of ranks (rank_classes.h).
 #pragma once
 
 #include <cstdint>
@@ -25,16 +25,16 @@ namespace shardscope::trainer::sim {
 struct SimOptions {
     std::vector<SlowRank> slow_ranks;
     std::vector<SlowLink> slow_links;
-    // Most device bytes that a rank may reserve, 0: no limit; beyond it simulate throws OutOfMemory, whose
-    // sentence has `memory_place` ("into the … of …") and `memory_remedy` before the other remedies.
+    // The most device bytes that a rank may reserve; 0: no limit. Beyond it simulate throws OutOfMemory,
+    // whose message has `memory_place` ("into the … of …") and, before other remedies, `memory_remedy`.
     std::int64_t memory_limit = 0;
     std::string memory_place, memory_remedy;
-    // Every step is walked through; otherwise, once steps take equal time, the rest are taken to be equal.
+    // Simulates every step; otherwise, once steps take equal time, the rest are assumed to be equal.
     bool every_step = false;
 };
 
-// Collectives of one unit in one phase, in the last step that was walked through. Exposed: the part of their
-// time in which no kernel of the rank runs.
+// Collectives of one unit in one phase, in the last simulated step. Exposed: the part of their time in which
+// no kernel of the rank runs.
 struct UnitExposure {
     int unit = -1;
     Phase phase = Phase::none;
@@ -47,27 +47,27 @@ struct UnitExposure {
 // device's end.
 struct SimStep {
     double seconds = 0;
-    double kernel_s = 0, copy_s = 0, communication_s = 0;  // unions of intervals, for work that it launched
+    double kernel_s = 0, copy_s = 0, communication_s = 0;  // unions of intervals of the step's work
     double exposed_communication_s = 0;                    // outside kernels
     std::int64_t peak_bytes = 0;
 };
 
-// What one class of ranks did; all its ranks did the same.
+// The result for one class of ranks, whose ranks all do the same.
 struct SimRanks {
     int representative = 0, ranks = 0;
-    MemoryPeak peak;                        // allocated bytes, as RunResult::peaks
-    std::int64_t active = 0, reserved = 0;  // peaks, as RunResult
-    std::vector<SimStep> steps;             // those walked through
+    MemoryPeak peak;                        // allocated bytes, like RunResult::peaks
+    std::int64_t active = 0, reserved = 0;  // peaks, like RunResult's
+    std::vector<SimStep> steps;             // the simulated ones
     std::vector<UnitExposure> exposures;    // most exposed first
 };
 
 struct SimResult {
     std::vector<SimRanks> classes;  // class 0 has rank 0
     std::vector<int> class_of;      // by rank
-    std::int64_t steps = 0;         // in the run; the last SimStep represents those beyond
+    std::int64_t steps = 0;         // in the run; the last SimStep stands for those beyond it
     double seconds = 0;             // all steps, rank 0
     double average_step_s = 0;
-    double exposed_communication_s = 0;  // per average step, mean of all ranks
+    double exposed_communication_s = 0;  // per step, mean over steps and ranks
     double set_up_s = 0;
 
     const SimRanks& of(int rank) const {
@@ -75,7 +75,7 @@ struct SimResult {
     }
 };
 
-// Throws ClusterError where the job's ranks do not fit the cluster, OutOfMemory (see SimOptions).
+// Throws ClusterError if the job's ranks do not fit the cluster, OutOfMemory (see SimOptions).
 SimResult simulate(const Script& script, const Cluster& cluster, const SimOptions& options = {},
                    RunObserver* observer = nullptr);
 SimResult simulate(const Program& program, const Cluster& cluster, const SimOptions& options = {},
@@ -83,11 +83,11 @@ SimResult simulate(const Program& program, const Cluster& cluster, const SimOpti
 
 Script script_of(const Program& program);
 
-// The job as it would be on the cluster: sets what load_job leaves to callers that know the cluster.
+// The job as it would run on the cluster: sets what load_job leaves to callers that know the cluster.
 Job placed_on(Job job, const Cluster& cluster);
 
-// What the job requests of its simulation: stragglers, and the memory of the cluster's devices as the limit
-// where run.memory_limit gives none.
+// The options that the job requests: slow ranks and links, and the memory limit: the smaller of
+// run.memory_limit (if set) and the memory of the cluster's devices.
 SimOptions options_of(const Job& job, const Cluster& cluster);
 
 }  // namespace shardscope::trainer::sim

@@ -18,7 +18,7 @@ double seconds(Time ns) {
     return static_cast<double>(ns) * 1e-9;
 }
 
-// The part of a set that an interval can overlap.
+// The part of a set that an interval may overlap.
 std::span<const Interval> near(const IntervalSet& set, Interval of) {
     const auto first = std::partition_point(set.begin(), set.end(),
                                             [&](const Interval& own) { return own.end <= of.start; });

@@ -1,4 +1,4 @@
-// When a class of ranks computed, copied and communicated, step by step, and its exposed communication.
+// When a class of ranks computed, copied and communicated, by step, and its exposed communication.
 #pragma once
 
 #include <vector>
@@ -13,9 +13,9 @@ class StepTimes {
   public:
     void add(const StreamItem& item, Time start, Time end);
 
-    // `begin`: start of the first step's window. Call once, at the end.
+    // `begin`: start of the first step's window. Called once, at the end.
     std::vector<SimStep> steps(const std::vector<HostWalk::Step>& host, Time begin);
-    // In the last step.
+    // Of the last step. Call steps() first.
     std::vector<UnitExposure> exposures() const;
 
   private:

@@ -107,7 +107,7 @@ void VirtualDevice::end_head(StreamIndex stream) {
     listener_.ended(stream / kStreams, item, state.start, now_);
 }
 
-// Work that ended on one stream of a rank may be what another stream waits for.
+// Starts the heads of all streams of the class: work that ended on one may be what another waits for.
 void VirtualDevice::start_heads(int rank_class) {
     for (bool again = true; again;) {
         again = false;
@@ -117,7 +117,7 @@ void VirtualDevice::start_heads(int rank_class) {
     }
 }
 
-// True: the head was only a wait, and is over.
+// Returns true if the head was only a mark, and is completed.
 bool VirtualDevice::start_head(StreamIndex stream) {
     StreamState& state = streams_[static_cast<std::size_t>(stream)];
     if (state.busy || state.queue.empty()) return false;
@@ -145,8 +145,8 @@ bool VirtualDevice::start_head(StreamIndex stream) {
     return false;
 }
 
-// A core that has just finished something continues with the next item; others sleep, as does a device
-// without work.
+// The time to wake: a core that has just finished work continues with the next item; an idle core, or a
+// device without work, must wake first.
 Time VirtualDevice::waking(StreamIndex stream, int ranks) {
     if (cores_.wake == 0) return 0;
     if (cores_.count > 0) {

@@ -1,11 +1,11 @@
-// The streams, communicators and shared cores of a cluster in virtual time: what has been put on a stream,
-// when it begins and when it ends. One set of streams for each class of ranks (rank_classes.h). Single
-// threaded; times are nanoseconds from the start of the run.
+// The streams, communicators and shared cores of a cluster in virtual time: which items are on each stream,
+// when they begin and when they end. There is one set of streams per class of ranks (rank_classes.h).
+// Single-threaded; times are nanoseconds from the start of the run.
 //
 // An item begins when it heads its stream and what it waits for has happened. A collective then waits for the
-// other members of its communicator and ends for all together. Where ranks share cores, work that runs at the
-// same time gets equal parts of them: `service` is the time that work would have got alone, and everything
-// that runs gains it at the same rate.
+// other members of its communicator and ends for all at the same time. If ranks share cores, all running work
+// gets an equal part of them: `service` is the time that work would have got alone, and all running work
+// gains it at the same rate.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ inline constexpr Time kNever = std::numeric_limits<Time>::max();
 struct StreamItem {
     enum class Kind : std::uint8_t { work, collective, mark };
     Kind kind = Kind::mark;
-    Time duration = 0;      // alone; for a collective: from the last member's arrival
+    Time duration = 0;      // if it runs alone; for a collective, from the last member's arrival
     int communicator = -1;  // collective: index into RankClasses::communicators
     Waits waits;
     // For the listener.
@@ -42,7 +42,7 @@ class StreamListener {
     virtual void ended(int rank_class, const StreamItem& item, Time start, Time end) = 0;
 };
 
-// What the ranks of a node share.
+// The cores that the ranks of a node share.
 struct SharedCores {
     int count = 0;     // 0: nothing is shared
     Curve busy_share;  // share of a core's speed, over the number of busy cores
@@ -57,7 +57,7 @@ class VirtualDevice {
         return rank_class * kStreams + static_cast<int>(use);
     }
 
-    // These happen now.
+    // Both take effect at now().
     StreamEvent enqueue(StreamIndex stream, const StreamItem& item);
     void begin_host_work(int rank_class, Time duration);
 
@@ -79,7 +79,7 @@ class VirtualDevice {
     struct StreamState {
         std::deque<StreamItem> queue;
         std::uint64_t issued = 0, completed = 0;
-        bool busy = false;  // the head has begun, or has arrived
+        bool busy = false;  // the head has begun or, in a collective, has arrived
         Time start = 0;
     };
     struct Job {
@@ -110,7 +110,7 @@ class VirtualDevice {
     std::vector<bool> host_works_;                   // by class
     std::priority_queue<Job, std::vector<Job>, std::greater<>> running_;
     std::int64_t running_ranks_ = 0;
-    std::int64_t freed_ = 0;  // ranks whose work has just ended and that have not gone on yet
+    std::int64_t freed_ = 0;  // ranks whose work ended just now and whose cores have no new work yet
     std::uint64_t jobs_ = 0;
     Time now_ = 0;
     double service_ = 0;

@@ -1,4 +1,4 @@
-// See actions.h. Moves in the timeline's time are done here, what else concerns a panel by its act().
+// See actions.h. Changes of the timeline's visible time are made here; a panel's other actions, by its act().
 #include "viewer/app/actions.h"
 
 #include <algorithm>
@@ -32,7 +32,7 @@ Chord ctrl_shift(Key key) {
 
 // --- The program: files, exports, panels, appearance.
 
-// Closes what lies on top first, then clears the selection, then the time filter.
+// Closes the windows on top; without any, clears the selection; without one, the time filter.
 void let_go(Program& program) {
     Session& session = program.session;
     if (program.help || program.choose_file || program.palette || program.save.what != SaveRequest::nothing) {
@@ -58,7 +58,7 @@ void next_trace(Program& program) {
     if (!session.open.empty()) session.set_active((session.active + 1) % session.open.size());
 }
 
-// Shows the panel `step` places further on, wrapping around at the end.
+// Shows the next panel (step 1) or the previous one, wrapping around at the ends.
 Run to_neighbour(std::size_t step) {
     return [step](Program& p) {
         const std::size_t count = p.panels.size();
@@ -114,7 +114,7 @@ void add_program_actions(std::vector<Action>& all) {
             [name = panel.name](Program& p) { p.show(name); });
 }
 
-// --- The timeline, and other panels with actions of their own.
+// --- The timeline, and other panels that have their own actions.
 
 TimeSpan whole_of(const traces::Trace& trace) {
     return {trace.first_ns, std::max(trace.last_ns, trace.first_ns + 1)};
@@ -144,7 +144,7 @@ Run pan(double share) {
     };
 }
 
-// Moves the first or the last event to the edge of the view, at the current zoom.
+// Brings the start or the end of the trace to the edge of the view, at the current zoom.
 Run to_end(bool first) {
     return [=](Program& program) {
         change_view(program, [=](TimeSpan now, TimeSpan whole) {
@@ -174,7 +174,7 @@ class PanelActions {
   public:
     PanelActions(std::vector<Action>& all, std::string_view panel, std::string_view menu)
         : all_(all), panel_(panel), menu_(menu) {}
-    // Done by the panel's act().
+    // Adds an action that the panel's act() carries out.
     void act(std::string_view id, std::string_view title, std::vector<Chord> keys, bool repeats = false) {
         run(
             id, title, std::move(keys), [id](Program& p) { p.shown().act(id, p.session); }, repeats);

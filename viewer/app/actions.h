@@ -1,5 +1,5 @@
-// Everything that a key can do, in one table: the menus, the shortcuts and the help window are made from it.
-// No Dear ImGui. Frame thread only.
+// Everything that a key can do, in one table: source of the menus, the shortcuts and the help window. No Dear
+// ImGui. Frame thread only.
 #pragma once
 
 #include <functional>

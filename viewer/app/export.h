@@ -1,4 +1,4 @@
-// What is on the screen, as files: pictures of the window or a part of it, tables as they are sorted and
+// Writes what is on the screen to files: pictures of the window or a part of it, tables as sorted and
 // filtered, texts. Drawing layer (Dear ImGui); frame thread only. Each function throws std::runtime_error
 // with one sentence.
 #pragma once
@@ -11,7 +11,7 @@
 
 namespace shardscope::viewer {
 
-// Writes the frame that was built last, whole or between two corners on the screen.
+// Writes the latest frame, whole or between two corners on the screen.
 void write_picture(const std::string& path, Surface& surface);
 void write_picture(const std::string& path, Surface& surface, ImVec2 min, ImVec2 max);
 

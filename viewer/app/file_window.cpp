@@ -103,7 +103,7 @@ void FileWindow::draw_path() {
     items::mark("files.kind", label_of(kind_));
 }
 
-// A folder is entered; anything else is opened (and explained where it cannot be opened).
+// Enters a folder; opens anything else (if it cannot be opened, its tab says why).
 void FileWindow::take_typed() {
     std::error_code error;
     if (typed_.empty()) return;

@@ -1,5 +1,5 @@
-// See fuzzy.h. It finds the best placement of the letters, not the first: a row of the table holds the best
-// score with the previous letter placed at each position.
+// See fuzzy.h. Finds the best placement of the letters, not the first, by dynamic programming: placed[i] is
+// the best score with the previous letter at position i.
 #include "viewer/app/fuzzy.h"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ std::optional<int> fuzzy_score(std::string_view typed, std::string_view name) {
     for (const char c : typed) {
         if (c == ' ') continue;
         best = kNone;
-        int before = first ? 0 : kNone;  // the best score among the positions left of the previous one
+        int before = first ? 0 : kNone;  // best score of the previous letter left of i
         for (std::size_t i = 0; i < name.size(); ++i) {
             next[i] = kNone;
             if (lower(name[i]) == lower(c)) {

@@ -1,4 +1,4 @@
-// How well a name matches a few typed letters: for the command palette. No Dear ImGui; pure.
+// Scores how well a name matches a few typed letters, for the command palette. No Dear ImGui; pure.
 #pragma once
 
 #include <optional>

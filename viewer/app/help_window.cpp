@@ -25,7 +25,7 @@ void row(std::string_view left, std::string_view right) {
     wrapped(right);
 }
 
-// Begins a table with a heading for each menu.
+// Begins the table of one menu, under its heading.
 bool begin(std::string_view title, float keys) {
     text_dim(title);
     if (!ImGui::BeginTable(std::string(title).c_str(), 2, ImGuiTableFlags_SizingFixedFit)) return false;
@@ -66,7 +66,7 @@ void draw_help_window(bool& open) {
                      ImGuiWindowFlags_NoCollapse | ImGuiWindowFlags_NoSavedSettings)) {
         items::value("help", "open");
         std::vector<std::string_view> menus = menu_names();
-        // The longest lists start columns of their own.
+        // Spreads the menus over the columns evenly, so that long lists start a new column.
         ImGui::Columns(columns, "parts", false);
         std::size_t rows = actions().size() + mouse_help().size() + 2 * menus.size(), used = 0;
         int column = 0;

@@ -1,5 +1,5 @@
-// See keys.h: which keys are pressed. Dear ImGui has named keys since 1.87; older versions need the backend's
-// codes.
+// See keys.h. Reads and sets which keys are pressed. Dear ImGui has named keys since 1.87; older versions
+// need the backend's codes.
 #include <imgui.h>
 
 #include "viewer/model/keys.h"

@@ -14,7 +14,7 @@ namespace shardscope::viewer {
 struct Options {
     std::vector<std::string> files;
     std::string panel = "timeline";
-    std::string screenshot;    // empty: a window
+    std::string screenshot;    // empty: opens a window
     std::string script;        // a file of commands (script/script.h)
     bool window = false;       // the script drives a window instead of a picture in memory
     std::optional<int> scale;  // percent
@@ -25,15 +25,15 @@ struct Options {
     std::optional<TimeRange> range;
 };
 
-// Either options, or the exit status where the program is done (--help, --version, a wrong command line; the
-// text has been printed).
+// Either options, or the exit status if the program is done (--help, --version, a wrong command line); the
+// text has then been printed.
 struct Parsed {
     std::optional<Options> options;
     int status = 0;
 };
 Parsed parse_options(int argc, const char* const* argv, const std::vector<std::string>& panels);
 
-// "12.5:40", "100us:2ms", "1s:2s"; milliseconds unless a unit is given, since the start of the capture.
+// "12.5:40", "100us:2ms", "1s:2s": times since the start of the capture, in milliseconds without a unit.
 // nullopt: not a range, or its end is not after its start.
 std::optional<TimeRange> parse_range(std::string_view text);
 

@@ -17,12 +17,12 @@
 
 namespace shardscope::viewer {
 
-// What is to be saved; the save window asks for the file's name (windows.h).
+// What to save; the save window asks for the file name (windows.h).
 struct SaveRequest {
     enum What { nothing, table, panel, window, report, text };
     What what = nothing;
-    std::string name;          // name of the table (empty: the first shown), or of the suggested file
-    std::string content = {};  // for What::text: what is written
+    std::string name;          // name of the table (empty: the first one shown), or suggested file name
+    std::string content = {};  // for What::text: the text to write
 };
 
 // The sidebar: wide enough for names, or icons only; automatic: by the window's width.
@@ -30,15 +30,15 @@ enum class RailWidth { automatic, wide, narrow };
 
 struct Program {
     Session session;
-    std::vector<std::unique_ptr<Panel>> panels;  // in the order of their tabs
-    std::size_t panel = 0;                       // the one that is shown
+    std::vector<std::unique_ptr<Panel>> panels;  // in the order of the sidebar
+    std::size_t panel = 0;                       // index of the panel that is shown
     bool help = false;                           // the help window
     bool choose_file = false;                    // the file window
     bool palette = false;                        // the command palette
     bool quit = false;
     ReportJob report;  // the HTML report that is being made
     SaveRequest save;
-    // Where to save a picture, taken once the windows over the panel have closed; `panel`: only the panel.
+    // File for a picture to take once the windows over the panel have closed; of the panel or the window.
     std::string picture;
     bool picture_of_panel = false;
     struct Corner {
@@ -52,7 +52,7 @@ struct Program {
     int zoom = 100;                   // percent, on top of the display's scale; set_zoom() changes it
     bool restyle = true;  // sizes or colours have changed: fonts and style are rebuilt before the next frame
 
-    // Work goes on in the background: pictures and scripts wait for its end.
+    // Whether work runs in the background; pictures and scripts wait for its end.
     bool working() const {
         return session.working() || report.busy() || TableOrder::any_busy() || shown().busy() ||
                !picture.empty();
@@ -85,7 +85,7 @@ struct Program {
         for (std::size_t i = 0; i < panels.size(); ++i) {
             if (panels[i]->name() != name) continue;
             panel = i;
-            for (OpenTrace& entry : session.open) entry.leads_to_plan = false;  // this panel was asked for
+            for (OpenTrace& entry : session.open) entry.leads_to_plan = false;  // this panel was requested
             return true;
         }
         return false;

@@ -43,7 +43,7 @@ void draw_icon(ImDrawList& list, std::span<const Stroke> icon, ImVec2 at, float 
 }
 
 constexpr float kWide = 13, kNarrow = 2.9F;  // font sizes
-constexpr float kRoomForNames = 78;          // window width, in font sizes, from which names are shown
+constexpr float kRoomForNames = 78;          // narrowest window that shows names, in font sizes
 
 bool is_wide(const Program& program) {
     if (program.rail != RailWidth::automatic) return program.rail == RailWidth::wide;
@@ -57,7 +57,7 @@ std::string key_of(std::string_view panel) {
     return "";
 }
 
-// In a sidebar taller than the window, scrolls to the entry of the panel that is now shown.
+// If the sidebar is taller than the window, scrolls to the entry of the panel that is shown.
 void bring_into_sight(std::size_t index, float from, float to) {
     ImGuiStorage& kept = *ImGui::GetStateStorage();
     const auto now = static_cast<int>(index), height = static_cast<int>(ImGui::GetWindowHeight());

@@ -1,5 +1,5 @@
-// When a window draws: not at all while nothing happens, ten frames a second while background work shows its
-// progress, sixty while something is animated. Pure; frame thread. Times in seconds.
+// Decides when a window draws: not at all while nothing happens, ten frames a second while background work
+// shows its progress, sixty while something is animated. Pure; frame thread. Times in seconds.
 #pragma once
 
 namespace shardscope::viewer {
@@ -7,7 +7,7 @@ namespace shardscope::viewer {
 class Redraw {
   public:
     struct Doing {
-        bool working = false;  // in the background: a file is read, an analysis runs
+        bool working = false;  // in the background: reading a file, running an analysis
         bool moving = false;   // a script runs or a panel is animated
     };
     // The longest time to wait for input before checking again.
@@ -22,7 +22,7 @@ class Redraw {
     }
 
   private:
-    bool owed_ = true;  // the first frame
+    bool owed_ = true;  // true at first, for the first frame
 };
 
 }  // namespace shardscope::viewer

@@ -1,5 +1,5 @@
-// The HTML report of all open traces, made and written on a thread: the report of traces/report that
-// `shardscope-trace report` writes too. Frame thread only (the thread is inside). No Dear ImGui.
+// Makes and writes the HTML report of all open traces on a background thread: the report of traces/report,
+// which `shardscope-trace report` writes too. Call on the frame thread only. No Dear ImGui.
 #pragma once
 
 #include <future>
@@ -11,11 +11,11 @@ namespace shardscope::viewer {
 
 class ReportJob {
   public:
-    // Reports on every trace that has been read, each within its limit range; does nothing while another
+    // Reports on every trace that has been read, each within its time filter; does nothing while another
     // report is being made. An existing file is replaced when the new one is complete.
     void start(const Session& session, const std::string& path);
     bool busy() const;
-    // The state of the latest report once it is done: its path, or why it failed. Empty: not the case.
+    // The path of the latest report, or why it failed; each is empty unless it applies.
     std::string path();
     std::string error();
 

@@ -27,7 +27,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t kMostBytes = 1 << 20;  // a larger file is not a state that the viewer wrote
+constexpr std::size_t kMostBytes = 1 << 20;  // the viewer writes no larger file
 
 constexpr std::array<std::pair<ColorBy, const char*>, 4> kColorings = {
     {{ColorBy::kind, "kind"}, {ColorBy::name, "name"}, {ColorBy::module, "module"}, {ColorBy::unit, "unit"}}};
@@ -62,7 +62,7 @@ std::optional<TimeRange> take_range(const Json& object, const char* key) {
     const auto it = object.find(key);
     if (it == object.end() || it->is_null()) return std::nullopt;
     const TimeRange range{it->at(0).get<std::int64_t>(), it->at(1).get<std::int64_t>()};
-    // A range that no view can show is ignored: the whole trace is shown.
+    // Ignores a range that no view can show, so that the whole trace is shown.
     const bool shows = range.to > range.from && is_viewable(range.from) && is_viewable(range.to);
     return shows ? std::optional(range) : std::nullopt;
 }
@@ -142,7 +142,7 @@ SavedState parse_state(std::string_view text) {
 }
 
 std::string state_path() {
-    // The specification requires that a relative path in the variable is ignored.
+    // The specification requires ignoring a relative path in the variable.
     if (const char* folder = std::getenv("XDG_STATE_HOME"); folder != nullptr && folder[0] == '/')
         return std::string(folder) + "/shardscope/viewer.json";
     if (const char* home = std::getenv("HOME"); home != nullptr && home[0] == '/')
@@ -250,7 +250,7 @@ void restore(const SavedState& state, Program& program, bool files) {
         if (!trace.rows.empty()) program.session.open.back().rows = arrangement_from_json(trace.rows);
         if (trace.path == state.active) program.session.set_active(program.session.open.size() - 1);
     }
-    program.show(state.panel);  // regardless of what the files hold
+    program.show(state.panel);  // even if a file contains a plan only
 }
 
 }  // namespace shardscope::viewer

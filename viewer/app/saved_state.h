@@ -1,6 +1,6 @@
-// What is restored next time: open files with their views, the panel shown, appearance, sizes, recent files,
-// how tables are sorted. A JSON file; none of it is required, and a damaged one is ignored with a message. No
-// Dear ImGui. Frame thread only.
+// The state restored at the next start: open files with their views, the shown panel, appearance, sizes,
+// recent files, how tables are sorted. It is a JSON file with no required keys; a damaged one is ignored with
+// a message. No Dear ImGui. Frame thread only.
 #pragma once
 
 #include <map>
@@ -41,12 +41,12 @@ std::string to_json(const SavedState& state);
 SavedState parse_state(std::string_view json);
 
 // $XDG_STATE_HOME/shardscope/viewer.json, else ~/.local/state/shardscope/viewer.json (XDG Base Directory
-// Specification 0.8); empty where neither is known.
+// Specification 0.8); empty if neither variable is set.
 std::string state_path();
-// nullopt if there is no such file; also if it is damaged, and then `message` says so.
+// nullopt if there is no such file, or if it is damaged, which `message` then reports.
 std::optional<SavedState> read_state(const std::string& path, std::string& message);
-// Writes the file whole or not at all, readable by its owner only. Returns a sentence if it cannot be
-// written.
+// Writes the file completely or not at all, readable only by its owner. Returns a sentence if it cannot be
+// written, else "".
 std::string write_state(const std::string& path, const SavedState& state);
 
 SavedState state_of(const Program& program);

@@ -29,7 +29,7 @@ bool is_on(const Action& action, Program& program) {
            (action.id == "rail" && program.rail_is_wide);
 }
 
-// "8 ranks", or "8 of 1,024 ranks" if the others did the same.
+// "8 ranks", or "8 of 1,024 ranks" if the trace omits ranks that did the same as those shown.
 std::string ranks_text(const traces::Trace& trace) {
     const auto shown = static_cast<std::int64_t>(trace.ranks.size());
     if (!traces::shows_some_ranks(trace)) return traces::counted(shown, "rank", "ranks");
@@ -97,7 +97,7 @@ void Shell::draw(const Frame& frame) {
 
 void Shell::run_shortcuts() {
     if (ImGui::GetIO().WantTextInput) {
-        // From within a text field, only windows over the panels are closed.
+        // While a text field has the keyboard, Escape still closes windows over the panels.
         const bool over =
             program_.choose_file || program_.palette || program_.save.what != SaveRequest::nothing;
         if (over && chord_pressed({Key::escape}, false)) run_action("let_go", program_);
@@ -141,7 +141,7 @@ void Shell::draw_menus() {
     ImGui::EndMenuBar();
 }
 
-// What happened to the files that are open, with the possible actions.
+// Draws what happened to the active file, and the possible actions.
 void Shell::draw_notices() {
     Session& session = program_.session;
     OpenTrace* entry = session.current();
@@ -182,7 +182,7 @@ void Shell::draw_content(const Frame& frame, float height) {
 
 namespace {
 
-// A column in the middle, in whose width texts wrap; returns the width.
+// Begins a centered column, in which texts wrap; returns its width.
 float begin_centered() {
     const ImVec2 room = ImGui::GetContentRegionAvail();
     const float font = ImGui::GetFontSize(), width = std::min(room.x - font * 2, font * 40);

@@ -1,6 +1,6 @@
-// The frame around the panels: menu bar, sidebar, messages about traces that are being read or were refused,
-// status line, help and file windows. One call draws a whole frame, in a window or headless. Drawing layer
-// (Dear ImGui); frame thread only.
+// The frame around the panels: menu bar, sidebar, messages about traces that are being read or could not be
+// read, status line, help and file windows. One call draws a whole frame, in a window or headless. Drawing
+// layer (Dear ImGui); frame thread only.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ namespace shardscope::viewer {
 class Shell {
   public:
     explicit Shell(Program& program) : program_(program) {}
-    // To be called between ImGui::NewFrame() and ImGui::Render().
+    // Call between ImGui::NewFrame() and ImGui::Render().
     void draw(const Frame& frame);
 
   private:

@@ -25,7 +25,7 @@ void Stage::restyle() {
     scale_ = scale;
     ImGui::GetIO().Fonts->Clear();
     load_fonts(scale);
-    if (!first) surface_.reload_fonts();  // the backend uploads the first ones with its first frame
+    if (!first) surface_.reload_fonts();  // the backend uploads the first fonts with its first frame
 }
 
 void Stage::frame(Frame description, const std::function<void()>& input) {

@@ -1,5 +1,5 @@
-// Frames of the viewer on any surface: style and fonts in the wanted scale, Dear ImGui's frame, the shell's
-// drawing. Drawing layer (Dear ImGui); frame thread only.
+// Builds the viewer's frames on any surface: style and fonts at the wanted scale, Dear ImGui's frame, the
+// shell's drawing. Drawing layer (Dear ImGui); frame thread only.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@ namespace shardscope::viewer {
 
 class Stage {
   public:
-    // `display_scale`: the display's scale, 2 where everything is twice as large.
+    // `display_scale`: 2 if the display draws everything twice as large.
     Stage(Program& program, Surface& surface, float display_scale);
     // Builds one frame; Surface::end_frame() paints it. `input` is called before ImGui's frame begins.
     void frame(Frame description, const std::function<void()>& input = {});

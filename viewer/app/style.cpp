@@ -12,7 +12,7 @@
 namespace shardscope::viewer {
 namespace {
 
-constexpr float kLarge = 1.9F;  // size of the second font, for the most important figure of a page
+constexpr float kLarge = 1.9F;  // relative size of the second font, for a page's most important figure
 
 void set(ImGuiCol what, Color color, float alpha = 1) {
     ImVec4 value = ImGui::ColorConvertU32ToFloat4(color);

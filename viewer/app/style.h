@@ -7,7 +7,7 @@ namespace shardscope::viewer {
 void apply_style(float scale);
 
 // Loads DejaVu Sans from the usual places, else the built-in font, and a larger copy as the atlas' second
-// font. To be called before the first frame.
+// font. Call before the first frame.
 void load_fonts(float scale);
 
 }  // namespace shardscope::viewer

@@ -35,9 +35,9 @@ class CommandPalette {
     bool was_open_ = false;
 };
 
-// --- The window that chooses files: a path to type, a folder to walk through, several files together, side
-// by side or merged on one clock. Works wherever the viewer does. Its items: "files.path", "files.open",
-// "files.merge", "files.kind", "files.up", "files.error", "files.entry.<name>".
+// --- The window to choose files: type a path or browse folders; several files are opened side by side or
+// merged on one clock. Needs no system dialog. Its items: "files.path", "files.open", "files.merge",
+// "files.kind", "files.up", "files.error", "files.entry.<name>".
 
 class FileWindow {
   public:
@@ -54,7 +54,7 @@ class FileWindow {
     std::string path_of(const std::string& name) const;
 
     FolderListing listing_;
-    std::vector<std::string> open_;  // chosen in this frame
+    std::vector<std::string> open_;  // chosen in this frame, to open
     bool merge_ = false;
     std::set<std::string> marked_;  // names in this folder
     std::size_t last_clicked_ = 0;
@@ -63,12 +63,12 @@ class FileWindow {
     bool was_open_ = false;
 };
 
-// --- The window that asks for a file name and saves a table, a picture or the report. Its items:
+// --- The window that asks for a file name and saves a table, a picture, the report or a text. Its items:
 // "save.path", "save.go", "save.table".
 
 class SaveWindow {
   public:
-    // Draws while there is a request (`program.save`).
+    // Draws while there is a request (`program.save`); clears it when done.
     void draw(Program& program);
 
   private:

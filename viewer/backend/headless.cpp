@@ -33,7 +33,7 @@ struct HeadlessCanvas::Impl {
     EGLContext context = EGL_NO_CONTEXT;
     GLuint framebuffer = 0, color = 0;
     bool imgui = false;
-    bool painted = false;  // the frame that was built last has been painted
+    bool painted = false;  // the latest frame has been painted
 
     Impl(int w, int h) : width(w), height(h) {}
     ~Impl() {
@@ -44,8 +44,8 @@ struct HeadlessCanvas::Impl {
             eglDestroyContext(display, context);
         }
 #ifndef SHARDSCOPE_SANITIZED_ADDRESS
-        // eglTerminate() unloads Mesa's driver, which leaks a few hundred bytes; while it is loaded, the leak
-        // sanitizer sees them in use.
+        // eglTerminate() unloads Mesa's driver, which leaks a few hundred bytes; while the driver is loaded,
+        // LeakSanitizer still finds them reachable.
         if (display != EGL_NO_DISPLAY) eglTerminate(display);
 #endif
     }
@@ -136,7 +136,7 @@ std::vector<std::uint8_t> HeadlessCanvas::pixels() {
     glBindFramebuffer(GL_FRAMEBUFFER, impl_->framebuffer);
     glPixelStorei(GL_PACK_ALIGNMENT, 1);
     glReadPixels(0, 0, impl_->width, impl_->height, GL_RGBA, GL_UNSIGNED_BYTE, below.data());
-    // OpenGL's first row is the lowest.
+    // OpenGL's first row is the bottom one.
     for (std::size_t y = 0; y < height; ++y)
         std::memcpy(&above[y * row], &below[(height - 1 - y) * row], row);
     return above;

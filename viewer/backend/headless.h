@@ -16,7 +16,7 @@ class HeadlessCanvas final : public Surface {
     HeadlessCanvas(int width, int height);
     ~HeadlessCanvas() override;
 
-    void begin_frame() override;  // time advances by 1/60 s, there is no mouse
+    void begin_frame() override;  // time advances by 1/60 s; there is no mouse
     void end_frame() override;
     std::vector<std::uint8_t> pixels() override;
     int width() const override;

@@ -28,7 +28,7 @@ struct CloseFile {
 }  // namespace
 
 void write_png(const std::string& path, int width, int height, std::span<const std::uint8_t> rgba) {
-    // The picture is always opaque: three channels are enough and a third smaller.
+    // The picture is always opaque, so three channels suffice, a quarter less data.
     std::vector<std::uint8_t> rgb(static_cast<std::size_t>(width) * static_cast<std::size_t>(height) * 3);
     for (std::size_t i = 0; i < rgb.size() / 3; ++i) std::memcpy(&rgb[i * 3], &rgba[i * 4], 3);
 

@@ -1,4 +1,4 @@
-// Writes a picture. The file appears whole or not at all: it is written beside its place and renamed.
+// Writes a picture. It appears complete or not at all: it is written under a temporary name and renamed.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What frames are painted on, a window or memory, as the program and a script see it. Used only by the thread
-// that made it. Needs a current ImGui context throughout.
+// The surface that frames are painted on: a window, or memory. Used only by the thread that made it. Needs a
+// current ImGui context throughout.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@ class Surface {
     virtual ~Surface() = default;
     virtual void begin_frame() = 0;  // before ImGui::NewFrame()
     virtual void end_frame() = 0;    // after ImGui::Render(): paints its draw data
-    // The frame that was built last: RGBA, top row first, width() * height() pixels.
+    // The latest frame: RGBA, top row first, width() * height() pixels.
     virtual std::vector<std::uint8_t> pixels() = 0;
     virtual int width() const = 0;
     virtual int height() const = 0;
-    virtual void resize(int width, int height) = 0;  // a desktop may refuse the size
-    virtual void reload_fonts() = 0;                 // ImGui's font atlas has been rebuilt
+    virtual void resize(int width, int height) = 0;  // the desktop may refuse the size
+    virtual void reload_fonts() = 0;                 // call after ImGui's font atlas has been rebuilt
 
   protected:
     Surface() = default;

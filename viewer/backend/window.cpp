@@ -1,4 +1,4 @@
-// See window.h. GLFW's state is global to the process, so there is one Window at a time.
+// See window.h. GLFW's state is global to the process, so only one Window may exist at a time.
 #include "viewer/backend/window.h"
 
 #include <cstring>
@@ -30,13 +30,13 @@ struct Window::Impl {
     GLFWwindow* handle = nullptr;
     bool glfw = false, platform = false, renderer = false;
     std::function<void(const std::string&)> drop;
-    // Keys that went down since the last frame. Dear ImGui before 1.87 sees only the keys that are down when
-    // a frame begins: a key released before then would be lost.
+    // Keys pressed since the last frame. Dear ImGui before 1.87 sees only keys that are down when a frame
+    // begins; a key released before that would be lost.
     struct Press {
         int key = 0, mods = 0;
     };
     std::deque<Press> presses;
-    std::optional<Press> held;  // shown in the previous frame
+    std::optional<Press> held;  // passed to ImGui in the previous frame
 
     void show_presses() {
 #if IMGUI_VERSION_NUM < 18700
@@ -49,8 +49,7 @@ struct Window::Impl {
             held.reset();
         }
         if (presses.empty()) return;
-        // Each press has a frame of its own, with the modifiers that it was made with: the following presses
-        // wait.
+        // Each press gets its own frame, with the modifiers of that moment; later presses wait.
         const Press press = presses.front();
         presses.pop_front();
         for (const Press& later : presses) io.KeysDown[later.key] = false;
@@ -65,8 +64,7 @@ struct Window::Impl {
     }
     int frames_owed = kFramesAfterInput;
 
-    // Every event of the window makes frames due. Installed before Dear ImGui's callbacks, which call these
-    // too.
+    // Every window event makes frames due. Installed before Dear ImGui's callbacks, which chain to these.
     void listen() const {
         static constexpr auto owe = [](GLFWwindow* window) -> Impl& {
             auto& impl = *static_cast<Impl*>(glfwGetWindowUserPointer(window));
@@ -176,7 +174,7 @@ void Window::end_frame() {
     glfwSwapBuffers(impl_->handle);
 }
 
-// The display itself is not read: another window may cover this one.
+// Does not read the display itself, as another window may cover this one.
 std::vector<std::uint8_t> Window::pixels() {
     impl_->paint();
     const auto rows = static_cast<std::size_t>(height()), row = static_cast<std::size_t>(width()) * 4;

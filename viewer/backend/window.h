@@ -1,5 +1,5 @@
-// A window of the desktop with OpenGL in it, by GLFW. Sleeps until there is something to draw. Used only by
-// the thread that made it. Needs a current ImGui context throughout.
+// A desktop window with an OpenGL context, made with GLFW. Sleeps until there is something to draw. Used only
+// by the thread that made it. Needs a current ImGui context throughout.
 #pragma once
 
 #include <functional>
@@ -16,19 +16,19 @@ class Window final : public Surface {
     Window(int width, int height, const std::string& title);
     ~Window() override;
 
-    float scale() const;  // the display's scale: 2 where everything is drawn twice as large
+    float scale() const;  // the display's scale: 2 if everything is drawn twice as large
     void on_drop(std::function<void(const std::string& path)> drop);
     bool wants_close() const;
     void close();
 
-    // Waits for input (at most `seconds`), unless earlier input still needs frames. False: neither is there,
-    // so that nothing need be drawn.
+    // Waits for input (at most `seconds`), unless earlier input still needs frames. Returns false if there is
+    // neither, so that nothing needs to be drawn.
     bool wait(double seconds);
-    void owe_frames();  // the next few frames are drawn without input too
+    void owe_frames();  // draws the next few frames even without input
     void begin_frame() override;
-    void end_frame() override;  // and shows it
+    void end_frame() override;  // also shows the frame
     std::vector<std::uint8_t> pixels() override;
-    int width() const override;  // of the picture: larger than requested on a dense display
+    int width() const override;  // in framebuffer pixels: larger than requested on a high-density display
     int height() const override;
     void resize(int width, int height) override;
     void reload_fonts() override;

@@ -1,7 +1,7 @@
-// How fast ten million events open and draw, compared with a bound for every viewer: one sqlite3_step scan
-// of the same columns in the same run. Bars: open at most 1.5 scans, 64 bytes resident for each event, a
-// frame in 4 ms (median) and 16 ms (99th percentile) of processor time at every zoom with at most 10,000
-// rectangles and 100 draw commands, a table of ten million rows sorted off the frame thread. Not a
+// Measures how fast ten million events open and draw. A lower bound for any viewer is measured in the same
+// run: one sqlite3_step scan of the same columns. Bars: open in at most 1.5 scans, 64 bytes resident per
+// event, a frame in 4 ms (median) and 16 ms (99th percentile) of processor time at every zoom with at most
+// 10,000 rectangles and 100 draw commands, a table of ten million rows sorted off the frame thread. Not a
 // test.
 //
 //   bench_viewer [--events N] [--trace FILE]     FILE is made if it does not exist, and kept; without it a
@@ -37,8 +37,8 @@ namespace fs = std::filesystem;
 
 constexpr int kRounds = 3;  // rounds of open and scan, alternating
 
-// Steps through every row and reads every value that the loader reads; a sum keeps the compiler from removing
-// the reads.
+// Steps through every row and reads every value that the loader reads; the sum keeps the compiler from
+// removing the reads.
 std::vector<double> bare_scan(const std::string& path) {
     const double start = process_seconds();
     traces::Database database = traces::open_trace(path);
@@ -54,7 +54,7 @@ std::vector<double> bare_scan(const std::string& path) {
     return {process_seconds() - start, static_cast<double>(rows), static_cast<double>(sum)};
 }
 
-// Times from the command to the first frame with rows; then measures the memory in use once all work is done.
+// Measures the time from the command to the first frame with rows, and then the memory once all work is done.
 std::vector<double> open_once(const std::string& path) {
     const std::int64_t before = resident_bytes();
     const double start = process_seconds();
@@ -70,7 +70,7 @@ std::vector<double> open_once(const std::string& path) {
 void measure_opening(const std::string& path) {
     std::vector<double> scans, opens;
     double rows = 0, stays = 0, most = 0;
-    (void)in_child([&] { return bare_scan(path); });  // from now on the file is in the system's cache
+    (void)in_child([&] { return bare_scan(path); });  // warms the page cache
     for (int round = 0; round < kRounds; ++round) {
         const auto scan = in_child([&] { return bare_scan(path); });
         const auto open = in_child([&] { return open_once(path); });
@@ -90,7 +90,7 @@ void measure_opening(const std::string& path) {
                most / rows);
 }
 
-// A trace of devices alone, in a temporary file: resident memory for each event.
+// Measures resident memory per event for a temporary trace that has only device events.
 void measure_devices(std::int64_t events) {
     const std::string path =
         (fs::temp_directory_path() / fmt::format("bench_viewer_devices_{}.sqlite", ::getpid())).string();
@@ -106,13 +106,13 @@ void measure_devices(std::int64_t events) {
 
 struct Zoom {
     const char* name;
-    double share_of_all;  // or
+    double share_of_all;  // used if ns is 0
     double ns;
 };
 constexpr Zoom kZooms[] = {{"all", 1, 0},       {"30 %", 0.3, 0}, {"10 %", 0.1, 0},  {"1 %", 0.01, 0},
                            {"0.1 %", 0.001, 0}, {"1 ms", 0, 1e6}, {"30 us", 0, 3e4}, {"1 us", 0, 1e3}};
 
-// Turns the wheel and the sideways wheel over the rows, around the middle of the trace.
+// Turns the vertical and horizontal wheel over the rows, around the middle of the trace.
 void measure_frames(const std::string& path) {
     Viewer viewer(path);
     viewer.wait_for_timeline();
@@ -174,7 +174,7 @@ class ManyRows final : public viewer::TableModel {
     std::size_t rows_;
 };
 
-// On the frame thread a result may take 100 ms; longer work runs on a thread and shows its progress.
+// On the frame thread a result may take 100 ms; longer work runs on another thread and shows its progress.
 void measure_tables(std::size_t rows) {
     const auto model = std::make_shared<const ManyRows>(rows);
     fmt::print("A table of {} rows: the longest that it holds up a frame, and the work behind it\n", rows);
@@ -221,7 +221,7 @@ int main(int argc, char** argv) {
     try {
         if (temporary)
             path = (fs::temp_directory_path() / fmt::format("bench_viewer_{}.sqlite", ::getpid())).string();
-        // In a process of its own, so that memory that it frees is not counted as available.
+        // In a child process, so that memory that it frees does not serve the measured ones.
         if (!fs::exists(path)) {
             (void)in_child([&] {
                 make_trace(path, events);

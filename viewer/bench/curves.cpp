@@ -15,7 +15,7 @@
 namespace shardscope::viewer::bench {
 namespace {
 
-constexpr int kColumns = 1400;  // of a timeline in a window 1600 pixels wide
+constexpr int kColumns = 1400;  // columns of a timeline in a window 1600 pixels wide
 
 std::vector<traces::MemoryPoint> made_points(std::size_t count) {
     std::mt19937 random(1);
@@ -33,7 +33,7 @@ std::vector<traces::MemoryPoint> made_points(std::size_t count) {
     return points;
 }
 
-// Milliseconds of this thread for one fold: the median of a few while the view moves.
+// This thread's processor time for one fold in milliseconds: the median of `rounds` while the view moves.
 template <class Fold>
 double time_of(std::int64_t from, std::int64_t to, int rounds, const Fold& fold) {
     std::vector<double> times;
@@ -81,7 +81,7 @@ void measure_curves(std::size_t count) {
                    counted, plain);
     }
     fmt::print("\n");
-    std::fflush(stdout);  // the child process exits immediately, without a flush
+    std::fflush(stdout);  // the child process exits by _exit(), without a flush
 }
 
 }  // namespace shardscope::viewer::bench

@@ -1,5 +1,5 @@
-// How long a memory curve and a counter of many points take to fold at eight zooms, with their indices and by
-// a scan over every point. Not a test.
+// Measures how long a memory curve and a counter of many points take to fold at eight zooms, with their
+// indices and by a scan over every point. Not a test.
 #pragma once
 
 #include <cstddef>

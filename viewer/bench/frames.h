@@ -15,7 +15,7 @@
 namespace shardscope::viewer::bench {
 
 struct Counted {
-    std::size_t rectangles = 0;  // filled ones; letters and lines do not count
+    std::size_t rectangles = 0;  // filled ones, without letters and lines
     std::size_t commands = 0;    // draw commands
     std::size_t vertices = 0;
 };
@@ -31,7 +31,7 @@ class Viewer {
     void wait_for_timeline();
     // Waits until no work runs in the background.
     void settle();
-    // One frame; returns its processor time on this thread in milliseconds.
+    // Builds one frame; returns its processor time on this thread in milliseconds.
     double frame();
     Counted counted() const;
 

@@ -17,8 +17,7 @@ using namespace traces;
 
 constexpr int kRanks = 8, kThreads = 4, kNames = 300;
 
-// One thread's ranges: an outermost one holds four, each of which holds four more, each of which holds four
-// more.
+// One thread's ranges, nested four deep: each range but the innermost ones contains four.
 class Thread {
   public:
     Thread(DatabaseWriter& to, std::int64_t tid, const std::vector<StringId>& names, unsigned seed)

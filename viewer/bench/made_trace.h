@@ -1,5 +1,5 @@
-// The traces that the viewer is measured with: 8 ranks of 4 host threads whose ranges nest 4 deep; 8 ranks'
-// devices and nothing else. Not a test.
+// The traces for measuring the viewer: 8 ranks with 4 host threads each, whose ranges nest 4 deep; and the
+// devices of 8 ranks alone. Not a test.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace shardscope::viewer::bench {
 
 // Writes `events` ranges, or a few more, with the store's writer.
 void make_trace(const std::string& path, std::int64_t events);
-// Writes `events` kernels and copies of 3 streams a rank, as a profiler of devices alone records them.
+// Writes `events` kernels and copies on 3 streams per rank, as a device-only profiler records them.
 void make_device_trace(const std::string& path, std::int64_t events);
 
 }  // namespace shardscope::viewer::bench

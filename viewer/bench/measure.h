@@ -1,4 +1,4 @@
-// Processor time, resident memory, and work in a process of its own. Not a test.
+// Processor time, resident memory, and work in a child process. Not a test.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ double thread_seconds();   // this thread
 std::int64_t resident_bytes();  // at present
 std::int64_t largest_resident_bytes();
 
-// Runs `work` in a child process, which starts with little memory, and returns its numbers. Throws
-// std::runtime_error if it failed.
+// Runs `work` in a child process, whose memory measurements do not include earlier work, and returns its
+// numbers. Throws std::runtime_error if it failed.
 std::vector<double> in_child(const std::function<std::vector<double>()>& work);
 
 // The value below which the fraction `share` of the values lies.

@@ -1,4 +1,4 @@
-// A mouse and a keyboard that a script moves instead of a user. Drawing layer (Dear ImGui); frame thread.
+// The mouse and keyboard that a script operates in place of a user. Drawing layer (Dear ImGui); frame thread.
 #pragma once
 
 #include <optional>
@@ -15,17 +15,17 @@ struct Input {
     bool left = false, right = false, ctrl = false, shift = false;
     // For one frame:
     float wheel = 0;
-    std::optional<Chord> key;  // goes down or up
+    std::optional<Chord> key;  // key that goes down or up
     bool key_down = false;
-    std::string text;   // characters to be typed
-    float seconds = 0;  // that pass before this frame; 0: as the surface measures
+    std::string text;   // characters to type
+    float seconds = 0;  // seconds that pass before this frame; 0: as the surface measures
 };
 
-// Lets editing keys (Backspace, Ctrl+A ...) work in text fields if no backend has defined them. To be called
-// once, after ImGui::CreateContext().
+// Makes editing keys (Backspace, Ctrl+A ...) work in text fields if no backend has defined them. Call once,
+// after ImGui::CreateContext().
 void prepare_keys();
 
-// To be called between the surface's begin_frame() and ImGui::NewFrame(). Overrides a backend's input.
+// Call between the surface's begin_frame() and ImGui::NewFrame(). Overrides a backend's input.
 void apply(const Input& input);
 
 }  // namespace shardscope::viewer::script

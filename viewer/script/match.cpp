@@ -43,7 +43,7 @@ std::optional<Figure> parse_figure(const std::string& text) {
     std::size_t at = 0;
     for (; at < text.size(); ++at) {
         const char c = text[at];
-        if (c == ',' && !digits.empty()) continue;  // between thousands
+        if (c == ',' && !digits.empty()) continue;  // separates thousands
         const bool exponent =
             (c == 'e' || c == 'E') && !digits.empty() && at + 1 < text.size() &&
             (std::isdigit(static_cast<unsigned char>(text[at + 1])) != 0 || text[at + 1] == '-');

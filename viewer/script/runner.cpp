@@ -17,9 +17,9 @@
 namespace shardscope::viewer::script {
 namespace {
 
-constexpr int kSettled = 4;          // frames in which Dear ImGui settles sizes and hovers and opens popups
+constexpr int kSettled = 4;          // frames until Dear ImGui has settled sizes and hovers and opened popups
 constexpr double kPatience = 120;    // seconds that a command waits for its item or text
-constexpr int kDragFrames = 8;       // a drag passes through this many places between its ends
+constexpr int kDragFrames = 8;       // number of mouse positions along a drag
 constexpr float kBetweenClicks = 1;  // seconds: keeps two clicks from being a double-click
 
 std::string item_list() {
@@ -32,7 +32,7 @@ float along(const Offset& offset, float from, float to) {
                         : from + static_cast<float>(offset.value);
 }
 
-// Keys and buttons held down stay; input for one frame ends with it.
+// Keeps the keys and buttons that are held down; drops the input that is for one frame only.
 Input held(Input now) {
     now.wheel = now.seconds = 0;
     now.key.reset();
@@ -91,7 +91,7 @@ void Runner::before_frame() {
 }
 
 void Runner::after_frame() {
-    items::begin_frame();  // this frame's items can be queried now
+    items::begin_frame();  // makes this frame's items available to queries
     ++frames_;
     while (!done() && moments_.empty()) {
         const Step step =
@@ -232,7 +232,7 @@ Runner::Step Runner::run(const Wheel& wheel) {
     over.mouse = *at;
     press(over, wheel.with);
     play(over);
-    // One notch a frame, as by hand; the remainder last.
+    // One notch per frame, as by hand; a fraction comes last.
     for (double left = std::abs(wheel.notches); left > 0; left -= 1) {
         over.wheel = static_cast<float>(std::copysign(std::min(left, 1.0), wheel.notches));
         play(over);
@@ -421,7 +421,7 @@ Runner::Step Runner::run(const ExportTable& order) {
 
 Runner::Step Runner::run(const ExportReport& report) {
     if (!started_) {
-        if (program_.session.loading() && waited() < kPatience) return Step::again;  // the report includes it
+        if (program_.session.loading() && waited() < kPatience) return Step::again;  // the report needs it
         program_.report.start(program_.session, report.file);
         started_ = true;
     }

@@ -1,7 +1,6 @@
 // Runs a script (script.h) on the running viewer: moves a mouse and presses keys over several frames, finds
-// items by name, reads their text, takes pictures. A command begins when the previous one is done; one that
-// needs an item, and `expect`, wait while the viewer still works. Drawing layer (Dear ImGui); frame thread
-// only.
+// items by name, reads their text, takes pictures. A command begins when the previous one is done; `expect`
+// and commands that need an item wait while the viewer works. Drawing layer (Dear ImGui); frame thread only.
 //   while (!runner.done()) { begin frame; runner.before_frame(); draw; runner.after_frame(); }
 #pragma once
 
@@ -19,13 +18,13 @@
 
 namespace shardscope::viewer::script {
 
-// Panels and actions in the script that the program does not have: a sentence, or empty.
+// A sentence about a panel or action in the script that the program does not have; "" if there is none.
 std::string unknown_names(const Script& script, const Program& program);
 
 class Runner {
   public:
     Runner(Script script, Program& program, Surface& surface);
-    ~Runner();  // names of items are no longer kept
+    ~Runner();  // the names of items are no longer kept
     Runner(const Runner&) = delete;
     Runner& operator=(const Runner&) = delete;
 
@@ -37,7 +36,7 @@ class Runner {
 
   private:
     enum class Step { again, done };
-    // One function for each command; called after each frame until it returns done.
+    // One function per command, called after each frame until it returns done.
     Step run(const Open&);
     Step run(const Close&);
     Step run(const ShowPanel&);
@@ -74,14 +73,14 @@ class Runner {
     OpenTrace* ready_trace();  // fails if there is none
     void play(const Input& moment) { moments_.push_back(moment); }
     Step done_after(int frames);                       // Step::done, after frames in which ImGui settles
-    void written(const std::function<void()>& write);  // fails with what it throws
+    void written(const std::function<void()>& write);  // fails with the message of what `write` throws
 
     Script script_;
     Program& program_;
     Surface& surface_;
     std::size_t next_ = 0;
-    int frames_ = 0;        // drawn since this command began
-    bool started_ = false;  // for commands that start something and wait for it
+    int frames_ = 0;        // frames drawn since this command began
+    bool started_ = false;  // for commands that start work and wait for it
     std::chrono::steady_clock::time_point began_;
     Input input_;                // the input held between commands
     std::deque<Input> moments_;  // input for the next frames

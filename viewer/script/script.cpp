@@ -1,4 +1,4 @@
-// See script.h. Each command has one function that takes its words from the left.
+// See script.h. Each command has one function, which takes its words from the left.
 #include "viewer/script/script.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@
 namespace shardscope::viewer::script {
 namespace {
 
-// The error of a line; caught where the line's number is known.
+// The error in a line; caught by parse_script(), which knows the line's number.
 struct Wrong : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
@@ -171,7 +171,7 @@ Act parse_expect(Line& line) {
         }
     } else {
         line.takes("is");
-        // Several words are joined to one text, so that figures with units need no quotes.
+        // Joins several words into one text, so that figures with units need no quotes.
         expect.text = line.word("a text");
         while (line.more()) expect.text += " " + line.word("a text");
     }

@@ -1,6 +1,6 @@
-// The contents of a script: one command a line, `#` begins a comment, words with blanks are in double quotes
-// (inside them \" \\ \n \t). Reading is apart from running (runner.h), so that a script with an error is
-// refused as a whole, before it runs. No Dear ImGui; any thread.
+// The contents of a script: one command per line, `#` begins a comment, words with blanks are in double
+// quotes (inside them \" \\ \n \t). Reading is separate from running (runner.h), so that a script with an
+// error is refused as a whole, before it runs. No Dear ImGui; any thread.
 //
 //   open PATH ...                    opens files separately;  open merged PATH ...  on one clock
 //   close                            the active trace
@@ -10,12 +10,12 @@
 //   drag ITEM DX DY [ctrl] [shift] [at X Y]                pixels;  drag ITEM to ITEM
 //   wheel ITEM NOTCHES [ctrl] [shift] [at X Y]             up is positive
 //   key CHORD                        "Ctrl+Shift+P", "F", "PgDn"
-//   type TEXT                        into the field that has the keyboard; the line's rest as it stands
-//   action ID                        one of the actions that menus and shortcuts are made of
-//   wait [SECONDS]                   until all work is done; fails where that takes longer (default: 120)
-//   frames N                         draws so many frames
+//   type TEXT                        into the field that has the keyboard: the rest of the line, unchanged
+//   action ID                        runs an action of the menus and shortcuts
+//   wait [SECONDS]                   until all work is done; fails if that takes longer (default: 120)
+//   frames N                         draws N frames
 //   expect ITEM TEXT                 also: is TEXT, contains TEXT, matches REGEX, ~ VALUE TOLERANCE,
-//                                    shown, absent; waits while work goes on
+//                                    shown, absent; waits while work runs
 //   print ITEM                       its text, to standard output;  list [PREFIX]  all names and texts
 //   set limit|visible A:B|none   set size WxH   set rank N   set trace NAME   set scale PERCENT
 //   set appearance dark|light
@@ -37,7 +37,7 @@
 
 namespace shardscope::viewer::script {
 
-// Along one side of an item: pixels from its beginning or a fraction of its length.
+// A position along one side of an item: pixels from its start, or a fraction of its length.
 struct Offset {
     double value = 0.5;
     bool share = true;
@@ -69,7 +69,7 @@ struct Hover {
 struct Drag {
     Spot from;
     Modifiers with;
-    std::string to;  // an item; empty: by dx, dy
+    std::string to;  // an item to drag to; empty: by dx, dy
     double dx = 0, dy = 0;
 };
 struct Wheel {
@@ -96,7 +96,7 @@ enum class Test { is, contains, matches, about, shown, absent };
 struct Expect {
     std::string item;
     Test test = Test::is;
-    std::string text;       // or the number for Test::about
+    std::string text;       // the expected text; for Test::about, the number
     std::string tolerance;  // for Test::about: "0.1" or "1%"
 };
 struct Print {
@@ -151,7 +151,7 @@ struct Command {
 struct Script {
     std::string file;
     std::vector<Command> commands;
-    std::string error;  // empty: the commands are complete
+    std::string error;  // empty: there is none
 };
 Script parse_script(std::string_view file, std::string_view text);
 Script read_script(const std::string& file);  // also reports an unreadable file

@@ -24,7 +24,7 @@ std::string_view trimmed(std::string_view text) {
     return text;
 }
 
-// Takes one word from the front; false where a quote is not closed.
+// Takes one word from the front; false if a quote is not closed.
 bool take_word(std::string_view& line, std::string& word) {
     word.clear();
     if (line.front() != '"') {
@@ -77,7 +77,7 @@ Words split_words(std::string_view line) {
         line = trimmed(line);
         if (result.words.size() == 1) result.rest = line;
     }
-    // A quoted rest is the text within the quotes.
+    // If the rest is one quoted word, removes the quotes.
     if (result.words.size() == 2 && result.rest.starts_with('"')) result.rest = result.words[1];
     return result;
 }

@@ -1,4 +1,4 @@
-// The system's clock against trace time, with and without steps.
+// The system's clock relative to trace time, with and without jumps.
 #include "profiler/recorder/cuda_clock.h"
 
 #include <gtest/gtest.h>
@@ -18,8 +18,8 @@ TEST(CudaClock, keeps_one_offset_if_both_clocks_run_alike) {
     EXPECT_FALSE(clock.add(kEpoch, 0).has_value());
     EXPECT_FALSE(clock.add(kEpoch + kSecond, kSecond).has_value());
     EXPECT_EQ(clock.to_trace(kEpoch + 5), 5);
-    EXPECT_EQ(clock.to_trace(kEpoch - 7), -7);                     // before the first
-    EXPECT_EQ(clock.to_trace(kEpoch + 3 * kSecond), 3 * kSecond);  // after the last
+    EXPECT_EQ(clock.to_trace(kEpoch - 7), -7);                     // before the first pair
+    EXPECT_EQ(clock.to_trace(kEpoch + 3 * kSecond), 3 * kSecond);  // after the last pair
 }
 
 TEST(CudaClock, interpolates_between_pairs) {
@@ -35,9 +35,9 @@ TEST(CudaClock, follows_a_step_ahead) {
     clock.add(kEpoch + kSecond, kSecond);
     // Within the next second the clock is set 100 s ahead.
     EXPECT_EQ(clock.add(kEpoch + 102 * kSecond, 2 * kSecond), 100 * kSecond);
-    EXPECT_EQ(clock.to_trace(kEpoch + kSecond / 2), kSecond / 2);                // before it
-    EXPECT_EQ(clock.to_trace(kEpoch + kSecond + 1000), kSecond + 1000);          // just before it
-    EXPECT_EQ(clock.to_trace(kEpoch + 102 * kSecond - 500), 2 * kSecond - 500);  // just after it
+    EXPECT_EQ(clock.to_trace(kEpoch + kSecond / 2), kSecond / 2);                // before the jump
+    EXPECT_EQ(clock.to_trace(kEpoch + kSecond + 1000), kSecond + 1000);          // just before the jump
+    EXPECT_EQ(clock.to_trace(kEpoch + 102 * kSecond - 500), 2 * kSecond - 500);  // just after the jump
     EXPECT_EQ(clock.to_trace(kEpoch + 103 * kSecond), 3 * kSecond);
 }
 

@@ -1,4 +1,4 @@
-// The receiving end of the tool alone: records as bytes in, rows in a sink out.
+// The receiving end of the tool alone: records arrive as bytes, rows go to a sink.
 #include <cstring>
 #include <random>
 #include <vector>
@@ -82,7 +82,7 @@ TEST_F(CudaHandlerTest, reports_that_the_systems_clock_was_set) {
 
 TEST_F(CudaHandlerTest, counts_each_loss_once) {
     take(CudaKind::loss, CudaLossRecord{{}, 5, 1, 0});
-    take(CudaKind::loss, CudaLossRecord{{}, 7, 2, 0});  // counts are since the beginning
+    take(CudaKind::loss, CudaLossRecord{{}, 7, 2, 0});  // counts since the beginning
     EXPECT_EQ(findings_.lost, 9);
 }
 
@@ -109,7 +109,7 @@ TEST_F(CudaHandlerTest, survives_any_bytes) {
     for (int i = 0; i < 50'000; ++i) {
         std::vector<std::byte> bytes(8 + 8 * (random() % 40));
         for (std::size_t at = 0; at + 8 <= bytes.size(); at += 8) {
-            // Small and huge values, both.
+            // Values are both small and huge.
             const std::uint64_t value = random() >> (random() % 64);
             std::memcpy(bytes.data() + at, &value, 8);
         }

@@ -35,7 +35,7 @@ TEST(CudaLaunches, finds_the_switch_from_the_calls_around_it) {
     EXPECT_EQ(launches.of_launch(30), Verdict::keep);
     EXPECT_EQ(launches.of_launch(40), Verdict::drop);
     EXPECT_EQ(launches.of_launch(1000), Verdict::drop);
-    launches.saw_call(15, 1001);  // and now it is known
+    launches.saw_call(15, 1001);  // now the verdict is known
     EXPECT_EQ(launches.of_launch(15), Verdict::keep);
 }
 

@@ -1,4 +1,4 @@
-// A program that "uses CUDA": it loads the injected library as libcuda would, and the fake CUPTI does what
+// A program that "uses CUDA": it loads the injected library as libcuda would, and the fake CUPTI reports what
 // the scenario says. The first argument is the scenario, the second a file for the time from which it counts
 // (ns of CLOCK_REALTIME).
 #include <atomic>
@@ -49,7 +49,7 @@ void sleep_ms(int ms) {
     ::usleep(static_cast<useconds_t>(ms) * 1000);
 }
 
-// cuInit() of libcuda.
+// Does what cuInit() of libcuda does.
 void* initialize() {
     const char* path = std::getenv("CUDA_INJECTION64_PATH");
     if (path == nullptr) return nullptr;
@@ -150,7 +150,7 @@ void every_kind(std::int64_t t) {
     emit_api(1, "cudaMalloc_v3020", 15, t + 16'000, t + 17'000, thread_id(), 2);
 
     auto kernel = of<cupti::Kernel>(cupti::kKindConcurrentKernel);
-    kernel.cache_config = 0x21;  // asked for 1, got 2
+    kernel.cache_config = 0x21;  // requested 1, got 2
     kernel.registers = 40;
     kernel.start = us(20);
     kernel.end = us(25);
@@ -330,7 +330,7 @@ void refused(std::int64_t t) {
     const bool is_old = std::getenv("FAKE_CUPTI_VERSION") != nullptr;
     std::printf("%d of 40\n", got);
     if (is_old ? got != 40 : got > 32) std::exit(4);
-    emit_kernel(0, kFill, 1, t, t + 1000);  // finds no buffer, except in an old version
+    emit_kernel(0, kFill, 1, t, t + 1000);  // finds no buffer, except with an old version
     FAKE(fake_drop)(6);
 }
 
@@ -347,8 +347,8 @@ void forks(std::int64_t t) {
     emit_kernel(0, kFill, 2, after, after + 1000);
 }
 
-// Ten launches before, in and after each of the ranges 0..4. The device lags by 10 ms, so that the work of a
-// step runs after it; calls arrive after the kernels that they launched.
+// Ten launches before, in and after each of the ranges 0..4. The device lags by 10 ms, so a step's work runs
+// after the step; calls arrive after the kernels that they launched.
 void steps(void* library) {
     auto* push = in<void(const char*)>(library, "shardscope_range_push");
     auto* pop = in<void()>(library, "shardscope_range_pop");
@@ -392,7 +392,7 @@ void steps(void* library) {
     deliver(false);
 }
 
-// cudaProfilerStart and -Stop around the second of three launches.
+// cudaProfilerStart and -Stop surround the second of three launches.
 void profiler_api() {
     emit_device(0);
     std::uint32_t correlation = 1;
@@ -446,7 +446,7 @@ __asan_default_options() {  // NOLINT(bugprone-reserved-identifier): the sanitiz
 
 int main(int argc, char** argv) {
     const std::string scenario = argc > 1 ? argv[1] : "";
-    if (scenario == "real") {  // whichever CUPTI is installed
+    if (scenario == "real") {  // uses the installed CUPTI
         initialize();
         std::puts("ran on");
         return 0;

@@ -1,5 +1,5 @@
 // Programs that use CUDA (simulated by a fake CUPTI) under shardscope-record: the file contains what the fake
-// delivered. The scenarios are in cuda_program.cpp, next to the numbers that are expected here.
+// delivered. The scenarios and the expected numbers are in cuda_program.cpp.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -83,7 +83,7 @@ class CudaRecording : public ::testing::Test {
         std::ifstream(time_) >> realtime;
         return realtime - number("SELECT utcEpochNs FROM TARGET_INFO_SESSION_START_TIME");
     }
-    // SQL: microseconds after the program's start.
+    // An SQL expression for the microseconds after the program's start.
     std::string us(std::string_view column, std::int64_t t) const {
         return "CAST(round((" + std::string(column) + " - " + std::to_string(t) + ") / 1000.0) AS INTEGER)";
     }
@@ -149,8 +149,8 @@ TEST_F(CudaRecording, keeps_every_field_of_every_kind) {
 TEST_F(CudaRecording, puts_everything_at_its_time) {
     ASSERT_EQ(record("every_kind").status, 0);
     const std::int64_t t = start();
-    // The kernel starts 20 us after the program's beginning; all other times are relative to it, exact to the
-    // nanosecond.
+    // The kernel starts 20 us after the program's start; all other times are relative to the kernel, exact to
+    // the nanosecond.
     const std::int64_t kernel = number("SELECT start FROM CUPTI_ACTIVITY_KIND_KERNEL");
     EXPECT_NEAR(static_cast<double>(kernel), static_cast<double>(t + 20'000), kClockSlackNs);
     const auto at = [&](const std::string& column, const std::string& rest) {
@@ -174,7 +174,7 @@ TEST_F(CudaRecording, knows_the_device_and_the_thread) {
         "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f");
     EXPECT_EQ(row("SELECT nullStreamId, contextId, deviceId FROM TARGET_INFO_CUDA_CONTEXT_INFO"), "7|1|0");
     EXPECT_EQ(row("SELECT streamId, contextId, priority, flag FROM TARGET_INFO_CUDA_STREAM"), "13|1|-1|2");
-    // All calls were made by the main thread of the process that the kernel belongs to.
+    // The main thread of the kernel's process made all calls.
     EXPECT_EQ(number("SELECT count(DISTINCT globalTid) FROM CUPTI_ACTIVITY_KIND_RUNTIME"), 1);
     EXPECT_EQ(
         row("SELECT r.globalTid / 0x1000000 % 0x1000000 = r.globalTid % 0x1000000, k.globalPid = "
@@ -223,7 +223,7 @@ TEST_F(CudaRecording, takes_records_of_many_threads_in_any_order) {
 TEST_F(CudaRecording, refuses_buffers_and_says_what_was_lost) {
     const Outcome outcome = record("refused");
     ASSERT_EQ(outcome.status, 0) << outcome.err;
-    // The one kernel that found no buffer, and six that CUPTI counted.
+    // One kernel found no buffer, and CUPTI counted six more.
     EXPECT_THAT(diagnostics(), Contains(HasSubstr("CUPTI lost 7 CUDA events")));
     EXPECT_THAT(outcome.err, HasSubstr("7 more were lost"));
     EXPECT_EQ(number("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL"), 0);
@@ -241,7 +241,7 @@ TEST_F(CudaRecording, reads_the_records_of_an_old_library) {
                                    {"LD_LIBRARY_PATH=" OLD_FAKE_CUPTI_FOLDER,
                                     "FAKE_CUPTI_NAME=libcupti.so.11.6", "FAKE_CUPTI_VERSION=17"});
     ASSERT_EQ(outcome.status, 0) << outcome.err;
-    // What that version does not report is unknown, and bytes after its records are not read.
+    // Values that this version does not report are unknown, and bytes after its records are not read.
     EXPECT_EQ(row("SELECT end - start, localMemoryTotal, graphNodeId, clusterX, maxPotentialClusterSize FROM "
                   "CUPTI_ACTIVITY_KIND_KERNEL"),
               "5000|1048576|4294967298|NULL|NULL");
@@ -249,7 +249,7 @@ TEST_F(CudaRecording, reads_the_records_of_an_old_library) {
     EXPECT_EQ(row("SELECT timestamp, deviceId, eventId, eventSyncId FROM CUPTI_ACTIVITY_KIND_CUDA_EVENT"),
               "0|0|9|NULL");
     EXPECT_EQ(row("SELECT end - start, correlationId FROM CUPTI_ACTIVITY_KIND_OVERHEAD"), "5000|0");
-    // It cannot disable calls individually: they are left out afterwards.
+    // This version cannot disable calls individually: they are removed afterwards.
     EXPECT_THAT(
         rows(std::string("SELECT ") + kName + "nameId) FROM CUPTI_ACTIVITY_KIND_RUNTIME ORDER BY start"),
         ElementsAre("cudaLaunchKernel_v7000", "cuLaunchKernel", "cudaMalloc_v3020"));
@@ -314,7 +314,7 @@ TEST_F(CudaRecording, keeps_work_that_never_completed_when_the_program_ends) {
 TEST_F(CudaRecording, loses_at_most_two_seconds_of_a_program_that_crashes) {
     const Outcome outcome = record("crashes");
     EXPECT_EQ(outcome.status, 9) << outcome.err;
-    // It ran for 2.5 s and was flushed every second.
+    // The program ran for 2.5 s, and was flushed every second.
     const std::int64_t last = number("SELECT max(start) FROM CUPTI_ACTIVITY_KIND_KERNEL") - start();
     EXPECT_GT(last, 500'000'000);
     EXPECT_EQ(number("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL k WHERE NOT EXISTS (SELECT 1 FROM "
@@ -359,7 +359,7 @@ TEST_F(CudaRecording, begins_when_the_tool_starts_recording) {
 TEST_F(CudaRecording, keeps_what_was_launched_before_the_tool_stopped) {
     const Outcome outcome = record("goes_on", {"--duration", "0.7"});
     ASSERT_EQ(outcome.status, 0) << outcome.err;
-    // A launch every 10 ms, and no flush of its own in the first second: everything arrived with the stop.
+    // A launch every 10 ms, and no regular flush in the first second: everything arrived with the stop.
     const std::int64_t last = number("SELECT max(start) FROM CUPTI_ACTIVITY_KIND_RUNTIME");
     EXPECT_GT(last, 200'000'000);
     EXPECT_LT(last, 1'450'000'000);
@@ -398,7 +398,7 @@ TEST_F(CudaRecording, gives_each_rank_a_device_and_ids_of_its_own) {
                      "(globalPid) "
                      "ORDER BY 1"),
                 ElementsAre("0|0", "1|1"));
-    // Both call it 11.
+    // Both processes use the number 11.
     EXPECT_EQ(number("SELECT count(DISTINCT correlationId) FROM CUPTI_ACTIVITY_KIND_KERNEL"), 2);
     EXPECT_EQ(
         number("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL k JOIN CUPTI_ACTIVITY_KIND_RUNTIME r USING "

@@ -11,7 +11,7 @@ namespace TEST_FILE {
 #define SAME(ours, our_field, theirs, their_field)                                    \
     static_assert(offsetof(cupti::ours, our_field) == offsetof(theirs, their_field)); \
     static_assert(sizeof(cupti::ours::our_field) == sizeof(theirs::their_field))
-// For one of our arrays that corresponds to several of their fields.
+// For an array of ours that corresponds to several of their fields.
 #define SAME_PLACE(ours, our_field, theirs, their_field) \
     static_assert(offsetof(cupti::ours, our_field) == offsetof(theirs, their_field))
 

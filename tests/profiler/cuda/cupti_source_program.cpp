@@ -1,4 +1,4 @@
-// Opens the recorder's CUPTI source in a program of its own, with the library that the environment names.
+// Opens the recorder's CUPTI source in a separate program, with the library that the environment names.
 // Without an argument it prints why that is not possible and exits with 1; the argument names a fake library,
 // on which it "runs" a kernel.
 #include <cstdio>

@@ -1,5 +1,5 @@
-// The recorder's own CUPTI source over the fake CUPTI: device work appears in the trace at the piece of work
-// that launched it.
+// The recorder's own CUPTI source over the fake CUPTI: device work appears in the trace with the piece of
+// work that launched it.
 #include "profiler/recorder/cupti_source.h"
 
 #include <map>
@@ -54,7 +54,7 @@ class CuptiSourceTest : public ::testing::Test {
         EXPECT_EQ(CuptiSource::open(recorder_, why), nullptr);
         return why;
     }
-    // One call with which a thread launches device work for a piece of work.
+    // One call by which a thread launches device work for a piece of work.
     void launch(int lane, const DeviceWork& work, std::uint32_t call,
                 const char* name = "cudaLaunchKernel_v7000") const {
         source_->begin(work);
@@ -109,7 +109,7 @@ TEST_F(CuptiSourceTest, attributes_a_kernel_to_the_work_that_launched_it) {
     EXPECT_EQ(row.dynamic_shared_memory, 2048);
     EXPECT_EQ(source_->rows(), 1);
     EXPECT_THAT(diagnostics(), IsEmpty());
-    EXPECT_THAT(got_.runtimes, IsEmpty());  // the calls are the recorder's own
+    EXPECT_THAT(got_.runtimes, IsEmpty());  // the recorder itself records the calls
 }
 
 TEST_F(CuptiSourceTest, converts_times_to_the_recorders_clock) {
@@ -179,7 +179,7 @@ TEST_F(CuptiSourceTest, has_a_row_for_every_kernel_of_a_piece_of_work) {
     fake().call(0, "cudaLaunchKernel_v7000", 31);
     fake().call(0, "cuLaunchKernel", 32);  // a library that calls the driver directly
     source_->end();
-    fake().call(0, "cudaLaunchKernel_v7000", 33);  // not part of it
+    fake().call(0, "cudaLaunchKernel_v7000", 33);  // after the end of the piece of work
     for (const std::uint32_t call : {31, 32, 33}) fake().kernel(0, call, now_ + call, now_ + call + 1);
     finish();
     ASSERT_EQ(got_.kernels.size(), 2u);
@@ -189,7 +189,7 @@ TEST_F(CuptiSourceTest, has_a_row_for_every_kernel_of_a_piece_of_work) {
                                                      "operation")));
 }
 
-// Several ranks share a GPU: the launching thread distinguishes them.
+// Several ranks share a GPU: the launching thread tells them apart.
 TEST_F(CuptiSourceTest, distinguishes_ranks_on_one_device) {
     constexpr int kRanks = 4, kLaunches = 20'000;
     open();
@@ -228,7 +228,7 @@ TEST_F(CuptiSourceTest, waits_for_the_id_in_a_later_buffer) {
     while (fake().counts().buffers_read == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     fake().external_id(1, 41, id);
     fake().complete(1);
-    fake().external_id(1, 42, id + 1);  // and the opposite order
+    fake().external_id(1, 42, id + 1);  // the opposite order
     fake().complete(1);
     fake().kernel(0, 42, now_ + 10, now_ + 15);
     finish();
@@ -253,8 +253,8 @@ TEST_F(CuptiSourceTest, bounds_the_number_of_waiting_records) {
     const auto last = static_cast<std::uint32_t>(CuptiJoin::kMostWaiting) + 10;
     for (std::uint32_t call = 1; call <= last; ++call) fake().kernel(0, call, now_ + call, now_ + call + 1);
     const std::uint64_t id = WorkPlace::pack(work_of(0, 0, 1));
-    fake().external_id(0, 1, id);         // gone
-    fake().external_id(0, last, id + 1);  // still there
+    fake().external_id(0, 1, id);         // dropped
+    fake().external_id(0, last, id + 1);  // still kept
     finish();
     ASSERT_EQ(got_.kernels.size(), 1u);
     EXPECT_EQ(got_.kernels[0].correlation, 2);
@@ -274,7 +274,7 @@ TEST_F(CuptiSourceTest, reports_what_cupti_lost_and_could_not_time) {
 
 // --- versions --------------------------------------------------------------------------------------------
 
-// Each version's records are as long as that library's, with arbitrary bytes after them.
+// Records have the length of the library's version, with arbitrary bytes after them.
 class CuptiSourceOfVersion : public CuptiSourceTest, public ::testing::WithParamInterface<std::uint32_t> {};
 
 TEST_P(CuptiSourceOfVersion, reads_its_records) {
@@ -399,7 +399,7 @@ TEST(WorkPlaceTest, carries_device_stream_and_correlation) {
 
 TEST(WorkPlaceTest, refuses_what_does_not_fit) {
     DeviceWork other = work_of(1, 0, 5);
-    other.device = 2;  // not the correlation id's device
+    other.device = 2;  // another device than the correlation id's
     EXPECT_THROW(WorkPlace::pack(other), std::logic_error);
     EXPECT_THROW(WorkPlace::pack(work_of(0, WorkPlace::kMostStreams, 1)), std::logic_error);
     EXPECT_THROW(WorkPlace::pack(work_of(WorkPlace::kMostDevices, 0, 1)), std::logic_error);

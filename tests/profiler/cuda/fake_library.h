@@ -1,4 +1,4 @@
-// The fake CUPTI inside a test program: loaded before CUPTI is searched, so that it is found first.
+// The fake CUPTI inside a test program: it is loaded before CUPTI is searched, so that it is found first.
 #pragma once
 
 #include <cstdint>
@@ -80,7 +80,7 @@ class FakeLibrary {
     decltype(fake_emit)* emit_ = function<decltype(fake_emit)>("fake_emit");
 };
 
-// A variable of the environment as long as the object lives.
+// Sets a variable of the environment while the object lives.
 class Environment {
   public:
     Environment(const char* name, const std::string& value) : name_(name) {

@@ -25,7 +25,7 @@ traces::RangeRow range(RecentRows& rows, const std::string& text, std::int64_t s
     return row;
 }
 
-// The names of the ranges that would now be written.
+// The names of the ranges that would be written now.
 std::vector<std::string> written(RecentRows& rows) {
     traces::ColumnSink sink;
     rows.write_to(sink);
@@ -50,7 +50,7 @@ TEST(RecentRows, keep_what_ended_within_the_window_before_the_newest_event) {
 TEST(RecentRows, are_as_they_were_however_long_nothing_happens) {
     RecentRows rows(2 * kSecond);
     rows.add(range(rows, "last", 0, kSecond));
-    // The recorder's own samples continue for an hour.
+    // The recorder's own samples go on for an hour.
     for (int s = 1; s < 3600; ++s) {
         rows.add(traces::CounterRow{s * kSecond, 0, rows.intern("process_cpu_cores"), 1.0});
         rows.commit();
@@ -78,7 +78,7 @@ TEST(RecentRows, keep_facts_for_good) {
     const auto trace = sink.take();
     ASSERT_EQ(trace->ranks.size(), 1u);
     EXPECT_EQ(trace->ranks[0].number, 3);
-    EXPECT_EQ(trace->ranges.name.size(), 2u);  // those that ended at 98 s and at 99 s, and 1 ns each
+    EXPECT_EQ(trace->ranges.name.size(), 2u);  // the ranges that ended at 98 s and at 99 s, 1 ns each
 }
 
 TEST(RecentRows, keep_the_first_and_the_last_of_many_diagnostics) {
@@ -120,7 +120,7 @@ TEST(RecentRows, count_the_bytes_of_payloads) {
     EXPECT_GT(rows.dropped(), 80);
 }
 
-// A job that gives every range a name of its own, for a long time.
+// A job that runs for a long time and gives every range its own name.
 TEST(RecentRows, forget_unused_strings) {
     RecentRows rows(kSecond, 4 << 20);
     const traces::StringId held = rows.intern("held by an open range");

@@ -1,5 +1,5 @@
-// A job that a test kills: two threads record numbered events at a steady rate until they are killed, and
-// note in a mapped file how many had ended by when.
+// A job that a test kills: two threads record numbered events at a steady rate until then, and note in a
+// mapped file how many events had ended at which time.
 //   crash_job recorder WATERMARKS TRACE    through a Recorder in this process
 //   crash_job nvtx WATERMARKS              through NVTX, for shardscope-record
 // Each event is a call (recorder: with the number as its correlation, times 2 + thread) or a range (nvtx:
@@ -25,7 +25,7 @@ namespace {
 using namespace shardscope;
 
 constexpr auto kPeriod = std::chrono::milliseconds(1);
-constexpr int kEventsPerPeriod = 20;  // of each thread: 20,000 per second
+constexpr int kEventsPerPeriod = 20;  // per thread: 20,000 per second
 
 // Calls `event(number)` for the next numbers, a burst per period, forever.
 template <typename Event>

@@ -34,9 +34,9 @@ using traces::Statement;
 namespace fs = std::filesystem;
 
 constexpr int kAtOnce = 4;
-// How old the last commit may be in the middle of the kills and in the worst, in seconds: one is due each
-// second. A single one may be late on a busy machine; under a sanitizer everything takes several times as
-// long.
+// The allowed age of the last commit in seconds, at the median of the kills and at the worst: a commit is due
+// each second. A single one may be late on a busy machine; under a sanitizer everything takes several times
+// as long.
 #ifdef SHARDSCOPE_SANITIZED
 constexpr int kRecorderMoments = 6, kToolMoments = 2;
 constexpr double kUsualAge = 5, kLargestAge = 15;
@@ -105,7 +105,7 @@ std::vector<Stored> all_stored(const std::string& path, const Numbering& numberi
     return all;
 }
 
-// The age in seconds of the last committed event, after the file was found intact.
+// The age in seconds of the last committed event. Fails the test if the file is damaged.
 double expect_whole_up_to_the_last_commit(const std::string& path, const Numbering& numbering,
                                           const JobMoments& job) {
     Database database = traces::open_trace(path);
@@ -118,7 +118,7 @@ double expect_whole_up_to_the_last_commit(const std::string& path, const Numberi
     const std::int64_t origin = database.integer("SELECT systemClockNs FROM TARGET_INFO_SESSION_START_TIME");
     EXPECT_GT(origin, 0);
 
-    // Committed up to the earlier of the threads' last events.
+    // Events are committed up to the earlier of the threads' last events.
     std::int64_t watermark = INT64_MAX, killed_at = 0;
     std::vector<Stored> rows;
     for (int t = 0; t < kJobThreads; ++t) {
@@ -130,9 +130,10 @@ double expect_whole_up_to_the_last_commit(const std::string& path, const Numberi
         const ThreadMoments& thread = job.threads[static_cast<std::size_t>(t)];
         const Stored& row = rows[static_cast<std::size_t>(t)];
         EXPECT_EQ(row.count, row.last) << "events 1 to " << row.last << " of thread " << t << ", each once";
-        // What the thread itself had noted by then. The two clocks are at most a few microseconds apart.
+        // At least the events that the thread had noted by then. The two clocks differ by a few microseconds
+        // at most.
         EXPECT_GE(row.last, thread.count_at(watermark - 100'000)) << "thread " << t;
-        constexpr std::int64_t kBurst = 20;  // that may have been recorded but not yet noted
+        constexpr std::int64_t kBurst = 20;  // may have been recorded but not noted yet
         EXPECT_LE(row.last, thread.last().count + kBurst) << "thread " << t;
     }
     return static_cast<double>(killed_at - watermark) * 1e-9;
@@ -160,8 +161,8 @@ void expect_check_to_finalize(const std::string& path, const Numbering& numberin
 class CrashTest : public ::testing::Test {
   protected:
     // Kills `moments` jobs, several at a time, each 0.2 to 2 s after both its threads have begun and its
-    // trace exists: a busy machine may take longer for the file than for the job. The first two words of
-    // `command` name the program that is killed.
+    // trace exists (which may take longer than the job on a busy machine). The first two words of `command`
+    // name the program that is killed.
     template <typename Command>
     void kill_at_random_moments(int moments, const Numbering& numbering, Command command) {
         std::mt19937 random(20'231'124);
@@ -205,7 +206,7 @@ class CrashTest : public ::testing::Test {
         }
         std::this_thread::sleep_for(std::chrono::duration<double>(delay));
         const bool was_killed = running.kill();
-        // With shardscope-record the tool was killed; its command runs on until here.
+        // With shardscope-record only the tool was killed; its command runs until here.
         const Moment at_kill = job->threads[0].last();
         if (job->pid != 0 && ::kill(job->pid, 0) == 0) {
             std::this_thread::sleep_for(std::chrono::milliseconds(20));

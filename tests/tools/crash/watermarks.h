@@ -1,4 +1,4 @@
-// What a job that is going to be killed has done, and when, in a file that both it and the test map: the
+// The progress of a job that is going to be killed, with times, in a file that both it and the test map: the
 // job's threads write it as they go, so that it survives the kill.
 #pragma once
 
@@ -36,7 +36,7 @@ struct ThreadMoments {
         const std::uint32_t all = size.load(std::memory_order_acquire);
         return all == 0 ? Moment{} : moments[all - 1];
     }
-    // A lower bound of how many had ended at `time_ns`.
+    // A lower bound for the number of events that had ended at `time_ns`.
     std::int64_t count_at(std::int64_t time_ns) const {
         const std::uint32_t all = size.load(std::memory_order_acquire);
         std::int64_t count = 0;

@@ -1,4 +1,5 @@
-// Counters next to the events: of the command's processes, and of GPUs through a library that simulates NVML.
+// Counters next to the events: those of the command's processes, and of GPUs through a library that simulates
+// NVML.
 #include <string>
 
 #include "tests/tools/record/record_tool.h"
@@ -19,12 +20,12 @@ class Counters : public RecordTool {
 
 TEST_F(Counters, measure_what_a_process_uses) {
     ASSERT_EQ(record({"env", "RANK=2", kJob, "burns", "900"}).status, 0);
-    // At least nine samples in 0.9 s, of which the first has no processor use yet; `burns` makes no NVTX
-    // call, so that the tool knows no rank of it.
+    // At least nine samples are due in 0.9 s; the first has no processor use yet. `burns` makes no NVTX call,
+    // so the tool does not know its rank.
     EXPECT_GE(of("count", "process_resident_bytes", -1), 4);
     EXPECT_GE(of("count", "process_cpu_cores", -1), 3);
     EXPECT_GT(of("max", "process_resident_bytes", -1), 64 << 20);
-    // The machine may be busy with other things: together the samples hold most of the 0.9 s.
+    // The machine may be busy with other things: together the samples contain most of the 0.9 s.
     EXPECT_GT(
         number("SELECT sum(cores * (time - before)) / 1e9 FROM (SELECT c.value AS cores, time, lag(time) "
                "OVER (ORDER BY "
@@ -67,7 +68,7 @@ TEST_F(Counters, of_gpus_go_to_the_rank_that_uses_them) {
     EXPECT_EQ(of("max", "gpu_sm_clock_mhz", 5), 1410);
     EXPECT_EQ(of("max", "gpu_memory_clock_mhz", 5), 2619);
     EXPECT_EQ(of("max", "gpu_throttle_reasons_bits", 5), 0x44);
-    // 1 MiB for each sample, some 100 ms after the last.
+    // Each sample counts 1 MiB, some 100 ms after the previous one.
     EXPECT_GT(of("max", "gpu_nvlink_sent_bytes_per_second", 5), 1e5);
     EXPECT_LT(of("max", "gpu_nvlink_sent_bytes_per_second", 5), 1.2e7);
     EXPECT_EQ(of("count", "gpu_nvlink_received_bytes_per_second", 5), 0);

@@ -1,5 +1,5 @@
-// Stands in for NVIDIA's management library (libnvidia-ml.so.1): two GPUs with known values. The first is
-// used by the child of the process that calls, the second by no process.
+// Replaces NVIDIA's management library (libnvidia-ml.so.1): two GPUs with known values. The first is used by
+// the child of the calling process, the second by no process.
 #include <atomic>
 #include <cstdio>
 #include <cstring>

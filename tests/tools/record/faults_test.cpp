@@ -1,5 +1,5 @@
-// What can go wrong next to a recorded command. In each case the command runs on as if alone, its status is
-// kept, the file opens, and it states what is missing.
+// Faults that can occur next to a recorded command. In each case the command runs on as if alone and keeps
+// its status; the file opens, and states what is missing.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -82,7 +82,7 @@ TEST_F(Faults, what_a_killed_tool_left_in_memory_is_removed_by_the_next) {
         "kill -9 $PPID; sleep 0.1'");
     const std::string session = killed.out.substr(0, killed.out.find('\n'));
     ASSERT_TRUE(std::filesystem::exists(session + "/session")) << killed.out;
-    // Young ones are kept, since their tool may not have locked them yet.
+    // Recent sessions are kept, because their tool may not have locked them yet.
     ASSERT_EQ(run_command({"touch", "-d", "2 minutes ago", session + "/session"}).status, 0);
     EXPECT_EQ(record({"true"}, {"--overwrite"}).status, 0);
     EXPECT_FALSE(std::filesystem::exists(session));
@@ -102,7 +102,7 @@ TEST_F(Faults, a_living_session_is_not_removed_by_another) {
 }
 
 TEST_F(Faults, a_file_that_may_not_grow_ends_only_the_recording) {
-    // Blocks of 1 KiB; 140,000 marks need more. The job has no limit.
+    // The limit is in blocks of 1 KiB; 140,000 marks need more. The job itself has no limit.
     const Outcome outcome = shell(
         "export job folder; ulimit -S -f 1500; \"$record\" -o \"$out\" -- bash -c '"
         "ulimit -S -f unlimited; exec \"$job\" writes_when_done 70 \"$folder/job\"'");
@@ -114,7 +114,7 @@ TEST_F(Faults, a_file_that_may_not_grow_ends_only_the_recording) {
 }
 
 TEST_F(Faults, a_job_whose_files_may_not_grow_loses_events_but_continues) {
-    // Room for the records' header and two chunks of 64 KiB.
+    // The disk has room for the records' header and two chunks of 64 KiB.
     const Outcome outcome = shell(
         "export job folder; \"$record\" -o \"$out\" -- bash -c '"
         "ulimit -f 140; exec \"$job\" writes_when_done 10 \"$folder/job\"'");
@@ -151,7 +151,8 @@ TEST_F(Faults, memory_that_is_full_is_replaced_by_the_temporary_folder) {
 
 TEST_F(Faults, memory_that_fills_up_loses_events_and_says_how_many) {
     if (!can_mount()) GTEST_SKIP() << "needs user namespaces (unshare -rm)";
-    // Room for the session and a few chunks of 64 KiB; 200,000 marks come faster than they are drained.
+    // The disk has room for the session and a few chunks of 64 KiB; 200,000 marks come faster than they are
+    // drained.
     const Outcome outcome = shell(
         "export record out job folder; unshare -rm bash -c '"
         "mount -t tmpfs -o size=4200k none /dev/shm; "
@@ -209,11 +210,11 @@ TEST_F(Faults, a_reached_size_limit_ends_only_the_recording) {
     EXPECT_EQ(value("SELECT count(*) FROM DIAGNOSTIC_EVENT WHERE text LIKE 'recording stopped %--max-size)'"),
               "1");
     EXPECT_LT(number("SELECT stopTime FROM ANALYSIS_DETAILS"), 1'400'000'000);
-    EXPECT_LE(std::filesystem::file_size(out_), 2u << 20);  // of 300,000 marks that need 20 MB
+    EXPECT_LE(std::filesystem::file_size(out_), 2u << 20);  // 300,000 marks would need 20 MB
     EXPECT_GT(std::filesystem::file_size(out_), 1u << 20);
 }
 
-// Far more than that waits when the tool looks for the first time, and nothing of it may come on top.
+// Far more data waits when the tool first looks, and all of it must still respect the limit.
 TEST_F(Faults, a_size_holds_whatever_waits_and_with_the_indexes) {
     const Outcome outcome = record({kJob, "is_killed_after", "1500000"}, {"--max-size", "5M"});
     EXPECT_EQ(outcome.status, 128 + 9);
@@ -225,7 +226,7 @@ TEST_F(Faults, a_size_holds_whatever_waits_and_with_the_indexes) {
               "out: the trace was full (--max-size)'"),
         "1");
     EXPECT_THAT(outcome.err, HasSubstr("left out: the trace was full (--max-size)"));
-    // What it says that it wrote is what is there: "wrote FILE (4.4 MB): 41,234 events of ..."
+    // The reported number of events is the number in the file: "wrote FILE (4.4 MB): 41,234 events of ..."
     std::string digits = outcome.err.substr(outcome.err.find("MB): "));
     digits = digits.substr(5, digits.find(" event") - 5);
     digits.erase(std::remove(digits.begin(), digits.end(), ','), digits.end());

@@ -1,5 +1,5 @@
-// A program with NVTX ranges that behaves as jobs do, for tests to record: job_program SCENARIO [NUMBER]. Its
-// rank is in RANK, as usual.
+// A program with NVTX ranges that behaves as real jobs do, for tests to record: job_program SCENARIO
+// [NUMBER]. Its rank is in RANK, as usual.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -37,7 +37,7 @@ void steps(int milliseconds) {
     }
 }
 
-// Becomes a daemon, as servers do: the parent exits, and the grandchild is orphaned.
+// Becomes a daemon, as servers do: the parent exits, so that the grandchild is orphaned.
 bool become_daemon() {
     if (const pid_t child = ::fork(); child != 0) {
         ::waitpid(child, nullptr, 0);
@@ -53,7 +53,7 @@ int run(const std::string& scenario, int number, const char* file) {
         steps(number);
         return 0;
     }
-    if (scenario == "fails_in_allreduce") {  // of `number` ms
+    if (scenario == "fails_in_allreduce") {  // the all-reduce takes `number` ms
         push_a("epoch");
         steps(number);
         push_a("ncclAllReduce");
@@ -65,7 +65,7 @@ int run(const std::string& scenario, int number, const char* file) {
         push_a("reads what is not there");
         *static_cast<volatile int*>(nullptr) = 1;
     }
-    if (scenario == "hangs") {  // and recovers after `number` ms
+    if (scenario == "hangs") {  // recovers after `number` ms
         steps(200);
         push_a("waits for nobody");
         sleep_ms(number);
@@ -73,7 +73,7 @@ int run(const std::string& scenario, int number, const char* file) {
         steps(100);
         return 0;
     }
-    if (scenario == "is_killed_after") {  // `number` marks
+    if (scenario == "is_killed_after") {  // after `number` marks
         for (int i = 0; i < number; ++i) mark_a("m");
         ::raise(SIGKILL);
     }
@@ -115,7 +115,7 @@ int run(const std::string& scenario, int number, const char* file) {
         std::ofstream(file) << "unharmed";
         return 5;
     }
-    if (scenario == "burns") {  // so many milliseconds of processor time, in at least as many of the clock
+    if (scenario == "burns") {  // for `number` ms of processor time, and at least as long by the clock
         const auto until = Clock::now() + std::chrono::milliseconds(number);
         const std::clock_t ticks = std::clock() + std::clock_t{number} * (CLOCKS_PER_SEC / 1000);
         std::vector<char> memory(std::size_t{64} << 20, 'x');
@@ -124,8 +124,8 @@ int run(const std::string& scenario, int number, const char* file) {
             sum = sum + memory[static_cast<std::size_t>(sum & 0xFFFF)];
         return 0;
     }
-    // USR1 and INT, until TERM. A file for each number that was counted, since equal signals that are pending
-    // are one.
+    // Counts USR1 and INT until TERM. Each count makes a file, because equal signals that are pending are
+    // merged.
     if (scenario == "counts_signals") {
         static volatile sig_atomic_t usr1 = 0, interrupts = 0, ended = 0;
         ::signal(SIGUSR1, [](int) { usr1 = usr1 + 1; });

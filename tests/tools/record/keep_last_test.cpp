@@ -1,4 +1,4 @@
-// --keep-last: nothing on disk while all is well; the last seconds of a job that fails.
+// --keep-last: nothing is on disk while all is well; the last seconds of a job that fails are kept.
 #include <string>
 
 #include "tests/tools/record/record_tool.h"
@@ -25,8 +25,8 @@ TEST_F(KeepLast, shows_where_every_rank_was_when_the_job_aborted) {
         "RANK=1 \"$0\" steps 60000 & other=$!; RANK=0 \"$0\" fails_in_allreduce 3000; s=$?; "
         "kill -9 $other; wait $other; exit $s' \"$job\"");
     EXPECT_EQ(outcome.status, 128 + 6) << outcome.err;
-    // The last second and slightly more: nothing that ended before, except the epoch, which was open all the
-    // time.
+    // The last second and slightly more is kept: nothing that ended earlier, except the epoch, which was open
+    // all the time.
     EXPECT_GT(number("SELECT min(\"end\") / 1e9 FROM NVTX_EVENTS"), 1.8);
     EXPECT_EQ(value("SELECT count(*) FROM NVTX_EVENTS WHERE start < 1500000000"), "1");
     EXPECT_EQ(value("SELECT text FROM NVTX_EVENTS WHERE start < 1500000000"), "epoch");
@@ -58,7 +58,7 @@ TEST_F(KeepLast, catches_a_kill_and_a_crash) {
 
 TEST_F(KeepLast, finds_a_job_that_hangs_without_ending) {
     const Outcome outcome = record({kJob, "hangs", "1500"}, {"--keep-last", "5", "--hang", "0.5"});
-    EXPECT_EQ(outcome.status, 0);  // it recovered
+    EXPECT_EQ(outcome.status, 0);  // the hang has ended
     EXPECT_EQ(setting("kept_because"), "nothing was recorded for 0.5 s: the command hangs");
     EXPECT_EQ(value("SELECT count(*) FROM NVTX_EVENTS WHERE text = 'waits for nobody'"), "1");
     EXPECT_EQ(
@@ -68,7 +68,7 @@ TEST_F(KeepLast, finds_a_job_that_hangs_without_ending) {
     EXPECT_EQ(value("SELECT count(*) FROM NVTX_EVENTS WHERE text = 'waits for nobody' AND \"end\" - start > "
                     "400000000 AND \"end\" - start < 1400000000"),
               "1");
-    EXPECT_FALSE(exists("out-2.sqlite"));  // reported once
+    EXPECT_FALSE(exists("out-2.sqlite"));  // the hang is reported once
 }
 
 TEST_F(KeepLast, writes_a_trace_for_each_signal_that_requests_one) {
@@ -85,7 +85,7 @@ TEST_F(KeepLast, writes_a_trace_for_each_signal_that_requests_one) {
 }
 
 TEST_F(KeepLast, holds_no_more_than_it_may) {
-    // 200,000 marks need more than 4 MB; the last ones are kept, and the file says what is missing.
+    // 200,000 marks need more than 4 MB; the last are kept, and the file says what is missing.
     ASSERT_EQ(record({kJob, "is_killed_after", "200000"}, {"--keep-last", "60", "--max-size", "4M"}).status,
               137);
     const double kept = number("SELECT count(*) FROM NVTX_EVENTS WHERE text = 'm'");
@@ -104,7 +104,7 @@ class KeepLastOnASmallDisk : public KeepLast {
             run_command({"unshare", "-rm", "mount", "-t", "tmpfs", "tmpfs", folder_.path()});
         if (mounted.status != 0) GTEST_SKIP() << "no file system can be mounted here: " << mounted.err;
     }
-    // 200,000 marks that need some 20 MB, kept on a disk of `size`, whose content is then copied into the
+    // Records 200,000 marks, which need some 20 MB, on a disk of `size`, and copies its content into the
     // folder.
     Outcome record_on_disk(const std::string& size) const {
         return shell(
@@ -130,7 +130,7 @@ TEST_F(KeepLastOnASmallDisk, writes_the_newest_that_fits) {
         number("SELECT count(*) FROM DIAGNOSTIC_EVENT WHERE text LIKE 'the disk was too full for what was "
                "before %'"),
         1);
-    // The last ones: the start of what was kept is later than what is missing, and no row is older.
+    // The last marks are kept: the file states from when on, and no row is older.
     EXPECT_GT(number("SELECT value FROM SHARD_RUN WHERE key = 'kept_from_s'"), 0);
     EXPECT_GE(number("SELECT min(start) / 1e9 FROM NVTX_EVENTS WHERE text = 'm'"),
               number("SELECT value - 0.001 FROM SHARD_RUN WHERE key = 'kept_from_s'"));

@@ -30,7 +30,7 @@ TEST_F(Launcher, gives_each_rank_a_file_of_its_own) {
         const std::string name = rank + ".sqlite";
         const Outcome third = as({rank + "=3", ranks + "=4"}, name);
         EXPECT_EQ(third.status, 0);
-        EXPECT_EQ(third.err, "");  // rank 0 reports for all
+        EXPECT_EQ(third.err, "");  // rank 0 reports for all ranks
         const std::string file = folder_ / (rank + ".rank3.sqlite");
         ASSERT_TRUE(std::filesystem::exists(file));
         EXPECT_FALSE(exists(name));

@@ -1,5 +1,5 @@
-// NCCL's own data in the finished file: shardscope-record on nccl_program, which does what NCCL does (its
-// first lines say what), for the newest and the oldest version of the plugin's interface.
+// NCCL's own data in the finished file: shardscope-record on nccl_program, which acts as NCCL (see its first
+// lines), for the newest and the oldest version of the plugin's interface.
 #include <sstream>
 #include <string>
 #include <vector>

@@ -19,7 +19,7 @@ using Json = nlohmann::json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr int kSteps = 10;  // of samples/pytorch/train.py
+constexpr int kSteps = 10;  // as in samples/pytorch/train.py
 
 std::string find_python() {
     std::vector<std::string> candidates = {"python3", "/usr/bin/python3"};
@@ -38,7 +38,7 @@ class PytorchSample : public ::testing::Test {
         python_ = python;
     }
 
-    // Runs Python such that it leaves nothing in the samples' folder, and finds the helper there.
+    // Runs Python so that it leaves nothing in the samples' folder, and finds the helper there.
     std::vector<std::string> python(std::vector<std::string> arguments) const {
         std::vector<std::string> command = {"env", "PYTHONPATH=" SHARDSCOPE_PYTORCH_SAMPLE,
                                             "OMP_NUM_THREADS=1", python_, "-B"};
@@ -97,19 +97,19 @@ TEST_F(PytorchSample, AnUnmodifiedScriptShowsItsModulesAndSteps) {
     }
     EXPECT_THAT(children, ElementsAre("Linear_0", "ReLU_0", "Linear_1", "Linear_2"));
 
-    // A step is from the forward to the optimizer's end.
+    // A step lasts from the forward to the optimizer's end.
     std::vector<std::string> steps;
     for (int i = 0; i < kSteps; ++i) steps.push_back("ProfilerStep#" + std::to_string(i));
     EXPECT_EQ(texts("SELECT name FROM ranges WHERE name LIKE 'ProfilerStep%' ORDER BY start_ns"), steps);
     EXPECT_EQ(answer({"summary", trace_}).at("ranks").at(0).at("steps"), kSteps);
-    // Each step holds one forward, each layer's backward, and the optimizer; it ends with the optimizer.
+    // Each step contains one forward, each layer's backward, and the optimizer, whose end is the step's.
     EXPECT_THAT(texts("SELECT count(*) FROM ranges s JOIN ranges r ON r.start_ns >= s.start_ns AND r.end_ns "
                       "<= s.end_ns "
                       "WHERE s.name LIKE 'ProfilerStep%' AND (r.name IN ('nn.Module: Perceptron_0', "
                       "'Optimizer.step#SGD.step') OR r.name LIKE '%Linear%(backward)')"),
                 ElementsAre(std::to_string(kSteps * (1 + 1 + 3))));
     EXPECT_THAT(texts("SELECT count(*) FROM ranges WHERE name LIKE 'enumerate(DataLoader)#%'"),
-                ElementsAre(std::to_string(kSteps + 1)));  // the last one determines the end
+                ElementsAre(std::to_string(kSteps + 1)));  // the last call finds the end of the data
 }
 
 TEST_F(PytorchSample, AttachesToOneModelAndIsGoneAfterwards) {
@@ -140,7 +140,7 @@ assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules()
         return texts("SELECT count(*) FROM ranges WHERE name = '" + name + "'").at(0);
     };
     EXPECT_EQ(count("nn.Module: Sequential_0"), "3");
-    EXPECT_EQ(count("nn.Module: Linear_0"), "3");  // the other model's layer is not watched
+    EXPECT_EQ(count("nn.Module: Linear_0"), "3");  // the other model's layer is not recorded
     EXPECT_EQ(count("nn.Module: Linear_0 (backward)"), "2");
     EXPECT_EQ(count("nn.Module: Tanh_0 (backward)"), "2");
     EXPECT_EQ(texts("SELECT name FROM ranges WHERE name LIKE 'ProfilerStep%'"),
@@ -253,7 +253,7 @@ TEST_F(PytorchSample, DoesNothingWhenNothingIsRecorded) {
     EXPECT_EQ(outcome.status, 0) << outcome.err;
 }
 
-// The sharded samples, two ranks over gloo: if this PyTorch has what a script needs.
+// The sharded samples, two ranks over gloo, if this PyTorch has what a script needs.
 class ShardedSample : public PytorchSample, public ::testing::WithParamInterface<const char*> {};
 
 TEST_P(ShardedSample, ShowsEveryRanksModulesAndSteps) {
@@ -277,7 +277,7 @@ TEST_P(ShardedSample, ShowsEveryRanksModulesAndSteps) {
     for (const char* rank : {"0", "1"}) {
         EXPECT_EQ(answer({"summary", trace_, "--rank", rank}).at("ranks").at(0).at("steps"), 3) << rank;
         const std::string count = "SELECT count(*) FROM ranges WHERE rank = " + std::string(rank) +
-                                  " AND name LIKE 'nn.Module: %Block_3'";  // FSDP2 calls it FSDPBlock
+                                  " AND name LIKE 'nn.Module: %Block_3'";  // FSDP2 names the class FSDPBlock
         EXPECT_THAT(texts(count), ElementsAre("3")) << rank;
     }
 }

@@ -31,7 +31,7 @@ TEST_F(Command, may_succeed_or_fail) {
     EXPECT_EQ(setting("exit_status"), "0");
     const Outcome failed = record({"sh", "-c", "echo out; echo err >&2; exit 7"}, {"--overwrite"});
     EXPECT_EQ(failed.status, 7);
-    EXPECT_EQ(failed.out, "out\n");  // only the command's
+    EXPECT_EQ(failed.out, "out\n");  // only the command's output
     EXPECT_THAT(failed.err, HasSubstr("err\n"));
     EXPECT_EQ(setting("command"), "sh -c 'echo out; echo err >&2; exit 7'");
     EXPECT_EQ(setting("exit_status"), "7");
@@ -130,7 +130,7 @@ TEST(CommandLine, is_explained) {
                 ::testing::MatchesRegex("shardscope-record [0-9.]+ \\(trace schema [0-9]+\\)\n"));
 }
 
-// A terminal would obey them.
+// A terminal would interpret control characters.
 TEST(CommandLine, names_in_sentences_hold_no_control_characters) {
     for (const auto& line : {std::vector<std::string>{kRecord, "--", "no\x1b[31m\xc2\x9b"},
                              {kRecord, "-o", "/no\x1b[31m\xc2\x9b/folder/x.sqlite", "--", "true"}}) {
@@ -234,7 +234,7 @@ TEST_P(NvtxProgram, is_left_alone_without_nvtx) {
 
 TEST_P(NvtxProgram, is_recorded_for_the_requested_time) {
     ASSERT_EQ(record({GetParam(), "for_a_second"}, {"--delay", "0.3", "--duration", "0.3"}).status, 0);
-    // Consecutive ranges of 5 ms, from 0.3 s to 0.6 s; the tool polls every 20 ms.
+    // The ranges are consecutive, 5 ms each, from 0.3 s to 0.6 s; the tool polls every 20 ms.
     EXPECT_GT(std::stoi(value("SELECT count(*) FROM NVTX_EVENTS WHERE text = 'tick'")), 5);
     EXPECT_GE(std::stoll(value("SELECT min(start) FROM NVTX_EVENTS")), 300'000'000);
     EXPECT_LE(std::stoll(value("SELECT max(start) FROM NVTX_EVENTS")), 800'000'000);
@@ -246,8 +246,8 @@ TEST_P(NvtxProgram, continues_when_the_disk_is_full) {
     const Outcome outcome =
         run_command({"bash", "-c", "ulimit -f 1500; trap '' XFSZ; exec \"$0\" -o \"$1\" -- \"$2\" many",
                      kRecord, out_, GetParam()});
-    EXPECT_EQ(outcome.status, 0);  // the command's
-    // Either before or after the command ended.
+    EXPECT_EQ(outcome.status, 0);  // the command's status
+    // This happens either before or after the command ended.
     EXPECT_THAT(outcome.err, AnyOf(HasSubstr("recording has stopped, the command continues"),
                                    HasSubstr("the trace is not complete")));
     EXPECT_THAT(outcome.err, HasSubstr(out_));
@@ -256,7 +256,7 @@ TEST_P(NvtxProgram, continues_when_the_disk_is_full) {
 }
 
 TEST_P(NvtxProgram, is_on_disk_while_it_runs) {
-    // The tool is killed; what was committed until then opens.
+    // The tool is killed; the file opens with what was committed until then.
     const Outcome outcome =
         run_command({"sh", "-c", "\"$0\" -o \"$1\" -- \"$2\" for_a_second & sleep 0.9; kill -9 $!; wait $!",
                      kRecord, out_, GetParam()});

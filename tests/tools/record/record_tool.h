@@ -1,4 +1,4 @@
-// shardscope-record run as a user would run it, and the resulting trace.
+// Runs shardscope-record as a user would, and reads the resulting trace.
 #pragma once
 
 #include <filesystem>
@@ -41,7 +41,7 @@ class RecordTool : public ::testing::TestWithParam<std::string> {
         line.insert(line.end(), command.begin(), command.end());
         return run_command(line);
     }
-    // With $record, $out, $job and $folder set.
+    // Runs a script with $record, $out, $job and $folder set.
     Outcome shell(const std::string& script) const {
         return run_command({"bash", "-c",
                             "record='" + kRecord + "' out='" + out_ + "' job='" + kJob + "' trace='" +

@@ -1,4 +1,4 @@
-// A command in a terminal, and signals: shardscope-record does not interfere.
+// A command in a terminal, and its signals: shardscope-record does not interfere.
 #include <fstream>
 #include <string>
 
@@ -51,7 +51,7 @@ class Terminal {
         }
         return shown_.find(text) != std::string::npos;
     }
-    // The status as a shell reports it; a program that is silent for twenty seconds is killed.
+    // The status as a shell reports it; a program without output for twenty seconds is killed.
     int ends() {
         while (read_some(20'000)) {
         }
@@ -108,7 +108,7 @@ TEST_F(InATerminal, each_signal_reaches_the_command_once) {
     wait_for(folder_ / "ready.2");
     ::kill(terminal.pid(), SIGUSR1);
     wait_for(folder_ / "ready.3");
-    ::usleep(100'000);  // for one that comes twice
+    ::usleep(100'000);  // time for a signal that would arrive twice
     ::kill(terminal.pid(), SIGTERM);
     EXPECT_EQ(terminal.ends(), 21);  // two USR1, one INT
     EXPECT_EQ(setting("exit_status"), "21");
@@ -121,7 +121,7 @@ TEST_F(InATerminal, the_terminal_is_the_commands_own) {
                        "stty -raw echo; echo \"got<$x>\"; exit 4"});
     ASSERT_TRUE(terminal.shows("40 123"));
     ::usleep(200'000);
-    terminal.type("a\x1c!");  // in raw mode no key sends a signal
+    terminal.type("a\x1c!");  // in raw mode keys send no signals
     EXPECT_EQ(terminal.ends(), 4) << terminal.shown();
     EXPECT_THAT(terminal.shown(), HasSubstr("got<a\x1c!>"));
 }
@@ -149,8 +149,8 @@ TEST_F(Toggle, starts_and_stops_recording) {
         "sleep 0.5; kill -USR2 $tool; sleep 0.5; kill -USR2 $tool; wait $tool");
     EXPECT_EQ(outcome.status, 0);
     EXPECT_GT(number("SELECT count(*) FROM NVTX_EVENTS WHERE text = 'step'"), 3);
-    // Half a second of the two; the tool polls every 20 ms, and the machine may be slow to sleep and to
-    // signal.
+    // The recording contains half a second of the two; the tool polls every 20 ms, and a busy machine may be
+    // late to sleep and to signal.
     EXPECT_GT(number("SELECT min(start) FROM NVTX_EVENTS"), 0.4e9);
     EXPECT_LT(number("SELECT max(\"end\") - min(start) FROM NVTX_EVENTS"), 1.2e9);
     EXPECT_EQ(value("SELECT count(*) FROM DIAGNOSTIC_EVENT WHERE text LIKE 'recording was st% by signal %'"),

@@ -1,5 +1,5 @@
-// The jobs of the parity grid for ranks that are processes: the program that runs them and the test that
-// compares them with threads make the same list.
+// The jobs of the parity grid for ranks that are processes: one list for the program that runs them and for
+// the test that compares them with threads.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace shardscope::trainer::testing {
 
-// The points of `every_pair`, all of them on `processes` ranks (2 or 4) if they are possible on so many.
+// The points of `every_pair` on `processes` ranks (2 or 4), as far as they are possible there.
 inline std::vector<Point> pairs_on(int processes) {
     std::vector<Point> points;
     for (Point p : every_pair()) {
@@ -52,7 +52,7 @@ inline std::vector<Point> grid_on(int processes) {
     return points;
 }
 
-// "pairs"; "ring", every third of these with sums along a ring; "grid".
+// "pairs"; "ring" (every third pair, with sums along a ring); "grid".
 inline std::vector<Point> points_called(const std::string& choice, int processes) {
     if (choice == "grid") return grid_on(processes);
     const std::vector<Point> points = pairs_on(processes);

@@ -17,7 +17,7 @@ namespace shardscope::tools {
 
 namespace {
 
-// A port on which no process listens, nor on the next few.
+// A port on which no process listens, and neither on the next few.
 int free_port() {
     const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
     sockaddr_in address{};

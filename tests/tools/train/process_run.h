@@ -1,4 +1,4 @@
-// The processes of one job of shardscope-train, each started by the test as torchrun would, each with its own
+// The processes of one job of shardscope-train. The test starts each as torchrun would, each with its own
 // lifetime, exit status and outputs.
 #pragma once
 
@@ -17,7 +17,7 @@ namespace shardscope::tools {
 
 class ProcessRun {
   public:
-    // `command`: a program and its arguments; nothing is started.
+    // `command`: a program and its arguments. The constructor starts no process.
     ProcessRun(int ranks, Words command);
     // Kills what is still running.
     ~ProcessRun();
@@ -33,10 +33,10 @@ class ProcessRun {
     void signal(int rank, int signal) const;
     // Waits until rank 0 has reported a step, or has ended. Fails the test after a minute.
     void await_step() const;
-    // All processes by rank (the stranger as -1), once they have ended. One that is still running after
-    // `seconds` fails the test, is killed, and gets status -1.
+    // The outcomes of all processes by rank (the stranger as -1), once they have ended. A process that is
+    // still running after `seconds` fails the test, is killed, and gets status -1.
     std::map<int, Outcome> ends(double seconds);
-    bool ended(int rank);  // so far
+    bool ended(int rank);  // whether it has ended by now
 
   private:
     struct Process {

@@ -3,9 +3,9 @@
 //
 //   straying_program HOW RANK NUMBER JOB.toml --section.key=value ...
 //
-// HOW the rank misbehaves: "skip": it does not take part in collective NUMBER of communicator 0, and the next
-// one takes its number. "sleep": its host sleeps where it should begin its collective NUMBER of all. "stall":
-// the thread that runs its collectives stops at the first data that it is to send after NUMBER messages.
+// HOW the rank misbehaves: "skip": it skips collective NUMBER of communicator 0, and its next collective
+// takes the number. "sleep": its host sleeps where it should begin its NUMBER-th collective. "stall": the
+// thread that runs its collectives stops at the first data to send after NUMBER messages.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -119,7 +119,7 @@ class StallingWire final : public Wire {
     std::int64_t number_, sent_ = 0;
 };
 
-// The job's device for a rank that misbehaves.
+// The device of the job for a rank that misbehaves.
 std::unique_ptr<Device> make_straying(const std::string& how, std::int64_t number,
                                       const DeviceRequest& request) {
     if (how != "stall") return std::make_unique<StrayingDevice>(make_device(request), how == "sleep", number);

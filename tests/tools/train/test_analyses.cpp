@@ -1,5 +1,5 @@
-// What shardscope-trace says about runs with known sizes: the Execution Summary's sums, the module tree and
-// its device time, the collectives' closed forms.
+// The analyses of shardscope-trace on runs with known sizes: the Execution Summary's sums, the module tree
+// and its device time, the collectives' closed forms.
 #include <map>
 #include <utility>
 
@@ -172,12 +172,13 @@ Traffic expected_traffic(Way way, bool first_step = false) {
         case Way::per_layer:
             return {{"all_gather", {2 * kMlpLayers, 2 * kMlpBytes}},
                     {"reduce_scatter", {kMlpLayers, kMlpBytes}}};
-        // Buckets of 1, 2, 2, 2 and 1 layers, as arguments_for() says; one of everything in the first step.
+        // Buckets of 1, 2, 2, 2 and 1 layers, as arguments_for() sets them; a single bucket in the first
+        // step.
         case Way::ddp:
             return {{"all_reduce", {first_step ? 1 : 5, kMlpBytes}}};
         case Way::none:
             return {};
-        // U = 3 units, the root's gathered once: 2U - 1 gathers, U reductions.
+        // U = 3 units, of which the root's is gathered once: 2U - 1 gathers, U reductions.
         case Way::gpt:
             return {{"all_gather", {2 * (kBlocks + 1) - 1, kRootBytes + 2 * kBlocks * kBlockBytes}},
                     {"reduce_scatter", {kBlocks + 1, kRootBytes + kBlocks * kBlockBytes}}};

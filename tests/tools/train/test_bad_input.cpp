@@ -1,5 +1,5 @@
-// Every wrong job and command line: exit status 2, one sentence that says what, where and what to do, nothing
-// on standard output, and no file created, changed or left behind.
+// Every wrong job and command line ends with status 2 and one sentence that says what, where and what to do;
+// nothing is on standard output, and no file is created, changed or left behind.
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -39,7 +39,7 @@ class BadInput : public ::testing::Test {
                 entry.is_regular_file() ? read_file(entry.path().string()) : "(folder)";
         return all;
     }
-    // With exactly these words.
+    // Refused with exactly these words.
     void expect_refused_as_is(const Words& words, const std::vector<std::string>& sayings) const {
         SCOPED_TRACE(words.empty() ? "no arguments" : words.back());
         const auto before = files();
@@ -51,7 +51,7 @@ class BadInput : public ::testing::Test {
         for (const std::string& saying : sayings) EXPECT_THAT(outcome.err, HasSubstr(saying));
         EXPECT_TRUE(files() == before) << "files were made, changed or removed";
     }
-    // The same words with an older valid trace that may be replaced, and with a new one.
+    // Tries the same words with an older valid trace that may be replaced, and with a new one.
     void expect_refused(Words words, const std::vector<std::string>& sayings) const {
         Words fresh = words;
         fresh.insert(fresh.begin(), {"--trace", folder_ / "new.sqlite"});
@@ -69,7 +69,7 @@ class BadInput : public ::testing::Test {
     std::string trace_, job_;
 };
 
-// A terminal would obey them.
+// A terminal would interpret control characters.
 TEST_F(BadInput, NamesInSentencesHoldNoControlCharacters) {
     const Outcome outcome = train({folder_ / "no\x1b[31m\xc2\x9b.toml"});
     EXPECT_EQ(outcome.status, 2);
@@ -141,7 +141,7 @@ TEST_F(BadInput, ImpossibleOutputsAreNamed) {
                          {"folder", "is a folder", "file"});
     expect_refused_as_is({job_, "--trace", folder_ / "none/run.sqlite"}, {"run.sqlite", "no folder", "none"});
     expect_refused_as_is({job_, "--trace", job_ + "/run.sqlite"}, {"run.sqlite", "job.toml"});
-    // Nobody can create files there, not even root.
+    // Files cannot be created there, not even by root.
     expect_refused_as_is({job_, "--trace", "/proc/run.sqlite"}, {"/proc/run.sqlite"});
     if (geteuid() != 0) {
         fs::permissions(folder_ / "folder", fs::perms::owner_read | fs::perms::owner_exec);

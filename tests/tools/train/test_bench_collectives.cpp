@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 constexpr std::int64_t kSmallest = 4 << 10, kLargest = 64 << 20;
 
 void expect_every_collective(const Json& result) {
-    std::map<std::string, std::int64_t> next;  // size, by collective
+    std::map<std::string, std::int64_t> next;  // the next size, by collective
     for (const Json& row : result.at("collectives")) {
         std::int64_t& size = next.try_emplace(row.at("name"), kSmallest).first->second;
         EXPECT_EQ(row.at("bytes"), size);

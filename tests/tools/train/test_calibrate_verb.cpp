@@ -1,4 +1,5 @@
-// shardscope-train calibrate as a user calls it: traces in, a model out that a simulation accepts.
+// shardscope-train calibrate as a user calls it: it reads traces and writes a model that a simulation
+// accepts.
 #include <algorithm>
 #include <filesystem>
 

@@ -1,4 +1,4 @@
-// Checkpoints as a user has them: save, continue elsewhere, generate text, be refused.
+// Checkpoints as a user sees them: saving, continuing elsewhere, generating text, errors.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,8 +11,8 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-// A text of one sentence in which a number counts up, so that samples begin anywhere in it; a small GPT has
-// learned it after 300 steps.
+// The text repeats a sentence with a number that counts up, so that a sample may begin anywhere in it; a
+// small GPT has learned it after 300 steps.
 class Checkpoints : public ::testing::Test {
   protected:
     Checkpoints() {
@@ -68,8 +68,8 @@ TEST_F(Checkpoints, AnotherRunsCheckpointIsNotReplacedWithoutOverwrite) {
     EXPECT_EQ(train(overwriting).status, 0);
 }
 
-// Trains until the model knows a text by heart: nothing less shows that training, saving, loading and
-// sampling agree.
+// Trains until the model knows a text by heart: only this shows that training, saving, loading and sampling
+// agree.
 TEST_F(Checkpoints, GenerateTextThatTheModelHasSeen) {
     for (const Words& vocabulary : {Words{}, Words{"--model.vocabulary=270"}}) {
         Words training =

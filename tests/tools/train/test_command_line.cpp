@@ -1,4 +1,4 @@
-// What shardscope-train says about itself, and what it prints about a run.
+// The help of shardscope-train, and its output about a run.
 #include <iterator>
 #include <map>
 #include <string>
@@ -61,7 +61,7 @@ TEST(CommandLine, HelpListsEveryKeyInItsSection) {
         const std::string text = help.out.substr(start, help.out.find("\n  [", start + 1) - start);
         for (const std::string& key : keys) EXPECT_THAT(text, HasSubstr("\n  " + key + " = ")) << section;
     }
-    // And every key of the job that a trace stores.
+    // The help also has every key of the job that a trace stores.
     const TracedRun run(Way::none);
     for (const std::string& stored : texts(run.trace(), "SELECT key FROM SHARD_RUN")) {
         const std::size_t dot = stored.find('.');
@@ -85,7 +85,7 @@ TEST(CommandLine, JsonIsAloneOnStandardOutput) {
     EXPECT_EQ(result.at("trace"), "");
     ASSERT_EQ(result.at("ranks").size(), 4u);
     for (std::size_t rank = 0; rank < 4; ++rank) EXPECT_EQ(result["ranks"][rank].at("rank"), rank);
-    // Progress is for the user, on standard error.
+    // Progress is meant for the user, so it is on standard error.
     EXPECT_THAT(outcome.err, AllOf(HasSubstr("step 3/3"), HasSubstr("loss"), HasSubstr("samples/s")));
 }
 
@@ -179,7 +179,7 @@ TEST(CommandLine, ADryRunPrintsThePlanAndItsPeak) {
     EXPECT_NE(train(arguments).out, outcome.out) << "the last word counts";
 }
 
-// On the simulated device, too, and its name is in the description of a run.
+// The simulated device accepts them, too, and the name is in the description of a run.
 TEST(CommandLine, AJobCanNameEachActivation) {
     for (std::size_t kind = 1; kind < std::size(trainer::kActivationNames); ++kind) {
         const std::string name(trainer::kActivationNames[kind]);

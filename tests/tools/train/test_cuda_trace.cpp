@@ -1,6 +1,6 @@
-// The trace of a run on the CUDA device (simulated on the CPU; its device work is timed as CUPTI would): the
-// same tools make the same queries as on the CPU's trace of the same job, and the answers are the same except
-// for the times.
+// The trace of a run on the CUDA device (simulated on the CPU; device work is timed as CUPTI would): the same
+// tools make the same queries as on the CPU's trace of the same job, and the answers are the same except for
+// the times.
 #include <algorithm>
 #include <atomic>
 #include <deque>
@@ -26,7 +26,8 @@ namespace TEST_FILE {
 namespace trainer = shardscope::trainer;
 namespace fs = std::filesystem;
 
-// Times each piece of simulated device work and gives it to the recorder with its launch's device and stream.
+// Times each piece of simulated device work and gives it to the recorder with the device and stream of its
+// launch.
 class TimedWork final : public trainer::cuda::WorkMarks, public played_cuda::Observer {
   public:
     explicit TimedWork(profiler::Recorder& recorder) : recorder_(recorder) { played_cuda::observe(this); }
@@ -122,7 +123,7 @@ type = "adamw"
     }
     static void TearDownTestSuite() { folder_.reset(); }
 
-    // What both traces answer to a statement.
+    // Expects the same answer to a statement from both traces.
     static void expect_same(const std::string& sql) {
         EXPECT_EQ(texts(cuda_, sql), texts(cpu_, sql)) << sql;
         EXPECT_FALSE(texts(cpu_, sql).empty()) << sql;
@@ -180,7 +181,7 @@ TEST_F(CudaTrace, AnswersEveryVerb) {
     }
 }
 
-// A cost model can be fitted to it, as to the CPU's.
+// A cost model can be fitted to the trace, as to the CPU's.
 TEST_F(CudaTrace, CanBeCalibratedWith) {
     const std::string model = *folder_ / "cuda.toml", trace = *folder_ / "said.sqlite";
     record_played(trainer::load_job(*folder_ / "job.toml", {{"run.device", "cuda"}}), trace);

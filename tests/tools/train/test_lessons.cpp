@@ -1,4 +1,4 @@
-// docs/learn: what the pages show as output is what the tools print. Blocks that begin with "    $ " contain
+// docs/learn: the output shown on the pages is what the tools print. Blocks that begin with "    $ " contain
 // a command and its output; a command continues over lines that end in a backslash, and a loop until its
 // "done".
 #include <filesystem>

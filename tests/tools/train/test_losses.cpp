@@ -13,7 +13,7 @@ namespace TEST_FILE {
 
 using ::testing::HasSubstr;
 
-// The samples' perceptron, 256 wide, 4 steps: 32 samples per step, on any number of ranks.
+// The perceptron of the samples, 256 wide, for 4 steps of 32 samples, on any number of ranks.
 std::string losses(Words how) {
     how.insert(how.begin(), {sample("mlp.toml"), "--model.width=256", "--run.steps=4", "--format", "json"});
     const Outcome outcome = train(how);
@@ -35,10 +35,10 @@ TEST(Losses, AreTheSameHoweverTheJobIsSharded) {
     const std::string ddp = losses({"--parallel.mode=ddp", "--ddp.bucket_cap_mb=0.5"});
     const std::string single = losses({"--parallel.mode=none", "--run.ranks=1", "--data.batch=32"});
     ASSERT_EQ(values(root).size(), 4u) << root;
-    // Sums over ranks are in rank order with any engine: the same bits.
+    // Every engine sums over ranks in rank order, so the bits are the same.
     EXPECT_EQ(per_layer, root);
     EXPECT_EQ(ddp, root);
-    // One batch of 32 sums in another order than four of 8.
+    // One batch of 32 is summed in another order than four of 8.
     const std::vector<double> expected = values(root), alone = values(single);
     ASSERT_EQ(alone.size(), expected.size());
     for (std::size_t step = 0; step < expected.size(); ++step)
@@ -57,7 +57,7 @@ TEST(Losses, ArePrintedWithAllTheirDigits) {
     EXPECT_EQ(words, 4);
 }
 
-// Text of few words, of which 15 in 100 bytes are hidden: the initial loss is that of knowing nothing, ln 257
+// Text of few words, in which 15 of 100 bytes are hidden: the initial loss is that of a uniform guess, ln 257
 // = 5.55.
 TEST(Losses, FallWhereABertFillsGaps) {
     const TemporaryFolder folder;

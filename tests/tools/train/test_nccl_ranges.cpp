@@ -1,5 +1,5 @@
-// The trainer's own ranges of the domain NCCL carry what NCCL's carry, so that a reader of NCCL's ranges can
-// read ours.
+// The trainer's own ranges of the domain NCCL have the same payloads as NCCL's, so that a reader of NCCL's
+// ranges can read ours.
 #include <algorithm>
 #include <filesystem>
 #include <string>
@@ -47,7 +47,8 @@ TEST(NcclRanges, MessageSizesAreNccls) {
     const auto sizes = [&](const std::string& call) {
         return texts(run.trace(), "SELECT " + field("Message size [bytes]", 8) + kOf + "'" + call + "'");
     };
-    // Each step gathers each layer twice and reduces it once; a rank contributes, or gets, a part of it.
+    // Each step gathers each layer twice and reduces it once; the size is the part that one rank contributes
+    // or receives.
     const auto gathers = sizes("ncclAllGather"), reductions = sizes("ncclReduceScatter");
     ASSERT_EQ(gathers.size(), static_cast<std::size_t>(2 * kMlpLayers * kSteps * run.ranks()));
     EXPECT_EQ(little_endian(gathers.front()), kLayerBytes / run.ranks());
@@ -64,7 +65,7 @@ TEST(NcclRanges, MessageSizesAreNccls) {
                           std::to_string(little_endian(reduction))),
                 ElementsAre("Avg"));
 
-    // The communicator is the collective's.
+    // The communicator is that of the collective.
     EXPECT_EQ(number(run.trace(), "SELECT count(DISTINCT groupId) FROM SHARD_COLLECTIVES"), 1);
     EXPECT_EQ(little_endian(texts(run.trace(), "SELECT " + field("NCCL communicator ID", 8) + kOf +
                                                    "'ncclAllGather' LIMIT 1")
@@ -85,8 +86,8 @@ TEST(NcclRanges, AllReducesAndBroadcastsRecordTheWholeMessage) {
               number(run.trace(), "SELECT sum(bytes) FROM SHARD_COLLECTIVES WHERE operation = 3"));
 }
 
-// Proves the join for other programs: from kernels, launches and payloads alone it finds what the trainer
-// knew, in every way to train.
+// Tests the join for other programs: from kernels, launches and payloads alone it finds what the trainer
+// recorded, for every way to train.
 class NcclJoin : public ::testing::TestWithParam<Way> {};
 
 TEST_P(NcclJoin, FindsTheTrainersCollectivesAgain) {

@@ -1,6 +1,6 @@
 // SQL and reports that people use on exports of Nsight Systems, on the trace of a real run: they run
-// unchanged, and their answers are those of shardscope-trace. tests/traces/nsight_idioms_test.cpp has every
-// kind on known figures.
+// unchanged, and agree with shardscope-trace. tests/traces/nsight_idioms_test.cpp tests every kind on known
+// figures.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -34,7 +34,7 @@ TEST_F(RunInNsightsLanguage, AllWorkFindsItsOneCallByCorrelation) {
                         "ON t.correlationId = r.correlationId AND t.start >= r.start"),
                   all)
             << kind;
-        // The process in both serialized ids is the same one.
+        // Both serialized ids name the same process.
         EXPECT_EQ(
             value(
                 "SELECT count(*) FROM " + table +
@@ -60,7 +60,7 @@ TEST_F(RunInNsightsLanguage, CommunicationKernelsAreTheCollectives) {
         "WHERE s.value LIKE 'nccl%'";
     EXPECT_EQ(value("SELECT count(*)" + kernels), count);
     EXPECT_NEAR(static_cast<double>(value("SELECT sum(k.end - k.start)" + kernels)) / 1000, us, 1);
-    // On the host: the ranges of NCCL's domain, one for each.
+    // On the host: one range of NCCL's domain for each.
     EXPECT_EQ(value("SELECT count(*) FROM NVTX_EVENTS WHERE eventType IN (59, 60) AND domainId = "
                     "(SELECT domainId FROM NVTX_EVENTS WHERE eventType = 75 AND text = 'NCCL' LIMIT 1)"),
               count);
@@ -102,7 +102,7 @@ TEST_F(RunInNsightsLanguage, RangesAreFoundByTextAndByTextId) {
     EXPECT_EQ(value("SELECT count(*) FROM NVTX_EVENTS n JOIN StringIds s ON s.id = n.textId "
                     "WHERE n.eventType = 59 AND s.value = n.text"),
               all);
-    // A step of each rank, with all of its kernels below: the projection of a step is not empty.
+    // Each rank has a step with all of its kernels below it: the projection of a step is not empty.
     EXPECT_EQ(value("SELECT count(DISTINCT n.rowid) FROM NVTX_EVENTS n JOIN CUPTI_ACTIVITY_KIND_RUNTIME r "
                     "ON r.globalTid = n.globalTid AND r.start BETWEEN n.start AND n.end "
                     "JOIN CUPTI_ACTIVITY_KIND_KERNEL k USING (correlationId) "

@@ -1,6 +1,6 @@
-// What may happen to the file that a training run writes: the disk fills up, the folder is removed or is not
-// writable, a second run uses the same path. Training continues, or never starts; the file opens and says
-// what is missing.
+// Faults of the file that a training run writes: the disk fills up, the folder is removed or is not writable,
+// a second run uses the same path. Training continues, or never starts; the file opens and states what is
+// missing.
 #include <chrono>
 #include <csignal>
 #include <filesystem>
@@ -30,7 +30,7 @@ int lines(const std::string& text) {
     return static_cast<int>(std::count(text.begin(), text.end(), '\n'));
 }
 
-// An endless run besides the test, large enough to record little; killed at the end of the scope.
+// An endless run next to the test, large enough to record little; killed when the object goes out of scope.
 class EndlessRun {
   public:
     EndlessRun(const std::string& trace, std::string err,
@@ -66,7 +66,7 @@ class EndlessRun {
         while (std::chrono::steady_clock::now() < deadline) {
             try {
                 if (number(trace_, "SELECT count(*) FROM SHARD_STEPS") > 0) return;
-            } catch (const traces::StoreError&) {  // not there yet
+            } catch (const traces::StoreError&) {  // not written yet
             }
             std::this_thread::sleep_for(std::chrono::milliseconds(20));
         }
@@ -86,9 +86,9 @@ class EndlessRun {
     pid_t pid_ = 0;
 };
 
-// A small file system of the test's own, in a namespace of a shell script: $disk is its mount point, $train,
-// $job and $trace_tool what to run. `keep NAME COMMAND...` runs a command and keeps NAME.out, NAME.err and
-// NAME.status.
+// A small file system of the test's own, in a namespace of a shell script: $disk is its mount point; $train,
+// $job and $trace_tool are what to run. `keep NAME COMMAND...` runs a command and keeps NAME.out, NAME.err
+// and NAME.status.
 class SmallDisk : public ::testing::Test {
   protected:
     void SetUp() override {
@@ -115,7 +115,7 @@ class SmallDisk : public ::testing::Test {
     TemporaryFolder folder_;
 };
 
-// The disk must be filled by a trace, whose smallest size is given by what a run writes in seconds.
+// The disk is so small that a trace fills it within seconds.
 TEST_F(SmallDisk, AFullOneStopsTheTraceButNotTheTraining) {
     // 1500 steps of 4 ranks are some 40 MB; the first commits, one per half second, fit.
     run("20m", R"(
@@ -134,7 +134,7 @@ TEST_F(SmallDisk, AFullOneStopsTheTraceButNotTheTraining) {
     EXPECT_EQ(result.at("losses").size(), 1500u);
     EXPECT_THAT(err("train"), AllOf(HasSubstr("warning: the trace is incomplete"), HasSubstr("full.sqlite")));
     EXPECT_THAT(err("train"), ::testing::AnyOf(HasSubstr("no space"), HasSubstr("disk is full")));
-    // Reported when it happened, and not again.
+    // The fault is reported when it happens, and not again.
     EXPECT_THAT(err("train"), HasSubstr("training continues without it\n"));
     EXPECT_EQ(err("train").find("is incomplete"), err("train").rfind("is incomplete")) << err("train");
     EXPECT_EQ(status("check"), 1);
@@ -167,11 +167,11 @@ TEST_F(SmallDisk, AReadOnlyOneIsRefusedBeforeTheTraining) {
     EXPECT_EQ(out("train"), "");
     EXPECT_THAT(err("train"), AllOf(HasSubstr("run.sqlite"), HasSubstr("not writable")));
     EXPECT_EQ(lines(err("train")), 1) << err("train");
-    EXPECT_EQ(status("check"), 0) << out("check");  // a finished one can be read there
+    EXPECT_EQ(status("check"), 0) << out("check");  // a finished trace can be read there
 }
 
-// A killed run on a disk that has become read-only: the tool says that it reads a copy; finalizing is
-// refused.
+// A killed run on a disk that has become read-only: the tool reports that it reads a copy, and refuses to
+// finalize.
 TEST_F(SmallDisk, AReadOnlyOneStillShowsAnUnfinishedRun) {
     run("64m", R"(
         "$train" "$job" --model.width=64 --run.steps=100000000 --trace "$disk/run.sqlite" >/dev/null 2>&1 &
@@ -200,7 +200,7 @@ TEST(OutputFaults, AFolderThatIsRemovedEndsTheTraceAndNotTheTraining) {
     EndlessRun run(folder / "runs/run.sqlite", folder / "err");
     run.wait_for_steps();
     fs::remove_all(folder / "runs");
-    std::this_thread::sleep_for(std::chrono::milliseconds(1200));  // more than a commit
+    std::this_thread::sleep_for(std::chrono::milliseconds(1200));  // longer than the interval of commits
     EXPECT_EQ(run.end(SIGINT), 128 + SIGINT);                      // it was still running, and ends as usual
     EXPECT_THAT(run.said(), AllOf(HasSubstr("warning: the trace is incomplete"), HasSubstr("run.sqlite")));
     EXPECT_FALSE(fs::exists(folder / "runs"));
@@ -247,7 +247,8 @@ TEST(OutputFaults, TheFileOfAKilledRunIsReplacedWithOverwrite) {
         << "the trace and what the first said";
 }
 
-// What a run reads, too. In a mapped text this would be a SIGBUS without a word.
+// This applies to files that a run reads, too. With a mapped text the run would die of SIGBUS without a
+// message.
 TEST(TextFault, ATruncatedTextEndsTheRunWithASentenceAndAWholeTrace) {
     const TemporaryFolder folder;
     const std::string text = folder / "text", trace = folder / "run.sqlite";
@@ -256,7 +257,7 @@ TEST(TextFault, ATruncatedTextEndsTheRunWithASentenceAndAWholeTrace) {
                    {sample("gpt.toml"), "--data.path=" + text, "--run.ranks=2", "--model.layers=2"});
     run.wait_for_steps();
     fs::resize_file(text, 0);
-    EXPECT_EQ(run.end(0), 1);  // no signal: it ends by itself
+    EXPECT_EQ(run.end(0), 1);  // no signal: it ends on its own
     EXPECT_THAT(run.said(), HasSubstr(text + " was truncated while it was read: it had 1048576 bytes"));
     EXPECT_EQ(trace_tool({"check", trace}).status, 0);
 }

@@ -1,5 +1,5 @@
 // shardscope-train plan on a trace, as a user calls it: a run that was recorded, exported as PyTorch's JSON
-// and read again predicts what the job takes under another wrap.
+// and read again predicts the time and memory of the job under another wrap.
 #include <algorithm>
 
 #include <gmock/gmock.h>
@@ -74,7 +74,7 @@ TEST_F(PlanTrace, TheTableBeginsWithTheErrorAndEndsWithLinesToPaste) {
                                    HasSubstr("model = FSDP(model, sharding_strategy=ShardingStrategy.")));
 }
 
-// Over links this slow NO_SHARD, which moves a third less, wins; fully_shard has no equivalent of it.
+// NO_SHARD moves a third less and wins over links this slow; fully_shard has no equivalent of it.
 TEST_F(PlanTrace, LinesForTheRecordedRunArePrintedWhateverRowWins) {
     const std::string json = exported({"--fsdp.wrap=module:Block", "--run.device=sim",
                                        "--sim.cluster=v100_pcie", "--sim.slow_link=intra:0.001"});
@@ -104,7 +104,7 @@ TEST_F(PlanTrace, ARowIsWrittenAsItsTraceAndAllAsADatabase) {
     EXPECT_EQ(loaded->plan[1].trace, other);
     EXPECT_EQ(loaded->plan[1].peak_bytes, row.at("peak_bytes").get<std::int64_t>());
     EXPECT_THAT(loaded->plan[1].why, HasSubstr("% step"));
-    expect_refused({"plan", json, "-o", plan}, 2, {plan});  // it is there
+    expect_refused({"plan", json, "-o", plan}, 2, {plan});  // the file exists
 }
 
 TEST_F(PlanTrace, SlowerLinksAndOtherClustersChangeTheSteps) {

@@ -1,5 +1,5 @@
-// shardscope-train plan, as a user calls it: what it prints is what the simulated device gives when run by
-// hand; what it writes can be run and opened.
+// shardscope-train plan as a user calls it: its output equals the results of the simulated device run by
+// hand, and its files can be run and opened.
 #include <algorithm>
 #include <filesystem>
 
@@ -154,7 +154,7 @@ TEST_F(PlanVerb, TheDatabaseContainsEveryRow) {
         EXPECT_EQ(own.mfu, expected.at("mfu"));
         EXPECT_EQ(own.samples_per_second, expected.at("samples_per_second"));
     }
-    // The job in the row is the job file.
+    // The job in the row equals the job file.
     const std::string job = folder_ / "job.toml";
     const int best = plan.at("best").get<int>();
     write_file(job, texts(file, "SELECT job FROM SHARD_PLAN WHERE number = " + std::to_string(best)).at(0));
@@ -193,7 +193,7 @@ TEST_F(PlanVerb, ALimitBelowTheSmallestPeakNamesWhatMakesThePeak) {
     EXPECT_EQ(plan.at("limit_of"), "into the 1000000 bytes of run.memory_limit");
 }
 
-// 24 configurations, and after them those that are tried if none fits, which have numbers of their own.
+// 24 configurations; those that are tried afterwards if none fits have numbers of their own.
 TEST_F(PlanVerb, ARowThatIsTriedIfNothingFitsIsWritten) {
     const auto words = [](const Words& more) {
         Words all = {"plan",
@@ -216,7 +216,7 @@ TEST_F(PlanVerb, ARowThatIsTriedIfNothingFitsIsWritten) {
     const Words write = {limit, "--write", std::to_string(number), "--as", job};
     EXPECT_EQ(train_json(words(write)).at("rows").size(), 1u);
     expect_same(row(plan, number), train_json({job}));
-    // Among all rows, and if the others fit.
+    // With all rows shown, and if the others fit.
     const Json whole =
         train_json(words({"-o", folder_ / "plan.sqlite", "--write", std::to_string(number), "--as", other}));
     EXPECT_EQ(whole.at("rows").size(), plan.at("rows").size());

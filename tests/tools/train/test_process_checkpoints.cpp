@@ -1,4 +1,4 @@
-// Checkpoints of ranks that are processes: saved by some, continued by others, as processes or threads.
+// Checkpoints of ranks that are processes, saved and continued by processes or threads.
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -90,7 +90,7 @@ TEST_F(ProcessCheckpoints, SavedByFourAreContinuedByAnyNumberOfProcessesAndThrea
         Words same = way.keys;
         same.push_back(load.front());
         EXPECT_EQ(difference(losses(kAll, as_processes(4), same), way_whole), 0) << "the same sums";
-        // Other numbers of ranks, all with FULL_SHARD.
+        // The same with other numbers of ranks, always with FULL_SHARD.
         for (const int ranks : {2, 3}) {
             EXPECT_LT(difference(losses(kAll, as_processes(ranks), load), whole), 1e-6) << ranks;
             EXPECT_LT(difference(losses(kAll, as_threads(ranks), load), whole), 1e-6) << ranks << " threads";
@@ -127,7 +127,7 @@ TEST_F(ProcessCheckpoints, FilesAreThoseOfThreads) {
     }
 }
 
-// One sentence, whichever rank finds it: here only rank 2 reads the damaged bytes.
+// The error is one sentence, whichever rank finds the damage: here only rank 2 reads the damaged bytes.
 TEST_F(ProcessCheckpoints, APieceThatOneRankFindsDamagedIsRefusedByAll) {
     losses(1, as_processes(4), {"--checkpoint.save=" + save()});
     const std::string file = save() + "/step-1/rank-00002.bin";
@@ -142,8 +142,8 @@ TEST_F(ProcessCheckpoints, APieceThatOneRankFindsDamagedIsRefusedByAll) {
     EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
 }
 
-// Two processes of one job as torchrun starts them, each in its own working folder, a and b. `second`: the
-// command that runs the script of rank 1, `first` what that script does first.
+// Starts the two processes of a job as torchrun does, each in its own working folder, a and b. `second`: the
+// command that runs the script of rank 1; `first_of_all`: what that script does first.
 Outcome as_two(const TemporaryFolder& folder, const Words& arguments, const std::string& second = "sh",
                const std::string& first_of_all = ":") {
     std::string command = "exec '" + train_binary() + "'";
@@ -225,7 +225,8 @@ TEST_F(ProcessCheckpoints, AHostWithItsOwnDiskIsNamed) {
                       HasSubstr("checkpoint.save must be on a file system that all hosts share")));
 }
 
-// The disk is full for all files, or only for the later ranks': the run continues, and its status shows it.
+// The disk is full for all files, or only for those of later ranks: the run continues, and its status shows
+// it.
 TEST_F(ProcessCheckpoints, ASaveThatFailsIsTheFailureOfAll) {
     Words words = job(4, as_processes(3), {"--checkpoint.every=2", "--checkpoint.save=" + save()});
     std::string command = "ulimit -f 8; '" + train_binary() + "'";  // 8 blocks of 512 bytes

@@ -1,5 +1,5 @@
-// Ranks are processes and one of them dies, hangs or misbehaves: all end, each says which rank it was and in
-// which collective it waited, and the parts of the trace show it afterwards.
+// Ranks are processes, and one of them dies, hangs or misbehaves: all end, each reports which rank it was and
+// in which collective it waited, and the parts of the trace show it afterwards.
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -20,17 +20,18 @@ using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
 constexpr int kRanks = 4;
-constexpr double kSoon = 40;  // seconds allowed for what takes a few, on a busy machine
+constexpr double kSoon = 40;  // seconds allowed on a busy machine for what takes a few
 
-// What the remaining ranks say about the one that stopped: the collective with its step, unit and phase.
+// The remaining ranks' message about the one that stopped: the collective with its step, unit and phase.
 constexpr const char* kWaited =
     "waited in (all_gather|reduce_scatter|all_reduce) number [0-9]+ of communicator [0-9]+ \\(step [0-9]+, "
     "unit [0-9]+ \"[^\"]+\", [a-z_ ]+\\)";
 
-// About a process that is gone, whichever connection noticed it first, the World's or the collectives'.
+// The message about a process that is gone, whether the World's connection or the collectives' noticed it
+// first.
 constexpr const char* kGone = "\\) (has ended|is lost in )";
 
-// The process with such a variable in its environment and such a word in its command line; 0 if none.
+// The process with this variable in its environment and this word in its command line; 0 if there is none.
 pid_t process_with(const std::string& variable, const std::string& word) {
     const auto has = [](const std::string& strings, const std::string& one) {
         return (std::string(1, '\0') + strings).find('\0' + one + '\0') != std::string::npos;
@@ -75,12 +76,12 @@ class ProcessFailures : public ::testing::Test {
             try {
                 return number(part(rank), "SELECT count(DISTINCT step) FROM SHARD_STEPS") >= 3;
             } catch (const traces::StoreError&) {
-                return false;  // not there yet
+                return false;  // not written yet
             }
         }));
     }
 
-    // The parts of the ranks can be read and merged; returns what the merged trace says about the stop.
+    // Checks that the parts can be read and merged; returns what the merged trace reports about the stop.
     Json stopped_of_merged(int ranks = kRanks) const {
         Words merge = {"merge"};
         for (int rank = 0; rank < ranks; ++rank) {
@@ -94,12 +95,12 @@ class ProcessFailures : public ::testing::Test {
         EXPECT_EQ(outcome.status, 0) << outcome.err;
         const Json info = trace_json({"info", merged});
         EXPECT_EQ(info.at("ranks"), ranks);
-        // The same as a sentence, where people look.
+        // The same facts as a sentence, where users look.
         const std::string sentence = info.at("stopped").value("sentence", "");
         EXPECT_THAT(trace_tool({"distributed", merged}).out, HasSubstr(sentence));
         return info.at("stopped");
     }
-    // Which ranks waited, and that they report it themselves.
+    // Checks which ranks waited, and that they reported it themselves.
     static void expect_waiting(const Json& stopped, int first, int at_least) {
         EXPECT_EQ(stopped.at("rank"), first) << stopped;
         EXPECT_EQ(stopped.at("told"), true);
@@ -112,7 +113,7 @@ class ProcessFailures : public ::testing::Test {
     TemporaryFolder folder_;
 };
 
-// What ends in another way on each engine of collectives.
+// Failures that end differently with each engine of collectives.
 class ProcessFailuresOver : public ProcessFailures, public ::testing::WithParamInterface<const char*> {
   protected:
     std::string comm() const override { return GetParam(); }
@@ -155,8 +156,8 @@ TEST_P(ProcessFailuresOver, AKilledRankZeroEndsAll) {
     expect_waiting(stopped_of_merged(), 0, 3);
 }
 
-// Waits for run.timeout twice: rank 0, with which the others wait, and another rank are found in different
-// ways.
+// Waits for run.timeout twice: a stopped rank 0, with which the others wait, is detected differently from
+// another rank.
 TEST_P(ProcessFailuresOver, AStoppedRankEndsAllInTime) {
     for (const int stopped : {1, 0}) {
         SCOPED_TRACE(stopped);
@@ -204,7 +205,7 @@ TEST_P(ProcessFailuresOver, ARankThatWaitsForTheStoppedOneIsNotBlamed) {
     EXPECT_EQ(stopped.at("lost"), true);
 }
 
-// The others see a collective that does not match theirs: immediately, whatever run.timeout.
+// The others see a collective that does not match theirs, and end immediately, whatever run.timeout is.
 TEST_P(ProcessFailuresOver, ARankThatSkipsACollectiveIsNamed) {
     ProcessRun run(kRanks, astray("skip", 2, 100));
     run.start_all();
@@ -217,8 +218,8 @@ TEST_P(ProcessFailuresOver, ARankThatSkipsACollectiveIsNamed) {
     EXPECT_EQ(stopped_of_merged().at("rank"), 2);
 }
 
-// It is alive and answers, so that only the collectives show that it hangs: inside a step, where others wait
-// for ranks that wait for it, and inside a collective that it has begun. Its process ends nevertheless.
+// The rank is alive and answers, so only the collectives show that it hangs: in a step, where others wait for
+// ranks that wait for it, and in a collective that it has begun. Its process is ended nevertheless.
 TEST_P(ProcessFailuresOver, ARankThatHangsIsNamedAndEnded) {
     for (const std::string how : {"sleep", "stall"}) {
         SCOPED_TRACE(how);
@@ -291,7 +292,7 @@ TEST_F(ProcessFailures, RanksOfDifferentJobsDoNotTrainTogether) {
     }
 }
 
-// Without SHARDSCOPE_JOB_TOKEN torchrun gives the job no secret; rank 0 listens for every host here.
+// Without SHARDSCOPE_JOB_TOKEN a job under torchrun has no secret; rank 0 listens for every host here.
 TEST_F(ProcessFailures, ATokenThatStrangersMayGuessIsSaidOnce) {
     Words command = job({"--run.steps=2"});
     command.insert(command.begin(), {"env", "-u", "SHARDSCOPE_JOB_TOKEN", "MASTER_ADDR=0.0.0.0"});
@@ -340,7 +341,7 @@ TEST_F(ProcessFailures, ARankThatDoesNotJoinIsNamed) {
     }
 }
 
-// mpirun ends the others a second after one was killed: their messages come before.
+// mpirun ends the others a second after one was killed; they report before that.
 TEST_F(ProcessFailures, AKilledRankUnderMpirunIsNamedByAll) {
 #ifndef SHARDSCOPE_HAS_MPI
     GTEST_SKIP() << "built without MPI";
@@ -421,8 +422,8 @@ TEST_F(ProcessFailures, AKilledRankIsReportedByTheParent) {
                                       HasSubstr("rank 1 (process "), ContainsRegex(kGone)));
 }
 
-// The parent, started in the background with standard error in `err`; `then` has it as $p and its children as
-// $1 to $4. Exits with the parent's status, or with 99 if a process of the job is left.
+// Runs the parent in the background with standard error in `err`; `then` sees it as $p and its children as $1
+// to $4. Exits with the parent's status, or with 99 if a process of the job is left.
 std::string with_parent(const Words& words, const std::string& err, const std::string& then) {
     std::string command = "exec";
     for (const std::string& word : words) command += " '" + word + "'";
@@ -433,7 +434,7 @@ std::string with_parent(const Words& words, const std::string& err, const std::s
            "exit $status";
 }
 
-// Waits for run.timeout and then for the time that the parent gives, for rank 0 and for another rank: no job
+// Waits for run.timeout and then for the parent's additional time, for rank 0 and for another rank: no job
 // may hang forever.
 TEST_F(ProcessFailures, AStoppedRankIsKilledByTheParent) {
     for (const char* stopped : {"$1", "$3"}) {

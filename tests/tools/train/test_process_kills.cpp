@@ -1,5 +1,5 @@
-// Runs that save after every step are killed at random moments: one process, all of them or the one that
-// started them. Whatever is in the folder then loads and continues, bit for bit.
+// Runs that save after every step are killed at random moments: one process, all of them or their parent. The
+// checkpoints that are left can always be loaded and continued, bit for bit.
 #include <csignal>
 #include <filesystem>
 #include <map>
@@ -48,7 +48,7 @@ class KilledWhileSaving : public ::testing::Test {
         return words;
     }
 
-    // An endless run that continues from what is there.
+    // An endless run that continues from the newest checkpoint.
     pid_t start() {
         Words words = job({"--run.steps=1000000", "--checkpoint.every=1", "--checkpoint.save=" + save()});
         if (saved()) words.push_back("--checkpoint.load=" + save());
@@ -95,7 +95,7 @@ class KilledWhileSaving : public ::testing::Test {
                 ::kill(run, SIGKILL);
         }
         killed_in_a_save_ += unfinished() ? 1 : 0;
-        // Without their parent the ranks end on their own, after a last save: the next run begins meanwhile.
+        // Without their parent the ranks end on their own, after a last save; the next run starts meanwhile.
         ::waitpid(run, nullptr, 0);
         if (victim != Victim::parent) reap();
     }
@@ -131,19 +131,20 @@ class KilledWhileSaving : public ::testing::Test {
     int killed_in_a_save_ = 0;
 };
 
-// Most kills must hit a save, which is short; each try is a job of processes that loads, trains and saves.
+// Most kills must hit a save, which is short; each attempt is a job of processes that loads, trains and
+// saves.
 TEST_F(KilledWhileSaving, TheNewestCheckpointContinuesBitForBit) {
     std::map<int, Json> further;  // the loss of the step after each found checkpoint
     int before = 0;
     for (int round = 0; round < kKills; ++round) {
         SCOPED_TRACE(round);
         const pid_t run = start();
-        const bool anywhere = round % 4 == 3;  // also before the first step
+        const bool anywhere = round % 4 == 3;  // also possible before the first step
         if (!anywhere) await_save(run);
         ::usleep(static_cast<useconds_t>(random_() % (anywhere ? 300'000 : 80'000)));
-        // Every other kill comes while a save is in progress; the others at a random moment.
+        // Every other kill happens while a save is in progress, the others at a random moment.
         while (round % 2 == 0 && !unfinished() && !ended(run)) ::usleep(200);
-        // Processes that have not joined yet would wait for one that was killed, so all are killed then.
+        // A process that has not joined yet would wait for a killed one, so all are killed then.
         kill(run, anywhere ? Victim::all : static_cast<Victim>(round % 3));
         const int step = latest();
         ASSERT_GE(step, anywhere ? before : before + 1) << "a save was lost";

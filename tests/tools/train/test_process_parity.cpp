@@ -1,6 +1,5 @@
-// A job whose ranks are processes computes what it computes with ranks that are threads: for every pair of
-// options that are possible together, over TCP, over Gloo and over MPI. See test_process_parity_full.cpp for
-// the whole grid.
+// A job gives the same results whether its ranks are processes or threads: for every pair of options that are
+// possible together, over TCP, Gloo and MPI. test_process_parity_full.cpp has the whole grid.
 #include <cstdlib>
 
 #include "tests/tools/train/process_parity.h"

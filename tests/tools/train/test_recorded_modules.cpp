@@ -1,4 +1,4 @@
-// The module tree of a job is the same whether the trainer recorded it, or shardscope-record from outside,
+// The module tree of a job is the same whether the trainer records it or shardscope-record from outside,
 // which has only the job's NVTX ranges.
 #include <set>
 #include <string>

@@ -1,5 +1,5 @@
-// shardscope-train --run.device=sim: printed like a run, its trace opened like any other, and errors that
-// name what is wrong.
+// shardscope-train --run.device=sim: it prints like a run, its trace opens like any other, and errors name
+// what is wrong.
 #include <filesystem>
 
 #include <gmock/gmock.h>
@@ -21,7 +21,7 @@ Words simulation(const Words& more) {
     return words;
 }
 
-// As wide as in the tests of real runs: the same peak, and no losses.
+// The job is as wide as in the tests of real runs: it has the same peak, but no losses.
 TEST(Simulation, IsPrintedAsARun) {
     const Json simulated = train_json(simulation({"--model.width=64"}));
     const Json real = train_json({sample("mlp.toml"), "--run.steps=4", "--model.width=64"});
@@ -61,7 +61,7 @@ TEST(Simulation, LeavesATraceThatEveryVerbReads) {
                                    "critical-path", "stragglers", "advice"}) {
         EXPECT_EQ(trace_tool({verb, trace}).status, 0) << verb;
     }
-    EXPECT_EQ(train(simulation({"--trace", trace})).status, 2);  // it exists already
+    EXPECT_EQ(train(simulation({"--trace", trace})).status, 2);  // the trace exists already
 }
 
 // A kernel of rank 9 takes three times as long as the same one of rank 0.
@@ -140,7 +140,7 @@ TEST(Simulation, OneStepPrintsThePeakOfTheLaterSteps) {
     EXPECT_THAT(train({sample("gpt_175b.toml"), "--data.batch=2"}).out, HasSubstr("from step 2 on"));
 }
 
-// Beyond the device's memory the run ends as a real one does; the trace up to there can be read.
+// If the device's memory is exceeded, the run ends as a real one does; the trace up to there can be read.
 TEST(Simulation, EndsWhenADeviceIsFull) {
     const TemporaryFolder folder;
     const std::string trace = folder / "sim.sqlite";

@@ -1,4 +1,4 @@
-// Ctrl-C and SIGTERM: the first ends a run cleanly, the second immediately.
+// Ctrl-C and SIGTERM: the first signal ends a run cleanly, the second immediately.
 #include <filesystem>
 
 #include <gmock/gmock.h>
@@ -16,8 +16,7 @@ using ::testing::Not;
 
 class Stop : public ::testing::Test {
   protected:
-    // Starts a run, waits until a step has ended, and does `then` ($p is the process) before it waits for the
-    // end.
+    // Starts a run, waits until a step has ended, runs `then` ($p is the process) and waits for the end.
     Outcome interrupted(const std::string& settings, const std::string& then) const {
         const std::string err = folder_ / "err";
         fs::remove(err);
@@ -68,7 +67,7 @@ TEST_F(Stop, SavesIfConfiguredSoThatTheRunCanContinue) {
                                      "--run.steps=" + std::to_string(steps + 2)});
     EXPECT_EQ(further.at("losses").size(), 2u);
     EXPECT_EQ(further.at("steps_done"), steps + 2);
-    // As if it had never been stopped: a run with as many steps has the same last loss, to the last bit.
+    // As if the run had never been stopped: one with as many steps has the same last loss, bit for bit.
     const Json whole =
         train_json({sample("mlp.toml"), "--model.width=64", "--run.steps=" + std::to_string(steps + 2)});
     EXPECT_EQ(further["losses"].back(), whole.at("losses").back());
@@ -86,7 +85,7 @@ TEST_F(Stop, TheSecondSignalEndsItImmediately) {
     EXPECT_EQ(trace_tool({"info", trace()}).status, 0) << "what was committed can be read";
 }
 
-// Three seconds of rows: sorting fewer would be over before the second signal is sent.
+// Three seconds' worth of rows: fewer would be sorted before the second signal is sent.
 TEST_F(Stop, TheSecondSignalSaysWhatRemainsOfTheTrace) {
     const Outcome outcome = interrupted("--model.width=8 --run.steps=100000000 --overwrite",
                                         "sleep 3; kill -INT $p; for i in $(seq 4000); do [ -e '" + trace() +

@@ -1,5 +1,4 @@
-// shardscope-train sweep: every combination runs, its trace has its settings, and one table compares them
-// all.
+// shardscope-train sweep: every combination runs, its trace has its settings, and one table compares all.
 #include <algorithm>
 #include <filesystem>
 
@@ -19,7 +18,7 @@ using ::testing::StartsWith;
 
 class Sweep : public ::testing::Test {
   protected:
-    // 8 Linear layers of 64, 2 steps, 2 ranks unless `more` says how many, so that a run is short.
+    // 8 Linear layers of 64, 2 steps, 2 ranks unless `more` sets another number: a short run.
     Words words(const Words& more, const std::string& folder) const {
         Words all = {"sweep", sample("mlp.toml"), "--model.width=64", "--run.steps=2",
                      "-o",    folder_ / folder};
@@ -69,7 +68,7 @@ TEST_F(Sweep, RunsEveryCombinationAndKeepsItsTrace) {
         EXPECT_GE(run.at("reserved_bytes"), run.at("peak_bytes"));
         EXPECT_GT(run.at("average_step_us").get<double>(), 0);
         EXPECT_GE(run.at("exposed_communication_us").get<double>(), 0);
-        // As one unit, gathered once and reduced once; as eight units, gathered twice and reduced once.
+        // One unit is gathered once and reduced once; eight units are gathered twice and reduced once.
         EXPECT_EQ(run.at("collective_bytes_per_step").get<double>(),
                   static_cast<double>((i < 2 ? 2 : 3) * kMlpBytes));
         EXPECT_EQ(run.at("first_loss"), runs[0].at("first_loss"));

@@ -1,7 +1,7 @@
 // The FSDP talk at laptop scale: 8 Linear layers of W = 1024 * 1024 + 1024 parameters, 8 ranks with batch
-// 512, fp32 and plain SGD. Peak bytes of a rank are derived by hand; the memory account predicts them, and
-// the run has them. A step of 512 rows takes seconds: one configuration is trained with all rows, the others
-// with 128, for which the peak is at the same moment.
+// 512, fp32 and plain SGD. A rank's peak bytes are derived by hand; they equal the memory account's
+// prediction and the run's peak. A step of 512 rows takes seconds: one configuration is trained with all
+// rows, the others with 128, for which the peak is at the same moment.
 #include <numeric>
 #include <string>
 
@@ -17,19 +17,19 @@ constexpr int kRows = 512, kFewRows = 128;
 constexpr std::int64_t activation(int rows) {
     return std::int64_t{4} * rows * 1024;
 }
-// At the root's flat gradient: the shards, then parameters, their gradients and the flat gradient, all whole;
-// of activations input, target, output, and the storage of the loss's scalar.
+// At the root's flat gradient: the shards, then parameters, gradients and the flat gradient, all whole; of
+// the activations, input, target, output, and the storage of the loss's scalar.
 constexpr std::int64_t root_wrap(int rows) {
     return 8 * kW / 8 + 3 * 8 * kW + 4 * activation(rows);
 }
 static_assert(root_wrap(kRows) == 113'348'608);
-// At the last layer's flat gradient: the shards; its parameters and those of the previous layer, prefetched;
-// its gradients twice; the same four, 7 ReLU outputs, and the gradient for the previous layer.
+// At the last layer's flat gradient: the shards; its parameters and the previous layer's, prefetched; its
+// gradients twice; the same four activations, 7 ReLU outputs, and the gradient for the previous layer.
 constexpr std::int64_t layer_wrap(int rows) {
     return 8 * kW / 8 + 4 * kW + (4 + 7 + 1) * activation(rows);
 }
 static_assert(layer_wrap(kRows) == 46'157'824);
-// With CPU offload the same without the shards, which are on the host.
+// With CPU offload the same, except for the shards, which are on the host.
 constexpr std::int64_t offload(int rows) {
     return layer_wrap(rows) - 8 * kW / 8;
 }

@@ -1,4 +1,4 @@
-// samples/talk: the talk's published peaks, predicted at its own size, and the script that prints all its
+// samples/talk: the talk's published peaks, predicted at full size, and the script that prints all its
 // tables.
 #include <filesystem>
 
@@ -56,7 +56,7 @@ TEST(TalkTables, TheDryRunPrintsThem) {
     EXPECT_THAT(outcome.out, HasSubstr("Predicted peak per rank: 18,472,386,560 bytes, 17,616.6 MB (2^20)"));
 }
 
-// The whole script, 64 wide with 32 rows: the talk's proportion, as fast as a test must be.
+// Runs the whole script, 64 wide with 32 rows: the talk's proportions, and as fast as a test must be.
 TEST(TalkTables, TheScriptPrintsThemSideBySide) {
     const TemporaryFolder folder;
     const std::string bin = std::filesystem::path(train_binary()).parent_path().string();
@@ -74,7 +74,7 @@ TEST(TalkTables, TheScriptPrintsThemSideBySide) {
               ContainsRegex("    Sequential_0 +Sequential_0\n      Linear_0 +FullyShardedDataParallel_1\n"
                             "      ReLU_0 +Linear_0\n"),
               ContainsRegex("Communication( +[0-9]+ \\([0-9.]+\\)){4}\n")));
-    // Folded: a table without the row, whose Kernel row includes it.
+    // When folded, a table lacks this row, and its Kernel row includes it.
     const std::size_t folded = outcome.out.find("Communication is Kernel");
     ASSERT_NE(folded, std::string::npos);
     EXPECT_EQ(outcome.out.find("\nCommunication ", folded), std::string::npos);

@@ -1,5 +1,4 @@
-// A trace that the trainer wrote is complete: every row that the design promises exists and is consistent
-// with the others.
+// A trace written by the trainer is complete: every promised row exists and is consistent with the others.
 #include <filesystem>
 
 #include <gmock/gmock.h>
@@ -44,7 +43,7 @@ void expect_sound_events(const std::string& trace) {
                               "streamId ORDER BY start, \"end\") AS before FROM work) WHERE start < before"),
         0)
         << "events that overlap on a stream";
-    // Ranges of a thread nest: none begins inside another and ends outside.
+    // Ranges of a thread nest: none begins inside another and ends outside it.
     EXPECT_EQ(number(trace,
                      "SELECT count(*) FROM NVTX_EVENTS a JOIN NVTX_EVENTS b ON a.globalTid = b.globalTid "
                      "AND a.start < b.start AND b.start < a.\"end\" AND a.\"end\" < b.\"end\" "
@@ -87,13 +86,13 @@ TEST_P(WholeTrace, HasConsistentRowsOfEveryKind) {
     EXPECT_THAT(info.at("device_note"), HasSubstr("no CUDA or NCCL code ran"));
     EXPECT_EQ(number(trace, "SELECT count(*) FROM steps"), kSteps * run.ranks());
 
-    // The losses, bit for bit.
+    // The losses are equal bit for bit.
     const auto stored = rows(trace, "SELECT loss FROM SHARD_LOSSES ORDER BY step");
     ASSERT_EQ(stored.size(), static_cast<std::size_t>(kSteps));
     for (std::size_t step = 0; step < stored.size(); ++step)
         EXPECT_EQ(std::get<double>(stored[step][0]), run.result().at("losses").at(step).get<double>());
 
-    // The input and the target of each batch.
+    // The input and the target of each batch are copied.
     EXPECT_EQ(number(trace, "SELECT count(*) FROM memcpys WHERE kind = 'Host-to-Device'"),
               2 * kSteps * run.ranks());
     const std::int64_t batch = GetParam() == Way::gpt    ? 2 * 16 * 4   // 2 samples of 16 tokens, int32
@@ -129,7 +128,7 @@ TEST_P(WholeTrace, AnswersTheUsualQueries) {
         if (entry.path().extension() != ".sql") continue;
         ++queries;
         const Json result = trace_json({"query", run.trace(), entry.path().string()});
-        // One rank alone has no units and no collectives, and never waits.
+        // A single rank has no units and no collectives, and never waits.
         if (GetParam() == Way::none) continue;
         EXPECT_FALSE(result.at("rows").empty()) << entry.path().filename();
     }
@@ -159,7 +158,7 @@ TEST(TraceContent, CollectivesAreKernelsAndRanges) {
                 UnorderedElementsAre("compute"));
 }
 
-// From the module down to the wait: each range is inside the one before, on the same thread.
+// Each range, from the module down to the wait, is inside the previous one, on the same thread.
 TEST(TraceContent, RangesNestDownToTheRateLimitersWait) {
     const TracedRun run(Way::per_layer);
     const std::vector<std::string> names = {
@@ -223,7 +222,7 @@ TEST(TraceContent, IsWrittenWhereTheJobFileSays) {
                "[run]\nsteps = 1\nranks = 2\ntrace = \"" + trace + "\"\n[model]\nwidth = 16\nlayers = 2\n");
     EXPECT_EQ(train_json({folder / "job.toml"}).at("trace"), trace);
     EXPECT_EQ(trace_tool({"check", trace}).status, 0);
-    // Again: only with permission to replace it.
+    // A second run needs permission to replace the trace.
     EXPECT_EQ(train({folder / "job.toml"}).status, 2);
     EXPECT_EQ(train({folder / "job.toml", "--run.overwrite"}).status, 0);
     EXPECT_EQ(train({folder / "job.toml", "--overwrite"}).status, 0);

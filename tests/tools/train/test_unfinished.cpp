@@ -22,7 +22,7 @@ namespace TEST_FILE {
 
 using ::testing::HasSubstr;
 
-// A program that runs besides the test and is killed at the end of the scope.
+// A program that runs next to the test and is killed when the object goes out of scope.
 class Running {
   public:
     explicit Running(Words command) {
@@ -59,7 +59,7 @@ std::int64_t steps_in(const std::string& trace) {
     try {
         return number(trace, "SELECT count(DISTINCT step) FROM SHARD_STEPS");
     } catch (const traces::StoreError&) {
-        return 0;  // not there yet
+        return 0;  // not written yet
     }
 }
 
@@ -86,7 +86,7 @@ TEST(Unfinished, AKilledRunLeavesATraceOfItsSteps) {
     EXPECT_THAT(check.out, HasSubstr("did not end"));
     for (const char* verb : {"summary", "modules", "memory", "collectives"})
         EXPECT_EQ(trace_json({verb, trace}).at("ranks").size(), 4u) << verb;
-    // What was committed has the configuration and the losses up to there.
+    // The committed part has the configuration and the losses up to that point.
     EXPECT_EQ(info.at("config").at("model.width"), "64");
     EXPECT_GE(number(trace, "SELECT count(*) FROM SHARD_LOSSES"), 1);
 }

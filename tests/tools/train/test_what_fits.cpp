@@ -1,5 +1,5 @@
-// A job that runs out of memory names once what would fit, and what it names does fit; errors that all
-// processes have are printed once.
+// A job that runs out of memory prints once what would fit, and that does fit; errors that all processes have
+// in common are printed once.
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -85,7 +85,7 @@ TEST(WhatFits, IsReportedByTheProcessThatFailedFirst) {
     EXPECT_EQ(train(too_large({"--run.processes=2", switches_of(fits.front()).front()})).status, 0);
 }
 
-// Offloaded, FullyShardedDataParallel keeps all gradients on the device; fully_shard does not.
+// With offload, FullyShardedDataParallel keeps all gradients on the device; fully_shard does not.
 TEST(WhatFits, TheLayoutOfFullyShardIsNamedForThirteenBillionParametersOnOneGpu) {
     const Outcome failed =
         train({sample("gpt_7b.toml"), "--run.ranks=1", "--sim.cluster=v100_pcie", "--model.layers=40",
@@ -120,7 +120,7 @@ TEST(WhatFits, IsReportedWithADryRun) {
 
 // --- errors of all processes -----------------------------------------------------------------------------
 
-// "no GPU", or no module for it, is the same for all ranks.
+// "no GPU", or a missing module for it, is the same error on all ranks.
 TEST(EqualErrors, ArePrintedOnce) {
     const Words job = {sample("mlp.toml"), "--model.width=64", "--run.device=cuda"};
     const Outcome one = train(job);

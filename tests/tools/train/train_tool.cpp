@@ -135,7 +135,7 @@ Words arguments_for(Way way, const TemporaryFolder& folder) {
             arguments.insert(arguments.end(), {"--parallel.mode=ddp", "--ddp.first_bucket_mb=0.01",
                                                "--ddp.bucket_cap_mb=0.03"});
             break;
-        default:  // one rank with the four ranks' batches
+        default:  // one rank, with the batches of four
             arguments.insert(arguments.end(), {"--parallel.mode=none", "--run.ranks=1", "--data.batch=32"});
     }
     return arguments;

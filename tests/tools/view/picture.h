@@ -1,4 +1,4 @@
-// A PNG as tests read it.
+// A PNG, as tests read it.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct Picture {
     int width = 0, height = 0;
     std::vector<std::uint32_t> pixels;
     std::size_t colors() const { return std::set<std::uint32_t>(pixels.begin(), pixels.end()).size(); }
-    // The number of colours to the right of and below a corner.
+    // The number of different colours to the right of and below a corner.
     std::size_t colors_from(int left, int top) const {
         std::set<std::uint32_t> all;
         for (int y = top; y < height; ++y) {
@@ -26,7 +26,7 @@ struct Picture {
     }
 };
 
-// Fails the test if there is none.
+// Fails the test if the file does not exist.
 inline Picture read_png(const std::string& path) {
     png_image image{};
     image.version = PNG_IMAGE_VERSION;

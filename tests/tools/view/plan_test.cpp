@@ -1,5 +1,5 @@
-// A plan in the viewer, with the real programs: shardscope-train writes it, shardscope-view shows what was
-// printed, opens a row's simulated trace and saves its job file.
+// A plan in the viewer, with the real programs: shardscope-train writes it; shardscope-view shows the printed
+// numbers, opens a row's simulated trace and saves its job file.
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -59,7 +59,7 @@ TEST_F(PlanInViewer, ShowsWhatThePlannerPrinted) {
         fmt::format("expect plan.title \"Row {}, on the Pareto front\"\n", printed_.at("fastest").get<int>());
     commands += fmt::format("expect plan.counts contains \"{} configurations of mlp.toml\"\n",
                             printed_.at("rows").size());
-    // Half of the last printed digit.
+    // The tolerance is half of the last printed digit.
     const auto about = [&](const char* column, double value, const char* within) {
         commands += fmt::format("expect plan.rows.{}.{} ~ {} {}\n", best, column, value, within);
     };
@@ -76,7 +76,7 @@ TEST_F(PlanInViewer, ShowsWhatThePlannerPrinted) {
     EXPECT_GT(read_png(folder_ / "plan.png").colors(), 20U);
 }
 
-// The formula next to the simulation, for the row for which the command line prints it: here there is only
+// Compares the formula with the simulation for the row for which the command line prints it: here the only
 // one.
 TEST_F(PlanInViewer, ShowsTheFormulaNextToTheSimulation) {
     const std::string plan = folder_ / "one.sqlite";
@@ -107,7 +107,7 @@ TEST_F(PlanInViewer, APointOpensItsSimulatedTrace) {
         "panel runs\nwait\n"
         "expect \"runs.files.row {1} of plan.sqlite.state\" ended\n"
         "expect \"runs.files.row {1} of plan.sqlite.peak_mb\" ~ {2} 0.1%\n"
-        // The same row again is the same trace, and the plan is still open.
+        // Opening the same row again shows the same trace, and the plan is still open.
         "panel plan\nwait\nexpect plan.title contains \"Row {1}\"\nclick plan.open\nwait\npanel runs\nwait\n"
         "expect runs.files.rows 2\n",
         plan_, fastest, row(fastest).at("peak_bytes").get<double>() / (1 << 20)));
@@ -116,7 +116,7 @@ TEST_F(PlanInViewer, APointOpensItsSimulatedTrace) {
 }
 
 TEST_F(PlanInViewer, AFailedSimulationIsReported) {
-    // The first row of the table that does not fit: the simulation runs out of memory, as the planner
+    // The first row of the table that does not fit: its simulation runs out of memory, as the planner
     // predicted.
     int large = 0;
     for (const json& own : printed_.at("rows"))

@@ -25,14 +25,14 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-// Without a display, even if the machine has one.
+// Runs the viewer without a display, even if the machine has one.
 Outcome view(std::vector<std::string> arguments) {
     std::vector<std::string> command = {"env", "-u", "DISPLAY", "-u", "WAYLAND_DISPLAY", SHARDSCOPE_VIEW};
     command.insert(command.end(), arguments.begin(), arguments.end());
     return run_command(command);
 }
 
-// Two runs that were written as the trainer writes them.
+// Two runs, written as the trainer writes them.
 class ViewTest : public testing::Test {
   protected:
     ViewTest()
@@ -45,7 +45,7 @@ class ViewTest : public testing::Test {
         viewer::write_mlp_sample({.per_linear = per_linear}, writer);
         writer.finish(20'000'000, 0);
     }
-    // Only the original files and the requested ones.
+    // The names of all files: only the original and the requested ones are expected.
     std::set<std::string> files() const {
         std::set<std::string> names;
         for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) {
@@ -140,7 +140,8 @@ TEST_F(ViewTest, NamesTheFileThatIsNotATrace) {
     std::filesystem::resize_file(cut, std::filesystem::file_size(cut) / 3);
     std::ofstream(png_) << "an older picture";
     for (const std::string& file : {text, absent, cut, folder_.path()}) {
-        // With a picture requested, together with a valid file, and as a window that never opens.
+        // A wrong file fails with a picture requested, together with a valid file, and as a window that never
+        // opens.
         for (const std::vector<std::string>& more :
              {std::vector<std::string>{"--screenshot", png_},
               std::vector<std::string>{root_, "--screenshot", png_}, std::vector<std::string>{}}) {
@@ -154,7 +155,7 @@ TEST_F(ViewTest, NamesTheFileThatIsNotATrace) {
     }
     std::string left;
     std::getline(std::ifstream(png_), left);
-    EXPECT_EQ(left, "an older picture");  // a failure leaves the older file
+    EXPECT_EQ(left, "an older picture");  // a failure keeps the older file
 }
 
 TEST_F(ViewTest, SaysWhereAPictureCannotBeWritten) {
@@ -175,12 +176,12 @@ TEST_F(ViewTest, OpensAWindowUnderXvfb) {
     if (run_command({"sh", "-c", "command -v xvfb-run xauth"}).status != 0) {
         GTEST_SKIP() << "xvfb-run is not installed: the window was not tried";
     }
-    // The shell prints the status because xvfb-run's own is that of its cleaning up, should that fail.
+    // The shell prints the status, because xvfb-run's own may be that of its cleanup.
     const Outcome outcome = run_command({"xvfb-run", "-a", "-s", "-screen 0 1280x800x24", "sh", "-c",
                                          R"(timeout 4 "$@"; echo "status $?")", "sh", SHARDSCOPE_VIEW, root_,
                                          linear_, "--size", "1000x620"});
     EXPECT_THAT(outcome.out, HasSubstr("status 124\n"))
-        << outcome.err;  // timeout ended it: it was still running
+        << outcome.err;  // timeout ended it, so it was still running
     EXPECT_THAT(outcome.err, Not(HasSubstr("shardscope-view:")));
 }
 

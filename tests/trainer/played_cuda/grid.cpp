@@ -35,8 +35,8 @@ std::uint64_t steps() {
 
 namespace {
 
-constexpr std::size_t kStack = 128 * 1024;  // of a fiber; only touched pages take memory
-constexpr std::size_t kMaxThreads = 1024;   // of a block
+constexpr std::size_t kStack = 128 * 1024;  // per fiber; only touched pages take memory
+constexpr std::size_t kMaxThreads = 1024;   // per block
 constexpr std::size_t kMaxShared = 227 * 1024;
 constexpr std::size_t kMaxExchange = 16;  // size of a value that lanes exchange
 
@@ -44,13 +44,13 @@ enum class State : unsigned char { fresh, running, at_warp, at_block, ended };
 
 struct Fiber {
     State state = State::fresh;
-    bool begun = false;  // it waits in its loop, or in its thread, to continue at `where`
+    bool begun = false;  // waits in its loop, or in its thread, to continue at `where`
     unsigned mask = 0;   // at_warp: the mask of its operation
     const char* what = "";
     uint3 thread;
     jmp_buf where;
     alignas(16) unsigned char value[kMaxExchange];  // at_warp: its own value
-    unsigned char* values = nullptr;                // and where it gets the values of the warp
+    unsigned char* values = nullptr;                // at_warp: where the values of the warp go
     std::size_t bytes = 0;
 };
 
@@ -110,8 +110,8 @@ class Player {
     std::vector<std::unique_ptr<Guarded>> stacks_;
     Guarded shared_;
     std::size_t shared_bytes_ = 0, rounded_ = 0;
-    std::vector<Fiber> fibers_;  // of all stacks
-    std::size_t threads_ = 0;    // number of threads of a block, which use the first fibers
+    std::vector<Fiber> fibers_;  // one per stack
+    std::size_t threads_ = 0;    // threads of a block, which use the first fibers
     const std::function<void()>* thread_ = nullptr;
     std::size_t current_ = 0;
     bool busy_ = false;
@@ -132,7 +132,7 @@ struct sigaction earlier_fault;
 void on_fault(int signal, siginfo_t* info, void* context) {
     Player& here = player();
     if (here.owns(info->si_addr)) {
-        // A jump leaves the handler, so its signal must not stay blocked.
+        // The handler is left by a jump, so the signal must not stay blocked.
         sigset_t faults;
         sigemptyset(&faults);
         sigaddset(&faults, SIGSEGV);
@@ -144,7 +144,7 @@ void on_fault(int signal, siginfo_t* info, void* context) {
         earlier_fault.sa_sigaction(signal, info, context);
         return;
     }
-    std::signal(SIGSEGV, SIG_DFL);  // the access is repeated and ends the process
+    std::signal(SIGSEGV, SIG_DFL);  // the access is repeated, and ends the process
 }
 
 void watch_faults() {
@@ -363,11 +363,11 @@ void run_grid(dim3 grid, dim3 block, std::size_t shared_bytes, const std::functi
 }  // namespace played_cuda
 
 namespace {
-thread_local int votes = 0;  // of the threads of the running block
+thread_local int votes = 0;  // summed over the threads of the running block
 }
 
 int __syncthreads_count(int predicate) {
-    played_cuda::block_barrier("__syncthreads_count");  // all threads have read it by then
+    played_cuda::block_barrier("__syncthreads_count");  // so that all threads have read the previous sum
     if (threadIdx.x == 0 && threadIdx.y == 0 && threadIdx.z == 0) votes = 0;
     played_cuda::block_barrier("__syncthreads_count");
     votes += predicate != 0;

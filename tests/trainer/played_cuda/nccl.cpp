@@ -33,7 +33,7 @@ struct NcclComm {
     int rank = 0, ranks = 1;
     long round = 0;
     std::shared_ptr<bool> aborted = std::make_shared<bool>(false);  // guarded by the world's mutex
-    // Calls that currently use it.
+    // The number of calls that currently use it.
     std::shared_ptr<std::atomic<int>> calls = std::make_shared<std::atomic<int>>(0);
 };
 
@@ -117,7 +117,7 @@ int abort(NcclComm* comm) {
     return destroy(comm);
 }
 
-// A member's communicator fails when another's is gone.
+// A member's communicator fails if another's is gone.
 int get_async_error(NcclComm* comm, int* error) {
     *error = async_error;
     if (*error == 0) {
@@ -130,8 +130,8 @@ int get_async_error(NcclComm* comm, int* error) {
 using Inputs = std::vector<const float*>;  // of all members
 using Values = std::vector<float>;
 
-// All members arrive with their input; each computes its output from all inputs; when all have, each writes
-// its own output, which may be where an input was; then all continue.
+// All members arrive with their input, and each computes its output from all inputs. When all are done, each
+// writes its own output, which may overlap an input; then all continue.
 int meet(NcclComm* comm, const void* in, void* out, cudaStream_t stream,
          const std::function<Values(const Inputs&)>& compute) {
     if (!comm) return 4;  // ncclInvalidArgument

@@ -11,7 +11,7 @@ const shardscope::trainer::cuda::NcclLibrary& library();
 
 // From now on every communicator reports this failure; 0: none does.
 void set_async_error(int result);
-// Starts that wait for missing members end with an error.
+// Calls that start communicators and wait for missing members end with an error.
 void let_go_of_starts(bool now);
 int starts_waiting();
 // From now on a collective's call, once it has arrived, does not return to its caller; `false` lets all

@@ -23,10 +23,10 @@ struct Allocation {
     std::size_t bytes = 0;
     int gpu = 0;
 };
-std::map<void*, Allocation> allocations;  // of device memory
+std::map<void*, Allocation> allocations;  // device memory
 
 std::mutex failure_mutex;
-std::string failure;  // the first exception of a stream's work
+std::string failure;  // the first exception thrown by a stream's work
 std::atomic<bool> failed{false};
 
 std::atomic<played_cuda::Observer*> observer{nullptr};
@@ -34,7 +34,7 @@ thread_local std::uint64_t current_tag = 0;
 thread_local int current_gpu = 0;
 thread_local cudaError_t last_error = cudaSuccess;
 
-// As in the runtime: kept until it is queried.
+// Keeps the error until it is queried, as the runtime does.
 cudaError_t result(cudaError_t error) {
     if (error == cudaSuccess && failed) error = cudaErrorLaunchFailure;
     if (error != cudaSuccess) last_error = error;

@@ -1,11 +1,10 @@
 // The functions of the CUDA runtime that the trainer needs, simulated on the CPU: device memory is on the
-// heap. A stream that was created has a thread of its own, which does what is enqueued in order, so that
-// unordered work really happens in any order; the null stream is synchronous with the host: what is enqueued
-// there has happened when the call returns, and what a kernel throws reaches the caller. After a failure in
-// another stream every call returns it, as on a device. A stream and an event belong to the GPU that was the
-// thread's when they were made: a kernel or a memset for a stream of another GPU than the thread's, and an
-// event recorded in a stream of another GPU than its own, are refused (CUDA C++ Programming Guide, stream and
-// event behavior).
+// heap. Each created stream has its own thread, which executes what is enqueued in order, so that unordered
+// work really happens in any order; the null stream is synchronous with the host: enqueued work is complete
+// when the call returns, and an exception of a kernel reaches the caller. After a failure in another stream
+// every call returns it, as on a device. A stream and an event belong to the GPU that was current when they
+// were created: a kernel or a memset in a stream of a GPU that is not current, and an event recorded in a
+// stream of another GPU than its own, are refused (CUDA C++ Programming Guide, stream and event behavior).
 #pragma once
 
 #include <cstddef>
@@ -90,11 +89,11 @@ namespace played_cuda {
 
 enum class Activity { kernel, memcpy, memset, none };
 
-// Enqueues work on a stream. False: the stream belongs to another GPU and the work is a kernel or a memset;
-// it is dropped, and cudaGetLastError reports it.
+// Enqueues work on a stream. Returns false if the stream belongs to another GPU and the work is a kernel or a
+// memset: the work is dropped, and cudaGetLastError reports it.
 bool enqueue(cudaStream_t stream, std::function<void()> work, Activity activity = Activity::kernel);
 
-// Executes, on the stream's thread, what was enqueued while the enqueuing thread's tag was `tag`.
+// Is notified, on the stream's thread, of work that was enqueued while the enqueuing thread's tag was `tag`.
 class Observer {
   public:
     virtual ~Observer() = default;
@@ -103,7 +102,7 @@ class Observer {
 void observe(Observer* observer);  // null: none
 void set_tag(std::uint64_t tag);   // of the calling thread
 
-// The simulated machine from now on: GPUs with `memory` bytes each, and short pseudo-random sleeps before
+// Configures the simulated machine: GPUs with `memory` bytes each, and short pseudo-random sleeps before
 // pieces of work (seed 0: none).
 struct Machine {
     int gpus = 1;

@@ -13,8 +13,8 @@ struct Copy {
     const void* from;
 };
 
-// Indexed by the thread's number in its block; the thread's groups that have not been copied yet. The last
-// one is still open.
+// Indexed by the thread's number in its block: the thread's groups that have not been copied yet. The last
+// group is still open.
 struct Pending {
     std::vector<std::vector<Copy>> groups{{}};
 };

@@ -12,7 +12,7 @@
 
 namespace played_cuda {
 
-// Copies happen at the wait for them as long as such an object lives.
+// While such an object lives, copies happen at the wait for them.
 class LateCopies {
   public:
     LateCopies();
@@ -21,7 +21,7 @@ class LateCopies {
     LateCopies& operator=(const LateCopies&) = delete;
 };
 
-// Copies of the running thread. Null `from`: zeros.
+// Copies on behalf of the running thread. Null `from` writes zeros.
 void copy_16_bytes(void* to, const void* from);
 void end_group();
 void wait_for_groups(int behind);

@@ -1,8 +1,7 @@
-// Measures how fast a Kineto trace becomes columns and a finished database, against the least work of any
-// reader: one pass of simdjson over the file that reads the same fields and interns the same texts.
+// Measures how fast a Kineto trace is imported into columns and into a finished database. The baseline is
+// the least work of any reader: one simdjson pass that reads the same fields and interns the same strings.
 //
-//   bench_import [EVENTS [FOLDER]]      a made trace of that many events (1,000,000) in FOLDER (a temporary
-//   one)
+//   bench_import [EVENTS [FOLDER]]      default: 1,000,000 generated events, in a temporary folder
 //
 // Each variant runs in a process of its own; time is the CPU time of that process (all threads), memory its
 // peak resident size.
@@ -32,7 +31,8 @@ namespace {
 using namespace shardscope::traces;
 namespace fs = std::filesystem;
 
-// Operators with shapes, launches, arrows and kernels, as PyTorch 2.4 writes them; one step per 4000 events.
+// Operators with shapes, launches, flow events and kernels, as PyTorch 2.4 writes them; a step every 4000
+// events.
 void make_trace(const std::string& path, long events) {
     std::ofstream out(path, std::ios::binary);
     out << "{\n  \"schemaVersion\": 1,\n  \"baseTimeNanoseconds\": 1711964646000000000,\n  \"traceEvents\": "
@@ -99,7 +99,7 @@ void make_trace(const std::string& path, long events) {
            "\"python\"}}\n  ],\n  \"traceName\": \"bench\"\n}\n";
 }
 
-// The least work: reads the fields of every event that an importer needs and interns its texts.
+// The baseline: reads the fields of every event that an importer needs and interns its strings.
 void least(const std::string& path) {
     namespace od = simdjson::ondemand;
     const simdjson::padded_string json = simdjson::padded_string::load(path);

@@ -19,7 +19,7 @@
 namespace shardscope::traces {
 namespace {
 
-// Nanoseconds since 1970 that leave room for sums.
+// Times (ns since 1970) must be below this, so that sums do not overflow.
 constexpr std::int64_t kMostTime = std::int64_t{1} << 62;
 constexpr std::size_t kMostTensors = 4096, kMostDimensions = 64;
 
@@ -79,7 +79,7 @@ Operation operation_of_name(std::string_view name) {
     return Operation::other;
 }
 
-// A whole number, also one written as a text.
+// An integer, or a string that contains one.
 std::optional<std::int64_t> number(const Value& value) {
     if (!value.is_text()) return value.integer();
     const std::string_view text = value.text();
@@ -88,7 +88,7 @@ std::optional<std::int64_t> number(const Value& value) {
     return fault == std::errc() && stop == text.data() + text.size() ? std::optional(result) : std::nullopt;
 }
 
-// A name, also one written as a number.
+// A name; a number is converted to its digits.
 std::string name_of(const Value& value) {
     if (value.is_text()) return std::string(value.text());
     const auto whole = value.integer();
@@ -151,8 +151,8 @@ Tensors tensors_of(const Value& sizes, const Value& types) {
     return result;
 }
 
-// Detects large lists or texts that are shared by many entries, which no dump needs: 400 KB of entries that
-// share the sizes of 4096 tensors would be gigabytes of rows. No more may be read than the tree itself holds.
+// Detects large lists or strings that many entries share, which no real dump does: 400 KB of entries that
+// share the sizes of 4096 tensors would become gigabytes of rows. The limit is the memory of the tree.
 class Reading {
   public:
     explicit Reading(const Value& root) : most_(root.memory_of_tree()) {}
@@ -272,7 +272,7 @@ class Dump {
         row.point_to_point = p2p.is_none()
                                  ? row.operation == Operation::send || row.operation == Operation::recv
                                  : p2p.integer() == 1;
-        // Before version 2.1 both shared one counter.
+        // Before version 2.1, collectives and point-to-point operations shared one counter.
         const Value sequence = entry[row.point_to_point ? "p2p_seq_id" : "collective_seq_id"];
         row.sequence = number(sequence).value_or(number(entry["seq_id"]).value_or(-1));
         const Tensors in = tensors_of(entry["input_sizes"], entry["input_dtypes"]);

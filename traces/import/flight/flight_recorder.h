@@ -3,7 +3,7 @@
 //
 // The members of a group are recorded in SHARD_RUN under "flight_recorder.rank<R>.groups", as one JSON
 // object: {"0":{"description":"default_pg","ranks":[0,1],"enqueued":7,"started":7,"completed":6}} (without
-// unknown keys). Times are of the wall clock, from the dump's first record on; 0 where a record has none.
+// unknown keys). Times are wall-clock ns since the dump's first record; 0 if a record has none.
 //
 // Source: PyTorch's documentation "Flight Recorder" and the dump's own version key.
 #pragma once

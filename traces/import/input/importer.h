@@ -3,7 +3,7 @@
 // A reader gets what is known from outside (FileRequest), feeds rows to the sink on the calling thread and
 // returns the facts that rows cannot hold (FileFacts). It adds its own RunInfoRow ("import.format" =
 // "kineto"), DiagnosticRow (what it repaired or left out, counted), RankRow, ThreadRow ... Malformed input is
-// a StoreError with byte offset, what was expected and, where something could be kept, the hint that
+// a StoreError with byte offset, what was expected and, if something could be kept, the hint that
 // --partial keeps what is intact. With `partial`, what is intact is kept, and a DiagnosticRow and the
 // RunInfoRow "import.partial" = "1" say so.
 #pragma once
@@ -18,8 +18,8 @@
 namespace shardscope::traces {
 
 struct FileRequest {
-    // The rank of the rows. Where the file itself has another one (FileFacts::rank), the caller reads it
-    // again with that one.
+    // The rank of the rows. If the file records another one (FileFacts::rank), the caller reads it again
+    // with that one.
     int rank = 0;
     bool one_of_several = false;  // one file per rank of a job: all devices in it belong to its rank
     bool partial = false;         // keep what is intact of a damaged file
@@ -29,8 +29,8 @@ struct FileFacts {
     std::optional<int> rank;        // according to the file itself
     int rows_rank = 0;              // the rank in the rows
     std::int64_t start_utc_ns = 0;  // wall clock at time 0 of the rows; 0 unknown
-    std::int64_t last_ns = 0;       // of the last event
-    bool partial = false;           // whether something was left out
+    std::int64_t last_ns = 0;       // time of the last event
+    bool partial = false;           // whether something was omitted
 };
 
 // Kineto and Chrome traces (JSON). Owner: kineto.cpp.

@@ -42,7 +42,7 @@ class Unpacker {
 struct Input::Impl {
     std::string path;
     InputOptions options;
-    FileDescriptor file;  // none: bytes in memory
+    FileDescriptor file;  // none: reads `memory`
     std::string_view memory;
     std::uint64_t raw_size = 0, raw_taken = 0;  // of the file on disk
 
@@ -50,7 +50,7 @@ struct Input::Impl {
     std::vector<char> packed;            // what inflate reads from
     bool in_member = false, unpacked_all = false;
 
-    std::string ahead;  // peeked at, not yet handed out
+    std::string ahead;  // peeked at, not yet read
     std::size_t ahead_used = 0;
     std::uint64_t handed_out = 0, unpacked = 0;
     bool cut_is_end = false, was_cut = false;

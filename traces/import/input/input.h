@@ -24,7 +24,7 @@ struct InputOptions {
 
 class Input {
   public:
-    // Throws StoreError where the file cannot be read.
+    // Throws StoreError if the file cannot be read.
     static Input open(const std::string& path, const InputOptions& options = {});
     // Reads bytes in memory, packed or not; they must outlive the Input. `name`: for messages.
     static Input of_memory(std::string name, std::string_view bytes, const InputOptions& options = {});
@@ -33,8 +33,8 @@ class Input {
     ~Input();
 
     // Fills `into` and returns the number of bytes, which is less than its size (finally 0) only at the end.
-    // Throws StoreError where the file is unreadable, its packing damaged or cut (unless `cut_is_end` was
-    // set), or its size above max_bytes; Cancelled on demand.
+    // Throws StoreError if the file is unreadable, its gzip data is damaged or cut (unless `cut_is_end` was
+    // set), or its size is above max_bytes; Cancelled on request.
     std::size_t read(std::span<char> into);
     // Reads everything that is left, for formats that need all of it in memory.
     std::string read_rest();
@@ -42,7 +42,7 @@ class Input {
     const std::string& path() const;
     std::uint64_t offset() const;  // bytes handed out so far
     bool packed() const;
-    // Treats cut or damaged packing as the end of the file (--partial); cut() then reports it.
+    // Treats cut or damaged gzip data as the end of the file (--partial); cut() then reports it.
     void set_cut_is_end(bool value);
     bool cut() const;
 

@@ -19,7 +19,7 @@ namespace shardscope::traces {
 
 namespace {
 
-// Rows that traces keep as they are.
+// Rows that a trace keeps as they are (Trace::kept).
 void join_kept_rows(const Parts& parts, const JoinIds& ids, Trace& out) {
     Trace::each_kind([&]<typename Row>(Row*) {
         std::vector<Row>& rows = out.kept<Row>();

@@ -13,8 +13,8 @@ namespace shardscope::traces {
 // Wall clock, host and the collectives of each trace, for align_clocks().
 std::vector<PartClock> clocks_of(const std::vector<std::unique_ptr<Trace>>& parts);
 
-// `parts`: two or more. Throws StoreError where two of them have the same rank number (it names both files),
-// and where there are more threads, ranks or streams than columns hold.
+// `parts`: two or more. Throws StoreError if two of them have the same rank number (it names both files),
+// or if there are more threads, ranks or streams than a column can index.
 std::unique_ptr<Trace> join_traces(std::vector<std::unique_ptr<Trace>> parts);
 
 }  // namespace shardscope::traces

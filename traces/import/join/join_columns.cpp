@@ -51,7 +51,7 @@ class Columns {
             into.set(i, map(at.part, of(at, column)[at.row]));
         }
     }
-    // Columns that mean the same everywhere.
+    // Columns whose values need no mapping.
     template <typename... Column>
     void add_as_they_are(Column... column) const {
         (add(column, [](std::size_t, auto value) { return value; }), ...);
@@ -137,7 +137,7 @@ class ColumnJoin {
                                            ids_.time(x.part, c.end[x.row]));
                       });
     }
-    // Where starts are equal, the longer row comes first.
+    // If starts are equal, the longer row comes first.
     template <typename Rows>
     Places outer_first(Rows Trace::*rows) const {
         return places([&](const Trace& t) { return (t.*rows).size(); },

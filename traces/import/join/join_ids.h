@@ -13,16 +13,16 @@ namespace shardscope::traces {
 
 using Parts = std::vector<std::unique_ptr<Trace>>;
 
-// Throws StoreError where `size` rows of a kind are more than 16 bits can number.
+// Throws StoreError if `size` rows of a kind are too many for 16-bit indices.
 void check_joined_size(std::size_t size, const char* what);
 
 class JoinIds {
   public:
     // Fills the strings, ranks, modules, units and the wall clock of `out`. `parts` and `out` must outlive
-    // it. Throws StoreError where two parts have the same rank number.
+    // it. Throws StoreError if two parts have the same rank number.
     JoinIds(const Parts& parts, Trace& out);
 
-    // Each maps a value of part `p` to the joined trace. No rank, module or unit stays none.
+    // Each maps a value of part `p` to the joined trace. The value for "none" is kept.
     std::int64_t time(std::size_t p, std::int64_t t) const { return alignment_.parts[p].clock(t); }
     StringId text(std::size_t p, StringId id) const { return strings_[p][static_cast<std::size_t>(id)]; }
     std::uint16_t rank(std::size_t p, std::uint16_t r) const { return r == kNoRank ? kNoRank : ranks_[p][r]; }

@@ -41,8 +41,8 @@ void append_code_point(std::string& into, std::uint32_t code) {
 
 constexpr std::uint32_t kReplacement = 0xFFFD;
 
-// A text may contain unescaped quotes, or line ends; where it has both, something is more likely to be
-// missing.
+// A string may contain unescaped quotes or line ends; if it has both, more likely a comma or a bracket is
+// missing after it.
 constexpr const char* kAfterString = "a comma or a bracket after the text";
 
 // RFC 8259's number.

@@ -1,7 +1,7 @@
-// Reads JSON as programs really write it, one value or one string at a time, in place. Slow and forgiving:
-// for what simdjson refuses. What is not JSON but can be understood is read and counted: bare words (N/A,
-// NaN, inf), raw control characters, bytes that are not UTF-8, backslashes that escape nothing, unescaped
-// quotes within a string (distinguished from the closing one by what follows).
+// Reads JSON as programs really write it, one value or one string at a time, in place. A slow and tolerant
+// fallback for what simdjson refuses. It accepts and counts these deviations from JSON: bare words (N/A, NaN,
+// inf), raw control characters, bytes that are not UTF-8, backslashes that escape nothing, unescaped quotes
+// within a string (distinguished from the closing one by what follows).
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ struct JsonScalar {
     explicit operator bool() const { return kind != JsonKind::none; }
 };
 
-// What was not JSON, by kind.
+// The number of deviations from JSON, by kind.
 struct JsonRepairs {
     std::uint64_t words = 0, controls = 0, utf8 = 0, backslashes = 0, quotes = 0;
     std::uint64_t sum() const { return words + controls + utf8 + backslashes + quotes; }

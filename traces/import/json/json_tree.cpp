@@ -136,7 +136,7 @@ ParsedJson parse_json(Input& input, bool partial) {
     const bool whole = Json::sax_parse(CharacterIterator(characters), CharacterIterator(), &builder);
     if (whole) return result;
     std::string text = builder.fault();
-    // "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error ...": the last part.
+    // Keeps the end of "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error ...".
     if (const std::size_t at = text.find("syntax error"); at != std::string::npos) text = text.substr(at);
     const StoreError error = input.error(start + builder.fault_at(), "the JSON is damaged: " + text);
     if (!partial) throw error;

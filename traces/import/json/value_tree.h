@@ -1,4 +1,4 @@
-// Data of any shape in little memory: the content of a pickle or a JSON file before it becomes rows.
+// Compact storage for data of any shape: the content of a pickle or a JSON file before it becomes rows.
 //
 // A ValueTree owns all values; a Value is a view of one and must not outlive its tree. A value takes 8 bytes
 // in each list or dictionary that contains it; a text or container takes 16 more, once. Values may be shared
@@ -19,7 +19,7 @@ class ValueTree;
 
 enum class ValueKind : std::uint8_t { none, boolean, integer, real, text, list, dictionary };
 
-// What a container holds is a Ref, which only its tree can interpret.
+// An item of a container; only its tree can interpret it.
 enum class ValueRef : std::uint64_t { none = 0 };
 
 class Value {
@@ -37,13 +37,13 @@ class Value {
     std::optional<std::int64_t> integer() const;
     std::optional<std::uint64_t> address() const;  // integers from 0 to 2^64 - 1
     std::optional<double> real() const;            // also for integers
-    std::string_view text() const;                 // "" where it is not a text
+    std::string_view text() const;                 // "" if it is not a text
 
     std::size_t size() const;                  // items of a list, entries of a dictionary, else 0
     Value operator[](std::size_t item) const;  // of a list; none beyond its end
     Value key(std::size_t entry) const;        // of a dictionary
     Value value(std::size_t entry) const;
-    // The value of a dictionary's text key (the last one, where the key occurs several times), otherwise
+    // The value of a dictionary's text key (the last one, if the key occurs several times), otherwise
     // none.
     Value operator[](std::string_view key) const;
 
@@ -52,7 +52,7 @@ class Value {
     std::size_t items_of_tree() const;
     std::size_t memory_of_tree() const;  // bytes: at least 8 for each item, and those of each text
 
-    ValueRef ref() const { return ref_; }  // equal for one value that occurs in several places
+    ValueRef ref() const { return ref_; }  // the same wherever one value is shared
 
   private:
     const ValueTree* tree_ = nullptr;
@@ -73,7 +73,7 @@ class ValueTree {
     ValueRef add_boolean(bool value);
     ValueRef add_integer(std::int64_t value);
     ValueRef add_unsigned(std::uint64_t value);
-    ValueRef add_huge_integer(double nearly);  // beyond 64 bits: known as a real number only
+    ValueRef add_huge_integer(double nearly);  // beyond 64 bits: kept as a real number
     ValueRef add_real(double value);
     ValueRef add_text(std::string_view text);  // copied
     // Makes room for a text of `size` bytes, which the caller fills before the text is read.

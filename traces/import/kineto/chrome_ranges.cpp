@@ -6,7 +6,7 @@
 
 namespace shardscope::traces {
 
-// Ids are unique within a category, those of id2 also within a process only, unless it marks them as global.
+// An id is unique within its category; a local id2, only within its process as well.
 std::string ChromeRanges::key_of(const TraceEvent& event, std::int64_t thread, bool asynchronous) {
     if (!asynchronous) return {};
     const JsonScalar id = event[EventKey::id], id2 = event[EventKey::id2];

@@ -94,7 +94,7 @@ bool read_args(od::value& value, TraceEvent& event) {
     const bool counts = !event.has(EventKey::ph) || event.text(EventKey::ph) == "C";
     for (auto result : args) {
         if (result.error() != simdjson::SUCCESS) return false;
-        od::field& field = result.value_unsafe();  // in place: a copy of it costs more than all that follows
+        od::field& field = result.value_unsafe();  // by reference: a copy costs more than the rest of it
         const std::string_view text = key_text(field);
         const EventKey key = padded_arg_key(text);
         if (key == EventKey::count && !counts) continue;

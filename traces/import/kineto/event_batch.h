@@ -19,11 +19,11 @@ class EventBatchParser {
     // The number of bytes after the batch that must be readable.
     static std::size_t padding();
 
-    // Hands over the events of the JSON array `text` (other text may follow its end), and returns how far
-    // they were read: the offset of the last event that was handed over, or of the first that is not JSON.
+    // Passes the events of the JSON array `text` (other text may follow its end) to the handler and returns
+    // how far it read: the offset of the last event passed on, or of the first one that is not JSON.
     struct Result {
         std::size_t at = 0;
-        bool good = false;  // `at` is the start of the last event, which was handed over
+        bool good = false;  // `at` is the start of the last event, which was passed on
         std::uint64_t events = 0;
     };
     // `offset`: position of `text` in the file. At least padding() bytes after `size` can be read.

@@ -19,8 +19,8 @@ constexpr std::size_t kLargestValue = std::size_t{1} << 28;  // one event, or on
 constexpr std::size_t kSmallestBatch = 1 << 10;
 constexpr const char* kKeepWhole = "use --partial to keep the intact part";
 
-// The part of the file that is in memory. There is room for one byte before its first one, and for the
-// parser's padding after its last one.
+// The part of the file that is in memory, with room for one byte before it and for the parser's padding
+// after it.
 class Window {
   public:
     explicit Window(Input& input) : input_(input), bytes_(1 + kChunk + EventBatchParser::padding()) {}
@@ -79,7 +79,7 @@ class Window {
     bool at_end_ = false;
 };
 
-// The position after the last "}" of the text that is followed by a comma and another "{"; 0 where there is
+// The position after the last "}" of the text that is followed by a comma and another "{"; 0 if there is
 // none.
 std::size_t last_event_end(std::string_view text) {
     for (std::size_t at = text.rfind('{'); at != std::string_view::npos && at > 0;
@@ -186,7 +186,7 @@ class EventStream {
                 handler_.metadata(key, value);
                 window_.drop(size);
             } catch (const JsonScanner::Broken& broken) {
-                if (events) {  // only remarks are left
+                if (events) {  // only metadata is left
                     ++result_.lost_metadata;
                     return;
                 }
@@ -219,8 +219,7 @@ class EventStream {
         }
     }
 
-    // Logs that some tracers put before the events are sometimes not JSON. Continues within the list of
-    // events.
+    // Skips to the list of events: some tracers write logs before it that are not always JSON.
     void find_events(const JsonScanner::Broken& broken) {
         const std::uint64_t at = window_.offset() + broken.at;
         constexpr std::string_view kKey = "\"traceEvents\"";
@@ -253,7 +252,7 @@ class EventStream {
                 continue;
             }
             if (c == '\0') {
-                // The format of the bare list allows omitting its end.
+                // The Trace Event Format allows a bare list to omit its closing bracket.
                 if (!bare) lose_end("an event or the closing ] of traceEvents", window_.offset());
                 return;
             }
@@ -274,7 +273,7 @@ class EventStream {
         result_.any_element = true;
     }
 
-    // False where the next event must be read alone.
+    // False if the next event must be read individually.
     bool read_batch() {
         if (window_.offset() < slow_until_) return false;
         if (window_.text().size() < kChunk / 4) window_.fill();
@@ -282,7 +281,7 @@ class EventStream {
         const std::size_t size = last_event_end(ahead);
         result_.searched += ahead.size();
         if (size == 0) {
-            slow_until_ = window_.offset() + ahead.size();  // there is no batch before it
+            slow_until_ = window_.offset() + ahead.size();  // no batch ends before it
             batch_limit_ = std::min(4 * batch_limit_, kLargestValue);
             return false;
         }
@@ -395,7 +394,7 @@ class EventStream {
             const std::size_t next = next_event_start(window_.text(), from);
             if (next != std::string_view::npos) return window_.drop(next);
             const std::size_t size = window_.text().size();
-            if (size > 64) window_.drop(size - 64);  // an event's start may straddle the end
+            if (size > 64) window_.drop(size - 64);  // the start of an event may straddle the end
             from = 0;
             if (!window_.fill()) {
                 result_.cut = true;
@@ -412,7 +411,7 @@ class EventStream {
     EventStreamResult result_;
     TraceEvent event_;
     std::string scratch_;
-    std::deque<std::string> pool_;  // texts of an event that is read alone
+    std::deque<std::string> pool_;  // strings of an event that is read individually
     std::size_t used_ = 0;
     std::uint64_t slow_until_ = 0;  // offset up to which simdjson is not tried again
     // The number of bytes that are searched for a batch: fewer after lists that ended long before the limit,

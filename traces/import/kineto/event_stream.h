@@ -1,6 +1,6 @@
 // Reads a Chrome trace from front to back: passes the members of its object to EventHandler::metadata and its
-// events to EventHandler::event, in the file's order. Whole batches go through simdjson; what that refuses is
-// read one event at a time and forgivingly (json_scan.h). Holds a few MiB of the file, more only where one
+// events to EventHandler::event, in the file's order. Whole batches go through simdjson; what it refuses is
+// read one event at a time by a tolerant scanner (json_scan.h). Holds a few MiB of the file, more only if one
 // value is larger.
 #pragma once
 
@@ -27,7 +27,7 @@ struct EventStreamResult {
     std::vector<std::string> keys;                    // the first ones up to "traceEvents"
 };
 
-// Throws StoreError where the file is damaged and not `partial`; exceptions of the handler pass through.
+// Throws StoreError if the file is damaged and not `partial`; exceptions of the handler pass through.
 EventStreamResult read_event_stream(Input& input, EventHandler& handler, bool partial);
 
 }  // namespace shardscope::traces

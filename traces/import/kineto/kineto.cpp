@@ -1,4 +1,4 @@
-// Kineto and Chrome traces: the stream of events, and the rows that it becomes.
+// Kineto and Chrome traces: reads the stream of events and turns it into rows.
 #include <algorithm>
 #include <string>
 #include <string_view>
@@ -36,7 +36,7 @@ void tell_repairs(EventSink& sink, const EventStreamResult& result) {
                            .text = "the file is not valid JSON and was read nevertheless: " + text});
 }
 
-// Why a JSON file is not a trace; names the tool that wrote it where that can be recognized.
+// Why a JSON file is not a trace; names the tool that wrote it if that can be recognized.
 std::string not_a_trace(const EventStreamResult& result) {
     const auto has = [&](std::string_view key) {
         return std::find(result.keys.begin(), result.keys.end(), key) != result.keys.end();

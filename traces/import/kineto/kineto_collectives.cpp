@@ -49,7 +49,7 @@ std::int64_t KinetoCollectives::group_of(const TraceEvent& event) {
 KinetoCollectives::Arguments KinetoCollectives::read(const TraceEvent& event) {
     Arguments arguments;
     arguments.operation = collective_operation(event.text(EventKey::collective));
-    // The full buffer is the larger one: gathered for a gather, not yet reduced for a reduce_scatter.
+    // The full buffer is the larger one: the output of a gather, the input of a reduce_scatter.
     arguments.bytes =
         std::max(elements(event, EventKey::in_elements), elements(event, EventKey::out_elements)) *
         element_size(event.text(EventKey::data_type));
@@ -115,7 +115,7 @@ void KinetoCollectives::call(std::int64_t thread, std::int64_t start, std::int64
     if (HostRange* range = around(issued_, thread, start)) launched_.insert_or_assign(correlation, range);
 }
 
-// 0 where it is unknown: a gather's range has the size of this rank's part only.
+// 0 if it is unknown: a gather's range records only the size of this rank's part.
 std::int64_t KinetoCollectives::full_buffer(const HostRange& range) {
     if (range.kernels != 1) return 0;
     if (range.operation != Operation::all_gather && range.operation != Operation::gather)

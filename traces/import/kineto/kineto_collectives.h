@@ -1,7 +1,7 @@
-// Finds which device events are which collectives: from the arguments of the kernel itself (PyTorch since
-// October 2023), else from the operator record_param_comms that the kernel's External id names, else from the
-// tensor sizes of the range around its launch ("nccl:all_reduce", before). Owns the events that wait for
-// their counterpart; a few per cent of the events at most. One thread.
+// Matches device events to collectives by the arguments of the kernel itself (PyTorch since October 2023),
+// else by the operator record_param_comms that the kernel's External id names, else by the tensor sizes of
+// the range around its launch ("nccl:all_reduce", older versions). Owns the events that wait for their
+// counterpart, at most a few per cent of all. One thread.
 #pragma once
 
 #include <cstdint>
@@ -27,11 +27,11 @@ class KinetoCollectives {
     // collective.
     void range(std::string_view name, std::string_view detail, std::int64_t thread, std::int64_t start,
                std::int64_t end);
-    // A call of the runtime, which comes after the range around it.
+    // A runtime call. The range around it must have been added before.
     void call(std::int64_t thread, std::int64_t start, std::int64_t correlation);
-    // A communication kernel; row.correlation is 0 where nothing could be linked to it.
+    // A communication kernel; row.correlation is 0 if nothing could be linked to it.
     void kernel(const TraceEvent& event, std::int64_t correlation, std::int64_t external_id, int rank);
-    // Writes the kernels whose operator came after them, and what is known of the groups (RunInfoRow
+    // Writes the kernels whose operator came after them, and what is known about the groups (RunInfoRow
     // "group.N.ranks").
     void finish();
 

@@ -1,4 +1,4 @@
-// The device's side: kernels, copies, sets, waits.
+// Device events: kernels, memcpys, memsets, synchronization.
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -48,7 +48,7 @@ float float_or(JsonScalar value, float otherwise) {
 
 }  // namespace
 
-// A row with what all rows of a device have.
+// A row with the fields filled that all device rows share.
 template <typename Row>
 Row KinetoRows::device_row(const TraceEvent& event, const Times& times, const DeviceFacts& facts) const {
     Row row{.start = times.start, .end = times.end};

@@ -1,4 +1,4 @@
-// The host's side: ranges, calls, memory, marks, counters, and the dispatch of each event.
+// Host events (ranges, calls, memory, marks, counters) and the dispatch of each event.
 #include "traces/import/kineto/kineto_rows.h"
 
 #include <algorithm>
@@ -49,7 +49,7 @@ bool KinetoRows::read_time(const TraceEvent& event, std::int64_t& time) {
     return true;
 }
 
-// An event without a duration has no times.
+// An event whose duration is missing or unreadable has length 0.
 bool KinetoRows::read_times(const TraceEvent& event, Times& times) {
     if (!read_time(event, times.start)) return false;
     const auto duration = parse_us(event.text(EventKey::dur), fraction_);
@@ -221,7 +221,7 @@ void KinetoRows::call(const TraceEvent& event, EventCategory what, const Times& 
     sink_.add(row);
 }
 
-// An allocation where Bytes > 0, else a free.
+// An allocation if Bytes > 0, else a free.
 void KinetoRows::memory(const TraceEvent& event, std::int64_t time) {
     MemoryRow row{.time = time};
     row.global_tid = actors_.host_thread(event[EventKey::pid], event[EventKey::tid]);
@@ -298,7 +298,7 @@ void KinetoRows::link(const TraceEvent& event) {
     const std::int64_t id = rank_id(actors_.rank_of_thread(end.thread), plain_id(event[EventKey::id]));
     const auto [waiting, is_new] = links_.try_emplace(id, end);
     if (is_new) return;
-    if (waiting->second.from == end.from) {  // the id is used again
+    if (waiting->second.from == end.from) {  // the id was reused
         waiting->second = end;
         return;
     }

@@ -1,6 +1,6 @@
-// Turns the events of a Chrome trace, Kineto's or another tracer's, into rows. The functions say what each
-// category becomes, docs/formats.md which versions have which field. Owns what must wait for other events;
-// all else goes straight to the sink. One thread.
+// Turns the events of a Chrome trace, Kineto's or another tracer's, into rows. docs/formats.md lists which
+// versions have which field. Owns the events that must wait for others; all else goes straight to the sink.
+// One thread.
 #pragma once
 
 #include <array>
@@ -30,7 +30,7 @@ class KinetoRows final : public EventHandler {
     void metadata(std::string_view key, JsonScalar value) override;
     // Whether any element was an event of a Chrome trace, that is, had a phase.
     bool any_phase() const { return any_phase_; }
-    // Called after the last event: writes what still waited, and the facts of the file.
+    // Called after the last event: writes the rows that still waited; returns the facts of the file.
     FileFacts finish();
 
   private:
@@ -97,10 +97,10 @@ class KinetoRows final : public EventHandler {
     std::array<KnownCategory, 8> categories_;  // the most recent ones
     std::size_t next_category_ = 0;
     StringId operator_domain_, annotation_domain_, function_domain_;
-    std::int64_t process_ = 0;  // of the latest call; 0 where several processes make calls
+    std::int64_t process_ = 0;  // of the latest call; 0 if several processes make calls
     bool many_processes_ = false;
     std::unordered_map<StringId, bool> details_;        // text -> whether it is JSON
-    std::unordered_map<std::int64_t, LinkEnd> links_;   // those that wait for their other end, by id
+    std::unordered_map<std::int64_t, LinkEnd> links_;   // waiting for their other end, by id
     std::unordered_map<StringId, bool> communication_;  // by kernel name
     std::string text_;
     std::uint64_t no_time_ = 0, no_duration_ = 0;

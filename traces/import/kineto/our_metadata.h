@@ -28,10 +28,10 @@ struct OurMetadata {
     std::int64_t dropped = 0;
     std::vector<OurRank> ranks;
     std::vector<OurStep> steps;
-    std::vector<AnyRow> rows;  // that are complete as they are
+    std::vector<AnyRow> rows;  // rows that need no translation
 };
 
-// Empty where the text is not such an object.
+// Empty if the text is not such an object.
 std::optional<OurMetadata> read_our_metadata(std::string_view json);
 
 struct OurRange {

@@ -137,7 +137,7 @@ std::int64_t plain_id(JsonScalar value) {
     const auto number = parse_integer(value.text);
     if (number && *number >= 0 && *number < std::int64_t{1} << 32) return *number;
     if (value.text.empty()) return 0;
-    // FNV-1a, 64 bits, then mixed, so that near texts are far apart in every bit.
+    // 64-bit FNV-1a, then mixed, so that similar texts differ in all bits.
     std::uint64_t hash = 0xCBF29CE484222325;
     for (const char c : value.text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3;
     hash ^= hash >> 32;

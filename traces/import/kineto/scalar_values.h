@@ -13,7 +13,7 @@ namespace shardscope::traces {
 // to 3 April 2024, which omitted leading zeros.
 enum class Fraction { decimal, nanoseconds };
 
-// Microseconds -> ns, to the nearest; empty where it is not a number or beyond 64 bits.
+// Microseconds -> ns, to the nearest; empty if it is not a number or beyond 64 bits.
 std::optional<std::int64_t> parse_us(std::string_view text, Fraction fraction);
 
 // A whole number, also written as a string or with a fraction of zeros.
@@ -30,7 +30,7 @@ std::uint64_t address_of(JsonScalar value);
 
 std::optional<double> parse_double(std::string_view text);
 
-// An id that links events, in any notation: 0 for none, its value where it is in 1 .. 2^32 - 1, otherwise
+// An id that links events, in any notation: 0 for none, its value if it is in 1 .. 2^32 - 1, otherwise
 // (negative, larger, a text) a number above 2^61 that stands for its text.
 std::int64_t plain_id(JsonScalar value);
 

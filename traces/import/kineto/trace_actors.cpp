@@ -15,7 +15,7 @@ constexpr std::size_t kThreadsAtMost = 60'000;            // columns hold 65,535
 constexpr std::int64_t kSharedThread = 0xFFFFFF;
 constexpr std::size_t kFewDevices = 16;  // searched linearly
 
-// The first free number, from the highest down; kSharedThread where none is free.
+// The first free number, from the highest down; kSharedThread if none is free.
 template <typename Taken>
 std::int64_t free_number(std::int64_t& next, Taken& taken) {
     while (next > 1 && taken.contains(--next)) {
@@ -103,7 +103,7 @@ TraceActors::Place TraceActors::device_place(int device, int stream) {
     const int rank = rank_of_device(device);
     if (place_of_device(device) == devices_.size()) add_device(device, rank);
     if (known_.size() > 1 || device == devices_.front().first) return {device, stream, rank};
-    // Work of a rank on a further device is on streams of its own.
+    // Work of a rank on another device gets separate stream numbers.
     ++moved_devices_;
     return {devices_.front().first, stream_of_device(place_of_device(device), stream), rank};
 }

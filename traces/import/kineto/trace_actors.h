@@ -16,7 +16,7 @@
 
 namespace shardscope::traces {
 
-// A number that stands for a process or thread: its own, or one for its text.
+// The number of a process or thread: its own, or one assigned to its text.
 class ActorNumbers {
   public:
     std::int64_t of(JsonScalar id);
@@ -38,7 +38,7 @@ class TraceActors {
 
     // The serialized thread of a host event.
     std::int64_t host_thread(JsonScalar pid, JsonScalar tid);
-    // Helps to find the rank's own thread: one with a step, else the one with most ranges.
+    // Helps to find the rank's main thread: one with a step, else the one with the most ranges.
     void tell_step(std::int64_t global_tid) { step_threads_.emplace_back(global_tid); }
 
     struct Place {
@@ -47,12 +47,12 @@ class TraceActors {
     // The place of work on a device. The rank's device is the first one that ran work.
     Place device_place(int device, int stream);
     int rank_of_device(int device) const;
-    // The index of a device among those with memory events, in the order of appearance. Where nothing runs on
+    // The index of a device among those with memory events, in the order of appearance. If nothing runs on
     // a device, the rank's device is the first of them.
     std::size_t memory_place(int device);
 
-    // From metadata events; names of threads that nothing ran on are forgotten. Of several names of a thread
-    // the last counts: a thread has its parent's name until it sets its own (Linux: prctl(2), PR_SET_NAME).
+    // From metadata events; names of threads without events are dropped. The last name of a thread counts: a
+    // thread has its parent's name until it sets its own (Linux: prctl(2), PR_SET_NAME).
     void name_process(JsonScalar pid, std::string_view name);
     void name_thread(JsonScalar pid, JsonScalar tid, std::string_view name);
 

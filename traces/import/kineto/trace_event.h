@@ -78,7 +78,7 @@ enum class EventKey : std::uint8_t {
 inline constexpr std::size_t kEventKeys = static_cast<std::size_t>(EventKey::count);
 static_assert(kEventKeys <= 64);
 
-// EventKey::count where it is not a known key.
+// EventKey::count if it is not a known key.
 EventKey event_key(std::string_view text);
 EventKey arg_key(std::string_view text);
 // The same, but faster: eight bytes from the text's start must be readable.

@@ -9,7 +9,7 @@ namespace shardscope::traces {
 namespace {
 
 constexpr std::size_t kEnough = 20'000;                         // times
-constexpr std::int64_t kFar = 3'600'000'000'000;                // ns before the middle
+constexpr std::int64_t kFar = 3'600'000'000'000;                // ns before the median
 constexpr std::int64_t kFromEpoch = 1'000'000'000'000'000'000;  // ns: later ones count from 1970
 
 // The texts of all numbers with that key.
@@ -33,8 +33,8 @@ std::vector<std::string_view> times_in(std::string_view head) {
 }
 
 // libkineto of 18 March to 3 April 2024 wrote times since 1970, with the nanoseconds after the point but
-// without their leading zeros. Elsewhere the fraction has three digits, and one in ten begins with a zero; or
-// it is what a double of that size can hold, a multiple of 1/4.
+// without their leading zeros. In all other traces the fraction has three digits, and one in ten begins with
+// a zero; or it is a multiple of 1/4, which is what a double of that size can represent.
 Fraction fraction_of(const std::vector<std::string_view>& times, bool since_epoch) {
     if (!since_epoch) return Fraction::decimal;
     bool is_short = false, exact = false;

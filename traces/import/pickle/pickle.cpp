@@ -367,7 +367,7 @@ class Machine {
         return known(index_line(bytes_.line()), "an index of the memo is not a number");
     }
 
-    // The values of a damaged pickle: open containers are closed as they are, from the inside out.
+    // The values of a damaged pickle: closes all open containers, from the inside out.
     ValueRef what_there_is() {
         while (!marks_.empty()) {
             std::size_t count = since_mark();

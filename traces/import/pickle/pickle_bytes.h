@@ -10,7 +10,7 @@
 
 namespace shardscope::traces {
 
-// Bytes of an Input through a buffer, with the offset of each.
+// A buffered reader of an Input.
 class PickleBytes {
   public:
     explicit PickleBytes(Input& input)

@@ -28,7 +28,7 @@ void append_utf8(std::string& text, std::uint32_t c) {
     }
 }
 
-// The number of `digits` hexadecimal digits at `at`, empty where there are fewer.
+// The number of `digits` hexadecimal digits at `at`, empty if there are fewer.
 std::optional<std::uint32_t> hexadecimal(std::string_view text, std::size_t at, std::size_t digits) {
     if (at + digits > text.size()) return std::nullopt;
     std::uint32_t value = 0;

@@ -14,13 +14,13 @@ namespace shardscope::traces {
 // A line of UNICODE: Latin-1 with \uXXXX and \UXXXXXXXX.
 std::string unicode_line(std::string_view line);
 
-// A line of STRING: a quoted text with Python's escapes. Empty where it is not quoted.
+// A line of STRING: a quoted text with Python's escapes. Empty if it is not quoted.
 std::optional<std::string> string_line(std::string_view line);
 
 // The number of LONG1 and LONG4: two's complement, little-endian.
 ValueRef add_long_integer(ValueTree& tree, std::string_view digits);
 
-// Lines of INT, LONG ("12L"; "00" and "01" are booleans), FLOAT and the memo. Empty where it is not a number.
+// Lines of INT, LONG ("12L"; "00" and "01" are booleans), FLOAT and the memo. Empty if it is not a number.
 std::optional<ValueRef> add_integer_line(ValueTree& tree, std::string_view line);
 std::optional<double> real_line(std::string_view line);
 std::optional<std::uint64_t> index_line(std::string_view line);

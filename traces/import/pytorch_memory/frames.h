@@ -17,7 +17,7 @@ class Frames {
   public:
     explicit Frames(EventSink& sink) : sink_(sink) {}
 
-    // The id of a stack's text; empty where `frames` is not a list of frames.
+    // The id of a stack's text; empty if `frames` is not a list of frames.
     StringId stack(const Value& frames);
     // The text of an id.
     std::string_view text(StringId stack) const;

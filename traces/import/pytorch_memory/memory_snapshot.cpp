@@ -33,7 +33,7 @@ void write_settings(const Value& root, EventSink& sink) {
     }
 }
 
-// Where a file is one of several, only one of its devices can be its rank's: the one with the most history.
+// If a file is one of several, only one of its devices can be its rank's: the one with the most history.
 void keep_busiest(std::vector<SnapshotDevice>& devices, EventSink& sink) {
     const auto busiest = std::max_element(devices.begin(), devices.end(), [](const auto& a, const auto& b) {
         return std::pair(a.events.size(), a.live.size()) < std::pair(b.events.size(), b.live.size());

@@ -24,7 +24,7 @@ inline constexpr std::string_view kBeforeRecording = "(before the recording)",
 bool is_memory_snapshot(const Value& root);
 
 // `root` is a snapshot. `cut`: the file ended early, so that its last events may be missing and nothing can
-// be inferred from the blocks at its end. Throws StoreError where there is nothing to read.
+// be inferred from the blocks at its end. Throws StoreError if there is nothing to read.
 FileFacts read_memory_snapshot(const Value& root, bool cut, const std::string& path, EventSink& sink,
                                const FileRequest& request);
 

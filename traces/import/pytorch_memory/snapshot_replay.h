@@ -1,6 +1,6 @@
 // Finds what was live before a recording began: PyTorch's memory snapshots record what is live at their end
-// and what happened before, as far back as their ring buffer goes. Played backwards, an allocation removes a
-// block and a free restores it; what is left at the beginning was there before.
+// and what happened before, as far back as their ring buffer goes. Replayed backwards, an allocation removes
+// a block and a free restores it; what is left at the beginning was there before.
 //
 // Addresses and sizes in bytes. One thread.
 #pragma once

@@ -109,7 +109,7 @@ class DeviceRows {
         for (const auto& [start, end] : segments.ranges())
             hold(0, start, static_cast<std::int64_t>(end - start), -1);
         std::int64_t unexplained = blocks.bytes_before();
-        // Without any event the snapshot shows one moment, and nothing is known to be older.
+        // Without events the snapshot shows one moment, and no block is known to be older.
         const StringId before = sink_.intern(device_.events.empty() ? std::string_view() : kBeforeRecording);
         for (const LiveBlock& block : blocks.before()) {
             Allocation allocation{.annotation = before};
@@ -230,7 +230,7 @@ class DeviceRows {
                              .value = static_cast<double>(reserved_)});
     }
 
-    // In the host's order, as in torch.cuda.memory_allocated(): a free counts when it is requested.
+    // In host order, as torch.cuda.memory_allocated(): a free counts when it is requested.
     void tell_allocated(std::int64_t time, std::int64_t bytes) {
         allocated_ += bytes;
         sink_.add(CounterRow{.time = time,
@@ -267,7 +267,7 @@ class DeviceRows {
         return streams_.try_emplace(handle, static_cast<int>(streams_.size()) + 1).first->second;
     }
 
-    // Writes the training steps, where the program does not mark them itself (ProfilerStep#N): each ends with
+    // Writes the training steps, if the program does not mark them itself (ProfilerStep#N): each ends with
     // the outermost Optimizer.step, which PyTorch annotates; the first begins with the first annotation.
     void write_steps() {
         const auto named = [](std::string_view name, const AnnotationEdge& e) {

@@ -125,7 +125,7 @@ class SnapshotValues {
         owner.annotations.add(*time, stage == "START", entry["name"].text());
     }
 
-    // Times never go back; where there are none, an event takes 1 us.
+    // Times never go back; if there are none, an event takes 1 us.
     static void set_times(SnapshotDevice& device) {
         device.timed = std::any_of(device.events.begin(), device.events.end(),
                                    [](const SnapshotEvent& e) { return e.time_us > 0; });

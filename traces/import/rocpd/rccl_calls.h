@@ -19,14 +19,14 @@ class RcclCalls {
   public:
     explicit RcclCalls(RocpdTables& tables);  // reads the arguments of all calls
 
-    // An API call of RCCL; those of a thread come in the order of their starts. `event`: what its arguments
-    // belong to.
+    // An API call of RCCL; the calls of a thread must come in the order of their starts. `event`: the key of
+    // its arguments.
     void add(std::int64_t thread, std::int64_t start, std::int64_t end, std::string_view name,
              const RocpdKey& event);
     // A communication kernel that was launched at `at` on `thread`, after all calls were added.
     void add_kernel(const KernelRow& kernel, std::int64_t thread, std::int64_t at);
-    // Only where one kernel belongs to one call is it known which; the others are communication by their
-    // names.
+    // Adds a collective for each range that has exactly one call and one kernel; in all others it is unknown
+    // which kernel belongs to which call, and the kernels are communication by name only.
     void add_collectives(EventSink& sink) const;
 
   private:
@@ -34,11 +34,11 @@ class RcclCalls {
         Operation operation = Operation::other;
         std::int64_t bytes = 0;  // of the full buffer; 0: unknown
     };
-    // An API call on a thread; at the end of a group of calls, these.
+    // An API call on a thread, or an outermost ncclGroupEnd with the calls of its group.
     struct Range {
         std::int64_t start = 0, end = 0;
         std::vector<Call> calls;
-        int kernels = 0;  // that were launched in it
+        int kernels = 0;  // launched in it
     };
     struct Group {
         int depth = 0;

@@ -101,7 +101,7 @@ class Rocpd {
         }
     }
 
-    // Marks of ROCTx: samples without a length.
+    // ROCTx marks: samples without a duration.
     void read_marks() {
         Statement rows(
             tables_.database(),
@@ -146,7 +146,7 @@ class Rocpd {
             kernel.demangled_name = sink_.intern(name);
             kernel.mangled_name = sink_.intern(rows.text(8));
             for (int i = 0; i < 3; ++i) {
-                // The grid counts work-items, as OpenCL's; CUDA's counts blocks.
+                // The grid counts work-items, as in OpenCL; CUDA's counts blocks.
                 const std::int64_t block = std::max<std::int64_t>(rows.integer_or(12 + i, 1), 1);
                 kernel.block[i] = static_cast<int>(std::min<std::int64_t>(block, 1 << 20));
                 kernel.grid[i] = static_cast<int>(

@@ -11,7 +11,7 @@
 namespace shardscope::traces {
 
 namespace {
-constexpr std::int64_t kProcessDistance = std::int64_t{1} << 40;  // of two processes' correlation ids
+constexpr std::int64_t kProcessDistance = std::int64_t{1} << 40;  // between two processes' correlation ids
 }
 
 RocpdActors::RocpdActors(RocpdTables& tables, const std::string& name, EventSink& sink, int first_rank)

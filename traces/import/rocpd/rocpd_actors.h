@@ -17,30 +17,30 @@ struct RocpdProcess {
     std::string host;
     std::int64_t pid = 0, global_tid = 0;
     int rank = 0;
-    std::int64_t correlation = 0;  // added to its own
+    std::int64_t correlation = 0;  // added to the process's correlation ids
     std::vector<RocpdKey> agents;  // the GPUs that it used, in the order of their first use
 };
 
 class RocpdActors {
   public:
-    // What an event of the device belongs to.
+    // Where a device event belongs.
     struct DevicePlace {
         int device = 0, stream = 0;
         std::int64_t global_pid = 0, correlation = 0;
     };
 
     // Reads them and adds the processes and threads to `sink`. `name`: the file's name in messages. Throws
-    // StoreError where the file has no process.
+    // StoreError if the file has no process.
     RocpdActors(RocpdTables& tables, const std::string& name, EventSink& sink, int first_rank);
 
-    // The process whose id is in column 1 of an event; null, and counted, where the file does not list it.
+    // The process whose id is in column 1 of an event; null (and counted) if the file does not list it.
     RocpdProcess* process_of(const Statement& row);
-    // The thread whose id is in column `tid`; where the file does not list it, the process's first one.
+    // The thread whose id is in column `tid`; if the file does not list it, the process's first one.
     std::int64_t thread_of(const RocpdProcess& process, const Statement& row, int tid) const;
     bool is_gpu(const RocpdKey& agent) const;
-    // Which of its devices this agent is to the process; nothing for a processor.
+    // The index of the agent among the process's devices; empty for a CPU.
     std::optional<std::size_t> nth_device(RocpdProcess& process, const RocpdKey& agent) const;
-    // From the columns of an event's agent, stream and stack.
+    // Reads the given columns of an event: its agent, stream and stack.
     std::optional<DevicePlace> place(const Statement& row, int agent, int stream, int stack);
 
     // Adds the ranks and their GPUs to `sink`, once all events are read.

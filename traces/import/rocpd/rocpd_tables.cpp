@@ -97,7 +97,7 @@ std::int64_t RocpdTables::begin() const {
 
 RocpdKey RocpdTables::key(const Statement& row, int id) {
     const std::string_view guid = row.text(0);
-    if (guid != last_guid_ || guids_.empty()) {  // most rows have that of the row before
+    if (guid != last_guid_ || guids_.empty()) {  // most rows have the guid of the previous row
         last_guid_ = guid;
         last_number_ = guids_.emplace(last_guid_, static_cast<int>(guids_.size())).first->second;
     }

@@ -2,8 +2,8 @@
 //
 // Source: ROCm/rocm-systems, projects/rocprofiler-sdk: source/share/rocprofiler-sdk-rocpd/rocpd_*.sql (tables
 // and views) and source/lib/output/generateRocpd.cpp (what they hold). Each table's name carries the writing
-// process's id, so that files can be joined. The file's own views without it are not trusted: temporary ones
-// of the same names take their place here. Ids are unique together with `guid`.
+// process's id, so that files can be joined. The file's own views without that id are not trusted: temporary
+// views of the same names replace them. Ids are unique together with `guid`.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ using RocpdKey = std::pair<int, std::int64_t>;  // the number of a guid, and an 
 class RocpdTables {
   public:
     // Makes a temporary view for each table, of the rows of all processes. `name`: the file's name in
-    // messages. Throws StoreError where the file lacks a table that is needed.
+    // messages. Throws StoreError if the file lacks a table that is needed.
     RocpdTables(Database& database, const std::string& name);
 
     Database& database() const { return database_; }

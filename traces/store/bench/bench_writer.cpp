@@ -1,6 +1,6 @@
-// Measures how fast rows become a trace, in the process's own CPU time, so that other load does not matter.
-// For comparison: the cost of plainly writing as many bytes, and plain inserts into SQLite (one row per step
-// of a statement), which the writer must beat. Not a test.
+// Measures how fast the writer turns rows into a trace, in CPU time of the process, so that other load does
+// not matter. For comparison: writing as many bytes with stdio, and plain SQLite inserts (one row per step of
+// a statement), which the writer must beat. Not a test.
 //   build/<preset>/bin/bench_writer --rows 2000000 --folder /dev/shm
 #include <cstdio>
 #include <cstdlib>
@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 
 constexpr std::int64_t kRowsPerCommit = 100'000;
 constexpr int kNames = 300;
-constexpr int kRounds = 3;  // the best counts: disturbances only slow it down
+constexpr int kRounds = 3;  // the best round counts: disturbances only slow a round down
 
 double cpu_seconds() {
     timespec time{};
@@ -34,7 +34,7 @@ double cpu_seconds() {
     return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-// Three nested levels of names as a training job has them.
+// The names of three nested levels of ranges, as in a training job.
 std::vector<std::string> range_names() {
     std::vector<std::string> names;
     for (int i = 0; i < kNames; ++i) {
@@ -80,8 +80,8 @@ RangeRow range_row(std::int64_t i, StringId name, StringId domain) {
 
 struct Result {
     double seconds = 1e9;           // of writing, committed
-    double finalize_seconds = 1e9;  // of all that follows
-    double bytes = 0;               // of a row in the table's pages, before indexes
+    double finalize_seconds = 1e9;  // of the rest
+    double bytes = 0;               // per row in the table's pages, before indexes
     double bytes_28 = 0;            // the same with the table's first 28 columns alone
 };
 
@@ -92,7 +92,7 @@ double table_bytes(Database& database, std::string_view table) {
 }
 
 // Up to sharedMemoryLimitConfig: the columns that exports have had for years. Newer ones (graphs, clusters)
-// take a byte each where they are NULL.
+// take a byte each if they are NULL.
 double bytes_of_28_columns(Database& database, const SchemaTable& table) {
     std::string names;
     for (std::size_t i = 0; i < 28 && i < table.columns.size(); ++i) {
@@ -123,7 +123,7 @@ Result measure(const std::string& path, std::int64_t rows, const char* table,
     return best;
 }
 
-// The bytes of the rows' structs through stdio: the least that keeping them can cost.
+// Writes the bytes of the row structs with stdio: the least cost of storing them.
 double plain_write(const std::string& path, std::int64_t rows, std::size_t size) {
     double best = 1e9;
     std::vector<char> row(size, 'x');
@@ -141,7 +141,7 @@ double plain_write(const std::string& path, std::int64_t rows, std::size_t size)
     return best;
 }
 
-// A statement that is bound and stepped for each row, into a file without any crash safety.
+// Binds and steps one statement for each row, into a file without any crash safety.
 double plain_insert(const std::string& path, std::int64_t rows) {
     double best = 1e9;
     std::string marks;

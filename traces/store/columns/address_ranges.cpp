@@ -17,7 +17,7 @@ std::uint64_t end_of(std::uint64_t address, std::int64_t bytes) {
 void AddressRanges::add(std::uint64_t address, std::int64_t bytes) {
     std::uint64_t start = address, end = end_of(address, bytes);
     if (start == end) return;
-    // Merge with what overlaps; neighbours stay apart, so that segments keep their borders.
+    // Merges overlapping ranges only: adjacent ones stay separate, so that segments keep their borders.
     auto at = ranges_.lower_bound(start);
     if (at != ranges_.begin() && std::prev(at)->second > start) --at;
     while (at != ranges_.end() && at->first < end) {

@@ -1,5 +1,5 @@
-// Turns rows in order of arrival into the sorted, linked columns of a Trace: its ranks and threads, which
-// call launched which device event, which device event a collective is, how ranges nest.
+// Turns rows in order of arrival into the sorted, linked columns of a Trace: its ranks and threads, the call
+// that launched each device event, the device event of each collective, the nesting of ranges.
 #include "traces/store/columns/build_columns.h"
 
 #include <algorithm>

@@ -20,7 +20,7 @@ void build_calls(PendingCalls& rows, Trace& trace);
 void build_device(PendingDevice& rows, const std::vector<StreamRow>& stream_rows, const RankIndex& ranks,
                   const CorrelationIndex& calls, Trace& trace);
 void build_collectives(const std::vector<CollectiveRow>& rows, const RankIndex& ranks, Trace& trace);
-// Synchronizations of devices on which nothing ran do not belong to a rank and are left out.
+// Synchronizations of devices on which nothing ran belong to no rank and are omitted.
 void build_synchronizations(std::vector<SynchronizationRow>& rows, const RankIndex& ranks,
                             const CorrelationIndex& calls, Trace& trace);
 

@@ -13,7 +13,7 @@ namespace shardscope::traces {
 
 namespace {
 
-// What the events of a lane share.
+// The values that all events of a lane share.
 struct Lane {
     std::uint16_t rank = 0, stream = 0;
     CorrelationIndex::Place calls;
@@ -45,7 +45,8 @@ std::vector<Lane> lanes_of(const PendingDevice& rows, const std::vector<StreamRo
     return lanes;
 }
 
-// The collectives of a correlation id without any event named like a communication kernel, and its events.
+// The collectives and the device events of a correlation id that has no event named like a communication
+// kernel.
 struct UntiedCollectives {
     std::vector<std::size_t> rows, events;
 };
@@ -129,7 +130,7 @@ void build_collectives(const std::vector<CollectiveRow>& rows, const RankIndex& 
         c.phase.push_back(row.phase);
     }
     c.event.assign(rows.size(), -1);
-    // Ids of different ranks are kept apart like those of processes; no rank is process 0 ("unknown").
+    // Separates ids by rank, as if by process; numbers start at 1 because process 0 means "unknown".
     std::vector<std::int64_t> number_of_rank(trace.ranks.size());
     for (std::size_t r = 0; r < number_of_rank.size(); ++r)
         number_of_rank[r] = static_cast<std::int64_t>(r) + 1;
@@ -144,8 +145,8 @@ void build_collectives(const std::vector<CollectiveRow>& rows, const RankIndex& 
         d.collective.set(event, static_cast<std::int32_t>(row));
         d.bytes[event] = c.bytes[row];
     };
-    // All work of a launched graph has one id: of the events named like communication kernels, the first
-    // belongs to the first collective, the next to the next one.
+    // All work of a launched graph has one id: its events named like communication kernels belong to its
+    // collectives in order.
     for (std::size_t e = 0; e < d.size(); ++e) {
         if (d.kind[e] != DeviceKind::communication) continue;
         const std::int32_t row = of_rank.take(d.correlation[e], places[d.rank[e]]);

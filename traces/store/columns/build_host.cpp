@@ -40,7 +40,7 @@ class RangeKinds {
     std::vector<Known> known_;  // by name
 };
 
-// A number is an operator's id only in the domains of Kineto's operators.
+// An external id is an operator's only in the domains of Kineto's operators.
 void keep_operator_ids(PendingRows& rows, const StringTable& strings) {
     std::vector<std::int64_t>& ids = rows.ranges.external_id;
     if (ids.empty()) return;
@@ -117,7 +117,7 @@ struct RangeStep {
     std::uint16_t thread = 0;
 };
 
-// Of a step that occurs on several threads of a rank, keeps that of the thread on which it lasted longest.
+// If a step occurs on several threads of a rank, keeps only the one that lasted longest.
 void keep_one_thread(std::vector<RangeStep>& steps) {
     std::map<std::pair<int, std::int64_t>, const RangeStep*> longest;  // by rank and number
     const auto length = [](const RangeStep& s) { return s.step.end - s.step.start; };
@@ -132,7 +132,7 @@ void keep_one_thread(std::vector<RangeStep>& steps) {
     });
 }
 
-// Where a process drives several devices, each of them a rank, one thread's steps apply to all of them.
+// If a process drives several devices, each of them a rank, one thread's steps apply to all of them.
 void share_steps(Trace& trace) {
     constexpr int kDevicesAtMost = 64;  // of one process; only artificial files have more
     std::map<std::int64_t, int> first_with_steps, ranks_of;  // by process

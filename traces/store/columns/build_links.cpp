@@ -1,4 +1,4 @@
-// Links host ranges and device events where the source names operators in place of calls.
+// Links host ranges and device events of sources that name operators instead of calls.
 #include <algorithm>
 #include <iterator>
 #include <limits>
@@ -37,7 +37,7 @@ class ExternalIds {
     std::vector<Entry> entries_;
 };
 
-// A moment on a thread at which an operator is sought.
+// A time on a thread at which an operator is looked up.
 struct Place {
     std::int64_t time = 0;
     std::uint16_t thread = 0;

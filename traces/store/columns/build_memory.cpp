@@ -1,6 +1,6 @@
 // Allocations, frees, segments and counters. Sources without categories record the allocating thread and the
 // allocator's own totals: then the ranges around the allocation determine its category, and events are added
-// for what the recorded ones leave out.
+// for the part of a total that the recorded ones do not explain.
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -64,7 +64,7 @@ class Origins {
     std::vector<std::optional<MemoryCategory>> categories_;  // by name
 };
 
-// Calls visit() with a pointer to each column that says what happened; the others are the source's.
+// Calls visit() with a pointer to each column that the trace keeps; the others only serve to build it.
 template <typename Visit>
 void each_column(Visit visit) {
     using M = PendingMemory;
@@ -78,7 +78,7 @@ std::uint64_t space_of(const PendingMemory& m, std::size_t row) {
     return std::uint64_t{m.rank_slot[row]} * kMemorySpaces + static_cast<std::uint64_t>(m.space[row]);
 }
 
-// Each device of a rank has an allocator of its own.
+// A key of the row's allocator: each device of a rank has one.
 std::uint64_t allocator_of(const PendingMemory& m, std::size_t row) {
     return space_of(m, row) << 16 | (m.device.empty() ? 0U : m.device[row]);
 }
@@ -136,7 +136,7 @@ void tell_origins(PendingMemory& m, const ThreadIndex& threads, const Trace& tra
     }
 }
 
-// Where an allocator's total differs from the sum of its events, an event is added for the difference.
+// Adds an event for each difference between an allocator's total and the sum of its events.
 void correct_totals(PendingMemory& m, Trace& trace) {
     if (m.total.empty()) return;
     const StringId before = trace.strings.intern(kBeforeTheTrace),
@@ -195,8 +195,8 @@ std::vector<std::uint16_t> fullest_devices(const PendingMemory& m) {
     return fullest;
 }
 
-// The caching allocator's reserved memory becomes a counter with a value per change; of several devices, that
-// of the one whose peak is the rank's.
+// Writes the caching allocator's reserved memory as a counter with one value per change; of several devices,
+// only the one with the highest peak.
 void tell_reserved(const PendingRows& rows, std::vector<CounterRow>& counters, Trace& trace) {
     const PendingMemory& m = rows.memory;
     if (m.reserved.empty()) return;

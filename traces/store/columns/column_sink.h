@@ -42,8 +42,8 @@ class ColumnSink final : public EachRow<ColumnSink> {
     void set_dropped(std::int64_t events);
 
     // Sorts and links everything and returns the trace; the sink is empty afterwards.
-    // A rank to which rows refer without a RankRow is made up: its number is its device's.
-    // Throws StoreError where a column cannot hold the trace (more than 65,535 ranks, streams or threads).
+    // A rank that rows refer to without a RankRow is created with the number of its device.
+    // Throws StoreError if a column cannot hold the trace (more than 65,535 ranks, streams or threads).
     std::unique_ptr<Trace> take();
 
     // For the loader, which fills columns without the rows in between (pending_rows.h).

@@ -1,6 +1,6 @@
 // Finds rows by correlation id. Ids are unique in our files, but only within a process in Nsight's. They are
-// assigned consecutively, so that a table over their range is small; where they are not (an artificial
-// file), they are sorted instead. Internal to the store.
+// usually consecutive, so that a table over their range is small; if they are not (an artificial file), they
+// are sorted instead. Internal to the store.
 #pragma once
 
 #include <cstddef>
@@ -47,7 +47,7 @@ class CorrelationIndex {
 
     std::span<const std::int64_t> correlation_;
     mutable std::once_flag all_once_;
-    mutable std::unique_ptr<CorrelationIndex> all_;  // rows as of one process; made when needed
+    mutable std::unique_ptr<CorrelationIndex> all_;  // all rows as if of one process; made when needed
     std::unordered_map<std::int64_t, int> processes_;
     std::vector<Table> tables_;
     std::vector<std::int32_t> next_;  // the next row of the same id and process, -1 none

@@ -1,5 +1,5 @@
-// Stream numbers of a rank that uses several devices (one process with two GPUs): the streams of its further
-// devices get numbers of their own, so that a stream's number identifies the device.
+// Stream numbers of a rank that uses several devices (one process with two GPUs): each device after the first
+// has its own range of stream numbers, so that a stream's number identifies the device.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ inline std::uint16_t device_of_stream(int stream) {
     return static_cast<std::uint16_t>(std::clamp(stream / kStreamsOfDevice, 0, kFurtherDevices));
 }
 
-// An active (device, process; 0 unknown) in an export that does not name ranks.
+// An active device and its process (0: unknown) in an export that does not name ranks.
 using DeviceOfProcess = std::pair<std::int64_t, std::int64_t>;
 
 // The export's ranks: each process is one, whatever devices it uses, and is listed with the lowest of them; a

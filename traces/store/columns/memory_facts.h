@@ -6,12 +6,12 @@
 
 namespace shardscope::traces {
 
-// SHARD_RUN: which bytes the memory events add up to. "active": counted until the last stream has used them
-// (PyTorch memory snapshots); absent: allocated bytes, in the order of the host's program.
+// SHARD_RUN: which bytes the memory events add up to. "active": counted until no stream uses them any more
+// (PyTorch memory snapshots); absent: allocated bytes, in host order.
 inline constexpr std::string_view kMemoryCountedKey = "memory.counted", kMemoryCountedActive = "active";
 
-// Names of the events for the part of an allocator's total that the recorded events do not add up to: before
-// the first of them, and later. They have no address.
+// Names of the events that stand for the part of an allocator's total that the recorded events do not
+// explain: before the first of them, and later. They have no address.
 inline constexpr std::string_view kBeforeTheTrace = "before the trace", kNotInTheTrace = "not in the trace";
 
 // The beginning of a diagnostic's text about a failed allocation: "Out of memory on rank 3: ...".

@@ -16,7 +16,7 @@ struct OriginRule {
     std::string_view name;  // part of the annotation's, operator's or function's name; empty: any
     MemoryCategory category;
     std::string_view reason;
-    // The category of memory that still lives when the optimizer steps; none: the same.
+    // The category of memory that is live when the optimizer steps; none: `category`.
     std::optional<MemoryCategory> in_step = {};
 };
 
@@ -24,7 +24,7 @@ struct OriginRule {
 std::span<const OriginRule> annotation_rules();
 std::span<const OriginRule> frame_rules();
 
-// The rule that matches the name of an annotation or operator; nullptr where none does, so that the caller
+// The rule that matches the name of an annotation or operator; nullptr if none does, so that the caller
 // can try the next enclosing range.
 const OriginRule* rule_of_origin(std::string_view annotation);
 
@@ -32,7 +32,7 @@ const OriginRule* rule_of_origin(std::string_view annotation);
 // a rule matches applies.
 const OriginRule* rule_of_stack(std::string_view stack);
 
-// The categories of the matching rules; `other` where none matches.
+// The categories of the matching rules; `other` if none matches.
 MemoryCategory category_of_origin(std::string_view annotation);
 MemoryCategory category_of_stack(std::string_view stack);
 

@@ -8,7 +8,8 @@
 namespace shardscope::traces {
 
 void add_memory_usage(Database& database) {
-    // An undescribed rank is its own device, as in the loader. Nsight's table does not contain host memory.
+    // A rank without a description has the device of its own number, as in the loader. Nsight's table does
+    // not contain host memory.
     database.execute(fmt::format(
         R"(CREATE TEMP TABLE devices_with_usage AS SELECT DISTINCT deviceId FROM CUDA_GPU_MEMORY_USAGE_EVENTS;
 INSERT INTO CUDA_GPU_MEMORY_USAGE_EVENTS

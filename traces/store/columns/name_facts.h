@@ -29,9 +29,9 @@ class NameFacts {
         }
         return *known;
     }
-    // The rule for a kernel's name: the demangled name, as Kineto and nsys stats show it, since templates
-    // with the same short name are different kernels; the short name if the demangled one is unknown. Either
-    // name can identify communication.
+    // A kernel's name is the demangled one, as in Kineto and nsys stats, since templates with the same short
+    // name are different kernels; the short one if the demangled one is unknown. Either can identify
+    // communication.
     struct Kernel {
         StringId name = StringId::empty;
         DeviceKind kind = DeviceKind::kernel;

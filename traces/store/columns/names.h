@@ -20,7 +20,7 @@ Operation operation_of_kernel(std::string_view name);
 // digits are part of the name and stay.
 std::string_view without_version_suffix(std::string_view api_name);
 
-// A module's call: "nn.Module: Linear_0"; its backward, where ranges have no ModuleRow::id: "nn.Module:
+// A module's call: "nn.Module: Linear_0"; its backward, if ranges have no ModuleRow::id: "nn.Module:
 // Linear_0 (backward)".
 inline constexpr std::string_view kModulePrefix = "nn.Module: ", kBackwardSuffix = " (backward)";
 

@@ -42,7 +42,7 @@ class OpenRanges {
 
     std::span<const std::int64_t> end_;
     std::vector<std::uint16_t>& depth_;
-    std::vector<std::int32_t> stack_;        // none ends after one below it
+    std::vector<std::int32_t> stack_;        // no range outlasts the one below it
     std::vector<std::int64_t> taken_until_;  // by row
 };
 
@@ -68,7 +68,7 @@ Nesting nest(std::span<const std::int64_t> start, std::span<const std::int64_t> 
     };
     std::size_t next_instant = 0;
     for (std::size_t r = 0; r < start.size(); ++r) {
-        // A range that starts at an instant is around it, so only earlier instants come first.
+        // A range that starts at an instant encloses it, so only earlier instants are answered first.
         while (next_instant < instants.size() && instants[next_instant] < start[r]) answer(next_instant++);
         OpenRanges& stack = open[thread[r]];
         stack.advance(start[r]);

@@ -17,7 +17,7 @@ struct NvtxName {
 };
 
 // emit_nvtx writes "aten::mm, seq = 3, op_id = 12, sizes = [[2, 3], [3, 4]], input_op_ids = [(11, 0)]", each
-// part only where it is known. Source: torch/csrc/autograd/profiler_legacy.cpp, getNvtxStr.
+// part only if it is known. Source: torch/csrc/autograd/profiler_legacy.cpp, getNvtxStr.
 // A module is recognized by its class ("Linear", "LlamaDecoderLayer", "Conv2d_3") or path ("layers.0.mlp").
 NvtxName read_nvtx_name(std::string_view text);
 

@@ -26,7 +26,7 @@ void check_size(std::size_t size, const char* what, const Trace& trace);
 inline constexpr std::size_t kRowsAtMost = (std::size_t{1} << 29) - 1;
 void check_rows(std::size_t rows, const char* what, const Trace& trace);
 
-// Ranks by number and by device. Ranks that rows refer to without a description are made up.
+// Ranks by number and by device. Creates the ranks that rows refer to without a description.
 class RankIndex {
   public:
     RankIndex(const PendingRows& rows, Trace& trace);  // fills Trace::ranks
@@ -49,10 +49,10 @@ class RankIndex {
     void find_further_devices(const PendingRows& rows);
 
     std::unordered_map<int, std::uint16_t> by_number_;
-    std::map<int, std::uint16_t> by_device_;  // the first
+    std::map<int, std::uint16_t> by_device_;  // the first rank of each
     std::map<std::pair<int, std::int64_t>, std::uint16_t> by_place_;
     std::multimap<std::int64_t, std::uint16_t> by_pid_;
-    // Devices of a process without a rank of their own: their index among the process's, from 1 on.
+    // Devices without a rank of their own: their index among the devices of the process, from 1.
     std::map<std::pair<int, std::int64_t>, std::size_t> further_;
 };
 
@@ -69,7 +69,7 @@ class ThreadIndex {
 
     // The column of thread indexes for slots (PendingRows::threads).
     std::vector<std::uint16_t> operator()(const std::vector<std::uint32_t>& slots) const;
-    // -1 for a thread that did nothing.
+    // -1 for a thread without events.
     int find(std::int64_t tid) const {
         const auto it = by_id_.find(tid);
         return it != by_id_.end() ? static_cast<int>(it->second) : -1;

@@ -15,7 +15,7 @@
 
 namespace shardscope::traces {
 
-// A value of a column that few traces have: the column stays empty until the first row that has one.
+// Appends to a column that few traces fill: it stays empty until the first row that has a value.
 template <typename T>
 void put_rare(std::vector<T>& column, std::size_t row, T value, T none) {
     if (column.empty() && value == none) return;
@@ -112,7 +112,7 @@ struct PendingRows {
     static constexpr std::int64_t kMovedTogether = std::int64_t{1} << 62;    // bytes, sum over all rows
 
     // False (and counted) for a row that ends before it starts, or has times that no capture can have; also
-    // where the total duration of all rows would become so long that sums could overflow.
+    // if the total duration of all rows would become so long that sums could overflow.
     bool accept(std::int64_t start, std::int64_t end) {
         if (end < start || start < -kLatest || end > kLatest || end - start > kAllTogether - lasting)
             return refuse();
@@ -147,7 +147,7 @@ struct PendingRows {
         return false;
     }
 
-    // An allocator's total, -1 where the value is implausible.
+    // An allocator's total, -1 if the value is implausible.
     static std::int64_t known_total(std::int64_t bytes) {
         return bytes >= 0 && bytes <= kLargest ? bytes : -1;
     }

@@ -57,7 +57,7 @@ void reorder(std::vector<T>& column, const std::vector<std::uint32_t>& order) {
     column.swap(moved);
 }
 
-// The same, moved to where it belongs.
+// The same, moved into `to`.
 template <typename T>
 void reorder_into(std::vector<T>& from, const std::vector<std::uint32_t>& order, std::vector<T>& to) {
     reorder(from, order);

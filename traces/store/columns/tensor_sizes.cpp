@@ -89,7 +89,7 @@ std::optional<std::vector<std::int64_t>> shape_of(std::string_view dims) {
     return shape;
 }
 
-// 1 without dimensions. None: more than can be.
+// 1 without dimensions. None: more than kElementsAtMost.
 std::optional<std::int64_t> elements_of(const std::vector<std::int64_t>& shape) {
     std::int64_t elements = 1;
     for (const std::int64_t size : shape) {

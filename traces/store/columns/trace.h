@@ -58,17 +58,17 @@ struct DeviceEvents {
     std::vector<std::int64_t> start, end;
     std::vector<std::int64_t> correlation;  // of the launch; 0 none
     std::vector<std::int64_t> bytes;        // memcpy, memset and collectives; 0 otherwise
-    std::vector<StringId> name;             // kernel's short name, or "Memcpy HtoD", "Memset"
+    std::vector<StringId> name;             // a kernel's (name_facts.h), or "Memcpy HtoD", "Memset"
     IndexColumn launch;                     // index into RuntimeCalls, -1 none
     IndexColumn collective;                 // index into Collectives, -1 none
     std::vector<std::uint16_t> rank;
     std::vector<std::uint16_t> stream;  // index into Trace::streams
     std::vector<DeviceKind> kind;
     std::vector<std::uint8_t> copy_kind;  // ENUM_CUDA_MEMCPY_OPER for memcpys, else 0
-    // The host range that launched it: the innermost one around the launching call or, where no call is
+    // The host range that launched it: the innermost one around the launching call or, if no call is
     // known, the operator that the source names. -1 none.
     IndexColumn range;
-    // Empty where no event of the trace has them; negative: unknown for this one.
+    // Empty if no event of the trace has them; negative: unknown for this one.
     std::vector<float> blocks_per_sm, occupancy;  // occupancy in percent
     std::size_t size() const { return start.size(); }
 };
@@ -77,7 +77,7 @@ struct DeviceEvents {
 enum class RangeKind : std::uint8_t {
     annotation = 0,  // any other range: counts as CPU Exec
     module = 1,      // "nn.Module: Class_n"
-    backward = 2,    // the backward of a module: ours, tied by RangeRow::module
+    backward = 2,    // the backward of a module: ours, linked by RangeRow::module
     step = 3,        // "ProfilerStep#N"
     data_loader = 4,
     communication = 5,  // ranges of the NCCL domain
@@ -94,7 +94,7 @@ struct HostRanges {
     std::vector<std::uint16_t> thread;  // index into Trace::threads
     std::vector<std::uint16_t> depth;   // nesting on the thread, 0 outermost
     std::vector<RangeKind> kind;
-    // Empty where no range of the trace has them.
+    // Empty if no range of the trace has them.
     std::vector<StringId> detail;       // RangeRow::detail
     std::vector<std::int32_t> forward;  // of a backward operator: the forward operator's row, -1 none
     std::size_t size() const { return start.size(); }
@@ -147,7 +147,7 @@ struct MemoryEvents {
     std::vector<MemoryCategory> category;
     std::vector<MemorySpace> space;
     std::vector<Phase> phase;
-    // Empty where no event of the trace has them.
+    // Empty if no event of the trace has them.
     std::vector<StringId> annotation, stack;  // as in MemoryRow
     // The index of the device among the rank's; empty: the events of each rank belong to one device.
     std::vector<std::uint16_t> device;
@@ -163,7 +163,7 @@ struct Segments {
     std::size_t size() const { return time.size(); }
 };
 
-// In place of an index into Trace::ranks: the counter's process is not a rank.
+// The rank index of a counter whose process is not a rank.
 inline constexpr std::uint16_t kNoRank = 0xFFFF;
 
 struct Counters {
@@ -186,7 +186,7 @@ struct Rank {
     int device = 0;
     std::int64_t global_pid = 0, global_tid = 0;
     std::string host, device_name;
-    std::int64_t device_memory = 0;  // bytes that the device has; 0 unknown
+    std::int64_t device_memory = 0;  // the device's total memory in bytes; 0 unknown
     int local_rank = -1;             // -1 unknown
     std::string cpus;                // as in RankRow
 };
@@ -214,7 +214,7 @@ struct KeptOf {};
 template <KeptRow Row>
 struct KeptOf<Row> : Row::Kept {};
 
-// The vectors of all those kinds, under the names that the structs give them; in order().
+// The vectors of all kept kinds, under the names that the structs give them; in order().
 template <typename Rows>
 struct KeptRows;
 template <typename... Rows>
@@ -247,7 +247,7 @@ struct Trace : KeptRows<AnyRow> {
     std::int64_t start_utc_ns = 0;
     std::int64_t start_system_ns = 0;        // CLOCK_MONOTONIC at that moment; 0 unknown
     std::int64_t first_ns = 0, last_ns = 0;  // extent of all events
-    std::int64_t invalid_events = 0;         // rows with end < start, left out
+    std::int64_t invalid_events = 0;         // rows with end < start, omitted
 
     StringTable strings;
     std::vector<std::pair<std::string, std::string>> config;  // SHARD_RUN in file order
@@ -271,7 +271,7 @@ struct Trace : KeptRows<AnyRow> {
     Segments segments;
     Counters counters;
 
-    // The value of a configuration key, or "" where the run has none.
+    // The value of a configuration key, or "" if the run has none.
     std::string_view config_value(std::string_view key) const {
         for (const auto& [k, v] : config) {
             if (k == key) return v;

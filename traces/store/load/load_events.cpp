@@ -118,7 +118,7 @@ class DeviceLoader {
                           });
     }
 
-    // A whole graph represents its kernels if they were not traced one by one.
+    // A whole graph stands for its kernels if they were not traced individually.
     void load_graphs() {
         constexpr std::string_view kTable = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE";
         if (source_.rows_at_most(kTable) == 0) return;
@@ -240,7 +240,7 @@ class RangeLoader {
 void load_links(LoadSource& source) {
     source.scan_fast("SHARD_LINKS", {"kind", "fromTid", "fromTime", "toTid", "toTime"},
                      [&](const FastRow& r) {
-                         // Other numbers are kinds that are unknown here.
+                         // Skips kinds that this version does not know.
                          if (r.integer(0) < 0 || r.integer(0) >= kLinkKinds) return;
                          source.sink.add(LinkRow{.kind = static_cast<LinkKind>(r.integer(0)),
                                                  .from_tid = r.integer(1),

@@ -1,5 +1,5 @@
-// A trace's facts about itself and its participants. Ranks come from SHARD_RANKS; an export of Nsight Systems
-// does not have it, so each active process becomes a rank, whatever devices it uses.
+// Loads the facts of the run, its ranks, devices, threads and model. Ranks come from SHARD_RANKS; an export
+// of Nsight Systems does not have it, so each active process becomes a rank, whatever devices it uses.
 #include <map>
 #include <set>
 #include <tuple>
@@ -29,7 +29,7 @@ std::string first_text(LoadSource& source, std::initializer_list<std::string_vie
     return text;
 }
 
-// An export's facts about its creation: the table's name changed with schema 3.
+// The versions that an export records; the table's name changed with schema 3.
 void load_export(LoadSource& source) {
     for (const auto& [key, name] : {std::pair("nsight.schema_version", "EXPORT_SCHEMA_VERSION"),
                                     std::pair("nsight.product_version", "EXPORT_PRODUCT_VERSION")}) {
@@ -131,7 +131,7 @@ void load_model(LoadSource& source) {
                                           .bytes = r.integer(4),
                                           .name = std::string(r.text(3))});
     });
-    if (!source.modules.empty()) source.reads_names = false;  // its ranges name them by id
+    if (!source.modules.empty()) source.reads_names = false;  // its ranges refer to modules by id
 }
 
 }  // namespace shardscope::traces

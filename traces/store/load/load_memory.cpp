@@ -47,12 +47,12 @@ void load_allocations(LoadSource& source) {
 
 struct Owner {  // the rank that owns a device in a process
     int rank = 0;
-    std::size_t device = 0;  // its index among the rank's
+    std::size_t device = 0;  // its index among the rank's devices
 };
 
 void load_cuda_memory(LoadSource& source) {
     std::map<std::pair<int, std::int64_t>, Owner> rank_of;
-    std::map<std::int64_t, std::pair<int, int>> of_process;  // its ranks: how many, the last one's number
+    std::map<std::int64_t, std::pair<int, int>> of_process;  // the number of its ranks, and the last one's
     for (const RankRow& rank : source.ranks) {
         rank_of[{rank.device, rank.global_pid}] = {rank.rank, 0};
         auto& [count, number] = of_process[rank.global_pid];
@@ -66,13 +66,13 @@ void load_cuda_memory(LoadSource& source) {
         [&](const Statement& r) {
             const std::pair place(narrow(r.integer(2)), r.integer(1));
             auto it = rank_of.find(place);
-            if (it == rank_of.end()) {  // a further device of a process that is one rank
+            if (it == rank_of.end()) {  // another device of a process that is a single rank
                 const auto process = of_process.find(place.second);
                 if (place.second == 0 || process == of_process.end() || process->second.first != 1) return;
                 it = rank_of.emplace(place, Owner{process->second.second, ++further[place.second]}).first;
             }
             const auto kind = r.integer_or(5, kMemKindDevice);
-            // Larger than any memory: refused by the sink.
+            // Clamped, but still so large that the sink refuses it.
             const std::int64_t bytes =
                 std::clamp(r.integer(4), -2 * PendingRows::kLargest, 2 * PendingRows::kLargest);
             source.sink.add(

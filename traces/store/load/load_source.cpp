@@ -109,7 +109,7 @@ void LoadSource::report() const {
 }
 
 void LoadSource::load_strings() {
-    // Ids are assigned consecutively; reserves room without inspecting each.
+    // Ids are usually consecutive: those below `near` index a vector, the rare others go into a map.
     const std::int64_t near = kFewStrings + 4 * rows_at_most("StringIds");
     scan("StringIds", {"id", "value"}, [&](const Statement& r) {
         const std::int64_t id = r.integer(0);

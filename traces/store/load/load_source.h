@@ -1,5 +1,5 @@
-// The tables of a trace database as the loader sees them: each is scanned once, in the order of its rows;
-// columns that a table or an older schema lacks are NULL. Internal to the store.
+// Scans the tables of a trace database for the loader: each table once, in the order of its rows; columns
+// that a table or an older schema lacks are NULL. Internal to the store.
 #pragma once
 
 #include <algorithm>
@@ -72,7 +72,7 @@ class LoadSource final : public LoadedStrings {
     // has_plain_table(), called once per table.
     bool has(std::string_view table);
     bool has(std::string_view table, std::string_view column);
-    // An upper bound of the rows, for reserving room and for progress; no more than the file could hold.
+    // An upper bound on the rows, for reserving memory and for progress; at most what the file could hold.
     std::int64_t rows_at_most(std::string_view table);
 
     // Calls `take` with a Statement for each row.

@@ -1,4 +1,4 @@
-// Ties kernels by their launches to the calls of nccl_calls.h, then makes rows.
+// Matches kernels by their launches to the calls of nccl_calls.h, then makes rows.
 #include "traces/store/nccl/nccl_collectives.h"
 
 #include <algorithm>
@@ -74,8 +74,8 @@ std::vector<std::int64_t> read_numbers(Database& database, const std::vector<Ncc
 
 // --- tying -------------------------------------------------------------------------------------------------
 
-// The calls of a site that each of its kernels carries; empty where that is ambiguous. Kernels are in the
-// order of launch, calls in the order of issue.
+// Assigns the calls of a site to its kernels; empty if that is ambiguous. Kernels are in the order of launch,
+// calls in the order of issue.
 std::vector<Tie> tie_site(const std::vector<NcclKernel>& kernels, const std::vector<std::size_t>& launched,
                           const std::vector<NcclCall>& calls, const std::vector<std::size_t>& issued) {
     std::array<std::vector<std::size_t>, kOperations> kernels_of, calls_of;
@@ -138,7 +138,7 @@ class Join {
         number_rows();
     }
 
-    // Rows and notes on missing ones, with the time of the first kernel.
+    // The rows, and notes on missing ones at the time of the first kernel.
     NcclCollectives results() const {
         NcclCollectives results;
         for (const Row& row : rows_) {

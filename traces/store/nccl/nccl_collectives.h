@@ -11,16 +11,16 @@
 
 namespace shardscope::traces {
 
-// Ties each kernel of NCCL to the call that launched it: by its launch (correlation id, thread, time) to the
-// NVTX range around it, and by that range's payload to a communicator and to bytes. In a group the kernels of
-// one kind of operation belong to the group's calls of that kind, in order; one kernel for several calls of
-// one communicator carries them all.
+// Finds the call that launched each NCCL kernel: its launch (correlation id, thread, time) leads to the NVTX
+// range around it, and that range's payload to a communicator and to bytes. In a group the kernels of one
+// kind of operation belong to the group's calls of that kind, in order; one kernel for several calls of one
+// communicator carries them all.
 //
-// The operations' numbers are NCCL's own (SHARD_NCCL_OPERATIONS, counted for each kind of operation) where
+// The operations' numbers are NCCL's own (SHARD_NCCL_OPERATIONS, counted for each kind of operation) if
 // the profiler plugin reported them for a whole communicator; else positions in the order of issue, and -1
-// where the ranks disagree, and for sends and receives.
+// if the ranks disagree, and for sends and receives.
 //
-// Kernels that cannot be attributed are left out and counted in DIAGNOSTIC_EVENT: no row contains a guess.
+// Kernels that cannot be attributed are omitted and counted in DIAGNOSTIC_EVENT: no row contains a guess.
 // Does nothing if SHARD_COLLECTIVES has rows or there is no NCCL kernel. `database` is writable and has our
 // tables; either everything is written or nothing. Throws StoreError.
 void join_nccl_collectives(Database& database);

@@ -19,7 +19,7 @@ struct NcclKernel {
     std::int64_t launch_tid = kUnknownNumber, launched = 0;
 };
 
-// The kernels in order of their starts, with their launches where recorded.
+// The kernels in order of their starts, with their launches if recorded.
 std::vector<NcclKernel> read_nccl_kernels(Database& database);
 
 // The rank of a device and process: from SHARD_RANKS, else as numbered by the loader.

@@ -1,5 +1,5 @@
-// SHARD_PLAN_PARTS: the memory of a planner's rows by formula, as papers give it by ZeRO stage, beside the
-// simulated peak. Read and written separately: only needed where a plan's row is shown.
+// SHARD_PLAN_PARTS: the memory of a planner's rows by the formulas that papers give for each ZeRO stage, next
+// to the simulated peak. Read and written separately: only needed where a plan's row is shown.
 #pragma once
 
 #include <array>

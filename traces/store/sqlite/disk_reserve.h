@@ -8,8 +8,8 @@
 
 namespace shardscope::traces {
 
-// Held by an unnamed file, which disappears with its process. There is no reserve if the file system does not
-// support such files.
+// An unnamed file holds the space and disappears with its process. There is no reserve if the file system
+// does not support such files.
 class DiskReserve {
   public:
     explicit DiskReserve(const std::string& beside);

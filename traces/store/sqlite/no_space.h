@@ -11,7 +11,7 @@ class NoSpaceError : public StoreError {
     using StoreError::StoreError;
 };
 
-// The fact of SHARD_RUN that says why recording ended before the run did, if it could still be written.
+// The key and value in SHARD_RUN that say why recording ended before the run did, if they could be written.
 inline constexpr const char* kStoppedBecause = "recording_stopped";
 inline constexpr const char* kDiskWasFull = "its disk was full";
 

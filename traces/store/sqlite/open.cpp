@@ -53,7 +53,7 @@ Header read_header(const std::string& path) {
     Header header;
     header.page_size = number(16, 2) == 1 ? 65536 : number(16, 2);
     header.pages = number(28, 4);
-    header.pages_valid = number(24, 4) == number(92, 4);  // otherwise an ancient version wrote the size
+    header.pages_valid = number(24, 4) == number(92, 4);  // else a very old SQLite wrote the size
     header.wal = bytes[18] == 2 || bytes[19] == 2;
     return header;
 }
@@ -113,7 +113,7 @@ void check_is_trace(Database& database) {
                     database.path()));
 }
 
-// Creates what older versions lack, empty, for this connection.
+// Creates, for this connection only, the views and (empty) tables that an older schema lacks.
 void complete_schema(Database& database) {
     if (const int version = schema_version(database); version > 0) {
         database.execute(migration_sql(version));

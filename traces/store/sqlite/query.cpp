@@ -108,7 +108,7 @@ std::map<std::string, std::string> stated_values(std::string_view sql) {
     return values;
 }
 
-// A text that is a number as a whole becomes a number.
+// Converts a text to a number if all of it is one.
 QueryValue as_value(const std::string& text) {
     const char* const end = text.data() + text.size();
     std::int64_t whole = 0;

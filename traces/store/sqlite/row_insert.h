@@ -1,8 +1,8 @@
-// Inserts of whole arrays: rows wait as the structs that they came in, and one statement (INSERT … SELECT
-// from a virtual table whose cursor walks the array) writes them all. Nothing is bound and no value is copied
-// on the way. What remains is SQLite's own work (four fifths of the time: it asks for each value and builds
-// the record), so the goal is to have it ask for few: constants are written into the statement, and columns
-// that are NULL in a whole batch are omitted. Internal to the store.
+// Inserts whole arrays: rows are buffered as structs, and one statement (INSERT … SELECT from a virtual table
+// whose cursor walks the array) writes them all. Nothing is bound and no value is copied on the way. SQLite's
+// own work remains (four fifths of the time: it asks for each value and builds the record), so it should ask
+// for few values: constants are written into the statement, and columns that are NULL in a whole batch are
+// omitted. Internal to the store.
 //
 // Source of the virtual table's interface: sqlite.org/vtab.html.
 #pragma once
@@ -87,7 +87,7 @@ class RowInsert {
     }
 
   private:
-    static constexpr std::size_t kRows = 512;  // fits into the second level cache; more gain nothing
+    static constexpr std::size_t kRows = 512;  // fits into the L2 cache; more gain nothing
     static inline const std::string kFeed = "rows_of_" + std::string(Row::kTable);
     static constexpr std::string_view verb() {
         if constexpr (requires { Row::kVerb; }) {

@@ -22,7 +22,7 @@ constexpr std::size_t kRandom = 6;  // random characters after a dash
 // A younger folder may belong to a process that has not locked it yet.
 constexpr std::chrono::seconds kYoung{60};
 
-// Locked as long as the descriptor is open; none: it cannot be, or another process has it.
+// The lock lasts while the descriptor is open. None if locking fails or another process holds the lock.
 FileDescriptor lock_folder(const std::string& path) {
     FileDescriptor folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (folder && ::flock(folder.get(), LOCK_EX | LOCK_NB) != 0) folder.close();

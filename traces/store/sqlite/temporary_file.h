@@ -31,10 +31,10 @@ void rename_database(const std::string& from, const std::string& target, bool re
 // "run.sqlite.shardscope-new-4711", a name that no other program gives a file. `kind`: "new" for created,
 // "part" for merged files, "import" for a folder.
 std::string unfinished_name(const std::string& target, std::string_view kind);
-// Removes such files (also those with ".finalizing" appended) of this user's processes that no longer exist:
-// they were killed while they wrote.
+// Removes such files (also those with ".finalizing" appended) that this user's killed processes left while
+// they wrote.
 void remove_left_ones(const std::string& target, std::string_view kind);
-// Removes what processes left next to `target` that were killed while they wrote or finalized it.
+// Removes the files that killed processes left next to `target` while they wrote or finalized it.
 void remove_litter(const std::string& target);
 
 // Removes the files that SQLite keeps next to a database. Without the database they are useless; a new

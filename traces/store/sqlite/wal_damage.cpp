@@ -55,7 +55,7 @@ bool begins_well(std::istream& file) {
     if (!sum.stands_at(header, 24) || page < 512 || page > kMostPage) return false;
     std::vector<unsigned char> frame(kFrameHeader + page);
     if (!read(frame)) return file.gcount() == 0;  // restarted, with nothing written since
-    // The frame is of an earlier round, which is completely in the database.
+    // The frame belongs to an earlier generation of the log, which was checkpointed completely.
     if (word(frame, 8) != word(header, 16) || word(frame, 12) != word(header, 20)) return true;
     sum.add(std::span(frame).first(8));
     sum.add(std::span(frame).subspan(kFrameHeader));

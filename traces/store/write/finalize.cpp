@@ -51,7 +51,7 @@ class Progress {
     const FinalizeOptions& options() const { return options_; }
     bool cancelled() const { return options_.cancel != nullptr && *options_.cancel; }
 
-    // Long statements of this connection stop, too.
+    // Makes long statements of this connection stop as well.
     void watch(Database& database) {
         sqlite3_progress_handler(
             database.handle(), kStepsBetweenLooks,
@@ -74,7 +74,7 @@ std::vector<std::string> names_of_tables(Database& database, std::string_view sc
     return names;
 }
 
-// The columns that both have, in the order of main's.
+// The columns that the table has in both files, in main's order.
 std::vector<std::string> common_columns(Database& database, const std::string& table) {
     std::vector<std::string> names;
     Statement rows(database,
@@ -238,7 +238,7 @@ void settle(const std::string& path, const std::string& recorded) {
     struct stat old {};
     const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
     if (file && ::stat(recorded.c_str(), &old) == 0) {
-        // As far as allowed; without the right to change the owner it stays.
+        // Best effort: not every user may change the owner.
         [[maybe_unused]] const int given = ::fchown(file.get(), old.st_uid, old.st_gid);
         [[maybe_unused]] const int opened = ::fchmod(file.get(), old.st_mode & 07777);
     }

@@ -15,7 +15,7 @@ namespace shardscope::traces {
 
 struct FinalizeOptions {
     const std::atomic<bool>* cancel = nullptr;   // set by another thread or a signal handler: stop soon
-    std::function<void(double share)> progress;  // called now and then with the part done, 0 to 1
+    std::function<void(double share)> progress;  // called regularly with the share done, 0 to 1
     std::int64_t rows_at_once = 2 << 20;         // sorted in memory; 16 bytes each
 };
 
@@ -36,9 +36,8 @@ struct FinalizeResult {
 // a newer schema, or still written or read by another program, or if the disk is full.
 FinalizeResult finalize_trace(const std::string& path, const FinalizeOptions& options = {});
 
-// The same for the process that wrote the file and has stored the run's end in ANALYSIS_DETAILS: if others
-// are reading the file, it is indexed and summed in place, unsorted, instead of being refused. Internal to
-// the store.
+// The same for the process that wrote the file and has stored the run's end in ANALYSIS_DETAILS: a file that
+// others are reading is not refused but indexed and summed in place, unsorted. Internal to the store.
 FinalizeResult finalize_ended_run(const std::string& path, const FinalizeOptions& options);
 
 }  // namespace shardscope::traces

@@ -1,6 +1,6 @@
-// How large a recording's finished file will be, while it is still recorded: a DatabaseWriter refuses events
-// that would make it larger than the user allows. The pages that the rows fill are asked for now and then, by
-// bytes that were added since; what finishing adds is counted with each row. Bytes. Internal to the store.
+// Estimates the size of the finished file during the recording: a DatabaseWriter refuses events that would
+// make it larger than the user allows. The number of pages is queried once per kBetweenLooks bytes added;
+// what finishing adds is counted with each row. Sizes in bytes. Internal to the store.
 #pragma once
 
 #include <cstddef>
@@ -15,9 +15,10 @@
 namespace shardscope::traces {
 
 struct SizeLimit {
-    // Between two looks at least this much is added; the limit is never exceeded by more.
+    // The bytes added between two queries of the file's size; the limit is never exceeded by more.
     static constexpr std::int64_t kBetweenLooks = 64 << 10;
-    // For what is not refused: diagnostics, threads, processes. With the above, the room that is kept free.
+    // The room that is kept free: the above, and space for the rows that are never refused (diagnostics,
+    // threads, processes).
     static constexpr std::int64_t kKeptFree = kBetweenLooks + (192 << 10);
     static constexpr std::int64_t kString = 16;  // a stored string without its text
     // What finishing adds, at most: an entry of an index, a row of sums for a name, a collective that is
@@ -26,26 +27,26 @@ struct SizeLimit {
 
     std::int64_t most = 0;                   // of the finished file; 0: no limit
     std::int64_t finishing = 0;              // what finishing adds for the rows so far
-    std::int64_t added = 0;                  // since the last look, at most
+    std::int64_t added = 0;                  // since the last query, at most
     std::int64_t refused = 0;                // events
-    std::unordered_set<std::uint64_t> sums;  // process and name, of which durations will be summed
+    std::unordered_set<std::uint64_t> sums;  // process and name pairs that get a row of sums
     bool full = false;
 };
 
-// What a page may leave unused because the next row, of so many bytes, does not fit into it; beyond a page,
-// what the last one of its own leaves.
+// The unused space that a row of so many bytes may cause: the rest of a page that it does not fit into or, if
+// it is larger than a page, of its own last page.
 constexpr std::int64_t page_waste(std::int64_t bytes) {
     constexpr std::int64_t kPage = 4096;  // the smaller of a finished file's two page sizes
     return bytes < kPage ? bytes * bytes / kPage : kPage;
 }
 
-// Whether a row says that something happened at some time. Rows of what took part, and diagnostics, are few.
+// Whether a row is an event with a time. Rows of participants, and diagnostics, are few.
 template <typename Row>
 inline constexpr bool kIsEvent = (
                                      requires(Row row) { row.start; } || requires(Row row) { row.time; }) &&
                                  !std::is_same_v<Row, DiagnosticRow>;
 
-// The table with a kind of event; empty where its rows are parts of other tables, without an index.
+// The table with a kind of event; empty if its rows are parts of other tables, without an index.
 template <typename Row>
 constexpr std::string_view table_of() {
     if constexpr (std::is_same_v<Row, RangeRow>) {
@@ -57,7 +58,7 @@ constexpr std::string_view table_of() {
     }
 }
 
-// The process and the name by which an event's duration is summed (totals.h); 0: it is not.
+// The process and the name by which an event's duration is summed (totals.h); 0 if it is not summed.
 template <typename Row>
 std::uint64_t sum_of(const Row& row) {
     std::uint64_t process = 0, name = 0;

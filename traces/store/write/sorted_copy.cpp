@@ -115,7 +115,7 @@ TableSurvey survey_table(Database& database, std::string_view schema, const std:
 
 void copy_table(Database& database, const std::string& table, const std::vector<std::string>& columns) {
     const std::string names = list(columns, "");
-    // SQLite copies whole records where the tables have the same columns.
+    // SQLite copies whole records if the tables have the same columns.
     database.execute(
         fmt::format("INSERT INTO main.{0} ({1}) SELECT {1} FROM run.{0}", quoted_name(table), names));
 }
@@ -145,7 +145,7 @@ void copy_sorted(Database& database, const std::string& table, const std::vector
         std::sort(places.begin(), places.end(), [](const TimedRow& a, const TimedRow& b) {
             return a.time != b.time ? a.time < b.time : a.row < b.row;
         });
-        // In parts, so that a stop takes effect soon.
+        // In blocks, so that a cancel takes effect soon.
         for (std::size_t i = 0; i < places.size(); i += kBlockRows) {
             const std::size_t count = std::min<std::size_t>(kBlockRows, places.size() - i);
             order.run(copy, &places[i], count);

@@ -29,16 +29,16 @@ struct TableSurvey {
     std::vector<std::int64_t> samples;  // times of some rows, evenly chosen
 };
 
-// Called now and then with the number of rows processed since the last call; may throw to stop.
+// Called regularly with the number of rows processed since the last call; may throw to stop.
 using RowsDone = std::function<void(std::int64_t rows)>;
 
 // Reads each row of `schema`.`table` once; rows that are summed by name go to `totals`.
 TableSurvey survey_table(Database& database, std::string_view schema, const std::string& table,
                          const std::vector<std::string>& columns, Totals& totals, const RowsDone& done);
 
-// Copies run.`table` to main.`table`, which is empty. `columns` are those of both.
+// Copies run.`table` to main.`table`, which is empty. `columns`: those that both have.
 void copy_table(Database& database, const std::string& table, const std::vector<std::string>& columns);
-// The same, sorted by time; rows of one time keep their order. About `rows_at_once` are sorted in memory.
+// The same, sorted by time; rows with equal times keep their order. Sorts about `rows_at_once` in memory.
 void copy_sorted(Database& database, const std::string& table, const std::vector<std::string>& columns,
                  const TableSurvey& survey, std::int64_t rows_at_once, const RowsDone& done);
 

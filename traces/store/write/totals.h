@@ -1,5 +1,5 @@
-// Sums of durations by name, for SHARD_TOTALS: one pass over the rows with a hash table, which SQLite's
-// GROUP BY (a sort) would take twenty times as long for. Internal to the store.
+// Sums of durations by name, for SHARD_TOTALS: one pass over the rows with a hash table; SQLite's GROUP BY
+// (a sort) would take twenty times as long. Internal to the store.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ class Totals {
     };
     static const Source* source(std::string_view table);
 
-    // `device` is -1 for what host threads did; `duration` is not negative.
+    // `device` is -1 for events of host threads; `duration` is not negative.
     void add(const Source& source, std::int64_t device, std::int64_t pid, std::int64_t name,
              std::int64_t duration);
 

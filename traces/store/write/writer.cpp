@@ -1,4 +1,4 @@
-// From the creation of a trace to its end. One transaction from commit to commit.
+// Creates and finishes a trace. One transaction lasts from commit to commit.
 #include "traces/store/write/writer.h"
 
 #include <fmt/core.h>
@@ -12,9 +12,8 @@ namespace shardscope::traces {
 
 namespace {
 
-// Opened once the file exists, with a journal that readers can follow while it is written. What the journal
-// holds moves into the file each 4096 pages (64 MiB): rarely enough that slow disks do not hold the writer
-// up.
+// Opens the existing file with a journal that allows reading while it is written. A checkpoint every 4096
+// pages (64 MiB) is rare enough that slow disks do not hold up the writer.
 Database open_for_writing(const std::string& path) {
     Database database(path, Database::Mode::read_write);
     database.execute(
@@ -82,7 +81,7 @@ std::int64_t DatabaseWriter::Impl::finished_bytes() {
     for (std::size_t i = strings_written; i < strings.size(); ++i)
         waiting += static_cast<std::int64_t>(strings[static_cast<StringId>(i)].size()) + SizeLimit::kString;
     const std::int64_t grown = (pages - first_pages) * kLargePage;
-    // A small page leaves a little more of itself unused.
+    // Small pages have slightly more unused space.
     const std::int64_t copied = grown + grown / 16;
     return first_pages * page_size_for(pages * kLargePage) + copied + waiting + limit.finishing;
 }
@@ -98,7 +97,7 @@ bool DatabaseWriter::Impl::has_room_for(std::int64_t bytes) {
 void DatabaseWriter::limit_size(std::int64_t bytes) {
     impl_->limit.most = bytes;
     impl_->limit.full = false;
-    impl_->limit.added = SizeLimit::kBetweenLooks;  // the next event looks
+    impl_->limit.added = SizeLimit::kBetweenLooks;  // so that the next event queries the size
 }
 
 bool DatabaseWriter::is_full() const {

@@ -20,7 +20,7 @@ struct WriterOptions {
     bool overwrite = false;            // replace an existing file; otherwise its existence is an error
     std::int64_t start_utc_ns = 0;     // wall clock at capture time 0
     std::int64_t start_system_ns = 0;  // CLOCK_MONOTONIC at capture time 0
-    std::int64_t first_ns = 0;         // capture time from which on the file contains events
+    std::int64_t first_ns = 0;         // capture time at which the file's events begin
     bool on_this_machine = true;       // the run is on this machine, whose facts are stored
 };
 
@@ -38,13 +38,13 @@ class DatabaseWriter final : public EachRow<DatabaseWriter> {
     template <typename Row>
     void take(const Row& row);
 
-    // Limits the size of the finished file (0: not at all, as at first): events that would make it larger are
-    // refused and counted, and names that only they need become empty. May be changed at any time. An empty
-    // trace has about half a megabyte.
+    // Limits the size of the finished file (0, the initial value: no limit): events that would make it larger
+    // are refused and counted, and names that only they need become empty. May be changed at any time. An
+    // empty trace takes about half a megabyte.
     void limit_size(std::int64_t bytes);
     bool is_full() const;                 // an event was refused under the present limit
     std::int64_t refused_events() const;  // in all
-    std::int64_t finished_bytes();  // an estimate of the finished file's size, rather above it than below
+    std::int64_t finished_bytes();  // an estimate of the finished file's size, rather too high than too low
 
     // Sets the wall clock at capture time 0, for a source that reports it late.
     void set_start_utc_ns(std::int64_t ns);

@@ -1,5 +1,5 @@
 // The state of a DatabaseWriter, for the files that implement it: writer.cpp (from creation to the end) and
-// writer_rows.cpp (what becomes of a row). Internal to the store.
+// writer_rows.cpp (how a row is stored). Internal to the store.
 #pragma once
 
 #include <map>
@@ -87,7 +87,7 @@ struct DatabaseWriter::Impl {
     struct {
         StringId domain = StringId::empty;
         std::int64_t pid = 0, id = 0;
-    } last_domain;  // the answer of the latest domain_of()
+    } last_domain;  // the latest result of domain_of()
 
     // Runs `body` within a transaction. The first failure ends all writing.
     template <typename Body>

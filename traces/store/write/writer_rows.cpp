@@ -55,7 +55,7 @@ struct DatabaseWriter::Storing {
         into.of<Row>().add(row);
     }
 
-    // --- what happened -------------------------------------------------------------------------------------
+    // --- events --------------------------------------------------------------------------------------------
 
     static void store(Writer&, Inserts& into, const KernelRow& row) {
         into.of<KernelRow>().add(row);
