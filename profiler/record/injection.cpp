@@ -31,7 +31,7 @@ std::string path_of(const std::string& command) {
     for (std::string_view rest = path == nullptr ? "/bin:/usr/bin" : path; !rest.empty();) {
         const std::size_t end = rest.find(':');
         const std::string folder(rest.substr(0, end));
-        const std::string file = (folder.empty() ? "." : folder) + "/" + command;
+        std::string file = (folder.empty() ? "." : folder) + "/" + command;
         if (::access(file.c_str(), X_OK) == 0) return file;
         rest = end == std::string_view::npos ? std::string_view() : rest.substr(end + 1);
     }
