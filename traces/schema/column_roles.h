@@ -38,7 +38,8 @@ enum class ColumnRole {
 
 ColumnRole column_role(std::string_view table, const SchemaColumn& column);
 
-// Whether the role was stated, or none is needed: by their unit the values are not ids, times or ranks.
+// Whether the role is listed, or none is needed because the column's unit says that it holds no ids, times
+// or ranks.
 bool is_decided(std::string_view table, const SchemaColumn& column);
 
 // How a table is carried over.

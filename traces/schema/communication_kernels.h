@@ -38,11 +38,11 @@ constexpr bool is_communication_kernel(std::string_view name) {
 std::string communication_kernel_sql(std::string_view column);
 std::string communication_kernel_sql(std::string_view short_name, std::string_view full_name);
 
-// SELECT of (collective, kernel): the row id of each row of SHARD_COLLECTIVES, and that of the kernel that
-// carried it out or NULL. Join SHARD_COLLECTIVES to it, not it to SHARD_COLLECTIVES: it has no index. All
-// work of a launched graph has one correlation id: where several kernels have the id, those with a
-// communication kernel's name belong to the collectives, in the order of both; kernels without such a name
-// do only if they are no more than the collectives of the id. build_collectives() in the store does the same.
+// A SELECT of (collective, kernel): the row id of each row of SHARD_COLLECTIVES, and the row id of its
+// kernel or NULL. It has no index, so it must be the outer table of a join with SHARD_COLLECTIVES. All work
+// of a launched graph shares one correlation id: of several kernels with the id, those with a communication
+// kernel's name are paired with its collectives, in the order of both. If none has such a name, all of them
+// are, unless they outnumber the collectives. build_collectives() in the store does the same.
 std::string collective_kernels_sql();
 
 }  // namespace shardscope::traces

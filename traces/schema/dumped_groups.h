@@ -20,7 +20,7 @@ using DumpedGroups = std::map<std::string, DumpedGroup>;  // by the group's name
 
 std::string to_json(const DumpedGroups& groups);
 
-// Leaves out what is of another kind than to_json() writes.
+// Ignores values of another type than to_json() writes.
 DumpedGroups parse_dumped_groups(std::string_view json);
 
 }  // namespace shardscope::traces

@@ -11,7 +11,7 @@ namespace shardscope::traces {
 
 // What an allocation holds. The names are PyTorch's for FSDP; see docs/schema.md.
 enum class MemoryCategory : std::uint8_t {
-    parameters = 0,            // shards of the parameters (all of them where nothing is sharded)
+    parameters = 0,            // shards of the parameters (all of them if nothing is sharded)
     unsharded_parameters = 1,  // gathered flat parameters
     gradients = 2,             // shards of the gradients
     unsharded_gradients = 3,   // weight gradients and the flat gradient before its reduction
@@ -80,9 +80,9 @@ inline constexpr int kPredictionParts = 4;
 inline constexpr std::array<std::string_view, kPredictionParts> kPredictionPartNames = {"unit", "module",
                                                                                         "buffer", "step"};
 
-// How one host range is tied to another (SHARD_LINKS).
+// How one host range is linked to another (SHARD_LINKS).
 enum class LinkKind : std::uint8_t {
-    backward = 0,  // from an operator to the operator of its backward
+    backward = 0,  // from an operator to the operator that is its backward
 };
 inline constexpr int kLinkKinds = 1;
 inline constexpr std::array<std::string_view, kLinkKinds> kLinkKindNames = {"backward"};

@@ -1,4 +1,5 @@
-// The function that fmt::format_to() calls. libfmt exports it under GCC's name; clang mangles it differently.
+// Instantiates the function that fmt::format_to() calls: libfmt exports it as GCC mangles it, not as clang
+// does.
 #ifdef __clang__
 #include <fmt/format.h>
 

@@ -12,8 +12,8 @@
 
 namespace shardscope::traces {
 
-// The result for text that is not JSON: a value that is_discarded(), or an exception of nlohmann's with the
-// position.
+// What parsing does with text that is not JSON: it returns a value that is_discarded(), or throws
+// nlohmann's exception, which has the position.
 enum class BadJson { discarded, throws };
 
 bool is_json(std::string_view text);
@@ -27,7 +27,8 @@ std::string dump_json(const nlohmann::ordered_json& value, int indent = -1);
 // The member's text; empty if `object` has no such member or it is not a string.
 std::string string_member(const nlohmann::json& object, const char* key);
 
-// For sources that read little JSON and need not compile <nlohmann/json.hpp> (1 to 2 s).
+// The functions below are for sources that read little JSON: these need not compile <nlohmann/json.hpp> (1
+// to 2 s).
 
 // Each key of an object and its value: a string as it is, anything else as JSON. Nothing if the text is not
 // an object.

@@ -1,6 +1,6 @@
-// How a column takes its value from a row's struct when it is written, and gives it back when it is loaded.
-// What a member's type says is enough: an integer, an enum, a text, an id of a string, or a std::optional,
-// which is NULL where it is empty. NULL leaves a member as the struct begins.
+// How a column's value is read from a row's struct when the row is written, and stored in it when it is
+// loaded. The member's type decides how: an integer, an enum, a text, a string's id, or a std::optional,
+// which is NULL if it is empty. A NULL leaves the member at its default.
 //
 //   SchemaColumn{"bytes", kIntNN, "bytes", "Copied.", from<&MemcpyRow::bytes>},
 //   SchemaColumn{"graphNodeId", kInt, "id", "...", rarely(unless_negative<&MemcpyRow::graph_node>)},
@@ -38,7 +38,7 @@ class SqlValue {
     sqlite3_context* context_;
 };
 
-// Which of a sink's strings the ids of a file stand for.
+// Maps the string ids of a file to those of a sink.
 class LoadedStrings {
   public:
     virtual ~LoadedStrings() = default;
@@ -52,7 +52,7 @@ class LoadedCell {
     bool is_null() const;
     std::int64_t integer() const;
     double real() const;
-    std::string_view text() const;  // while the row is looked at
+    std::string_view text() const;  // valid until the next row
     StringId string() const { return strings_.string(integer()); }
 
   private:
@@ -62,7 +62,7 @@ class LoadedCell {
 
 namespace access {
 
-// The struct that a member, or a function of one argument, is of.
+// The row struct of a pointer to member, or of a function object that takes a row.
 template <typename T>
 struct Owner : Owner<decltype(&T::operator())> {};
 template <typename Member, typename Row>
@@ -90,7 +90,7 @@ inline constexpr bool is_optional = false;
 template <typename T>
 inline constexpr bool is_optional<std::optional<T>> = true;
 
-// Whether there is no value in the sense of unless_zero().
+// Whether unless_zero() stores the value as NULL.
 template <typename T>
 bool is_zero(const T& value) {
     if constexpr (std::is_enum_v<T> || std::is_arithmetic_v<T>) {
@@ -123,7 +123,7 @@ void take(const LoadedCell& cell, T& member) {
     } else if constexpr (std::is_same_v<T, bool>) {
         member = cell.integer() != 0;
     } else if constexpr (std::is_enum_v<T>) {
-        // A damaged value, or one of a newer file, is as good as none.
+        // A value out of range (of a damaged or a newer file) is treated as NULL.
         if (cell.integer() >= 0 && cell.integer() < size_of(T{})) member = static_cast<T>(cell.integer());
     } else if constexpr (std::is_integral_v<T> && sizeof(T) < sizeof(std::int64_t)) {
         constexpr std::int64_t kLeast = std::numeric_limits<T>::min(), kMost = std::numeric_limits<T>::max();
@@ -138,7 +138,7 @@ void take(const LoadedCell& cell, T& member) {
     }
 }
 
-// Gives a member back; nothing for what is made from several.
+// Stores a loaded value in its member; a value that a function computes has no setter.
 template <auto Get>
 void set_member(const LoadedCell& cell, void* row) {
     take(cell, static_cast<typename Owner<decltype(Get)>::type*>(row)->*Get);
@@ -153,8 +153,7 @@ constexpr auto setter() {
     }
 }
 
-// What counts as NULL. (Types with names: a lambda as an argument of a template has the name of another one
-// in clang 14.)
+// What counts as NULL. (Named types: clang 14 gives different lambdas the same name as template arguments.)
 struct EmptyOptional {
     template <typename T>
     bool operator()(const T& value) const {
@@ -197,10 +196,10 @@ struct Value {
 // `Get`: a member, or a function of the row.
 template <auto Get>
 inline constexpr ColumnAccess from = access::Value<Get, access::EmptyOptional>::access();
-// NULL where it is below 0, which stands for "none" or "unknown".
+// NULL if it is negative, which stands for "none" or "unknown".
 template <auto Get>
 inline constexpr ColumnAccess unless_negative = access::Value<Get, access::Negative>::access();
-// NULL where it is 0 or empty.
+// NULL if it is 0 or empty.
 template <auto Get>
 inline constexpr ColumnAccess unless_zero = access::Value<Get, access::Zero>::access();
 
@@ -218,7 +217,7 @@ struct Element {
 template <auto Array, std::size_t I>
 inline constexpr ColumnAccess element = {.get = Element<Array, I>::get, .set = Element<Array, I>::set};
 
-// NULL but in rows for which `Holds` is true.
+// NULL except in rows for which `Holds` is true.
 template <typename Holds, auto Member>
 struct ValueIf {
     static void get(SqlValue cell, const void* row) {
@@ -229,7 +228,7 @@ struct ValueIf {
 template <typename Holds, auto Member>
 inline constexpr ColumnAccess from_if = {.get = ValueIf<Holds, Member>::get, .set = access::setter<Member>()};
 
-// NULL in most rows, and left out of the statement where it is in all that are written together.
+// NULL in most rows; omitted from the INSERT if it is NULL in all rows that are written together.
 constexpr ColumnAccess rarely(ColumnAccess access) {
     access.rare = true;
     return access;
@@ -240,7 +239,7 @@ constexpr ColumnAccess always(std::string_view sql) {
     return {.constant = sql};
 }
 
-// A column that several tables have, with the access of one of them.
+// A column that several tables share, with the access of one of them.
 constexpr SchemaColumn with(SchemaColumn column, ColumnAccess access) {
     column.access = access;
     return column;

@@ -22,11 +22,11 @@ namespace shardscope::traces {
 enum class StringId : std::uint32_t { empty = 0 };
 
 // A struct's kTable is the table that its rows become, whose columns say which member each holds (schema.h,
-// row_access.h). kVerb: how a row whose key exists already is stored; without it that is an error.
+// row_access.h). kVerb says how a row is stored whose key already exists; without it, that is an error.
 //
-// A trace in memory has columns for most events (trace.h). Rows of a kind with few of them it keeps as they
-// are: the struct's `Kept` is the vector that the trace has for them, order() their place in it, and
-// each_time() visits their times from the first to the last, as each_name() does their names.
+// A trace in memory stores most events in columns (trace.h). A kind with few rows is stored as structs: its
+// `Kept` holds the trace's vector of them, order() is their sort key, and each_time() visits their times
+// from the first to the last, as each_name() visits their names.
 inline constexpr std::string_view kReplace = "INSERT OR REPLACE", kKeepFirst = "INSERT OR IGNORE";
 
 // --- what happened -------------------------------------------------------------------------------
@@ -51,7 +51,7 @@ struct KernelRow {
     std::int64_t local_memory_total = 0;
     std::int64_t grid_id = 0;
     int shared_memory_executed = -1, shared_memory_limit_config = -1;
-    std::int64_t graph_node = -1, graph = -1;  // where a CUDA graph launched it
+    std::int64_t graph_node = -1, graph = -1;  // if a CUDA graph launched it
     int cluster[3] = {-1, -1, -1};
     int cluster_policy = -1, max_potential_cluster = -1, max_active_clusters = -1;
     std::int64_t external_id = 0;  // id of the operator that launched it, as recorded; 0 none
@@ -125,7 +125,7 @@ struct SynchronizationRow {
 struct RangePayload {
     enum class Type : std::uint8_t { none, uint64, int64, real64, uint32, int32, real32 };
     Type type = Type::none;
-    std::uint64_t bits = 0;  // the value's bytes, in the low end
+    std::uint64_t bits = 0;  // the value, in the low bytes
 };
 
 // An NVTX range (push/pop or start/end) or mark. `module` ties our own ranges to ModuleRow::id (stored in
@@ -379,7 +379,7 @@ struct MemoryRow {
     std::int64_t total = -1,
                  reserved = -1;  // the device's, right after it, as the allocator reports; -1 unknown
     StringId annotation = StringId::empty;  // the enclosing range, as the source reports it
-    StringId stack = StringId::empty;       // frames, innermost first, one a line: "file.py:12 function"
+    StringId stack = StringId::empty;       // frames, innermost first, one per line: "file.py:12 function"
 
     template <typename Row, typename Visit>
     static void each_name(Row& row, Visit visit) {
@@ -399,7 +399,7 @@ struct SegmentRow {
     int stream = -1;
 };
 
-// PyTorch's NCCL flight recorder's entry for one collective of one rank.
+// The entry of PyTorch's NCCL flight recorder for one collective of one rank.
 struct FlightRow {
     static constexpr std::string_view kTable = "SHARD_FLIGHT_RECORDS";
     int rank = 0;
@@ -491,8 +491,8 @@ struct RankRow {
     std::string cpus;     // the processors that its process may run on, "0-3,8"; empty: unknown
 };
 
-// A measurement of a clock: when this part's time was `at_ns`, rank 0's CLOCK_MONOTONIC equalled that of
-// this part's host + offset_ns, to within uncertainty_ns (half of the shortest round trip).
+// A measurement of a clock: when this part's time was `at_ns`, rank 0's CLOCK_MONOTONIC was that of this
+// part's host plus offset_ns, to within uncertainty_ns (half of the shortest round trip).
 struct ClockRow {
     static constexpr std::string_view kTable = "SHARD_CLOCKS";
     int rank = 0;  // the rank that measured it
@@ -517,8 +517,8 @@ struct StopRow {
     int first_rank = -1;  // the rank whose failure ended the job; -1 unknown
     bool lost = false;    // that rank is gone or silent; false: it reported its failure itself
     std::string reason;   // a clause that can follow "rank 2 ": "has ended"
-    std::string
-        waiting;  // what this rank waited for then: "all_gather 12 of group 1, step 3"; empty: nothing
+    std::string waiting;  // what this rank was waiting for at that time: "all_gather 12 of group 1, step 3";
+                          // empty: nothing
 
     template <typename Row, typename Visit>
     static void each_time(Row& row, Visit visit) {
@@ -558,7 +558,7 @@ struct PlanRow {
 
     auto order() const { return std::tie(number); }
     struct Kept {
-        std::vector<PlanRow> plan;  // none in traces of runs
+        std::vector<PlanRow> plan;  // empty in the trace of a run
     };
 };
 
@@ -612,8 +612,8 @@ struct PredictionRow {
 };
 
 // A part of that prediction. The units' bytes sum to PredictionRow::peak_bytes, and so do the modules' and
-// the buffers'. `id` is UnitRow::id or ModuleRow::id (-1: belongs to none), -1 for a buffer, and the number
-// of a step: a stored value holds until the next stored number, the last one for all later steps.
+// the buffers'. `id` is UnitRow::id or ModuleRow::id (-1: belongs to none), -1 for a buffer, or a step's
+// number: a step's value holds until the next stored step, the last one for all later steps.
 struct PredictionPartRow {
     static constexpr std::string_view kTable = "SHARD_PREDICTION_PARTS";
     int rank = 0;
@@ -648,7 +648,7 @@ void visit_names(Row& row, Visit visit) {
     if constexpr (requires { std::remove_const_t<Row>::each_name(row, visit); })
         std::remove_const_t<Row>::each_name(row, visit);
 }
-// Calls `visit` with each time of a row that a trace keeps as it is.
+// Calls `visit` with each time of a row that a trace stores as a struct.
 template <typename Row, typename Visit>
 void visit_times(Row& row, Visit visit) {
     if constexpr (requires { std::remove_const_t<Row>::each_time(row, visit); })

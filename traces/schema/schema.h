@@ -20,14 +20,13 @@ inline constexpr std::string_view kNsightSchemaVersion = "3.25.0";
 class SqlValue;
 class LoadedCell;
 
-// Where a column's value comes from, and where it goes; row_access.h makes it from a member of a row's
-// struct.
+// How a column's value is read from a row's struct and stored in it; row_access.h makes this from a member.
 struct ColumnAccess {
     void (*get)(SqlValue cell, const void* row) = nullptr;
-    void (*set)(const LoadedCell& cell, void* row) = nullptr;  // null: made from more than this struct
+    void (*set)(const LoadedCell& cell, void* row) = nullptr;  // null: the value is not one member
     // Whether the column is not NULL in at least one of `count` rows.
     bool (*any)(const void* rows, std::size_t count) = nullptr;
-    std::string_view constant = {};  // SQL of the value of every row
+    std::string_view constant = {};  // SQL of the value that every row has
     bool rare = false;               // NULL in most rows
 };
 

@@ -10,15 +10,15 @@
 
 namespace shardscope::traces {
 
-// The numbers 0 to size - 1 in the order of `less(context, i, j)`, equal ones in their original order; empty
-// if they are in order already.
+// The numbers 0 to size - 1 in the order of `less(context, i, j)`, equal ones in their original order;
+// empty if they are already in order.
 std::vector<std::uint32_t> stable_order(std::size_t size,
                                         bool (*less)(const void*, std::uint32_t, std::uint32_t),
                                         const void* context);
 
 // Sorts rows by `less` and keeps the order of equal ones. std::stable_sort is compiled again for every type
-// of row and moves whole rows repeatedly: this sort of row numbers is compiled once, and every row moves
-// once. (In inner loops over small rows std::stable_sort is faster.)
+// of row and moves whole rows repeatedly: this sort of row numbers is compiled once, and moves each row
+// twice. (In inner loops over small rows std::stable_sort is faster.)
 template <class Rows, class Less>
 void sort_rows(Rows& rows, const Less& less) {
     const auto first = std::begin(rows);

@@ -1,4 +1,5 @@
-// Rows of tables that no source hands to a sink as they are: parts of such rows, texts and sums (see rows.h).
+// Rows that a database derives from those that a source hands to a sink (rows.h): parts of them, texts and
+// sums.
 #pragma once
 
 #include <cstdint>

@@ -40,8 +40,8 @@ constexpr std::array kKernels = {
     kCorrelation,
 };
 // {0}: communication_kernel_sql() of both names; {1}: collective_kernels_sql(), evaluated only if a kernel
-// has a collective's correlation id but not such a name.
-// A further device of a process belongs to the process's rank (device_streams.h).
+// has a collective's correlation id but not such a name. An additional device of a process belongs to the
+// process's rank (device_streams.h).
 constexpr std::string_view kKernelsSql =
     R"(SELECT coalesce(r.rank, (SELECT max(p.rank) FROM SHARD_RANKS p WHERE p.globalPid = k.globalPid GROUP BY p.globalPid HAVING count(*) = 1)) AS rank,
        k.deviceId AS device, k.streamId AS stream,

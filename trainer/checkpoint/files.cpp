@@ -76,7 +76,7 @@ void exchange(const fs::path& from, const fs::path& to, const fs::path& aside) {
     if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0) return;
     if (errno != EINVAL && errno != ENOSYS) fail(to, errno);
     // Fallback for file systems that cannot exchange two folders, such as NFS. If this is interrupted after
-    // the first rename, `latest` stands for `aside`.
+    // the first rename, find_checkpoint() takes `aside` for what `latest` names.
     fs::remove_all(aside);
     fs::rename(to, aside);
     fs::rename(from, to);

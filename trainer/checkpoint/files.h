@@ -5,8 +5,7 @@
 //     SAVE/.lock               held by the run that saves there
 //     SAVE/.step-30.tmp/       a checkpoint that is being written; never read
 //     SAVE/.step-20.old/       a complete checkpoint that is about to be replaced (on file systems that
-//     cannot
-//                              exchange two folders atomically)
+//                              cannot exchange two folders atomically)
 //
 // All functions throw std::system_error with the path and the system's reason unless they say otherwise.
 #pragma once

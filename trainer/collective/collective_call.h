@@ -8,8 +8,8 @@
 namespace shardscope::trainer {
 
 // A member's buffers may be in place (all_reduce; all_gather whose input is its own piece of the output;
-// reduce_scatter whose output is its own piece of the input; broadcast). Where the elements of an all_gather
-// or reduce_scatter are not divisible by the number of members, pieces are rounded up and the last ones are
+// reduce_scatter whose output is its own piece of the input; broadcast). If the elements of an all_gather or
+// reduce_scatter are not divisible by the number of members, pieces are rounded up and the last ones are
 // shorter or empty.
 struct CollectiveCall {
     Operation operation = Operation::barrier;

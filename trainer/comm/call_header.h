@@ -1,4 +1,4 @@
-// What a member tells the others of the collective that it begins, and the sentences about it.
+// The header by which a member tells the others which collective it begins, and its wording in messages.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace shardscope::trainer::collectives {
 
-// As it goes over the wire; the processes of a job run the same program.
+// Sent as it lies in memory, because all processes of a job run the same program.
 struct CallHeader {
     std::int64_t sequence = 0, step = 0, full_elements = 0;
     std::int32_t communicator = 0, unit = -1, divisor = 1;
@@ -26,7 +26,7 @@ CallHeader header_of(const CollectiveLaunch& launch);
 
 using UnitName = std::function<std::string(int unit)>;
 
-// "step 3, unit 2 "net.4", backward": what it belongs to.
+// "step 3, unit 2 "net.4", backward": what the collective belongs to.
 std::string where(const CallHeader& header, const UnitName& unit_name);
 // "all_gather number 12 of communicator 0 (step 3, unit 2 "net.4")".
 std::string title(const CallHeader& header, const UnitName& unit_name);

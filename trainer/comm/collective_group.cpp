@@ -36,29 +36,29 @@ using namespace collectives;
 using Clock = std::chrono::steady_clock;
 using std::chrono::microseconds;
 
-constexpr std::size_t kOrderedScratch = 4;  // ordered sums that receive at a time
+constexpr std::size_t kOrderedScratch = 4;  // ordered sums that can receive at the same time
 constexpr microseconds kIdleWait{1'000'000};
 constexpr microseconds kBusyWait{100'000};
-// Looks without a pause, then with. About what another member takes for a block that it copies and sums
-// before it looks for messages itself, and little of the time for which the core is another's who wants it.
+// How long to poll before a sleep: about the time in which another member copies and sums a block between two
+// polls, and little of the time for which a thread that computes takes the core.
 constexpr microseconds kLookBriefly{200};
-// How long a member that found a divergence stays for its own headers to leave, so that the others find it,
-// too.
+// How long a member that found a divergence waits for all headers to be exchanged, so that the others find
+// it, too.
 constexpr microseconds kLastWords{250'000};
-// Where a process is silent, the World says so, at most a beat of its pulse (1 s) after the timeout. Here
-// only those are seen who wait for it and do not come for that: they are not to be blamed first. Meanwhile
-// the ranks that have been asked answer.
+// Added to the timeout, so that the World reports a silent process first: it does so at most one beat of its
+// pulse (1 s) after the timeout. This group sees only that the ranks that wait for that process do not
+// arrive, and must not blame them. Meanwhile the ranks that were asked answer.
 constexpr microseconds kWorldFirst{1'500'000};
 
 struct Flight {
     CollectiveLaunch launch;
     ProcessGroup::Done done;
     Clock::time_point begun;
-    std::uint64_t number = 0;  // of what this rank has begun
-    // Set once it is under way.
+    std::uint64_t number = 0;  // counts what this rank has begun, from 1
+    // Set by start().
     const std::vector<int>* ranks = nullptr;
     std::unique_ptr<HeaderExchange> headers;
-    std::unique_ptr<Transfer> transfer;  // none: the headers are all of it
+    std::unique_ptr<Transfer> transfer;  // null: nothing but headers is sent (a barrier)
 };
 
 class CollectiveGroup : public ProcessGroup {
@@ -85,36 +85,36 @@ class CollectiveGroup : public ProcessGroup {
     void stop() override { join(); }
 
   private:
-    // The ranks of a communicator and how far this member is.
+    // The ranks of a communicator and this member's progress in it.
     struct Communicator {
         std::vector<int> ranks;               // by place; empty: this rank is none of its members
-        std::int64_t first_open = 0;          // all collectives before it have ended
-        std::set<std::int64_t> ended;         // behind it
-        std::map<std::int64_t, Flight> held;  // too far ahead
+        std::int64_t first_open = 0;          // all earlier collectives have ended
+        std::set<std::int64_t> ended;         // later ones that have ended
+        std::map<std::int64_t, Flight> held;  // begun, but too far ahead to start
     };
 
     // --- on any thread -------------------------------------------------------------------------------------
     void join();
-    void be_asked();  // by the inquiry
+    void be_asked();  // called by the inquiry
     void wake();
 
     // --- on the group's thread -----------------------------------------------------------------------------
     void run();
-    void carry_on();  // until stop() or a failure, which it throws
-    bool accept();    // what begin() has left; false: stop() was called and all has ended
+    void carry_on();  // returns after stop(), throws at a failure
+    bool accept();    // takes what begin() has queued; false: stop() was called and all has ended
     void start(Communicator& communicator, Flight flight);
     bool advance(Flight& flight);  // whether anything changed
     bool advance_all();
-    bool look();  // whether there is anything new
+    bool look();  // polls briefly; whether there is anything new
     void end(std::list<Flight>::iterator flight);
     void check_divergence(const Flight& flight);
-    // How long until the next one; throws what is too late.
+    // Returns the time until the next deadline; throws if a collective is past its own.
     microseconds check_deadlines();
-    const Flight& oldest() const;  // that began first, or was held back longest
+    const Flight& oldest() const;  // the one under way whose begin() was called first
     Standing standing() const;
-    void check_held() const;  // when all else has ended: nothing waits for what never began
+    void check_held() const;  // called when all else has ended; throws if one waits for one that never began
     CollectiveTrouble lost(const WireError& error) const;
-    void refuse(const std::exception_ptr& error);  // ends everything, also what is begun until stop()
+    void refuse(const std::exception_ptr& error);  // ends everything, and what begins before stop()
     CallHeader header(const Flight& flight) const { return header_of(flight.launch); }
     std::string title_of(const Flight& flight) const { return title(header(flight), options_.unit_name); }
 
@@ -122,28 +122,28 @@ class CollectiveGroup : public ProcessGroup {
     const std::string name_;
 
     mutable std::mutex mutex_;
-    std::condition_variable changed_;           // where the wire is not used any more
-    std::list<Flight> begun_;                   // not yet seen by the thread
-    std::map<std::uint64_t, CallHeader> open_;  // what has not ended, or failed, by number
+    std::condition_variable changed_;           // wakes the thread once it no longer uses the wire
+    std::list<Flight> begun_;                   // not yet accepted by the thread
+    std::map<std::uint64_t, CallHeader> open_;  // those that have not ended successfully, by number
     std::uint64_t numbers_ = 0;
-    std::exception_ptr failure_;  // the first
+    std::exception_ptr failure_;  // the first failure
     std::function<bool()> nothing_to_do_;
     bool stopping_ = false, stopped_ = false, asked_ = false;
 
     std::atomic<bool> woken_{false};
 
-    // The thread's own.
+    // Used by the group's thread only.
     ScratchPool scratch_;
     std::map<int, Communicator> communicators_;  // by id
-    std::list<Flight> flights_;                  // under way, in the order in which they began
-    std::uint64_t asked_about_ = 0;  // the number of the late one that the others were asked about
-    std::unique_ptr<Wire> wire_;     // others call wake() only
+    std::list<Flight> flights_;                  // under way, in the order in which they started
+    std::uint64_t asked_about_ = 0;  // number of the late collective that the others were asked about
+    std::unique_ptr<Wire> wire_;     // other threads call only wake()
 
     std::mutex joining_;
     std::thread thread_;
 };
 
-// What the group itself finds out.
+// A failure that the group itself detects.
 class Trouble : public CollectiveError {
   public:
     explicit Trouble(const CollectiveTrouble& trouble)
@@ -165,7 +165,7 @@ void CollectiveGroup::look_while(std::function<bool()> nothing_to_do) {
     nothing_to_do_ = std::move(nothing_to_do);
 }
 
-// After what the thread is to see.
+// Called after each change that the thread must see.
 void CollectiveGroup::wake() {
     woken_.store(true, std::memory_order_release);
     changed_.notify_one();
@@ -272,7 +272,7 @@ void CollectiveGroup::run() {
     stopped_ = true;
 }
 
-// It sleeps between looks while the rank's other threads have work: they may have no core but this one's.
+// Sleeps between polls while the rank's other threads have work: this thread's core may be their only one.
 void CollectiveGroup::carry_on() {
     while (accept()) {
         const bool changed = advance_all() || look();
@@ -284,11 +284,11 @@ void CollectiveGroup::carry_on() {
     }
 }
 
-// Who comes back from a sleep comes late, and on an idle core has to wake it: it does not go to sleep at once
-// where there is nobody to make room for.
+// A thread that wakes from a sleep is late, and must first wake its core if that is idle. So it polls for a
+// while before it sleeps if no other thread needs the core.
 bool CollectiveGroup::look() {
     if (!wire_->moves_in_progress()) return false;
-    if (flights_.empty() || !nothing_to_do_) return false;  // set before a flight began
+    if (flights_.empty() || !nothing_to_do_) return false;  // nothing_to_do_ is set before any flight begins
     for (const auto until = Clock::now() + kLookBriefly; nothing_to_do_() && Clock::now() < until;) {
         if (wire_->progress(0) || woken_.load(std::memory_order_acquire)) return true;
         relax();
@@ -307,7 +307,7 @@ bool CollectiveGroup::accept() {
         asked = std::exchange(asked_, false);
         if (stopping_ && begun.empty() && flights_.empty()) return false;
     }
-    // On this thread: one that stands still does not answer.
+    // Answered on this thread, so that a thread that is stuck does not answer.
     if (asked) options_.inquiry->answer(standing());
     for (Flight& flight : begun) {
         Communicator& communicator = communicators_[flight.launch.communicator];
@@ -385,8 +385,8 @@ void CollectiveGroup::end(std::list<Flight>::iterator flight) {
     }
 }
 
-// Both sides say the same: of the two, the one that fewer members agree with calls something else; where as
-// many do, the higher rank.
+// Both sides blame the same rank: the one whose call fewer members share, or the higher one if as many share
+// each call.
 void CollectiveGroup::check_divergence(const Flight& flight) {
     const int place = *flight.headers->divergent();
     const int rank = (*flight.ranks)[static_cast<std::size_t>(place)];

@@ -29,20 +29,20 @@ using gloo::transport::Context;
 using gloo::transport::UnboundBuffer;
 using std::chrono::milliseconds;
 
-// The wire's slots are tags of 32 bits.
+// The proofs' slot; the wire's slots are tags of 32 bits.
 constexpr std::uint64_t kProofSlot = std::uint64_t{1} << 32;
 // Gloo waits five times its timeout for a connection.
 constexpr double kGloosFactor = 5;
 constexpr milliseconds kLook{100};
 
-// What Gloo says, without the place in its source.
+// Gloo's message without the source location in front of it.
 std::string reason(const std::exception& error) {
     const std::string text = error.what();
     const std::size_t end = text.find("] ");
     return text.starts_with('[') && end != std::string::npos ? text.substr(end + 2) : text;
 }
 
-// Calls `interrupt` once if the job fails elsewhere while it exists.
+// Calls `interrupt` once if the job fails elsewhere while this object exists.
 class FailureWatch {
   public:
     FailureWatch(const std::function<bool()>& failed, std::function<void()> interrupt) {
@@ -92,8 +92,8 @@ class Connector {
         if (peers_.failed && peers_.failed()) throw WorldError("another process of the job has failed");
     }
 
-    // Where the others can reach this process: on its own machine only where all of them are there, otherwise
-    // in the network that it most likely shares with those of other machines.
+    // The address at which the others can reach this process: loopback if all of them are on its machine,
+    // else its address in the network that it most likely shares with the other machines.
     std::string own_address() const {
         TcpAddress mine;
         mine.kernel = kernel_identity();
@@ -110,7 +110,7 @@ class Connector {
         return nearest.front();
     }
 
-    // Gloo listens on a port of its own for each other rank.
+    // Gloo listens on a separate port for each other rank.
     void exchange_ports() {
         std::string mine = nonces_[place(peers_.rank)] = random_bytes(kNonceBytes);
         std::size_t size = 0;
@@ -148,7 +148,7 @@ class Connector {
         check_failed();
     }
 
-    // That `from` knows the token, for `to` only: of no use to anybody who has it from another connection.
+    // Proves to `to` that `from` knows the token; the proof is valid on no other connection.
     std::string proof_of(int from, int to) const {
         return proof(peers_.token, from > to ? Side::visitor : Side::rank_0, nonces_between(from, to),
                      fmt::format("{} {}", from, to));
@@ -171,7 +171,7 @@ class Connector {
 
     void exchange_proofs() {
         std::vector<Exchange> exchanges;
-        exchanges.reserve(place(peers_.ranks));  // Gloo has the addresses of the texts
+        exchanges.reserve(place(peers_.ranks));  // texts must not move: Gloo has their addresses
         for_others([&](int other) {
             Exchange& each = exchanges.emplace_back();
             each.other = other;
@@ -231,7 +231,7 @@ class Connector {
     const double timeout_s_;
     std::shared_ptr<Context> context_;
     std::vector<std::string> nonces_{place(peers_.ranks)};       // by rank
-    std::vector<std::vector<char>> ports_{place(peers_.ranks)};  // of each rank, for this one
+    std::vector<std::vector<char>> ports_{place(peers_.ranks)};  // by rank: where it listens for this one
 };
 
 }  // namespace
@@ -239,8 +239,8 @@ class Connector {
 std::shared_ptr<Context> connect_by_gloo(const GlooPeers& peers, double timeout_s) {
     std::shared_ptr<Context> context;
     std::exception_ptr error;
-    // Gloo's thread takes no signals, as the one that starts it; nor does a peer that has gone end the
-    // program by SIGPIPE while this one writes to it.
+    // Runs on a thread that blocks all signals: Gloo's own thread inherits that, and writing to a peer that
+    // has gone does not end the program by SIGPIPE.
     profiler::start_quietly([&] {
         try {
             context = Connector(peers, timeout_s).connect();

@@ -27,11 +27,11 @@ namespace {
 using gloo::transport::Context;
 using gloo::transport::UnboundBuffer;
 
-// Gloo closes all connections when a wait takes longer than its timeout. How long a collective may take is
-// the group's business.
+// Gloo closes all connections if a wait takes longer than its timeout. The process group, not Gloo, decides
+// how long a collective may take.
 constexpr std::chrono::hours kForever{24 * 365};
 
-// Gloo writes in a way that raises SIGPIPE where the peer has gone, which would end the program.
+// Blocks SIGPIPE: Gloo's writes raise it if the peer has gone, which would end the program.
 void hold_back_sigpipe() {
     thread_local const bool held = [] {
         sigset_t pipe;
@@ -83,7 +83,7 @@ class GlooWire final : public Wire {
         std::unique_ptr<UnboundBuffer> buffer;
         std::atomic<bool> over{false};
     };
-    // Messages of one tag to or from one rank: they end in their order.
+    // Messages of one tag to or from one rank; they end in order.
     struct Stream {
         std::uint64_t key;
         int peer;
@@ -94,13 +94,13 @@ class GlooWire final : public Wire {
     Ticket start(int peer, std::uint32_t tag, Way way, std::byte* data, std::size_t bytes);
     void wait_for_streams();  // on a waiting thread
     void wait_for(Stream& stream, std::unique_lock<std::mutex>& lock);
-    int lost_peer() const;  // one with messages under way; -1: none
+    int lost_peer() const;  // a lost rank with messages under way; -1: none
 
     const std::shared_ptr<Context> context_;
 
-    // The wire's thread's own; a message stays where it is.
+    // Used by the wire's thread only. Messages never move.
     std::deque<Message> messages_;
-    std::vector<std::size_t> free_;  // messages whose tickets are nobody's
+    std::vector<std::size_t> free_;  // messages that are not in use
     std::vector<std::thread> waiting_;
 
     std::mutex mutex_;
@@ -109,7 +109,7 @@ class GlooWire final : public Wire {
     std::unordered_map<std::uint64_t, Stream> streams_;  // with messages under way, by key
     std::vector<Stream*> unattended_;                    // those for which no thread waits yet
     std::size_t idle_ = 0;                               // waiting threads that have no stream
-    std::vector<int> under_way_;                         // messages, by rank
+    std::vector<int> under_way_;                         // number of messages, by rank
     std::vector<bool> lost_;                             // ranks whose connection has ended
     bool moved_ = false, woken_ = false, abandoned_ = false;
 };
@@ -134,7 +134,7 @@ Wire::Ticket GlooWire::start(int peer, std::uint32_t tag, Way way, std::byte* da
         } else {
             message.buffer->recv(peer, tag, 0, bytes);
         }
-    } catch (const std::exception&) {  // Gloo's connections end once and for all
+    } catch (const std::exception&) {  // Gloo does not reopen a connection
         lost = true;
     }
     const std::uint64_t key = (static_cast<std::uint64_t>(peer) << 33) | (std::uint64_t{tag} << 1) |
@@ -172,7 +172,7 @@ void GlooWire::wait_for_streams() {
     }
 }
 
-// Until none of its messages is under way.
+// Waits until none of the stream's messages is under way.
 void GlooWire::wait_for(Stream& stream, std::unique_lock<std::mutex>& lock) {
     const auto peer = static_cast<std::size_t>(stream.peer);
     while (!stream.under_way.empty()) {
@@ -230,7 +230,7 @@ void GlooWire::abandon() {
     for (std::thread& thread : waiting_) thread.join();
     waiting_.clear();
     streams_.clear();
-    // Gloo waits here for its thread where that writes into the memory.
+    // Waits for Gloo's thread if it is writing into the message's memory.
     for (Message& message : messages_) message.buffer.reset();
 }
 

@@ -1,9 +1,9 @@
-// Messages over Gloo's connections, for processes that no MPI has started: the launcher is torchrun, or
+// Messages over Gloo's connections, for processes that MPI did not start: the launcher is torchrun, or
 // shardscope-train itself (run.processes).
 //
 // Gloo moves data on a thread of its own, and reports the end of a message only to a thread that waits for
-// it. So a thread waits for each stream of messages (one rank, one tag, one direction) while some of it are
-// under way.
+// it. So one thread waits for each stream of messages (one rank, one tag, one direction) while any of them
+// are under way.
 #pragma once
 
 #include <memory>

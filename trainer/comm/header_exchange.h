@@ -1,5 +1,5 @@
-// The members of a collective tell each other what they call. That is the whole of a barrier; of other
-// collectives it says to whom data may be sent, and who is missing.
+// The members of a collective tell each other what they call. For a barrier that is all; for other
+// collectives it determines to whom data may be sent, and which members are missing.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ namespace shardscope::trainer::collectives {
 
 class HeaderExchange {
   public:
-    // Sends to all and receives from all at once. `ranks`: of the members, by place. The object stays where
-    // it is while messages are on their way.
+    // Starts to send to all and to receive from all. `ranks`: the members' ranks, by place. The object must
+    // not move while messages are under way.
     HeaderExchange(Wire& wire, const CallHeader& own, const std::vector<int>& ranks, int place);
     HeaderExchange(const HeaderExchange&) = delete;
     HeaderExchange& operator=(const HeaderExchange&) = delete;
@@ -24,16 +24,16 @@ class HeaderExchange {
     bool begun(int place) const { return peers_[static_cast<std::size_t>(place)].begun; }
     bool all_begun() const { return missing_ == 0; }
     bool ended() const { return missing_ == 0 && sending_ == 0; }
-    // The first member that has not begun; none where all have.
+    // The first member that has not begun; nullopt if all have.
     std::optional<int> first_missing() const;
-    // Members that have begun such a call, this one included.
+    // The number of members that have begun such a call, including this one.
     int agreeing(const CallHeader& call) const;
 
     const CallHeader& own() const { return own_; }
     const CallHeader& of(int place) const { return peers_[static_cast<std::size_t>(place)].header; }
     // A member that calls something else.
     std::optional<int> divergent() const { return divergent_; }
-    // Whether this member's own header is with everybody.
+    // Whether this member's header has been sent to all.
     bool told() const { return sending_ == 0; }
 
   private:
@@ -44,7 +44,7 @@ class HeaderExchange {
     };
     Wire& wire_;
     CallHeader own_;
-    std::vector<Peer> peers_;  // by place; this member's own has begun
+    std::vector<Peer> peers_;  // by place; includes this member, which has begun
     int missing_ = 0, sending_ = 0;
     std::optional<int> divergent_;
 };

@@ -1,5 +1,5 @@
-// Whom the ranks of a job wait for: asked around among its processes when a collective does not go on, and
-// only then is anything sent. As the NCCL watchdog's Progress, which asks for less.
+// Finds out whom the ranks of a job wait for, by asking their processes. Nothing is sent until a collective
+// is stuck. Similar to the NCCL watchdog's Progress (trainer/cuda/progress.h), which asks for less.
 #pragma once
 
 #include <functional>
@@ -11,11 +11,11 @@ namespace shardscope::trainer {
 
 class World;
 
-// What a rank says when it is asked.
+// A rank's answer to an inquiry.
 struct Standing {
-    int waits_for = -1;         // a rank; -1: nobody, it computes or stands still
-    bool waited_began = false;  // the collective in which it waits, as this one has
-    std::string collective;     // in which it waits, as a clause: "all_gather number 12 of ..."; empty: none
+    int waits_for = -1;         // a rank; -1: none, it computes or is stuck
+    bool waited_began = false;  // whether that rank has begun the collective, too
+    std::string collective;     // the one that waits, as a clause: "all_gather number 12 of ..."; empty: none
 };
 
 class Inquiry {
@@ -25,14 +25,14 @@ class Inquiry {
     Inquiry(const Inquiry&) = delete;
     Inquiry& operator=(const Inquiry&) = delete;
 
-    // `asked` is called on any thread whenever a rank asks, and must not block; none after stop_listening().
+    // `asked` is called on any thread whenever a rank asks, and must not block; never after stop_listening().
     virtual void listen(std::function<void()> asked) = 0;
     virtual void stop_listening() = 0;
-    // Asks all ranks; what they said before is forgotten.
+    // Asks all ranks; earlier answers are discarded.
     virtual void ask() = 0;
-    // This rank's answer, to all.
+    // Sends this rank's answer to all.
     virtual void answer(const Standing& standing) = 0;
-    // What the rank has answered; nothing: it has not.
+    // The rank's answer; nullopt: it has not answered.
     virtual std::optional<Standing> of(int rank) const = 0;
 };
 
@@ -40,17 +40,17 @@ class Inquiry {
 // World outlives it.
 std::unique_ptr<Inquiry> make_world_inquiry(World& world);
 
-// A collective that will never end; one sentence: the step, the collective with its unit, what is wrong with
-// which rank. `rank`: whose fault it is, -1 where nobody can say.
+// A collective that will never end, in one sentence: the step, the collective with its unit, what is wrong
+// with which rank. `rank`: the rank at fault; -1: unknown.
 struct CollectiveTrouble {
     int rank = -1;
     std::string reason;  // a clause that can follow "rank 2 ": "has not begun all_gather number 12 ..."
     bool lost = false;   // the rank cannot be reached any more
 };
 
-// Whose fault it is that `rank`, which stands so itself, waits too long: not that of one who only waits for
-// the next. Follows who waits for whom to the first that waits for nobody or has not answered. A circle is
-// nobody's fault. `asked` may be null: then the rank itself is all that is known.
+// Finds the rank at fault if `rank`, whose own answer is `own`, waits too long: not one that itself only
+// waits for another. Follows the chain of waiting ranks to the first that waits for none or has not answered.
+// In a cycle no rank is at fault. `asked` null: only `own` is known.
 CollectiveTrouble end_of_chain(int rank, const Standing& own, double timeout_s, const Inquiry* asked);
 
 }  // namespace shardscope::trainer

@@ -1,4 +1,4 @@
-// Who takes part in a communicator's collectives, and whether a call can be one of them.
+// Which ranks take part in a communicator's collectives, and whether a call can be one of them.
 #pragma once
 
 #include <vector>
@@ -8,10 +8,10 @@
 
 namespace shardscope::trainer::collectives {
 
-// The ranks of a communicator that the rank is a member of, by place; empty: it is none.
+// The ranks of a communicator, by place; empty if `rank` is not a member.
 std::vector<int> members_of(const Mesh& mesh, int rank, int communicator);
 
-// Throws std::logic_error: the rank is no member at that place, or no such collective goes between processes.
+// Throws std::logic_error if the rank is not the member at that place, or processes have no such collective.
 void check_call(const Mesh& mesh, int rank, const CollectiveLaunch& collective);
 
 }  // namespace shardscope::trainer::collectives

@@ -1,4 +1,4 @@
-// Messages of one stream to or from one peer: posted in their order, a bounded number at a time.
+// Messages of one stream to or from one peer: posted in order, a bounded number at a time.
 #pragma once
 
 #include <algorithm>
@@ -33,7 +33,7 @@ class MessageLine {
                 }};
     }
 
-    // Looks which are over, and posts what may be posted: those before `ready`. Whether anything changed.
+    // Notes which messages are over and posts more, up to but excluding `ready`. Whether anything changed.
     bool advance(std::int64_t ready) {
         const std::int64_t posted_before = posted_, over_before = over_;
         while (!tickets_.empty() && (tickets_.front() == 0 || wire_->done(tickets_.front()))) {
@@ -45,11 +45,11 @@ class MessageLine {
         return posted_ != posted_before || over_ != over_before;
     }
 
-    std::int64_t over() const { return over_; }  // messages [0, over) are
+    std::int64_t over() const { return over_; }  // messages [0, over()) are over
     bool ended() const { return over_ == count_; }
 
-    // Posted at a time: enough that the wire has work while this side sums, and few enough that a peer that
-    // has not posted its receives need not store much.
+    // The most messages posted at a time: enough that the wire has work while this side sums, and few enough
+    // that a peer that has not posted its receives need not store much.
     static constexpr std::int64_t kDepth = 4;
 
   private:
@@ -59,11 +59,11 @@ class MessageLine {
     Wire* wire_;
     std::int64_t count_;
     std::function<Wire::Ticket(std::int64_t)> post_;
-    std::deque<Wire::Ticket> tickets_;  // of messages [over_, posted_); 0: no message, over
+    std::deque<Wire::Ticket> tickets_;  // of messages [over_, posted_); 0: an empty message, which is over
     std::int64_t posted_ = 0, over_ = 0;
 };
 
-// Pieces cut into blocks of one size, the last one shorter.
+// A piece cut into blocks of one size; the last may be shorter.
 struct Blocks {
     std::int64_t bytes = 0, block = 1;
     std::int64_t count() const { return (bytes + block - 1) / block; }

@@ -1,25 +1,25 @@
-// Tags of the collectives' messages: which communicator, which of its collectives, which stream of messages
-// in it.
+// The tags of the collectives' messages: a communicator, one of its collectives, and one of that collective's
+// streams of messages.
 #pragma once
 
 #include <cstdint>
 
 namespace shardscope::trainer::collectives {
 
-// Messages of a collective between two ranks; those of one stream arrive in their order.
+// A stream of messages between two ranks in a collective; they arrive in order.
 enum class MessageStream : std::uint8_t {
-    header = 0,   // what is called
-    inputs = 1,   // what is summed, or sums on their way along a ring
-    results = 2,  // what is there to stay
+    header = 0,   // which collective is called
+    inputs = 1,   // what is summed, or partial sums that travel along a ring
+    results = 2,  // final data
 };
 
-// Collectives of a communicator that are told apart. Only half as many are under way at a time: a member that
-// has ended the others may be so far ahead of one that has not.
+// The number of successive collectives of a communicator that have different tags. Only half as many may be
+// under way at a time: a member that has ended them may be that far ahead of one that has not.
 inline constexpr std::int64_t kSequences = 64;
 inline constexpr std::int64_t kUnderWay = kSequences / 2;
 
-// Small and dense, because MPI libraries differ in how large a tag may be: those of the largest
-// communicator's number, 2 * ranks, are below 512 * (ranks + 1).
+// Tags are small and dense, because MPI libraries differ in how large one may be. The largest communicator's
+// number is 2 * ranks, so all tags are below 512 * (ranks + 1).
 constexpr std::uint32_t message_tag(int communicator, std::int64_t sequence, MessageStream stream) {
     return (static_cast<std::uint32_t>(communicator) * static_cast<std::uint32_t>(kSequences) +
             static_cast<std::uint32_t>(sequence % kSequences)) *

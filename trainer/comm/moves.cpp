@@ -12,7 +12,7 @@ namespace shardscope::trainer::collectives {
 
 namespace {
 
-// A copy within this member's memory, a slice at a time: messages go on meanwhile.
+// A copy within this member's memory, one slice per call, so that messages go on meanwhile.
 class SlicedCopy {
   public:
     // `all`: bytes of the collective's output, of which this is a part.
@@ -68,7 +68,7 @@ class AllGather : public Transfer {
 
     bool advance() override {
         bool changed = false;
-        // A receive may copy all of the data before it returns: only when the others can do so, too.
+        // Sends first: a receive may copy all its data before it returns, and the others should receive, too.
         for (Peer& peer : peers_) {
             if (context_.may_send(peer.place, peer.bytes)) changed |= peer.send.advance(1);
         }
@@ -111,7 +111,7 @@ class AllGather : public Transfer {
 
     struct Peer {
         std::size_t place;
-        std::int64_t bytes;  // for it
+        std::int64_t bytes;  // bytes sent to it
         MessageLine send, receive;
     };
     TransferContext context_;
@@ -190,7 +190,7 @@ class Broadcast : public Transfer {
     TransferContext context_;
     Blocks blocks_;
     std::size_t from_ = 0;
-    std::vector<MessageLine> receive_;  // one; none at place 0
+    std::vector<MessageLine> receive_;  // one line; none at place 0
     std::vector<Target> targets_;
     SlicedCopy copy_;
 };

@@ -7,12 +7,12 @@
 
 namespace shardscope::trainer::collectives {
 
-// Every member sends its piece to all others: each crosses the wire as often as on a ring, without the ring's
-// latency.
+// Every member sends its piece to all others: each piece crosses the wire as often as on a ring, without the
+// ring's latency.
 std::unique_ptr<Transfer> make_all_gather(const TransferContext& context);
 
-// From place 0: little data to all directly, much along a chain of the members, block by block, so that
-// nobody sends more than the data once.
+// From place 0: little data goes directly to all; much goes along a chain of the members, block by block, so
+// that no member sends the data more than once.
 std::unique_ptr<Transfer> make_broadcast(const TransferContext& context);
 
 }  // namespace shardscope::trainer::collectives

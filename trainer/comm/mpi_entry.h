@@ -1,5 +1,5 @@
-// What shardscope-train and the MPI module, a shared library that it opens at run time, say to each other.
-// Both are built from one tree; `version` keeps a module of another build out.
+// The interface between shardscope-train and the MPI module, a shared library that it opens at run time. Both
+// are built from one tree; `version` rejects a module of another build.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace shardscope::trainer::mpi {
 
-// The entry point: MPI_Init. Null where it cannot; then `why` is one sentence.
+// The entry point: calls MPI_Init. Null if it fails; then `why` is one sentence.
 using Open = MpiModule* (*)(const std::string& version, std::string& why);
 inline constexpr const char* kOpenSymbol = "shardscope_open_mpi";
 

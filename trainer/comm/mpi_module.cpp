@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kModule = "libshardscope_mpi.so";
 
-// Stays open: MPI's own threads and handlers outlive the job.
+// The library is never closed: MPI's own threads and handlers outlive the job.
 void* open_library() {
     const std::string path = profiler::find_beside_tool(kModule);
     if (path.empty()) {
@@ -26,7 +26,7 @@ void* open_library() {
             "installed, or use run.comm = \"tcp\"",
             kModule));
     }
-    // Global: the plugins that an MPI opens look for its symbols there.
+    // RTLD_GLOBAL, because the plugins that an MPI opens look for its symbols there.
     void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
     if (library) return library;
     const char* reason = ::dlerror();
@@ -36,7 +36,7 @@ void* open_library() {
                     path, reason ? reason : "no reason given"));
 }
 
-// An MPI whose launcher is another one's starts every process as a job of its own.
+// If the launcher belongs to another MPI, this one makes every process a job of its own.
 void check_launcher(const MpiModule& module) {
     const std::optional<Place> place =
         place_from_environment([](const char* name) { return std::getenv(name); });

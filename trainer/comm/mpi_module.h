@@ -1,5 +1,5 @@
-// MPI as a module, libshardscope_mpi.so, opened at run time: shardscope-train starts where no MPI is
-// installed and needs one only under mpirun (or another launcher of MPI) and for run.comm = "mpi".
+// MPI as a module, libshardscope_mpi.so, opened at run time: shardscope-train runs without MPI being
+// installed and needs it only under mpirun (or another MPI launcher) and for run.comm = "mpi".
 #pragma once
 
 #include <cstddef>
@@ -12,25 +12,25 @@
 namespace shardscope::trainer {
 
 struct MpiWireOptions {
-    std::size_t chunk_bytes = std::size_t{1} << 30;  // the most in one message of MPI's, whose sizes are ints
-    std::uint64_t tags = 0;  // for tests: the library carries no more; 0: what it says
+    std::size_t chunk_bytes = std::size_t{1} << 30;  // the most per MPI message, whose sizes are ints
+    std::uint64_t tags = 0;  // for tests: limit of a communicator's tags; 0: the library's
 };
 
 class MpiModule {
   public:
-    // MPI_Init; once in a process. Throws WorldError: no module, no MPI, not started by its launcher.
+    // Calls MPI_Init; once per process. Throws WorldError: no module, no MPI, not started by its launcher.
     static std::unique_ptr<MpiModule> open();
-    virtual ~MpiModule() = default;  // MPI_Finalize, where nothing failed
+    virtual ~MpiModule() = default;  // calls MPI_Finalize unless something failed
 
     virtual int rank() const = 0;
     virtual int ranks() const = 0;
     virtual std::string library() const = 0;  // "Open MPI v4.1.4"
-    // What rank 0 brings: how the processes learn where to meet (World). Before wire() is used.
+    // Returns rank 0's text, which tells the processes where to meet (World). Call before wire().
     virtual std::string broadcast(const std::string& from_rank_0) = 0;
-    // After this, this object's other members are not used any more but by the wire's thread.
+    // After this, only the wire's thread may use this object's other members.
     virtual std::unique_ptr<Wire> wire(const MpiWireOptions& options) = 0;
     std::unique_ptr<Wire> wire() { return wire(MpiWireOptions()); }
-    // The job has failed: nothing is finalized, so that nobody waits for ranks that are gone.
+    // Called if the job has failed: nothing is finalized, so that no process waits for ranks that are gone.
     virtual void abandon() = 0;
 };
 

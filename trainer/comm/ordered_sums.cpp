@@ -12,12 +12,12 @@ namespace shardscope::trainer::collectives {
 
 namespace {
 
-// Blocks stay in the second cache from their arrival until they are summed.
+// Blocks this small stay in the L2 cache from their arrival until they are summed.
 constexpr std::int64_t kLargestBlock = 256 << 10;
 constexpr std::int64_t kSmallestBlock = 16 << 10;
-// What is received and not yet summed, of all peers together (unless there are very many).
+// Limits what is received and not yet summed, over all peers (unless there are very many).
 constexpr std::int64_t kScratch = 8 << 20;
-// Blocks of each peer that are being received or wait for those of the others.
+// Blocks per peer that are being received or wait for the other peers' blocks.
 constexpr std::int64_t kSlots = MessageLine::kDepth;
 
 class OrderedSums : public Transfer {
@@ -50,7 +50,7 @@ class OrderedSums : public Transfer {
         if (!all_reduce_) return changed;
         for (Peer& peer : peers_) changed |= peer.send_results.advance(summed_);
         for (Peer& peer : peers_) {
-            // In place a result overwrites what was sent of the same block.
+            // In place, a result overwrites the input of the same block, which must have been sent.
             if (context_.may_receive(peer.place))
                 changed |= peer.receive_results.advance(peer.send_inputs.over());
         }
@@ -87,7 +87,7 @@ class OrderedSums : public Transfer {
         const CollectiveCall& call = context_.launch.call;
         return piece_of(call.full_elements, context_.members(), place).begin * size_of(call.dtype);
     }
-    // All members cut alike.
+    // All members cut a piece into the same blocks.
     Blocks blocks_of(std::size_t place) const {
         const CollectiveCall& call = context_.launch.call;
         const std::int64_t peers =
@@ -128,8 +128,8 @@ class OrderedSums : public Transfer {
     }
     std::int64_t slot_bytes() const { return std::min(own_.block, own_.bytes); }
 
-    // Scratch memory is taken once all members are here, who send whatever others have: so whoever has it
-    // ends, and those that wait for it do.
+    // Scratch memory is taken once all members have begun. They then send without waiting for others, so a
+    // collective that has scratch memory ends, and frees it for those that wait for it.
     bool get_ready() {
         if (summed_ == own_.count()) return false;
         if (scratch_ || peers_.empty()) return true;
@@ -138,7 +138,7 @@ class OrderedSums : public Transfer {
         return scratch_.has_value();
     }
 
-    // One block, so that other messages need not wait long.
+    // Sums one block, so that other messages need not wait long.
     bool sum_next() {
         if (std::any_of(peers_.begin(), peers_.end(),
                         [&](const Peer& peer) { return peer.receive_inputs.over() <= summed_; }))
@@ -154,14 +154,14 @@ class OrderedSums : public Transfer {
 
     TransferContext context_;
     bool all_reduce_;
-    bool past_caches_;  // what is summed; an all_reduce's sums are sent on
+    bool past_caches_;  // of sums; not in an all_reduce, which sends them on
     Blocks own_;
     const std::byte* own_input_ = nullptr;
     std::byte* own_output_ = nullptr;
     std::vector<Peer> peers_;
     std::optional<ScratchPool::Lease> scratch_;
     std::vector<const std::byte*> addends_;  // of the block being summed, by place
-    std::int64_t summed_ = 0;                // blocks of the own piece
+    std::int64_t summed_ = 0;                // number of blocks of the own piece
 };
 
 }  // namespace

@@ -7,8 +7,8 @@
 
 namespace shardscope::trainer::collectives {
 
-// reduce_scatter, and all_reduce. Every member sends piece j of its input to the member at place j; the owner
-// sums the blocks of a piece as they have come from all. An all_reduce's owner sends each block to all as
+// reduce_scatter and all_reduce. Every member sends piece j of its input to the member at place j, its owner,
+// which sums each block once it has arrived from all. In an all_reduce, the owner sends each block to all as
 // soon as it is summed. A member sends and receives as much as on a ring.
 std::unique_ptr<Transfer> make_ordered_sums(const TransferContext& context);
 

@@ -1,9 +1,9 @@
-// What a loop that only looks does in between.
+// The pause in a loop that polls.
 #pragma once
 
 namespace shardscope::trainer {
 
-// Leaves the core's units to its other thread for a moment.
+// Briefly leaves the core's execution units to its other hardware thread.
 inline void relax() {
 #if defined(__x86_64__)
     __builtin_ia32_pause();

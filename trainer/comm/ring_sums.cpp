@@ -15,8 +15,8 @@ namespace {
 
 constexpr std::int64_t kSegment = 256 << 10;
 constexpr std::int64_t kGroup = MessageLine::kDepth;  // segments
-// Received and not yet sent on: a group's segments of two rounds, because those of the next round arrive
-// while those of this one leave.
+// Slots for sums that are received and not yet sent on: two rounds of a group's segments, because those of
+// the next round arrive while those of this one leave.
 constexpr std::int64_t kRingSlots = 2 * kGroup;
 
 class RingSums : public Transfer {
@@ -98,7 +98,7 @@ class RingSums : public Transfer {
         auto* data = static_cast<std::byte*>(context_.launch.call.output);
         return blocks_of(place).of(data + (all_reduce_ ? begin_of(place) : 0), segment);
     }
-    // Sums: in round r this member sends of piece place - 1 - r and receives of the one before that.
+    // Sums: round r sends segments of piece place - 1 - r and receives those of the piece before.
     std::size_t piece_received(const RingOrder::Message& message) const { return before(message.round + 2); }
     std::span<std::byte> slot(std::int64_t index) const {
         const RingOrder::Message message = order_.at(index);
@@ -112,14 +112,14 @@ class RingSums : public Transfer {
         if (message.round == 0) return input(before(1), message.segment);
         return slot(order_.received_as(index));
     }
-    // Results: in round r this member sends of piece place - r and receives of the one before that.
+    // Results: round r sends segments of piece place - r and receives those of the piece before.
     std::span<std::byte> result(std::int64_t index, std::int64_t back) const {
         const RingOrder::Message message = order_.at(index);
         return output(before(message.round + back), message.segment);
     }
 
-    // --- what may go on: all messages below the number returned --------------------------------------------
-    // A bounded way from what was said last time.
+    // --- which messages may proceed: all below the number returned -----------------------------------------
+    // Continues from the last answer, so that no message is checked again once it is ready.
     template <class Ready>
     std::int64_t extend(std::int64_t& known, Ready ready) const {
         while (known < order_.count() && ready(known)) ++known;
@@ -130,7 +130,7 @@ class RingSums : public Transfer {
             return order_.at(i).round == 0 || order_.received_as(i) < summed_;
         });
     }
-    // Into slots whose earlier sums are summed and have been sent on.
+    // The slots are reused once their earlier sums are summed and sent on.
     std::int64_t sums_to_receive() {
         return extend(sums_to_receive_, [&](std::int64_t i) {
             const std::int64_t earlier = i - kRingSlots;
@@ -145,7 +145,7 @@ class RingSums : public Transfer {
                                            : order_.received_as(i) < receive_results_.over();
         });
     }
-    // In place a result overwrites an input: only when nothing of its group is needed any more.
+    // In place, a result overwrites an input, so no message of its group may need its inputs any more.
     std::int64_t results_to_receive() {
         return extend(results_to_receive_, [&](std::int64_t i) {
             const std::int64_t end = order_.group_end(i);
@@ -195,7 +195,7 @@ class RingSums : public Transfer {
     std::size_t next_, previous_;  // places
     MessageLine send_sums_, receive_sums_, send_results_, receive_results_;
     std::optional<ScratchPool::Lease> scratch_;
-    std::int64_t summed_ = 0;  // of what was received
+    std::int64_t summed_ = 0;  // received messages that are summed
     std::int64_t sums_to_send_ = 0, sums_to_receive_ = 0, results_to_send_ = 0, results_to_receive_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// Memory for what is received before it is summed: pieces that are kept and used again.
+// Memory for what is received before it is summed: pieces that are kept and reused.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace shardscope::trainer::collectives {
 
 class ScratchPool {
   public:
-    // A piece of it, given back at the end.
+    // A piece of the pool, returned by the destructor.
     class Lease {
       public:
         Lease(ScratchPool& pool, std::size_t slot) : pool_(&pool), slot_(slot) {}
@@ -35,12 +35,12 @@ class ScratchPool {
         std::size_t slot_;
     };
 
-    // `most`: pieces in use at a time.
+    // `most`: maximum of pieces in use at a time.
     explicit ScratchPool(std::size_t most) : most_(most) {}
 
-    // Nothing: all pieces are in use; ask again later.
+    // Nullopt: all pieces are in use; ask again later.
     std::optional<Lease> take(std::int64_t bytes) {
-        Slot* chosen = nullptr;  // a free one, the largest
+        Slot* chosen = nullptr;  // the largest free one
         for (Slot& slot : slots_) {
             if (!slot.used && (!chosen || slot.bytes > chosen->bytes)) chosen = &slot;
         }

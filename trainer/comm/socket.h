@@ -1,4 +1,4 @@
-// A file descriptor that is closed with its owner.
+// An owning file descriptor.
 #pragma once
 
 #include <utility>

@@ -21,7 +21,7 @@ namespace {
 
 using AddressBytes = std::vector<unsigned char>;
 
-// 4 or 16; empty: no address.
+// The address in 4 or 16 bytes; empty: it is not an address.
 AddressBytes bytes_of(const std::string& text) {
     AddressBytes bytes(4);
     if (::inet_pton(AF_INET, text.c_str(), bytes.data()) == 1) return bytes;
@@ -30,7 +30,7 @@ AddressBytes bytes_of(const std::string& text) {
     return {};
 }
 
-// Leading bits that are the same; -1 of different families.
+// The number of leading bits that are equal; -1 if the families differ.
 int same_bits(const AddressBytes& a, const AddressBytes& b) {
     if (a.size() != b.size()) return -1;
     int bits = 0;
@@ -73,7 +73,7 @@ std::vector<std::string> nearest_first(const std::vector<std::string>& theirs,
         int nearness = -1;
         for (const std::string& own : mine)
             nearness = std::max(nearness, same_bits(bytes_of(address), bytes_of(own)));
-        // The same as one of ours leads here: both hosts have a bridge or a loopback of that address.
+        // An address that is also ours leads back here: both hosts have a bridge or loopback with it.
         const bool ours = std::find(mine.begin(), mine.end(), address) != mine.end();
         ordered.emplace_back(ours ? -2 : nearness, address);
     }
@@ -96,7 +96,7 @@ LocalAddress local_address(const std::string& name) {
     LocalAddress local;
     local.address.sun_family = AF_UNIX;
     const std::size_t length = std::min(name.size(), sizeof local.address.sun_path - 1);
-    std::memcpy(local.address.sun_path + 1, name.data(), length);  // a leading zero: in no file system
+    std::memcpy(local.address.sun_path + 1, name.data(), length);  // a leading zero: not in the file system
     local.size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length);
     return local;
 }

@@ -1,4 +1,4 @@
-// Where a process can be reached: what it says to the others.
+// Where a process can be reached, as it tells the others.
 #pragma once
 
 #include <cstdint>
@@ -12,24 +12,24 @@ namespace shardscope::trainer {
 
 struct TcpAddress {
     std::uint16_t port = 0;
-    std::string local_name;              // of its local socket, empty: none
-    std::string kernel;                  // processes with the same reach each other's local sockets
+    std::string local_name;              // name of its local socket; empty: none
+    std::string kernel;                  // processes with equal values reach each other's local sockets
     std::vector<std::string> addresses;  // of its interfaces; loopback last
 };
 
-// One line, and back. Throws std::invalid_argument.
+// Conversion to one line of text and back. Throws std::invalid_argument.
 std::string print(const TcpAddress& address);
 TcpAddress parse_tcp_address(const std::string& line);
 
-// The order in which they are tried: those in a network of ours first, so that nobody waits for one that does
-// not answer where another does.
+// Sorts addresses by the order in which to try them: those in one of our networks first, so that no process
+// waits for an address that does not answer while another does.
 std::vector<std::string> nearest_first(const std::vector<std::string>& theirs,
                                        const std::vector<std::string>& mine);
 
-// What `kernel` is on this host.
+// This host's value of TcpAddress::kernel.
 std::string kernel_identity();
 
-// The socket address of a name that is in no file system.
+// The socket address of a name that is not in the file system (an abstract one).
 struct LocalAddress {
     sockaddr_un address{};
     socklen_t size = 0;

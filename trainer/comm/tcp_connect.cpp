@@ -28,18 +28,18 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Nonce = std::array<char, 32>;
 
-// A stranger's connection, or one to a stranger, is given up after this; a process that is slow comes again.
+// After this, a connection from or to a stranger is given up; a slow process of the job connects again.
 constexpr std::chrono::seconds kHelloPatience{5};
 constexpr std::chrono::milliseconds kLook{100};
 constexpr char kConfirmation = 'y';
 
-// What both sides say first. Processes of one job have one byte order: `magic` is not itself in another.
+// What both sides send first. All processes of a job have the same byte order: in another, `magic` differs.
 struct Hello {
     std::uint64_t magic = 0x73686172'77697231;
     Nonce nonce{};
     std::uint32_t from = 0, to = 0;
     std::int64_t process = 0;
-    std::uint64_t nonce_at = 0;  // in the process's memory: who can read it there can read all of it
+    std::uint64_t nonce_at = 0;  // the nonce's address: a process that can read it can read all memory
 };
 static_assert(std::has_unique_object_representations_v<Hello>);
 
@@ -53,7 +53,7 @@ std::string random_text() {
     return text;
 }
 
-// Takes as long wherever they differ.
+// Takes the same time wherever they differ.
 bool same(const Nonce& a, const Nonce& b) {
     unsigned difference = 0;
     for (std::size_t i = 0; i < a.size(); i++) {
@@ -81,7 +81,7 @@ Socket listen_on_any_interface(int backlog, std::uint16_t& port) {
         v4.sin_family = AF_INET;
         socket = listen_on(AF_INET, reinterpret_cast<const sockaddr*>(&v4), sizeof v4, backlog);
     }
-    sockaddr_in6 bound{};  // the port is at the same place in both
+    sockaddr_in6 bound{};  // both families have the port at the same place
     socklen_t size = sizeof bound;
     if (!socket || ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&bound), &size) != 0) {
         throw WorldError(fmt::format("this process cannot listen for the others ({})", std::strerror(errno)));
@@ -90,7 +90,7 @@ Socket listen_on_any_interface(int backlog, std::uint16_t& port) {
     return socket;
 }
 
-// Whether it is ready for `events` before `until`.
+// Waits until the descriptor is ready for `events`; false if it is not before `until`.
 bool wait_for(int descriptor, short events, Clock::time_point until) {
     for (;;) {
         const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
@@ -176,8 +176,9 @@ class Connector {
                hello.to == static_cast<std::uint32_t>(peers_.rank);
     }
 
-    // A process in another container has other numbers: what is read must be the nonce, at its place. Asked
-    // while the other waits for this one's next word: later its nonce may be gone.
+    // The process whose memory can be read directly, or -1. In another container the number may be another
+    // process's, so the nonce must be found at its address. Called while the other side waits for an answer:
+    // later its nonce may be gone.
     int memory_of(const Hello& hello) const {
         if (!options_.direct_reads || hello.process <= 0 || hello.process > std::numeric_limits<int>::max()) {
             return -1;
@@ -191,8 +192,8 @@ class Connector {
     }
 
     void keep(int rank, Socket socket, int memory_of, bool local) {
-        // Messages are written whole: none waits for a next one. The sizes of TCP's buffers are left to the
-        // kernel, which fits them to the link only where nobody sets them.
+        // Messages are written whole, so they need not be delayed. The sizes of TCP's buffers are left to the
+        // kernel, which adapts them to the link only if they are not set.
         const int on = 1;
         if (!local) ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
         TcpConnection& connection = connections_[static_cast<std::size_t>(rank)];
@@ -200,7 +201,7 @@ class Connector {
         connection.memory_of = local ? memory_of : -1;
     }
 
-    // Empty where it worked, otherwise what is wrong.
+    // Empty if it worked, otherwise what is wrong.
     std::string try_address(int to, const sockaddr* address, socklen_t size, bool local) {
         Socket socket(::socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
         if (!socket) return std::strerror(errno);
@@ -279,9 +280,9 @@ class Connector {
         }
     }
 
-    // Whether nothing more is to be heard: it is welcome (kept), a stranger (not answered), or has taken too
-    // long. One that lost patience with a busy process comes again, so that only who has read the answer, and
-    // says so, counts.
+    // Whether the visitor is done: accepted (its connection is kept), a stranger (not answered), or gone. A
+    // process that lost patience with a busy one connects again, so only one that has read the answer and
+    // confirms it counts.
     bool hear(Visitor& visitor) {
         if (visitor.come < sizeof visitor.hello) {
             const ssize_t bytes =
@@ -304,7 +305,7 @@ class Connector {
         return true;
     }
 
-    // Whether it is one of the job that is waited for.
+    // Answers a process of the job that should connect here; false: it is not one, or cannot be answered.
     bool answer(Visitor& visitor) {
         const std::uint32_t from = visitor.hello.from;
         if (from <= static_cast<std::uint32_t>(peers_.rank) ||

@@ -1,5 +1,5 @@
-// How the connections of a TcpWire come about. Every process listens and says where; each then connects to
-// those of lower rank, and both sides show the nonce that only the job's processes know.
+// Makes the connections of a TcpWire. Every process listens and announces where; each then connects to those
+// of lower rank, and both sides show the nonce that only the job's processes know.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@
 namespace shardscope::trainer {
 
 struct TcpConnection {
-    Socket socket;       // not blocking; none to oneself
+    Socket socket;       // non-blocking; none for this rank itself
     int memory_of = -1;  // the process whose memory can be read directly; -1: none
 };
 
-// By rank. Collective. Throws WorldError.
+// The connections by rank. Collective. Throws WorldError.
 std::vector<TcpConnection> connect_all(const TcpPeers& peers, const TcpWireOptions& options);
 
 }  // namespace shardscope::trainer

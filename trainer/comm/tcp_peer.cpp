@@ -15,11 +15,11 @@ namespace shardscope::trainer {
 namespace {
 
 constexpr std::size_t kStaging = std::size_t{64} << 10;
-// Of one connection, before the others get their turn.
+// Limits of one turn, in bytes, before the other connections get theirs.
 constexpr std::size_t kReadTurn = std::size_t{1} << 20;
 constexpr std::size_t kCopyTurn = std::size_t{1} << 20;
 constexpr std::size_t kFramesAtOnce = 8;
-// Of small messages that nobody has asked for.
+// The most bytes of small messages that are kept without a receive.
 constexpr std::size_t kMostKept = std::size_t{1} << 30;
 
 }  // namespace
@@ -36,8 +36,7 @@ void TcpPeer::finish(std::size_t message) {
     under_way_--;
 }
 
-// --- out
-// -----------------------------------------------------------------------------------------------------
+// --- out ---------------------------------------------------------------------------------------------------
 
 void TcpPeer::send(std::size_t message, std::uint32_t tag) {
     under_way_++;
@@ -59,7 +58,7 @@ void TcpPeer::queue(const TcpFrame& frame, const std::byte* data, std::size_t by
     frames_.push_back({frame, data, bytes, 0, message});
 }
 
-// The next part of a large message, each of them in its turn. Only when nothing else waits.
+// Queues the next part of a large message; they take turns, and only when nothing else waits.
 void TcpPeer::queue_data() {
     const Cleared next = cleared_.front();
     cleared_.pop_front();
@@ -128,8 +127,7 @@ void TcpPeer::sent(std::size_t bytes) {
     }
 }
 
-// --- in
-// ------------------------------------------------------------------------------------------------------
+// --- in ----------------------------------------------------------------------------------------------------
 
 void TcpPeer::receive(std::size_t message, std::uint32_t tag) {
     under_way_++;
@@ -220,7 +218,7 @@ bool TcpPeer::copy() {
 bool TcpPeer::read() {
     std::size_t turn = 0;
     while (!closed_ && turn < kReadTurn) {
-        // Data straight to where they belong; what follows them is looked at.
+        // Data go straight to their destination; what follows them goes to the staging buffer.
         const std::array<iovec, 2> parts{iovec{target_, expected_},
                                          iovec{staging_.data() + staged_, staging_.size() - staged_}};
         const bool data = expected_ > 0;

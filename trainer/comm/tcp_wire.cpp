@@ -48,7 +48,7 @@ class TcpWire final : public Wire {
         }
     }
 
-    // Answers that others wait for are not left behind.
+    // Sends the answers that others wait for before it closes the connections.
     ~TcpWire() override {
         const long deadline = now_ns() + kFarewellNs;
         for (const std::unique_ptr<TcpPeer>& other : peers_) {
@@ -84,7 +84,7 @@ class TcpWire final : public Wire {
 
     bool progress(int wait_us) override {
         if (pass() || wait_us <= 0) return std::exchange(moved_, false);
-        // Asleep at once: whoever is woken gets its core, and one that looks takes it from those who compute.
+        // Sleeps immediately: the woken thread gets the core, and polling would take it from a computing one.
         const long deadline = now_ns() + wait_us * 1'000L;
         for (long now = 0; !woken_ && (now = now_ns()) < deadline;) {
             sleep(deadline - now);
@@ -96,7 +96,7 @@ class TcpWire final : public Wire {
 
     void wake() override {
         const std::uint64_t one = 1;
-        // Full is woken, too.
+        // If the counter is full, the write fails, but the thread wakes anyway.
         [[maybe_unused]] const ssize_t written = ::write(waker_.get(), &one, sizeof one);
     }
 
@@ -119,7 +119,7 @@ class TcpWire final : public Wire {
         }
     }
 
-    // What the connection does not take now goes when the kernel says that it has room.
+    // Writes what the connection takes now; the rest is written when the kernel reports room.
     void write(std::size_t i) {
         TcpPeer& other = *peers_[i];
         if (other.write()) moved_ = true;
@@ -137,7 +137,7 @@ class TcpWire final : public Wire {
         }
     }
 
-    // Whether anything moved.
+    // Moves what can be moved now; returns whether anything moved.
     bool pass() {
         std::array<epoll_event, 64> events{};
         const int ready = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
@@ -175,7 +175,7 @@ class TcpWire final : public Wire {
     Socket epoll_, waker_;
     WireMessages messages_;
     std::vector<std::unique_ptr<TcpPeer>> peers_;  // by rank; none for this one
-    std::vector<bool> writing_;                    // by rank: the kernel tells when there is room
+    std::vector<bool> writing_;                    // by rank: whether epoll reports room to write
     std::vector<std::size_t> closed_;              // ranks whose connections have ended
     bool moved_ = false, woken_ = false;
 };

@@ -1,10 +1,10 @@
-// Messages over connections between all pairs of processes, where no MPI is to be had: the launcher is
-// torchrun, or shardscope-train itself (run.processes). TCP between hosts; within one, what is faster and
-// means the same: local sockets, and large messages straight from the sender's memory where the kernel lets
-// one process read another's.
+// Messages over connections between all pairs of processes, for jobs without MPI: the launcher is torchrun,
+// or shardscope-train itself (run.processes). Between hosts the connections are TCP. Within a host they are
+// local sockets, which are faster, and large messages are read straight from the sender's memory if the
+// kernel lets one process read another's.
 //
-// Small messages are sent at once, and kept until they are received; large ones when their receive is there.
-// So messages with different tags never hold each other up, and memory is bounded by what is small.
+// Small messages are sent immediately and kept until they are received, large ones once their receive is
+// posted. So messages with different tags never hold each other up, and only small messages take memory.
 #pragma once
 
 #include <functional>
@@ -17,23 +17,22 @@
 
 namespace shardscope::trainer {
 
-// What connecting needs of the processes' world: World's members of these names.
+// The parts of the World that connecting uses.
 struct TcpPeers {
     int rank = 0, ranks = 1;
     std::function<std::vector<std::string>(const std::string& mine)> gather;
     std::function<std::string(const std::string& from_rank_0)> broadcast;
-    std::function<bool()> failed;           // ends waiting; may be empty
+    std::function<bool()> failed;           // true ends the waiting; may be empty
     std::function<std::string(int)> where;  // for messages: "rank 2 on host b"; may be empty
 };
 
 struct TcpWireOptions {
     bool local_sockets = true;  // between processes of one host
-    bool direct_reads = true;   // of the sender's memory
+    bool direct_reads = true;   // of large messages, from the sender's memory
     double timeout_s = 60;      // for all connections
 };
 
-// Collective among the world's processes. Throws WorldError where two cannot reach each other (it names
-// both).
+// Collective among the world's processes. Throws WorldError if two cannot reach each other (it names both).
 std::unique_ptr<Wire> make_tcp_wire(World& world);
 std::unique_ptr<Wire> make_tcp_wire(const TcpPeers& peers, const TcpWireOptions& options = {});
 

@@ -1,4 +1,4 @@
-// The data of one collective on its way: a state machine of sends and receives that never waits.
+// The data transfer of one collective: a state machine of sends and receives that never waits.
 #pragma once
 
 #include <cstddef>
@@ -21,21 +21,21 @@ struct TransferContext {
     ScratchPool& scratch;
     const HeaderExchange& headers;
     const CollectiveLaunch& launch;
-    const std::vector<int>& ranks;  // of the members, by place
+    const std::vector<int>& ranks;  // the members' ranks, by place
     Delays* delays;                 // may be null
 
     std::size_t members() const { return ranks.size(); }
     std::size_t place() const { return static_cast<std::size_t>(launch.place); }
-    // The places after this member's, cyclically: not all members begin with the same peer.
+    // The place `steps` after this member's, cyclically, so that not all members begin with the same peer.
     std::size_t after(std::size_t steps) const { return (place() + steps) % members(); }
 
-    // Whether `bytes` for the member at a place may be on their way. Much data waits until its receiver has
-    // begun, too, so that the wire need not store it; a little goes at once.
+    // Whether `bytes` may be sent to the member at a place. Much data waits until the receiver has begun,
+    // too, so that the wire need not store it; a little is sent immediately.
     bool may_send(std::size_t to, std::int64_t bytes) const {
         constexpr std::int64_t kLittle = 64 << 10;
         return bytes <= kLittle || headers.begun(static_cast<int>(to));
     }
-    // Receives are posted for what was announced, so that sizes match whatever the peer calls.
+    // Receives are posted only for what was announced, so that sizes match whatever the peer calls.
     bool may_receive(std::size_t from) const { return headers.begun(static_cast<int>(from)); }
 };
 
@@ -46,12 +46,12 @@ class Transfer {
     Transfer(const Transfer&) = delete;
     Transfer& operator=(const Transfer&) = delete;
 
-    // Does what can be done now; whether that was anything.
+    // Does what can be done now; returns whether that was anything.
     virtual bool advance() = 0;
     // The output is complete and the input may be changed.
     virtual bool ended() const = 0;
-    // The place of a member that this one gets something from, or that takes something from it; none where it
-    // has ended, or stands still itself.
+    // The place of a member from which this one needs something, or which has not taken something from it;
+    // nullopt if the transfer has ended, or is stuck on this side.
     virtual std::optional<std::size_t> awaits() const = 0;
 };
 

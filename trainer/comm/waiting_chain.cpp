@@ -15,7 +15,7 @@ struct Waiting {
     Standing standing;
 };
 
-// What follows "rank 3 ": it keeps the last of the chain waiting.
+// What follows "rank 3 ", the rank for which the last of the chain waits.
 std::string fault(const std::vector<Waiting>& chain, bool answers, double timeout_s) {
     const Waiting& last = chain.back();
     const std::string what =
@@ -29,7 +29,7 @@ std::string fault(const std::vector<Waiting>& chain, bool answers, double timeou
         last.rank, silence, chain.front().rank, timeout_s);
 }
 
-// "ranks 0 and 2 wait for each other ...": those from `first` on.
+// "ranks 0 and 2 wait for each other ...": the ranks of the chain from `first` on.
 std::string circle(const std::vector<Waiting>& chain, std::size_t first, double timeout_s) {
     std::string ranks, where;
     for (std::size_t i = first; i < chain.size(); ++i) {
@@ -63,16 +63,16 @@ CollectiveTrouble end_of_chain(int rank, const Standing& own, double timeout_s, 
         if (met != chain.end()) {
             const bool orders_differ = std::any_of(
                 met, chain.end(), [](const Waiting& link) { return !link.standing.waited_began; });
-            if (!orders_differ) return not_over();  // data are missing that both have sent
+            if (!orders_differ) return not_over();  // all have begun: data that was sent is missing
             return {-1, circle(chain, static_cast<std::size_t>(met - chain.begin()), timeout_s)};
         }
         std::optional<Standing> next;
         if (asked) next = asked->of(last.waits_for);
         const bool computes = next && next->waits_for < 0;
-        // It is through with what it is waited for in: it sent what does not arrive.
+        // That rank has finished the collective: it has sent what does not arrive.
         if (computes && last.waited_began) return not_over();
         if (!next || computes) {
-            // Where nobody was asked there is nothing to say about data that do not come.
+            // Without an inquiry, nothing is known about data that do not arrive.
             if (!asked && last.waited_began) return not_over();
             return {last.waits_for, fault(chain, next || !asked, timeout_s)};
         }

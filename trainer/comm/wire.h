@@ -1,4 +1,4 @@
-// Bytes between the processes of a job: what collectives are made of. One thread uses a Wire.
+// Carries the messages that collectives are made of between the processes of a job. One thread uses a Wire.
 #pragma once
 
 #include <cstddef>
@@ -9,12 +9,12 @@
 
 namespace shardscope::trainer {
 
-// The wire does not carry any more; one sentence.
+// The wire has failed; the message is one sentence.
 class WireError : public std::runtime_error {
   public:
     explicit WireError(const std::string& sentence, int peer = -1)
         : std::runtime_error(sentence), peer_(peer) {}
-    int peer() const { return peer_; }  // the rank at its other end; -1 unknown
+    int peer() const { return peer_; }  // the rank at the other end; -1: unknown
 
   private:
     int peer_;
@@ -22,7 +22,7 @@ class WireError : public std::runtime_error {
 
 class Wire {
   public:
-    // A message that is on its way; 0 is none.
+    // A message under way; 0: none.
     using Ticket = std::uint64_t;
 
     Wire() = default;
@@ -36,24 +36,24 @@ class Wire {
     virtual const char* name() const = 0;
 
     // Messages between two ranks with the same tag arrive in the order in which they were sent; a receive
-    // takes the next one, whose size must be its own. The memory stays until done() said so. Any size.
+    // takes the next one, whose size must equal its own. The memory must stay valid until done(). Any size.
     virtual Ticket send(int to, std::uint32_t tag, std::span<const std::byte> data) = 0;
     virtual Ticket receive(int from, std::uint32_t tag, std::span<std::byte> data) = 0;
 
-    // Whether progress() moves the data: where threads of the engine do, a caller that looks without a pause
+    // Whether progress() moves the data. If threads of the engine do, a caller that polls without a pause
     // takes the core from them.
     virtual bool moves_in_progress() const { return true; }
-    // Moves what can be moved, waiting for something to move up to `wait_us`; whether anything did. Throws
-    // WireError.
+    // Moves what can be moved, waiting up to `wait_us` for something to move; returns whether anything moved.
+    // Throws WireError.
     virtual bool progress(int wait_us) = 0;
-    // Whether the message is over; then the ticket is nobody's any more. Never blocks.
+    // Whether the message is over; if so, the ticket is no longer valid. Never blocks.
     virtual bool done(Ticket ticket) = 0;
 
-    // Ends a progress() that waits, or the next one that would, from any thread.
+    // Ends a progress() that waits, or the next one that would. Any thread.
     virtual void wake() = 0;
 
-    // The last call but wake(): what is under way never ends, and nothing touches its memory after this.
-    // Nothing to do where moves_in_progress().
+    // The last call except for wake(): messages under way never end, and nothing touches their memory after
+    // this. Does nothing if moves_in_progress().
     virtual void abandon() {}
 };
 

@@ -42,7 +42,7 @@ class WireMessages {
 
   private:
     std::vector<WireMessage> messages_;
-    std::vector<std::size_t> free_;  // whose tickets are nobody's
+    std::vector<std::size_t> free_;  // not in use
 };
 
 }  // namespace shardscope::trainer

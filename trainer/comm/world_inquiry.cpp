@@ -13,7 +13,7 @@ namespace {
 constexpr const char* kAsk = "collectives.ask";
 constexpr const char* kAnswer = "collectives.answer";
 
-// What the World's thread and the group's share; the World's handlers keep it beyond the group's end.
+// State shared by the World's thread and the group's; the World's handlers keep it beyond the group's end.
 struct Answers {
     mutable std::mutex mutex;
     std::function<void()> asked;  // null: nobody listens

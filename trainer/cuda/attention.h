@@ -1,5 +1,5 @@
 // Attention on a CUDA device; the fused form is causal only. Everything is asynchronous on the given stream,
-// and the results are the same, bit for bit, each time (no atomics: every sum has one owner and one order).
+// and the results of every run are the same, bit for bit (no atomics: each sum has one owner and one order).
 // Shapes as in trainer/kernels/attention.h and attention_fused.h.
 #pragma once
 
@@ -13,9 +13,9 @@
 namespace shardscope::trainer::cuda {
 
 // Carries out attention_forward, attention_backward, fused_attention_forward or fused_attention_backward of
-// op.dtype: the same as run_kernel of trainer/executor/cpu_kernels.h except for the order of sums (and, fused
-// in bf16, probabilities that are rounded to bf16 before they enter a matmul). op.checks_output is left to
-// the caller. Throws std::logic_error for any other kernel, CudaError where the launch fails.
+// op.dtype: like run_kernel of trainer/executor/cpu_kernels.h, except for the order of sums (and, fused in
+// bf16, that probabilities are rounded to bf16 before they enter a matmul). The caller handles
+// op.checks_output. Throws std::logic_error for any other kernel, CudaError if the launch fails.
 void launch_attention(const Op& op, const std::vector<std::byte*>& data, cudaStream_t stream);
 
 }  // namespace shardscope::trainer::cuda

@@ -1,6 +1,6 @@
-// See attention_plain.h. Where a warp's lanes are positions, each computes a whole dot product of two rows;
-// where they are features, all lanes take the same position, and a share that each has computed is passed
-// around.
+// See attention_plain.h. When a warp's lanes stand for positions, each computes a whole dot product of two
+// rows; when they stand for features, all lanes take the same position, and pass around the shares that each
+// has computed.
 #include <algorithm>
 #include <cmath>
 
@@ -32,7 +32,7 @@ __device__ inline std::int64_t own_row(std::int64_t rows) {
     return row < rows ? row : -1;
 }
 
-// A query with what it attends to.
+// A query and the keys and values that it attends to.
 template <class T>
 struct Query {
     std::int64_t row;  // of [B,H,T]
@@ -72,7 +72,7 @@ struct Stored {
     }
 };
 
-// The same, computed again from lse [B,H,T], the logarithm of a row's sum of e^score.
+// The probabilities, computed again from lse [B,H,T], the logarithm of a row's sum of e^score.
 template <class T>
 struct Recomputed {
     float* lse;
@@ -203,8 +203,8 @@ void launch_forward(const T* qkv, T* out, Probability p, const AttentionSizes& s
            dim3(kThreads), 0, stream, qkv, out, p, s);
 }
 
-// The backward only reads what `p` refers to. `deltas` holds the numbers of the query heads that share
-// `at_once` key heads.
+// The backward only reads the memory that `p` points to. `deltas` has room for the query heads of `at_once`
+// key heads.
 template <class T, class Probability>
 void launch_backward(const T* dout, const T* qkv, Probability p, T* dqkv, float* deltas, int at_once,
                      const AttentionSizes& s, cudaStream_t stream) {
@@ -231,8 +231,8 @@ void launch_plain_forward(const T* qkv, T* out, T* probabilities, const Attentio
 template <class T>
 void launch_plain_backward(const T* dout, const T* qkv, const T* probabilities, T* dqkv, float* scratch,
                            const AttentionSizes& s, cudaStream_t stream) {
-    // The scratch holds the numbers of max(T, H/G) heads, which limits the key heads (with their groups) per
-    // round.
+    // The scratch has room for the deltas of max(T, H/G) heads, which limits the key heads (with their
+    // groups) per round.
     launch_backward(dout, qkv, Stored<T>{const_cast<T*>(probabilities)}, dqkv, scratch,
                     std::max(s.context, s.group) / s.group, s, stream);
 }

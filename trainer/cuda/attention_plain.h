@@ -1,5 +1,5 @@
 // Plain attention on a CUDA device: a warp owns a row (a query in the forward and for dq, a key for dk and
-// dv) and reads its partners one by one. It is simple, takes any shape and is bound by memory. Internal to
+// dv) and reads its partners one by one. Simple, for any shape, bound by memory. Internal to
 // trainer/cuda.
 #pragma once
 
@@ -8,8 +8,8 @@
 
 namespace shardscope::trainer::cuda {
 
-// Keeps the probabilities; see trainer/kernels/attention.h. `scratch`: attention_backward_scratch floats; it
-// holds one number per row, of as many heads at a time as fit.
+// Keeps the probabilities; see trainer/kernels/attention.h. `scratch`: attention_backward_scratch floats,
+// which hold one number per row for as many heads at a time as fit.
 template <class T>
 void launch_plain_forward(const T* qkv, T* out, T* probabilities, const AttentionSizes& sizes,
                           cudaStream_t stream);

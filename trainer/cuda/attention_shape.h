@@ -9,7 +9,7 @@
 
 namespace shardscope::trainer::cuda {
 
-// See trainer/kernels/attention.h: B batch, T context, C width, H heads, G kv heads, d features of a head.
+// As in trainer/kernels/attention.h: B batch, T context, C width, H heads, G kv heads, d features of a head.
 struct AttentionSizes {
     int batch = 0, context = 0, width = 0, heads = 0, kv_heads = 0;
     int d = 0;
@@ -23,7 +23,7 @@ struct AttentionSizes {
     __host__ __device__ int last_seen(int here) const { return causal ? here : context - 1; }
     __host__ __device__ int first_seeing(int here) const { return causal ? here : 0; }
 
-    // Made from an attention's dims: batch, context, heads, width, kv heads, 1 where it is not causal.
+    // From an attention's dims: batch, context, heads, width, kv heads, and 1 if it is not causal.
     static AttentionSizes of(const KernelOp& op) {
         AttentionSizes s;
         s.batch = static_cast<int>(op.dims[0]);

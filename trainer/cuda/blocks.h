@@ -33,7 +33,7 @@ __device__ inline T block_sum(T value) {
     const unsigned lane = threadIdx.x % kWarpLanes, warps = blockDim.x / kWarpLanes;
     value = warp_sum(value);
     if (warps == 1) return value;
-    __syncthreads();  // the readers of an earlier sum are done
+    __syncthreads();  // the readers of the previous sum are done
     if (lane == 0) sums[threadIdx.x / kWarpLanes] = value;
     __syncthreads();
     return warp_sum(lane < warps ? sums[lane] : T{});
@@ -50,7 +50,7 @@ __device__ inline float block_max(float value) {
     return warp_max(largest[lane < warps ? lane : 0]);
 }
 
-// The number of blocks of `part` that n needs; a count that is too large for a grid is refused at the launch.
+// The number of blocks of `part` elements for n; the launch refuses a number that is too large for a grid.
 inline unsigned blocks_for(std::size_t n, std::size_t part) {
     return static_cast<unsigned>((n + part - 1) / part);
 }

@@ -18,7 +18,7 @@ constexpr int kFew = 16, kMany = 640;  // components per launch: 0.8 and 31 KB o
 struct Entry {
     Component component;
     std::int64_t chunks = 0;       // of one piece
-    std::int64_t first_block = 0;  // of the component's
+    std::int64_t first_block = 0;  // the component's first block in the grid
 };
 
 template <int kMost>
@@ -63,7 +63,7 @@ __device__ void copy_bytes(const std::byte* from, std::byte* to, std::int64_t by
     copy_words<std::uint8_t>(from + done, to + done, bytes - done);
 }
 
-// What a block moves: [begin, end) of a piece, of which the component has the part before `held`.
+// What a block moves: [begin, end) of a piece, of which the component has only the bytes before `held`.
 struct Share {
     const Component& component;
     std::int64_t part, begin, held, end;
@@ -115,7 +115,7 @@ __global__ void __launch_bounds__(kThreads)
     }
 }
 
-// launch_table(table, blocks, entries) for these components.
+// Calls launch_table(table, blocks, entries) once for these components.
 template <int kMost, class Launch>
 void with_table(std::int64_t parts, const Component* components, std::size_t count, Launch launch_table) {
     Table<kMost> table;

@@ -1,5 +1,5 @@
-// Joining and splitting buffers on a CUDA device: cat, split, chunk_cat and chunk_split of a Plan, one launch
-// for all pieces. Bytes move in the widest words that the addresses allow (16 … 1); elements that are
+// Joins and splits buffers on a CUDA device: a Plan's cat, split, chunk_cat and chunk_split, up to 640
+// buffers per launch. Bytes move in the widest words that the addresses allow (16 … 1); elements that are
 // converted move one by one. Bound by memory: twice the bytes of the whole buffer.
 #pragma once
 
@@ -25,8 +25,8 @@ struct Component {
 void move_pieces(const DeviceContext& device, std::byte* whole, std::int64_t parts, std::int64_t part_bytes,
                  const std::vector<Component>& components, bool gather);
 
-// As gather, from components of From to a whole of To (float and Bf16, or Bf16 and float); numbers here and
-// in the components count elements, not bytes.
+// Gathers like move_pieces, from components of From to a whole of To (float to Bf16, or Bf16 to float).
+// Numbers here and in the components count elements, not bytes.
 template <class From, class To>
 void convert_pieces(const DeviceContext& device, To* whole, std::int64_t parts, std::int64_t part_elements,
                     const std::vector<Component>& components);

@@ -1,5 +1,5 @@
 // cuBLASLt as the MatmulLibrary, opened at run time. The algorithm that its heuristics choose for a matmul
-// is kept for all later ones of the same shape and alignment. Source: NVIDIA, cuBLAS documentation, "Using
+// is reused for all later ones of the same shape and alignment. Source: NVIDIA, cuBLAS documentation, "Using
 // the cuBLASLt API". Only its header's types are used here; the header of one major version also serves
 // libraries of the previous one, because the numbers of attributes do not change.
 #include <algorithm>
@@ -49,7 +49,7 @@ struct Functions {
     }
 };
 
-// The first that can be opened; `why` receives the reason why each of the others could not.
+// The first library that can be opened; `why` receives the reasons why the ones before it could not.
 void* open_one_of(const std::vector<std::string>& names, std::string& opened, std::string& why) {
     for (const std::string& name : names) {
         if (void* handle = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) {
@@ -62,7 +62,7 @@ void* open_one_of(const std::vector<std::string>& names, std::string& opened, st
     return nullptr;
 }
 
-// SHARDSCOPE_CUBLASLT, else the major version of this build's header, else the previous one. It stays open.
+// Opens SHARDSCOPE_CUBLASLT, else the major version of this build's header, else the previous one, for good.
 Functions open_functions() {
     const char* wanted = std::getenv("SHARDSCOPE_CUBLASLT");
     std::vector<std::string> names;
@@ -92,11 +92,11 @@ Functions open_functions() {
 }
 
 const Functions& lt() {
-    static const Functions functions = open_functions();  // tried again if it threw
+    static const Functions functions = open_functions();  // if this throws, the next call tries again
     return functions;
 }
 
-// --- what it keeps for a kind of matmul ------------------------------------------------------------------
+// --- what is kept for a kind of matmul -------------------------------------------------------------------
 
 struct Destroy {
     void operator()(cublasLtMatmulDesc_t desc) const { lt().MatmulDescDestroy(desc); }
@@ -163,7 +163,7 @@ void set_pointer(const MatmulPlan& plan, cublasLtMatmulDescAttributes_t attribut
     set_attribute(plan, attribute, pointer);
 }
 
-// The epilogue of the activation, which also stores the sum where that is kept.
+// The epilogue that computes the activation and, if the sum is kept, stores that too.
 cublasLtEpilogue_t activating_epilogue(const MatmulCall& call) {
     if (call.matmul.activation == ActivationKind::relu)
         return call.bias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
@@ -171,7 +171,7 @@ cublasLtEpilogue_t activating_epilogue(const MatmulCall& call) {
     return call.bias ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
 }
 
-// The activation's input is in `sum` where that is kept, else in C.
+// The activation's input is in `sum` if that is kept, else in C.
 void launch_activation(const MatmulCall& call, cudaStream_t stream) {
     const auto n = static_cast<std::size_t>(call.matmul.m * call.matmul.n);
     const auto start = [&]<class T>(T*) {
@@ -212,7 +212,7 @@ Owned<cublasLtMatmulDesc_t> MatmulLibrary::State::new_desc(const MatmulCall& cal
     return desc;
 }
 
-// Finds nothing where, for example, the bias is not aligned as the algorithms require.
+// False if there is none: for example, if the bias is not aligned as the algorithms require.
 bool MatmulLibrary::State::find_algorithm(MatmulPlan& plan, const MatmulCall& call) const {
     cublasLtMatmulPreference_t made = nullptr;
     lt().check(lt().MatmulPreferenceCreate(&made), "cublasLtMatmulPreferenceCreate");
@@ -235,8 +235,8 @@ bool MatmulLibrary::State::find_algorithm(MatmulPlan& plan, const MatmulCall& ca
     const cublasStatus_t status =
         lt().MatmulAlgoGetHeuristic(handle.get(), plan.desc.get(), plan.a.get(), plan.b.get(), plan.c.get(),
                                     plan.c.get(), preference.get(), 1, &result, &found);
-    // Either status may mean that it has no kernel with this activation: the caller then asks for one
-    // without.
+    // Either status may mean that there is no kernel with this activation; the caller then looks for one
+    // without it.
     const bool lacks =
         status == CUBLAS_STATUS_NOT_SUPPORTED || (plan.activates && status == CUBLAS_STATUS_INVALID_VALUE);
     if (!lacks) lt().check(status, "cublasLtMatmulAlgoGetHeuristic");

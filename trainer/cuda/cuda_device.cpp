@@ -182,7 +182,7 @@ void CudaDevice::wait(StreamEvent event) {
     while (true) {
         throw_if_failed();
         if (happened(event)) return;
-        // The end of a step is noticed with little delay, and a long wait does not keep a core busy.
+        // Spins at first, to notice the end of a step with little delay, then sleeps, to keep no core busy.
         if (Clock::now() - begin < std::chrono::microseconds(200)) continue;
         std::this_thread::sleep_for(std::chrono::microseconds(20));
     }
@@ -194,7 +194,7 @@ std::byte* CudaDevice::take(int rank, MemorySpace space, std::int64_t bytes, boo
     const Rank& on = enter(rank);
     const auto size = static_cast<std::size_t>(bytes);
     void* data = nullptr;
-    // Host buffers are pinned too: batches wait there for their copy to the device.
+    // Host buffers are pinned too, because batches are copied from them to the device.
     const cudaError_t result = space == MemorySpace::device
                                    ? cudaMalloc(&data, size)
                                    : cudaHostAlloc(&data, size, cudaHostAllocPortable);
@@ -237,7 +237,7 @@ std::int64_t CudaDevice::bytes_in_use(int rank) {
     return static_cast<std::int64_t>(total - free);
 }
 
-// Memory of the GPU that others use, other ranks included, stays theirs.
+// Memory of the GPU that others use, including other ranks, is not available.
 std::int64_t CudaDevice::memory_for(int rank, std::int64_t reserved) {
     const std::int64_t used = bytes_in_use(rank);
     return used < 0 ? reserved : std::max(reserved, here(rank).gpu->memory - used + reserved);
@@ -283,7 +283,7 @@ void CudaDevice::throw_if_failed() {
 
 void CudaDevice::stop() {
     if (std::exchange(stopped_, true)) return;
-    // After a failure the groups have aborted what would never end; the rest ends, or has failed itself.
+    // After a failure the groups have aborted everything that would never end; the rest ends or fails.
     for (const StreamOf& each : streams_) {
         cudaSetDevice(each.rank->gpu->ordinal);
         cudaStreamSynchronize(each.stream->get());

@@ -22,9 +22,9 @@ namespace shardscope::trainer::cuda {
 
 class CudaDevice final : public Device {
   public:
-    // Rank r is on GPU r modulo their number; where the job has several processes, the ranks of this one are
+    // Rank r is on GPU r modulo the number of GPUs; in a job of several processes, the ranks of this one are
     // on the GPUs from its local rank on. `nccl`: null for the installed library, opened if it is needed.
-    // Throws CudaError where there is no GPU or it cannot be used as requested, and what the bootstrap
+    // Throws CudaError if there is no GPU or it cannot be used as requested, and whatever the bootstrap
     // throws.
     explicit CudaDevice(const DeviceSettings& settings, const NcclLibrary* nccl = nullptr);
     ~CudaDevice() override;
@@ -56,7 +56,7 @@ class CudaDevice final : public Device {
     void stop() override;
 
   private:
-    // The state of one rank; only its host thread uses what is not const.
+    // The state of one rank; only its host thread uses the members that are not const.
     struct Rank {
         const Gpu* gpu = nullptr;
         std::unique_ptr<Gemm> gemm;
@@ -70,7 +70,7 @@ class CudaDevice final : public Device {
 
     void add_rank(int rank, const Gpu& gpu);
     Rank& here(int rank) const;           // a rank of this process
-    static void enter(const Rank& rank);  // makes its GPU the current one of the thread
+    static void enter(const Rank& rank);  // makes the rank's GPU the current one of the thread
     Rank& enter(int rank) const;
     StreamOf& enter_stream(StreamIndex stream, const Waits& waits);
     StreamEvent appended(StreamIndex stream);
@@ -79,7 +79,7 @@ class CudaDevice final : public Device {
 
     DeviceSettings settings_;
     std::vector<Gpu> gpus_;
-    std::vector<std::unique_ptr<Rank>> ranks_;    // by rank; null: of another process
+    std::vector<std::unique_ptr<Rank>> ranks_;    // by rank; null for a rank of another process
     std::deque<StreamOf> streams_;                // by StreamIndex
     std::vector<std::unique_ptr<Group>> groups_;  // by Mesh::id
     std::atomic<bool> failed_ = false;

@@ -11,9 +11,9 @@ namespace shardscope::trainer::cuda {
 class Gemm;
 
 // Device memory that a kernel needs only while it runs (partial sums, the order of an embedding's rows): one
-// growing block per stream, kept until the stream's end, so that a step allocates nothing. A block belongs to
-// the kernels that are enqueued until the next take. Like a library's own buffers it is not part of the
-// memory account; `bytes()` is its size.
+// growing block per stream, kept as long as the stream, so that a step allocates nothing. The block belongs
+// to the kernels that are enqueued until the next take(). Like a library's own buffers it is not part of the
+// memory account; bytes() is its size.
 class Workspace {
   public:
     explicit Workspace(cudaStream_t stream) : stream_(stream) {}

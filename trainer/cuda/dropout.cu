@@ -1,4 +1,4 @@
-// See dropout.h. A thread does one pack, from the words of two or three counters (one or two for float).
+// See dropout.h. A thread computes one pack, from the words of two or three counters (float: one or two).
 #include "trainer/cuda/dropout.h"
 #include "trainer/cuda/map.h"
 #include "trainer/cuda/random.h"
@@ -22,7 +22,7 @@ __global__ void __launch_bounds__(kMapThreads)
         for (int i = 0; i < kCount; ++i) values[i] = first + i < n ? to_float(x[first + i]) : 0.0f;
     }
     const std::uint64_t index = sequence.first_index + first;
-    const auto skipped = static_cast<int>(index % 4);  // words of the first counter: the same for all threads
+    const auto skipped = static_cast<int>(index % 4);  // words of the first counter, as many in all threads
 #pragma unroll
     for (int part = 0; part <= kCount / 4; ++part) {
         if (part == kCount / 4 && skipped == 0) break;

@@ -1,5 +1,5 @@
 // Dropout on a CUDA device: trainer/kernels/dropout.h, bit for bit, masks included. Units of T moved per
-// element: 2; the ten rounds per four elements make arithmetic about as slow as memory for Bf16.
+// element: 2. For Bf16, arithmetic (ten rounds per four elements) takes about as long as memory.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Sums, products and conversions; see elementwise.h.
+// Element-wise sums, products and conversions; see elementwise.h.
 #include "trainer/cuda/elementwise.h"
 #include "trainer/cuda/map.h"
 

@@ -1,7 +1,7 @@
 // Element-wise sums, products and conversions on a CUDA device: trainer/kernels/elementwise.h, bit for bit.
-// T is float or Bf16; n elements; outputs may be one of the inputs exactly. Limit: memory; bytes per element
-// in units of T: add 3, accumulate 3, scale 2; a cast moves 6 bytes, accumulate of two types 10 into fp32 and
-// 8 into bf16.
+// T is float or Bf16; n elements; outputs may be exactly one of the inputs. Bound by memory; units of T
+// moved per element: add 3, accumulate 3, scale 2; a cast moves 6 bytes, accumulate of two types 10 into fp32
+// and 8 into bf16.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ void scale(const DeviceContext& device, T* x, float factor, std::size_t n);
 template <class T>
 void scale_by(const DeviceContext& device, T* x, const float* factor, std::size_t n);
 
-// y = x, rounded to the nearest; and exactly.
+// y = x: the first rounds to the nearest, the second is exact.
 void cast(const DeviceContext& device, const float* x, Bf16* y, std::size_t n);
 void cast(const DeviceContext& device, const Bf16* x, float* y, std::size_t n);
 

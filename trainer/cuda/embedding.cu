@@ -1,7 +1,7 @@
 // See embedding.h. The backward sorts the rows by their entry, stably (radix sort: Knuth, The Art of Computer
-// Programming 3, 5.2.5), in as many passes over digits of 8 bits as the entries take; then each entry's rows
-// are added; where there are many, in pieces that are spread over blocks. Both are linear in the rows,
-// however often an entry occurs, and sums are in the order of the rows.
+// Programming 3, 5.2.5), with one pass per 8 bits of the largest entry. Then it adds each entry's rows; if
+// there are many, in pieces that are spread over blocks. Both take time linear in the rows, however often an
+// entry occurs, and sums are in the order of the rows.
 #include <utility>
 
 #include "trainer/cuda/embedding.h"
@@ -61,7 +61,7 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 // counts[e] becomes the sum of the counts before it; counts[entries], the sum of all. One block: each thread
-// sums a run of entries, the runs are scanned, then each thread goes through its run again.
+// sums a run of entries, the sums of the runs are scanned, then each thread writes the entries of its run.
 __global__ void __launch_bounds__(kScanThreads) scan_kernel(std::int32_t* counts, int entries) {
     __shared__ std::int32_t of_warps[kWarpLanes];
     const int thread = static_cast<int>(threadIdx.x), lane = thread % kWarpLanes, warp = thread / kWarpLanes;
@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(kScanThreads) scan_kernel(std::int32_t* counts
     const int begin = min(thread * run, entries), end = min(begin + run, entries);
     std::int32_t sum = 0;
     for (int e = begin; e < end; ++e) sum += counts[e];
-    const auto scanned = [lane](std::int32_t value) {  // plus the values of the lanes before
+    const auto scanned = [lane](std::int32_t value) {  // `value` plus the values of all lower lanes
 #pragma unroll
         for (unsigned lanes = 1; lanes < kWarpLanes; lanes *= 2) {
             const std::int32_t before = __shfl_up_sync(kAllLanes, value, lanes);
@@ -91,13 +91,13 @@ __global__ void __launch_bounds__(kScanThreads) scan_kernel(std::int32_t* counts
     if (thread == kScanThreads - 1) counts[entries] = start;
 }
 
-// Sorts tokens and the numbers of their rows (`order`; null: 0, 1, ...) by their digit, stably. starts: the
+// Sorts tokens and the numbers of their rows (`order`; null: 0, 1, ...) stably by their digit. `starts`: the
 // scanned counts. Rows are taken in rounds of kThreads: a row goes after the rows of earlier rounds of the
 // tile, of earlier warps of the round and of earlier lanes of the warp.
 __global__ void __launch_bounds__(kThreads)
     sort_kernel(const std::int32_t* tokens, const std::int32_t* order, int rows, int shift,
                 const std::int32_t* starts, std::int32_t* sorted_tokens, std::int32_t* sorted_order) {
-    __shared__ std::int32_t next[kDigits];  // where the next row of a digit goes
+    __shared__ std::int32_t next[kDigits];  // where the next row of each digit goes
     __shared__ std::int32_t of_warps[kThreads / kWarpLanes][kDigits];
     const int thread = static_cast<int>(threadIdx.x), lane = thread % kWarpLanes, warp = thread / kWarpLanes;
     const int tile = static_cast<int>(blockIdx.x);
@@ -208,8 +208,8 @@ __global__ void __launch_bounds__(kThreads)
     });
 }
 
-// dtable[e] = sum of dy over its rows, one block per entry; where there are many, the sums of their pieces
-// are ready.
+// dtable[e] = sum of dy over its rows, one block per entry. For more than kPiece rows it adds the sums of
+// their pieces, which sum_pieces_kernel has computed.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     sum_entries_kernel(const T* dy, T* dtable, int width, const std::int32_t* starts,
@@ -267,10 +267,10 @@ void look_up(const DeviceContext& device, const std::int32_t* tokens, int contex
            tokens, context, x, table, y, width, packed);
 }
 
-// The arrays that the backward works in, taken from device.workspace.
+// The backward's arrays, taken from device.workspace.
 struct Sorting {
     std::int32_t *counts, *starts;
-    std::int32_t *tokens[2], *order[2];  // of one pass and of the next
+    std::int32_t *tokens[2], *order[2];  // two of each: a pass reads the previous pass's output
     float* pieces;
 };
 

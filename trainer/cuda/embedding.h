@@ -2,7 +2,7 @@
 // backward adds rows in the same order and pieces, in time linear in the rows. T is float or Bf16; table
 // [entries,width]; y, dy [rows,width]. Bound by memory; units of T moved: embedding_forward 2 per element of
 // y, backward one per element of dy and one per element of the table (all of it is written), position_forward
-// 3 (the table is in the cache: 2), backward 1.
+// 3 (2 if the table is in the cache), backward 1.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The module's exported functions; see module.h.
+// The module's exported functions; see trainer/device/cuda_interface.h.
 #include <exception>
 #include <string>
 

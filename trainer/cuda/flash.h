@@ -1,7 +1,7 @@
 // Fused causal attention in Bf16 on a CUDA device, tile by tile: the launches. FlashAttention-2 (Dao, 2023,
 // arXiv:2307.08691) with the backward cut in two so that every gradient has one owner: a kernel over blocks
 // of queries computes dq, one over blocks of keys computes dk and dv, and both recompute the scores (7
-// matmuls of tiles, where a backward that adds up dq by atomics has 5). Matmuls are on tensor cores, with
+// matmuls of tiles; a backward that adds up dq by atomics needs 5). Matmuls are on tensor cores, with
 // fp32 sums. Heads of up to 256 features. Internal to trainer/cuda.
 #pragma once
 

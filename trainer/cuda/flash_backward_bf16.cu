@@ -1,7 +1,7 @@
 // Fused attention's backward on tensor cores; see flash.h. With p = e^(scale s - lse), dp = dout vᵀ and ds =
 // p (dp - delta): dq = scale ds k, dk = scale dsᵀ q, dv = pᵀ dout. As lse is known, no running maximum is
 // needed and 16 columns at a time are enough: a warp computes them, rounds them and feeds them to the next
-// matmul without leaving its registers. The kernel over keys computes the tiles transposed (k qᵀ and v
+// matmul in its registers. The kernel over keys computes the tiles transposed (k qᵀ and v
 // doutᵀ), so that pᵀ and dsᵀ have the layout of A operands for the matmuls that follow. Resources of a block,
 // as compiled by nvcc 13.0 (nothing is spilled):
 //   head width                          16   32   64   96  128  256
@@ -36,7 +36,7 @@ __device__ __forceinline__ void products(float (&c)[kTiles][2][4], const Bf16* l
     }
 }
 
-// The same with A operands that are held in registers.
+// The same with A operands that are in registers.
 template <int D, int kTiles>
 __device__ __forceinline__ void products(float (&c)[kTiles][2][4],
                                          const std::uint32_t (&left)[kTiles][D / 16][4], const Bf16* right,
@@ -126,7 +126,7 @@ __global__ void __launch_bounds__(kThreads)
         }
     }
 
-    // The block's own operands stay in registers if there are enough.
+    // The block's own operands stay in registers if there are enough registers.
     constexpr bool kHolds = kTiles * D <= 128;
     std::uint32_t held_queries[kTiles][kHolds ? D / 16 : 1][4];
     std::uint32_t held_gradients[kTiles][kHolds ? D / 16 : 1][4];
@@ -147,7 +147,7 @@ __global__ void __launch_bounds__(kThreads)
         }
         for (int piece = 0; piece < kKeys; piece += 16) {
             const int column = tile * kKeys + piece;
-            if (column > last) break;  // none of the warp's rows sees it or later columns
+            if (column > last) break;  // none of the warp's rows sees this column or a later one
             const Bf16* const piece_keys = keys + tile % 2 * kTile + piece * kPitch<D>;
             const Bf16* const piece_values = values + tile % 2 * kTile + piece * kPitch<D>;
             float p[kTiles][2][4] = {}, ds[kTiles][2][4] = {};
@@ -188,7 +188,7 @@ __global__ void __launch_bounds__(kThreads)
 
 // --- dk and dv: a block owns 64 kTiles keys ---------------------------------------------------------------
 
-// Which gradients a launch computes: both, or one after the other where registers hold the sums of only one.
+// Which gradients a launch computes: both, or only one if registers cannot hold the sums of both.
 enum class Wanted { both, keys, values };
 
 template <int D, int kTiles, int kQueries, Wanted kWanted>
@@ -205,7 +205,7 @@ __global__ void __launch_bounds__(kThreads)
     float* const lses = reinterpret_cast<float*>(gradients + 2 * kTile);  // two tiles' rows
     float* const deltas = lses + 2 * kQueries;
 
-    // The first keys are seen by the most queries: the longest loops come first.
+    // The longest loops come first: the first keys are seen by the most queries.
     const int sequences = s.batch * s.kv_heads;
     const int first = static_cast<int>(blockIdx.x) / sequences * kRows;
     const int b = static_cast<int>(blockIdx.x) % sequences / s.kv_heads;
@@ -252,7 +252,7 @@ __global__ void __launch_bounds__(kThreads)
         const int stage = tile % 2;
         for (int piece = 0; piece < kQueries; piece += 16) {
             const int query = (begin + tile % tiles_of_head) * kQueries + piece;
-            if (query + 15 < row || query >= s.context) continue;  // none of them sees the warp's keys
+            if (query + 15 < row || query >= s.context) continue;  // no query sees the warp's keys
             const Bf16* const piece_queries = queries + stage * kTile + piece * kPitch<D>;
             const Bf16* const piece_gradients = gradients + stage * kTile + piece * kPitch<D>;
             float p[kTiles][2][4] = {}, ds[kTiles][2][4] = {};

@@ -24,8 +24,8 @@ struct Running {
     float sum[kTiles][2];  // of this lane's columns only
 };
 
-// Scores become e^(scale (score - largest so far)); out and sums are rescaled to the new largest. `first`:
-// this is the first tile; `masked`: some of the columns [column, …) must not be seen.
+// Scores become e^(scale (score - largest so far)); out and sums are rescaled to the new largest. `masked`:
+// some rows must not see some of the columns [column, …).
 template <int D, int kTiles, int kKeys>
 __device__ __forceinline__ void take_scores(float (&scores)[kTiles][kKeys / 8][4],
                                             float (&out)[kTiles][D / 8][4], Running<kTiles>& running, int row,
@@ -66,7 +66,7 @@ __device__ __forceinline__ void take_scores(float (&scores)[kTiles][kKeys / 8][4
                 }
             }
             running.sum[t][half] = running.sum[t][half] * keep + sum;
-            // Most tiles do not raise a maximum: then nothing has to be scaled.
+            // Most tiles raise no maximum, so nothing has to be rescaled.
             if (__any_sync(0xffffffffu, keep != 1.0f)) {
 #pragma unroll
                 for (int n = 0; n < D / 8; ++n) {
@@ -137,7 +137,7 @@ __global__ void __launch_bounds__(kThreads) flash_forward_bf16(FlashForward tens
                 }
             }
         }
-        if (column <= row + 16 * kTiles - 1) {  // else none of the warp's rows sees any of it
+        if (column <= row + 16 * kTiles - 1) {  // else none of the warp's rows sees a key of this tile
             float scores[kTiles][kKeys / 8][4] = {};
 #pragma unroll
             for (int k = 0; k < D / 16; ++k) {

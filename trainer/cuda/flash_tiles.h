@@ -1,7 +1,7 @@
-// Tiles of Bf16 in shared memory and what a warp does with them on tensor cores; shared by the fused
-// attention's forward and backward. A tile has D columns, a multiple of 16; columns beyond the head's width
-// and rows beyond the context are zeros. A row takes D + 8 elements: its 16-byte pieces then fall in other
-// banks than those of the 7 rows around it, so load_tiles is free of conflicts. Internal to trainer/cuda.
+// Tiles of Bf16 in shared memory and a warp's operations on them with tensor cores, for the fused attention's
+// forward and backward. A tile has D columns, a multiple of 16; columns beyond the head's width and rows
+// beyond the context are zeros. Rows are D + 8 elements apart, so that the 16-byte pieces of 8 consecutive
+// rows fall in different banks and load_tiles has no conflicts. Internal to trainer/cuda.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ constexpr std::size_t tile_bytes(int rows, int d) {
 }
 
 // All threads of the block copy rows [first, first + kRows) of a head's matrix, `stride` elements from row to
-// row. Where rows can be read in packs, the copies are asynchronous.
+// row. If rows can be read in packs, the copies are asynchronous.
 template <int D, int kRows>
 __device__ inline void fetch_tile(Bf16* tile, const Bf16* from, std::int64_t stride, int first,
                                   const AttentionSizes& s) {
@@ -42,7 +42,7 @@ __device__ inline void fetch_tile(Bf16* tile, const Bf16* from, std::int64_t str
     }
 }
 
-// Copies rows of a tile that only this warp uses back to a head's matrix.
+// Copies rows of a tile, which only this warp uses, back to a head's matrix.
 template <int D, int kRows>
 __device__ inline void store_tile(Bf16* to, const Bf16* tile, std::int64_t stride, int first,
                                   const AttentionSizes& s) {
@@ -62,7 +62,7 @@ __device__ inline void store_tile(Bf16* to, const Bf16* tile, std::int64_t strid
 
 // One lane's place in a tile (see tensor_cores.h).
 struct Lane {
-    int g, i;              // of the pieces of a product
+    int g, i;              // its place in the pieces of a matmul
     int straight, across;  // element offsets of the row that the lane addresses in a 16x16 block of a tile
 
     template <int D>
@@ -97,7 +97,7 @@ __device__ inline void load_b(std::uint32_t (&b)[4], const Bf16* rows, int k, co
     load_tiles_transposed(b, rows + 16 * k + lane.straight);
 }
 
-// Two neighbouring C pieces, [16, 16], rounded: an A operand.
+// Rounds two neighbouring C pieces, [16, 16], to an A operand.
 __device__ inline void pack_a(std::uint32_t (&a)[4], const float (&left)[4], const float (&right)[4]) {
     a[0] = pack(left[0], left[1]);
     a[1] = pack(left[2], left[3]);

@@ -9,8 +9,8 @@ namespace shardscope::trainer::cuda {
 
 namespace {
 
-// y = x wᵀ + b:  y [out,rows] = (w [in,out])ᵀ x [in,rows]. The input is the arg `x`; the weight and the bias,
-// if there is one, follow it.
+// y = x wᵀ + b:  y [out,rows] = (w [in,out])ᵀ x [in,rows]. The input is the arg number `x`; the weight
+// follows it, then the bias if there is one.
 Matmul forward(const Op& op, std::size_t x) {
     const auto& dims = op.kernel().dims;
     const std::int64_t rows = dims[0], in = dims[1], out = dims[2];

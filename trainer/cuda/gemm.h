@@ -16,7 +16,7 @@
 
 namespace shardscope::trainer::cuda {
 
-// A row-major matmul of the Plan in the terms of cuBLAS, whose matrices are column-major: a row-major [r,c]
+// A row-major matmul of the Plan in cuBLAS's terms, whose matrices are column-major: a row-major [r,c]
 // is a column-major [c,r] with leading dimension c. C[m,n] = op(A)[m,k] op(B)[k,n], where op transposes if
 // requested; A, B, C are the args `a`, `b`, `c` of the Op. `bias`, 0 for none, is the arg with m elements
 // that are added to each column of C. With an activation, C is the activation of that result; `sum`, 0 for
@@ -38,7 +38,7 @@ class MatmulLibrary;
 class Gemm {
   public:
     // tf32: matmuls of fp32 may round their operands to 10 bits of fraction (precision.tf32). Throws
-    // CudaError where cuBLASLt cannot be opened or started.
+    // CudaError if cuBLASLt cannot be opened or started.
     explicit Gemm(bool tf32);
     ~Gemm();
     Gemm(const Gemm&) = delete;
@@ -46,13 +46,13 @@ class Gemm {
 
     // Sets the device memory for split sums, aligned to 256: `bytes` for the matmuls of the forward, followed
     // by as many for those of the backward (memory.gemm_workspace_bytes). It must live as long as matmuls
-    // run. Without a call, or with 0 bytes, algorithms that need none are used.
+    // run. Without this call, or with 0 bytes, only algorithms that need no workspace are used.
     void use_workspaces(std::byte* both, std::int64_t bytes);
 
     // Carries out linear_forward (with its bias, and its activation), linear_backward_input,
     // linear_backward_weight or linear_backward_bias of op.dtype: the same as run_kernel of
     // trainer/executor/cpu_kernels.h, except for the order of sums and that an activation may be computed
-    // from the sum before it is rounded. op.checks_output is left to the caller. Sums are fp32. Throws
+    // from the sum before it is rounded. The caller handles op.checks_output. Sums are fp32. Throws
     // CudaError.
     void launch(const Op& op, const std::vector<std::byte*>& data, cudaStream_t stream);
 

@@ -19,7 +19,7 @@ struct Gpu {
     std::string bus;             // PCI: "0000:3b:00"
 };
 
-// At least one, by ordinal. Throws CudaError if the driver is missing or too old, or if there is no GPU.
+// The GPUs by ordinal, at least one. Throws CudaError if there is none or the driver is missing or too old.
 std::vector<Gpu> find_gpus();
 
 Gpus describe_gpus(const std::vector<Gpu>& gpus);

@@ -18,15 +18,15 @@ class Group {
     Group& operator=(const Group&) = delete;
 
     // Enqueues a member's part on its stream. Called on its host thread, whose device is current. All members
-    // call it for the same collectives in the same order. Throws CudaError, and std::logic_error where
+    // call it for the same collectives in the same order. Throws CudaError, and std::logic_error if
     // members disagree on a collective.
     virtual void enqueue(const CollectiveLaunch& collective, const CountedStream& stream) = 0;
-    // Ends all waiting for members: the waiting calls throw `error`.
+    // Ends every wait for members: the waiting calls throw `error`.
     virtual void fail(std::exception_ptr error) = 0;
-    // Whether the library that carries them out reports them to NVTX itself.
+    // Whether the library that carries out the collectives reports them to NVTX itself.
     virtual bool announces() const { return false; }
-    // watch starts to monitor what is enqueued: a failure that no call meets is reported to `on_failure`,
-    // once, on a thread of the group. end_watch stops that: nothing is reported any more.
+    // watch() starts to monitor enqueued collectives: a failure that no call would meet is reported to
+    // `on_failure`, once, on a thread of the group. After end_watch() nothing is reported any more.
     virtual void watch(const std::function<void(std::exception_ptr)>& /*on_failure*/) {}
     virtual void end_watch() {}
     // The oldest collective between processes that a rank of this process waits in, as a clause; empty if

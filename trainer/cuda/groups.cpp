@@ -38,7 +38,7 @@ std::string shared_gpu(const std::vector<int>& ordinals) {
     return {};
 }
 
-// Lets ranks on different GPUs read each other's buffers.
+// Lets ranks on different GPUs access each other's buffers.
 void reach_peers(const std::vector<int>& ordinals) {
     const std::set<int> gpus(ordinals.begin(), ordinals.end());
     for (const int from : gpus) {
@@ -98,7 +98,7 @@ std::vector<std::unique_ptr<Group>> make_groups_of_one(const DeviceSettings& set
     return make_local_groups(settings, members, ordinals);
 }
 
-// What this process sends to the others. A process that cannot go on takes part too, so that all learn why.
+// What this process sends to the others. A process without NCCL takes part too, so that all learn why.
 Introduction introduce(const std::vector<std::vector<int>>& members, const std::vector<const Gpu*>& gpus,
                        const NcclLibrary* nccl, const std::string& why) {
     Introduction mine;

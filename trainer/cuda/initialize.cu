@@ -35,7 +35,7 @@ __global__ void __launch_bounds__(kMapThreads)
     make(philox(sequence.seed, sequence.stream, counter), made);
 #pragma unroll
     for (int k = 0; k < 4; ++k) {
-        // Before first_index it wraps around to a number that is not below n.
+        // Elements before first_index wrap around to numbers that are not below n.
         const std::uint64_t i = 4 * counter + k - sequence.first_index;
         if (i < n) out[i] = made[k];
     }

@@ -1,4 +1,4 @@
-// The dispatch; see kernels.h. The order of args and dims is in trainer/plan/plan.h.
+// The dispatch; see kernels.h. The order of args and dims is in trainer/plan/kernels.def.
 #include <algorithm>
 #include <stdexcept>
 
@@ -22,7 +22,7 @@ namespace shardscope::trainer::cuda {
 
 namespace {
 
-constexpr float kNormEps = 1e-5F;  // torch.nn.LayerNorm's; Llama's
+constexpr float kNormEps = 1e-5F;  // as in torch.nn.LayerNorm and in Llama
 
 // An Op's args and dims, as the types that kernels take.
 struct Operands {
@@ -48,7 +48,7 @@ struct Operands {
 
 // --- kernels on a rank's part of a sequence of elements ----------------------------------------------------
 
-// The elements that the rank holds; `begin` is the first element of a buffer.
+// The elements that the rank holds; `begin` is the first element in the rank's buffer.
 struct Held {
     std::int64_t begin = 0, end = 0;
 
@@ -141,7 +141,7 @@ void chunk_cat_or_split(const Operands& o) {
     if (o.context.segments.size() + 1 < o.count) {
         throw std::logic_error("a Plan cuts a buffer into pieces without saying where each is");
     }
-    // Counted in bytes, or in elements where they are converted.
+    // Components are counted in bytes, or in elements if they are converted.
     const std::int64_t size = converts ? 1 : size_of(o.own.dtype);
     std::vector<Component> components;
     for (std::size_t i = 1; i < o.count; ++i) {
@@ -171,7 +171,7 @@ void turn(const Operands& o) {
     }
 }
 
-// The elements of a step's dropout are counted per micro-batch, as in the cpu executor.
+// Each micro-batch has random numbers of its own, as in the cpu executor.
 template <class T>
 void drop(const Operands& o) {
     const KernelContext& context = o.context;
@@ -322,7 +322,7 @@ bool launch_untyped(const Operands& o) {
     }
 }
 
-// Checks the kernel's first arg.
+// Sets the flag if the kernel's first arg holds a value that is not finite.
 void check_output(const Operands& o) {
     const Kernel kernel = o.own.kernel;
     const std::int32_t module = o.op.module;

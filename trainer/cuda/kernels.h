@@ -18,8 +18,8 @@ namespace shardscope::trainer::cuda {
 
 // `data`: the device addresses of op.args, in order; null for an arg without a buffer. With op.checks_output
 // a second kernel checks args[0] and sets the flag, which the device must be able to access, by
-// compare-and-swap from -1 to op.module. Throws CudaError where a launch is refused, std::logic_error where
-// the Plan contradicts itself.
+// compare-and-swap from -1 to op.module. Throws CudaError if a launch is refused, std::logic_error if the
+// Plan contradicts itself.
 void launch_kernel(const Op& op, const std::vector<std::byte*>& data, const KernelContext& context,
                    const DeviceContext& device);
 

@@ -25,7 +25,7 @@ MemberBuffers buffers_of(const Calls& calls) {
     return buffers;
 }
 
-// Each member sums its piece: a reduce_scatter keeps it, an all_reduce writes it to every member.
+// Each member sums one piece: a reduce_scatter keeps it, an all_reduce writes it to every member.
 template <class T>
 void reduce(const Calls& calls, std::size_t place, cudaStream_t stream) {
     const CollectiveCall& own = calls[place];
@@ -89,7 +89,7 @@ void LocalGroup::fail(std::exception_ptr error) {
     changed_.notify_all();
 }
 
-// Blocks until all members have come that far; `passed` says which have.
+// Blocks until all members have `passed` a point of the collective.
 void LocalGroup::meet(std::unique_lock<std::mutex>& lock, const CollectiveLaunch& collective,
                       const std::vector<bool>& passed) {
     const auto met = [&] {
@@ -139,7 +139,7 @@ void LocalGroup::enqueue(const CollectiveLaunch& collective, const CountedStream
     changed_.notify_all();
     meet(lock, collective, open.here);
 
-    // Every member has named its inputs and recorded the event for when they are ready.
+    // Here every member has named its buffers and recorded the event of its inputs.
     lock.unlock();
     for (std::size_t m = 0; m < members_.size(); ++m) {
         if (m == place) continue;

@@ -1,7 +1,7 @@
 // The `local` process group on CUDA: ranks that are threads of this process, several of which may share one
 // device (which NCCL refuses). The host threads of the members meet at each collective, so that each member's
 // part waits, on its own stream, only for events that the others have already recorded: whatever the devices
-// do in parallel, nothing there can wait for work that is not enqueued yet. Each part reads its data directly
+// run in parallel, no stream can wait for work that is not enqueued yet. Each part reads its data directly
 // from the others' buffers; sums are in rank order, element by element, scaled once at the end, as on the CPU
 // (executor/local_group.h), and so are the results' bits.
 #pragma once
@@ -19,8 +19,8 @@ namespace shardscope::trainer::cuda {
 
 class LocalGroup final : public Group {
   public:
-    // `ranks`: the members' ranks, by place. `timeout_s`: the longest that a host waits for the others; 0 for
-    // ever.
+    // `ranks`: the members' ranks, by place. `timeout_s`: the longest time that a host thread waits for
+    // the others; 0: no limit.
     LocalGroup(std::vector<int> ranks, double timeout_s);
 
     void enqueue(const CollectiveLaunch& collective, const CountedStream& stream) override;
@@ -30,13 +30,13 @@ class LocalGroup final : public Group {
     // A collective that at least one member has not left.
     struct Open {
         std::vector<CollectiveCall> calls;  // by place
-        CollectiveCall first;               // what the others must agree with
+        CollectiveCall first;               // the first member's call, with which the others must agree
         std::vector<bool> here, issued;     // by place: has named its buffers; has enqueued its part
         int left = 0;
     };
-    // A member's events: its inputs are ready; its part is over. One of each is enough: neither is recorded
-    // again before all members have enqueued what waits for it. Created by the member's own thread, on its
-    // device.
+    // A member's events: its inputs are ready; its part is over. One of each is enough, because neither is
+    // recorded again before all members have enqueued their waits for it. Created by the member's own thread,
+    // on its device.
     struct Member {
         std::optional<Event> ready, over;
     };

@@ -10,7 +10,7 @@ namespace {
 constexpr unsigned kThreads = 256;
 constexpr std::size_t kMostBlocks = 4096;
 
-// The type of a sum.
+// The type in which T is summed.
 template <class T>
 struct Wide {
     using type = float;
@@ -55,7 +55,7 @@ __device__ inline std::size_t step_of_thread() {
     return std::size_t{gridDim.x} * kThreads;
 }
 
-// Copies 16 bytes at a time where both ends are aligned for it.
+// Copies 16 bytes at a time if both addresses are aligned for it.
 __device__ inline void copy_bytes(unsigned char* to, const unsigned char* from, std::size_t bytes) {
     if (to == from) return;
     std::size_t done = 0;
@@ -112,7 +112,7 @@ __global__ void __launch_bounds__(kThreads) scale_sum_kernel(T* x, std::size_t n
     }
 }
 
-// At least one block, so that an empty part is recorded too.
+// At least one block, so that a trace shows an empty part too.
 dim3 blocks_for(std::size_t items, unsigned rows = 1) {
     const std::size_t blocks = std::clamp<std::size_t>((items + kThreads - 1) / kThreads, 1, kMostBlocks);
     return {static_cast<unsigned>(blocks), rows};

@@ -1,6 +1,6 @@
 // The work of the `local` process group's collectives on a device: each member's part reads from the others'
-// buffers, which are on the same device or accessible from it. The kernels have NCCL's names with `local` for
-// the engine, so that a trace of them reads like one of NCCL.
+// buffers, which are on the same device or accessible from it. The kernels have NCCL's names with `local` in
+// place of the engine, so that their traces read like NCCL's.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +38,7 @@ template <class T>
 void all_reduce_members(const MemberBuffers& buffers, std::size_t first, std::size_t n, double factor,
                         cudaStream_t stream);
 
-// Does nothing, but is recorded.
+// A kernel that does nothing, so that a trace shows the barrier.
 void barrier_members(cudaStream_t stream);
 
 // x[i] *= factor. T as above.

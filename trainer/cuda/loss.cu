@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kThreads = 1024;
 constexpr int kCount = kPackOf<float>;
-constexpr float kLowest = -3.40282347e38f;  // the initial maximum; not -infinity, whose difference is NaN
+constexpr float kLowest = -3.40282347e38f;  // initial maximum; -infinity minus itself would be NaN
 
 unsigned threads_of_row(int classes) {
     return threads_for((static_cast<std::size_t>(classes) + kCount - 1) / kCount, kThreads);

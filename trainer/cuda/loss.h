@@ -1,6 +1,6 @@
-// The two losses on a CUDA device: trainer/kernels/loss.h, sums in another fixed order. Inputs are fp32, the
-// mean is fp64 on the device. Bound by memory; bytes per element: cross_entropy_forward 8 (the second read of
-// the logits hits the L2 cache), backward 8, mse_forward 8, backward 12.
+// The two losses on a CUDA device: trainer/kernels/loss.h, but with sums in another fixed order. Inputs are
+// fp32, the mean is fp64 on the device. Bound by memory; bytes per element: cross_entropy_forward 8 (the
+// second read of the logits hits the L2 cache), backward 8, mse_forward 8, backward 12.
 #pragma once
 
 #include <cstddef>

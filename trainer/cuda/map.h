@@ -1,7 +1,7 @@
-// y[i] = f(x[i], …): the form of every kernel that computes elements alone. Operands may be float or Bf16, y
-// may be exactly one of the x. Each thread moves packs of 16 bytes of the narrower type where all operands
-// are aligned for them, and reads all of its packs before it writes one, so that loads overlap: bound by
-// memory, (sum of the operands' sizes) * n bytes.
+// y[i] = f(x[i], …): the form of every kernel that computes each element on its own. Operands may be float or
+// Bf16, y may be exactly one of the x. Each thread moves packs of 16 bytes of the narrower type if all
+// operands are aligned for them, and reads all of its packs before it writes one, so that loads overlap.
+// Bound by memory: (sum of the operands' sizes) * n bytes.
 #pragma once
 
 #include <cstddef>

@@ -24,7 +24,7 @@ struct MatmulCall {
 // One per device and thread.
 class MatmulLibrary {
   public:
-    // Throws CudaError where there is no usable library.
+    // Throws CudaError if there is no usable library.
     explicit MatmulLibrary(bool tf32);
     ~MatmulLibrary();
     MatmulLibrary(const MatmulLibrary&) = delete;

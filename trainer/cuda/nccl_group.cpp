@@ -46,7 +46,7 @@ void divide(const CollectiveCall& call, std::int64_t elements, cudaStream_t stre
     }
 }
 
-// Four bytes on a GPU, summed in place of a barrier, which NCCL does not have.
+// Four bytes on a GPU that are summed as a barrier, because NCCL has none.
 class Token {
   public:
     explicit Token(int gpu) {
@@ -107,7 +107,7 @@ void NcclGroup::issue(const CollectiveLaunch& collective, NcclComm* comm, cudaSt
     }
     const auto each = static_cast<std::size_t>(call.full_elements / members);
     const auto all = static_cast<std::size_t>(call.full_elements);
-    std::int64_t summed = 0;  // elements that this rank receives of a sum
+    std::int64_t summed = 0;  // elements of a sum that this rank receives
     switch (call.operation) {
         case Operation::all_gather:
             nccl_.check(nccl_.AllGather(call.input, call.output, each, type, comm, stream), "ncclAllGather",

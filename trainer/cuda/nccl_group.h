@@ -12,9 +12,9 @@
 namespace shardscope::trainer::cuda {
 
 // `members`: the ranks of each communicator, by Mesh::id; `ordinals`: each rank's GPU, -1 for a rank of
-// another process. Communicators that equal the world, or in which this process has no rank, are not made.
-// `peers`: the data of the other processes; null if there are none. With `timeout_s` > 0 a run whose
-// collectives take longer is ended; see nccl_watchdog.h. Throws CudaError.
+// another process. Communicators that equal the world, or in which this process has no rank, are not started.
+// `peers`: the data of the other processes; null if there are none. If `timeout_s` > 0, a collective that
+// takes longer ends the run; see nccl_watchdog.h. Throws CudaError.
 std::vector<std::unique_ptr<Group>> make_nccl_groups(const NcclLibrary& nccl,
                                                      const std::vector<std::vector<int>>& members,
                                                      const std::vector<int>& ordinals, double timeout_s,

@@ -1,5 +1,5 @@
 // NCCL, opened at run time: the part of its interface that the trainer calls, with the numbers of its header
-// (NVIDIA/nccl, src/nccl.h.in, stable since 2.10). One for the process.
+// (NVIDIA/nccl, src/nccl.h.in, stable since 2.10). There is one per process.
 #pragma once
 
 #include <cstddef>
@@ -43,11 +43,11 @@ struct NcclLibrary {
     const char* (*GetErrorString)(int result) = nullptr;
     const char* (*GetLastError)(NcclComm* comm) = nullptr;
 
-    // libnccl.so.2, or what the environment's SHARDSCOPE_NCCL names. Returns null where that fails: `why` is
-    // then a clause that says what is missing and what to do.
+    // Opens libnccl.so.2, or the library that the environment variable SHARDSCOPE_NCCL names. Null if that
+    // fails: `why` is then a clause that says what is missing and what to do.
     static const NcclLibrary* open(std::string& why);
 
-    // Throws CudaError where `result` is a failure; `what` is what was tried.
+    // Throws CudaError if `result` is a failure; `what` names the call.
     void check(int result, const std::string& what, NcclComm* comm = nullptr) const;
 };
 

@@ -86,7 +86,7 @@ struct Attempt {
     }
 };
 
-// The job may fail, or the other processes fall silent, at any time.
+// Checks again and again: the job may fail, or other processes stop responding, at any time.
 Communicators wait_for(Attempt& attempt, double timeout_s, Bootstrap& bootstrap) {
     const Clock::time_point begin = Clock::now();
     std::unique_lock lock(attempt.mutex);

@@ -16,12 +16,12 @@ struct NcclStart {
     };
     NcclId id{};
     int members = 1;           // in all processes
-    std::vector<Member> here;  // those of this process, at least one
+    std::vector<Member> here;  // the members in this process, at least one
 };
 
 // The communicators, by start and by member of it. They are started in the given order, which must be the
-// same in all processes. Throws CudaError; with a `bootstrap` also where that takes longer than `timeout_s`
-// (0: no limit) or where the job fails meanwhile: then what is under way is abandoned, because NCCL cannot be
+// same in all processes. Throws CudaError; with a `bootstrap` also if that takes longer than `timeout_s`
+// (0: no limit) or if the job fails meanwhile. The attempt is then abandoned, because NCCL cannot be
 // interrupted there.
 std::vector<std::vector<NcclComm*>> start_communicators(const NcclLibrary& nccl,
                                                         const std::vector<NcclStart>& starts,

@@ -14,7 +14,7 @@ namespace shardscope::trainer::cuda {
 namespace {
 
 constexpr std::chrono::milliseconds kTick{100};
-// The time allowed for the others' answers, and for the job to find that a process is gone.
+// The time allowed for the other processes' answers, and for the job to notice that a process is gone.
 constexpr std::chrono::milliseconds kMoment{1000};
 // The time allowed for an NCCL call to return; one that waits for a lost process returns only when aborted.
 constexpr std::chrono::seconds kCall{5};
@@ -72,7 +72,7 @@ void NcclWatchdog::stop() {
     if (thread_.joinable()) thread_.join();
 }
 
-// --- what the members do ---------------------------------------------------------------------------------
+// --- the members' calls ----------------------------------------------------------------------------------
 
 NcclWatchdog::Member& NcclWatchdog::member_of(const CollectiveLaunch& collective) {
     Member& member = members_.at(static_cast<std::size_t>(collective.place));
@@ -157,7 +157,7 @@ void NcclWatchdog::watch() {
     }
 }
 
-// Not confirmed immediately where another process may know better.
+// Waits before it confirms a failure about which another process may know better.
 bool NcclWatchdog::confirmed(const CollectiveFailure& failure) {
     if (!bootstrap_) return true;
     if (!failing_since_) {
@@ -168,7 +168,7 @@ bool NcclWatchdog::confirmed(const CollectiveFailure& failure) {
     return failure.certain || Clock::now() - *failing_since_ > kMoment;
 }
 
-// The job is informed first: its other processes would take an aborted communicator for a lost process.
+// Informs the job first: its other processes would take an aborted communicator for a lost process.
 void NcclWatchdog::give_up(std::unique_lock<std::mutex>& lock, const CollectiveFailure& failure) {
     const std::exception_ptr error = bootstrap_ ? std::make_exception_ptr(CollectiveError(failure.sentence))
                                                 : std::make_exception_ptr(CudaError(failure.sentence));
@@ -257,11 +257,11 @@ NcclWatchdog::CollectiveFailure NcclWatchdog::late(std::size_t place, const InFl
     return failure;
 }
 
-// --- the end of it ---------------------------------------------------------------------------------------
+// --- aborting --------------------------------------------------------------------------------------------
 
-// Lets streams that wait in NCCL's kernels go on. As the error is set, no new call begins; an abort frees
-// what a call uses, so the calls under way must return first. The abort itself runs without the lock, because
-// it may take long.
+// Releases streams that wait in NCCL's kernels. As the error is set, no new call begins; an abort frees
+// memory that a call uses, so the calls under way must return first. The abort itself runs without the lock,
+// because it may take long.
 void NcclWatchdog::abort_communicators() {
     std::vector<std::pair<int, NcclComm*>> taken;
     {

@@ -1,9 +1,9 @@
-// Watches the collectives of one NCCL communicator on a thread of its own. Where a collective fails or does
-// not end, it ends the run: it aborts the communicator, so that no stream waits for ever, and reports a
-// sentence that names the collective and the rank that did not arrive.
+// Watches the collectives of one NCCL communicator on a thread of its own. If a collective fails or does not
+// end, it ends the run: it aborts the communicator, so that no stream waits for ever, and reports a sentence
+// that names the collective and the rank that did not arrive.
 //
-// Where the job has several processes, each watches its own members. The others are asked how far they have
-// come before a rank is named, and a failure that NCCL itself reports is held back for a moment: where a
+// In a job of several processes, each watches its own members. It asks the others how many collectives they
+// have begun before it names a rank, and holds back a failure that NCCL itself reports for a moment: if a
 // process has died, those connected to it only see a broken connection, and the job knows better which one
 // died.
 #pragma once
@@ -38,8 +38,8 @@ struct NcclPeers {
 
 class NcclWatchdog {
   public:
-    // `ranks`: the members' ranks, by place. `peers` is null if all members are in this process. `timeout_s`
-    // 0: collectives may take any time.
+    // `ranks`: the members' ranks, by place. `peers` is null if all members are in this process. `timeout_s`:
+    // the longest time of a collective; 0: no limit.
     NcclWatchdog(const NcclLibrary& nccl, int id, std::vector<int> ranks, double timeout_s,
                  const NcclPeers* peers);
     ~NcclWatchdog();
@@ -55,8 +55,8 @@ class NcclWatchdog {
     void stop();
 
     // Encloses the NCCL calls for a member's part in a collective, on its host thread, from construction to
-    // the end of the scope: the communicator is not aborted meanwhile, unless the calls do not return. Throws
-    // the failure, if there was one.
+    // the end of the scope. Meanwhile the communicator is not aborted, unless the calls do not return. The
+    // constructor throws the failure, if there was one.
     class Call {
       public:
         Call(NcclWatchdog& watchdog, const CollectiveLaunch& collective)
@@ -71,9 +71,9 @@ class NcclWatchdog {
         const CollectiveLaunch& collective_;
         NcclComm* comm_;
     };
-    // Called after a Call: all of the collective's work is on the stream.
+    // To be called after a Call, when all of the collective's work is on the stream.
     void issued(const CollectiveLaunch& collective, cudaStream_t stream);
-    // NCCL refused the call. Throws `error`, or the job's failure that caused it.
+    // To be called if NCCL refused the call. Throws `error`, or the job's failure that caused it.
     [[noreturn]] void refused(const std::exception_ptr& error);
 
     // May be called on any thread.
@@ -91,13 +91,13 @@ class NcclWatchdog {
     struct Member {
         int gpu = 0;
         bool here = false;
-        bool called = false;       // a call of NCCL for its communicator is under way
+        bool called = false;       // an NCCL call for its communicator is under way
         NcclComm* comm = nullptr;  // also null once it is aborted
         std::int64_t begun = 0;
-        std::deque<InFlight> in_flight;  // in their order
+        std::deque<InFlight> in_flight;  // oldest first
         std::vector<cudaEvent_t> spare;
     };
-    // What has gone wrong.
+    // Which collective has failed, and whose fault it is.
     struct CollectiveFailure {
         std::string sentence;
         int rank = 0;         // the rank at fault, as far as this process knows
@@ -129,7 +129,7 @@ class NcclWatchdog {
     std::mutex mutex_;             // guards everything below
     std::vector<Member> members_;  // by place
     std::exception_ptr error_;
-    std::optional<Clock::time_point> failing_since_;  // since then the others have been asked
+    std::optional<Clock::time_point> failing_since_;  // when the others were asked about it
     bool ends_ = false;
     std::condition_variable changed_;
     std::thread thread_;

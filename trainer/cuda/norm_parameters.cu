@@ -10,7 +10,7 @@ namespace shardscope::trainer::cuda {
 namespace {
 
 constexpr int kWarps = 8;
-constexpr int kSlices = 128;       // the intended number
+constexpr int kSlices = 128;       // the intended number of slices
 constexpr int kMostOfSlice = 512;  // rows that are summed in float: 64 per warp
 
 int rows_of_slice(int rows) {

@@ -47,7 +47,7 @@ __global__ void __launch_bounds__(kRowThreads)
 }
 
 // With xhat = (x - mean) rstd and g = dy gamma:  dx = rstd (g - mean(g) - xhat mean(g xhat)), means over the
-// row; RMS norm's has no mean(g).
+// row; RMS norm has no mean(g).
 template <class T, int kPacks, bool kLayer>
 __global__ void __launch_bounds__(kRowThreads)
     norm_backward_kernel(const T* dy, const T* x, const T* gamma, const float* mean, const float* rstd, T* dx,
@@ -57,7 +57,7 @@ __global__ void __launch_bounds__(kRowThreads)
     const Row<T, kPacks> gradients(dy + begin, cols, packed), inputs(x + begin, cols, packed);
     const float center = kLayer ? mean[blockIdx.x] : 0.0f;
     const float inverse = rstd[blockIdx.x];
-    // g and xhat of a pack; zeros beyond the row, where dy is 0.
+    // Gets g and xhat of a pack. Beyond the row g is 0, because dy is.
     const auto get = [&](int k, int first, float(&g)[kCount], float(&xhat)[kCount]) {
         float factor[kCount];
         gradients.get(k, first, g);

@@ -1,5 +1,5 @@
-// See optimizer.h. One kernel walks the ranges for every optimizer: a block does one chunk of one range, each
-// thread four elements of all arrays at a time. The table of ranges travels as a kernel argument (see
+// See optimizer.h. One kernel steps the ranges for every optimizer: a block handles one chunk of one range,
+// each thread four elements of all arrays at a time. The table of ranges travels as a kernel argument (see
 // copies.cu). Compiled without contraction to FMA, for the CPU's bits.
 #include <algorithm>
 #include <cmath>
@@ -44,7 +44,7 @@ struct Arrays {
     float* at[kArrays];
 };
 
-// Chunks begin at multiples of kChunk in the slot, wherever the range begins, so that packs stay aligned.
+// Chunks begin at multiples of kChunk in the slot, not where the range begins, so that packs stay aligned.
 __host__ __device__ inline std::int64_t chunk_of(std::int64_t element) {
     return element / kChunk;
 }
@@ -118,7 +118,7 @@ __global__ void __launch_bounds__(kThreads)
     }
 }
 
-// One block per range: the sums of its blocks.
+// Adds up the parts of each range's blocks, with one block per range.
 template <int kMost>
 __global__ void __launch_bounds__(kThreads)
     norms_kernel(const __grid_constant__ GridConstant<Table<kMost>> table, int entries, std::int64_t blocks,
@@ -161,7 +161,7 @@ void step_some(const DeviceContext& device, const Range* ranges, std::size_t cou
     }
 }
 
-// `norms` are read by the step, `squares` are written. Ranges are not empty.
+// The step reads `norms`; `squares` receives the squares of the norms. No range is empty.
 template <class Step>
 void step_ranges(const DeviceContext& device, const std::vector<Range>& ranges,
                  const Arrays<Step::kArrays>& arrays, const Step& step, const double* norms = nullptr,
@@ -175,7 +175,7 @@ void step_ranges(const DeviceContext& device, const std::vector<Range>& ranges,
     }
 }
 
-// Joins adjacent ranges whose elements are treated alike.
+// Joins adjacent ranges, for steps that treat all elements alike.
 std::vector<Range> joined(const std::vector<Range>& ranges) {
     std::vector<Range> made;
     for (const Range& range : ranges) {
@@ -244,7 +244,7 @@ Momentum<kBuffer> momentum_of(double lr, double momentum, bool nesterov) {
 }
 
 Arrays<2> arrays_of(float* param, const float* grad) {
-    return {{param, const_cast<float*>(grad)}};  // only read: see kWritten
+    return {{param, const_cast<float*>(grad)}};  // grad is only read: see kWritten
 }
 Arrays<3> arrays_of(float* param, const float* grad, float* buffer) {
     return {{param, const_cast<float*>(grad), buffer}};
@@ -284,7 +284,7 @@ struct Adam : LooksAtNothing {
     static constexpr unsigned kWritten = 0b1101u;
     static constexpr bool kSquares = false;
     AdamFactors factors;
-    float decay, step_size;  // decoupled: the factor that shrinks the parameter
+    float decay, step_size;  // decay of kDecoupled: the factor that shrinks the parameter
 
     explicit Adam(const AdamSettings& s)
         : factors(s),

@@ -1,5 +1,5 @@
-// Optimizer steps on a CUDA device: trainer/kernels/optimizer.h on all trained segments of a slot in one
-// launch (of up to 1024 of them), bit for bit except for the norms, whose sums have another fixed order.
+// Optimizer steps on a CUDA device: trainer/kernels/optimizer.h on all trained segments of a slot, up to 1000
+// per launch, bit for bit except for the norms, whose sums have another fixed order.
 // fp32. Bound by memory; bytes per element: sgd 12 (20 with momentum), adam and adamw 28, lars_norms 8, lars
 // as sgd, lamb_update 28, lamb 12.
 #pragma once
@@ -15,11 +15,11 @@ namespace shardscope::trainer::cuda {
 // Elements [begin, end) of the slot's buffers.
 struct Range {
     std::int64_t begin = 0, end = 0;
-    std::int32_t segment = 0;  // its number, which is the index of its norms
+    std::int32_t segment = 0;  // the segment's number, which is the index of its norms
     bool adapted = true;       // LARS and LAMB scale its step by its norms
 };
 
-// Where buffer is null, momentum is 0.
+// If buffer is null, momentum must be 0.
 void sgd(const DeviceContext& device, const std::vector<Range>& ranges, float* param, const float* grad,
          float* buffer, double lr, double momentum, bool nesterov, double weight_decay);
 
@@ -28,7 +28,7 @@ struct AdamSettings {
     std::int64_t step = 1;  // counts from 1
 };
 
-// decoupled: adamw.
+// `decoupled`: as adamw.
 void adam(const DeviceContext& device, const std::vector<Range>& ranges, float* param, const float* grad,
           float* m, float* v, const AdamSettings& settings, bool decoupled);
 

@@ -28,7 +28,7 @@ std::shared_ptr<Progress> Progress::open(const std::vector<std::vector<int>>& me
     return progress;
 }
 
-// The bootstrap keeps the handlers, and may call them when everything else is gone.
+// The bootstrap keeps the handlers, and may call them after this object has been destroyed.
 void Progress::listen() {
     const std::weak_ptr<Progress> weak = weak_from_this();
     bootstrap_->on(kAsk, [weak](int, std::string_view) {

@@ -1,6 +1,6 @@
-// How many collectives each rank of a job has begun, by communicator: what a watchdog needs to name the
-// missing rank. The ranks of this process record it as they go on; other processes are asked only when
-// something is stuck, and only then is anything sent.
+// How many collectives each rank of a job has begun, by communicator, so that a watchdog can name the missing
+// rank. The ranks of this process record each collective; other processes are asked only when a collective is
+// stuck, and nothing is sent before.
 #pragma once
 
 #include <cstdint>
@@ -19,18 +19,18 @@ namespace shardscope::trainer::cuda {
 
 class Progress : public std::enable_shared_from_this<Progress> {
   public:
-    // `members`: the ranks of each communicator, by Mesh::id; `here`: those of this process. It answers the
-    // other processes from now on, as long as the bootstrap lives.
+    // `members`: the ranks of each communicator, by Mesh::id; `here`: the ranks of this process. From now on
+    // it answers the other processes, as long as the bootstrap lives.
     static std::shared_ptr<Progress> open(const std::vector<std::vector<int>>& members,
                                           const std::vector<int>& here, std::shared_ptr<Bootstrap> bootstrap);
 
     // Everything below may be called on any thread.
-    // Records that a rank of this process begins that collective of the communicator, 0 the first.
+    // Records that a rank of this process begins collective `sequence` (from 0) of the communicator.
     void begins(int communicator, int rank, std::int64_t sequence);
-    // Asks all other processes. What was known of their ranks before is forgotten.
+    // Asks all other processes; forgets their earlier answers.
     void ask();
-    // How many the rank has begun; for a rank of another process, at its last answer. Empty if it has not
-    // answered.
+    // How many collectives the rank has begun; for a rank of another process, at its last answer. Empty if it
+    // has not answered.
     std::optional<std::int64_t> begun(int communicator, int rank) const;
 
   private:

@@ -19,7 +19,7 @@ struct Square {
     __device__ double operator()(float x) const { return static_cast<double>(x) * static_cast<double>(x); }
 };
 
-// One thread adds `sums` in their order: there is one per slot.
+// One thread adds `sums` in order; there are few, one per slot.
 __global__ void clip_factor_kernel(const double* sums, std::size_t count, double max_norm, double* norm,
                                    float* factor) {
     double sum = 0.0;

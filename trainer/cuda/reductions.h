@@ -1,6 +1,6 @@
-// Reductions over a buffer on a CUDA device: trainer/kernels/reductions.h, sums in fp64 in another fixed
-// order. T is float or Bf16. Bound by memory, one read of n elements (by fp64 conversions on cards whose fp64
-// is slow).
+// Reductions over a buffer on a CUDA device: trainer/kernels/reductions.h, but with sums in fp64 in
+// another fixed order. T is float or Bf16. Bound by memory, one read of n elements (on GPUs with slow fp64,
+// by the conversions to it).
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace shardscope::trainer::cuda {
 
-// *sum = sum of x^2, not finite where an element is not. `sum` is on the device.
+// *sum = sum of x^2, not finite if an element is not. `sum` is on the device.
 template <class T>
 void sum_of_squares(const DeviceContext& device, const T* x, std::size_t n, double* sum);
 
@@ -20,7 +20,7 @@ void sum_of_squares(const DeviceContext& device, const T* x, std::size_t n, doub
 void clip_factor(const DeviceContext& device, const double* sums, std::size_t count, double max_norm,
                  double* norm, float* factor);
 
-// Where an element is infinite or not a number: *flag becomes `module`, if it was -1.
+// If an element is infinite or not a number, *flag becomes `module`, unless it is already set (not -1).
 template <class T>
 void flag_not_finite(const DeviceContext& device, const T* x, std::size_t n, std::int32_t module,
                      std::int32_t* flag);

@@ -19,7 +19,7 @@ std::string host_name() {
     return ::gethostname(name.data(), name.size() - 1) == 0 && name[0] ? name.data() : "unknown";
 }
 
-// Containers on one machine share its boot id; where there is none, the host name is used.
+// The boot id, which containers on one machine share; without it, the host name.
 std::string machine() {
     std::ifstream file("/proc/sys/kernel/random/boot_id");
     std::string number;

@@ -1,5 +1,5 @@
-// What the processes of a job exchange before their first collective: which GPU each rank is on, which NCCL
-// they have, and the ids by which NCCL brings the members of a communicator together. There is one exchange.
+// What the processes of a job exchange, once, before their first collective: which GPU each rank is on, which
+// NCCL they have, and the ids by which NCCL brings the members of a communicator together.
 #pragma once
 
 #include <map>
@@ -13,7 +13,7 @@
 
 namespace shardscope::trainer::cuda {
 
-// A GPU as all processes know it.
+// A GPU, identified in a way that all processes understand.
 struct GpuPlace {
     std::string machine;  // identifies one running system
     std::string bus;      // the GPU's place in the machine
@@ -30,7 +30,7 @@ struct Introduction {
     std::map<int, NcclId> ids;   // by communicator: those whose first rank is in this process
 };
 std::string write(const Introduction& introduction);
-// Throws CudaError where the text is not an introduction.
+// Throws CudaError if the text is not an introduction.
 Introduction read(std::string_view text);
 
 // All processes call it together. Returns the ids of all communicators, by Mesh::id; unused ids are zeros.

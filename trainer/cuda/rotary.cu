@@ -1,4 +1,4 @@
-// See rotary.h. One block per row; a thread turns kCount pairs of a head at a time.
+// See rotary.h. One block per row; a thread rotates kCount pairs of a head at a time.
 #include "trainer/cuda/rotary.h"
 #include "trainer/cuda/rows.h"
 
@@ -31,7 +31,7 @@ __global__ void __launch_bounds__(kThreads)
     const std::size_t row = std::size_t{blockIdx.x} * static_cast<unsigned>(shape.heads * shape.head_width);
     const Table* cosines = table + std::size_t{position} * static_cast<unsigned>(half);
     const Table* sines = cosines + static_cast<std::size_t>(shape.context) * static_cast<unsigned>(half);
-    const int heads = x == y ? shape.rotated : shape.heads;  // in place there is nothing to copy
+    const int heads = x == y ? shape.rotated : shape.heads;  // in place, nothing has to be copied
     for (int item = static_cast<int>(threadIdx.x); item < heads * packs;
          item += static_cast<int>(blockDim.x)) {
         const int head = item / packs, first = item % packs * kCount;
@@ -69,7 +69,7 @@ template <class T, class Table>
 void rotate(const DeviceContext& device, const T* x, const Table* table, T* y, const RotaryShape& shape,
             bool backward) {
     const int half = shape.head_width / 2;
-    // Packs have as many elements as T's, so with Bf16 each pack of a float table takes two loads.
+    // Packs have kPackOf<T> elements, so for Bf16 a pack of a float table takes two loads.
     const bool packed = half % kPackOf<T> == 0 && half % kPackOf<Table> == 0 && is_aligned(x) &&
                         is_aligned(y) && is_aligned(table);
     const int items = shape.heads * ((half + kPackOf<T> - 1) / kPackOf<T>);

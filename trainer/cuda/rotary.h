@@ -1,4 +1,4 @@
-// Rotary position embedding on a CUDA device: trainer/kernels/rotary.h, the turns bit for bit; the table's
+// Rotary position embedding on a CUDA device: trainer/kernels/rotary.h, rotations bit for bit; the table's
 // sines and cosines are the device's (in double, then rounded). Bound by memory, 2 units of T per element.
 #pragma once
 
@@ -14,7 +14,7 @@ struct RotaryShape {
     int batch = 0, context = 0, rotated = 0, heads = 0, head_width = 0;
 };
 
-// y may be x. backward: turns back (dx from dy).
+// y may be x. `backward`: rotates back (dx from dy).
 template <class T, class Table>
 void rotate(const DeviceContext& device, const T* x, const Table* table, T* y, const RotaryShape& shape,
             bool backward);

@@ -1,7 +1,7 @@
 // See row_sums.h. A block takes 32 bytes of columns, the smallest unit of a memory access, and all their
-// rows: thread (r, c) of 512 x 2 adds rows r, r + 512 … of its 16 bytes of columns. So many threads read even
-// a narrow matrix (768 columns of Bf16: 48 blocks), without partial sums in memory. Then the block adds its
-// 512 partial sums in pairs.
+// rows: thread (r, c) of 512 x 2 adds rows r, r + 512 … of its 16 bytes of columns. Thus many
+// threads read even a narrow matrix (768 columns of Bf16: 48 blocks), without partial sums in memory. Then
+// the block adds its 512 partial sums: in pairs within a warp, then warp by warp.
 #include <algorithm>
 
 #include "trainer/cuda/row_sums.h"

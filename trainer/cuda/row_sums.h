@@ -12,7 +12,7 @@ namespace shardscope::trainer::cuda {
 template <class T>
 void launch_row_sums(const T* x, T* sums, std::int64_t rows, std::int64_t columns, cudaStream_t stream);
 
-// Fills [rows, columns] with x in each row.
+// Sets each row of x [rows, columns] to `row`.
 template <class T>
 void launch_repeat_row(const T* row, T* x, std::int64_t rows, std::int64_t columns, cudaStream_t stream);
 

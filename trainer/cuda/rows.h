@@ -14,8 +14,8 @@ namespace shardscope::trainer::cuda {
 inline constexpr int kRowThreads = 512;
 inline constexpr int kHeld = 4;  // packs that a thread keeps in registers
 
-// f(k, first) for each of the thread's packs: its k-th begins at element `first` < n. kPacks 0 means any
-// number.
+// Calls f(k, first) for each of the thread's packs: the k-th begins at element `first` < n. kPacks 0 means
+// any number of packs, with k always 0.
 template <int kPacks, int kCount, class F>
 __device__ inline void each_pack(int n, F f) {
     if constexpr (kPacks > 0) {

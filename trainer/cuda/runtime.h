@@ -24,7 +24,7 @@ class CudaError : public std::runtime_error {
     cudaError_t code_;
 };
 
-// `what`: the call, or the kernel, and what it was for. Throws CudaError.
+// Throws CudaError if `result` is an error. `what`: the call and its purpose.
 inline void check(cudaError_t result, const char* what) {
     if (result == cudaSuccess) return;
     throw CudaError(
@@ -48,10 +48,10 @@ using GridConstant = T;
 // The next two are only for CUDA sources; C++ sources get the rest of this header.
 #if defined(__CUDACC__) || defined(SHARDSCOPE_PLAYED_CUDA)
 
-#if defined(__CUDACC__) || defined(SHARDSCOPE_PLAYED_CUDA)  // a C++ compiler knows no <<<>>>
+#if defined(__CUDACC__) || defined(SHARDSCOPE_PLAYED_CUDA)  // a C++ compiler does not know <<<>>>
 
 // Enqueues grid.x * grid.y * grid.z blocks of the kernel; an empty grid is not launched. Throws CudaError
-// where the launch itself is refused (a fault inside a kernel appears at a later call).
+// if the launch itself is refused (a fault inside a kernel appears at a later call).
 template <class... P, class... A>
 void launch(void (*kernel)(P...), dim3 grid, dim3 block, std::size_t shared_bytes, cudaStream_t stream,
             A&&... args) {

@@ -1,14 +1,14 @@
-# CUDA sources of the trainer: nvcc compiles them for the module, and a C++ compiler for the tests that play
-# CUDA on the CPU (tests/trainer/played_cuda).
+# CUDA sources of the trainer: nvcc compiles them for the module, and a C++ compiler for the tests that
+# simulate CUDA on the CPU (tests/trainer/played_cuda).
 set(SHARDSCOPE_CUDA_KERNELS
     activation.cu attention.cu attention_plain.cu copies.cu device.cu dropout.cu elementwise.cu embedding.cu
     flash_backward_bf16.cu flash_forward_bf16.cu gemm.cu initialize.cu kernels.cu loss.cu
     local_kernels.cu norm_parameters.cu norms.cu optimizer.cu reductions.cu rotary.cu row_sums.cu)
-# Sources without kernels: a C++ compiler compiles them in both cases.
+# Sources without kernels, compiled by a C++ compiler in both cases.
 set(SHARDSCOPE_CUDA_DEVICE
     cuda_device.cpp gpus.cpp groups.cpp local_group.cpp nccl_group.cpp nccl_library.cpp nccl_start.cpp
     nccl_watchdog.cpp progress.cpp roll_call.cpp stream.cpp)
-# The libraries that they are loaded over, which the tests play.
+# The sources that call CUDA libraries, which the tests replace.
 set(SHARDSCOPE_CUDA_LIBRARIES cublaslt.cpp)
-# The results of these have the CPU's bits: nothing is contracted to FMA.
+# Sources whose results match the CPU bit for bit: nothing is contracted to FMA.
 set(SHARDSCOPE_CUDA_EXACT dropout.cu initialize.cu optimizer.cu rotary.cu)

@@ -22,7 +22,7 @@ void CountedStream::poll() {
     while (!pending_.empty()) {
         const cudaError_t state = cudaEventQuery(pending_.front().event);
         if (state == cudaErrorNotReady) {
-            (void)cudaGetLastError();  // it counts as an error, and the next launch would be blamed
+            (void)cudaGetLastError();  // "not ready" counts as an error, and the next launch would report it
             return;
         }
         check(state, "the work of a stream");
@@ -54,7 +54,7 @@ cudaEvent_t CountedStream::record() {
 void CountedStream::hold(std::uint64_t sequence) {
     if (sequence == 0 || sequence <= completed_) return;
     if (!pending_.empty() && pending_.back().sequence >= sequence) return;
-    // Recycles events that are no longer waited for as new ones are recorded.
+    // Recycles events that have happened, so that their number stays bounded.
     if (pending_.size() >= 64) poll();
     record();
 }

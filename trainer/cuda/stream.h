@@ -1,5 +1,5 @@
 // A CUDA stream whose items are counted, so that an event can be named by (stream, sequence) as elsewhere in
-// the trainer. CUDA events are recorded only where something waits for them. Only its rank's host thread uses
+// the trainer. CUDA events are recorded only if something waits for them. Only its rank's host thread uses
 // it.
 #pragma once
 
@@ -13,7 +13,7 @@ namespace shardscope::trainer::cuda {
 
 class CountedStream {
   public:
-    // Created on the current device. `high`: takes priority over streams that are not.
+    // Created on the current device. `high`: takes priority over streams without it.
     explicit CountedStream(bool high);
     ~CountedStream();
     CountedStream(const CountedStream&) = delete;
@@ -23,9 +23,9 @@ class CountedStream {
     // Records that one more item was enqueued; returns its sequence, 1 for the first.
     std::uint64_t appended() { return ++enqueued_; }
 
-    // Makes a later wait for this sequence wait for no more than what the stream holds now.
+    // Limits later waits for this sequence to the items that the stream holds now.
     void hold(std::uint64_t sequence);
-    // Whether the stream has completed that many items. Never blocks. Throws CudaError where the device has
+    // Whether the stream has completed that many items. Never blocks. Throws CudaError if the device has
     // failed.
     bool happened(std::uint64_t sequence);
     // An event that happens when `sequence` has; null if it already has. Valid until it has happened.

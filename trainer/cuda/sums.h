@@ -54,8 +54,8 @@ __global__ void __launch_bounds__(kSumThreads)
     if (threadIdx.x == 0) parts[blockIdx.x] = sum;
 }
 
-// *total = (sum of f(x[i], …)) / divisor over i < n, for one or two x of one type. F returns a double, and 0
-// for zeros.
+// *total = (sum of f(x[i], …)) / divisor over i < n, for one or two x of one type. F returns a double; f of
+// zeros is 0.
 template <class F, class... X>
 void sum(const DeviceContext& device, std::size_t n, F f, double divisor, double* total, const X*... x) {
     constexpr std::size_t kPart = std::size_t{kSumThreads} * kSumPacks * kPackOf<std::common_type_t<X...>>;

@@ -54,8 +54,8 @@ __device__ __forceinline__ void copy_later(Bf16* to, const Bf16* from, bool want
                  "r"(wanted ? 16 : 0)
                  : "memory");
 }
-// Ends a group of this thread's copies; waits until all but the last `kBehind` groups have arrived (for this
-// thread; others see them after a barrier).
+// end_copies ends a group of this thread's copies; wait_for_copies waits until all but its last `kBehind`
+// groups have arrived (other threads see them after a barrier).
 __device__ __forceinline__ void end_copies() {
     asm volatile("cp.async.commit_group;" ::: "memory");
 }
@@ -64,7 +64,7 @@ __device__ __forceinline__ void wait_for_copies() {
     asm volatile("cp.async.wait_group %0;" ::"n"(kBehind) : "memory");
 }
 
-// Rounded to nearest even, `low` in the lower half.
+// Both rounded to nearest even, `low` in the lower half.
 __device__ __forceinline__ std::uint32_t pack(float low, float high) {
     std::uint32_t packed;
     asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));

@@ -97,7 +97,7 @@ __device__ inline void store_pack(T* to, const Pack<T, kCount>& pack) {
 #endif
 }
 
-// The same as floats and back.
+// The same with conversion to floats and back.
 template <int kCount, class T>
 __device__ inline void load_floats(const T* from, float (&values)[kCount]) {
     const Pack<T, kCount> pack = load_pack<kCount>(from);

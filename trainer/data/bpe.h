@@ -54,10 +54,10 @@ class BpeTokenizer final : public Tokenizer {
 std::string to_text(const BpeTokenizer& tokenizer);
 
 // The reverse. `name` names the text in messages. Throws DataError (with the line and what is wrong with it)
-// where it is another kind of file, damaged or truncated.
+// if it is another kind of file, damaged or truncated.
 BpeTokenizer bpe_from_text(std::string_view text, const std::string& name);
 
-// To and from a file. Throws DataError where it cannot be written or read, or as above. An existing file is
+// To and from a file. Throws DataError if it cannot be written or read, or as above. An existing file is
 // replaced atomically when the new one is complete, or not at all.
 void save_bpe(const BpeTokenizer& tokenizer, const std::string& path);
 BpeTokenizer load_bpe(const std::string& path);

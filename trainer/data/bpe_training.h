@@ -10,10 +10,10 @@
 
 namespace shardscope::trainer {
 
-// Up to `wanted` merges, in order: again and again the pair of neighbouring tokens that occurs most often
-// within the words (words.h) of the texts becomes a token; of equally frequent pairs the one with the smaller
-// left token, then the smaller right one. Fewer when no pair is left that occurs twice. A word never reaches
-// from one text into the next.
+// Up to `wanted` merges, in order: repeatedly, the pair of neighbouring tokens that occurs most often within
+// the words (words.h) of the texts becomes a token; of equally frequent pairs the one with the smaller left
+// token, then the smaller right one. Fewer if no remaining pair occurs twice. A word never reaches from one
+// text into the next.
 //
 // Time: one pass over the text, then per merge only the words that contain its pair (counts are kept up to
 // date, the largest is found with a heap), each distinct word once however often it occurs.

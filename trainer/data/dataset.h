@@ -18,7 +18,7 @@ class DataError : public std::runtime_error {
     DataError(const std::string& key, const std::string& sentence)
         : std::runtime_error(key + ": " + sentence), key_(key) {}
 
-    const std::string& key() const { return key_; }  // empty where no key of the job is at fault
+    const std::string& key() const { return key_; }  // empty if no key of the job is at fault
 
   private:
     std::string key_;

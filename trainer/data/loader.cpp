@@ -25,7 +25,7 @@ struct DataLoader::Lane {
     std::array<Slot, kBatchesPerWorker> slots;
 
     std::mutex mutex;
-    std::condition_variable changed;  // never do both sides wait: one waits when full, the other when empty
+    std::condition_variable changed;  // one side waits when full, the other when empty, never both
     std::int64_t filled = 0;          // batches since the start
     std::int64_t taken = 0;
     bool stopping = false;

@@ -1,8 +1,8 @@
 // Text with gaps, for a model that fills them (Devlin et al., arXiv:1810.04805, section 3.1):
 // masked_tokens(context) tokens of each sample are chosen; 80 % of these are replaced by the mask, 10 % by a
-// random token, and 10 % stay. The target of a chosen position is its token, that of any other is negative
+// random token, and 10 % stay. The target of a chosen position is its token; that of any other is negative
 // and adds nothing to the loss. The choice is a function of (seed, number of the sample in the run's stream),
-// so that a text that is repeated has other gaps.
+// so that a repeated text gets different gaps.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
-// A file that stays open for reading. What is read is what the file had when it was opened: lengthening,
-// replacing (rename) and deleting it are harmless, and where it was truncated meanwhile, reading says so. (A
-// mapped file would be faster by nothing that a training notices, and the system kills a process whose mapped
-// file is truncated.) Any number of threads may read.
+// A file that stays open for reading. Reads see the file that was opened: appending to it, replacing it
+// (rename) and deleting it are harmless, and if it has been truncated, reading reports that. (Mapping the
+// file would not make training noticeably faster, and the system kills a process whose mapped file is
+// truncated.) Any number of threads may read.
 #pragma once
 
 #include <cstdint>

@@ -21,7 +21,7 @@ class TokenSequence {
     virtual void read(std::int64_t first, int count, Token* out) const = 0;
 };
 
-// The bytes of the files, read when they are asked for.
+// The bytes of the files, read on request.
 class ByteTokens final : public TokenSequence {
   public:
     explicit ByteTokens(std::shared_ptr<const TextFiles> text) : text_(std::move(text)) {}
@@ -33,8 +33,8 @@ class ByteTokens final : public TokenSequence {
     std::shared_ptr<const TextFiles> text_;
 };
 
-// The files encoded once with a tokenizer, each in memory as a whole meanwhile: 2 bytes per token up to a
-// vocabulary of 65,536, else 4.
+// The files, encoded once with a tokenizer; each is in memory as a whole while it is encoded. 2 bytes per
+// token up to a vocabulary of 65,536, else 4.
 class EncodedTokens final : public TokenSequence {
   public:
     EncodedTokens(const TextFiles& text, const Tokenizer& tokenizer);

@@ -19,7 +19,7 @@ class Bootstrap {
     virtual int process() const = 0;  // the number of this one, from 0
 
     // Returns each process's contribution, by process. All processes call it in the same order and wait for
-    // each other; throws a std::exception where one of them will not arrive.
+    // each other; throws a std::exception if one of them will not arrive.
     virtual std::vector<std::string> gather(std::string_view mine) = 0;
 
     // One-way messages. `handler` is called on a thread of the bootstrap, must not block, and may be called

@@ -80,7 +80,7 @@ class Device : public MemoryDevice {
     virtual bool announces_collectives() const { return false; }
     // Bytes in use, by any process, as reported by the device; -1 if it does not report them.
     virtual std::int64_t bytes_in_use(int rank) = 0;
-    // All the bytes of device memory that the rank can have, when it has `reserved` and cannot get more.
+    // The total device memory in bytes that the rank can have, if it has `reserved` and cannot get more.
     virtual std::int64_t memory_for(int /*rank*/, std::int64_t reserved) { return reserved; }
     // The place, for messages, into which a buffer of the rank does not fit: "into the memory that ...".
     virtual std::string out_of_memory_place(int rank, MemorySpace space) = 0;

@@ -20,7 +20,7 @@ struct KernelContext {
     std::int64_t step = 0;              // 0 the first
     std::int64_t micro_step = 0;        // step * micro-batches of a step + micro-batch
     double lr = 0;                      // of the step
-    std::span<const Segment> segments;  // the Op's, of its Plan
+    std::span<const Segment> segments;  // of the Op, from its Plan
 };
 
 // Kernels count rows and columns in 32 bits. Throws std::length_error for a number beyond that.

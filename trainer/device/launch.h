@@ -12,7 +12,7 @@ namespace shardscope::trainer {
 
 struct Launch {
     const Op* op = nullptr;        // a kernel, memcpy or memset
-    std::vector<std::byte*> data;  // by Op::args
+    std::vector<std::byte*> data;  // addresses, in the order of Op::args
     KernelContext context;
     profiler::DeviceWork work;  // set if it is recorded
 };

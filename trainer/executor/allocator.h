@@ -2,7 +2,7 @@
 // when no stream can still be using them. Belongs to the rank's host thread.
 //
 // Three counts per space, in bytes: allocated (of buffers between allocate and free, in host program order),
-// active (those and freed ones whose last stream use is not over yet) and reserved (of all blocks held).
+// active (those and freed ones whose last stream use is not over yet) and reserved (of all blocks).
 #pragma once
 
 #include <array>

@@ -220,7 +220,7 @@ void Bench::bring_together(std::size_t index, int rank, const Times& own) {
     ranks_.meet();
 }
 
-// Memory allocated as a device does, for the copies that are measured along with the collectives.
+// Memory allocated as a device allocates it, for the copies that are measured along with the collectives.
 class Copies {
   public:
     explicit Copies(bool wanted) {

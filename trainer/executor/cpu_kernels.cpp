@@ -26,7 +26,7 @@ namespace {
 namespace k = kernels;
 using k::Bf16;
 
-constexpr float kNormEps = 1e-5F;  // torch.nn.LayerNorm's; Llama's
+constexpr float kNormEps = 1e-5F;  // the default of torch.nn.LayerNorm, and Llama's
 
 [[noreturn]] void unknown_kernel() {
     throw std::logic_error("a Plan names a kernel that the cpu executor does not have");
@@ -37,7 +37,7 @@ struct Operands {
     const Op& op;
     const KernelOp& own;
     const std::vector<std::byte*>& data;
-    std::size_t count;  // of args that are the kernel's own
+    std::size_t count;  // number of args that belong to the kernel itself
 
     template <class T>
     T* as(std::size_t arg) const {

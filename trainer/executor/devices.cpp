@@ -69,7 +69,7 @@ std::unique_ptr<Device> make_cpu_device(const DeviceRequest& request) {
 
 int worker_count(const Job& job, const Processes* processes) {
     if (job.run.workers > 0) return job.run.workers;
-    const int mine = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));  // as it is bound
+    const int mine = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));  // usable cores
     const bool bound = mine < ::sysconf(_SC_NPROCESSORS_ONLN);
     return bound || !processes ? mine : std::max(1, mine / processes->world->place().local_ranks);
 }

@@ -36,7 +36,7 @@ Nvtx::Name add_name(void* of_domain, const std::string& text) {
 }  // namespace
 
 std::unique_ptr<Nvtx> Nvtx::open(const Program& program, const std::vector<const Plan*>& more) {
-    void* nccl = nvtxDomainCreateA("NCCL");  // null: no tool is there to make one
+    void* nccl = nvtxDomainCreateA("NCCL");  // null: no tool listens
     return std::unique_ptr<Nvtx>(nccl ? new Nvtx(program, more, nccl) : nullptr);
 }
 

@@ -101,9 +101,9 @@ class PlanWalk {
         order_.started(op.stream, event);
     }
 
-    // Streams may have passed items: freed blocks are no longer active.
+    // Streams may have passed items since, so some freed blocks are no longer active.
     void settle() { allocator_.settle(); }
-    // Calls memory_changed with the byte counts of device memory that are not as last reported, else -1.
+    // Calls memory_changed with the byte counts of device memory; -1 for one that equals the last reported.
     void report_memory() {
         const std::int64_t active = allocator_.active_bytes(MemorySpace::device);
         const std::int64_t reserved = allocator_.reserved_bytes(MemorySpace::device);

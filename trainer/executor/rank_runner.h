@@ -93,7 +93,7 @@ class RankRunner : public PlanWalk<RankRunner> {
     HostCalls calls_;
     const Streams streams_;
     RankTrace trace_;
-    Launch launch_;  // the latest
+    Launch launch_;  // the latest launch
     std::int64_t step_ = 0;
     double lr_ = 0;
 };

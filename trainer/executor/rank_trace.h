@@ -1,5 +1,5 @@
-// What a rank's host thread says about its walk through the Plans: rows in the recorder's log, and ranges for
-// a tool that listens to NVTX. Either may be missing; nothing is said to what is not there.
+// What a rank's host thread reports of its walk through the Plans: rows in the recorder's log, and ranges for
+// a tool that listens to NVTX. Either may be missing, and nothing is reported to it then.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +45,7 @@ class RankTrace {
     std::uint64_t now() const { return log_ ? profiler::ticks() : 0; }
 
     void push_range(const Op& op) const;
-    void push_range(const std::string& name) const;  // of several Plans
+    void push_range(const std::string& name) const;  // a range that spans several Plans
     void pop_range() const;
     void step(std::int64_t number, std::uint64_t since) const;
     // The call that the host makes for an operation, until the end of what is returned.
@@ -62,10 +62,10 @@ class RankTrace {
     void push_collective(const Op& op, const CollectiveLaunch& launch) const;
     void pop_collective(const CollectiveLaunch& launch) const;
 
-    // `space`: where the pool has grown.
+    // `space`: the space whose pool has grown.
     void grew(MemorySpace space, std::uint64_t since) const;
     void memory(const Op& op, const MemoryBlock& block, bool allocation) const;
-    void memory_changed(std::int64_t active, std::int64_t reserved) const;  // below 0: it has not changed
+    void memory_changed(std::int64_t active, std::int64_t reserved) const;  // negative: unchanged
 
   private:
     bool tells_collectives() const { return nvtx_ && !device_.announces_collectives(); }
@@ -76,7 +76,7 @@ class RankTrace {
     Instruments* instruments_;
     const Nvtx* nvtx_;
     profiler::ThreadLog* log_ = nullptr;
-    // Of the Plan:
+    // Of the Plan that runs:
     const Plan* plan_ = nullptr;
     const Instruments::PlanNames* names_ = nullptr;
     const std::vector<Nvtx::Name>* nvtx_names_ = nullptr;

@@ -49,7 +49,7 @@ std::vector<int> ranks_here(const Mesh& mesh, const Processes* processes) {
     return all;
 }
 
-// Whether the job itself reports this failure, sooner or later.
+// Whether the processes of the job report this failure themselves, sooner or later.
 bool told_by_the_job(const std::exception_ptr& error) {
     try {
         std::rethrow_exception(error);
@@ -138,8 +138,8 @@ void Ranks::fail(const std::exception_ptr& error) {
     world.fail({world.rank(), ": " + text_of(error), false});
 }
 
-// The collective in which this process's rank waits for a rank that is gone. A rank that is computing just
-// then gets to it soon.
+// The collective in which this process's rank waits for a rank that is gone. If the rank is computing, it
+// soon begins that collective.
 std::string Ranks::waiting_after(const Failure& failure) {
     using Clock = std::chrono::steady_clock;
     const auto goes_on = [&] {
@@ -199,7 +199,7 @@ void Ranks::run(const std::function<void(int, RankRunner&)>& host) {
                 }
             });
         }
-    } catch (...) {  // no more threads to be had
+    } catch (...) {  // no more threads are available
         fail(std::current_exception());
     }
     for (std::thread& thread : hosts) thread.join();

@@ -1,6 +1,6 @@
 // The ranks of a run in this process: one RankRunner and one host thread each, with the device that they
-// share. Where a job has several processes, each has one rank, and the failure of any ends all. Nothing
-// outlives the object.
+// share. If a job has several processes, each has one rank, and the failure of any ends all. Nothing outlives
+// the object.
 #pragma once
 
 #include <functional>
@@ -47,7 +47,7 @@ class Ranks {
     // Ends the run on all ranks, of all processes: any thread. Only the first failure counts.
     void fail(const std::exception_ptr& error);
 
-    // One sentence where the trace cannot contain the device's activity; else empty.
+    // One sentence if the trace cannot contain the device's activity, else empty.
     const std::string& trace_problem() const { return device_trace_.problem(); }
 
     // Calls `host` for every rank on a thread of its own, all at the same time, and returns when all have

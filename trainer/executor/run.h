@@ -87,7 +87,7 @@ struct RunOptions {
     Processes* processes = nullptr;  // of the job's ranks; null: all are threads of this process
 };
 
-// Where ranks are processes, only rank 0's knows losses, validation, peaks, active and reserved.
+// If ranks are processes, only rank 0's process knows losses, validation, peaks, active and reserved.
 struct RunResult {
     std::vector<double> losses;  // by step, from first_step on
     std::vector<ValidationReport> validation;

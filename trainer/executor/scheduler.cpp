@@ -25,7 +25,7 @@ Scheduler::Scheduler(int workers, const std::function<void(int worker)>& on_work
                 run(i);
             });
         }
-    } catch (...) {  // no more threads to be had
+    } catch (...) {  // no more threads are available
         stop();
         throw;
     }
@@ -148,8 +148,8 @@ void Scheduler::complete_head(StreamIndex stream) {
     for (const StreamIndex waiting : blocked) try_head(waiting);
 }
 
-// Whether this is a part of another home for which a worker is at work, while other work of one's own home is
-// ready.
+// Whether the part belongs to another home for which a worker is at work, while the worker's own home has
+// other work ready.
 bool Scheduler::leaves_to_another(const Ready& part, int home) const {
     if (!part.meeting || part.home < 0 || part.home == home) return false;
     bool attended = false;

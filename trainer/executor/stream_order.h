@@ -1,6 +1,6 @@
-// The order of a rank's streams, as the host thread sees it that walks a Plan: what each event slot holds,
-// what the next item of each stream waits for, and the queue of each communicator. Of events that will happen
-// (StreamEvent, in plan_walk.h) or of the times at which they did (calibrate).
+// The order of a rank's streams, as seen by the host thread that walks a Plan: what each event slot holds,
+// what the next item of each stream waits for, and the queue of each communicator. An Event is one that will
+// happen (StreamEvent, in plan_walk.h) or the time at which it did (calibrate).
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,7 @@ class StreamOrder {
     // One in-order queue per communicator, as NCCL has.
     struct Queue {
         std::int64_t communicator = 0;
-        Event last{};               // collective
+        Event last{};               // the latest collective
         std::int64_t sequence = 0;  // of the next one
     };
 

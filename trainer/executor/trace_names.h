@@ -35,7 +35,7 @@ inline constexpr std::string_view name(RuntimeFunction function) {
     return kRuntimeFunctionNames[static_cast<std::size_t>(function)];
 }
 
-// The call that the host makes for an operation; none where it makes none. An allocation makes one only where
+// The call that the host makes for an operation; nullopt if it makes none. An allocation makes one only if
 // the pool grows.
 inline std::optional<RuntimeFunction> call_of(const Op& op) {
     switch (op.kind) {

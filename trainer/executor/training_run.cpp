@@ -137,7 +137,7 @@ void Training::listen() {
     }));
 }
 
-// The process of rank 0 adds up.
+// The process of rank 0 collects the losses.
 void Training::tell(const char* board, int rank, std::int64_t step, std::span<const double> losses,
                     std::int32_t module) {
     if (options_.processes) {
@@ -238,7 +238,7 @@ void Training::step(std::int64_t number, RankRunner& runner) {
     runner.trace().step(number, since);
 }
 
-// The loss of a step is read one step late; where training pauses, now. The board ignores the second time.
+// Called when training pauses: otherwise a loss is read one step late. The board ignores the second report.
 void Training::read_last_loss(std::int64_t steps_done, RankRunner& runner) {
     runner.run(program_.finish(), steps_done - 1);
     runner.drain();

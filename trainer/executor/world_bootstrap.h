@@ -22,7 +22,7 @@ class WorldBootstrap final : public cuda::Bootstrap {
     void tell(const std::string& topic, std::string_view text) override { world_.tell(topic, text); }
     void tell_all(const std::string& topic, std::string_view text) override { world_.tell_all(topic, text); }
     void fail(int rank, const std::string& reason) override { world_.fail({rank, reason, false}); }
-    // After a failure no process waits: the World throws it.
+    // Does not wait: after a failure, the World's barrier throws it.
     void check() override {
         if (world_.failed()) world_.barrier();
     }

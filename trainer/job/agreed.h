@@ -8,11 +8,11 @@
 
 namespace shardscope::trainer {
 
-// Every key that must be the same on all ranks (not Key::own) with its value, one per line; for a key that
-// all or none must set, whether it is set.
+// Every key that must be the same on all ranks (not Key::own) with its value, one per line; for a
+// key that all ranks or none must set, whether it is set.
 std::string agreed_values(const Job& job);
 
-// Throws JobError, naming the keys, where the job differs from that of rank 0, whose agreed_values() are
+// Throws JobError, naming the keys, if the job differs from that of rank 0, whose agreed_values() are
 // `of_rank_0`.
 void check_agreed(const Job& job, std::string_view of_rank_0);
 

@@ -38,8 +38,8 @@ class Checks {
   private:
     bool given(const std::string& key) const { return origins_.contains(key); }
 
-    // Names the place where `key` was given, else where `other` was (the key is at its default), else the
-    // file.
+    // Throws JobError. Its place is where `key` was given, else (the key has its default) where `other` was,
+    // else the file.
     [[noreturn]] void refuse(const std::string& key, const std::string& other, const std::string& why) const {
         auto origin = origins_.find(key);
         if (origin == origins_.end()) origin = origins_.find(other);
@@ -144,7 +144,7 @@ void Checks::model() const {
     }
 }
 
-// A head with more features than the fused kernels can hold in a GPU's registers keeps its probabilities.
+// Resolves "auto". Heads with more features than the fused kernels hold in a GPU's registers need "plain".
 void Checks::attention() {
     ModelSection& model = job_.model;
     if (model.type == ModelType::mlp) {
@@ -214,7 +214,7 @@ void Checks::device() const {
     }
 }
 
-// Refuses settings of a simulation that need collectives or processes: it has neither.
+// Refuses settings that need real collectives or processes: a simulation has neither.
 void Checks::simulation() const {
     const RunSection& run = job_.run;
     if (run.comm != CommKind::automatic) {

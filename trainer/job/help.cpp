@@ -1,4 +1,4 @@
-// The key part of --help, and a job's keys as text: both are printed from the table.
+// The section of --help about keys, and a job's keys as text, both made from the table of keys.
 #include <algorithm>
 
 #include <fmt/core.h>
@@ -9,14 +9,14 @@ namespace shardscope::trainer {
 
 namespace {
 
-// "steps = 20", a text in quotes, as in a job file.
+// "steps = 20", as a job file writes it: text in quotes.
 std::string with_default(const Key& key, const Job& defaults) {
     const std::string value = to_text(key.get(defaults));
     return key.type == ValueType::text ? fmt::format("{} = \"{}\"", key.name, value)
                                        : fmt::format("{} = {}", key.name, value);
 }
 
-// What the default does not show; empty where it shows everything.
+// The allowed values in brackets; empty for booleans and free text.
 std::string limits(const Key& key) {
     if (key.type == ValueType::boolean || (key.type == ValueType::text && key.choices.empty())) return {};
     return fmt::format(" [{}]", allowed(key));

@@ -1,4 +1,4 @@
-// Reads a job file: TOML to keys, key by key through the table.
+// Reads a job file: looks up each TOML key in the table of keys and stores its value.
 #include "trainer/job/job.h"
 
 #include <cerrno>
@@ -24,7 +24,7 @@ std::string at(const std::string& file, const toml::source_region& source) {
     return source.begin.line > 0 ? fmt::format("{}:{}", file, source.begin.line) : file;
 }
 
-// The node as the key's type, or nothing. An integer is accepted where a number is wanted.
+// The node's value as `type`; nothing if it has another. An integer is accepted as a number.
 std::optional<Value> value_of(const toml::node& node, ValueType type) {
     switch (type) {
         case ValueType::boolean:

@@ -95,9 +95,9 @@ std::vector<SlowLink> parse_slow_links(const std::string& text);
 std::string to_text(const std::vector<SlowRank>& ranks);
 std::string to_text(const std::vector<SlowLink>& links);
 
-// sim: nothing is computed; a cost model predicts what it would take on a cluster (trainer/sim).
+// sim: nothing is computed; a cost model predicts the time and memory on a cluster (trainer/sim).
 enum class DeviceKind : std::uint8_t { cpu, cuda, sim };
-inline constexpr int kMostRanks = 256;  // that really run; a simulation can have more
+inline constexpr int kMostRanks = 256;  // of a real run; a simulation can have more
 // What carries out collectives: threads of one process (local), or processes of one rank each.
 enum class CommKind : std::uint8_t { automatic, local, mpi, gloo, tcp, nccl };
 enum class SumOrder : std::uint8_t { ordered, ring };
@@ -108,13 +108,13 @@ struct RunSection {
     int ranks = 1;
     DeviceKind device = DeviceKind::cpu;
     CommKind comm = CommKind::automatic;
-    int processes = 0;  // one rank each; 0: the ranks are threads of one
+    int processes = 0;  // one rank each; 0: the ranks are threads of one process
     SumOrder sums = SumOrder::ordered;
-    double timeout = 600;  // seconds that a collective on a GPU or between processes may take; 0: for ever
+    double timeout = 600;  // seconds that a collective on a GPU or between processes may take; 0: no limit
     int workers = 0;       // threads that carry out the ranks' streams; 0: one per core
     int blas_threads = 1;
     std::int64_t memory_limit = 0;     // bytes of device memory that a rank may reserve; 0: no limit
-    std::int64_t memory_reserve = -1;  // bytes of a simulated device in use by others; -1: as in its cluster
+    std::int64_t memory_reserve = -1;  // bytes of a simulated device that others use; -1: the cluster's value
     std::string trace;                 // empty: none is written
     std::string trace_parts;           // folder of the processes' parts; empty: next to the trace
     bool overwrite = false;
@@ -122,7 +122,7 @@ struct RunSection {
 
 struct ModelSection {
     ModelType type = ModelType::mlp;
-    std::string name;  // a published shape ("gpt2", "bert-large"); keys that are given replace its values
+    std::string name;  // a published shape ("gpt2", "bert-large"); keys that are given override its values
     int width = 256;
     int layers = 8;    // mlp: Linear layers; else blocks
     bool bias = true;  // mlp
@@ -130,12 +130,12 @@ struct ModelSection {
     int heads = 4;
     int kv_heads = 0;    // llama: heads of keys and values; 0: as many as heads
     int context = 128;   // tokens per sample
-    int vocabulary = 0;  // tokens; 0: bytes (256; bert: and the mask). More: byte pairs learned from the text
+    int vocabulary = 0;  // tokens; 0: the 256 bytes (bert: and the mask); more: byte pairs from the text
     double dropout = 0;
     bool tied_embeddings = false;
     // mlp, gpt, bert; none: ReLU in an mlp, GELU in the others
     ActivationKind activation = ActivationKind::none;
-    bool fused_activation = false;  // mlp, gpt, bert: the matmul before an activation computes it, too
+    bool fused_activation = false;  // mlp, gpt, bert: the matmul before an activation computes it too
     AttentionKind attention = AttentionKind::automatic;
 };
 
@@ -144,7 +144,7 @@ struct DataSection {
     std::string path;
     int batch = 8;          // samples per rank and micro-batch
     int workers = 0;        // threads per rank that prepare batches ahead; 0: none
-    double validation = 0;  // share of the text, at its end, that is held out
+    double validation = 0;  // share of the text that is held out, at its end
 };
 
 struct ParallelSection {
@@ -155,7 +155,7 @@ struct FsdpSection {
     ShardingStrategy sharding_strategy = ShardingStrategy::full_shard;
     Wrap wrap;
     FsdpLayout layout = FsdpLayout::fsdp1;
-    int shard_group = 0;  // HYBRID_SHARD: ranks that shard among themselves; 0: all (FULL_SHARD's)
+    int shard_group = 0;  // HYBRID_SHARD: ranks of a shard group; 0 for other strategies
     bool cpu_offload = false;
     bool forward_prefetch = false;
     BackwardPrefetch backward_prefetch = BackwardPrefetch::pre;
@@ -173,9 +173,9 @@ struct DdpSection {
 
 struct TrainSection {
     int accumulation = 1;             // micro-batches per step
-    bool accumulation_sync = true;    // reduce after each (false: only after the last, no_sync)
+    bool accumulation_sync = true;    // reduce gradients after each; false: only after the last (no_sync)
     double clip_norm = 0;             // 0: gradients are not clipped
-    std::int64_t validate_every = 0;  // steps; 0: never, but at the end where data.validation holds text out
+    std::int64_t validate_every = 0;  // steps; 0: only at the end, if data.validation holds text out
     ModuleClasses freeze;             // classes whose parameters are not trained
 };
 
@@ -186,7 +186,7 @@ struct PrecisionSection {
 
 struct MemorySection {
     ModuleClasses activation_checkpointing;
-    std::int64_t gemm_workspace_bytes = 0;  // for each of the two handles (forward, backward) of matmuls
+    std::int64_t gemm_workspace_bytes = 0;  // for each of the two matmul handles (forward, backward)
 };
 
 struct OptimizerSection {
@@ -198,12 +198,12 @@ struct OptimizerSection {
     double eps = 1e-8;                           // adam, adamw, lamb (1e-6 unless it is given)
     double weight_decay = 0.0;               // load_job makes it 0.01 for adamw and lamb unless it is given
     double trust_coefficient = 1e-3;         // lars
-    LrScaling lr_scaling = LrScaling::none;  // with the samples of a step
-    std::int64_t lr_batch = 0;               // samples of a step that lr is for; 0: data.batch
+    LrScaling lr_scaling = LrScaling::none;  // by the samples of a step
+    std::int64_t lr_batch = 0;               // samples of a step that lr is meant for; 0: data.batch
     std::int64_t warmup_steps = 0;
     Warmup warmup = Warmup::gradual;
     LrSchedule schedule = LrSchedule::constant;
-    std::vector<std::int64_t> milestones;  // step: where the rate is multiplied by gamma
+    std::vector<std::int64_t> milestones;  // steps where schedule `step` multiplies the rate by gamma
     double gamma = 0.1;
 };
 
@@ -237,14 +237,14 @@ struct Job {
     CheckpointSection checkpoint;
     SimSection sim;
 
-    Origins origins;                 // for messages about a key whose fault is found only later
-    std::vector<std::string> notes;  // sentences: keys that a launcher overrides
+    Origins origins;                 // for messages about a key that is found to be wrong only later
+    std::vector<std::string> notes;  // sentences about keys that a launcher overrides
 };
 
 // The meaning of model.attention = "auto": fused on a GPU that supports it, where attention is causal.
 AttentionKind automatic_attention(const ModelSection& model, bool on_gpu);
 
-// "FILE:LINE: " for a key, or "" where it was not given.
+// "FILE:LINE: " for a key, or "" if it was not given.
 std::string where(const Job& job, const std::string& key);
 
 // A key given on the command line.
@@ -261,20 +261,20 @@ std::vector<Override> take_overrides(std::vector<std::string>& arguments);
 
 // The processes that a launcher has started, one rank each.
 struct Launched {
-    int ranks = 0;         // 0: none has
-    int local_ranks = 0;   // on this one's host
+    int ranks = 0;         // 0: there is no launcher
+    int local_ranks = 0;   // on this process's host
     std::string launcher;  // "mpirun"
 };
 
-// Reads a job file, applies the overrides in their order and checks the whole. JobError if anything is wrong.
+// Reads a job file, applies the overrides in order and checks the result. JobError if anything is wrong.
 Job load_job(const std::string& path, const std::vector<Override>& overrides = {},
              const Launched& launched = {});
 
-// The same from text; messages name it `name`.
+// The same from text; `name` stands for the file in messages.
 Job parse_job(const std::string& toml, const std::string& name, const std::vector<Override>& overrides = {},
               const Launched& launched = {});
 
-// Every key ("section.key") with its value as text, in the order of the help: what a trace stores of its run.
+// Every key ("section.key") with its value as text, in the order of --help; a trace stores them.
 std::vector<std::pair<std::string, std::string>> describe(const Job& job);
 
 // All sections and keys with type, default and meaning, for --help.

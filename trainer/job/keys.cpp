@@ -1,4 +1,4 @@
-// The table itself, and what follows from a row of it.
+// The table of keys, and what is derived from its rows.
 #include "trainer/job/keys.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ class KeysOf {
   public:
     KeysOf(std::string_view section, S Job::*in) : section_(section), in_(in) {}
 
-    // `read` makes a field's value of the key's, `write` the reverse.
+    // `read` converts the key's value to the field's, `write` the reverse.
     template <class Field, class Read, class Write>
     Key key(std::string_view name, ValueType type, Field S::*field, Read read, Write write,
             std::string_view help) const {
@@ -72,7 +72,7 @@ class KeysOf {
         made.choices = std::move(choices);
         return made;
     }
-    // A text in a form of its own, which to_text() writes.
+    // Text in a format of its own, which `parse` reads and to_text() writes.
     template <class Field>
     Key parsed(std::string_view name, Field S::*field, Field (*parse)(const std::string&),
                std::string_view help) const {
@@ -82,7 +82,7 @@ class KeysOf {
     }
 
   private:
-    // A field of the value's own type.
+    // A field whose type is that of the value.
     template <class Field>
     Key plain(std::string_view name, ValueType type, Field S::*field, std::string_view help) const {
         return key(
@@ -499,7 +499,7 @@ std::string unknown_section(std::string_view section) {
 std::string unknown_key(std::string_view section, std::string_view name) {
     std::string guess = did_you_mean(name, key_names(section));
     if (guess.empty()) {
-        for (const Key& key : keys()) {  // a right name in the wrong section
+        for (const Key& key : keys()) {  // the name exists, but in another section
             if (key.name == name) guess = fmt::format("did you mean {}?", key.full_name());
         }
     }

@@ -21,10 +21,10 @@ struct Key {
     double low = -std::numeric_limits<double>::infinity();
     double high = std::numeric_limits<double>::infinity();
     bool high_open = false;
-    bool own = false;          // each rank of a job may have its own value: its host's paths, cores and space
+    bool own = false;          // ranks may have different values, because their hosts differ
     bool all_or_none = false;  // own, but set on every rank or on none
     std::size_t count = 0;     // numbers: how many; 0: any number of them
-    // set: the value has the key's type and passed `problem`
+    // `set` requires a value of the key's type for which problem() is empty.
     std::function<void(Job&, const Value&)> set;
     std::function<Value(const Job&)> get;
 
@@ -45,13 +45,13 @@ const Key* find_key(std::string_view full_name);
 // The value of a key that exists, in the form of a job file.
 std::string text_of(const Job& job, std::string_view full_name);
 
-// The fault of `value` for `key`, as the second half of a sentence with what to do; empty if there is none.
+// What is wrong with `value` and what to do, as the second half of a sentence; empty if it is valid.
 std::string problem(const Key& key, const Value& value);
 
 // The values that a key accepts: "1 to 256", "\"mlp\" or \"gpt\"", "true or false".
 std::string allowed(const Key& key);
 
-// For "trainer.widht": the unknown name and what was probably meant.
+// The error for an unknown name such as "trainer.widht", with the name that was probably meant.
 std::string unknown_section(std::string_view section);
 std::string unknown_key(std::string_view section, std::string_view name);
 std::string unknown_key(std::string_view full_name);

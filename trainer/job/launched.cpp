@@ -1,4 +1,4 @@
-// The settings of a job that follow from a launcher that started its processes.
+// The settings of a job that follow from the launcher of its processes.
 #include <algorithm>
 
 #include <fmt/core.h>
@@ -21,7 +21,7 @@ bool in_file(const Origins& origins, const std::string& key) {
     return origins.contains(key) && !on_command_line(origins, key);
 }
 
-// Sets `count` processes of one rank each, as `who` requires.
+// Sets run.ranks to the `count` processes, one rank each, that `who` requires.
 void set_ranks(Job& job, int count, const std::string& who, const Origins& origins) {
     if (job.run.ranks != count && on_command_line(origins, "run.ranks")) {
         throw JobError(

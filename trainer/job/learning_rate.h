@@ -7,8 +7,8 @@
 
 namespace shardscope::trainer {
 
-// The samples of a step (all ranks and micro-batches) over those that optimizer.lr is for: optimizer.lr_batch
-// or, where that is 0, data.batch, so that the factor is the number of ranks times that of micro-batches.
+// The samples of a step (all ranks and micro-batches) divided by those that optimizer.lr is meant for:
+// optimizer.lr_batch or, if that is 0, data.batch (the factor is then ranks times micro-batches).
 double batch_factor(const Job& job);
 
 // The rate for a batch that is `factor` times as large: optimizer.lr, times the factor (linear: "when the
@@ -17,9 +17,9 @@ double batch_factor(const Job& job);
 // You et al., "Large Batch Optimization for Deep Learning: Training BERT in 76 minutes", arXiv:1904.00962).
 double scaled_learning_rate(const OptimizerSection& optimizer, double factor);
 
-// The rate of step `step` (0 the first) of `steps`. With w = warmup_steps and the scaled rate S of above:
+// The rate of step `step` (0 is the first) of `steps`. With w = warmup_steps and S the scaled rate above:
 //   step < w   gradual: lr + (S - lr) * step / w, so that step w is the first at S; constant: lr
-//              (both as Goyal et al., section 2.2). Where nothing is scaled, gradual rises from 0:
+//              (both as Goyal et al., section 2.2). Without scaling, gradual rises from 0:
 //              S * (step + 1) / (w + 1) (Vaswani et al., "Attention Is All You Need", arXiv:1706.03762,
 //              section 5.3, the rising part)
 //   then       constant: S

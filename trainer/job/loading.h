@@ -1,4 +1,4 @@
-// What the loader knows about a job while it is built: where each key was given.
+// The steps of load_job. `origins` records where each key was given.
 #pragma once
 
 #include <string>
@@ -8,17 +8,17 @@
 
 namespace shardscope::trainer {
 
-// Stores a value of the key's type in the job; JobError that begins with `where` if it does not fit.
+// Stores a value of the key's type in the job; a JobError that begins with `where` if it is not allowed.
 void set_key(Job& job, const Key& key, const Value& value, const std::string& where, Origins& origins);
 
 void apply(Job& job, const Override& override, Origins& origins);
 
-// Sets the ranks of a job whose processes exist, or will: run.ranks is their number. JobError where the
-// command line says otherwise; a note where the file does.
+// Sets run.ranks to the number of processes, if the job runs as processes. JobError if the command line
+// contradicts that; a note if the file does.
 void apply_launcher(Job& job, const Launched& launched, const Origins& origins);
 
-// Checks that span several keys; fills defaults that depend on another key. JobError if something does not
-// fit.
+// Runs the checks that span several keys, and sets defaults that depend on another key. JobError if a check
+// fails.
 void finish(Job& job, const std::string& file, const Origins& origins);
 
 }  // namespace shardscope::trainer

@@ -1,5 +1,5 @@
-// How many tokens of a sample a masked language model has to find: always the same number, so that the mean
-// of the loss over them needs no sum over ranks.
+// The number of masked tokens per sample of a masked language model. It is constant, so that the mean loss
+// over them needs no sum over ranks.
 #pragma once
 
 namespace shardscope::trainer {

@@ -1,4 +1,4 @@
-// Edit distance with swaps of neighbours, three rows at a time.
+// Edit distance with transpositions of adjacent letters, computed with three rows of its table.
 #include "trainer/job/nearest.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The nearest right name to a mistyped one.
+// The known name nearest to a mistyped one.
 #pragma once
 
 #include <span>
@@ -7,8 +7,8 @@
 
 namespace shardscope::trainer {
 
-// Insertions, deletions, replacements and swaps of neighbours that turn `a` into `b`;
-// letters that differ only in case are the same.
+// The number of insertions, deletions, replacements and swaps of adjacent letters that turn `a` into `b`;
+// case is ignored.
 int edit_distance(std::string_view a, std::string_view b);
 
 // The candidate nearest to `word`, the first among equals; empty if none is near enough to be what was meant

@@ -1,4 +1,4 @@
-// Published shapes of language models that model.name stands for.
+// Published shapes of language models, selected by model.name.
 #pragma once
 
 #include <span>
@@ -25,7 +25,7 @@ std::span<const NamedShape> named_shapes();
 // Null if there is no shape of that name.
 const NamedShape* find_shape(std::string_view name);
 
-// For "gpt-2": the unknown name and what was probably meant.
+// The error for an unknown name such as "gpt-2", with the name that was probably meant.
 std::string unknown_shape(std::string_view name);
 
 }  // namespace shardscope::trainer

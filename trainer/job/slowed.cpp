@@ -33,14 +33,14 @@ std::optional<Number> number_of(std::string_view text) {
     return number;
 }
 
-// "a:b" in two; nothing without a colon.
+// The two halves of "a:b"; nothing without a colon.
 std::optional<std::pair<std::string_view, std::string_view>> cut(std::string_view piece) {
     const auto colon = piece.find(':');
     if (colon == std::string_view::npos) return std::nullopt;
     return std::pair(piece.substr(0, colon), piece.substr(colon + 1));
 }
 
-// Calls `each` for the pieces between commas; none for "none".
+// Calls `each` for every piece between commas; "none" has no pieces.
 template <class Each>
 void for_pieces(std::string_view list, const Each& each) {
     if (list == "none") return;

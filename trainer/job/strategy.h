@@ -1,4 +1,4 @@
-// The sharding strategies of FSDP, a row each: all that distinguishes them.
+// The sharding strategies of FSDP, one row each with everything that distinguishes them.
 #pragma once
 
 #include <array>
@@ -11,11 +11,11 @@ namespace shardscope::trainer {
 
 struct StrategyTraits {
     std::string_view name;   // PyTorch's
-    ShardingStrategy meant;  // what load_job makes of an alias; ZERO_1 becomes ddp
+    ShardingStrategy meant;  // what load_job resolves an alias to; ZERO_1 becomes ddp
     int zero_stage = 0;      // of the ZeRO papers: 1 optimizer state, 2 gradients, 3 parameters
     bool shards = false;     // units are gathered and freed
     bool frees_after_forward = false;
-    bool in_groups = false;  // ranks shard among fsdp.shard_group of them
+    bool in_groups = false;  // ranks shard within groups of fsdp.shard_group
 };
 
 // In the order of ShardingStrategy.

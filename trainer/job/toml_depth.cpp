@@ -6,8 +6,8 @@ namespace shardscope::trainer {
 
 namespace {
 
-// The end of the string that begins at `at`: '...', "...", and either with three quotes. Counts the lines in
-// it.
+// The end of the string that begins at `at`: '...', "...", or either with three quotes. Adds its line breaks
+// to `line`.
 std::size_t end_of_string(std::string_view text, std::size_t at, int& line) {
     const char quote = text[at];
     const std::string_view three = quote == '"' ? R"(""")" : "'''";
@@ -17,12 +17,12 @@ std::size_t end_of_string(std::string_view text, std::size_t at, int& line) {
         if (several_lines && text.substr(at).starts_with(three)) {
             at += 3;
             for (int more = 0; more < 2 && at < text.size() && text[at] == quote; ++more)
-                ++at;  // of the text
+                ++at;  // up to two quotes before the closing three are text
             return at;
         }
         if (!several_lines && text[at] == quote) return at + 1;
         if (text[at] == '\n') {
-            if (!several_lines) return at;  // it is not closed: the parser reports that
+            if (!several_lines) return at;  // the string is not closed, which the parser reports
             ++line;
         }
         at += quote == '"' && text[at] == '\\' && at + 1 < text.size() && text[at + 1] != '\n' ? 2 : 1;

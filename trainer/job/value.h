@@ -22,13 +22,13 @@ inline ValueType type_of(const Value& value) {
 // The type's name in a sentence: "an integer".
 std::string_view name(ValueType type);
 
-// What was typed on a command line, read as `type`; nothing if it is not one.
+// Parses a value from a command line as `type`; nothing if it is not of that type.
 std::optional<Value> parse_value(ValueType type, std::string_view text);
 
-// The value as written in a job file; texts without quotes.
+// The value as a job file writes it, but text without quotes.
 std::string to_text(const Value& value);
 
-// A text with quotes, as TOML requires (a basic string).
+// The text in quotes, as a TOML basic string.
 std::string toml_text(std::string_view text);
 
 }  // namespace shardscope::trainer

@@ -47,7 +47,7 @@ SHARDSCOPE_VECTOR_CLONES void silu_mul_forward(const T* gate, const T* up, T* y,
 template <class T>
 SHARDSCOPE_VECTOR_CLONES void silu_mul_backward(const T* dy, const T* gate, const T* up, T* dgate, T* dup,
                                                 std::size_t n) {
-    constexpr std::size_t kPart = 512;  // both results part by part: the inputs are read once
+    constexpr std::size_t kPart = 512;  // both results part by part, so that inputs are read once
     for (std::size_t first = 0; first < n; first += kPart) {
         const std::size_t count = std::min(kPart, n - first);
         float share[kPart];

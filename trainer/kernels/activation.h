@@ -6,7 +6,7 @@
 
 namespace shardscope::trainer::kernels {
 
-// relu_forward, relu_backward and so on; `kept` is the input or the result of the forward, as the row says.
+// relu_forward, relu_backward and so on; `kept` is the forward's input or result, as the row says.
 #define ACTIVATION(name, ...)                             \
     template <class T>                                    \
     void name##_forward(const T* x, T* y, std::size_t n); \

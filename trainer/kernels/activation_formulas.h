@@ -1,6 +1,6 @@
 // The activations on one element, for the CPU's loops and CUDA's kernels alike. A formula of activations.def
-// called with x is the result; called with dy and what its row keeps, it is dy times the slope.
-// Device::sigmoid(x) is 1 / (1 + e^-x) for |x| <= 80, by the device's own exponential and quotient. A NaN
+// called with x returns the result; called with dy and what its row keeps, it returns dy times the slope.
+// Device::sigmoid(x) is 1 / (1 + e^-x) for |x| <= 80, with the device's own exponential and division. A NaN
 // fails every comparison and stays a NaN.
 #pragma once
 
@@ -35,8 +35,8 @@ template <class Device>
 struct Gelu {
     static constexpr float kRootTwoOverPi = 0.797884560802865f;
     static constexpr float kCubic = 0.044715f;
-    // Above x = 8 the share is 1 to the last bit, below -8 less than 1e-21: x is clamped there, so that its
-    // cube cannot overflow and no product is denormal (which would be a hundred times slower).
+    // Above x = 8 the share is 1 to the last bit, below -8 it is less than 1e-21: x is clamped there, so that
+    // its cube cannot overflow and no product is denormal (which would be a hundred times slower).
     static constexpr float kHeld = 8.0f;
 
     // The share of x that passes: (1 + tanh u)/2 = sigmoid(2u).

@@ -25,11 +25,11 @@ struct AttentionShape {
 template <class T>
 void attention_forward(const T* qkv, T* out, T* probabilities, const AttentionShape& shape);
 
-// Floats of scratch that the backward needs: T*T for the gradient of one head's probabilities (here), or one
-// number per position of the H/G heads that share a key head (the GPU's kernels): T*max(T,H/G).
+// Floats of scratch that the backward needs, T*max(T,H/G): these kernels need T*T, for the gradient of one
+// head's probabilities; the GPU's need one per position of the H/G heads that share a key head.
 std::size_t attention_backward_scratch(const AttentionShape& shape);
 
-// Overwrites dqkv; the contents of scratch are undefined afterwards. probabilities are the forward's.
+// Overwrites dqkv; the contents of scratch are undefined afterwards. probabilities come from the forward.
 template <class T>
 void attention_backward(const T* dout, const T* qkv, const T* probabilities, T* dqkv, float* scratch,
                         const AttentionShape& shape);

@@ -144,7 +144,7 @@ void backward_head(ConstMatrix q, ConstMatrix k, ConstMatrix v, ConstMatrix go, 
     }
 }
 
-// --- float: the tensors themselves -----------------------------------------------------------------------
+// --- float: in the tensors themselves --------------------------------------------------------------------
 
 void forward_head(const float* qkv, float* out, float* lse, const AttentionShape& shape,
                   const HeadPlaces& at) {
@@ -170,7 +170,7 @@ void backward_head(const float* dout, const float* qkv, const float* out, const 
                   workspace_of<float>(Purpose::heads, 2 * kTile), context, d, shape.causal);
 }
 
-// --- Bf16: copies as floats, rounded once when they are whole ---------------------------------------------
+// --- Bf16: in copies as floats, rounded once when complete -----------------------------------------------
 
 void forward_head(const Bf16* qkv, Bf16* out, float* lse, const AttentionShape& shape, const HeadPlaces& at) {
     const int context = shape.context, d = shape.head_width(), stride = shape.row();
@@ -200,7 +200,7 @@ void backward_head(const Bf16* dout, const Bf16* qkv, const Bf16* out, const flo
         clear_rows({dv, d}, context, d);
     }
     read_rows({dout + at.out, shape.width}, go, context, d);
-    float* o = dq;  // until dq is computed
+    float* o = dq;  // shares the memory of dq, which is computed later
     read_rows({out + at.out, shape.width}, o, context, d);
     row_products({go, d}, {o, d}, delta + at.row, context, d);
     backward_head({q, d}, {k, d}, {v, d}, {go, d}, lse + at.row, delta + at.row, {dq, d}, {dk, d}, {dv, d},

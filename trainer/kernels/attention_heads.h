@@ -19,7 +19,7 @@ struct View {
 using Matrix = View<float>;
 using ConstMatrix = View<const float>;
 
-// Where head h of sequence b starts.
+// Where head h of sequence b starts, in elements.
 struct HeadPlaces {
     std::size_t query, key, value;  // in qkv
     std::size_t out;                // in out

@@ -33,7 +33,7 @@ SHARDSCOPE_INLINE Bf16 to_bf16(float x) {
     return {static_cast<std::uint16_t>(chosen >> 16)};
 }
 
-// Converts 16 at a time, in the compiler's vector types: for scalar loops that mix 16 and 32 bits it
+// Convert 16 at a time, in the compiler's vector types, because for scalar loops that mix 16 and 32 bits it
 // generates code of half the width. Loads and stores are unaligned.
 typedef std::uint32_t WideLanes __attribute__((vector_size(kLanes * sizeof(std::uint32_t))));
 typedef std::uint16_t NarrowLanes __attribute__((vector_size(kLanes * sizeof(std::uint16_t))));
@@ -55,9 +55,9 @@ SHARDSCOPE_INLINE void round_lanes(const float* x, Bf16* y) {
     std::memcpy(static_cast<void*>(y), &narrow, sizeof narrow);
 }
 
-// A kernel over T sees its operands as floats through these: for float they are the operands themselves, for
-// Bf16 a copy in `buffer` (n floats, in the L1 cache), written back by `put`. `buffer` is untouched, and may
-// be null, for float.
+// Through these a kernel over T sees its operands as floats: the operands themselves if T is float (`buffer`
+// is untouched and may be null), for Bf16 a copy in `buffer` (n floats, in the L1 cache), which `put` writes
+// back.
 SHARDSCOPE_INLINE const float* floats_of(const float* x, std::size_t, float*) {
     return x;
 }
@@ -80,7 +80,7 @@ SHARDSCOPE_INLINE void put(Bf16* y, const float* buffer, std::size_t n) {
     for (; i < n; ++i) y[i] = to_bf16(buffer[i]);
 }
 
-// Sums in double, rounded to T by way of float.
+// Stores sums in double, rounded to float and then to T.
 SHARDSCOPE_INLINE void put_rounded(float* y, const double* sums, std::size_t n) {
     for (std::size_t i = 0; i < n; ++i) y[i] = static_cast<float>(sums[i]);
 }
@@ -93,8 +93,8 @@ inline constexpr bool kIsFloat = false;
 template <>
 inline constexpr bool kIsFloat<float> = true;
 
-// y[i] = f(x[i], ...) for n elements; each of y and the x may be float or Bf16, and y may be one of the x. It
-// goes block by block, so that the copies of Bf16 operands stay in the L1 cache; without such operands there
+// y[i] = f(x[i], ...) for n elements; each of y and the x may be float or Bf16, and y may be one of the x.
+// Works block by block, so that the copies of Bf16 operands stay in the L1 cache; without Bf16 operands there
 // are no copies and only one block.
 template <class Y, class F, class... X>
 SHARDSCOPE_INLINE void map(Y* y, std::size_t n, F f, const X*... x) {

@@ -1,4 +1,4 @@
-// The matmul of bfloat16 matrices with fp32 sums, by the fastest method of the machine: oneDNN where it is
+// The matmul of bfloat16 matrices with fp32 sums, by the fastest method of the machine: oneDNN if it is
 // installed and the processor's bfloat16 instructions are faster than fp32, else conversion of blocks to fp32
 // for the BLAS. Thread safe; each call runs only in its caller's thread. The same inputs always give the same
 // bits on one machine; the methods differ in the order of the sums.
@@ -25,8 +25,8 @@ struct MatmulShape {
     }
 };
 
-// Uses the fastest method of this machine. `bias` is read only if shape.bias. Sizes may be 0: k = 0 gives the
-// bias, or 0.
+// Uses the fastest method of this machine. `bias` is read only if shape.bias. Sizes may be 0: with k = 0
+// the result is the bias, or 0.
 void bf16_matmul(const MatmulShape& shape, const Bf16* a, const Bf16* b, const Bf16* bias, Bf16* c);
 
 // Always uses conversion, even where a faster method is available.

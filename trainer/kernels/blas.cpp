@@ -43,8 +43,8 @@ class EnvironmentValue {
 };
 
 void* open_library(const char* library) {
-    // One thread at the start: the library would otherwise start a pool as large as the machine while
-    // loading.
+    // Starts with one thread: otherwise the library would, while loading, start one per core of the
+    // machine.
     const EnvironmentValue one_thread("OPENBLAS_NUM_THREADS", "1");
     void* handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
     if (!handle) {
@@ -74,7 +74,7 @@ std::string core_of(void* handle) {
 }
 
 // How wide the kernels of a core type are: 1 below AVX2, 2 AVX2, 3 AVX-512. Unknown names are assumed to be
-// newer than this list, and are trusted.
+// newer than this list, so the library's choice is kept.
 int width_of_core(std::string_view core) {
     constexpr std::array<std::string_view, 21> kNarrow = {
         "Unknown", "Katmai", "Coppermine", "Northwood", "Prescott",   "Banias",      "Atom",

@@ -17,12 +17,12 @@ class BlasError : public std::runtime_error {
 
 class Blas {
   public:
-    // Opens the library at the first call, after it has removed OPENBLAS_CORETYPE from the environment (an
-    // inherited value halves the speed and changes results), so call it before other threads read the
-    // environment. Throws BlasError.
+    // The first call removes OPENBLAS_CORETYPE from the environment (an inherited value halves the speed and
+    // changes results) and opens the library, so make it before other threads read the environment. Throws
+    // BlasError.
     static Blas& get();
 
-    // Opens a library of that name; only tests use this, all others use get().
+    // Opens a library of that name. Only for tests; all others use get().
     explicit Blas(const char* library);
 
     // c[m,n] = alpha * op(a)[m,k] * op(b)[k,n] + beta * c, all row-major; op transposes if requested: a is
@@ -38,7 +38,7 @@ class Blas {
     const std::string& core() const { return core_; }      // the kernels in use, such as "SkylakeX"
     const std::string& config() const { return config_; }  // the library's own description of its build
 
-    // What was changed to get these kernels, one sentence each; empty when nothing had to be.
+    // What was changed to get these kernels, one sentence each; empty if nothing had to be changed.
     const std::vector<std::string>& notes() const { return notes_; }
 
   private:

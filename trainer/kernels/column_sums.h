@@ -10,8 +10,8 @@
 
 namespace shardscope::trainer::kernels {
 
-// out[j] = sum over i of what add_row(i, first, width, partial) adds to partial[0 … width) for the columns
-// from `first` on: rows in blocks of kRowBlock in float, the blocks' sums in double.
+// out[j] = the sum of column j over all rows; add_row(i, first, width, partial) adds row i's columns from
+// `first` on to partial[0 … width). Blocks of kRowBlock rows are summed in float, the blocks' sums in double.
 template <class T, class AddRow>
 SHARDSCOPE_INLINE void sum_columns(std::size_t rows, std::size_t columns, T* out, AddRow add_row) {
     for (std::size_t first = 0; first < columns; first += kColumnTile) {

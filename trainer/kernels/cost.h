@@ -50,8 +50,8 @@ constexpr Cost linear_backward_bias_cost(Count rows, Count out) {
 #include "trainer/kernels/activations.def"
 #undef ACTIVATION
 
-// A matmul that also computes the activation moves no more than the matmul alone, except for the sum that
-// GELU's backward needs, where that is kept.
+// A matmul that also computes the activation moves no more bytes than the matmul alone, except for the sum
+// that GELU's backward needs, if that is kept.
 constexpr Cost linear_relu_forward_cost(Count rows, Count in, Count out, bool bias) {
     return linear_forward_cost(rows, in, out, bias) + Cost{relu_forward_cost(rows * out).flops, 0};
 }
@@ -101,7 +101,7 @@ constexpr Cost layer_norm_backward_parameters_cost(Count rows, Count cols) {
 constexpr Cost rms_norm_forward_cost(Count rows, Count cols) {
     return {4 * rows * cols, 4 * (2 * rows * cols + cols + rows)};
 }
-// Both gradients: 7 for the input's, 2 for the weight's.
+// Both gradients: 7 operations per element for the input's, 2 for the weight's.
 constexpr Cost rms_norm_backward_cost(Count rows, Count cols) {
     return {9 * rows * cols, 4 * (3 * rows * cols + 2 * cols + rows)};
 }
@@ -136,7 +136,7 @@ constexpr Cost attention_backward_cost(Count batch, Count context, Count width, 
             4 * batch * (7 * context * width + heads * context * context)};
 }
 
-// The same matmuls, but one number per row instead of the square of probabilities. The backward recomputes
+// The same matmuls, but one number per row instead of a row of probabilities. The backward recomputes
 // each score: 2d more for it, and 3 for scale, difference and exp.
 constexpr Cost fused_attention_forward_cost(Count batch, Count context, Count width, Count heads,
                                             bool causal = true) {
@@ -156,7 +156,7 @@ constexpr Cost embedding_forward_cost(Count rows, Count width) {
 constexpr Cost embedding_backward_cost(Count rows, Count entries, Count width) {
     return {rows * width, 4 * (rows + 3 * rows * width + entries * width)};
 }
-// With an input that the position is added to.
+// For an input to which the position embedding is added.
 constexpr Cost position_embedding_forward_cost(Count rows, Count context, Count width) {
     return {rows * width, 4 * (2 * rows * width + context * width)};
 }

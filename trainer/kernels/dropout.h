@@ -1,8 +1,8 @@
-// Dropout, forward and backward. The mask is a pure function of (seed, stream, index): it is computed again
-// in the backward and by a recomputation, never stored, and is the same on every rank that holds element
-// `first_index + i`. T is float or Bf16 (arithmetic in fp32); n elements; y may be x. Thread safe. Srivastava
-// et al.: "Dropout: a simple way to prevent neural networks from overfitting", JMLR 2014 (inverted: kept
-// elements are scaled).
+// Dropout, forward and backward. The mask is a pure function of (seed, stream, index): the backward and
+// a recomputation compute it again, so that it is never stored, and is the same on every rank that holds
+// element `first_index + i`. T is float or Bf16 (arithmetic in fp32); n elements; y may be x. Thread safe.
+// Srivastava et al.: "Dropout: a simple way to prevent neural networks from overfitting", JMLR 2014
+// (inverted: kept elements are scaled).
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Sums, products, conversions and copies; see elementwise.h.
+// Element-wise sums, products, conversions and copies; see elementwise.h.
 #include "trainer/kernels/elementwise.h"
 
 #include <algorithm>

@@ -27,18 +27,17 @@ void cast(const float* x, Bf16* y, std::size_t n);
 // y = x, exactly.
 void cast(const Bf16* x, float* y, std::size_t n);
 
-// out = in (no overlap, or out is in)
+// out = in; they may be the same, but must not overlap otherwise.
 template <class T>
 void copy(const T* in, T* out, std::size_t n);
 
 // out[i] = (((inputs[0][i] + inputs[1][i]) + inputs[2][i]) + …) * factor: in rank order for each element,
 // averaged once, after the sum. ranks >= 1. Any division of n into parts gives the same bits. out may be any
-// one of the inputs. T may be double too, with sums and factor in double; Bf16 is summed in fp32 and rounded
-// once.
+// one of the inputs. Bf16 is summed in fp32 and rounded once.
 template <class T>
 void sum_ranks(const T* const* inputs, int ranks, T* out, std::size_t n, double factor);
 
-// The same in double.
+// The same with sums and factor in double.
 void sum_ranks(const double* const* inputs, int ranks, double* out, std::size_t n, double factor);
 
 }  // namespace shardscope::trainer::kernels

@@ -1,4 +1,4 @@
-// Embeddings: rows are looked up, and their gradients added where they came from; see embedding.h.
+// Embeddings: looks up rows of a table, and adds their gradients to the same rows; see embedding.h.
 #include "trainer/kernels/embedding.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ std::size_t row_start(std::size_t row, int width) {
     return row * static_cast<std::size_t>(width);
 }
 
-// The rows' numbers, grouped by entry from entry 0 on, each group in row order and ending at `ends[e]`.
+// The row numbers, grouped by entry, in row order within a group; the group of entry e ends at `ends[e]`.
 struct RowsByEntry {
     std::int32_t* rows;
     std::int32_t* ends;

@@ -8,7 +8,7 @@
 
 namespace shardscope::trainer::kernels {
 
-// Rows of one entry that are added one after the other: a GPU adds the pieces of an entry in parallel.
+// Rows of an entry that are added one after the other; a GPU adds the pieces of an entry in parallel.
 inline constexpr int kRowsOfPiece = 256;
 
 // y[i] = table[tokens[i]]

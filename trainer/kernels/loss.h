@@ -8,8 +8,8 @@
 namespace shardscope::trainer::kernels {
 
 // *mean = mean over the rows of -log softmax(logits)[target]; logits and probabilities [rows,classes],
-// targets in [0, classes), or negative: that row adds nothing, and the mean is over the `counted` rows that
-// do (0: all). probabilities = softmax(logits), kept for the backward; may be logits.
+// targets in [0, classes); a row with a negative target adds nothing, and the mean is over the `counted` rows
+// that do add (0: all). probabilities = softmax(logits), kept for the backward; may be logits.
 void cross_entropy_forward(const float* logits, const std::int32_t* targets, float* probabilities,
                            double* mean, int rows, int classes, int counted = 0);
 

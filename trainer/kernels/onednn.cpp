@@ -1,5 +1,5 @@
-// See onednn.h. Uses oneDNN's C interface, version 2: the functions are looked up by name, so that a program
-// built here also starts where the library is missing.
+// See onednn.h. Uses oneDNN's C interface, version 2. The functions are looked up by name, so that the
+// program also starts on machines without the library.
 #include "trainer/kernels/onednn.h"
 
 #ifdef SHARDSCOPE_ONEDNN
@@ -125,8 +125,8 @@ OneDnn::OneDnn() {
         description_ = fmt::format("the oneDNN found has no function {}", missing);
         return;
     }
-    // The library uses tiles wherever the processor reports them, and crashes with an illegal instruction
-    // where it is not told their sizes.
+    // The library uses tiles wherever the processor reports them, and crashes with an illegal instruction if
+    // CPUID does not describe their sizes.
     if (!tiles_are_described()) library->set_max_cpu_isa(dnnl_cpu_isa_avx512_core_bf16);
     const dnnl_version_t& version = *library->version();
     const unsigned instructions = static_cast<unsigned>(library->get_effective_cpu_isa());
@@ -172,8 +172,7 @@ Compiled compile(const Library& library, const MatmulShape& shape) {
     dnnl_matmul_desc_t product;
     check(library.matmul_desc_init(&product, &source, &weights, shape.bias ? &bias : nullptr, &result),
           "describe a product");
-    // The scratch memory is ours, one per calling thread: the library's own cannot be shared by several
-    // threads.
+    // The scratch memory is our own, one block per calling thread: threads cannot share the library's.
     const auto attributes = make<dnnl_primitive_attr_t>("make attributes", library.primitive_attr_destroy,
                                                         library.primitive_attr_create);
     check(library.primitive_attr_set_scratchpad_mode(attributes.get(), dnnl_scratchpad_mode_user),
@@ -200,7 +199,7 @@ void OneDnn::multiply(const MatmulShape& shape, const Bf16* a, const Bf16* b, co
                       Bf16* c) const {
     const Library& library = *library_;
     // Compiled matmuls belong to the thread (the machine code itself is shared, in the library's own cache).
-    // One OpenMP thread: the library then calls its loops in this thread and starts none.
+    // With one OpenMP thread the library runs its loops in this thread and starts no other.
     struct OfThread {
         explicit OfThread(const Library& used)
             : stream((used.set_omp_threads(1),

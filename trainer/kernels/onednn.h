@@ -18,16 +18,15 @@ class OneDnn {
     // False if it was not built in, is not installed, or the processor has no bfloat16 instructions (the
     // library would then emulate them, at a tenth of the speed).
     bool usable() const { return library_ != nullptr; }
-    // Whether that is also faster than converting to fp32: tiles are, and AVX512_BF16 is (measured: 2.0 times
-    // fp32 on an AMD Zen 5), except on Intel's processors, where it takes twice as long as the same number of
-    // fp32 multiplications (measured: 0.6 times fp32 on a Sapphire Rapids).
+    // Whether its instructions are also faster than converting to fp32: tiles are, and AVX512_BF16 is
+    // (measured: 2.0 times the speed of fp32 on an AMD Zen 5), except on Intel's processors, where it takes
+    // twice as long as the same number of fp32 multiplications (measured: 0.6 times on a Sapphire Rapids).
     bool fast() const { return fast_; }
     // The library and its instructions, or why it is not usable.
     const std::string& description() const { return description_; }
 
-    // As bf16_matmul, but no size may be 0; only if usable(). Thread safe: each thread keeps the compiled
-    // matmuls of the shapes that it has met, and runs only those. Throws std::runtime_error with the
-    // library's status.
+    // As bf16_matmul, but no size may be 0; only if usable(). Thread safe: each thread compiles, keeps and
+    // runs its own matmul for each shape. Throws std::runtime_error with the library's status.
     void multiply(const MatmulShape& shape, const Bf16* a, const Bf16* b, const Bf16* bias, Bf16* c) const;
 
   private:

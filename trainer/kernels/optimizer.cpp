@@ -8,7 +8,7 @@
 namespace shardscope::trainer::kernels {
 namespace {
 
-// gradient(i) is sgd's g.
+// gradient(i) is the g of sgd.
 template <class Gradient>
 SHARDSCOPE_INLINE void momentum_step(float* param, float* buffer, std::size_t n, float rate, float keep,
                                      bool nesterov, Gradient gradient) {

@@ -28,24 +28,24 @@ void adam(float* param, const float* grad, float* m, float* v, std::size_t n, co
 void adamw(float* param, const float* grad, float* m, float* v, std::size_t n, const AdamOptions& options,
            std::int64_t step);
 
-// LARS (You, Gitman, Ginsburg: "Large batch training of convolutional networks", 2017) in the form of SGD: g
-// = rate * (grad + weight_decay * param) takes the place of sgd's g; `rate` is lars_rate of the whole
+// LARS (You, Gitman, Ginsburg: "Large batch training of convolutional networks", 2017) in the form of SGD:
+// with g = rate * (grad + weight_decay * param) in place of sgd's g; `rate` is lars_rate of the whole
 // parameter.
 void lars(float* param, const float* grad, float* buffer, std::size_t n, double lr, double momentum,
           bool nesterov, double weight_decay, float rate);
 
-// trust * |param| / (|grad| + weight_decay * |param|), from the squares of the two norms; 1 where one is 0.
+// trust * |param| / (|grad| + weight_decay * |param|), from the squares of the two norms; 1 if either is 0.
 float lars_rate(double param_square, double grad_square, double trust, double weight_decay);
 
-// LAMB (You et al.: "Large batch optimization for deep learning", 2020), first half: m and v as AdamW's; grad
-// becomes the update mhat / (sqrt(vhat) + eps) + weight_decay * param. options.lr is not used.
+// LAMB (You et al.: "Large batch optimization for deep learning", 2020), first half: m and v as in AdamW;
+// grad becomes the update mhat / (sqrt(vhat) + eps) + weight_decay * param. options.lr is not used.
 void lamb_update(float* grad, const float* param, float* m, float* v, std::size_t n,
                  const AdamOptions& options, std::int64_t step);
 
 // Second half: param -= lr * ratio * update; `ratio` is lamb_ratio of the whole parameter.
 void lamb(float* param, const float* update, std::size_t n, double lr, float ratio);
 
-// |param| / |update| from their squares; 1 where one is 0.
+// |param| / |update| from their squares; 1 if either is 0.
 float lamb_ratio(double param_square, double update_square);
 
 }  // namespace shardscope::trainer::kernels

@@ -1,5 +1,5 @@
-// Random numbers as pure functions of (seed, stream, index): no state, so any part of a tensor can be
-// generated alone, by any thread or rank, with the same result. Philox4x32-10 (Salmon, Moraes, Dror, Shaw:
+// Random numbers as pure functions of (seed, stream, index): no state, so any thread or rank
+// can generate any part of a tensor alone, with the same result. Philox4x32-10 (Salmon, Moraes, Dror, Shaw:
 // "Parallel random numbers: as easy as 1, 2, 3", SC 2011); the key is the seed, the counter is (index / 4,
 // stream). Equal in all bits on every machine: only additions, multiplications, divisions and square roots
 // are used.

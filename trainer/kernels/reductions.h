@@ -12,7 +12,7 @@ double sum_of_squares(const T* x, std::size_t n);
 
 // norm = sqrt(sums[0] + … + sums[count - 1]), added in that order; the factor is min(1, max_norm / (norm +
 // 1e-6)), as in torch.nn.utils.clip_grad_norm_. A norm that is not finite gives a factor of 0 or NaN, as
-// there.
+// in PyTorch.
 float clip_factor(const double* sums, std::size_t count, double max_norm, double* norm);
 
 // Whether all elements are finite (no infinity, no NaN).

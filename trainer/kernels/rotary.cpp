@@ -12,7 +12,7 @@
 namespace shardscope::trainer::kernels {
 namespace {
 
-// One head of one row; `direction` is -1 to turn back.
+// Rotates one head of one row; a `direction` of -1 rotates back.
 SHARDSCOPE_INLINE void turn(const float* x, const float* cosines, const float* sines, float* y,
                             std::size_t half, float direction) {
     for (std::size_t i = 0; i < half; ++i) {

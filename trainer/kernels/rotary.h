@@ -3,7 +3,7 @@
 // other type (arithmetic in fp32). d is even. Thread safe. Su et al.: "RoFormer", 2021; Touvron et al.:
 // "Llama", 2023.
 //   table  [2][context, d/2]: the cosines, then the sines
-//   x, y   [batch, context, heads, d]; the first `rotated` heads of each row turn, the rest is copied
+//   x, y   [batch, context, heads, d]; the first `rotated` heads of each row are rotated, the others copied
 #pragma once
 
 namespace shardscope::trainer::kernels {

@@ -47,8 +47,8 @@ struct Lines {
     }
 };
 
-// The processor prefetches within a page, for several pages at a time; a line that is stored whole is not
-// read.
+// Works on several pages at a time, because the processor prefetches within a page, but for several pages. A
+// line that is stored whole is not read first.
 __attribute__((target("avx512f"))) void copy_pages(Lines& lines) {
     constexpr std::size_t kPages = 4, kGroup = 4 * kLine;
     for (; lines.bytes >= kPages * kPage; lines.skip(kPages * kPage)) {
@@ -91,7 +91,7 @@ void streaming_copy(const void* in, void* out, std::size_t bytes) {
     if (wide()) copy_pages(lines);
     copy_lines(lines);
     std::memcpy(lines.to, lines.from, lines.bytes);
-    _mm_sfence();  // before any thread is told that the data is there
+    _mm_sfence();  // the stores must be visible before another thread learns of them
 }
 #else
 void streaming_copy(const void* in, void* out, std::size_t bytes) {
@@ -101,7 +101,7 @@ void streaming_copy(const void* in, void* out, std::size_t bytes) {
 
 namespace {
 
-// Sums blocks that stay in the L1 cache, if there is no better method.
+// Sums block by block in the L1 cache: the method for types that have no faster one.
 template <class T>
 void sum_blocks(const T* const* inputs, int ranks, T* out, std::size_t n, double factor) {
     constexpr std::size_t kBlock = 16384 / sizeof(T);
@@ -157,7 +157,7 @@ SHARDSCOPE_VECTOR_CLONES void sum_lines(const float* const* inputs, int ranks, f
                                         float factor) {
     // Uses a vector type of the compiler: a loop over the lanes would go through memory.
     typedef float Lanes __attribute__((vector_size(kLanes * sizeof(float))));
-    constexpr std::size_t kAhead = 128;  // elements: the processor's own prefetches end at each page
+    constexpr std::size_t kAhead = 128;  // elements; the processor's own prefetches end at each page
     for (std::size_t first = 0; first < n; first += kLanes) {
         Lanes sum;
         Lanes next;

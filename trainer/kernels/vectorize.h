@@ -1,8 +1,8 @@
 // Shared parts of the kernels' loops: one loop compiled for several instruction sets, sums in a fixed order,
-// and exp as plain arithmetic. Internal to trainer/kernels; thread safe (no state); no unit.
+// and exp as plain arithmetic. Internal to trainer/kernels; thread safe (no state).
 //
 // Every result here depends only on the values and the count: the order of each sum is written out (lanes,
-// blocks), nothing is contracted to FMA (see CMakeLists.txt), and so scalar, AVX2 and AVX-512 code agree in
+// blocks) and nothing is contracted to FMA (see CMakeLists.txt), so scalar, AVX2 and AVX-512 code agree in
 // all bits, whatever the alignment.
 #pragma once
 
@@ -11,7 +11,8 @@
 #include <cstdint>
 #include <cstring>
 
-// The loader picks the clone for the processor (ifunc). Sanitizers start too late for ifunc resolvers.
+// The loader picks the clone for the processor (ifunc). Not with sanitizers: they start after ifunc
+// resolvers.
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && \
     !defined(SHARDSCOPE_SANITIZED)
 #define SHARDSCOPE_VECTOR_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
@@ -51,15 +52,15 @@ SHARDSCOPE_INLINE T lane_sum(std::size_t n, Value value) {
 }
 
 // The largest of x[0 … n), n >= 1. NaNs may be ignored: they show up again when this is subtracted. The last
-// lanes overlap those before, as a maximum may see an element twice.
+// lanes overlap the previous ones, because a maximum may count an element twice.
 SHARDSCOPE_INLINE float lane_max(const float* x, std::size_t n) {
     if (n < kLanes) {
         float largest = x[0];
         for (std::size_t i = 1; i < n; ++i) largest = x[i] > largest ? x[i] : largest;
         return largest;
     }
-    // Uses a vector type, because the compiler does not see that 16 comparisons in a loop are one. The loads
-    // are unaligned.
+    // Uses a vector type, because the compiler does not turn a loop of 16 comparisons into one. The loads are
+    // unaligned.
     typedef float Lanes __attribute__((vector_size(kLanes * sizeof(float))));
     Lanes largest;
     Lanes next;
@@ -115,8 +116,8 @@ SHARDSCOPE_INLINE SoftmaxTerms softmax_row(const float* x, float* y, std::size_t
     const float largest = lane_max(x, n);
     float lanes[kLanes] = {};
     const std::size_t rest = n % kLanes;
-    // The remainder after the last whole 16 is computed together with elements before it, and before those
-    // are overwritten, because x may be y. After it `last` holds zeros, which add nothing to a lane.
+    // The remainder after the last whole 16 is computed together with the elements before it, before those
+    // are overwritten, because x may be y. Behind it `last` holds zeros, which add nothing to a lane.
     const bool overlaps = rest > 0 && n >= kLanes;
     float last[2 * kLanes] = {};
     if (overlaps) {

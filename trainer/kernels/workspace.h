@@ -1,6 +1,6 @@
 // Memory that a kernel needs only while it runs: one growing block per thread and purpose, kept until the
 // thread ends, so that a step allocates nothing. Like a BLAS's own buffers it is not part of the memory
-// account. Contents are undefined; the block of a purpose belongs to the kernel that requested it last.
+// account. Contents are undefined; the block of a purpose belongs to the last kernel that requested it.
 #pragma once
 
 #include <cstddef>

@@ -12,7 +12,7 @@ namespace shardscope::trainer {
 
 namespace {
 
-// What a Plan needs of an activation.
+// What a Plan needs to know about an activation.
 struct ActivationRow {
     const char *module, *range, *backward_range;
     Kernel forward, backward;

@@ -12,7 +12,7 @@ namespace shardscope::trainer {
 
 namespace {
 
-constexpr float kProjectionStd = 0.02F;  // of the weights before the attention
+constexpr float kProjectionStd = 0.02F;  // of the weights of queries, keys and values
 
 }  // namespace
 

@@ -44,10 +44,10 @@ struct AttentionShape {
 
 // softmax(q k^T / sqrt(head width)) v for each head; if causal, each position sees itself and those before
 // it, and the module's class is CausalSelfAttention, else SelfAttention. One Linear computes queries, keys
-// and values, [batch * context, (heads + 2 kv heads) * head width]; with fewer heads of keys and values than
-// of queries each serves heads / kv heads of them (grouped-query attention, Ainslie et al.: arXiv
-// 2305.13245). Keeps the probabilities [batch, heads, context, context], or, fused, its output and one fp32
-// number per row, [batch, heads, context].
+// and values, [batch * context, (heads + 2 kv heads) * head width]; if there are fewer heads of keys and
+// values than of queries, each serves heads / kv heads query heads (grouped-query attention, Ainslie et al.:
+// arXiv 2305.13245). Keeps the probabilities [batch, heads, context, context], or, fused, its output and one
+// fp32 number per row, [batch, heads, context].
 class SelfAttention final : public Module {
   public:
     SelfAttention(std::string attribute, const AttentionShape& shape);

@@ -1,7 +1,7 @@
 // GPT-2 (Radford et al., "Language models are unsupervised multitask learners", 2019): token and position
 // embedding, blocks of layer norm, causal attention and a feed-forward part with GELU, a last layer norm, a
-// linear head, cross-entropy. Initialised as in GPT-2: normal(0, 0.02), with projections that feed the
-// residual smaller by the square root of the number of residual additions, and biases 0. Dropout is where
+// linear head, cross-entropy. Initialised as in GPT-2: normal(0, 0.02), divided by the square root of the
+// number of residual additions for projections that feed the residual, and biases 0. Dropout is where
 // GPT-2 has it, except on the attention's probabilities.
 #pragma once
 

@@ -21,7 +21,7 @@ inline bool wants(const Graph& graph, const Tensor& x, const Parameter& paramete
     return graph.tape.recording() && (x.value >= 0 || parameter.trained);
 }
 
-// A new activation of graph.dtype; with an identity for its gradient only where one is wanted.
+// A new activation of graph.dtype, with an identity on the tape only if its gradient is wanted.
 inline Tensor output_of(Graph& graph, std::string name, std::int64_t elements, bool wanted) {
     Tensor out = graph.activation(std::move(name), elements);
     if (wanted) out.value = graph.tape.new_value();

@@ -113,7 +113,7 @@ Tensor call_in_order(Graph& graph, Module& parent, const Tensor& input);
 // a + b with both gradients: the residual.
 Tensor add(Graph& graph, const Tensor& a, const Tensor& b);
 
-// silu(gate) * up with both gradients, where silu(x) = x sigmoid(x); named as `path`'s activation.
+// silu(gate) * up with both gradients, where silu(x) = x sigmoid(x). The result is named `path`.activation.
 Tensor silu_mul(Graph& graph, const std::string& path, const Tensor& gate, const Tensor& up);
 
 // The tensor as fp32 or bf16: itself if it already has that type, else a converted copy (Tensor.to in

@@ -44,7 +44,7 @@ Tensor Linear::output(Graph& graph, const Tensor& x, bool wanted) {
 
 // The activation's module receives the sum if its backward reads that (GELU), else the activation itself:
 // ReLU's backward reads its result, and without a backward nothing reads the sum. Either tensor has the
-// identity of the sum, because this module's backward takes the sum's gradient.
+// sum's identity on the tape, because this module's backward takes the sum's gradient.
 Tensor Linear::activated_output(Graph& graph, const Tensor& x, bool wanted) {
     const std::int64_t rows = x.elements() / in_;
     const bool relu = fused_ == ActivationKind::relu;
@@ -74,7 +74,7 @@ Tensor Linear::forward(Graph& graph, const Tensor& x) {
     const bool train_weight = weight().trained;
     const bool train_bias = bias_ && parameters()[kBias].trained;
     const bool wanted = wants(graph, x, weight()) || (graph.tape.recording() && train_bias);
-    // A checkpointed Linear that records is being recomputed for its own backward, and no module takes an
+    // A checkpointed Linear that records is being recomputed for its own backward: no module would take the
     // activation.
     const bool fuses = fused_ != ActivationKind::none && !(wanted && checkpointed);
     Tensor y = fuses ? activated_output(graph, x, wanted) : output(graph, x, wanted);

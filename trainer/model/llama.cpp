@@ -74,7 +74,7 @@ Llama::Llama(const LlamaShape& shape)
 
 Tensor Llama::forward(Graph& graph, const Tensor& tokens) {
     const Tensor table = rotary_.make(graph);
-    // This is the last of the model's nodes to run; until then recomputed blocks find the table.
+    // Recorded first, so it runs last: it keeps the table alive for blocks that recompute their forward.
     graph.tape.node("", [table] {});
     return call_in_order(graph, *this, tokens);
 }

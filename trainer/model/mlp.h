@@ -1,5 +1,5 @@
-// The MLP of the FSDP talk: Linear layers of one width with ReLU, or another activation, between, and
-// mean-squared error.
+// The MLP of the FSDP talk: Linear layers of one width with ReLU, or another activation, between them, and
+// mean squared error.
 #pragma once
 
 #include "trainer/model/layers.h"

@@ -1,4 +1,4 @@
-// The models that a job can name, and what surrounds them: the batch's shape and the loss.
+// The models that a job can name, with the shape of their batch and their loss.
 #pragma once
 
 #include <cstdint>
@@ -19,14 +19,14 @@ struct BatchShape {
 };
 
 // The model of the job: the shape of [model], with train.freeze's classes frozen and the classes of
-// memory.activation_checkpointing checkpointed. Throws JobError for a class that it does not have.
+// memory.activation_checkpointing checkpointed. Throws JobError for a class that the model does not have.
 std::unique_ptr<Module> make_model(const Job& job);
 BatchShape batch_shape(const Job& job);
 int vocabulary(const Job& job);  // tokens of a language model; bert: including the mask, which is the last
 
 // Mean squared error or cross-entropy over the rank's rows, depending on the model, in fp32; records its tape
 // node. The result's first 8 bytes are the loss as a double. As in PyTorch a mean-squared-error scalar keeps
-// the storage of its unreduced form (rows x features), which is why its size is that of the output.
+// the storage of its unreduced form (rows x features), so it has the size of the output.
 Tensor loss(Graph& graph, const Job& job, const Tensor& output, const Tensor& target);
 
 }  // namespace shardscope::trainer

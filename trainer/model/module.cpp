@@ -85,7 +85,7 @@ std::string join(const std::string& path, const std::string& attribute) {
     return path + "." + attribute;
 }
 
-// `path` is the path of the parent's contents: a wrapper passes on its own.
+// `path` is the prefix of the parent's children; a wrapper passes on the prefix that it received.
 void number(Module& module, int parent, const std::string& path, std::map<std::string, int>& counts,
             ModuleTree& tree) {
     module.id = static_cast<int>(tree.modules.size());

@@ -15,7 +15,7 @@ namespace shardscope::trainer {
 
 enum class InitKind : std::uint8_t { constant, uniform, normal };
 
-// How a parameter starts; a = value | low | mean, b = - | high | standard deviation.
+// The initial values of a parameter; a = value | low | mean, b = unused | high | standard deviation.
 struct Init {
     InitKind kind = InitKind::constant;
     float a = 0, b = 0;
@@ -34,7 +34,7 @@ struct Parameter {
     // Filled in by number_modules:
     int id = -1;       // index into ModuleTree::parameters
     int users = 1;     // modules that read it; shared if more than one
-    std::string path;  // "net.0.weight", whatever the wrap
+    std::string path;  // "net.0.weight", regardless of the wrap policy
 };
 
 // Where parameters live and what happens to their gradients, which is the part that depends on parallelism.
@@ -42,7 +42,7 @@ struct Parameter {
 class ParameterStore {
   public:
     virtual ~ParameterStore() = default;
-    // The parameter's values as a kernel enqueued now reads them.
+    // The parameter's values, for a kernel that is enqueued now.
     virtual Arg parameter(const Parameter& parameter) = 0;
     // Memory for a gradient of the parameter, of the element type that the store keeps it in, allocated now.
     virtual Tensor new_gradient(const Parameter& parameter) = 0;
@@ -68,7 +68,7 @@ struct Graph {
     DType buffer_dtype = DType::fp32;  // of tables that a model computes once (rotary)
     bool training = true;
     Arg finite_flag;  // int32 of the step (see KernelOp::checks_output); buffer < 0: outputs are not checked
-    Activated activated;  // until the activation's module takes it
+    Activated activated;  // empty once the activation's module has taken it
 
     Tensor activation(std::string name, std::int64_t elements) const {
         return activation(std::move(name), elements, dtype);
@@ -143,7 +143,7 @@ Tensor call(Graph& graph, Module& module, const Tensor& input);
 struct ModuleTree {
     std::unique_ptr<Module> root;
     std::vector<Module*> modules;
-    std::vector<int> parents;  // of modules, -1 the root's
+    std::vector<int> parents;  // of `modules`, by position; -1 for the root
     std::vector<Parameter*> parameters;
     std::vector<int> owners;  // the module id of each parameter
     // The ids of the modules that read each parameter, its owner first; shared if more than one.

@@ -1,5 +1,5 @@
-// Counts allocated bytes by category, and predicts them: the same count over a Plan alone, in host program
-// order, gives before a run what PyTorch would report as allocated.
+// Counts allocated bytes by category. Counted over a Plan alone, in host program order, they predict before a
+// run what PyTorch would report as allocated.
 #pragma once
 
 #include <array>
@@ -16,19 +16,19 @@ using CategoryBytes = std::array<std::int64_t, traces::kMemoryCategories>;
 struct MemoryPeak {
     std::int64_t bytes = 0;
     CategoryBytes at_peak{};  // sums to bytes
-    // The same bytes by FSDP unit and by module; index 0 holds what belongs to none, id i is at i + 1.
+    // The same bytes by FSDP unit and by module: index i + 1 for id i, index 0 for bytes that belong to none.
     std::vector<std::int64_t> units, modules;
     std::string where;  // "steady step, backward, allocating net.0 flat_param.grad (unsharded)"
 };
 
-// Device memory only; set-up does not count for the peak.
+// Counts device memory only; allocations of the set-up do not raise the peak.
 class AllocationCounter {
   public:
     void allocated(const Plan& plan, const Op& op) { change(plan, op, 1); }
     void freed(const Plan& plan, const Op& op) { change(plan, op, -1); }
 
     const MemoryPeak& peak() const { return peak_; }
-    // Starts a new peak, for a step for instance, at what is allocated now.
+    // The peak since the last call, such as that of a step; the next peak starts at what is allocated now.
     std::int64_t take_peak() {
         const std::int64_t peak = recent_;
         recent_ = live_;

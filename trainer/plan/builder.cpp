@@ -11,7 +11,7 @@ namespace shardscope::trainer {
 
 namespace {
 
-// Some 4 GB; a step of a large model has a million operations.
+// About 4 GB of operations; a step of a large model has a million.
 constexpr std::size_t kMostOps = std::size_t{1} << 24;
 
 }  // namespace

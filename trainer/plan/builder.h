@@ -35,8 +35,8 @@ class Storage {
     BufferId buffer_;
 };
 
-// A shared reference to (part of) a buffer. `value` identifies it on the tape, where the gradient of a value
-// is kept under that number; -1 needs no gradient.
+// A shared reference to (part of) a buffer. `value` is its identity on the tape, which keeps the gradient
+// under that number; -1: it needs no gradient.
 struct Tensor {
     std::shared_ptr<Storage> storage;  // null: the buffer's lifetime is managed elsewhere (parameters)
     Arg view;
@@ -114,7 +114,7 @@ class PlanBuilder {
                std::int64_t flops = 0, Stream stream = Stream::compute);
     Op& memcpy(const Arg& to, const Arg& from, int copy_kind, Stream stream = Stream::compute);
     Op& memset(const Arg& to, Stream stream = Stream::compute, int value = 0);
-    // `full_bytes`: all_gather: of the output; reduce_scatter: of the input; else of either.
+    // `full_bytes`: bytes of the output (all_gather), of the input (reduce_scatter), else of either.
     Op& collective(const CollectiveOp& own, const Arg& output, const Arg& input, std::int64_t full_bytes,
                    Stream stream);
     Op& host_call(HostCall call, std::string_view name, std::vector<Arg> args);
@@ -128,7 +128,7 @@ class PlanBuilder {
   private:
     friend class Storage;
     Op& emit(OpKind kind, Stream stream);
-    // Does `work` in a destructor, which may not throw: the next emit() or take() throws its exception.
+    // Does `work` in a destructor, which must not throw: the next emit() or take() throws its exception.
     template <class Work>
     void at_the_end(const Work& work) noexcept {
         try {
@@ -147,7 +147,7 @@ class PlanBuilder {
     int module_ = -1, unit_ = -1;
     int micro_ = 0;
     int open_ranges_ = 0;
-    int storages_ = 0;  // that have not ended
+    int storages_ = 0;  // Storage objects that are alive
     std::exception_ptr failure_;
 };
 

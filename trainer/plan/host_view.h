@@ -22,7 +22,7 @@ class HostView {
     HostView& operator=(const HostView&) = delete;
 
     std::span<std::byte> bytes() const { return bytes_; }
-    // What was written into bytes() is in the rank's memory when this returns.
+    // Returns when everything written into bytes() is in the rank's memory.
     void commit() {
         if (write_back_) write_back_(bytes_);
     }

@@ -31,7 +31,7 @@ struct KernelArg {
     enum class Role : std::uint8_t { in, out, inout };
     std::string_view name;
     Role role = Role::in;
-    int element_bytes = 0;        // 0: the operation's dtype
+    int element_bytes = 0;        // 0: that of the operation's dtype
     bool may_have_none = false;   // has no buffer if the result is not needed
     bool may_be_missing = false;  // may be omitted at the end
     bool repeats = false;         // one or more args
@@ -54,8 +54,8 @@ struct KernelInfo {
 const KernelInfo& kernel_info(Kernel kernel);
 const std::vector<KernelInfo>& kernel_table();  // indexed by Kernel
 
-// What does not match the kernel's row: a number of args, an arg without a buffer, no room for an element, an
-// extra dim. Empty: all matches. For a kernel as PlanBuilder::kernel() makes it.
+// How an operation made by PlanBuilder::kernel() differs from its kernel's row, as a sentence: in the number
+// of args, by an arg that has no buffer or no room for an element, or by an extra dim. Empty if it matches.
 std::string misfit(const Op& op);
 
 }  // namespace shardscope::trainer

@@ -34,7 +34,7 @@ struct Mesh {
         if (group == Group::shard) return replica(rank) * shard + place;
         return place * shard + shard_index(rank);
     }
-    // A number for the rank's communicator, unique in the run: 0 is the world, also for groups that contain
+    // The number of the rank's communicator, unique in the run; 0 is the world, and every group that contains
     // all ranks.
     int id(Group group, int rank) const {
         if (group == Group::world || size(group) == ranks) return 0;

@@ -2,9 +2,9 @@
 //
 // A list of operations in program order. Host operations (allocate, free, ranges, waits, calls) happen when
 // the host thread reaches them; stream operations are enqueued there and happen later, in the order of their
-// stream. All semantics of FSDP, DDP and their options are decisions that made this list; its interpreters
-// (the executor, the memory account, the printer) know nothing of them. One Plan serves every rank: what
-// depends on the rank (which shard) follows from the rank's number inside the operation.
+// stream. All semantics of FSDP, DDP and their options are decided when this list is made; its
+// interpreters (the executor, the memory account, the printer) know nothing of them. One Plan serves every
+// rank: what depends on the rank (which shard) is computed from the rank's number inside the operation.
 #pragma once
 
 #include <array>
@@ -61,7 +61,7 @@ enum class Kernel : std::uint8_t {
 
 // Named functions of the run that host_call reaches.
 enum class HostCall : std::uint8_t {
-    none,        // of a trace that was lifted: the host's own time, recorded_ns
+    none,        // of a lifted run: the host's own time, recorded_ns
     next_batch,  // args: input, target (host buffers) receive the samples of the micro-batch of this rank
     read_loss,   // args: the pinned losses (one fp64 per micro-batch) and the pinned non-finite flag (int32)
                  // of the previous step
@@ -70,7 +70,7 @@ enum class HostCall : std::uint8_t {
 };
 
 // A view: bytes [offset, offset + bytes) of a buffer, shifted by `stride` times the rank's place in its shard
-// group. This is how one Plan lets every rank name its own part of a buffer that all ranks have whole.
+// group. With it one Plan lets every rank address its own part of a buffer that all ranks hold whole.
 struct Arg {
     BufferId buffer = -1;
     std::int64_t offset = 0;
@@ -86,9 +86,9 @@ struct Segment {
     bool adapted = true;  // LARS and LAMB scale its step by its norms; false for biases and norm layers
 };
 
-// What an operation says by its kind, beside what all of them do.
+// The fields of each kind of operation, in addition to those that all operations have.
 struct RangeOp {
-    std::int32_t module = -1;  // that the range stands for
+    std::int32_t module = -1;  // whose work the range represents
 };
 struct EventOp {
     EventId event = -1;
@@ -99,8 +99,8 @@ struct HostCallOp {
 struct KernelOp {
     Kernel kernel = Kernel::none;
     DType dtype = DType::fp32;  // of the kernel's T
-    // The last arg is an int32; it becomes the operation's module, if it was -1, when args[0] holds a value
-    // that is not finite.
+    // The last arg is an int32 flag: if it is -1 and args[0] holds a value that is not finite, it is set to
+    // the operation's module.
     bool checks_output = false;
     std::int32_t segments = -1;  // optimizers, and copies in pieces: index into Plan::segments
     std::array<std::int64_t, 6> dims{};
@@ -130,12 +130,12 @@ struct Op {
     std::int32_t name = 0;         // index into Plan::names: of the range, kernel, call or host's own work
     std::int64_t flops = 0;        // of a kernel
     std::int64_t bytes = 0;        // moved by the work; collective: of the full buffer
-    std::int64_t recorded_ns = 0;  // of a trace that was lifted: its duration; 0 otherwise
+    std::int64_t recorded_ns = 0;  // of a lifted run: its duration; 0 otherwise
     std::vector<Arg> args;         // see OpKind
     std::variant<std::monostate, RangeOp, EventOp, HostCallOp, KernelOp, MemcpyOp, MemsetOp, CollectiveOp>
         own;
 
-    // Throw std::bad_variant_access where the operation is of another kind.
+    // Throw std::bad_variant_access if the operation is of another kind.
     const KernelOp& kernel() const { return std::get<KernelOp>(own); }
     KernelOp& kernel() { return std::get<KernelOp>(own); }
     const CollectiveOp& collective() const { return std::get<CollectiveOp>(own); }
@@ -144,7 +144,7 @@ struct Op {
     HostCall call() const { return std::get<HostCallOp>(own).call; }
     int copy_kind() const { return std::get<MemcpyOp>(own).copy_kind; }
     int value() const { return std::get<MemsetOp>(own).value; }
-    // -1 where it is not a range, or one that stands for no module.
+    // -1 if it is not a range, or not a module's.
     std::int32_t range_module() const {
         const auto* range = std::get_if<RangeOp>(&own);
         return range ? range->module : -1;
@@ -153,8 +153,8 @@ struct Op {
 
 static_assert(sizeof(Op) <= 176, "a step of a large model has a million of them");
 
-// A kernel, memcpy or memset on Stream::host is done by the host thread itself; on another stream, as a
-// collective, it is the device's work.
+// A kernel, memcpy or memset on Stream::host is done by the host thread itself; on another stream it is
+// device work, as every collective is.
 inline bool is_work(const Op& op) {
     return op.kind == OpKind::kernel || op.kind == OpKind::memcpy || op.kind == OpKind::memset;
 }
@@ -165,7 +165,7 @@ inline bool is_device_work(const Op& op) {
     return (is_work(op) && op.stream != Stream::host) || op.kind == OpKind::collective;
 }
 
-// "dtype of x" and "dtype of table" among the dims: 1 + that, or 0 where it is the operation's.
+// The dims "dtype of x" and "dtype of table": 1 + the type, or 0 if it is the operation's.
 inline std::int64_t input_dim(DType type) {
     return 1 + static_cast<std::int64_t>(type);
 }
@@ -197,7 +197,7 @@ struct Plan {
     EventId events = 0;  // number of event slots
 };
 
-// The range that the host's thread opens for an operation; empty where it opens none.
+// The range that the host thread opens for an operation; empty if it opens none.
 inline std::string_view range_of(const Plan& plan, const Op& op) {
     return is_host_work(op) || op.kind == OpKind::push_range ? plan.names[static_cast<std::size_t>(op.name)]
                                                              : std::string_view();

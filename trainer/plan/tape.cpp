@@ -47,7 +47,7 @@ void Tape::backward() {
                                            node.module);
             const PlanBuilder::Range inner(builder_, node.name);
             node.run();
-            node.run = nullptr;  // the saved tensors end inside the node's range, as in PyTorch's engine
+            node.run = nullptr;  // frees the saved tensors inside the node's range, as PyTorch's engine does
         }
     }
     gradients_.clear();

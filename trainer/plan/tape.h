@@ -20,8 +20,8 @@ class Tape {
     int new_value() { return next_value_++; }
 
     // `name`: PyTorch's node ("AddmmBackward0"), shown as autograd's range; empty: `run` makes its own
-    // ranges. The current phase and module are those of the backward, too. Nothing is recorded while the tape
-    // is paused (torch.no_grad).
+    // ranges. The backward runs in the module and unit that are current now. Nothing is recorded while the
+    // tape is paused (torch.no_grad).
     void node(std::string name, std::function<void()> run);
     bool recording() const { return recording_; }
     void set_recording(bool recording) { recording_ = recording; }

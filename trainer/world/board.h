@@ -25,10 +25,10 @@ class Board {
     void refused(const std::string& sentence);
     void put(Call call, Texts texts);
     void failed(const Failure& failure);
-    void failure_told();  // to its handlers: callers learn of it after them
+    void failure_told();  // all handlers have been called: only now do callers learn of it
     void farewell();
 
-    // --- how things are -----------------------------------------------------------------------------------
+    // --- state --------------------------------------------------------------------------------------------
     bool is_joining() const;
     bool said_farewell() const;
     std::optional<Failure> failure() const;

@@ -36,7 +36,7 @@ class Exchanges {
     void tell(const std::string& topic, std::string_view text);      // to rank 0
     void tell_all(const std::string& topic, std::string_view text);  // rank 0's
     using Handler = std::function<void(int from, std::string_view text)>;
-    void listen(const std::string& topic, Handler handler);  // also to what has come
+    void listen(const std::string& topic, Handler handler);  // also receives what has arrived
 
     // The last measurement; callers read it after its call has ended.
     const ClockOffset& clock() const { return measurement_.result(); }

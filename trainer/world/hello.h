@@ -35,7 +35,7 @@ std::string encode(const Hello& hello);
 // Throws MessageError. For another protocol only what precedes the rank is read.
 Hello decode_hello(std::string_view text);
 
-// Why two that have the same token cannot work together, "" where they can; one sentence.
+// Why two processes with the same token cannot work together, in one sentence; "" if they can.
 std::string disagreement(const Hello& rank_0, const Hello& other);
 
 }  // namespace shardscope::trainer

@@ -41,9 +41,9 @@ class Joining {
     void stop_looking();  // for rank 0
     // Whether nothing is left to write to the processes that were refused.
     bool all_written() const { return !reception_ || reception_->all_written(); }
-    // Whether all that were refused know why, those that come late too, or `waited` for these is long enough.
+    // Whether all that were refused know why, or `waited` is long enough to give up on late ones.
     bool all_told(std::chrono::duration<double> waited) const;
-    void close();  // the object must outlive the io_context's run, closed
+    void close();  // the object must exist, closed, until the io_context's run() returns
 
   private:
     bool first() const { return place_.rank == 0; }

@@ -38,7 +38,7 @@ int listen_on(int port, bool loopback, bool ipv6) {
     const int descriptor = ::socket(ipv6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, IPPROTO_TCP);
     if (descriptor < 0) return -1;
     const int on = 1, off = 0;
-    ::setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);  // past a former job's last moments
+    ::setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);  // even right after a former job
     int status = 0;
     if (ipv6) {
         ::setsockopt(descriptor, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);

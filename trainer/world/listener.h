@@ -24,7 +24,7 @@ class Listener {
     int port() const { return port_; }
     bool ipv6() const { return ipv6_; }
     int descriptor() const { return descriptor_; }
-    int release() { return std::exchange(descriptor_, -1); }  // the caller's from now on
+    int release() { return std::exchange(descriptor_, -1); }  // the caller owns it from now on
     // Called between fork and exec: the started program has the socket under the same number.
     void keep_on_exec() const;
 

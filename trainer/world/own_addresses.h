@@ -1,4 +1,4 @@
-// How other hosts may reach this one, where no launcher specifies it (mpirun): rank 0 sends it through MPI.
+// How other hosts may reach this one if no launcher specifies it (mpirun): rank 0 sends it through MPI.
 #pragma once
 
 #include <string>

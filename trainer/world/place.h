@@ -46,10 +46,10 @@ std::string token_note(const Place& place);
 // "shardscope-train".
 const char* name(Launcher launcher);
 
-// The value of a variable, null where it is not set: std::getenv, or a test's.
+// The value of a variable, null if it is not set: std::getenv, or a test's.
 using Environment = std::function<const char*(const char* name)>;
 
-// Nothing: no launcher started this process, or it started one alone. Throws WorldError where variables are
+// Nothing: no launcher started this process, or it started one alone. Throws WorldError if variables are
 // missing, contradict each other or are not numbers; the message names them.
 std::optional<Place> place_from_environment(const Environment& environment);
 

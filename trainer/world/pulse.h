@@ -17,7 +17,7 @@ class Pulse {
     Pulse(asio::io_context& io, const Links& links, double timeout_s,
           std::function<void(int rank)> on_silent);
 
-    void stop();  // it must outlive the io_context's run, stopped
+    void stop();  // the object must exist, stopped, until the io_context's run() returns
 
   private:
     void wait();

@@ -38,8 +38,8 @@ class Reception {
     void refuse(const std::string& sentence);
     bool all_refused() const;  // whether every process of the job has been a member or been refused
     bool all_written() const;  // whether everything sent to them is on its way
-    // Stops accepting and disconnects the remaining visitors. The object must outlive the io_context's run,
-    // closed.
+    // Stops accepting and disconnects the remaining visitors. The object must exist, closed, until the
+    // io_context's run() returns.
     void close();
 
   private:

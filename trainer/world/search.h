@@ -33,7 +33,7 @@ class Search {
     // The trouble to report when time is up: the first process of another job that answered, else the last
     // error: "Connection refused".
     const std::string& trouble() const { return stranger_.empty() ? trouble_ : stranger_; }
-    // It must outlive the io_context's run, closed.
+    // The object must exist, closed, until the io_context's run() returns.
     void close();
 
   private:

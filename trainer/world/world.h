@@ -65,7 +65,7 @@ class World {
     // process listens, a process did not join within the timeout (the message says which), another version,
     // two with the same rank.
     World(const Place& place, const WorldOptions& options);
-    // Closes the connections. Without leave() before, and where nothing failed, the others see a process that
+    // Closes the connections. Unless leave() was called or something failed, the others see a process that
     // has ended: a caller that knows the cause calls fail() first.
     ~World();
     World(const World&) = delete;
@@ -90,9 +90,9 @@ class World {
     ClockOffset measure_clock();
 
     // --- one way -----------------------------------------------------------------------------------------
-    // `handler(from, text)` is called on the World's thread, in each sender's order; it must not block nor
-    // call the members above. Set before the process's first barrier() after the construction: what arrives
-    // without a handler is kept for it.
+    // `handler(from, text)` is called on the World's thread, in each sender's order; it must not block or
+    // call the members above. Set it before the process's first barrier() after the construction: what
+    // arrives without a handler is kept for it.
     void on(const std::string& topic, std::function<void(int from, std::string_view text)> handler);
     void tell(const std::string& topic, std::string_view text);  // to rank 0, also from itself; any thread
     void tell_all(const std::string& topic, std::string_view text);  // from rank 0 to all others, any thread

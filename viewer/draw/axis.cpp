@@ -33,7 +33,7 @@ Scale choose_scale(double extent, AxisUnit unit) {
     return {1, unit == AxisUnit::percent ? " %" : ""};
 }
 
-// The next tick of a logarithmic axis after `value`, itself a tick, at this `fineness`: 0 takes all.
+// The tick that follows `value` (a tick itself) on a logarithmic axis; a `fineness` of 0 keeps every tick.
 double next_power(double value, int fineness, AxisUnit unit) {
     if (unit == AxisUnit::bytes) return value * std::exp2(fineness + 1);
     if (fineness > 0) return value * std::pow(10.0, fineness);
@@ -42,7 +42,7 @@ double next_power(double value, int fineness, AxisUnit unit) {
     return power * (digit < 2 ? 2 : digit < 5 ? 5 : 10);
 }
 
-// The first such tick at or below `low`.
+// The power at or below `low` from which the ticks are counted.
 double first_power(double low, int fineness, AxisUnit unit) {
     const double base = unit == AxisUnit::bytes ? 2 : 10,
                  step = unit == AxisUnit::bytes ? fineness + 1 : std::max(1, fineness);
@@ -78,13 +78,13 @@ std::vector<Tick> make_ticks(double low, double high, int max_ticks, AxisUnit un
     if (whole) step = std::max(step, 1.0);
     double first = std::ceil(from / step - 1e-9);
     double last = std::floor(to / step + 1e-9);
-    if (last - first + 1 > max_ticks) {  // both ends are ticks: one more than asked for
+    if (last - first + 1 > max_ticks) {  // both ends are ticks: one too many
         step = nice_step(step * 1.01);
         first = std::ceil(from / step - 1e-9);
         last = std::floor(to / step + 1e-9);
     }
     const int decimals = decimals_of(step);
-    // An integer counts: beyond 2^53 a double plus one is the same double.
+    // Counts with an integer: beyond 2^53 a double plus one is the same double.
     for (int n = 0; n <= max_ticks && first + n <= last; ++n) {
         const double value = (first + n) * step;
         if (!ticks.empty() && value * scale.size <= ticks.back().value) continue;

@@ -20,7 +20,7 @@ struct FoldedColumn {
     bool operator==(const FoldedColumn&) const = default;
 };
 
-// A curve of millions of points, folded in little time.
+// A curve with an index, so that even millions of points are folded quickly.
 struct CategoryCurve {
     std::vector<traces::MemoryPoint> points;  // sorted by time
     CurveIndex<std::int64_t> index;           // index of their totals
@@ -34,8 +34,7 @@ CategoryCurve category_curve(std::vector<traces::MemoryPoint> points);
 // same instant, so that the highest column shows the peak exactly.
 std::vector<FoldedColumn> fold_curve(const CategoryCurve& curve, std::int64_t from, std::int64_t to,
                                      int columns);
-// The same for points sorted by time, by a scan over all of them: the reference for the tests of the one
-// above.
+// The plain version, a scan over all points (sorted by time): tests compare the version above with it.
 std::vector<FoldedColumn> fold_curve(std::span<const traces::MemoryPoint> points, std::int64_t from,
                                      std::int64_t to, int columns);
 
@@ -54,8 +53,8 @@ struct ColumnRun {
 };
 std::vector<ColumnRun> equal_runs(std::span<const FoldedColumn> columns);
 
-// --- Curves of one number (another rank's memory, what a pool reserved) folded into pixel columns as fold.h
-// does it for curves by category. Pure arithmetic, no drawing; any thread. Times in nanoseconds, values in
+// --- Curves of one number (another rank's memory, a pool's reserved bytes), folded into pixel columns like
+// the curves by category above. Pure arithmetic, no drawing; any thread. Times in nanoseconds, values in
 // bytes.
 
 // A curve of one number.

@@ -21,11 +21,11 @@ struct Item {
     bool in_sight = true;  // false: scrolled out of its window, so that the mouse cannot reach it
 };
 
-void keep(bool on);  // whether names are kept from now on; off also forgets all
+void keep(bool on);  // turns keeping on or off; both forget the names kept so far
 bool kept();
-void begin_frame();  // forgets the last frame's items
+void begin_frame();  // from now on find() and names() answer for the frame just drawn
 
-// The last item that Dear ImGui drew.
+// Names the last item that Dear ImGui drew.
 void mark(std::string_view name, std::string_view text = {});
 // Names a place that is not an item of Dear ImGui: a bar of a chart, a row of the timeline.
 void place(std::string_view name, ImVec2 min, ImVec2 max, std::string_view text = {});

@@ -19,7 +19,7 @@ bool in_word(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '~';
 }
 
-// What compilers write for an unnamed namespace carries no information.
+// Compilers' names for an unnamed namespace carry no information.
 std::string without_anonymous(std::string_view name) {
     static constexpr std::array<std::string_view, 3> kAnonymous = {
         "(anonymous namespace)::", "<unnamed>::", "{anonymous}::"};

@@ -243,7 +243,7 @@ void number_cell(const std::string& t, double number, double share, ImU32 color)
 
 void swatch(ImU32 color) {
     const float size = ImGui::GetFontSize() * 0.7F;
-    // Beside buttons text is lower in its line; an empty text shows where.
+    // Beside buttons Dear ImGui draws text lower in its line; an empty text gives the position.
     text("");
     const float line = ImGui::GetItemRectMin().y;
     ImGui::SameLine(0, 0);

@@ -11,7 +11,7 @@
 
 namespace shardscope::viewer {
 
-// Right-aligned in the rest of the current cell or line.
+// Right-aligned in the remaining width of the current cell or line.
 void text_right(std::string_view text);
 void text_right_dim(std::string_view text);
 
@@ -27,16 +27,16 @@ void text_fit(const std::string& text);
 // width, not on the length of the text.
 std::string fit_text(const std::string& text, float width);
 
-// The text shortened to the room of a combo box of this width, beside its arrow.
+// The text shortened to fit a combo box of this width, beside its arrow.
 std::string fit_in_combo(const std::string& text, float width);
 
-// A number, right-aligned in the rest of the line. One that is too wide is shortened (format_short) and shown
-// whole on hover: no digit is ever cut off.
+// A number, right-aligned in the rest of the line. A number that is too wide is shortened (format_short) and
+// shown whole on hover: no digit is ever cut off.
 void number_right(const std::string& text, double number);
 // A tooltip with the whole of a long text, wrapped; for a very long text only its start.
 void full_text_tip(std::string_view text);
 
-// The next item is `width` wide: stays on this line after SameLine, or begins a new one if there is no room.
+// Call before an item of `width` pixels, after SameLine: begins a new line if this one has no room for it.
 void flow(float width);
 // The width of a button with this label.
 float button_width(std::string_view label);

@@ -20,7 +20,7 @@ namespace {
 // Beyond this number, entries that have not been used recently are removed. Entries used in every frame
 // always stay: if removed, they would be computed again in every frame.
 constexpr std::size_t kMostEntries = 256;
-constexpr std::uint64_t kRounds = 4;  // rounds in which each entry could be asked for once
+constexpr std::uint64_t kRounds = 4;  // an entry not requested for this many rounds of requests is stale
 
 std::string text_of(const std::optional<std::int64_t>& value) {
     return value ? fmt::format("{}", *value) : "-";
@@ -51,7 +51,7 @@ struct AnalysisCache::Impl {
     std::uint64_t questions = 0;
     std::uint64_t frame_before = 0, frame_now = 0;  // `questions` when the frame began
     bool stop = false;
-    bool running = false;  // an analysis runs; its entry may be gone
+    bool running = false;  // an analysis is running; its entry may already be erased
     std::thread worker;
 
     void end() {

@@ -65,23 +65,23 @@ class AnalysisCache {
     Result<T> get(const std::string& name, const std::vector<TracePtr>& traces, Make make) {
         return find<T>(name, traces, make, true);
     }
-    // The same for a `make` that also captures other results: renew() leaves it out.
+    // The same for a `make` that also captures other results: renew() does not repeat it.
     template <class T, class Make>
     Result<T> derived(const std::string& name, const std::vector<TracePtr>& traces, Make make) {
         return find<T>(name, traces, make, false);
     }
 
-    bool busy() const;                            // an analysis that was requested is not finished
-    bool busy_with(const TracePtr& trace) const;  // one of this trace
+    bool busy() const;                            // whether a requested analysis is unfinished
+    bool busy_with(const TracePtr& trace) const;  // the same for this trace
     // Begins a frame: the requests that follow belong to it.
     void begin_frame();
-    // The error of the latest failed analysis that this frame asked for; empty if none failed, and while
-    // another of them is not finished. A failed result stays nullptr until its trace is forgotten.
+    // The error of the latest failed analysis that this frame requested; empty if none failed, or while
+    // another that it requested is unfinished. A failed result stays nullptr until its trace is forgotten.
     std::string failure() const;
-    bool failed_with(const TracePtr& trace) const;  // an analysis of this trace did
+    bool failed_with(const TracePtr& trace) const;  // whether an analysis of this trace failed
     // Forgets everything about a trace that was closed.
     void forget(const TracePtr& trace);
-    // The last call: nothing waits for the analysis that is still running. True: there is one, and the
+    // The last call: does not wait for an analysis that is still running. True: one is running, and the
     // process must end without destroying what it may use (std::_Exit).
     bool abandon();
     // Requests for `after` what the latest frame requested for `before`: a reloaded trace is shown when the

@@ -1,5 +1,5 @@
 // The user's arrangement of the timeline's rows: by rank or by kind, in which order, which of them collapsed,
-// hidden, pinned or filtered away. Plain data, kept as JSON beside what else is kept of a trace; rows are
+// hidden, pinned or filtered away. Plain data, saved as JSON with the other saved state of a trace; rows are
 // identified by keys, which are stable across openings of a trace:
 //   "rank 0", "kind kernel", "collectives", "other"                 groups
 //   "rank 0/stream 7", "rank 0/thread 4242", "rank 0/memory", "rank 0/counter active_bytes",
@@ -21,7 +21,7 @@ struct RowArrangement {
     std::set<std::string> collapsed;  // groups that show only their heading and summary strip
     std::set<std::string> hidden;     // groups and rows
     std::vector<std::string> pinned;  // rows that stay on top, in this order
-    // Keys that were moved by hand, in the wanted order. They come first among the rows of a group (and among
+    // Keys that were moved by hand, in the user's order. They come first among the rows of a group (and among
     // groups); all others follow in their natural order.
     std::vector<std::string> order;
     // Only rows whose label, group or key contains each word of this, ignoring case, are shown; empty: all.
@@ -37,7 +37,7 @@ struct RowArrangement {
     // Puts `key` before `before` (at the end if that is empty) among `siblings`: the keys of its group's
     // rows, or of all groups, in their current order.
     void move(const std::string& key, const std::string& before, const std::vector<std::string>& siblings);
-    // One place up (-1) or down (1) among its siblings.
+    // Moves it one place up (-1) or down (1) among its siblings.
     void step(const std::string& key, int by, const std::vector<std::string>& siblings);
 };
 

@@ -11,7 +11,7 @@ namespace shardscope::viewer {
 struct FileStamp {
     std::uint64_t device = 0, inode = 0;
     std::int64_t bytes = -1, log_bytes = -1;          // -1: there is none
-    std::int64_t changed_ns = 0, log_changed_ns = 0;  // as the system counts time
+    std::int64_t changed_ns = 0, log_changed_ns = 0;  // modification times, by the system's clock
     bool operator==(const FileStamp&) const = default;
     bool exists() const { return bytes >= 0; }
 };

@@ -38,7 +38,7 @@ class Panel {
     // format; empty: nothing. restore() receives it before the first frame and must accept any text.
     virtual std::string saved() const { return {}; }
     virtual void restore(std::string_view /*saved*/) {}
-    // The panel works on a thread of its own: pictures and scripts wait.
+    // True while a thread of the panel's own is working: pictures and scripts wait for it.
     virtual bool busy() const { return false; }
     // A trace was closed or, if it has a successor, reloaded: the panel drops what it keeps of it, to free
     // the memory.

@@ -15,7 +15,7 @@
 namespace shardscope::viewer {
 
 // --- A program that runs in the background: started, polled without waiting, ended. Its standard error is
-// read; its standard output is not kept. Frame thread only; nothing here waits except for the end of a
+// read; its standard output is discarded. Frame thread only; nothing here waits except for the end of a
 // program that was stopped. No Dear ImGui.
 
 class ChildProcess {
@@ -41,7 +41,7 @@ class ChildProcess {
     void end(int signal) const;
 
     pid_t pid_ = -1;
-    int errors_ = -1;  // the pipe's end
+    int errors_ = -1;  // the read end of the pipe
     bool ended_ = false;
     int status_ = 0;
     std::string line_, last_line_;
@@ -65,7 +65,7 @@ class RowSimulation {
     bool busy() const { return child_ != nullptr; }
     void cancel();
 
-    // Returned once for each trace that was made: its path and its name. To be called every frame.
+    // Returned once for each trace that was made: its path and its name. Called every frame.
     struct Made {
         std::string path, name;
     };
@@ -77,7 +77,7 @@ class RowSimulation {
     // Why the latest simulation failed or was cancelled: one sentence.
     const std::string& error() const { return error_; }
 
-    // Whether a file was made here; it should not be remembered.
+    // Whether a file was made here, and so should not be remembered for the next start.
     bool is_mine(const std::string& path) const;
     // Removes a trace that is no longer needed.
     void remove(const std::string& path) const;

@@ -6,8 +6,8 @@
 
 namespace shardscope::viewer {
 
-// The event of the same kind, rank, start, end and name; none if there is none (an event that had not ended
-// has another end now: then the start decides).
+// The event of the same kind and start and, where the kind has them, the same name, rank, depth or
+// correlation; none if there is none. Ends may differ: an event may have ended only since.
 SelectedEvent same_event(const traces::Trace& before, SelectedEvent event, const traces::Trace& now);
 
 }  // namespace shardscope::viewer

@@ -50,7 +50,7 @@ Outcome read(const std::vector<std::string>& paths, traces::LoadProgress& progre
     }
 }
 
-// A little air at both ends, so that the first and last event do not touch the edge.
+// Adds a margin at both ends, so that the first and last event do not touch the edge.
 TimeRange whole(const traces::Trace& trace) {
     const std::int64_t length = std::max<std::int64_t>(trace.last_ns - trace.first_ns, 1000);
     const std::int64_t air = length / 50;

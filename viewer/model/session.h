@@ -43,17 +43,17 @@ struct OpenTrace {
     // The instant that panels over time share: the mouse on the timeline, a click on the memory curve, the
     // shard map's slider. Every such panel draws it.
     std::optional<std::int64_t> cursor;
-    // The window of a step that another panel led to: the timeline highlights it.
+    // The step window that another panel navigated to; the timeline highlights it.
     std::optional<TimeRange> lit;
     RowArrangement rows;  // how the timeline's rows are arranged
 
     // A trace that holds a plan and nothing else that a panel could show opens in the Plan panel; false:
     // another panel has been requested since.
     bool leads_to_plan = true;
-    std::optional<TimeRange> wanted_visible, wanted_limit;  // last time's values, applied once it is read
+    std::optional<TimeRange> wanted_visible, wanted_limit;  // saved values, applied once the trace is read
 
     bool loading() const { return trace == nullptr && error.empty(); }
-    // Its run goes on: it has not ended, and its file has grown a moment ago.
+    // Whether its run is still going: it has not ended, and its file grew a moment ago.
     bool running() const { return trace != nullptr && !trace->ended && grew.has_value(); }
 };
 
@@ -84,9 +84,9 @@ struct TextToSave {
     std::string name, text;
 };
 
-// A planner wrote it (SHARD_PLAN), even if it found no configuration.
+// Whether a planner wrote it (SHARD_PLAN), even if it found no configuration.
 bool holds_plan(const traces::Trace& trace);
-// It holds a plan and no timeline: no rank did anything.
+// Whether it holds a plan and no timeline: no rank did anything.
 bool holds_only_plan(const traces::Trace& trace);
 
 class Session {
@@ -111,8 +111,8 @@ class Session {
     bool poll_files();
     void close(std::size_t index);       // also cancels reading it
     void set_active(std::size_t index);  // clears the selections if the trace is another one
-    // Once a frame: takes over what was read. A reloaded trace replaces the one shown when its analyses that
-    // are on show are ready and, for the active trace, when `ready` says that its picture is.
+    // Once a frame: takes over what was read. A reloaded trace replaces the one shown when its visible
+    // analyses are ready and, for the active trace, when `ready` says that its picture is.
     void poll(const std::function<bool(const TracePtr&)>& ready = {});
     // The traces that have gone since the last call: everything that keeps a part of them must drop it.
     std::vector<GoneTrace> take_gone();
@@ -124,7 +124,7 @@ class Session {
     OpenTrace* current();  // the active entry; nullptr if nothing is open
     const OpenTrace* current() const;
     TracePtr trace() const;  // of the active entry; nullptr if it is not there (yet)
-    // All traces that are read and have a timeline, in order: the ones that compare shows.
+    // All traces that are read and have a timeline, in order: those that the Compare panel can show.
     std::vector<TracePtr> ready() const;
     // Opens a trace that was simulated for a plan's row, or shows it if it is already open.
     void open_simulated(const std::string& path, const std::string& name);
@@ -145,7 +145,7 @@ class Session {
     std::string wanted_panel;  // a panel's name: the shell shows it next frame and clears this
     std::optional<TextToSave> wanted_save;  // the shell asks for the file name, and clears this
     // Shows this time of the active trace on the timeline, framed, with the event selected (if one is given)
-    // and the rank (an index into Trace::ranks) in sight.
+    // and the rank (an index into Trace::ranks) visible.
     void go_to(TimeRange time, std::optional<int> rank_index = {}, SelectedEvent event = {});
 
     AnalysisCache analyses;

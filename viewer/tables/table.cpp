@@ -19,7 +19,7 @@
 namespace shardscope::viewer {
 namespace {
 
-// A table is listed in the frame that draws it.
+// The tables of the frame being drawn, and of the one before it.
 struct Shown {
     int frame = -1;
     std::vector<ShownTable> drawing, drawn;
@@ -300,7 +300,7 @@ void draw_remarks(const std::string& id, const TableModel& model, const TableSta
     } else if (empty && model.rows() > 0) {
         note("No row holds this text.");
     }
-    // A fault of the panel, which would cost a sort in each frame.
+    // The panel makes a new model in every frame: a fault, which would cost a sort each time.
     if (state.remade > kTooOften) items::value(id + ".remade", fmt::format("{}", state.remade));
 }
 

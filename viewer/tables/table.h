@@ -1,5 +1,5 @@
 // Draws a TableModel: headers with units, right-aligned numbers with bars, sorting by click, a filter field,
-// columns that can be hidden, keyboard, copy, and export of what is shown. Only rows in sight cost anything.
+// columns that can be hidden, keyboard, copy, and export of what is shown. Only visible rows cost anything.
 // Drawing layer (Dear ImGui); frame thread only.
 //
 // For scripts (draw/items.h), with `id` as given: "<id>.filter", "<id>.header.<column>", and for each row in
@@ -30,7 +30,7 @@ struct TableState {
     TableOrder order;
     bool scroll_to_chosen = false;  // scrolls to the row, once it is there
 
-    // The table's own.
+    // Internal to the table.
     const TableModel* seen = nullptr;  // a panel that sets it to its next model keeps the chosen row
     int remade = 0;                    // number of consecutive frames with a new model
     std::set<std::string> hidden;      // ids of hidden columns
@@ -51,7 +51,7 @@ struct TableState {
 };
 
 struct TableOptions {
-    ImVec2 size = {0, 0};   // 0: what is left
+    ImVec2 size = {0, 0};   // 0: the remaining room
     bool filter = true;     // a field above the table
     std::string name = {};  // in menus and file names of exports: "units"; empty: the id
 };

@@ -26,7 +26,7 @@ struct TableColumn {
     Color bar = 0;          // not 0: a bar of this colour behind the number, scaled by the column's largest
     std::string help = {};  // tooltip of the header: the definition
     double full = 0;        // the value of a whole bar; 0: the column's largest
-    float least = 0;        // minimum font sizes of a text column with 0; 0: a few
+    float least = 0;        // minimum width, in font sizes, of a text column with 0; 0: a few
 };
 
 inline constexpr double kNoNumber = std::numeric_limits<double>::quiet_NaN();
@@ -59,7 +59,7 @@ class TableModel {
     double largest(std::size_t column) const;  // over all rows; 0 if there are no numbers
     // Not 0: a colour square before the first cell.
     virtual Color swatch(std::size_t /*row*/) const { return 0; }
-    // Not 0: a number's colour, instead of the text's: good or bad news.
+    // Not 0: the number's colour (better or worse) instead of the text's.
     virtual Color ink(std::size_t /*row*/, std::size_t /*column*/) const { return 0; }
 
   protected:
@@ -128,7 +128,7 @@ class LazyTable : public TableModel {
 // Cells with formatted text.
 CellTable::Cell text_cell(std::string_view text);
 CellTable::Cell count_cell(std::int64_t value);
-CellTable::Cell decimal_cell(double value, int decimals);  // "-" where not finite
+CellTable::Cell decimal_cell(double value, int decimals);  // "-" if not finite
 CellTable::Cell us_cell(double us);                        // one decimal
 CellTable::Cell ns_cell(std::int64_t ns);                  // in us
 CellTable::Cell mb_cell(std::int64_t bytes);               // MB of 2^20, the number too; "< 0.01" is not 0

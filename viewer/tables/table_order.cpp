@@ -13,7 +13,7 @@
 namespace shardscope::viewer {
 namespace {
 
-constexpr std::size_t kLook = 4096;                     // rows, comparisons between checks of `cancel`
+constexpr std::size_t kLook = 4096;                     // rows or comparisons between checks of `cancel`
 constexpr float kFilterShare = 0.6F, kKeyShare = 0.2F;  // shares of the progress; sorting has the rest
 
 std::atomic<int> running = 0;  // threads that currently work for tables

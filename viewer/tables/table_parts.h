@@ -16,7 +16,7 @@ namespace shardscope::viewer {
 
 // The columns from `first` on that are not hidden and fit, by priority, in the order of the model.
 struct ColumnRoom {
-    float width = 0, used = 0;  // pixels; `used`: by what is left of the columns
+    float width = 0, used = 0;  // pixels; `used`: taken by what is left of the columns
     std::size_t first = 0;
     bool all = false;  // including those that do not fit
 };
@@ -29,7 +29,7 @@ std::string header_text(const TableColumn& column);
 std::optional<TableSort> new_sorting();
 // The height of a header of two lines.
 float header_height();
-// `most`: the number of a whole bar; 0: no bar.
+// `most`: the value of a whole bar; 0: no bar.
 void draw_cell(const TableModel& model, std::size_t row, std::size_t column, const std::string& value,
                double most);
 bool key_pressed(ImGuiKey key);

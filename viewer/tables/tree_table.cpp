@@ -182,7 +182,7 @@ TreeEvents draw_tree(const char* id, const std::shared_ptr<const TreeModel>& mod
                      const TreeOptions& options) {
     TreeEvents events;
     const float width = options.size.x > 0 ? options.size.x : ImGui::GetContentRegionAvail().x;
-    // Beside a readable tree.
+    // The columns that fit beside a readable tree.
     const std::vector<std::size_t> columns = columns_that_fit(
         *model, state.hidden, {.width = width, .used = kNameWidth * ImGui::GetFontSize(), .first = 1});
     constexpr ImGuiTableFlags kFlags = ImGuiTableFlags_ScrollY | ImGuiTableFlags_RowBg |

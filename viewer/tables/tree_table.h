@@ -1,5 +1,5 @@
 // Draws a TreeModel: a tree in the first column, sorting within siblings, search, columns that can be hidden,
-// export with the other tables. Only rows in sight cost anything. Drawing layer (Dear ImGui); frame thread
+// export with the other tables. Only visible rows cost anything. Drawing layer (Dear ImGui); frame thread
 // only.
 //
 // For scripts (draw/items.h), with `id` as given: "<id>.search", "<id>.open_all", "<id>.close_all",
@@ -19,7 +19,7 @@
 namespace shardscope::viewer {
 
 struct TreeOptions {
-    ImVec2 size = {0, 0};                           // 0: what is left
+    ImVec2 size = {0, 0};                           // 0: the remaining room
     std::string name = {};                          // in menus and file names of exports; empty: the id
     std::string first = "Module";                   // title of the tree's column
     std::function<void(std::size_t row)> tip = {};  // draws the tooltip of a row

@@ -91,7 +91,7 @@ Color time_category_color(traces::TimeCategory category) {
 
 Color shard_color(traces::ShardState state) {
     if (state == traces::ShardState::sharded) return theme::raised();
-    // Sharded has none of its own; gathering, full, computing, freed, reducing.
+    // In the order of ShardState; the entry for sharded is unused.
     static constexpr std::array<Color, traces::kShardStates> kColors = {0,         kOrange, kPaleBlue,
                                                                         kDeepBlue, kYellow, kViolet};
     return kColors[index(state)];
@@ -113,8 +113,8 @@ Color transfer_color() {
     return rgb(0xB4E3A0);
 }
 
-// Not the hue of a kind of work or of memory: a run beside others must not look like one. The first four are
-// also distinct for colour-blind eyes.
+// Avoids the hues of kinds of work and memory, so that a run is not mistaken for one. The first four are also
+// distinct for colour-blind eyes.
 Color run_color(int i) {
     static constexpr std::array<Color, 8> kColors = {rgb(0x1FC3CF), rgb(0xE4506B), rgb(0x9CCB3B),
                                                      rgb(0x5F63DD), rgb(0xF4A093), rgb(0x8B3F86),

@@ -34,7 +34,7 @@ std::string_view kind_name(Paint paint) {
     }
 }
 
-// What an event is named after in a colour mode: the number of a thing and its hue; -1 none.
+// Maps an event to what colours it (a name, module or unit) by number, -1 none; and that to its hue.
 class Naming {
   public:
     Naming(const traces::Trace& trace, ColorBy by) : trace_(trace), by_(by) {
@@ -100,7 +100,7 @@ class Naming {
             hues_[thing] = static_cast<Paint>(kFirstHue + hue);
         }
     }
-    // Ranges come after the ranges around them.
+    // The module of each range, or of the nearest range around it, which is stored before it.
     void modules_around() {
         const traces::HostRanges& ranges = trace_.ranges;
         module_around_.assign(ranges.size(), -1);

@@ -1,4 +1,4 @@
-// A counter folded to the columns of a view, without losing its extremes; and the folds of the rows on show,
+// A counter folded to the columns of a view, without losing its extremes; and the folds of the visible rows,
 // kept until the view changes. Pure arithmetic; times in nanoseconds.
 #pragma once
 
@@ -22,15 +22,14 @@ struct CounterRun {
 
 // A value holds from its time on; before the first value there are no columns.
 std::vector<CounterRun> fold_counter(const CounterTrack& counter, const TimeView& view, int columns);
-// The same for points sorted by time, by a scan over all of them: the reference for the tests of the one
-// above.
+// The plain version, a scan over all points (sorted by time): tests compare the version above with it.
 std::vector<CounterRun> fold_counter(const std::vector<std::pair<std::int64_t, double>>& points,
                                      const TimeView& view, int columns);
 
 // Used on the frame thread.
 class CounterRows {
   public:
-    // Folds missing rows that are on show and drops the others.
+    // Folds visible rows that are missing and drops the others.
     void update(const Tracks& tracks, const std::vector<const Row*>& rows, const TimeView& view);
     const std::vector<CounterRun>* find(int counter) const;  // index into Tracks::counters
     int columns() const { return columns_; }                 // columns in the view's width

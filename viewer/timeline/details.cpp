@@ -175,7 +175,7 @@ int module_around(const traces::Trace& trace, std::int32_t range) {
 
 }  // namespace
 
-// The fields of all kinds in one order; those that a kind does not have are left out.
+// The fields of all kinds in one order; those that a kind does not have are omitted.
 EventDetails describe(const traces::Trace& trace, SelectedEvent event) {
     EventDetails out;
     if (event.kind == EventKind::none) return out;

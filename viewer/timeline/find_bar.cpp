@@ -28,7 +28,7 @@ void FindBar::draw(Session& session, TimelinePage& page) {
     found_ = finder_.of(page.trace, text_);
     if (entered) {
         go(session, page, !ImGui::GetIO().KeyShift);
-        focus_ = true;  // the next Enter goes on
+        focus_ = true;  // so that the next Enter finds the next match
     }
     if (text_.empty()) {
         list = false;

@@ -44,7 +44,7 @@ std::int64_t start_of(const Trace& trace, SelectedEvent event) {
     return time_of(trace, event).start;
 }
 
-// Of the kinds that have names; 0 for others.
+// The number of events of a kind that has names; 0 for others.
 std::size_t size_of(const Trace& trace, EventKind kind) {
     return with_columns(trace, kind, [](const auto& events) -> std::size_t {
         return requires {

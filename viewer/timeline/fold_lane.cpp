@@ -62,8 +62,8 @@ std::size_t first_in(const Lane& lane, std::int64_t time) {
     return i;
 }
 
-// The paint with the most time in [from, to) over all members; `at` are the positions where their events in
-// it begin, and is advanced.
+// The paint with the most time in [from, to) over all members; `at` is each member's position, which advances
+// to its first event there.
 Paint strip_paint(const std::vector<StripMember>& members, std::vector<std::size_t>& at, std::int64_t from,
                   std::int64_t to) {
     PaintTimes times{};
@@ -153,7 +153,7 @@ std::optional<Hit> hit_lane(const Lane& lane, const FoldedLane& folded, const Ti
     const auto pixel = std::partition_point(folded.pixels.begin(), folded.pixels.end(),
                                             [column](const FoldedPixel& p) { return p.column < column; });
     if (pixel == folded.pixels.end() || pixel->column != column) return std::nullopt;
-    // A bar may be among a column's items (short, bar, short): it is not a folded one.
+    // A bar may be among a column's items (short, bar, short): it does not count as folded.
     const std::int64_t shortest = shortest_bar(view, folded.columns);
     int events = 0;
     for (std::uint32_t i = pixel->first; i < pixel->last; ++i) events += is_bar(lane, i, shortest) ? 0 : 1;

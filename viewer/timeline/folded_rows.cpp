@@ -75,7 +75,7 @@ void FoldedRows::update(const FoldRequest& request) {
     fold_lanes(request, kMostRectangles - for_strips);
 }
 
-// Rows with few events are drawn to the pixel. The others share the remaining rectangles evenly; their
+// Rows with few events have columns of one pixel. The others share the remaining rectangles evenly; their
 // columns double in width until they fit.
 void FoldedRows::fold_lanes(const FoldRequest& request, std::size_t room) {
     const int finest = std::max(1, static_cast<int>(request.view.width));

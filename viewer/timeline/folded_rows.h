@@ -1,4 +1,4 @@
-// The folded lanes and summary strips of the rows on show, kept until the view changes, with a limited number
+// The folded lanes and summary strips of the visible rows, kept until the view changes, with a limited number
 // of rectangles to draw: rows with more have wider columns. Frame thread; no Dear ImGui.
 #pragma once
 
@@ -39,7 +39,7 @@ struct FoldedRow {
 struct FoldRequest {
     const Tracks& tracks;
     const RowLayout& layout;
-    std::vector<const Row*> rows;  // lanes on show, and headings of collapsed groups
+    std::vector<const Row*> rows;  // visible lanes, and headings of collapsed groups
     TimeView view;
     int levels = 1;                             // as in strip_runs
     std::shared_ptr<const TrackPaints> paints;  // nullptr: by kind
@@ -54,8 +54,8 @@ class FoldedRows {
     // Folds what is missing.
     void update(const FoldRequest& request);
 
-    const FoldedRow* find(int track, int lane) const;           // nullptr: not on show
-    const FoldedRow* strip_of(const std::string& group) const;  // by key; nullptr: not on show, not there yet
+    const FoldedRow* find(int track, int lane) const;           // nullptr: not visible
+    const FoldedRow* strip_of(const std::string& group) const;  // by key; nullptr: not visible, or not ready
     std::size_t rectangles() const;
     void clear();
 

@@ -100,7 +100,7 @@ void Gestures::go_on(OpenTrace& entry, TimelinePage& page, ImVec2 mouse, ImVec2 
     }
     if (!moved_) return;
     const TimelineArea& area = page.area;
-    // The mouse outside counts as on the edge: a range never ends outside the visible time.
+    // Outside the area the mouse counts as on its edge: a range never ends outside the visible time.
     const ImVec2 inside{std::clamp(mouse.x, area.left(), area.max.x), mouse.y};
     const std::int64_t time = page.time_at(entry, inside.x);
     switch (drag_) {
@@ -167,7 +167,7 @@ void Gestures::turn_wheel(OpenTrace& entry, TimelinePage& page, ImVec2 mouse) {
         page.scroll -= io.MouseWheel * ImGui::GetFontSize() * 4;
         return;
     }
-    // Ctrl: finer.
+    // Ctrl zooms in finer steps.
     const double notches = static_cast<double>(io.MouseWheel) * (io.KeyCtrl ? 0.25 : 1.0);
     page.zoom(entry, page.time_at(entry, mouse.x), std::pow(kWheelStep, notches));
 }
@@ -182,8 +182,8 @@ void Gestures::find_hovered(const OpenTrace& entry, TimelinePage& page, ImVec2 m
     if (hit_) page.hovered = lane.event(hit_->item);
 }
 
-// The mouse's instant, or the edge of an event near it: first in the row under the mouse, then in any row in
-// sight.
+// The mouse's instant, or an edge near it: of an event in the row under the mouse, else of a mark, else of an
+// event in any visible row.
 std::int64_t Gestures::caught(const OpenTrace& entry, const TimelinePage& page, ImVec2 mouse) const {
     const std::int64_t time = page.time_at(entry, mouse.x);
     const auto far =

@@ -82,7 +82,7 @@ namespace fs = std::filesystem;
 using OrderedJson = nlohmann::ordered_json;
 
 constexpr int kVersion = 1;
-constexpr std::uintmax_t kLargest = 16U << 20;  // bytes; a file of marks has a few hundred
+constexpr std::uintmax_t kLargest = 16U << 20;  // bytes; a marks file has a few hundred
 
 // FNV-1a, 64 bits (Fowler, Noll, Vo): gives each path a file name in one folder.
 std::uint64_t hash_of(std::string_view text) {

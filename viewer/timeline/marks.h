@@ -39,8 +39,8 @@ class MarkBook {
     std::vector<Mark> marks_;
 };
 
-// --- Marks beside their trace: `<trace>.marks.json`, or where that folder cannot be written
-// `$XDG_STATE_HOME/shardscope/marks/` (the XDG Base Directory specification; ~/.local/state where it is not
+// --- Marks beside their trace: `<trace>.marks.json` or, if that folder cannot be written,
+// `$XDG_STATE_HOME/shardscope/marks/` (the XDG Base Directory specification; ~/.local/state if it is not
 // set), named by the trace's whole path. The trace itself is never touched. Frame thread; the files are
 // small.
 //
@@ -48,7 +48,7 @@ class MarkBook {
 //            "marks": [{"from_ns": 10, "to_ns": 20, "text": "slow step"}, ...]}; an instant has no to_ns.
 
 std::string marks_json(const MarkBook& marks, const std::string& trace_path);
-// Throws std::runtime_error with a sentence (the error, and where in the text) if it is not such a file.
+// Throws std::runtime_error with a sentence (the error, and where in the text) if it is not a marks file.
 MarkBook parse_marks(std::string_view json);
 
 class MarkFile {
@@ -58,10 +58,10 @@ class MarkFile {
     explicit MarkFile(std::string trace_path);
 
     MarkBook marks;
-    // Writes them whole or not at all. An existing file that is not a file of marks is left unchanged, and
+    // Writes them whole or not at all. An existing file that is not a marks file is left unchanged, and
     // problem() says so.
     void save();
-    // One sentence for the user, empty where all is well.
+    // One sentence for the user, empty if all is well.
     const std::string& problem() const { return problem_; }
     // The path where they are stored; empty: in memory only.
     const std::string& path() const { return path_; }

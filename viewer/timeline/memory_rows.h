@@ -1,5 +1,5 @@
-// The memory curves of the ranks in sight, folded to the pixels of the view and kept until it changes.
-// Frame thread; no Dear ImGui.
+// The memory curves of the visible ranks, folded to the pixels of the view and kept until it changes. Frame
+// thread; no Dear ImGui.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ std::vector<MemoryRun> memory_runs(const std::vector<FoldedColumn>& columns, std
 
 class MemoryRows {
   public:
-    // Folds missing rows that are on show; drops ranks that are out of sight once the view moves.
+    // Folds visible rows that are missing; drops ranks that are not visible once the view moves.
     void update(AnalysisCache& analyses, const TracePtr& trace, const std::vector<const Row*>& rows,
                 const TimeView& view);
     const MemoryRow* find(int rank_index) const;

@@ -54,7 +54,7 @@ class BusyTimes {
     std::vector<std::int64_t> until_;
 };
 
-// `work`: without communication; `kernels`: only these.
+// `all`: every event; `work`: without communication; `kernels`: kernels alone.
 void fill(Minimap& map, const Slices& all, const Slices& work, const Slices& kernels, std::size_t ranks) {
     const double share = 1 / static_cast<double>(std::max<std::size_t>(1, ranks));
     for (std::size_t i = 0; i < map.slices.size(); ++i) {

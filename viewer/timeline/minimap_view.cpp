@@ -56,7 +56,7 @@ void paint_slices(ImDrawList& draw, const Minimap& map, ImVec2 min, ImVec2 max) 
     const ImU32 work = work_color(map);
     const ImU32 copies = kind_color(traces::DeviceKind::memcpy);
     const ImU32 waits = kind_color(traces::DeviceKind::communication);
-    // At most one rectangle a pixel: the mean of the slices in it, which preserves the busy time.
+    // At most one rectangle per pixel: the mean of the slices in it, which preserves the busy time.
     const int pixels = std::max(1, static_cast<int>(max.x - min.x));
     const int columns = std::min(pixels, static_cast<int>(map.slices.size()));
     for (int c = 0; c < columns; ++c) {

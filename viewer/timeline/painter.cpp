@@ -1,5 +1,5 @@
-// See painter.h. Not a clip rectangle for each item, but one for the pinned rows and one for those that
-// scroll; labels are shortened to fit.
+// See painter.h. There is one clip rectangle for the pinned rows and one for those that scroll, not one for
+// each item; labels are shortened to fit.
 #include "viewer/timeline/painter.h"
 
 #include <span>
@@ -18,7 +18,7 @@
 namespace shardscope::viewer {
 namespace {
 
-// --- Memory by category and counters as rows of the timeline. Exact in each pixel: the solid part held
+// --- Memory by category and counters as rows of the timeline. Exact in each pixel: the solid part holds
 // throughout the pixel, the pale part only at its highest moment.
 
 class CurvePainter : private Canvas {
@@ -102,7 +102,7 @@ class RowPainter : private Canvas {
         outline(p_.session.selected, theme::text(), 2, pinned);
     }
 
-    // The edges of the window that another panel led to.
+    // The edges of the step window that another panel navigated to.
     void lit_window() {
         if (!p_.lit) return;
         const TimelineArea& a = p_.area;

@@ -56,7 +56,7 @@ struct TimelinePicture {
     SelectedEvent hovered;
     bool with_windows = false;            // the ruler has a row for them, even before they are computed
     std::vector<RulerStep> windows = {};  // of the chosen rank's steps
-    std::optional<TimeRange> lit = {};    // the window that another panel led to
+    std::optional<TimeRange> lit = {};    // the window that another panel navigated to
 };
 
 void paint_rows(ImDrawList& draw, const TimelinePicture& picture);

@@ -13,7 +13,7 @@
 namespace shardscope::viewer {
 namespace {
 
-// A group or a row before it has a place.
+// A row before it has a place on the page.
 struct Candidate {
     RowEntry entry;
     Row row;
@@ -288,7 +288,7 @@ void show_track(RowArrangement& arrangement, const traces::Trace& trace, const T
         for (const Candidate& c : group.rows) {
             if (c.row.kind != Row::Kind::lane || c.row.track != track) continue;
             arrangement.hidden.erase(c.entry.key);
-            if (arrangement.is_pinned(c.entry.key)) return;  // wherever its group is
+            if (arrangement.is_pinned(c.entry.key)) return;  // shown whatever its group's state is
             arrangement.hidden.erase(group.group.key);
             arrangement.collapsed.erase(group.group.key);
             if (is_filtered_out(arrangement, group, c)) arrangement.filter.clear();

@@ -43,7 +43,7 @@ struct RowEntry {  // what a row, or all lanes of a track, belong to
 
 struct RowHeights {
     float rank = 24, memory = 44, lane = 20, counter = 28;
-    float gap = 4;  // after a track
+    float gap = 4;  // below the last lane of a track
     bool operator==(const RowHeights&) const = default;
 };
 
@@ -61,10 +61,10 @@ struct RowLayout {
         std::size_t first = 0, last = 0;
     };
     Span between(float top, float bottom) const;
-    const Row* at(float y) const;                   // of the page; nullptr between rows
+    const Row* at(float y) const;                   // `y` on the page; nullptr between rows
     const Row* of_lane(int track, int lane) const;  // nullptr if it is not shown
 
-    // For a screen of `height` pixels that starts `scroll` pixels below the page's top:
+    // For a window `window` pixels high that starts `scroll` pixels below the page's top:
     Span pinned(float window) const;
     Span scrolled(float scroll, float window) const;  // the rows visible below the pinned ones
     float on_screen(const Row& row, float scroll) const { return row.pinned ? row.y : row.y - scroll; }
@@ -88,7 +88,7 @@ RowLayout layout_rows(const traces::Trace& trace, const Tracks& tracks, const Ro
 // unhides them and it, and empties the filter if it removes them.
 void show_track(RowArrangement& arrangement, const traces::Trace& trace, const Tracks& tracks, int track);
 
-// Keeps the latest layout and rebuilds it only if something has changed: a frame costs a comparison.
+// Keeps the latest layout and rebuilds it only if something has changed: else a frame costs one comparison.
 class KeptLayout {
   public:
     // `tracks` are kept alive until others are passed.

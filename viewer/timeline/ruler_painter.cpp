@@ -116,8 +116,8 @@ class RulerPainter : private Canvas {
         put(a.min.x + font_ * 0.5F, (y0 + y1 - font_) / 2, theme::text_dim(), name);
     }
 
-    // All steps have the same form of label: with their time, with the word, with the number, or only every
-    // n-th.
+    // The form of label that all steps share: word, number and time; word and number; number alone; or the
+    // number of only every n-th step.
     struct StepLabels {
         const char* word;
         int form = 0;

@@ -12,7 +12,7 @@
 namespace shardscope::viewer {
 namespace {
 
-constexpr std::int64_t kNumber = 0xFFFFFF;  // of a serialized id: the thread's, and above it the process's
+constexpr std::int64_t kNumber = 0xFFFFFF;  // the thread's bits of a serialized id; the process's are above
 
 std::int64_t tid_of(const traces::HostThread& thread) {
     return thread.global_tid & kNumber;

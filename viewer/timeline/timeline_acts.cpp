@@ -120,7 +120,7 @@ class Acts {
             page_.go_to(session, *next);
     }
 
-    // --- to what belongs to it ---
+    // --- related events ---
     void follow_launch(Session& session) {
         const Links& links = page_.links;
         if (links.launch != session.selected) return page_.go_to(session, links.launch);

@@ -1,4 +1,4 @@
-// The timeline's state for one open trace: its rows and their places on the screen, what of them is folded,
+// The timeline's state for one open trace: its rows and their places on the screen, their folded contents,
 // the scroll, what is under the mouse. The parts of the page (gestures, overlays, details) work on this one
 // struct. Frame thread only. Times in nanoseconds, positions in pixels.
 #pragma once
@@ -87,7 +87,7 @@ struct TimelinePage {
 
     // --- choosing ---
     void select(Session& session, SelectedEvent event) const;
-    // ... and shows it.
+    // Selects the event and shows it.
     void go_to(Session& session, SelectedEvent event);
     void update_links(Session& session);  // to be called once a frame
 };

@@ -32,7 +32,7 @@ std::vector<LegendItem> make_legend(const TrackPaints& paints) {
     return items;
 }
 
-// For the chosen rank; the windows of kept steps.
+// The windows of the chosen rank's kept steps.
 std::vector<RulerStep> windows_of(const Session& session, const TimelinePage& page) {
     std::vector<RulerStep> windows;
     const auto rank = static_cast<std::size_t>(session.rank);

@@ -39,7 +39,7 @@ namespace {
 //
 //     timeline.row.<key>                    the name of a group or row, by its key (arrangement.h):
 //                                           "timeline.row.rank 0", "timeline.row.rank 0/stream 7"
-//     timeline.event.<label>                the first bar in sight (by row, then time) that says this
+//     timeline.event.<label>                the first bar in sight (by row, then time) with this label
 //     timeline.event.<label>.<n>            the n-th, from 1
 
 constexpr std::size_t kMostBars = 3000;
@@ -270,10 +270,10 @@ class TimelinePanel final : public Panel {
         area.scroll = std::floor(page.scroll);
     }
 
-    // Choosing another rank scrolls it into sight.
+    // Scrolls to the rank when another one is chosen.
     void follow_rank(const Session& session, TimelinePage& page) {
         if (std::exchange(page.read_again, false)) page.shown_event = session.selected;
-        // So does an event that another panel has chosen.
+        // Also scrolls to an event that another panel has chosen.
         if (session.selected != std::exchange(page.shown_event, session.selected))
             page.reveal = session.selected;
         if (page.shown_rank == session.rank) return;

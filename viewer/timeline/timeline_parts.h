@@ -71,13 +71,13 @@ std::string draw_timeline_toolbar(Session& session, TimelinePage& page, FindBar&
 // --- One picture of the timeline: missing parts are folded or requested, then everything is painted.
 
 // Computed in the background, nullptr until then: the paints of these tracks in the session's colour mode;
-// and when at least one of a group's tracks is busy, for its summary strip.
+// and the times when at least one of a group's tracks is busy, for its summary strip.
 std::shared_ptr<const TrackPaints> paints_of(Session& session, const TracePtr& trace,
                                              const std::shared_ptr<const Tracks>& tracks);
 std::shared_ptr<const Lane> busy_of(Session& session, const TracePtr& trace,
                                     const std::shared_ptr<const Tracks>& tracks, const RowGroup& group);
 
-// Updates the page's colours; by kind until the others are ready.
+// Updates the page's colours; those by kind are used until others are ready.
 void update_paints(Session& session, TimelinePage& page);
 
 void paint_timeline(ImDrawList& draw, Session& session, TimelinePage& page, const OverlayScene& scene);

@@ -87,8 +87,8 @@ std::vector<Track> stream_tracks(const traces::Trace& trace) {
     return tracks;
 }
 
-// Visits ranges and calls of all threads by start; a range that starts at the same time as a call is around
-// it.
+// Visits ranges and calls of all threads by start; of a range and a call that start together, the range comes
+// first, because it encloses the call.
 template <typename OnRange, typename OnCall>
 void in_order(const traces::HostRanges& ranges, const traces::RuntimeCalls& calls, OnRange on_range,
               OnCall on_call) {
@@ -248,7 +248,7 @@ class Union {
     bool any_ = false;
 };
 
-// For tracks with few events.
+// Sorts the events of all lanes: for tracks with few events.
 Lane union_of_lanes(const std::vector<const Track*>& tracks) {
     std::vector<EventTime> times;
     for (const Track* track : tracks) {

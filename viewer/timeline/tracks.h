@@ -49,9 +49,9 @@ struct Tracks {
 
 Tracks make_tracks(const traces::Trace& trace);
 
-// When at least one of the tracks is busy: of the streams if there are any among them, else of the host
-// threads, else of all. The union of their events, so that a second in which two of them work counts once.
-// The tracks are needed only during the call.
+// The times when at least one of the tracks is busy: of the streams if there are any among them, else of the
+// host threads, else of all. It is the union of their events, so that a second in which two of them work
+// counts once. The tracks are needed only during the call.
 Lane busy_union(const traces::Trace& trace, const std::vector<const Track*>& tracks);
 
 // The place of an event; nullopt if it is not shown.

@@ -21,15 +21,15 @@ struct Trace;
 struct AdviceFigure {
     std::string name;
     double value = 0;
-    // "us/step", "%", "bytes", "bytes/step", "times/step", "x", "" for a count; without "/step" where the
-    // trace names no steps.
+    // "us/step", "%", "bytes", "bytes/step", "times/step", "x", "" for a count; without "/step" if the
+    // trace has no steps.
     std::string_view unit;
 };
 
-// The weight of a finding. Serious: the run ends, or computes something else than its configuration says;
-// memory is near the device's limit; or the change gains at least 20 % of the step. Notable: the change gains
-// at least 5 % of the step, the problem costs as much where the gain is unknown, or it holds half of the
-// highest peak.
+// The weight of a finding. Serious: the run ends, or computes something other than its configuration says;
+// memory is near the device's limit; or the change gains at least 20 % of the step. Notable: the change
+// gains at least 5 % of the step, the gain is unknown and the problem costs as much, or it accounts for
+// half of the highest peak.
 enum class FindingWeight { serious, notable, minor };
 inline constexpr std::array<std::string_view, 3> kFindingWeightNames = {"serious", "notable", "minor"};
 
@@ -53,7 +53,7 @@ Fields<Finding> finding_fields();
 struct AdviceReport {
     std::size_t rules = 0;           // number of rules tried
     std::vector<Finding> findings;   // by weight; within a weight by the time gained, then by memory
-    std::vector<std::string> notes;  // sentences: what was left out, and what is unknown and why
+    std::vector<std::string> notes;  // sentences: what was excluded, and what is unknown and why
 };
 
 AdviceReport advice(const Trace& trace, const Selection& selection = {});
@@ -64,7 +64,7 @@ struct AdviceRule {
     std::string_view id, title;
     // Appends to `found` if the rule fires; the caller fills in id and title.
     void (*look)(const AdviceFacts& facts, std::vector<Finding>& found);
-    bool serious = false;  // whatever the gain: the run ends, or computes something else than it should
+    bool serious = false;  // whatever the gain: the run ends, or computes something other than it should
 };
 
 // All rules: faults first, then time, then memory.

@@ -1,4 +1,4 @@
-// Rules about communication: what compute does not hide of it, and why.
+// Rules about communication that compute does not hide, and about the reasons.
 #include <algorithm>
 #include <set>
 
@@ -17,10 +17,10 @@ using Findings = std::vector<Finding>;
 constexpr double kExposedPercent = 10, kLimiterPercent = 5, kLatePercent = 5, kWorthPercent = 0.5;
 constexpr double kHostCommunicationPercent = 10;
 constexpr double kUnevenWaiting = 0.5;    // (longest wait - shortest wait) / longest wait
-constexpr double kNeverHidden = 0.95;     // of a gather's time, exposed
-constexpr double kPrefetchExposed = 0.1;  // of the backward gathers' time, exposed
+constexpr double kNeverHidden = 0.95;     // exposed share of a gather's time
+constexpr double kPrefetchExposed = 0.1;  // exposed share of the backward gathers' time
 constexpr int kBuckets = 8;               // number of buckets that one late reduction is split into
-constexpr double kFewReductions = 2;      // a step: so few cannot overlap the backward, at whose end they run
+constexpr double kFewReductions = 2;      // per step: so few run at the end of the backward, not during it
 
 // --- exposed communication ---------------------------------------------------------------------------------
 
@@ -110,7 +110,7 @@ std::string_view name_of(const AdviceFacts& f, const UnitCollective& collective)
                                : f.unit_ranges.names[static_cast<std::size_t>(collective.unit)];
 }
 
-// Whether the row has the first gather of a step, which no compute can hide: the unit that is used first.
+// Whether the row is the unit that a step uses first, whose gather no compute can hide.
 bool first_of_forward(const AdviceFacts& f, const UnitPhase& row) {
     const auto first = std::find_if(f.units.all_ranks.begin(), f.units.all_ranks.end(), [](const auto& r) {
         return r.phase == Phase::forward && r.sum.gathers > 0;
@@ -222,12 +222,12 @@ void limiter_stall(const AdviceFacts& f, Findings& found) {
     for (const UnitPhase& row : f.units.all_ranks) {
         if (row.sum.limiter_ns <= 0) continue;
         limiter += row.sum.limiter_ns;
-        wait += row.sum.wait_ns;  // for gathers that the limiter held
+        wait += row.sum.wait_ns;  // for gathers that the limiter delayed
     }
     const double limiter_us = f.per_step_us(limiter), wait_us = f.per_step_us(wait);
     if (f.percent_of_step(limiter_us) <= kLimiterPercent || f.percent_of_step(wait_us) <= kLimiterPercent)
         return;
-    PathChange change;  // the host does not wait, and what it launches starts when its stream is free
+    PathChange change;  // the host does not wait, and its work starts when the stream is free
     std::vector<bool> is_limiter(f.trace.ranges.size(), false);
     for (const std::int32_t range : f.unit_ranges.limiters)
         is_limiter[static_cast<std::size_t>(range)] = true;
@@ -242,7 +242,7 @@ void limiter_stall(const AdviceFacts& f, Findings& found) {
     for (const UnitCollective& c : f.collectives) change.alone[c.event] = c.gather;
     Finding finding;
     f.predict(finding, change, "Without the limiter");
-    // Running ahead gains nothing where the link is always busy.
+    // Running ahead gains nothing if the link is always busy.
     if (f.percent_of_step(finding.gain_us.value_or(0)) < kWorthPercent) return;
     finding.what = fmt::format(
         "The limiter blocks the host for {}{}, and compute then waits {} ({}) for the units that it delayed.",

@@ -125,7 +125,7 @@ HostCommunication communication_on_host(const Trace& trace, const TraceSteps& st
     return found;
 }
 
-// Device events of the kept steps, by whose number figures are divided.
+// Device events of the kept steps, whose number is the divisor of all figures per step.
 std::vector<bool> events_of_kept_steps(const AdviceFacts& f) {
     const TraceSteps& steps = f.replay.sources().steps;
     std::vector<bool> events = selected_events(f.trace, steps, f.selection);
@@ -270,7 +270,7 @@ std::string percent_text(double percent) {
 }
 
 std::string shown(std::string_view name) {
-    constexpr std::size_t kMost = 72;  // bytes; names of templates run to thousands
+    constexpr std::size_t kMost = 72;  // bytes; names of templates have thousands
     if (name.size() > kMost) {
         std::size_t end = kMost;
         while (end > 0 && (static_cast<unsigned char>(name[end]) & 0xC0) == 0x80) --end;  // whole characters

@@ -58,16 +58,16 @@ struct AdviceFacts {
     std::vector<UnitCollective> collectives;  // the selected gathers and reductions
     LinkReport links;
     ExposedTransfers exposed;
-    double transfers_us = 0;  // transfers without waiting, on the rank with most: the link needs this time
+    double transfers_us = 0;  // per step, without waiting, on the rank with most: a step takes at least this
     // Mean window of a kept step, over the ranks that have one. 0: there is none, or the trace has no device
     // work (a memory snapshot); rules about the time of a step then find no evidence.
     double step_us = 0;
     bool device_work = false;  // false: a memory snapshot, or a run on the host only
-    double host_step_us = 0;   // the same mean where nothing ran on a device; 0: no steps, or step_us is set
+    double host_step_us = 0;   // the same mean if nothing ran on a device; 0: no steps, or step_us is set
     HostCommunication on_host;
 
     std::string_view config(std::string_view key) const { return trace.config_value(key); }
-    // The name of the communication library: "Gloo" where host threads communicate, else the backend that the
+    // The name of the communication library: "Gloo" if host threads communicate, else the backend that the
     // run recorded, else "NCCL".
     std::string_view backend() const;
     bool ours() const { return !config("parallel.mode").empty(); }  // the run was made from a job file
@@ -75,7 +75,7 @@ struct AdviceFacts {
     std::string_view a_step() const { return trace.steps.empty() ? " in the whole trace" : " per step"; }
     std::string_view each_step() const { return trace.steps.empty() ? "the whole trace" : "each step"; }
 
-    // The rank with the highest peak; null where no allocation is recorded.
+    // The rank with the highest peak; null if no allocation is recorded.
     const RankMemory* highest_peak() const;
     std::int64_t at_peak(const RankMemory& rank, MemoryCategory category) const {
         return rank.at_peak[static_cast<std::size_t>(category)];
@@ -84,7 +84,7 @@ struct AdviceFacts {
     // Converts nanoseconds summed over all kept steps of all ranks to us per step of one rank.
     double per_step_us(std::int64_t ns) const;
     double percent_of_step(double us) const { return step_us > 0 ? 100 * us / step_us : 0; }
-    // The same, where a step without device work counts with its host time.
+    // The same, but a step without device work counts with its host time.
     double percent_of_any_step(double us) const {
         const double step = step_us > 0 ? step_us : host_step_us;
         return step > 0 ? 100 * us / step : 0;
@@ -92,17 +92,17 @@ struct AdviceFacts {
     // Time on the job's critical path or, for a trace of one rank, on that rank's.
     double on_path_us(PathKind kind) const;
 
-    // By rank: the host's time in the ranges whose index `accept` takes.
+    // For each rank: the host's time in the ranges whose index `accept` accepts.
     std::vector<IntervalSet> host_time(const std::function<bool(std::size_t)>& accept) const;
     std::vector<IntervalSet> loader_time() const;
 
-    // Writes into the finding how long a step would take with the change, by the replay, and the gain. The
-    // step never takes less than `least_us`. `were`: "Were collectives twice as fast,".
+    // Writes into the finding how long a step would take with the change, according to the replay, and the
+    // gain. The step never takes less than `least_us`. `were`: "If collectives were twice as fast,".
     void predict(Finding& finding, const PathChange& change, std::string_view were,
                  double least_us = 0) const;
 
     // The same for collectives of a unit or bucket that are split into `parts`, of which all but one run
-    // during compute. `accept` takes those collectives.
+    // during compute. `accept` selects those collectives.
     void predict_in_parts(Finding& finding, int parts,
                           const std::function<bool(const UnitCollective&)>& accept,
                           std::string_view were) const;
@@ -135,15 +135,15 @@ std::span<const AdviceRule> memory_rules();
 // Waiting on the ranks' critical paths that is a noticeable part of a step and mostly for one rank.
 struct WaitingForOne {
     double mean_us = 0;  // per step of one rank
-    int rank = 0;        // the number of the rank that most of it is for
+    int rank = 0;        // the number of the rank that is waited for most
     double share = 0;    // of the waiting
 };
 std::optional<WaitingForOne> waiting_for_one(const AdviceFacts& facts);
 
-// One sentence for each: "Whether a link is slow cannot be said, because ...".
+// What the rules could not decide, one sentence each: "Whether a link is slow is unknown, because ...".
 std::vector<std::string> what_cannot_be_said(const AdviceFacts& facts);
 
-// What to change where memory does not suffice: the finding's sentence, settings and line of PyTorch.
+// Writes what to change if memory does not suffice: the finding's sentence, settings and line of PyTorch.
 void suggest_less_memory(const AdviceFacts& facts, Finding& finding);
 
 }  // namespace shardscope::traces

@@ -71,7 +71,7 @@ struct Large {
     double expected = 0;  // ns; 0: unknown
 };
 
-// First between the hosts, then within them: the slowest of the usual algorithms.
+// The time of the slowest of the usual algorithms, first between the hosts, then within them; 0: unknown.
 double expected_ns(const Large& c, double intra, double inter) {
     const double p = c.place->ranks, m = static_cast<double>(c.place->hosts.size()), k = p / m;
     const auto n = static_cast<double>(c.bytes);
@@ -125,7 +125,7 @@ std::vector<Large> large_collectives(const Trace& trace, const Communications& c
     return found;
 }
 
-// Expects the time of the fastest group for the same collective, where several groups have it.
+// Expects the fastest group's time for the same collective, if several groups have it.
 void expect_as_other_groups(std::vector<Large>& all) {
     std::map<std::tuple<Operation, std::int64_t, int, std::size_t>,
              std::map<std::int64_t, std::vector<std::int64_t>>>

@@ -21,7 +21,7 @@ struct LinkReport {
     std::vector<double> event_factors;  // by device event: expected over measured
 };
 
-// Nominal bandwidths, stored as facts of the run: bytes a second of one device in one direction.
+// Nominal bandwidths, stored as facts of the run: bytes per second of one device in one direction.
 inline constexpr const char* kIntraBandwidth = "sim.intra_bandwidth";
 inline constexpr const char* kInterBandwidth = "sim.inter_bandwidth";
 

@@ -18,7 +18,7 @@ constexpr double kActivationShare = 0.5;  // of the peak
 constexpr double kOptimizerShare = 0.4;
 constexpr double kGradientShare = 0.1;
 constexpr double kNearLimit = 0.9;       // of the device's memory
-constexpr double kUntrackedShare = 0.1;  // of what the device uses, outside the pool
+constexpr double kUntrackedShare = 0.1;  // outside the pool, of the device's used memory
 
 double share_of(std::int64_t part, std::int64_t whole) {
     return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;

@@ -141,7 +141,7 @@ Place emptiest_kernel(const Trace& trace, const Selection& selection) {
     return best;
 }
 
-// A hundredth of the trace, centred on the instant.
+// The highest peak, in the middle of a hundredth of the trace.
 Place highest_peak(const Trace& trace, const Selection& selection) {
     const MemoryReport report = memory_report(trace, selection, space_in_use(trace));
     Place best;

@@ -25,10 +25,10 @@ constexpr double kPadding = 0.05;     // of the bytes moved
 constexpr double kSmallPercent = 1;   // of a step: what costs less is not worth a change
 constexpr int kFewUnits = 8;          // with fewer units no wrap is too fine
 constexpr int kMerged = 4;            // units that a coarser wrap merges into one
-constexpr double kUnitShare = 0.4;    // share of the peak, gathered or as full gradients, mostly of one unit
+constexpr double kUnitShare = 0.4;    // share of the peak that gathered parameters and full gradients take
 constexpr double kLargestUnit = 0.5;  // of all parameters
-constexpr double kLargestExposedPercent = 5;  // of a step, for its collectives
-constexpr int kFewestParts = 4;               // number of parts of a unit where no class repeats more often
+constexpr double kLargestExposedPercent = 5;  // of a step: its collectives' exposed time
+constexpr int kFewestParts = 4;               // parts of a unit, if no class has more modules
 
 std::int64_t rank_steps(const AdviceFacts& f) {
     return std::max<std::int64_t>(1, f.units.rank_steps);
@@ -74,7 +74,8 @@ std::string_view unit_name_of(const AdviceFacts& f, const UnitCollective& collec
                                : f.unit_ranges.names[static_cast<std::size_t>(collective.unit)];
 }
 
-// How many units a wrap by blocks would make: the largest number of modules of one class that hold others.
+// How many units a wrap by blocks would make: the largest number of modules of one class that contain
+// others.
 int block_count(const Trace& trace) {
     std::set<int> parents;
     for (const ModuleRow& module : trace.modules) parents.insert(module.parent);

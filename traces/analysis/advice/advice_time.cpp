@@ -21,7 +21,7 @@ constexpr double kLoaderPercent = 5, kHostPercent = 10, kWaitingPercent = 5, kCo
 constexpr double kLowOccupancyPercent = 25;  // mean over the compute time
 constexpr double kComputePercent = 5;        // of a step: with less compute, occupancy is not judged
 constexpr double kUnusedDevicePercent = 20;  // devices that are busy less than this count as unused
-// Of all waiting, for one rank; the second where there are two ranks.
+// Share of all waiting that is for one rank; the second applies to two ranks.
 constexpr double kStragglerShare = 0.5, kStragglerShareOfTwo = 0.75;
 constexpr double kSlower = 1.05;  // factor over the other ranks' median
 
@@ -34,7 +34,7 @@ double median(std::vector<double> values) {
     return *middle;
 }
 
-// What one rank needs longer for than the others' median, as factors that would make it equal to them.
+// What takes longer on one rank than the others' median, as factors that would make it equal to them.
 struct Slowness {
     PathFactors factors = kUnscaled;
     std::string words;  // "compute 1.50 times"; empty: nothing is longer
@@ -81,7 +81,7 @@ Slowness slowness_of(const AdviceFacts& f, std::size_t slow) {
 
 void straggling_rank(const AdviceFacts& f, Findings& found) {
     const std::optional<WaitingForOne> waiting = waiting_for_one(f);
-    // `stragglers` says which rank comes last; what_cannot_be_said() names both where they differ.
+    // `stragglers` determines which rank arrives last; if the two differ, what_cannot_be_said() names both.
     if (!waiting || waiting->rank != latest_rank(f.stragglers)) return;
     const auto at = rank_of_number(f.trace, waiting->rank);
     if (!at) return;
@@ -150,7 +150,7 @@ bool offloads(const AdviceFacts& f) {
     return f.config("fsdp.cpu_offload") == "true";
 }
 
-// The host's own work on offloaded data.
+// With offloading, the optimizer's step is work of the host.
 bool is_optimizer(const AdviceFacts& f, std::size_t range) {
     return f.trace.strings[f.trace.ranges.name[range]].starts_with("Optimizer.step");
 }

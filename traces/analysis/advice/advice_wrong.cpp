@@ -1,4 +1,4 @@
-// Rules about runs that end early, or compute something else than their configuration says.
+// Rules about runs that end early, or compute something other than their configuration says.
 #include <algorithm>
 #include <set>
 #include <string>
@@ -103,7 +103,7 @@ void policy_matched_nothing(const AdviceFacts& f, Findings& found) {
 
 // --- wrong sums --------------------------------------------------------------------------------------------
 
-// Host ranges whose names `accept` takes, and how many of them launched communication.
+// Host ranges whose names `accept` accepts, and how many of them launched communication.
 struct RangeUse {
     std::int64_t ranges = 0, with_communication = 0;
 };
@@ -156,9 +156,9 @@ void clip_mismatch(const AdviceFacts& f, Findings& found) {
     found.push_back(std::move(finding));
 }
 
-// NCCL can divide in the kernel (ncclAvg: "SumPostDiv", "PreMulSum"). An additional division around the
-// reduction divides twice, unless the factors share the work (FSDP's pre- and postdivide), which use plain
-// sums.
+// NCCL can divide in the kernel (ncclAvg: "SumPostDiv", "PreMulSum"). A further division around such a
+// reduction averages twice. (FSDP's pre- and postdivide factors, which together divide once, use plain
+// sums.)
 void double_average(const AdviceFacts& f, Findings& found) {
     const Trace& trace = f.trace;
     std::vector<std::int8_t> averages(trace.strings.size(), -1);

@@ -23,7 +23,7 @@ double percentile(std::span<Value> values, double p) {
     return low + part * (static_cast<double>(*std::min_element(at + 1, values.end())) - low);
 }
 
-// The mean of a value of each row; 0 without rows.
+// The mean of `value` over the rows; 0 without rows.
 template <class Rows, class Value>
 double mean_over(const Rows& rows, Value value) {
     double sum = 0;

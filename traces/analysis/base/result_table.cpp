@@ -13,7 +13,7 @@ namespace {
 
 struct UnitLook {
     std::string_view symbol;
-    double of;     // size of one unit of the symbol, in the column's unit
+    double of;     // the symbol's unit in the column's unit: 1e6 (ns in a ms)
     int decimals;  // decimals of a real number
 };
 
@@ -62,7 +62,7 @@ template <class Number>
 std::string number_text(const ResultColumn& column, Number value) {
     if (column.difference && value == 0) return "=";
     const std::string digits = digits_of(column, value);
-    // What rounds to 0 has no sign.
+    // A value that rounds to 0 has no sign.
     const bool plus = column.difference && value > 0 && digits.find_first_of("123456789") != digits.npos;
     return plus ? "+" + digits : digits;
 }

@@ -1,6 +1,6 @@
-// One description of each number. The struct of a result's row has a list of fields: key, title, unit,
-// meaning and how to get the value. The list makes the text table, JSON and CSV
-// (traces/report/print.h), the viewer's table (viewer/tables/result_model.h) and docs/results.md.
+// One description of each number. Each struct of a result's row has a list of fields: key, title, unit,
+// meaning and how to get the value. Text tables, JSON and CSV (traces/report/print.h), the viewer's tables
+// (viewer/tables/result_model.h) and docs/results.md are made from these lists.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ enum class Unit : std::uint8_t {
     ns,       // nanoseconds; a table shows milliseconds
     bytes,    // a table shows MB of 2^20
     percent,
-    gbps,  // 10^9 bytes a second
+    gbps,  // 10^9 bytes per second
 };
 
 // Where a column is shown.
@@ -51,7 +51,7 @@ struct ResultColumn {
     bool whole_title = false;   // the title is the whole header, with its unit
 };
 
-// "us", "MB"; "" where a column needs none.
+// "us", "MB"; "" for a unit that has no symbol.
 std::string_view symbol(Unit unit);
 // The title followed by the unit: "Mean (us)". A title that begins with the unit ("MB/step") stays as it is.
 std::string header_text(const ResultColumn& column);
@@ -93,7 +93,7 @@ Cell known_cell(Number value) {
 inline Cell us_cell(double ns) {
     return ns * 1e-3;
 }
-// For tables: blank where a value does not apply, unlike "-" where it is unknown.
+// For tables: blank if a value does not apply, unlike "-" for an unknown one.
 inline Cell blank_cell() {
     return std::string(" ");
 }
@@ -112,7 +112,7 @@ Cell micros_of(const Row& row) {
     return us_cell(static_cast<double>(row.*Member));
 }
 
-// For a key under which JSON nests more: the printer puts it in place of the null.
+// For a key whose JSON value is an object or a list: the printer replaces the null by it.
 template <class Row>
 Cell nested(const Row& /*row*/) {
     return {};
@@ -123,7 +123,7 @@ void add_cells(std::vector<Cell>& cells, Fields<Row> fields, const Row& row) {
     for (const Field<Row>& field : fields) cells.push_back(field.of(row));
 }
 
-// The columns of the fields, after other columns; without rows.
+// A table without rows: the columns `before`, then those of the fields.
 template <class Row>
 ResultTable empty_table(Fields<Row> fields, std::initializer_list<ResultColumn> before = {}) {
     ResultTable table{before, {}, {}};
@@ -138,13 +138,14 @@ ResultTable result_table(Fields<Row> fields, const Rows& rows) {
     return table;
 }
 
-// Whether a text table has the column: it must be meant for tables and, if it is shown only where known, some
-// row must know it.
+// Whether a text table has the column: it must be meant for tables and, if it is shown only where known,
+// some row must have a value other than 0.
 bool shown_in_table(const ResultTable& table, std::size_t column);
-// The same table without these columns (keys) when it is shown as a table.
+// The same table, whose text table omits the columns with these keys.
 ResultTable without(ResultTable table, std::initializer_list<std::string_view> keys);
 
-// A column by its key, under its own title or a whole header. Of several with the key, the one for tables.
+// A column by its key, under its own title or a whole header. If several have the key, the one that is
+// shown in tables.
 struct ColumnChoice {
     std::string_view key, header = {};
 };

@@ -8,8 +8,8 @@
 
 namespace shardscope::traces {
 
-// The place of a rank in Trace::ranks. Unlike it, a rank's number is a plain int: what the job calls the
-// rank.
+// A rank index: the place of a rank in Trace::ranks. A rank number, which the job gave the rank, is a plain
+// int.
 struct RankPlace {
     int value = 0;
 

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
-// The extent of what a step launched on the device.
+// The extent of a step's device work.
 struct DeviceSpan {
     std::int64_t first_start = kNever;
     std::int64_t last_end = std::numeric_limits<std::int64_t>::min();
@@ -57,7 +57,7 @@ void add_host_steps(const Trace& trace, TraceSteps& result) {
 }
 
 // Number of steps at the end that a stopped capture cut off: those without any device work, then one with
-// less than 80 % of the device events of the step before.
+// less than 80 % of the previous step's device events.
 std::int64_t count_cut(const std::vector<StepWindow>& steps) {
     std::size_t kept = steps.size();
     const bool any =
@@ -68,8 +68,9 @@ std::int64_t count_cut(const std::vector<StepWindow>& steps) {
     return static_cast<std::int64_t>(steps.size() - kept);
 }
 
-// Work that was launched before the recording began and still waited or ran then: no call or operator of the
-// trace launched it, and it ended before the first work that one did. It belongs to no step.
+// Work that was launched before the recording began and was still queued or running then: no call or
+// operator of the trace launched it, and it ended before the first work that one of them launched. It
+// belongs to no step.
 std::vector<bool> backlog_of(const Trace& trace) {
     const DeviceEvents& device = trace.device;
     std::vector<std::int64_t> first_launched(trace.ranks.size(), std::numeric_limits<std::int64_t>::min());

@@ -50,7 +50,7 @@ const StepWindow* find_step(const std::vector<StepWindow>& steps, std::int64_t n
 // launched in it: they belong to no step and delay the first.
 std::int64_t count_backlog(const Trace& trace);
 
-// When a device event was launched; its own start where no launch is known.
+// When a device event was launched; its own start if no launch is known.
 std::int64_t launched_at(const Trace& trace, std::size_t device_event);
 
 // --- selection -------------------------------------------------------------------------------------
@@ -62,10 +62,10 @@ std::optional<RankPlace> rank_of_number(const Trace& trace, int number);
 // The selection's time range; open ends extend to the limits of time.
 Interval selected_time(const Selection& selection);
 
-// Host time of a rank that is selected: its selected steps' host intervals, within the time range.
+// The selected host time of a rank: the host intervals of its selected steps, within the time range.
 IntervalSet selected_host_time(const RankSteps& steps, const Selection& selection);
 
-// The same of each rank; empty for ranks that are not selected.
+// The same for each rank; empty for ranks that are not selected.
 std::vector<IntervalSet> selected_host_times(const Trace& trace, const TraceSteps& steps,
                                              const Selection& selection);
 

@@ -1,5 +1,5 @@
-// The first step of a run where it warms up (memory pools, caches, compilation) and so much longer than the
-// others that figures of all steps would be about it. Definition: docs/definitions.md, "Advice".
+// The first step of a run, if it warms up (memory pools, caches, compilation) and takes so much longer than
+// the others that it would dominate the figures of all steps. Definition: docs/definitions.md, "Advice".
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ struct WarmUp {
     double times = 0;        // its window over the median of its rank's other windows
 };
 
-// The warm-up step that an analysis leaves out: none where the trace has no steps, or steps or a time range
-// are selected.
+// The warm-up step that an analysis excludes; none if the trace has no steps, or steps or a time range are
+// selected.
 std::optional<WarmUp> find_warm_up(const Trace& trace, const TraceSteps& steps, const Selection& selection);
 
 // The selection without the warm-up step, if there is one.

@@ -46,7 +46,7 @@ void add(const Trace& trace, const Communication& part, const CollectiveMatch& m
     sums.timed_bus_bytes += static_cast<double>(bytes) * bus_factor(part.operation, ranks);
 }
 
-// Adds the collectives of ranks that have none on a device.
+// Adds the host threads' collectives of ranks that have none on a device.
 void add_host_collectives(const std::vector<SelectedHostCollective>& all, std::vector<OperationSums>& sums,
                           std::vector<std::int64_t>& unmatched) {
     for (const auto& [c, in_step] : all) {

@@ -44,9 +44,9 @@ struct CollectivesReport {
 };
 
 // Communication kernels without collective metadata (an Nsight export without NCCL's ranges, an old Kineto
-// trace) count, with their time but without bytes, under the operation that their name or the ranges around
-// their launch give; they are matched by order (matching.h). Ranks whose devices did not communicate have the
-// collectives of their host threads.
+// trace) count with their time but without bytes. Their operation is taken from their name or the ranges
+// around their launch, and they are matched by order (matching.h). Ranks whose devices did not communicate
+// have the collectives of their host threads.
 CollectivesReport collectives_report(const Trace& trace, const Selection& selection = {});
 
 // One collective of one rank, compared with its counterparts on the other ranks.
@@ -60,7 +60,7 @@ struct MatchedCollective {
 // By row of Trace::collectives: the result of match_communications (matching.h).
 std::vector<MatchedCollective> match_collectives(const Trace& trace);
 
-// busbw / algbw of nccl-tests for n ranks; not a number where it depends on n and n is unknown (0).
+// busbw / algbw of nccl-tests for n ranks; NaN if it depends on n and n is unknown (0).
 double bus_factor(Operation operation, int ranks);
 // 0 (unknown) if the value is not a number or there is no time.
 double gbps_or_unknown(double bytes, std::int64_t ns);
@@ -81,7 +81,7 @@ struct CollectiveTimes {
     std::int64_t waiting_ns = 0;     // sum over ranks of duration - transfer
     std::int64_t exposed_ns = 0;     // sum over ranks of the time outside compute kernels
     std::int64_t overlapped_ns = 0;  // sum over ranks of the rest
-    int last_rank = -1;  // number of the rank with the shortest duration of several; -1 for one rank
+    int last_rank = -1;              // number of the rank with the shortest duration; -1 if there is one rank
     double algbw_gbps = 0, busbw_gbps = 0;  // 0 without bytes or time
 };
 

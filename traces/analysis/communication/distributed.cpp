@@ -152,7 +152,7 @@ class DistributedAnalysis {
         rank.transfer_ns += match.transfer_ns;
     }
 
-    // Adds the host threads' collectives, counterparts together. Their ranges do not contain a group.
+    // Adds the host threads' collectives, each with its counterparts. Their ranges do not record the group.
     void add_host_collectives() {
         std::map<std::int32_t, std::vector<SelectedHostCollective>> matches;
         for (const SelectedHostCollective& part :

@@ -44,7 +44,7 @@ struct Traffic {
     Operation operation = Operation::other;
     std::int64_t group = 0;
     int group_size = 0;   // 0 unknown
-    int size_class = -1;  // index into kSizeClasses, its size for the unbounded class; -1 bytes unknown
+    int size_class = -1;  // index into kSizeClasses, or its size: unbounded; -1 bytes unknown
     int nodes = 0;        // hosts that the group spans; 0 unknown
     std::int64_t count = 0, bytes = 0;
     std::int64_t transfer_ns = 0;  // sum of the shortest durations
@@ -71,8 +71,8 @@ Fields<SlowCollective> slow_collective_fields();
 
 struct DistributedReport {
     std::vector<RankTraffic> ranks;
-    bool stepped = true;           // false: the trace has no steps, and a rank's one "step" is all of it
-    std::vector<Traffic> traffic;  // by group, operation, size class
+    bool stepped = true;                  // false: the trace has no steps, and all of it is one "step"
+    std::vector<Traffic> traffic;         // by group, operation, size class
     std::vector<SlowCollective> slowest;  // longest waiting first; at most kMostSlow
     std::int64_t collectives = 0;         // matched ones, counted once
     std::int64_t unmatched = 0;           // parts without a counterpart on another rank

@@ -24,7 +24,7 @@ struct HostPlace {
     };
     std::vector<Member> ranks;
     // For collectives between hosts whose ranks are known: how often this host's last rank arrived after
-    // those of all other hosts, and the median delay from the first host's completion to this one's.
+    // those of all other hosts, and the median delay of its last rank after the first host's last rank.
     std::int64_t collectives = 0, last = 0, median_late_ns = 0;
 };
 
@@ -60,7 +60,8 @@ struct HostsReport {
     std::vector<HostPlace> hosts;      // in the order of their first rank
     std::vector<RankGroup> groups;     // by id
     std::vector<HostTraffic> traffic;  // within, between, unknown; by operation
-    // For collectives between hosts: the time from when the first host was complete to when the last was.
+    // For collectives between hosts: the time from the arrival of the first host's last rank to that of the
+    // last host's.
     std::int64_t skewed = 0;  // collectives
     std::int64_t median_skew_ns = 0, worst_skew_ns = 0;
     std::optional<ClockAgreement> clocks;  // of a merged trace
@@ -93,7 +94,7 @@ class HostsAnalysis {
     std::vector<Sums> sums_;            // by place and operation
     std::vector<std::int64_t> skews_;
     std::vector<std::vector<std::int64_t>> late_;  // by host
-    std::vector<std::int64_t> complete_;           // used in add_skew
+    std::vector<std::int64_t> complete_;           // scratch space of add_skew
     HostsReport report_;
 };
 

@@ -223,7 +223,7 @@ Communications match_communications(const Trace& trace) {
     number_by_order(keys);
     part_by_order(keys);
     const Collectives& collectives = trace.collectives;
-    // A simulation that shows one rank of each kind has every part that a collective of all ranks can have.
+    // If a simulated trace shows one rank of each kind, a collective of all ranks has no parts but theirs.
     const int simulated = shows_some_ranks(trace) ? ranks_of_run(trace) : std::numeric_limits<int>::max();
     Communications result;
     result.parts.reserve(keys.size());

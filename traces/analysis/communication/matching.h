@@ -40,17 +40,17 @@ struct Communications {
     }
 };
 
-// Matches by (group, operation, sequence number), and by order where a rank has several parts with one
-// number; by order within (group, operation) where there are no sequence numbers. Matching by order requires
-// that the ranks' counts agree. Kernels without metadata are matched by order within their operation. A part
-// that cannot be matched, and every send or receive, is a match of its own.
+// Matches by (group, operation, sequence number), and by order if a rank has several parts with one number;
+// by order within (group, operation) if there are no sequence numbers. Matching by order requires that the
+// ranks' counts agree. Kernels without metadata are matched by order within their operation. A part that
+// cannot be matched, and every send or receive, is a match of its own.
 Communications match_communications(const Trace& trace);
 
 // A part's duration on the device, -1 without a device event.
 std::int64_t duration(const Trace& trace, const Communication& part);
 
-// The operations of communication kernels without metadata: from the kernel's name or, where that does not
-// say (SendRecv, Generic), from the ranges around its launch: PyTorch's "nccl:all_to_all",
+// The operations of communication kernels without metadata: from the kernel's name or, if that does not
+// identify it (SendRecv, Generic), from the ranges around its launch: PyTorch's "nccl:all_to_all",
 // "c10d::_allgather_base_", "FSDP::all_gather (layers.3)", NCCL's "ncclAllGather".
 class KernelOperations {
   public:

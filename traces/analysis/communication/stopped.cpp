@@ -37,7 +37,7 @@ std::set<int> numbers_of(std::string_view list) {
     return numbers;
 }
 
-// The unended ranks that the merge recorded in a merged trace; repeated merges keep the earlier records.
+// The ranks that had not ended, as recorded by the merge; repeated merges keep the earlier records.
 std::optional<std::set<int>> unended_ranks(const Trace& trace) {
     std::optional<std::set<int>> ranks;
     for (const auto& [key, value] : trace.config) {
@@ -125,7 +125,8 @@ class Search {
 
     // --- the first rank to stop
 
-    // The rank that most of the remaining ranks report; of equally many, the earliest report.
+    // The rank that most of the remaining ranks report; of several with equally many reports, the one that
+    // was reported first.
     int told() {
         std::map<int, int> votes;
         for (const StopRow& row : trace_.stops) ++votes[row.first_rank];
@@ -184,7 +185,7 @@ class Search {
         for (std::size_t i = 0; i < all.size(); ++i) {
             if (all.rank[i] == index) groups.insert(all.group[i]);
         }
-        // Takes the last of them: earlier ones completed, and only their records were not committed.
+        // Takes only the last of them: earlier ones completed, and only their records were not committed.
         std::vector<std::int64_t> when(trace_.ranks.size(), INT64_MIN);
         const Communications communications = match_communications(trace_);
         for (const CollectiveMatch& match : communications.matches) {

@@ -11,7 +11,8 @@ namespace shardscope::traces {
 
 struct Trace;
 
-// The longest time between commits of a process's data: ends closer together may have been simultaneous.
+// The longest time between commits of a process's data: ends that are closer together may have been
+// simultaneous.
 inline constexpr std::int64_t kCommittedEvery = 1'000'000'000;  // ns
 
 struct RankAtEnd {
@@ -21,8 +22,8 @@ struct RankAtEnd {
     std::int64_t last_ns = 0;     // the end of its last event
     std::int64_t last_step = -1;  // the last step that it began; -1 none
     std::string last_collective;  // the last that it completed: "all_gather 12 of group 7"; empty: none
-    // What it waited in: as it reported, or else its last collective that the rank that stopped first, a
-    // member of the group, does not have. Empty: nothing, or unknown.
+    // What it was waiting in, as it reported; else its last collective that is missing on the rank that
+    // stopped first, although that is a member of the group. Empty: nothing, or unknown.
     std::string waiting;
     bool said = false;  // `waiting` was reported by the rank itself
 };

@@ -22,7 +22,7 @@ struct Trace;
 struct Arrivals {
     int rank = 0;
     std::int64_t collectives = 0;  // those with at least two known durations
-    std::int64_t last = 0;         // how often it was the only last one
+    std::int64_t last = 0;         // how often it alone arrived last
     std::int64_t late_ns = 0;      // sum over all: its delay after the first rank
     std::int64_t held_ns = 0;      // sum over those where it was last: its delay after the last but one
     std::int64_t waited_ns = 0;    // sum over all: its own wait for the last rank
@@ -41,7 +41,7 @@ struct KindStragglers {
 };
 
 struct StragglersReport {
-    std::optional<WarmUp> warm_up;  // the step whose collectives are left out
+    std::optional<WarmUp> warm_up;  // the step whose collectives are excluded
     FlightReport flight;            // what the flight recorder's dumps contain about ranks that stopped
     int trace_ranks = 0;            // with one rank there is nothing to compare
     std::int64_t collectives = 0;   // compared
@@ -53,7 +53,7 @@ struct StragglersReport {
 // `selection` selects collectives by step and time; a selected rank only limits the rows shown.
 StragglersReport straggler_report(const Trace& trace, const Selection& selection = {});
 
-// The number of the rank that comes last; none where fewer than two are compared, or all are equally late.
+// The number of the rank that arrives last; none if fewer than two are compared, or all are equally late.
 std::optional<int> latest_rank(const StragglersReport& report);
 
 }  // namespace shardscope::traces

@@ -411,7 +411,7 @@ class FigureList {
                 }
                 return nullptr;
             };
-            // What happens only outside the steps (set-up) has nothing to compare by step.
+            // An operation that no run has in its steps (only in the set-up) has no figures per step.
             if (!any([&](const RunColumn& r) { return of(r) != nullptr && of(r)->count_per_step > 0; }))
                 continue;
             const auto figure = [&](std::string_view what, Unit unit, double OperationStats::*member) {

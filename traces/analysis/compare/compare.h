@@ -46,7 +46,7 @@ struct RunColumn {
     bool stepped = true;     // false: the trace has no steps, and "per step" values are of the whole trace
     std::int64_t steps = 0;  // kept, of the rank with the most
     double mean_steps = 0;   // kept, mean over the ranks that kept any: a figure per step
-                             // times this is that of the whole run
+                             // times this is the figure of the whole run
     std::int64_t predicted_peak_bytes = -1;  // by the memory account, for the same rank; -1 none stored
     std::array<Spread, kTimeCategories> categories_spread{};
     Spread communication_spread, exposed_communication_spread, memcpy_spread, device_busy_spread;
@@ -60,11 +60,11 @@ struct Comparison {
 
 Fields<RunColumn> run_fields();
 
-// A figure of one run with its spread over the steps. The mean is not a number where it is unknown.
+// A figure of one run with its spread over the steps. The mean is NaN if it is unknown.
 struct ComparedValue {
     double mean = 0, spread = 0;
 
-    // Of the means in percent of the first's; none where that is 0 or one is unknown.
+    // The difference of the means in percent of the first; none if that is 0 or one is unknown.
     std::optional<double> change_percent(const ComparedValue& first) const;
     // Whether the steps' spread explains the difference.
     bool inside_spread(const ComparedValue& first) const;
@@ -80,7 +80,7 @@ struct ComparedFigure {
     bool less_is_better = true;
     std::vector<ComparedValue> runs;
 };
-// Without what all runs lack: categories of memory, operations. If no run has steps, none is "a step".
+// Omits memory categories and operations that no run has. If no run has steps, no title has "/step".
 std::vector<ComparedFigure> compared_figures(const Comparison& comparison);
 
 // Keys that name the output of a run ("run.trace", "run.overwrite") do not count as differences between runs.

@@ -38,7 +38,7 @@ Fields<PartFigures> part_fields();
 struct ComparedPart {
     std::string name;
     std::vector<PartFigures> runs;
-    // For the run that differs most from the first.
+    // The difference of the run that differs most from the first.
     double largest_difference() const;
 };
 

@@ -31,7 +31,8 @@ struct ScalingRun {
     std::array<double, kTimeCategories> categories_us{};  // NaN: no rank recorded its device
     std::vector<OperationTime> operations;
 
-    // Differences to the baseline's job other than its size, each as "key (the baseline's value, the run's)".
+    // Differences from the baseline's job other than its size, each as "key (the baseline's value, the
+    // run's)".
     std::vector<std::string> differs;
     bool same_model =
         true;  // false: the runs train different models, so nothing is compared with the baseline
@@ -42,7 +43,7 @@ struct ScalingRun {
     int grew = -1;          // TimeCategory that grew most per step over the baseline; -1: none grew
     double grew_us = 0;
 
-    double us_of(Operation operation) const;  // a step
+    double us_of(Operation operation) const;  // per step
     double samples_per_second() const { return step_us > 0 ? samples_per_step / step_us * 1e6 : 0; }
     double tokens_per_second() const { return step_us > 0 ? tokens_per_step / step_us * 1e6 : 0; }
 };

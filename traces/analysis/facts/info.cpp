@@ -28,7 +28,7 @@ class HostSelection {
     bool has_rank(int rank) const {
         return rank < 0 || rank == kNoRank ? all_ranks_ : !time_of(rank).empty();
     }
-    // A rank below 0 or kNoRank belongs to no rank; only the range of time decides then.
+    // A negative rank or kNoRank means no rank: selected if all ranks are, and the time is in the range.
     bool has(int rank, std::int64_t time) const {
         if (rank < 0 || rank == kNoRank) return all_ranks_ && time >= any_.start && time < any_.end;
         const IntervalSet& set = time_of(rank);

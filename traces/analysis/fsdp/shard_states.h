@@ -59,7 +59,7 @@ struct UnitHistory {  // one unit on one rank
 };
 
 struct ShardStates {
-    std::vector<std::string> units;   // as in UnitRanges: in the order of UnitRows where the trace has them
+    std::vector<std::string> units;   // as in UnitRanges: in the order of UnitRows if the trace has them
     std::vector<std::int64_t> bytes;  // of the whole unit, from the run's record or its gathers; -1 unknown
     std::size_t ranks = 0;            // of the trace
     std::vector<UnitHistory> histories;  // by rank index, then unit

@@ -13,7 +13,7 @@ struct UnitFigure {
     Unit unit = Unit::us;
     std::string_view meaning;
     Cell (*of)(const UnitCosts&) = nullptr;
-    std::int64_t UnitCosts::*collectives = nullptr;  // where there are none, tables leave the figure blank
+    std::int64_t UnitCosts::*collectives = nullptr;  // if there are none, tables leave the figure blank
 };
 
 template <std::int64_t UnitCosts::*Ns>

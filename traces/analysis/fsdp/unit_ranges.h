@@ -15,10 +15,10 @@ namespace shardscope::traces {
 struct Trace;
 
 struct UnitRanges {
-    std::vector<std::string> names;  // names of the units; in the order of UnitRows where the trace has them
-    std::vector<std::int32_t> unit;  // by host range: index into names, -1 none
-    std::vector<Phase> phase;        // by host range: forward, backward, recompute, or none
-    std::vector<std::int32_t> limiters;  // host ranges in which the limiter of gathers held the host
+    std::vector<std::string> names;      // names of the units; in the order of UnitRows if the trace has them
+    std::vector<std::int32_t> unit;      // by host range: index into names, -1 none
+    std::vector<Phase> phase;            // by host range: forward, backward, recompute, or none
+    std::vector<std::int32_t> limiters;  // host ranges in which the limiter of gathers blocked the host
 
     struct Change {  // of a thread's unit or phase, by a hook
         std::int64_t time = 0;
@@ -36,13 +36,13 @@ struct UnitRanges {
     Place at(const Trace& trace, std::int32_t range, std::int64_t time) const;
 };
 
-// Our own traces: by the module of the range; its unit is its own or its nearest ancestor's. Others: a range
-// belongs to the unit that it names, else to that of the range around it or, if more recent, to the unit
-// whose hooks ran last on the thread (FSDP2's forward lies between FSDP::pre_forward and ::post_forward, a
-// backward between its pre- and post-backward hooks); an operator of autograd belongs to the unit of its
-// forward. FSDP1's hooks do not name units: they run in the reverse order of the forwards (pre-backward hooks
-// in that of their ends, post-backward hooks in that of their starts), where units without parameters of
-// their own, which only enclose others, may be missing.
+// In our own traces the module of a range decides: its unit is its own or its nearest ancestor's. In
+// others, a range belongs to the unit that it names, else to that of the range around it or, if more
+// recent, to the unit whose hooks ran last on the thread (FSDP2's forward lies between FSDP::pre_forward
+// and ::post_forward, a backward between its pre- and post-backward hooks); an operator of autograd belongs
+// to the unit of its forward. FSDP1's hooks do not name units: they run in the reverse order of the
+// forwards (pre-backward hooks in that of their ends, post-backward hooks in that of their starts), where
+// units without parameters of their own, which only enclose others, may be missing.
 UnitRanges find_units(const Trace& trace);
 
 }  // namespace shardscope::traces

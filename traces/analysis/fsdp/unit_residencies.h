@@ -39,7 +39,7 @@ class BlockingCalls {
     // Ignores calls directly inside the ranges `left_out`.
     BlockingCalls(const Trace& trace, std::span<const std::int32_t> left_out);
 
-    // The start of the call that held the thread at `time`; `time` itself if none did.
+    // The start of the call that blocked the thread at `time`; `time` itself if none did.
     std::int64_t since(std::uint16_t thread, std::int64_t time) const;
 
   private:

@@ -23,7 +23,7 @@ struct UnitCosts {
     std::int64_t gather_exposed_ns = 0;  // outside the union of compute kernels
     std::int64_t reductions = 0, reduce_bytes = 0, reduce_padding = 0;
     std::int64_t reduce_ns = 0, reduce_exposed_ns = 0;
-    std::int64_t limiter_ns = 0;  // the host was held before these gathers
+    std::int64_t limiter_ns = 0;  // the limiter blocked the host before these gathers
     std::int64_t regathers = 0;   // gathers of a unit that was gathered, used and freed immediately before
     std::int64_t held_ns = 0;     // from the start of a gather to the end of the last compute that used it
     std::int64_t freed_ns = 0;  // from that end to the unit's next gather in the step; belongs to that gather
@@ -63,26 +63,26 @@ struct Unevenness {
 
 struct UnitsReport {
     bool any_unit = false;  // false: the trace contains no FSDP units
-    bool stepped = true;    // false: the trace has no steps, and a rank's one "step" is all of it
+    bool stepped = true;    // false: the trace has no steps, and all of it is one "step"
     std::vector<RankUnits> ranks;
     // The same rows summed over the ranks (`steps` stay empty; hidden_by: the unit with the most time over
-    // the ranks), and the number of steps of ranks in the sums.
+    // the ranks), and the sum of the ranks' numbers of steps.
     std::vector<UnitPhase> all_ranks;
     std::int64_t rank_steps = 0;
     Unevenness uneven;
 };
 
-// A row of a report beside the number of steps in its sums.
+// A row of a report with the number of steps in its sums.
 struct UnitMeans {
     const UnitPhase& row;
     std::int64_t steps = 0;
 
-    // Mean of a step: the gathers of what had just been freed.
+    // The time of regathers, mean per step, estimated as their share of the gathers.
     double regather_us() const;
 };
-// Sums over the kept steps under the plain names ("gather_us"), means of a step as "gather_per_step_us".
+// Sums over the kept steps under the plain names ("gather_us"), means per step as "gather_per_step_us".
 Fields<UnitMeans> unit_fields();
-Fields<UnitMeans> unit_sum_fields();   // of these only the sums
+Fields<UnitMeans> unit_sum_fields();   // only the sums
 Fields<UnitMeans> unit_mean_fields();  // only the means
 Fields<RankUnits> unit_rank_fields();
 std::vector<UnitMeans> unit_means(const std::vector<UnitPhase>& rows, std::int64_t steps);

@@ -17,7 +17,7 @@ namespace shardscope::traces {
 
 namespace {
 
-// For each row of Trace::memory: when the next row of the same address came.
+// For each row of Trace::memory: the time of the next row with the same address.
 std::vector<std::int64_t> ends_of(const MemoryEvents& memory) {
     const auto place = [&](std::uint32_t i) {
         return std::tuple(memory.rank[i], memory.space[i], memory.address[i]);
@@ -73,7 +73,7 @@ std::unordered_map<std::int32_t, std::string_view> names_by_id(const std::vector
     return names;
 }
 
-// Moves the largest, at most `most` (0: all), to the front in order; returns their number.
+// Moves the `most` largest (0: all) to the front, in order; returns their number.
 std::size_t order_largest(const MemoryEvents& memory, const Allocations& found,
                           std::vector<std::uint32_t>& places, std::size_t most) {
     const std::size_t kept = most == 0 ? places.size() : std::min(most, places.size());

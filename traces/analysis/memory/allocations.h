@@ -21,7 +21,7 @@ inline constexpr std::int64_t kNeverFreed = std::numeric_limits<std::int64_t>::m
 // In time order.
 struct Allocations {
     std::vector<std::uint32_t> row;      // row of Trace::memory, with size, category, address and the rest
-    std::vector<std::int64_t> freed_ns;  // when the next row of its address came; kNeverFreed: not freed
+    std::vector<std::int64_t> freed_ns;  // the time of the next row with its address; kNeverFreed: not freed
     std::size_t size() const { return row.size(); }
 };
 

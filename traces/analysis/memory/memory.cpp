@@ -33,7 +33,8 @@ std::unordered_map<StringId, std::int64_t> by_text(const MemoryEvents& memory,
     return bytes;
 }
 
-// Adds what no address explains, so that the holders sum to the peak, and sorts them, largest first.
+// Adds the bytes that no address explains, so that the holders sum to the peak, and sorts them, largest
+// first.
 void close(std::vector<MemoryHolder>& holders, std::int64_t peak) {
     for (const MemoryHolder& holder : holders) peak -= holder.bytes;
     if (peak != 0) holders.push_back({kNotTold, peak});
@@ -79,8 +80,8 @@ std::vector<MemoryHolder> by_stack(const Trace& trace, std::int64_t peak,
     return holders;
 }
 
-// If bytes count until their last use, a peak lasts: the time of the allocator's last action before it fell.
-// Otherwise the time when it was reached.
+// The time of the peak: when it was reached or, if bytes count until their last use, the allocator's last
+// action before the total fell.
 std::int64_t moment_of(const Trace& trace, RankPlace rank, const std::vector<std::uint32_t>& rows,
                        const Peak& peak) {
     if (!counts_active(trace) || peak.rows == 0 || peak.rows >= rows.size()) return peak.time;
@@ -170,7 +171,7 @@ std::vector<MemoryFailure> failures_of(const Trace& trace, int rank, const RankS
 
 // --- measured beside predicted ---
 
-// The rest of the stored peak that the stored parts do not explain.
+// The part of the stored peak that the stored parts do not explain.
 constexpr const char* kNotStored = "(not predicted)";
 
 // Measured and predicted bytes of one key (an id or a name).

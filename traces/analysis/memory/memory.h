@@ -1,4 +1,4 @@
-// Peak memory and what lived at the peak. Definition: docs/definitions.md, "Memory".
+// Peak memory and the allocations at the peak. Definition: docs/definitions.md, "Memory".
 #pragma once
 
 #include <array>
@@ -84,7 +84,7 @@ struct RankMemory {
     std::vector<MemoryFailure> failures;         // in the selected time
     std::vector<SpacePeak> other_spaces;         // the other spaces in the trace
     std::optional<MemoryGrowth> growth;          // in the selected steps
-    int devices = 1;                  // on which the rank allocated; the peak is that of the highest one
+    int devices = 1;                  // number on which the rank allocated; the peak is the highest of theirs
     bool until_last_use = false;      // the bytes are active ones (see below)
     std::int64_t reserved_bytes = 0;  // maximum of the pool; 0 unknown
     std::int64_t predicted_peak_bytes = -1;  // the memory account's for the whole run; -1 none stored
@@ -120,16 +120,16 @@ inline constexpr std::array<HolderList, 5> kHolderLists = {{{"unit", &RankMemory
                                                             {"annotation", &RankMemory::annotations},
                                                             {"stack", &RankMemory::stacks}}};
 
-// A part of a peak beside what was predicted of it, as tables show it.
+// A part of a peak and its prediction, as tables show them.
 struct MemoryPart {
     std::string name;
     std::int64_t bytes = 0, peak = 0;
     std::optional<std::int64_t> predicted = {};  // none: not stored, or of another peak
 };
 Fields<MemoryPart> memory_part_fields();
-// The categories; without predictions where these do not apply.
+// The categories; without predictions if these do not apply.
 std::vector<MemoryPart> category_parts(const RankMemory& rank);
-// The largest holders, up to `most`, and more than one beyond them as a row "… 5 more".
+// The `most` largest holders; if more than one is left, these make up a row "… 5 more".
 std::vector<MemoryPart> holder_parts(const std::vector<MemoryHolder>& holders, std::int64_t peak,
                                      std::size_t most);
 // The holders that have bytes at the peak.

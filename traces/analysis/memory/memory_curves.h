@@ -1,6 +1,6 @@
-// Bytes over time as plain steps: a rank's total allocated bytes, its largest value in any time, and the
-// counters of the pool that it allocates from. Complements memory_curve(), which has the categories. Times in
-// nanoseconds.
+// Bytes over time as step functions: a rank's total allocated bytes, its largest value in any interval, and
+// the counters of the pool that it allocates from. Complements memory_curve(), which has the categories.
+// Times in nanoseconds.
 #pragma once
 
 #include <cstddef>
@@ -36,7 +36,7 @@ std::vector<MemoryPoint> selected_memory_curve(const Trace& trace, RankPlace ran
 // Device memory as counted by the recorder of a run; each curve is empty if it was not recorded.
 struct PoolCurves {
     ByteCurve reserved;   // reserved by the caching allocator
-    ByteCurve active;     // counts until the last stream has used it
+    ByteCurve active;     // memory counts until the last stream has used it
     ByteCurve allocated;  // in the host program's order, if the memory events contain active bytes
 };
 PoolCurves pool_curves(const Trace& trace, RankPlace rank);

@@ -22,7 +22,8 @@ class Growths {
                 times_.push_back(calls.start[i]);
             }
         }
-        // A snapshot has no calls: each segment counts as one; those without a stream existed before.
+        // A snapshot has no calls: each segment counts as one, except those without a stream, which existed
+        // before.
         const Segments& segments = trace.segments;
         const bool told = !times_.empty();
         for (std::size_t i = 0; !told && i < segments.size(); ++i) {

@@ -311,7 +311,7 @@ Fields<OperatorStats> operator_fields(bool by_shape) {
           in_table},
          value_of<&O::device_percent>},
     };
-    // The first three fields: the name, and the shapes for CSV only or for all.
+    // The first three fields are the name, the shapes for CSV only, and the shapes for every output.
     static const auto choose = [](std::size_t left_out) {
         std::vector<Field<O>> fields(std::begin(kFields), std::end(kFields));
         fields.erase(fields.begin() + static_cast<std::ptrdiff_t>(left_out));

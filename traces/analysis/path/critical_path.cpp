@@ -62,8 +62,8 @@ std::uint16_t walk(const GraphSources& sources, const StepGraph& graph, std::uin
             emit(PathKind::communication, together, graph.time[at(n)], here);
             n = last;
         } else {
-            // The rank with the shortest part came last, as everywhere (stragglers.h): it waits for nobody,
-            // also where its clock is a little behind the others'.
+            // The rank with the shortest part arrived last, as everywhere (stragglers.h): it waits for no
+            // other rank, even if its clock is a little behind theirs.
             const std::int64_t from = all.shortest_rank == here ? graph.time[at(before)] : together;
             emit(PathKind::communication, from, graph.time[at(n)], here);
             emit(PathKind::waiting, graph.time[at(before)], from, all.shortest_rank);
@@ -152,7 +152,7 @@ class PathSums {
         if (const std::int32_t found = module_ranges_.of(range); found >= 0) modules_[found] += ns;
     }
 
-    // Host time in a call goes by its name; between calls, by the range around it.
+    // Host time in a call has the call's name; between calls, that of the range around it.
     void add_host(const StepGraph& graph, const Piece& piece, PathPiece told) {
         const GraphNode what = graph.what[static_cast<std::size_t>(piece.node)];
         const bool call = what == GraphNode::call_end || what == GraphNode::empty_call_end;

@@ -1,5 +1,5 @@
-// Critical path: the longest chain of work in which each part had to wait for the one before, from the end of
-// a step back to its start; and what the step would take if a kind of time were scaled. Definition:
+// Critical path: the longest chain of work in which each part had to wait for the previous one, from the
+// end of a step back to its start; and what the step would take if a kind of time were scaled. Definition:
 // docs/definitions.md, "Critical path". The graph and its rules: step_graph.h.
 #pragma once
 
@@ -18,12 +18,12 @@ struct Trace;
 
 enum class PathKind : std::uint8_t {
     host = 0,           // the host computes, calls, or does something that the trace does not show
-    launch_delay = 1,   // from when nothing else delayed device work to its start
+    launch_delay = 1,   // from the time when nothing else delays device work to its start
     compute = 2,        // kernels
     communication = 3,  // collectives once all ranks take part; on the path, so exposed
     memcpy = 4,         // copies and memsets
     waiting = 5,        // collectives until the last rank takes part
-    earlier_step = 6,   // of the job's path only: its first rank was still in the step before
+    earlier_step = 6,   // of the job's path only: its first rank was still in the previous step
 };
 inline constexpr int kPathKinds = 7;
 inline constexpr std::array<std::string_view, kPathKinds> kPathKindNames = {
@@ -46,7 +46,7 @@ struct PathShare {
     PathKind kind = PathKind::host;
     std::string name;  // kernel, runtime call or host range
     double us = 0;
-    double times = 0;  // pieces of the path
+    double times = 0;  // number of pieces of the path
 };
 
 struct NamedTime {
@@ -90,7 +90,7 @@ struct CriticalPathReport {
     std::vector<RankPath> ranks;
     // The job's path continues on the rank that was waited for. None for one rank.
     std::optional<RankPath> job;
-    bool stepped = true;  // false: the trace has no steps, and a rank's one "step" is all of it
+    bool stepped = true;  // false: the trace has no steps, and all of it is one "step"
     bool what_if = false;
     PathFactors factors = kUnscaled;
     // Collectives whose parts do not overlap on the ranks' clocks: no path crosses ranks there, and waiting

@@ -23,7 +23,7 @@ struct PathChange {
     // its stream has ended, together with the compute that ended before that.
     std::vector<bool> early;
     // By device event: a gather that does not wait for other streams' compute. Most traces do not record
-    // which stream a wait is for, so a gather that the limiter held seems to wait for compute.
+    // which stream a wait is for, so a gather that the limiter delayed seems to wait for compute.
     std::vector<bool> alone;
 };
 

@@ -71,7 +71,7 @@ class Builder {
         std::int32_t start = kNoNode, end = kNoNode;  // nodes
         std::int32_t own_end = kNoNode;               // the latest end so far of what it launched
         int stream = -1;                              // on which it launches
-        std::int64_t waits = 0;                       // how many waits the stream had been given by then
+        std::int64_t waits = 0;                       // number of waits on its stream by then
     };
     struct RankState {
         std::int32_t begin = kNoNode, host_begin = kNoNode, last_host = kNoNode;
@@ -250,7 +250,7 @@ class Builder {
         const std::int32_t call = graph_.owner[at(n)];
         CallState& state = calls_[call];
         hold_by_host(n, rank);
-        std::int32_t device = state.own_end;  // a blocking copy, or a launch that is told to block
+        std::int32_t device = state.own_end;  // of a blocking copy, or of a launch that was made to block
         if (device == kNoNode && sources_.call[at(call)] == GraphSources::Call::waits) {
             const std::int32_t stream = sources_.call_stream[at(call)];
             device = stream >= 0 ? streams_[at(stream)].last_end : rank.streams.node[0];
@@ -376,7 +376,7 @@ class Builder {
         }
     }
 
-    // Takes the longest of the chains that end in a node; the host's time counts shorter by the tie.
+    // Takes the longest of the chains that end in a node; host time counts as shorter by kTie.
     void choose_path() {
         graph_.path.assign(graph_.size(), 0);
         PathFactors factors = kUnscaled;

@@ -81,7 +81,7 @@ struct StepGraph {
     static constexpr double kTie = 0.02;  // fraction of the host's time
     struct Edge {
         std::int32_t node = kNone;
-        std::int64_t weight = 0;  // of the later node's kind
+        std::int64_t weight = 0;  // time, of the later node's kind
     };
 
     // By node, in time order; edges point to lower numbers. Edge 0 is the one that delayed the node: its

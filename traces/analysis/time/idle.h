@@ -18,8 +18,8 @@ struct Trace;
 
 // A gap lies between the latest end so far and the next start on one stream.
 enum class GapKind {
-    host_wait,    // the work after it was launched after that end: the host was late
-    kernel_wait,  // launched before, and the gap is short: the device's pause between two kernels
+    host_wait,    // the next work was launched after that end: the host was late
+    kernel_wait,  // it was launched before, and the gap is short: the pause between two kernels
     other,        // dependencies on other streams, limiters, ...
 };
 inline constexpr int kGapKinds = 3;

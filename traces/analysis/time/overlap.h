@@ -45,7 +45,7 @@ struct RankOverlap {
     std::vector<StepOverlap> steps;  // the kept steps
     std::int64_t cut_steps = 0;      // last steps omitted because they were cut off
     OverlapParts sum;                // over those steps
-    // Within the rank's first to last device event, whatever the steps: of the whole trace, or of the
+    // From the rank's first device event to its last, whatever the steps: in the whole trace, or in the
     // selected time range. Selected steps do not limit it.
     OverlapParts device_time;
     // The mean of a part over the steps, in us.
@@ -58,7 +58,7 @@ struct OverlapReport {
     std::vector<RankOverlap> ranks;
 
     bool any_communication() const;
-    double mean_exposed_us() const;       // of a step, over the ranks
+    double mean_exposed_us() const;       // per step, over the ranks
     double mean_overlap_percent() const;  // over the ranks
 };
 

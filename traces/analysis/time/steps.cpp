@@ -132,7 +132,8 @@ std::vector<StepOfRank> step_rows(const RankStepDetails& rank) {
 
 namespace {
 
-// The parts of a step's time: the keys of CSV, and titles of which eight and more fit a terminal's line.
+// The parts of a step's time: the keys of CSV, and titles so short that eight and more columns fit a
+// terminal's line.
 constexpr std::array<std::pair<std::string_view, std::string_view>, kTimeCategories> kSplit = {
     {{"kernel_us", "Kernel"},
      {"memcpy_us", "Memcpy"},

@@ -54,7 +54,7 @@ struct StepsReport {
     std::vector<StepAcrossRanks> across;  // by step number
 };
 
-// A step beside its rank, as tables show it.
+// A step with its rank, as tables show it.
 struct StepOfRank {
     const RankStepDetails& rank;
     const StepDetail& step;
@@ -62,7 +62,7 @@ struct StepOfRank {
     bool slowest() const {
         return rank.slowest >= 0 && &step == &rank.steps[static_cast<std::size_t>(rank.slowest)];
     }
-    // Of the window from the rank's median one; none without a median.
+    // The difference of the window from the rank's median window; none without a median.
     std::optional<double> difference_percent() const;
 };
 Fields<StepOfRank> step_fields();

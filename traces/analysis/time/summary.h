@@ -54,7 +54,7 @@ enum class CommunicationAs {
 struct ExecutionSummary {
     std::vector<RankSummary> ranks;
     CommunicationAs communication = CommunicationAs::category;
-    bool stepped = true;  // false: the trace has no steps, and a rank's one "step" is all of it
+    bool stepped = true;  // false: the trace has no steps, and all of it is one "step"
     // Whether the category is used here and should be shown.
     bool has(TimeCategory c) const {
         return c != TimeCategory::communication || communication == CommunicationAs::category;
@@ -62,7 +62,7 @@ struct ExecutionSummary {
     double mean_step_us() const;  // over the ranks
 };
 
-// A row of a rank's summary: the whole step, or one category; the time is unknown where no device was
+// A row of a rank's summary: the whole step, or one category; the time is unknown if no device was
 // recorded.
 struct CategoryTime {
     std::string_view name;

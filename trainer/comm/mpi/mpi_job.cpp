@@ -18,7 +18,7 @@ void check(int code, const char* call) {
     if (code != MPI_SUCCESS) throw std::runtime_error("MPI failed: " + describe_error(call, code));
 }
 
-// "Open MPI v4.1.4": the first words of what the library says, which goes on with its build.
+// "Open MPI v4.1.4": the first words of the library's version text, which continues with its build.
 std::string library_name() {
     std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
     int length = 0;
@@ -42,7 +42,7 @@ MpiJob::MpiJob() {
     int initialized = 0, provided = MPI_THREAD_SINGLE;
     MPI_Initialized(&initialized);
     if (initialized) throw std::runtime_error("MPI is in use already in this process");
-    // One thread at a time: this one until wire(), then the wire's, then this one again.
+    // One thread at a time calls MPI: this one until wire(), then the wire's, then this one again.
     check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided), "MPI_Init_thread");
     library_ = library_name();
     check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");

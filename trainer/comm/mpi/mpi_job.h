@@ -9,7 +9,7 @@
 
 namespace shardscope::trainer::mpi {
 
-// What MPI says of its error `code`, in `call`: "MPI_Isend: MPI_ERR_RANK: invalid rank".
+// MPI's text for the error `code` of `call`: "MPI_Isend: MPI_ERR_RANK: invalid rank".
 std::string describe_error(const char* call, int code);
 
 class MpiJob final : public MpiModule {

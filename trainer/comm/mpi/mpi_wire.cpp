@@ -20,14 +20,14 @@ namespace shardscope::trainer::mpi {
 namespace {
 
 constexpr std::uint64_t kWireTags = std::uint64_t{1} << 32;
-// As many are made, where a library's tags are small; Open MPI's need two.
+// The most communicators that are made if a library's tags are small; Open MPI needs two.
 constexpr std::uint64_t kMostCommunicators = 8;
 
-// A wait: look for kSpinNs while messages are under way, then sleep between looks, from kFirstSleepNs on,
-// half as long again each time. MPI moves data only in a look: with messages under way no sleep is longer
-// than kBusySleepNs; with none, there is at most to push out what MPI has taken over. The spin is about what
-// a part of a large message takes, so that the parts of one on its way follow each other without a sleep. Nor
-// is the core given away meanwhile: among threads that compute it comes back after milliseconds.
+// A wait polls for kSpinNs while messages are under way, then sleeps between polls, first for kFirstSleepNs
+// and each time half as long again. MPI moves data only when it is polled: with messages under way no sleep
+// is longer than kBusySleepNs; with none, a poll at most sends what MPI has buffered. The spin takes about as
+// long as one part of a large message, so that its parts follow each other without a sleep. It does not yield
+// the core, which threads that compute would give back only after milliseconds.
 constexpr long kSpinNs = 50'000;
 constexpr long kFirstSleepNs = 20'000;
 constexpr long kBusySleepNs = 200'000;
@@ -55,7 +55,7 @@ MpiWire::MpiWire(const MpiWireOptions& options, std::string library)
     const std::uint64_t needed = std::min((kWireTags + tags_ - 1) / tags_, kMostCommunicators);
     communicators_.resize(needed, MPI_COMM_NULL);
     for (MPI_Comm& communicator : communicators_) {
-        const int made = MPI_Comm_dup(MPI_COMM_WORLD, &communicator);  // with its error handler
+        const int made = MPI_Comm_dup(MPI_COMM_WORLD, &communicator);  // inherits its error handler
         if (made != MPI_SUCCESS) fail("MPI_Comm_dup", made, -1);
     }
     waker_ = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -63,7 +63,7 @@ MpiWire::MpiWire(const MpiWireOptions& options, std::string library)
 }
 
 MpiWire::~MpiWire() {
-    // Communicators are left to MPI_Finalize: freeing one is collective, and after a failure nobody answers.
+    // MPI_Finalize frees the communicators: freeing is collective, and after a failure no rank answers.
     if (waker_ >= 0) ::close(waker_);
 }
 
@@ -92,7 +92,7 @@ std::size_t MpiWire::open_message() {
     return message;
 }
 
-// A message of no bytes is one part, too.
+// An empty message has one part, too.
 template <class Byte, class Start>
 Wire::Ticket MpiWire::start(int peer, std::uint32_t tag, std::span<Byte> data, bool receives,
                             const Start& start_part) {
@@ -135,7 +135,7 @@ bool MpiWire::done(Ticket ticket) {
 
 bool MpiWire::test() {
     if (requests_.empty()) {
-        // Lets MPI move what it has taken over: a small message is over for its sender before it has left.
+        // Lets MPI send what it has buffered: a small message is over for its sender before it has left.
         int there = 0;
         const int code =
             MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, communicators_[0], &there, MPI_STATUS_IGNORE);
@@ -164,7 +164,7 @@ bool MpiWire::test() {
         }
         parts_left_[part.message]--;
     }
-    // From behind, so that what takes a finished one's place has not been looked at in vain.
+    // From the last one down, so that the entry moved into a finished one's place is not finished itself.
     std::sort(finished_.begin(), finished_.begin() + count);
     for (int i = count - 1; i >= 0; i--) {
         const auto at = static_cast<std::size_t>(finished_[static_cast<std::size_t>(i)]);
@@ -209,7 +209,7 @@ bool MpiWire::progress(int wait_us) {
 void MpiWire::wake() {
     woken_.store(true, std::memory_order_release);
     const std::uint64_t one = 1;
-    // Full is woken, too.
+    // If the counter is full, the write fails, but the thread wakes anyway.
     [[maybe_unused]] const ssize_t written = ::write(waker_, &one, sizeof one);
 }
 

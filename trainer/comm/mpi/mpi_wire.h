@@ -1,9 +1,9 @@
-// Messages as MPI's own, sent and received without waiting. MPI has no way to sleep until something arrives,
-// and the ranks' workers need the cores: a progress() that waits looks a few times and then sleeps between
-// looks, longer and longer.
+// Sends and receives messages through MPI without blocking. MPI has no way to sleep until something arrives,
+// and the ranks' workers need the cores: a progress() that waits polls a few times and then sleeps between
+// polls, longer each time.
 //
-// A message of more than `chunk_bytes` goes as several. A tag of 32 bits is more than MPI promises to carry:
-// its upper part is a choice between communicators.
+// A message of more than `chunk_bytes` is sent as several. MPI does not promise to carry tags of 32 bits, so
+// their upper part selects a communicator.
 #pragma once
 
 #include <atomic>
@@ -36,33 +36,33 @@ class MpiWire final : public Wire {
         MPI_Comm communicator;
         int tag;
     };
-    // What one of MPI's requests belongs to.
+    // The part of a message that one MPI request transfers.
     struct Part {
         std::size_t message;
         int peer;
-        int bytes;  // of a receive: what must arrive; -1 for a send
+        int bytes;  // expected by a receive; -1 for a send
     };
 
     Channel channel(std::uint32_t tag) const;
     std::size_t open_message();
     template <class Byte, class Start>
     Ticket start(int peer, std::uint32_t tag, std::span<Byte> data, bool receives, const Start& start_part);
-    bool test();                // whether a request is over
-    bool sleep(long sleep_ns);  // whether woken
+    bool test();                // polls MPI; whether a request has ended
+    bool sleep(long sleep_ns);  // whether it was woken
     void drain_pokes();
     [[noreturn]] void fail(const char* call, int code, int peer) const;
 
     MpiWireOptions options_;
     std::string library_;
     int rank_ = 0, ranks_ = 1;
-    std::uint64_t tags_ = 0;  // of one communicator
+    std::uint64_t tags_ = 0;  // number of tags per communicator
     std::vector<MPI_Comm> communicators_;
 
     std::vector<int> parts_left_;        // by message
-    std::vector<std::size_t> free_;      // messages that are nobody's
+    std::vector<std::size_t> free_;      // messages that are not in use
     std::vector<MPI_Request> requests_;  // under way
-    std::vector<Part> parts_;            // of the requests
-    std::vector<int> finished_;          // MPI_Testsome's
+    std::vector<Part> parts_;            // by request
+    std::vector<int> finished_;          // indices from MPI_Testsome
     std::vector<MPI_Status> statuses_;
     int waker_ = -1;  // an eventfd
     std::atomic<bool> woken_{false};

@@ -35,7 +35,7 @@ Color weight_color(FindingWeight weight) {
 void labelled(std::string_view label, const std::string& said, float indent) {
     if (said.empty()) return;
     text_dim(label);
-    ImGui::SameLine(indent);  // of the card's group
+    ImGui::SameLine(indent);  // relative to the card's group
     ImGui::BeginGroup();
     text(said);
     ImGui::EndGroup();
@@ -142,7 +142,7 @@ class AdvicePanel final : public Panel {
         float wide = open.empty() ? 0 : ImGui::CalcTextSize(open.c_str()).x + padding;
         const bool place = has_place(finding.id);
         if (place) wide += ImGui::CalcTextSize("Show me").x + padding + font * 0.4F;
-        const float left = right - wide - start;  // of the card's group
+        const float left = right - wide - start;  // relative to the card's group
         ImGui::SameLine(std::max(left, ImGui::GetItemRectMax().x - start + font));
         if (place) {
             if (named_button("Show me", fmt::format("advice.{}.show", finding.id)))

@@ -21,8 +21,8 @@ std::vector<std::size_t> by_weight(const traces::AdviceReport& report);
 // trace has FSDP units, so that their panel shows something.
 std::string_view panel_of(std::string_view rule, bool units = true);
 
-// Whether a stretch of the trace shows it (traces/analysis/advice/advice_place.h); false: it concerns the
-// configuration.
+// Whether the finding has a place in the trace to show (traces/analysis/advice/advice_place.h); false: it
+// concerns the configuration.
 bool has_place(std::string_view rule);
 
 }  // namespace shardscope::viewer

@@ -1,5 +1,5 @@
 // What the Collectives and Distributed panels show of traces/analysis: tables, and collectives counted by
-// size. No drawing; any thread. Times in microseconds, MB = 2^20 bytes, GB/s = 10^9 bytes a second.
+// size. No drawing; any thread. Times in microseconds, MB = 2^20 bytes, GB/s = 10^9 bytes per second.
 #pragma once
 
 #include <array>
@@ -28,16 +28,16 @@ std::shared_ptr<const CellTable> operation_table(const traces::RankCollectives& 
 // StragglersReport::kinds.
 std::shared_ptr<const CellTable> straggler_table(const traces::StragglersReport& report, int kind);
 
-// By group, operation and size.
+// One row per group, operation and size class.
 std::shared_ptr<const CellTable> traffic_table(const traces::DistributedReport& report);
 
-// One row a rank, means over steps; over the whole trace if it names no steps.
+// One row per rank, averaged over steps; over the whole trace if it names no steps.
 std::shared_ptr<const CellTable> rank_table(const traces::DistributedReport& report, bool stepped = true);
 
 // The collectives that the ranks waited for longest.
 std::shared_ptr<const CellTable> slowest_table(const traces::DistributedReport& report);
 
-// One row for each host, and for each kind of collective within and between hosts.
+// One row per host; and one per kind of collective within and between hosts.
 std::shared_ptr<const CellTable> host_table(const traces::HostsReport& report);
 std::shared_ptr<const CellTable> host_traffic_table(const traces::HostsReport& report);
 
@@ -56,8 +56,8 @@ std::string size_class_text(std::size_t index);  // "64 KB - 1 MB", "size unknow
 
 Color operation_color(traces::Operation operation);
 
-// --- The table of all collectives, one row each (traces/analysis/communication/collectives.h). No
-// drawing; any thread. Times in microseconds, MB = 2^20 bytes, GB/s = 10^9 bytes a second.
+// --- The table of all collectives, one row each (traces/analysis/communication/collectives.h). No drawing;
+// any thread. Times in microseconds, MB = 2^20 bytes, GB/s = 10^9 bytes per second.
 
 class CollectiveTable final : public LazyTable {
   public:

@@ -81,7 +81,7 @@ class CollectivesPanel final : public Panel {
         }
         const float font = ImGui::GetFontSize();
         const float rows = static_cast<float>(rank->operations.size());
-        ImGui::BeginChild("page");  // scrolls where the window is small
+        ImGui::BeginChild("page");  // scrolls if the window is small
         const float height = std::min(std::max(ImGui::GetContentRegionAvail().y * 0.4F, font * 12),
                                       font * (3.2F + 1.6F * rows));
         draw_table("collectives", operations_, operations_state_,

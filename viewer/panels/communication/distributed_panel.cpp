@@ -131,7 +131,7 @@ class DistributedPanel final : public Panel {
         return line;
     }
 
-    // --- one line a rank ---
+    // --- one line per rank ---
 
     static void draw_bars(Session& session, const DistributedReport& report, float height) {
         const float font = ImGui::GetFontSize(), line = font * 1.7F;

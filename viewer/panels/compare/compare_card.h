@@ -25,7 +25,7 @@ class CompareCard {
         Color color = 0;  // the run's
         const traces::RunColumn* run = nullptr;
         const traces::RunColumn* first = nullptr;  // the base; equal to `run` on the first card
-        bool comparable = true;                    // times compare with the base's: both stepped, or both not
+        bool comparable = true;                    // times compare with the base's: both stepped, or neither
         const traces::Trace* trace = nullptr;
         const traces::RankSummary* rank0 = nullptr;  // nullptr while it is computed
         const traces::RankModules* modules = nullptr;

@@ -218,7 +218,7 @@ void CompareOverview::draw_table(const ComparedRuns& runs) {
     ImGui::Dummy({0, font * 0.3F});
     constexpr ImGuiTableFlags kFlags = ImGuiTableFlags_RowBg | ImGuiTableFlags_PadOuterX |
                                        ImGuiTableFlags_BordersInnerV | ImGuiTableFlags_NoSavedSettings;
-    // Another number of runs makes another table: widths start afresh.
+    // Another number of runs needs another table, which starts with fresh column widths.
     const std::string id = fmt::format("figures {}", runs.heads.size());
     if (!ImGui::BeginTable(id.c_str(), static_cast<int>(runs.heads.size()) + 1, kFlags)) return;
     ImGui::TableSetupColumn("##figure", ImGuiTableColumnFlags_WidthFixed, font * 15);

@@ -94,7 +94,7 @@ class CompareSpreadView {
   private:
     bool choose_kernel(Session& session, const ComparedRuns& runs);
 
-    bool kernels_ = false;  // otherwise steps
+    bool kernels_ = false;  // true: kernels, false: steps
     std::string kernel_;
     std::vector<std::shared_ptr<const Durations>> of_;
     std::vector<Durations> durations_;
@@ -133,7 +133,7 @@ class CompareMemoryView {
     void draw_peaks(const Chart& chart, const ComparedRuns& runs) const;
 
     MemoryBy by_ = MemoryBy::category;
-    bool whole_ = false;  // the curves of the whole runs, or of the steps of the peaks
+    bool whole_ = false;  // true: curves of the whole runs, false: of the steps of the peaks
     std::vector<std::shared_ptr<const traces::MemoryReport>> of_;
     MemoryBy table_by_ = MemoryBy::category;
     std::vector<std::string> names_;

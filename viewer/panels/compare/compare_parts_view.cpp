@@ -37,7 +37,7 @@ void ComparePartsView::take(Page& page, const std::shared_ptr<const traces::Part
     if (parts->by == CompareBy::module) {
         const bool first = page.tree == nullptr;
         page.tree = std::make_shared<ComparedModules>(parts, runs.heads, per_step);
-        if (first) {  // as much as fits the window
+        if (first) {  // opens as many levels as fit the window
             const float line = ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().CellPadding.y;
             const float rows = std::max(1.0F, ImGui::GetContentRegionAvail().y / line - 4);
             page.tree_state.open_levels(levels_that_fit(*page.tree, static_cast<std::size_t>(rows * 1.5F)));

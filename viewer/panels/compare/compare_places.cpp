@@ -24,7 +24,6 @@ std::string unit_name(const Trace& trace, std::int32_t unit) {
     return unit >= 0 && row != trace.units.end() ? row->name : std::string();
 }
 
-// Keeps the longest.
 class Longest {
   public:
     void take(TimeRange time, int rank, SelectedEvent event, int module = -1) {
@@ -58,7 +57,7 @@ PartPlace longest_operator(const Trace& trace, const std::string& name, const tr
     for (std::size_t i = 0; i < ranges.size(); ++i) {
         if (ranges.start[i] < time.start || ranges.start[i] >= time.end) continue;
         const std::string_view text = trace.strings[ranges.name[i]];
-        // PyTorch's NVTX ranges have more after the name: "aten::mm, seq = 3".
+        // PyTorch's NVTX ranges append to the name: "aten::mm, seq = 3".
         if (!text.starts_with(name) || (text.size() > name.size() && text[name.size()] != ',')) continue;
         longest.take({ranges.start[i], ranges.end[i]}, std::max(0, trace.threads[ranges.thread[i]].rank),
                      {EventKind::range, static_cast<std::int64_t>(i)});

@@ -21,7 +21,7 @@ using traces::RunColumn;
 
 constexpr std::size_t kTitleSettings = 3;
 
-// What a reader compares by: the most informative settings first; others follow in the order of the file.
+// The settings that tell most about a run, the most informative first; others follow in the file's order.
 constexpr std::array<std::string_view, 9> kTellingKeys = {"parallel.mode",
                                                           "fsdp.sharding_strategy",
                                                           "fsdp.wrap",
@@ -290,8 +290,8 @@ std::vector<CompareRow> compare_rows(const Comparison& comparison, const std::ve
     constexpr auto kJudge = RowBuilder::Judge::smaller_is_better;
     constexpr auto kNoJudge = RowBuilder::Judge::none;
     const auto step_spread = [](const RunColumn& r) { return r.spread_step_us; };
-    // If only some runs have steps, those without have no figures per step; among themselves they compare
-    // whole.
+    // If only some runs have steps, those without have no figures per step; if none has, whole traces are
+    // compared.
     const bool any_stepped = std::find(stepped.begin(), stepped.end(), true) != stepped.end();
     const bool whole = !stepped.empty() && !any_stepped;
     rows.heading(whole ? "Time of the whole trace, mean over ranks" : "Time of a step, mean over ranks");

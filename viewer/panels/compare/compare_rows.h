@@ -11,8 +11,8 @@
 
 namespace shardscope::viewer {
 
-// One title a run: the settings that differ, the most informative first ("wrap=root"), or the file's name if
-// none does. The file's name is appended to titles that would be equal.
+// One title per run: the settings that differ, the most informative first ("wrap=root"), or the file's name
+// if none does. The file's name is appended to titles that would be equal.
 std::vector<std::string> run_titles(const traces::Comparison& comparison);
 
 // A file's name without folders and without its ending: "run.sqlite", "run.pt.trace.json.gz" -> "run".

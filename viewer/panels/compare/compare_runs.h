@@ -46,9 +46,9 @@ std::shared_ptr<const traces::Comparison> comparison_of(Session& session, const 
 std::shared_ptr<const traces::PartsComparison> parts_of(Session& session, const ComparedRuns& runs,
                                                         traces::CompareBy by);
 
-// --- What the pages of the compare panel share: the legend of runs and a button of several.
+// --- What the pages of the compare panel share: the legend of runs, and a button that chooses a view.
 
-// The run's colour, its number and its name, in as many lines as the width asks for.
+// The run's colour, its number and its name, in as many lines as the width requires.
 void draw_run_legend(const ComparedRuns& runs);
 
 // One of several alternative views: highlighted if it is chosen. True: it was clicked. `item`: for scripts.

@@ -23,7 +23,7 @@ using traces::PartsComparison;
 constexpr float kLetter = 0.58F;  // width of a character, in font sizes: a little more than most need
 constexpr double kMegabyte = 1024.0 * 1024.0;
 
-// By run: the factor of figures per step.
+// By run: what its figures per step are multiplied by.
 std::vector<double> factors(const PartsComparison& comparison, bool per_step) {
     std::vector<double> all;
     for (const traces::RunColumn& run : comparison.whole.runs)
@@ -163,7 +163,7 @@ PartsModel::PartsModel(std::shared_ptr<const PartsComparison> comparison, const 
     : comparison_(std::move(comparison)) {
     const CompareBy by = comparison_->by;
     const std::string of = per_step ? " a step" : "";
-    // Of the part's figures, times the factor of the run.
+    // A figure of the part, multiplied by the run's factor.
     const auto value = [this, factor = factors(*comparison_, per_step)](double PartFigures::*member,
                                                                         double unit) {
         return [this, factor, member, unit](std::size_t row, std::size_t run) {

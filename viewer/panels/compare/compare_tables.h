@@ -47,8 +47,8 @@ class RunColumns {
         std::function<bool(std::size_t row, std::size_t run)>;  // the difference is inside the spread
     static constexpr int kWholeOrTwo = -1;                      // decimals: none for a whole number, else two
 
-    // Columns are appended to the model's. `judge_missing`: a part that only one run has is good or bad news
-    // too.
+    // Columns are appended to the model's. `judge_missing`: a part that only one run has is also coloured as
+    // better or worse.
     explicit RunColumns(std::vector<TableColumn>& columns, bool judge_missing = false)
         : columns_(columns), judge_missing_(judge_missing) {}
 
@@ -65,7 +65,7 @@ class RunColumns {
     // Bars of all runs have the same scale.
     void share_scale(std::size_t rows);
 
-    // Of columns after the first, which has the names.
+    // For columns after the first, which has the names.
     std::string text(std::size_t row, std::size_t column) const;
     double number(std::size_t row, std::size_t column) const;
     Color ink(std::size_t row, std::size_t column) const;
@@ -84,11 +84,11 @@ class RunColumns {
     std::vector<Column> what_ = {{}};  // by column
 };
 
-// What the panel says of a kind of parts.
+// The panel's texts for a kind of parts.
 struct PartWords {
     std::string_view title, plural;
     std::string_view measured;  // "Device time by kernel"
-    std::string_view record;    // how a trace comes to have them
+    std::string_view record;    // what a trace needs in order to have them
 };
 const PartWords& words_of(traces::CompareBy by);
 
@@ -126,7 +126,7 @@ class ComparedModules final : public TreeModel {
     void build(const traces::PartsComparison& comparison, const std::vector<double>& factor);
 
     std::size_t runs_ = 0;
-    std::vector<Sums> sums_;  // by row * runs
+    std::vector<Sums> sums_;  // index: row * runs_ + run
     RunColumns figures_{columns_};
 };
 

@@ -62,7 +62,7 @@ class IdlePanel final : public Panel {
                 "This trace holds no events of a device, so its idle time is unknown: record kernels and "
                 "copies (CUDA activity) to see it.");
         }
-        ImGui::BeginChild("page");  // scrolls where the window is small
+        ImGui::BeginChild("page");  // scrolls if the window is small
         view_ == 1 ? path_.draw(session) : draw_idle(session);
         ImGui::EndChild();
     }

@@ -71,7 +71,7 @@ std::string_view gap_help(GapKind kind) {
 }
 
 Color gap_color(GapKind kind) {
-    // The host's calls were late; the device was between two kernels; the reason is unknown.
+    // In the order of GapKind: late calls of the host, the device between two kernels, unknown.
     const std::array<Color, traces::kGapKinds> kColors = {runtime_color(), rgb(0x9AD1F5), no_hue_color()};
     return kColors[static_cast<std::size_t>(kind)];
 }

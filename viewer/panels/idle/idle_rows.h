@@ -21,7 +21,7 @@ Color gap_color(traces::GapKind kind);
 // "0 compute", "all as one".
 std::string idle_stream_title(const traces::StreamIdle& stream, bool device);
 
-// Row 0 is all streams as one, then one row a stream, in the order of StreamIdleDetails.
+// Row 0 is all streams as one, then one row per stream, in the order of StreamIdleDetails.
 std::shared_ptr<const TableModel> idle_stream_table(const traces::RankIdle& rank);
 
 // Row i is gap i of the details.

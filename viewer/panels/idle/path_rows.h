@@ -23,7 +23,7 @@ std::string path_title(const traces::RankPath& path);  // "Rank 0", "Job"
 std::shared_ptr<const TableModel> path_share_table(const traces::RankPath& path, bool stepped = true);
 std::shared_ptr<const TableModel> path_module_table(const traces::RankPath& path, bool stepped = true);
 
-// One row a piece, sorted by time. There may be millions: cells are made on demand.
+// One row per piece, sorted by time. There may be millions: cells are made on demand.
 class PathPieceTable final : public LazyTable {
   public:
     // `path` points into `report`, which the table keeps alive with `trace`.

@@ -77,7 +77,7 @@ void PathView::draw(Session& session) {
             return traces::critical_path(t, s, {}, true);
         });
     if (report == nullptr) return draw_waiting(session, "the critical path");
-    if (last_rank_ >= 0 && session.rank != last_rank_) job_ = false;  // a rank was chosen above
+    if (last_rank_ >= 0 && session.rank != last_rank_) job_ = false;  // the user chose a rank
     last_rank_ = session.rank;
     const RankPath* path = chosen(report, session);
     if (path == nullptr || path->steps.empty()) {

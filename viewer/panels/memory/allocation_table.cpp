@@ -16,7 +16,7 @@ template <class Row>
 std::vector<std::string_view> names_by_id(const std::vector<Row>& rows) {
     std::vector<std::string_view> names;
     for (const Row& row : rows) {
-        if (row.id < 0 || row.id > 10'000'000) continue;  // in damaged files
+        if (row.id < 0 || row.id > 10'000'000) continue;  // only damaged files have such ids
         const auto id = static_cast<std::size_t>(row.id);
         if (names.size() <= id) names.resize(id + 1);
         names[id] = row.name;
@@ -43,7 +43,7 @@ AllocationTable::AllocationTable(TracePtr trace, std::shared_ptr<const traces::A
         return !column.empty() && std::any_of(allocations_->row.begin(), allocations_->row.end(),
                                               [&](std::uint32_t row) { return column[row] != none; });
     };
-    // `of`: the text of a row of Trace::memory. `least`: of a column that shares the remaining width.
+    // `of`: the text of a row of Trace::memory. `least`: minimum width of a column that shares the rest.
     const auto text = [&](const char* id, const char* title, float width, int priority, auto of,
                           float least = 0) {
         TableColumn column = text_column(id, title, width, priority);

@@ -77,7 +77,7 @@ void time_gestures(OpenTrace& entry, const Chart& chart) {
     if (chart.hovered && ImGui::IsMouseDoubleClicked(0)) show(entry, whole(entry));
 }
 
-// Painted over such a chart: the time outside the limit range is dimmed, the cursor is a line.
+// Painted over such a chart: dims the time outside the limit range, and draws the cursor as a line.
 void paint_limit(const OpenTrace& entry, const Chart& chart) {
     if (!entry.limit) return;
     const auto x = [&](std::int64_t time) {
@@ -115,7 +115,7 @@ void draw_peak(const Chart& chart, double x, std::int64_t bytes) {
     marker_line(chart, x, theme::peak(), "peak " + format_mb(bytes));
 }
 
-// A line at the last point up to then; none if that is outside the visible part.
+// A line at the last point at or before `time`; none if that point is not visible.
 void draw_cursor(const Chart& chart, std::span<const MemoryPoint> curve, std::int64_t time) {
     const MemoryPoint* point = point_at(curve, time);
     if (point == nullptr || (point == &curve.back() && time > point->time)) return;
@@ -140,7 +140,7 @@ std::optional<std::int64_t> MemoryChart::draw_in_order(const Input& input, ImVec
         shown_ = wanted;
     }
     stacked_area(chart, columns_, memory_category_colors());
-    // The last state up to then: in a memory snapshot a peak lasts a while.
+    // The last point at or before the peak's time: in a memory snapshot a peak lasts a while.
     const MemoryPoint* peak = point_at(input.curve, input.memory->peak_time_ns);
     while (peak != nullptr && peak != input.curve.data() && peak->total != input.memory->peak_bytes &&
            (peak - 1)->time == peak->time)

@@ -25,7 +25,7 @@ class MemoryChart {
         std::span<const traces::MemoryPoint> curve;  // the part that is shown
         const traces::RankMemory* memory = nullptr;
         std::int64_t top = 0;                // bytes: value at the top of the chart, 0: the peak's
-        std::optional<std::int64_t> cursor;  // ns: a line at the last point up to then
+        std::optional<std::int64_t> cursor;  // ns: a line at the last point at or before it
     };
 
     // Draws into the current window and takes `size`. Returns the time of the point that was clicked.

@@ -159,7 +159,7 @@ class MemoryPanel final : public Panel {
         return nullptr;
     }
 
-    // --- what it is drawn from ---
+    // --- the data to draw ---
 
     using ReportPtr = std::shared_ptr<const traces::MemoryReport>;
     static ReportPtr report_of(Session& session, const OpenTrace& entry, MemorySpace space) {
@@ -180,7 +180,7 @@ class MemoryPanel final : public Panel {
             });
     }
 
-    // False while the first of it is being computed.
+    // False while the report or the curve is being computed.
     bool gather(Session& session, MemoryFacts& facts) {
         facts.report = report_of(session, *facts.entry, space_);
         facts.curve = session.analyses.category_curve(facts.trace, facts.rank_index, space_);

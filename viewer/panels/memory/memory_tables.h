@@ -19,7 +19,7 @@ enum class HolderKind { unit, module, buffer, annotation, stack };
 inline constexpr int kHolderKinds = 5;
 std::string_view holder_title(HolderKind kind);  // "FSDP unit"
 const std::vector<traces::MemoryHolder>& holders_of(const traces::RankMemory& memory, HolderKind kind);
-// The kinds that are informative here: a list with the single entry "(no unit)" is not.
+// The kinds that are informative for these bytes: a list with the single entry "(no unit)" is not.
 std::vector<HolderKind> told_kinds(const traces::RankMemory& memory);
 
 // Whether there is a stored prediction to compare with.

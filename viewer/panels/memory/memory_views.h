@@ -54,7 +54,7 @@ class MemoryViews {
     void draw_pool(const MemoryFacts& facts);
     void draw_other_run(const MemoryFacts& facts);
     bool choose_kind(const char* id, const std::vector<HolderKind>& told, HolderKind& kind);
-    // The report for the cursor's instant, or the previous one while that is computed.
+    // The report for the cursor's instant; while it is being computed, the previous one.
     std::shared_ptr<const traces::MemoryReport> at_cursor(Session& session, const MemoryFacts& facts);
 
     View view_ = View::live;

@@ -90,7 +90,7 @@ void ModulesModel::add(const ModuleNode& node, int depth) {
     for (const ModuleNode& child : node.children) add(child, depth + 1);
 }
 
-// The columns that are read at a glance have bars. After the first six, only those that have a number.
+// The most important columns have bars. After the first six, only columns with a number are added.
 void ModulesModel::add_columns() {
     const Color kernel = time_category_color(traces::TimeCategory::kernel);
     const Color communication = time_category_color(traces::TimeCategory::communication);

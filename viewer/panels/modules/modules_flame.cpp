@@ -136,7 +136,7 @@ std::vector<ShownBar> shown_bars(const FlameLane& lane, const TimeView& view) {
         const double x0 = std::max(0.0, view.pixel(bars[i].start));
         const double x1 = std::min(view.width, view.pixel(bars[i].end));
         std::size_t next = i + 1;
-        if (x1 - x0 < 1) {  // all that end in the pixel column in which this one begins
+        if (x1 - x0 < 1) {  // merges all that end in the pixel column in which this one begins
             const std::int64_t edge = std::max(view.time(std::floor(x0) + 1), bars[i].end);
             next = std::max(next, ends_after(next, edge));
         }

@@ -87,7 +87,7 @@ class ModulesPanel final : public Panel {
         call_ = 0;
     }
 
-    // Another panel chose a module.
+    // Follows another panel's choice of a module.
     void follow_session(const Session& session) {
         if (session.selected_module == known_module_) return;
         known_module_ = session.selected_module;
@@ -98,7 +98,7 @@ class ModulesPanel final : public Panel {
         tree_.scroll_to_chosen = true;
     }
 
-    // For another trace, opens as many levels as fit.
+    // When the trace changes, opens as many levels as fit.
     void open_what_fits(const TracePtr& trace, float height) {
         if (shown_.lock() == trace) return;
         shown_ = trace;
@@ -108,7 +108,7 @@ class ModulesPanel final : public Panel {
         tree_.open_levels(levels_that_fit(*model_, static_cast<std::size_t>(std::max(1.0F, rows * 2))));
     }
 
-    // The height with all of its open rows: a short tree leaves its room to the chart until the splitter is
+    // The height that shows all open rows: a short tree leaves the rest to the chart until the splitter is
     // used.
     float height_of_tree() {
         const float line = ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().CellPadding.y;
@@ -147,7 +147,7 @@ class ModulesPanel final : public Panel {
         place_button("splitter", {width, grip});
         items::mark("modules.splitter");
         const bool held = ImGui::IsItemActive(), over = ImGui::IsItemHovered();
-        if (held && !dragged_ && ImGui::GetIO().MouseDelta.y != 0) {  // from its current place
+        if (held && !dragged_ && ImGui::GetIO().MouseDelta.y != 0) {  // starts from its current place
             dragged_ = true;
             share_ = room > 1 ? height_ / room : share_;
         }

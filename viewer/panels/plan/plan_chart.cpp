@@ -123,7 +123,7 @@ class Drawing {
         }
     }
 
-    // Beside the chart, at the height of their memory: their times are unknown.
+    // Rows whose times are unknown: marks beside the chart, at the height of their memory.
     void draw_untimed() {
         if (picture_.untimed.empty()) return;
         const float left = chart_.max.x + font_ * 0.6F, right = chart_.max.x + gutter_ - font_ * 0.3F;
@@ -144,7 +144,7 @@ class Drawing {
             theme::text_dim(), words);
     }
 
-    // Up to the next point of the stair no configuration is both smaller and faster.
+    // A stair: between two of its points no configuration is both smaller and faster.
     void draw_front_line() const {
         const ImU32 ink = faded(theme::good(), 0.75F);
         for (std::size_t i = 1; i < picture_.stair.size(); ++i) {

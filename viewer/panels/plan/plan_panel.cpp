@@ -78,7 +78,7 @@ class PlanPanel final : public Panel {
   private:
     // --- which plan ---------------------------------------------------------------------------------------
 
-    // The active file if it holds a plan; else the one shown last, or the first that is open.
+    // The active file if it holds a plan; else the plan shown last, or the first that is open.
     OpenTrace* choose_plan(Session& session) {
         std::vector<OpenTrace*> plans;
         for (OpenTrace& entry : session.open)
@@ -133,8 +133,7 @@ class PlanPanel final : public Panel {
         scroll_ = true;
     }
 
-    // --- the picture's and the table's rows
-    // -----------------------------------------------------------------
+    // --- the rows of the picture and the table ------------------------------------------------------------
 
     void refresh() {
         const auto key = std::make_tuple(show_, repeated_, theme::appearance());
@@ -168,8 +167,7 @@ class PlanPanel final : public Panel {
         if (!faster && *chosen_ + 1 < front) choose(*chosen_ + 1);
     }
 
-    // --- what is drawn
-    // --------------------------------------------------------------------------------------
+    // --- drawing ------------------------------------------------------------------------------------------
 
     void draw_head() {
         const std::string counts = plan_counts(*list_);
@@ -310,7 +308,7 @@ class PlanPanel final : public Panel {
     std::weak_ptr<const traces::Trace> last_;
     std::shared_ptr<const PlanList> list_;
     std::string plan_file_;
-    std::string again_of_;  // the path of a reloaded plan; its row is chosen anew
+    std::string again_of_;  // the path of a reloaded plan; its chosen row is restored
     int again_number_ = 0;
     std::optional<std::size_t> chosen_;  // index into PlanList::items
     bool scroll_ = false;                // scroll the table to the chosen row

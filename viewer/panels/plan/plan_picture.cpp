@@ -63,7 +63,7 @@ PlanPicture plan_picture(const PlanList& list, const std::vector<std::size_t>& i
     std::sort(picture.front.begin(), picture.front.end(), [](const PlanPoint& a, const PlanPoint& b) {
         return std::make_pair(a.bytes, -a.ns) < std::make_pair(b.bytes, -b.ns);
     });
-    // The front is over both kinds of memory, the picture over one.
+    // The front counts both kinds of memory, the picture one: some points of the front are not on the stair.
     for (const PlanPoint& point : picture.front)
         if (picture.stair.empty() || point.ns < picture.stair.back().ns) picture.stair.push_back(point);
     // A limit far above everything is not drawn; one within reach always is.

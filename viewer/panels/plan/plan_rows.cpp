@@ -26,7 +26,7 @@ constexpr double kMB = 1 << 20;
 bool before(const PlanItem& a, const PlanItem& b) {
     if (a.fate != b.fate) return a.fate < b.fate;
     const auto key = [](const PlanItem& item) {
-        // If there is no number of samples (a lifted trace), all steps are alike.
+        // Without a number of samples (a lifted trace) all steps have the same size, so their times compare.
         const double sample = ns_per_sample(*item.row), time = sample > 0 ? sample : item.row->step_us * 1e3;
         if (item.fate == PlanFate::too_large)
             return std::make_tuple(static_cast<double>(item.row->peak_bytes), item.row->number);
@@ -52,7 +52,7 @@ std::string yes_no(const std::string& truth) {
     return truth == "true" ? "yes" : truth == "false" ? "no" : truth;
 }
 
-// --- what a row is called by, as shardscope-train plan says it --------------------------------------------
+// --- names of a row, as shardscope-train plan prints them -------------------------------------------------
 
 std::string strategy_of(const PlanSettings& settings) {
     const std::string* mode = find(settings, "parallel.mode");
@@ -97,7 +97,7 @@ constexpr std::array<std::string_view, 13> kDecided = {
     "precision.param",     "precision.reduce",       "data.batch",
     "run.device"};
 
-// The keys that had several values on the command line first, in that order.
+// First the keys that had several values on the command line, in that order.
 std::vector<PlanChoice> choices_of(const std::vector<PlanItem>& items) {
     constexpr std::size_t kMost = 24;  // no planner writes a file with more keys
     std::vector<PlanChoice> choices;

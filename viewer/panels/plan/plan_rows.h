@@ -37,7 +37,7 @@ struct PlanItem {
     PlanSettings settings;  // empty if the file's settings are not a JSON object
 };
 
-// A column that identifies a row: a key of its job, or what several keys amount to (the strategy).
+// A column that identifies a row: a key of its job, or a name for several keys (the strategy).
 struct PlanChoice {
     std::string id, title;
     float width = 6;  // the column's, in font sizes

@@ -10,7 +10,7 @@ namespace shardscope::viewer {
 class QueryHistory {
   public:
     static constexpr std::size_t kMost = 50;             // queries
-    static constexpr std::size_t kMostBytes = 64 << 10;  // total size that is kept for next time
+    static constexpr std::size_t kMostBytes = 64 << 10;  // total size that is saved for next time
 
     void add(std::string sql);  // puts it first; blank text is ignored
     const std::vector<std::string>& entries() const { return entries_; }

@@ -78,7 +78,7 @@ class QueryPanel final : public Panel {
     // empty; a trace that must be imported first waits for the user.
     void notice_trace(Session& session, const TraceFiles& files) {
         if (shown_.lock() == session.trace()) return;
-        if (runner_.running()) return;  // on the previous trace: its answer is awaited
+        if (runner_.running()) return;  // for the previous trace: waits for its answer
         shown_ = session.trace();
         stamp_ = file_stamp(files);
         answer_ = nullptr;
@@ -126,7 +126,7 @@ class QueryPanel final : public Panel {
         }
     }
 
-    // A query of the user waits for the end of the panel's own first one, and of the reading of the schema.
+    // The user's query waits until the panel's own first query and the reading of the schema have ended.
     void run(Session& session, const TraceFiles& files) {
         if (runner_.running()) {
             run_next_ = own_work_;
@@ -371,8 +371,8 @@ class QueryPanel final : public Panel {
     std::weak_ptr<const traces::Trace> shown_;
     std::string stamp_;        // file stamp from when the trace was first seen here
     bool asked_once_ = false;  // a query of this trace has been run
-    bool own_work_ = false;    // what runs is the panel's own first query, or the reading of the schema
-    bool run_next_ = false;    // the user's query, when that has ended
+    bool own_work_ = false;    // the panel's own first query is running, or the schema is being read
+    bool run_next_ = false;    // runs the user's query once that has ended
     std::shared_ptr<const QueryAnswer> answer_, ignore_;
     std::vector<std::shared_ptr<const QueryTable>> models_;  // parallel to its results
     int chosen_result_ = 0, view_ = 0;

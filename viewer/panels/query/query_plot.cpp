@@ -58,8 +58,8 @@ std::string shown_value(const QueryTable& table, int column, double value) {
 
 }  // namespace
 
-// For a new result: the first number that is not an id against the row's index, or against time if there is
-// one.
+// For a new result: plots the first number that is not an id, against time if there is a time column, else
+// against the row's index.
 void QueryPlot::choose_columns(const QueryTable& table) {
     std::vector<int> numbers;
     std::vector<std::string> names;

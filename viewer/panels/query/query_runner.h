@@ -85,8 +85,8 @@ class QueryRunner {
     bool database_imported_ = false;
 };
 
-// Distinguishes one state of files from another: sizes, modification times, places on the disk. Empty if a
-// file is missing.
+// Distinguishes one state of files from another: devices, inodes, sizes, modification times. Empty if a file
+// is missing.
 std::string file_stamp(const TraceFiles& files);
 
 }  // namespace shardscope::viewer

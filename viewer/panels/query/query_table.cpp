@@ -63,7 +63,7 @@ std::vector<bool> number_columns(const traces::QueryResult& result) {
     return number;
 }
 
-// The same for the whole column, so that decimal points are aligned.
+// The number of decimals is the same for the whole column, so that decimal points are aligned.
 int decimals_of(const traces::QueryResult& result, std::size_t column) {
     double largest = 0;
     for (const auto& row : result.rows) {

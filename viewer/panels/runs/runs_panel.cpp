@@ -142,7 +142,7 @@ class RunsPanel final : public Panel {
         }
     }
 
-    // The chosen run, and where to look at it.
+    // The chosen run, with links to panels that show it.
     static void draw_links(Session& session) {
         const float font = ImGui::GetFontSize();
         ImGui::AlignTextToFramePadding();

@@ -87,7 +87,7 @@ std::string state_of(const RunFacts& run) {
 
 namespace {
 
-// Green only while a run goes on. The square before a row has the run's own colour, as in every panel.
+// Green only while a run is going. The square before a row has the run's own colour, as in every panel.
 CellTable::Cell state_cell(const RunFacts& run) {
     CellTable::Cell cell = text_cell(state_of(run));
     if (run.entry->running()) {

@@ -25,8 +25,8 @@ struct RunFacts {
 // "reading, 40 %", "ended", "running", "did not end", "cannot be read".
 std::string state_of(const RunFacts& run);
 
-// The faults that check found; a run without an end is not a fault while it goes on. nullopt: check is still
-// running.
+// The faults that check found; a missing end is not a fault while the run is still going. nullopt: check is
+// still running.
 std::optional<std::vector<std::string>> faults_of(const RunFacts& run);
 
 // A row of key figures for every file.

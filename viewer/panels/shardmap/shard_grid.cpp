@@ -222,7 +222,7 @@ void ShardGrid::draw_cells(const Input& input, const Row& row, float left, Event
                             row.top + row.height - 1};
         const ImU32 color = shard_color(now.state);
         draw->AddRectFilled(min, max, color, 2);
-        // Memory that the host program holds: a bar below, whatever the device does with it.
+        // A bar below marks memory that the host program holds, whatever the device does with it.
         if (traces::holds(history.allocated, input.cursor)) {
             const float thick = std::max(2.0F, row.height * 0.12F);
             draw->AddRectFilled({min.x, max.y - thick}, max, theme::text(), 1);

@@ -1,4 +1,4 @@
-// The shard map's picture: units from top to bottom; on the left one cell a rank, coloured by the unit's
+// The shard map's picture: units from top to bottom; on the left one cell per rank, coloured by the unit's
 // state at the cursor's time; on the right the lane of the unit on the chosen rank over time. It returns what
 // the mouse did. Drawing layer (Dear ImGui); frame thread only. Times in nanoseconds.
 #pragma once
@@ -43,7 +43,7 @@ class ShardGrid {
     // Whether this number of units needs scrolling at this height.
     static bool scrolls(std::size_t units, float height);
 
-    // The width that names and cells want, for a panel of this width.
+    // The width of names and cells in a panel of this width.
     static float left_width(const Input& input, float panel_width);
 
   private:

@@ -84,7 +84,7 @@ class ShardView {
 
     void start() { *this = {}; }  // resets it for another trace
     void set_steps(std::vector<StepTime> steps) { steps_ = std::move(steps); }
-    // In each frame: the range that can be shown, what the timeline shows, and the cursor's time.
+    // Called every frame with the range that can be shown, the timeline's range, and the cursor's time.
     void update(TimeRange all, TimeRange timeline_shows, std::int64_t cursor);
 
     const TimeRange& range() const { return range_; }

@@ -77,7 +77,7 @@ class ShardMapPanel final : public Panel {
     }
 
   private:
-    // In traces of ours the buckets of DDP are units too; but nothing of them is ever sharded.
+    // Our own traces record DDP's buckets as units too, but these are never sharded.
     static bool any_states(const traces::Trace& trace, const ShardStates& states) {
         return states.any_collective && states.ranks > 0 && trace.config_value("parallel.mode") != "ddp";
     }

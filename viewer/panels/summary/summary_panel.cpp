@@ -184,7 +184,7 @@ void category_tip(const RankSummary& rank, int hovered) {
     end_tip();
 }
 
-// One bar a rank on a common scale; a click chooses the rank.
+// One bar per rank on a common scale; a click chooses the rank.
 void draw_ranks(Session& session, const ExecutionSummary& summary, float height, bool stepped) {
     const float font = ImGui::GetFontSize();
     double longest = 0;
@@ -248,7 +248,7 @@ class SummaryPanel final : public Panel {
                               "time filter, or record more than one step.");
         }
         draw_limit_note(session);
-        ImGui::BeginChild("page");  // scrolls where the window is small
+        ImGui::BeginChild("page");  // scrolls if the window is small
         draw_average(session, summary, *rank);
         draw_below(session, summary, *rank);
         ImGui::EndChild();

@@ -1,4 +1,4 @@
-// The rows of the Execution Summary's tables, from the results of traces/analysis. Times in microseconds of a
+// The rows of the Execution Summary's tables, from the results of traces/analysis. Times in microseconds per
 // step. No Dear ImGui; any thread.
 #pragma once
 
@@ -10,8 +10,8 @@
 
 namespace shardscope::viewer {
 
-// The mean step of a rank by category: the whole first, then the summary's categories. Not `stepped`: the
-// whole of a trace that names no steps.
+// The mean step of a rank by category: the whole first, then the summary's categories. If not `stepped`: the
+// whole trace, which names no steps.
 std::shared_ptr<const TableModel> category_times(const traces::ExecutionSummary& summary,
                                                  const traces::RankSummary& rank, bool stepped = true);
 

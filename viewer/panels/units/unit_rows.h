@@ -12,10 +12,10 @@
 
 namespace shardscope::viewer {
 
-// Unit and phase together name a row: "blocks.0 forward". Means over so many steps, or sums.
+// Unit and phase together name a row: "blocks.0 forward". `means_of`: steps to average over; none: sums.
 std::shared_ptr<const CellTable> unit_table(const std::vector<traces::UnitPhase>& rows,
                                             std::optional<std::int64_t> means_of);
-// One row a rank, all units together: means over steps, or sums.
+// One row per rank, all units together: means over steps, or sums.
 std::shared_ptr<const CellTable> unit_rank_table(const traces::UnitsReport& report, bool means);
 
 std::string unit_row_name(const traces::UnitPhase& row);

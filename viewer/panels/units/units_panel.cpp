@@ -178,7 +178,7 @@ class UnitsPanel final : public Panel {
         if (opened) open(session, trace, states, rows[*opened]);
     }
 
-    // One line a row: the time on the device above, the wait below it. Times are divided by `steps`.
+    // One line per row: the time on the device above, the wait below it. Times are divided by `steps`.
     void draw_bars(const std::vector<UnitPhase>& rows, std::int64_t steps,
                    std::optional<std::size_t>& clicked, std::optional<std::size_t>& opened) const {
         const float font = ImGui::GetFontSize(), line = font * 1.5F;

@@ -31,7 +31,7 @@ struct Launches {
     std::int64_t registers = 0;                // per thread; 0 unknown
     std::int64_t shared_bytes = 0;             // per block
     std::int64_t count = 0, ns = 0, longest_ns = 0, longest_start = 0;
-    // False for traces without launch sizes, in which all are one.
+    // False for traces without launch sizes, where all launches of a kernel are one row.
     bool known() const;
 };
 struct Copies {

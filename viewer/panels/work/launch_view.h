@@ -37,7 +37,7 @@ class LaunchView {
         bool there = false;
         std::string error;
     };
-    bool ready(Session& session, Part part);  // else shows why not, and asks for the import if needed
+    bool ready(Session& session, Part part);  // else shows the reason, and asks for the import if needed
     bool may_ask(Session& session, const TraceFiles& files);
     void take_answer();
     static void go_to(Session& session, int rank, std::int64_t start, std::int64_t length);

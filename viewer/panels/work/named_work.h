@@ -43,7 +43,7 @@ class NamedWork {
         rows_ = make();
     }
 
-    // `chosen`: asks for the row's events.
+    // `chosen` returns the events of the chosen row.
     void draw(Session& session, const std::function<Chosen(std::size_t row)>& chosen);
 
     const std::string& name() const { return name_; }  // of the chosen row; empty: none
