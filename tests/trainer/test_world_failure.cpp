@@ -112,6 +112,37 @@ TEST(WorldFailure, OneThatFailsAndEndsImmediatelyIsHeard) {
     }
 }
 
+// Another sees the end of a connection before rank 0 hears why it ended.
+TEST(WorldFailure, WhatARankSaysGoesBeforeWhatOthersSeeOfIt) {
+    for (const int failing : {0, 2}) {
+        const auto errors = run_threads(make_places(3), [&](const Place& place) {
+            World world(place, within(20));
+            world.barrier();
+            if (place.rank == 1)
+                world.fail({.rank = failing, .reason = "is lost: its connection has ended", .lost = true});
+            world.gather("");
+            if (place.rank == failing) {
+                std::this_thread::sleep_for(std::chrono::milliseconds(50));
+                world.fail({.rank = failing, .reason = "is out of memory"});
+            }
+            EXPECT_EQ(wait_for_failure(world),
+                      "failed: rank " + std::to_string(failing) + " is out of memory");
+        });
+        EXPECT_THAT(errors, Each(""));
+    }
+}
+
+TEST(WorldFailure, WhatOthersSeeOfARankIsTheFailureIfItSaysNothing) {
+    const auto errors = run_threads(make_places(3), [&](const Place& place) {
+        World world(place, within(20));
+        world.barrier();
+        if (place.rank == 1)
+            world.fail({.rank = 2, .reason = "is lost: its connection has ended", .lost = true});
+        EXPECT_EQ(wait_for_failure(world), "lost: rank 2 is lost: its connection has ended");
+    });
+    EXPECT_THAT(errors, Each(""));
+}
+
 TEST(WorldFailure, AHandlerThatThrowsIsAFailure) {
     const auto errors = run_threads(make_places(3), [&](const Place& place) {
         World world(place, within(20));

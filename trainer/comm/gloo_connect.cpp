@@ -66,14 +66,16 @@ class Connector {
   public:
     Connector(const GlooPeers& peers, double timeout_s) : peers_(peers), timeout_s_(timeout_s) {}
 
-    std::shared_ptr<Context> connect() {
+    // What has been opened so far, after a failure, too.
+    const std::shared_ptr<Context>& context() const { return context_; }
+
+    void connect() {
         context_ = gloo::transport::tcp::CreateDevice(own_address().c_str())
                        ->createContext(peers_.rank, peers_.ranks);
         context_->setTimeout(milliseconds(std::max(1L, std::lround(timeout_s_ * 1000 / kGloosFactor))));
         exchange_ports();
         connect_pairs();
         exchange_proofs();
-        return context_;
     }
 
   private:
@@ -234,24 +236,34 @@ class Connector {
     std::vector<std::vector<char>> ports_{place(peers_.ranks)};  // by rank: where it listens for this one
 };
 
+// Keeps a context until the program ends. Gloo terminates a program whose peer closes a connection while it
+// is established, so a rank that gives up does not close its connections.
+void keep_open(const std::shared_ptr<Context>& context) {
+    static std::mutex mutex;
+    static std::vector<std::shared_ptr<Context>>& kept = *new std::vector<std::shared_ptr<Context>>;
+    const std::lock_guard lock(mutex);
+    kept.push_back(context);
+}
+
 }  // namespace
 
 std::shared_ptr<Context> connect_by_gloo(const GlooPeers& peers, double timeout_s) {
-    std::shared_ptr<Context> context;
+    Connector connector(peers, timeout_s);
     std::exception_ptr error;
     // Runs on a thread that blocks all signals: Gloo's own thread inherits that, and writing to a peer that
     // has gone does not end the program by SIGPIPE.
     profiler::start_quietly([&] {
         try {
-            context = Connector(peers, timeout_s).connect();
+            connector.connect();
         } catch (const WorldError&) {
             error = std::current_exception();
         } catch (const std::exception& what) {
             error = std::make_exception_ptr(WorldError("Gloo cannot be used: " + reason(what)));
         }
     }).join();
-    if (error) std::rethrow_exception(error);
-    return context;
+    if (!error) return connector.context();
+    keep_open(connector.context());
+    std::rethrow_exception(error);
 }
 
 }  // namespace shardscope::trainer

@@ -119,23 +119,21 @@ void Ranks::meet() {
     if (options_.processes) options_.processes->world->barrier();  // one rank per process
 }
 
-// Stops the ranks of this process. False: they had been stopped before.
-bool Ranks::give_up(std::exception_ptr error) {
+// Stops the ranks of this process, once. The job is told why before the device closes its connections, which
+// is all that the other processes see of it.
+void Ranks::fail(const std::exception_ptr& error) {
     {
         const std::lock_guard lock(error_mutex_);
-        if (error_) return false;
+        if (error_) return;
         error_ = error;
     }
-    device_->fail(std::move(error));
+    if (options_.processes && !told_by_the_job(error)) {
+        World& world = *options_.processes->world;
+        world.fail({world.rank(), ": " + text_of(error), false});
+    }
+    device_->fail(error);
     barrier_.fail();
     if (options_.on_failure) options_.on_failure();
-    return true;
-}
-
-void Ranks::fail(const std::exception_ptr& error) {
-    if (!give_up(error) || !options_.processes || told_by_the_job(error)) return;
-    World& world = *options_.processes->world;
-    world.fail({world.rank(), ": " + text_of(error), false});
 }
 
 // The collective in which this process's rank waits for a rank that is gone. If the rank is computing, it
@@ -174,7 +172,7 @@ void Ranks::hear(const Failure& failure) {
                                             failure.reason, waiting});
     }
     heard_.notify_all();
-    give_up(std::make_exception_ptr(WorldFailure(failure)));
+    fail(std::make_exception_ptr(WorldFailure(failure)));
 }
 
 void Ranks::attach_host(int rank) {

@@ -57,7 +57,6 @@ class Ranks {
     void run(const std::function<void(int rank, RankRunner& runner)>& host);
 
   private:
-    bool give_up(std::exception_ptr error);
     void hear(const Failure& failure);
     std::string waiting_after(const Failure& failure);
     [[noreturn]] void rethrow(const std::exception_ptr& error);

@@ -13,6 +13,8 @@ namespace {
 
 // How long a process that ends waits until its messages are written, and for the others to close.
 constexpr std::chrono::milliseconds kWriting(2000), kClosing(1000), kClosingAfterFailure(300), kLook(2);
+// How long a rank that lives, but whose connections have ended, has to say why.
+constexpr std::chrono::milliseconds kLastWords(1000);
 
 std::string encode(const Failure& failure) {
     return MessageWriter().add(failure.rank).add(failure.lost).add(failure.reason).take();
@@ -48,10 +50,12 @@ Ending::Ending(asio::io_context& io, const Place& place, Links& links, Board& bo
       board_(board),
       joining_(joining),
       guarded_(std::move(guarded)),
-      look_(io) {}
+      look_(io),
+      last_words_(io) {}
 
 void Ending::on_frame(int from, const Frame& frame) {
-    if (frame.kind == FrameKind::failure) return decide(decode_failure(frame.text));
+    if (frame.kind == FrameKind::failure)
+        return first() ? weigh(decode_failure(frame.text)) : decide(decode_failure(frame.text));
     if (frame.kind == (first() ? FrameKind::farewell : FrameKind::goodbye)) throw MessageError();
     first() ? count_goodbye(from) : farewell();
 }
@@ -69,19 +73,32 @@ void Ending::lost(int rank, const std::string& reason) {
     if (board_.is_joining())
         return joining_.refuse(fmt::format("rank {} {}, before all processes had come", rank, reason));
     const Failure what{.rank = rank, .reason = reason, .lost = true};
+    if (weighed_ && weighed_->rank == rank) return decide(*weighed_);  // says where others waited for it
     if (!first()) report(what);  // a rank 0 that was only stopped learns of it when it goes on
     decide(what);
 }
 
 void Ending::report(const Failure& what) {
     if (board_.failure()) return;
-    if (first()) return decide(what);
+    if (first()) return weigh(what);
     reported_ = true;
     links_.to_first().send(FrameKind::failure, encode(what));
 }
 
+void Ending::weigh(const Failure& what) {
+    if (!what.lost) return decide(what);
+    if (weighed_) return;
+    weighed_ = what;
+    if (closing_) return decide(what);
+    last_words_.expires_after(kLastWords);
+    last_words_.async_wait([this](const std::error_code& stopped) {
+        if (!stopped) decide(*weighed_);
+    });
+}
+
 void Ending::decide(const Failure& what) {
     if (board_.over()) return;
+    last_words_.cancel();
     board_.failed(what);
     if (first()) links_.send_to_all(FrameKind::failure, encode(what));
     for (const auto& handler : std::exchange(handlers_, {})) {
@@ -118,6 +135,7 @@ void Ending::farewell() {
 
 void Ending::close() {
     closing_ = true;
+    if (weighed_) decide(*weighed_);
     closing_since_ = std::chrono::steady_clock::now();
     close_when_written();
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <system_error>
@@ -37,6 +38,9 @@ class Ending {
 
   private:
     bool first() const { return place_.rank == 0; }
+    // Rank 0 gives a rank that is said to be lost time to say itself why: what it says and the end of its
+    // connections come on different ways. The end of its link ends the wait.
+    void weigh(const Failure& what);
     void lost(int rank, const std::string& reason);
     void count_goodbye(int rank);
     void farewell();
@@ -50,7 +54,8 @@ class Ending {
     std::function<void(const std::function<void()>&)> guarded_;
     std::vector<std::function<void(const Failure&)>> handlers_;
     std::set<int> goodbyes_;
-    asio::steady_timer look_;
+    asio::steady_timer look_, last_words_;
+    std::optional<Failure> weighed_;
     SteadyTime closing_since_;
     bool reported_ = false, closing_ = false, finished_sending_ = false;
 };
