@@ -73,7 +73,7 @@ void Ending::lost(int rank, const std::string& reason) {
     if (board_.is_joining())
         return joining_.refuse(fmt::format("rank {} {}, before all processes had come", rank, reason));
     const Failure what{.rank = rank, .reason = reason, .lost = true};
-    if (weighed_ && weighed_->rank == rank) return decide(*weighed_);  // says where others waited for it
+    if (weighed_) return decide(*weighed_);  // came first, and says where others waited
     if (!first()) report(what);  // a rank 0 that was only stopped learns of it when it goes on
     decide(what);
 }

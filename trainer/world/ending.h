@@ -39,7 +39,7 @@ class Ending {
   private:
     bool first() const { return place_.rank == 0; }
     // Rank 0 gives a rank that is said to be lost time to say itself why: what it says and the end of its
-    // connections come on different ways. The end of its link ends the wait.
+    // connections come on different ways. The end of any link ends the wait.
     void weigh(const Failure& what);
     void lost(int rank, const std::string& reason);
     void count_goodbye(int rank);
