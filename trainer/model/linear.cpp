@@ -102,8 +102,9 @@ Tensor Linear::forward(Graph& graph, const Tensor& x) {
                          kernels::linear_backward_bias_cost(rows, out_).flops);
         }
         dy = {};
-        if (train_weight) graph.store.gradient_ready(weight(), std::move(dw));
+        // In autograd the weight's gradient is first transposed back, by a node of its own.
         if (train_bias) graph.store.gradient_ready(parameters()[kBias], std::move(db));
+        if (train_weight) graph.store.gradient_ready(weight(), std::move(dw));
     });
     return y;
 }

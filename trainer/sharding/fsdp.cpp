@@ -91,9 +91,11 @@ bool Fsdp::stays_after_forward(const State& state) const {
     return !frees_copies_ && (state.is_root || !strategy_.frees_after_forward);
 }
 
-// Inside no_sync, a strategy that keeps parameters after the forward also keeps them after the backward.
+// Inside no_sync, a strategy that keeps parameters after the forward also keeps them after the backward, but
+// FSDP2 frees them after every backward.
 bool Fsdp::stays_after_backward() const {
-    return !frees_copies_ && !synchronizes_ && !strategy_.frees_after_forward;
+    return options_.layout != FsdpLayout::fsdp2 && !frees_copies_ && !synchronizes_ &&
+           !strategy_.frees_after_forward;
 }
 
 int Fsdp::unit_of(const Parameter& parameter) const {
@@ -216,9 +218,10 @@ void Fsdp::pre_forward(Graph& graph, FullyShardedDataParallel& wrapper) {
     }
     if (!order_known_ && !evaluating_ && builder().phase() == Phase::forward)
         pre_forward_order_.push_back(id);
+    if (graph.tape.recording() && !at(id).has_backward_nodes) leave_backward_nodes(graph, id);
+    at(id).has_backward_nodes = false;
     if (options_.forward_prefetch && order_known_ && builder().phase() == Phase::forward && !evaluating_)
-        prefetch_forward(id);
-    if (graph.tape.recording()) leave_backward_nodes(graph, id);
+        prefetch_forward(graph, id);
 }
 
 // The flat parameter is split into views here. The backward of that split concatenates their gradients once
@@ -236,11 +239,18 @@ void Fsdp::leave_backward_nodes(Graph& graph, int id) {
     graph.tape.node("SplitWithSizesBackward0", [this, id] { unit(id).concatenate_gradients(builder()); });
 }
 
-void Fsdp::prefetch_forward(int id) {
+void Fsdp::prefetch_forward(Graph& graph, int id) {
     const auto place = std::find(pre_forward_order_.begin(), pre_forward_order_.end(), id);
     if (place == pre_forward_order_.end() || std::next(place) == pre_forward_order_.end()) return;
     const PlanBuilder::Range range(builder(), "FullyShardedDataParallel._pre_forward_prefetch");
-    unshard(*std::next(place));
+    const int next = *std::next(place);
+    unshard(next);
+    // FSDP1's unshard makes the views, whose node is thus older than those of the module that runs now: the
+    // unit's gradients are joined and reduced after that module's backward.
+    if (options_.layout != FsdpLayout::fsdp1 || !graph.tape.recording()) return;
+    const PlanBuilder::Scope scope(builder(), builder().phase(), module_of(next), next);
+    leave_backward_nodes(graph, next);
+    at(next).has_backward_nodes = true;
 }
 
 void Fsdp::post_forward(Graph& graph, FullyShardedDataParallel& wrapper, const Tensor& output) {

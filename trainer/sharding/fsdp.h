@@ -49,7 +49,8 @@ class Fsdp final : public Parallelism {
         std::unique_ptr<FsdpUnit> unit;
         bool is_root = false;
         bool stays_after_forward = false;
-        bool awaits_backward = false;  // its forward has ended, its backward has not begun
+        bool awaits_backward = false;     // its forward has ended, its backward has not begun
+        bool has_backward_nodes = false;  // since it was prefetched; its forward has not begun
     };
 
     void unshard(int unit);
@@ -57,7 +58,7 @@ class Fsdp final : public Parallelism {
     void rate_limiter();
     void pre_backward(int unit);
     void post_backward(int unit);
-    void prefetch_forward(int unit);
+    void prefetch_forward(Graph& graph, int unit);
     void prefetch_backward(int unit);
     void leave_backward_nodes(Graph& graph, int unit);
     void carry_free_events();
