@@ -33,7 +33,7 @@ FullyShardedDataParallel::FullyShardedDataParallel(std::unique_ptr<Module> inner
 Tensor FullyShardedDataParallel::forward(Graph& graph, const Tensor& input) {
     const PlanBuilder::Scope scope(graph.builder, graph.builder.phase(), id, unit);
     const PlanBuilder::Range range(graph.builder, "FullyShardedDataParallel.forward");
-    engine->pre_forward(graph, *this);
+    engine->pre_forward(graph, *this, input);
     Tensor output = call(graph, inner(), input);
     engine->post_forward(graph, *this, output);
     return output;
@@ -203,7 +203,7 @@ void Fsdp::reshard(int id) {
 
 // --- forward -----------------------------------------------------------------------------------------------
 
-void Fsdp::pre_forward(Graph& graph, FullyShardedDataParallel& wrapper) {
+void Fsdp::pre_forward(Graph& graph, FullyShardedDataParallel& wrapper, const Tensor& input) {
     const PlanBuilder::Range range(builder(), "FullyShardedDataParallel._pre_forward");
     if (wrapper.is_root) {  // after the optimizer has written the shards
         builder().order(Stream::compute, Stream::unshard);
@@ -218,7 +218,12 @@ void Fsdp::pre_forward(Graph& graph, FullyShardedDataParallel& wrapper) {
     }
     if (!order_known_ && !evaluating_ && builder().phase() == Phase::forward)
         pre_forward_order_.push_back(id);
-    if (graph.tape.recording() && !at(id).has_backward_nodes) leave_backward_nodes(graph, id);
+    if (graph.tape.recording() && !at(id).has_backward_nodes) {
+        // FSDP2's hook runs when the gradients of the inputs are ready; without any, it runs after the
+        // backward.
+        at(id).ends_with_backward = options_.layout == FsdpLayout::fsdp2 && input.value < 0;
+        if (!at(id).ends_with_backward) leave_backward_nodes(graph, id);
+    }
     at(id).has_backward_nodes = false;
     if (options_.forward_prefetch && order_known_ && builder().phase() == Phase::forward && !evaluating_)
         prefetch_forward(graph, id);
@@ -227,16 +232,18 @@ void Fsdp::pre_forward(Graph& graph, FullyShardedDataParallel& wrapper) {
 // The flat parameter is split into views here. The backward of that split concatenates their gradients once
 // all of them have arrived, and then the post-backward hook runs. A unit without gradients is only freed.
 void Fsdp::leave_backward_nodes(Graph& graph, int id) {
-    graph.tape.node("", [this, id] {
-        const PlanBuilder::Range hook(builder(),
-                                      unit(id).trained()
-                                          ? "FullyShardedDataParallel._post_backward_hook"
-                                          : "FullyShardedDataParallel._post_backward_reshard_only_hook",
-                                      module_of(id));
-        post_backward(id);
-    });
+    graph.tape.node("", [this, id] { run_post_backward_hook(id); });
     if (!unit(id).trained()) return;
     graph.tape.node("SplitWithSizesBackward0", [this, id] { unit(id).concatenate_gradients(builder()); });
+}
+
+void Fsdp::run_post_backward_hook(int id) {
+    const PlanBuilder::Range hook(builder(),
+                                  unit(id).trained()
+                                      ? "FullyShardedDataParallel._post_backward_hook"
+                                      : "FullyShardedDataParallel._post_backward_reshard_only_hook",
+                                  module_of(id));
+    post_backward(id);
 }
 
 void Fsdp::prefetch_forward(Graph& graph, int id) {
@@ -308,6 +315,12 @@ void Fsdp::post_backward(int id) {
 }
 
 void Fsdp::end_backward() {
+    // As fully_shard's final callback of the root does, in the order of the modules.
+    for (std::size_t u = 0; u < units_.size(); ++u) {
+        if (!std::exchange(units_[u].ends_with_backward, false)) continue;
+        const PlanBuilder::Scope scope(builder(), Phase::backward, infos_[u].module, static_cast<int>(u));
+        run_post_backward_hook(static_cast<int>(u));
+    }
     if (synchronizes_) builder().order(Stream::post_backward, Stream::compute);
     if (synchronizes_ && offload_) {  // the host's optimizer reads the copy
         const EventId done = builder().new_event();

@@ -38,7 +38,7 @@ class Fsdp final : public Parallelism {
     void gradient_ready(const Parameter& parameter, Tensor gradient) override;
 
     // Hooks of the wrapper modules.
-    void pre_forward(Graph& graph, FullyShardedDataParallel& wrapper);
+    void pre_forward(Graph& graph, FullyShardedDataParallel& wrapper, const Tensor& input);
     void post_forward(Graph& graph, FullyShardedDataParallel& wrapper, const Tensor& output);
 
     // The ranks that share shards under this job.
@@ -51,6 +51,7 @@ class Fsdp final : public Parallelism {
         bool stays_after_forward = false;
         bool awaits_backward = false;     // its forward has ended, its backward has not begun
         bool has_backward_nodes = false;  // since it was prefetched; its forward has not begun
+        bool ends_with_backward = false;  // no node of the tape runs its post-backward hook
     };
 
     void unshard(int unit);
@@ -61,6 +62,7 @@ class Fsdp final : public Parallelism {
     void prefetch_forward(Graph& graph, int unit);
     void prefetch_backward(int unit);
     void leave_backward_nodes(Graph& graph, int unit);
+    void run_post_backward_hook(int unit);
     void carry_free_events();
     bool stays_after_forward(const State& state) const;
     bool stays_after_backward() const;
