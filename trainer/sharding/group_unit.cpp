@@ -190,9 +190,24 @@ void GroupUnit::gradient_ready(PlanBuilder& builder, const Parameter& parameter,
     } else {
         own.made = std::move(gradient);
     }
-    if (++own.uses < parameter.users || !own.kept || own.kept.dtype != own.made.dtype) return;
+    if (++own.uses < parameter.users) return;
+    // Where the reduction's type is narrower, autograd converts the sum as it accumulates it; where it is
+    // wider, the copy-in converts.
+    if (size_of(options_.reduce) < size_of(own.made.dtype))
+        own.made = in_reduce_type(builder, parameter, std::move(own.made));
+    if (!own.kept || own.kept.dtype != own.made.dtype) return;
     add(builder, own.kept, own.made);
     own.made = {};
+}
+
+Tensor GroupUnit::in_reduce_type(PlanBuilder& builder, const Parameter& parameter, Tensor gradient) const {
+    if (gradient.dtype == options_.reduce) return gradient;
+    const std::int64_t n = gradient.elements();
+    Tensor converted = builder.new_tensor(parameter.path + ".grad (to reduce)",
+                                          MemoryCategory::unsharded_gradients, n, options_.reduce);
+    builder.kernel(options_.reduce == DType::fp32 ? Kernel::cast_to_fp32 : Kernel::cast_to_bf16, "cast",
+                   {converted, gradient}, {n});
+    return converted;
 }
 
 // fully_shard's post-backward adds gradients of the other type without converting them.
@@ -210,17 +225,7 @@ void GroupUnit::keep_gradients(PlanBuilder& builder) {
     add_to_kept(builder);
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
         Gradient& own = gradients_[i];
-        if (!own.made) continue;
-        if (own.made.dtype == options_.reduce) {
-            own.kept = std::exchange(own.made, {});
-            continue;
-        }
-        const std::int64_t n = own.made.elements();
-        own.kept = builder.new_tensor(parameters_[i]->path + ".grad (to reduce)",
-                                      MemoryCategory::unsharded_gradients, n, options_.reduce);
-        builder.kernel(options_.reduce == DType::fp32 ? Kernel::cast_to_fp32 : Kernel::cast_to_bf16, "cast",
-                       {own.kept, own.made}, {n});
-        own.made = {};
+        if (own.made) own.kept = in_reduce_type(builder, *parameters_[i], std::exchange(own.made, {}));
     }
 }
 

@@ -58,6 +58,7 @@ class GroupUnit final : public FsdpUnit {
     };
     std::vector<Segment> piece_segments() const;
     void add_to_kept(PlanBuilder& builder);
+    Tensor in_reduce_type(PlanBuilder& builder, const Parameter& parameter, Tensor gradient) const;
 
     GroupPending& pending_;
     std::vector<Piece> pieces_;  // one per parameter
