@@ -28,12 +28,13 @@ Tensor FsdpUnit::to_reduce_type(PlanBuilder& builder, Tensor full) const {
 
 // On the post_backward stream: conversion to the type of the reduction, reduce-scatter among the ranks that
 // shard, all-reduce among those that replicate, conversion to fp32, addition to the gradient of earlier
-// micro-batches, copy to the host.
-void FsdpUnit::reduce_scatter(PlanBuilder& builder, Tensor full, int divisor) {
+// micro-batches, copy to the host. As in PyTorch's hook the gradient that was given, and its conversion, live
+// until the end.
+void FsdpUnit::reduce_scatter(PlanBuilder& builder, Tensor gradient, int divisor) {
     constexpr Stream kStream = Stream::post_backward;
     const std::int64_t shard = info_.shard_elements;
     builder.order(Stream::compute, kStream);
-    full = to_reduce_type(builder, std::move(full));
+    Tensor full = to_reduce_type(builder, options_.lean ? std::move(gradient) : gradient);
     // The result goes directly to its place if no conversion, addition or copy is needed.
     const bool adds = has_gradient_;
     const auto result = [&](DType type) {
@@ -52,7 +53,7 @@ void FsdpUnit::reduce_scatter(PlanBuilder& builder, Tensor full, int divisor) {
                         .divisor = replicates ? 1 : divisor,
                         .padding = padding_bytes(options_.reduce)},
                        reduced, full, full.bytes(), kStream);
-    full = {};
+    if (options_.lean) full = {};
     if (replicates) {
         builder.collective({.operation = Operation::all_reduce,
                             .dtype = options_.reduce,

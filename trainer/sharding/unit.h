@@ -78,7 +78,7 @@ class FsdpUnit {
     Tensor to_reduce_type(PlanBuilder& builder, Tensor full) const;
     // Reduces `full` (padded_elements of type `type`, written on the compute stream) into the gradient's
     // shard; adds to what earlier micro-batches left there.
-    void reduce_scatter(PlanBuilder& builder, Tensor full, int divisor);
+    void reduce_scatter(PlanBuilder& builder, Tensor gradient, int divisor);
 
     UnitOptions options_;
     UnitInfo info_;
