@@ -94,6 +94,17 @@ void Ddp::rebuild_buckets() {
     }
     if (!bucket.empty()) close();
     builder().set_persistent(persistent_);
+    // The reducer gives all ranks rank 0's buckets: the indices of their parameters with the number of
+    // buckets, then their sizes.
+    for (const std::size_t numbers : {ready_order_.size() + 1, buckets_.size()}) {
+        const Tensor indices = builder().new_tensor("bucket indices", MemoryCategory::communication,
+                                                    static_cast<std::int64_t>(numbers), DType::int32);
+        builder().memset(indices);
+        builder().order(Stream::compute, Stream::post_backward);
+        builder().collective({.operation = Operation::broadcast, .dtype = DType::int32}, indices, indices,
+                             indices.bytes(), Stream::post_backward);
+        builder().order(Stream::post_backward, Stream::compute);
+    }
     for (const Bucket& made : buckets_) {
         const PlanBuilder::Scope of_bucket(builder(), Phase::none, 0, made.unit);
         place(made);
