@@ -57,18 +57,8 @@ def _largest_unit(_, theirs):
     return max((one["bytes"] for step in theirs["steps"] for one in step["collectives"]), default=0)
 
 
-def _any_order(first_step, units):
-    """The same collectives in another order, from this step on; peaks higher by so many units."""
-    def mend(c, theirs, ours):
-        for log in (theirs, ours):
-            for step in log["steps"][first_step:]:
-                step["collectives"].sort(key=lambda one: tuple(str(one[f]) for f in _COLLECTIVES))
-        _higher(lambda *_: units * _largest_unit(c, theirs))(c, theirs, ours)
-    return mend
-
-
 def _without_gathers(c, theirs, ours):
-    """PyTorch has more all-gathers; everything else is the same."""
+    """One side has more all-gathers; everything else is the same."""
     for log in (theirs, ours):
         for step in log["steps"]:
             step["collectives"] = [one for one in step["collectives"] if one["kind"] != "all_gather"]
@@ -84,16 +74,21 @@ def _aligned(c, theirs, ours):
     _higher(lambda *_: 16 * 2 * c.layers * 4)(c, theirs, ours)
 
 
-def _without_bucket_indices(_, theirs, __):
-    for step in theirs["steps"]:
-        step["collectives"] = [one for one in step["collectives"] if one["dtype"] != "torch.int32"]
-
-
 def _other_buckets(_, theirs, ours):
-    """The same gradients in other buckets: the sum of each step's bytes is the same."""
+    """The same gradients in other buckets: the sum of each step's bytes is the same; indices are broadcast earlier."""
     for a, b in zip(theirs["steps"], ours["steps"]):
+        for step in (a, b):
+            step["collectives"] = [one for one in step["collectives"] if one["kind"] != "broadcast"]
         if sum(one["bytes"] for one in a["collectives"]) == sum(one["bytes"] for one in b["collectives"]):
             b["collectives"] = a["collectives"]
+
+
+def _arriving(_, theirs, ours):
+    """Gradients that autograd hands on count as activations on PyTorch's side; the sum is the same."""
+    names = ("activations", "other", "unsharded_gradients", "gradients")
+    if all(sum(log["at_peak"].get(n, 0) for n in names) == sum(theirs["at_peak"].get(n, 0) for n in names)
+           for log in (theirs, ours)):
+        ours["at_peak"] = theirs["at_peak"]
 
 
 def _gradients(_, theirs):
@@ -130,25 +125,10 @@ TABLE = (
         _not_compared,
     ),
     Difference(
-        "bucket-indices",
-        "before DDP rebuilds its buckets, it broadcasts their indices and sizes (int32); ours has no such broadcast",
-        _COLLECTIVES,
-        lambda c: c.wrapper == "ddp",
-        _without_bucket_indices,
-    ),
-    Difference(
         "rebuilt-earlier",
         "to be mended: DDP rebuilds its buckets in the first forward after a reduction, also within a step",
         _COLLECTIVES,
         lambda c: c.wrapper == "ddp" and c.accumulation > 1 and c.accumulation_sync,
-        _other_buckets,
-    ),
-    Difference(
-        "ready-order",
-        "to be mended: of a Linear the bias's gradient is ready before the weight's, which passes a transposition"
-        " first; so buckets are rebuilt in another order",
-        _COLLECTIVES,
-        lambda c: c.wrapper == "ddp",
         _other_buckets,
     ),
     Difference(
@@ -175,27 +155,20 @@ TABLE = (
         _not_compared,
     ),
     Difference(
-        "prefetched-views",
-        "to be mended: a flat parameter that forward_prefetch gathers gets its views, hence its autograd node, before"
-        " the module before it runs; so its gradient is reduced one unit later",
+        "early-stop",
+        "PyTorch ends a recomputation when all saved tensors are there again, so a unit inside the checkpointed module is"
+        " not resharded after its forward and gathered again; ours recomputes the whole module",
         (*_COLLECTIVES, *_MEMORY),
-        lambda c: c.wrapper == "fsdp1" and c.forward_prefetch,
-        _any_order(1, 2),
-    ),
-    Difference(
-        "final-callback",
-        "to be mended: units whose inputs need no gradient are reduced by the root's final callback, the root first",
-        (*_COLLECTIVES, *_MEMORY),
-        lambda c: c.wrapper == "fsdp2" and c.model != "mlp" and c.wrap.startswith("size:"),
-        _any_order(0, 1),
-    ),
-    Difference(
-        "no-sync-reshards",
-        "to be mended: fully_shard frees parameters after every backward, also without gradient synchronization",
-        (*_COLLECTIVES, *_MEMORY),
-        lambda c: c.wrapper == "fsdp2" and not c.accumulation_sync
-        and c.strategy in ("SHARD_GRAD_OP", "_HYBRID_SHARD_ZERO2"),
+        lambda c: c.checkpointing and not c.reentrant and c.wrap == "module:Linear" and c.model != "mlp",
         _without_gathers,
+    ),
+    Difference(
+        "arriving-gradients",
+        "a gradient that autograd has not accumulated yet, before it is added to the other one of a shared parameter or"
+        " converted to reduce_dtype, is an activation for the script; the sum is the same",
+        ("categories",),
+        lambda c: c.tied or (c.wrapper == "fsdp2" and (c.param, c.reduce) == ("fp32", "bf16")),
+        _arriving,
     ),
     Difference(
         "gradient-kept",
@@ -203,14 +176,6 @@ TABLE = (
         " one that it reduces, until the reduction has been issued and its result converted",
         _MEMORY,
         lambda c: c.wrapper == "fsdp1" and (c.param, c.reduce) != ("fp32", "fp32"),
-        _higher(_largest_unit),
-    ),
-    Difference(
-        "narrow-reduction",
-        "to be mended: where fully_shard reduces in a narrower type than it computes in, autograd converts each"
-        " gradient when it is made; ours converts them in the copy-in",
-        _MEMORY,
-        lambda c: c.wrapper == "fsdp2" and (c.param, c.reduce) == ("fp32", "bf16"),
         _higher(_largest_unit),
     ),
 )

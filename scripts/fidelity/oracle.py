@@ -51,7 +51,7 @@ _COLLECTIVES = {
     _C10D.allreduce_.default: "all_reduce",
     _C10D.broadcast_.default: "broadcast",
 }
-_DTYPES = {torch.float32: "fp32", torch.bfloat16: "bf16", torch.float64: "fp64"}
+_DTYPES = {torch.float32: "fp32", torch.bfloat16: "bf16", torch.float64: "fp64", torch.int32: "int32"}
 _PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 
@@ -194,7 +194,7 @@ def _patched(recorder, paths):
                 return original(state, handle, *rest)
         return run
 
-    for name in ("_unshard", "_reduce_grad", "_reduce_grad_no_shard"):
+    for name in ("_unshard", "_post_backward_hook", "_reduce_grad", "_reduce_grad_no_shard"):
         replace(_runtime_utils, name, of_handle)
 
     def of_group(original):

@@ -42,7 +42,7 @@ def _sections(text):
 def _collective(configuration, row):
     phase, operation, size, _, unit, what = row
     group = re.search(r"(world|shard|replicate) group", what).group(1)
-    dtype = next((name for name in ("bf16", "fp64") if what.endswith(", " + name)), "fp32")
+    dtype = next((name for name in ("bf16", "fp64", "int32") if what.endswith(", " + name)), "fp32")
     sizes = {
         "world": configuration.ranks,
         "shard": configuration.shards,

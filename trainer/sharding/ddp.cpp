@@ -75,7 +75,7 @@ void Ddp::place(const Bucket& bucket) {
 
 // A bucket is closed once it has reached its limit, which is smaller for the first.
 void Ddp::rebuild_buckets() {
-    const PlanBuilder::Scope scope(builder(), Phase::none, 0, -1);
+    const PlanBuilder::Scope scope(builder(), Phase::forward, 0, -1);  // the reducer does it there
     builder().free(buckets_.front().buffer);
     buckets_.clear();
     std::vector<const Parameter*> bucket;
@@ -106,7 +106,7 @@ void Ddp::rebuild_buckets() {
         builder().order(Stream::post_backward, Stream::compute);
     }
     for (const Bucket& made : buckets_) {
-        const PlanBuilder::Scope of_bucket(builder(), Phase::none, 0, made.unit);
+        const PlanBuilder::Scope of_bucket(builder(), Phase::forward, 0, made.unit);
         place(made);
     }
 }

@@ -163,7 +163,7 @@ TEST_P(EveryWay, ModulesAreTheTreeWithAllItsDeviceTime) {
 
 using Traffic = std::map<std::string, std::pair<std::int64_t, std::int64_t>>;  // operation -> count, bytes
 
-Traffic expected_traffic(Way way, bool first_step = false) {
+Traffic expected_traffic(Way way, int step = kSteps) {
     switch (way) {
         // Gathered for the forward and kept until the backward has begun.
         case Way::root:
@@ -173,9 +173,13 @@ Traffic expected_traffic(Way way, bool first_step = false) {
             return {{"all_gather", {2 * kMlpLayers, 2 * kMlpBytes}},
                     {"reduce_scatter", {kMlpLayers, kMlpBytes}}};
         // Buckets of 1, 2, 2, 2 and 1 layers, as arguments_for() sets them; a single bucket in the first
-        // step.
+        // step, and before the second the broadcasts of the buckets: 4 bytes for each parameter, for their
+        // number and for each bucket's size.
         case Way::ddp:
-            return {{"all_reduce", {first_step ? 1 : 5, kMlpBytes}}};
+            if (step == 0) return {{"all_reduce", {1, kMlpBytes}}};
+            if (step == 1)
+                return {{"all_reduce", {5, kMlpBytes}}, {"broadcast", {2, 4 * (2 * kMlpLayers + 1 + 5)}}};
+            return {{"all_reduce", {5, kMlpBytes}}};
         case Way::none:
             return {};
         // U = 3 units, of which the root's is gathered once: 2U - 1 gathers, U reductions.
@@ -197,7 +201,7 @@ Traffic traffic(const Json& rank) {
 TEST_P(EveryWay, CollectivesOfAStepFollowTheClosedForms) {
     const TracedRun run(GetParam());
     for (int step = 0; step < kSteps; ++step) {
-        const Traffic expected = expected_traffic(GetParam(), step == 0);
+        const Traffic expected = expected_traffic(GetParam(), step);
         const std::string only = std::to_string(step) + ":" + std::to_string(step);
         const Json collectives = trace_json({"collectives", run.trace(), "--step", only});
         ASSERT_EQ(collectives.at("ranks").size(), static_cast<std::size_t>(run.ranks()));
