@@ -103,8 +103,8 @@ Tensor Linear::forward(Graph& graph, const Tensor& x) {
         }
         dy = {};
         // In autograd the weight's gradient is first transposed back, by a node of its own.
-        if (train_bias) graph.store.gradient_ready(parameters()[kBias], std::move(db));
-        if (train_weight) graph.store.gradient_ready(weight(), std::move(dw));
+        if (train_bias) graph.gradient_ready(parameters()[kBias], std::move(db));
+        if (train_weight) graph.gradient_ready(weight(), std::move(dw));
     });
     return y;
 }

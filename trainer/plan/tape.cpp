@@ -11,6 +11,18 @@ void Tape::node(std::string name, std::function<void()> run) {
 
 void Tape::accumulate(int value, Tensor gradient) {
     if (value < 0) return;
+    hand_on([this, value, gradient = std::move(gradient)]() mutable { add(value, std::move(gradient)); });
+}
+
+void Tape::hand_on(std::function<void()> result) {
+    if (running_) {
+        results_.push_back(std::move(result));
+    } else {
+        result();
+    }
+}
+
+void Tape::add(int value, Tensor gradient) {
     auto [it, first] = gradients_.try_emplace(value, gradient);
     if (first) return;
     Tensor& sum = it->second;
@@ -46,8 +58,12 @@ void Tape::backward() {
             const PlanBuilder::Range range(builder_, "autograd::engine::evaluate_function: " + node.name,
                                            node.module);
             const PlanBuilder::Range inner(builder_, node.name);
+            running_ = true;
             node.run();
-            node.run = nullptr;  // frees the saved tensors inside the node's range, as PyTorch's engine does
+            running_ = false;
+            node.run = nullptr;  // frees the saved tensors inside the node's range
+            for (std::function<void()>& result : results_) std::exchange(result, nullptr)();
+            results_.clear();
         }
     }
     gradients_.clear();

@@ -1,6 +1,7 @@
 // Autograd at planning time: the forward pass of a model records nodes on a tape; the backward pass runs them
 // in reverse and so writes the backward half of the Plan. A node's closure holds the tensors that PyTorch's
-// node would save, and is destroyed right after it ran, which frees them, as in PyTorch.
+// node would save, and is destroyed right after it ran, which frees them before its results are handed on, as
+// in PyTorch's engine.
 #pragma once
 
 #include <functional>
@@ -28,9 +29,12 @@ class Tape {
 
     // Gradients of values; values below 0 have none. The first one accumulated becomes the gradient; a later
     // one is added to it, in place if it has no other owner, as in PyTorch. take_gradient returns the
-    // gradient and removes it from the tape.
+    // gradient and removes it from the tape. What a running node accumulates is a result.
     void accumulate(int value, Tensor gradient);
     Tensor take_gradient(int value);
+
+    // Called when the running node's saved tensors are free; immediately if none is running.
+    void hand_on(std::function<void()> result);
 
     // Runs all nodes in reverse order.
     void backward();
@@ -41,11 +45,14 @@ class Tape {
         int module = -1, unit = -1;
         std::function<void()> run;
     };
+    void add(int value, Tensor gradient);
+
     PlanBuilder& builder_;
     std::vector<Node> nodes_;
+    std::vector<std::function<void()>> results_;  // of the running node
     std::unordered_map<int, Tensor> gradients_;
     int next_value_ = 0;
-    bool recording_ = true;
+    bool recording_ = true, running_ = false;
 };
 
 }  // namespace shardscope::trainer
