@@ -35,7 +35,7 @@ Tensor Embedding::forward(Graph& graph, const Tensor& tokens) {
                      {rows, width_, entries_},
                      kernels::embedding_backward_cost(rows, entries_, width_).flops);
         dy = {};
-        graph.gradient_ready(parameters()[kWeight], std::move(dtable));
+        graph.store.gradient_ready(parameters()[kWeight], std::move(dtable));
     });
     return y;
 }
@@ -69,7 +69,7 @@ Tensor PositionEmbedding::forward(Graph& graph, const Tensor& x) {
                          kernels::position_embedding_backward_cost(batch * context_, context_, width_).flops);
         }
         graph.tape.accumulate(from, std::move(dy));  // the addition passes the gradient on as it is
-        if (train) graph.gradient_ready(parameters()[kWeight], std::move(dtable));
+        if (train) graph.store.gradient_ready(parameters()[kWeight], std::move(dtable));
     });
     return y;
 }

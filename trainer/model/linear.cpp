@@ -102,9 +102,12 @@ Tensor Linear::forward(Graph& graph, const Tensor& x) {
                          kernels::linear_backward_bias_cost(rows, out_).flops);
         }
         dy = {};
+        if (train_bias) graph.store.gradient_ready(parameters()[kBias], std::move(db));
         // In autograd the weight's gradient is first transposed back, by a node of its own.
-        if (train_bias) graph.gradient_ready(parameters()[kBias], std::move(db));
-        if (train_weight) graph.gradient_ready(weight(), std::move(dw));
+        if (!train_weight) return;
+        graph.tape.hand_on([this, &graph, dw = std::move(dw)]() mutable {
+            graph.store.gradient_ready(weight(), std::move(dw));
+        });
     });
     return y;
 }

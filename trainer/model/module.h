@@ -6,7 +6,6 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "trainer/plan/builder.h"
@@ -85,11 +84,6 @@ struct Graph {
         return op;
     }
     Tensor gradient(const Parameter& parameter) const { return store.new_gradient(parameter); }
-    void gradient_ready(const Parameter& parameter, Tensor gradient) const {
-        tape.hand_on([to = &store, &parameter, gradient = std::move(gradient)]() mutable {
-            to->gradient_ready(parameter, std::move(gradient));
-        });
-    }
 };
 
 class Module {

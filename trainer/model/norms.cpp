@@ -44,8 +44,8 @@ Tensor LayerNorm::forward(Graph& graph, const Tensor& x) {
         dy = {};
         graph.tape.accumulate(x.value, std::move(dx));
         if (!train) return;
-        graph.gradient_ready(parameters()[kWeight], std::move(dgamma));
-        graph.gradient_ready(parameters()[kBias], std::move(dbeta));
+        graph.store.gradient_ready(parameters()[kWeight], std::move(dgamma));
+        graph.store.gradient_ready(parameters()[kBias], std::move(dbeta));
     });
     return y;
 }
@@ -76,7 +76,7 @@ Tensor RMSNorm::forward(Graph& graph, const Tensor& x) {
                      kernels::rms_norm_backward_cost(rows, width_).flops);
         dy = {};
         graph.tape.accumulate(x.value, std::move(dx));
-        if (train) graph.gradient_ready(parameters()[kWeight], std::move(dgamma));
+        if (train) graph.store.gradient_ready(parameters()[kWeight], std::move(dgamma));
     });
     return y;
 }
