@@ -1,6 +1,7 @@
 #include "trainer/sharding/ddp.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -30,6 +31,7 @@ Tensor DistributedDataParallel::forward(Graph& graph, const Tensor& input) {
 Ddp::Ddp(const Job& job, Mesh mesh, const ModuleTree& tree)
     : Replicated(job, with_shards(mesh, job.ddp.shard_optimizer), tree, job.ddp.shard_optimizer),
       options_(job.ddp),
+      counts_only_(job.ddp.static_graph),
       accumulation_sync_(job.train.accumulation_sync),
       bucket_of_(tree.parameters.size(), -1),
       offset_of_(tree.parameters.size(), 0) {
@@ -126,7 +128,9 @@ int Ddp::unit_of(const Parameter& p) const {
 }
 
 std::string Ddp::state_key() const {
-    return Replicated::state_key() + (first_step_ ? " first buckets" : "");
+    if (!first_buckets_) return Replicated::state_key();
+    return Replicated::state_key() + (counts_only_ ? " first buckets, counting" : " first buckets") +
+           (ready_order_.empty() ? "" : ", ordered");
 }
 
 void Ddp::setup(PlanBuilder& builder) {
@@ -152,11 +156,13 @@ void Ddp::setup(PlanBuilder& builder) {
 void Ddp::begin_step(PlanBuilder& builder) {
     Replicated::begin_step(builder);
     const PlanBuilder::Scope scope(builder, Phase::none, 0, 0);
-    if (first_step_ && ready_order_.empty()) {
-        place(buckets_.front());
-    } else if (first_step_) {
-        first_step_ = false;
+    if (!first_buckets_) return;
+    if (!ready_order_.empty()) {
+        first_buckets_ = false;
         rebuild_buckets();
+    } else if (!placed_) {
+        placed_ = true;
+        place(buckets_.front());
     }
 }
 
@@ -182,11 +188,8 @@ void Ddp::gradient_ready(const Parameter& parameter, Tensor gradient) {
 }
 
 void Ddp::gradient_complete(const Parameter& parameter) {
-    if (first_step_ && micro_.first()) ready_order_.push_back(&parameter);
-    if (!synchronizes_) return;
-    // The first step of a static graph only counts what becomes ready; it reduces when the backward has
-    // ended.
-    if (first_step_ && options_.static_graph) return;
+    if (!synchronizes_ || counts_only_) return;
+    if (ready_order_.size() < trained().size() && first_buckets_) ready_order_.push_back(&parameter);
     copy_to_bucket(parameter);
     launch_ready_buckets();
 }
@@ -221,7 +224,7 @@ int Ddp::final_divisor() const {
 
 void Ddp::end_backward() {
     if (synchronizes_) {
-        if (first_step_ && options_.static_graph) {
+        if (std::exchange(counts_only_, false)) {
             const PlanBuilder::Range range(builder(), "torch.distributed.ddp.reducer::delay_all_reduce");
             for (const Parameter* p : buckets_.front().parameters) copy_to_bucket(*p);
             launch_ready_buckets();

@@ -51,9 +51,13 @@ class Ddp final : public Replicated {
     Bucket& bucket_of(const Parameter& parameter);
 
     DdpSection options_;
+    // The first backward of a static graph that synchronizes only counts what becomes ready; it reduces when
+    // it has ended, and the order of the next one makes the buckets.
+    bool counts_only_;
     bool accumulation_sync_;
-    bool synchronizes_ = true;  // whether this backward reduces
-    bool first_step_ = true;
+    bool synchronizes_ = true;   // whether this backward reduces
+    bool first_buckets_ = true;  // one of everything
+    bool placed_ = false;        // whether they have memory
     std::vector<Bucket> buckets_;
     std::vector<int> bucket_of_;                 // indexed by parameter id
     std::vector<std::int64_t> offset_of_;        // bytes in its bucket, indexed by parameter id

@@ -129,7 +129,10 @@ void Fsdp::begin_micro_batch(MicroBatch micro) {
     synchronizes_ = micro.last() || accumulation_sync_;
     order_known_ = !pre_forward_order_.empty();
     post_forward_order_.clear();
-    for (State& state : units_) state.awaits_backward = false;
+    for (State& state : units_) {
+        state.awaits_backward = false;
+        state.unit->begin_micro_batch(synchronizes_);
+    }
 }
 
 void Fsdp::end_step() {

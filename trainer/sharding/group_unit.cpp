@@ -1,5 +1,6 @@
 #include "trainer/sharding/group_unit.h"
 
+#include <stdexcept>
 #include <utility>
 
 #include "trainer/sharding/values.h"
@@ -181,8 +182,9 @@ Tensor GroupUnit::new_gradient(PlanBuilder& builder, const Parameter& parameter)
                               parameter.elements(), options_.param);
 }
 
-// If the kept gradients have the gradients' type, autograd adds to them once all uses of a parameter are
-// summed.
+// Once all uses of a parameter are summed, autograd adds the sum to the kept gradient, in place, whose type
+// may be wider. It converts the sum as it accumulates it if the reduction's type is narrower, or wider and
+// the gradient is to be kept; in a backward that reduces, the copy-in converts to a wider type.
 void GroupUnit::gradient_ready(PlanBuilder& builder, const Parameter& parameter, Tensor gradient) {
     Gradient& own = gradients_[place_of(parameter)];
     if (own.made) {
@@ -191,13 +193,15 @@ void GroupUnit::gradient_ready(PlanBuilder& builder, const Parameter& parameter,
         own.made = std::move(gradient);
     }
     if (++own.uses < parameter.users) return;
-    // Where the reduction's type is narrower, autograd converts the sum as it accumulates it; where it is
-    // wider, the copy-in converts.
-    if (size_of(options_.reduce) < size_of(own.made.dtype))
+    own.uses = 0;
+    const bool narrows = size_of(options_.reduce) < size_of(own.made.dtype);
+    if (narrows || (!reduces_ && !own.kept))
         own.made = in_reduce_type(builder, parameter, std::move(own.made));
-    if (!own.kept || own.kept.dtype != own.made.dtype) return;
-    add(builder, own.kept, own.made);
-    own.made = {};
+    if (own.kept) {
+        add(builder, own.kept, std::exchange(own.made, {}));
+    } else if (!reduces_) {
+        own.kept = std::exchange(own.made, {});
+    }
 }
 
 Tensor GroupUnit::in_reduce_type(PlanBuilder& builder, const Parameter& parameter, Tensor gradient) const {
@@ -210,27 +214,7 @@ Tensor GroupUnit::in_reduce_type(PlanBuilder& builder, const Parameter& paramete
     return converted;
 }
 
-// fully_shard's post-backward adds gradients of the other type without converting them.
-void GroupUnit::add_to_kept(PlanBuilder& builder) {
-    for (Gradient& own : gradients_) {
-        own.uses = 0;
-        if (!own.made || !own.kept) continue;
-        add(builder, own.kept, own.made);
-        own.made = {};
-    }
-}
-
-// The first gradients that are kept are converted to the type of the reduction.
-void GroupUnit::keep_gradients(PlanBuilder& builder) {
-    add_to_kept(builder);
-    for (std::size_t i = 0; i < parameters_.size(); ++i) {
-        Gradient& own = gradients_[i];
-        if (own.made) own.kept = in_reduce_type(builder, *parameters_[i], std::exchange(own.made, {}));
-    }
-}
-
 void GroupUnit::reduce(PlanBuilder& builder, int divisor) {
-    add_to_kept(builder);
     if (pending_.reduced) {
         builder.wait(pending_.reduced_at, Stream::compute);
         pending_.reduced = {};
@@ -239,6 +223,7 @@ void GroupUnit::reduce(PlanBuilder& builder, int divisor) {
     std::vector<Tensor> gradients;
     gradients.reserve(gradients_.size());
     for (Gradient& own : gradients_) {
+        if (own.kept && own.made) throw std::logic_error(info_.name + " has a gradient that is not summed");
         gradients.push_back(std::move(own.kept ? own.kept : own.made));
         own = {};
     }

@@ -41,7 +41,7 @@ class GroupUnit final : public FsdpUnit {
     Tensor new_gradient(PlanBuilder& builder, const Parameter& parameter) override;
     void gradient_ready(PlanBuilder& builder, const Parameter& parameter, Tensor gradient) override;
     void concatenate_gradients(PlanBuilder&) override {}
-    void keep_gradients(PlanBuilder& builder) override;
+    void keep_gradients(PlanBuilder&) override {}  // gradient_ready() has kept them
     void reduce(PlanBuilder& builder, int divisor) override;
     void end_backward() override;
 
@@ -57,7 +57,6 @@ class GroupUnit final : public FsdpUnit {
         Tensor kept;   // the gradient of earlier backwards, unreduced, in the type of the reduction
     };
     std::vector<Segment> piece_segments() const;
-    void add_to_kept(PlanBuilder& builder);
     Tensor in_reduce_type(PlanBuilder& builder, const Parameter& parameter, Tensor gradient) const;
 
     GroupPending& pending_;

@@ -61,6 +61,8 @@ class FsdpUnit {
     virtual void end_backward() { held_.clear(); }
 
     void begin_step() { has_gradient_ = false; }
+    // Whether the gradients of this micro-batch's backward will be reduced, not kept.
+    void begin_micro_batch(bool reduces) { reduces_ = reduces; }
 
   protected:
     std::int64_t padded_bytes(DType type) const { return info_.padded_elements * size_of(type); }
@@ -89,6 +91,7 @@ class FsdpUnit {
     BufferId shard_ = -1;     // fp32; persistent
     BufferId gradient_ = -1;  // fp32; persistent if offloaded, else from the first reduction to zero_grad
     bool has_gradient_ = false;
+    bool reduces_ = true;
     std::vector<Tensor> held_;  // device memory that is referenced until the end of the backward
 };
 
