@@ -28,6 +28,9 @@ def _arguments():
     parser.add_argument("--only", metavar="REGEX", default="", help="configurations whose name contains this")
     parser.add_argument("--plant", choices=(*compare.COLUMNS, "all"), metavar="COLUMN",
                         help="an error in this column of PyTorch's side, which must be found; all: one after the other")
+    parser.add_argument("--drawn", type=int, metavar="N",
+                        help="compare the peaks of N random configurations of FSDP1 and FSDP2, to the byte")
+    parser.add_argument("--seed", type=int, default=1, help="of --drawn (%(default)s)")
     parser.add_argument("--list", action="store_true", help="print the names of the configurations")
     parser.add_argument("--all-rows", action="store_true", help="print every unexplained row")
     return parser.parse_args()
@@ -147,9 +150,37 @@ def _plant(pairs, ours, rows, column):
     return expected > 0 and found == expected
 
 
+# Peaks of one configuration may differ by this much.
+MOST_OFF = 0.01
+EQUAL_SHARE = 0.95
+
+
+def _peaks(pairs, ours, seed):
+    """Prints how many peaks are equal to the byte, and those that are not; whether they are good enough."""
+    refused = [(c, log["failed"]) for (c, theirs), mine in zip(pairs, ours) for log in (theirs, mine) if "failed" in log]
+    both = [(c, a, b) for (c, a), b in zip(pairs, ours) if "failed" not in a and "failed" not in b]
+    off = []
+    for c, theirs, mine in both:
+        # Ours keeps the loss of each micro-batch on the device (differences.py, "losses").
+        losses = 8 * c.accumulation if c.accumulation > 1 else 0
+        one, other = (max(step["peak"] for step in log["steps"]) for log in (theirs, mine))
+        if one != other - losses:
+            off.append(((other - losses) / one - 1, c, one, other - losses))
+    off.sort(key=lambda row: -abs(row[0]))
+    equal = len(both) - len(off)
+    print("%d of %d peaks are equal to the byte (%.1f %%), seed %d; the losses of micro-batches, 8 bytes each, aside"
+          % (equal, len(both), 100 * equal / len(both), seed))
+    for part, c, one, other in off:
+        print("  %+8.3f %%  PyTorch %10d bytes, ours %10d bytes  %s" % (100 * part, one, other, c.name))
+    for c, reason in refused:
+        print("  not compared: %s: %s" % (c.name, reason))
+    return equal >= EQUAL_SHARE * len(both) and all(abs(row[0]) <= MOST_OFF for row in off)
+
+
 def main():
     options = _arguments()
-    chosen = [c for c in configurations.configurations() if re.search(options.only, c.name)]
+    all_of_them = configurations.drawn(options.drawn, options.seed) if options.drawn else configurations.configurations()
+    chosen = [c for c in all_of_them if re.search(options.only, c.name)]
     if options.list:
         print("\n".join(c.name for c in chosen))
         return 0
@@ -168,6 +199,8 @@ def main():
             of_model = [(c, log) for c, log in pairs if c.model == model and "failed" not in log]
             logs.write(folder / (model + ".jsonl.gz"), differences.VERSION, of_model)
     ours = _ours(options.tool, [c for c, _ in pairs])
+    if options.drawn:
+        return 0 if _peaks(pairs, ours, options.seed) else 1
     rows = _compared(pairs, ours)
     if options.plant:
         columns = compare.COLUMNS if options.plant == "all" else (options.plant,)

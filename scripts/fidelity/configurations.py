@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import random
 
 
 @dataclasses.dataclass(frozen=True)
@@ -243,3 +244,34 @@ def configurations():
         add(model, "ddp", tied=True)
         add(model, "ddp", tied=True, bucket_cap_mb=0.02, first_bucket_mb=0.02)
     return list(dict.fromkeys(out))
+
+
+def drawn(count, seed):
+    """Random configurations of FSDP1 and FSDP2 in fp32 and bf16, for peaks; the same seed draws the same."""
+    draw = random.Random(seed)
+    out = {}
+    while len(out) < count:
+        model = draw.choice(tuple(MODELS))
+        wrapper = draw.choice(("fsdp1", "fsdp2"))
+        strategies = ["FULL_SHARD", "SHARD_GRAD_OP", "HYBRID_SHARD", "_HYBRID_SHARD_ZERO2"]
+        strategy = draw.choice(strategies + (["NO_SHARD"] if wrapper == "fsdp1" else []))
+        given = dict(
+            model=model, wrapper=wrapper, strategy=strategy, layers=draw.randint(1, 6), batch=draw.randint(1, 9),
+            width=draw.randint(2, 12) * 16, ranks=draw.randint(2, 8), wrap=draw.choice(WRAPS[model]),
+            forward_prefetch=draw.random() < 0.3, accumulation=draw.choice((1, 1, 2, 3)),
+            accumulation_sync=draw.random() < 0.5, optimizer=draw.choice(("sgd", "adamw")),
+            checkpointing=draw.choice(("", "", BLOCKS[model])))
+        given["param"], given["reduce"] = draw.choice((("fp32", "fp32"), ("bf16", "bf16"), ("bf16", "fp32")))
+        if given["accumulation"] == 1:
+            given["accumulation_sync"] = True
+        if "HYBRID" in strategy:
+            given.update(ranks=draw.choice((4, 6, 8)), shard_group=2)
+        if wrapper == "fsdp1":
+            given.update(backward_prefetch=draw.choice(("BACKWARD_PRE", "BACKWARD_POST", "NONE")),
+                         limit_all_gathers=draw.random() < 0.5)
+        if model != "mlp":
+            given.update(context=draw.choice((8, 16, 32, 64)), tied=draw.random() < 0.25)
+        if model == "llama":
+            given.update(kv_heads=draw.choice((2, 4)))
+        out[Configuration(**given)] = None
+    return list(out)

@@ -60,6 +60,7 @@ void FsdpUnit::reduce_scatter(PlanBuilder& builder, Tensor gradient, int divisor
                             .group = Group::replicate,
                             .divisor = divisor},
                            reduced, reduced, reduced.bytes(), kStream);
+        if (options_.keeps_replicas) all_reduced_.push_back(reduced);
     }
     if (options_.reduce != DType::fp32) {
         Tensor wide = result(DType::fp32);

@@ -21,6 +21,8 @@ struct UnitOptions {
     bool shards = true;  // false with NO_SHARD
     bool offload = false;
     bool lean = false;  // see flat_unit.h
+    // What was all-reduced between the replicas is kept until the backward has ended (fully_shard).
+    bool keeps_replicas = false;
     MemorySpace space() const { return offload ? MemorySpace::pinned : MemorySpace::device; }
     Stream stream() const { return offload ? Stream::host : Stream::compute; }
 };
@@ -58,7 +60,10 @@ class FsdpUnit {
     virtual void keep_gradients(PlanBuilder& builder) = 0;
     virtual void reduce(PlanBuilder& builder, int divisor) = 0;
     // Called after the last reduction of the backward, once the compute stream waits for all of them.
-    virtual void end_backward() { held_.clear(); }
+    virtual void end_backward() {
+        held_.clear();
+        all_reduced_.clear();
+    }
 
     void begin_step() { has_gradient_ = false; }
     // Whether the gradients of this micro-batch's backward will be reduced, not kept.
@@ -92,6 +97,7 @@ class FsdpUnit {
     BufferId gradient_ = -1;  // fp32; persistent if offloaded, else from the first reduction to zero_grad
     bool has_gradient_ = false;
     bool reduces_ = true;
+    std::vector<Tensor> all_reduced_;
     std::vector<Tensor> held_;  // device memory that is referenced until the end of the backward
 };
 
