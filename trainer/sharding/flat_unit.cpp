@@ -4,6 +4,16 @@
 
 namespace shardscope::trainer {
 
+namespace {
+
+constexpr std::int64_t kAlignment = 16;  // bytes
+
+std::int64_t round_up(std::int64_t n, std::int64_t multiple) {
+    return (n + multiple - 1) / multiple * multiple;
+}
+
+}  // namespace
+
 FlatUnit::FlatUnit(const UnitOptions& options, Parallelism& owner, int module, std::string name, int id,
                    std::vector<const Parameter*> parameters)
     : FsdpUnit(options, {module, std::move(name)}, id, std::move(parameters)) {
@@ -12,14 +22,17 @@ FlatUnit::FlatUnit(const UnitOptions& options, Parallelism& owner, int module, s
     slot.unit = id;
     slot.module = module;
     slot.space = options.space();
+    const std::int64_t alignment = options.aligned ? kAlignment / size_of(options.param) : 1;
+    std::int64_t end = 0;
     for (const Parameter* p : parameters_) {
-        offsets_.push_back(info_.elements);
-        slot.segments.push_back({p->id, info_.elements, p->elements(), p->trained, !p->is_vector()});
+        offsets_.push_back(round_up(end, alignment));
+        slot.segments.push_back({p->id, offsets_.back(), p->elements(), p->trained, !p->is_vector()});
+        end = offsets_.back() + p->elements();
         info_.elements += p->elements();
     }
     const std::int64_t shards = options.mesh.shard;
-    info_.shard_elements = (info_.elements + shards - 1) / shards;
-    info_.padded_elements = info_.shard_elements * shards;
+    info_.padded_elements = round_up(end, options.aligned && !options.shards ? options.mesh.ranks : shards);
+    info_.shard_elements = info_.padded_elements / shards;
     info_.gather_bytes = padded_bytes(options.param);
     shard_ = owner.declare(
         buffer(" flat_param", MemoryCategory::parameters, shard_bytes(DType::fp32), options.space()));
@@ -200,11 +213,12 @@ void FlatUnit::concatenate_gradients(PlanBuilder& builder) {
         }
         zero_until(offsets_[i]);
         std::vector<Arg> args = {{flat_gradient_.view.buffer, offsets_[i] * size, 0}};
-        for (; i < parameters_.size() && gradients_[i]; ++i) {
+        const auto end_of_run = [&] { return args.front().offset + args.front().bytes; };
+        for (; i < parameters_.size() && gradients_[i] && offsets_[i] * size == end_of_run(); ++i) {
             args.push_back(gradients_[i]);
             args.front().bytes += gradients_[i].bytes();
         }
-        end = args.front().offset / size + args.front().bytes / size;
+        end = end_of_run() / size;
         builder.kernel(Kernel::cat, "cat_array_batched_copy", std::move(args), {});
     }
     zero_until(info_.padded_elements);

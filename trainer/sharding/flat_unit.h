@@ -1,9 +1,10 @@
 // A unit with a flat parameter, as FullyShardedDataParallel keeps it: all parameters one after the other,
 // padded to a multiple of N and cut into N shards.
 //
-// Layout fsdp1: the flat parameter (W bytes) lives from unshard to reshard. In the backward there is one
-// gradient per parameter (W together), then the flat gradient that they are concatenated into (W), which the
-// reduce-scatter turns into the gradient's shard.
+// Layout fsdp1: each parameter begins at a multiple of 16 bytes in the type that is gathered, and NO_SHARD,
+// too, pads to a multiple of the ranks (as with use_orig_params). The flat parameter (W bytes) lives from
+// unshard to reshard. In the backward there is one gradient per parameter (W together), then the flat
+// gradient that they are concatenated into (W), which the reduce-scatter turns into the gradient's shard.
 //
 // Layout lean: gradients are written directly into the flat gradient (W in all), and a bf16 shard directly
 // into its place in the flat parameter, which is gathered in place.

@@ -57,6 +57,7 @@ Fsdp::Fsdp(const Job& job, const ModuleTree& tree)
     options.shards = strategy_.shards;
     options.offload = offload_;
     options.lean = options_.layout == FsdpLayout::lean;
+    options.aligned = options_.layout == FsdpLayout::fsdp1;
     options.keeps_replicas = options_.layout == FsdpLayout::fsdp2;
     frees_copies_ = !options.shards && options.param != DType::fp32;
     const std::vector<WrappedModule> wrapped = parameters_by_wrapper(tree);

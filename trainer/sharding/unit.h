@@ -20,7 +20,8 @@ struct UnitOptions {
     DType param = DType::fp32, reduce = DType::fp32;
     bool shards = true;  // false with NO_SHARD
     bool offload = false;
-    bool lean = false;  // see flat_unit.h
+    bool lean = false;     // see flat_unit.h
+    bool aligned = false;  // the same
     // What was all-reduced between the replicas is kept until the backward has ended (fully_shard).
     bool keeps_replicas = false;
     MemorySpace space() const { return offload ? MemorySpace::pinned : MemorySpace::device; }
