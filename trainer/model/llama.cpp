@@ -1,5 +1,6 @@
 #include "trainer/model/llama.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -72,10 +73,19 @@ Llama::Llama(const LlamaShape& shape)
                          : std::make_unique<Linear>("head", shape.width, shape.vocabulary, false, kLlamaStd));
 }
 
+namespace {
+
+bool recomputes(const Module& module) {
+    return module.checkpointed || std::any_of(module.children().begin(), module.children().end(),
+                                              [](const auto& child) { return recomputes(*child); });
+}
+
+}  // namespace
+
 Tensor Llama::forward(Graph& graph, const Tensor& tokens) {
     const Tensor table = rotary_.make(graph);
     // Recorded first, so it runs last: it keeps the table alive for blocks that recompute their forward.
-    graph.tape.node("", [table] {});
+    if (recomputes(*this)) graph.tape.node("", [table] {});
     return call_in_order(graph, *this, tokens);
 }
 

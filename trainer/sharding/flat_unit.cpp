@@ -1,5 +1,6 @@
 #include "trainer/sharding/flat_unit.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace shardscope::trainer {
@@ -40,7 +41,7 @@ FlatUnit::FlatUnit(const UnitOptions& options, Parallelism& owner, int module, s
         buffer(" flat_param.grad", MemoryCategory::gradients, shard_bytes(DType::fp32), options.space()));
     full_ = owner.declare(
         buffer(" flat_param (unsharded)", MemoryCategory::unsharded_parameters, padded_bytes(options.param)));
-    slot.elements = info_.shard_elements;
+    slot.elements = std::min(end, info_.shard_elements);
     slot.per_rank = shards > 1 ? info_.shard_elements : 0;
     slot.parameter = {shard_, 0, shard_bytes(DType::fp32)};
     slot.gradient = {gradient_, 0, shard_bytes(DType::fp32)};
@@ -199,30 +200,29 @@ void FlatUnit::concatenate_gradients(PlanBuilder& builder) {
         gradients_.clear();
         return;
     }
-    flat_gradient_ = new_flat_gradient(builder);
-    const std::int64_t size = size_of(options_.param);
-    // Runs of trained parameters are copied; the gaps between and after them are zero.
+    // What has no gradient (frozen parameters, padding) has zeros of its own, as in the backward of PyTorch's
+    // split.
+    std::vector<Tensor> pieces;
     std::int64_t end = 0;
-    const auto zero_until = [&](std::int64_t element) {
-        if (element > end) builder.memset({flat_gradient_.view.buffer, end * size, (element - end) * size});
+    const auto zeros_until = [&](std::int64_t element) {
+        if (element == end) return;
+        pieces.push_back(builder.new_tensor(info_.name + " zeros", MemoryCategory::unsharded_gradients,
+                                            element - end, options_.param));
+        builder.memset(pieces.back());
     };
-    for (std::size_t i = 0; i < parameters_.size();) {
-        if (!gradients_[i]) {
-            ++i;
-            continue;
-        }
-        zero_until(offsets_[i]);
-        std::vector<Arg> args = {{flat_gradient_.view.buffer, offsets_[i] * size, 0}};
-        const auto end_of_run = [&] { return args.front().offset + args.front().bytes; };
-        for (; i < parameters_.size() && gradients_[i] && offsets_[i] * size == end_of_run(); ++i) {
-            args.push_back(gradients_[i]);
-            args.front().bytes += gradients_[i].bytes();
-        }
-        end = end_of_run() / size;
-        builder.kernel(Kernel::cat, "cat_array_batched_copy", std::move(args), {});
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+        if (!gradients_[i]) continue;
+        zeros_until(offsets_[i]);
+        end = offsets_[i] + parameters_[i]->elements();
+        pieces.push_back(std::move(gradients_[i]));
     }
-    zero_until(info_.padded_elements);
+    zeros_until(info_.padded_elements);
     gradients_.clear();
+    flat_gradient_ = new_flat_gradient(builder);
+    std::vector<Arg> args = {flat_gradient_};
+    args.insert(args.end(), pieces.begin(), pieces.end());
+    builder.kernel(Kernel::cat, "cat_array_batched_copy", std::move(args), {});
+    pieces.clear();
     if (kept_) {
         const std::int64_t n = info_.padded_elements;
         builder.kernel(Kernel::accumulate, "elementwise_add", {kept_, flat_gradient_}, {n}, n)
