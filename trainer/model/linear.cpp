@@ -81,7 +81,7 @@ Tensor Linear::forward(Graph& graph, const Tensor& x) {
     if (!wanted) return y;
     // The input is kept only for the weight's gradient.
     graph.tape.node("AddmmBackward0", [this, &graph, saved = train_weight ? x : Tensor{}, from = x.value,
-                                       rows, train_weight, train_bias, value = y.value] {
+                                       rows, train_weight, train_bias, value = y.value]() mutable {
         Tensor dy = graph.tape.take_gradient(value);
         if (from >= 0) {
             Tensor dx = graph.activation(path + ".input.grad", rows * in_);
@@ -96,6 +96,7 @@ Tensor Linear::forward(Graph& graph, const Tensor& x) {
             graph.kernel(Kernel::linear_backward_weight, matmul_name(graph, "tn"), {dw, dy, saved},
                          {rows, in_, out_}, kernels::linear_backward_weight_cost(rows, in_, out_).flops);
         }
+        if (graph.tape.recomputed()) saved = {};
         if (train_bias) {
             db = graph.gradient(parameters()[kBias]);
             graph.kernel(Kernel::linear_backward_bias, "column_sum", {db, dy}, {rows, out_},

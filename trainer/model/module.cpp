@@ -24,7 +24,7 @@ class Paused {
 // The backward of a checkpointed module: recomputes its forward on a tape of its own, then runs that tape's
 // backward. Returns the input's gradient if one is wanted.
 Tensor recompute(Graph& graph, Module& module, const Tensor& input, Tensor output_gradient) {
-    Tape tape(graph.builder);
+    Tape tape(graph.builder, true);
     Graph again{graph.builder, tape, graph.store, graph.dtype, graph.buffer_dtype, graph.training, {}};
     Tensor from = input, input_gradient;
     if (input.value >= 0) {

@@ -15,7 +15,12 @@ namespace shardscope::trainer {
 
 class Tape {
   public:
-    explicit Tape(PlanBuilder& builder) : builder_(builder) {}
+    // `recomputed`: of a forward that is run again in the backward. What its nodes saved is free as soon as
+    // their own kernels have been enqueued, before a gradient is summed to the shape of a parameter that was
+    // broadcast.
+    explicit Tape(PlanBuilder& builder, bool recomputed = false)
+        : builder_(builder), recomputed_(recomputed) {}
+    bool recomputed() const { return recomputed_; }
 
     // A new identity for a tensor whose gradient will be needed.
     int new_value() { return next_value_++; }
@@ -52,6 +57,7 @@ class Tape {
     std::vector<std::function<void()>> results_;  // of the running node
     std::unordered_map<int, Tensor> gradients_;
     int next_value_ = 0;
+    const bool recomputed_;
     bool recording_ = true, running_ = false;
 };
 
