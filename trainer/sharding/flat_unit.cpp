@@ -228,15 +228,18 @@ void FlatUnit::concatenate_gradients(PlanBuilder& builder) {
         builder.kernel(Kernel::accumulate, "elementwise_add", {kept_, flat_gradient_}, {n}, n)
             .kernel()
             .dtype = options_.param;
-        flat_gradient_ = std::exchange(kept_, {});
+        // The autograd engine holds what it has added until the post-backward hook returns.
+        added_ = std::exchange(flat_gradient_, std::exchange(kept_, {}));
     }
 }
 
 void FlatUnit::keep_gradients(PlanBuilder&) {
     kept_ = std::exchange(flat_gradient_, {});
+    added_ = {};
 }
 
 void FlatUnit::reduce(PlanBuilder& builder, int divisor) {
+    const Tensor added = std::exchange(added_, {});
     if (options_.shards) {
         reduce_scatter(builder, std::exchange(flat_gradient_, {}), divisor);
     } else {

@@ -51,6 +51,7 @@ class FlatUnit final : public FsdpUnit {
     EventId prepared_ = -1, ready_ = -1;
     std::vector<Tensor> gradients_;  // one per parameter, until they are concatenated
     Tensor flat_gradient_;           // of this backward; with lean, of this and the earlier ones
+    Tensor added_;                   // what this backward added to the earlier ones'
     Tensor kept_;                    // gradient of earlier micro-batches, unreduced
 };
 
