@@ -151,9 +151,9 @@ Arg FlatUnit::parameter(const Parameter& parameter) const {
 
 // --- gradients ---------------------------------------------------------------------------------------------
 
-// With NO_SHARD in fp32, the flat gradient is what the optimizer reads, unless one exists already.
+// With NO_SHARD, all in fp32, the flat gradient is what the optimizer reads, unless one exists already.
 Tensor FlatUnit::new_flat_gradient(PlanBuilder& builder) {
-    if (always_whole() && !has_gradient_ && !kept_) {
+    if (always_whole() && options_.reduce == DType::fp32 && !has_gradient_ && !kept_) {
         builder.allocate(gradient_, Stream::compute);
         return {nullptr, builder.whole(gradient_), -1, DType::fp32};
     }
@@ -252,6 +252,7 @@ void FlatUnit::all_reduce(PlanBuilder& builder, int divisor) {
     const std::int64_t n = info_.padded_elements;
     builder.order(Stream::compute, kStream);
     Tensor full = std::exchange(flat_gradient_, {});
+    const Tensor computed = options_.lean ? Tensor{} : full;  // the hook holds it
     bool has_place = has_gradient_ || full.view.buffer == gradient_;  // see new_flat_gradient()
     if (full.dtype != DType::fp32 && options_.reduce == DType::fp32 && !has_gradient_) {
         // The gradient that the optimizer reads is converted for the reduction.
