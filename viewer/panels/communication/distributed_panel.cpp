@@ -232,7 +232,7 @@ class DistributedPanel final : public Panel {
                            {.filter = false, .name = "traffic"});
                 return;
             case slowest: {
-                heading("Where ranks waited most: the sum over ranks, and the rank that came last");
+                heading("Longest waits: summed over ranks, with the rank that arrived last");
                 if (report.slowest.empty())
                     return note("No rank waited for another in the current selection.");
                 note("A double-click shows it on the timeline.");
