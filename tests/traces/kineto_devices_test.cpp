@@ -69,7 +69,7 @@ TEST(KinetoDevices, SeveralProcessesInOneFileAreReported) {
     events.replace(events.find(other), other.size(), R"("pid": 101, "tid": 101, "ts": 220)");
     const auto read = read_text(kineto(events));
     ASSERT_FALSE(read.trace->diagnostics.empty());
-    EXPECT_THAT(read.trace->diagnostics.back().text, HasSubstr("open the file of each process"));
+    EXPECT_THAT(read.trace->diagnostics.back().text, HasSubstr("open each process's own file"));
 }
 
 TEST(KinetoDevices, InfoCountsTheMemoryEventsThatWereRecordedAlone) {

@@ -17,7 +17,7 @@ using namespace own;
 constexpr std::array kState = {
     SchemaColumn{"ended", kIntNN, "0/1", "1 once the run has ended; 0: it was killed, or still runs."},
     SchemaColumn{"dropped", kIntNN, "count",
-                 "Events that were lost: a buffer was full, or the device gave them no valid times."},
+                 "Events that were lost: a buffer was full, or the device reported invalid timestamps."},
 };
 
 constexpr std::array kRun = {
