@@ -45,7 +45,7 @@ void name_means(std::vector<TableColumn>& columns) {
         if (std::find(kNoSums.begin(), kNoSums.end(), column.id) != kNoSums.end()) continue;
         const bool unit = column.id.ends_with("_us") || column.id.ends_with("_mb");
         column.id.insert(column.id.size() - (unit ? 3 : 0), "_per_step");
-        column.unit += column.unit.empty() ? "a step" : " a step";
+        column.unit += column.unit.empty() ? "per step" : " per step";
         if (unit) column.width = std::max(column.width, 5.8F);
     }
 }
@@ -149,7 +149,7 @@ std::string regather_text(const std::vector<UnitPhase>& rows, std::int64_t steps
                           static_cast<double>(row.sum.regathers) / static_cast<double>(steps);
         if (!text.empty()) text += "  ";
         text += fmt::format("{} is gathered again right after it was freed ({}): {}{}.", row.name,
-                            name(row.phase), format_duration(ns), stepped ? " a step" : "");
+                            name(row.phase), format_duration(ns), stepped ? " per step" : "");
     }
     return text;
 }
