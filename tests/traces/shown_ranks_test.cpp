@@ -37,10 +37,10 @@ TEST(ShownRanks, AFewRepresentAll) {
               "of these "
               "did");
     EXPECT_THAT(ranks_like_it(*trace),
-                ElementsAre("As rank 0 did 1,024 of 1,024 ranks: peak 12,345 bytes, 5,715.25 us."));
+                ElementsAre("Rank 0 represents 1,024 of 1,024 ranks: peak 12,345 bytes, 5,715.25 us."));
     EXPECT_THAT(check_notes(*trace),
                 ElementsAre(shown_ranks_sentence(*trace) + ".",
-                            "As rank 0 did 1,024 of 1,024 ranks: peak 12,345 bytes, 5,715.25 us."));
+                            "Rank 0 represents 1,024 of 1,024 ranks: peak 12,345 bytes, 5,715.25 us."));
 }
 
 TEST(ShownRanks, IfAllAreShownThereIsNoNote) {

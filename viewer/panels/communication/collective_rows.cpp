@@ -158,7 +158,7 @@ std::shared_ptr<const CellTable> slowest_table(const traces::DistributedReport& 
         number_column("waiting_us", "Waiting", kMicro, 7, 10, waiting_color(),
                       "Sum over ranks of duration less transfer."),
         number_column("last_rank", "Last", "rank", 4.5F, 10, 0,
-                      "The rank whose duration is the shortest: it came last."),
+                      "The rank with the shortest duration: it arrived last."),
     });
     for (const traces::SlowCollective& s : report.slowest) {
         const std::string key = s.sequence >= 0 ? fmt::format("{} {}", name(s.operation), s.sequence)
@@ -303,7 +303,7 @@ CollectiveTable::CollectiveTable(std::shared_ptr<const std::vector<traces::Colle
                          "Sum over ranks, beside compute kernels."),
            1, [](const CollectiveTimes& c) { return us(c.overlapped_ns); });
     number(number_column("last_rank", "Last", "rank", 4, 9, 0,
-                         "The rank whose duration is the shortest: it came last."),
+                         "The rank with the shortest duration: it arrived last."),
            0, [](const CollectiveTimes& c) {
                return c.last_rank >= 0 ? static_cast<double>(c.last_rank) : kNoNumber;
            });

@@ -153,7 +153,7 @@ std::vector<TableColumn> figure_columns(const PlanList& list) {
                       "the most that a rank's caching allocator held: what has to fit"),
         number_column("step_ms", "Step", "ms", 5, 29, 0, "mean step of the simulated run, warm-up included"),
         number_column("exposed_ms", "Exposed", "ms", 4.6F, 19, 0,
-                      "communication outside kernels, of a mean step, mean of the ranks"),
+                      "exposed communication (outside kernels) per step, averaged over the ranks"),
         number_column(list.tokens ? "tokens_per_second" : "samples_per_second",
                       list.tokens ? "Tokens" : "Samples", "per s", 5.2F, 28, 0, "of all ranks together"),
         number_column("mfu_percent", "MFU", "%", 3.2F, 27, 0,
