@@ -69,8 +69,8 @@ std::int64_t unmatched(int size, bool simulated) {
 
 TEST(ShownRanks, AGroupOfAllRanksIsWholeWithThoseThatAreShown) {
     EXPECT_EQ(unmatched(1024, true), 0);
-    EXPECT_EQ(unmatched(512, true), 2) << "who else is in it is not known";
-    EXPECT_EQ(unmatched(1024, false), 2) << "of a real run the others' parts lie elsewhere";
+    EXPECT_EQ(unmatched(512, true), 2) << "the other members are unknown";
+    EXPECT_EQ(unmatched(1024, false), 2) << "a real run's other parts are in other files";
 }
 
 }  // namespace TEST_FILE

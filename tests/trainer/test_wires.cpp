@@ -286,7 +286,7 @@ TEST_P(Wires, ARankThatEndsTooEarlyIsNamed) {
         wire->receive(1, 0, std::span(bytes).subspan(10));
         try {
             for (int i = 0; i < 5000; i++) wire->progress(1000);
-            ADD_FAILURE() << "nobody said that rank 1 has gone";
+            ADD_FAILURE() << "the end of rank 1 was not reported";
         } catch (const WireError& error) {
             EXPECT_EQ(error.peer(), 1);
             EXPECT_STREQ(error.what(), "the connection to rank 1 has ended");

@@ -215,7 +215,7 @@ TEST_F(Faults, a_reached_size_limit_ends_only_the_recording) {
 }
 
 // Far more data waits when the tool first looks, and all of it must still respect the limit.
-TEST_F(Faults, a_size_holds_whatever_waits_and_with_the_indexes) {
+TEST_F(Faults, max_size_includes_waiting_data_and_indexes) {
     const Outcome outcome = record({kJob, "is_killed_after", "1500000"}, {"--max-size", "5M"});
     EXPECT_EQ(outcome.status, 128 + 9);
     EXPECT_LE(std::filesystem::file_size(out_), 5u << 20);
