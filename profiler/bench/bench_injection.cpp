@@ -304,7 +304,7 @@ int main(int argc, char** argv) {
         } else if (option == "--output") {
             output = value;
         } else {
-            fmt::print(stderr, "bench_injection: what is {}?\n", option);
+            fmt::print(stderr, "bench_injection: unknown option {}\n", option);
             return 2;
         }
     }

@@ -143,8 +143,7 @@ void understand(RecordOptions& options, const Texts& texts) {
     if (!texts.ranks.empty()) options.ranks = understood("--ranks", texts.ranks, parse_ranks);
     if (!texts.max_size.empty()) options.max_bytes = understood("--max-size", texts.max_size, parse_bytes);
     if (options.max_bytes && *options.max_bytes < kSmallestFile && !options.keep_last_s)
-        throw std::invalid_argument(
-            "--max-size: a trace has half a megabyte without any event; give it 1M or more");
+        throw std::invalid_argument("--max-size: an empty trace takes half a megabyte; use 1M or more");
     if (!texts.toggle.empty()) options.toggle_signal = understood("--toggle", texts.toggle, parse_signal);
     const bool timed = options.delay_s > 0 || options.duration_s;
     if (options.toggle_signal != 0 && timed) {

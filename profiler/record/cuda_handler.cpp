@@ -73,12 +73,11 @@ class CudaHandler final : public RecordHandler {
         }
         if (told_.untimed != 0) {
             say(to, end_ns,
-                fmt::format(
-                    "process {}: {} left out; CUPTI's buffers on the device were full, or the program "
-                    "ended before the events did",
-                    process_.pid,
-                    cuda_events(told_.untimed, " had no valid times and was",
-                                " had no valid times and were")));
+                fmt::format("process {}: {} omitted; CUPTI's buffers on the device were full, or the program "
+                            "ended before the events did",
+                            process_.pid,
+                            cuda_events(told_.untimed, " had no valid times and was",
+                                        " had no valid times and were")));
         }
         if (told_.misplaced != 0) {
             say(to, end_ns,
@@ -88,7 +87,7 @@ class CudaHandler final : public RecordHandler {
         }
         if (unplaced_ != 0) {
             say(to, end_ns,
-                fmt::format("process {}: {} times that mean nothing and {} left out", process_.pid,
+                fmt::format("process {}: {} invalid times and {} omitted", process_.pid,
                             cuda_events(static_cast<std::uint64_t>(unplaced_), " has", " have"),
                             unplaced_ == 1 ? "was" : "were"));
         }

@@ -72,8 +72,8 @@ Injection make_injection(const std::string& library, const std::string& session_
         const char* given = std::getenv(variable);
         // A library of ours comes from an enclosing recording, which this one replaces.
         if (given != nullptr && *given != '\0' && fs::path(given).filename() != kLibrary) {
-            result.notices.push_back(fmt::format("{} is set already (to {}) and stays so: {} not recorded",
-                                                 variable, given, what));
+            result.notices.push_back(
+                fmt::format("{} is already set to {} and is kept: {} not recorded", variable, given, what));
             return;
         }
         result.variables.emplace_back(variable, library);

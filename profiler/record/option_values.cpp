@@ -48,8 +48,8 @@ std::int64_t parse_bytes(const std::string& text) {
 }
 
 std::pair<std::int64_t, std::int64_t> parse_steps(const std::string& text) {
-    const std::invalid_argument wrong(
-        fmt::format("'{}' are not steps; write FIRST:LAST, as in 100:103 (both are recorded)", text));
+    const std::invalid_argument wrong(fmt::format(
+        "'{}' is not a range of steps; write FIRST:LAST, as in 100:103 (both are recorded)", text));
     const std::string_view all = text;
     const std::size_t colon = all.find(':');
     std::pair<std::int64_t, std::int64_t> steps{0, std::numeric_limits<std::int64_t>::max()};
@@ -84,7 +84,7 @@ std::vector<std::pair<std::int32_t, std::int32_t>> parse_ranks(const std::string
         if (first.empty() || last.empty() || !parse_number(first, &range.first) ||
             !parse_number(last, &range.second) || range.first > range.second) {
             throw std::invalid_argument(
-                fmt::format("'{}' are not ranks; write numbers and ranges, as in 0,8-11", text));
+                fmt::format("'{}' is not a list of ranks; write numbers and ranges, as in 0,8-11", text));
         }
         ranks.push_back(range);
     }

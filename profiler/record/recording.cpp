@@ -99,7 +99,7 @@ int Recording::run() {
     if (cannot_load_recorder(options_.command[0])) {
         injection.notices.push_back(fmt::format(
             "{} is linked statically and calls NVTX: glibc would crash it with the recorder loaded, so "
-            "that nothing of it and of what it starts is recorded but counters; link it dynamically",
+            "only counters are recorded for it and the programs it starts; link it dynamically",
             options_.command[0]));
     } else if (sources(options_) != 0 || window_needs_nvtx) {
         const std::string library = find_injection_library();

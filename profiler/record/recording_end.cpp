@@ -73,7 +73,7 @@ void Recording::finish(int status) {
     const std::int64_t end = stopped_ns_ >= 0 ? stopped_ns_ : exited;
     if (collector_->damaged() != 0) {
         const std::string text =
-            fmt::format("{} damaged and left out; did the command write over its own memory?",
+            fmt::format("{} damaged and omitted; did the command write over its own memory?",
                         plural(static_cast<std::int64_t>(collector_->damaged()), "stretch of records was",
                                "stretches of records were"));
         sink_->add(traces::DiagnosticRow{end, traces::Severity::warning, text});
@@ -81,7 +81,7 @@ void Recording::finish(int status) {
     }
     if (writer_ != nullptr && writer_->refused_events() > 0) {
         const std::string text = fmt::format(
-            "{} left out: the trace was full (--max-size)",
+            "{} omitted: the trace was full (--max-size)",
             plural(writer_->refused_events(), "event that came later was", "events that came later were"));
         sink_->add(traces::DiagnosticRow{end, traces::Severity::warning, text});
         tell(text);

@@ -224,14 +224,13 @@ void CuptiSource::Impl::tell_losses() {
     }
     if (counts.untimed > 0) {
         say(traces::Severity::warning,
-            fmt::format("{} left out",
-                        traces::counted(counts.untimed, "CUDA event had no valid times and was",
-                                        "CUDA events had no valid times and were")));
+            fmt::format("{} omitted", traces::counted(counts.untimed, "CUDA event had no valid times and was",
+                                                      "CUDA events had no valid times and were")));
     }
     if (counts.unplaced > 0) {
         say(traces::Severity::information,
             fmt::format(
-                "{} left out",
+                "{} omitted",
                 traces::counted(
                     counts.unplaced,
                     "kernel, copy or memset on the GPU belongs to no operation of the trace and was",

@@ -113,7 +113,7 @@ TEST_F(RefusedFiles, NamesInSentencesHoldNoControlCharacters) {
 
 // CSV is data: in a file or a pipe each field is exactly the trace's text. In a terminal, control characters
 // are replaced.
-TEST_F(RefusedFiles, CsvIsExactInAFileAndObeyedByNoTerminal) {
+TEST_F(RefusedFiles, CsvIsExactInAFileAndEscapedInATerminal) {
     const std::string path = folder_ / "colours.sqlite", name = "red \x1b[31m gemm";
     {
         traces::DatabaseWriter writer({.path = path});

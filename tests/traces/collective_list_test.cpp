@@ -100,7 +100,7 @@ TEST(RankSkew, NamesTheRankThatOthersWaitForAndTheOneThatComputesLongest) {
     report.ranks[1].parts = report.ranks[0].parts;
     EXPECT_EQ(rank_skew(report).slowest_rank, -1) << "both compute 4000";
     report.ranks.pop_back();
-    EXPECT_EQ(rank_skew(report).waited_for, -1) << "one rank has nobody to wait for";
+    EXPECT_EQ(rank_skew(report).waited_for, -1) << "one rank waits for no other";
 }
 
 }  // namespace TEST_FILE

@@ -103,7 +103,8 @@ TEST(Compare, TheHeadlineIsTheMedianWithoutTheStepThatWarmsUp) {
     RunBuilder two;
     add_steps(two, 0, {1000, 100});
     const auto short_run = two.take();
-    EXPECT_DOUBLE_EQ(compare({short_run.get()}).runs[0].median_step_us, 0.550) << "one step tells no median";
+    EXPECT_DOUBLE_EQ(compare({short_run.get()}).runs[0].median_step_us, 0.550)
+        << "a median needs more than one step";
 }
 
 TEST(Compare, ATraceWithoutStepsIsComparedAsAWhole) {

@@ -46,7 +46,7 @@ TEST(Copies, HaveTheRateOfTheirBytes) {
     EXPECT_DOUBLE_EQ(copies_report(*trace).ranks.at(0).copies.at(0).gbps(), 16.0);  // 3,200 bytes in 200 ns
 }
 
-TEST(Copies, OfASelectedTimeAreThoseThatStartInIt) {
+TEST(Copies, CountsThoseThatStartInTheSelection) {
     RunBuilder run;
     run.memcpy(0, 100, 150, 10);
     run.memcpy(0, 300, 310, 20);

@@ -86,7 +86,7 @@ TEST(CriticalPath, CrossesStreamsIfTheHostMadeTheStreamWait) {
     EXPECT_EQ(part(step, PathKind::compute), 38);
 }
 
-TEST(CriticalPath, BlamesNoOtherStreamWithoutAWait) {
+TEST(CriticalPath, IgnoresOtherStreamsWhenThereIsNoWait) {
     RunBuilder run;
     add_gather_and_kernel(run);
     const auto trace = run.take();

@@ -182,9 +182,10 @@ TEST_P(ForeignColumns, AllocationsAreNamedAndSortedByTheRangesAroundThem) {
     EXPECT_EQ(trace->strings[m.annotation[0]], "FSDP::all_gather (layers.0)");
     EXPECT_EQ(trace->strings[m.name[0]], "aten::empty");
     EXPECT_EQ(m.category[1], MemoryCategory::other);
-    EXPECT_EQ(trace->strings[m.annotation[1]], "") << "a step is no annotation";
+    EXPECT_EQ(trace->strings[m.annotation[1]], "") << "a step is not an annotation";
     EXPECT_EQ(trace->strings[m.name[1]], "aten::empty");
-    EXPECT_EQ(m.category[2], MemoryCategory::unsharded_parameters) << "a free is of what it frees";
+    EXPECT_EQ(m.category[2], MemoryCategory::unsharded_parameters)
+        << "a free has the category of its allocation";
     EXPECT_EQ(trace->strings[m.annotation[2]], "FSDP::all_gather (layers.0)");
     EXPECT_TRUE(m.stack.empty());
 }

@@ -135,10 +135,9 @@ TEST(HtmlReport, ComparesEachOfSeveralRunsWithTheFirst) {
     // third.
     const std::size_t kernels = html.find("<h3>Kernels</h3>");
     ASSERT_NE(kernels, std::string::npos);
-    EXPECT_EQ(
-        row_of(html, kernels, "Name"),
-        "Name run0.sqlite (us/step) run1.sqlite (us/step) against the first run2.sqlite (us/step) against "
-        "the first");
+    EXPECT_EQ(row_of(html, kernels, "Name"),
+              "Name run0.sqlite (us/step) run1.sqlite (us/step) vs. first run run2.sqlite (us/step) vs. "
+              "first run");
     EXPECT_EQ(row_of(html, kernels, "gemm"), "gemm 50.0 100.0 +100.00 % - gone");
     EXPECT_EQ(row_of(html, kernels, "other"), "other - - 50.0 new");
     const std::size_t summary = html.find("Mean per step");

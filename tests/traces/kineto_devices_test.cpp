@@ -38,7 +38,7 @@ double kernel_us(const Trace& trace) {
     return summary.ranks.size() == 1 ? summary.ranks[0].average_us[0] : -1;
 }
 
-TEST(KinetoDevices, MemoryOfAnotherDeviceNumberThanTheKernelsIsOfTheSameRank) {
+TEST(KinetoDevices, AssignsMemoryToTheRankWhenDeviceNumbersDiffer) {
     // As ROCm writes it: kernels have the machine's number of the device, 2, memory has the process's number,
     // 0.
     std::string events = kStep;
@@ -69,7 +69,7 @@ TEST(KinetoDevices, SeveralProcessesInOneFileAreReported) {
     events.replace(events.find(other), other.size(), R"("pid": 101, "tid": 101, "ts": 220)");
     const auto read = read_text(kineto(events));
     ASSERT_FALSE(read.trace->diagnostics.empty());
-    EXPECT_THAT(read.trace->diagnostics.back().text, HasSubstr("open the file of each process"));
+    EXPECT_THAT(read.trace->diagnostics.back().text, HasSubstr("open each process's own file"));
 }
 
 TEST(KinetoDevices, InfoCountsTheMemoryEventsThatWereRecordedAlone) {
@@ -87,7 +87,7 @@ TEST(KinetoDevices, InfoCountsTheMemoryEventsThatWereRecordedAlone) {
 }
 
 // A peak belongs to one device: the one with the most memory. docs/definitions.md, "Memory".
-TEST(KinetoDevices, ThePeakOfAProcessWithTwoDevicesIsTheHigherOne) {
+TEST(KinetoDevices, ReportsTheHigherPeakOfTwoDevices) {
     const auto read =
         read_text(kineto(std::string(kStep) + memory(5, 0, 1000, 1000) + memory(10, 1, 300, 300) +
                          memory(15, 0, 500, 1500) + memory(20, 1, -300, 0)));

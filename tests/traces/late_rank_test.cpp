@@ -134,8 +134,8 @@ TEST(LateRank, IsNotNamedWhereLatenessAndWaitingDiffer) {
     const AdviceReport found = advice(*trace);
     EXPECT_EQ(straggler_of(found), std::nullopt);
     EXPECT_THAT(found.notes,
-                Contains(AllOf(HasSubstr("Which rank is late cannot be said"),
-                               HasSubstr("wait most for rank 1"), HasSubstr("rank 0 comes last"))));
+                Contains(AllOf(HasSubstr("Which rank is late is unknown"), HasSubstr("wait most for rank 1"),
+                               HasSubstr("rank 0 arrives last"))));
 }
 
 }  // namespace TEST_FILE

@@ -60,7 +60,7 @@ TEST(Memory, OfAnotherSpaceFollowsTheSameRules) {
     EXPECT_EQ(rank.peak_time_ns, 30);
     ASSERT_EQ(rank.buffers.size(), 2U);
     EXPECT_EQ(rank.buffers[0].name, "shard");
-    EXPECT_TRUE(rank.other_spaces.empty()) << "told with the device's memory";
+    EXPECT_TRUE(rank.other_spaces.empty()) << "reported with the device's memory";
     EXPECT_EQ(memory_report(*trace).ranks[0].other_spaces.at(0).peak_bytes, 100);
 }
 

@@ -441,7 +441,7 @@ INSERT INTO NVTX_EVENTS VALUES (10, 20, 59, 'ncclAllReduce', 281475010265090, 5)
 )");
     }
     const MergeResult result = merge({write_part(spec("a.sqlite", 0)), path});
-    EXPECT_THAT(result.notes, Contains(HasSubstr("does not say when it began")));
+    EXPECT_THAT(result.notes, Contains(HasSubstr("does not record its start time")));
     EXPECT_EQ(number("SELECT count(*) FROM SHARD_RANKS"), 2);
     EXPECT_EQ(
         number(

@@ -130,7 +130,7 @@ TEST(Temporal, AStepsTimeIsFromItsFirstToItsLastDeviceEvent) {
     EXPECT_EQ(one.whole.exposed_memory, 10);
 }
 
-TEST(Temporal, AnEventOfNoLengthIsTheFirstOrLastAsAnyOther) {
+TEST(Temporal, CountsAnEmptyEventAsFirstOrLast) {
     RunBuilder run;
     run.kernel(0, 50, 50);  // empty, as is common in traces of whole microseconds
     run.kernel(0, 100, 200);

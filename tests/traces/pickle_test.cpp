@@ -185,10 +185,10 @@ TEST(Pickle, DamageIsReportedWithItsPlace) {
     EXPECT_THAT(complaint("a."), HasSubstr("adds items to nothing"));
     EXPECT_THAT(complaint("NNa."), HasSubstr("not a list or dictionary"));
     EXPECT_THAT(complaint("}(Nu."), HasSubstr("a key without a value"));
-    EXPECT_THAT(complaint("."), HasSubstr("a value that is not there"));
-    EXPECT_THAT(complaint("0."), HasSubstr("a value that is not there"));
+    EXPECT_THAT(complaint("."), HasSubstr("the pickle's stack is empty"));
+    EXPECT_THAT(complaint("0."), HasSubstr("the pickle's stack is empty"));
     EXPECT_THAT(complaint("h\x05."), HasSubstr("recalls value 5"));
-    EXPECT_THAT(complaint("Nr\xff\xff\xff\xff."), HasSubstr("as number 4294967295"));
+    EXPECT_THAT(complaint("Nr\xff\xff\xff\xff."), HasSubstr("memo index 4294967295"));
     EXPECT_THAT(complaint("I4x\n."), HasSubstr("should be a whole number"));
     EXPECT_THAT(complaint("Sno quotes\n."), HasSubstr("no quotes"));
     EXPECT_THAT(complaint("\x80\x09."), HasSubstr("protocol 9"));

@@ -152,7 +152,7 @@ TEST_F(ReadOnly, FinalizingSaysWhatCannotBeWritten) {
             ADD_FAILURE() << "finalized";
         } catch (const StoreError& error) {
             EXPECT_THAT(error.what(),
-                        AllOf(HasSubstr(path + " cannot be finalized"), HasSubstr("written (Permission")));
+                        AllOf(HasSubstr(path + " cannot be finalized"), HasSubstr("writable (Permission")));
         }
     }));
 }

@@ -34,7 +34,7 @@ Json json_of(const Result& result) {
 
 // clang-format off
 constexpr const char* kSummaryTable =
-R"(Rank 0: mean of 2 steps (1 at the end cut off and left out); median 1,990.0 us, host step 1,700.0 us
+R"(Rank 0: mean of 2 steps (1 at the end cut off and excluded); median 1,990.0 us, host step 1,700.0 us
 Category           Time (us)  Percent
 ─────────────────  ─────────  ───────
 Average Step Time    2,000.0   100.00
@@ -162,7 +162,7 @@ allocated, peak (in the host's order)         3,145,728  3.00
 active, peak (until the last stream used it)  3,145,728  3.00
 reserved, peak (held by the pool)             4,194,304  4.00
 reserved when allocated is at its peak        4,194,304  4.00
-  of that cached: beyond what is allocated    1,048,576  1.00
+  of which cached (not allocated)             1,048,576  1.00
 most allocated while reserved is at its peak  3,145,728  3.00
 most active while reserved is at its peak     3,670,016  3.50
 Fragmentation: 25.00 % of the reserved peak was never allocated at the same time, 12.50 % never active.
@@ -179,7 +179,7 @@ Rank  Operation   Count     MB     (us)      (us)     (us)     (us)  (GB/s)  (GB
 )";
 
 constexpr const char* kCompareTable =
-R"(Per rank, mean of the ranks  root.sqlite  block.sqlite  against the first
+R"(Per rank, mean of the ranks  root.sqlite  block.sqlite      vs. first run
 ───────────────────────────  ───────────  ────────────  ─────────────────
 fsdp.wrap                           root  module:Block
 train.extra                            -             1

@@ -365,11 +365,11 @@ TEST(Writer, ReportsDroppedEvents) {
     EXPECT_EQ(trace->dropped, 3);
     ASSERT_THAT(trace->diagnostics, SizeIs(1));
     EXPECT_EQ(trace->diagnostics[0].text,
-              "3 events were lost: a buffer was full, or the device gave them no valid times");
+              "3 events were lost: a buffer was full, or the device reported invalid timestamps");
     const std::string with_one = folder / "one.sqlite";
     DatabaseWriter({.path = with_one}).finish(10, 1);
     EXPECT_EQ(load_trace(with_one)->diagnostics.at(0).text,
-              "1 event was lost: a buffer was full, or the device gave them no valid times");
+              "1 event was lost: a buffer was full, or the device reported invalid timestamps");
 }
 
 TEST(Writer, KeepsOddTextsAndNumbers) {

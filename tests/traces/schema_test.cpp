@@ -129,14 +129,14 @@ TEST(Schema, DocumentsEveryColumnOnce) {
     std::set<std::string_view> seen;
     for (const auto tables : {nsight_tables(), nsight_enums(), shard_tables(), shard_enums()}) {
         for (const SchemaTable& table : tables) {
-            EXPECT_TRUE(seen.insert(table.name).second) << table.name << " is stated twice";
+            EXPECT_TRUE(seen.insert(table.name).second) << table.name << " is defined twice";
             EXPECT_FALSE(table.meaning.empty()) << table.name;
             for (const SchemaColumn& c : table.columns)
                 EXPECT_FALSE(c.meaning.empty()) << table.name << "." << c.name;
         }
     }
     for (const SchemaView& view : views()) {
-        EXPECT_TRUE(seen.insert(view.name).second) << view.name << " is stated twice";
+        EXPECT_TRUE(seen.insert(view.name).second) << view.name << " is defined twice";
         for (const SchemaColumn& c : view.columns) {
             EXPECT_FALSE(c.meaning.empty()) << view.name << "." << c.name;
             EXPECT_EQ(c.name.ends_with("_ns"), c.unit == "ns") << view.name << "." << c.name;

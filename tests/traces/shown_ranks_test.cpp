@@ -37,10 +37,10 @@ TEST(ShownRanks, AFewRepresentAll) {
               "of these "
               "did");
     EXPECT_THAT(ranks_like_it(*trace),
-                ElementsAre("As rank 0 did 1,024 of 1,024 ranks: peak 12,345 bytes, 5,715.25 us."));
+                ElementsAre("Rank 0 represents 1,024 of 1,024 ranks: peak 12,345 bytes, 5,715.25 us."));
     EXPECT_THAT(check_notes(*trace),
                 ElementsAre(shown_ranks_sentence(*trace) + ".",
-                            "As rank 0 did 1,024 of 1,024 ranks: peak 12,345 bytes, 5,715.25 us."));
+                            "Rank 0 represents 1,024 of 1,024 ranks: peak 12,345 bytes, 5,715.25 us."));
 }
 
 TEST(ShownRanks, IfAllAreShownThereIsNoNote) {
@@ -69,8 +69,8 @@ std::int64_t unmatched(int size, bool simulated) {
 
 TEST(ShownRanks, AGroupOfAllRanksIsWholeWithThoseThatAreShown) {
     EXPECT_EQ(unmatched(1024, true), 0);
-    EXPECT_EQ(unmatched(512, true), 2) << "who else is in it is not known";
-    EXPECT_EQ(unmatched(1024, false), 2) << "of a real run the others' parts lie elsewhere";
+    EXPECT_EQ(unmatched(512, true), 2) << "the other members are unknown";
+    EXPECT_EQ(unmatched(1024, false), 2) << "a real run's other parts are in other files";
 }
 
 }  // namespace TEST_FILE

@@ -576,8 +576,8 @@ TEST(Rows, MoreThanTheirNumbersCanHoldAreRefused) {
         FAIL();
     } catch (const StoreError& error) {
         EXPECT_STREQ(error.what(),
-                     "large.json has 536870912 ranges, more than the 536870911 that a trace can hold; open a "
-                     "part of it");
+                     "large.json has 536870912 ranges, more than the 536870911 that a trace can hold; open "
+                     "fewer ranks or a shorter part");
     }
 }
 

@@ -176,7 +176,7 @@ TEST_F(WaitingChain, ARankThatHangsInsideACollectiveIsItsEnd) {
     auto hanging = wait_in(rig_, 3, Group::shard);
     EXPECT_EQ(
         error_of(longest),
-        "rank 3 does not go on with all_reduce number 0 of communicator 2 (step 3, unit 2 \"net.4\"), in "
+        "rank 3 has not finished all_reduce number 0 of communicator 2 (step 3, unit 2 \"net.4\"), in "
         "which rank 2 waits, and does not answer; rank 0 has waited for more than the 0.3 s of run.timeout");
     EXPECT_EQ(trouble(rig_, 0).rank, 3);
     error_of(next);
@@ -186,12 +186,12 @@ TEST_F(WaitingChain, ARankThatHangsInsideACollectiveIsItsEnd) {
 TEST_F(WaitingChain, BlamesNoRankForACycle) {
     auto first = wait_in(rig_, 0, Group::world);   // waits for 1
     auto second = wait_in(rig_, 1, Group::shard);  // waits for 0
-    EXPECT_EQ(
-        error_of(first),
-        "ranks 0 and 1 wait for each other for more than the 0.3 s of run.timeout: rank 0 in all_reduce "
-        "number 0 of communicator 0 (step 3, unit 2 \"net.4\") and rank 1 in all_reduce number 0 of "
-        "communicator 1 (step 3, unit 2 \"net.4\"); all ranks must begin the collectives of their "
-        "communicators in the same order");
+    EXPECT_EQ(error_of(first),
+              "ranks 0 and 1 have waited for each other for more than the 0.3 s of run.timeout: rank 0 in "
+              "all_reduce "
+              "number 0 of communicator 0 (step 3, unit 2 \"net.4\") and rank 1 in all_reduce number 0 of "
+              "communicator 1 (step 3, unit 2 \"net.4\"); all ranks must begin the collectives of their "
+              "communicators in the same order");
     EXPECT_EQ(trouble(rig_, 0).rank, -1);
     error_of(second);
 }

@@ -103,9 +103,9 @@ TEST(JobErrors, GiveTheRangeOfANumber) {
         {"[optimizer]\nlr = nan", "job.toml:2: optimizer.lr: nan is out of range; use 0 to 1000"},
         {"[optimizer]\nlr = inf", "job.toml:2: optimizer.lr: inf is out of range; use 0 to 1000"},
         {"[optimizer]\nbetas = [0.9, 1]",
-         "job.toml:2: optimizer.betas: [0.9, 1] does not fit; use 2 numbers from 0 to below 1"},
+         "job.toml:2: optimizer.betas: [0.9, 1] is not allowed; use 2 numbers from 0 to below 1"},
         {"[optimizer]\nbetas = [0.9]",
-         "job.toml:2: optimizer.betas: [0.9] does not fit; use 2 numbers from 0 to below 1"},
+         "job.toml:2: optimizer.betas: [0.9] is not allowed; use 2 numbers from 0 to below 1"},
     };
     for (const Mistake& mistake : mistakes) EXPECT_EQ(error_of(mistake.toml), mistake.sentence);
 }
@@ -159,10 +159,10 @@ TEST(JobErrors, NameTheWrongPartOfAWrapPolicy) {
         {"module:", "\"module:\" is not a wrap policy: \"\" is not a class name" + use},
         {"module:Linear,", "\"module:Linear,\" is not a wrap policy: \"\" is not a class name" + use},
         {"module:a b", "\"module:a b\" is not a wrap policy: \"a b\" is not a class name" + use},
-        {"size:", "\"size:\" is not a wrap policy: \"\" is not a number of parameters from 1 up" + use},
-        {"size:0", "\"size:0\" is not a wrap policy: \"0\" is not a number of parameters from 1 up" + use},
+        {"size:", "\"size:\" is not a wrap policy: \"\" is not a positive number of parameters" + use},
+        {"size:0", "\"size:0\" is not a wrap policy: \"0\" is not a positive number of parameters" + use},
         {"size:1e6",
-         "\"size:1e6\" is not a wrap policy: \"1e6\" is not a number of parameters from 1 up" + use},
+         "\"size:1e6\" is not a wrap policy: \"1e6\" is not a positive number of parameters" + use},
     };
     for (const auto& [wrap, sentence] : mistakes) {
         EXPECT_EQ(error_of("[fsdp]\nwrap = '" + wrap + "'"), "job.toml:2: fsdp.wrap: " + sentence);

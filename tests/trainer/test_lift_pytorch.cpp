@@ -270,7 +270,7 @@ TEST(LiftedPytorch, SmallerDdpBucketsMeanFrozenParametersOrTwoByteElements) {
     // bytes.
     const Lifted half = lifted(ddp_with_modules_json({(2 * kLinear + 1024) / 2}));
     EXPECT_EQ(half.step.elements(), 2 * kLinear + 1024);
-    EXPECT_THAT(half.notes, Contains(HasSubstr("two bytes an element")));
+    EXPECT_THAT(half.notes, Contains(HasSubstr("two bytes per element")));
 }
 
 TEST(LiftedPytorch, StepsAreRequired) {

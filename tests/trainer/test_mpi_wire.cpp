@@ -74,7 +74,7 @@ TEST_F(MpiWire, CarriesTagsThatMpiDoesNot) {
 TEST_F(MpiWire, ReportsThatATagIsTooLarge) {
     const Outcome outcome = mpirun(2, "tag 1073741824 32768");
     expect_done(outcome, 2);
-    EXPECT_THAT(outcome.text, HasSubstr("carries tags below 262144 only, and 4294967295 is needed"));
+    EXPECT_THAT(outcome.text, HasSubstr("supports only tags below 262144, but tag 4294967295 is needed"));
 }
 
 TEST_F(MpiWire, LeavesTheCoresToOthersWhileItWaits) {
@@ -98,7 +98,7 @@ TEST_F(MpiWire, NeedsTheLauncherOfItsMpi) {
             "MASTER_PORT=29500 " SHARDSCOPE_MPI_WIRE_PROGRAM " all");
     EXPECT_EQ(outcome.status, 1);
     EXPECT_THAT(outcome.text, HasSubstr("run.comm = \"mpi\": torchrun has started 4 processes, but "));
-    EXPECT_THAT(outcome.text, HasSubstr(" sees this one only; start them by the mpirun of this MPI"));
+    EXPECT_THAT(outcome.text, HasSubstr(" sees this one only; start them with this MPI's mpirun"));
 }
 
 }  // namespace TEST_FILE

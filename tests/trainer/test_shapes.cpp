@@ -75,7 +75,7 @@ TEST(Shapes, AnUnknownOneNamesTheNearest) {
 
 TEST(Shapes, OfAnotherTypeAreRefused) {
     EXPECT_EQ(error_of("name = 'gpt2'\ntype = 'llama'"),
-              "job.toml:2: model.name: gpt2 is a gpt, but model.type is another; leave model.type out");
+              "job.toml:2: model.name: gpt2 is a gpt, but model.type differs; omit model.type");
 }
 
 }  // namespace TEST_FILE

@@ -200,7 +200,7 @@ TEST(WorldFailure, AStoppedProcessIsNamedAfterTheTimeoutAndLearnsItWhenItContinu
     const ChildProcess victim([&] { return wait_in_world(places[2], kTimeout); });
     const ChildProcess rank_1([&] { return wait_in_world(places[1], kTimeout); });
     const std::string expected = "lost: rank 2 " + process_on_host(victim.pid()) +
-                                 " gives no sign of life for 1 s; it may be stopped, or its host gone";
+                                 " has been silent for 1 s; it may be stopped, or its host may be down";
     {
         World world(places[0], within(kTimeout));
         world.barrier();
@@ -222,7 +222,7 @@ TEST(WorldFailure, AStoppedRank0IsNamedByAllAndLearnsItWhenItContinues) {
     ::close(places[0].listen_fd);
     const ChildProcess rank_1([&] { return wait_in_world(places[1], kTimeout); });
     const std::string expected = "lost: rank 0 " + process_on_host(victim.pid()) +
-                                 " gives no sign of life for 1 s; it may be stopped, or its host gone";
+                                 " has been silent for 1 s; it may be stopped, or its host may be down";
     {
         World world(places[2], within(kTimeout));
         world.barrier();

@@ -306,7 +306,7 @@ TEST(WorldJoining, AProcessThatEndsBeforeAllAreHereEndsTheWaiting) {
         error = caught.what();
     }
     EXPECT_EQ(error, "rank 1 (process " + std::to_string(rank_1.pid()) + " on host " + own_host_name() +
-                         ") has ended, before all processes had come");
+                         ") has ended, before all processes had joined");
     EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(3));
 }
 

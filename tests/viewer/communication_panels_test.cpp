@@ -38,9 +38,9 @@ TEST_F(CommunicationPanels, SayNothingOfAStepWhereTheTraceNamesNone) {
     const auto collectives = make_panel("collectives"), distributed = make_panel("distributed");
     EXPECT_THAT(draw(*collectives), Not(HasSubstr("step")));
     EXPECT_THAT(item("collectives.headline"), HasSubstr("The whole time of rank 0"));
-    EXPECT_THAT(draw(*distributed), Not(HasSubstr(" a step")));
+    EXPECT_THAT(draw(*distributed), Not(HasSubstr(" per step")));
     click(*distributed, "distributed.show.ranks");
-    EXPECT_THAT(draw(*distributed), Not(HasSubstr("a step")));
+    EXPECT_THAT(draw(*distributed), Not(HasSubstr("per step")));
 }
 
 // --- Units

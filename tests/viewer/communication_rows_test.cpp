@@ -54,7 +54,7 @@ TEST(UnitTable, HoldsMeansOfAStepOrSums) {
     EXPECT_EQ(text(*means, 0, "wait_per_step_us"), "3.0");
     EXPECT_EQ(text(*means, 0, "exposed_per_step_us"), "5.0");
     EXPECT_EQ(text(*means, 0, "hidden_by"), "root");
-    EXPECT_EQ(means->columns()[3].unit, "\u00b5s a step");
+    EXPECT_EQ(means->columns()[3].unit, "\u00b5s per step");
     const auto sums = unit_table(unit_rows(), std::nullopt);
     EXPECT_EQ(sums->columns()[3].unit, "\u00b5s");
     EXPECT_EQ(number(*sums, 0, "gathers"), 4);
@@ -75,8 +75,8 @@ TEST(UnitTable, NotesUnitsThatAreGatheredAgainImmediately) {
     EXPECT_EQ(regather_text(rows, 2, true), "");
     rows[0].sum.regathers = 2;  // two of four gathers of 10 us each, in two steps
     EXPECT_THAT(regather_text(rows, 2, true), HasSubstr("blocks.0 is gathered again"));
-    EXPECT_THAT(regather_text(rows, 2, true), HasSubstr("10.00 \u00b5s a step"));
-    EXPECT_THAT(regather_text(rows, 1, false), Not(HasSubstr("a step"))) << "the trace names none";
+    EXPECT_THAT(regather_text(rows, 2, true), HasSubstr("10.00 \u00b5s per step"));
+    EXPECT_THAT(regather_text(rows, 1, false), Not(HasSubstr("per step"))) << "the trace names none";
 }
 
 TEST(CollectiveTable, MakesItsCellsFromTheList) {

@@ -122,7 +122,7 @@ TEST_F(ComparePanelTest, ARunIsComparedInItsOwnLimitRange) {
     const auto steps = session_.open[1].trace->steps;
     session_.open[1].limit = TimeRange{steps[1].start, steps[1].end};
     const std::string text = draw(*panel_);
-    EXPECT_THAT(text, HasSubstr("it has a time filter"));
+    EXPECT_THAT(text, HasSubstr("is compared (time filter set)"));
     traces::Selection selection;
     selection.from_ns = steps[1].start;
     selection.to_ns = steps[1].end;

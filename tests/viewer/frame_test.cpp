@@ -213,7 +213,7 @@ TEST_F(TimelineTest, TheRailShowsThePanels) {
     ASSERT_TRUE(sign);
     click((sign->min.x + sign->max.x) / 2, (sign->min.y + sign->max.y) / 2);
     EXPECT_EQ(program_.shown().name(), "timeline");
-    EXPECT_EQ(items::find("rail.timeline")->text, "on show");
+    EXPECT_EQ(items::find("rail.timeline")->text, "shown");
     items::keep(false);
 }
 

@@ -40,7 +40,7 @@ TEST_F(PlanPanelTest, ShowsThePictureTheTableAndTheBestRow) {
     open_plan();
     const std::string text = draw(*panel_);
     EXPECT_THAT(text, AllOf(HasSubstr("8 configurations of tiny.toml"), HasSubstr("on the Pareto front (3)"),
-                            HasSubstr("does not fit (1)"), HasSubstr("cannot be (1)")));
+                            HasSubstr("does not fit (1)"), HasSubstr("impossible (1)")));
     EXPECT_EQ(item("plan.chart"), "5 points") << "four that were simulated, one that was not";
     EXPECT_EQ(item("plan.rows.rows"), "7");
     EXPECT_EQ(item("plan.title"), "Row 3, on the Pareto front");
@@ -69,7 +69,7 @@ TEST_F(PlanPanelTest, AClickOnARowMovesThePicture) {
     EXPECT_EQ(item("plan.chosen"), "1");
     EXPECT_EQ(item("plan.title"), "Row 1, on the Pareto front");
     click(*panel_, "plan.rows.7", false, kNearLeft);
-    EXPECT_EQ(item("plan.title"), "Row 7, cannot be");
+    EXPECT_EQ(item("plan.title"), "Row 7, impossible");
     EXPECT_FALSE(items::find("plan.chosen")) << "it has no place in the picture";
     EXPECT_EQ(item("plan.why"), "fsdp.shard_group: 3 does not divide 2 ranks");
     EXPECT_EQ(item("plan.open"), "off") << "there is no job to simulate";

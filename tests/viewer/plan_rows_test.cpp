@@ -80,8 +80,7 @@ TEST(PlanList, StepsOfOtherBatchesAreNotTheSame) {
 TEST(PlanList, CountsAreASentence) {
     EXPECT_EQ(plan_counts(sample_list()),
               "8 configurations of tiny.toml on h100_ib (NVIDIA H100): 5 fit, 3 of them on the Pareto front; "
-              "1 do not; 1 "
-              "cannot be; 1 were not tried");
+              "1 do not; 1 are impossible; 1 were not tried");
     EXPECT_EQ(nothing_fits(sample_list()), "");
 }
 
@@ -126,7 +125,7 @@ TEST(PlanTable, HasTheColumnsThatTheCommandLinePrints) {
     EXPECT_EQ(cell(table, 0, "mfu_percent"), "25.0");
     EXPECT_EQ(cell(table, 5, "fits"), "no");
     EXPECT_EQ(cell(table, 5, "step_ms"), "-") << "it was not simulated";
-    EXPECT_EQ(cell(table, 6, "fits"), "cannot be");
+    EXPECT_EQ(cell(table, 6, "fits"), "impossible");
     EXPECT_EQ(cell(table, 6, "why"), "fsdp.shard_group: 3 does not divide 2 ranks");
     EXPECT_EQ(cell(table, 7, "fits"), "not tried");
 }

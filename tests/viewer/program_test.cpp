@@ -162,7 +162,7 @@ TEST(AnalysisCache, AnswersWhenItIsDoneAndKeepsTheAnswer) {
 
 // The window is closed: the trace that an analysis reads stays until the analysis ends, and nothing waits for
 // it.
-TEST(AnalysisCache, AnAnalysisThatIsAbandonedHoldsNobodyUp) {
+TEST(AnalysisCache, DoesNotWaitForAnAbandonedAnalysis) {
     struct Steps {
         std::promise<void> begun, may_end, ended;
     };

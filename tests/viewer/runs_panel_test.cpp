@@ -80,7 +80,8 @@ TEST_F(RunsPanelTest, ARunInProgressIsNotAFault) {
     const int faults = std::stoi(item("runs.value.faults"));
     EXPECT_EQ(item("runs.files.live.sqlite.state"), "did not end");
     session_.current()->grew = std::chrono::steady_clock::now();
-    EXPECT_THAT(draw(*panel), AllOf(HasSubstr("The run goes on"), Not(HasSubstr("The run did not end"))));
+    EXPECT_THAT(draw(*panel),
+                AllOf(HasSubstr("The run is in progress"), Not(HasSubstr("The run did not end"))));
     EXPECT_EQ(item("runs.value.faults"), std::to_string(faults - 1));
     EXPECT_EQ(item("runs.files.live.sqlite.state"), "running");
     EXPECT_EQ(item("runs.files.live.sqlite.faults"), std::to_string(faults - 1));

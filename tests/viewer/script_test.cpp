@@ -127,7 +127,7 @@ std::string expect(std::string_view line, const std::optional<std::string>& show
 
 TEST(Expectation, ComparesTexts) {
     EXPECT_EQ(expect("expect a 12 MB", "12 MB"), "");
-    EXPECT_EQ(expect("expect a 12 MB", "13 MB"), "expected \"12 MB\", it says \"13 MB\"");
+    EXPECT_EQ(expect("expect a 12 MB", "13 MB"), "expected \"12 MB\", it shows \"13 MB\"");
     EXPECT_EQ(expect("expect a contains MB", "13 MB"), "");
     EXPECT_THAT(expect("expect a contains GB", "13 MB"), HasSubstr("13 MB"));
     EXPECT_EQ(expect("expect a matches \"[0-9]+ MB\"", "13 MB"), "");

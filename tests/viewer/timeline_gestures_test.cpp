@@ -378,7 +378,7 @@ TEST_F(GesturesTest, ARowsMenuHidesItAndItsNameIsDraggedToAnotherPlace) {
 }
 
 // Whatever hides its row: a folded group, hiding, a hidden group, a filter, or all of these.
-TEST_F(GesturesTest, AnEventThatAnotherPanelLeadsToIsShownWhateverBecameOfItsRow) {
+TEST_F(GesturesTest, ShowsALinkedEventWhenItsRowIsHidden) {
     const traces::Trace& trace = *session().trace();
     const SelectedEvent event{EventKind::device, 5};
     const int rank = trace.device.rank[5];

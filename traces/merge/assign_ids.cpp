@@ -128,11 +128,10 @@ class Assigner {
                                 other.path, part.path, rank.rank));
             }
             if (share_collectives(other, rank.rank, part, rank.rank)) {
-                throw StoreError(
-                    fmt::format("{} and {} both say that they are rank {} of one job; give one part for each "
-                                "rank, or use "
-                                "compare for two runs",
-                                other.path, part.path, rank.rank));
+                throw StoreError(fmt::format(
+                    "{} and {} both claim rank {} of one job; give one part for each rank, or use "
+                    "compare for two runs",
+                    other.path, part.path, rank.rank));
             }
             std::int64_t number = std::max(ranks_.rbegin()->first, own.empty() ? 0 : *own.rbegin()) + 1;
             while (ranks_.contains(number)) ++number;

@@ -86,7 +86,7 @@ class Merge {
             }
             clocks.push_back(std::move(clock));
             if (part.utc_ns == 0 && parts_.size() > 1)
-                note(fmt::format("{} does not say when it began", part.path));
+                note(fmt::format("{} does not record its start time", part.path));
         }
         const Alignment alignment = align_clocks(clocks);
         // Time 0 is that of the earliest part, on the clock of the first one.
@@ -167,7 +167,7 @@ class Merge {
             if (!rows.write_once(facts_[table.name])) ++contradictions;
         }
         if (contradictions > 0) {
-            note(fmt::format("{}: {} from an earlier part's of the same key and {} left out", parts_[p]->path,
+            note(fmt::format("{}: {} from an earlier part's of the same key and {} omitted", parts_[p]->path,
                              counted(contradictions, fmt::format("row of {} differs", table.name),
                                      fmt::format("rows of {} differ", table.name)),
                              contradictions == 1 ? "was" : "were"));

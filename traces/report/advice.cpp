@@ -49,8 +49,8 @@ std::string table_text(const AdviceReport& report, std::size_t width) {
         text += "\n";
     }
     return text + notes +
-           fmt::format("{} of {} rules found evidence; what gains most comes first.\n",
-                       report.findings.size(), report.rules);
+           fmt::format("{} of {} rules found evidence; largest gain first.\n", report.findings.size(),
+                       report.rules);
 }
 
 std::string json_text(const AdviceReport& report) {

@@ -46,7 +46,7 @@ std::string table_text(const Comparison& comparison, std::size_t width) {
     std::vector<std::string> header = {"Per rank, mean of the ranks"};
     for (std::size_t r = 0; r < titles.size(); ++r) {
         header.push_back(titles[r]);
-        if (r > 0) header.emplace_back("against the first");
+        if (r > 0) header.emplace_back("vs. first run");
     }
     std::vector<Align> align(header.size(), Align::right);
     align.front() = Align::left;
@@ -97,9 +97,8 @@ std::string table_text(const Comparison& comparison, std::size_t width) {
     for (std::size_t r = 0; r < comparison.runs.size(); ++r) {
         const RunColumn& run = comparison.runs[r];
         if (std::isnan(run.device_busy_percent))
-            notes += fmt::format(
-                " Nothing is recorded on a device in {}: its communication is that of host threads.",
-                titles[r]);
+            notes +=
+                fmt::format(" {} contains no device work: its communication is host-thread time.", titles[r]);
         if (run.space == MemorySpace::host)
             notes +=
                 fmt::format(" Memory of {} is host memory: nothing was allocated on a device.", titles[r]);
@@ -189,12 +188,12 @@ std::string table_text(const PartsComparison& comparison, std::size_t width) {
         }
         text += "\n";
     }
-    if (comparison.parts.empty()) return text + "No run has any to compare.\n";
+    if (comparison.parts.empty()) return text + "No run has parts of this kind.\n";
     std::vector<std::string> header = {kPartTitles[static_cast<std::size_t>(comparison.by)], "Times",
                                        "Run 1 (us)"};
     for (std::size_t r = 1; r < runs.size(); ++r) {
         header.push_back(fmt::format("Run {} (us)", r + 1));
-        header.emplace_back("against run 1");
+        header.emplace_back("vs. run 1");
     }
     std::vector<Align> align(header.size(), Align::right);
     align[0] = Align::left;
@@ -212,7 +211,7 @@ std::string table_text(const PartsComparison& comparison, std::size_t width) {
     }
     text += "\n" + table.text(width);
     if (comparison.parts.size() > kShown) {
-        text += fmt::format("{} more differ less; --format csv gives all.\n",
+        text += fmt::format("{} more with smaller differences; use --format csv for all.\n",
                             grouped(size_of(comparison.parts) - static_cast<std::int64_t>(kShown)));
     }
     return text +

@@ -106,7 +106,7 @@ std::string shares_table(const RankPath& path, bool stepped, std::size_t width) 
 
 std::string modules_table(const RankPath& path, bool stepped, std::size_t width) {
     TextTable table({Align::left, Align::right, Align::right});
-    table.header({"Module (without those inside it)", stepped ? "us/step" : "us", "%"});
+    table.header({"Module (self)", stepped ? "us/step" : "us", "%"});
     for (std::size_t i = 0; i < std::min(path.modules.size(), kTopRows); ++i) {
         table.row({shortened(path.modules[i].name, 56), us(path.modules[i].us),
                    percent(path.modules[i].us, path.average_step_us)});

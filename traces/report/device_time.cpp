@@ -72,7 +72,7 @@ std::string table_text(const OverlapReport& report, std::size_t width) {
         "Mean of the steps; overlap is the share of communication that ran at the same time as compute "
         "kernels.\n" +
         steps_table(report, overlap_fields(), "mean", width);
-    if (cut > 0) text += fmt::format("Left out as cut off: {} at the end.\n", grouped(cut));
+    if (cut > 0) text += fmt::format("Excluded as cut off: {} at the end.\n", grouped(cut));
     return text;
 }
 

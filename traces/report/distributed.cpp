@@ -76,8 +76,7 @@ std::string traffic_table(const DistributedReport& report, GroupNames& groups, s
 std::string slow_table(const DistributedReport& report, GroupNames& groups, std::size_t width) {
     ResultTable table = first_rows(slow_collective_fields(), report.slowest, kShownSlow);
     groups.apply_to(table);
-    return "\nWhere ranks waited most: the sum over ranks, and which rank came last\n" +
-           text_of(table, width, 3);
+    return "\nLongest waits: summed over ranks, with the rank that arrived last\n" + text_of(table, width, 3);
 }
 
 std::string table_text(const DistributedReport& report, std::size_t width) {
@@ -95,9 +94,10 @@ std::string table_text(const DistributedReport& report, std::size_t width) {
     if (!report.slowest.empty()) text += slow_table(report, groups, width);
     text += host_sentence(report, width);
     if (report.without_metadata > 0) {
-        text += fmt::format("\n{} known by {} alone: counterparts by order within the operation, no sizes.\n",
-                            collectives_are(report.without_metadata),
-                            report.without_metadata == 1 ? "its kernel" : "their kernels");
+        text +=
+            fmt::format("\n{} known only from {}: matched by order within the operation; sizes unknown.\n",
+                        collectives_are(report.without_metadata),
+                        report.without_metadata == 1 ? "its kernel" : "their kernels");
     }
     if (report.unmatched > 0) {
         text +=

@@ -48,7 +48,8 @@ std::string places_table(const HostsReport& report, std::size_t width) {
                    report.known ? grouped(host.collectives) : "-", report.known ? grouped(host.last) : "-",
                    host.collectives > 0 ? us(to_us(host.median_late_ns)) : "-"});
     }
-    return "\nHosts: collectives between them, and how late a host is complete after the first (median)\n" +
+    return "\nHosts: collectives between them, and how much later all ranks of a host arrived than those of "
+           "the first (median)\n" +
            table.text(width);
 }
 
@@ -62,7 +63,8 @@ std::string clock_lines(const HostsReport& report) {
     std::string text;
     if (report.skewed > 0) {
         text += fmt::format(
-            "\nSkew between hosts: the last one is complete {} us after the first (median of {}; "
+            "\nSkew between hosts: all ranks of the last one arrived {} us after those of the first (median "
+            "of {}; "
             "{} us at worst).\n",
             us(to_us(report.median_skew_ns)), counted(report.skewed, "collective", "collectives"),
             us(to_us(report.worst_skew_ns)));
@@ -102,7 +104,7 @@ std::string groups_text(const HostsReport& report, const GroupText& group, std::
         table.row({group(g.group), ranks_of(g), g.hosts > 0 ? std::to_string(g.hosts) : "-",
                    grouped(g.collectives), cell_text({.unit = Unit::bytes}, known_cell(g.bytes))});
     }
-    std::string text = "\nGroups: the ranks that have collectives of them\n" + table.text(width);
+    std::string text = "\nGroups, with the ranks that recorded their collectives\n" + table.text(width);
     if (report.groups.size() > kShownGroups) {
         text += fmt::format("... and {} more; --format json has all.\n", report.groups.size() - kShownGroups);
     }

@@ -52,12 +52,12 @@ std::string bars(const Comparison& comparison, const std::vector<std::string>& n
     return legend(entries) + html;
 }
 
-// "Name", then each run, and after all but the first "against the first".
+// "Name", then each run, and after all but the first "vs. first run".
 std::vector<std::string> header_of(std::string_view first, const std::vector<std::string>& runs) {
     std::vector<std::string> header = {std::string(first)};
     for (std::size_t r = 0; r < runs.size(); ++r) {
         header.push_back(runs[r]);
-        if (r > 0) header.emplace_back("against the first");
+        if (r > 0) header.emplace_back("vs. first run");
     }
     return header;
 }

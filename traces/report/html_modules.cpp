@@ -91,12 +91,11 @@ std::string html_modules(const ReportedRun& run, const Redactor& redact) {
     }
     if (html.empty()) return {};
     if (left_out > 0)
-        others += fmt::format("<p class=\"dim small\">{} left out.</p>\n",
+        others += fmt::format("<p class=\"dim small\">{} omitted.</p>\n",
                               counted(static_cast<std::int64_t>(left_out), "more rank is", "more ranks are"));
     return html + others +
-           "<p class=\"dim small\">Over the whole run; host time with what the module calls, device time of "
-           "what was "
-           "launched inside, forward and backward.</p>\n";
+           "<p class=\"dim small\">Over the whole run; host time includes called modules; device time is of "
+           "work launched inside, forward and backward.</p>\n";
 }
 
 }  // namespace shardscope::traces

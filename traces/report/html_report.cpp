@@ -127,7 +127,7 @@ std::string html_report(const std::vector<ReportedRun>& runs,
 </html>
 )html",
                        title, kHtmlStyle, title, body, kVersion,
-                       options.redact ? " Names of machines, paths and command lines are left out." : "");
+                       options.redact ? " Names of machines, paths and command lines are omitted." : "");
 }
 
 }  // namespace shardscope::traces

@@ -144,7 +144,7 @@ std::string html_summary(const ReportedRun& run) {
     return html +
            "<p class=\"dim small\">Each instant of a step goes to the first category that covers it, in this "
            "order; "
-           "Communication is what nothing else hides.</p>\n";
+           "Communication is its exposed part.</p>\n";
 }
 
 std::string html_collectives(const ReportedRun& run, const Redactor& redact) {
@@ -186,7 +186,7 @@ std::string html_units(const ReportedRun& run, const Redactor& redact) {
                                                               {"hidden_by"}}),
                    redact) +
            fmt::format(
-               "<p class=\"dim small\">Of one rank{}. Wait: compute was next and the gather not done. "
+               "<p class=\"dim small\">Per rank{}. Wait: compute was ready and the gather was not. "
                "Exposed: "
                "gathers and reductions outside compute.</p>\n",
                run.units.stepped ? " in one step, mean over ranks and kept steps"
@@ -215,7 +215,7 @@ std::string html_configuration(const ReportedRun& run, const Redactor& redact) {
                               table.html());
     if (left_out > 0) {
         html += fmt::format(
-            "<p class=\"dim small\">{} names of machines, paths or command lines and {} left out.</p>\n",
+            "<p class=\"dim small\">{} names of machines, paths or command lines and {} omitted.</p>\n",
             counted(static_cast<std::int64_t>(left_out), "setting holds", "settings hold"),
             left_out == 1 ? "is" : "are");
     }

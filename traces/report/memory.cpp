@@ -185,7 +185,8 @@ std::string memory_headline(const RankMemory& rank, std::size_t width) {
         if (!rank.predicted_where.empty()) line += fmt::format(", in {}", printable(rank.predicted_where));
     }
     if (rank.devices > 1)
-        line += fmt::format("; of the rank's {} devices the one with the most allocated", rank.devices);
+        line +=
+            fmt::format("; on the one of the rank's {} devices that has the most allocated", rank.devices);
     if (rank.reserved_bytes > 0) line += fmt::format("; reserved {} MB", mb(rank.reserved_bytes));
     return paragraph(line, width);
 }

@@ -153,7 +153,7 @@ std::string pool_text(const RankMemory& rank, const PoolMemory& pool, bool has_s
         add("reserved, peak (held by the pool)", *pool.reserved_peak_bytes);
         const char* counted = rank.until_last_use ? "active" : "allocated";
         add(fmt::format("reserved when {} is at its peak", counted), pool.reserved_at_peak);
-        add(fmt::format("  of that cached: beyond what is {}", counted), pool.cached_at_peak);
+        add(fmt::format("  of which cached (not {})", counted), pool.cached_at_peak);
         add(fmt::format("most {} while reserved is at its peak", counted), pool.allocated_at_reserved_peak);
         if (pool.active_at_reserved_peak)
             add("most active while reserved is at its peak", *pool.active_at_reserved_peak);

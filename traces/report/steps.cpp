@@ -30,7 +30,7 @@ std::string table_text(const StepsReport& report, std::size_t width) {
     for (const RankStepDetails& rank : report.ranks) {
         text += fmt::format("\nRank {}: {}", rank.rank, counted(size_of(rank.steps), "step", "steps"));
         if (rank.cut_steps > 0)
-            text += fmt::format(" ({} at the end cut off and left out)", grouped(rank.cut_steps));
+            text += fmt::format(" ({} at the end cut off and excluded)", grouped(rank.cut_steps));
         text += '\n' + text_of(result_table(step_fields(), step_rows(rank)), width);
     }
     if (report.across.empty()) return text;

@@ -34,11 +34,12 @@ std::string table_text(const StragglersReport& report, std::size_t width) {
     std::string text;
     if (!report.flight.groups.empty()) text = render(report.flight, Format::table, width) + "\n";
     if (report.trace_ranks < 2) {
-        return text + fmt::format(
-                          "The trace has {}: to see which ranks come late, open all ranks together (several "
-                          "files, or their folder)."
-                          "\n",
-                          report.trace_ranks == 1 ? "one rank" : "no rank");
+        return text +
+               fmt::format(
+                   "The trace has {}: to see which ranks arrive late, open all ranks together (several "
+                   "files, or their folder)."
+                   "\n",
+                   report.trace_ranks == 1 ? "one rank" : "no rank");
     }
     if (report.collectives == 0) {
         return text + "No collective has a counterpart on another rank: nothing can be compared.\n";
@@ -50,7 +51,7 @@ std::string table_text(const StragglersReport& report, std::size_t width) {
         text += fmt::format("Latest: rank {}\n\n", order_of(report.ranks));
     }
     if (report.warm_up) text += sentence(*report.warm_up) + "\n";
-    text += fmt::format("{}: by durations (the rank that is in it for the shortest time came last)\n",
+    text += fmt::format("{}: by durations (the rank with the shortest duration arrived last)\n",
                         counted(report.collectives, "collective", "collectives"));
     text += arrivals_table(report.ranks, width);
     for (const KindStragglers& kind : report.kinds) {
@@ -59,7 +60,7 @@ std::string table_text(const StragglersReport& report, std::size_t width) {
         text += arrivals_table(kind.ranks, width);
     }
     if (report.unmatched > 0) {
-        text += fmt::format("\n{} without a counterpart on another rank and left out.\n",
+        text += fmt::format("\n{} without a counterpart on another rank and omitted.\n",
                             collectives_are(report.unmatched));
     }
     return text;

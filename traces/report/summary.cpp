@@ -23,7 +23,7 @@ std::string table_text(const ExecutionSummary& summary, std::size_t width) {
                                               counted(size_of(rank.steps), "step", "steps"))
                                 : fmt::format("Rank {}: the whole trace, which has no steps", rank.rank);
         if (rank.cut_steps > 0) {
-            text += fmt::format(" ({} at the end cut off and left out)", grouped(rank.cut_steps));
+            text += fmt::format(" ({} at the end cut off and excluded)", grouped(rank.cut_steps));
         }
         if (summary.stepped && !rank.steps.empty())
             text += fmt::format("; median {} us, host step {} us", us(rank.median_step_us),

@@ -126,7 +126,7 @@ constexpr std::array kCudaStream = {
 constexpr std::array kSystemEnv = {
     SchemaColumn{"globalVid", kInt, "id", "The machine, serialized."},
     SchemaColumn{"devStateName", kTextNN, "", "The machine's name."},
-    SchemaColumn{"name", kTextNN, "", "Of the fact: \"CpuCores\"."},
+    SchemaColumn{"name", kTextNN, "", "Name of the fact: \"CpuCores\"."},
     SchemaColumn{"nameEnum", kIntNN, "", "Its number."},
     SchemaColumn{"value", kTextNN, "", "The fact. The environment's variables are never stored."},
 };
@@ -170,7 +170,7 @@ constexpr std::array kThreadNames = {
 };
 
 constexpr std::array kNameValue = {
-    SchemaColumn{"name", kTextNN, "", "Of the fact."},
+    SchemaColumn{"name", kTextNN, "", "Name of the fact."},
     SchemaColumn{"value", kText, "", "The fact."},
 };
 

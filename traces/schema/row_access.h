@@ -2,7 +2,7 @@
 // loaded. The member's type decides how: an integer, an enum, a text, a string's id, or a std::optional,
 // which is NULL if it is empty. A NULL leaves the member at its default.
 //
-//   SchemaColumn{"bytes", kIntNN, "bytes", "Copied.", from<&MemcpyRow::bytes>},
+//   SchemaColumn{"bytes", kIntNN, "bytes", "Bytes copied.", from<&MemcpyRow::bytes>},
 //   SchemaColumn{"graphNodeId", kInt, "id", "...", rarely(unless_negative<&MemcpyRow::graph_node>)},
 //   SchemaColumn{"gridX", kIntNN, "blocks", "...", element<&KernelRow::grid, 0>},
 #pragma once

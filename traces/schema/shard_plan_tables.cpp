@@ -30,7 +30,8 @@ constexpr ColumnAccess plan_at_peak = {.get = AtPeak<Category>::get,
                                        .set = element<&PlanRow::at_peak, Category>.set};
 
 constexpr std::array kPlan = {
-    SchemaColumn{"number", kKey, "", "Of the configuration, in the order in which a planner tries them.",
+    SchemaColumn{"number", kKey, "",
+                 "Number of the configuration, in the order in which the planner tries them.",
                  from<&PlanRow::number>},
     SchemaColumn{
         "outcome", kTextNN, "",
@@ -81,7 +82,7 @@ constexpr std::array kPlan = {
                  unless_negative<&PlanRow::reserved_bytes>},
     SchemaColumn{"step", "REAL", "us", "Mean step time.", from_if<IsSimulated, &PlanRow::step_us>},
     SchemaColumn{"exposed", "REAL", "us",
-                 "Communication outside kernels, of a mean step, mean over the ranks.",
+                 "Exposed communication (outside kernels) per step, averaged over the ranks.",
                  from_if<IsSimulated, &PlanRow::exposed_us>},
     SchemaColumn{"lastStep", "REAL", "us", "The last step of rank 0, which is a steady one.",
                  from_if<IsSimulated, &PlanRow::last_step_us>},

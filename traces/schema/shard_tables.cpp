@@ -17,7 +17,7 @@ using namespace own;
 constexpr std::array kState = {
     SchemaColumn{"ended", kIntNN, "0/1", "1 once the run has ended; 0: it was killed, or still runs."},
     SchemaColumn{"dropped", kIntNN, "count",
-                 "Events that were lost: a buffer was full, or the device gave them no valid times."},
+                 "Events that were lost: a buffer was full, or the device reported invalid timestamps."},
 };
 
 constexpr std::array kRun = {
@@ -53,8 +53,8 @@ constexpr std::array kClocks = {
     SchemaColumn{"time", kIntNN, "ns", "When it was measured, since the start of the capture.",
                  from<&ClockRow::at_ns>},
     SchemaColumn{"offset", kIntNN, "ns",
-                 "What rank 0's CLOCK_MONOTONIC read then, less what that of the rank's host read. Of two "
-                 "clocks as they ran: merged times are on one clock already.",
+                 "Rank 0's CLOCK_MONOTONIC minus that of the rank's host at that time. Both are raw clocks: "
+                 "merged times are already on one clock.",
                  from<&ClockRow::offset_ns>},
     SchemaColumn{"uncertainty", kIntNN, "ns",
                  "How far the offset may be off: half of the shortest round trip.",
@@ -159,10 +159,11 @@ constexpr std::array kPartColumns = {
                  "which applies until the next stored step."
                  "",
                  unless_negative<&PredictionPartRow::id>},
-    SchemaColumn{"name", kTextNN, "", "Of the buffer; empty for other parts.",
+    SchemaColumn{"name", kTextNN, "", "Name of the buffer; empty for other parts.",
                  from<&PredictionPartRow::name>},
     SchemaColumn{"bytes", kIntNN, "bytes",
-                 "Of it at the predicted peak; of a step its own predicted peak. The units sum to "
+                 "Bytes of the part at the predicted peak; for a step, the step's own predicted peak. The "
+                 "units sum to "
                  "SHARD_PREDICTION.peakBytes, and so do the modules and the buffers.",
                  from<&PredictionPartRow::bytes>},
 };

@@ -62,7 +62,7 @@ constexpr std::array kMemcpys = {
     kStream,
     kStreamName,
     SchemaColumn{"kind", "", "", "From where to where: \"Host-to-Device\"."},
-    SchemaColumn{"bytes", "", "bytes", "Copied."},
+    SchemaColumn{"bytes", "", "bytes", "Bytes copied."},
     SchemaColumn{"source", "", "", "Memory that was read."},
     SchemaColumn{"destination", "", "", "Memory that was written."},
     kStart,
@@ -86,7 +86,7 @@ constexpr std::array kCollectives = {
     kRank,
     SchemaColumn{"operation", "", "", "all_gather, reduce_scatter, all_reduce ..."},
     SchemaColumn{"bytes", "", "bytes", "Size of the full buffer after gathering; NULL if unknown."},
-    SchemaColumn{"padding", "", "bytes", "Of that: padding."},
+    SchemaColumn{"padding", "", "bytes", "Padding included in `bytes`."},
     SchemaColumn{"group_id", "", "id", "The communicator."},
     SchemaColumn{"group_size", "", "ranks", "Ranks in it."},
     SchemaColumn{"sequence", "", "", "Number in the communicator, equal on all its ranks."},
@@ -182,8 +182,8 @@ constexpr std::array kSteps = {
     kStart,
     kEnd,
     SchemaColumn{"duration_ns", "", "ns",
-                 "Of the host step: the range on the rank's thread. Its window, which the device's work "
-                 "ends, is also printed by `shardscope-trace steps`."},
+                 "Duration of the host step: the range on the rank's thread. `shardscope-trace steps` also "
+                 "prints its window, which ends with the device's work."},
     SchemaColumn{"loss", "", "", "Mean over the global batch."},
 };
 constexpr std::string_view kStepsSql =
@@ -195,14 +195,14 @@ LEFT JOIN SHARD_LOSSES l ON l.step = s.step)";
 constexpr std::array kMemory = {
     kRank,
     SchemaColumn{"time_ns", "", "ns", "When, in the host program's order."},
-    SchemaColumn{"bytes", "", "bytes", "More than 0: allocated; less: freed."},
+    SchemaColumn{"bytes", "", "bytes", "Positive: allocated; negative: freed."},
     SchemaColumn{"category", "", "", "Category of the memory's content."},
     SchemaColumn{"space", "", "", "device, pinned or host."},
     kPhase,
     kUnit,
     kModule,
     SchemaColumn{"name", "", "", "The buffer's name."},
-    SchemaColumn{"address", "", "address", "Of the block; ties a free to its allocation."},
+    SchemaColumn{"address", "", "address", "Address of the block; ties a free to its allocation."},
     kStream,
 };
 constexpr std::string_view kMemorySql =
@@ -220,8 +220,9 @@ constexpr std::array kPredictions = {
     kRank,
     SchemaColumn{"part", "", "", "unit, module, buffer or step."},
     SchemaColumn{"name", "", "",
-                 "Of the unit, module or buffer, the step's number; NULL for what belongs to none."},
-    SchemaColumn{"bytes", "", "bytes", "Of it at the predicted peak; of a step its own predicted peak."},
+                 "Name of the unit, module or buffer, or the step's number; NULL for what belongs to none."},
+    SchemaColumn{"bytes", "", "bytes",
+                 "Bytes of the part at the predicted peak; for a step, the step's own predicted peak."},
 };
 constexpr std::string_view kPredictionsSql =
     R"(SELECT p.rank AS rank, e.name AS part,
@@ -242,8 +243,8 @@ constexpr std::array kRanges = {
     kEnd,
     kDuration,
     SchemaColumn{"id", "", "id",
-                 "The row of NVTX_EVENTS. Of ranges with equal times on a thread the one with the lowest is "
-                 "around the others."},
+                 "The row of NVTX_EVENTS. Of ranges with equal times on a thread, the one with the lowest id "
+                 "encloses the others."},
 };
 constexpr std::string_view kRangesSql =
     R"(SELECT t.rank AS rank, h.value AS thread, coalesce(n.text, s.value) AS name, d.text AS domain, m.name AS module,

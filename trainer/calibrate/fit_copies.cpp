@@ -98,7 +98,7 @@ void fit_copies(const Runs& runs, Calibration& into) {
     };
     note("copy.to_device", to_device);
     note("copy.to_host", to_host);
-    into.note("copy.latency", curve.best > 0, "median gap before a copy that stood in a queue");
+    into.note("copy.latency", curve.best > 0, "median gap before a copy that was queued");
     const RateCurve inside = rate_curve(rates[on_device][0], Shape::any);
     if (inside.best > 0) {
         std::vector<Weighted> all;

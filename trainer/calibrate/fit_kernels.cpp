@@ -230,7 +230,7 @@ void fit_kernels(const Runs& runs, Calibration& into) {
     }
     if (!gaps.empty()) device.kernel_latency = rounded(median(gaps));
     into.note("device.kernel_latency", !gaps.empty(),
-              fmt::format("median gap between {} kernels that stood in a queue", gaps.size()));
+              fmt::format("median gap between {} kernels that were queued", gaps.size()));
     if (!wakes.empty()) device.wake = rounded(median(wakes));
     into.note(
         "device.wake", !wakes.empty(),

@@ -73,7 +73,7 @@ std::string model_file(const Calibration& calibration) {
     out.comment("A cost model fitted by `shardscope-train calibrate` to what these traces measured:");
     for (const std::string& file : calibration.files) out.comment("  " + file);
     out.comment(
-        fmt::format("What none of them shows is that of the model {}. Times are seconds, rates per "
+        fmt::format("Other figures are from the model {}. Times are seconds, rates per "
                     "second, sizes",
                     calibration.base));
     out.comment(

@@ -65,8 +65,7 @@ std::string table(const CollectiveBench& bench, const std::string& group, int ra
     std::string text =
         fmt::format("Collectives of {} ranks over {}, fp32\n\n{}\n", ranks, group, rows.text());
     text += fmt::format(
-        "Time: of each, one after another without a wait between. Alone: from the call until the host knows "
-        "that\n"
+        "Time: per collective, back to back. Alone: from the call until the host knows that\n"
         "it is done. All take turns, and the fastest of {} rounds counts. algbw is size / time, busbw as\n"
         "nccl-tests computes it; GB is 10^9 bytes.\n",
         kCollectiveBenchRounds);

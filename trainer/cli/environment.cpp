@@ -27,7 +27,7 @@ RunEnvironment environment_of(const Job& job, const Processes* processes) {
                    {"blas.config", blas.config()}};
     found.notes = blas.notes();
     found.line = fmt::format("{} worker{}{}, OpenBLAS {} kernels, {} thread{} per call", workers,
-                             workers == 1 ? "" : "s", processes ? " a process" : "", blas.core(),
+                             workers == 1 ? "" : "s", processes ? " per process" : "", blas.core(),
                              job.run.blas_threads, job.run.blas_threads == 1 ? "" : "s");
     return found;
 }

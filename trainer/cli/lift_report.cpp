@@ -129,7 +129,7 @@ std::string head(const LiftResult& result) {
         base.job.parallel.mode == ParallelMode::fsdp ? ", wrap " + wrap_text(lifted, base.job) : "",
         fmt::format(", {} {}{}", base.units, base.job.parallel.mode == ParallelMode::ddp ? "bucket" : "unit",
                     base.units == 1 ? "" : "s"));
-    for (const std::string& note : lifted.notes) out += traces::paragraph("Not known: " + note, kWidth);
+    for (const std::string& note : lifted.notes) out += traces::paragraph("Note: " + note, kWidth);
     if (result.links != "as recorded")
         out +=
             fmt::format("Collectives below: {}; compared with the unmodified replay above\n", result.links);

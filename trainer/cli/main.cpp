@@ -54,18 +54,18 @@ run without sweep.
 )";
 
 constexpr const char* kPlanHelp =
-    R"(Tried are: fsdp.wrap x parallel.mode and fsdp.sharding_strategy x fsdp.cpu_offload x
+    R"(The search tries: fsdp.wrap x parallel.mode and fsdp.sharding_strategy x fsdp.cpu_offload x
 memory.activation_checkpointing x fsdp.backward_prefetch x fsdp.limit_all_gathers x fsdp.layout x precision.param x
 train.accumulation, the values that suit the model and the cluster (sim.cluster), and the job's own.
---section.key=value keeps a key as it is; several values, written as for sweep, are tried in turn, of any key:
---data.batch=1,2,4 --run.ranks=8,64.
+--section.key=value keeps a key as it is; any key may have several values, written as for sweep, which are tried in
+turn: --data.batch=1,2,4 --run.ranks=8,64.
 The limit is run.memory_limit, otherwise the memory of the cluster's devices.
 
 Exit status: 0 something fits, 1 nothing does, 2 a wrong command line or job, 130 or 143 stopped by Ctrl-C or
 SIGTERM, which print what is known by then; the second ends the search immediately.
 
-Of a trace (a database of shardscope-trace or PyTorch's own JSON, of FSDP or DDP; a folder of all ranks' files):
-the recorded step is replayed as it was, its error stands in the first line, and then under other keys of
+For a trace (a database of shardscope-trace or PyTorch's own JSON, of FSDP or DDP; a folder of all ranks' files):
+the recorded step is replayed as it was, its error is in the first line, and then under other keys of
 [parallel], [fsdp] and [ddp], with --bandwidth or --cluster. --write takes the row whose lines of PyTorch are
 printed, --as FILE.sqlite its trace. docs/counterfactuals.md says what a trace must have.
 )";
@@ -77,8 +77,8 @@ says where it comes from; what no trace shows is the base model's. Give traces o
 the jobs to be simulated do: some of one rank (rates of a core that is alone), some of several (collectives, cores
 that are shared), with twenty steps or more, of a machine that does nothing else.
 
-Printed are, by class and type of kernels, how far the model is from what was measured, and for each trace the
-median step beside the simulated one.
+The output lists the model's error by class and type of kernel, and for each trace the median step next to the
+simulated one.
 
 Exit status: 0 done, 1 the model cannot be written, 2 a wrong command line, or a trace that nothing can be learned
 from.
@@ -111,7 +111,7 @@ struct Common {
         app.set_version_flag("--version", version_text());
         app.add_option(file_name, file, file_help)->required();
         app.add_flag("--overwrite", overwrite, "Replace an existing trace (run.overwrite)");
-        app.add_option("--format", format, "Of the result on standard output")
+        app.add_option("--format", format, "Format of the result on standard output")
             ->check(CLI::IsMember({"table", "json"}))
             ->capture_default_str();
         if (dry_run_help) app.add_flag("--dry-run", dry_run, dry_run_help);
@@ -192,11 +192,11 @@ int run_plan(const std::vector<std::string>& arguments) {
     app.add_option("-o,--output", options.output, "Database of all rows (SHARD_PLAN)");
     app.add_flag("--all", options.all, "Print every row, not only the Pareto front and the best of the rest");
     CLI::Option* bandwidth = app.add_option(
-        "--bandwidth", lift.bandwidth, "Of a trace: every collective at this bus bandwidth, GB/s (10^9)");
+        "--bandwidth", lift.bandwidth, "For a trace: every collective at this bus bandwidth, GB/s (10^9)");
     CLI::Option* cluster = app.add_option("--cluster", lift.cluster,
-                                          "Of a trace: collectives over the links of this cost model");
+                                          "For a trace: collectives over the links of this cost model");
     app.add_flag("--time-all", options.time_all,
-                 "Simulate also what does not fit, as if the devices had more memory");
+                 "Also simulate configurations that do not fit, as if the devices had more memory");
     app.add_option("--write", options.write,
                    "Write this row (a number, or best); alone, without -o, only this row is tried");
     app.add_option(
@@ -230,10 +230,10 @@ int run_calibrate(const std::vector<std::string>& arguments) {
     app.add_option("TRACE", traces, "Traces of runs on the cpu or the cuda device")->required();
     app.add_option("-o,--output", options.output, "The model: a .toml file")->required();
     app.add_option("--base", options.base,
-                   "Gives what no trace shows: a shipped model or a file; laptop for the cpu device, else a "
-                   "model of such GPUs, if none is given");
+                   "Model for figures that no trace shows: a shipped name or a file; default: laptop for the "
+                   "cpu device, else a model of such GPUs");
     app.add_flag("--overwrite", options.overwrite, "Replace an existing model");
-    app.add_option("--format", format, "Of the result on standard output")
+    app.add_option("--format", format, "Format of the result on standard output")
         ->check(CLI::IsMember({"table", "json"}))
         ->capture_default_str();
     std::vector<Override> none;

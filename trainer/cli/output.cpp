@@ -74,7 +74,7 @@ std::vector<std::string> options(const Job& job) {
     if (!job.memory.activation_checkpointing.names.empty())
         words.push_back("checkpointing " + to_text(job.memory.activation_checkpointing));
     if (job.train.accumulation > 1) {
-        words.push_back(fmt::format("{} micro-batches a step{}", job.train.accumulation,
+        words.push_back(fmt::format("{} micro-batches per step{}", job.train.accumulation,
                                     job.train.accumulation_sync ? "" : " (no_sync)"));
     }
     if (job.train.clip_norm > 0) words.push_back(fmt::format("gradients clipped to {}", job.train.clip_norm));

@@ -118,7 +118,8 @@ std::string counts_line(const PlanResult& result) {
     std::string text = fmt::format(
         "{} configuration{} on {}: {} fit, {} do not", rows.size(), rows.size() == 1 ? "" : "s",
         result.cluster, planner::count(rows, Outcome::fits), planner::count(rows, Outcome::too_large));
-    if (const auto n = planner::count(rows, Outcome::impossible)) text += fmt::format(", {} cannot be", n);
+    if (const auto n = planner::count(rows, Outcome::impossible))
+        text += fmt::format(", {} are impossible", n);
     if (const auto n = planner::count(rows, Outcome::not_run)) text += fmt::format(", {} were not tried", n);
     return text + fmt::format("; searched in {:.1f} s\n", result.seconds);
 }
@@ -160,9 +161,10 @@ std::string plan_table(const PlanResult& result, const PlanPrint& print) {
         });
     if (result.raised_steps)
         out +=
-            "Jobs of fewer than 3 steps are run for 3 steps: their own are over before the memory and the "
-            "time of a step are steady\n";
-    if (!result.limit_of.empty()) out += fmt::format("What a rank reserves has to fit {}\n", result.limit_of);
+            "Jobs of fewer than 3 steps are run for 3 steps: shorter jobs end before memory and step time "
+            "are steady\n";
+    if (!result.limit_of.empty())
+        out += fmt::format("A rank's reserved memory must fit {}\n", result.limit_of);
     out += best_line(result);
     const FrontAndRest<Row> both(result.rows, print.all, planner::before, [](const Row&) { return false; });
     std::vector<const Row*> shown = both.front;
@@ -184,7 +186,7 @@ std::string plan_table(const PlanResult& result, const PlanPrint& print) {
             table_of(both.front, columns));
     }
     out += both.rest_table(both.front.empty() ? "The smallest" : "The best of the rest", columns);
-    out += "\nWhat makes the peak and limits the step, and why the rest loses\n";
+    out += "\nWhat causes the peak and limits the step, and why the others are worse\n";
     for (const Row* row : shown)
         out += fmt::format("{:>4}  {}\n", row->number, planner::why(*row, result.rows));
     return out +

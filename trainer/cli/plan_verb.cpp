@@ -169,7 +169,7 @@ void Planning::search(const std::vector<planner::Candidate>& candidates) {
         const std::size_t rows = candidates.size(), all = rows + behind.size();
         std::string usable = fmt::format("1 to {}", rows);
         if (!behind.empty())
-            usable += fmt::format(", {} to {} of what is tried where none of these fits", rows + 1, all);
+            usable += fmt::format(", {} to {} of those tried only if none of these fits", rows + 1, all);
         written_ = row_to_write(options_.write, all, usable);
     }
     const std::size_t place = written_ > 0 ? static_cast<std::size_t>(written_) - 1 : 0;
@@ -255,7 +255,7 @@ void Planning::print() {
     for (const std::string& file : options_.files) fmt::print("Row {} is written: {}\n", written_, file);
     if (!options_.output.empty())
         fmt::print(
-            "Open it with: shardscope-view {0}    ask it with: shardscope-trace query {0} 'SELECT * FROM "
+            "Open it with: shardscope-view {0}    query it with: shardscope-trace query {0} 'SELECT * FROM "
             "SHARD_PLAN'\n",
             options_.output);
 }

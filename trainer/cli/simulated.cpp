@@ -263,7 +263,7 @@ void Simulated::print() const {
     }
     fmt::print("{}{}{}Simulated in {:.2f} s\n\nTrace: {}\n", tables_, peaks_line(run), steady_line(), took_s_,
                job().run.trace);
-    fmt::print("Open it with: shardscope-view {0}    ask it with: shardscope-trace modules {0}\n",
+    fmt::print("Open it with: shardscope-view {0}    query it with: shardscope-trace modules {0}\n",
                job().run.trace);
 }
 

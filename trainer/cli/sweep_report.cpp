@@ -26,7 +26,7 @@ const char* verdict(SweepOutcome outcome) {
         case SweepOutcome::done:
             return "";
         case SweepOutcome::impossible:
-            return "cannot be";
+            return "impossible";
         case SweepOutcome::failed:
             return "failed";
         case SweepOutcome::stopped:
@@ -44,7 +44,7 @@ std::string reason(const SweepRow& row) {
 // Sentences are long and often equal: rows hold their numbers, and the sentences follow the table.
 class Footnotes {
   public:
-    // "cannot be [1]"; "" for a row that is done.
+    // "impossible [1]"; "" for a row that is done.
     std::string cell(const SweepRow& row) {
         if (row.error.empty()) return verdict(row.outcome);
         const auto found = std::find(sentences_.begin(), sentences_.end(), row.error);

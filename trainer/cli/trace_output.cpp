@@ -138,7 +138,7 @@ TraceOutput::End TraceOutput::finish_own(std::string& own_error) {
         end.trace = path_;
         if (recorder_->dropped() > 0) {
             end.warnings.push_back(
-                fmt::format("{} events found no room in the recorder and are missing in {}",
+                fmt::format("{} events did not fit into the recorder and are missing in {}",
                             recorder_->dropped(), path_));
         }
     } catch (const traces::StoreError& error) {

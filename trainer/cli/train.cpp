@@ -238,7 +238,7 @@ void Training::print() const {
         return;
     }
     fmt::print("{}{}\nTrace: {}\n", tables_, peaks_line(run_), job().run.trace);
-    fmt::print("Open it with: shardscope-view {0}    ask it with: shardscope-trace modules {0}\n",
+    fmt::print("Open it with: shardscope-view {0}    query it with: shardscope-trace modules {0}\n",
                job().run.trace);
 }
 

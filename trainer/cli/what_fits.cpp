@@ -35,13 +35,13 @@ std::string switches(const std::vector<Override>& changes) {
 std::string time_words(double slower, const std::string& cluster) {
     if (slower <= 0) return "";
     const double percent = 100 * (slower - 1);
-    if (std::abs(percent) < 1) return fmt::format(", step as long on {}", cluster);
+    if (std::abs(percent) < 1) return fmt::format(", same step time on {}", cluster);
     return fmt::format(", step {:+.0f} % on {}", percent, cluster);
 }
 
 std::string largest_category(const CategoryBytes& bytes) {
     const auto most = static_cast<std::size_t>(std::max_element(bytes.begin(), bytes.end()) - bytes.begin());
-    return fmt::format("of it {} {}", mb_words(bytes[most]), traces::kMemoryCategoryNames[most]);
+    return fmt::format("{} of it {}", mb_words(bytes[most]), traces::kMemoryCategoryNames[most]);
 }
 
 // The cluster whose times compare configurations: the job's own choice; without one, a GPU cluster for a GPU
@@ -70,11 +70,11 @@ std::string fits_text(const planner::NearestFits& found, std::int64_t limit, con
     if (!text.empty() || least.peak.bytes == 0) return text;
     const std::string smallest = fmt::format(
         "the smallest peak is {} ({}), {}", mb_words(least.peak.bytes), largest_category(least.peak.at_peak),
-        least.changes.empty() ? "as the job is" : "with " + switches(least.changes));
+        least.changes.empty() ? "without changes" : "with " + switches(least.changes));
     if (found.complete)
         return fmt::format("  nothing that the planner tries fits {}; {}\n", mb_words(limit), smallest);
     return fmt::format(
-        "  nothing that fits {} was found in the time of this message ({} tried); {}; shardscope-train plan "
+        "  no configuration that fits {} was found in the short search ({} tried); {}; shardscope-train plan "
         "tries all\n",
         mb_words(limit), found.tried, smallest);
 }
@@ -100,7 +100,7 @@ void warn_of_memory(const Program& program, std::int64_t limit) {
     std::fflush(stdout);
     fmt::print(
         stderr,
-        "shardscope-train: note: the predicted peak of {} bytes is beyond the {} bytes that a rank has\n",
+        "shardscope-train: note: the predicted peak of {} bytes exceeds the {} bytes that a rank has\n",
         traces::grouped(peak), traces::grouped(limit));
     tell_what_fits(program.job(), limit);
 }

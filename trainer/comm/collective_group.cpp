@@ -69,8 +69,8 @@ class CollectiveGroup : public ProcessGroup {
           scratch_(options.sums == Sums::ordered ? kOrderedScratch : std::numeric_limits<std::size_t>::max()),
           wire_(std::move(wire)) {
         if (options.mesh.ranks != wire_->ranks()) {
-            throw std::logic_error(
-                fmt::format("a mesh of {} ranks over a wire between {}", options.mesh.ranks, wire_->ranks()));
+            throw std::logic_error(fmt::format("the mesh has {} ranks, but the wire connects {}",
+                                               options.mesh.ranks, wire_->ranks()));
         }
         thread_ = std::thread([this] { run(); });
         if (options_.inquiry) options_.inquiry->listen([this] { be_asked(); });
@@ -450,8 +450,9 @@ CollectiveTrouble CollectiveGroup::lost(const WireError& error) const {
 void CollectiveGroup::check_held() const {
     for (const auto& [id, communicator] : communicators_) {
         if (communicator.held.empty()) continue;
-        throw std::logic_error(fmt::format("number {} of communicator {} began, but number {} never did",
-                                           communicator.held.begin()->first, id, communicator.first_open));
+        throw std::logic_error(
+            fmt::format("collective {} of communicator {} began, but collective {} never did",
+                        communicator.held.begin()->first, id, communicator.first_open));
     }
 }
 

@@ -129,7 +129,7 @@ class Connector {
         for_others([&](int other) {
             const std::string& theirs = all[place(other)];
             if (theirs.size() != mine.size())
-                throw WorldError(fmt::format("{} has sent no ports to connect to", where(other)));
+                throw WorldError(fmt::format("{} sent an invalid list of ports", where(other)));
             nonces_[place(other)] = theirs.substr(0, kNonceBytes);
             const auto port =
                 theirs.begin() + static_cast<std::ptrdiff_t>(kNonceBytes + place(peers_.rank) * size);
@@ -212,8 +212,8 @@ class Connector {
             }
             if (!is_proof(each.received, each.other)) {
                 throw WorldError(fmt::format(
-                    "{} has a connection in the place of {} that does not prove that it knows the "
-                    "job's token; start the job again, where no other program uses its ports",
+                    "{} expected a connection from {}, but the program that connected does not know the "
+                    "job's token; restart the job on ports that no other program uses",
                     where(peers_.rank), where(each.other)));
             }
         }
@@ -222,8 +222,8 @@ class Connector {
     [[noreturn]] void not_connected(int other, const std::exception& error) const {
         check_failed();
         throw WorldError(
-            fmt::format("{} and {} were not connected within {:g} s ({}); let the hosts' firewalls pass "
-                        "connections between the processes",
+            fmt::format("{} and {} were not connected within {:g} s ({}); allow connections between the "
+                        "processes in the hosts' firewalls",
                         where(peers_.rank), where(other), timeout_s_, reason(error)));
     }
 

@@ -39,7 +39,7 @@ void check_call(const Mesh& mesh, int rank, const CollectiveLaunch& collective) 
         case Operation::barrier:
             break;
         default:
-            throw std::logic_error(fmt::format("no such collective between processes: {}",
+            throw std::logic_error(fmt::format("processes cannot run this collective: {}",
                                                traces::name(collective.call.operation)));
     }
 }

@@ -41,11 +41,11 @@ void check_launcher(const MpiModule& module) {
     const std::optional<Place> place =
         place_from_environment([](const char* name) { return std::getenv(name); });
     if (!place || place->ranks == module.ranks()) return;
-    throw WorldError(fmt::format(
-        "run.comm = \"mpi\": {} has started {} processes, but {} sees {}; start them by the mpirun "
-        "of this MPI (or srun --mpi=pmix), or use run.comm = \"tcp\"",
-        name(place->launcher), place->ranks, module.library(),
-        module.ranks() == 1 ? std::string("this one only") : std::to_string(module.ranks())));
+    throw WorldError(
+        fmt::format("run.comm = \"mpi\": {} has started {} processes, but {} sees {}; start them with this "
+                    "MPI's mpirun (or srun --mpi=pmix), or use run.comm = \"tcp\"",
+                    name(place->launcher), place->ranks, module.library(),
+                    module.ranks() == 1 ? std::string("this one only") : std::to_string(module.ranks())));
 }
 
 }  // namespace
@@ -53,8 +53,9 @@ void check_launcher(const MpiModule& module) {
 std::unique_ptr<MpiModule> MpiModule::open() {
     const auto open = reinterpret_cast<mpi::Open>(::dlsym(open_library(), mpi::kOpenSymbol));
     if (!open) {
-        throw WorldError(fmt::format("run.comm = \"mpi\": {} has no {}; install it again from one build",
-                                     kModule, mpi::kOpenSymbol));
+        throw WorldError(fmt::format(
+            "run.comm = \"mpi\": {} lacks {}; reinstall it and shardscope-train from the same build", kModule,
+            mpi::kOpenSymbol));
     }
     std::string why;
     std::unique_ptr<MpiModule> module(open(kVersion, why));

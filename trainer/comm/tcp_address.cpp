@@ -57,7 +57,7 @@ TcpAddress parse_tcp_address(const std::string& line) {
     TcpAddress address;
     unsigned port = 0;
     if (!(words >> port >> address.local_name >> address.kernel) || port > 65535) {
-        throw std::invalid_argument("no address of a process: \"" + line + "\"");
+        throw std::invalid_argument("\"" + line + "\" is not a process's address");
     }
     address.port = static_cast<std::uint16_t>(port);
     if (address.local_name == "-") address.local_name.clear();

@@ -46,7 +46,7 @@ static_assert(std::has_unique_object_representations_v<Hello>);
 std::string random_text() {
     std::array<unsigned char, 16> bytes{};
     if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
-        throw WorldError(fmt::format("the system gives no random bytes ({})", std::strerror(errno)));
+        throw WorldError(fmt::format("the system cannot provide random bytes ({})", std::strerror(errno)));
     }
     std::string text;
     for (const unsigned byte : bytes) text += fmt::format("{:02x}", byte);
@@ -220,7 +220,7 @@ class Connector {
         }
         Hello answer;
         for (std::size_t come = 0; come < sizeof answer;) {
-            if (!wait_for(socket.get(), POLLIN, until)) return "it is connected, but nobody answers";
+            if (!wait_for(socket.get(), POLLIN, until)) return "connected, but no answer";
             const ssize_t bytes =
                 ::recv(socket.get(), reinterpret_cast<char*>(&answer) + come, sizeof answer - come, 0);
             if (bytes < 0 && (errno == EAGAIN || errno == EINTR)) continue;
@@ -247,7 +247,7 @@ class Connector {
             v6.sin6_port = htons(port);
             return try_address(to, reinterpret_cast<const sockaddr*>(&v6), sizeof v6, false);
         }
-        return "no address";
+        return "not an IP address";
     }
 
     void connect_to(int to, const TcpAddress& other, const TcpAddress& mine) {
@@ -270,9 +270,8 @@ class Connector {
             }
             if (Clock::now() >= deadline_) {
                 throw WorldError(
-                    fmt::format("{} cannot reach {} within {:g} s ({}); let the hosts' firewalls pass "
-                                "connections between "
-                                "the processes",
+                    fmt::format("{} cannot reach {} within {:g} s ({}); allow connections between the "
+                                "processes in the hosts' firewalls",
                                 where(peers_.rank), where(to), options_.timeout_s,
                                 tried.empty() ? "it has no network address" : tried));
             }
@@ -348,9 +347,8 @@ class Connector {
             const int missing = first_missing();
             if (missing >= 0 && Clock::now() >= deadline_) {
                 throw WorldError(
-                    fmt::format("{} did not connect to {} within {:g} s; let the hosts' firewalls pass "
-                                "connections between "
-                                "the processes",
+                    fmt::format("{} did not connect to {} within {:g} s; allow connections between the "
+                                "processes in the hosts' firewalls",
                                 where(missing), where(peers_.rank), options_.timeout_s));
             }
         }

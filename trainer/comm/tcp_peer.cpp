@@ -166,14 +166,13 @@ void TcpPeer::forget(std::uint32_t tag) {
 void TcpPeer::check_size(std::size_t message, const TcpFrame& frame) const {
     const std::size_t size = messages_[message].size;
     if (size == frame.size) return;
-    throw WireError(fmt::format("a message of {} bytes came from rank {} where {} were expected", frame.size,
-                                rank_, size),
-                    rank_);
+    throw WireError(
+        fmt::format("rank {} sent a message of {} bytes, but {} were expected", rank_, frame.size, size),
+        rank_);
 }
 
 std::size_t TcpPeer::known(std::uint64_t message) const {
-    if (message >= messages_.size())
-        fail("carries what no message can be; the memory or the network is faulty");
+    if (message >= messages_.size()) fail("carries an invalid frame; the memory or the network is faulty");
     return message;
 }
 
@@ -200,7 +199,8 @@ bool TcpPeer::copy() {
                           bytes};
         const ssize_t copied = ::process_vm_readv(connection_.memory_of, &here, 1, &there, 1, 0);
         if (copied <= 0) {
-            fail(fmt::format("is broken: its memory cannot be read any more ({})", std::strerror(errno)));
+            fail(
+                fmt::format("is broken: the rank's memory can no longer be read ({})", std::strerror(errno)));
         }
         message.moved += static_cast<std::size_t>(copied);
         turn -= static_cast<std::size_t>(copied);
@@ -285,13 +285,13 @@ void TcpPeer::handle(const TcpFrame& frame) {
             finish(known(frame.id));
             return;
     }
-    fail("carries what no message can be; the memory or the network is faulty");
+    fail("carries an invalid frame; the memory or the network is faulty");
 }
 
 void TcpPeer::handle_message(const TcpFrame& frame) {
     const bool small = frame.kind == TcpFrameKind::small;
     if (small && frame.size > kSmallMessage) {
-        fail("carries what no message can be; the memory or the network is faulty");
+        fail("carries an invalid frame; the memory or the network is faulty");
     }
     Tag& entry = tags_[frame.tag];
     if (!entry.receives.empty()) {
@@ -314,7 +314,8 @@ void TcpPeer::handle_message(const TcpFrame& frame) {
     if (small) {
         kept_ += frame.size;
         if (kept_ > kMostKept) {
-            fail(fmt::format("has brought {} MB that no rank here has requested", kept_ >> 20));
+            fail(
+                fmt::format("has delivered {} MB of messages that this rank has not requested", kept_ >> 20));
         }
         arrival->data.resize(frame.size);
         target_ = arrival->data.data();
@@ -328,7 +329,7 @@ void TcpPeer::handle_data(const TcpFrame& frame) {
     const std::size_t message = known(frame.other);
     const WireMessage& received = messages_[message];
     if (!received.target || frame.size == 0 || frame.size > received.size - received.moved) {
-        fail("carries what no message can be; the memory or the network is faulty");
+        fail("carries an invalid frame; the memory or the network is faulty");
     }
     target_ = received.target + received.moved;
     expected_ = frame.size;

@@ -18,9 +18,8 @@ struct Waiting {
 // What follows "rank 3 ", the rank for which the last of the chain waits.
 std::string fault(const std::vector<Waiting>& chain, bool answers, double timeout_s) {
     const Waiting& last = chain.back();
-    const std::string what =
-        fmt::format("{} {}", last.standing.waited_began ? "does not go on with" : "has not begun",
-                    last.standing.collective);
+    const std::string what = fmt::format(
+        "{} {}", last.standing.waited_began ? "has not finished" : "has not begun", last.standing.collective);
     const std::string silence = answers ? "" : ", and does not answer";
     if (chain.size() == 1)
         return fmt::format("{} within the {} s of run.timeout{}", what, timeout_s, silence);
@@ -29,7 +28,7 @@ std::string fault(const std::vector<Waiting>& chain, bool answers, double timeou
         last.rank, silence, chain.front().rank, timeout_s);
 }
 
-// "ranks 0 and 2 wait for each other ...": the ranks of the chain from `first` on.
+// "ranks 0 and 2 have waited for each other ...": the ranks of the chain from `first` on.
 std::string circle(const std::vector<Waiting>& chain, std::size_t first, double timeout_s) {
     std::string ranks, where;
     for (std::size_t i = first; i < chain.size(); ++i) {
@@ -42,7 +41,7 @@ std::string circle(const std::vector<Waiting>& chain, std::size_t first, double 
                              chain[i].rank, chain[i].standing.collective);
     }
     return fmt::format(
-        "ranks {} wait for each other for more than the {} s of run.timeout: {}; all ranks must begin "
+        "ranks {} have waited for each other for more than the {} s of run.timeout: {}; all ranks must begin "
         "the collectives of their communicators in the same order",
         ranks, timeout_s, where);
 }

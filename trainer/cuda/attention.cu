@@ -80,7 +80,7 @@ void launch_elements(const Op& op, const std::vector<std::byte*>& data, cudaStre
     const auto f = [&](std::size_t arg) { return reinterpret_cast<float*>(data[arg]); };
     const bool fused = op.kernel().kernel == Kernel::fused_attention_forward ||
                        op.kernel().kernel == Kernel::fused_attention_backward;
-    if (fused && !sizes.causal) throw std::logic_error("fused attention looks back only");
+    if (fused && !sizes.causal) throw std::logic_error("fused attention is causal only");
     switch (op.kernel().kernel) {
         case Kernel::attention_forward:
             return launch_plain_forward(in(2), t(0), t(1), sizes, stream);

@@ -13,8 +13,8 @@ namespace {
 
 bool same_version(const std::string& version, std::string& why) {
     if (version == shardscope::kVersion) return true;
-    why = "libshardscope_cuda.so is of version " + std::string(shardscope::kVersion) +
-          ", shardscope-train of " + version + "; install both from one build";
+    why = "libshardscope_cuda.so has version " + std::string(shardscope::kVersion) +
+          ", but shardscope-train has version " + version + "; install both from one build";
     return false;
 }
 

@@ -35,7 +35,7 @@ std::vector<Gpu> find_gpus() {
     if (result != cudaSuccess || count == 0) {
         (void)cudaGetLastError();
         none(fmt::format("no GPU can be used ({}); see what nvidia-smi and CUDA_VISIBLE_DEVICES say",
-                         result == cudaSuccess ? "CUDA counts none" : cudaGetErrorString(result)),
+                         result == cudaSuccess ? "CUDA reports none" : cudaGetErrorString(result)),
              result);
     }
     std::vector<Gpu> gpus;

@@ -139,7 +139,7 @@ void chunk_cat_or_split(const Operands& o) {
     const bool converts = in_type != o.own.dtype;
     const std::int64_t ranks = o.own.dims[0], part = o.op.args[0].bytes / ranks;
     if (o.context.segments.size() + 1 < o.count) {
-        throw std::logic_error("a Plan cuts a buffer into pieces without saying where each is");
+        throw std::logic_error("a Plan cuts a buffer into pieces but has no segments for them");
     }
     // Components are counted in bytes, or in elements if they are converted.
     const std::int64_t size = converts ? 1 : size_of(o.own.dtype);

@@ -160,7 +160,7 @@ void chunk_cat(const Op& op, const std::vector<std::byte*>& data, const KernelCo
     const std::int64_t ranks = op.kernel().dims[0], size = size_of(type), in_size = size_of(in_type);
     const std::int64_t part = op.args[0].bytes / ranks;
     if (context.segments.size() + 1 < data.size()) {
-        throw std::logic_error("a Plan cuts a buffer into pieces without saying where each is");
+        throw std::logic_error("a Plan cuts a buffer into pieces but has no segments for them");
     }
     for (std::size_t i = 1; i < data.size(); ++i) {
         const Segment& segment = context.segments[i - 1];

@@ -41,8 +41,9 @@ Function find(const char* symbol) {
     static void* const module = open_module();
     void* const found = ::dlsym(module, symbol);
     if (!found) {
-        throw DeviceError(fmt::format("run.device = \"cuda\": {} has no {}; install it again from one build",
-                                      kModule, symbol));
+        throw DeviceError(fmt::format(
+            "run.device = \"cuda\": {} lacks {}; reinstall it and shardscope-train from the same build",
+            kModule, symbol));
     }
     return reinterpret_cast<Function>(found);
 }

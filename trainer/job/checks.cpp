@@ -71,7 +71,7 @@ void Checks::shape() {
     if (shape == nullptr) refuse("model.name", "model.name", unknown_shape(model.name));
     if (given("model.type") && model.type != shape->type) {
         refuse("model.name", "model.type",
-               fmt::format("{} is a {}, but model.type is another; leave model.type out", model.name,
+               fmt::format("{} is a {}, but model.type differs; omit model.type", model.name,
                            word_of(shape->type)));
     }
     model.type = shape->type;
@@ -162,11 +162,12 @@ void Checks::attention() {
                "on a GPU \"fused\" is causal, and a bert is bidirectional; set it to \"plain\"");
     }
     if (model.attention == AttentionKind::fused && head_width > kMostFusedHeadWidth) {
-        refuse("model.attention", "model.heads",
-               fmt::format(
-                   "\"fused\" takes heads of up to {} features, not {}; set it to \"plain\" or choose more "
-                   "heads",
-                   kMostFusedHeadWidth, head_width));
+        refuse(
+            "model.attention", "model.heads",
+            fmt::format(
+                "\"fused\" supports heads of up to {} features, not {}; set it to \"plain\" or choose more "
+                "heads",
+                kMostFusedHeadWidth, head_width));
     }
 }
 
@@ -210,7 +211,7 @@ void Checks::device() const {
     }
     if (run.sums == SumOrder::ring && (run.processes == 0 || run.device != DeviceKind::cpu)) {
         refuse("run.sums", "run.comm",
-               "\"ring\" is a way of mpi, gloo and tcp, between processes on processors; omit the key");
+               "\"ring\" applies to mpi, gloo and tcp, between CPU processes; omit the key");
     }
 }
 
@@ -367,12 +368,12 @@ void Checks::optimizer() {
     }
     if (optimizer.lr_batch > 0 && optimizer.lr_scaling == LrScaling::none) {
         refuse("optimizer.lr_batch", "optimizer.lr_scaling",
-               "it says from which batch on the rate is scaled, and nothing is scaled here; set "
-               "optimizer.lr_scaling, or leave the key out");
+               "it is the batch that optimizer.lr is meant for, and nothing is scaled here; set "
+               "optimizer.lr_scaling, or omit the key");
     }
     if (optimizer.schedule == LrSchedule::step && optimizer.milestones.empty()) {
         refuse("optimizer.schedule", "optimizer.milestones",
-               "\"step\" needs the steps at which to go down; set optimizer.milestones = [30, 60]");
+               "\"step\" needs the steps at which the rate drops; set optimizer.milestones = [30, 60]");
     }
     if (!optimizer.milestones.empty() && optimizer.schedule != LrSchedule::step) {
         refuse("optimizer.milestones", "optimizer.schedule",

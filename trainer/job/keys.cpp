@@ -165,7 +165,7 @@ std::vector<Key> make_keys() {
     const KeysOf sim("sim", &Job::sim);
     return {
         run.integer("steps", &RunSection::steps, 1, 1e9, "optimizer steps"),
-        run.integer("seed", &RunSection::seed, 0, kMaxInteger, "of the weights and the samples"),
+        run.integer("seed", &RunSection::seed, 0, kMaxInteger, "seed of the weights and the samples"),
         run.integer(
             "ranks", &RunSection::ranks, 1, 65536,
             "ranks: threads of this process or, with run.processes or under a launcher, processes (up to "
@@ -176,8 +176,8 @@ std::vector<Key> make_keys() {
             "and torchrun start them themselves"),
         run.choice(
             "device", &RunSection::device, {"cpu", "cuda", "sim"},
-            "what carries the job out: this machine's processor, its NVIDIA GPUs, or nobody: sim tells what "
-            "it would take on sim.cluster"),
+            "what executes the job: this machine's processor, its NVIDIA GPUs, or none: sim predicts time "
+            "and memory on sim.cluster"),
         run.choice("comm", &RunSection::comm, {"auto", "local", "mpi", "gloo", "tcp", "nccl"},
                    "collectives: local (ranks are threads, and may share a GPU); between processes mpi, gloo "
                    "or tcp; "
@@ -198,7 +198,7 @@ std::vector<Key> make_keys() {
         own(run.integer(
             "memory_reserve", &RunSection::memory_reserve, -1, kMaxInteger,
             "bytes of a simulated device that are not the allocator's: the CUDA context, NCCL; -1: "
-            "what sim.cluster says")),
+            "the value in sim.cluster")),
         own_path(run.text("trace", &RunSection::trace, "write the trace here (as --trace); empty: none")),
         own(run.text(
             "trace_parts", &RunSection::trace_parts,
@@ -235,10 +235,9 @@ std::vector<Key> make_keys() {
             {std::begin(kActivationNames), std::end(kActivationNames)},
             "mlp, gpt, bert: the function between two matmuls; gelu is its tanh form, squared_relu is "
             "max(x, 0)^2; auto: relu in an mlp, gelu in the others"),
-        model.boolean(
-            "fused_activation", &ModelSection::fused_activation,
-            "mlp, gpt, bert: the matrix product in front of a ReLU or GELU computes that, too, in one "
-            "kernel"),
+        model.boolean("fused_activation", &ModelSection::fused_activation,
+                      "mlp, gpt, bert: the matmul before a ReLU or GELU also computes the activation, in one "
+                      "kernel"),
         model.choice(
             "attention", &ModelSection::attention, {"auto", "plain", "fused"},
             "gpt, llama, bert: plain keeps the probabilities of every pair of tokens, fused computes them "
@@ -250,7 +249,7 @@ std::vector<Key> make_keys() {
         own(data.text("path", &DataSection::path, "text: a file, or a folder of files")),
         data.integer("batch", &DataSection::batch, 1, 1048576, "samples per rank and micro-batch"),
         own(data.integer("workers", &DataSection::workers, 0, 64,
-                         "threads per rank that prepare batches ahead; 0: the rank does it itself")),
+                         "threads per rank that prepare batches ahead; 0: the rank prepares them")),
         data.number("validation", &DataSection::validation, 0, 0.5,
                     "text: share at its end that is held out for the validation loss"),
 
@@ -404,9 +403,9 @@ std::span<const Section> sections() {
         {"parallel", "how ranks share the work"},
         {"fsdp", "with parallel.mode fsdp"},
         {"ddp", "with parallel.mode ddp"},
-        {"train", "what a step is"},
+        {"train", "the training step"},
         {"precision", "element types"},
-        {"memory", "what is kept"},
+        {"memory", "recomputation and workspaces"},
         {"optimizer", "how parameters are updated"},
         {"checkpoint", "saving and continuing"},
         {"sim", "with run.device sim: the cluster that is simulated"},
@@ -475,7 +474,7 @@ std::string problem(const Key& key, const Value& value) {
                 (key.count == 0 || numbers.size() == key.count) &&
                 std::all_of(numbers.begin(), numbers.end(), [&](double n) { return in_range(key, n); });
             return fits ? std::string{}
-                        : fmt::format("{} does not fit; use {}", to_text(value), allowed(key));
+                        : fmt::format("{} is not allowed; use {}", to_text(value), allowed(key));
         }
         case ValueType::text:
             break;

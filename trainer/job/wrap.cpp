@@ -19,7 +19,8 @@ constexpr std::string_view kModule = "module:";
 }
 
 [[noreturn]] void refuse_classes(const std::string& text, std::string_view why) {
-    throw JobError(fmt::format("\"{}\" names no modules{}; use none or module:NAME[,NAME]", text, why));
+    throw JobError(
+        fmt::format("\"{}\" is not a list of module classes{}; use none or module:NAME[,NAME]", text, why));
 }
 
 bool is_class_name(std::string_view name) {
@@ -71,7 +72,7 @@ Wrap parse_wrap(const std::string& text) {
         const auto [end, error] =
             std::from_chars(digits.data(), digits.data() + digits.size(), wrap.threshold);
         if (error != std::errc{} || end != digits.data() + digits.size() || wrap.threshold < 1) {
-            refuse(text, fmt::format(": \"{}\" is not a number of parameters from 1 up", digits));
+            refuse(text, fmt::format(": \"{}\" is not a positive number of parameters", digits));
         }
         return wrap;
     }

@@ -59,7 +59,7 @@ namespace {
 void check(dnnl_status_t status, const char* what) {
     if (status != dnnl_success) {
         throw std::runtime_error(
-            fmt::format("oneDNN cannot {} (its status {}): train with precision.param = \"fp32\", or remove "
+            fmt::format("oneDNN cannot {} (status {}): train with precision.param = \"fp32\", or remove "
                         "the library (the "
                         "products are then computed in fp32)",
                         what, static_cast<int>(status)));
@@ -241,7 +241,7 @@ const OneDnn& OneDnn::get() {
     static const OneDnn library;
     return library;
 }
-OneDnn::OneDnn() : description_("built without oneDNN 2: its header was not there") {}
+OneDnn::OneDnn() : description_("built without oneDNN 2: its header was not found") {}
 OneDnn::~OneDnn() = default;
 void OneDnn::multiply(const MatmulShape&, const Bf16*, const Bf16*, const Bf16*, Bf16*) const {}
 

@@ -190,10 +190,10 @@ void Lifting::know_settings() {
     if (base.element_bytes == 2 && fsdp) {
         out_.settings.push_back({"precision.param", "bf16"});
         out_.notes.emplace_back(
-            "Units are gathered with two bytes an element: taken for bf16 parameters, reduced in fp32.");
+            "Units are gathered with two bytes per element: assumed to be bf16 parameters, reduced in fp32.");
     } else if (base.element_bytes == 2) {
         out_.notes.emplace_back(
-            "DDP's buckets have two bytes an element; they are replayed in fp32, with twice the bytes.");
+            "DDP's buckets have two bytes per element; they are replayed in fp32, with twice the bytes.");
     }
     if (base.more_than_buckets) {
         out_.notes.emplace_back(
@@ -344,7 +344,7 @@ void Lifting::tell_what_is_missing() {
                         out_.ranks));
     }
     if (out_.steps < 3) {
-        notes.push_back(fmt::format("{} step{} only: a median of more is surer.", out_.steps,
+        notes.push_back(fmt::format("{} step{} only: a median over more steps is more reliable.", out_.steps,
                                     out_.steps == 1 ? "" : "s"));
     }
 }

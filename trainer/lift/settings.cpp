@@ -150,10 +150,10 @@ Settings settings_of(const Trace& trace, int rank_index, const StepFacts& step) 
         const std::string why =
             !again && step.one_unit
                 ? "the root alone is a unit, which is gathered once per step whether it is freed or not: "
-                  "taken"
-                : fmt::format("{} all-gathers to {} reduce-scatters: taken", gathers, scatters);
+                  "assumed to be"
+                : fmt::format("{} all-gathers to {} reduce-scatters: assumed to be", gathers, scatters);
         settings.notes.push_back(fmt::format(
-            "The strategy: {} for {}. {}", why, strategy,
+            "The strategy: {} {}. {}", why, strategy,
             is_fully_shard(trace) ? "The prefetch of units is assumed to be fully_shard's own."
                                   : "Prefetch and limiter are assumed to be PyTorch's defaults."));
         return settings;

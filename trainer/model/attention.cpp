@@ -33,7 +33,7 @@ Tensor Rotary::make(Graph& graph) {
 
 Tensor Rotary::table() const {
     std::shared_ptr<Storage> storage = storage_.lock();
-    if (!storage) throw std::logic_error("a block turns its heads while no rotary table is alive");
+    if (!storage) throw std::logic_error("a block applies rotary embedding, but no rotary table is live");
     return {std::move(storage), view_, -1, dtype_};
 }
 

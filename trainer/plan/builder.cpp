@@ -190,7 +190,7 @@ Plan PlanBuilder::take() {
     if (open_ranges_ != 0) throw std::logic_error("a Plan was taken while a range was open");
     if (storages_ != 0) {
         throw std::logic_error(
-            "a Plan was taken while a tensor of it was referenced: it would never free it");
+            "a Plan was taken while one of its tensors was still referenced, so it would never be freed");
     }
     return std::move(plan_);
 }

@@ -115,7 +115,7 @@ std::string misfit(const Op& op) {
     const auto needed = static_cast<std::size_t>(std::count_if(
         info.args.begin(), info.args.end(), [](const KernelArg& a) { return !a.may_be_missing; }));
     if (op.args.size() < needed || (op.args.size() > info.args.size() && !info.args.back().repeats))
-        return fmt::format("{} takes {}, and has {} args", info.name, list_of(info), op.args.size());
+        return fmt::format("{} takes {}, but has {} args", info.name, list_of(info), op.args.size());
     for (std::size_t i = 0; i < op.args.size(); ++i) {
         const KernelArg& arg = info.arg(i);
         if (op.args[i].buffer < 0 && !arg.may_have_none)
@@ -126,7 +126,7 @@ std::string misfit(const Op& op) {
     }
     for (std::size_t i = info.dims.size(); i < kernel.dims.size(); ++i) {
         if (kernel.dims[i] != 0)
-            return fmt::format("{} has {} dims, and one more is given", info.name, info.dims.size());
+            return fmt::format("{} takes {} dims, but more are given", info.name, info.dims.size());
     }
     return {};
 }

@@ -40,8 +40,7 @@ void Tape::add(int value, Tensor gradient) {
 
 Tensor Tape::take_gradient(int value) {
     auto it = gradients_.find(value);
-    if (it == gradients_.end())
-        throw std::logic_error("a value is used in the backward that has no gradient");
+    if (it == gradients_.end()) throw std::logic_error("the backward uses a value that has no gradient");
     Tensor gradient = std::move(it->second);
     gradients_.erase(it);
     return gradient;

@@ -25,15 +25,15 @@ std::size_t largest_category(const CategoryBytes& bytes) {
     return static_cast<std::size_t>(std::max_element(bytes.begin(), bytes.end()) - bytes.begin());
 }
 
-// "most of it activations (19.3 GB); module blocks.3 holds 1.2 GB, unit root 0.8 GB; reached in …"
+// "19.3 GB of it activations; largest unit: root, 0.8 GB; largest module: blocks.3, 1.2 GB; reached in: …"
 std::string peak_words(const Row& row) {
     const std::size_t c = largest_category(row.peak.at_peak);
     std::string text =
-        fmt::format("of it {} {}", bytes_text(row.peak.at_peak[c]), traces::kMemoryCategoryNames[c]);
+        fmt::format("{} of it {}", bytes_text(row.peak.at_peak[c]), traces::kMemoryCategoryNames[c]);
     if (!row.peak_unit.empty())
-        text += fmt::format("; most of a unit: {}, {}", row.peak_unit, bytes_text(row.peak_unit_bytes));
+        text += fmt::format("; largest unit: {}, {}", row.peak_unit, bytes_text(row.peak_unit_bytes));
     if (!row.peak_module.empty() && row.peak_module_bytes > row.peak_unit_bytes)
-        text += fmt::format("; most of a module: {}, {}", row.peak_module, bytes_text(row.peak_module_bytes));
+        text += fmt::format("; largest module: {}, {}", row.peak_module, bytes_text(row.peak_module_bytes));
     return text + "; reached in: " + row.peak.where;
 }
 
@@ -57,12 +57,11 @@ std::string slower_words(const Row& row, const Row& by) {
     const double warm_up =
         (row.times.step - row.times.last_step) * scale - (by.times.step - by.times.last_step);
     if (warm_up > 0 && warm_up >= exposed && warm_up >= kernels && warm_up >= rest)
-        return fmt::format("{} more per step for the first steps, which take memory from the device",
+        return fmt::format("{} more per step from the first steps, which allocate device memory",
                            time_text(warm_up));
     if (exposed > 0 && exposed >= kernels && exposed >= rest) return exposed_words(row.exposed);
     if (rest > 0 && rest >= kernels)
-        return fmt::format("{} more in which no kernel and no collective runs (host, copies)",
-                           time_text(rest));
+        return fmt::format("{} more without kernels or collectives (host, copies)", time_text(rest));
     return kernels > 0 ? fmt::format("{} more in kernels", time_text(kernels)) : "";
 }
 

@@ -71,7 +71,7 @@ void Ending::on_silent(int rank, double timeout_s) {
 void Ending::lost(int rank, const std::string& reason) {
     if (closing_ || board_.over()) return;
     if (board_.is_joining())
-        return joining_.refuse(fmt::format("rank {} {}, before all processes had come", rank, reason));
+        return joining_.refuse(fmt::format("rank {} {}, before all processes had joined", rank, reason));
     const Failure what{.rank = rank, .reason = reason, .lost = true};
     if (weighed_) return decide(*weighed_);  // came first, and says where others waited
     if (!first()) report(what);  // a rank 0 that was only stopped learns of it when it goes on

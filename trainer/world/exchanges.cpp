@@ -141,8 +141,8 @@ void Exchanges::gathered(Call call, Texts texts) {
     if (bytes > kMostFrameBytes) {
         return events_.on_failure(
             {.rank = 0,
-             .reason = fmt::format("cannot send all processes the {} bytes that they bring together; "
-                                   "{} are the most",
+             .reason = fmt::format("cannot send the {} gathered bytes to all processes; the limit "
+                                   "is {}",
                                    bytes, kMostFrameBytes)});
     }
     MessageWriter writer;

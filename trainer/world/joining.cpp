@@ -20,7 +20,7 @@ constexpr std::size_t kMostTokenBytes = 1024;
 
 void check(const Place& place) {
     if (place.token.size() > kMostTokenBytes) {
-        throw WorldError(fmt::format("the job's token (SHARDSCOPE_JOB_TOKEN) has {} bytes; {} are the most",
+        throw WorldError(fmt::format("the job's token (SHARDSCOPE_JOB_TOKEN) has {} bytes; the limit is {}",
                                      place.token.size(), kMostTokenBytes));
     }
     if (place.ranks > 1 && (place.master.empty() || place.port == 0)) {

@@ -100,10 +100,10 @@ void Reception::admit(Number number, const Visitor& visitor) {
     if (!refusal_.empty()) return;
     std::optional<Hello>& here = here_[static_cast<std::size_t>(visitor.hello->rank)];
     if (here) {
-        return events_.on_error(
-            fmt::format("two processes say that they are rank {}: {} and {}; start each rank once, and other "
-                        "jobs with another port",
-                        here->rank, process_text(here->member), process_text(visitor.hello->member)));
+        return events_.on_error(fmt::format(
+            "two processes say that they are rank {}: {} and {}; start each rank once, and give other "
+            "jobs another port",
+            here->rank, process_text(here->member), process_text(visitor.hello->member)));
     }
     here = visitor.hello;
     const std::shared_ptr<Link> link = visitor.link;

@@ -96,7 +96,7 @@ void Search::connect(const tcp::endpoint& endpoint) {
         // A socket that connects to a free port of its own host may get that port, and connect to itself.
         std::error_code failed;
         if (socket->local_endpoint(failed) == endpoint || failed)
-            return give_up(endpoint_text(endpoint) + ": nobody listens");
+            return give_up(endpoint_text(endpoint) + ": no process listens");
         trouble_ = fmt::format("{}: no process of this job answers", endpoint_text(endpoint));
         if (stranger_.empty()) stranger_ = trouble_;
         greet(socket);

@@ -35,7 +35,7 @@ std::string ended_text(const Member& member) {
 }
 
 std::string silent_text(const Member& member, double seconds) {
-    return fmt::format("({}) gives no sign of life for {}; it may be stopped, or its host gone",
+    return fmt::format("({}) has been silent for {}; it may be stopped, or its host may be down",
                        process_text(member), seconds_text(seconds));
 }
 

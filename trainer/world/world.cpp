@@ -27,7 +27,7 @@ void check_size(std::string_view text) {
     constexpr std::uint64_t kMost = kMostFrameBytes / 2;
     if (text.size() <= kMost) return;
     throw WorldError(fmt::format(
-        "a process cannot send {} bytes in one message to the others; {} are the most", text.size(), kMost));
+        "a process cannot send {} bytes in one message to the others; the limit is {}", text.size(), kMost));
 }
 
 }  // namespace

@@ -27,8 +27,7 @@ void write_picture(const std::string& path, Surface& surface, ImVec2 min, ImVec2
     const int left = pixel(min.x, dense.x, surface.width()), right = pixel(max.x, dense.x, surface.width());
     const int top = pixel(min.y, dense.y, surface.height()), bottom = pixel(max.y, dense.y, surface.height());
     if (left >= right || top >= bottom) {
-        throw std::runtime_error(
-            fmt::format("{}: there is nothing to draw, the item is not in sight.", path));
+        throw std::runtime_error(fmt::format("{}: there is nothing to draw: the item is not visible.", path));
     }
     const std::vector<std::uint8_t> all = surface.pixels();
     const auto line = static_cast<std::size_t>(right - left) * 4;

@@ -87,20 +87,19 @@ Parsed parse_options(int argc, const char* const* argv, const std::vector<std::s
         ->type_name("OUT.png");
     app.add_option("--size", size, "Size of the window or picture in pixels (default: 1600x900)")
         ->type_name("WxH");
-    app.add_option(
-           "--range", range,
-           "Look at this time only, since the start of the capture: 10:20 in ms, or with units (500us:2ms)")
+    app.add_option("--range", range,
+                   "Show this time range only, since the start of the capture: 10:20 in ms, or with units "
+                   "(500us:2ms)")
         ->type_name("A:B");
     app.add_option("--script", options.script,
                    "Carry out the commands in this file without a display, and exit; with --screenshot a "
                    "picture is drawn at its end")
         ->type_name("FILE");
     app.add_flag("--window", options.window, "With --script: drive a window, which stays open at its end");
-    app.add_option("--scale", scale, "Size of text and everything in percent, 50 to 300 (default: 100)")
+    app.add_option("--scale", scale, "Scale of the interface in percent, 50 to 300 (default: 100)")
         ->type_name("PERCENT");
     app.add_option("--appearance", appearance, "dark (default) or light")->type_name("NAME");
-    app.add_flag("!--no-state", options.state,
-                 "Do not bring back what was open last time, and keep nothing for next time");
+    app.add_flag("!--no-state", options.state, "Do not restore or save the viewer's state");
     app.footer(
         "Exit status: 0 done, 1 a file cannot be read, a picture not be drawn or a script's expectation is "
         "not met, 2 a wrong command line or script.");

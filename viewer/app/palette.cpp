@@ -91,7 +91,7 @@ void CommandPalette::draw_matches(Program& program, bool entered) {
     if (chord_pressed({Key::down}, true)) ++chosen_;
     if (chord_pressed({Key::up}, true)) --chosen_;
     chosen_ = count == 0 ? 0 : (chosen_ + count) % count;
-    if (shown.empty()) note("Nothing is called so.");
+    if (shown.empty()) note("No match.");
     int run = entered && count > 0 ? chosen_ : -1;
     for (int i = 0; i < count; ++i) {
         const Entry& entry = shown[static_cast<std::size_t>(i)];

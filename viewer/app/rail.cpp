@@ -78,7 +78,7 @@ void draw_entry(Program& program, std::size_t index, bool wide) {
     const std::string name(panel.name()), title(panel_title(name));
     if (place_button(name.c_str(), {width, height})) program.panel = index;
     const bool here = program.panel == index, over = ImGui::IsItemHovered();
-    items::mark("rail." + name, here ? "on show" : title);
+    items::mark("rail." + name, here ? "shown" : title);
     if (here) bring_into_sight(index, at.y, at.y + height);
     ImDrawList& list = *ImGui::GetWindowDrawList();
     const ImVec2 end{at.x + width, at.y + height};

@@ -85,8 +85,8 @@ void measure_opening(const std::string& path) {
                static_cast<double>(fs::file_size(path)) / (1 << 20), kRounds);
     fmt::print("bare scan                    {:>8.2f} s\n", scan);
     fmt::print("open to the first frame      {:>8.2f} s   {:.2f} x the scan (bar 1.5)\n", open, open / scan);
-    fmt::print("resident, open               {:>8.1f} bytes an event (bar 64)\n", stays / rows);
-    fmt::print("resident, at most while it opens {:>4.1f} bytes an event, the file's own pages included\n\n",
+    fmt::print("resident, open               {:>8.1f} bytes per event (bar 64)\n", stays / rows);
+    fmt::print("resident, at most while it opens {:>4.1f} bytes per event, the file's own pages included\n\n",
                most / rows);
 }
 
@@ -100,7 +100,7 @@ void measure_devices(std::int64_t events) {
     });
     const auto open = in_child([&] { return open_once(path); });
     fs::remove(path);
-    fmt::print("{} device events alone: resident, open {:.1f} bytes an event (bar 64)\n\n", events,
+    fmt::print("{} device events alone: resident, open {:.1f} bytes per event (bar 64)\n\n", events,
                open[1] / static_cast<double>(events));
 }
 

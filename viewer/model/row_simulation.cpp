@@ -202,7 +202,7 @@ void RowSimulation::start(const std::string& job, const std::string& name) {
 }
 
 void RowSimulation::begin(const std::string& job) {
-    if (job.empty()) throw std::runtime_error("This row has no job: such a configuration cannot be.");
+    if (job.empty()) throw std::runtime_error("This row has no job: such a configuration is impossible.");
     const std::string tool = tool_.empty() ? find_tool(kTool) : tool_;
     if (tool.empty()) {
         throw std::runtime_error(

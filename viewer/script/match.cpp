@@ -19,13 +19,13 @@ std::string about(const Expect& expected, const std::string& shown) {
     const auto want = parse_figure(expected.text), have = parse_figure(shown);
     if (!have) return fmt::format("expected about {}, \"{}\" is not a number", expected.text, shown);
     if (!want->unit.empty() && want->unit != have->unit) {
-        return fmt::format("expected {} in {}, it says \"{}\"", expected.text, want->unit, shown);
+        return fmt::format("expected {} in {}, it shows \"{}\"", expected.text, want->unit, shown);
     }
     const double off = std::abs(have->value - want->value);
     const double allowed = parse_tolerance(expected.tolerance, want->value).value_or(0);
     // A tolerance of one unit in the last place must not fail because of rounding in the subtraction.
     if (off <= allowed * (1 + 1e-9) + 1e-12 * std::abs(want->value)) return "";
-    return fmt::format("expected {} within {}, it says \"{}\"", expected.text, expected.tolerance, shown);
+    return fmt::format("expected {} within {}, it shows \"{}\"", expected.text, expected.tolerance, shown);
 }
 
 }  // namespace
@@ -67,22 +67,22 @@ std::optional<double> parse_tolerance(const std::string& text, double expected) 
 
 std::string mismatch(const Expect& expected, const std::optional<std::string>& shown) {
     if (expected.test == Test::absent)
-        return shown ? fmt::format("expected that it is not shown, it says \"{}\"", *shown) : "";
+        return shown ? fmt::format("expected that it is not shown, it shows \"{}\"", *shown) : "";
     if (!shown) return "there is no such item";
     switch (expected.test) {
         case Test::is:
             return *shown == expected.text
                        ? ""
-                       : fmt::format("expected \"{}\", it says \"{}\"", expected.text, *shown);
+                       : fmt::format("expected \"{}\", it shows \"{}\"", expected.text, *shown);
         case Test::contains:
             return shown->find(expected.text) != std::string::npos
                        ? ""
-                       : fmt::format("expected a text that holds \"{}\", it says \"{}\"", expected.text,
+                       : fmt::format("expected a text that holds \"{}\", it shows \"{}\"", expected.text,
                                      *shown);
         case Test::matches:
             return std::regex_match(*shown, std::regex(expected.text))
                        ? ""
-                       : fmt::format("expected a text like {}, it says \"{}\"", expected.text, *shown);
+                       : fmt::format("expected a text like {}, it shows \"{}\"", expected.text, *shown);
         case Test::about:
             return about(expected, *shown);
         case Test::shown:

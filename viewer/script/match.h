@@ -22,7 +22,7 @@ std::optional<Figure> parse_figure(const std::string& text);
 std::optional<double> parse_tolerance(const std::string& text, double expected);
 
 // `shown`: the item's text, nullopt if there is no such item. Returns "" if it is as expected, else the
-// expected and the actual text: `expected "12", it says "13"`.
+// expected and the actual text: `expected "12", it shows "13"`.
 std::string mismatch(const Expect& expected, const std::optional<std::string>& shown);
 
 }  // namespace shardscope::viewer::script

@@ -289,7 +289,7 @@ Runner::Step Runner::run(const RunAction& run) {
     for (const Action& action : actions()) {
         if (action.id != run.id) continue;
         if (!is_available(action, program_)) {
-            return fail(fmt::format("the action is for the panel {}, which is not on show", action.panel));
+            return fail(fmt::format("the action is for the panel {}, which is not shown", action.panel));
         }
         action.run(program_);
     }

@@ -296,9 +296,9 @@ void draw_remarks(const std::string& id, const TableModel& model, const TableSta
     constexpr int kTooOften = 10;
     if (state.order.busy()) {
         items::value(id + ".order", "busy");
-        ImGui::ProgressBar(state.order.progress(), {ImGui::GetFontSize() * 16, 0}, "putting rows in order");
+        ImGui::ProgressBar(state.order.progress(), {ImGui::GetFontSize() * 16, 0}, "sorting rows");
     } else if (empty && model.rows() > 0) {
-        note("No row holds this text.");
+        note("No row contains this text.");
     }
     // The panel makes a new model in every frame: a fault, which would cost a sort each time.
     if (state.remade > kTooOften) items::value(id + ".remade", fmt::format("{}", state.remade));

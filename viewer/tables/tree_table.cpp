@@ -225,7 +225,7 @@ TreeEvents draw_tree(const char* id, const std::shared_ptr<const TreeModel>& mod
             drawer.draw(rows[static_cast<std::size_t>(i)], cells, events);
     }
     ImGui::EndTable();
-    if (rows.empty()) note(model->rows() == 0 ? "There is nothing to list." : "No name holds this text.");
+    if (rows.empty()) note(model->rows() == 0 ? "There is nothing to list." : "No name contains this text.");
     if (events.clicked) state.chosen = model->node(*events.clicked).path;
     return events;
 }

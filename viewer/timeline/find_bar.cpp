@@ -66,7 +66,7 @@ void FindBar::go(Session& session, TimelinePage& page, bool forwards) {
 
 void FindBar::draw_matches(Session& session, TimelinePage& page) {
     if (found_ == nullptr) return note("Searching ...");
-    if (found_->size() == 0) return note("No event's name holds this text.");
+    if (found_->size() == 0) return note("No event's name contains this text.");
     if (model_of_ != found_) {
         model_of_ = found_;
         model_ = std::make_shared<MatchTable>(page.trace, found_);

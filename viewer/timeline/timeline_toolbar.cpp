@@ -79,7 +79,7 @@ void filter_rows(OpenTrace& entry, const TimelinePage& page, bool& focus) {
     if (entry.rows.filter.empty() || page.rows == nullptr || page.layout().filtered_out == 0) return;
     const auto out = static_cast<std::int64_t>(page.layout().filtered_out);
     if (ImGui::IsItemHovered())
-        ImGui::SetTooltip("%s row%s left out", format_count(out).c_str(), out == 1 ? " is" : "s are");
+        ImGui::SetTooltip("%s row%s filtered out", format_count(out).c_str(), out == 1 ? " is" : "s are");
 }
 
 // "shows 12.3 ms, limit range 1.2 ms" at the right end of the legend's line, if there is room.

@@ -215,17 +215,16 @@ TEST_F(Faults, a_reached_size_limit_ends_only_the_recording) {
 }
 
 // Far more data waits when the tool first looks, and all of it must still respect the limit.
-TEST_F(Faults, a_size_holds_whatever_waits_and_with_the_indexes) {
+TEST_F(Faults, max_size_includes_waiting_data_and_indexes) {
     const Outcome outcome = record({kJob, "is_killed_after", "1500000"}, {"--max-size", "5M"});
     EXPECT_EQ(outcome.status, 128 + 9);
     EXPECT_LE(std::filesystem::file_size(out_), 5u << 20);
     EXPECT_GT(std::filesystem::file_size(out_), 3u << 20);
     const double kept = number("SELECT count(*) FROM NVTX_EVENTS WHERE text = 'm'");
-    EXPECT_EQ(
-        value("SELECT count(*) FROM DIAGNOSTIC_EVENT WHERE text LIKE '% events that came later were left "
-              "out: the trace was full (--max-size)'"),
-        "1");
-    EXPECT_THAT(outcome.err, HasSubstr("left out: the trace was full (--max-size)"));
+    EXPECT_EQ(value("SELECT count(*) FROM DIAGNOSTIC_EVENT WHERE text LIKE '% events that came later were "
+                    "omitted: the trace was full (--max-size)'"),
+              "1");
+    EXPECT_THAT(outcome.err, HasSubstr("omitted: the trace was full (--max-size)"));
     // The reported number of events is the number in the file: "wrote FILE (4.4 MB): 41,234 events of ..."
     std::string digits = outcome.err.substr(outcome.err.find("MB): "));
     digits = digits.substr(5, digits.find(" event") - 5);

@@ -85,7 +85,7 @@ TEST_F(Variables, of_the_user_stay_and_are_reported) {
         "NCCL_PROFILER_PLUGIN=inspector \"$record\" -o \"$out\" -- bash -c "
         "'echo $NCCL_PROFILER_PLUGIN; echo $CUDA_INJECTION64_PATH; echo $NVTX_INJECTION64_PATH'");
     EXPECT_EQ(outcome.out.rfind("inspector\n/", 0), 0u) << outcome.out;
-    EXPECT_THAT(outcome.err, HasSubstr("NCCL_PROFILER_PLUGIN is set already (to inspector)"));
+    EXPECT_THAT(outcome.err, HasSubstr("NCCL_PROFILER_PLUGIN is already set to inspector"));
 }
 
 TEST_F(Variables, are_those_of_what_is_recorded) {

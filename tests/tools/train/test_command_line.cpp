@@ -140,7 +140,7 @@ TEST(CommandLine, TheRunIsDescribedWithEveryOptionThatIsNotADefault) {
     EXPECT_THAT(
         outcome.err,
         HasSubstr("4 ranks, FSDP FULL_SHARD, wrap module:Linear, layout fsdp2, CPU offload, no limiter, 2 "
-                  "micro-batches a step, gradients clipped to 1; mlp, 8 layers, width 16: 2,176 "
+                  "micro-batches per step, gradients clipped to 1; mlp, 8 layers, width 16: 2,176 "
                   "parameters in 8 units\n"));
 }
 

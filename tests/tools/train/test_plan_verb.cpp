@@ -226,7 +226,7 @@ TEST_F(PlanVerb, ARowThatIsTriedIfNothingFitsIsWritten) {
     EXPECT_THAT(beyond.err,
                 HasSubstr("\"9999\" is not a row; use 1 to " + std::to_string(first) + ", " +
                           std::to_string(first + 1) + " to " + std::to_string(plan.at("rows").size()) +
-                          " of what is tried where none of these fits, or best"));
+                          " of those tried only if none of these fits, or best"));
 }
 
 // The moments of Adam exist from the second step on.

@@ -95,13 +95,13 @@ TEST_F(Sweep, AnImpossibleCombinationIsARowWithItsReason) {
     ASSERT_EQ(runs.size(), 2u);
     EXPECT_EQ(runs[0].at("error"), nullptr);
     EXPECT_THAT(runs[1].at("error").get<std::string>(),
-                AllOf(StartsWith("cannot be: "), HasSubstr("NO_SHARD cannot be offloaded")));
+                AllOf(StartsWith("impossible: "), HasSubstr("NO_SHARD cannot be offloaded")));
     EXPECT_EQ(runs[1].at("trace"), "");
     EXPECT_FALSE(runs[1].contains("peak_bytes"));
     Words again = values;
     again.emplace_back("--overwrite");
     EXPECT_THAT(sweep(again).out,
-                AllOf(HasSubstr("cannot be [1]\n"), HasSubstr("\n[1] command line: fsdp.cpu_offload")));
+                AllOf(HasSubstr("impossible [1]\n"), HasSubstr("\n[1] command line: fsdp.cpu_offload")));
 }
 
 TEST_F(Sweep, AWrapThatMatchesNothingIsAnImpossibleRow) {

@@ -102,7 +102,7 @@ TEST(WhatFits, ReportsTheSmallestPeakIfNothingFits) {
     EXPECT_THAT(
         failed.err,
         AllOf(HasSubstr("out of memory"), HasSubstr("nothing that the planner tries"),
-              ContainsRegex("the smallest peak is 0\\.[0-9]+ MB \\(of it 0\\.[0-9]+ MB [a-z_]+\\), with --"),
+              ContainsRegex("the smallest peak is 0\\.[0-9]+ MB \\(0\\.[0-9]+ MB of it [a-z_]+\\), with --"),
               Not(HasSubstr("fits: "))));
 }
 

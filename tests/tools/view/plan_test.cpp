@@ -54,7 +54,7 @@ class PlanInViewer : public testing::Test {
 TEST_F(PlanInViewer, ShowsWhatThePlannerPrinted) {
     const int best = printed_.at("best");
     const json& own = row(best);
-    std::string commands = fmt::format("open {}\nwait\nexpect rail.plan \"on show\"\n", plan_);
+    std::string commands = fmt::format("open {}\nwait\nexpect rail.plan \"shown\"\n", plan_);
     commands +=
         fmt::format("expect plan.title \"Row {}, on the Pareto front\"\n", printed_.at("fastest").get<int>());
     commands += fmt::format("expect plan.counts contains \"{} configurations of mlp.toml\"\n",
@@ -103,7 +103,7 @@ TEST_F(PlanInViewer, APointOpensItsSimulatedTrace) {
     const int fastest = printed_.at("fastest");
     const Outcome outcome = view(fmt::format(
         "open {0}\nwait\nclick plan.point.{1} double\nwait\n"
-        "expect rail.timeline \"on show\"\n"
+        "expect rail.timeline \"shown\"\n"
         "panel runs\nwait\n"
         "expect \"runs.files.row {1} of plan.sqlite.state\" ended\n"
         "expect \"runs.files.row {1} of plan.sqlite.peak_mb\" ~ {2} 0.1%\n"
@@ -137,7 +137,7 @@ TEST_F(PlanInViewer, OtherPanelsSayThatThereIsNoTimeline) {
     for (const char* panel : {"timeline", "modules", "memory", "summary", "distributed", "advice"})
         commands += fmt::format(
             "panel {}\nwait\nexpect app.only_plan contains \"holds a plan and no timeline\"\n", panel);
-    commands += "click app.open_plan\nframes 2\nexpect rail.plan \"on show\"\n";
+    commands += "click app.open_plan\nframes 2\nexpect rail.plan \"shown\"\n";
     commands +=
         "panel runs\nwait\nexpect runs.files.rows 1\nexpect runs.go.timeline absent\nexpect runs.go.plan "
         "shown\n";

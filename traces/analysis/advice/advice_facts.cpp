@@ -219,7 +219,8 @@ void AdviceFacts::predict(Finding& finding, const PathChange& change, std::strin
     const double then = std::clamp(replay.step_us(change), std::min(least_us, now), now);
     finding.gain_us = now - then;
     if (percent_of_step(*finding.gain_us) < kNoGainPercent) {
-        finding.expected = fmt::format("{} nothing would be gained, according to a replay of the run.", were);
+        finding.expected = fmt::format("{} {} would not be shorter, according to a replay of the run.", were,
+                                       trace.steps.empty() ? "the whole trace" : "a step");
         return;
     }
     finding.expected =
@@ -295,9 +296,9 @@ std::vector<std::string> what_cannot_be_said(const AdviceFacts& f) {
     const std::optional<int> latest = latest_rank(f.stragglers);
     if (const auto waiting = waiting_for_one(f); waiting && waiting->rank != latest) {
         notes.push_back(fmt::format(
-            "Which rank is late cannot be said, because the ranks' critical paths wait most for rank {}, and "
+            "Which rank is late is unknown, because the ranks' critical paths wait most for rank {}, and "
             "over all collectives {}.",
-            waiting->rank, latest ? fmt::format("rank {} comes last", *latest) : "none comes last"));
+            waiting->rank, latest ? fmt::format("rank {} arrives last", *latest) : "no rank arrives last"));
     }
     std::set<std::string_view> hosts;
     for (const Rank& rank : f.trace.ranks) hosts.insert(rank.host);

@@ -89,10 +89,10 @@ void straggling_rank(const AdviceFacts& f, Findings& found) {
     const Slowness slowness = slowness_of(f, slow);
     Finding finding;
     finding.what = fmt::format(
-        "Rank {} comes last: on their critical paths the ranks wait {}{} ({}) for others, {} of it for this "
-        "one. Compared with the others' median, {}.",
+        "Rank {} arrives last: on their critical paths, the ranks wait {}{} ({}) for others, {} of that for "
+        "rank {}. Compared with the others' median, {}.",
         waiting->rank, us_text(waiting->mean_us), f.a_step(),
-        percent_text(f.percent_of_step(waiting->mean_us)), percent_text(100 * waiting->share),
+        percent_text(f.percent_of_step(waiting->mean_us)), percent_text(100 * waiting->share), waiting->rank,
         slowness.words.empty() ? "its compute, copies and host take no longer: the cause is unknown"
                                : "its " + slowness.words);
     finding.figures = {{"rank", static_cast<double>(waiting->rank), ""},
@@ -110,7 +110,7 @@ void straggling_rank(const AdviceFacts& f, Findings& found) {
         change.ranks.assign(f.trace.ranks.size(), kUnscaled);
         change.ranks[slow] = slowness.factors;
     }
-    f.predict(finding, change, fmt::format("Were rank {} as fast as the others,", waiting->rank));
+    f.predict(finding, change, fmt::format("If rank {} were as fast as the others,", waiting->rank));
     found.push_back(std::move(finding));
 }
 

@@ -192,7 +192,7 @@ void double_average(const AdviceFacts& f, Findings& found) {
     if (divisions < reductions) return;
     Finding finding;
     finding.what = fmt::format(
-        "{} in the kernel, and the hooks after the backward divide {} more: gradients may be averaged twice "
+        "{} in the kernel, and the post-backward hooks divide {} more: gradients may be averaged twice "
         "(optimizers of Adam's kind hide it).",
         counted(reductions, "reduction averages", "reductions average"), counted(divisions, "time", "times"));
     finding.figures = {{"averaging_reductions", static_cast<double>(reductions), ""},

@@ -61,7 +61,7 @@ std::vector<std::string> ranks_like_it(const Trace& trace) {
     for (const auto& [key, value] : trace.config) {
         if (key.starts_with(kAsRank))
             sentences.push_back(
-                fmt::format("As rank {} did {}.", key.substr(kAsRank.size()), grouped(value)));
+                fmt::format("Rank {} represents {}.", key.substr(kAsRank.size()), grouped(value)));
     }
     return sentences;
 }

@@ -18,7 +18,7 @@ bool shows_some_ranks(const Trace& trace);
 // "8 of the 1,024 ranks that were simulated are shown in full: ..."; empty if all are shown.
 std::string shown_ranks_sentence(const Trace& trace);
 
-// Which ranks each shown rank represents, one sentence each: "As rank 0 did 1,024 of 1,024 ranks: peak
+// Which ranks each shown rank represents, one sentence each: "Rank 0 represents 1,024 of 1,024 ranks: peak
 // ..."; empty for a run that was not simulated.
 std::vector<std::string> ranks_like_it(const Trace& trace);
 

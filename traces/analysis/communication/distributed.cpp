@@ -435,7 +435,7 @@ Fields<SlowCollective> slow_collective_fields() {
         {{"longest_us", "Longest", Unit::us, "The longest duration."}, micros_of<&S::longest_ns>},
         {{"waiting_us", "Waiting", Unit::us, "Sum over ranks of duration without transfer."},
          micros_of<&S::waiting_ns>},
-        {{"last_rank", "Last rank", Unit::index, "The rank that came last."}, value_of<&S::last_rank>},
+        {{"last_rank", "Last rank", Unit::index, "The rank that arrived last."}, value_of<&S::last_rank>},
     };
     return kFields;
 }

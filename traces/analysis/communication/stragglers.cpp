@@ -125,7 +125,7 @@ Fields<Arrivals> arrival_fields() {
         {{"collectives", "Collectives", Unit::count,
           "Those in which at least two ranks' durations are known."},
          value_of<&A::collectives>},
-        {{"last", "Last", Unit::count, "Those in which it alone came last."}, value_of<&A::last>},
+        {{"last", "Last", Unit::count, "Collectives in which it alone arrived last."}, value_of<&A::last>},
         {{"last_percent", "Last", Unit::percent, "Share of the collectives.", in_table},
          [](const A& a) {
              return Cell(a.collectives > 0
@@ -139,7 +139,8 @@ Fields<Arrivals> arrival_fields() {
              const auto collectives = static_cast<double>(std::max<std::int64_t>(a.collectives, 1));
              return us_cell(static_cast<double>(a.late_ns) / collectives);
          }},
-        {{"held_us", "Held others", Unit::us, "Where it was last: sum of its delays after the last but one."},
+        {{"held_us", "Delayed others", Unit::us,
+          "Sum of its delays after the second-to-last rank, if it was last."},
          micros_of<&A::held_ns>},
         {{"waited_us", "Waited itself", Unit::us, "Sum of its own waits for the last."},
          micros_of<&A::waited_ns>},

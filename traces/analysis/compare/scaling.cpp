@@ -170,7 +170,7 @@ Fields<OperationTime> operation_time_fields() {
     static constexpr Field<O> kFields[] = {
         {{"name", "Operation", Unit::text, "The kind of collective."},
          [](const O& o) { return to_cell(name(o.operation)); }},
-        {{"count_per_step", "Count/step", Unit::count, "Collectives of a rank in a step."},
+        {{"count_per_step", "Count/step", Unit::count, "Collectives per rank and step."},
          value_of<&O::count>},
         {{"bytes_per_step", "MB/step", Unit::bytes, "Their bytes."}, known_value_of<&O::bytes>},
         {{"us_per_step", "Time", Unit::us, "Their time."}, value_of<&O::us>},
@@ -196,7 +196,7 @@ Fields<ScalingRun> scaling_fields() {
          value_of<&S::ranks_in_trace>},
         {{"steps", "", Unit::count, "Kept steps, of the rank with the most.", in_programs},
          value_of<&S::steps>},
-        {{"average_step_us", "Step", Unit::us, "Mean time of a step."}, value_of<&S::step_us>},
+        {{"average_step_us", "Step", Unit::us, "Mean step time."}, value_of<&S::step_us>},
         {{"samples_per_second", "Samples/s", Unit::number, "Samples of all ranks.", everywhere, 1},
          [](const S& run) { return known_cell(run.samples_per_second()); }},
         {{"tokens_per_second", "Tokens/s", Unit::number, "Tokens of all ranks, for text models.", everywhere,
@@ -218,9 +218,9 @@ Fields<ScalingRun> scaling_fields() {
          [](const S& run) {
              return run.grew >= 0 ? to_cell(kTimeCategoryNames[static_cast<std::size_t>(run.grew)]) : Cell();
          }},
-        {{"grew_us", "", Unit::us, "By how much, a step.", in_json},
+        {{"grew_us", "", Unit::us, "Growth per step.", in_json},
          [](const S& run) { return run.same_model ? Cell(run.grew_us) : Cell(); }},
-        {{"grew_us", "by", Unit::us, "By how much, a step.", in_table, -1, false, true},
+        {{"grew_us", "by", Unit::us, "Growth per step.", in_table, -1, false, true},
          [](const S& run) { return run.grew >= 0 ? Cell(run.grew_us) : blank_cell(); }},
         {{"categories_us", "", Unit::us, "Each category's time in a step.", in_json}, nested<S>},
         {{"operations", "", Unit::text, "The collectives of a step.", in_json}, nested<S>},

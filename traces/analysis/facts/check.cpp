@@ -32,10 +32,11 @@ void check_recording(const Trace& trace, Faults& faults) {
             why.empty() ? "it was killed or is still running" : why, at_ms(trace.last_ns)));
     }
     if (trace.dropped > 0) {
-        faults.push_back(fmt::format(
-            "{} lost while recording (a buffer was full, or the device gave them no valid times): times and "
-            "counts are too low; record fewer steps.",
-            counted(trace.dropped, "event was", "events were")));
+        faults.push_back(
+            fmt::format("{} lost while recording (a buffer was full, or the device reported invalid "
+                        "timestamps): times and "
+                        "counts are too low; record fewer steps.",
+                        counted(trace.dropped, "event was", "events were")));
     }
     if (trace.invalid_events > 0) {
         faults.push_back(fmt::format("{} ignored: an end before the start, or an impossible time or size.",

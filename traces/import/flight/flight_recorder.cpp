@@ -312,9 +312,10 @@ class Dump {
     void write_groups() {
         sink_.add(RunInfoRow{fmt::format("flight_recorder.rank{}.groups", rank_), to_json(groups_)});
         if (skipped_ > 0) {
-            sink_.add(DiagnosticRow{0, Severity::warning,
-                                    fmt::format("rank {}: {} of the flight recorder cannot be understood",
-                                                rank_, counted(skipped_, "entry", "entries"))});
+            sink_.add(DiagnosticRow{
+                0, Severity::warning,
+                fmt::format("rank {}: {} of the flight recorder could not be read and {} ignored", rank_,
+                            counted(skipped_, "entry", "entries"), skipped_ == 1 ? "was" : "were")});
         }
     }
 
@@ -340,10 +341,10 @@ bool is_flight_dump(const Value& root) {
 FileFacts read_flight_dump(const Value& root, const std::string& path, EventSink& sink,
                            const FileRequest& request) {
     if (shares_lists(root, root.is_list() ? root : root["entries"])) {
-        throw StoreError(fmt::format(
-            "{}: many collectives or groups share one list of sizes, ranks or text, which no dump "
-            "of the flight recorder needs; dump it again",
-            path));
+        throw StoreError(
+            fmt::format("{}: many collectives or groups share one list of sizes, ranks or text, which no "
+                        "valid dump of the flight recorder does; dump it again",
+                        path));
     }
     const Value version = root["version"];
     if (const std::string_view text = version.text();

@@ -251,7 +251,7 @@ void JsonScanner::skip_value() {
         if (c == '"') {
             skip_string();
         } else if (c == '{' || c == '[') {
-            if (depth == open.size()) throw Broken{at_, "values that are nested less deep"};
+            if (depth == open.size()) throw Broken{at_, "less deeply nested values"};
             open[depth++] = c == '{' ? '}' : ']';
             ++at_;
         } else if (c == '}' || c == ']') {

@@ -108,7 +108,7 @@ class TreeBuilder {
     }
     bool open(ValueRef container, bool dictionary) {
         if (open_.size() == kMostDepth) {
-            fault_ = fmt::format("it nests deeper than {} levels", kMostDepth);
+            fault_ = fmt::format("values are nested more than {} levels deep", kMostDepth);
             return false;
         }
         put(container);

@@ -50,8 +50,8 @@ std::string not_a_trace(const EventStreamResult& result) {
         return "there are no trace events: nothing in its list has a phase (\"ph\"), which each event of a "
                "Chrome trace has; give a trace of PyTorch's profiler (export_chrome_trace)";
     if (has("nodes") && has("schema")) {
-        return "there are no traceEvents: it is PyTorch's execution trace (Chakra), which has no times of "
-               "devices; give the profiler's trace (export_chrome_trace)";
+        return "there are no traceEvents: it is PyTorch's execution trace (Chakra), which has no device "
+               "times; give the profiler's trace (export_chrome_trace)";
     }
     if (has("rocprofiler-sdk-tool")) {
         return "there are no traceEvents: it is rocprofv3's own JSON, which is not read; give a trace of "
@@ -61,9 +61,9 @@ std::string not_a_trace(const EventStreamResult& result) {
     std::string keys;
     for (const std::string& key : result.keys) keys += fmt::format("{}\"{}\"", keys.empty() ? "" : ", ", key);
     return fmt::format(
-        "there are no traceEvents, which a Chrome trace has, but {}; give a trace of PyTorch's "
+        "there are no traceEvents, only {}; give a trace of PyTorch's "
         "profiler (export_chrome_trace)",
-        keys.empty() ? "an empty object" : "only " + keys);
+        keys.empty() ? "an empty object" : keys);
 }
 
 }  // namespace
@@ -81,10 +81,10 @@ FileFacts read_chrome_trace(Input& input, EventSink& sink, const FileRequest& re
         sink.add(DiagnosticRow{
             .time = facts.last_ns,
             .severity = Severity::error,
-            .text = fmt::format(
-                "the file is damaged: {} {} could not be read, the first at byte {}{}; the trace is a part",
-                result.lost_places, result.lost_places == 1 ? "place" : "places", result.first_lost,
-                result.cut ? ", and it ends early" : "")});
+            .text = fmt::format("the file is damaged: {} {} could not be read, the first at byte {}{}; the "
+                                "trace is incomplete",
+                                result.lost_places, result.lost_places == 1 ? "place" : "places",
+                                result.first_lost, result.cut ? ", and it ends early" : "")});
         sink.add(RunInfoRow{.key = "import.partial", .value = "1"});
     }
     return facts;

@@ -135,32 +135,29 @@ FileFacts KinetoRows::finish() {
                                                 told(unended, "range has", "ranges have")));
     if (open_ranges_.lonely_ends() > 0)
         note(Severity::information,
-             fmt::format("{} left out",
-                         told(open_ranges_.lonely_ends(), "end of a range has no beginning and is",
-                              "ends of ranges have no beginning and are")));
+             fmt::format("{} ignored", told(open_ranges_.lonely_ends(), "range end without a beginning was",
+                                            "range ends without a beginning were")));
     if (no_time_ > 0)
-        note(Severity::warning,
-             fmt::format("{} left out", told(no_time_, "event has no time that can be read and is",
-                                             "events have no time that can be read and are")));
+        note(Severity::warning, fmt::format("{} ignored", told(no_time_, "event without a readable time was",
+                                                               "events without a readable time were")));
     if (no_duration_ > 0)
-        note(Severity::warning,
-             fmt::format("{} as 0", told(no_duration_, "event has no duration that can be read and counts",
-                                         "events have no duration that can be read and count")));
+        note(Severity::warning, told(no_duration_, "event without a readable duration has length 0",
+                                     "events without a readable duration have length 0"));
     if (actors_.surplus_threads() > 0)
         note(Severity::warning,
-             fmt::format("{} shown as one",
-                         told(actors_.surplus_threads(), "thread more than a trace can hold is",
-                              "threads more than a trace can hold are")));
+             fmt::format("{} combined into one",
+                         told(actors_.surplus_threads(), "thread beyond a trace's limit is",
+                              "threads beyond a trace's limit are")));
     if (actors_.moved_devices() > 0)
         note(Severity::information,
              fmt::format(
-                 "{} on streams of their own next to those of its device",
-                 told(actors_.moved_devices(), "event ran on another device than the rank's own and is shown",
-                      "events ran on another device than the rank's own and are shown")));
+                 "{} on separate streams",
+                 told(actors_.moved_devices(), "event ran on a device other than the rank's and is shown",
+                      "events ran on a device other than the rank's and are shown")));
     if (many_processes_ && actors_.moved_devices() > 0)
         note(Severity::warning,
-             "several processes launched work on several devices, and a file is read as one rank; to "
-             "separate them, open the file of each process");
+             "several processes used several devices, but a file is read as one rank; to separate them, "
+             "open each process's own file");
     actors_.write(sink_, gpus_, host_);
     facts_.rows_rank = actors_.rank();
     const std::int64_t utc = base_utc_ns_.value_or(0);

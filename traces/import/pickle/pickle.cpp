@@ -262,7 +262,8 @@ class Machine {
 
     void push(ValueRef ref) { stack_.push_back(ref); }
     ValueRef top() const {
-        if (stack_.size() <= floor()) throw fault("the pickle uses a value that is not there; it is damaged");
+        if (stack_.size() <= floor())
+            throw fault("an opcode needs a value, but the pickle's stack is empty; it is damaged");
         return stack_.back();
     }
     ValueRef pop() {
@@ -316,7 +317,7 @@ class Machine {
         constexpr std::uint64_t kGap = 1024;
         if (index > memo_.size() + kGap) {
             throw fault(
-                fmt::format("the pickle remembers a value as number {}, after {} others; it is damaged",
+                fmt::format("the pickle's memo index {} is out of order, after {} entries; it is damaged",
                             index, memo_.size()));
         }
         const ValueRef value = top();

@@ -56,16 +56,16 @@ void tell_doubts(const SnapshotDevice& device, bool cut, EventSink& sink) {
     };
     if (device.skipped > 0) {
         tell(Severity::warning,
-             fmt::format("{} left out",
-                         counted(device.skipped, "entry of the snapshot cannot be understood and is",
-                                 "entries of the snapshot cannot be understood and are")));
+             fmt::format("{} ignored",
+                         counted(device.skipped, "entry of the snapshot could not be read and was",
+                                 "entries of the snapshot could not be read and were")));
     }
     if (device.events.empty()) {
         tell(Severity::information,
              "the snapshot has no history and shows one moment; record with "
              "torch.cuda.memory._record_memory_history()");
     } else if (!device.timed) {
-        tell(Severity::information, "the snapshot has no times; each event counts for 1 us");
+        tell(Severity::information, "the snapshot has no times; each event is shown as 1 us");
     }
     if (cut) {
         tell(
@@ -86,7 +86,7 @@ FileFacts read_memory_snapshot(const Value& root, bool cut, const std::string& p
     if (shares_rows(root)) {
         throw StoreError(
             fmt::format("{}: several segments or devices share one list of blocks or events, which no "
-                        "memory snapshot needs; record it again",
+                        "valid memory snapshot does; record it again",
                         path));
     }
     std::vector<SnapshotDevice> devices = snapshot_devices(root);

@@ -47,8 +47,8 @@ class Rocpd {
         rccl_.add_collectives(sink_);
         actors_.add_ranks(sink_);
         if (actors_.orphans() > 0)
-            note(fmt::format("{}: {} of processes that rocpd_info_process does not list; left out", name_,
-                             counted(actors_.orphans(), "event", "events")));
+            note(fmt::format("{}: {} ignored: rocpd_info_process does not list their processes", name_,
+                             counted(actors_.orphans(), "event was", "events were")));
         return facts_;
     }
 
@@ -238,8 +238,8 @@ class Rocpd {
             sink_.add(row);
         }
         if (unpaired > 0)
-            note(fmt::format("{}: {} of memory that was allocated before the recording; left out", name_,
-                             counted(unpaired, "free", "frees")));
+            note(fmt::format("{}: {} ignored: the memory was allocated before the recording", name_,
+                             counted(unpaired, "free was", "frees were")));
     }
 
     void note(std::string text) { sink_.add(DiagnosticRow{0, Severity::warning, std::move(text)}); }

@@ -20,14 +20,16 @@ constexpr std::size_t kMaxIndex = std::numeric_limits<std::uint16_t>::max();
 
 void check_size(std::size_t size, const char* what, const Trace& trace) {
     if (size <= kMaxIndex) return;
-    throw StoreError(fmt::format("{} has {} {}, more than the {} that a trace can hold; open a part of it",
-                                 trace.path.empty() ? "the trace" : trace.path, size, what, kMaxIndex));
+    throw StoreError(fmt::format(
+        "{} has {} {}, more than the {} that a trace can hold; open fewer ranks or a shorter part",
+        trace.path.empty() ? "the trace" : trace.path, size, what, kMaxIndex));
 }
 
 void check_rows(std::size_t rows, const char* what, const Trace& trace) {
     if (rows <= kRowsAtMost) return;
-    throw StoreError(fmt::format("{} has {} {}, more than the {} that a trace can hold; open a part of it",
-                                 trace.path.empty() ? "the trace" : trace.path, rows, what, kRowsAtMost));
+    throw StoreError(fmt::format(
+        "{} has {} {}, more than the {} that a trace can hold; open fewer ranks or a shorter part",
+        trace.path.empty() ? "the trace" : trace.path, rows, what, kRowsAtMost));
 }
 
 RankIndex::RankIndex(const PendingRows& rows, Trace& trace) {

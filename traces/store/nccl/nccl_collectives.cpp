@@ -260,13 +260,13 @@ class Join {
                 "missing)");
         tell_of(missing_.no_payload,
                 "belong to calls whose ranges have no payload (an export has it with --include-blobs=true)");
-        tell_of(missing_.unclear, "share a group in which it is unknown which kernel did which call's work");
+        tell_of(missing_.unclear, "belong to a group whose calls cannot be matched to its kernels");
         tell_of(missing_.no_group_size, "belong to communicators whose creation was not recorded");
         tell_of(missing_.no_rank, "ran on devices that belong to no rank");
         for (const std::uint64_t communicator : missing_.disagreeing) {
             texts.push_back(fmt::format(
-                "The ranks of NCCL's communicator {:#x} did not record the same collectives: these have "
-                "no sequence numbers",
+                "The ranks of NCCL's communicator {:#x} recorded different collectives, so these have no "
+                "sequence numbers",
                 communicator));
         }
         return texts;

@@ -199,8 +199,8 @@ bool has_plain_table(Database& database, std::string_view table) {
     if (!statement.step()) return false;
     if (statement.text(0) != "table" || !begins_with_words(statement.text(1), "CREATE TABLE")) {
         throw StoreError(fmt::format(
-            "{}: {} is not a plain table but one whose rows are computed, which is not read; copy "
-            "them to a table of that name",
+            "{}: {} is a view or virtual table, which this tool does not read; copy its rows to a "
+            "table of that name",
             database.path(), table));
     }
     return true;

@@ -278,7 +278,7 @@ void check_writable(const fs::path& path) {
     for (const fs::path& one : {path, path.parent_path()}) {
         if (::access(one.c_str(), W_OK) == 0) continue;
         throw StoreError(fmt::format(
-            "{0} cannot be finalized: {1} cannot be written ({2}); copy {0} and {0}-wal to a folder that can",
+            "{0} cannot be finalized: {1} is not writable ({2}); copy {0} and {0}-wal to a writable folder",
             path.string(), one.string(), std::strerror(errno)));
     }
 }

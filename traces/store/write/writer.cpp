@@ -134,7 +134,7 @@ FinalizeResult DatabaseWriter::finish(std::int64_t duration_ns, std::int64_t dro
         add(DiagnosticRow{
             .time = duration_ns,
             .severity = Severity::warning,
-            .text = fmt::format("{} lost: a buffer was full, or the device gave them no valid times",
+            .text = fmt::format("{} lost: a buffer was full, or the device reported invalid timestamps",
                                 counted(dropped, "event was", "events were"))});
     }
     impl_->write([&](Inserts&) {

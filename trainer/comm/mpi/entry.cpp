@@ -12,8 +12,8 @@ using namespace shardscope::trainer;
 extern "C" __attribute__((visibility("default"))) MpiModule* shardscope_open_mpi(const std::string& version,
                                                                                  std::string& why) {
     if (version != shardscope::kVersion) {
-        why = "libshardscope_mpi.so is of version " + std::string(shardscope::kVersion) +
-              ", shardscope-train of " + version + "; install both from one build";
+        why = "libshardscope_mpi.so has version " + std::string(shardscope::kVersion) +
+              ", but shardscope-train has version " + version + "; install both from one build";
         return nullptr;
     }
     try {

@@ -76,8 +76,9 @@ void MpiWire::fail(const char* call, int code, int peer) const {
 
 MpiWire::Channel MpiWire::channel(std::uint32_t tag) const {
     if (tag / tags_ >= communicators_.size()) {
-        throw WireError(fmt::format("{} carries tags below {} only, and {} is needed; use run.comm = \"tcp\"",
-                                    library_, tags_ * communicators_.size(), tag));
+        throw WireError(
+            fmt::format("{} supports only tags below {}, but tag {} is needed; use run.comm = \"tcp\"",
+                        library_, tags_ * communicators_.size(), tag));
     }
     return {communicators_[tag / tags_], static_cast<int>(tag % tags_)};
 }
@@ -158,8 +159,8 @@ bool MpiWire::test() {
         int bytes = 0;
         if (part.bytes >= 0 && MPI_Get_count(&status, MPI_BYTE, &bytes) == MPI_SUCCESS &&
             bytes != part.bytes) {
-            throw WireError(fmt::format("a message of {} bytes came from rank {} where {} were expected",
-                                        bytes, part.peer, part.bytes),
+            throw WireError(fmt::format("rank {} sent a message of {} bytes, but {} were expected", part.peer,
+                                        bytes, part.bytes),
                             part.peer);
         }
         parts_left_[part.message]--;

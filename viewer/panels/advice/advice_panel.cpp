@@ -94,7 +94,7 @@ class AdvicePanel final : public Panel {
             return;
         }
         heading(fmt::format("{} of {} rules found evidence", report->findings.size(), report->rules));
-        note("What gains most comes first; gains of time are by a replay of the run with the change.");
+        note("Largest gain first; time gains come from simulating the run with the change.");
         ImGui::BeginChild("cards");
         for (const std::size_t i : by_weight(*report)) draw_card(session, report->findings[i]);
         ImGui::EndChild();

@@ -61,16 +61,16 @@ const RulePanel* find(std::string_view rule) {
 }  // namespace
 
 std::string figure_text(const traces::AdviceFigure& figure) {
-    if (figure.unit == "us/step") return format_duration(figure.value * 1e3) + " a step";
+    if (figure.unit == "us/step") return format_duration(figure.value * 1e3) + " per step";
     if (figure.unit == "us") return format_duration(figure.value * 1e3);
     if (figure.unit == "bytes") return format_size(std::llround(figure.value));
-    if (figure.unit == "bytes/step") return format_size(std::llround(figure.value)) + " a step";
+    if (figure.unit == "bytes/step") return format_size(std::llround(figure.value)) + " per step";
     if (figure.unit == "%") return format_percent(figure.value);
     const bool whole = figure.value == std::round(figure.value) && std::abs(figure.value) < 1e15;
     std::string number = whole ? format_count(std::llround(figure.value)) : format_decimal(figure.value, 2);
     if (figure.unit.empty()) return number;
-    if (figure.unit == "times/step" && figure.value == 1) return "once a step";
-    if (figure.unit == "times/step") return number + " times a step";
+    if (figure.unit == "times/step" && figure.value == 1) return "once per step";
+    if (figure.unit == "times/step") return number + " times per step";
     if (figure.unit == "times" && figure.value == 1) return "once";
     return fmt::format("{} {}", number, figure.unit);
 }

@@ -75,11 +75,14 @@ std::shared_ptr<const CellTable> operation_table(const traces::RankCollectives& 
         {.key = "busbw_gbps", .priority = 9, .bar = theme::accent()},
     };
     if (stepped) {
-        looks.push_back({.key = "count_per_step", .priority = 5, .title = "Count", .unit = "a step"});
+        looks.push_back({.key = "count_per_step", .priority = 5, .title = "Count", .unit = "per step"});
         looks.push_back(
-            {.key = "bytes_per_step", .priority = 5, .id = "mb_per_step", .title = "MB", .unit = "a step"});
-        looks.push_back(
-            {.key = "us_per_step", .width = 6.5F, .priority = 5, .title = "Time", .unit = "\u00b5s a step"});
+            {.key = "bytes_per_step", .priority = 5, .id = "mb_per_step", .title = "MB", .unit = "per step"});
+        looks.push_back({.key = "us_per_step",
+                         .width = 6.5F,
+                         .priority = 5,
+                         .title = "Time",
+                         .unit = "\u00b5s per step"});
     }
     return result_model(traces::result_table(traces::collective_fields(), rank.operations), looks,
                         swatches_of(rank.operations));
@@ -117,7 +120,7 @@ std::shared_ptr<const CellTable> traffic_table(const traces::DistributedReport& 
          .priority = 8,
          .bar = waiting_color(),
          .title = "Wait",
-         .unit = "\u00b5s a part"},
+         .unit = "\u00b5s per part"},
         {.key = "algbw_gbps", .priority = 6},
         {.key = "busbw_gbps", .priority = 9},
     };
@@ -133,7 +136,7 @@ std::shared_ptr<const CellTable> rank_table(const traces::DistributedReport& rep
         {.key = "exposed_communication_us", .width = 7, .bar = exposed_color(), .id = "exposed_us"},
         {.key = "other_us", .width = 7, .priority = 8},
         {.key = "overlap_percent", .priority = 9, .bar = theme::accent(), .title = "Overlap"},
-        {.key = "collectives", .width = 7, .priority = 5, .unit = stepped ? "a step" : ""},
+        {.key = "collectives", .width = 7, .priority = 5, .unit = stepped ? "per step" : ""},
         {.key = "bytes", .width = 7, .priority = 6, .id = "mb", .title = "Full buffers"},
         {.key = "transfer_us", .width = 7, .priority = 7, .bar = transfer_color()},
         {.key = "waiting_us", .width = 7, .priority = 9, .bar = waiting_color()},
@@ -155,7 +158,7 @@ std::shared_ptr<const CellTable> slowest_table(const traces::DistributedReport& 
         number_column("waiting_us", "Waiting", kMicro, 7, 10, waiting_color(),
                       "Sum over ranks of duration less transfer."),
         number_column("last_rank", "Last", "rank", 4.5F, 10, 0,
-                      "The rank whose duration is the shortest: it came last."),
+                      "The rank with the shortest duration: it arrived last."),
     });
     for (const traces::SlowCollective& s : report.slowest) {
         const std::string key = s.sequence >= 0 ? fmt::format("{} {}", name(s.operation), s.sequence)
@@ -177,9 +180,9 @@ std::shared_ptr<const CellTable> host_table(const traces::HostsReport& report) {
         text_column("cpus", "Processors", 9, 4),
         number_column("collectives", "Collectives", "between hosts", 8, 9),
         number_column("last", "Came last", "", 6, 10, theme::accent(),
-                      "How often its last rank came after those of all other hosts."),
+                      "How often its last rank arrived after those of all other hosts."),
         number_column("late_us", "Late", kMicro, 6, 10, waiting_color(),
-                      "Median, from when the first host was complete to when it was."),
+                      "Median delay after the first complete host."),
     });
     for (const traces::HostPlace& host : report.hosts) {
         std::vector<std::int64_t> ranks;
@@ -300,7 +303,7 @@ CollectiveTable::CollectiveTable(std::shared_ptr<const std::vector<traces::Colle
                          "Sum over ranks, beside compute kernels."),
            1, [](const CollectiveTimes& c) { return us(c.overlapped_ns); });
     number(number_column("last_rank", "Last", "rank", 4, 9, 0,
-                         "The rank whose duration is the shortest: it came last."),
+                         "The rank with the shortest duration: it arrived last."),
            0, [](const CollectiveTimes& c) {
                return c.last_rank >= 0 ? static_cast<double>(c.last_rank) : kNoNumber;
            });

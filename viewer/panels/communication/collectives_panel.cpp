@@ -121,9 +121,8 @@ class CollectivesPanel final : public Panel {
             line += fmt::format(" {} no counterpart on another rank.",
                                 traces::counted(distributed.unmatched, "part has", "parts have"));
         if (distributed.without_metadata > 0) {
-            line += fmt::format(" {} kernel alone: no bytes, matched by order.",
-                                traces::counted(distributed.without_metadata, "part is known from its",
-                                                "parts are known from their"));
+            line += fmt::format(" {} without metadata: bytes unknown, matched by order.",
+                                traces::counted(distributed.without_metadata, "part is", "parts are"));
         }
         wrapped(line);
         items::value("collectives.headline", line);
@@ -231,8 +230,8 @@ class CollectivesPanel final : public Panel {
         const auto& ranks = kind_ < 0 ? report->ranks : report->kinds[static_cast<std::size_t>(kind_)].ranks;
         if (ranks.size() > 1 && !traces::equally_late(ranks)) draw_latest(ranks.front());
         note(
-            "All ranks of a collective end together, so that the one that is in it for the shortest time "
-            "came last. Durations are compared, not clocks.");
+            "All ranks of a collective end together, so the rank with the shortest duration "
+            "arrived last. Durations are compared, not clocks.");
         if (report->warm_up) note(traces::sentence(*report->warm_up));
         const TableEvents events = draw_table("collectives.stragglers", stragglers_, stragglers_state_,
                                               {.filter = false, .name = "stragglers"});
@@ -244,8 +243,7 @@ class CollectivesPanel final : public Panel {
         const float font = ImGui::GetFontSize();
         big_number(fmt::format("rank {}", latest.rank));
         ImGui::SetCursorPos({at.x + ImGui::GetItemRectSize().x + font, at.y + font * 0.55F});
-        text(fmt::format("is the latest: last in {} of {}, {} behind the first in sum",
-                         format_count(latest.last),
+        text(fmt::format("arrives last most often: in {} of {}, {} late in total", format_count(latest.last),
                          traces::counted(latest.collectives, "collective", "collectives"),
                          format_duration(static_cast<double>(latest.late_ns))));
         ImGui::SetCursorPos({at.x, at.y + font * 2.4F});

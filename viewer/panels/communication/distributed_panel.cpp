@@ -109,7 +109,7 @@ class DistributedPanel final : public Panel {
                                  const traces::RankSkew& skew) {
         if (trace.ranks.size() < 2) return "One rank alone: merge the traces of all ranks to compare them.";
         if (skew.waited_for < 0) return "Not every rank has a complete step in the current selection.";
-        const std::string a_step = trace.steps.empty() ? "" : " a step";
+        const std::string a_step = trace.steps.empty() ? "" : " per step";
         const std::string most = format_duration(skew.most_waiting_us * 1e3);
         std::string line = "No rank waited for another";
         if (traces::are_alike(skew.most_waiting_us, skew.least_waiting_us) && skew.most_waiting_us > 0) {
@@ -232,7 +232,7 @@ class DistributedPanel final : public Panel {
                            {.filter = false, .name = "traffic"});
                 return;
             case slowest: {
-                heading("Where ranks waited most: the sum over ranks, and the rank that came last");
+                heading("Longest waits: summed over ranks, with the rank that arrived last");
                 if (report.slowest.empty())
                     return note("No rank waited for another in the current selection.");
                 note("A double-click shows it on the timeline.");

@@ -116,7 +116,7 @@ void draw_times(const CompareCard::Input& input) {
         } else if (&run != &first && first.steps > 0 && input.comparable) {
             change(figure.now, figure.base, figure.inside_spread);
         } else {
-            text_dim(stepped ? "a step" : "in all");
+            text_dim(stepped ? "per step" : "total");
         }
     }
     ImGui::EndTable();

@@ -87,7 +87,7 @@ void draw_legend(const Comparison& comparison, bool any_stepped) {
         entries.push_back(
             {std::string(traces::kDeviceKindNames[k]), kind_color(static_cast<traces::DeviceKind>(k))});
     }
-    dim_label(any_stepped ? "In a step" : "In all");
+    dim_label(any_stepped ? "Per step" : "Total");
     legend_here(entries);
     dim_label("~");
     text_dim(
@@ -253,7 +253,7 @@ void CompareOverview::draw_table(const ComparedRuns& runs) {
     ImGui::EndTable();
     for (std::size_t r = 0; r < runs.traces.size(); ++r) {
         if (runs.traces[r]->steps.empty())
-            note(fmt::format("{} names no steps: the figures on its card are of all of it.",
+            note(fmt::format("{} names no steps: its card shows figures of the whole trace.",
                              runs.heads[r].name));
     }
 }

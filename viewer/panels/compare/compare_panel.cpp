@@ -55,7 +55,7 @@ class ComparePanel final : public Panel {
         ComparedRuns runs = choice_.runs(session);
         if (session.ready().empty()) {
             return note(
-                "What is open are plans, which have no timeline to compare. Open two runs, or the simulated "
+                "Only plans are open, and they have no timeline to compare. Open two runs, or the simulated "
                 "traces of two rows of a plan.");
         }
         if (runs.traces.empty()) {
@@ -143,7 +143,7 @@ class ComparePanel final : public Panel {
         for (std::size_t r = 0; r < runs.traces.size(); ++r) {
             const OpenTrace& entry = session.open[runs.entries[r]];
             if (!entry.limit) continue;
-            note(fmt::format("Of {} only {} to {}: it has a time filter.", runs.heads[r].name,
+            note(fmt::format("{}: only {} to {} is compared (time filter set).", runs.heads[r].name,
                              format_duration(static_cast<double>(entry.limit->from)),
                              format_duration(static_cast<double>(entry.limit->to))));
         }

@@ -22,7 +22,7 @@ std::string measured(CompareBy by, bool per_step, bool on_host) {
     return fmt::format(
         "{}; mean of the ranks, {}.",
         on_host ? "Host time of each alone, as nothing is recorded on a device" : words_of(by).measured,
-        per_step ? "a step" : "all steps");
+        per_step ? "per step" : "all steps");
 }
 
 }  // namespace

@@ -162,7 +162,7 @@ PartsModel::PartsModel(std::shared_ptr<const PartsComparison> comparison, const 
                        bool per_step)
     : comparison_(std::move(comparison)) {
     const CompareBy by = comparison_->by;
-    const std::string of = per_step ? " a step" : "";
+    const std::string of = per_step ? " per step" : "";
     // A figure of the part, multiplied by the run's factor.
     const auto value = [this, factor = factors(*comparison_, per_step)](double PartFigures::*member,
                                                                         double unit) {
@@ -189,7 +189,7 @@ PartsModel::PartsModel(std::shared_ptr<const PartsComparison> comparison, const 
          }});
     for (std::size_t r = 0; r < runs.size(); ++r) {
         const std::string n = fmt::format("{}", r + 1);
-        figures_.add(number_column("run" + n + "_times", "Calls " + n, of.empty() ? "" : "a step", 5, 8, 0,
+        figures_.add(number_column("run" + n + "_times", "Calls " + n, of.empty() ? "" : "per step", 5, 8, 0,
                                    "How often"),
                      r, RunColumns::kWholeOrTwo, value(&PartFigures::times, 1));
         if (by == CompareBy::collective || by == CompareBy::unit)
@@ -216,7 +216,7 @@ ComparedModules::ComparedModules(const std::shared_ptr<const PartsComparison>& c
                                  const std::vector<RunHead>& runs, bool per_step)
     : runs_(runs.size()) {
     build(*comparison, factors(*comparison, per_step));
-    const std::string unit = per_step ? "\u00b5s a step" : "\u00b5s";
+    const std::string unit = per_step ? "\u00b5s per step" : "\u00b5s";
     const auto value = [this](double Sums::*member) {
         return [this, member](std::size_t row, std::size_t run) {
             const Sums& sums = sums_[row * runs_ + run];
@@ -238,9 +238,9 @@ ComparedModules::ComparedModules(const std::shared_ptr<const PartsComparison>& c
         figures_.add(
             number_column("run" + n + "_self_us", "Self " + n, unit, 6, 8, 0, "Without modules inside"), r, 1,
             value(&Sums::own));
-        figures_.add(
-            number_column("run" + n + "_times", "Calls " + n, per_step ? "a step" : "", 5, 6, 0, "How often"),
-            r, RunColumns::kWholeOrTwo, value(&Sums::times));
+        figures_.add(number_column("run" + n + "_times", "Calls " + n, per_step ? "per step" : "", 5, 6, 0,
+                                   "How often"),
+                     r, RunColumns::kWholeOrTwo, value(&Sums::times));
     }
     figures_.share_scale(rows());
 }

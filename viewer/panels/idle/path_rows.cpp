@@ -25,7 +25,7 @@ struct KindLook {
 constexpr std::array<KindLook, traces::kPathKinds> kKinds = {{
     {"Host", "The host computes, calls, or does what the trace does not show.",
      [] { return time_category_color(traces::TimeCategory::cpu_exec); }},
-    {"Launch delay", "From when nothing else held device work back to its start.", runtime_color},
+    {"Launch delay", "From when device work could have started until it did.", runtime_color},
     {"Compute", "Kernels.", [] { return kind_color(traces::DeviceKind::kernel); }},
     {"Communication", "Collectives once all ranks take part.",
      [] { return kind_color(traces::DeviceKind::communication); }},
@@ -61,10 +61,10 @@ std::shared_ptr<const TableModel> path_share_table(const RankPath& path, bool st
     auto table = std::make_shared<CellTable>(std::vector<TableColumn>{
         {"name", "On the path", "", Kind::text, 0, 20, 0, "Kernel, runtime call or host range."},
         {"kind", "Kind", "", Kind::text, 9, 18, 0, {}},
-        {"us", stepped ? "Time of a step" : "Time", "\u00b5s", Kind::number, 8, 19,
+        {"us", stepped ? "Time per step" : "Time", "\u00b5s", Kind::number, 8, 19,
          kind_color(traces::DeviceKind::kernel), stepped ? "Mean of the kept steps." : "In the whole trace."},
         {"percent", "Share", "%", Kind::number, 5, 17, 0, stepped ? "Of the step." : "Of the whole trace."},
-        {"times", "Pieces", stepped ? "a step" : "", Kind::number, 5.5F, 16, 0,
+        {"times", "Pieces", stepped ? "per step" : "", Kind::number, 5.5F, 16, 0,
          "How often it lies on the path."},
     });
     for (const traces::PathShare& share : path.shares) {
@@ -78,7 +78,7 @@ std::shared_ptr<const TableModel> path_share_table(const RankPath& path, bool st
 std::shared_ptr<const TableModel> path_module_table(const RankPath& path, bool stepped) {
     auto table = std::make_shared<CellTable>(std::vector<TableColumn>{
         {"module", "Module", "", Kind::text, 0, 20, 0, "Without the modules inside it."},
-        {"us", stepped ? "Time of a step" : "Time", "\u00b5s", Kind::number, 8, 19,
+        {"us", stepped ? "Time per step" : "Time", "\u00b5s", Kind::number, 8, 19,
          kind_color(traces::DeviceKind::kernel),
          "On the path: what was launched, or what the host did, in the module."},
         {"percent", "Share", "%", Kind::number, 5, 18, 0, stepped ? "Of the step." : "Of the whole trace."},

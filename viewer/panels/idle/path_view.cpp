@@ -109,9 +109,9 @@ void PathView::draw(Session& session) {
 void PathView::draw_paths(Session& session, const Report& report, const RankPath& path, float most) {
     const float font = ImGui::GetFontSize();
     heading(report->stepped
-                ? fmt::format("What holds a step up: average over {}",
+                ? fmt::format("Critical path of a step: average over {}",
                               traces::counted(static_cast<std::int64_t>(path.steps.size()), "step", "steps"))
-                : std::string("What holds the whole run up"));
+                : std::string("Critical path of the whole run"));
     std::vector<const RankPath*> all;
     if (report->job && !report->job->steps.empty()) all.push_back(&*report->job);
     for (const RankPath& rank : report->ranks) all.push_back(&rank);
@@ -211,7 +211,7 @@ void PathView::draw_prediction(Session& session, const RankPath& path) {
     const double before = scaled->whole_step_us, after = scaled->predicted_step_us;
     const std::string said =
         fmt::format("{}: {} instead of {}{} ({})", path_title(*scaled), format_duration(after * 1e3),
-                    format_duration(before * 1e3), session.trace()->steps.empty() ? "" : " a step", change);
+                    format_duration(before * 1e3), session.trace()->steps.empty() ? "" : " per step", change);
     text_in(after <= before ? theme::good() : theme::bad(), said);
     items::mark("idle.what_if.prediction", said);
 }

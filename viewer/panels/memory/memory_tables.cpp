@@ -181,7 +181,7 @@ ModelPtr step_table(const traces::RankExplanation& rank) {
     }
     if (reserved) {
         columns.push_back(mb_column("reserved_mb", "Reserved", 7));
-        columns.back().help = "most that the pool held";
+        columns.back().help = "largest reserved size of the pool";
     }
     columns.push_back(
         number_column("growths", "Pool grew", "times", 5.5F, 6, 0, "calls of cudaMalloc in the step"));
@@ -270,7 +270,7 @@ ModelPtr pool_table(const traces::RankExplanation& rank) {
     if (pool.reserved_peak_bytes) {
         mb("Reserved, at its peak (held by the pool)", *pool.reserved_peak_bytes);
         mb(fmt::format("Reserved when {} is at its peak", live), pool.reserved_at_peak);
-        mb(fmt::format("Of that cached: beyond what is {}", live), pool.cached_at_peak);
+        mb(fmt::format("Of that, cached (reserved but not {})", live), pool.cached_at_peak);
         mb(fmt::format("Most {} while reserved is at its peak", live), pool.allocated_at_reserved_peak);
         if (pool.active_at_reserved_peak && !active_told)
             mb("Most active while reserved is at its peak", *pool.active_at_reserved_peak);

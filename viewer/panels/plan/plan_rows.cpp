@@ -129,7 +129,7 @@ std::string fits_word(PlanFate fate) {
         case PlanFate::too_large:
             return "no";
         case PlanFate::impossible:
-            return "cannot be";
+            return "impossible";
         case PlanFate::not_run:
             break;
     }
@@ -153,7 +153,7 @@ std::vector<TableColumn> figure_columns(const PlanList& list) {
                       "the most that a rank's caching allocator held: what has to fit"),
         number_column("step_ms", "Step", "ms", 5, 29, 0, "mean step of the simulated run, warm-up included"),
         number_column("exposed_ms", "Exposed", "ms", 4.6F, 19, 0,
-                      "communication outside kernels, of a mean step, mean of the ranks"),
+                      "exposed communication (outside kernels) per step, averaged over the ranks"),
         number_column(list.tokens ? "tokens_per_second" : "samples_per_second",
                       list.tokens ? "Tokens" : "Samples", "per s", 5.2F, 28, 0, "of all ranks together"),
         number_column("mfu_percent", "MFU", "%", 3.2F, 27, 0,
@@ -207,7 +207,7 @@ PlanFate fate_of(const PlanRow& row) {
 
 std::string_view fate_words(PlanFate fate) {
     static constexpr std::array<std::string_view, kPlanFates> kWords = {
-        "on the Pareto front", "fits, and is beaten", "does not fit", "cannot be", "was not tried"};
+        "on the Pareto front", "fits, not on the front", "does not fit", "impossible", "was not tried"};
     return kWords[static_cast<std::size_t>(fate)];
 }
 
@@ -277,7 +277,7 @@ std::string plan_counts(const PlanList& list) {
     const std::size_t front = count(PlanFate::front), fit = front + count(PlanFate::fits);
     text += fmt::format(": {} fit, {} of them on the Pareto front; {} do not", number(fit), number(front),
                         number(count(PlanFate::too_large)));
-    if (const auto n = count(PlanFate::impossible)) text += fmt::format("; {} cannot be", number(n));
+    if (const auto n = count(PlanFate::impossible)) text += fmt::format("; {} are impossible", number(n));
     if (const auto n = count(PlanFate::not_run)) text += fmt::format("; {} were not tried", number(n));
     return text;
 }

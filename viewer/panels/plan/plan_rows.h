@@ -63,7 +63,7 @@ PlanList plan_list(std::shared_ptr<const traces::Trace> trace);
 // The item with this row number; items.size() if there is none.
 std::size_t item_of(const PlanList& list, int number);
 
-// "504 configurations of gpt_7b.toml on h100_ib (NVIDIA H100): 212 fit, 280 do not, 12 cannot be"
+// "504 configurations of gpt_7b.toml on h100_ib (NVIDIA H100): 212 fit, 280 do not, 12 are impossible"
 std::string plan_counts(const PlanList& list);
 // Why no configuration fits: the smallest peak and its configuration; empty if one fits.
 std::string nothing_fits(const PlanList& list);

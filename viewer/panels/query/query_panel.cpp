@@ -99,9 +99,9 @@ class QueryPanel final : public Panel {
             has_views(files))
             return;
         note(
-            "This database has none of the views that the queries ask: it is an export of another tool. "
+            "This database has none of the views that the queries use: it is an export of another tool. "
             "Write SQL for its tables, or import it to a temporary database that has the views.");
-        if (named_button("Import, and have the views", "query.import_views")) {
+        if (named_button("Import with views", "query.import_views")) {
             runner_.import_exports(true);
             own_work_ = true;
             runner_.load_schema(files);
@@ -287,7 +287,7 @@ class QueryPanel final : public Panel {
         take_answer();
         if (runner_.running()) {
             const double seconds = runner_.running_seconds();
-            note(seconds < 0.3 ? std::string("Asking ...") : fmt::format("Asking ... {:.1f} s", seconds));
+            note(seconds < 0.3 ? std::string("Running ...") : fmt::format("Running ... {:.1f} s", seconds));
             items::value("query.status", "running");
             return;
         }

@@ -76,7 +76,7 @@ void QueryRunner::run(const TraceFiles& files, const std::string& sql, const Que
         try {
             const std::string path = database(files, import_exports);
             if (as_database_->imported())
-                answer->note = "Asked in a temporary database that the trace was imported to.";
+                answer->note = "Queried in a temporary database that the trace was imported to.";
             traces::QueryOptions options;
             options.cancel = &cancel_;
             options.time_limit = limits.time;

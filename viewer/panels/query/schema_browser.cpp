@@ -85,7 +85,7 @@ std::optional<std::string> SchemaBrowser::draw(const std::vector<traces::SchemaO
         }
         ImGui::PopID();
     }
-    if (!views && !tables) note("Nothing is called so.");
+    if (!views && !tables) note("No match.");
     ImGui::EndChild();
     return picked;
 }

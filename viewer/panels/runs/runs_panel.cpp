@@ -226,9 +226,9 @@ class RunsPanel final : public Panel {
             return note("Checking the trace ...");
         const std::vector<std::string> faults = *faults_of(run);
         if (run.entry->running())
-            bullet(
-                fmt::format("The run goes on ({}); all that it wrote so far is here.", run_state(*run.entry)),
-                theme::good());
+            bullet(fmt::format("The run is in progress ({}); everything written so far is shown.",
+                               run_state(*run.entry)),
+                   theme::good());
         if (faults.empty())
             bullet(run.entry->running() ? "No fault was found." : "No fault was found: the trace is whole.",
                    theme::good());

@@ -188,13 +188,13 @@ class ShardMapPanel final : public Panel {
             ImGui::SameLine(0, 2);
             return pressed;
         };
-        if (button("<", "shardmap.previous", "The change of state before (Left)"))
+        if (button("<", "shardmap.previous", "Previous change of state (Left)"))
             act("shard_previous", session);
         if (button(playing_ ? "Stop" : "Play", "shardmap.play", "Change by change (Space)"))
             act("shard_play", session);
-        if (button(">", "shardmap.next", "The next change of state (Right)")) act("shard_next", session);
+        if (button(">", "shardmap.next", "Next change of state (Right)")) act("shard_next", session);
         ImGui::SameLine(0, ImGui::GetFontSize());
-        static constexpr std::string_view kParts[] = {"Step", "Timeline's part", "Everything"};
+        static constexpr std::string_view kParts[] = {"Step", "As timeline", "Everything"};
         segmented("shardmap.show", kParts, view_.mode);
         if (!playing_ || frame.headless) return;
         session.animating = true;

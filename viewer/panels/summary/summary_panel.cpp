@@ -332,11 +332,12 @@ class SummaryPanel final : public Panel {
     std::string about(const RankSummary& rank) const {
         if (view_ == kRanks || view_ == kRankTable) return "A click chooses the rank.";
         const std::string cut = rank.cut_steps > 0
-                                    ? fmt::format("  {} last step{} cut off and left out.", rank.cut_steps,
-                                                  rank.cut_steps == 1 ? " was" : "s were")
+                                    ? fmt::format("  {} incomplete last step{} excluded.", rank.cut_steps,
+                                                  rank.cut_steps == 1 ? "" : "s")
                                     : "";
         // Not the ruler's host step, which ends with the host's range.
-        constexpr std::string_view kWindow = "Times are of a step's window, which its device work ends. ";
+        constexpr std::string_view kWindow =
+            "Times are of a step's window, which ends with its device work. ";
         return fmt::format("{}{} a step to see it on the timeline.{}", kWindow,
                            view_ == kSteps ? "Click" : "Double-click", cut);
     }

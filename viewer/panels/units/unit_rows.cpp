@@ -45,7 +45,7 @@ void name_means(std::vector<TableColumn>& columns) {
         if (std::find(kNoSums.begin(), kNoSums.end(), column.id) != kNoSums.end()) continue;
         const bool unit = column.id.ends_with("_us") || column.id.ends_with("_mb");
         column.id.insert(column.id.size() - (unit ? 3 : 0), "_per_step");
-        column.unit += column.unit.empty() ? "a step" : " a step";
+        column.unit += column.unit.empty() ? "per step" : " per step";
         if (unit) column.width = std::max(column.width, 5.8F);
     }
 }
@@ -62,7 +62,8 @@ std::vector<TableColumn> unit_columns() {
          "Time of the gathers on the device, waiting for other ranks included."},
         {"wait_us", "Wait", kMicro, Kind::number, 5.5F, 9, waiting_color(),
          "The unit's compute was next on its stream, and the gather not done."},
-        {"limiter_us", "Limiter", kMicro, Kind::number, 6, 5, 0, "The host was held before these gathers."},
+        {"limiter_us", "Limiter", kMicro, Kind::number, 6, 5, 0,
+         "The limiter blocked the host before these gathers."},
         {"exposed_us", "Exposed", kMicro, Kind::number, 6, 10, exposed_color(),
          "Time of gathers and reductions outside compute kernels."},
         {"reductions", "Reduces", "", Kind::number, 4.5F, 7, 0, "Reduce-scatters, all-reduces and reduces."},
@@ -149,7 +150,7 @@ std::string regather_text(const std::vector<UnitPhase>& rows, std::int64_t steps
                           static_cast<double>(row.sum.regathers) / static_cast<double>(steps);
         if (!text.empty()) text += "  ";
         text += fmt::format("{} is gathered again right after it was freed ({}): {}{}.", row.name,
-                            name(row.phase), format_duration(ns), stepped ? " a step" : "");
+                            name(row.phase), format_duration(ns), stepped ? " per step" : "");
     }
     return text;
 }

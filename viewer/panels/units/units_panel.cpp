@@ -108,7 +108,7 @@ class UnitsPanel final : public Panel {
         big_number(mean(sum.exposed_ns()));
         const float right = at.x + ImGui::GetItemRectSize().x + font;
         ImGui::SetCursorPos({right, at.y + font * 0.05F});
-        const std::string_view a_step = report.stepped ? " a step" : "";
+        const std::string_view a_step = report.stepped ? " per step" : "";
         text(fmt::format("of gathers and reductions{} outside compute, {}", a_step,
                          rank != nullptr ? fmt::format("rank {}", rank->rank) : "mean of the ranks"));
         ImGui::SetCursorPos({right, at.y + font * 1.1F});
