@@ -564,6 +564,10 @@ TEST(MemoryOrigin, TheFirstRuleThatFitsCounts) {
     EXPECT_EQ(category_of_origin("Optimizer.step#AdamW.step"), MemoryCategory::optimizer_state);
     EXPECT_EQ(category_of_origin("forward"), MemoryCategory::other);
     // The innermost informative frame.
+    const auto category_of_stack = [](std::string_view stack) {
+        const OriginRule* rule = rule_of_stack(stack);
+        return rule != nullptr ? rule->category : MemoryCategory::other;
+    };
     EXPECT_EQ(category_of_stack(
                   "at::empty\n/x/torch/optim/adam.py:3 step\n/x/torch/nn/modules/module.py:9 _call_impl"),
               MemoryCategory::optimizer_state);

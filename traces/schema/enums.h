@@ -85,7 +85,6 @@ enum class LinkKind : std::uint8_t {
     backward = 0,  // from an operator to the operator that is its backward
 };
 inline constexpr int kLinkKinds = 1;
-inline constexpr std::array<std::string_view, kLinkKinds> kLinkKindNames = {"backward"};
 
 // How far a collective in a flight recorder's dump had progressed (SHARD_FLIGHT_RECORDS).
 enum class FlightState : std::uint8_t { scheduled = 0, started = 1, completed = 2 };
