@@ -30,8 +30,6 @@ class Canvas {
     float y_of(const Row& row) const {
         return std::floor(p_.area.top() + p_.layout.on_screen(row, p_.area.scroll));
     }
-    // Where scrolled rows begin on the screen.
-    float below_pinned() const { return p_.area.top() + p_.layout.pinned_height; }
     void put(float x, float y, ImU32 color, const std::string& text) {
         draw_.AddText({std::floor(x), std::floor(y)}, color, text.c_str());
     }
