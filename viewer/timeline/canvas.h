@@ -2,7 +2,6 @@
 // whole pixels. Drawing layer (Dear ImGui); frame thread only.
 #pragma once
 
-#include <algorithm>
 #include <cmath>
 #include <string>
 
@@ -10,8 +9,6 @@
 #include "viewer/timeline/painter.h"
 
 namespace shardscope::viewer {
-
-inline constexpr float kFar = 1e5F;  // pixels: beyond this a screen coordinate only means "outside"
 
 inline float width_of(const std::string& text) {
     return ImGui::CalcTextSize(text.c_str()).x;
@@ -23,10 +20,7 @@ class Canvas {
         : draw_(draw), p_(picture), font_(ImGui::GetFontSize()) {}
 
   protected:
-    float x_of(std::int64_t time) const {
-        const double x = static_cast<double>(p_.area.left()) + p_.view.pixel(time);
-        return static_cast<float>(std::clamp(x, -static_cast<double>(kFar), static_cast<double>(kFar)));
-    }
+    float x_of(std::int64_t time) const { return p_.area.x_of(p_.view, time); }
     float y_of(const Row& row) const {
         return std::floor(p_.area.top() + p_.layout.on_screen(row, p_.area.scroll));
     }

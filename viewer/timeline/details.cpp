@@ -80,17 +80,12 @@ std::string step_text(const traces::Trace& trace, int rank, std::int64_t time) {
     return step != nullptr ? fmt::format("{}", step->number) : std::string();
 }
 
-std::string copy_rate(std::int64_t bytes, std::int64_t ns) {
-    if (bytes <= 0 || ns <= 0) return {};
-    return format_decimal(static_cast<double>(bytes) / static_cast<double>(ns), 2) + " GB/s";
-}
-
 void describe_collective(const traces::Trace& trace, std::size_t i, std::int64_t ns, DetailList& rows) {
     const traces::Collectives& c = trace.collectives;
     rows.put("operation", std::string(traces::name(c.operation[i])));
     if (c.bytes[i] > 0) rows.put("bytes", both_sizes(c.bytes[i]));  // 0: unknown, or a barrier
     if (c.padding[i] > 0) rows.put("of that padding", both_sizes(c.padding[i]));
-    rows.put("bytes / duration", copy_rate(c.bytes[i], ns));
+    rows.put("bytes / duration", bandwidth(static_cast<double>(c.bytes[i]), ns));
     if (c.sequence[i] >= 0) rows.put("sequence number", fmt::format("{}", c.sequence[i]));
     rows.put("group", c.group_size[i] > 0 ? fmt::format("{} ({})", c.group[i],
                                                         traces::counted(c.group_size[i], "rank", "ranks"))
@@ -176,6 +171,12 @@ int module_around(const traces::Trace& trace, std::int32_t range) {
 }  // namespace
 
 // The fields of all kinds in one order; those that a kind does not have are omitted.
+// Bytes per nanosecond are 10^9 bytes a second.
+std::string bandwidth(double bytes, std::int64_t ns, double factor) {
+    if (bytes <= 0 || ns <= 0) return {};
+    return format_decimal(bytes / static_cast<double>(ns) * factor, 2) + " GB/s";
+}
+
 EventDetails describe(const traces::Trace& trace, SelectedEvent event) {
     EventDetails out;
     if (event.kind == EventKind::none) return out;
@@ -204,7 +205,7 @@ EventDetails describe(const traces::Trace& trace, SelectedEvent event) {
         describe_collective(trace, static_cast<std::size_t>(d.collective[i]), ns, rows);
     } else if (device && d.bytes[i] > 0) {
         rows.put("bytes", both_sizes(d.bytes[i]));
-        rows.put("bytes / duration", copy_rate(d.bytes[i], ns));
+        rows.put("bytes / duration", bandwidth(static_cast<double>(d.bytes[i]), ns));
     }
     if (device || call) rows.put("module", module_text(trace, module_of(trace, event)));
     if (range) rows.put("module", module_text(trace, trace.ranges.module[i]));

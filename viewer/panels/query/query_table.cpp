@@ -17,8 +17,6 @@ namespace {
 
 using traces::QueryValue;
 
-constexpr double kExactInteger = 9007199254740992.0;  // 2^53: doubles hold every whole number up to it
-
 std::string lower(std::string_view text) {
     std::string result(text);
     std::transform(result.begin(), result.end(), result.begin(),
