@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -11,6 +10,7 @@
 #include <utility>
 
 #include "traces/analysis/base/shown_ranks.h"
+#include "traces/schema/text.h"
 #include "traces/store/columns/trace.h"
 
 namespace shardscope::traces {
@@ -137,19 +137,13 @@ void part_by_order(std::vector<Key>& keys) {
     }
 }
 
-std::string lower(std::string_view text) {
-    std::string result(text);
-    for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    return result;
-}
-
 }  // namespace
 
 Operation operation_of_range(std::string_view name) {
     const bool spoken = name.starts_with("nccl") || name.starts_with("rccl") || name.starts_with("gloo:") ||
                         name.starts_with("mpi:") || name.starts_with("c10d::") || name.starts_with("FSDP::");
     if (!spoken) return Operation::other;
-    std::string text = lower(name.substr(0, 80));
+    std::string text = lower_case(name.substr(0, 80));
     if (name.starts_with("FSDP::")) {
         // "(layers.3)" is a module's name, not the operation.
         text.resize(std::min(text.size(), text.find(" (")));

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "traces/schema/text.h"
+
 namespace shardscope::traces {
 
 namespace {
@@ -137,9 +139,7 @@ std::int64_t plain_id(JsonScalar value) {
     const auto number = parse_integer(value.text);
     if (number && *number >= 0 && *number < std::int64_t{1} << 32) return *number;
     if (value.text.empty()) return 0;
-    // 64-bit FNV-1a, then mixed, so that similar texts differ in all bits.
-    std::uint64_t hash = 0xCBF29CE484222325;
-    for (const char c : value.text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3;
+    std::uint64_t hash = hash_of(value.text);  // mixed below, so that similar texts differ in all bits
     hash ^= hash >> 32;
     hash *= 0x9E3779B97F4A7C15;
     return static_cast<std::int64_t>(hash >> 3 | std::uint64_t{1} << 61) & 0x3FFFFFFFFFFFFFFF;

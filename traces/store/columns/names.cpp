@@ -5,6 +5,7 @@
 #include <cctype>
 #include <charconv>
 
+#include "traces/schema/text.h"
 #include "traces/store/columns/nvtx_names.h"
 
 namespace shardscope::traces {
@@ -12,13 +13,6 @@ namespace shardscope::traces {
 namespace {
 
 constexpr std::string_view kStepPrefix = "ProfilerStep#";
-
-bool contains_backward(std::string_view text) {
-    constexpr std::string_view kWord = "backward";
-    return std::search(text.begin(), text.end(), kWord.begin(), kWord.end(), [](char a, char b) {
-               return std::tolower(static_cast<unsigned char>(a)) == b;
-           }) != text.end();
-}
 
 }  // namespace
 
@@ -58,7 +52,7 @@ RangeKind range_kind(std::string_view text, std::string_view domain, bool ours) 
     if (text.starts_with("enumerate(DataLoader)#") || text.starts_with("enumerate(DataPipe)#")) {
         return RangeKind::data_loader;
     }
-    return ours && contains_backward(text) ? RangeKind::backward : RangeKind::annotation;
+    return ours && contains_but_for_case(text, "backward") ? RangeKind::backward : RangeKind::annotation;
 }
 
 std::optional<std::int64_t> profiler_step(std::string_view text) {

@@ -11,6 +11,7 @@
 #include <sqlite3.h>
 
 #include "traces/schema/schema.h"
+#include "traces/schema/text.h"
 #include "traces/store/sqlite/open.h"
 #include "traces/store/sqlite/sql_functions.h"
 
@@ -46,11 +47,7 @@ bool lacks_our_table(std::string_view message) {
     constexpr std::string_view kNoTable = "no such table: ";
     if (!message.starts_with(kNoTable)) return false;
     const std::string_view name = message.substr(kNoTable.size());
-    const auto is_it = [&](const auto& known) {
-        return std::equal(known.name.begin(), known.name.end(), name.begin(), name.end(), [](char a, char b) {
-            return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
-        });
-    };
+    const auto is_it = [&](const auto& known) { return same_but_for_case(known.name, name); };
     const auto has = [&](const auto& all) { return std::any_of(all.begin(), all.end(), is_it); };
     return has(views()) || has(nsight_tables()) || has(shard_tables());
 }
