@@ -69,6 +69,10 @@ inline constexpr std::array<std::string_view, kOperations> kOperationNcclNames =
     "AllGather", "ReduceScatter", "AllReduce", "Broadcast", "Barrier", "Reduce",
     "AlltoAll",  "Gather",        "Scatter",   "Send",      "Recv",    "Generic"};
 
+constexpr bool is_point_to_point(Operation operation) {
+    return operation == Operation::send || operation == Operation::recv;
+}
+
 // What a part of the memory account's prediction describes (SHARD_PREDICTION_PARTS).
 enum class PredictionPart : std::uint8_t {
     unit = 0,    // bytes of an FSDP unit at the predicted peak

@@ -36,13 +36,9 @@ struct Key {
     auto kind() const { return std::tie(bare, group, operation); }
 };
 
-bool point_to_point(Operation operation) {
-    return operation == Operation::send || operation == Operation::recv;
-}
-
 // A kernel with an unknown operation has no counterpart that could be found by order.
 bool never_matched(const Key& key) {
-    return point_to_point(key.operation) || (key.bare && key.operation == Operation::other);
+    return is_point_to_point(key.operation) || (key.bare && key.operation == Operation::other);
 }
 
 std::vector<Key> all_keys(const Trace& trace) {
@@ -223,7 +219,7 @@ Communications match_communications(const Trace& trace) {
     result.parts.reserve(keys.size());
     for (std::size_t begin = 0; begin < keys.size();) {
         // The counterpart of a send or receive is another operation.
-        const bool pair = point_to_point(keys[begin].operation);
+        const bool pair = is_point_to_point(keys[begin].operation);
         CollectiveMatch match{.begin = begin, .end = begin};
         int ranks = 0, group_size = 0, last_rank = -1;
         for (; match.end < keys.size() && keys[match.end].whole() == keys[begin].whole() &&

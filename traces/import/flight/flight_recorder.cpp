@@ -269,9 +269,7 @@ class Dump {
         row.name = sink_.intern(entry["profiling_name"].text());
         row.operation = operation_of_name(entry["profiling_name"].text());
         const Value p2p = entry["is_p2p"];
-        row.point_to_point = p2p.is_none()
-                                 ? row.operation == Operation::send || row.operation == Operation::recv
-                                 : p2p.integer() == 1;
+        row.point_to_point = p2p.is_none() ? is_point_to_point(row.operation) : p2p.integer() == 1;
         // Before version 2.1, collectives and point-to-point operations shared one counter.
         const Value sequence = entry[row.point_to_point ? "p2p_seq_id" : "collective_seq_id"];
         row.sequence = number(sequence).value_or(number(entry["seq_id"]).value_or(-1));
