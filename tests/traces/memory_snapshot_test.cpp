@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <map>
 #include <numeric>
@@ -11,6 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/traces/outcome.h"
 #include "tests/traces/pickle_writer.h"
 #include "tests/traces/shared_folder.h"
 #include "traces/analysis/memory/memory.h"
@@ -581,8 +581,7 @@ TEST(MemoryOrigin, TheFirstRuleThatFitsCounts) {
 }
 
 TEST(MemoryOrigin, ThePageHasEveryRule) {
-    std::ifstream file(SHARDSCOPE_FOREIGN_MEMORY_PAGE);
-    const std::string page((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    const std::string page = bytes_of(SHARDSCOPE_FOREIGN_MEMORY_PAGE);
     std::size_t at = 0;
     const auto expect = [&](const std::string& line) {
         const std::size_t found = page.find(line, at);
