@@ -5,7 +5,9 @@
 #include <cmath>
 #include <string>
 
+#include "viewer/draw/chart.h"
 #include "viewer/draw/text.h"
+#include "viewer/theme/theme.h"
 #include "viewer/timeline/painter.h"
 
 namespace shardscope::viewer {
@@ -23,6 +25,11 @@ class Canvas {
     float x_of(std::int64_t time) const { return p_.area.x_of(p_.view, time); }
     float y_of(const Row& row) const {
         return std::floor(p_.area.top() + p_.layout.on_screen(row, p_.area.scroll));
+    }
+    void ground(const Row& row) {
+        const float y = y_of(row);
+        draw_.AddRectFilled({p_.area.left(), y}, {p_.area.max.x, y + row.height},
+                            faded(theme::text(), 0.025F));
     }
     void put(float x, float y, ImU32 color, const std::string& text) {
         draw_.AddText({std::floor(x), std::floor(y)}, color, text.c_str());

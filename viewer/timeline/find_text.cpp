@@ -82,28 +82,7 @@ FoundEvents find_text(const Trace& trace, std::string_view text, const std::atom
     return found;
 }
 
-std::optional<std::size_t> FoundEvents::place_of(const Trace& trace, SelectedEvent wanted) const {
-    if (wanted.kind == EventKind::none) return std::nullopt;
-    const std::int64_t start = start_of(trace, wanted);
-    std::size_t low = 0, high = size();
-    while (low < high) {
-        const std::size_t middle = low + (high - low) / 2;
-        if (start_of(trace, event(middle)) < start) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    for (; low < size() && start_of(trace, event(low)) == start; ++low) {
-        if (event(low) == wanted) return low;
-    }
-    return std::nullopt;
-}
-
-std::optional<std::size_t> FoundEvents::after(const Trace& trace, SelectedEvent current,
-                                              std::int64_t time) const {
-    if (size() == 0) return std::nullopt;
-    if (const auto at = place_of(trace, current)) return (*at + 1) % size();
+std::size_t FoundEvents::first_from(const Trace& trace, std::int64_t time) const {
     std::size_t low = 0, high = size();
     while (low < high) {
         const std::size_t middle = low + (high - low) / 2;
@@ -113,7 +92,24 @@ std::optional<std::size_t> FoundEvents::after(const Trace& trace, SelectedEvent 
             high = middle;
         }
     }
-    return low % size();
+    return low;
+}
+
+std::optional<std::size_t> FoundEvents::place_of(const Trace& trace, SelectedEvent wanted) const {
+    if (wanted.kind == EventKind::none) return std::nullopt;
+    const std::int64_t start = start_of(trace, wanted);
+    for (std::size_t at = first_from(trace, start); at < size() && start_of(trace, event(at)) == start;
+         ++at) {
+        if (event(at) == wanted) return at;
+    }
+    return std::nullopt;
+}
+
+std::optional<std::size_t> FoundEvents::after(const Trace& trace, SelectedEvent current,
+                                              std::int64_t time) const {
+    if (size() == 0) return std::nullopt;
+    if (const auto at = place_of(trace, current)) return (*at + 1) % size();
+    return first_from(trace, time) % size();
 }
 
 std::optional<std::size_t> FoundEvents::before(const Trace& trace, SelectedEvent current,
