@@ -22,12 +22,6 @@ constexpr std::int64_t kSameStart = 60'000'000'000;  // ns; a reboot takes longe
 constexpr int kRounds = 20;
 constexpr std::int64_t kByOrder = std::int64_t{1} << 40;  // numbers from here on are positions in an order
 
-bool ends_together(Operation operation) {
-    return operation == Operation::all_gather || operation == Operation::reduce_scatter ||
-           operation == Operation::all_reduce || operation == Operation::barrier ||
-           operation == Operation::all_to_all;
-}
-
 bool share_a_clock(const PartClock& a, const PartClock& b) {
     if (a.host.empty() || a.host != b.host || a.system_ns == 0 || b.system_ns == 0) return false;
     return std::abs((a.utc_ns - a.system_ns) - (b.utc_ns - b.system_ns)) < kSameStart;

@@ -69,6 +69,12 @@ inline constexpr std::array<std::string_view, kOperations> kOperationNcclNames =
     "AllGather", "ReduceScatter", "AllReduce", "Broadcast", "Barrier", "Reduce",
     "AlltoAll",  "Gather",        "Scatter",   "Send",      "Recv",    "Generic"};
 
+// Whether no rank leaves before all have arrived, so that a rank's duration shows when it arrived.
+constexpr bool ends_together(Operation operation) {
+    return operation == Operation::all_gather || operation == Operation::reduce_scatter ||
+           operation == Operation::all_reduce || operation == Operation::barrier ||
+           operation == Operation::all_to_all;
+}
 constexpr bool is_point_to_point(Operation operation) {
     return operation == Operation::send || operation == Operation::recv;
 }

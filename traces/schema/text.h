@@ -1,10 +1,13 @@
-// Texts without regard to case, and their hash. Only the letters of ASCII have a case here.
+// Texts: compared without regard to case (of ASCII only), as numbers, and their hash.
 #pragma once
 
 #include <algorithm>
+#include <charconv>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 namespace shardscope::traces {
 
@@ -26,6 +29,15 @@ constexpr bool same_but_for_case(std::string_view a, std::string_view b) {
 constexpr bool contains_but_for_case(std::string_view text, std::string_view part) {
     return part.empty() ||
            std::search(text.begin(), text.end(), part.begin(), part.end(), same_letter) != text.end();
+}
+
+// The number that the whole text is; nothing if it is anything else or does not fit.
+template <typename Number>
+std::optional<Number> number_of(std::string_view text) {
+    Number number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+    return number;
 }
 
 // FNV-1a, 64 bits (Fowler, Noll, Vo).

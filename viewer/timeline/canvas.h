@@ -12,10 +12,6 @@
 
 namespace shardscope::viewer {
 
-inline float width_of(const std::string& text) {
-    return ImGui::CalcTextSize(text.c_str()).x;
-}
-
 class Canvas {
   public:
     Canvas(ImDrawList& draw, const TimelinePicture& picture)

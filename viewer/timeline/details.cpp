@@ -10,6 +10,7 @@
 #include "viewer/draw/format.h"
 #include "viewer/model/rank_steps.h"
 #include "viewer/timeline/event_columns.h"
+#include "viewer/timeline/measure.h"
 
 namespace shardscope::viewer {
 namespace {
@@ -29,11 +30,6 @@ class DetailList {
 std::string both_sizes(std::int64_t bytes) {
     if (bytes < 1024) return fmt::format("{} B", format_count(bytes));
     return fmt::format("{} ({} B)", format_size(bytes), format_count(bytes));
-}
-
-// Times as on the ruler: milliseconds since the start of the capture, to the nanosecond.
-std::string instant(std::int64_t ns) {
-    return format_decimal(static_cast<double>(ns) / 1e6, 6) + " ms";
 }
 
 std::string rank_text(const traces::Trace& trace, int rank) {
@@ -192,7 +188,7 @@ EventDetails describe(const traces::Trace& trace, SelectedEvent event) {
     out.title = wait ? wait_text(trace.synchronizations.type[i]) : trace.strings[name_id_of(trace, event)];
     DetailList rows(out.rows);
     rows.put("kind", std::string(kind_text(trace, event)));
-    rows.put(mark ? "time" : "start", instant(time.start));
+    rows.put(mark ? "time" : "start", instant_text(time.start));
     if (!mark) rows.put("duration", format_duration(static_cast<double>(ns)));
     if (range) rows.put("thread", thread_text(trace, trace.ranges.thread[i]));
     if (call) rows.put("thread", thread_text(trace, trace.runtime.thread[i]));

@@ -97,9 +97,7 @@ std::optional<std::int64_t> parse_us(std::string_view text, Fraction fraction) {
 }
 
 std::optional<std::int64_t> parse_integer(std::string_view text) {
-    std::int64_t value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error == std::errc() && end == text.data() + text.size()) return value;
+    if (const auto value = number_of<std::int64_t>(text)) return value;
     const auto rounded = scaled(text, 0);
     if (!rounded || *rounded > kMost / 10 || *rounded < -kMost / 10) return rounded;
     // Not a fraction: 7.0 and 7e3 are whole, 7.5 is not.
@@ -127,11 +125,8 @@ std::uint64_t address_of(JsonScalar value) {
 }
 
 std::optional<double> parse_double(std::string_view text) {
-    double value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value))
-        return std::nullopt;
-    return value;
+    const auto value = number_of<double>(text);
+    return value && std::isfinite(*value) ? value : std::nullopt;
 }
 
 std::int64_t plain_id(JsonScalar value) {

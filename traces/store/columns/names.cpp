@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <charconv>
 
 #include "traces/schema/text.h"
 #include "traces/store/columns/nvtx_names.h"
@@ -57,11 +56,7 @@ RangeKind range_kind(std::string_view text, std::string_view domain, bool ours) 
 
 std::optional<std::int64_t> profiler_step(std::string_view text) {
     if (!text.starts_with(kStepPrefix)) return std::nullopt;
-    const std::string_view digits = text.substr(kStepPrefix.size());
-    std::int64_t number = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-    if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
-    return number;
+    return number_of<std::int64_t>(text.substr(kStepPrefix.size()));
 }
 
 std::string_view memcpy_name(int copy_kind) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <memory>
 #include <set>
 #include <string_view>
@@ -107,13 +106,8 @@ std::map<std::string, std::string> stated_values(std::string_view sql) {
 
 // Converts a text to a number if all of it is one.
 QueryValue as_value(const std::string& text) {
-    const char* const end = text.data() + text.size();
-    std::int64_t whole = 0;
-    if (const auto [at, error] = std::from_chars(text.data(), end, whole); error == std::errc() && at == end)
-        return whole;
-    double real = 0;
-    if (const auto [at, error] = std::from_chars(text.data(), end, real); error == std::errc() && at == end)
-        return real;
+    if (const auto whole = number_of<std::int64_t>(text)) return *whole;
+    if (const auto real = number_of<double>(text)) return *real;
     return text;
 }
 
