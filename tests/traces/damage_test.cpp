@@ -2,7 +2,6 @@
 // cannot be written. Each is opened with its content or refused with one sentence; none causes a crash.
 #include <csignal>
 #include <fstream>
-#include <iterator>
 #include <thread>
 
 #include <gmock/gmock.h>
@@ -12,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/traces/outcome.h"
 #include "tests/traces/sample_run.h"
 #include "tests/traces/temporary_folder.h"
 #include "traces/schema/schema.h"
@@ -39,29 +39,15 @@ class Damage : public ::testing::Test {
         writer.finish(3 * kSampleMs, 0);
         return path;
     }
-    static std::string bytes_of(const std::string& path) {
-        std::ifstream file(path, std::ios::binary);
-        return {std::istreambuf_iterator<char>(file), {}};
-    }
     static void write_bytes(const std::string& path, const std::string& bytes) {
         std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
     }
     // The error with which a file is refused; "" if it is accepted.
     static std::string refusal(const std::string& path) {
-        try {
-            load_trace(path);
-            return "";
-        } catch (const StoreError& error) {
-            return error.what();
-        }
+        return refusal_of([&] { load_trace(path); });
     }
     static std::string output_refusal(const std::string& path, bool overwrite) {
-        try {
-            DatabaseWriter::check_output(path, overwrite);
-            return "";
-        } catch (const StoreError& error) {
-            return error.what();
-        }
+        return refusal_of([&] { DatabaseWriter::check_output(path, overwrite); });
     }
     TemporaryFolder folder_;
 };

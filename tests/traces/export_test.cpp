@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "tests/traces/outcome.h"
 #include "tests/traces/sample_run.h"
 #include "tests/traces/temporary_folder.h"
 #include "traces/analysis/communication/collectives.h"
@@ -34,13 +35,6 @@ using nlohmann::json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
-
-std::string text_of(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    std::ostringstream text;
-    text << file.rdbuf();
-    return text.str();
-}
 
 class Export : public ::testing::Test {
   protected:
@@ -69,7 +63,7 @@ class Export : public ::testing::Test {
     }
 
     json events(std::string_view phase, std::string_view category) const {
-        const json whole = json::parse(text_of(chrome_));
+        const json whole = json::parse(bytes_of(chrome_));
         json found = json::array();
         for (const json& event : whole.at("traceEvents")) {
             if (event.at("ph") == phase && event.value("cat", "") == category) found.push_back(event);
@@ -83,7 +77,7 @@ class Export : public ::testing::Test {
 
 TEST_F(Export, SpellsEventsAsKinetoDoes) {
     const ChromeExportResult result = export_chrome(run_, chrome_);
-    const json whole = json::parse(text_of(chrome_));
+    const json whole = json::parse(bytes_of(chrome_));
     EXPECT_EQ(whole.at("traceEvents").size(), static_cast<std::size_t>(result.events));
     EXPECT_EQ(whole.at("baseTimeNanoseconds"), 1'700'000'000'000'000'123);
     EXPECT_EQ(whole.at("schemaVersion"), 1);
@@ -234,9 +228,9 @@ TEST_F(Export, ImportsBackTheHostsAndTheRankThatStopped) {
 TEST_F(Export, ReplacesOnlyWithOverwrite) {
     std::ofstream(chrome_) << "mine";
     EXPECT_THROW(export_chrome(run_, chrome_), StoreError);
-    EXPECT_EQ(text_of(chrome_), "mine");
+    EXPECT_EQ(bytes_of(chrome_), "mine");
     export_chrome(run_, chrome_, {.overwrite = true});
-    EXPECT_THAT(text_of(chrome_), StartsWith("{\"schemaVersion\":1"));
+    EXPECT_THAT(bytes_of(chrome_), StartsWith("{\"schemaVersion\":1"));
 }
 
 TEST_F(Export, LeavesNothingWhenStopped) {
@@ -256,14 +250,14 @@ TEST_F(Export, WritesCsvWithUnits) {
     const std::string csv = folder_ / "csv";
     const auto tables = export_csv(run_, csv, false);
     EXPECT_EQ(tables.size(), 9u);
-    std::istringstream steps(text_of(csv + "/steps.csv"));
+    std::istringstream steps(bytes_of(csv + "/steps.csv"));
     std::string header, first;
     std::getline(steps, header);
     std::getline(steps, first);
     EXPECT_EQ(header, "rank,step,start_ns,duration_ns,loss\r");
     EXPECT_THAT(first, StartsWith("0,0,0,1000000,"));
     // A name with a quote and a newline is one field.
-    EXPECT_THAT(text_of(csv + "/ranges.csv"), HasSubstr("\"aten::\"\"mm\"\"\n\""));
+    EXPECT_THAT(bytes_of(csv + "/ranges.csv"), HasSubstr("\"aten::\"\"mm\"\"\n\""));
     // 2 ranks * 2 steps * (gather, sgemm, copy, memset).
     EXPECT_EQ(
         std::find_if(tables.begin(), tables.end(), [](const CsvTable& t) { return t.file == "events.csv"; })
@@ -281,11 +275,11 @@ TEST_F(Export, TruncatesHugeNames) {
             "UPDATE NVTX_EVENTS SET text = hex(zeroblob(2500000)) WHERE text LIKE 'aten::%'");
     const auto result = export_chrome(run_, chrome_, {.overwrite = true, .pack = false});
     EXPECT_LT(result.bytes, 1 << 20);
-    const std::string text = text_of(chrome_);
+    const std::string text = bytes_of(chrome_);
     EXPECT_THAT(text, HasSubstr("0... (5000000 bytes)\""));
     EXPECT_TRUE(json::accept(text));
     export_csv(run_, folder_ / "csv", false);
-    EXPECT_THAT(text_of(folder_ / "csv/ranges.csv"), HasSubstr("0... (5000000 bytes)"));
+    EXPECT_THAT(bytes_of(folder_ / "csv/ranges.csv"), HasSubstr("0... (5000000 bytes)"));
 }
 
 // Views with endless rows replace a table or a view.
@@ -317,7 +311,7 @@ TEST_F(Export, ReadsNoComputedRowsInPlaceOfRecordedOnes) {
         // The export uses the schema's views, whatever the file defines.
         EXPECT_EQ(refusal("DROP VIEW steps; CREATE VIEW steps" + endless, csv), "");
     }
-    EXPECT_THAT(text_of(folder_ / "csv/steps.csv"), HasSubstr("0,0,0,1000000,"));
+    EXPECT_THAT(bytes_of(folder_ / "csv/steps.csv"), HasSubstr("0,0,0,1000000,"));
 }
 
 }  // namespace TEST_FILE

@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/traces/outcome.h"
 #include "tests/traces/sample_run.h"
 #include "tests/traces/sql_rows.h"
 #include "tests/traces/temporary_folder.h"
@@ -76,12 +77,7 @@ class Finalize : public ::testing::Test {
         return names;
     }
     std::string refusal(const std::string& path) const {
-        try {
-            finalize_trace(path);
-            return "";
-        } catch (const StoreError& error) {
-            return error.what();
-        }
+        return refusal_of([&] { finalize_trace(path); });
     }
 
     TemporaryFolder folder_;

@@ -1,12 +1,12 @@
 // The seeds of the fuzz target fuzz_kineto, whole and cut at many positions: each is a trace or an error
 // message.
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 
 #include <gtest/gtest.h>
 
 #include "kineto_text.h"
+#include "tests/traces/outcome.h"
 
 namespace shardscope::traces {
 namespace TEST_FILE {
@@ -21,8 +21,7 @@ TEST(FuzzCorpus, everySeedAndEveryCutOfItIsATraceOrAnError) {
     int seeds = 0;
     for (const auto& entry : std::filesystem::directory_iterator(SHARDSCOPE_FUZZ_CORPUS "/kineto")) {
         ++seeds;
-        std::ifstream file(entry.path(), std::ios::binary);
-        const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+        const std::string bytes = bytes_of(entry.path());
         ASSERT_FALSE(bytes.empty());
         // The first byte chooses the options.
         for (std::size_t size = 1; size <= bytes.size(); size += kEvery) {

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/traces/outcome.h"
 #include "tests/traces/temporary_folder.h"
 #include "traces/analysis/memory/memory.h"
 #include "traces/analysis/modules/modules.h"
@@ -28,12 +29,7 @@ class HostileSchema : public ::testing::Test {
         return path;
     }
     static std::string refusal(const std::string& path) {
-        try {
-            load_trace(path);
-            return "";
-        } catch (const StoreError& error) {
-            return error.what();
-        }
+        return refusal_of([&] { load_trace(path); });
     }
     TemporaryFolder folder_;
 };

@@ -6,6 +6,7 @@
 #include <zlib.h>
 
 #include "kineto_text.h"
+#include "tests/traces/outcome.h"
 #include "traces/import/json/json_scan.h"
 #include "traces/import/kineto/event_stream.h"
 #include "traces/import/kineto/scalar_values.h"
@@ -31,12 +32,7 @@ std::string diagnostics(const ReadTrace& read) {
 }
 
 std::string refusal(const std::string& text, const FileRequest& request = {}) {
-    try {
-        read_text(text, request);
-    } catch (const StoreError& error) {
-        return error.what();
-    }
-    return "";
+    return refusal_of([&] { read_text(text, request); });
 }
 
 TEST(KinetoOddities, bareWordsInPlaceOfNumbersAreCounted) {

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <map>
 #include <numeric>
@@ -11,6 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/traces/outcome.h"
 #include "tests/traces/pickle_writer.h"
 #include "tests/traces/shared_folder.h"
 #include "traces/analysis/memory/memory.h"
@@ -564,6 +564,10 @@ TEST(MemoryOrigin, TheFirstRuleThatFitsCounts) {
     EXPECT_EQ(category_of_origin("Optimizer.step#AdamW.step"), MemoryCategory::optimizer_state);
     EXPECT_EQ(category_of_origin("forward"), MemoryCategory::other);
     // The innermost informative frame.
+    const auto category_of_stack = [](std::string_view stack) {
+        const OriginRule* rule = rule_of_stack(stack);
+        return rule != nullptr ? rule->category : MemoryCategory::other;
+    };
     EXPECT_EQ(category_of_stack(
                   "at::empty\n/x/torch/optim/adam.py:3 step\n/x/torch/nn/modules/module.py:9 _call_impl"),
               MemoryCategory::optimizer_state);
@@ -577,8 +581,7 @@ TEST(MemoryOrigin, TheFirstRuleThatFitsCounts) {
 }
 
 TEST(MemoryOrigin, ThePageHasEveryRule) {
-    std::ifstream file(SHARDSCOPE_FOREIGN_MEMORY_PAGE);
-    const std::string page((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    const std::string page = bytes_of(SHARDSCOPE_FOREIGN_MEMORY_PAGE);
     std::size_t at = 0;
     const auto expect = [&](const std::string& line) {
         const std::size_t found = page.find(line, at);

@@ -5,14 +5,13 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/traces/outcome.h"
 #include "tests/traces/part_files.h"
 #include "tests/traces/temporary_folder.h"
 #include "traces/analysis/communication/stopped.h"
@@ -196,10 +195,6 @@ class KilledPart : public MergeHosts {
         int status = 0;
         ::waitpid(child, &status, 0);
         EXPECT_TRUE(WIFSIGNALED(status));
-    }
-    static std::string bytes_of(const std::string& path) {
-        std::ifstream file(path, std::ios::binary);
-        return {std::istreambuf_iterator<char>(file), {}};
     }
 };
 

@@ -6,13 +6,13 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include "tests/traces/outcome.h"
 #include "tests/traces/part_files.h"
 #include "tests/traces/temporary_folder.h"
 #include "traces/analysis/communication/collectives.h"
@@ -59,12 +59,8 @@ class MergeTest : public ::testing::Test {
         return result;
     }
     std::string refusal(const std::vector<std::string>& inputs, const std::string& output = {}) const {
-        try {
-            merge_traces({.inputs = inputs, .output = output.empty() ? out() : output});
-            return "";
-        } catch (const StoreError& error) {
-            return error.what();
-        }
+        return refusal_of(
+            [&] { merge_traces({.inputs = inputs, .output = output.empty() ? out() : output}); });
     }
     std::string out() const { return folder_ / "out.sqlite"; }
     std::int64_t number(const std::string& sql) { return database_->integer(sql); }
@@ -76,10 +72,6 @@ class MergeTest : public ::testing::Test {
         std::vector<std::int64_t> result;
         for (Statement row(*database_, sql); row.step();) result.push_back(row.integer(0));
         return result;
-    }
-    static std::string bytes_of(const std::string& path) {
-        std::ifstream file(path, std::ios::binary);
-        return {std::istreambuf_iterator<char>(file), {}};
     }
     std::vector<std::string> files() const {
         std::vector<std::string> names;

@@ -1,12 +1,11 @@
 // Files of earlier schema versions load and stay unchanged, and every documented table and view answers on
 // them (empty if the file lacks it).
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include "tests/traces/outcome.h"
 #include "tests/traces/sample_run.h"
 #include "tests/traces/temporary_folder.h"
 #include "traces/schema/schema.h"
@@ -43,17 +42,13 @@ class OldSchema : public ::testing::TestWithParam<int> {
         }
         database.execute(fmt::format("PRAGMA user_version = {}", GetParam()));
     }
-    std::string content() const {
-        std::ifstream file(path_, std::ios::binary);
-        return {std::istreambuf_iterator<char>(file), {}};
-    }
 
     TemporaryFolder folder_;
     const std::string path_;
 };
 
 TEST_P(OldSchema, Loads) {
-    const std::string before = content();
+    const std::string before = bytes_of(path_);
     const auto trace = load_trace(path_);
     EXPECT_EQ(trace->schema_version, GetParam());
     EXPECT_TRUE(trace->ended);
@@ -62,7 +57,7 @@ TEST_P(OldSchema, Loads) {
     EXPECT_EQ(trace->collectives.size(), 4u);
     EXPECT_EQ(trace->ranks.size(), 2u);
     EXPECT_EQ(trace->ranks[0].local_rank, -1);  // unknown
-    EXPECT_TRUE(content() == before);
+    EXPECT_TRUE(bytes_of(path_) == before);
 }
 
 TEST_P(OldSchema, EveryDocumentedTableAndViewAnswers) {

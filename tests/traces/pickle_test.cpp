@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/traces/outcome.h"
 #include "tests/traces/pickle_writer.h"
 
 namespace shardscope::traces {
@@ -19,12 +20,7 @@ ParsedPickle parse(const std::string& bytes, bool partial = false) {
 }
 
 std::string complaint(const std::string& bytes, bool partial = false) {
-    try {
-        parse(bytes, partial);
-    } catch (const StoreError& error) {
-        return error.what();
-    }
-    return {};
+    return refusal_of([&] { parse(bytes, partial); });
 }
 
 TEST(Pickle, NumbersOfEveryProtocolAreRead) {

@@ -3,12 +3,12 @@
 
 #include <cstdlib>
 #include <fstream>
-#include <iterator>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "tests/traces/outcome.h"
 #include "tests/traces/report_samples.h"
 #include "traces/analysis/compare/compare_parts.h"
 #include "traces/analysis/fsdp/units.h"
@@ -545,9 +545,7 @@ TEST(Reports, UseTheSingularForOne) {
 TEST(ResultPage, AgreesWithTheFields) {
     if (std::getenv("SHARDSCOPE_UPDATE_DOCS") != nullptr)
         std::ofstream(SHARDSCOPE_RESULTS_PAGE) << results_markdown();
-    std::ifstream page(SHARDSCOPE_RESULTS_PAGE);
-    const std::string text{std::istreambuf_iterator<char>(page), {}};
-    EXPECT_TRUE(text == results_markdown())
+    EXPECT_TRUE(bytes_of(SHARDSCOPE_RESULTS_PAGE) == results_markdown())
         << "docs/results.md is out of date: run this test with SHARDSCOPE_UPDATE_DOCS=1 and commit the page";
 }
 

@@ -1,11 +1,10 @@
 // samples/queries: every query states the question that it answers, runs unchanged on a file, and is right.
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/traces/outcome.h"
 #include "tests/traces/sample_run.h"
 #include "tests/traces/temporary_folder.h"
 #include "traces/store/sqlite/query.h"
@@ -21,13 +20,6 @@ using ::testing::StartsWith;
 
 using Row = std::vector<QueryValue>;
 
-std::string text(const std::string& path) {
-    std::ifstream file(path);
-    std::ostringstream content;
-    content << file.rdbuf();
-    return content.str();
-}
-
 class SampleQueries : public ::testing::Test {
   protected:
     SampleQueries() : path_(folder_ / "run.sqlite") {
@@ -36,7 +28,7 @@ class SampleQueries : public ::testing::Test {
         writer.finish(3 * kSampleMs, 0);
     }
     std::vector<Row> rows_of(const std::string& name) const {
-        const auto results = run_query(path_, text(std::string(SHARDSCOPE_SAMPLE_QUERIES) + "/" + name));
+        const auto results = run_query(path_, bytes_of(std::string(SHARDSCOPE_SAMPLE_QUERIES) + "/" + name));
         return results.size() == 1 ? results[0].rows : std::vector<Row>();
     }
     static QueryValue whole(std::int64_t value) { return value; }
@@ -53,7 +45,7 @@ TEST_F(SampleQueries, AllRunAndDocumentTheirQuestion) {
     for (const auto& entry : std::filesystem::directory_iterator(SHARDSCOPE_SAMPLE_QUERIES)) {
         if (entry.path().extension() != ".sql") continue;
         ++queries;
-        const std::string sql = text(entry.path().string());
+        const std::string sql = bytes_of(entry.path().string());
         EXPECT_THAT(sql, StartsWith("-- ")) << entry.path();
         EXPECT_NE(sql.find('?'), std::string::npos) << entry.path() << " asks no question";
         const auto results = run_query(path_, sql);

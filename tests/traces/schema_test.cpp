@@ -4,12 +4,12 @@
 #include <cstdlib>
 #include <fstream>
 #include <set>
-#include <sstream>
 #include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/traces/outcome.h"
 #include "tests/traces/temporary_folder.h"
 #include "traces/schema/communication_kernels.h"
 #include "traces/schema/enums.h"
@@ -167,14 +167,6 @@ TEST_F(CommunicationKernels, AreTheSameInCodeAndInSql) {
     }
 }
 
-std::string page_text(const char* path) {
-    std::ifstream file(path);
-    EXPECT_TRUE(file) << path;
-    std::ostringstream page;
-    page << file.rdbuf();
-    return page.str();
-}
-
 // "a kernel whose name starts with `a` or `b`, or contains `c` or `d`".
 TEST_F(CommunicationKernels, AreThoseThatTheDefinitionsName) {
     std::vector<std::string> names[2];
@@ -186,7 +178,7 @@ TEST_F(CommunicationKernels, AreThoseThatTheDefinitionsName) {
             text += (i == 0 ? "" : i + 1 == all.size() ? " or " : ", ") + all[i];
         return text;
     };
-    EXPECT_THAT(page_text(SHARDSCOPE_DEFINITIONS_PAGE),
+    EXPECT_THAT(bytes_of(SHARDSCOPE_DEFINITIONS_PAGE),
                 HasSubstr("a kernel whose name starts with " + listed(names[0]) + ", or contains " +
                           listed(names[1]) + " |"));
 }
@@ -195,7 +187,7 @@ TEST_F(CommunicationKernels, AreThoseThatTheDefinitionsName) {
 TEST(SchemaPage, AgreesWithTheSchema) {
     if (std::getenv("SHARDSCOPE_UPDATE_DOCS") != nullptr)
         std::ofstream(SHARDSCOPE_SCHEMA_PAGE) << schema_markdown();
-    EXPECT_TRUE(page_text(SHARDSCOPE_SCHEMA_PAGE) == schema_markdown())
+    EXPECT_TRUE(bytes_of(SHARDSCOPE_SCHEMA_PAGE) == schema_markdown())
         << "docs/schema.md is out of date: run this test with SHARDSCOPE_UPDATE_DOCS=1 and commit the page";
 }
 

@@ -2,7 +2,9 @@
 // the sample traces. Times in nanoseconds.
 #include "traces/analysis/fsdp/shard_states.h"
 
+#include <algorithm>
 #include <limits>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -233,10 +235,19 @@ TEST(ShardStates, ASpanReachesFromChangeToChange) {
     EXPECT_EQ(history.span(40), (Interval{40, std::numeric_limits<std::int64_t>::max()}));
 }
 
-TEST(MostAtOnce, CountsAnEndBeforeAStartAtTheSameTime) {
-    const std::vector<IntervalSet> sets = {{{0, 10}, {20, 30}}, {{10, 25}}, {{5, 6}}};
-    EXPECT_EQ(most_at_once(sets), 2);
-    EXPECT_EQ(most_at_once({}), 0);
+// The largest number of sets that contain the same instant.
+int most_at_once(std::span<const IntervalSet> sets) {
+    std::vector<std::pair<std::int64_t, int>> edges;  // sorted: at equal times an end comes before a start
+    for (const IntervalSet& set : sets) {
+        for (const Interval& interval : set) {
+            edges.emplace_back(interval.start, 1);
+            edges.emplace_back(interval.end, -1);
+        }
+    }
+    std::sort(edges.begin(), edges.end());
+    int now = 0, most = 0;
+    for (const auto& [_, change] : edges) most = std::max(most, now += change);
+    return most;
 }
 
 // The limiter lets the host keep two gathered units; the device, which is behind, may still use a third.

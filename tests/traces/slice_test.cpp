@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/traces/outcome.h"
 #include "tests/traces/part_files.h"
 #include "tests/traces/temporary_folder.h"
 #include "traces/analysis/communication/collectives.h"
@@ -42,12 +43,8 @@ class SliceTest : public ::testing::Test {
         return result;
     }
     std::string refusal(const SliceChoice& choice, const std::string& output = "out.sqlite") const {
-        try {
-            slice_trace({.input = spec_.path, .output = folder_ / output, .choice = choice});
-            return "";
-        } catch (const StoreError& error) {
-            return error.what();
-        }
+        return refusal_of(
+            [&] { slice_trace({.input = spec_.path, .output = folder_ / output, .choice = choice}); });
     }
     std::int64_t number(const std::string& sql) { return database_->integer(sql); }
     std::vector<std::int64_t> numbers(const std::string& sql) {

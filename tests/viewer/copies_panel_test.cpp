@@ -200,13 +200,6 @@ TEST_F(CopiesPanelTest, KeepsNothingOfATraceThatIsClosed) {
 
 class CopiesByMemory : public CopiesPanelTest {
   protected:
-    void settle(Panel& panel) {
-        do {
-            draw(panel);
-            std::this_thread::sleep_for(std::chrono::milliseconds(1));
-        } while (panel.busy());
-        draw(panel);
-    }
     static MemcpyRow copy(std::int64_t start, std::int64_t length, int from) {
         return {.start = start,
                 .end = start + length,

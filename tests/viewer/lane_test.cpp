@@ -91,9 +91,10 @@ TEST(Lane, FindsAndSumsAsAScanDoes) {
             const auto after =
                 std::find_if(events.begin(), events.end(), [&](const Event& e) { return e.end > a; });
             ASSERT_EQ(lane.first_ending_after(a), static_cast<std::size_t>(after - events.begin()));
-            std::int64_t busy = 0;
-            for (const Event& e : events) busy += overlap(e, a, b);
-            ASSERT_EQ(lane.busy_within(a, b), busy);
+            std::int64_t busy = 0;  // of the events that overlap [a, b)
+            for (const Event& e : events) busy += e.end > a && e.start < b ? e.end - e.start : 0;
+            const std::size_t first = lane.first_ending_after(a);
+            ASSERT_EQ(lane.busy(first, lane.first_starting_from(first, b)), busy);
         }
     }
 }
@@ -255,7 +256,6 @@ TEST(OddInput, AnEmptyLaneIsNothing) {
     lane.finish();
     EXPECT_EQ(lane.size(), 0U);
     EXPECT_EQ(lane.first_ending_after(0), 0U);
-    EXPECT_EQ(lane.busy_within(-100, 100), 0);
     const FoldedLane folded = fold_lane(lane, {0, 100, 10}, 10);
     EXPECT_TRUE(folded.bars.empty() && folded.pixels.empty());
     EXPECT_FALSE(hit_lane(lane, folded, {0, 100, 10}, 5));
@@ -315,7 +315,8 @@ TEST(OddInput, RangesThatDoNotNestLieBelowEachOther) {
     }
     EXPECT_EQ(events, 5U);
     // Busy from the first start to the last end, without a gap.
-    EXPECT_EQ(busy_union(*trace, all_of(tracks)).busy_within(-100, 1000), 75);
+    const Lane busy = busy_union(*trace, all_of(tracks));
+    EXPECT_EQ(busy.busy(0, busy.size()), 75);
 }
 
 TEST(OddInput, NamesOfAMegabyteAndNoUtf8AreColouredAndListed) {

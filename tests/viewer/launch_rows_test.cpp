@@ -138,13 +138,6 @@ class LaunchPanelTest : public LaunchTest {
         session_.open_file(path_.string());
         while (session_.loading()) session_.poll();
     }
-    void settle(Panel& panel) {
-        do {
-            draw(panel);
-            std::this_thread::sleep_for(std::chrono::milliseconds(1));
-        } while (panel.busy());
-        draw(panel);
-    }
 };
 
 TEST_F(LaunchPanelTest, AsksTheDatabaseAndLeadsToTheLongest) {

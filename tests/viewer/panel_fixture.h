@@ -82,6 +82,15 @@ class PanelsTest : public testing::Test {
         return clipboard_;
     }
 
+    // The same, until the panel's own work is done, too.
+    void settle(Panel& panel) {
+        do {
+            draw(panel);
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        } while (panel.busy());
+        draw(panel);
+    }
+
     void frame(Panel& panel, float width, float height) {
         ImGuiIO& io = ImGui::GetIO();
         io.DisplaySize = {width, height};

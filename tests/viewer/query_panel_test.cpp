@@ -164,13 +164,10 @@ TEST_F(QueryTest, TheSchemaSaysWhatColumnsMean) {
 
 TEST_F(QueryTest, AFileThatIsReplacedTruncatedOrGoneIsAMessageOrTheNewAnswer) {
     const std::string count = "SELECT count(*) AS n FROM kernels";
-    const std::string stamp = file_stamp({path_});
     EXPECT_EQ(ask(runner_, path_, count).error, "");
     fs::remove(path_);
-    EXPECT_EQ(file_stamp({path_}), "");
     EXPECT_NE(ask(runner_, path_, count).error, "");
     write_sample(path_, {.steps = 1});
-    EXPECT_NE(file_stamp({path_}), stamp);
     EXPECT_EQ(ask(runner_, path_, count).error, "");
     fs::resize_file(path_, fs::file_size(path_) / 2);
     EXPECT_NE(ask(runner_, path_, count).error, "");

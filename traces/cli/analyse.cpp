@@ -1,7 +1,6 @@
 #include "traces/cli/analyse.h"
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
@@ -16,6 +15,7 @@
 #include "traces/import/open.h"
 #include "traces/query/as_database.h"
 #include "traces/report/report.h"
+#include "traces/schema/text.h"
 
 namespace shardscope::traces {
 
@@ -25,11 +25,7 @@ constexpr std::size_t kLeast = 40, kMost = 1000;
 
 // Returns 0 if it is not a number.
 std::size_t number(const char* text) {
-    if (text == nullptr) return 0;
-    const std::string_view digits(text);
-    std::size_t value = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    return error == std::errc() && end == digits.data() + digits.size() ? value : 0;
+    return text == nullptr ? 0 : number_of<std::size_t>(text).value_or(0);
 }
 
 std::size_t of_terminal() {

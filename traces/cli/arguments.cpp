@@ -11,6 +11,7 @@
 
 #include <fmt/core.h>
 
+#include "traces/schema/text.h"
 #include "traces/store/columns/trace.h"
 #include "traces/store/load/loader.h"
 #include "traces/store/sqlite/open.h"
@@ -29,9 +30,8 @@ std::pair<std::string_view, std::string_view> sides(std::string_view text) {
 
 std::optional<std::int64_t> parse_step(std::string_view text, const std::string& whole) {
     if (text.empty()) return std::nullopt;
-    std::int64_t number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error != std::errc() || end != text.data() + text.size()) {
+    const auto number = number_of<std::int64_t>(text);
+    if (!number) {
         throw UsageError(
             fmt::format("--step {}: \"{}\" is not a step number; write A:B, for example 2:5", whole, text));
     }

@@ -1,6 +1,5 @@
 // What the commands share, and the commands with options of their own that analyse one trace.
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <optional>
@@ -21,6 +20,7 @@
 #include "traces/cli/arguments.h"
 #include "traces/cli/verb.h"
 #include "traces/report/text_table.h"
+#include "traces/schema/text.h"
 
 namespace shardscope::traces {
 
@@ -143,11 +143,10 @@ PathFactors parse_what_if(const std::string& text) {
         const auto kind = std::find(kPathKindNames.begin(), kPathKindNames.begin() + kScalable, name) -
                           kPathKindNames.begin();
         if (kind == kScalable) throw wrong(fmt::format("\"{}\" is not a kind of time", name));
-        double& factor = factors[static_cast<std::size_t>(kind)];
-        const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), factor);
-        if (error != std::errc() || end != number.data() + number.size() || !(factor >= 0 && factor <= 1e6)) {
+        const auto factor = number_of<double>(number);
+        if (!factor || !(*factor >= 0 && *factor <= 1e6))
             throw wrong(fmt::format("\"{}\" is not a factor from 0 to 1000000", number));
-        }
+        factors[static_cast<std::size_t>(kind)] = *factor;
         if (comma == std::string_view::npos) return factors;
         rest.remove_prefix(comma + 1);
     }

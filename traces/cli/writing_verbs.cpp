@@ -1,5 +1,4 @@
 // import, export, merge and slice read traces, write files, and print a line about each part.
-#include <charconv>
 #include <cstdio>
 #include <filesystem>
 #include <string_view>
@@ -18,6 +17,7 @@
 #include "traces/merge/merge.h"
 #include "traces/merge/slice.h"
 #include "traces/query/as_database.h"
+#include "traces/schema/text.h"
 #include "traces/store/apart.h"
 #include "traces/store/grouped.h"
 #include "traces/store/number_list.h"
@@ -101,11 +101,9 @@ std::vector<std::pair<std::int64_t, std::int64_t>> parse_rank_list(const std::st
             fmt::format("--rank {}: it is not a list of ranks; write for example 0,8 or 0-3", text));
     };
     const auto number = [&](std::string_view digits) {
-        std::int64_t value = 0;
-        const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-        if (error != std::errc() || end != digits.data() + digits.size() || value < 0 || value > kRanksAtMost)
-            throw wrong();
-        return value;
+        const auto value = number_of<std::int64_t>(digits);
+        if (!value || *value < 0 || *value > kRanksAtMost) throw wrong();
+        return *value;
     };
     std::vector<std::pair<std::int64_t, std::int64_t>> ranks;
     std::string_view rest = text;

@@ -1,7 +1,6 @@
 // Ranges and calls of host threads, marks, steps, and the flows from forward operators to their backward
 // ones.
 #include <algorithm>
-#include <charconv>
 #include <iterator>
 #include <optional>
 #include <set>
@@ -15,6 +14,7 @@
 #include "traces/export/table_scan.h"
 #include "traces/schema/enums.h"
 #include "traces/schema/json_text.h"
+#include "traces/schema/text.h"
 #include "traces/store/columns/names.h"
 
 namespace shardscope::traces {
@@ -45,11 +45,8 @@ bool ends_as_module(std::string_view text) {
 // n of "nn.Module: Class_n", else 0.
 std::int64_t number_at_end(std::string_view text) {
     const auto mark = text.rfind('_');
-    std::int64_t number = 0;
     if (mark == std::string_view::npos) return 0;
-    const char* end = text.data() + text.size();
-    const auto [at, error] = std::from_chars(text.data() + mark + 1, end, number);
-    return error == std::errc() && at == end ? number : 0;
+    return number_of<std::int64_t>(text.substr(mark + 1)).value_or(0);
 }
 
 class Ranges {

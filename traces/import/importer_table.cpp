@@ -137,10 +137,6 @@ std::uint64_t bytes_of_database(Input& input) {
 
 }  // namespace
 
-std::span<const Importer> importers() {
-    return kImporters;
-}
-
 std::string readable_formats() {
     std::vector<std::string_view> formats;
     for (const Importer& importer : kImporters) {

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -42,7 +41,6 @@ struct Importer {
                                const FileRequest& request);
 };
 
-std::span<const Importer> importers();
 // "databases of Shardscope, ..., Kineto and Chrome traces (JSON) and ..."
 std::string readable_formats();
 

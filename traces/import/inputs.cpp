@@ -10,6 +10,7 @@
 #include <fmt/core.h>
 
 #include "traces/import/importer_table.h"
+#include "traces/schema/text.h"
 #include "traces/store/error.h"
 
 namespace shardscope::traces {
@@ -96,8 +97,7 @@ bool assign(std::vector<InputFile>& files, Number number, bool from_zero_on) {
 }  // namespace
 
 int rank_of_name(const std::string& path) {
-    std::string name = fs::path(path).filename().string();
-    for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    const std::string name = lower_case(fs::path(path).filename().string());
     for (const std::string word : {"rank", "worker"}) {
         for (auto at = name.find(word); at != std::string::npos; at = name.find(word, at + 1)) {
             std::size_t digits = at + word.size();

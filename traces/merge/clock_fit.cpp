@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "traces/analysis/base/percentile.h"
 #include "traces/schema/sort_rows.h"
 
 namespace shardscope::traces {
@@ -16,12 +17,6 @@ struct Point {
     double time = 0, difference = 0;
 };
 
-double middle(std::vector<double> values) {
-    const auto at = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
-    std::nth_element(values.begin(), at, values.end());
-    return *at;
-}
-
 // The median point of the residuals about a line through `from` with that slope.
 Point middle(std::span<const ClockPair> pairs, std::int64_t from, double slope) {
     std::vector<double> times, differences;
@@ -31,7 +26,7 @@ Point middle(std::span<const ClockPair> pairs, std::int64_t from, double slope) 
         times.push_back(static_cast<double>(pair.own - from));
         differences.push_back(static_cast<double>(pair.other - pair.own) - slope * times.back());
     }
-    return {middle(std::move(times)), middle(std::move(differences))};
+    return {lower_median(times), lower_median(differences)};
 }
 
 // Repeated until the residuals have no slope: after the first slope alone, outliers still shift the medians
@@ -55,17 +50,10 @@ std::int64_t spread_of(std::span<const ClockPair> pairs, const ClockFit& fit) {
         const auto drifted = std::llround(fit.drift * static_cast<double>(pair.own - fit.from));
         off.push_back(std::abs(pair.other - pair.own - fit.offset - drifted));
     }
-    return median(off);
+    return lower_median(off);
 }
 
 }  // namespace
-
-std::int64_t median(std::vector<std::int64_t>& values) {
-    if (values.empty()) return 0;
-    const auto at = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
-    std::nth_element(values.begin(), at, values.end());
-    return *at;
-}
 
 ClockFit fit_clock(std::span<const ClockPair> pairs, bool may_drift) {
     std::vector<ClockPair> sorted(pairs.begin(), pairs.end());
@@ -73,7 +61,7 @@ ClockFit fit_clock(std::span<const ClockPair> pairs, bool may_drift) {
     std::vector<std::int64_t> differences;
     differences.reserve(sorted.size());
     for (const ClockPair& pair : sorted) differences.push_back(pair.other - pair.own);
-    ClockFit flat{.offset = median(differences), .drift = 0, .from = sorted.front().own, .spread = 0};
+    ClockFit flat{.offset = lower_median(differences), .drift = 0, .from = sorted.front().own, .spread = 0};
     flat.spread = spread_of(sorted, flat);
 
     const std::int64_t span = sorted.back().own - sorted.front().own;
@@ -86,7 +74,7 @@ ClockFit fit_clock(std::span<const ClockPair> pairs, bool may_drift) {
         const auto drifted = std::llround(line.drift * static_cast<double>(pair.own - line.from));
         at_from.push_back(pair.other - pair.own - drifted);
     }
-    line.offset = median(at_from);
+    line.offset = lower_median(at_from);
     line.spread = spread_of(sorted, line);
     const bool clear = std::abs(line.drift) * static_cast<double>(span) > static_cast<double>(line.spread);
     return clear && line.spread < flat.spread ? line : flat;

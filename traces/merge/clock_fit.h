@@ -34,9 +34,6 @@ struct ClockFit {
 inline constexpr std::size_t kPairsForDrift = 20;
 inline constexpr std::int64_t kSpanForDrift = 10'000'000'000;  // ns
 
-// For an even number of values, the lower of the two middle ones; 0 for an empty list. Reorders `values`.
-std::int64_t median(std::vector<std::int64_t>& values);
-
 // With `may_drift`, a drift is fitted if at least kPairsForDrift pairs span at least kSpanForDrift and it
 // moves the clock over that span by more than the spread. `pairs` must not be empty.
 ClockFit fit_clock(std::span<const ClockPair> pairs, bool may_drift);

@@ -8,6 +8,7 @@
 
 #include <fmt/core.h>
 
+#include "traces/analysis/base/percentile.h"
 #include "traces/merge/clock_fit.h"
 #include "traces/merge/part.h"
 #include "traces/schema/communication_kernels.h"
@@ -20,12 +21,6 @@ namespace {
 constexpr std::int64_t kSameStart = 60'000'000'000;  // ns; a reboot takes longer
 constexpr int kRounds = 20;
 constexpr std::int64_t kByOrder = std::int64_t{1} << 40;  // numbers from here on are positions in an order
-
-bool ends_together(Operation operation) {
-    return operation == Operation::all_gather || operation == Operation::reduce_scatter ||
-           operation == Operation::all_reduce || operation == Operation::barrier ||
-           operation == Operation::all_to_all;
-}
 
 bool share_a_clock(const PartClock& a, const PartClock& b) {
     if (a.host.empty() || a.host != b.host || a.system_ns == 0 || b.system_ns == 0) return false;
@@ -253,7 +248,7 @@ class Aligner {
             widths.push_back(last - first);
         }
         const std::int64_t worst = widths.empty() ? 0 : *std::max_element(widths.begin(), widths.end());
-        return {median(widths), worst};
+        return {lower_median(widths), worst};
     }
 
     std::vector<ClockPair> pairs(std::size_t own, std::size_t other) const {
@@ -343,13 +338,13 @@ class Aligner {
                 for (std::size_t i = 0; i < ends.size(); ++i) {
                     std::vector<std::int64_t> others = times;
                     others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
-                    off[ends[i].first].push_back(median(others) - times[i]);
+                    off[ends[i].first].push_back(lower_median(others) - times[i]);
                 }
             }
             std::int64_t moved = 0;
             for (std::size_t c = 0; c < clocks_.size(); ++c) {
                 if (!clocks_[c].by_collectives) continue;
-                const std::int64_t by = median(off[c]) / 2;  // the others move, too
+                const std::int64_t by = lower_median(off[c]) / 2;  // the others move, too
                 moved = std::max(moved, std::abs(move(clocks_[c], by)));
             }
             if (moved == 0) return;

@@ -1,6 +1,5 @@
 #include "traces/report/fail_if.h"
 
-#include <charconv>
 #include <cstddef>
 #include <string_view>
 
@@ -8,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "traces/schema/json_text.h"
+#include "traces/schema/text.h"
 
 namespace shardscope::traces {
 
@@ -80,9 +80,9 @@ FailIf parsed(const std::string& text) {
     }
     result.relative = !number.empty() && (number[0] == '+' || number[0] == '-');
     if (!number.empty() && number[0] == '+') number.remove_prefix(1);
-    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), result.value);
-    if (error != std::errc() || end != number.data() + number.size())
-        throw wrong("the number cannot be read");
+    const auto value = number_of<double>(number);
+    if (!value) throw wrong("the number cannot be read");
+    result.value = *value;
     if (result.percent && !result.relative) throw wrong("a percentage needs its sign, + or -");
     return result;
 }

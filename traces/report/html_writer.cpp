@@ -7,6 +7,7 @@
 
 #include "traces/report/html_parts.h"
 #include "traces/report/text_table.h"
+#include "traces/schema/text.h"
 
 namespace shardscope::traces {
 
@@ -95,9 +96,7 @@ std::string Redactor::text(std::string_view text) const {
 
 bool Redactor::shows(std::string_view key, std::string_view value) const {
     if (!on_) return true;
-    std::string lower(key);
-    std::transform(lower.begin(), lower.end(), lower.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    const std::string lower = lower_case(key);
     for (const std::string_view word : {"host", "user", "path", "file", "command", "arg", "env", "cwd",
                                         "trace", "address", "folder", "directory", "url", "token"}) {
         if (lower.find(word) != std::string::npos) return false;

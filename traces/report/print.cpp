@@ -3,7 +3,6 @@
 #include "traces/report/print.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <type_traits>
 
@@ -11,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "traces/schema/json_text.h"
+#include "traces/schema/text.h"
 
 namespace shardscope::traces {
 namespace {
@@ -119,8 +119,7 @@ Json known_or_null(double value) {
 
 std::string split_key(std::string_view category) {
     std::string key = "split_";
-    for (const char c : category)
-        key += c == ' ' ? '_' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    for (const char c : category) key += c == ' ' ? '_' : lower_case(c);
     return key + "_us";
 }
 

@@ -69,6 +69,16 @@ inline constexpr std::array<std::string_view, kOperations> kOperationNcclNames =
     "AllGather", "ReduceScatter", "AllReduce", "Broadcast", "Barrier", "Reduce",
     "AlltoAll",  "Gather",        "Scatter",   "Send",      "Recv",    "Generic"};
 
+// Whether no rank leaves before all have arrived, so that a rank's duration shows when it arrived.
+constexpr bool ends_together(Operation operation) {
+    return operation == Operation::all_gather || operation == Operation::reduce_scatter ||
+           operation == Operation::all_reduce || operation == Operation::barrier ||
+           operation == Operation::all_to_all;
+}
+constexpr bool is_point_to_point(Operation operation) {
+    return operation == Operation::send || operation == Operation::recv;
+}
+
 // What a part of the memory account's prediction describes (SHARD_PREDICTION_PARTS).
 enum class PredictionPart : std::uint8_t {
     unit = 0,    // bytes of an FSDP unit at the predicted peak
@@ -85,7 +95,6 @@ enum class LinkKind : std::uint8_t {
     backward = 0,  // from an operator to the operator that is its backward
 };
 inline constexpr int kLinkKinds = 1;
-inline constexpr std::array<std::string_view, kLinkKinds> kLinkKindNames = {"backward"};
 
 // How far a collective in a flight recorder's dump had progressed (SHARD_FLIGHT_RECORDS).
 enum class FlightState : std::uint8_t { scheduled = 0, started = 1, completed = 2 };

@@ -1,10 +1,9 @@
 // docs/schema.md from the schema's data.
-#include <algorithm>
-#include <cctype>
 
 #include <fmt/core.h>
 
 #include "traces/schema/schema.h"
+#include "traces/schema/text.h"
 
 namespace shardscope::traces {
 
@@ -43,11 +42,6 @@ void append_enums(std::string& text, std::span<const SchemaTable> enums) {
     }
 }
 
-bool same_name(std::string_view a, std::string_view b) {
-    return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                      [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
-}
-
 }  // namespace
 
 std::string schema_markdown_of(std::string_view name) {
@@ -56,7 +50,7 @@ std::string schema_markdown_of(std::string_view name) {
     for (auto at = page.find(kHeading); at != std::string::npos; at = page.find(kHeading, at + 1)) {
         const std::string_view section = std::string_view(page).substr(at + 1);
         const std::string_view title = section.substr(4, section.find('\n') - 4);
-        if (same_name(title, name)) return std::string(section.substr(0, section.find("\n\n#") + 1));
+        if (same_but_for_case(title, name)) return std::string(section.substr(0, section.find("\n\n#") + 1));
     }
     return {};
 }

@@ -1,4 +1,5 @@
-// Columns shared by several of Nsight Systems' tables. Included by the files that define those tables.
+// The SQL types of columns, and columns shared by several of Nsight Systems' tables. Included by the files
+// that define tables.
 #pragma once
 
 #include "traces/schema/schema.h"

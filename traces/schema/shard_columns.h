@@ -1,15 +1,11 @@
 // Columns shared by several of Shardscope's own tables. Included by the files that define those tables.
 #pragma once
 
-#include "traces/schema/schema.h"
+#include "traces/schema/nsight_columns.h"
 
 namespace shardscope::traces::own {
 
-inline constexpr std::string_view kInt = "INTEGER";
-inline constexpr std::string_view kIntNN = "INTEGER NOT NULL";
 inline constexpr std::string_view kKey = "INTEGER NOT NULL PRIMARY KEY";
-inline constexpr std::string_view kText = "TEXT";
-inline constexpr std::string_view kTextNN = "TEXT NOT NULL";
 
 inline constexpr SchemaColumn kRank = {"rank", kIntNN, "rank", "The rank. SHARD_RANKS.rank"};
 inline constexpr SchemaColumn kUnit = {"unit", kInt, "id", "The FSDP unit. SHARD_UNITS.id"};

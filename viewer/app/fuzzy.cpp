@@ -5,15 +5,13 @@
 #include <algorithm>
 #include <vector>
 
+#include "traces/schema/text.h"
+
 namespace shardscope::viewer {
 namespace {
 
 constexpr int kNone = -1'000'000;
 constexpr int kLetter = 4, kInRow = 6, kWordStart = 8;
-
-char lower(char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-}
 
 bool starts_word(std::string_view name, std::size_t i) {
     if (i == 0) return true;
@@ -34,7 +32,7 @@ std::optional<int> fuzzy_score(std::string_view typed, std::string_view name) {
         int before = first ? 0 : kNone;  // best score of the previous letter left of i
         for (std::size_t i = 0; i < name.size(); ++i) {
             next[i] = kNone;
-            if (lower(name[i]) == lower(c)) {
+            if (traces::same_letter(name[i], c)) {
                 const int in_row = !first && i > 0 && placed[i - 1] > kNone ? placed[i - 1] + kInRow : kNone;
                 const int from = std::max(before, in_row);
                 if (from > kNone) next[i] = from + kLetter + (starts_word(name, i) ? kWordStart : 0);

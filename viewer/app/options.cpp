@@ -13,6 +13,7 @@
 
 #include "shardscope/version.h"
 #include "traces/schema/schema.h"
+#include "traces/schema/text.h"
 #include "viewer/model/time_view.h"
 
 namespace shardscope::viewer {
@@ -35,11 +36,8 @@ std::optional<std::int64_t> parse_time(std::string_view text) {
 }
 
 std::optional<int> parse_pixels(std::string_view text) {
-    int value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size() || value < 64 || value > 16384)
-        return std::nullopt;
-    return value;
+    const auto value = traces::number_of<int>(text);
+    return value && *value >= 64 && *value <= 16384 ? value : std::nullopt;
 }
 
 std::string joined(const std::vector<std::string>& words) {

@@ -159,10 +159,6 @@ bool Window::wait(double seconds) {
     return impl_->frames_owed > 0;
 }
 
-void Window::owe_frames() {
-    impl_->frames_owed = kFramesAfterInput;
-}
-
 void Window::begin_frame() {
     ImGui_ImplOpenGL3_NewFrame();
     ImGui_ImplGlfw_NewFrame();

@@ -24,7 +24,6 @@ class Window final : public Surface {
     // Waits for input (at most `seconds`), unless earlier input still needs frames. Returns false if there is
     // neither, so that nothing needs to be drawn.
     bool wait(double seconds);
-    void owe_frames();  // draws the next few frames even without input
     void begin_frame() override;
     void end_frame() override;  // also shows the frame
     std::vector<std::uint8_t> pixels() override;

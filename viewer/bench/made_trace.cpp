@@ -58,6 +58,18 @@ class Thread {
     int written_ = 0;
 };
 
+// Returns the process of the rank.
+std::int64_t add_rank(DatabaseWriter& to, int rank) {
+    const std::int64_t pid = 1000 + rank;
+    to.add(RankRow{.rank = rank,
+                   .device = rank,
+                   .global_pid = global_pid(pid),
+                   .global_tid = global_tid(pid, pid),
+                   .host = "host",
+                   .device_name = "GPU"});
+    return pid;
+}
+
 }  // namespace
 
 void make_trace(const std::string& path, std::int64_t events) {
@@ -66,13 +78,7 @@ void make_trace(const std::string& path, std::int64_t events) {
     for (int n = 0; n < kNames; ++n) names.push_back(to.intern(fmt::format("aten::operator_{}", n)));
     std::vector<Thread> threads;
     for (int r = 0; r < kRanks; ++r) {
-        const std::int64_t pid = 1000 + r;
-        to.add(RankRow{.rank = r,
-                       .device = r,
-                       .global_pid = global_pid(pid),
-                       .global_tid = global_tid(pid, pid),
-                       .host = "host",
-                       .device_name = "GPU"});
+        const std::int64_t pid = add_rank(to, r);
         for (int t = 0; t < kThreads; ++t) {
             const std::int64_t tid = global_tid(pid, pid + t);
             to.add(ThreadRow{.global_tid = tid, .name = fmt::format("thread {}", t), .rank = r});
@@ -91,15 +97,7 @@ void make_device_trace(const std::string& path, std::int64_t events) {
     DatabaseWriter to({.path = path, .overwrite = true});
     std::vector<StringId> names;
     for (int n = 0; n < kNames; ++n) names.push_back(to.intern(fmt::format("gemm_{}_kernel", n)));
-    for (int r = 0; r < kRanks; ++r) {
-        const std::int64_t pid = 1000 + r;
-        to.add(RankRow{.rank = r,
-                       .device = r,
-                       .global_pid = global_pid(pid),
-                       .global_tid = global_tid(pid, pid),
-                       .host = "host",
-                       .device_name = "GPU"});
-    }
+    for (int r = 0; r < kRanks; ++r) add_rank(to, r);
     std::mt19937 random(1);
     std::array<std::int64_t, kRanks> times{};
     for (std::int64_t i = 0; i < events; ++i) {

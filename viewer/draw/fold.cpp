@@ -177,9 +177,4 @@ std::int64_t line_at(const LineCurve& line, std::int64_t time) {
     return after == times.begin() ? 0 : line.curve.bytes[static_cast<std::size_t>(after - times.begin()) - 1];
 }
 
-std::int64_t line_most(const LineCurve& line, std::int64_t from, std::int64_t to) {
-    const auto columns = fold_line(line, from, to, 1);
-    return columns.empty() ? 0 : columns.front().highest;
-}
-
 }  // namespace shardscope::viewer

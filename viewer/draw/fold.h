@@ -74,7 +74,5 @@ std::vector<LineColumn> fold_line(const LineCurve& line, std::int64_t from, std:
                                   std::int64_t shift = 0);
 // The value at `time`, 0 before the first point.
 std::int64_t line_at(const LineCurve& line, std::int64_t time);
-// The largest value in force at any instant of [from, to).
-std::int64_t line_most(const LineCurve& line, std::int64_t from, std::int64_t to);
 
 }  // namespace shardscope::viewer

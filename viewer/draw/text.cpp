@@ -18,10 +18,6 @@
 namespace shardscope::viewer {
 namespace {
 
-float width_of(std::string_view text) {
-    return ImGui::CalcTextSize(text.data(), text.data() + text.size()).x;
-}
-
 // CalcTextSize rounds up, and the error adds up over characters.
 float exact_width(std::string_view text) {
     return ImGui::GetFont()
@@ -113,6 +109,10 @@ void move_to_right(std::string_view text) {
 }
 
 }  // namespace
+
+float width_of(std::string_view text) {
+    return ImGui::CalcTextSize(text.data(), text.data() + text.size()).x;
+}
 
 void text_right(std::string_view t) {
     move_to_right(t);

@@ -11,6 +11,8 @@
 
 namespace shardscope::viewer {
 
+float width_of(std::string_view text);  // pixels
+
 // Right-aligned in the remaining width of the current cell or line.
 void text_right(std::string_view text);
 void text_right_dim(std::string_view text);

@@ -2,12 +2,12 @@
 #include "viewer/model/arrangement.h"
 
 #include <algorithm>
-#include <cctype>
 #include <iterator>
 
 #include <nlohmann/json.hpp>
 
 #include "traces/schema/json_text.h"
+#include "traces/schema/text.h"
 
 namespace shardscope::viewer {
 namespace {
@@ -21,10 +21,6 @@ void take_strings(const Json& json, const char* key, Strings& into) {
     for (const Json& value : *it) {
         if (value.is_string()) into.insert(into.end(), value.get<std::string>());
     }
-}
-
-char lower(char c) {
-    return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
 }
 
 }  // namespace
@@ -95,9 +91,7 @@ bool matches_filter(std::string_view text, std::string_view filter) {
         const std::size_t space = filter.find(' ');
         const std::string_view word = filter.substr(0, space);
         filter = space == std::string_view::npos ? std::string_view() : filter.substr(space + 1);
-        const auto found = std::search(text.begin(), text.end(), word.begin(), word.end(),
-                                       [](char a, char b) { return lower(a) == lower(b); });
-        if (found == text.end() && !word.empty()) return false;
+        if (!traces::contains_but_for_case(text, word)) return false;
     }
     return true;
 }

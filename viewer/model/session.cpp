@@ -57,10 +57,6 @@ TimeRange whole(const traces::Trace& trace) {
     return {trace.first_ns - air, trace.first_ns + length + air};
 }
 
-std::vector<std::string> files_of(const OpenTrace& entry) {
-    return entry.merged.empty() ? std::vector<std::string>{entry.path} : entry.merged;
-}
-
 // Whether every index into the first trace is valid in the second, as after a trace has grown.
 bool has_all_of(const traces::Trace& now, const traces::Trace& before) {
     return now.ranks.size() >= before.ranks.size() && now.device.size() >= before.device.size() &&
@@ -148,7 +144,7 @@ void Session::start(OpenTrace entry) {
 void Session::read_entry(std::size_t index) {
     const OpenTrace& entry = open[index];
     auto load = std::make_unique<Load>();
-    std::vector<std::string> paths = files_of(entry);
+    std::vector<std::string> paths = entry.files();
     load->stamps = stamps_of(paths);
     load->outcome = std::async(std::launch::async, [paths = std::move(paths), progress = load->progress] {
         return read(paths, *progress);
@@ -203,7 +199,7 @@ bool Session::poll_files() {
         if (loads_->of_entry[i] || entry.next || file.stamps.empty() || now < file.next_look || !entry.trace)
             continue;
         file.next_look = now + std::chrono::seconds(1);
-        const std::vector<std::string> paths = files_of(entry);
+        const std::vector<std::string> paths = entry.files();
         bool same = true;
         for (std::size_t f = 0; f < paths.size(); ++f) {
             const FileStamp stamp = stamp_of(paths[f]);

@@ -52,6 +52,7 @@ struct OpenTrace {
     bool leads_to_plan = true;
     std::optional<TimeRange> wanted_visible, wanted_limit;  // saved values, applied once the trace is read
 
+    std::vector<std::string> files() const { return merged.empty() ? std::vector{path} : merged; }
     bool loading() const { return trace == nullptr && error.empty(); }
     // Whether its run is still going: it has not ended, and its file grew a moment ago.
     bool running() const { return trace != nullptr && !trace->ended && grew.has_value(); }

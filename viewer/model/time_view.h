@@ -35,6 +35,8 @@ struct TimeSpan {
 
 inline constexpr std::int64_t kShortestView = 100;  // ns: nothing in a trace is finer
 
+inline constexpr double kWheelStep = 0.8;  // factor of the visible range's length for each notch of the wheel
+
 // The range after zooming by `factor` (below 1: closer) with the instant at `anchor` fixed. Never shorter
 // than kShortestView, never more than four times the whole; part of `whole` stays in sight.
 TimeSpan zoomed(TimeSpan visible, TimeSpan whole, std::int64_t anchor, double factor);

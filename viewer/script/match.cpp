@@ -2,11 +2,12 @@
 #include "viewer/script/match.h"
 
 #include <cctype>
-#include <charconv>
 #include <cmath>
 #include <regex>
 
 #include <fmt/core.h>
+
+#include "traces/schema/text.h"
 
 namespace shardscope::viewer::script {
 namespace {
@@ -31,11 +32,8 @@ std::string about(const Expect& expected, const std::string& shown) {
 }  // namespace
 
 std::optional<double> parse_number(std::string_view text) {
-    double value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value))
-        return std::nullopt;
-    return value;
+    const auto value = traces::number_of<double>(text);
+    return value && std::isfinite(*value) ? value : std::nullopt;
 }
 
 std::optional<Figure> parse_figure(const std::string& text) {

@@ -30,8 +30,8 @@ std::string csv_field(const std::string& text) {
 
 // Counts remain whole numbers: 5, not 5.0.
 nlohmann::ordered_json exact_json(double number) {
-    constexpr double kExact = 9007199254740992;  // 2^53
-    if (number == std::floor(number) && std::abs(number) <= kExact) return static_cast<std::int64_t>(number);
+    if (number == std::floor(number) && std::abs(number) <= kExactInteger)
+        return static_cast<std::int64_t>(number);
     return number;
 }
 

@@ -30,6 +30,7 @@ struct TableColumn {
 };
 
 inline constexpr double kNoNumber = std::numeric_limits<double>::quiet_NaN();
+inline constexpr double kExactInteger = 9007199254740992;  // 2^53: doubles hold every whole number up to it
 
 inline constexpr char kMicro[] = "\u00b5s";
 inline double us(std::int64_t ns) {

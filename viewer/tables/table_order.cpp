@@ -10,6 +10,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "traces/schema/text.h"
+
 namespace shardscope::viewer {
 namespace {
 
@@ -20,16 +22,8 @@ std::atomic<int> running = 0;  // threads that currently work for tables
 
 struct Cancelled {};
 
-char lower(char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-}
 bool digit(char c) {
     return c >= '0' && c <= '9';
-}
-
-bool holds(const std::string& text, const std::string& lowered) {
-    return std::search(text.begin(), text.end(), lowered.begin(), lowered.end(),
-                       [](char a, char b) { return lower(a) == b; }) != text.end();
 }
 
 // Takes the digits at `at`, without leading zeros.
@@ -48,15 +42,14 @@ class Work {
         std::iota(order_.begin(), order_.end(), 0U);
     }
 
-    void filter(std::string text) {
-        std::transform(text.begin(), text.end(), text.begin(), lower);
+    void filter(const std::string& text) {
         const std::size_t columns = model_.columns().size();
         const auto all = static_cast<float>(order_.size());
         std::size_t kept = 0;
         for (std::size_t i = 0; i < order_.size(); ++i) {
             look(i, kFilterShare * static_cast<float>(i) / all);
             for (std::size_t c = 0; c < columns; ++c) {
-                if (!holds(model_.text(order_[i], c), text)) continue;
+                if (!traces::contains_but_for_case(model_.text(order_[i], c), text)) continue;
                 order_[kept++] = order_[i];
                 break;
             }
@@ -152,8 +145,8 @@ bool natural_less(std::string_view a, std::string_view b) {
             if (x != y) return x < y;
             continue;
         }
-        const auto x = static_cast<unsigned char>(lower(a[i++])),
-                   y = static_cast<unsigned char>(lower(b[j++]));
+        const auto x = static_cast<unsigned char>(traces::lower_case(a[i++])),
+                   y = static_cast<unsigned char>(traces::lower_case(b[j++]));
         if (x != y) return x < y;
     }
     if (i == a.size() && j == b.size()) return a < b;

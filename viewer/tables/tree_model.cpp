@@ -2,23 +2,15 @@
 #include "viewer/tables/tree_model.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <string_view>
 #include <utility>
 
 #include "traces/schema/sort_rows.h"
+#include "traces/schema/text.h"
 
 namespace shardscope::viewer {
 namespace {
-
-bool same_letter(char a, char b) {
-    return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
-}
-
-bool contains(std::string_view text, std::string_view part) {
-    return std::search(text.begin(), text.end(), part.begin(), part.end(), same_letter) != text.end();
-}
 
 // The result of a search, by row: whether its name matches, and whether a row below it does.
 struct Found {
@@ -30,7 +22,7 @@ Found find_all(const TreeModel& model, const std::string& text) {
     std::vector<std::size_t> above;  // the path to the row
     for (std::size_t row = 0; row < model.rows(); ++row) {
         above.resize(static_cast<std::size_t>(model.node(row).depth));
-        if (contains(model.node(row).name, text)) {
+        if (traces::contains_but_for_case(model.node(row).name, text)) {
             found.here[row] = true;
             for (const std::size_t a : above) found.below[a] = true;
         }

@@ -2,20 +2,15 @@
 // whole pixels. Drawing layer (Dear ImGui); frame thread only.
 #pragma once
 
-#include <algorithm>
 #include <cmath>
 #include <string>
 
+#include "viewer/draw/chart.h"
 #include "viewer/draw/text.h"
+#include "viewer/theme/theme.h"
 #include "viewer/timeline/painter.h"
 
 namespace shardscope::viewer {
-
-inline constexpr float kFar = 1e5F;  // pixels: beyond this a screen coordinate only means "outside"
-
-inline float width_of(const std::string& text) {
-    return ImGui::CalcTextSize(text.c_str()).x;
-}
 
 class Canvas {
   public:
@@ -23,15 +18,15 @@ class Canvas {
         : draw_(draw), p_(picture), font_(ImGui::GetFontSize()) {}
 
   protected:
-    float x_of(std::int64_t time) const {
-        const double x = static_cast<double>(p_.area.left()) + p_.view.pixel(time);
-        return static_cast<float>(std::clamp(x, -static_cast<double>(kFar), static_cast<double>(kFar)));
-    }
+    float x_of(std::int64_t time) const { return p_.area.x_of(p_.view, time); }
     float y_of(const Row& row) const {
         return std::floor(p_.area.top() + p_.layout.on_screen(row, p_.area.scroll));
     }
-    // Where scrolled rows begin on the screen.
-    float below_pinned() const { return p_.area.top() + p_.layout.pinned_height; }
+    void ground(const Row& row) {
+        const float y = y_of(row);
+        draw_.AddRectFilled({p_.area.left(), y}, {p_.area.max.x, y + row.height},
+                            faded(theme::text(), 0.025F));
+    }
     void put(float x, float y, ImU32 color, const std::string& text) {
         draw_.AddText({std::floor(x), std::floor(y)}, color, text.c_str());
     }

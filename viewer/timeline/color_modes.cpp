@@ -9,6 +9,7 @@
 
 #include "traces/analysis/fsdp/unit_ranges.h"
 #include "traces/schema/sort_rows.h"
+#include "traces/schema/text.h"
 
 namespace shardscope::viewer {
 namespace {
@@ -184,10 +185,8 @@ Color paint_color(Paint paint) {
 }
 
 Paint hue_of(std::string_view name) {
-    std::uint64_t hash = 0xCBF29CE484222325;
-    for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3;
-    hash ^= hash >> 32;
-    return static_cast<Paint>(kFirstHue + hash % kHues);
+    const std::uint64_t hash = traces::hash_of(name);
+    return static_cast<Paint>(kFirstHue + (hash ^ hash >> 32) % kHues);
 }
 
 TrackPaints::TrackPaints(const traces::Trace& trace, const Tracks& tracks, ColorBy by) {

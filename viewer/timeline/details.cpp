@@ -10,6 +10,7 @@
 #include "viewer/draw/format.h"
 #include "viewer/model/rank_steps.h"
 #include "viewer/timeline/event_columns.h"
+#include "viewer/timeline/measure.h"
 
 namespace shardscope::viewer {
 namespace {
@@ -29,11 +30,6 @@ class DetailList {
 std::string both_sizes(std::int64_t bytes) {
     if (bytes < 1024) return fmt::format("{} B", format_count(bytes));
     return fmt::format("{} ({} B)", format_size(bytes), format_count(bytes));
-}
-
-// Times as on the ruler: milliseconds since the start of the capture, to the nanosecond.
-std::string instant(std::int64_t ns) {
-    return format_decimal(static_cast<double>(ns) / 1e6, 6) + " ms";
 }
 
 std::string rank_text(const traces::Trace& trace, int rank) {
@@ -80,17 +76,12 @@ std::string step_text(const traces::Trace& trace, int rank, std::int64_t time) {
     return step != nullptr ? fmt::format("{}", step->number) : std::string();
 }
 
-std::string copy_rate(std::int64_t bytes, std::int64_t ns) {
-    if (bytes <= 0 || ns <= 0) return {};
-    return format_decimal(static_cast<double>(bytes) / static_cast<double>(ns), 2) + " GB/s";
-}
-
 void describe_collective(const traces::Trace& trace, std::size_t i, std::int64_t ns, DetailList& rows) {
     const traces::Collectives& c = trace.collectives;
     rows.put("operation", std::string(traces::name(c.operation[i])));
     if (c.bytes[i] > 0) rows.put("bytes", both_sizes(c.bytes[i]));  // 0: unknown, or a barrier
     if (c.padding[i] > 0) rows.put("of that padding", both_sizes(c.padding[i]));
-    rows.put("bytes / duration", copy_rate(c.bytes[i], ns));
+    rows.put("bytes / duration", bandwidth(static_cast<double>(c.bytes[i]), ns));
     if (c.sequence[i] >= 0) rows.put("sequence number", fmt::format("{}", c.sequence[i]));
     rows.put("group", c.group_size[i] > 0 ? fmt::format("{} ({})", c.group[i],
                                                         traces::counted(c.group_size[i], "rank", "ranks"))
@@ -176,6 +167,12 @@ int module_around(const traces::Trace& trace, std::int32_t range) {
 }  // namespace
 
 // The fields of all kinds in one order; those that a kind does not have are omitted.
+// Bytes per nanosecond are 10^9 bytes a second.
+std::string bandwidth(double bytes, std::int64_t ns, double factor) {
+    if (bytes <= 0 || ns <= 0) return {};
+    return format_decimal(bytes / static_cast<double>(ns) * factor, 2) + " GB/s";
+}
+
 EventDetails describe(const traces::Trace& trace, SelectedEvent event) {
     EventDetails out;
     if (event.kind == EventKind::none) return out;
@@ -191,7 +188,7 @@ EventDetails describe(const traces::Trace& trace, SelectedEvent event) {
     out.title = wait ? wait_text(trace.synchronizations.type[i]) : trace.strings[name_id_of(trace, event)];
     DetailList rows(out.rows);
     rows.put("kind", std::string(kind_text(trace, event)));
-    rows.put(mark ? "time" : "start", instant(time.start));
+    rows.put(mark ? "time" : "start", instant_text(time.start));
     if (!mark) rows.put("duration", format_duration(static_cast<double>(ns)));
     if (range) rows.put("thread", thread_text(trace, trace.ranges.thread[i]));
     if (call) rows.put("thread", thread_text(trace, trace.runtime.thread[i]));
@@ -204,7 +201,7 @@ EventDetails describe(const traces::Trace& trace, SelectedEvent event) {
         describe_collective(trace, static_cast<std::size_t>(d.collective[i]), ns, rows);
     } else if (device && d.bytes[i] > 0) {
         rows.put("bytes", both_sizes(d.bytes[i]));
-        rows.put("bytes / duration", copy_rate(d.bytes[i], ns));
+        rows.put("bytes / duration", bandwidth(static_cast<double>(d.bytes[i]), ns));
     }
     if (device || call) rows.put("module", module_text(trace, module_of(trace, event)));
     if (range) rows.put("module", module_text(trace, trace.ranges.module[i]));

@@ -20,6 +20,9 @@ struct EventDetails {
 
 EventDetails describe(const traces::Trace& trace, SelectedEvent event);
 
+// "12.34 GB/s"; empty if the bytes or the time are unknown.
+std::string bandwidth(double bytes, std::int64_t ns, double factor = 1);
+
 // The short text on a bar: "ReduceScatter net.0" for a collective, "Linear_0" for a module.
 std::string bar_label(const traces::Trace& trace, SelectedEvent event);
 

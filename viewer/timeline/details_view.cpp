@@ -22,10 +22,6 @@ constexpr int kLines = 6;           // of fields; more lines scroll
 constexpr float kWidestValue = 22;  // font sizes; longer values are shortened and shown whole on hover
 constexpr std::size_t kMostLinks = 12;
 
-float width_of(const std::string& text) {
-    return ImGui::CalcTextSize(text.c_str()).x;
-}
-
 // A tooltip of one text, wrapped.
 void whole_tip(const std::string& what) {
     ImGui::BeginTooltip();

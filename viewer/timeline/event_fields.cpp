@@ -45,12 +45,6 @@ std::string duration_text(std::int64_t ns) {
     return format_duration(static_cast<double>(ns));
 }
 
-// Bytes per nanosecond are 10^9 bytes a second.
-std::string bandwidth(double bytes, std::int64_t ns, double factor) {
-    if (bytes <= 0 || ns <= 0) return {};
-    return format_decimal(bytes / static_cast<double>(ns) * factor, 2) + " GB/s";
-}
-
 std::string name_of(const Trace& trace, traces::StringId id) {
     return std::string(trace.strings[id]);
 }

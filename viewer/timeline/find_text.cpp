@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <chrono>
 #include <functional>
 #include <utility>
 
+#include "traces/schema/text.h"
 #include "viewer/draw/format.h"
 #include "viewer/timeline/details.h"
 #include "viewer/timeline/event_columns.h"
@@ -20,25 +20,6 @@ using traces::StringId;
 using traces::Trace;
 
 constexpr std::size_t kLookUp = 4096;  // strings or events between checks of `cancel`
-
-char lower_case(char c) {
-    return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-}
-
-// The text to search for: its letters in lower case, and both cases of the first one.
-class Needle {
-  public:
-    explicit Needle(std::string_view text) {
-        for (const char c : text) lower_ += lower_case(c);
-    }
-    bool in(std::string_view hay) const {
-        const auto same = [](char h, char n) { return lower_case(h) == n; };
-        return std::search(hay.begin(), hay.end(), lower_.begin(), lower_.end(), same) != hay.end();
-    }
-
-  private:
-    std::string lower_;
-};
 
 std::int64_t start_of(const Trace& trace, SelectedEvent event) {
     return time_of(trace, event).start;
@@ -60,11 +41,10 @@ constexpr std::array kSearched = {EventKind::device, EventKind::range, EventKind
 
 std::vector<bool> strings_with(const traces::StringTable& strings, std::string_view text,
                                const std::atomic<bool>& cancel) {
-    const Needle needle(text);
     std::vector<bool> found(strings.size());
     for (std::size_t i = 0; i < found.size(); ++i) {
         if (i % kLookUp == 0 && cancel) break;
-        found[i] = needle.in(strings[static_cast<StringId>(i)]);
+        found[i] = traces::contains_but_for_case(strings[static_cast<StringId>(i)], text);
     }
     return found;
 }
@@ -73,13 +53,12 @@ FoundEvents find_text(const Trace& trace, std::string_view text, const std::atom
     FoundEvents found;
     if (text.empty()) return found;
     const std::vector<bool> named = strings_with(trace.strings, text, cancel);
-    const Needle needle(text);
     const auto matches = [&](EventKind kind, std::size_t i) {
         if (named[static_cast<std::size_t>(name_id_of(trace, {kind, static_cast<std::int64_t>(i)}))])
             return true;
         // A collective's bar shows its operation and its unit: "all_gather net.0".
         return kind == EventKind::device && trace.device.collective[i] >= 0 &&
-               needle.in(bar_label(trace, {kind, static_cast<std::int64_t>(i)}));
+               traces::contains_but_for_case(bar_label(trace, {kind, static_cast<std::int64_t>(i)}), text);
     };
     // Each kind is already sorted by start; the kinds are merged.
     std::vector<std::uint32_t>& all = found.events_;
@@ -103,28 +82,7 @@ FoundEvents find_text(const Trace& trace, std::string_view text, const std::atom
     return found;
 }
 
-std::optional<std::size_t> FoundEvents::place_of(const Trace& trace, SelectedEvent wanted) const {
-    if (wanted.kind == EventKind::none) return std::nullopt;
-    const std::int64_t start = start_of(trace, wanted);
-    std::size_t low = 0, high = size();
-    while (low < high) {
-        const std::size_t middle = low + (high - low) / 2;
-        if (start_of(trace, event(middle)) < start) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    for (; low < size() && start_of(trace, event(low)) == start; ++low) {
-        if (event(low) == wanted) return low;
-    }
-    return std::nullopt;
-}
-
-std::optional<std::size_t> FoundEvents::after(const Trace& trace, SelectedEvent current,
-                                              std::int64_t time) const {
-    if (size() == 0) return std::nullopt;
-    if (const auto at = place_of(trace, current)) return (*at + 1) % size();
+std::size_t FoundEvents::first_from(const Trace& trace, std::int64_t time) const {
     std::size_t low = 0, high = size();
     while (low < high) {
         const std::size_t middle = low + (high - low) / 2;
@@ -134,7 +92,24 @@ std::optional<std::size_t> FoundEvents::after(const Trace& trace, SelectedEvent 
             high = middle;
         }
     }
-    return low % size();
+    return low;
+}
+
+std::optional<std::size_t> FoundEvents::place_of(const Trace& trace, SelectedEvent wanted) const {
+    if (wanted.kind == EventKind::none) return std::nullopt;
+    const std::int64_t start = start_of(trace, wanted);
+    for (std::size_t at = first_from(trace, start); at < size() && start_of(trace, event(at)) == start;
+         ++at) {
+        if (event(at) == wanted) return at;
+    }
+    return std::nullopt;
+}
+
+std::optional<std::size_t> FoundEvents::after(const Trace& trace, SelectedEvent current,
+                                              std::int64_t time) const {
+    if (size() == 0) return std::nullopt;
+    if (const auto at = place_of(trace, current)) return (*at + 1) % size();
+    return first_from(trace, time) % size();
 }
 
 std::optional<std::size_t> FoundEvents::before(const Trace& trace, SelectedEvent current,

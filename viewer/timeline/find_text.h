@@ -35,6 +35,8 @@ class FoundEvents {
   private:
     friend FoundEvents find_text(const traces::Trace& trace, std::string_view text,
                                  const std::atomic<bool>& cancel);
+    // The first that starts at or after `time`; size() if there is none.
+    std::size_t first_from(const traces::Trace& trace, std::int64_t time) const;
     static constexpr int kKindShift = 29;
     static constexpr std::uint32_t kRowMask = (1U << kKindShift) - 1;
     std::vector<std::uint32_t> events_;  // by start; four bytes each

@@ -10,8 +10,6 @@
 namespace shardscope::viewer {
 namespace {
 
-constexpr double kWheelStep = 0.8;  // factor of the visible time for each notch
-
 float reach() {  // pixels within which an edge attracts the mouse
     return std::round(ImGui::GetFontSize() * 0.4F);
 }

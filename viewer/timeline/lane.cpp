@@ -163,13 +163,6 @@ std::size_t Lane::next_lasting(std::size_t at, std::int64_t ns) const {
     return size();
 }
 
-std::int64_t Lane::busy_within(std::int64_t from, std::int64_t to) const {
-    const std::size_t first = first_ending_after(from), last = first_starting_from(first, to);
-    if (first >= last) return 0;
-    return busy(first, last) - std::max<std::int64_t>(0, from - start(first)) -
-           std::max<std::int64_t>(0, end(last - 1) - to);
-}
-
 std::size_t Lane::memory() const {
     return (offset_.capacity() + busy_in_block_.capacity() + row_.capacity()) * sizeof(std::uint32_t) +
            blocks_.capacity() * sizeof(Block) + longest_super_.capacity() * sizeof(std::int64_t) +

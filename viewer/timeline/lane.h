@@ -112,8 +112,6 @@ class Lane {
     std::int64_t busy(std::size_t first, std::size_t last) const {
         return busy_before(last) - busy_before(first);
     }
-    // Busy time of the lane within [from, to), including parts of events.
-    std::int64_t busy_within(std::int64_t from, std::int64_t to) const;
     // The kind with the most time in events [first, last).
     Paint dominant(std::size_t first, std::size_t last) const { return paints_.dominant(*this, first, last); }
 

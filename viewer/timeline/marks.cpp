@@ -17,6 +17,7 @@
 
 #include "traces/schema/json_text.h"
 #include "traces/schema/sort_rows.h"
+#include "traces/schema/text.h"
 #include "viewer/model/time_view.h"
 
 namespace shardscope::viewer {
@@ -84,13 +85,7 @@ using OrderedJson = nlohmann::ordered_json;
 constexpr int kVersion = 1;
 constexpr std::uintmax_t kLargest = 16U << 20;  // bytes; a marks file has a few hundred
 
-// FNV-1a, 64 bits (Fowler, Noll, Vo): gives each path a file name in one folder.
-std::uint64_t hash_of(std::string_view text) {
-    std::uint64_t hash = 0xcbf29ce484222325U;
-    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
-    return hash;
-}
-
+// Its hash gives each path a file name in one folder.
 std::string state_path(const std::string& trace_path) {
     const char* state = std::getenv("XDG_STATE_HOME");
     const char* home = std::getenv("HOME");
@@ -105,7 +100,7 @@ std::string state_path(const std::string& trace_path) {
     std::error_code error;
     const fs::path whole = fs::absolute(trace_path, error);
     return (folder / "shardscope" / "marks" /
-            fmt::format("{:016x}-{}.json", hash_of(whole.string()), whole.filename().string()))
+            fmt::format("{:016x}-{}.json", traces::hash_of(whole.string()), whole.filename().string()))
         .string();
 }
 

@@ -149,7 +149,7 @@ void MinimapView::handle_mouse(OpenTrace& entry, const TimelinePage& page, const
     if (ImGui::IsItemHovered()) {
         if (at_from || at_to) ImGui::SetMouseCursor(ImGuiMouseCursor_ResizeEW);
         const float wheel = ImGui::GetIO().MouseWheel;
-        if (wheel != 0) page.zoom(entry, time, std::pow(0.8, static_cast<double>(wheel)));
+        if (wheel != 0) page.zoom(entry, time, std::pow(kWheelStep, static_cast<double>(wheel)));
     }
     if (ImGui::IsItemActivated()) {
         anchor_ = time;

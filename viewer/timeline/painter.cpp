@@ -62,13 +62,6 @@ class CurvePainter : private Canvas {
             draw_.AddRectFilled({x0, high}, {x1, std::max(high + 1.5F, low)}, faded(theme::accent(), 0.8F));
         }
     }
-
-  private:
-    void ground(const Row& row) {
-        const float y = y_of(row);
-        draw_.AddRectFilled({p_.area.left(), y}, {p_.area.max.x, y + row.height},
-                            faded(theme::text(), 0.025F));
-    }
 };
 
 void paint_memory(ImDrawList& draw, const TimelinePicture& picture, const Row& row) {
@@ -134,12 +127,6 @@ class RowPainter : private Canvas {
         } else if (const FoldedRow* strip = p_.folded.strip_of(group.key)) {
             runs(*strip, y + 2, y + row.height - 2);
         }
-    }
-
-    void ground(const Row& row) {
-        const float y = y_of(row);
-        draw_.AddRectFilled({p_.area.left(), y}, {p_.area.max.x, y + row.height},
-                            faded(theme::text(), 0.025F));
     }
 
     void runs(const FoldedRow& folded, float y0, float y1) {

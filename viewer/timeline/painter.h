@@ -3,6 +3,7 @@
 // ImGui); frame thread only.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -22,6 +23,8 @@
 
 namespace shardscope::viewer {
 
+inline constexpr float kFar = 1e5F;  // pixels: beyond this a screen coordinate only means "outside"
+
 // The places of the parts on the screen.
 struct TimelineArea {
     ImVec2 min, max;  // the whole except the scrollbar, which reaches to `outer`
@@ -33,6 +36,11 @@ struct TimelineArea {
     float top() const { return min.y + ruler; }
     float width() const { return max.x - left(); }
     float height() const { return max.y - top(); }
+    // On the screen, limited to what a float represents exactly.
+    float x_of(const TimeView& view, std::int64_t time) const {
+        const double x = static_cast<double>(left()) + view.pixel(time);
+        return static_cast<float>(std::clamp(x, -static_cast<double>(kFar), static_cast<double>(kFar)));
+    }
 };
 
 // A step in one of the ruler's rows.

@@ -10,8 +10,6 @@
 namespace shardscope::viewer {
 namespace {
 
-constexpr double kAnyTime = 1e5;  // pixels: beyond this a screen coordinate only means "outside"
-
 TimeSpan span_of(const OpenTrace& entry) {
     return {entry.visible.from, entry.visible.to};
 }
@@ -27,11 +25,6 @@ TimeSpan TimelinePage::whole() const {
 TimeView TimelinePage::view(const OpenTrace& entry) const {
     return {entry.visible.from, std::max(entry.visible.to, entry.visible.from + 1),
             std::max(1.0, static_cast<double>(std::floor(area.width())))};
-}
-
-float TimelinePage::x_of(const TimeView& view, std::int64_t time) const {
-    return static_cast<float>(
-        std::clamp(static_cast<double>(area.left()) + view.pixel(time), -kAnyTime, kAnyTime));
 }
 
 float TimelinePage::y_of(const Row& row) const {

@@ -54,8 +54,7 @@ struct TimelinePage {
     std::int64_t time_at(const OpenTrace& entry, float x) const {
         return view(entry).time(static_cast<double>(x - area.left()));
     }
-    // On the screen, limited to what a float represents exactly.
-    float x_of(const TimeView& view, std::int64_t time) const;
+    float x_of(const TimeView& view, std::int64_t time) const { return area.x_of(view, time); }
     float y_of(const Row& row) const;
     const RowLayout& layout() const { return *rows; }
     // Whether there are steps whose device work does not end with their ranges on the host.

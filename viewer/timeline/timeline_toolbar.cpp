@@ -29,7 +29,7 @@ constexpr std::array kColors = {
     ColorChoice{ColorBy::unit, "Colour by FSDP unit", "unit"},
 };
 
-float width_of(const char* text) {
+float button_width(const char* text) {
     return ImGui::CalcTextSize(text).x + ImGui::GetStyle().FramePadding.x * 2;
 }
 
@@ -113,16 +113,16 @@ std::string draw_timeline_toolbar(Session& session, TimelinePage& page, FindBar&
         action = "back";
     ImGui::SameLine(0, ImGui::GetFontSize() * 0.2F);
     if (button(">##forward", "timeline.forward", "Redo ( Ctrl+Right )")) action = "forward";
-    next(width_of("Fit"));
+    next(button_width("Fit"));
     if (button("Fit", "timeline.fit", "Show the whole trace ( F )")) action = "fit";
-    next(width_of("Measure"));
+    next(button_width("Measure"));
     if (button("Measure", "timeline.measuring",
                "Measure by dragging ( T; also Ctrl+drag or a drag with the right button )",
                state.measuring)) {
         state.measuring = !state.measuring;
     }
     const std::string marks = state.marks == 0 ? "Marks" : fmt::format("Marks {}", state.marks);
-    next(width_of(marks.c_str()));
+    next(button_width(marks.c_str()));
     if (button((marks + "###marks").c_str(), "timeline.marks.show", "List marks and ranges ( B )",
                state.marks_shown)) {
         state.marks_shown = !state.marks_shown;

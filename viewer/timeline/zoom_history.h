@@ -21,8 +21,6 @@ class ZoomHistory {
     // The range to show instead; nullopt if there is nothing to go back or forward to.
     std::optional<TimeSpan> back();
     std::optional<TimeSpan> forward();
-    bool can_go_back() const { return !past_.empty(); }
-    bool can_go_forward() const { return !future_.empty(); }
 
   private:
     std::optional<TimeSpan> now_;

@@ -59,15 +59,15 @@ void add_transfers(AdviceFacts& f) {
     for (const RankPlace r : selected_ranks(trace, f.selection)) {
         const std::size_t at = r.at();
         IntervalSet windows;
-        for (const StepWindow& step : selected_windows(steps.ranks[at], f.selection))
-            append_merged(windows, step.window);
+        const std::vector<StepWindow> shown = selected_windows(steps.ranks[at], f.selection);
+        for (const StepWindow& step : shown) append_merged(windows, step.window);
         if (windows.empty()) continue;
         std::vector<Interval> together;
         const auto exposed = [&](std::vector<Interval> set) {
             return length(subtract(intersect(make_union(std::move(set)), windows), compute[at]));
         };
         for (const auto& part : transfers) together.insert(together.end(), part[at].begin(), part[at].end());
-        const double count = static_cast<double>(selected_windows(steps.ranks[at], f.selection).size());
+        const double count = static_cast<double>(shown.size());
         f.transfers_us =
             std::max(f.transfers_us,
                      static_cast<double>(length(intersect(make_union(together), windows))) * 1e-3 / count);

@@ -7,6 +7,7 @@
 #include <set>
 #include <tuple>
 
+#include "traces/analysis/base/percentile.h"
 #include "traces/analysis/communication/matching.h"
 #include "traces/store/columns/trace.h"
 
@@ -138,9 +139,7 @@ void expect_as_other_groups(std::vector<Large>& all) {
     for (auto& [same, groups] : times) {
         if (groups.size() < 2) continue;
         for (auto& [group, own] : groups) {
-            const auto middle = own.begin() + static_cast<std::ptrdiff_t>(own.size() / 2);
-            std::nth_element(own.begin(), middle, own.end());
-            const auto median = static_cast<double>(*middle);
+            const auto median = static_cast<double>(upper_median(own));
             const auto [at, first] = fastest.try_emplace(same, median);
             if (!first) at->second = std::min(at->second, median);
         }

@@ -51,13 +51,7 @@ Place exposed_collective(const Trace& trace, const Selection& selection, bool ga
         if (device.end[i] - device.start[i] <= longest || (gathers_only && !moves_parameters(trace, i)))
             continue;
         const Interval window{device.start[i], device.end[i]};
-        const IntervalSet& busy = compute[device.rank[i]];
-        auto at = std::upper_bound(busy.begin(), busy.end(), window.start,
-                                   [](std::int64_t t, const Interval& c) { return t < c.end; });
-        std::int64_t exposed = window.length();
-        for (; at != busy.end() && at->start < window.end; ++at)
-            exposed -= std::min(at->end, window.end) - std::max(at->start, window.start);
-        keep_longer(best, longest, exposed,
+        keep_longer(best, longest, window.length() - length_within(compute[device.rank[i]], window),
                     place_of_event(trace, i,
                                    gathers_only ? "the most exposed gather" : "the most exposed collective"));
     }

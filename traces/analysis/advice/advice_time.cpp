@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 
 #include "traces/analysis/advice/advice_facts.h"
+#include "traces/analysis/base/percentile.h"
 #include "traces/analysis/base/step_windows.h"
 #include "traces/store/columns/trace.h"
 
@@ -26,13 +27,6 @@ constexpr double kStragglerShare = 0.5, kStragglerShareOfTwo = 0.75;
 constexpr double kSlower = 1.05;  // factor over the other ranks' median
 
 // --- the rank that the others wait for ---------------------------------------------------------------------
-
-double median(std::vector<double> values) {
-    if (values.empty()) return 0;
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-    std::nth_element(values.begin(), middle, values.end());
-    return *middle;
-}
 
 // What takes longer on one rank than the others' median, as factors that would make it equal to them.
 struct Slowness {
@@ -68,7 +62,7 @@ Slowness slowness_of(const AdviceFacts& f, std::size_t slow) {
         for (std::size_t r = 0; r < ranks; ++r) {
             if (r != slow) others.push_back(kind_at(kind, r));
         }
-        const double own = kind_at(kind, slow), usual = median(std::move(others));
+        const double own = kind_at(kind, slow), usual = upper_median(others);
         if (own <= kSlower * usual || f.percent_of_step(own) < 1) continue;
         found.factors[static_cast<std::size_t>(kind)] = usual / own;
         const std::string_view name = kPathKindNames[static_cast<std::size_t>(kind)];

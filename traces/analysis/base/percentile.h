@@ -1,9 +1,10 @@
-// Percentiles of a set of values. Internal to the library.
+// Percentiles, medians and means of sets of values.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <span>
+#include <vector>
 
 namespace shardscope::traces {
 
@@ -21,6 +22,22 @@ double percentile(std::span<Value> values, double p) {
     const double part = place - static_cast<double>(below);
     if (part <= 0) return low;
     return low + part * (static_cast<double>(*std::min_element(at + 1, values.end())) - low);
+}
+
+// The middle value, the lower or the upper of two; 0 for no values. Reorders the values; linear time.
+template <typename Value>
+Value lower_median(std::vector<Value>& values) {
+    if (values.empty()) return 0;
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    return *middle;
+}
+template <typename Value>
+Value upper_median(std::vector<Value>& values) {
+    if (values.empty()) return 0;
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    return *middle;
 }
 
 // The mean of `value` over the rows; 0 without rows.

@@ -30,6 +30,16 @@ struct TrafficSums {
     Traffic traffic;
     std::int64_t timed_ns = 0;
     double timed_bytes = 0, timed_bus_bytes = 0;
+
+    void add(std::int64_t bytes, std::int64_t transfer_ns, int group_size) {
+        ++traffic.count;
+        traffic.bytes += bytes;
+        traffic.transfer_ns += transfer_ns;
+        if (bytes <= 0) return;
+        timed_ns += transfer_ns;
+        timed_bytes += static_cast<double>(bytes);
+        timed_bus_bytes += static_cast<double>(bytes) * bus_factor(traffic.operation, group_size);
+    }
 };
 
 class DistributedAnalysis {
@@ -106,14 +116,7 @@ class DistributedAnalysis {
         traffic.group_size = std::max(traffic.group_size, group_size);
         traffic.size_class = kind;
         traffic.nodes = hosts_.nodes_of(group);
-        ++traffic.count;
-        traffic.bytes += bytes;
-        traffic.transfer_ns += match.transfer_ns;
-        if (bytes > 0) {
-            sums.timed_ns += match.transfer_ns;
-            sums.timed_bytes += static_cast<double>(bytes);
-            sums.timed_bus_bytes += static_cast<double>(bytes) * bus_factor(first.operation, group_size);
-        }
+        sums.add(bytes, match.transfer_ns, group_size);
         ++report_.collectives;
         hosts_.add(parts, match);
         SlowCollective slow{.operation = first.operation,
@@ -187,14 +190,7 @@ class DistributedAnalysis {
         traffic.group = -1;
         traffic.size_class = kind;
         traffic.on_host = true;
-        ++traffic.count;
-        traffic.bytes += bytes;
-        traffic.transfer_ns += first.transfer_ns;
-        if (bytes > 0) {
-            sums.timed_ns += first.transfer_ns;
-            sums.timed_bytes += static_cast<double>(bytes);
-            sums.timed_bus_bytes += static_cast<double>(bytes) * bus_factor(first.operation, 0);
-        }
+        sums.add(bytes, first.transfer_ns, 0);
         ++report_.collectives;
         SlowCollective slow{.operation = first.operation,
                             .group = -1,

@@ -28,10 +28,6 @@ bool gathers(Operation operation) {
     return operation == Operation::all_gather || operation == Operation::gather;
 }
 
-bool point_to_point(Operation operation) {
-    return operation == Operation::send || operation == Operation::recv;
-}
-
 // Matches by order, if all ranks that have the operation have the same count. The counterpart of a send or
 // receive is another operation: each is a match of its own, and all of its time is transfer.
 void match_by_order(const RowsInOrder& rows, std::vector<HostCollective>& all) {
@@ -41,7 +37,7 @@ void match_by_order(const RowsInOrder& rows, std::vector<HostCollective>& all) {
         for (const auto& [key, own] : rows) {
             if (key.second == static_cast<Operation>(o)) of_ranks.push_back(&own);
         }
-        const bool pair = point_to_point(static_cast<Operation>(o));
+        const bool pair = is_point_to_point(static_cast<Operation>(o));
         const bool agree = !pair && std::all_of(of_ranks.begin(), of_ranks.end(), [&](const auto* own) {
             return own->size() == of_ranks.front()->size();
         });

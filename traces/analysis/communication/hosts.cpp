@@ -36,13 +36,6 @@ std::optional<ClockAgreement> clock_agreement(const Trace& trace) {
                           .uncertainty_ns = fact_ns(trace, "merge.clock_uncertainty_us")};
 }
 
-// Whether no rank leaves before all have arrived, so that a rank's duration shows when it arrived.
-bool ends_together(Operation operation) {
-    return operation == Operation::all_gather || operation == Operation::reduce_scatter ||
-           operation == Operation::all_reduce || operation == Operation::barrier ||
-           operation == Operation::all_to_all;
-}
-
 }  // namespace
 
 const char* name(Where where) {

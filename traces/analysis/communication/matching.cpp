@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -11,6 +10,7 @@
 #include <utility>
 
 #include "traces/analysis/base/shown_ranks.h"
+#include "traces/schema/text.h"
 #include "traces/store/columns/trace.h"
 
 namespace shardscope::traces {
@@ -36,13 +36,9 @@ struct Key {
     auto kind() const { return std::tie(bare, group, operation); }
 };
 
-bool point_to_point(Operation operation) {
-    return operation == Operation::send || operation == Operation::recv;
-}
-
 // A kernel with an unknown operation has no counterpart that could be found by order.
 bool never_matched(const Key& key) {
-    return point_to_point(key.operation) || (key.bare && key.operation == Operation::other);
+    return is_point_to_point(key.operation) || (key.bare && key.operation == Operation::other);
 }
 
 std::vector<Key> all_keys(const Trace& trace) {
@@ -137,19 +133,13 @@ void part_by_order(std::vector<Key>& keys) {
     }
 }
 
-std::string lower(std::string_view text) {
-    std::string result(text);
-    for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    return result;
-}
-
 }  // namespace
 
 Operation operation_of_range(std::string_view name) {
     const bool spoken = name.starts_with("nccl") || name.starts_with("rccl") || name.starts_with("gloo:") ||
                         name.starts_with("mpi:") || name.starts_with("c10d::") || name.starts_with("FSDP::");
     if (!spoken) return Operation::other;
-    std::string text = lower(name.substr(0, 80));
+    std::string text = lower_case(name.substr(0, 80));
     if (name.starts_with("FSDP::")) {
         // "(layers.3)" is a module's name, not the operation.
         text.resize(std::min(text.size(), text.find(" (")));
@@ -229,7 +219,7 @@ Communications match_communications(const Trace& trace) {
     result.parts.reserve(keys.size());
     for (std::size_t begin = 0; begin < keys.size();) {
         // The counterpart of a send or receive is another operation.
-        const bool pair = point_to_point(keys[begin].operation);
+        const bool pair = is_point_to_point(keys[begin].operation);
         CollectiveMatch match{.begin = begin, .end = begin};
         int ranks = 0, group_size = 0, last_rank = -1;
         for (; match.end < keys.size() && keys[match.end].whole() == keys[begin].whole() &&

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <string_view>
 
 #include <fmt/core.h>
@@ -11,6 +10,7 @@
 #include "traces/analysis/communication/collectives.h"
 #include "traces/analysis/compare/compare.h"
 #include "traces/schema/sort_rows.h"
+#include "traces/schema/text.h"
 #include "traces/store/columns/trace.h"
 
 namespace shardscope::traces {
@@ -18,10 +18,7 @@ namespace {
 
 // 0 if the key is missing or its value is not a number above 0.
 std::int64_t number(const Trace& trace, std::string_view key) {
-    const std::string_view text = trace.config_value(key);
-    std::int64_t value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    return error == std::errc() && end == text.data() + text.size() && value > 0 ? value : 0;
+    return std::max<std::int64_t>(number_of<std::int64_t>(trace.config_value(key)).value_or(0), 0);
 }
 
 int ranks_of_job(const Trace& trace) {

@@ -81,7 +81,7 @@ void check_launches(const Trace& trace, Faults& faults) {
 void check_streams(const Trace& trace, Faults& faults) {
     const DeviceEvents& device = trace.device;
     struct Stream {
-        std::int64_t latest_end = INT64_MIN, overlaps = 0, first_at = 0;
+        std::int64_t latest_end = INT64_MIN, overlaps = 0;
         std::size_t latest = 0;
         std::size_t first = 0, first_other = 0;
     };

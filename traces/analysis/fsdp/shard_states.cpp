@@ -319,18 +319,4 @@ ShardStates shard_states(const Trace& trace) {
     return result;
 }
 
-int most_at_once(std::span<const IntervalSet> sets) {
-    std::vector<std::pair<std::int64_t, int>> edges;  // sorted: at equal times an end comes before a start
-    for (const IntervalSet& set : sets) {
-        for (const Interval& interval : set) {
-            edges.emplace_back(interval.start, 1);
-            edges.emplace_back(interval.end, -1);
-        }
-    }
-    std::sort(edges.begin(), edges.end());
-    int now = 0, most = 0;
-    for (const auto& [_, change] : edges) most = std::max(most, now += change);
-    return most;
-}
-
 }  // namespace shardscope::traces

@@ -5,7 +5,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -82,8 +81,5 @@ struct ShardStates {
 // covers counts as freed at its end, unless the unit's next gather was launched before that end (a unit made
 // of several collectives).
 ShardStates shard_states(const Trace& trace);
-
-// The largest number of sets that contain the same instant.
-int most_at_once(std::span<const IntervalSet> sets);
 
 }  // namespace shardscope::traces

@@ -13,6 +13,7 @@
 
 #include "traces/import/pytorch_memory/frames.h"
 #include "traces/schema/dumped_groups.h"
+#include "traces/schema/text.h"
 #include "traces/store/error.h"
 #include "traces/store/grouped.h"
 
@@ -81,11 +82,7 @@ Operation operation_of_name(std::string_view name) {
 
 // An integer, or a string that contains one.
 std::optional<std::int64_t> number(const Value& value) {
-    if (!value.is_text()) return value.integer();
-    const std::string_view text = value.text();
-    std::int64_t result = 0;
-    const auto [stop, fault] = std::from_chars(text.data(), text.data() + text.size(), result);
-    return fault == std::errc() && stop == text.data() + text.size() ? std::optional(result) : std::nullopt;
+    return value.is_text() ? number_of<std::int64_t>(value.text()) : value.integer();
 }
 
 // A name; a number is converted to its digits.
@@ -269,9 +266,7 @@ class Dump {
         row.name = sink_.intern(entry["profiling_name"].text());
         row.operation = operation_of_name(entry["profiling_name"].text());
         const Value p2p = entry["is_p2p"];
-        row.point_to_point = p2p.is_none()
-                                 ? row.operation == Operation::send || row.operation == Operation::recv
-                                 : p2p.integer() == 1;
+        row.point_to_point = p2p.is_none() ? is_point_to_point(row.operation) : p2p.integer() == 1;
         // Before version 2.1, collectives and point-to-point operations shared one counter.
         const Value sequence = entry[row.point_to_point ? "p2p_seq_id" : "collective_seq_id"];
         row.sequence = number(sequence).value_or(number(entry["seq_id"]).value_or(-1));

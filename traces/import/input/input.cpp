@@ -220,19 +220,6 @@ std::size_t Input::read(std::span<char> into) {
     return got;
 }
 
-std::string Input::read_rest() {
-    std::string all;
-    std::size_t room = std::size_t{1} << 20;
-    for (;;) {
-        const std::size_t before = all.size();
-        all.resize(before + room);
-        const std::size_t got = read({all.data() + before, room});
-        all.resize(before + got);
-        if (got < room) return all;
-        room = all.size();
-    }
-}
-
 const std::string& Input::path() const {
     return impl_->path;
 }

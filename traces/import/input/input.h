@@ -36,8 +36,6 @@ class Input {
     // Throws StoreError if the file is unreadable, its gzip data is damaged or cut (unless `cut_is_end` was
     // set), or its size is above max_bytes; Cancelled on request.
     std::size_t read(std::span<char> into);
-    // Reads everything that is left, for formats that need all of it in memory.
-    std::string read_rest();
 
     const std::string& path() const;
     std::uint64_t offset() const;  // bytes handed out so far

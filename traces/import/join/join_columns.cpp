@@ -129,23 +129,18 @@ class ColumnJoin {
                       [&](const PartRow& x) { return ids_.time(x.part, (part(x.part).*rows).time[x.row]); });
     }
     template <typename Rows>
-    Places by_start_and_end(Rows Trace::*rows) const {
+    Places by_start_and_end(Rows Trace::*rows, std::int64_t sign_of_end = 1) const {
         return places([&](const Trace& t) { return (t.*rows).size(); },
                       [&](const PartRow& x) {
                           const Rows& c = part(x.part).*rows;
                           return std::pair(ids_.time(x.part, c.start[x.row]),
-                                           ids_.time(x.part, c.end[x.row]));
+                                           sign_of_end * ids_.time(x.part, c.end[x.row]));
                       });
     }
     // If starts are equal, the longer row comes first.
     template <typename Rows>
     Places outer_first(Rows Trace::*rows) const {
-        return places([&](const Trace& t) { return (t.*rows).size(); },
-                      [&](const PartRow& x) {
-                          const Rows& c = part(x.part).*rows;
-                          return std::pair(ids_.time(x.part, c.start[x.row]),
-                                           -ids_.time(x.part, c.end[x.row]));
-                      });
+        return by_start_and_end(rows, -1);
     }
 
     // --- values --------------------------------------------------------------------------------------------

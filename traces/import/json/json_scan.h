@@ -48,7 +48,6 @@ class JsonScanner {
         : text_(text), at_end_(at_end), repairs_(repairs) {}
 
     std::size_t position() const { return at_; }
-    void set_position(std::size_t at) { at_ = at; }
 
     // The next character that is not white space, without moving past it.
     char next();

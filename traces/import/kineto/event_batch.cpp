@@ -41,6 +41,13 @@ constexpr auto kOfNumbers = [] {
 bool read_scalar(od::value& value, JsonScalar& into) {
     od::json_type type{};
     if (value.type().get(type) != simdjson::SUCCESS) return false;
+    const auto whole = [&](auto found, JsonKind kind) {
+        std::string_view text;
+        if (value.get(found) != simdjson::SUCCESS || found.raw_json().get(text) != simdjson::SUCCESS)
+            return false;
+        into = {kind, text};
+        return true;
+    };
     switch (type) {
         case od::json_type::string: {
             std::string_view text;
@@ -56,24 +63,10 @@ bool read_scalar(od::value& value, JsonScalar& into) {
             into = {JsonKind::number, text.substr(0, size)};
             return true;
         }
-        case od::json_type::array: {
-            od::array array;
-            std::string_view text;
-            if (value.get_array().get(array) != simdjson::SUCCESS ||
-                array.raw_json().get(text) != simdjson::SUCCESS)
-                return false;
-            into = {JsonKind::array, text};
-            return true;
-        }
-        case od::json_type::object: {
-            od::object object;
-            std::string_view text;
-            if (value.get_object().get(object) != simdjson::SUCCESS ||
-                object.raw_json().get(text) != simdjson::SUCCESS)
-                return false;
-            into = {JsonKind::object, text};
-            return true;
-        }
+        case od::json_type::array:
+            return whole(od::array(), JsonKind::array);
+        case od::json_type::object:
+            return whole(od::object(), JsonKind::object);
         case od::json_type::boolean:
         case od::json_type::null: {
             const std::string_view text = trimmed(value.raw_json_token());

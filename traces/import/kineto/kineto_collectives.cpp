@@ -8,6 +8,7 @@
 
 #include "traces/import/kineto/kineto_names.h"
 #include "traces/import/kineto/scalar_values.h"
+#include "traces/schema/text.h"
 
 namespace shardscope::traces {
 
@@ -29,8 +30,7 @@ std::int64_t KinetoCollectives::group_of(const TraceEvent& event) {
         last_group_.ends_with(ranks))
         return last_number_;
     last_group_ = fmt::format("{}\n{}", name, ranks);
-    std::uint64_t hash = 0xCBF29CE484222325;  // FNV-1a
-    for (const char c : last_group_) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3;
+    const std::uint64_t hash = hash_of(last_group_);
     // 52 bits, so that the number stays exact as a JSON number, too.
     last_number_ = static_cast<std::int64_t>((hash ^ hash >> 52) & 0xFFFFFFFFFFFFF) | 1;
     if (groups_.emplace(last_group_, last_number_).second) {

@@ -1,23 +1,14 @@
 #include "traces/import/kineto/kineto_names.h"
 
-#include <algorithm>
 #include <array>
-#include <cctype>
 #include <string>
 #include <utility>
+
+#include "traces/schema/text.h"
 
 namespace shardscope::traces {
 
 namespace {
-
-char lower(char c) {
-    return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-}
-
-bool equal_but_for_case(std::string_view a, std::string_view lower_case) {
-    return a.size() == lower_case.size() &&
-           std::equal(a.begin(), a.end(), lower_case.begin(), [](char x, char y) { return lower(x) == y; });
-}
 
 // Source: libkineto's ActivityType and its names over the years.
 constexpr std::array<std::pair<std::string_view, EventCategory>, 36> kCategories = {{
@@ -83,7 +74,7 @@ int memory_kind(std::string_view text, int otherwise) {
 
 EventCategory category_of(std::string_view cat) {
     for (const auto& [word, category] : kCategories) {
-        if (equal_but_for_case(cat, word)) return category;
+        if (same_but_for_case(cat, word)) return category;
     }
     return EventCategory::other;
 }
@@ -169,7 +160,7 @@ int overhead_type(std::string_view name) {
 Operation collective_operation(std::string_view name) {
     std::string text;
     for (const char c : name) {
-        if (c != '_' && c != ' ' && text.size() < 64) text += lower(c);
+        if (c != '_' && c != ' ' && text.size() < 64) text += lower_case(c);
     }
     // Longer words come before those that they contain.
     constexpr std::array<std::pair<std::string_view, Operation>, 11> kWords = {
@@ -211,7 +202,7 @@ std::int64_t element_size(std::string_view data_type) {
                                                                                    {"float16", 2},
                                                                                    {"int8", 1}}};
     for (const auto& [word, bytes] : kTypes) {
-        if (equal_but_for_case(data_type, word)) return bytes;
+        if (same_but_for_case(data_type, word)) return bytes;
     }
     return data_type.starts_with("Float8") ? 1 : 0;
 }

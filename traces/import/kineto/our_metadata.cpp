@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <limits>
 
 #include <nlohmann/json.hpp>
 
 #include "traces/schema/json_text.h"
+#include "traces/schema/text.h"
 
 namespace shardscope::traces {
 
@@ -76,11 +76,10 @@ OurRank read_rank(const Json& json) {
     }
     if (const Json& streams = member(json, "streams"); streams.is_object()) {
         for (const auto& [id, name] : streams.items()) {
-            int number = 0;
-            const auto [end, error] = std::from_chars(id.data(), id.data() + id.size(), number);
-            if (error == std::errc() && end == id.data() + id.size() && name.is_string())
+            const auto number = number_of<int>(id);
+            if (number && name.is_string())
                 rank.streams.push_back(
-                    {.rank = rank.row.rank, .stream = number, .name = name.get<std::string>()});
+                    {.rank = rank.row.rank, .stream = *number, .name = name.get<std::string>()});
         }
     }
     return rank;
@@ -143,10 +142,9 @@ void read_steps(const Json& json, OurMetadata& into) {
     });
     if (const Json& losses = member(json, "losses"); losses.is_object()) {
         for (const auto& [step, loss] : losses.items()) {
-            std::int64_t number = 0;
-            const auto [end, error] = std::from_chars(step.data(), step.data() + step.size(), number);
-            if (error == std::errc() && end == step.data() + step.size() && loss.is_number())
-                into.rows.push_back(LossRow{.step = number, .loss = loss.get<double>()});
+            const auto number = number_of<std::int64_t>(step);
+            if (number && loss.is_number())
+                into.rows.push_back(LossRow{.step = *number, .loss = loss.get<double>()});
         }
     }
 }

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "traces/schema/text.h"
+
 namespace shardscope::traces {
 
 namespace {
@@ -95,9 +97,7 @@ std::optional<std::int64_t> parse_us(std::string_view text, Fraction fraction) {
 }
 
 std::optional<std::int64_t> parse_integer(std::string_view text) {
-    std::int64_t value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error == std::errc() && end == text.data() + text.size()) return value;
+    if (const auto value = number_of<std::int64_t>(text)) return value;
     const auto rounded = scaled(text, 0);
     if (!rounded || *rounded > kMost / 10 || *rounded < -kMost / 10) return rounded;
     // Not a fraction: 7.0 and 7e3 are whole, 7.5 is not.
@@ -125,11 +125,8 @@ std::uint64_t address_of(JsonScalar value) {
 }
 
 std::optional<double> parse_double(std::string_view text) {
-    double value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value))
-        return std::nullopt;
-    return value;
+    const auto value = number_of<double>(text);
+    return value && std::isfinite(*value) ? value : std::nullopt;
 }
 
 std::int64_t plain_id(JsonScalar value) {
@@ -137,9 +134,7 @@ std::int64_t plain_id(JsonScalar value) {
     const auto number = parse_integer(value.text);
     if (number && *number >= 0 && *number < std::int64_t{1} << 32) return *number;
     if (value.text.empty()) return 0;
-    // 64-bit FNV-1a, then mixed, so that similar texts differ in all bits.
-    std::uint64_t hash = 0xCBF29CE484222325;
-    for (const char c : value.text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3;
+    std::uint64_t hash = hash_of(value.text);  // mixed below, so that similar texts differ in all bits
     hash ^= hash >> 32;
     hash *= 0x9E3779B97F4A7C15;
     return static_cast<std::int64_t>(hash >> 3 | std::uint64_t{1} << 61) & 0x3FFFFFFFFFFFFFFF;

@@ -11,6 +11,7 @@
 
 #include "traces/import/pickle/pickle_bytes.h"
 #include "traces/import/pickle/pickle_values.h"
+#include "traces/schema/text.h"
 
 namespace shardscope::traces {
 namespace {
@@ -365,7 +366,7 @@ class Machine {
         return *value;
     }
     std::uint64_t memo_line() {
-        return known(index_line(bytes_.line()), "an index of the memo is not a number");
+        return known(number_of<std::uint64_t>(bytes_.line()), "an index of the memo is not a number");
     }
 
     // The values of a damaged pickle: closes all open containers, from the inside out.

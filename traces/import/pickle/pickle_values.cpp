@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <system_error>
 
+#include "traces/schema/text.h"
+
 namespace shardscope::traces {
 namespace {
 
@@ -35,14 +37,6 @@ std::optional<std::uint32_t> hexadecimal(std::string_view text, std::size_t at, 
     const char* end = text.data() + at + digits;
     const auto [stop, fault] = std::from_chars(text.data() + at, end, value, 16);
     return fault == std::errc() && stop == end ? std::optional(value) : std::nullopt;
-}
-
-// The whole line as a number.
-template <typename Number, typename... Format>
-bool read_number(std::string_view line, Number& value, Format... format) {
-    const char* end = line.data() + line.size();
-    const auto [stop, fault] = std::from_chars(line.data(), end, value, format...);
-    return fault == std::errc() && stop == end;
 }
 
 }  // namespace
@@ -110,10 +104,8 @@ std::optional<ValueRef> add_integer_line(ValueTree& tree, std::string_view line)
     if (line.ends_with('L')) line.remove_suffix(1);
     if (line == "00") return tree.add_boolean(false);
     if (line == "01") return tree.add_boolean(true);
-    std::int64_t value = 0;
-    if (read_number(line, value)) return tree.add_integer(value);
-    std::uint64_t large = 0;
-    if (read_number(line, large)) return tree.add_unsigned(large);
+    if (const auto value = number_of<std::int64_t>(line)) return tree.add_integer(*value);
+    if (const auto large = number_of<std::uint64_t>(line)) return tree.add_unsigned(*large);
     // A number that is too large for a double counts as 0.
     double nearly = 0;
     const char* end = line.data() + line.size();
@@ -128,11 +120,6 @@ std::optional<double> real_line(std::string_view line) {
     const auto [stop, fault] = std::from_chars(line.data(), end, value);
     if (fault == std::errc::invalid_argument || stop != end) return std::nullopt;
     return value;
-}
-
-std::optional<std::uint64_t> index_line(std::string_view line) {
-    std::uint64_t index = 0;
-    return read_number(line, index) ? std::optional(index) : std::nullopt;
 }
 
 }  // namespace shardscope::traces

@@ -20,9 +20,8 @@ std::optional<std::string> string_line(std::string_view line);
 // The number of LONG1 and LONG4: two's complement, little-endian.
 ValueRef add_long_integer(ValueTree& tree, std::string_view digits);
 
-// Lines of INT, LONG ("12L"; "00" and "01" are booleans), FLOAT and the memo. Empty if it is not a number.
+// Lines of INT, LONG ("12L"; "00" and "01" are booleans) and FLOAT. Empty if it is not a number.
 std::optional<ValueRef> add_integer_line(ValueTree& tree, std::string_view line);
 std::optional<double> real_line(std::string_view line);
-std::optional<std::uint64_t> index_line(std::string_view line);
 
 }  // namespace shardscope::traces

@@ -1,21 +1,15 @@
 #include "traces/import/rocpd/rccl_calls.h"
 
 #include <algorithm>
-#include <charconv>
 #include <initializer_list>
 #include <optional>
 
 #include "traces/schema/enums.h"
+#include "traces/schema/text.h"
 
 namespace shardscope::traces {
 
 namespace {
-
-std::optional<std::int64_t> whole_number(std::string_view text) {
-    std::int64_t value = 0;
-    const auto [stop, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
-    return fault == std::errc() && stop == text.data() + text.size() ? std::optional(value) : std::nullopt;
-}
 
 // The size of an ncclDataType_t, by its name or its number; 0: unknown.
 std::int64_t element_bytes(std::string_view type) {
@@ -68,10 +62,10 @@ RcclCalls::Call RcclCalls::call_of(std::string_view name, const RocpdKey& event)
         return {};
     };
     if (name.starts_with("ncclCommInit")) {
-        if (const auto ranks = whole_number(of({"nranks"}))) group_sizes_.insert(*ranks);
+        if (const auto ranks = number_of<std::int64_t>(of({"nranks"}))) group_sizes_.insert(*ranks);
         return call;
     }
-    const auto count = whole_number(of({"count", "sendcount", "recvcount"}));
+    const auto count = number_of<std::int64_t>(of({"count", "sendcount", "recvcount"}));
     const std::int64_t width = element_bytes(of({"datatype", "dataType"}));
     std::int64_t ranks = 1;
     if (call.operation == Operation::all_gather || call.operation == Operation::reduce_scatter ||

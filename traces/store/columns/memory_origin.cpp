@@ -102,9 +102,4 @@ MemoryCategory category_of_origin(std::string_view annotation) {
     return rule != nullptr ? rule->category : other;
 }
 
-MemoryCategory category_of_stack(std::string_view stack) {
-    const OriginRule* rule = rule_of_stack(stack);
-    return rule != nullptr ? rule->category : other;
-}
-
 }  // namespace shardscope::traces

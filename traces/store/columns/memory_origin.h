@@ -32,8 +32,7 @@ const OriginRule* rule_of_origin(std::string_view annotation);
 // a rule matches applies.
 const OriginRule* rule_of_stack(std::string_view stack);
 
-// The categories of the matching rules; `other` if none matches.
+// The category of the matching rule; `other` if none matches.
 MemoryCategory category_of_origin(std::string_view annotation);
-MemoryCategory category_of_stack(std::string_view stack);
 
 }  // namespace shardscope::traces

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <charconv>
 
+#include "traces/schema/text.h"
 #include "traces/store/columns/nvtx_names.h"
 
 namespace shardscope::traces {
@@ -12,13 +12,6 @@ namespace shardscope::traces {
 namespace {
 
 constexpr std::string_view kStepPrefix = "ProfilerStep#";
-
-bool contains_backward(std::string_view text) {
-    constexpr std::string_view kWord = "backward";
-    return std::search(text.begin(), text.end(), kWord.begin(), kWord.end(), [](char a, char b) {
-               return std::tolower(static_cast<unsigned char>(a)) == b;
-           }) != text.end();
-}
 
 }  // namespace
 
@@ -58,16 +51,12 @@ RangeKind range_kind(std::string_view text, std::string_view domain, bool ours) 
     if (text.starts_with("enumerate(DataLoader)#") || text.starts_with("enumerate(DataPipe)#")) {
         return RangeKind::data_loader;
     }
-    return ours && contains_backward(text) ? RangeKind::backward : RangeKind::annotation;
+    return ours && contains_but_for_case(text, "backward") ? RangeKind::backward : RangeKind::annotation;
 }
 
 std::optional<std::int64_t> profiler_step(std::string_view text) {
     if (!text.starts_with(kStepPrefix)) return std::nullopt;
-    const std::string_view digits = text.substr(kStepPrefix.size());
-    std::int64_t number = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-    if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
-    return number;
+    return number_of<std::int64_t>(text.substr(kStepPrefix.size()));
 }
 
 std::string_view memcpy_name(int copy_kind) {

@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <utility>
+
+#include "traces/schema/text.h"
 
 namespace shardscope::traces {
 
@@ -81,10 +82,9 @@ std::optional<std::vector<std::int64_t>> shape_of(std::string_view dims) {
     std::vector<std::int64_t> shape;
     ListItems sizes(dims);
     while (const auto item = sizes.next()) {
-        std::int64_t size = -1;
-        const auto [end, error] = std::from_chars(item->data(), item->data() + item->size(), size);
-        if (error != std::errc() || end != item->data() + item->size() || size < 0) return std::nullopt;
-        shape.push_back(size);
+        const auto size = number_of<std::int64_t>(*item);
+        if (!size || *size < 0) return std::nullopt;
+        shape.push_back(*size);
     }
     return shape;
 }

@@ -45,10 +45,6 @@ struct Missing {
     std::set<std::uint64_t> disagreeing;  // communicators whose ranks made different calls
 };
 
-bool point_to_point(Operation operation) {
-    return operation == Operation::send || operation == Operation::recv;
-}
-
 // NCCL's own number of each call (SHARD_NCCL_OPERATIONS), from the operation that began within it.
 std::vector<std::int64_t> read_numbers(Database& database, const std::vector<NcclCall>& calls) {
     std::vector<std::int64_t> numbers(calls.size(), kUnknownNumber);
@@ -216,7 +212,7 @@ class Join {
             std::map<int, std::vector<Row*>> by_rank;
             for (; end < rows_.size() && rows_[end].communicator == rows_[begin].communicator; ++end) {
                 Row& row = rows_[end];
-                if (point_to_point(row.operation) || row.operation == Operation::other) continue;
+                if (is_point_to_point(row.operation) || row.operation == Operation::other) continue;
                 by_rank[row.rank].push_back(&row);
                 all_numbered = all_numbered && row.own_number != kUnknownNumber;
             }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <memory>
 #include <set>
 #include <string_view>
@@ -11,6 +10,7 @@
 #include <sqlite3.h>
 
 #include "traces/schema/schema.h"
+#include "traces/schema/text.h"
 #include "traces/store/sqlite/open.h"
 #include "traces/store/sqlite/sql_functions.h"
 
@@ -46,11 +46,7 @@ bool lacks_our_table(std::string_view message) {
     constexpr std::string_view kNoTable = "no such table: ";
     if (!message.starts_with(kNoTable)) return false;
     const std::string_view name = message.substr(kNoTable.size());
-    const auto is_it = [&](const auto& known) {
-        return std::equal(known.name.begin(), known.name.end(), name.begin(), name.end(), [](char a, char b) {
-            return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
-        });
-    };
+    const auto is_it = [&](const auto& known) { return same_but_for_case(known.name, name); };
     const auto has = [&](const auto& all) { return std::any_of(all.begin(), all.end(), is_it); };
     return has(views()) || has(nsight_tables()) || has(shard_tables());
 }
@@ -110,13 +106,8 @@ std::map<std::string, std::string> stated_values(std::string_view sql) {
 
 // Converts a text to a number if all of it is one.
 QueryValue as_value(const std::string& text) {
-    const char* const end = text.data() + text.size();
-    std::int64_t whole = 0;
-    if (const auto [at, error] = std::from_chars(text.data(), end, whole); error == std::errc() && at == end)
-        return whole;
-    double real = 0;
-    if (const auto [at, error] = std::from_chars(text.data(), end, real); error == std::errc() && at == end)
-        return real;
+    if (const auto whole = number_of<std::int64_t>(text)) return *whole;
+    if (const auto real = number_of<double>(text)) return *real;
     return text;
 }
 

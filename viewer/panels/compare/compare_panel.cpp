@@ -4,7 +4,6 @@
 // 1), "compare.tab.<page>", "compare.per_step"; each page as its own header says.
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +11,7 @@
 #include <fmt/core.h>
 #include <imgui.h>
 
+#include "traces/schema/text.h"
 #include "viewer/draw/format.h"
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
@@ -39,9 +39,7 @@ constexpr std::array<std::pair<Page, const char*>, 8> kPages = {{{Page::overview
                                                                  {Page::memory, "Memory"}}};
 
 std::string item_of(const char* page) {
-    std::string item = fmt::format("compare.tab.{}", page);
-    std::transform(item.begin(), item.end(), item.begin(), [](unsigned char c) { return std::tolower(c); });
-    return item;
+    return "compare.tab." + traces::lower_case(page);
 }
 
 class ComparePanel final : public Panel {

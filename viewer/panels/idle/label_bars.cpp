@@ -15,10 +15,6 @@
 namespace shardscope::viewer {
 namespace {
 
-float width_of(const std::string& text) {
-    return ImGui::CalcTextSize(text.c_str()).x;
-}
-
 void draw_bin_labels(const Chart& chart, std::span<const HistogramBin> bins, float step) {
     const float font = ImGui::GetFontSize();
     float free_from = chart.min.x - font;

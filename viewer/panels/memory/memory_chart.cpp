@@ -25,8 +25,6 @@ namespace {
 // a drag moves the visible range, Shift and a drag limit all panels to that time, a click puts the cursor
 // there, a double-click shows the whole trace.
 
-constexpr float kWheelStep = 0.8F;  // factor of the visible time for each notch
-
 std::int64_t time_at(const Chart& chart, float x) {
     return static_cast<std::int64_t>(std::llround(chart.x.value(std::clamp(x, chart.min.x, chart.max.x))));
 }

@@ -53,7 +53,7 @@ class QueryPanel final : public Panel {
 
     void draw(Session& session, const Frame&) override {
         runner_.poll();
-        const TraceFiles files = files_of(*session.current());
+        const TraceFiles files = session.current()->files();
         notice_trace(session, files);
         draw_choosers(session, false);
         draw_toolbar(session, files);
@@ -80,7 +80,7 @@ class QueryPanel final : public Panel {
         if (shown_.lock() == session.trace()) return;
         if (runner_.running()) return;  // for the previous trace: waits for its answer
         shown_ = session.trace();
-        stamp_ = file_stamp(files);
+        stamps_ = stamps_of(files);
         answer_ = nullptr;
         models_.clear();
         ignore_ = runner_.answer();
@@ -263,7 +263,7 @@ class QueryPanel final : public Panel {
         }
         items::mark("query.sql", sql_);
         ImGui::PopID();
-        if (!stamp_.empty() && session.trace()->ended && file_stamp(files) != stamp_) {
+        if (session.trace()->ended && stamps_of(files) != stamps_) {
             text_in(theme::bad(),
                     "The file has changed since it was opened: answers come from the new one, other panels "
                     "show the old one. Reload it to see it whole.");
@@ -369,10 +369,10 @@ class QueryPanel final : public Panel {
     SchemaBrowser browser_;
     TraceFiles schema_asked_;
     std::weak_ptr<const traces::Trace> shown_;
-    std::string stamp_;        // file stamp from when the trace was first seen here
-    bool asked_once_ = false;  // a query of this trace has been run
-    bool own_work_ = false;    // the panel's own first query is running, or the schema is being read
-    bool run_next_ = false;    // runs the user's query once that has ended
+    std::vector<FileStamp> stamps_;  // of the files when the trace was first seen here
+    bool asked_once_ = false;        // a query of this trace has been run
+    bool own_work_ = false;          // the panel's own first query is running, or the schema is being read
+    bool run_next_ = false;          // runs the user's query once that has ended
     std::shared_ptr<const QueryAnswer> answer_, ignore_;
     std::vector<std::shared_ptr<const QueryTable>> models_;  // parallel to its results
     int chosen_result_ = 0, view_ = 0;

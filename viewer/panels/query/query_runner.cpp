@@ -2,13 +2,7 @@
 #include "viewer/panels/query/query_runner.h"
 
 #include <exception>
-#include <filesystem>
 #include <utility>
-
-#include <fmt/core.h>
-#include <sys/stat.h>
-
-#include "viewer/model/session.h"
 
 namespace shardscope::viewer {
 namespace {
@@ -17,21 +11,6 @@ constexpr std::size_t kMostBytes = std::size_t{256} << 20;  // limit for one res
 constexpr int kMostValueBytes = 16 << 20;                   // limit for one text or blob
 
 }  // namespace
-
-TraceFiles files_of(const OpenTrace& entry) {
-    return entry.merged.empty() ? TraceFiles{entry.path} : entry.merged;
-}
-
-std::string file_stamp(const TraceFiles& files) {
-    std::string stamp;
-    for (const std::string& file : files) {
-        struct stat facts {};
-        if (::stat(file.c_str(), &facts) != 0) return {};
-        stamp += fmt::format("{}:{}:{}:{}.{};", facts.st_dev, facts.st_ino, facts.st_size,
-                             facts.st_mtim.tv_sec, facts.st_mtim.tv_nsec);
-    }
-    return stamp;
-}
 
 QueryRunner::~QueryRunner() {
     cancel_ = true;
@@ -49,8 +28,8 @@ void QueryRunner::start(std::function<void()> work) {
 }
 
 std::string QueryRunner::database(const TraceFiles& files, bool import_exports) {
-    const std::string stamp = file_stamp(files);
-    if (as_database_ == nullptr || database_files_ != files || database_stamp_ != stamp ||
+    const std::vector<FileStamp> stamps = stamps_of(files);
+    if (as_database_ == nullptr || database_files_ != files || database_stamps_ != stamps ||
         database_imported_ != import_exports) {
         as_database_.reset();
         traces::AsDatabaseOptions options;
@@ -61,7 +40,7 @@ std::string QueryRunner::database(const TraceFiles& files, bool import_exports) 
         work.cancel = &cancel_;
         as_database_ = std::make_unique<traces::AsDatabase>(options, work);
         database_files_ = files;
-        database_stamp_ = stamp;
+        database_stamps_ = stamps;
         database_imported_ = import_exports;
     }
     return as_database_->path();

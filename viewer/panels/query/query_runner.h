@@ -16,10 +16,9 @@
 #include "traces/query/as_database.h"
 #include "traces/query/database_schema.h"
 #include "traces/store/sqlite/query.h"
+#include "viewer/model/file_stamp.h"
 
 namespace shardscope::viewer {
-
-struct OpenTrace;
 
 struct QueryLimits {
     std::optional<std::chrono::nanoseconds> time = std::chrono::seconds(30);
@@ -34,9 +33,7 @@ struct QueryAnswer {
     std::string note;  // "imported to a temporary database ..."
 };
 
-// The files of one open trace.
-using TraceFiles = std::vector<std::string>;
-TraceFiles files_of(const OpenTrace& entry);
+using TraceFiles = std::vector<std::string>;  // the files of one open trace
 
 class QueryRunner {
   public:
@@ -81,12 +78,8 @@ class QueryRunner {
     std::string next_schema_error_;
     std::unique_ptr<traces::AsDatabase> as_database_;
     TraceFiles database_files_;
-    std::string database_stamp_;
+    std::vector<FileStamp> database_stamps_;
     bool database_imported_ = false;
 };
-
-// Distinguishes one state of files from another: devices, inodes, sizes, modification times. Empty if a file
-// is missing.
-std::string file_stamp(const TraceFiles& files);
 
 }  // namespace shardscope::viewer

@@ -10,21 +10,13 @@
 #include <fmt/core.h>
 
 #include "traces/schema/sort_rows.h"
+#include "traces/schema/text.h"
 #include "viewer/draw/format.h"
 
 namespace shardscope::viewer {
 namespace {
 
 using traces::QueryValue;
-
-constexpr double kExactInteger = 9007199254740992.0;  // 2^53: doubles hold every whole number up to it
-
-std::string lower(std::string_view text) {
-    std::string result(text);
-    std::transform(result.begin(), result.end(), result.begin(),
-                   [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-    return result;
-}
 
 struct UnitEnding {
     std::string_view ending, unit;
@@ -37,7 +29,7 @@ constexpr std::array kEndings = {
 };
 
 std::string unit_of(std::string_view column) {
-    const std::string name = lower(column);
+    const std::string name = traces::lower_case(column);
     for (const UnitEnding& e : kEndings)
         if (name.ends_with(e.ending)) return std::string(e.unit);
     return {};
@@ -107,7 +99,7 @@ Match find_column(const std::vector<std::string>& columns, std::initializer_list
     for (const std::string_view name : names) {
         for (const Unit& unit : kUnits) {
             for (std::size_t c = 0; c < columns.size(); ++c) {
-                if (lower(columns[c]) == fmt::format("{}{}", name, unit.ending))
+                if (traces::lower_case(columns[c]) == fmt::format("{}{}", name, unit.ending))
                     return {static_cast<int>(c), unit.ns};
             }
         }

@@ -9,6 +9,7 @@
 
 #include "traces/store/columns/trace.h"
 #include "viewer/model/rank_steps.h"
+#include "viewer/model/time_view.h"
 
 namespace shardscope::viewer {
 namespace {
@@ -246,7 +247,7 @@ TimeRange ShardView::around(std::int64_t time, TimeRange all) const {
 
 void ShardView::zoom(TimeRange all, double share, double notches) {
     const auto length = static_cast<double>(range_.length()), most = static_cast<double>(all.length());
-    const double next = std::clamp(length * std::pow(0.8, notches), std::min(kShortest, most), most);
+    const double next = std::clamp(length * std::pow(kWheelStep, notches), std::min(kShortest, most), most);
     const double at = static_cast<double>(range_.from) + std::clamp(share, 0.0, 1.0) * length;
     range_.from = std::max(all.from, static_cast<std::int64_t>(at - std::clamp(share, 0.0, 1.0) * next));
     range_.to = std::min(all.to, range_.from + std::max<std::int64_t>(1, static_cast<std::int64_t>(next)));

@@ -54,7 +54,7 @@ bool LaunchView::ready(Session& session, Part part) {
         if (!asked.error.empty()) note(asked.error);
         return asked.error.empty();
     }
-    const TraceFiles files = files_of(*session.current());
+    const TraceFiles files = session.current()->files();
     if (!runner_.running()) {
         if (!may_ask(session, files)) return false;
         LaunchRange range;

@@ -1,0 +1,50 @@
+// Texts: compared without regard to case (of ASCII only), as numbers, and their hash.
+#pragma once
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+namespace shardscope::traces {
+
+constexpr char lower_case(char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+inline std::string lower_case(std::string_view text) {
+    std::string result(text);
+    for (char& c : result) c = lower_case(c);
+    return result;
+}
+
+constexpr bool same_letter(char a, char b) {
+    return lower_case(a) == lower_case(b);
+}
+constexpr bool same_but_for_case(std::string_view a, std::string_view b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(), same_letter);
+}
+constexpr bool contains_but_for_case(std::string_view text, std::string_view part) {
+    return part.empty() ||
+           std::search(text.begin(), text.end(), part.begin(), part.end(), same_letter) != text.end();
+}
+
+// The number that the whole text is; nothing if it is anything else or does not fit.
+template <typename Number>
+std::optional<Number> number_of(std::string_view text) {
+    Number number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+    return number;
+}
+
+// FNV-1a, 64 bits (Fowler, Noll, Vo).
+constexpr std::uint64_t hash_of(std::string_view text) {
+    std::uint64_t hash = 0xCBF29CE484222325;
+    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3;
+    return hash;
+}
+
+}  // namespace shardscope::traces
