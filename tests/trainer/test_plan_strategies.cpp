@@ -362,9 +362,8 @@ TEST(Account, Fsdp2ConvertsGradientsAsItCopiesThemIn) {
 }
 
 // fully_shard under no_sync, three layers of W bytes in one unit: the kept gradients (3 W in fp32) and, in a
-// later micro-batch, the gradients that the post-backward adds (1.5 W in bf16) or, if both have one type, the
-// one that autograd adds next. Autograd converts each gradient to a narrower type when it adds it (W, and
-// W/2).
+// later micro-batch, the one that autograd adds next, in its own type. Where the reduction's type is
+// narrower, autograd converts it first (W, and W/2).
 TEST(Account, Fsdp2AddsUnconvertedGradientsToTheKeptOnes) {
     Job job = testing::with_wrap(testing::mlp_job(3, 1024, 1, 2), "root");
     job.fsdp.layout = FsdpLayout::fsdp2;
@@ -377,7 +376,7 @@ TEST(Account, Fsdp2AddsUnconvertedGradientsToTheKeptOnes) {
         job.precision.reduce = reduce;
         return most_held_in(Phase::backward, job, {MemoryCategory::unsharded_gradients});
     };
-    EXPECT_EQ(most(Precision::bf16, Precision::fp32), 3 * w + 3 * w / 2);
+    EXPECT_EQ(most(Precision::bf16, Precision::fp32), 3 * w + w / 2);
     EXPECT_EQ(most(Precision::fp32, Precision::bf16), 3 * w / 2 + w + w / 2);
     EXPECT_EQ(most(Precision::fp32, Precision::fp32), 3 * w + w);
     EXPECT_EQ(most(Precision::bf16, Precision::bf16), 3 * w / 2 + w / 2);
