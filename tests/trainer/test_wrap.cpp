@@ -88,12 +88,15 @@ TEST(Wrap, PathsDoNotShowTheWrap) {
     }
 }
 
-TEST(Wrap, PadsUnevenUnits) {
-    const Program program(
-        testing::with_wrap(testing::mlp_job(1, 5, 1, 4), "root"));  // 30 elements on 4 ranks
+// 25 weights, 3 elements so that the bias begins at a multiple of 16 bytes, 5 biases; on 4 ranks.
+TEST(Wrap, AlignsParametersAndPadsToTheRanks) {
+    Job job = testing::with_wrap(testing::mlp_job(1, 5, 1, 4), "root");
+    const Program program(job);
     EXPECT_EQ(program.units()[0].elements, 30);
-    EXPECT_EQ(program.units()[0].shard_elements, 8);
-    EXPECT_EQ(program.units()[0].padded_elements, 32);
+    EXPECT_EQ(program.units()[0].shard_elements, 9);
+    EXPECT_EQ(program.units()[0].padded_elements, 36);
+    job.fsdp.layout = FsdpLayout::lean;
+    EXPECT_EQ(Program(job).units()[0].padded_elements, 32) << "side by side";
 }
 
 }  // namespace TEST_FILE
