@@ -27,7 +27,7 @@ class Reception {
     struct Events {
         // A process of the job; the caller owns the link from now on and hands it on.
         std::function<void(const Hello& hello, const std::shared_ptr<Link>& link)> on_member;
-        // The job's processes cannot join: one sentence.
+        // Called once, with a sentence that says why, if the job's processes cannot join.
         std::function<void(const std::string& sentence)> on_error;
     };
 

@@ -29,9 +29,9 @@ Fields<MemoryPart> memory_part_fields() {
                              ? 100.0 * static_cast<double>(part.bytes) / static_cast<double>(part.peak)
                              : 0.0);
          }},
-        {{"predicted_bytes", "Predicted", Unit::count, "What the memory account predicts of it."},
+        {{"predicted_bytes", "Predicted", Unit::count, "What the memory account predicts for it."},
          value_of<&P::predicted>},
-        {{"predicted_mb", "Predicted MB", Unit::bytes, "What the memory account predicts of it.", in_table},
+        {{"predicted_mb", "Predicted MB", Unit::bytes, "What the memory account predicts for it.", in_table},
          value_of<&P::predicted>},
         {{"difference_bytes", "Difference", Unit::count, "Measured - predicted.", everywhere, -1, false,
           true},
