@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "traces/export/text_output.h"
+#include "traces/schema/text.h"
 #include "traces/store/apart.h"
 #include "traces/store/sqlite/open.h"
 

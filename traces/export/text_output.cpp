@@ -154,17 +154,4 @@ void append_us(std::string& to, std::int64_t ns) {
     fmt::format_to(std::back_inserter(to), "{}{}.{:03}", negative ? "-" : "", size / 1000, size % 1000);
 }
 
-void append_csv(std::string& to, std::string_view text) {
-    if (text.find_first_of(",\"\r\n") == std::string_view::npos) {
-        to += text;
-        return;
-    }
-    to += '"';
-    for (const char c : text) {
-        if (c == '"') to += c;
-        to += c;
-    }
-    to += '"';
-}
-
 }  // namespace shardscope::traces

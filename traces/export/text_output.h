@@ -49,7 +49,5 @@ std::string cut_name(std::string_view name);
 void append_json(std::string& to, std::string_view text);
 // Nanoseconds as microseconds with three decimals: 1234 -> 1.234.
 void append_us(std::string& to, std::int64_t ns);
-// A field of CSV: in quotes if it must be (RFC 4180).
-void append_csv(std::string& to, std::string_view text);
 
 }  // namespace shardscope::traces

@@ -47,23 +47,13 @@ Align alignment(const std::vector<std::vector<Cell>>& rows, std::size_t column) 
     return number ? Align::right : Align::left;
 }
 
-std::string quoted(const std::string& text) {
-    if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-    std::string result = "\"";
-    for (const char c : text) {
-        if (c == '"') result += '"';
-        result += c;
-    }
-    return result + '"';
-}
-
 std::string csv_cell(const Cell& cell) {
     if (const auto* yes = std::get_if<bool>(&cell)) return *yes ? "true" : "false";
     if (const auto* whole = std::get_if<std::int64_t>(&cell)) return fmt::format("{}", *whole);
     // NaN stands for an unknown value.
     if (const auto* real = std::get_if<double>(&cell))
         return std::isnan(*real) ? "" : fmt::format("{}", *real);
-    if (const auto* text = std::get_if<std::string>(&cell)) return quoted(*text);
+    if (const auto* text = std::get_if<std::string>(&cell)) return csv_field(*text);
     return {};
 }
 
@@ -118,9 +108,7 @@ Json known_or_null(double value) {
 }
 
 std::string split_key(std::string_view category) {
-    std::string key = "split_";
-    for (const char c : category) key += c == ' ' ? '_' : lower_case(c);
-    return key + "_us";
+    return "split_" + snake_case(category) + "_us";
 }
 
 Json with(Json first, const Json& second) {
@@ -195,7 +183,7 @@ std::string rows_csv(const std::vector<Column>& columns, const std::vector<std::
         }
         result += '\n';
     };
-    add_line(columns, [](const Column& column) { return quoted(column.name); });
+    add_line(columns, [](const Column& column) { return csv_field(column.name); });
     for (const std::vector<Cell>& row : rows) add_line(row, csv_cell);
     return result;
 }

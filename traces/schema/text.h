@@ -1,4 +1,4 @@
-// Texts: compared without regard to case (of ASCII only), as numbers, and their hash.
+// Texts: compared without regard to case (of ASCII only), as keys, fields of CSV and numbers, and their hash.
 #pragma once
 
 #include <algorithm>
@@ -29,6 +29,32 @@ constexpr bool same_but_for_case(std::string_view a, std::string_view b) {
 constexpr bool contains_but_for_case(std::string_view text, std::string_view part) {
     return part.empty() ||
            std::search(text.begin(), text.end(), part.begin(), part.end(), same_letter) != text.end();
+}
+
+// "CPU Exec" -> "cpu_exec".
+inline std::string snake_case(std::string_view label) {
+    std::string key = lower_case(label);
+    std::replace(key.begin(), key.end(), ' ', '_');
+    return key;
+}
+
+// A field of CSV: in quotes if it must be (RFC 4180).
+inline void append_csv(std::string& to, std::string_view text) {
+    if (text.find_first_of(",\"\r\n") == std::string_view::npos) {
+        to += text;
+        return;
+    }
+    to += '"';
+    for (const char c : text) {
+        if (c == '"') to += c;
+        to += c;
+    }
+    to += '"';
+}
+inline std::string csv_field(std::string_view text) {
+    std::string field;
+    append_csv(field, text);
+    return field;
 }
 
 // The number that the whole text is; nothing if it is anything else or does not fit.

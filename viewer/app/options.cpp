@@ -12,6 +12,7 @@
 #include <fmt/core.h>
 
 #include "shardscope/version.h"
+#include "traces/schema/joined.h"
 #include "traces/schema/schema.h"
 #include "traces/schema/text.h"
 #include "viewer/model/time_view.h"
@@ -38,12 +39,6 @@ std::optional<std::int64_t> parse_time(std::string_view text) {
 std::optional<int> parse_pixels(std::string_view text) {
     const auto value = traces::number_of<int>(text);
     return value && *value >= 64 && *value <= 16384 ? value : std::nullopt;
-}
-
-std::string joined(const std::vector<std::string>& words) {
-    std::string text;
-    for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
-    return text;
 }
 
 }  // namespace
@@ -77,7 +72,7 @@ Parsed parse_options(int argc, const char* const* argv, const std::vector<std::s
     app.set_help_flag("-h,--help", "Print this help and exit");
     app.add_option("FILE", options.files, "Trace databases to open; several are compared");
     app.add_option("--panel", options.panel,
-                   "The panel to show: " + joined(panels) +
+                   "The panel to show: " + traces::joined(panels, ", ") +
                        " (default: timeline; of a file that holds a plan and no timeline: plan)")
         ->type_name("NAME");
     app.add_option("--screenshot", options.screenshot,
@@ -113,7 +108,7 @@ Parsed parse_options(int argc, const char* const* argv, const std::vector<std::s
     }
     if (std::find(panels.begin(), panels.end(), options.panel) == panels.end()) {
         return wrong(fmt::format("--panel {}: there is no such panel; choose one of {}.", options.panel,
-                                 joined(panels)));
+                                 traces::joined(panels, ", ")));
     }
     if (app.count("--screenshot") > 0 && options.screenshot.empty()) {
         return wrong("--screenshot: the name of the picture is empty; give one that ends in .png.");

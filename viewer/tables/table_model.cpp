@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "traces/schema/json_text.h"
+#include "traces/schema/text.h"
 #include "viewer/draw/format.h"
 
 namespace shardscope::viewer {
@@ -16,16 +17,6 @@ namespace {
 
 std::size_t row_at(const std::vector<std::uint32_t>* order, std::size_t i) {
     return order == nullptr ? i : (*order)[i];
-}
-
-std::string csv_field(const std::string& text) {
-    if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-    std::string quoted = "\"";
-    for (const char c : text) {
-        if (c == '"') quoted += '"';
-        quoted += c;
-    }
-    return quoted += '"';
 }
 
 // Counts remain whole numbers: 5, not 5.0.
@@ -112,7 +103,7 @@ CellTable::Cell no_cell() {
 std::string table_csv(const TableModel& model, const std::vector<std::uint32_t>* order) {
     std::string csv;
     const auto& columns = model.columns();
-    for (std::size_t c = 0; c < columns.size(); ++c) csv += (c ? "," : "") + csv_field(columns[c].id);
+    for (std::size_t c = 0; c < columns.size(); ++c) csv += (c ? "," : "") + traces::csv_field(columns[c].id);
     csv += '\n';
     const std::size_t rows = order == nullptr ? model.rows() : order->size();
     for (std::size_t i = 0; i < rows; ++i) {
@@ -120,7 +111,7 @@ std::string table_csv(const TableModel& model, const std::vector<std::uint32_t>*
         for (std::size_t c = 0; c < columns.size(); ++c) {
             if (c) csv += ',';
             csv += columns[c].kind == TableColumn::Kind::number ? exact(model.number(row, c))
-                                                                : csv_field(model.text(row, c));
+                                                                : traces::csv_field(model.text(row, c));
         }
         csv += '\n';
     }

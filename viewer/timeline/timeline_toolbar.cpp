@@ -29,10 +29,6 @@ constexpr std::array kColors = {
     ColorChoice{ColorBy::unit, "Colour by FSDP unit", "unit"},
 };
 
-float button_width(const char* text) {
-    return ImGui::CalcTextSize(text).x + ImGui::GetStyle().FramePadding.x * 2;
-}
-
 // Places the next item of the toolbar, `width` wide: on this line if it fits, else on a new one.
 void next(float width) {
     const float gap = ImGui::GetFontSize() * 0.6F;
@@ -122,7 +118,7 @@ std::string draw_timeline_toolbar(Session& session, TimelinePage& page, FindBar&
         state.measuring = !state.measuring;
     }
     const std::string marks = state.marks == 0 ? "Marks" : fmt::format("Marks {}", state.marks);
-    next(button_width(marks.c_str()));
+    next(button_width(marks));
     if (button((marks + "###marks").c_str(), "timeline.marks.show", "List marks and ranges ( B )",
                state.marks_shown)) {
         state.marks_shown = !state.marks_shown;

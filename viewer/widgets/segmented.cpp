@@ -1,28 +1,17 @@
 // See segmented.h.
 #include "viewer/widgets/segmented.h"
 
-#include <algorithm>
 #include <string>
 
 #include <fmt/core.h>
 #include <imgui.h>
 
+#include "traces/schema/text.h"
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
 #include "viewer/theme/theme.h"
 
 namespace shardscope::viewer {
-namespace {
-
-std::string key_of(std::string_view label) {
-    std::string key(label);
-    std::transform(key.begin(), key.end(), key.begin(), [](char c) {
-        return c == ' ' ? '_' : (c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c);
-    });
-    return key;
-}
-
-}  // namespace
 
 bool on_button(const std::string& label, bool on) {
     ImGui::PushStyleColor(ImGuiCol_Button, on ? theme::accent() : theme::raised());
@@ -48,7 +37,7 @@ bool segmented(std::string_view id, std::span<const std::string_view> labels, in
             changed = true;
         }
         if (items::kept())
-            items::mark(fmt::format("{}.{}", id, key_of(labels[i])),
+            items::mark(fmt::format("{}.{}", id, traces::snake_case(labels[i])),
                         chosen == static_cast<int>(i) ? "on" : "off");
     }
     ImGui::PopID();

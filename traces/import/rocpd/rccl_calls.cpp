@@ -6,6 +6,7 @@
 
 #include "traces/schema/enums.h"
 #include "traces/schema/text.h"
+#include "traces/store/columns/names.h"
 
 namespace shardscope::traces {
 
@@ -31,15 +32,6 @@ std::int64_t element_bytes(std::string_view type) {
     return 0;
 }
 
-Operation operation_of_call(std::string_view name) {
-    if (!name.starts_with("nccl")) return Operation::other;
-    name.remove_prefix(4);
-    for (int o = 0; o < static_cast<int>(Operation::other); ++o) {
-        if (name == kOperationNcclNames[static_cast<std::size_t>(o)]) return static_cast<Operation>(o);
-    }
-    return Operation::other;
-}
-
 }  // namespace
 
 RcclCalls::RcclCalls(RocpdTables& tables) {
@@ -51,7 +43,7 @@ RcclCalls::RcclCalls(RocpdTables& tables) {
 }
 
 RcclCalls::Call RcclCalls::call_of(std::string_view name, const RocpdKey& event) {
-    Call call{operation_of_call(name)};
+    Call call{operation_of_call(name).value_or(Operation::other)};
     const auto arguments = arguments_.find(event);
     if (arguments == arguments_.end()) return call;
     const auto of = [&](std::initializer_list<const char*> keys) -> std::string_view {

@@ -24,6 +24,15 @@ Operation operation_of_kernel(std::string_view name) {
     return Operation::other;
 }
 
+std::optional<Operation> operation_of_call(std::string_view name) {
+    if (!name.starts_with("nccl")) return std::nullopt;
+    name.remove_prefix(4);
+    for (int o = 0; o < static_cast<int>(Operation::other); ++o) {
+        if (name == kOperationNcclNames[static_cast<std::size_t>(o)]) return static_cast<Operation>(o);
+    }
+    return std::nullopt;
+}
+
 std::string_view without_version_suffix(std::string_view api_name) {
     const auto mark = api_name.rfind("_v");
     if (mark == std::string_view::npos || mark == 0) return api_name;

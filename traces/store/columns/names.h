@@ -16,6 +16,9 @@ namespace shardscope::traces {
 // "ncclAllReduceRingLLKernel_sum_f32". A SendRecv kernel serves many operations and is `other`.
 Operation operation_of_kernel(std::string_view name);
 
+// The operation of a call: "ncclAllGather"; nothing for other calls.
+std::optional<Operation> operation_of_call(std::string_view name);
+
 // "cudaLaunchKernel_v7000" -> "cudaLaunchKernel". Other endings ("cuMemcpy_v2", "x_v") with fewer than three
 // digits are part of the name and stay.
 std::string_view without_version_suffix(std::string_view api_name);

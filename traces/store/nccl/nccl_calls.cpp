@@ -13,6 +13,7 @@
 
 #include "traces/schema/enums.h"
 #include "traces/schema/joined.h"
+#include "traces/store/columns/names.h"
 
 namespace shardscope::traces {
 namespace {
@@ -66,15 +67,6 @@ std::optional<std::uint64_t> value(std::string_view blob, const PayloadField& fi
     std::uint64_t number = 0;
     std::memcpy(&number, blob.data() + kPayloadHead + field.offset, field.size);
     return number;
-}
-
-std::optional<Operation> operation_of_call(std::string_view name) {
-    if (!name.starts_with("nccl")) return std::nullopt;
-    name.remove_prefix(4);
-    for (int o = 0; o < static_cast<int>(Operation::other); ++o) {
-        if (name == kOperationNcclNames[static_cast<std::size_t>(o)]) return static_cast<Operation>(o);
-    }
-    return std::nullopt;
 }
 
 // The group state of one thread while its ranges are processed.

@@ -7,6 +7,7 @@
 #include <imgui.h>
 #include <imgui_stdlib.h>
 
+#include "traces/schema/text.h"
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
 #include "viewer/theme/theme.h"
@@ -14,18 +15,11 @@
 namespace shardscope::viewer {
 namespace {
 
-bool holds(const std::string& text, const std::string& part) {
-    const auto same = [](char a, char b) {
-        const auto low = [](char c) { return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : int{c}; };
-        return low(a) == low(b);
-    };
-    return std::search(text.begin(), text.end(), part.begin(), part.end(), same) != text.end();
-}
-
 bool wanted(const traces::SchemaObject& object, const std::string& filter) {
-    if (filter.empty() || holds(object.name, filter)) return true;
-    return std::any_of(object.columns.begin(), object.columns.end(),
-                       [&](const traces::SchemaItem& c) { return holds(c.name, filter); });
+    if (filter.empty() || traces::contains_but_for_case(object.name, filter)) return true;
+    return std::any_of(object.columns.begin(), object.columns.end(), [&](const traces::SchemaItem& c) {
+        return traces::contains_but_for_case(c.name, filter);
+    });
 }
 
 void tip(const std::string& title, const std::string& said) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "traces/schema/text.h"
 #include "viewer/theme/theme.h"
 
 namespace shardscope::viewer {
@@ -18,9 +19,7 @@ constexpr const char* kMicroseconds = "\u00b5s";
 
 // "CPU Exec" -> "cpu_exec_us"
 std::string key_of(std::size_t category) {
-    std::string key(traces::kTimeCategoryNames[category]);
-    for (char& c : key) c = c == ' ' ? '_' : (c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c);
-    return key + "_us";
+    return traces::snake_case(traces::kTimeCategoryNames[category]) + "_us";
 }
 
 std::vector<std::size_t> categories_of(const ExecutionSummary& summary) {
