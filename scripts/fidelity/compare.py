@@ -69,6 +69,11 @@ def compare(configuration, theirs, ours):
     """{column: Cell}"""
     cells = {}
     for column in COLUMNS:
+        unseen = [d for d in differences.TABLE
+                  if d.mend is differences.not_compared and column in d.columns and d.applies(configuration)]
+        if unseen:
+            cells[column] = Cell("explained", unseen[0].key)
+            continue
         found = _first_difference(theirs, ours, column)
         if found is None:
             cells[column] = Cell("equal")

@@ -23,7 +23,7 @@ class Difference:
     mend: Callable  # (configuration, PyTorch's log, our log): changes the logs in place until they should be equal
 
 
-def _not_compared(_, theirs, ours):
+def not_compared(_, theirs, ours):
     for a, b in zip(theirs["steps"], ours["steps"]):
         b["peak"] = a["peak"]
     ours["at_peak"] = theirs["at_peak"]
@@ -31,7 +31,7 @@ def _not_compared(_, theirs, ours):
 
 def _one_rank(c, theirs, ours):
     theirs["steps"] = ours["steps"]
-    _not_compared(c, theirs, ours)
+    not_compared(c, theirs, ours)
 
 
 def _without_losses(c, _, ours):
@@ -62,7 +62,7 @@ def _without_gathers(c, theirs, ours):
     for log in (theirs, ours):
         for step in log["steps"]:
             step["collectives"] = [one for one in step["collectives"] if one["kind"] != "all_gather"]
-    _not_compared(c, theirs, ours)
+    not_compared(c, theirs, ours)
 
 
 def _aligned(c, theirs, ours):
@@ -115,9 +115,16 @@ TABLE = (
     ),
     Difference(
         "one-rank",
-        "with one rank FullyShardedDataParallel switches to NO_SHARD, and fully_shard runs no collective",
+        "with one rank FullyShardedDataParallel switches to NO_SHARD; ours stays what the job says",
+        (*_COLLECTIVES, *_MEMORY),
+        lambda c: c.ranks == 1 and c.wrapper == "fsdp1" and c.strategy != "NO_SHARD",
+        _one_rank,
+    ),
+    Difference(
+        "one-rank-fsdp2",
+        "with one rank fully_shard runs no collective; ours runs those of one rank",
         ("present", *_COLLECTIVES, *_MEMORY),
-        lambda c: c.ranks == 1 and c.wrapper != "ddp",
+        lambda c: c.ranks == 1 and c.wrapper == "fsdp2",
         _one_rank,
     ),
     Difference(
@@ -125,14 +132,14 @@ TABLE = (
         "ours refuses cpu_offload with NO_SHARD, where PyTorch copies everything",
         ("runs",),
         lambda c: c.cpu_offload and c.strategy == "NO_SHARD",
-        _not_compared,
+        not_compared,
     ),
     Difference(
         "static-graph-first-sync",
         "PyTorch's reducer fails if a static graph's first backward is without synchronization; ours runs it",
         ("runs",),
         lambda c: c.wrapper == "ddp" and c.static_graph and not c.accumulation_sync,
-        _not_compared,
+        not_compared,
     ),
     Difference(
         "static-graph-used",
@@ -170,7 +177,7 @@ TABLE = (
         "PyTorch runs on the processor here, whose memory is both sides of cpu_offload: memory is not compared",
         _MEMORY,
         lambda c: c.cpu_offload,
-        _not_compared,
+        not_compared,
     ),
     Difference(
         "early-stop",
