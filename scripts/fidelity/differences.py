@@ -29,11 +29,6 @@ def not_compared(_, theirs, ours):
     ours["at_peak"] = theirs["at_peak"]
 
 
-def _one_rank(c, theirs, ours):
-    theirs["steps"] = ours["steps"]
-    not_compared(c, theirs, ours)
-
-
 def _without_losses(c, _, ours):
     losses = 8 * c.accumulation
     for step in ours["steps"]:
@@ -118,14 +113,14 @@ TABLE = (
         "with one rank FullyShardedDataParallel switches to NO_SHARD; ours stays what the job says",
         (*_COLLECTIVES, *_MEMORY),
         lambda c: c.ranks == 1 and c.wrapper == "fsdp1" and c.strategy != "NO_SHARD",
-        _one_rank,
+        not_compared,
     ),
     Difference(
         "one-rank-fsdp2",
         "with one rank fully_shard runs no collective; ours runs those of one rank",
         ("present", *_COLLECTIVES, *_MEMORY),
         lambda c: c.ranks == 1 and c.wrapper == "fsdp2",
-        _one_rank,
+        not_compared,
     ),
     Difference(
         "offload-refused",
