@@ -79,15 +79,6 @@ def _without_used_map(_, theirs, __):
     first["collectives"] = [one for one in first["collectives"] if one["dtype"] != "int32"]
 
 
-def _other_buckets(_, theirs, ours):
-    """The same gradients in other buckets: the sum of each step's bytes is the same; indices are broadcast earlier."""
-    for a, b in zip(theirs["steps"], ours["steps"]):
-        for step in (a, b):
-            step["collectives"] = [one for one in step["collectives"] if one["kind"] != "broadcast"]
-        if sum(one["bytes"] for one in a["collectives"]) == sum(one["bytes"] for one in b["collectives"]):
-            b["collectives"] = a["collectives"]
-
-
 def _arriving(_, theirs, ours):
     """Gradients that autograd hands on count as activations on PyTorch's side; the sum is the same."""
     names = ("activations", "other", "unsharded_gradients", "gradients")
@@ -143,13 +134,6 @@ TABLE = (
         _COLLECTIVES,
         lambda c: c.wrapper == "ddp" and c.static_graph,
         _without_used_map,
-    ),
-    Difference(
-        "rebuilt-earlier",
-        "to be mended: DDP rebuilds its buckets in the first forward after a reduction, also within a step",
-        _COLLECTIVES,
-        lambda c: c.wrapper == "ddp" and c.accumulation > 1 and c.accumulation_sync,
-        _other_buckets,
     ),
     Difference(
         "view-of-bucket",

@@ -28,7 +28,7 @@ Tensor DistributedDataParallel::forward(Graph& graph, const Tensor& input) {
     return call(graph, child(0), input);
 }
 
-Ddp::Ddp(const Job& job, Mesh mesh, const ModuleTree& tree)
+Ddp::Ddp(const Job& job, Mesh mesh, const ModuleTree& tree, const std::vector<const Parameter*>& order)
     : Replicated(job, with_shards(mesh, job.ddp.shard_optimizer), tree, job.ddp.shard_optimizer),
       options_(job.ddp),
       counts_only_(job.ddp.static_graph),
@@ -45,24 +45,61 @@ Ddp::Ddp(const Job& job, Mesh mesh, const ModuleTree& tree)
     }
     std::vector<const Parameter*> reversed = trained();
     std::reverse(reversed.begin(), reversed.end());
-    add_bucket("bucket of the first step", reversed);
+    use({declare_bucket("bucket of the first step", 0, reversed)});
+    if (!order.empty()) next_buckets_ = declare_buckets(order);
 }
 
-void Ddp::add_bucket(const std::string& name, const std::vector<const Parameter*>& parameters) {
+Ddp::Bucket Ddp::declare_bucket(const std::string& name, int unit,
+                                const std::vector<const Parameter*>& parameters) {
     Bucket bucket;
     bucket.parameters = parameters;
-    bucket.unit = static_cast<int>(units_.size());
-    for (const Parameter* p : parameters) {
-        const auto id = static_cast<std::size_t>(p->id);
-        bucket_of_[id] = static_cast<int>(buckets_.size());
-        offset_of_[id] = bucket.elements * kFloat;
-        bucket.elements += p->elements();
-    }
+    bucket.unit = unit;
+    for (const Parameter* p : parameters) bucket.elements += p->elements();
     const MemoryCategory category =
         options_.gradient_as_bucket_view ? MemoryCategory::gradients : MemoryCategory::communication;
-    bucket.buffer = declare({name, category, MemorySpace::device, bucket.elements * kFloat, bucket.unit, 0});
+    bucket.buffer = declare({name, category, MemorySpace::device, bucket.elements * kFloat, unit, 0});
     units_.push_back({0, name, bucket.elements, bucket.elements, bucket.elements, bucket.elements * kFloat});
-    buckets_.push_back(std::move(bucket));
+    return bucket;
+}
+
+// A bucket is closed once it has reached its limit, which is smaller for the first.
+std::vector<Ddp::Bucket> Ddp::declare_buckets(const std::vector<const Parameter*>& order) {
+    std::vector<Bucket> buckets;
+    std::vector<const Parameter*> bucket;
+    std::int64_t bytes = 0;
+    const auto close = [&] {
+        buckets.push_back(declare_bucket(fmt::format("bucket {}", buckets.size()),
+                                         static_cast<int>(units_.size()), bucket));
+        bucket.clear();
+        bytes = 0;
+    };
+    for (const Parameter* p : order) {
+        bucket.push_back(p);
+        bytes += bytes_of(*p);
+        const double limit =
+            (buckets.empty() ? options_.first_bucket_mb : options_.bucket_cap_mb) * (1 << 20);
+        if (static_cast<double>(bytes) >= limit) close();
+    }
+    if (!bucket.empty()) close();
+    return buckets;
+}
+
+void Ddp::use(std::vector<Bucket> buckets) {
+    buckets_ = std::move(buckets);
+    for (std::size_t b = 0; b < buckets_.size(); ++b) {
+        std::int64_t offset = 0;
+        for (const Parameter* p : buckets_[b].parameters) {
+            bucket_of_[static_cast<std::size_t>(p->id)] = static_cast<int>(b);
+            offset_of_[static_cast<std::size_t>(p->id)] = offset;
+            offset += bytes_of(*p);
+        }
+    }
+}
+
+std::unique_ptr<Parallelism> Ddp::with_what_it_learned(const Job& job) const {
+    if (!accumulation_sync_ || job.train.accumulation == 1 || !next_buckets_.empty() || first_buckets_)
+        return nullptr;
+    return std::make_unique<Ddp>(job, Mesh{mesh_.ranks, 1}, tree_, ready_order_);
 }
 
 // If gradients are views, they are where their bucket is.
@@ -75,27 +112,21 @@ void Ddp::place(const Bucket& bucket) {
     }
 }
 
-// A bucket is closed once it has reached its limit, which is smaller for the first.
 void Ddp::rebuild_buckets() {
     const PlanBuilder::Scope scope(builder(), Phase::forward, 0, -1);  // the reducer does it there
-    builder().free(buckets_.front().buffer);
-    buckets_.clear();
-    std::vector<const Parameter*> bucket;
-    std::int64_t bytes = 0;
-    int count = 0;
-    const auto close = [&] {
-        add_bucket(fmt::format("bucket {}", count++), bucket);
-        bucket.clear();
-        bytes = 0;
-    };
+    const BufferId old = buckets_.front().buffer;
+    // Gradients that are views stay in the old bucket until they have been moved.
+    std::vector<std::pair<const Parameter*, Arg>> moved;
     for (const Parameter* p : ready_order_) {
-        bucket.push_back(p);
-        bytes += bytes_of(*p);
-        const double limit = (count == 0 ? options_.first_bucket_mb : options_.bucket_cap_mb) * (1 << 20);
-        if (static_cast<double>(bytes) >= limit) close();
+        if (options_.gradient_as_bucket_view && has_gradient(*p)) moved.emplace_back(p, gradient_arg(*p));
     }
-    if (!bucket.empty()) close();
-    builder().set_persistent(persistent_);
+    if (moved.empty()) builder().free(old);
+    if (next_buckets_.empty()) {
+        use(declare_buckets(ready_order_));
+        builder().set_persistent(persistent_);
+    } else {
+        use(next_buckets_);
+    }
     // The reducer gives all ranks rank 0's buckets: the indices of their parameters with the number of
     // buckets, then their sizes.
     for (const std::size_t numbers : {ready_order_.size() + 1, buckets_.size()}) {
@@ -111,6 +142,9 @@ void Ddp::rebuild_buckets() {
         const PlanBuilder::Scope of_bucket(builder(), Phase::forward, 0, made.unit);
         place(made);
     }
+    for (const auto& [parameter, from] : moved)
+        builder().kernel(Kernel::cat, "copy_to_bucket", {gradient_arg(*parameter), from}, {});
+    if (!moved.empty()) builder().free(old);
 }
 
 Arg Ddp::slot_in_bucket(const Parameter& p) const {
@@ -156,20 +190,17 @@ void Ddp::setup(PlanBuilder& builder) {
 void Ddp::begin_step(PlanBuilder& builder) {
     Replicated::begin_step(builder);
     const PlanBuilder::Scope scope(builder, Phase::none, 0, 0);
-    if (!first_buckets_) return;
-    if (!ready_order_.empty()) {
-        first_buckets_ = false;
-        rebuild_buckets();
-    } else if (!placed_) {
-        placed_ = true;
-        place(buckets_.front());
-    }
+    if (!std::exchange(placed_, true)) place(buckets_.front());
 }
 
 void Ddp::begin_micro_batch(MicroBatch micro) {
     Replicated::begin_micro_batch(micro);
     synchronizes_ = micro.last() || accumulation_sync_;
     next_bucket_ = 0;
+    if (first_buckets_ && are_ordered() && (micro.first() || !next_buckets_.empty())) {
+        first_buckets_ = false;
+        rebuild_buckets();
+    }
     for (Bucket& bucket : buckets_) bucket.pending = bucket.parameters.size();
 }
 
@@ -189,7 +220,7 @@ void Ddp::gradient_ready(const Parameter& parameter, Tensor gradient) {
 
 void Ddp::gradient_complete(const Parameter& parameter) {
     if (!synchronizes_ || counts_only_) return;
-    if (ready_order_.size() < trained().size() && first_buckets_) ready_order_.push_back(&parameter);
+    if (!are_ordered()) ready_order_.push_back(&parameter);
     copy_to_bucket(parameter);
     launch_ready_buckets();
 }

@@ -18,7 +18,8 @@ class DistributedDataParallel final : public Module {
 
 class Ddp final : public Replicated {
   public:
-    Ddp(const Job& job, Mesh mesh, const ModuleTree& tree);
+    // `order`, if it is known: that in which gradients become ready.
+    Ddp(const Job& job, Mesh mesh, const ModuleTree& tree, const std::vector<const Parameter*>& order = {});
 
     void setup(PlanBuilder& builder) override;
     void begin_step(PlanBuilder& builder) override;
@@ -26,6 +27,9 @@ class Ddp final : public Replicated {
     void end_backward() override;
     int unit_of(const Parameter& parameter) const override;
     std::string state_key() const override;
+    // Buckets are rebuilt within the first step if its first backward reduces; then they must be known
+    // before.
+    std::unique_ptr<Parallelism> with_what_it_learned(const Job& job) const override;
 
     Tensor new_gradient(const Parameter& parameter) override;
     void gradient_ready(const Parameter& parameter, Tensor gradient) override;
@@ -42,7 +46,10 @@ class Ddp final : public Replicated {
         int unit = -1;
         std::size_t pending = 0;  // gradients of this backward that have not arrived yet
     };
-    void add_bucket(const std::string& name, const std::vector<const Parameter*>& parameters);
+    Bucket declare_bucket(const std::string& name, int unit, const std::vector<const Parameter*>& parameters);
+    std::vector<Bucket> declare_buckets(const std::vector<const Parameter*>& order);
+    void use(std::vector<Bucket> buckets);
+    bool are_ordered() const { return !ready_order_.empty() && ready_order_.size() == trained().size(); }
     void rebuild_buckets();
     void place(const Bucket& bucket);
     void copy_to_bucket(const Parameter& parameter);
@@ -59,6 +66,7 @@ class Ddp final : public Replicated {
     bool first_buckets_ = true;  // one of everything
     bool placed_ = false;        // whether they have memory
     std::vector<Bucket> buckets_;
+    std::vector<Bucket> next_buckets_;           // those after the first if the order is known
     std::vector<int> bucket_of_;                 // indexed by parameter id
     std::vector<std::int64_t> offset_of_;        // bytes in its bucket, indexed by parameter id
     std::vector<const Parameter*> ready_order_;  // order in the first backward

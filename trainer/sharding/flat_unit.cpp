@@ -252,7 +252,7 @@ void FlatUnit::all_reduce(PlanBuilder& builder, int divisor) {
     const std::int64_t n = info_.padded_elements;
     builder.order(Stream::compute, kStream);
     Tensor full = std::exchange(flat_gradient_, {});
-    const Tensor computed = options_.lean ? Tensor{} : full;  // the hook holds it
+    const Tensor computed = options_.lean ? Tensor{} : full;          // the hook holds it
     bool has_place = has_gradient_ || full.view.buffer == gradient_;  // see new_flat_gradient()
     if (full.dtype != DType::fp32 && options_.reduce == DType::fp32 && !has_gradient_) {
         // The gradient that the optimizer reads is converted for the reduction.

@@ -3,6 +3,7 @@
 // the order of a PyTorch training loop. They write operations and execute nothing.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -69,6 +70,9 @@ class Parallelism : public ParameterStore {
         persistent_.push_back(std::move(buffer));
         return static_cast<BufferId>(persistent_.size() - 1);
     }
+
+    // Another one if the first Plans depend on what only the later ones show; else null.
+    virtual std::unique_ptr<Parallelism> with_what_it_learned(const Job&) const { return nullptr; }
 
     // Event slots [0, lasting_events) keep their meaning between Plans.
     virtual EventId lasting_events() const { return 0; }

@@ -62,6 +62,16 @@ Program::Program(const Job& job, std::unique_ptr<Workload> workload, Purpose pur
       tree_(number_modules(wrap_model(job_, *workload_))),
       parallelism_(make_parallelism(job_, tree_)),
       purpose_(purpose) {
+    make_plans();
+    if (auto learned = parallelism_->with_what_it_learned(job_)) {
+        parallelism_ = std::move(learned);
+        make_plans();
+    }
+}
+
+void Program::make_plans() {
+    steps_.clear();
+    loss_pending_ = false;
     const auto declare = [&](const char* name, MemorySpace space, std::int64_t bytes) {
         return parallelism_->declare({name, MemoryCategory::other, space, bytes, -1, -1});
     };
@@ -76,7 +86,7 @@ Program::Program(const Job& job, std::unique_ptr<Workload> workload, Purpose pur
     loss_event_ = parallelism_->lasting_events();
 
     setup_ = make_setup();
-    if (purpose == Purpose::generate) {
+    if (purpose_ == Purpose::generate) {
         evaluation_ = make_evaluation();
         return;
     }

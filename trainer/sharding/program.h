@@ -79,6 +79,7 @@ class Program {
                         // again
         Tensor output, input, target, loss;
     };
+    void make_plans();
     PlanBuilder new_builder(PlanKind kind) const;
     Graph new_graph(PlanBuilder& builder, Tape& tape) const;
     Variables micro_batch(PlanBuilder& builder, MicroBatch micro);
