@@ -87,10 +87,6 @@ def _arriving(_, theirs, ours):
         ours["at_peak"] = theirs["at_peak"]
 
 
-def _gradients(_, theirs):
-    return sum(one["bytes"] for one in theirs["steps"][-1]["collectives"])
-
-
 TABLE = (
     Difference(
         "losses",
@@ -134,14 +130,6 @@ TABLE = (
         _COLLECTIVES,
         lambda c: c.wrapper == "ddp" and c.static_graph,
         _without_used_map,
-    ),
-    Difference(
-        "view-of-bucket",
-        "to be mended: without synchronization DDP's gradients are not in a bucket yet, and buckets that are rebuilt"
-        " within a step leave the gradients in the old ones",
-        _MEMORY,
-        lambda c: c.wrapper == "ddp" and c.gradient_as_bucket_view and c.accumulation > 1,
-        _higher(lambda c, theirs: 2 * _gradients(c, theirs)),
     ),
     Difference(
         "aligned-parameters",

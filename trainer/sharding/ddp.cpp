@@ -43,6 +43,7 @@ Ddp::Ddp(const Job& job, Mesh mesh, const ModuleTree& tree, const std::vector<co
         }
         optimizer_.keep_gradients();
     }
+    for (const Parameter* p : tree.parameters) own_gradients_.push_back(gradient_arg(*p));
     std::vector<const Parameter*> reversed = trained();
     std::reverse(reversed.begin(), reversed.end());
     use({declare_bucket("bucket of the first step", 0, reversed)});
@@ -107,20 +108,20 @@ void Ddp::place(const Bucket& bucket) {
     builder().allocate(bucket.buffer, Stream::compute);
     if (!options_.gradient_as_bucket_view) return;
     for (const Parameter* p : bucket.parameters) {
-        gradient_arg(*p) = slot_in_bucket(*p);
+        if (!has_gradient(*p)) gradient_arg(*p) = slot_in_bucket(*p);
         optimizer_.set_gradient(static_cast<std::size_t>(p->id), slot_in_bucket(*p));
     }
 }
 
 void Ddp::rebuild_buckets() {
     const PlanBuilder::Scope scope(builder(), Phase::forward, 0, -1);  // the reducer does it there
-    const BufferId old = buckets_.front().buffer;
-    // Gradients that are views stay in the old bucket until they have been moved.
-    std::vector<std::pair<const Parameter*, Arg>> moved;
-    for (const Parameter* p : ready_order_) {
-        if (options_.gradient_as_bucket_view && has_gradient(*p)) moved.emplace_back(p, gradient_arg(*p));
-    }
-    if (moved.empty()) builder().free(old);
+    // Gradients that are views stay in the old bucket until this backward has added to them.
+    old_bucket_ = buckets_.front().buffer;
+    left_in_old_ = options_.gradient_as_bucket_view
+                       ? std::count_if(trained().begin(), trained().end(),
+                                       [this](const Parameter* p) { return has_gradient(*p); })
+                       : 0;
+    if (left_in_old_ == 0) builder().free(old_bucket_);
     if (next_buckets_.empty()) {
         use(declare_buckets(ready_order_));
         builder().set_persistent(persistent_);
@@ -142,9 +143,6 @@ void Ddp::rebuild_buckets() {
         const PlanBuilder::Scope of_bucket(builder(), Phase::forward, 0, made.unit);
         place(made);
     }
-    for (const auto& [parameter, from] : moved)
-        builder().kernel(Kernel::cat, "copy_to_bucket", {gradient_arg(*parameter), from}, {});
-    if (!moved.empty()) builder().free(old);
 }
 
 Arg Ddp::slot_in_bucket(const Parameter& p) const {
@@ -201,18 +199,27 @@ void Ddp::begin_micro_batch(MicroBatch micro) {
         first_buckets_ = false;
         rebuild_buckets();
     }
+    // Without synchronization no bucket is prepared, so gradients have memory of their own until it is.
+    if (micro.first() && !synchronizes_) {
+        for (const Parameter* p : trained())
+            gradient_arg(*p) = own_gradients_[static_cast<std::size_t>(p->id)];
+    }
     for (Bucket& bucket : buckets_) bucket.pending = bucket.parameters.size();
 }
 
+bool Ddp::is_own(const Parameter& parameter) const {
+    return gradient_arg(parameter).buffer == own_gradients_[static_cast<std::size_t>(parameter.id)].buffer;
+}
+
 Tensor Ddp::new_gradient(const Parameter& parameter) {
-    if (!options_.gradient_as_bucket_view) return Replicated::new_gradient(parameter);
+    if (is_own(parameter)) return Replicated::new_gradient(parameter);
     return builder().new_tensor(parameter.path + ".grad (new)", MemoryCategory::gradients,
                                 parameter.elements());
 }
 
 // Autograd cannot write into a view of a bucket; its gradients are copied, or added, into their place.
 void Ddp::gradient_ready(const Parameter& parameter, Tensor gradient) {
-    if (options_.gradient_as_bucket_view && !has_gradient(parameter)) {
+    if (!is_own(parameter) && !has_gradient(parameter)) {
         builder().kernel(Kernel::cat, "copy_to_bucket", {gradient_arg(parameter), gradient}, {});
     }
     Replicated::gradient_ready(parameter, std::move(gradient));
@@ -228,9 +235,14 @@ void Ddp::gradient_complete(const Parameter& parameter) {
 void Ddp::copy_to_bucket(const Parameter& parameter) {
     Bucket& bucket = bucket_of(parameter);
     const PlanBuilder::Scope scope(builder(), Phase::backward, builder().module(), bucket.unit);
-    if (!options_.gradient_as_bucket_view) {
-        builder().kernel(Kernel::cat, "copy_to_bucket", {slot_in_bucket(parameter), gradient_arg(parameter)},
-                         {});
+    const Arg slot = slot_in_bucket(parameter);
+    Arg& gradient = gradient_arg(parameter);
+    if (gradient.buffer != slot.buffer || gradient.offset != slot.offset) {
+        builder().kernel(Kernel::cat, "copy_to_bucket", {slot, gradient}, {});
+        if (options_.gradient_as_bucket_view) {
+            if (gradient.buffer != old_bucket_ || --left_in_old_ == 0) builder().free(gradient.buffer);
+            gradient = slot;
+        }
     }
     --bucket.pending;
 }

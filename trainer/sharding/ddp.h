@@ -54,6 +54,7 @@ class Ddp final : public Replicated {
     void place(const Bucket& bucket);
     void copy_to_bucket(const Parameter& parameter);
     void launch_ready_buckets();
+    bool is_own(const Parameter& parameter) const;  // whether its gradient has memory of its own
     Arg slot_in_bucket(const Parameter& parameter) const;
     Bucket& bucket_of(const Parameter& parameter);
 
@@ -67,6 +68,9 @@ class Ddp final : public Replicated {
     bool placed_ = false;        // whether they have memory
     std::vector<Bucket> buckets_;
     std::vector<Bucket> next_buckets_;           // those after the first if the order is known
+    std::vector<Arg> own_gradients_;             // indexed by parameter id
+    BufferId old_bucket_ = -1;                   // of the first step,
+    std::ptrdiff_t left_in_old_ = 0;             // and the gradients that are still views of it
     std::vector<int> bucket_of_;                 // indexed by parameter id
     std::vector<std::int64_t> offset_of_;        // bytes in its bucket, indexed by parameter id
     std::vector<const Parameter*> ready_order_;  // order in the first backward

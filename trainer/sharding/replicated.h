@@ -32,6 +32,9 @@ class Replicated : public Parallelism {
 
     Arg& parameter_arg(const Parameter& p) { return parameter_args_[static_cast<std::size_t>(p.id)]; }
     Arg& gradient_arg(const Parameter& p) { return gradient_args_[static_cast<std::size_t>(p.id)]; }
+    const Arg& gradient_arg(const Parameter& p) const {
+        return gradient_args_[static_cast<std::size_t>(p.id)];
+    }
     bool has_gradient(const Parameter& p) const { return has_gradient_[static_cast<std::size_t>(p.id)]; }
     const std::vector<const Parameter*>& trained() const { return trained_; }
     std::int64_t bytes_of(const Parameter& p) const { return p.elements() * size_of(DType::fp32); }
