@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <thread>
 #include <utility>
@@ -157,12 +158,9 @@ const std::vector<Member>& World::members() const {
 }
 
 int World::hosts() const {
-    const std::vector<int>& numbers = impl_->joining.host_numbers();
-    return *std::max_element(numbers.begin(), numbers.end()) + 1;
-}
-
-int World::host_of(int rank) const {
-    return impl_->joining.host_numbers().at(static_cast<std::size_t>(rank));
+    std::set<std::string_view> names;
+    for (const Member& member : members()) names.insert(member.host);
+    return static_cast<int>(names.size());
 }
 
 std::vector<std::string> World::gather(std::string_view mine) {
