@@ -132,13 +132,7 @@ __global__ void __launch_bounds__(kThreads)
     std::uint32_t held_gradients[kTiles][kHolds ? D / 16 : 1][4];
     float sums[kTiles][D / 8][4] = {};
     for (int tile = 0; tile < tiles; ++tile) {
-        if (tile + 1 < tiles) {
-            fetch(tile + 1);
-            wait_for_copies<1>();
-        } else {
-            wait_for_copies<0>();
-        }
-        __syncthreads();
+        await_tile(tile, tiles, fetch);
         if constexpr (kHolds) {
             if (tile == 0) {
                 hold<D, kTiles>(held_queries, own_queries, lane);
@@ -242,13 +236,7 @@ __global__ void __launch_bounds__(kThreads)
 
     float dk[kTiles][kMakesKeys ? D / 8 : 1][4] = {}, dv[kTiles][kMakesValues ? D / 8 : 1][4] = {};
     for (int tile = 0; tile < tiles; ++tile) {
-        if (tile + 1 < tiles) {
-            fetch(tile + 1);
-            wait_for_copies<1>();
-        } else {
-            wait_for_copies<0>();
-        }
-        __syncthreads();
+        await_tile(tile, tiles, fetch);
         const int stage = tile % 2;
         for (int piece = 0; piece < kQueries; piece += 16) {
             const int query = (begin + tile % tiles_of_head) * kQueries + piece;

@@ -118,13 +118,7 @@ __global__ void __launch_bounds__(kThreads) flash_forward_bf16(FlashForward tens
     fetch_tile<D, kRows>(queries, tensors.qkv + at.query, s.row, first, s);
     fetch(0);
     for (int tile = 0; tile < tiles; ++tile) {
-        if (tile + 1 < tiles) {
-            fetch(tile + 1);
-            wait_for_copies<1>();
-        } else {
-            wait_for_copies<0>();
-        }
-        __syncthreads();
+        await_tile(tile, tiles, fetch);
         const int column = tile * kKeys;
         const Bf16* const tile_keys = keys + tile % 2 * kKeys * kPitch<D>;
         const Bf16* const tile_values = values + tile % 2 * kKeys * kPitch<D>;

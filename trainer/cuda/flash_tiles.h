@@ -42,6 +42,18 @@ __device__ inline void fetch_tile(Bf16* tile, const Bf16* from, std::int64_t str
     }
 }
 
+// Begins to fetch the tile after `tile`, if there is one, and waits until the whole block has `tile`.
+template <class Fetch>
+__device__ inline void await_tile(int tile, int tiles, const Fetch& fetch) {
+    if (tile + 1 < tiles) {
+        fetch(tile + 1);
+        wait_for_copies<1>();
+    } else {
+        wait_for_copies<0>();
+    }
+    __syncthreads();
+}
+
 // Copies rows of a tile, which only this warp uses, back to a head's matrix.
 template <int D, int kRows>
 __device__ inline void store_tile(Bf16* to, const Bf16* tile, std::int64_t stride, int first,
