@@ -208,7 +208,7 @@ TEST(BpeTokenizer, RefusesImpossibleMerges) {
     EXPECT_THROW(BpeTokenizer({{'a', 'b'}, {'a', 'b'}}), std::invalid_argument) << "twice";
     std::vector<Merge> doubling = {{'a', 'a'}};
     for (Token token = 256; token < 261; ++token) doubling.push_back({token, token});
-    EXPECT_EQ(BpeTokenizer(doubling).entry(261).size(), 64);
+    EXPECT_EQ(BpeTokenizer(doubling).entry(261).size(), 64U);
     doubling.push_back({261, 261});
     EXPECT_THROW(BpeTokenizer{doubling}, std::invalid_argument) << "an entry of 128 bytes";
     EXPECT_THROW(BpeTokenizer({{'a', 'b'}}).entry(257), std::out_of_range);
