@@ -131,10 +131,10 @@ void called(void*, int domain, std::uint32_t number, const void* data) {
     const bool enters = static_cast<const cupti::CallbackData*>(data)->site == cupti::kApiEnter;
     const bool is_driver = domain == cupti::kDomainDriver;
     if (number == (is_driver ? cuda.driver_start : cuda.runtime_start)) {
-        if (!enters) open_window(WindowKind::cuda_profiler);
+        if (!enters) set_window(WindowKind::cuda_profiler, true);
     } else if (number == (is_driver ? cuda.driver_stop : cuda.runtime_stop)) {
         if (!enters) return;
-        close_window(WindowKind::cuda_profiler);
+        set_window(WindowKind::cuda_profiler, false);
         cuda.session.cupti().ActivityFlushAll(0);
     } else if (!is_driver && number == cuda.runtime_reset && enters) {
         cuda.session.cupti().ActivityFlushAll(0);

@@ -22,8 +22,8 @@ SHARDSCOPE_EXPORT void shardscope_mark(const char* text) {
 
 // These act as cudaProfilerStart() and cudaProfilerStop() do, for a session that waits for those.
 SHARDSCOPE_EXPORT void shardscope_profiler_start() {
-    if (inject::join_session()) inject::open_window(shardscope::profiler::WindowKind::cuda_profiler);
+    if (inject::join_session()) inject::set_window(shardscope::profiler::WindowKind::cuda_profiler, true);
 }
 SHARDSCOPE_EXPORT void shardscope_profiler_stop() {
-    if (inject::join_session()) inject::close_window(shardscope::profiler::WindowKind::cuda_profiler);
+    if (inject::join_session()) inject::set_window(shardscope::profiler::WindowKind::cuda_profiler, false);
 }

@@ -114,24 +114,14 @@ void reset_window_in_child() {
     if (window.session != nullptr && window.kind != WindowKind::always) set_open(false);
 }
 
-void open_window(WindowKind kind) {
+void set_window(WindowKind kind, bool open) {
     bool changed = false;
     {
         const Held held;
         if (window.session == nullptr || window.kind != kind || kind == WindowKind::always) return;
-        changed = set_open(true);
+        changed = set_open(open);
     }
-    tell(changed, true);
-}
-
-void close_window(WindowKind kind) {
-    bool changed = false;
-    {
-        const Held held;
-        if (window.session == nullptr || window.kind != kind || kind == WindowKind::always) return;
-        changed = set_open(false);
-    }
-    tell(changed, false);
+    tell(changed, open);
 }
 
 bool listen_to_window(void (*changed)(bool open)) {

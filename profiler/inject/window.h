@@ -24,8 +24,7 @@ bool prepare_window(const SessionHeader& session, std::int32_t rank, SetGate set
 void reset_window_in_child();
 
 // Opens or closes the window if it is of that kind. For cudaProfilerStart() and cudaProfilerStop().
-void open_window(WindowKind kind = WindowKind::cuda_profiler);
-void close_window(WindowKind kind = WindowKind::cuda_profiler);
+void set_window(WindowKind kind, bool open);
 
 // Calls `changed` right after each change, on the thread that opens (true) or closes (false) the window. At
 // most four listeners; returns false if there is no slot left.

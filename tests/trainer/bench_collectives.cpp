@@ -159,16 +159,8 @@ std::vector<std::string> gather_over_mpi(const std::string& mine) {
     return texts;
 }
 
-GlooPeers gloo_peers_over_mpi() {
-    GlooPeers peers;
-    peers.rank = g_rank;
-    peers.ranks = g_ranks;
-    peers.gather = gather_over_mpi;
-    return peers;
-}
-
-TcpPeers peers_over_mpi() {
-    TcpPeers peers;
+WirePeers peers_over_mpi() {
+    WirePeers peers;
     peers.rank = g_rank;
     peers.ranks = g_ranks;
     constexpr int kMost = 4096;
@@ -259,7 +251,7 @@ int run(int rounds, std::size_t largest) {
                 Ours ours(make_tcp_wire(peers_over_mpi()), sums);
                 measure("tcp " + name, std::ref(ours), sizes, best);
             }
-            Ours ours(make_gloo_wire(gloo_peers_over_mpi()), sums);
+            Ours ours(make_gloo_wire(peers_over_mpi()), sums);
             measure("gloo " + name, std::ref(ours), sizes, best);
         }
         measure("MPI", by_mpi, sizes, best);

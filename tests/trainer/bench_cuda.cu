@@ -426,12 +426,9 @@ int run(const std::vector<std::string>& parts) {
                     result != cudaSuccess ? cudaGetErrorString(result) : "the driver counts none");
         return 77;
     }
-    cudaDeviceProp properties;
-    check(cudaGetDeviceProperties(&properties, 0), "cudaGetDeviceProperties");
     Gemm gemm(false);
     Workspace workspace(nullptr);
-    const DeviceContext device{nullptr, workspace, gemm, properties.multiProcessorCount,
-                               10 * properties.major + properties.minor};
+    const DeviceContext device{nullptr, workspace, gemm};
     for (const std::string& part : parts) {
         if (part == "gemm") {
             bench_products();

@@ -99,8 +99,8 @@ struct Figure {
     double best() const { return *std::min_element(seconds.begin(), seconds.end()); }
 };
 
-TcpPeers peers_of(MpiModule& module) {
-    TcpPeers peers;
+WirePeers peers_of(MpiModule& module) {
+    WirePeers peers;
     peers.rank = module.rank();
     peers.ranks = module.ranks();
     peers.broadcast = [&](const std::string& mine) { return module.broadcast(mine); };
@@ -160,7 +160,7 @@ int main(int count, char** arguments) try {
     std::vector<std::unique_ptr<Way>> ways;
     ways.push_back(std::make_unique<RawWay>(rank));
     ways.push_back(std::make_unique<WireWay>("mpi", module->wire()));
-    const TcpPeers peers = peers_of(*module);
+    const WirePeers peers = peers_of(*module);
     ways.push_back(std::make_unique<WireWay>("tcp", make_tcp_wire(peers)));
     ways.push_back(std::make_unique<WireWay>("tcp, copies", make_tcp_wire(peers, options(true, false))));
     ways.push_back(std::make_unique<WireWay>("tcp, network", make_tcp_wire(peers, options(false, false))));

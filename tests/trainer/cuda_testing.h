@@ -75,7 +75,7 @@ class DeviceMemory {
 class TestDevice {
   public:
     TestDevice() : workspace_(nullptr) {}
-    cuda::DeviceContext context() { return {nullptr, workspace_, gemm(), 4, 90}; }
+    cuda::DeviceContext context() { return {nullptr, workspace_, gemm()}; }
 
   private:
     // Shared by all tests, since it opens a library.

@@ -149,6 +149,11 @@ class TextData : public ::testing::Test {
     const fs::path folder_ = temporary_.path();
 };
 
+// The whole text at `path`, shuffled.
+TextDataset dataset_of(const std::string& path, std::int64_t seed, int context) {
+    return *open_text({.path = path, .seed = seed, .context = context}).train;
+}
+
 // The tokens of one sample, its input followed by its last target.
 std::string window_of(const TextDataset& data, std::int64_t sample) {
     const auto context = static_cast<std::size_t>(data.input_bytes() / 4);
@@ -167,7 +172,7 @@ std::string joined(const TextFiles& text) {
 TEST_F(TextData, ATargetIsItsTokensSuccessor) {
     std::string text;
     for (int byte = 0; byte < 256; ++byte) text += static_cast<char>(byte);  // byte i is at position i
-    const TextDataset data(write("bytes", text), 9, 16);
+    const TextDataset data = dataset_of(write("bytes", text), 9, 16);
     EXPECT_EQ(data.input_bytes(), 16 * 4);
     EXPECT_EQ(data.target_bytes(), 16 * 4);
     testing::Tokens tokens(20 * 16), targets(20 * 16);
@@ -187,7 +192,7 @@ TEST_F(TextData, WindowsMeetInOneTokenAndCoverTheText) {
     EXPECT_EQ(windows_in(13, 4), 3);
     EXPECT_EQ(windows_in(16, 4), 3);
     EXPECT_EQ(windows_in(17, 4), 4);
-    const TextDataset data(write("text", "0123456789abcdef"), 9, 4);
+    const TextDataset data = dataset_of(write("text", "0123456789abcdef"), 9, 4);
     ASSERT_EQ(data.samples(), 3);
     std::multiset<std::string> seen;
     for (int i = 0; i < 6; ++i) seen.insert(window_of(data, i));  // two epochs
@@ -198,7 +203,8 @@ TEST_F(TextData, SamplesDoNotDependOnTheOrderOfAccess) {
     std::string text;
     for (int i = 0; i < 500; ++i) text += std::to_string(i);
     const std::string path = write("text", text);
-    const TextDataset data(path, 9, 8), again(path, 9, 8), other(path, 10, 8);
+    const TextDataset data = dataset_of(path, 9, 8), again = dataset_of(path, 9, 8),
+                      other = dataset_of(path, 10, 8);
     testing::Tokens tokens(6 * 8), targets(6 * 8), one(8), one_target(8);
     data.fill(50, 6, tokens.data(), targets.data());
     again.fill(53, 1, static_cast<void*>(one.data()), static_cast<void*>(one_target.data()));
@@ -208,7 +214,7 @@ TEST_F(TextData, SamplesDoNotDependOnTheOrderOfAccess) {
 }
 
 TEST_F(TextData, ATextOfExactlyOneWindowWorks) {
-    const TextDataset data(write("text", "abcde"), 9, 4);
+    const TextDataset data = dataset_of(write("text", "abcde"), 9, 4);
     EXPECT_EQ(data.samples(), 1);
     EXPECT_EQ(window_of(data, 12345), "abcde");
 }
@@ -263,7 +269,7 @@ TEST_F(TextData, AReplacedOrDeletedFileKeepsItsContent) {
 // A mapped file would end the process by SIGBUS here.
 TEST_F(TextData, AFileThatIsTruncatedWhileItIsReadIsAnErrorThatSaysSo) {
     const std::string path = write("text", std::string(65'536, 'a'));
-    const TextDataset data(path, 9, 16);
+    const TextDataset data = dataset_of(path, 9, 16);
     testing::Tokens tokens(16), targets(16);
     data.fill(0, 1, tokens.data(), targets.data());
     fs::resize_file(path, 0);

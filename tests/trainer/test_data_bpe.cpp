@@ -151,7 +151,6 @@ TEST(BpeTraining, MergesTheMostFrequentPairFirst) {
     EXPECT_EQ(tokenizer.entry(258), "lo");
     EXPECT_EQ(tokenizer.entry(259), "low");
     EXPECT_EQ(tokenizer.vocabulary(), 260);
-    EXPECT_EQ(tokenizer.longest_entry(), 3);
     EXPECT_THAT(tokenizer.encode("lowest"), ElementsAre(259, 257)) << "a word that the text has not";
 }
 
@@ -209,7 +208,7 @@ TEST(BpeTokenizer, RefusesImpossibleMerges) {
     EXPECT_THROW(BpeTokenizer({{'a', 'b'}, {'a', 'b'}}), std::invalid_argument) << "twice";
     std::vector<Merge> doubling = {{'a', 'a'}};
     for (Token token = 256; token < 261; ++token) doubling.push_back({token, token});
-    EXPECT_EQ(BpeTokenizer(doubling).longest_entry(), 64);
+    EXPECT_EQ(BpeTokenizer(doubling).entry(261).size(), 64U);
     doubling.push_back({261, 261});
     EXPECT_THROW(BpeTokenizer{doubling}, std::invalid_argument) << "an entry of 128 bytes";
     EXPECT_THROW(BpeTokenizer({{'a', 'b'}}).entry(257), std::out_of_range);
@@ -231,14 +230,9 @@ class BpeFile : public ::testing::Test {
     const BpeTokenizer tokenizer_{{{'a', 'b'}, {256, ' '}}};
 };
 
-TEST_F(BpeFile, SavedAndLoadedIsTheSame) {
-    const std::string path = (folder_ / "vocabulary").string();
-    save_bpe(tokenizer_, path);
-    EXPECT_EQ(load_bpe(path).merges(), tokenizer_.merges());
-    save_bpe(BpeTokenizer({}), path);  // replaces the existing file
-    EXPECT_TRUE(load_bpe(path).merges().empty());
-    EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), 1)
-        << "no other file stays";
+TEST_F(BpeFile, ItsTextGivesTheSameMerges) {
+    for (const BpeTokenizer& tokenizer : {tokenizer_, BpeTokenizer({})})
+        EXPECT_EQ(bpe_from_text(to_text(tokenizer), "file").merges(), tokenizer.merges());
     EXPECT_THAT(to_text(tokenizer_),
                 ::testing::StartsWith("shardscope-bpe 1\nmerges 2\n97 98\n256 32\ncheck "));
 }
@@ -275,25 +269,6 @@ TEST_F(BpeFile, SaysWhereItIsDamaged) {
     EXPECT_THAT(
         error_of(impossible + "check " + fmt::format("{:016x}", kernels::stream_of(impossible)) + "\n"),
         HasSubstr("merge 0 joins 300 and 98"));
-}
-
-TEST_F(BpeFile, NamesTheFileThatCannotBeReadOrWritten) {
-    const std::string missing = (folder_ / "none" / "vocabulary").string();
-    try {
-        load_bpe(missing);
-        FAIL();
-    } catch (const DataError& error) {
-        EXPECT_EQ(error.what(),
-                  missing + ": cannot be read: No such file or directory; name a vocabulary's file");
-    }
-    EXPECT_THROW(load_bpe(folder_.string()), DataError) << "a folder";
-    try {
-        save_bpe(tokenizer_, missing);
-        FAIL();
-    } catch (const DataError& error) {
-        EXPECT_EQ(error.what(),
-                  missing + ": cannot be written: No such file or directory; choose another path");
-    }
 }
 
 TEST_F(BpeFile, ATextIsTrainedOnInItsTokens) {

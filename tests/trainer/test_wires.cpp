@@ -55,20 +55,13 @@ class Room {
         return all;
     }
 
-    TcpPeers peers(int rank) {
-        TcpPeers peers;
-        peers.rank = rank;
-        peers.ranks = ranks_;
-        peers.gather = [this, rank](const std::string& mine) { return gather(rank, mine); };
-        peers.broadcast = [this, rank](const std::string& mine) { return gather(rank, mine)[0]; };
-        return peers;
-    }
-    GlooPeers gloo_peers(int rank) {
-        GlooPeers peers;
+    WirePeers peers(int rank) {
+        WirePeers peers;
         peers.rank = rank;
         peers.ranks = ranks_;
         peers.token = "token";
         peers.gather = [this, rank](const std::string& mine) { return gather(rank, mine); };
+        peers.broadcast = [this, rank](const std::string& mine) { return gather(rank, mine)[0]; };
         return peers;
     }
 
@@ -121,8 +114,7 @@ Way tcp_way(const char* name, bool local_sockets, bool direct_reads) {
 const Way kTcp = tcp_way("tcp", false, false);      // between hosts
 const Way kLocal = tcp_way("local", true, false);   // within one host
 const Way kDirect = tcp_way("direct", true, true);  // within one whose kernel lets processes read each other
-const Way kGloo = {"gloo", "gloo",
-                   [](Room& room, int rank) { return make_gloo_wire(room.gloo_peers(rank)); }};
+const Way kGloo = {"gloo", "gloo", [](Room& room, int rank) { return make_gloo_wire(room.peers(rank)); }};
 
 std::string name_of(const ::testing::TestParamInfo<Way>& info) {
     return info.param.name;
@@ -353,7 +345,7 @@ TEST(TcpWire, StrangersAreKeptOut) {
         port = 0;
     });
     on_threads(2, [&](int rank) {
-        TcpPeers peers = room.peers(rank);
+        WirePeers peers = room.peers(rank);
         peers.gather = [&](const std::string& mine) {
             const std::vector<std::string> all = room.gather(rank, mine);
             if (rank == 1) {  // connects after the strangers
@@ -371,7 +363,7 @@ TEST(TcpWire, StrangersAreKeptOut) {
 TEST(TcpWire, AProcessThatDoesNotConnectIsNamed) {
     Room room(2);
     on_threads(2, [&](int rank) {
-        TcpPeers peers = room.peers(rank);
+        WirePeers peers = room.peers(rank);
         peers.where = [](int each) { return each == 0 ? "rank 0 on host a" : "rank 1 on host b"; };
         if (rank == 1) {
             peers.gather = [&](const std::string& mine) {
@@ -398,7 +390,7 @@ TEST(TcpWire, AProcessThatDoesNotConnectIsNamed) {
 TEST(TcpWire, AProcessThatCannotBeReachedIsNamed) {
     Room room(2);
     on_threads(2, [&](int rank) {
-        TcpPeers peers = room.peers(rank);
+        WirePeers peers = room.peers(rank);
         if (rank == 0) {
             peers.gather = [&](const std::string& mine) {
                 room.gather(0, mine);
@@ -425,7 +417,7 @@ TEST(TcpWire, AFailureElsewhereEndsTheWaiting) {
     Room room(2);
     std::atomic<bool> failed = false;
     on_threads(2, [&](int rank) {
-        TcpPeers peers = room.peers(rank);
+        WirePeers peers = room.peers(rank);
         peers.failed = [&] { return failed.load(); };
         if (rank == 1) {
             peers.broadcast(std::string());
@@ -475,7 +467,7 @@ std::vector<std::string> errors_of(int ranks, const Open& open) {
 TEST(GlooWire, NoRankJoinsWithoutTheToken) {
     Room room(2);
     const std::vector<std::string> errors = errors_of(2, [&](int rank) {
-        GlooPeers peers = room.gloo_peers(rank);
+        WirePeers peers = room.peers(rank);
         if (rank == 1) peers.token = "another token";
         make_gloo_wire(peers, 5);
     });
@@ -491,7 +483,7 @@ TEST(GlooWire, AStrangerGetsNothing) {
     std::vector<int> sockets;
     std::mutex mutex;
     const auto errors = errors_of(2, [&](int rank) {
-        GlooPeers peers = room.gloo_peers(rank);
+        WirePeers peers = room.peers(rank);
         peers.gather = [&, round = 0](const std::string& mine) mutable {
             const std::vector<std::string> all = room.gather(rank, mine);
             if (++round == 1) return all;  // the addresses
@@ -531,7 +523,7 @@ TEST(GlooWire, ARankThatDoesNotConnectIsNamed) {
     Room room(2);
     std::vector<std::string> errors(2);
     on_threads(2, [&](int rank) {
-        GlooPeers peers = room.gloo_peers(rank);
+        WirePeers peers = room.peers(rank);
         peers.where = [](int each) { return each == 0 ? "rank 0 on host a" : "rank 1 on host b"; };
         peers.gather = [&, round = 0](const std::string& mine) mutable {
             const std::vector<std::string> all = room.gather(rank, mine);
@@ -554,7 +546,7 @@ TEST(GlooWire, AFailureElsewhereEndsTheWaiting) {
     Room room(2);
     std::atomic<bool> failed = false;
     on_threads(2, [&](int rank) {
-        GlooPeers peers = room.gloo_peers(rank);
+        WirePeers peers = room.peers(rank);
         peers.failed = [&] { return failed.load(); };
         if (rank == 1) {
             peers.gather = [&, round = 0](const std::string& mine) mutable {

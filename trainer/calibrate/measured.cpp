@@ -20,11 +20,6 @@ namespace {
     throw CalibrationError(fmt::format("{}: {}", trace.path.empty() ? "the trace" : trace.path, why));
 }
 
-bool is_of_the_output(const Key& key) {
-    return key.section == "run" &&
-           (key.name == "trace" || key.name == "trace_parts" || key.name == "overwrite");
-}
-
 // "0-3,8" -> 5; 0 if it is not such a list.
 int count_processors(const std::string& list) {
     int count = 0;
@@ -96,7 +91,7 @@ Job job_of(const traces::Trace& trace) {
         if (dot == std::string::npos) continue;
         const Key* key =
             find_key(std::string_view(name).substr(0, dot), std::string_view(name).substr(dot + 1));
-        if (!key || is_of_the_output(*key)) continue;  // a fact about the run, not a setting
+        if (!key || is_of_the_trace(*key)) continue;  // a fact about the run, not a setting
         const std::optional<Value> value = parse_value(key->type, text);
         if (!value || !problem(*key, *value).empty()) {
             refuse(trace, fmt::format("its job has {} = {}, which this version of shardscope-train does not "

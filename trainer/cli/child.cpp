@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "traces/store/file_descriptor.h"
+#include "trainer/cli/exit_status.h"
 #include "trainer/cli/stop.h"
 
 namespace shardscope::trainer {
@@ -20,7 +21,6 @@ namespace shardscope::trainer {
 namespace {
 
 constexpr int kPollMs = 100;  // the longest delay before a signal is passed on
-constexpr int kNotStarted = 127;
 
 [[noreturn]] void fail(const char* what) {
     throw std::system_error(errno, std::generic_category(), what);

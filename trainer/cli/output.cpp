@@ -9,6 +9,9 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
+#include "traces/analysis/memory/memory.h"
+#include "traces/analysis/time/summary.h"
+#include "traces/report/report.h"
 #include "traces/report/text_table.h"
 #include "traces/schema/joined.h"
 #include "traces/schema/json_text.h"
@@ -189,6 +192,13 @@ std::string peaks_line(const RunResult& run) {
     const auto mb = [](std::int64_t bytes) { return grouped(static_cast<double>(bytes) / (1 << 20), 1); };
     return fmt::format("Peaks of rank 0 in MB (2^20): allocated {}, active {}, reserved {}\n",
                        mb(run.peaks.front().bytes), mb(run.active.front()), mb(run.reserved.front()));
+}
+
+std::string rank_zero_tables(const traces::Trace& trace) {
+    traces::Selection rank_zero;
+    rank_zero.rank = 0;
+    return "\n" + render(traces::summarize(trace, rank_zero), traces::Format::table) + "\n" +
+           render(traces::memory_report(trace, rank_zero), traces::Format::table);
 }
 
 std::string train_json(const RunResult& run, const TrainResult& result) {

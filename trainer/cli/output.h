@@ -9,6 +9,10 @@
 #include "trainer/plan/account.h"
 #include "trainer/sharding/program.h"
 
+namespace shardscope::traces {
+struct Trace;
+}
+
 namespace shardscope::trainer {
 
 // Prints on standard error: step, loss, throughput and time left, rewritten in place on a terminal, otherwise
@@ -47,6 +51,9 @@ std::string peak_table(const MemoryPeak& peak);
 
 // For rank 0: allocated, active and reserved, which mean different things (docs/definitions.md, "Memory").
 std::string peaks_line(const RunResult& run);
+
+// The tables of rank 0; the others do the same work, and shardscope-trace prints all of them.
+std::string rank_zero_tables(const traces::Trace& trace);
 
 struct TrainResult {
     double average_step_us = 0;

@@ -9,9 +9,6 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include "traces/analysis/memory/memory.h"
-#include "traces/analysis/time/summary.h"
-#include "traces/report/report.h"
 #include "traces/report/text_table.h"
 #include "traces/schema/json_text.h"
 #include "traces/store/load/loader.h"
@@ -149,10 +146,7 @@ void Simulated::close_trace() {
         writer_->finish(trace_->duration(), 0);
         if (json_) return;
         const auto trace = traces::load_trace(job().run.trace);
-        traces::Selection rank_zero;
-        rank_zero.rank = 0;
-        tables_ = "\n" + render(traces::summarize(*trace, rank_zero), traces::Format::table) + "\n" +
-                  render(traces::memory_report(*trace, rank_zero), traces::Format::table);
+        tables_ = rank_zero_tables(*trace);
     } catch (const traces::StoreError& error) {
         fmt::print(stderr, "shardscope-train: warning: the trace is incomplete: {}\n", error.what());
         trace_failed_ = true;

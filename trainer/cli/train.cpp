@@ -12,9 +12,7 @@
 #include <fmt/core.h>
 
 #include "profiler/recorder/recorder.h"
-#include "traces/analysis/memory/memory.h"
 #include "traces/analysis/time/summary.h"
-#include "traces/report/report.h"
 #include "traces/store/load/loader.h"
 #include "traces/store/write/writer.h"
 #include "trainer/cli/checkpointing.h"
@@ -40,14 +38,6 @@ double mean_step_us(const traces::ExecutionSummary& summary) {
     double sum = 0;
     for (const traces::RankSummary& rank : summary.ranks) sum += rank.average_step_us;
     return summary.ranks.empty() ? 0 : sum / static_cast<double>(summary.ranks.size());
-}
-
-// The tables of rank 0; the others do the same work, and shardscope-trace prints all of them.
-std::string rank_zero_tables(const traces::Trace& trace) {
-    traces::Selection rank_zero;
-    rank_zero.rank = 0;
-    return "\n" + render(traces::summarize(trace, rank_zero), traces::Format::table) + "\n" +
-           render(traces::memory_report(trace, rank_zero), traces::Format::table);
 }
 
 // One training run, from its checks to its report.

@@ -46,7 +46,6 @@ std::string reason(const std::exception& error) {
 class FailureWatch {
   public:
     FailureWatch(const std::function<bool()>& failed, std::function<void()> interrupt) {
-        if (!failed) return;
         thread_ =
             std::jthread([&failed, interrupt = std::move(interrupt), this](const std::stop_token& stop) {
                 std::unique_lock lock(mutex_);
@@ -64,7 +63,7 @@ class FailureWatch {
 
 class Connector {
   public:
-    Connector(const GlooPeers& peers, double timeout_s) : peers_(peers), timeout_s_(timeout_s) {}
+    Connector(const WirePeers& peers, double timeout_s) : peers_(peers), timeout_s_(timeout_s) {}
 
     // What has been opened so far, after a failure, too.
     const std::shared_ptr<Context>& context() const { return context_; }
@@ -86,14 +85,6 @@ class Connector {
         }
     }
 
-    std::string where(int rank) const {
-        return peers_.where ? peers_.where(rank) : fmt::format("rank {}", rank);
-    }
-
-    void check_failed() const {
-        if (peers_.failed && peers_.failed()) throw WorldError("another process of the job has failed");
-    }
-
     // The address at which the others can reach this process: loopback if all of them are on its machine,
     // else its address in the network that it most likely shares with the other machines.
     std::string own_address() const {
@@ -108,7 +99,7 @@ class Connector {
         }
         if (elsewhere.empty()) return "127.0.0.1";
         const std::vector<std::string> nearest = nearest_first(mine.addresses, elsewhere);
-        if (nearest.empty()) throw WorldError(where(peers_.rank) + " has no network address");
+        if (nearest.empty()) throw WorldError(peers_.where(peers_.rank) + " has no network address");
         return nearest.front();
     }
 
@@ -129,7 +120,7 @@ class Connector {
         for_others([&](int other) {
             const std::string& theirs = all[place(other)];
             if (theirs.size() != mine.size())
-                throw WorldError(fmt::format("{} sent an invalid list of ports", where(other)));
+                throw WorldError(fmt::format("{} sent an invalid list of ports", peers_.where(other)));
             nonces_[place(other)] = theirs.substr(0, kNonceBytes);
             const auto port =
                 theirs.begin() + static_cast<std::ptrdiff_t>(kNonceBytes + place(peers_.rank) * size);
@@ -147,7 +138,7 @@ class Connector {
                 not_connected(other, error);
             }
         });
-        check_failed();
+        peers_.check_failed();
     }
 
     // Proves to `to` that `from` knows the token; the proof is valid on no other connection.
@@ -204,7 +195,7 @@ class Connector {
         for (const Exchange& each : exchanges) {
             try {
                 const bool both = each.receiving->waitRecv(left()) && each.sending->waitSend(left());
-                if (!both) check_failed();
+                if (!both) peers_.check_failed();
             } catch (const WorldError&) {
                 throw;
             } catch (const std::exception& error) {
@@ -214,22 +205,22 @@ class Connector {
                 throw WorldError(fmt::format(
                     "{} expected a connection from {}, but the program that connected does not know the "
                     "job's token; restart the job on ports that no other program uses",
-                    where(peers_.rank), where(each.other)));
+                    peers_.where(peers_.rank), peers_.where(each.other)));
             }
         }
     }
 
     [[noreturn]] void not_connected(int other, const std::exception& error) const {
-        check_failed();
+        peers_.check_failed();
         throw WorldError(
             fmt::format("{} and {} were not connected within {:g} s ({}); allow connections between the "
                         "processes in the hosts' firewalls",
-                        where(peers_.rank), where(other), timeout_s_, reason(error)));
+                        peers_.where(peers_.rank), peers_.where(other), timeout_s_, reason(error)));
     }
 
     static std::size_t place(int rank) { return static_cast<std::size_t>(rank); }
 
-    const GlooPeers& peers_;
+    const WirePeers& peers_;
     const double timeout_s_;
     std::shared_ptr<Context> context_;
     std::vector<std::string> nonces_{place(peers_.ranks)};       // by rank
@@ -247,7 +238,7 @@ void keep_open(const std::shared_ptr<Context>& context) {
 
 }  // namespace
 
-std::shared_ptr<Context> connect_by_gloo(const GlooPeers& peers, double timeout_s) {
+std::shared_ptr<Context> connect_by_gloo(const WirePeers& peers, double timeout_s) {
     Connector connector(peers, timeout_s);
     std::exception_ptr error;
     // Runs on a thread that blocks all signals: Gloo's own thread inherits that, and writing to a peer that

@@ -236,21 +236,12 @@ void GlooWire::abandon() {
 
 }  // namespace
 
-std::unique_ptr<Wire> make_gloo_wire(const GlooPeers& peers, double timeout_s) {
+std::unique_ptr<Wire> make_gloo_wire(const WirePeers& peers, double timeout_s) {
     return std::make_unique<GlooWire>(connect_by_gloo(peers, timeout_s));
 }
 
 std::unique_ptr<Wire> make_gloo_wire(World& world) {
-    GlooPeers peers;
-    peers.rank = world.rank();
-    peers.ranks = world.ranks();
-    peers.token = world.place().token;
-    peers.gather = [&](const std::string& mine) { return world.gather(mine); };
-    peers.failed = [&] { return world.failed(); };
-    peers.where = [&](int rank) {
-        return fmt::format("rank {} on host {}", rank, world.members()[static_cast<std::size_t>(rank)].host);
-    };
-    return make_gloo_wire(peers);
+    return make_gloo_wire(peers_of(world));
 }
 
 }  // namespace shardscope::trainer

@@ -13,10 +13,8 @@
 
 namespace shardscope::trainer {
 
-class World;
-
 // Collective among the world's processes. Throws WorldError.
 std::unique_ptr<Wire> make_gloo_wire(World& world);
-std::unique_ptr<Wire> make_gloo_wire(const GlooPeers& peers, double timeout_s = 60);
+std::unique_ptr<Wire> make_gloo_wire(const WirePeers& peers, double timeout_s = 60);
 
 }  // namespace shardscope::trainer

@@ -129,7 +129,7 @@ class Broadcast : public Transfer {
         const std::uint32_t tag = message_tag(launch.communicator, launch.sequence, MessageStream::results);
         auto* output = static_cast<std::byte*>(launch.call.output);
         const std::size_t place = context.place(), members = context.members();
-        const bool chain = blocks_.bytes > kLittle;
+        const bool chain = blocks_.bytes > TransferContext::kLittle;
         if (place > 0) {
             from_ = chain ? place - 1 : 0;
             receive_.push_back(MessageLine::receives(
@@ -175,7 +175,6 @@ class Broadcast : public Transfer {
 
   private:
     static constexpr std::int64_t kBlock = 512 << 10;
-    static constexpr std::int64_t kLittle = 64 << 10;
 
     static SlicedCopy own_copy(const TransferContext& context) {
         const CollectiveCall& call = context.launch.call;

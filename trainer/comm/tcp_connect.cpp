@@ -15,11 +15,11 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <sys/random.h>
 #include <sys/uio.h>
 
 #include "trainer/comm/tcp_address.h"
 #include "trainer/world/own_addresses.h"
+#include "trainer/world/own_launcher.h"
 
 namespace shardscope::trainer {
 
@@ -42,16 +42,6 @@ struct Hello {
     std::uint64_t nonce_at = 0;  // the nonce's address: a process that can read it can read all memory
 };
 static_assert(std::has_unique_object_representations_v<Hello>);
-
-std::string random_text() {
-    std::array<unsigned char, 16> bytes{};
-    if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
-        throw WorldError(fmt::format("the system cannot provide random bytes ({})", std::strerror(errno)));
-    }
-    std::string text;
-    for (const unsigned byte : bytes) text += fmt::format("{:02x}", byte);
-    return text;
-}
 
 // Takes the same time wherever they differ.
 bool same(const Nonce& a, const Nonce& b) {
@@ -103,7 +93,7 @@ bool wait_for(int descriptor, short events, Clock::time_point until) {
 
 class Connector {
   public:
-    Connector(const TcpPeers& peers, const TcpWireOptions& options)
+    Connector(const WirePeers& peers, const TcpWireOptions& options)
         : peers_(peers),
           options_(options),
           deadline_(Clock::now() + std::chrono::duration_cast<Clock::duration>(
@@ -117,7 +107,7 @@ class Connector {
         listeners_.push_back(listen_on_any_interface(backlog, mine.port));
         if (options_.local_sockets) {
             mine.kernel = kernel_identity();
-            mine.local_name = "shardscope-" + random_text();
+            mine.local_name = "shardscope-" + random_token();
             const LocalAddress local = local_address(mine.local_name);
             Socket socket =
                 listen_on(AF_UNIX, reinterpret_cast<const sockaddr*>(&local.address), local.size, backlog);
@@ -129,7 +119,7 @@ class Connector {
         }
         mine.addresses = interface_addresses();
 
-        const std::string nonce = peers_.broadcast(peers_.rank == 0 ? random_text() : std::string());
+        const std::string nonce = peers_.broadcast(peers_.rank == 0 ? random_token() : std::string());
         if (nonce.size() != nonce_.size())
             throw WorldError("rank 0 gave the processes no nonce to connect with");
         std::copy(nonce.begin(), nonce.end(), nonce_.begin());
@@ -152,13 +142,6 @@ class Connector {
         Clock::time_point until;
         int memory_of = -1;
     };
-
-    std::string where(int rank) const {
-        return peers_.where ? peers_.where(rank) : fmt::format("rank {}", rank);
-    }
-    void check_failed() const {
-        if (peers_.failed && peers_.failed()) throw WorldError("another process of the job has failed");
-    }
 
     Hello hello_to(int rank) const {
         Hello hello;
@@ -266,13 +249,13 @@ class Connector {
                 const std::string wrong = try_text(to, text, other.port);
                 if (wrong.empty()) return;
                 tried += fmt::format("{}{} port {}: {}", tried.empty() ? "" : "; ", text, other.port, wrong);
-                check_failed();
+                peers_.check_failed();
             }
             if (Clock::now() >= deadline_) {
                 throw WorldError(
                     fmt::format("{} cannot reach {} within {:g} s ({}); allow connections between the "
                                 "processes in the hosts' firewalls",
-                                where(peers_.rank), where(to), options_.timeout_s,
+                                peers_.where(peers_.rank), peers_.where(to), options_.timeout_s,
                                 tried.empty() ? "it has no network address" : tried));
             }
             std::this_thread::sleep_for(kLook);
@@ -343,18 +326,18 @@ class Connector {
                 Socket socket(::accept4(listeners_[i].get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
                 if (socket) visitors.push_back({std::move(socket), {}, 0, Clock::now() + kHelloPatience});
             }
-            check_failed();
+            peers_.check_failed();
             const int missing = first_missing();
             if (missing >= 0 && Clock::now() >= deadline_) {
                 throw WorldError(
                     fmt::format("{} did not connect to {} within {:g} s; allow connections between the "
                                 "processes in the hosts' firewalls",
-                                where(missing), where(peers_.rank), options_.timeout_s));
+                                peers_.where(missing), peers_.where(peers_.rank), options_.timeout_s));
             }
         }
     }
 
-    const TcpPeers& peers_;
+    const WirePeers& peers_;
     const TcpWireOptions& options_;
     Clock::time_point deadline_;
     Nonce nonce_{};
@@ -364,7 +347,7 @@ class Connector {
 
 }  // namespace
 
-std::vector<TcpConnection> connect_all(const TcpPeers& peers, const TcpWireOptions& options) {
+std::vector<TcpConnection> connect_all(const WirePeers& peers, const TcpWireOptions& options) {
     return Connector(peers, options).connect();
 }
 

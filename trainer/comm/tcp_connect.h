@@ -16,6 +16,6 @@ struct TcpConnection {
 };
 
 // The connections by rank. Collective. Throws WorldError.
-std::vector<TcpConnection> connect_all(const TcpPeers& peers, const TcpWireOptions& options);
+std::vector<TcpConnection> connect_all(const WirePeers& peers, const TcpWireOptions& options);
 
 }  // namespace shardscope::trainer

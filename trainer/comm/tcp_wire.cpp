@@ -4,14 +4,14 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <ctime>
 
 #include <fmt/core.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/prctl.h>
 
+#include "profiler/base/clock.h"
+#include "trainer/comm/sleep.h"
 #include "trainer/comm/socket.h"
 #include "trainer/comm/tcp_connect.h"
 #include "trainer/comm/tcp_peer.h"
@@ -22,12 +22,6 @@ namespace shardscope::trainer {
 namespace {
 
 constexpr long kFarewellNs = 500'000'000;
-
-long now_ns() {
-    timespec now{};
-    ::clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * 1'000'000'000L + now.tv_nsec;
-}
 
 class TcpWire final : public Wire {
   public:
@@ -50,9 +44,9 @@ class TcpWire final : public Wire {
 
     // Sends the answers that others wait for before it closes the connections.
     ~TcpWire() override {
-        const long deadline = now_ns() + kFarewellNs;
+        const long deadline = profiler::monotonic_ns() + kFarewellNs;
         for (const std::unique_ptr<TcpPeer>& other : peers_) {
-            while (other && other->owes_answers() && now_ns() < deadline) {
+            while (other && other->owes_answers() && profiler::monotonic_ns() < deadline) {
                 pollfd watched{other->descriptor(), POLLOUT, 0};
                 ::poll(&watched, 1, 10);
                 other->write();
@@ -85,20 +79,16 @@ class TcpWire final : public Wire {
     bool progress(int wait_us) override {
         if (pass() || wait_us <= 0) return std::exchange(moved_, false);
         // Sleeps immediately: the woken thread gets the core, and polling would take it from a computing one.
-        const long deadline = now_ns() + wait_us * 1'000L;
-        for (long now = 0; !woken_ && (now = now_ns()) < deadline;) {
-            sleep(deadline - now);
+        const long deadline = profiler::monotonic_ns() + wait_us * 1'000L;
+        for (long now = 0; !woken_ && (now = profiler::monotonic_ns()) < deadline;) {
+            sleep_on(epoll_.get(), deadline - now);
             if (pass()) break;
         }
         woken_ = false;
         return std::exchange(moved_, false);
     }
 
-    void wake() override {
-        const std::uint64_t one = 1;
-        // If the counter is full, the write fails, but the thread wakes anyway.
-        [[maybe_unused]] const ssize_t written = ::write(waker_.get(), &one, sizeof one);
-    }
+    void wake() override { poke(waker_.get()); }
 
   private:
     static constexpr std::uint64_t kWaker = ~std::uint64_t{0};
@@ -144,8 +134,7 @@ class TcpWire final : public Wire {
         for (int e = 0; e < ready; e++) {
             const epoll_event& event = events[static_cast<std::size_t>(e)];
             if (event.data.u64 == kWaker) {
-                std::uint64_t pokes = 0;
-                woken_ = ::read(waker_.get(), &pokes, sizeof pokes) > 0;
+                woken_ = take_pokes(waker_.get());
                 continue;
             }
             if (event.events & (EPOLLIN | EPOLLHUP | EPOLLERR)) read(event.data.u64);
@@ -162,15 +151,6 @@ class TcpWire final : public Wire {
         return moved_;
     }
 
-    void sleep(long sleep_ns) const {
-        // The kernel lets a thread oversleep by 50 us unless it asks for less.
-        thread_local const int fine = ::prctl(PR_SET_TIMERSLACK, 1'000UL, 0UL, 0UL, 0UL);
-        static_cast<void>(fine);
-        pollfd watched{epoll_.get(), POLLIN, 0};
-        const timespec timeout{sleep_ns / 1'000'000'000, sleep_ns % 1'000'000'000};
-        ::ppoll(&watched, 1, &timeout, nullptr);
-    }
-
     const int rank_;
     Socket epoll_, waker_;
     WireMessages messages_;
@@ -182,21 +162,12 @@ class TcpWire final : public Wire {
 
 }  // namespace
 
-std::unique_ptr<Wire> make_tcp_wire(const TcpPeers& peers, const TcpWireOptions& options) {
+std::unique_ptr<Wire> make_tcp_wire(const WirePeers& peers, const TcpWireOptions& options) {
     return std::make_unique<TcpWire>(peers.rank, connect_all(peers, options));
 }
 
 std::unique_ptr<Wire> make_tcp_wire(World& world) {
-    TcpPeers peers;
-    peers.rank = world.rank();
-    peers.ranks = world.ranks();
-    peers.gather = [&](const std::string& mine) { return world.gather(mine); };
-    peers.broadcast = [&](const std::string& from_rank_0) { return world.broadcast(from_rank_0); };
-    peers.failed = [&] { return world.failed(); };
-    peers.where = [&](int rank) {
-        return fmt::format("rank {} on host {}", rank, world.members()[static_cast<std::size_t>(rank)].host);
-    };
-    return make_tcp_wire(peers);
+    return make_tcp_wire(peers_of(world));
 }
 
 }  // namespace shardscope::trainer

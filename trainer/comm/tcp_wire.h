@@ -7,24 +7,12 @@
 // posted. So messages with different tags never hold each other up, and only small messages take memory.
 #pragma once
 
-#include <functional>
 #include <memory>
-#include <string>
-#include <vector>
 
 #include "trainer/comm/wire.h"
-#include "trainer/world/world.h"
+#include "trainer/comm/wire_peers.h"
 
 namespace shardscope::trainer {
-
-// The parts of the World that connecting uses.
-struct TcpPeers {
-    int rank = 0, ranks = 1;
-    std::function<std::vector<std::string>(const std::string& mine)> gather;
-    std::function<std::string(const std::string& from_rank_0)> broadcast;
-    std::function<bool()> failed;           // true ends the waiting; may be empty
-    std::function<std::string(int)> where;  // for messages: "rank 2 on host b"; may be empty
-};
 
 struct TcpWireOptions {
     bool local_sockets = true;  // between processes of one host
@@ -34,6 +22,6 @@ struct TcpWireOptions {
 
 // Collective among the world's processes. Throws WorldError if two cannot reach each other (it names both).
 std::unique_ptr<Wire> make_tcp_wire(World& world);
-std::unique_ptr<Wire> make_tcp_wire(const TcpPeers& peers, const TcpWireOptions& options = {});
+std::unique_ptr<Wire> make_tcp_wire(const WirePeers& peers, const TcpWireOptions& options = {});
 
 }  // namespace shardscope::trainer

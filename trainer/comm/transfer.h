@@ -31,8 +31,8 @@ struct TransferContext {
 
     // Whether `bytes` may be sent to the member at a place. Much data waits until the receiver has begun,
     // too, so that the wire need not store it; a little is sent immediately.
+    static constexpr std::int64_t kLittle = 64 << 10;
     bool may_send(std::size_t to, std::int64_t bytes) const {
-        constexpr std::int64_t kLittle = 64 << 10;
         return bytes <= kLittle || headers.begun(static_cast<int>(to));
     }
     // Receives are posted only for what was announced, so that sizes match whatever the peer calls.

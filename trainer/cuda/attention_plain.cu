@@ -5,11 +5,11 @@
 #include <cmath>
 
 #include "trainer/cuda/attention_plain.h"
+#include "trainer/cuda/blocks.h"
 
 namespace shardscope::trainer::cuda {
 namespace {
 
-constexpr unsigned kAll = 0xffffffffu;
 constexpr int kThreads = 128;
 constexpr int kWarps = kThreads / 32;
 
@@ -18,12 +18,6 @@ __device__ inline float product(const T* a, const T* b, int d) {
     float sum = 0.0f;
     for (int e = 0; e < d; ++e) sum = fmaf(to_float(a[e]), to_float(b[e]), sum);
     return sum;
-}
-
-template <class F>
-__device__ inline float combine(float value, F f) {
-    for (int lanes = 16; lanes > 0; lanes /= 2) value = f(value, __shfl_xor_sync(kAll, value, lanes));
-    return value;
 }
 
 // The row that this warp owns, counted over the launch; negative if it has none.
@@ -96,7 +90,7 @@ __device__ inline void add_shares(const T* rows, int last, const AttentionSizes&
         for (int j = 0; j <= last; j += 32) {
             const float share = j + lane <= last ? share_of(j + lane) : 0.0f;
             for (int other = 0; other < 32 && j + other <= last; ++other) {
-                const float of_other = __shfl_sync(kAll, share, other);
+                const float of_other = __shfl_sync(kAllLanes, share, other);
                 if (e < s.d) total = fmaf(of_other, to_float(rows[(j + other) * s.row + e]), total);
             }
         }
@@ -113,10 +107,10 @@ __global__ void __launch_bounds__(kThreads)
     const int lane = static_cast<int>(threadIdx.x % 32);
     float largest = -INFINITY;
     for (int j = lane; j <= query.last; j += 32) largest = fmaxf(largest, query.score(j, s));
-    largest = combine(largest, [](float a, float b) { return fmaxf(a, b); });
+    largest = warp_max(largest);
     float sum = 0.0f;
     for (int j = lane; j <= query.last; j += 32) sum += expf(query.score(j, s) - largest);
-    sum = combine(sum, [](float a, float b) { return a + b; });
+    sum = warp_sum(sum);
     p.keep(query, largest, sum, s);
     __syncwarp();  // all lanes read what the warp's lanes stored
     T* const to = out + query.at.out + static_cast<std::int64_t>(query.here) * s.width;
@@ -140,7 +134,7 @@ __global__ void __launch_bounds__(kThreads)
 
     float delta = 0.0f;
     for (int j = lane; j <= query.last; j += 32) delta = fmaf(probability(j), gradient(j), delta);
-    delta = combine(delta, [](float a, float b) { return a + b; });
+    delta = warp_sum(delta);
     if (lane == 0) deltas[local] = delta;
     T* const to = dqkv + query.at.query + query.here * s.row;
     add_shares(
@@ -178,8 +172,8 @@ __global__ void __launch_bounds__(kThreads)
                                      own_deltas[static_cast<std::int64_t>(member) * s.context + mine])
                           : 0.0f;
                 for (int other = 0; other < 32 && i + other < s.context; ++other) {
-                    const float p_other = __shfl_sync(kAll, share, other);
-                    const float ds_other = __shfl_sync(kAll, ds, other);
+                    const float p_other = __shfl_sync(kAllLanes, share, other);
+                    const float ds_other = __shfl_sync(kAllLanes, ds, other);
                     if (e >= s.d) continue;
                     const std::int64_t query = i + other;
                     dk = fmaf(ds_other, to_float(q[query * s.row + e]), dk);

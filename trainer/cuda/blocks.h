@@ -2,6 +2,8 @@
 // is a fixed tree, so the same values give the same bits. Device code.
 #pragma once
 
+#include <cstdint>
+
 #include "trainer/cuda/runtime.h"
 
 namespace shardscope::trainer::cuda {
@@ -48,6 +50,17 @@ __device__ inline float block_max(float value) {
     if (lane == 0) largest[threadIdx.x / kWarpLanes] = value;
     __syncthreads();
     return warp_max(largest[lane < warps ? lane : 0]);
+}
+
+// The entry that a block works on: the last one whose first block is not after it.
+template <class Table>
+__device__ const auto& entry_of(const Table& table, int entries, std::int64_t block) {
+    int low = 0;
+    for (int high = entries; high - low > 1;) {
+        const int middle = (low + high) / 2;
+        (table.at[middle].first_block <= block ? low : high) = middle;
+    }
+    return table.at[low];
 }
 
 // The number of blocks of `part` elements for n; the launch refuses a number that is too large for a grid.

@@ -72,12 +72,7 @@ struct Share {
 template <int kMost>
 __device__ Share share_of_block(const Table<kMost>& table, int entries) {
     const std::int64_t block = blockIdx.x;
-    int low = 0;  // the last entry that begins at or before this block
-    for (int high = entries; high - low > 1;) {
-        const int middle = (low + high) / 2;
-        (table.at[middle].first_block <= block ? low : high) = middle;
-    }
-    const Entry& entry = table.at[low];
+    const Entry& entry = entry_of(table, entries, block);
     const Component& component = entry.component;
     const std::int64_t part = (block - entry.first_block) / entry.chunks;
     const std::int64_t begin = (block - entry.first_block) % entry.chunks * kChunk;

@@ -132,8 +132,7 @@ void CudaDevice::launch_work(const StreamOf& own, const Launch& launch) {
     const cudaStream_t stream = own.stream->get();
     switch (op.kind) {
         case OpKind::kernel: {
-            const DeviceContext context{stream, *own.workspace, *own.rank->gemm,
-                                        own.rank->gpu->multiprocessors, own.rank->gpu->compute_capability};
+            const DeviceContext context{stream, *own.workspace, *own.rank->gemm};
             return launch_kernel(op, launch.data, launch.context, context);
         }
         case OpKind::memcpy:

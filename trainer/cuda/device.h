@@ -39,8 +39,6 @@ struct DeviceContext {
     cudaStream_t stream = nullptr;
     Workspace& workspace;  // of `stream`
     Gemm& gemm;
-    int multiprocessors = 0;
-    int compute_capability = 0;  // 10 * major + minor: 90 for Hopper
 };
 
 }  // namespace shardscope::trainer::cuda

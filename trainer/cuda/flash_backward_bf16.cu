@@ -52,32 +52,6 @@ __device__ __forceinline__ void products(float (&c)[kTiles][2][4],
         }
     }
 }
-template <int D, int kTiles>
-__device__ __forceinline__ void hold(std::uint32_t (&held)[kTiles][D / 16][4], const Bf16* rows,
-                                     const Lane& lane) {
-#pragma unroll
-    for (int t = 0; t < kTiles; ++t) {
-#pragma unroll
-        for (int k = 0; k < D / 16; ++k) load_a<D>(held[t][k], rows + 16 * t * kPitch<D>, k, lane);
-    }
-}
-
-// sums += a [16 kTiles, 16] x [16 rows of `right`], D columns.
-template <int D, int kTiles>
-__device__ __forceinline__ void add_products(float (&sums)[kTiles][D / 8][4],
-                                             const std::uint32_t (&a)[kTiles][4], const Bf16* right,
-                                             const Lane& lane) {
-#pragma unroll
-    for (int k = 0; k < D / 16; ++k) {
-        std::uint32_t b[4];
-        load_b<D>(b, right, k, lane);
-#pragma unroll
-        for (int t = 0; t < kTiles; ++t) {
-            multiply_add(sums[t][2 * k], a[t], b[0], b[1]);
-            multiply_add(sums[t][2 * k + 1], a[t], b[2], b[3]);
-        }
-    }
-}
 
 // --- dq: a block owns 64 kTiles queries ------------------------------------------------------------------
 
@@ -132,13 +106,7 @@ __global__ void __launch_bounds__(kThreads)
     std::uint32_t held_gradients[kTiles][kHolds ? D / 16 : 1][4];
     float sums[kTiles][D / 8][4] = {};
     for (int tile = 0; tile < tiles; ++tile) {
-        if (tile + 1 < tiles) {
-            fetch(tile + 1);
-            wait_for_copies<1>();
-        } else {
-            wait_for_copies<0>();
-        }
-        __syncthreads();
+        await_tile(tile, tiles, fetch);
         if constexpr (kHolds) {
             if (tile == 0) {
                 hold<D, kTiles>(held_queries, own_queries, lane);
@@ -242,13 +210,7 @@ __global__ void __launch_bounds__(kThreads)
 
     float dk[kTiles][kMakesKeys ? D / 8 : 1][4] = {}, dv[kTiles][kMakesValues ? D / 8 : 1][4] = {};
     for (int tile = 0; tile < tiles; ++tile) {
-        if (tile + 1 < tiles) {
-            fetch(tile + 1);
-            wait_for_copies<1>();
-        } else {
-            wait_for_copies<0>();
-        }
-        __syncthreads();
+        await_tile(tile, tiles, fetch);
         const int stage = tile % 2;
         for (int piece = 0; piece < kQueries; piece += 16) {
             const int query = (begin + tile % tiles_of_head) * kQueries + piece;

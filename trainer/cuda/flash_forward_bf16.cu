@@ -118,24 +118,12 @@ __global__ void __launch_bounds__(kThreads) flash_forward_bf16(FlashForward tens
     fetch_tile<D, kRows>(queries, tensors.qkv + at.query, s.row, first, s);
     fetch(0);
     for (int tile = 0; tile < tiles; ++tile) {
-        if (tile + 1 < tiles) {
-            fetch(tile + 1);
-            wait_for_copies<1>();
-        } else {
-            wait_for_copies<0>();
-        }
-        __syncthreads();
+        await_tile(tile, tiles, fetch);
         const int column = tile * kKeys;
         const Bf16* const tile_keys = keys + tile % 2 * kKeys * kPitch<D>;
         const Bf16* const tile_values = values + tile % 2 * kKeys * kPitch<D>;
         if constexpr (kHoldQueries) {
-            if (tile == 0) {
-#pragma unroll
-                for (int t = 0; t < kTiles; ++t) {
-#pragma unroll
-                    for (int k = 0; k < D / 16; ++k) load_a<D>(held[t][k], own + 16 * t * kPitch<D>, k, lane);
-                }
-            }
+            if (tile == 0) hold<D, kTiles>(held, own, lane);
         }
         if (column <= row + 16 * kTiles - 1) {  // else none of the warp's rows sees a key of this tile
             float scores[kTiles][kKeys / 8][4] = {};
@@ -165,16 +153,7 @@ __global__ void __launch_bounds__(kThreads) flash_forward_bf16(FlashForward tens
                 std::uint32_t p[kTiles][4];
 #pragma unroll
                 for (int t = 0; t < kTiles; ++t) pack_a(p[t], scores[t][2 * n], scores[t][2 * n + 1]);
-#pragma unroll
-                for (int k = 0; k < D / 16; ++k) {
-                    std::uint32_t b[4];
-                    load_b<D>(b, tile_values + 16 * n * kPitch<D>, k, lane);
-#pragma unroll
-                    for (int t = 0; t < kTiles; ++t) {
-                        multiply_add(out[t][2 * k], p[t], b[0], b[1]);
-                        multiply_add(out[t][2 * k + 1], p[t], b[2], b[3]);
-                    }
-                }
+                add_products<D, kTiles>(out, p, tile_values + 16 * n * kPitch<D>, lane);
             }
         }
         __syncthreads();  // before the tile after the next overwrites this one

@@ -42,6 +42,18 @@ __device__ inline void fetch_tile(Bf16* tile, const Bf16* from, std::int64_t str
     }
 }
 
+// Begins to fetch the tile after `tile`, if there is one, and waits until the whole block has `tile`.
+template <class Fetch>
+__device__ inline void await_tile(int tile, int tiles, const Fetch& fetch) {
+    if (tile + 1 < tiles) {
+        fetch(tile + 1);
+        wait_for_copies<1>();
+    } else {
+        wait_for_copies<0>();
+    }
+    __syncthreads();
+}
+
 // Copies rows of a tile, which only this warp uses, back to a head's matrix.
 template <int D, int kRows>
 __device__ inline void store_tile(Bf16* to, const Bf16* tile, std::int64_t stride, int first,
@@ -115,6 +127,34 @@ __device__ inline void put_rows(Bf16* rows, const float (&c)[D / 8][4], float up
         Bf16* at = rows + lane.g * kPitch<D> + 8 * n + lane.i;
         std::memcpy(static_cast<void*>(at), &above, sizeof above);
         std::memcpy(static_cast<void*>(at + 8 * kPitch<D>), &below, sizeof below);
+    }
+}
+
+// Loads the A operands of 16 kTiles rows into registers.
+template <int D, int kTiles>
+__device__ __forceinline__ void hold(std::uint32_t (&held)[kTiles][D / 16][4], const Bf16* rows,
+                                     const Lane& lane) {
+#pragma unroll
+    for (int t = 0; t < kTiles; ++t) {
+#pragma unroll
+        for (int k = 0; k < D / 16; ++k) load_a<D>(held[t][k], rows + 16 * t * kPitch<D>, k, lane);
+    }
+}
+
+// sums += a [16 kTiles, 16] x [16 rows of `right`], D columns.
+template <int D, int kTiles>
+__device__ __forceinline__ void add_products(float (&sums)[kTiles][D / 8][4],
+                                             const std::uint32_t (&a)[kTiles][4], const Bf16* right,
+                                             const Lane& lane) {
+#pragma unroll
+    for (int k = 0; k < D / 16; ++k) {
+        std::uint32_t b[4];
+        load_b<D>(b, right, k, lane);
+#pragma unroll
+        for (int t = 0; t < kTiles; ++t) {
+            multiply_add(sums[t][2 * k], a[t], b[0], b[1]);
+            multiply_add(sums[t][2 * k + 1], a[t], b[2], b[3]);
+        }
     }
 }
 

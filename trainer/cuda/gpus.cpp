@@ -43,7 +43,6 @@ std::vector<Gpu> find_gpus() {
         cudaDeviceProp properties{};
         check(cudaGetDeviceProperties(&properties, ordinal), "cudaGetDeviceProperties");
         gpus.push_back({ordinal, properties.name, static_cast<std::int64_t>(properties.totalGlobalMem),
-                        properties.multiProcessorCount, 10 * properties.major + properties.minor,
                         fmt::format("{:04x}:{:02x}:{:02x}", properties.pciDomainID, properties.pciBusID,
                                     properties.pciDeviceID)});
     }

@@ -14,9 +14,7 @@ struct Gpu {
     int ordinal = 0;
     std::string name;
     std::int64_t memory = 0;  // bytes
-    int multiprocessors = 0;
-    int compute_capability = 0;  // 10 * major + minor
-    std::string bus;             // PCI: "0000:3b:00"
+    std::string bus;          // PCI: "0000:3b:00"
 };
 
 // The GPUs by ordinal, at least one. Throws CudaError if there is none or the driver is missing or too old.

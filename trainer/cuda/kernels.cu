@@ -22,54 +22,26 @@ namespace shardscope::trainer::cuda {
 
 namespace {
 
-constexpr float kNormEps = 1e-5F;  // as in torch.nn.LayerNorm and in Llama
-
-// An Op's args and dims, as the types that kernels take.
-struct Operands {
-    const Op& op;
-    const KernelOp& own;
-    const std::vector<std::byte*>& data;
+struct Operands : KernelOperands {
     const KernelContext& context;
     const DeviceContext& device;
-    std::size_t count;  // of the kernel's own args
 
-    template <class T>
-    T* as(std::size_t arg) const {
-        return reinterpret_cast<T*>(data[arg]);
-    }
-    float* f(std::size_t arg) const { return as<float>(arg); }
-    double* f64(std::size_t arg) const { return as<double>(arg); }
-    const std::int32_t* tokens(std::size_t arg) const { return as<const std::int32_t>(arg); }
-    int d(std::size_t dim) const { return kernel_dim(own.dims[dim]); }
-    int batch_rows() const { return kernel_dim(own.dims[0] * own.dims[1]); }  // of dims batch, context
-    std::size_t n() const { return static_cast<std::size_t>(own.dims[0]); }
     double scalar(std::size_t i) const { return own.scalars[i]; }
 };
 
 // --- kernels on a rank's part of a sequence of elements ----------------------------------------------------
-
-// The elements that the rank holds; `begin` is the first element in the rank's buffer.
-struct Held {
-    std::int64_t begin = 0, end = 0;
-
-    // The part of [first, first + elements) that is held, as indices into the buffer.
-    Range part(std::int64_t first, std::int64_t elements) const {
-        const std::int64_t from = std::max(begin, first);
-        return {from - begin, std::max(from, std::min(end, first + elements)) - begin};
-    }
-};
 
 void initialize(const Operands& o) {
     const std::int64_t key = o.own.dims[0], first = o.own.dims[1], elements = o.own.dims[2],
                        per_rank = o.own.dims[3];
     const Held held = per_rank > 0 ? Held{o.context.place * per_rank, (o.context.place + 1) * per_rank}
                                    : Held{0, first + elements};
-    const Range part = held.part(first, elements);
-    if (part.begin >= part.end) return;
-    const auto n = static_cast<std::size_t>(part.end - part.begin);
-    float* out = o.f(0) + part.begin;
+    const Held part = held.part(first, elements);
+    const std::size_t n = part.count();
+    if (n == 0) return;
+    float* out = o.f(0) + (part.begin - held.begin);
     const Sequence sequence{static_cast<std::uint64_t>(o.context.seed), static_cast<std::uint64_t>(key),
-                            static_cast<std::uint64_t>(held.begin + part.begin - first)};
+                            static_cast<std::uint64_t>(part.begin - first)};
     const auto a = static_cast<float>(o.scalar(0)), b = static_cast<float>(o.scalar(1));
     switch (o.own.kernel) {
         case Kernel::init_normal:
@@ -88,11 +60,10 @@ void step_segments(const Operands& o) {
     std::vector<Range> ranges;
     for (std::size_t i = 0; i < o.context.segments.size(); ++i) {
         const Segment& segment = o.context.segments[i];
-        Range range = held.part(segment.first, segment.elements);
-        if (!segment.trained || range.begin >= range.end) continue;
-        range.segment = static_cast<std::int32_t>(i);
-        range.adapted = segment.adapted;
-        ranges.push_back(range);
+        const Held part = held.part(segment.first, segment.elements);
+        if (!segment.trained || part.count() == 0) continue;
+        ranges.push_back(
+            {part.begin - held.begin, part.end - held.begin, static_cast<std::int32_t>(i), segment.adapted});
     }
     const std::size_t segments = o.context.segments.size();
     const double lr = o.context.lr;
@@ -345,7 +316,7 @@ void check_output(const Operands& o) {
 void launch_kernel(const Op& op, const std::vector<std::byte*>& data, const KernelContext& context,
                    const DeviceContext& device) {
     const KernelOp& own = op.kernel();
-    const Operands operands{op, own, data, context, device, data.size() - (own.checks_output ? 1 : 0)};
+    const Operands operands{{op, own, data, data.size() - (own.checks_output ? 1 : 0)}, context, device};
     if (!launch_untyped(operands)) {
         if (own.dtype == DType::bf16) {
             launch_typed<Bf16>(operands);

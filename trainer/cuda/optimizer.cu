@@ -28,17 +28,6 @@ struct Table {
     Entry at[kMost];
 };
 
-// The entry that a block works on.
-template <int kMost>
-__device__ const Entry& entry_of(const Table<kMost>& table, int entries, std::int64_t block) {
-    int low = 0;
-    for (int high = entries; high - low > 1;) {
-        const int middle = (low + high) / 2;
-        (table.at[middle].first_block <= block ? low : high) = middle;
-    }
-    return table.at[low];
-}
-
 template <int kArrays>
 struct Arrays {
     float* at[kArrays];

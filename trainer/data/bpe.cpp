@@ -43,7 +43,6 @@ BpeTokenizer::BpeTokenizer(std::vector<Merge> merges) : merges_(std::move(merges
             throw std::invalid_argument(fmt::format("merge {} joins {} and {}, as an earlier one does",
                                                     token - kByteTokens, merge.left, merge.right));
         }
-        longest_ = std::max(longest_, static_cast<int>(entry.size()));
         entries_.push_back(std::move(entry));
     }
 }

@@ -32,7 +32,6 @@ class BpeTokenizer final : public Tokenizer {
 
     std::string name() const override { return "bpe"; }
     int vocabulary() const override { return static_cast<int>(entries_.size()); }
-    int longest_entry() const override { return longest_; }
     using Tokenizer::encode;
     void encode(std::string_view text, const Sink& sink) const override;
     std::string_view entry(Token token) const override;
@@ -46,7 +45,6 @@ class BpeTokenizer final : public Tokenizer {
     std::vector<Merge> merges_;
     std::vector<std::string> entries_;                  // by token: its bytes
     std::unordered_map<std::uint64_t, Token> by_pair_;  // (left << 32 | right) -> token
-    int longest_ = 1;
 };
 
 // The vocabulary as text: a line "shardscope-bpe 1", a line "merges N", N lines "LEFT RIGHT" in order, a line
@@ -56,10 +54,5 @@ std::string to_text(const BpeTokenizer& tokenizer);
 // The reverse. `name` names the text in messages. Throws DataError (with the line and what is wrong with it)
 // if it is another kind of file, damaged or truncated.
 BpeTokenizer bpe_from_text(std::string_view text, const std::string& name);
-
-// To and from a file. Throws DataError if it cannot be written or read, or as above. An existing file is
-// replaced atomically when the new one is complete, or not at all.
-void save_bpe(const BpeTokenizer& tokenizer, const std::string& path);
-BpeTokenizer load_bpe(const std::string& path);
 
 }  // namespace shardscope::trainer

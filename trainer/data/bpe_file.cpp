@@ -1,18 +1,12 @@
-// A vocabulary as a text file; see bpe.h.
-#include <cerrno>
+// A vocabulary as text; see bpe.h.
 #include <charconv>
-#include <cstdio>
-#include <cstring>
-#include <memory>
 #include <stdexcept>
 #include <system_error>
 
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include "trainer/data/bpe.h"
 #include "trainer/data/dataset.h"
-#include "trainer/data/text_file.h"
 #include "trainer/kernels/random.h"
 
 namespace shardscope::trainer {
@@ -66,11 +60,6 @@ bool take(std::string_view& line, std::string_view word) {
     return true;
 }
 
-[[noreturn]] void fail_to_write(const std::string& path, int error) {
-    throw DataError(
-        fmt::format("{}: cannot be written: {}; choose another path", path, std::strerror(error)));
-}
-
 }  // namespace
 
 std::string to_text(const BpeTokenizer& tokenizer) {
@@ -109,30 +98,6 @@ BpeTokenizer bpe_from_text(std::string_view text, const std::string& name) {
         return BpeTokenizer(std::move(merges));
     } catch (const std::invalid_argument& error) {
         throw DataError(fmt::format("{}: {}; {}", name, error.what(), kWhatToDo));
-    }
-}
-
-void save_bpe(const BpeTokenizer& tokenizer, const std::string& path) {
-    const std::string text = to_text(tokenizer);
-    const std::string unfinished = fmt::format("{}.{}.tmp", path, ::getpid());
-    std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(unfinished.c_str(), "wbxe"), std::fclose);
-    if (!file) fail_to_write(path, errno);
-    int error = 0;
-    if (std::fwrite(text.data(), 1, text.size(), file.get()) != text.size()) error = errno;
-    if (std::fclose(file.release()) != 0 && error == 0) error = errno;
-    if (error == 0 && std::rename(unfinished.c_str(), path.c_str()) != 0) error = errno;
-    if (error != 0) {
-        ::unlink(unfinished.c_str());
-        fail_to_write(path, error);
-    }
-}
-
-BpeTokenizer load_bpe(const std::string& path) {
-    try {
-        return bpe_from_text(TextFile(path).whole(), path);
-    } catch (const std::system_error& error) {
-        throw DataError(
-            fmt::format("{}: cannot be read: {}; name a vocabulary's file", path, error.code().message()));
     }
 }
 

@@ -146,8 +146,4 @@ void DataLoader::fill_directly(void* input, void* target) {
                   input, target);
 }
 
-std::int64_t DataLoader::prefetch_bytes() const {
-    return static_cast<std::int64_t>(lanes_.size() * kBatchesPerWorker * (input_bytes_ + target_bytes_));
-}
-
 }  // namespace shardscope::trainer

@@ -51,9 +51,6 @@ class DataLoader {
     // The micro-step that next() will return.
     std::int64_t micro_step() const { return micro_step_; }
 
-    // Host memory of the workers' prefetched batches.
-    std::int64_t prefetch_bytes() const;
-
   private:
     struct Lane;
 

@@ -7,8 +7,6 @@
 
 #include <fmt/core.h>
 
-#include "trainer/data/source.h"
-
 namespace shardscope::trainer {
 
 TextDataset::TextDataset(std::shared_ptr<const TokenSequence> tokens, TokenRange part, int context,
@@ -19,9 +17,6 @@ TextDataset::TextDataset(std::shared_ptr<const TokenSequence> tokens, TokenRange
     }
     if (order == SampleOrder::shuffled) sampler_.emplace(samples(), seed);
 }
-
-TextDataset::TextDataset(const std::string& path, std::int64_t seed, int context)
-    : TextDataset(*open_text({.path = path, .seed = seed, .context = context}).train) {}
 
 std::int64_t TextDataset::input_bytes() const {
     return static_cast<std::int64_t>(sizeof(Token)) * context_;

@@ -37,9 +37,6 @@ class TextDataset final : public Dataset {
     TextDataset(std::shared_ptr<const TokenSequence> tokens, TokenRange part, int context, SampleOrder order,
                 std::int64_t seed);
 
-    // The bytes of the whole text at `path` (text_files.h), shuffled. Throws DataError as open_text does.
-    TextDataset(const std::string& path, std::int64_t seed, int context);
-
     std::int64_t input_bytes() const override;
     std::int64_t target_bytes() const override;
     std::int64_t samples() const override { return windows_in(part_.count, context_); }

@@ -22,9 +22,8 @@ class Tokenizer {
 
     virtual ~Tokenizer() = default;
 
-    virtual std::string name() const = 0;   // "bytes" or "bpe"
-    virtual int vocabulary() const = 0;     // tokens are 0 … vocabulary() - 1
-    virtual int longest_entry() const = 0;  // the most bytes that a token stands for
+    virtual std::string name() const = 0;  // "bytes" or "bpe"
+    virtual int vocabulary() const = 0;    // tokens are 0 … vocabulary() - 1
 
     // Passes the text's tokens to `sink` in order, a few at a time, so that a large text is not copied.
     virtual void encode(std::string_view text, const Sink& sink) const = 0;
@@ -44,7 +43,6 @@ class ByteTokenizer final : public Tokenizer {
 
     std::string name() const override { return "bytes"; }
     int vocabulary() const override { return kByteTokens; }
-    int longest_entry() const override { return 1; }
     using Tokenizer::encode;
     void encode(std::string_view text, const Sink& sink) const override;
     std::string_view entry(Token token) const override;

@@ -1,11 +1,14 @@
 // What a kernel needs in addition to its operation of the Plan, on every device.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "trainer/plan/plan.h"
 
@@ -33,5 +36,38 @@ inline int kernel_dim(std::int64_t dim) {
     }
     return static_cast<int>(dim);
 }
+
+inline constexpr float kNormEps = 1e-5F;  // as in torch.nn.LayerNorm and in Llama
+
+// An Op's args and dims, as the types that kernels take.
+struct KernelOperands {
+    const Op& op;
+    const KernelOp& own;
+    const std::vector<std::byte*>& data;
+    std::size_t count;  // of the kernel's own args
+
+    template <class T>
+    T* as(std::size_t arg) const {
+        return reinterpret_cast<T*>(data[arg]);
+    }
+    float* f(std::size_t arg) const { return as<float>(arg); }
+    double* f64(std::size_t arg) const { return as<double>(arg); }
+    const std::int32_t* tokens(std::size_t arg) const { return as<const std::int32_t>(arg); }
+    int d(std::size_t dim) const { return kernel_dim(own.dims[dim]); }
+    int batch_rows() const { return kernel_dim(own.dims[0] * own.dims[1]); }  // of dims batch, context
+    std::size_t n() const { return static_cast<std::size_t>(own.dims[0]); }
+};
+
+// The elements of a sequence that the rank holds; a buffer's first element is `begin`.
+struct Held {
+    std::int64_t begin = 0, end = 0;
+
+    // The part of [first, first + elements) that is held.
+    Held part(std::int64_t first, std::int64_t elements) const {
+        const std::int64_t from = std::max(begin, first);
+        return {from, std::max(from, std::min(end, first + elements))};
+    }
+    std::size_t count() const { return static_cast<std::size_t>(end - begin); }
+};
 
 }  // namespace shardscope::trainer

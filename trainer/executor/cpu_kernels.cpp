@@ -26,30 +26,11 @@ namespace {
 namespace k = kernels;
 using k::Bf16;
 
-constexpr float kNormEps = 1e-5F;  // the default of torch.nn.LayerNorm, and Llama's
-
 [[noreturn]] void unknown_kernel() {
     throw std::logic_error("a Plan names a kernel that the cpu executor does not have");
 }
 
-// An Op's args and dims, in the types that kernels take.
-struct Operands {
-    const Op& op;
-    const KernelOp& own;
-    const std::vector<std::byte*>& data;
-    std::size_t count;  // number of args that belong to the kernel itself
-
-    template <class T>
-    T* as(std::size_t arg) const {
-        return reinterpret_cast<T*>(data[arg]);
-    }
-    float* f(std::size_t arg) const { return as<float>(arg); }
-    double* f64(std::size_t arg) const { return as<double>(arg); }
-    const std::int32_t* tokens(std::size_t arg) const { return as<const std::int32_t>(arg); }
-    int d(std::size_t dim) const { return kernel_dim(own.dims[dim]); }
-    int batch_rows() const { return kernel_dim(own.dims[0] * own.dims[1]); }  // of dims batch, context
-    std::size_t n() const { return static_cast<std::size_t>(own.dims[0]); }
-};
+using Operands = KernelOperands;
 
 template <class T>
 void rotate(const Operands& o) {

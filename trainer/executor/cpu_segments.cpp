@@ -17,18 +17,6 @@ float* floats(std::byte* data) {
     return reinterpret_cast<float*>(data);
 }
 
-// The elements of a sequence that the rank holds; a buffer's first element is `begin`.
-struct Held {
-    std::int64_t begin = 0, end = 0;
-
-    // The part of [first, first + elements) that is held.
-    Held part(std::int64_t first, std::int64_t elements) const {
-        const std::int64_t from = std::max(begin, first);
-        return {from, std::max(from, std::min(end, first + elements))};
-    }
-    std::size_t count() const { return static_cast<std::size_t>(end - begin); }
-};
-
 // One optimizer kernel on elements [at, at + n) of the rank's buffers.
 class Stepper {
   public:

@@ -34,7 +34,8 @@ void Instruments::add(const Plan& plan) {
 void describe_program(profiler::Recorder& recorder, const Program& program, const std::vector<int>& ranks) {
     const auto add = [&](auto row) { recorder.describe(std::move(row)); };
     add_configuration_rows(program, add);
-    describe_nccl_payloads(recorder);
+    recorder.describe_with(
+        [](traces::EventSink& sink) { describe_nccl_payloads(sink, sink.intern(trace_names::kNcclDomain)); });
     add_module_rows(program, add);
     add_unit_rows(program, add);
     const MemoryPrediction prediction = program.predict();

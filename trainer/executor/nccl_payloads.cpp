@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "profiler/recorder/recorder.h"
 #include "traces/schema/rows.h"
+#include "traces/store/sink.h"
 
 namespace shardscope::trainer {
 namespace {
@@ -86,17 +86,14 @@ traces::PayloadEnumRow nccl_reductions() {
     return row;
 }
 
-void describe_nccl_payloads(profiler::Recorder& recorder) {
-    recorder.describe_with([](traces::EventSink& sink) {
-        const traces::StringId domain = sink.intern("NCCL");
-        for (traces::PayloadSchemaRow row : nccl_payload_schemas()) {
-            row.domain = domain;
-            sink.add(row);
-        }
-        traces::PayloadEnumRow reductions = nccl_reductions();
-        reductions.domain = domain;
-        sink.add(reductions);
-    });
+void describe_nccl_payloads(traces::EventSink& sink, traces::StringId domain) {
+    for (traces::PayloadSchemaRow row : nccl_payload_schemas()) {
+        row.domain = domain;
+        sink.add(row);
+    }
+    traces::PayloadEnumRow reductions = nccl_reductions();
+    reductions.domain = domain;
+    sink.add(reductions);
 }
 
 }  // namespace shardscope::trainer

@@ -10,8 +10,8 @@
 #include "traces/schema/enums.h"
 #include "traces/schema/rows.h"
 
-namespace shardscope::profiler {
-class Recorder;
+namespace shardscope::traces {
+class EventSink;
 }
 
 namespace shardscope::trainer {
@@ -37,7 +37,7 @@ NcclPayload nccl_payload(traces::Operation operation, std::int64_t communicator,
 std::vector<traces::PayloadSchemaRow> nccl_payload_schemas();
 traces::PayloadEnumRow nccl_reductions();
 
-// Records them in the trace.
-void describe_nccl_payloads(profiler::Recorder& recorder);
+// Adds rows of both.
+void describe_nccl_payloads(traces::EventSink& sink, traces::StringId domain);
 
 }  // namespace shardscope::trainer

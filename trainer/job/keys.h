@@ -31,6 +31,12 @@ struct Key {
     std::string full_name() const;
 };
 
+// Whether it says only where a run's trace is written, and how.
+inline bool is_of_the_trace(const Key& key) {
+    return key.section == "run" &&
+           (key.name == "trace" || key.name == "trace_parts" || key.name == "overwrite");
+}
+
 struct Section {
     std::string_view name, help;
 };

@@ -75,12 +75,6 @@ constexpr Cost dropout_cost(Count n) {
 constexpr Cost add_cost(Count n) {
     return {n, 4 * 3 * n};
 }
-constexpr Cost accumulate_cost(Count n) {
-    return {n, 4 * 3 * n};
-}
-constexpr Cost scale_cost(Count n) {
-    return {n, 4 * 2 * n};
-}
 constexpr Cost copy_cost(Count n) {
     return {0, 4 * 2 * n};
 }

@@ -126,10 +126,6 @@ std::string with_thousands(std::int64_t value) {
     return (value < 0 ? "-" : "") + digits;
 }
 
-std::string megabytes(std::int64_t bytes) {
-    return fmt::format("{:.1f} MB", static_cast<double>(bytes) / (1 << 20));
-}
-
 std::string print_plan(const Plan& plan, const PlanLabels& labels, std::int64_t& live_bytes) {
     std::string out = fmt::format("{:>5}  {:<9}  {:<13}  {:<64}  {:>13}  {:>14}  {:<12}  {}\n", "op", "phase",
                                   "where", "operation", "bytes", "allocated", "unit", "what");

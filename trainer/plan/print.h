@@ -19,8 +19,7 @@ struct PlanLabels {
 // `live_bytes`: device memory allocated when the Plan begins; updated to what is allocated when it ends.
 std::string print_plan(const Plan& plan, const PlanLabels& labels, std::int64_t& live_bytes);
 
-// "113,348,608"; and "108.1 MB" (2^20 bytes).
+// "113,348,608".
 std::string with_thousands(std::int64_t value);
-std::string megabytes(std::int64_t bytes);
 
 }  // namespace shardscope::trainer

@@ -7,15 +7,6 @@
 
 namespace shardscope::trainer::planner {
 
-namespace {
-
-bool is_of_the_trace(const Key& key) {
-    return key.section == "run" &&
-           (key.name == "trace" || key.name == "trace_parts" || key.name == "overwrite");
-}
-
-}  // namespace
-
 std::string job_file(const Job& job, std::string_view comment) {
     std::string out;
     while (!comment.empty()) {

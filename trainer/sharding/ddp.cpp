@@ -108,20 +108,20 @@ void Ddp::place(const Bucket& bucket) {
     builder().allocate(bucket.buffer, Stream::compute);
     if (!options_.gradient_as_bucket_view) return;
     for (const Parameter* p : bucket.parameters) {
-        if (!has_gradient(*p)) gradient_arg(*p) = slot_in_bucket(*p);
+        gradient_arg(*p) = slot_in_bucket(*p);
         optimizer_.set_gradient(static_cast<std::size_t>(p->id), slot_in_bucket(*p));
     }
 }
 
 void Ddp::rebuild_buckets() {
     const PlanBuilder::Scope scope(builder(), Phase::forward, 0, -1);  // the reducer does it there
-    // Gradients that are views stay in the old bucket until this backward has added to them.
-    old_bucket_ = buckets_.front().buffer;
-    left_in_old_ = options_.gradient_as_bucket_view
-                       ? std::count_if(trained().begin(), trained().end(),
-                                       [this](const Parameter* p) { return has_gradient(*p); })
-                       : 0;
-    if (left_in_old_ == 0) builder().free(old_bucket_);
+    const BufferId old = buckets_.front().buffer;
+    // Gradients that are views of the old bucket are moved.
+    std::vector<std::pair<const Parameter*, Arg>> moved;
+    for (const Parameter* p : ready_order_) {
+        if (!is_own(*p) && has_gradient(*p)) moved.emplace_back(p, gradient_arg(*p));
+    }
+    if (moved.empty()) builder().free(old);
     if (next_buckets_.empty()) {
         use(declare_buckets(ready_order_));
         builder().set_persistent(persistent_);
@@ -143,6 +143,9 @@ void Ddp::rebuild_buckets() {
         const PlanBuilder::Scope of_bucket(builder(), Phase::forward, 0, made.unit);
         place(made);
     }
+    for (const auto& [parameter, from] : moved)
+        builder().kernel(Kernel::cat, "copy_to_bucket", {gradient_arg(*parameter), from}, {});
+    if (!moved.empty()) builder().free(old);
 }
 
 Arg Ddp::slot_in_bucket(const Parameter& p) const {
@@ -240,7 +243,7 @@ void Ddp::copy_to_bucket(const Parameter& parameter) {
     if (gradient.buffer != slot.buffer || gradient.offset != slot.offset) {
         builder().kernel(Kernel::cat, "copy_to_bucket", {slot, gradient}, {});
         if (options_.gradient_as_bucket_view) {
-            if (gradient.buffer != old_bucket_ || --left_in_old_ == 0) builder().free(gradient.buffer);
+            builder().free(gradient.buffer);
             gradient = slot;
         }
     }

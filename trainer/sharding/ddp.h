@@ -69,8 +69,6 @@ class Ddp final : public Replicated {
     std::vector<Bucket> buckets_;
     std::vector<Bucket> next_buckets_;           // those after the first if the order is known
     std::vector<Arg> own_gradients_;             // indexed by parameter id
-    BufferId old_bucket_ = -1;                   // of the first step,
-    std::ptrdiff_t left_in_old_ = 0;             // and the gradients that are still views of it
     std::vector<int> bucket_of_;                 // indexed by parameter id
     std::vector<std::int64_t> offset_of_;        // bytes in its bucket, indexed by parameter id
     std::vector<const Parameter*> ready_order_;  // order in the first backward

@@ -112,10 +112,6 @@ std::vector<const Plan*> Program::plans() const {
     return all;
 }
 
-BufferId Program::persistent_buffers() const {
-    return static_cast<BufferId>(parallelism_->persistent().size());
-}
-
 MemoryPrediction Program::predict() const {
     MemoryPrediction prediction;
     MemoryAccount account;

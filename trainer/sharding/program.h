@@ -64,13 +64,9 @@ class Program {
     // Predicts the memory of the whole run: set-up, warm-up, steady step.
     MemoryPrediction predict() const;
 
-    // Where parameters and optimizer state are, for the rank at `place` of its shard group (see mesh()).
-    std::vector<StatePiece> state_pieces(int place) const { return optimizer().pieces(place); }
-
     // Every Plan that a run may execute.
     std::vector<const Plan*> plans() const;
 
-    BufferId persistent_buffers() const;
     // Device memory for the matmuls (memory.gemm_workspace_bytes, twice); -1 if none.
     BufferId product_workspaces() const { return workspace_; }
 

@@ -63,13 +63,7 @@ void SimTrace::begun(const Mesh& mesh, const RankClasses& ranks) {
     choose(ranks);
     const auto describe = [&](const auto& row) { sink_.add(row); };
     add_configuration_rows(program_, describe);
-    for (traces::PayloadSchemaRow row : nccl_payload_schemas()) {
-        row.domain = nccl_domain_;
-        sink_.add(row);
-    }
-    traces::PayloadEnumRow reductions = nccl_reductions();
-    reductions.domain = nccl_domain_;
-    sink_.add(reductions);
+    describe_nccl_payloads(sink_, nccl_domain_);
     add_module_rows(program_, describe);
     add_unit_rows(program_, describe);
     describe_ranks();

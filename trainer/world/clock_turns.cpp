@@ -1,8 +1,9 @@
 #include "trainer/world/clock_turns.h"
 
-#include <ctime>
 #include <limits>
 #include <utility>
+
+#include "profiler/base/clock.h"
 
 namespace shardscope::trainer {
 
@@ -11,12 +12,6 @@ namespace {
 constexpr int kRoundTrips = 32;
 
 }  // namespace
-
-std::int64_t monotonic_ns() {
-    timespec now{};
-    ::clock_gettime(CLOCK_MONOTONIC, &now);
-    return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-}
 
 ClockTurns::ClockTurns(int ranks, std::function<void(int rank)> give_turn, std::function<void()> end)
     : ranks_(ranks), give_turn_(std::move(give_turn)), end_(std::move(end)) {}
@@ -45,11 +40,11 @@ void ClockMeasurement::begin() {
 
 void ClockMeasurement::ask() {
     --left_;
-    asked_ns_ = monotonic_ns();
+    asked_ns_ = profiler::monotonic_ns();
 }
 
 bool ClockMeasurement::answer(std::int64_t rank_0_ns) {
-    const std::int64_t trip_ns = monotonic_ns() - asked_ns_;
+    const std::int64_t trip_ns = profiler::monotonic_ns() - asked_ns_;
     if (trip_ns < shortest_ns_) {
         // Rank 0 read its clock at some time in between: at the middle, give or take half.
         shortest_ns_ = trip_ns;

@@ -9,8 +9,6 @@
 
 namespace shardscope::trainer {
 
-std::int64_t monotonic_ns();  // CLOCK_MONOTONIC
-
 // Rank 0's part: gives the turns.
 class ClockTurns {
   public:

@@ -4,6 +4,8 @@
 
 #include <fmt/core.h>
 
+#include "profiler/base/clock.h"
+
 namespace shardscope::trainer {
 
 Exchanges::Exchanges(const Place& place, Links& links, Board& board, Events events)
@@ -34,7 +36,8 @@ void Exchanges::on_frame_at_first(int from, const Frame& frame) {
         case FrameKind::clock_ready:
             return turns_.ready();
         case FrameKind::clock_ask:
-            return links_.to(from).send(FrameKind::clock_tell, MessageWriter().add(monotonic_ns()).take());
+            return links_.to(from).send(FrameKind::clock_tell,
+                                        MessageWriter().add(profiler::monotonic_ns()).take());
         case FrameKind::clock_done:
             return turns_.done(from);
         default:

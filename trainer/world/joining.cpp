@@ -1,7 +1,6 @@
 #include "trainer/world/joining.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include <fmt/core.h>
@@ -100,11 +99,6 @@ void Joining::all_are_here() {
 
 void Joining::joined() {
     deadline_.cancel();
-    std::map<std::string, int> numbers;
-    for (const Member& member : members_) {
-        const auto number = static_cast<int>(numbers.size());
-        host_numbers_.push_back(numbers.try_emplace(member.host, number).first->second);
-    }
     board_.joined();
 }
 

@@ -35,8 +35,7 @@ class Joining {
     // The processes cannot join: ends the joining here, on rank 0 for all.
     void refuse(const std::string& why);
 
-    const std::vector<Member>& members() const { return members_; }         // complete once all are here
-    const std::vector<int>& host_numbers() const { return host_numbers_; }  // likewise
+    const std::vector<Member>& members() const { return members_; }  // complete once all are here
 
     void stop_looking();  // for rank 0
     // Whether nothing is left to write to the processes that were refused.
@@ -68,7 +67,6 @@ class Joining {
     std::optional<Search> search_;        // the others'
     asio::steady_timer deadline_;
     std::vector<Member> members_;
-    std::vector<int> host_numbers_;
     bool refuses_late_ = false;  // on rank 0: late processes are told why
 };
 

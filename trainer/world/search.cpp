@@ -138,19 +138,18 @@ void Search::on_frame(const Frame& frame) {
 void Search::give_up(const std::string& trouble) {
     if (closed_) return;
     trouble_ = trouble;
-    timer_.cancel();
-    std::error_code ignored;
-    if (socket_) socket_->close(ignored);
-    socket_ = nullptr;
-    if (link_) link_->close();
-    link_ = nullptr;
+    disconnect();
     try_next();
 }
 
 void Search::close() {
     closed_ = true;
-    timer_.cancel();
     resolver_.cancel();
+    disconnect();
+}
+
+void Search::disconnect() {
+    timer_.cancel();
     std::error_code ignored;
     if (socket_) socket_->close(ignored);
     socket_ = nullptr;

@@ -44,6 +44,7 @@ class Search {
     void on_frame(const Frame& frame);
     // This address is not rank 0's: continues with the next.
     void give_up(const std::string& trouble);
+    void disconnect();
     void wait_and_resolve();
 
     asio::io_context& io_;

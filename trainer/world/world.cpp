@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <thread>
 #include <utility>
@@ -11,6 +12,7 @@
 #include <asio/post.hpp>
 #include <fmt/core.h>
 
+#include "profiler/base/clock.h"
 #include "profiler/base/quiet_thread.h"
 #include "trainer/world/board.h"
 #include "trainer/world/ending.h"
@@ -157,12 +159,9 @@ const std::vector<Member>& World::members() const {
 }
 
 int World::hosts() const {
-    const std::vector<int>& numbers = impl_->joining.host_numbers();
-    return *std::max_element(numbers.begin(), numbers.end()) + 1;
-}
-
-int World::host_of(int rank) const {
-    return impl_->joining.host_numbers().at(static_cast<std::size_t>(rank));
+    std::set<std::string_view> names;
+    for (const Member& member : members()) names.insert(member.host);
+    return static_cast<int>(names.size());
 }
 
 std::vector<std::string> World::gather(std::string_view mine) {
@@ -192,7 +191,7 @@ ClockOffset World::measure_clock() {
     const Board::Call call = ++impl_->calls;
     impl_->on_thread([inside = impl_.get(), call] { inside->exchanges.measure_clock(call); });
     impl_->board.wait_for(call);
-    if (impl_->first()) return {.offset_ns = 0, .uncertainty_ns = 0, .at_ns = monotonic_ns()};
+    if (impl_->first()) return {.offset_ns = 0, .uncertainty_ns = 0, .at_ns = profiler::monotonic_ns()};
     return impl_->exchanges.clock();
 }
 

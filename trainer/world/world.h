@@ -76,7 +76,6 @@ class World {
     int ranks() const { return place().ranks; }
     const std::vector<Member>& members() const;  // by rank; the same on all
     int hosts() const;                           // with different names
-    int host_of(int rank) const;                 // numbers from 0 in the order of ranks
 
     // --- together: every process calls these in the same order, from one thread at a time --------------
     // Returns each process's text, by rank. By then the handlers have received what the processes sent with

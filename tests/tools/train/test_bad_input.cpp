@@ -44,11 +44,8 @@ class BadInput : public ::testing::Test {
         SCOPED_TRACE(words.empty() ? "no arguments" : words.back());
         const auto before = files();
         const Outcome outcome = train(words);
-        EXPECT_EQ(outcome.status, 2);
-        EXPECT_EQ(outcome.out, "");
-        EXPECT_THAT(outcome.err, StartsWith("shardscope-train: "));
+        expect_refusal(outcome, sayings);
         EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
-        for (const std::string& saying : sayings) EXPECT_THAT(outcome.err, HasSubstr(saying));
         EXPECT_TRUE(files() == before) << "files were made, changed or removed";
     }
     // Tries the same words with an older valid trace that may be replaced, and with a new one.

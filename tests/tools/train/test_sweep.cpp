@@ -36,11 +36,7 @@ class Sweep : public ::testing::Test {
         return train_json(words(more, folder)).at("runs");
     }
     void expect_refused(const Words& more, const Words& sayings) const {
-        const Outcome outcome = sweep(more, "refused");
-        EXPECT_EQ(outcome.status, 2) << outcome.err;
-        EXPECT_EQ(outcome.out, "");
-        EXPECT_THAT(outcome.err, StartsWith("shardscope-train: "));
-        for (const std::string& saying : sayings) EXPECT_THAT(outcome.err, HasSubstr(saying));
+        expect_refusal(sweep(more, "refused"), sayings);
         EXPECT_FALSE(fs::exists(folder_ / "refused"));
     }
 

@@ -5,6 +5,7 @@
 #include <ostream>
 #include <stdexcept>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace shardscope::tools {
@@ -42,6 +43,13 @@ Outcome train(Words arguments) {
 Outcome trace_tool(Words arguments) {
     arguments.insert(arguments.begin(), trace_tool_binary());
     return run_command(arguments);
+}
+
+void expect_refusal(const Outcome& outcome, const Words& sayings, int status) {
+    EXPECT_EQ(outcome.status, status) << outcome.err;
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_THAT(outcome.err, ::testing::StartsWith("shardscope-train: "));
+    for (const std::string& saying : sayings) EXPECT_THAT(outcome.err, ::testing::HasSubstr(saying));
 }
 
 Json train_json(Words arguments) {

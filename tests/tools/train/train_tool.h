@@ -25,6 +25,9 @@ std::string sample(const std::string& name);  // "mlp.toml" -> its path
 Outcome train(Words arguments);
 Outcome trace_tool(Words arguments);
 
+// Expects that a run was refused: it prints nothing but an error in which the sayings are.
+void expect_refusal(const Outcome& outcome, const Words& sayings, int status = 2);
+
 // Runs that must succeed; returns the JSON that they print.
 Json train_json(Words arguments);
 Json trace_json(Words arguments);

@@ -4,16 +4,14 @@
 #include <cerrno>
 #include <climits>
 #include <cstring>
-#include <ctime>
 
 #include <fmt/core.h>
-#include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/prctl.h>
-#include <unistd.h>
 
+#include "profiler/base/clock.h"
 #include "trainer/comm/mpi/mpi_job.h"
 #include "trainer/comm/relax.h"
+#include "trainer/comm/sleep.h"
 
 namespace shardscope::trainer::mpi {
 
@@ -33,16 +31,10 @@ constexpr long kFirstSleepNs = 20'000;
 constexpr long kBusySleepNs = 200'000;
 constexpr long kIdleSleepNs = 2'000'000;
 
-long now_ns() {
-    timespec now{};
-    ::clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * 1'000'000'000L + now.tv_nsec;
-}
-
 }  // namespace
 
 MpiWire::MpiWire(const MpiWireOptions& options, std::string library)
-    : options_(options), library_(std::move(library)) {
+    : options_(options), library_(std::move(library)), waker_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
     options_.chunk_bytes = std::clamp<std::size_t>(options_.chunk_bytes, 1, INT_MAX);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks_);
@@ -58,13 +50,7 @@ MpiWire::MpiWire(const MpiWireOptions& options, std::string library)
         const int made = MPI_Comm_dup(MPI_COMM_WORLD, &communicator);  // inherits its error handler
         if (made != MPI_SUCCESS) fail("MPI_Comm_dup", made, -1);
     }
-    waker_ = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    if (waker_ < 0) throw WireError(fmt::format("no eventfd can be made ({})", std::strerror(errno)));
-}
-
-MpiWire::~MpiWire() {
-    // MPI_Finalize frees the communicators: freeing is collective, and after a failure no rank answers.
-    if (waker_ >= 0) ::close(waker_);
+    if (!waker_) throw WireError(fmt::format("no eventfd can be made ({})", std::strerror(errno)));
 }
 
 void MpiWire::fail(const char* call, int code, int peer) const {
@@ -177,30 +163,21 @@ bool MpiWire::test() {
     return true;
 }
 
-bool MpiWire::sleep(long sleep_ns) {
-    // The kernel lets a thread oversleep by 50 us unless it asks for less.
-    thread_local const int fine = ::prctl(PR_SET_TIMERSLACK, 1'000UL, 0UL, 0UL, 0UL);
-    static_cast<void>(fine);
-    pollfd waker{waker_, POLLIN, 0};
-    const timespec timeout{sleep_ns / 1'000'000'000, sleep_ns % 1'000'000'000};
-    return ::ppoll(&waker, 1, &timeout, nullptr) > 0;
-}
-
 bool MpiWire::progress(int wait_us) {
     if (test()) return true;
     if (wait_us <= 0) return false;
-    const long begin = now_ns(), deadline = begin + wait_us * 1'000L;
+    const long begin = profiler::monotonic_ns(), deadline = begin + wait_us * 1'000L;
     long length = kFirstSleepNs;
-    for (long now = begin;; now = now_ns()) {
+    for (long now = begin;; now = profiler::monotonic_ns()) {
         if (woken_.exchange(false, std::memory_order_acquire)) {
-            drain_pokes();
+            take_pokes(waker_.get());
             return test();
         }
         if (now >= deadline) return false;
         if (now - begin < kSpinNs && !requests_.empty()) {
             relax();
         } else {
-            sleep(std::min(length, deadline - now));
+            sleep_on(waker_.get(), std::min(length, deadline - now));
             length = std::min(length + length / 2, requests_.empty() ? kIdleSleepNs : kBusySleepNs);
         }
         if (test()) return true;
@@ -209,14 +186,7 @@ bool MpiWire::progress(int wait_us) {
 
 void MpiWire::wake() {
     woken_.store(true, std::memory_order_release);
-    const std::uint64_t one = 1;
-    // If the counter is full, the write fails, but the thread wakes anyway.
-    [[maybe_unused]] const ssize_t written = ::write(waker_, &one, sizeof one);
-}
-
-void MpiWire::drain_pokes() {
-    std::uint64_t pokes = 0;
-    [[maybe_unused]] const ssize_t taken = ::read(waker_, &pokes, sizeof pokes);
+    poke(waker_.get());
 }
 
 }  // namespace shardscope::trainer::mpi

@@ -12,6 +12,7 @@
 #include <mpi.h>
 
 #include "trainer/comm/mpi_module.h"
+#include "trainer/comm/socket.h"
 #include "trainer/comm/wire.h"
 
 namespace shardscope::trainer::mpi {
@@ -19,7 +20,6 @@ namespace shardscope::trainer::mpi {
 class MpiWire final : public Wire {
   public:
     MpiWire(const MpiWireOptions& options, std::string library);  // collective; throws WireError
-    ~MpiWire() override;
 
     int rank() const override { return rank_; }
     int ranks() const override { return ranks_; }
@@ -47,15 +47,14 @@ class MpiWire final : public Wire {
     std::size_t open_message();
     template <class Byte, class Start>
     Ticket start(int peer, std::uint32_t tag, std::span<Byte> data, bool receives, const Start& start_part);
-    bool test();                // polls MPI; whether a request has ended
-    bool sleep(long sleep_ns);  // whether it was woken
-    void drain_pokes();
+    bool test();  // polls MPI; whether a request has ended
     [[noreturn]] void fail(const char* call, int code, int peer) const;
 
     MpiWireOptions options_;
     std::string library_;
     int rank_ = 0, ranks_ = 1;
     std::uint64_t tags_ = 0;  // number of tags per communicator
+    // MPI_Finalize frees them: freeing is collective, and after a failure no rank answers.
     std::vector<MPI_Comm> communicators_;
 
     std::vector<int> parts_left_;        // by message
@@ -64,7 +63,7 @@ class MpiWire final : public Wire {
     std::vector<Part> parts_;            // by request
     std::vector<int> finished_;          // indices from MPI_Testsome
     std::vector<MPI_Status> statuses_;
-    int waker_ = -1;  // an eventfd
+    Socket waker_;  // an eventfd
     std::atomic<bool> woken_{false};
 };
 
