@@ -1,25 +1,21 @@
 // Expands patterns, and reads the launchers' variables.
 #include "profiler/record/output_name.h"
 
-#include <charconv>
 #include <cstdlib>
 #include <stdexcept>
 #include <string_view>
 
 #include <fmt/core.h>
 
+#include "traces/schema/text.h"
 #include "traces/store/machine.h"
 
 namespace shardscope::profiler {
 namespace {
 
 std::optional<int> number(const std::optional<std::string>& text) {
-    int value = 0;
-    if (!text || text->empty()) return std::nullopt;
-    const char* end = text->data() + text->size();
-    const auto [stop, error] = std::from_chars(text->data(), end, value);
-    if (error != std::errc() || stop != end || value < 0) return std::nullopt;
-    return value;
+    const std::optional<int> value = text ? traces::number_of<int>(*text) : std::nullopt;
+    return value.value_or(-1) < 0 ? std::nullopt : value;
 }
 
 struct Expanded {

@@ -1,7 +1,6 @@
 #include "trainer/checkpoint/files.h"
 
 #include <cerrno>
-#include <charconv>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -13,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "traces/schema/text.h"
 #include "trainer/checkpoint/error.h"
 #include "trainer/checkpoint/manifest.h"
 
@@ -34,10 +34,8 @@ constexpr const char* kLatest = "latest";
 std::optional<std::int64_t> step_of(std::string_view name) {
     if (!name.starts_with(kStepPrefix)) return std::nullopt;
     name.remove_prefix(kStepPrefix.size());
-    std::int64_t step = 0;
-    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), step);
-    if (error != std::errc() || end != name.data() + name.size() || step < 0) return std::nullopt;
-    return step;
+    const auto step = traces::number_of<std::int64_t>(name);
+    return step.value_or(-1) < 0 ? std::nullopt : step;
 }
 
 bool has_manifest(const fs::path& folder) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <fstream>
 #include <thread>
@@ -12,6 +11,7 @@
 #include <time.h>
 
 #include "traces/schema/json_text.h"
+#include "traces/schema/text.h"
 #include "traces/store/apart.h"
 #include "traces/store/plan/plan_parts.h"
 #include "traces/store/write/writer.h"
@@ -137,10 +137,8 @@ void check_outputs(const std::string& read, const PlanOptions& options) {
 }
 
 int row_to_write(const std::string& text, std::size_t all, const std::string& usable) {
-    int number = 0;
-    const char* end = text.data() + text.size();
-    const auto [read, error] = std::from_chars(text.data(), end, number);
-    if (error != std::errc{} || read != end || number < 1 || static_cast<std::size_t>(number) > all)
+    const int number = traces::number_of<int>(text).value_or(0);
+    if (number < 1 || static_cast<std::size_t>(number) > all)
         refuse_argument("--write", fmt::format("\"{}\" is not a row; use {}, or best", text, usable));
     return number;
 }

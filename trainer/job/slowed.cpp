@@ -1,15 +1,17 @@
 // The stragglers of a simulation, as text and back: "3:1.5,7:2" and "inter:0.5,intra@2:0.25".
-#include <charconv>
 #include <optional>
 
 #include <fmt/core.h>
 
 #include "traces/schema/joined.h"
+#include "traces/schema/text.h"
 #include "trainer/job/job.h"
 
 namespace shardscope::trainer {
 
 namespace {
+
+using traces::number_of;
 
 [[noreturn]] void refuse_rank(const std::string& text, std::string_view piece) {
     throw JobError(
@@ -23,14 +25,6 @@ namespace {
         fmt::format("\"{}\": \"{}\" is not a slowed link; use intra or inter, @NODE for one node's "
                     "only, and the share of the bandwidth that is left: inter:0.5 or inter@2:0.5",
                     text, piece));
-}
-
-template <class Number>
-std::optional<Number> number_of(std::string_view text) {
-    Number number{};
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-    return number;
 }
 
 // The two halves of "a:b"; nothing without a colon.

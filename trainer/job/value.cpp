@@ -2,11 +2,11 @@
 #include "trainer/job/value.h"
 
 #include <array>
-#include <charconv>
 
 #include <fmt/core.h>
 
 #include "traces/schema/joined.h"
+#include "traces/schema/text.h"
 
 namespace shardscope::trainer {
 
@@ -15,10 +15,7 @@ namespace {
 template <class Number>
 std::optional<Number> whole_number(std::string_view text) {
     if (text.starts_with('+')) text.remove_prefix(1);
-    Number number{};
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-    return number;
+    return traces::number_of<Number>(text);
 }
 
 std::string_view trim(std::string_view text) {

@@ -1,10 +1,10 @@
 // The wrap policy, and lists of module classes, as text and back.
 #include <cctype>
-#include <charconv>
 
 #include <fmt/core.h>
 
 #include "traces/schema/joined.h"
+#include "traces/schema/text.h"
 #include "trainer/job/job.h"
 
 namespace shardscope::trainer {
@@ -68,10 +68,9 @@ Wrap parse_wrap(const std::string& text) {
     }
     if (view.starts_with(kSize)) {
         const std::string_view digits = view.substr(kSize.size());
-        Wrap wrap{.kind = Wrap::Kind::size};
-        const auto [end, error] =
-            std::from_chars(digits.data(), digits.data() + digits.size(), wrap.threshold);
-        if (error != std::errc{} || end != digits.data() + digits.size() || wrap.threshold < 1) {
+        const Wrap wrap{.kind = Wrap::Kind::size,
+                        .threshold = traces::number_of<std::int64_t>(digits).value_or(0)};
+        if (wrap.threshold < 1) {
             refuse(text, fmt::format(": \"{}\" is not a positive number of parameters", digits));
         }
         return wrap;

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <cstring>
 #include <initializer_list>
 #include <string_view>
 
 #include <fmt/core.h>
 
+#include "traces/schema/text.h"
 #include "trainer/world/node_list.h"
 #include "trainer/world/own_launcher.h"
 
@@ -32,13 +32,12 @@ class Variables {
     // Its value as a number from `least` to `most`.
     int number(const char* name, int least, int most) const {
         const std::string value = text(name);
-        int result = 0;
-        const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), result);
-        if (error != std::errc() || end != value.data() + value.size() || result < least || result > most) {
+        const std::optional<int> result = traces::number_of<int>(value);
+        if (!result || *result < least || *result > most) {
             throw WorldError(fmt::format("{} is \"{}\" in the environment and must be a number from {} to {}",
                                          name, value, least, most));
         }
-        return result;
+        return *result;
     }
     int number_or(const char* name, int least, int most, int otherwise) const {
         return has(name) ? number(name, least, most) : otherwise;
@@ -162,22 +161,14 @@ std::optional<Place> mpirun_place(const Variables& variables) {
     return place;
 }
 
-// The value of a variable that is a plain number; else nothing.
-std::optional<std::uint32_t> plain_number(const std::string& text) {
-    std::uint32_t number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-    return number;
-}
-
 // The step of a Slurm job in which srun started this process. A batch script and the shell of salloc have the
 // job's variables, SLURM_PROCID and SLURM_NTASKS among them, but no step, or a number that Slurm reserves for
 // them.
 std::optional<std::uint32_t> slurm_step(const Variables& variables) {
     constexpr std::uint32_t kFirstReserved = 0xFFFFFFF0U;
     if (!variables.has("SLURM_PROCID")) return std::nullopt;
-    std::optional<std::uint32_t> step = plain_number(variables.text("SLURM_STEP_ID"));
-    if (!step) step = plain_number(variables.text("SLURM_STEPID"));
+    std::optional<std::uint32_t> step = traces::number_of<std::uint32_t>(variables.text("SLURM_STEP_ID"));
+    if (!step) step = traces::number_of<std::uint32_t>(variables.text("SLURM_STEPID"));
     return step && *step < kFirstReserved ? step : std::nullopt;
 }
 
@@ -211,7 +202,7 @@ std::optional<Place> srun_place(const Variables& variables) {
             fmt::format("SLURM_LOCALID={} contradicts the {} tasks that Slurm says are on this node",
                         place.local_rank, place.local_ranks));
     }
-    const std::uint32_t job = plain_number(variables.text("SLURM_JOB_ID")).value_or(0);
+    const std::uint32_t job = traces::number_of<std::uint32_t>(variables.text("SLURM_JOB_ID")).value_or(0);
     set_token(place, variables, fmt::format("srun {}.{}", variables.text("SLURM_JOB_ID"), *step));
     const char* nodes = variables.has("SLURM_STEP_NODELIST") ? "SLURM_STEP_NODELIST" : "SLURM_NODELIST";
     place.master =
