@@ -74,7 +74,7 @@ void Ending::lost(int rank, const std::string& reason) {
         return joining_.refuse(fmt::format("rank {} {}, before all processes had joined", rank, reason));
     const Failure what{.rank = rank, .reason = reason, .lost = true};
     if (weighed_) return decide(*weighed_);  // came first, and says where others waited
-    if (!first()) report(what);  // a rank 0 that was only stopped learns of it when it goes on
+    if (!first()) report(what);              // a rank 0 that was only stopped learns of it when it goes on
     decide(what);
 }
 
