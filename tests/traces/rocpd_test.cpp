@@ -249,7 +249,7 @@ TEST_F(Rocpd, MemoryIsOfTheDeviceOrPinned) {
     const MemoryReport report = memory_report(*trace, {});
     ASSERT_EQ(report.ranks.size(), 1u);
     EXPECT_EQ(report.ranks[0].peak_bytes, 4'000);
-    EXPECT_THAT(trace->diagnostics, Contains(Field(&DiagnosticRow::text, HasSubstr("1 free of memory"))));
+    EXPECT_THAT(trace->diagnostics, Contains(Field(&DiagnosticRow::text, HasSubstr("1 free was"))));
 }
 
 TEST_F(Rocpd, CopiesAreNamedByTheirAgents) {

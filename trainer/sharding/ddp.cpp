@@ -25,6 +25,7 @@ DistributedDataParallel::DistributedDataParallel(std::unique_ptr<Module> inner)
 
 Tensor DistributedDataParallel::forward(Graph& graph, const Tensor& input) {
     const PlanBuilder::Range range(graph.builder, "DistributedDataParallel.forward");
+    static_cast<Ddp&>(graph.store).pre_forward();
     return call(graph, child(0), input);
 }
 
@@ -198,12 +199,16 @@ void Ddp::begin_micro_batch(MicroBatch micro) {
     Replicated::begin_micro_batch(micro);
     synchronizes_ = micro.last() || accumulation_sync_;
     next_bucket_ = 0;
-    if (first_buckets_ && are_ordered() && (micro.first() || !next_buckets_.empty())) {
+}
+
+void Ddp::pre_forward() {
+    if (evaluating_) return;
+    if (first_buckets_ && are_ordered() && (micro_.first() || !next_buckets_.empty())) {
         first_buckets_ = false;
         rebuild_buckets();
     }
     // Without synchronization no bucket is prepared, so gradients have memory of their own until it is.
-    if (micro.first() && !synchronizes_) {
+    if (micro_.first() && !synchronizes_) {
         for (const Parameter* p : trained())
             gradient_arg(*p) = own_gradients_[static_cast<std::size_t>(p->id)];
     }

@@ -24,6 +24,7 @@ class Ddp final : public Replicated {
     void setup(PlanBuilder& builder) override;
     void begin_step(PlanBuilder& builder) override;
     void begin_micro_batch(MicroBatch micro) override;
+    void pre_forward();  // of the wrapper
     void end_backward() override;
     int unit_of(const Parameter& parameter) const override;
     std::string state_key() const override;

@@ -70,7 +70,7 @@ TEST(TalkTables, TheScriptPrintsThemSideBySide) {
               ContainsRegex("per Linear +17,616.6 +17,616.6 +18,472,386,560\n"),
               ContainsRegex("per Linear \\+ offload +16,016.6 +16,016.6 +16,794,583,040\n"),
               ContainsRegex("NO_SHARD +- +41,618.1 +43,639,767,040\n"),
-              ContainsRegex("NO_SHARD +root +true .*cannot be \\[1\\]\n"),
+              ContainsRegex("NO_SHARD +root +true .*impossible \\[1\\]\n"),
               ContainsRegex("    Sequential_0 +Sequential_0\n      Linear_0 +FullyShardedDataParallel_1\n"
                             "      ReLU_0 +Linear_0\n"),
               ContainsRegex("Communication( +[0-9]+ \\([0-9.]+\\)){4}\n")));

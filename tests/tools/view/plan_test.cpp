@@ -125,8 +125,8 @@ TEST_F(PlanInViewer, AFailedSimulationIsReported) {
     const Outcome outcome = view(fmt::format(
         "open {}\nwait\nclick plan.repeated\nclick plan.rows.filter\ntype too large\nwait\nkey Tab\n"
         "click plan.rows.row.0 at 40 8\nwait\nexpect plan.title contains \"does not fit\"\n"
-        "click plan.open\nwait\nexpect plan.error contains \"cannot be simulated\"\nexpect rail.plan \"on "
-        "show\"\n",
+        "click plan.open\nwait\nexpect plan.error contains \"cannot be simulated\"\nexpect rail.plan "
+        "\"shown\"\n",
         plan_));
     EXPECT_EQ(outcome.status, 0) << outcome.err;
     EXPECT_TRUE(is_tidy());

@@ -395,7 +395,7 @@ Fields<Traffic> traffic_fields() {
              return to_cell(t.nodes == 1 ? "one node" : fmt::format("{} nodes", t.nodes));
          }},
         {{"size", "Size", Unit::text, "Class of the full buffer's size."}, size_of},
-        {{"count", "Count", Unit::count, "Collectives, each once."}, value_of<&T::count>},
+        {{"count", "Count", Unit::count, "Number of collectives; each counts once."}, value_of<&T::count>},
         {kBytes, known_value_of<&T::bytes>},
         {{"transfer_us", "Transfer", Unit::us, "Sum of the shortest durations."}, micros_of<&T::transfer_ns>},
         {{"waiting_us", "", Unit::us, "Sum over ranks of duration without transfer.", in_programs},
