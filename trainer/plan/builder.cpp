@@ -56,15 +56,7 @@ PlanBuilder::Range::~Range() {
 PlanBuilder::PlanBuilder(PlanKind kind, std::vector<Buffer> persistent) {
     plan_.kind = kind;
     plan_.buffers = std::move(persistent);
-    persistent_ = plan_.buffers.size();
     intern("");
-}
-
-void PlanBuilder::set_persistent(std::vector<Buffer> persistent) {
-    if (plan_.buffers.size() != persistent_)
-        throw std::logic_error("persistent buffers were added after a Plan's own");
-    plan_.buffers = std::move(persistent);
-    persistent_ = plan_.buffers.size();
 }
 
 Op& PlanBuilder::emit(OpKind kind, Stream stream) {

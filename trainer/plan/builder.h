@@ -90,9 +90,6 @@ class PlanBuilder {
                       DType dtype = DType::fp32, Stream stream = Stream::compute,
                       MemorySpace space = MemorySpace::device);
     BufferId new_buffer(Buffer buffer);
-    // Replaces the persistent buffers after more have been declared; only while the Plan has no buffers of
-    // its own.
-    void set_persistent(std::vector<Buffer> persistent);
     void allocate(BufferId buffer, Stream stream);
     void free(BufferId buffer);
     Arg whole(BufferId buffer) const {
@@ -141,7 +138,6 @@ class PlanBuilder {
 
     Plan plan_;
     std::shared_ptr<const bool> lives_ = std::make_shared<const bool>(true);
-    std::size_t persistent_ = 0;
     std::unordered_map<std::string, std::int32_t> names_;
     Phase phase_ = Phase::none;
     int module_ = -1, unit_ = -1;

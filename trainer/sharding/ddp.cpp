@@ -99,8 +99,7 @@ void Ddp::use(std::vector<Bucket> buckets) {
 }
 
 std::unique_ptr<Parallelism> Ddp::with_what_it_learned(const Job& job) const {
-    if (!accumulation_sync_ || job.train.accumulation == 1 || !next_buckets_.empty() || first_buckets_)
-        return nullptr;
+    if (!next_buckets_.empty() || !are_ordered()) return nullptr;
     return std::make_unique<Ddp>(job, Mesh{mesh_.ranks, 1}, tree_, ready_order_);
 }
 
@@ -123,12 +122,7 @@ void Ddp::rebuild_buckets() {
         if (!is_own(*p) && has_gradient(*p)) moved.emplace_back(p, gradient_arg(*p));
     }
     if (moved.empty()) builder().free(old);
-    if (next_buckets_.empty()) {
-        use(declare_buckets(ready_order_));
-        builder().set_persistent(persistent_);
-    } else {
-        use(next_buckets_);
-    }
+    use(next_buckets_);
     // The reducer gives all ranks rank 0's buckets: the indices of their parameters with the number of
     // buckets, then their sizes.
     for (const std::size_t numbers : {ready_order_.size() + 1, buckets_.size()}) {
@@ -203,7 +197,7 @@ void Ddp::begin_micro_batch(MicroBatch micro) {
 
 void Ddp::pre_forward() {
     if (evaluating_) return;
-    if (first_buckets_ && are_ordered() && (micro_.first() || !next_buckets_.empty())) {
+    if (first_buckets_ && are_ordered()) {
         first_buckets_ = false;
         rebuild_buckets();
     }

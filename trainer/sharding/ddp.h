@@ -68,7 +68,7 @@ class Ddp final : public Replicated {
     bool first_buckets_ = true;  // one of everything
     bool placed_ = false;        // whether they have memory
     std::vector<Bucket> buckets_;
-    std::vector<Bucket> next_buckets_;           // those after the first if the order is known
+    std::vector<Bucket> next_buckets_;           // those that follow the first, if the order is known
     std::vector<Arg> own_gradients_;             // indexed by parameter id
     std::vector<int> bucket_of_;                 // indexed by parameter id
     std::vector<std::int64_t> offset_of_;        // bytes in its bucket, indexed by parameter id

@@ -71,7 +71,8 @@ class Parallelism : public ParameterStore {
         return static_cast<BufferId>(persistent_.size() - 1);
     }
 
-    // Another one if the first Plans depend on what only the later ones show; else null.
+    // Another one, for which all Plans are written again, if they depend on what the last Plan has shown;
+    // else null.
     virtual std::unique_ptr<Parallelism> with_what_it_learned(const Job&) const { return nullptr; }
 
     // Event slots [0, lasting_events) keep their meaning between Plans.

@@ -63,10 +63,6 @@ Program::Program(const Job& job, std::unique_ptr<Workload> workload, Purpose pur
       parallelism_(make_parallelism(job_, tree_)),
       purpose_(purpose) {
     make_plans();
-    if (auto learned = parallelism_->with_what_it_learned(job_)) {
-        parallelism_ = std::move(learned);
-        make_plans();
-    }
 }
 
 void Program::make_plans() {
@@ -94,6 +90,10 @@ void Program::make_plans() {
     // found, all later Plans are the same.
     for (std::string before = state_key();; before = state_key()) {
         steps_.push_back(make_step(steps_.empty() ? PlanKind::first : PlanKind::steady));
+        if (auto learned = parallelism_->with_what_it_learned(job_)) {
+            parallelism_ = std::move(learned);
+            return make_plans();
+        }
         if (state_key() == before) break;
         if (steps_.size() > 16) throw std::logic_error("the schedule does not become steady");
     }
