@@ -197,7 +197,7 @@ void Ddp::begin_micro_batch(MicroBatch micro) {
 
 void Ddp::pre_forward() {
     if (evaluating_) return;
-    if (first_buckets_ && are_ordered()) {
+    if (first_buckets_ && are_ordered() && !next_buckets_.empty()) {
         first_buckets_ = false;
         rebuild_buckets();
     }
