@@ -129,6 +129,7 @@ std::string text_of(const ResultTable& table, std::size_t width, std::size_t key
     for (std::size_t r = 0; r < table.rows.size(); ++r) {
         if (std::find(table.rules.begin(), table.rules.end(), r) != table.rules.end()) text.rule();
         std::vector<std::string> cells;
+        cells.reserve(shown.size());
         for (const std::size_t c : shown)
             cells.push_back(shortened(cell_text(table.columns[c], table.rows[r][c]), kLongestText));
         text.row(std::move(cells));
@@ -139,6 +140,7 @@ std::string text_of(const ResultTable& table, std::size_t width, std::size_t key
 std::string csv_of(const ResultTable& table) {
     const std::vector<std::size_t> shown = columns_of(table, in_csv);
     std::vector<Column> columns;
+    columns.reserve(shown.size());
     for (const std::size_t c : shown) columns.push_back({std::string(table.columns[c].key)});
     std::vector<std::vector<Cell>> rows;
     for (const std::vector<Cell>& row : table.rows) {

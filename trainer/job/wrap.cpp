@@ -68,8 +68,7 @@ Wrap parse_wrap(const std::string& text) {
     }
     if (view.starts_with(kSize)) {
         const std::string_view digits = view.substr(kSize.size());
-        const Wrap wrap{.kind = Wrap::Kind::size,
-                        .threshold = traces::number_of<std::int64_t>(digits).value_or(0)};
+        Wrap wrap{.kind = Wrap::Kind::size, .threshold = traces::number_of<std::int64_t>(digits).value_or(0)};
         if (wrap.threshold < 1) {
             refuse(text, fmt::format(": \"{}\" is not a positive number of parameters", digits));
         }

@@ -66,6 +66,7 @@ std::vector<MemoryPart> category_parts(const RankMemory& rank) {
 std::vector<MemoryPart> holder_parts(const std::vector<MemoryHolder>& holders, std::int64_t peak,
                                      std::size_t most) {
     std::vector<P> parts;
+    parts.reserve(holders.size());
     for (const MemoryHolder& holder : holders)
         parts.push_back({holder.name, holder.bytes, peak, holder.predicted});
     if (parts.size() <= most + 1) return parts;
