@@ -30,11 +30,14 @@ Tensor add(Graph& graph, const Tensor& a, const Tensor& b) {
         graph.kernel(Kernel::add, "elementwise_add", {y, a, b}, {n}, kernels::add_cost(n).flops);
     }
     if (y.value < 0) return y;
-    graph.tape.node("AddBackward0", [&graph, left = a.value, right = b.value, value = y.value] {
-        Tensor dy = graph.tape.take_gradient(value);  // one tensor, shared by both operands
-        graph.tape.accumulate(right, dy);
-        graph.tape.accumulate(left, std::move(dy));
-    });
+    graph.tape.node(
+        "AddBackward0",
+        [&graph, left = a.value, right = b.value, value = y.value] {
+            Tensor dy = graph.tape.take_gradient(value);  // one tensor, shared by both operands
+            graph.tape.accumulate(right, dy);
+            graph.tape.accumulate(left, std::move(dy));
+        },
+        false);
     return y;
 }
 
@@ -59,11 +62,13 @@ Tensor to_dtype(Graph& graph, const Tensor& tensor, DType dtype) {
     }
     if (!wants(graph, tensor)) return converted;
     converted.value = graph.tape.new_value();
-    graph.tape.node("ToCopyBackward0",
-                    [&graph, to = tensor.value, dtype_of = tensor.dtype, value = converted.value] {
-                        const Tensor gradient = graph.tape.take_gradient(value);
-                        graph.tape.accumulate(to, cast(graph, gradient, dtype_of, "cast.grad"));
-                    });
+    graph.tape.node(
+        "ToCopyBackward0",
+        [&graph, to = tensor.value, dtype_of = tensor.dtype, value = converted.value] {
+            const Tensor gradient = graph.tape.take_gradient(value);
+            graph.tape.accumulate(to, cast(graph, gradient, dtype_of, "cast.grad"));
+        },
+        false);
     return converted;
 }
 

@@ -77,6 +77,7 @@ Tensor Linear::forward(Graph& graph, const Tensor& x) {
     // A checkpointed Linear that records is being recomputed for its own backward: no module would take the
     // activation.
     const bool fuses = fused_ != ActivationKind::none && !(wanted && checkpointed);
+    if (wanted) graph.tape.saves_inputs();
     Tensor y = fuses ? activated_output(graph, x, wanted) : output(graph, x, wanted);
     if (!wanted) return y;
     // The input is kept only for the weight's gradient.

@@ -21,10 +21,29 @@ class Paused {
     bool recording_;
 };
 
+Tape::Rehearsal rehearse(Graph& graph, Module& module, const Tensor& input) {
+    Tape::Rehearsal rehearsal;
+    Tape tape(graph.builder);
+    tape.rehearse(rehearsal);
+    Graph again{graph.builder, tape, graph.store, graph.dtype, graph.buffer_dtype, graph.training, {}};
+    Tensor from = input;
+    if (input.value >= 0) from.value = tape.new_value();
+    graph.builder.mute(true);
+    {
+        const PlanBuilder::Scope scope(graph.builder, Phase::recompute, module.id, graph.builder.unit());
+        module.forward(again, from);
+    }
+    graph.builder.mute(false);
+    return rehearsal;
+}
+
 // The backward of a checkpointed module: recomputes its forward on a tape of its own, then runs that tape's
 // backward. Returns the input's gradient if one is wanted.
 Tensor recompute(Graph& graph, Module& module, const Tensor& input, Tensor output_gradient) {
+    const Tape::Rehearsal rehearsal = rehearse(graph, module, input);
+    for (auto hook = rehearsal.hooks.rbegin(); hook != rehearsal.hooks.rend(); ++hook) (*hook)();
     Tape tape(graph.builder, true);
+    tape.stop_after(rehearsal.saves);
     Graph again{graph.builder, tape, graph.store, graph.dtype, graph.buffer_dtype, graph.training, {}};
     Tensor from = input, input_gradient;
     if (input.value >= 0) {
@@ -37,6 +56,7 @@ Tensor recompute(Graph& graph, Module& module, const Tensor& input, Tensor outpu
         const PlanBuilder::Scope scope(graph.builder, Phase::recompute, module.id, graph.builder.unit());
         const PlanBuilder::Range range(graph.builder, "recompute");
         const Tensor output = module.forward(again, from);
+        graph.builder.mute(false);
         tape.accumulate(output.value, std::move(output_gradient));
     }
     from = {};

@@ -24,7 +24,8 @@ Storage::Storage(PlanBuilder& builder, BufferId buffer)
 Storage::~Storage() {
     if (builder_lives_.expired()) return;
     --builder_->storages_;
-    builder_->at_the_end([this] { builder_->free(buffer_); });
+    builder_->at_the_end(
+        [this] { builder_->append(OpKind::free, Stream::host).args = {builder_->whole(buffer_)}; });
 }
 
 PlanBuilder::Scope::Scope(PlanBuilder& builder, Phase phase, int module, int unit)
@@ -40,7 +41,9 @@ PlanBuilder::Scope::~Scope() {
     builder_.unit_ = unit_;
 }
 
-PlanBuilder::Range::Range(PlanBuilder& builder, std::string_view name, int module) : builder_(builder) {
+PlanBuilder::Range::Range(PlanBuilder& builder, std::string_view name, int module)
+    : builder_(builder), written_(!builder.muted()) {
+    if (!written_) return;
     const std::int32_t id = builder_.intern(name);
     Op& op = builder_.emit(OpKind::push_range, Stream::host);
     op.name = id;
@@ -49,7 +52,8 @@ PlanBuilder::Range::Range(PlanBuilder& builder, std::string_view name, int modul
 }
 
 PlanBuilder::Range::~Range() {
-    builder_.at_the_end([this] { builder_.emit(OpKind::pop_range, Stream::host); });
+    if (!written_) return;
+    builder_.at_the_end([this] { builder_.append(OpKind::pop_range, Stream::host); });
     --builder_.open_ranges_;
 }
 
@@ -60,6 +64,10 @@ PlanBuilder::PlanBuilder(PlanKind kind, std::vector<Buffer> persistent) {
 }
 
 Op& PlanBuilder::emit(OpKind kind, Stream stream) {
+    return muted_ ? forgotten_ = Op{} : append(kind, stream);
+}
+
+Op& PlanBuilder::append(OpKind kind, Stream stream) {
     if (failure_) std::rethrow_exception(failure_);
     if (plan_.ops.size() >= kMostOps) {
         throw std::length_error(fmt::format(
@@ -90,6 +98,7 @@ BufferId PlanBuilder::new_buffer(Buffer buffer) {
 
 Tensor PlanBuilder::new_tensor(std::string name, MemoryCategory category, std::int64_t elements, DType dtype,
                                Stream stream, MemorySpace space) {
+    if (muted_) return {nullptr, {0, 0, elements * size_of(dtype)}, -1, dtype};
     const BufferId id =
         new_buffer({std::move(name), category, space, elements * size_of(dtype), unit_, module_});
     allocate(id, stream);
@@ -131,6 +140,7 @@ Op& PlanBuilder::kernel(Kernel kernel, std::string_view name, std::vector<Arg> a
     op.args = std::move(args);
     op.flops = flops;
     for (const Arg& arg : op.args) op.bytes += arg.bytes;
+    if (muted_) return op;
     if (const std::string wrong = misfit(op); !wrong.empty())
         throw std::logic_error("a Plan is impossible: " + wrong);
     return op;

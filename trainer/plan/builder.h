@@ -82,7 +82,13 @@ class PlanBuilder {
 
       private:
         PlanBuilder& builder_;
+        bool written_;  // not while the builder was muted
     };
+
+    // While a builder is muted, nothing is written but the ends of what began before: tensors have no memory,
+    // and operations are forgotten.
+    void mute(bool muted) { muted_ = muted; }
+    bool muted() const { return muted_; }
 
     // Buffers. new_tensor allocates now and frees at the end of its last reference; allocate and free are for
     // buffers whose lifetime the schedule decides.
@@ -125,6 +131,7 @@ class PlanBuilder {
   private:
     friend class Storage;
     Op& emit(OpKind kind, Stream stream);
+    Op& append(OpKind kind, Stream stream);
     // Does `work` in a destructor, which must not throw: the next emit() or take() throws its exception.
     template <class Work>
     void at_the_end(const Work& work) noexcept {
@@ -143,6 +150,8 @@ class PlanBuilder {
     int module_ = -1, unit_ = -1;
     int micro_ = 0;
     int open_ranges_ = 0;
+    bool muted_ = false;
+    Op forgotten_;      // the latest operation while muted
     int storages_ = 0;  // Storage objects that are alive
     std::exception_ptr failure_;
 };

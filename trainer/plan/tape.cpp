@@ -5,8 +5,28 @@
 
 namespace shardscope::trainer {
 
-void Tape::node(std::string name, std::function<void()> run) {
-    if (recording_) nodes_.push_back({std::move(name), builder_.module(), builder_.unit(), std::move(run)});
+void Tape::node(std::string name, std::function<void()> run, bool saves) {
+    if (!recording_) return;
+    saves = saves && !name.empty();
+    if (rehearsal_) {
+        if (saves) *rehearsal_ = {rehearsal_->saves + 1, {}};
+        return;
+    }
+    nodes_.push_back({std::move(name), builder_.module(), builder_.unit(), std::move(run)});
+    if (saves && saves_left_ > 0 && --saves_left_ == 0) builder_.mute(true);
+}
+
+void Tape::hook(std::function<void()> run) {
+    if (!recording_) return;
+    if (!rehearsal_) {
+        if (!builder_.muted()) node("", std::move(run), false);
+        return;
+    }
+    rehearsal_->hooks.push_back(
+        [builder = &builder_, module = builder_.module(), unit = builder_.unit(), run = std::move(run)] {
+            const PlanBuilder::Scope scope(*builder, Phase::backward, module, unit);
+            run();
+        });
 }
 
 void Tape::accumulate(int value, Tensor gradient) {

@@ -27,8 +27,30 @@ class Tape {
 
     // `name`: PyTorch's node ("AddmmBackward0"), shown as autograd's range; empty: `run` makes its own
     // ranges. The backward runs in the module and unit that are current now. Nothing is recorded while the
-    // tape is paused (torch.no_grad).
-    void node(std::string name, std::function<void()> run);
+    // tape is paused (torch.no_grad). `saves`: whether PyTorch's node saves tensors; one
+    // without a name saves none.
+    void node(std::string name, std::function<void()> run, bool saves = true);
+    // A hook on the output of a module (a unit's pre-backward hook).
+    void hook(std::function<void()> run);
+
+    // --- of a forward that is recomputed (torch.utils.checkpoint) ---
+    // PyTorch recomputes when the first saved tensor is needed, and only until all are there again. A
+    // rehearsal, whose nodes are forgotten, shows how many nodes save, and the hooks that run before the
+    // first of them.
+    struct Rehearsal {
+        int saves = 0;
+        std::vector<std::function<void()>>
+            hooks;  // after the last node that saves, in the order of the forward
+    };
+    void rehearse(Rehearsal& into) { rehearsal_ = &into; }
+    // Mutes the builder when this many nodes have saved.
+    void stop_after(int saves) { saves_left_ = saves; }
+    // Called before the kernel of a node that saves nothing but its inputs, which PyTorch saves before the
+    // kernel runs.
+    void saves_inputs() {
+        if (saves_left_ == 1) builder_.mute(true);
+    }
+
     bool recording() const { return recording_; }
     void set_recording(bool recording) { recording_ = recording; }
 
@@ -58,6 +80,8 @@ class Tape {
     std::unordered_map<int, Tensor> gradients_;
     int next_value_ = 0;
     const bool recomputed_;
+    Rehearsal* rehearsal_ = nullptr;
+    int saves_left_ = 0;  // 0: no limit
     bool recording_ = true, running_ = false;
 };
 

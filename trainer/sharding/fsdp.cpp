@@ -209,6 +209,7 @@ void Fsdp::reshard(int id) {
 // --- forward -----------------------------------------------------------------------------------------------
 
 void Fsdp::pre_forward(Graph& graph, FullyShardedDataParallel& wrapper, const Tensor& input) {
+    if (builder().muted()) return;
     const PlanBuilder::Range range(builder(), "FullyShardedDataParallel._pre_forward");
     if (wrapper.is_root) {  // after the optimizer has written the shards
         builder().order(Stream::compute, Stream::unshard);
@@ -216,7 +217,7 @@ void Fsdp::pre_forward(Graph& graph, FullyShardedDataParallel& wrapper, const Te
     }
     if (wrapper.unit < 0) return;
     const int id = wrapper.unit;
-    {
+    if (!at(id).in_backward) {
         const PlanBuilder::Range inner(builder(), "_pre_forward_unshard");
         unshard(id);
         unit(id).wait_gathered(builder());
@@ -239,7 +240,8 @@ void Fsdp::pre_forward(Graph& graph, FullyShardedDataParallel& wrapper, const Te
 void Fsdp::leave_backward_nodes(Graph& graph, int id) {
     graph.tape.node("", [this, id] { run_post_backward_hook(id); });
     if (!unit(id).trained()) return;
-    graph.tape.node("SplitWithSizesBackward0", [this, id] { unit(id).concatenate_gradients(builder()); });
+    graph.tape.node(
+        "SplitWithSizesBackward0", [this, id] { unit(id).concatenate_gradients(builder()); }, false);
 }
 
 void Fsdp::run_post_backward_hook(int id) {
@@ -266,6 +268,16 @@ void Fsdp::prefetch_forward(Graph& graph, int id) {
 }
 
 void Fsdp::post_forward(Graph& graph, FullyShardedDataParallel& wrapper, const Tensor& output) {
+    if (!builder().muted()) free_after_forward(wrapper);
+    if (wrapper.unit < 0 || output.value < 0) return;
+    graph.tape.hook([this, id = wrapper.unit] {
+        const PlanBuilder::Range hook(builder(), "FullyShardedDataParallel._pre_backward_hook",
+                                      module_of(id));
+        pre_backward(id);
+    });
+}
+
+void Fsdp::free_after_forward(const FullyShardedDataParallel& wrapper) {
     const PlanBuilder::Range range(builder(), "FullyShardedDataParallel._post_forward");
     if (wrapper.is_root) pending_.free_gathered(builder());  // no copy-out follows that would free it
     if (wrapper.unit < 0) return;
@@ -276,18 +288,13 @@ void Fsdp::post_forward(Graph& graph, FullyShardedDataParallel& wrapper, const T
         post_forward_order_.push_back(id);
         at(id).awaits_backward = true;
     }
-    if (!graph.tape.recording() || output.value < 0) return;
-    graph.tape.node("", [this, id] {
-        const PlanBuilder::Range hook(builder(), "FullyShardedDataParallel._pre_backward_hook",
-                                      module_of(id));
-        pre_backward(id);
-    });
 }
 
 // --- backward ----------------------------------------------------------------------------------------------
 
 void Fsdp::pre_backward(int id) {
     at(id).awaits_backward = false;
+    at(id).in_backward = true;
     unshard(id);
     unit(id).wait_gathered(builder());
     if (options_.backward_prefetch == BackwardPrefetch::pre) {
@@ -306,6 +313,7 @@ void Fsdp::prefetch_backward(int id) {
 }
 
 void Fsdp::post_backward(int id) {
+    at(id).in_backward = false;
     if (unit(id).gathered() && !stays_after_backward()) reshard(id);
     if (options_.backward_prefetch == BackwardPrefetch::post) {
         const PlanBuilder::Range range(builder(), "FullyShardedDataParallel._post_backward_prefetch");

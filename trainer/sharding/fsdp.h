@@ -50,6 +50,7 @@ class Fsdp final : public Parallelism {
         bool is_root = false;
         bool stays_after_forward = false;
         bool awaits_backward = false;     // its forward has ended, its backward has not begun
+        bool in_backward = false;         // from its pre-backward hook to its post-backward hook
         bool has_backward_nodes = false;  // since it was prefetched; its forward has not begun
         bool ends_with_backward = false;  // no node of the tape runs its post-backward hook
     };
@@ -60,6 +61,7 @@ class Fsdp final : public Parallelism {
     void pre_backward(int unit);
     void post_backward(int unit);
     void prefetch_forward(Graph& graph, int unit);
+    void free_after_forward(const FullyShardedDataParallel& wrapper);
     void prefetch_backward(int unit);
     void leave_backward_nodes(Graph& graph, int unit);
     void run_post_backward_hook(int unit);
