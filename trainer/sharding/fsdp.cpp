@@ -282,6 +282,8 @@ void Fsdp::free_after_forward(const FullyShardedDataParallel& wrapper) {
     if (wrapper.is_root) pending_.free_gathered(builder());  // no copy-out follows that would free it
     if (wrapper.unit < 0) return;
     const int id = wrapper.unit;
+    // fully_shard frees nothing in a forward that is recomputed: the backward needs it soon.
+    if (options_.layout == FsdpLayout::fsdp2 && builder().phase() == Phase::recompute) return;
     // The backward starts with the root, so the root's parameters stay.
     if (evaluating_ ? !at(id).is_root : !at(id).stays_after_forward) reshard(id);
     if (builder().phase() == Phase::forward) {
