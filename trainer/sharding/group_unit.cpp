@@ -79,28 +79,32 @@ void GroupUnit::setup(PlanBuilder& builder, bool sync_module_states) {
 
 // --- gather and free ---------------------------------------------------------------------------------------
 
-// Copies this rank's pieces into their place in the gather's buffer.
+// Converts this rank's pieces, where their type is not the gather's, then copies them into their place in its
+// buffer.
 void GroupUnit::prepare_gather(PlanBuilder& builder) {
     constexpr Stream kStream = Stream::pre_unshard;
+    const std::int64_t n = info_.shard_elements;
+    Arg from = builder.whole(shard_);
+    Tensor on_device, converted;
+    if (options_.param != DType::fp32) {
+        if (options_.offload) {
+            on_device = builder.new_tensor(info_.name + " shards (on the device)", MemoryCategory::parameters,
+                                           n, DType::fp32, kStream);
+            builder.memcpy(on_device, from, traces::kCopyHostToDevice, kStream);
+            from = on_device;
+        }
+        converted = builder.new_tensor(info_.name + " shards (low precision)", MemoryCategory::communication,
+                                       n, options_.param, kStream);
+        builder.kernel(Kernel::cast_to_bf16, "_foreach_copy_", {converted, from}, {n}, 0, kStream);
+        on_device = {};
+        from = converted;
+    }
     gather_buffer_ = builder.new_tensor(info_.name + " all_gather output", MemoryCategory::communication,
                                         info_.padded_elements, options_.param, kStream);
     const std::int64_t bytes = shard_bytes(options_.param);
-    const Arg place{gather_buffer_.view.buffer, 0, bytes, bytes};
-    Arg from = builder.whole(shard_);
-    Tensor on_device;
-    if (options_.offload && options_.param != DType::fp32) {
-        on_device = builder.new_tensor(info_.name + " shards (on the device)", MemoryCategory::parameters,
-                                       info_.shard_elements, DType::fp32, kStream);
-        builder.memcpy(on_device, from, traces::kCopyHostToDevice, kStream);
-        from = on_device;
-    }
-    if (options_.param != DType::fp32) {
-        builder.kernel(Kernel::cast_to_bf16, "all_gather_copy_in", {place, from}, {info_.shard_elements}, 0,
-                       kStream);
-    } else {
-        builder.memcpy(place, from,
-                       options_.offload ? traces::kCopyHostToDevice : traces::kCopyDeviceToDevice, kStream);
-    }
+    const bool from_host = options_.offload && !converted;
+    builder.memcpy({gather_buffer_.view.buffer, 0, bytes, bytes}, from,
+                   from_host ? traces::kCopyHostToDevice : traces::kCopyDeviceToDevice, kStream);
     prepared_ = builder.new_event();
     builder.record(prepared_, kStream);
 }
