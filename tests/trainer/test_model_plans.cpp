@@ -305,7 +305,7 @@ TEST(ModelPlans, CheckpointedModulesRecomputeTheForward) {
         // The same forward.
         EXPECT_EQ(pass.kinds(Phase::forward), plain.kinds(Phase::forward));
         // The recomputation of the blocks, last first, equals their forward, kernel for kernel and with the
-        // same dims.
+        // same dims, but for the last addition: no node saves its result.
         const auto of_block = [&](const Pass& in, Phase phase, const std::string& path) {
             const ModuleTree tree = tree_of(job);
             std::vector<std::pair<Kernel, std::array<std::int64_t, 6>>> found;
@@ -317,8 +317,10 @@ TEST(ModelPlans, CheckpointedModulesRecomputeTheForward) {
             return found;
         };
         for (const char* path : {"blocks.0", "blocks.1"}) {
-            EXPECT_FALSE(of_block(pass, Phase::recompute, path).empty());
-            EXPECT_EQ(of_block(pass, Phase::recompute, path), of_block(pass, Phase::forward, path));
+            auto needed = of_block(pass, Phase::forward, path);
+            ASSERT_EQ(needed.back().first, Kernel::add);
+            needed.pop_back();
+            EXPECT_EQ(of_block(pass, Phase::recompute, path), needed);
             EXPECT_EQ(of_block(pass, Phase::backward, path), of_block(plain, Phase::backward, path));
         }
         EXPECT_TRUE(of_block(pass, Phase::recompute, "norm").empty());

@@ -99,15 +99,19 @@ TEST(Strategies, AccumulationWithoutSynchronisationReducesOnce) {
 
 // checkpoint(FSDP(m)) gathers for the recomputation, too; FSDP(checkpoint(m)) recomputes from what the
 // backward has gathered.
-TEST(Strategies, CheckpointingOutsideOfUnitsGathersThreeTimes) {
+TEST(Strategies, CheckpointingOutsideOfUnitsGathersThemOnceMoreUnlessTheyEndIt) {
     const testing::SampleText text;
     Job job = testing::with_wrap(testing::gpt_job(text, 1, 2), "module:Block");
     job.memory.activation_checkpointing.names = {"Block"};
-    auto counts = testing::collectives(Program(job));
-    EXPECT_EQ((counts[{Operation::all_gather, Group::shard}].count), 2 * 3 - 1);
-    job = testing::with_wrap(job, "module:FeedForward");
-    counts = testing::collectives(Program(job));
-    EXPECT_EQ((counts[{Operation::all_gather, Group::shard}].count), 3 * 2 + 1) << "and the root's";
+    const auto gathers = [](const Job& of) {
+        return testing::collectives(Program(of))[{Operation::all_gather, Group::shard}].count;
+    };
+    EXPECT_EQ(gathers(job), 2 * 3 - 1);
+    EXPECT_EQ(gathers(testing::with_wrap(job, "module:CausalSelfAttention")), 3 * 2 + 1) << "and the root's";
+    // The recomputation ends inside the unit, which is still gathered when its backward begins.
+    EXPECT_EQ(gathers(testing::with_wrap(job, "module:FeedForward")), 2 * 2 + 1);
+    job.fsdp.layout = FsdpLayout::fsdp2;  // frees nothing after a recomputed forward
+    EXPECT_EQ(gathers(testing::with_wrap(job, "module:CausalSelfAttention")), 2 * 2 + 1);
 }
 
 // --- order -------------------------------------------------------------------------------------------------
@@ -160,13 +164,19 @@ TEST(Order, LeanKeepsTheLastUnit) {
 }
 
 TEST(Order, ACheckpointedUnitRecomputesFromWhatItsBackwardGathered) {
+    const testing::SampleText text;
+    Job job = testing::with_wrap(testing::gpt_job(text, 1, 2), "module:Block");
+    job.memory.activation_checkpointing.names = {"Block"};
+    job.fsdp.backward_prefetch = BackwardPrefetch::none;
+    EXPECT_EQ(order_of(job),
+              "AG0 AG1 f1 free1 AG2 f2 free2 f0 g0 AG2 r2 g2 free2 RS2 AG1 r1 g1 free1 RS1 free0 RS0");
+}
+
+// What a linear layer saves is its input, so that the recomputation ends before its matmul.
+TEST(Order, ARecomputationEndsWhenAllSavedTensorsAreThereAgain) {
     Job job = four_linears();
     job.memory.activation_checkpointing.names = {"Linear"};
-    job.fsdp.backward_prefetch = BackwardPrefetch::none;
-    EXPECT_EQ(
-        order_of(job),
-        "AG0 f0 free0 AG1 f1 free1 AG2 f2 free2 AG3 f3 free3 AG3 r3 g3 free3 RS3 AG2 r2 g2 free2 RS2 AG1 r1 "
-        "g1 free1 RS1 AG0 r0 g0 free0 RS0");
+    EXPECT_EQ(order_of(job), order_of(four_linears()));
 }
 
 TEST(Order, WithoutSynchronisationNothingIsReducedUntilTheLast) {

@@ -31,15 +31,16 @@ Tensor Rotary::make(Graph& graph) {
     return table;
 }
 
-Tensor Rotary::table() const {
+Tensor Rotary::table(const PlanBuilder& builder) const {
     std::shared_ptr<Storage> storage = storage_.lock();
-    if (!storage) throw std::logic_error("a block applies rotary embedding, but no rotary table is live");
+    if (!storage && !builder.muted())
+        throw std::logic_error("a block applies rotary embedding, but no rotary table is live");
     return {std::move(storage), view_, -1, dtype_};
 }
 
 Tensor Rotary::turn(Graph& graph, const std::string& path, const Tensor& x, int turned, int heads) {
     const std::int64_t batch = x.elements() / (context_ * heads * head_width_);
-    const Tensor angles = table();
+    const Tensor angles = table(graph.builder);
     const std::array<std::int64_t, 6> dims = {batch, context_,    turned,
                                               heads, head_width_, input_dim(angles.dtype)};
     const std::int64_t flops = kernels::rotary_cost(batch * context_, turned, head_width_).flops;

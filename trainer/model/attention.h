@@ -23,7 +23,7 @@ class Rotary {
     Tensor turn(Graph& graph, const std::string& path, const Tensor& x, int turned, int heads);
 
   private:
-    Tensor table() const;  // throws std::logic_error if none is alive
+    Tensor table(const PlanBuilder& builder) const;  // throws std::logic_error if none is alive
 
     std::int64_t context_, head_width_;
     double base_;
