@@ -204,6 +204,8 @@ def configurations():
                 if wrapper == "fsdp2" and prefetch == "NONE":
                     continue
                 add(model, wrapper, checkpointing=BLOCKS[model], backward_prefetch=prefetch, **c)
+            for wrap in (usual, "module:Linear"):
+                add(model, wrapper, checkpointing=BLOCKS[model], wrap=wrap, forward_prefetch=True)
             for strategy in strategies:
                 add(model, wrapper, wrap=usual, strategy=strategy, cpu_offload=True)
             add(model, wrapper, wrap=usual, optimizer="adamw")
@@ -270,7 +272,9 @@ def drawn(count, seed):
             given.update(backward_prefetch=draw.choice(("BACKWARD_PRE", "BACKWARD_POST", "NONE")),
                          limit_all_gathers=draw.random() < 0.5)
         if model != "mlp":
-            given.update(context=draw.choice((8, 16, 32, 64)), tied=draw.random() < 0.25)
+            # A unit around one of its two uses takes a tied weight out of the other's reach in PyTorch.
+            together = given["wrap"] == "root" or given["wrap"].startswith(UNITS[model])
+            given.update(context=draw.choice((8, 16, 32, 64)), tied=draw.random() < 0.25 and together)
         if model == "llama":
             given.update(kv_heads=draw.choice((2, 4)))
         out[Configuration(**given)] = None

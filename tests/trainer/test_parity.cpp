@@ -129,6 +129,19 @@ TEST(Parity, SharedParametersMayBeWrappedSeparately) {
     }
 }
 
+// A prefetched unit's gradients are reduced by nodes of the forward, not of the recomputation.
+TEST(Parity, UnitsInsideCheckpointedModulesMayBePrefetched) {
+    const testing::SampleText text;
+    Job job = testing::with_wrap(testing::gpt_job(text, 1, 2), "module:Linear");
+    const Losses expected = testing::run(job).losses;
+    job.memory.activation_checkpointing.names = {"Block"};
+    job.fsdp.forward_prefetch = true;
+    for (const FsdpLayout layout : {FsdpLayout::fsdp1, FsdpLayout::fsdp2, FsdpLayout::lean}) {
+        job.fsdp.layout = layout;
+        EXPECT_EQ(testing::run(job).losses, expected);
+    }
+}
+
 TEST(Parity, TheSameRunTwiceGivesTheSameBits) {
     const Job job = testing::with_wrap(testing::mlp_job(4, 24, 4, 4), "module:Linear");
     EXPECT_EQ(testing::run(job).losses, testing::run(job).losses);

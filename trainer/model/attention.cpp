@@ -18,29 +18,19 @@ constexpr float kProjectionStd = 0.02F;  // of the weights of queries, keys and 
 
 // --- rotary embedding ----------------------------------------------------------------------------------
 
-Tensor Rotary::make(Graph& graph) {
+Tensor Rotary::make(Graph& graph) const {
     const PlanBuilder::Range range(graph.builder, "rotary_table");
     Tensor table = graph.builder.new_tensor("rotary table", MemoryCategory::other, context_ * head_width_,
                                             graph.buffer_dtype);
     Op& op = graph.kernel(Kernel::rotary_table, "rotary_table", {table}, {context_, head_width_});
     op.kernel().dtype = graph.buffer_dtype;
     op.kernel().scalars = {base_};
-    storage_ = table.storage;
-    view_ = table.view;
-    dtype_ = table.dtype;
     return table;
 }
 
-Tensor Rotary::table(const PlanBuilder& builder) const {
-    std::shared_ptr<Storage> storage = storage_.lock();
-    if (!storage && !builder.muted())
-        throw std::logic_error("a block applies rotary embedding, but no rotary table is live");
-    return {std::move(storage), view_, -1, dtype_};
-}
-
-Tensor Rotary::turn(Graph& graph, const std::string& path, const Tensor& x, int turned, int heads) {
+Tensor Rotary::turn(Graph& graph, const std::string& path, const Tensor& x, int turned, int heads) const {
     const std::int64_t batch = x.elements() / (context_ * heads * head_width_);
-    const Tensor angles = table(graph.builder);
+    const Tensor angles = graph.shared;
     const std::array<std::int64_t, 6> dims = {batch, context_,    turned,
                                               heads, head_width_, input_dim(angles.dtype)};
     const std::int64_t flops = kernels::rotary_cost(batch * context_, turned, head_width_).flops;

@@ -1,7 +1,7 @@
 // Self-attention with its projections, and Llama's rotary position embedding.
 #pragma once
 
-#include <memory>
+#include <optional>
 
 #include "trainer/model/module.h"
 
@@ -9,27 +9,21 @@ namespace shardscope::trainer {
 
 // The table of the rotary position embedding (Su et al., RoFormer: arXiv 2104.09864): cosine and sine of
 // position * base^(-2 i / head width), [context, head width / 2] each, of graph.buffer_dtype. A model
-// computes it at the start of its forward and keeps the tensor until its backward has ended; its blocks share
-// it, including those that recompute their forward.
+// computes it at the start of its forward, and its blocks share it (Graph::shared).
 class Rotary {
   public:
     Rotary(int context, int head_width, double base)
         : context_(context), head_width_(head_width), base_(base) {}
 
-    Tensor make(Graph& graph);
+    Tensor make(Graph& graph) const;
 
     // Rotates the first `turned` of the `heads` heads of each row of x [batch * context, heads * head width]
     // by their position and copies the others.
-    Tensor turn(Graph& graph, const std::string& path, const Tensor& x, int turned, int heads);
+    Tensor turn(Graph& graph, const std::string& path, const Tensor& x, int turned, int heads) const;
 
   private:
-    Tensor table(const PlanBuilder& builder) const;  // throws std::logic_error if none is alive
-
     std::int64_t context_, head_width_;
     double base_;
-    std::weak_ptr<Storage> storage_;
-    Arg view_;
-    DType dtype_ = DType::fp32;
 };
 
 struct AttentionShape {
@@ -39,7 +33,7 @@ struct AttentionShape {
     double dropout = 0;        // after that projection
     bool fused = false;        // scores are never stored as a whole (model.attention)
     bool causal = true;        // else each position sees all of its sequence
-    Rotary* rotary = nullptr;  // owned by the model; null: no rotation
+    std::optional<Rotary> rotary;
 };
 
 // softmax(q k^T / sqrt(head width)) v for each head; if causal, each position sees itself and those before

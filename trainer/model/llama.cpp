@@ -38,7 +38,7 @@ Tensor SwiGLU::forward(Graph& graph, const Tensor& input) {
     return dropout_ ? call(graph, child(3), x) : x;
 }
 
-LlamaBlock::LlamaBlock(std::string attribute, const LlamaShape& shape, Rotary& rotary)
+LlamaBlock::LlamaBlock(std::string attribute, const LlamaShape& shape, const Rotary& rotary)
     : Module("LlamaBlock", std::move(attribute)) {
     add_child(std::make_unique<RMSNorm>("norm_1", shape.width));
     add_child(std::make_unique<SelfAttention>("attention",
@@ -50,7 +50,7 @@ LlamaBlock::LlamaBlock(std::string attribute, const LlamaShape& shape, Rotary& r
                                                              .projection_std = residual_std(shape.layers),
                                                              .dropout = shape.dropout,
                                                              .fused = shape.fused_attention,
-                                                             .rotary = &rotary}));
+                                                             .rotary = rotary}));
     add_child(std::make_unique<RMSNorm>("norm_2", shape.width));
     add_child(std::make_unique<SwiGLU>("feed_forward", shape));
 }
@@ -73,20 +73,11 @@ Llama::Llama(const LlamaShape& shape)
                          : std::make_unique<Linear>("head", shape.width, shape.vocabulary, false, kLlamaStd));
 }
 
-namespace {
-
-bool recomputes(const Module& module) {
-    return module.checkpointed || std::any_of(module.children().begin(), module.children().end(),
-                                              [](const auto& child) { return recomputes(*child); });
-}
-
-}  // namespace
-
 Tensor Llama::forward(Graph& graph, const Tensor& tokens) {
-    const Tensor table = rotary_.make(graph);
-    // Recorded first, so it runs last: it keeps the table alive for blocks that recompute their forward.
-    if (recomputes(*this)) graph.tape.node("", [table] {});
-    return call_in_order(graph, *this, tokens);
+    graph.shared = rotary_.make(graph);
+    Tensor logits = call_in_order(graph, *this, tokens);
+    graph.shared = {};
+    return logits;
 }
 
 }  // namespace shardscope::trainer

@@ -34,7 +34,7 @@ class SwiGLU final : public Module {
 
 class LlamaBlock final : public Module {
   public:
-    LlamaBlock(std::string attribute, const LlamaShape& shape, Rotary& rotary);
+    LlamaBlock(std::string attribute, const LlamaShape& shape, const Rotary& rotary);
     Tensor forward(Graph& graph, const Tensor& input) override;
 };
 
@@ -45,7 +45,7 @@ class Llama final : public Module {
     Tensor forward(Graph& graph, const Tensor& tokens) override;
 
   private:
-    Rotary rotary_;  // the blocks point to it
+    Rotary rotary_;
 };
 
 }  // namespace shardscope::trainer

@@ -21,11 +21,17 @@ class Paused {
     bool recording_;
 };
 
-Tape::Rehearsal rehearse(Graph& graph, Module& module, const Tensor& input) {
+Graph for_recomputation(const Graph& graph, Tape& tape, const Tensor& shared) {
+    Graph again{graph.builder, tape, graph.store, graph.dtype, graph.buffer_dtype, graph.training, {}};
+    again.shared = shared;
+    return again;
+}
+
+Tape::Rehearsal rehearse(Graph& graph, Module& module, const Tensor& input, const Tensor& shared) {
     Tape::Rehearsal rehearsal;
     Tape tape(graph.builder);
     tape.rehearse(rehearsal);
-    Graph again{graph.builder, tape, graph.store, graph.dtype, graph.buffer_dtype, graph.training, {}};
+    Graph again = for_recomputation(graph, tape, shared);
     Tensor from = input;
     if (input.value >= 0) from.value = tape.new_value();
     graph.builder.mute(true);
@@ -39,12 +45,13 @@ Tape::Rehearsal rehearse(Graph& graph, Module& module, const Tensor& input) {
 
 // The backward of a checkpointed module: recomputes its forward on a tape of its own, then runs that tape's
 // backward. Returns the input's gradient if one is wanted.
-Tensor recompute(Graph& graph, Module& module, const Tensor& input, Tensor output_gradient) {
-    const Tape::Rehearsal rehearsal = rehearse(graph, module, input);
+Tensor recompute(Graph& graph, Module& module, const Tensor& input, const Tensor& shared,
+                 Tensor output_gradient) {
+    const Tape::Rehearsal rehearsal = rehearse(graph, module, input, shared);
     for (auto hook = rehearsal.hooks.rbegin(); hook != rehearsal.hooks.rend(); ++hook) (*hook)();
     Tape tape(graph.builder, true);
     tape.stop_after(rehearsal.saves);
-    Graph again{graph.builder, tape, graph.store, graph.dtype, graph.buffer_dtype, graph.training, {}};
+    Graph again = for_recomputation(graph, tape, shared);
     Tensor from = input, input_gradient;
     if (input.value >= 0) {
         from.value = tape.new_value();
@@ -72,9 +79,11 @@ Tensor call_checkpointed(Graph& graph, Module& module, const Tensor& input) {
         output = module.forward(graph, input);
     }
     output.value = graph.tape.new_value();
-    graph.tape.node("CheckpointFunctionBackward", [&graph, &module, input, value = output.value] {
-        graph.tape.accumulate(input.value, recompute(graph, module, input, graph.tape.take_gradient(value)));
-    });
+    graph.tape.node(
+        "CheckpointFunctionBackward", [&graph, &module, input, shared = graph.shared, value = output.value] {
+            graph.tape.accumulate(input.value,
+                                  recompute(graph, module, input, shared, graph.tape.take_gradient(value)));
+        });
     return output;
 }
 

@@ -133,6 +133,7 @@ void Fsdp::begin_micro_batch(MicroBatch micro) {
     post_forward_order_.clear();
     for (State& state : units_) {
         state.awaits_backward = false;
+        state.leaves_nodes_of = -1;
         state.unit->begin_micro_batch(synchronizes_);
     }
 }
@@ -224,13 +225,17 @@ void Fsdp::pre_forward(Graph& graph, FullyShardedDataParallel& wrapper, const Te
     }
     if (!order_known_ && !evaluating_ && builder().phase() == Phase::forward)
         pre_forward_order_.push_back(id);
-    if (graph.tape.recording() && !at(id).has_backward_nodes) {
+    // In a forward that will be recomputed the tape is paused: the recomputation leaves the nodes.
+    if (graph.tape.recording() && !std::exchange(at(id).has_backward_nodes, false)) {
         // FSDP2's hook runs when the gradients of the inputs are ready; without any, it runs after the
         // backward.
         at(id).ends_with_backward = options_.layout == FsdpLayout::fsdp2 && input.value < 0;
         if (!at(id).ends_with_backward) leave_backward_nodes(graph, id);
     }
-    at(id).has_backward_nodes = false;
+    if (const int next = std::exchange(at(id).leaves_nodes_of, -1); next >= 0) {
+        const PlanBuilder::Scope scope(builder(), builder().phase(), module_of(next), next);
+        leave_backward_nodes(graph, next);
+    }
     if (options_.forward_prefetch && order_known_ && builder().phase() == Phase::forward && !evaluating_)
         prefetch_forward(graph, id);
 }
@@ -261,10 +266,14 @@ void Fsdp::prefetch_forward(Graph& graph, int id) {
     unshard(next);
     // FSDP1's unshard makes the views, whose node is thus older than those of the module that runs now: the
     // unit's gradients are joined and reduced after that module's backward.
-    if (options_.layout != FsdpLayout::fsdp1 || !graph.tape.recording()) return;
+    if (options_.layout != FsdpLayout::fsdp1) return;
+    at(next).has_backward_nodes = true;
+    if (!graph.tape.recording()) {
+        at(id).leaves_nodes_of = next;
+        return;
+    }
     const PlanBuilder::Scope scope(builder(), builder().phase(), module_of(next), next);
     leave_backward_nodes(graph, next);
-    at(next).has_backward_nodes = true;
 }
 
 void Fsdp::post_forward(Graph& graph, FullyShardedDataParallel& wrapper, const Tensor& output) {

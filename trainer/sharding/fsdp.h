@@ -51,8 +51,9 @@ class Fsdp final : public Parallelism {
         bool stays_after_forward = false;
         bool awaits_backward = false;     // its forward has ended, its backward has not begun
         bool in_backward = false;         // from its pre-backward hook to its post-backward hook
-        bool has_backward_nodes = false;  // since it was prefetched; its forward has not begun
+        bool has_backward_nodes = false;  // since it was prefetched; no forward of it was recorded since
         bool ends_with_backward = false;  // no node of the tape runs its post-backward hook
+        int leaves_nodes_of = -1;         // the unit that it prefetched in a forward that will be recomputed
     };
 
     void unshard(int unit);
