@@ -25,6 +25,9 @@ class Configuration:
     rank: int = 0  # whose view PyTorch takes; ours is the same for every rank
     strategy: str = "FULL_SHARD"
     wrap: str = "root"  # as fsdp.wrap in a job
+    exclude: str = "none"  # as fsdp.exclude
+    unit: str = "none"  # as fsdp.unit
+    reshard: str = "auto"  # as fsdp.reshard_after_forward
     shard_group: int = 0
     backward_prefetch: str = "BACKWARD_PRE"
     forward_prefetch: bool = False
@@ -109,6 +112,9 @@ class Configuration:
             }
             if self.shard_group:
                 sections["fsdp"]["shard_group"] = self.shard_group
+            for key, value in (("exclude", self.exclude), ("unit", self.unit), ("reshard_after_forward", self.reshard)):
+                if value not in ("none", "auto"):
+                    sections["fsdp"][key] = value
         if self.checkpointing:
             sections["memory"] = {"activation_checkpointing": "module:" + self.checkpointing}
         lines = []
@@ -140,6 +146,13 @@ WRAPS = {
     "gpt": ("root", "module:Block", "module:Block,FeedForward", "module:Linear", "size:4000"),
     "llama": ("root", "module:LlamaBlock", "module:LlamaBlock,SwiGLU", "module:Linear"),
 }
+CHOSEN = {
+    "mlp": (dict(wrap="every:2,Linear"), dict(wrap="path:net.0,net.6"), dict(wrap="module:Linear", exclude="path:net.0")),
+    "gpt": (dict(wrap="every:2,Block"), dict(wrap="path:blocks.*.feed_forward"), dict(wrap="path:blocks.*,head"),
+            dict(wrap="module:Linear", exclude="path:**.qkv"), dict(wrap="size:4000", exclude="module:Embedding")),
+    "llama": (dict(wrap="every:2,LlamaBlock"), dict(wrap="path:blocks.?.attention,blocks.0"),
+              dict(wrap="module:LlamaBlock,SwiGLU", exclude="every:2,SwiGLU")),
+}
 UNITS = {"mlp": "module:Linear", "gpt": "module:Block", "llama": "module:LlamaBlock"}  # the usual wrap
 BLOCKS = {"mlp": "Linear", "gpt": "Block", "llama": "LlamaBlock"}
 
@@ -168,6 +181,24 @@ def configurations():
             add(model, "fsdp1", **c)
         for c in _grid(strategy=("FULL_SHARD", "SHARD_GRAD_OP"), wrap=WRAPS[model], ranks=(1, 2, 3, 4)):
             add(model, "fsdp2", **c)
+        # Units by path, every second one, without some, and those treated otherwise than the others.
+        for wrapper in ("fsdp1", "fsdp2"):
+            for given in CHOSEN[model]:
+                for strategy in ("FULL_SHARD", "SHARD_GRAD_OP"):
+                    add(model, wrapper, strategy=strategy, **given)
+            last = {"mlp": "path:net.6", "gpt": "path:blocks.2", "llama": "path:blocks.2"}[model]
+            add(model, wrapper, wrap=usual, unit=last + "=false")
+            add(model, wrapper, wrap=usual, unit=last + "=false", param="bf16", reduce="fp32")
+            add(model, wrapper, wrap=usual, unit=usual + "=true " + last + "=false", strategy="SHARD_GRAD_OP",
+                accumulation=2, accumulation_sync=False)
+            add(model, wrapper, wrap=usual, unit=last + "=true", strategy="_HYBRID_SHARD_ZERO2", ranks=4, shard_group=2)
+            add(model, wrapper, wrap=usual, unit=last + "=false", forward_prefetch=True, checkpointing=BLOCKS[model])
+        for wrap in ("root", usual):
+            add(model, "fsdp2", wrap=wrap, reshard="true")
+            add(model, "fsdp2", wrap=wrap, reshard="false")
+            add(model, "fsdp2", wrap=wrap, reshard="true", param="bf16", reduce="fp32", accumulation=2,
+                accumulation_sync=False)
+        add(model, "fsdp2", wrap=usual, reshard="false", unit=last + "=true")
         for wrapper in ("fsdp1", "fsdp2"):
             for strategy in ("HYBRID_SHARD", "_HYBRID_SHARD_ZERO2"):
                 add(model, wrapper, wrap=usual, **_hybrid(strategy))
@@ -259,10 +290,13 @@ def drawn(count, seed):
         strategy = draw.choice(strategies + (["NO_SHARD"] if wrapper == "fsdp1" else []))
         given = dict(
             model=model, wrapper=wrapper, strategy=strategy, layers=draw.randint(1, 6), batch=draw.randint(1, 9),
-            width=draw.randint(2, 12) * 16, ranks=draw.randint(2, 8), wrap=draw.choice(WRAPS[model]),
+            width=draw.randint(2, 12) * 16, ranks=draw.randint(2, 8),
             forward_prefetch=draw.random() < 0.3, accumulation=draw.choice((1, 1, 2, 3)),
             accumulation_sync=draw.random() < 0.5, optimizer=draw.choice(("sgd", "adamw")),
             checkpointing=draw.choice(("", "", BLOCKS[model])))
+        given.update(draw.choice([dict(wrap=wrap) for wrap in WRAPS[model]] + list(CHOSEN[model])))
+        if given["wrap"] == UNITS[model] and strategy != "NO_SHARD" and draw.random() < 0.5:
+            given["unit"] = UNITS[model].replace("module:", "every:2,") + "=" + draw.choice(("true", "false"))
         given["param"], given["reduce"] = draw.choice((("fp32", "fp32"), ("bf16", "bf16"), ("bf16", "fp32")))
         if given["accumulation"] == 1:
             given["accumulation_sync"] = True

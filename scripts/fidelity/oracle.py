@@ -8,6 +8,7 @@ values do not matter. A storage's category is known only later (a gradient is on
 
 import contextlib
 import gc
+import re
 import warnings
 import weakref
 
@@ -32,7 +33,7 @@ from torch.distributed.fsdp import (
 )
 from torch.distributed.fsdp._fully_shard._fsdp_param import FSDPParam
 from torch.distributed.fsdp._fully_shard._fsdp_param_group import FSDPParamGroup
-from torch.distributed.fsdp.wrap import ModuleWrapPolicy, _recursive_wrap, size_based_auto_wrap_policy
+from torch.distributed.fsdp.wrap import CustomPolicy, ModuleWrapPolicy, _recursive_wrap, size_based_auto_wrap_policy
 from torch.nn.parallel import DistributedDataParallel
 from torch.testing._internal.distributed.fake_pg import FakeStore
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -274,27 +275,76 @@ def _patched(recorder, paths):
 
 # --- a job of PyTorch's ------------------------------------------------------------------------------------
 
-def _classes(wrap):
-    return {models.CLASSES[name] for name in wrap[len("module:"):].split(",")}
+def _classes(names):
+    return tuple(models.CLASSES[name] for name in names.split(","))
 
 
-def _units(module, wrap):
-    """The modules below `module` that fsdp.wrap makes units of, inner ones first, by PyTorch's own recursion."""
-    if wrap == "root":
-        return []
-    if wrap.startswith("module:"):
-        policy = ModuleWrapPolicy(_classes(wrap))
-    else:
+def _regex(pattern):
+    """* and ? stand for characters of one part of a path, ** for any."""
+    parts = re.split(r"(\*\*|\*|\?)", pattern)
+    return "".join({"**": ".*", "*": "[^.]*", "?": "[^.]"}.get(part, re.escape(part)) for part in parts)
+
+
+def _selected(model, text):
+    """The modules that a selection of a job chooses."""
+    kind, _, names = text.partition(":")
+    if kind == "module":
+        return {m for m in model.modules() if isinstance(m, _classes(names))}
+    if kind == "every":
+        every, _, names = names.partition(",")
+        of_class = [[m for m in model.modules() if isinstance(m, c)] for c in _classes(names)]
+        return {m for modules in of_class for m in modules[::int(every)]}
+    if kind == "path":
+        return {m for name, m in model.named_modules() if any(re.fullmatch(_regex(p), name) for p in names.split(","))}
+    return set()
+
+
+def _policy(c, model):
+    """What PyTorch calls a policy, for fsdp.wrap and fsdp.exclude."""
+    excluded = _selected(model, c.exclude)
+    if c.wrap.startswith("size:"):
         def policy(module, recurse, nonwrapped_numel):
-            return size_based_auto_wrap_policy(module, recurse, nonwrapped_numel, min_num_params=int(wrap[5:]))
+            large = size_based_auto_wrap_policy(module, recurse, nonwrapped_numel, min_num_params=int(c.wrap[5:]))
+            return large and (recurse or module not in excluded)
+        return policy
+    if c.wrap.startswith("module:") and not excluded and c.unit == "none":
+        return ModuleWrapPolicy(set(_classes(c.wrap[len("module:"):])))
+    chosen = _selected(model, c.wrap) - excluded
+    strategies = {m: ShardingStrategy[c.strategy] for m in chosen}
+    pairs = {True: "FULL_SHARD", False: "SHARD_GRAD_OP"}
+    if c.shard_group:
+        pairs = {True: "HYBRID_SHARD", False: "_HYBRID_SHARD_ZERO2"}
+    for m, reshards in _reshards(c, model).items():
+        strategies[m] = ShardingStrategy[pairs[reshards]]
+    return CustomPolicy(lambda m: {"sharding_strategy": strategies[m]} if m in chosen else False)
+
+
+def _reshards(c, model):
+    """The modules that fsdp.unit names, and whether they are freed after their forward."""
+    reshards = {}
+    for rule in c.unit.split():
+        if rule != "none":
+            selection, _, value = rule.rpartition("=")
+            reshards.update((m, value == "true") for m in _selected(model, selection))
+    return reshards
+
+
+def _units(model, c):
+    """The modules below `model` that fsdp.wrap makes units of, inner ones first, by PyTorch's own recursion."""
+    if c.wrap == "root":
+        return []
+    policy = _policy(c, model)
+    if isinstance(policy, CustomPolicy):
+        chosen = _selected(model, c.wrap) - _selected(model, c.exclude)
+        return [m for m in reversed(list(model.modules())) if m in chosen]
     chosen = []
 
     def mark(module, **_):
         chosen.append(module)
         return module
 
-    _recursive_wrap(module, policy, mark, set(), set())
-    return [m for m in chosen if m is not module]
+    _recursive_wrap(model, policy, mark, set(), set())
+    return [m for m in chosen if m is not model]
 
 
 def _fsdp1(c, model, _):
@@ -307,12 +357,7 @@ def _fsdp1(c, model, _):
         options["mixed_precision"] = MixedPrecision(
             param_dtype=_PRECISIONS[c.param] if c.param != "fp32" else None,
             reduce_dtype=_PRECISIONS[c.reduce], buffer_dtype=_PRECISIONS[c.param])
-    policy = None
-    if c.wrap.startswith("module:"):
-        policy = ModuleWrapPolicy(_classes(c.wrap))
-    elif c.wrap.startswith("size:"):
-        def policy(module, recurse, nonwrapped_numel):
-            return size_based_auto_wrap_policy(module, recurse, nonwrapped_numel, min_num_params=int(c.wrap[5:]))
+    policy = None if c.wrap == "root" else _policy(c, model)
     wrapped = FullyShardedDataParallel(
         model, sharding_strategy=strategy, auto_wrap_policy=policy, device_id=torch.device("cpu"),
         backward_prefetch=None if c.backward_prefetch == "NONE" else BackwardPrefetch[c.backward_prefetch],
@@ -328,10 +373,13 @@ def _fsdp2(c, model, _):
         mesh = init_device_mesh("cpu", (c.ranks // c.shard_group, c.shard_group), mesh_dim_names=("replicate", "shard"))
     else:
         mesh = init_device_mesh("cpu", (c.ranks,))
-    units = _units(model, c.wrap)
+    units, reshards = _units(model, c), _reshards(c, model)
+    # None: all but the root's.
+    reshard = {"true": True, "false": False, "auto": None}[c.reshard]
+    if c.strategy not in ("FULL_SHARD", "HYBRID_SHARD"):
+        reshard = False
     options = dict(
-        # None: all but the root's (true would reshard the root, too).
-        mesh=mesh, reshard_after_forward=None if c.strategy in ("FULL_SHARD", "HYBRID_SHARD") else False,
+        mesh=mesh, reshard_after_forward=reshard,
         mp_policy=MixedPrecisionPolicy(
             param_dtype=_PRECISIONS[c.param] if c.param != "fp32" else None,
             reduce_dtype=_PRECISIONS[c.reduce] if (c.param, c.reduce) != ("fp32", "fp32") else None))
@@ -339,9 +387,10 @@ def _fsdp2(c, model, _):
         options["offload_policy"] = CPUOffloadPolicy(pin_memory=False)
     # A checkpointed module is wrapped before it is sharded, so that the unit is around the wrapper.
     wrappers = _checkpoint(c, model)
+    own = {wrappers.get(unit, unit): reshards[unit] for unit in units if unit in reshards}
     units = [wrappers.get(unit, unit) for unit in units]
     for unit in units:
-        fully_shard(unit, **options)
+        fully_shard(unit, **{**options, "reshard_after_forward": own.get(unit, reshard)})
     fully_shard(model, **options)
     if c.forward_prefetch:
         order = [m for m in model.modules() if m in set(units)]

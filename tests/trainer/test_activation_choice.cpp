@@ -98,7 +98,7 @@ TEST(ActivationChoice, IsInTheMemoryAccount) {
     Job gpt = testing::with_wrap(testing::gpt_job(text, 2, 2), "module:Block"), bf16 = gpt,
         checkpointed = gpt;
     bf16.precision = {Precision::bf16, Precision::bf16, Precision::bf16};
-    checkpointed.memory.activation_checkpointing = parse_module_classes("module:FeedForward");
+    checkpointed.memory.activation_checkpointing = parse_modules("module:FeedForward");
     for (const ActivationKind kind : all_kinds()) {
         for (const Job& model :
              {testing::with_wrap(testing::mlp_job(4, 24, 3, 2), "module:Linear"), gpt, bf16, checkpointed}) {

@@ -204,7 +204,7 @@ TEST_F(GoingOn, DropoutContinuesToo) {
 // Frozen parameters have no state, and none is expected.
 TEST_F(GoingOn, FrozenParametersStayAsTheyWere) {
     Job job = on_text(small_gpt(2));
-    job.train.freeze = parse_module_classes("module:Embedding");
+    job.train.freeze = parse_modules("module:Embedding");
     EXPECT_EQ(train_in_two(job, job), train(job));
 }
 

@@ -118,7 +118,7 @@ TEST(CudaRuns, ActivationsInTheMatmulAreTheCpus) {
     const testing::SampleText text;
     Job gpt = testing::with_wrap(testing::gpt_job(text, 2, 2), "module:Linear");
     Job checkpointed = testing::with_wrap(testing::gpt_job(text, 2, 2), "module:Block");
-    checkpointed.memory.activation_checkpointing = parse_module_classes("module:Block,GELU");
+    checkpointed.memory.activation_checkpointing = parse_modules("module:Block,GELU");
     Job bf16 = gpt;
     bf16.precision = {Precision::bf16, Precision::bf16, Precision::bf16};
     for (Job job :

@@ -26,7 +26,7 @@ Job fused(Job job) {
 }
 
 Job checkpointed(Job job, const std::string& classes) {
-    job.memory.activation_checkpointing = parse_module_classes(classes);
+    job.memory.activation_checkpointing = parse_modules(classes);
     return job;
 }
 
@@ -209,7 +209,7 @@ std::vector<Job> jobs(const testing::SampleText& text) {
     offloaded.fsdp.cpu_offload = true;
     const Job gpt = testing::gpt_job(text, 2, 2);
     Job frozen = testing::with_wrap(gpt, "module:Block");
-    frozen.train.freeze = parse_module_classes("module:FeedForward,Embedding");
+    frozen.train.freeze = parse_modules("module:FeedForward,Embedding");
     return {
         testing::with_wrap(testing::mlp_job(4, 24, 3, 2), "root"),
         no_bias,

@@ -312,7 +312,7 @@ TEST(Gradients, AreTheSameBitsWithCheckpointing) {
             Job job = model;
             const bool llama = job.model.type == ModelType::llama;
             const std::string name = std::string(classes) == "Block" && llama ? "LlamaBlock" : classes;
-            job.memory.activation_checkpointing = parse_module_classes("module:" + name);
+            job.memory.activation_checkpointing = parse_modules("module:" + name);
             OneDevice checkpointed(job);
             EXPECT_EQ(checkpointed.gradients(), expected) << name;
             EXPECT_EQ(checkpointed.last_loss(), plain.last_loss()) << name;
@@ -331,7 +331,7 @@ TEST(Gradients, AreTheSameBitsWithFrozenParameters) {
                                      : llama                        ? "RMSNorm"
                                                                     : "LayerNorm";
             Job job = model;
-            job.train.freeze = parse_module_classes("module:" + name);
+            job.train.freeze = parse_modules("module:" + name);
             OneDevice device(job);
             const std::map<int, Floats> some = device.gradients();
             EXPECT_LT(some.size(), all.size());

@@ -91,8 +91,8 @@ TEST(Job, EveryKeyOfTheFileIsRead) {
     EXPECT_EQ(job.data.path, "corpus");
     EXPECT_EQ(job.data.batch, 12);
     EXPECT_EQ(job.parallel.mode, ParallelMode::ddp);
-    EXPECT_EQ(job.fsdp.wrap.kind, Wrap::Kind::module);
-    EXPECT_THAT(job.fsdp.wrap.names, ElementsAre("Block", "Embedding"));
+    EXPECT_EQ(job.fsdp.wrap.kind, Wrap::Kind::modules);
+    EXPECT_THAT(job.fsdp.wrap.modules.names, ElementsAre("Block", "Embedding"));
     EXPECT_EQ(job.fsdp.backward_prefetch, BackwardPrefetch::post);
     EXPECT_FALSE(job.fsdp.limit_all_gathers);
     EXPECT_EQ(job.ddp.bucket_cap_mb, 2.5);
@@ -148,10 +148,25 @@ TEST(Overrides, ASwitchTakesTheNextWordOnlyIfItIsAYesOrNo) {
 }
 
 TEST(Wrap, ReadsWhatItWrites) {
-    for (const std::string text : {"root", "module:Linear", "module:Linear,Embedding", "size:1000000"}) {
+    for (const std::string text :
+         {"root", "module:Linear", "module:Linear,Embedding", "size:1000000", "path:blocks.*.mlp,head",
+          "path:**.qkv,blocks.?", "every:2,Block,Linear"}) {
         EXPECT_EQ(to_text(parse_wrap(text)), text);
     }
-    EXPECT_THAT(parse_wrap("module: Linear , Embedding").names, ElementsAre("Linear", "Embedding"));
+    for (const std::string text : {"none", "path:blocks.0=false", "module:Block=true every:2,Block=false"})
+        EXPECT_EQ(to_text(parse_unit_rules(text)), text);
+    EXPECT_THAT(parse_wrap("module: Linear , Embedding").modules.names, ElementsAre("Linear", "Embedding"));
+}
+
+TEST(Job, UnitsMayBeTables) {
+    const Job job = read(
+        "[fsdp]\nlayout = 'fsdp2'\nreshard_after_forward = true\n"
+        "[[fsdp.unit]]\nmatch = 'path:net.*'\nreshard_after_forward = false\n"
+        "[[fsdp.unit]]\nmatch = 'every:2,Linear'\nsharding_strategy = 'FULL_SHARD'\n");
+    EXPECT_EQ(to_text(job.fsdp.unit), "path:net.*=false every:2,Linear=true");
+    EXPECT_EQ(job.fsdp.reshard_after_forward, Reshard::yes);
+    EXPECT_EQ(read("[fsdp]\nlayout = 'fsdp2'\nreshard_after_forward = 'auto'").fsdp.reshard_after_forward,
+              Reshard::automatic);
 }
 
 TEST(Describe, GivesEveryKeyAsTextThatSetsItAgain) {

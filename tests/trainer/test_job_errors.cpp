@@ -152,13 +152,20 @@ TEST(JobErrors, NameTheOptionOnTheCommandLine) {
 }
 
 TEST(JobErrors, NameTheWrongPartOfAWrapPolicy) {
-    const std::string use = "; use root, module:NAME[,NAME] or size:N";
+    const std::string use =
+        "; use root, size:N, module:NAME[,NAME], path:PATTERN[,PATTERN] or every:K,NAME[,NAME]";
     const std::pair<std::string, std::string> mistakes[] = {
         {"", "\"\" is not a wrap policy" + use},
         {"Linear", "\"Linear\" is not a wrap policy" + use},
         {"module:", "\"module:\" is not a wrap policy: \"\" is not a class name" + use},
         {"module:Linear,", "\"module:Linear,\" is not a wrap policy: \"\" is not a class name" + use},
         {"module:a b", "\"module:a b\" is not a wrap policy: \"a b\" is not a class name" + use},
+        {"path:", "\"path:\" is not a wrap policy: \"\" is not a pattern of a path" + use},
+        {"path:blocks..mlp",
+         "\"path:blocks..mlp\" is not a wrap policy: \"blocks..mlp\" is not a pattern of a path" + use},
+        {"every:Block", "\"every:Block\" is not a wrap policy: \"Block\" is not a positive number" + use},
+        {"every:0,Block", "\"every:0,Block\" is not a wrap policy: \"0\" is not a positive number" + use},
+        {"every:2", "\"every:2\" is not a wrap policy: no class follows the number" + use},
         {"size:", "\"size:\" is not a wrap policy: \"\" is not a positive number of parameters" + use},
         {"size:0", "\"size:0\" is not a wrap policy: \"0\" is not a positive number of parameters" + use},
         {"size:1e6",
@@ -170,8 +177,45 @@ TEST(JobErrors, NameTheWrongPartOfAWrapPolicy) {
     }
 }
 
+TEST(JobErrors, NameTheLineOfAUnitThatIsNotOne) {
+    const std::string use =
+        "; a unit has match (a text such as \"path:blocks.0\") and reshard_after_forward (true or false) or "
+        "sharding_strategy";
+    const std::pair<std::string, std::string> mistakes[] = {
+        {"match = 'path:net.0'",
+         "job.toml:1: fsdp.unit: give match and reshard_after_forward, or match and sharding_strategy"},
+        {"reshard_after_forward = true",
+         "job.toml:1: fsdp.unit: give match and reshard_after_forward, or match and sharding_strategy"},
+        {"match = 3", "job.toml:2: fsdp.unit: match is the integer 3" + use},
+        {"match = 'path:a'\nreshard = true", "job.toml:3: fsdp.unit: reshard is true" + use},
+        {"match = 'path:a b'\nreshard_after_forward = true",
+         "job.toml:2: fsdp.unit: match = \"path:a b\" is not a selection of modules; omit spaces and ="},
+        {"match = 'path:a'\nsharding_strategy = 'NO_SHARD'",
+         "job.toml:3: fsdp.unit: sharding_strategy = \"NO_SHARD\": a single unit may be FULL_SHARD (freed "
+         "after "
+         "the forward) or SHARD_GRAD_OP (kept until the backward); the groups are the job's"},
+    };
+    for (const auto& [unit, sentence] : mistakes) EXPECT_EQ(error_of("[[fsdp.unit]]\n" + unit), sentence);
+    EXPECT_EQ(
+        error_of("", {{"fsdp.unit", "path:net.0"}}),
+        "command line: fsdp.unit: \"path:net.0\" is not a list of units: \"path:net.0\" ends neither in "
+        "=true nor in =false; use none, or module:NAME[,NAME], path:PATTERN[,PATTERN] or "
+        "every:K,NAME[,NAME], "
+        "followed by =true (freed after the forward) or =false (kept until the backward)");
+}
+
 TEST(JobErrors, NameTheKeyToChangeIfKeysConflict) {
     const Mistake mistakes[] = {
+        {"[fsdp]\nreshard_after_forward = true",
+         "job.toml:2: fsdp.reshard_after_forward: only fully_shard, the layout \"fsdp2\", has it; omit the "
+         "key, "
+         "or choose FULL_SHARD or SHARD_GRAD_OP as fsdp.sharding_strategy"},
+        {"[fsdp]\nlayout = 'fsdp2'\nreshard_after_forward = true\nsharding_strategy = 'SHARD_GRAD_OP'",
+         "job.toml:3: fsdp.reshard_after_forward: SHARD_GRAD_OP frees nothing after the forward; omit one of "
+         "the "
+         "two keys"},
+        {"[fsdp]\nunit = 'module:Linear=true'\nsharding_strategy = 'NO_SHARD'",
+         "job.toml:2: fsdp.unit: NO_SHARD frees no unit; use FULL_SHARD or SHARD_GRAD_OP"},
         {"[run]\nranks = 4\n[parallel]\nmode = 'none'",
          "job.toml:4: parallel.mode: \"none\" trains with one rank, but run.ranks is 4; set run.ranks to 1, "
          "or "

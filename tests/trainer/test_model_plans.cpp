@@ -30,12 +30,12 @@ Pass pass_of(const Job& job, PassOptions options = {}) {
 }
 
 Job checkpointed(Job job, const std::string& classes) {
-    job.memory.activation_checkpointing = parse_module_classes(classes);
+    job.memory.activation_checkpointing = parse_modules(classes);
     return job;
 }
 
 Job frozen(Job job, const std::string& classes) {
-    job.train.freeze = parse_module_classes(classes);
+    job.train.freeze = parse_modules(classes);
     return job;
 }
 

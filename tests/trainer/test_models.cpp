@@ -192,7 +192,7 @@ TEST(Models, TieTheHeadToTheTokenEmbedding) {
 
 TEST(Models, FreezeModulesAndWhatIsInsideThem) {
     Job job = small_gpt();
-    job.train.freeze = parse_module_classes("module:Block,Embedding");
+    job.train.freeze = parse_modules("module:Block,Embedding");
     for (const Parameter* parameter : tree_of(job).parameters) {
         EXPECT_EQ(parameter->trained,
                   parameter->path.starts_with("norm.") || parameter->path == "head.weight")
@@ -204,7 +204,7 @@ TEST(Models, FreezeModulesAndWhatIsInsideThem) {
 TEST(Models, FreezeATiedTableWithTheHead) {
     Job job = small_gpt();
     job.model.tied_embeddings = true;
-    job.train.freeze = parse_module_classes("module:Linear");
+    job.train.freeze = parse_modules("module:Linear");
     const ModuleTree tree = tree_of(job);
     EXPECT_FALSE(find(tree, "token_embedding.weight").trained);
     EXPECT_TRUE(find(tree, "position_embedding.weight").trained);
@@ -212,7 +212,7 @@ TEST(Models, FreezeATiedTableWithTheHead) {
 
 TEST(Models, CheckpointClasses) {
     Job job = small_llama();
-    job.memory.activation_checkpointing = parse_module_classes("module:LlamaBlock,SwiGLU");
+    job.memory.activation_checkpointing = parse_modules("module:LlamaBlock,SwiGLU");
     const ModuleTree tree = tree_of(job);
     for (const Module* module : tree.modules) {
         EXPECT_EQ(module->checkpointed,
@@ -234,12 +234,12 @@ TEST(Models, RefuseClassesThatTheyLack) {
     Job job = small_mlp();
     job.origins["train.freeze"] = "job.toml:3";
     job.origins["memory.activation_checkpointing"] = "command line";
-    job.train.freeze = parse_module_classes("module:Block");
+    job.train.freeze = parse_modules("module:Block");
     EXPECT_EQ(error_of(job),
               "job.toml:3: train.freeze: the model has no module of class Block; its classes are Linear, "
               "MLP, ReLU, Sequential");
     job.train.freeze = {};
-    job.memory.activation_checkpointing = parse_module_classes("module:ReLU,Block");
+    job.memory.activation_checkpointing = parse_modules("module:ReLU,Block");
     EXPECT_EQ(error_of(job),
               "command line: memory.activation_checkpointing: the model has no module of class Block; its "
               "classes are Linear, MLP, ReLU, Sequential");
@@ -247,14 +247,29 @@ TEST(Models, RefuseClassesThatTheyLack) {
 
 TEST(Models, RefuseToFreezeWhatHasNoParameters) {
     Job job = small_mlp();
-    job.train.freeze = parse_module_classes("module:ReLU");
+    job.train.freeze = parse_modules("module:ReLU");
     EXPECT_EQ(error_of(job), "train.freeze: modules of class ReLU have no parameters; omit it");
+}
+
+TEST(Models, FreezeAndCheckpointByPath) {
+    Job job = small_mlp();
+    job.train.freeze = parse_modules("path:net.0");
+    job.memory.activation_checkpointing = parse_modules("every:2,Linear");
+    const ModuleTree tree = number_modules(make_model(job));
+    for (const Module* module : tree.modules) {
+        if (module->class_name() != "Linear") continue;
+        EXPECT_EQ(module->parameters()[0].trained, module->path != "net.0") << module->path;
+        EXPECT_EQ(module->checkpointed, module->name == "Linear_0" || module->name == "Linear_2")
+            << module->path;
+    }
+    job.train.freeze = parse_modules("path:net.1");
+    EXPECT_EQ(error_of(job), "train.freeze: modules of path net.1 have no parameters; omit it");
 }
 
 TEST(Models, RefuseToTrainNothing) {
     Job job = small_mlp();
-    job.train.freeze = parse_module_classes("module:Linear");
-    EXPECT_EQ(error_of(job), "train.freeze: module:Linear leaves no parameter to train; name fewer classes");
+    job.train.freeze = parse_modules("module:Linear");
+    EXPECT_EQ(error_of(job), "train.freeze: module:Linear leaves no parameter to train; name fewer modules");
 }
 
 }  // namespace TEST_FILE

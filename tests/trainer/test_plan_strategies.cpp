@@ -128,6 +128,31 @@ TEST(Order, ShardGradOpGathersOnceAndFreesInTheBackward) {
               "AG0 f0 AG1 f1 AG2 f2 AG3 f3 g3 free3 RS3 g2 free2 RS2 g1 free1 RS1 g0 free0 RS0");
 }
 
+TEST(Order, UnitsMayBeTreatedOtherwiseThanTheStrategySays) {
+    Job job = four_linears();
+    job.fsdp.unit = parse_unit_rules("path:net.6=false");
+    EXPECT_EQ(
+        order_of(job),
+        "AG0 f0 free0 AG1 f1 free1 AG2 f2 free2 AG3 f3 AG2 g3 free3 RS3 AG1 g2 free2 RS2 AG0 g1 free1 RS1 g0 "
+        "free0 RS0");
+    job = testing::with_strategy(four_linears(), ShardingStrategy::shard_grad_op);
+    job.fsdp.unit = parse_unit_rules("every:2,Linear=true path:net.4=false");
+    EXPECT_EQ(order_of(job),
+              "AG0 f0 free0 AG1 f1 AG2 f2 AG3 f3 g3 free3 RS3 g2 free2 RS2 AG0 g1 free1 RS1 g0 free0 RS0");
+}
+
+TEST(Order, TheRootOfFullyShardMayBeFreedAfterItsForward) {
+    Job job = testing::with_wrap(testing::mlp_job(1, 8, 1, 2), "root");
+    job.fsdp.layout = FsdpLayout::fsdp2;
+    EXPECT_EQ(order_of(job), "AG0 f0 g0 free0 RS0");
+    job.fsdp.reshard_after_forward = Reshard::yes;
+    EXPECT_EQ(order_of(job), "AG0 f0 free0 AG0 g0 free0 RS0");
+    job = testing::with_wrap(testing::mlp_job(2, 8, 1, 2), "module:Linear");
+    job.fsdp.layout = FsdpLayout::fsdp2;
+    job.fsdp.reshard_after_forward = Reshard::no;
+    EXPECT_EQ(order_of(job), "AG0 f0 AG1 f1 g1 free1 RS1 g0 free0 RS0");
+}
+
 TEST(Order, UnderNoShardGradientsAreOnlyReduced) {
     EXPECT_EQ(order_of(testing::with_strategy(four_linears(), ShardingStrategy::no_shard)),
               "f0 f1 f2 f3 g3 AR3 g2 AR2 g1 AR1 g0 AR0");

@@ -70,6 +70,63 @@ TEST(Wrap, BySizeWrapsIfTheRemainderIsLargeEnough) {
     }
 }
 
+TEST(Wrap, ByPathWithPatterns) {
+    const testing::SampleText text;
+    const auto units = [job = testing::gpt_job(text, 1, 2)](const char* wrap) {
+        return unit_names(Program(testing::with_wrap(job, wrap)));
+    };
+    EXPECT_THAT(units("path:blocks.*"), ElementsAre("root", "blocks.0", "blocks.1")) << "* ends at a dot";
+    EXPECT_THAT(units("path:blocks.*.feed_forward,head"),
+                ElementsAre("root", "blocks.0.feed_forward", "blocks.1.feed_forward", "head"));
+    EXPECT_THAT(units("path:**.qkv"),
+                ElementsAre("root", "blocks.0.attention.qkv", "blocks.1.attention.qkv"));
+    EXPECT_THAT(units("path:blocks.?,blocks.1.attention"),
+                ElementsAre("root", "blocks.0", "blocks.1", "blocks.1.attention"));
+}
+
+TEST(Wrap, OneOfEveryKModulesOfAClass) {
+    const Job job = testing::mlp_job(5, 8, 1, 2);
+    EXPECT_THAT(unit_names(Program(testing::with_wrap(job, "every:2,Linear"))),
+                ElementsAre("root", "net.0", "net.4", "net.8"));
+    EXPECT_THAT(unit_names(Program(testing::with_wrap(job, "every:9,Linear"))), ElementsAre("root", "net.0"));
+}
+
+TEST(Wrap, ExcludedModulesBelongToTheUnitAroundThem) {
+    Job job = testing::mlp_job(4, 10, 1, 2);
+    job.fsdp.exclude = parse_modules("path:net.2,net.4");
+    EXPECT_THAT(unit_names(Program(testing::with_wrap(job, "module:Linear"))),
+                ElementsAre("root", "net.0", "net.6"));
+    EXPECT_THAT(unit_names(Program(testing::with_wrap(job, "size:110"))),
+                ElementsAre("net", "net.0", "net.6"));
+}
+
+TEST(Wrap, ListsPathsWhenNoneMatches) {
+    try {
+        const Program program(testing::with_wrap(testing::mlp_job(6, 8, 1, 2), "path:net.0,blocks.*"));
+        FAIL() << "a policy that matches nothing was accepted";
+    } catch (const JobError& error) {
+        EXPECT_STREQ(
+            error.what(),
+            "fsdp.wrap: no module has a path like blocks.*; paths are net, net.0, net.1, net.2, net.3, "
+            "net.4, net.5, net.6 and 4 more");
+    }
+}
+
+TEST(Wrap, RulesOfUnitsMustSelectOne) {
+    Job job = testing::with_wrap(testing::mlp_job(2, 8, 1, 2), "module:Linear");
+    job.fsdp.unit = parse_unit_rules("path:net=false");
+    job.origins["fsdp.unit"] = "job.toml:9";
+    try {
+        const Program program(job);
+        FAIL() << "a rule that selects no unit was accepted";
+    } catch (const JobError& error) {
+        EXPECT_STREQ(
+            error.what(),
+            "job.toml:9: fsdp.unit: path:net selects modules, but none of them is a unit; fsdp.wrap is "
+            "module:Linear");
+    }
+}
+
 TEST(Wrap, ListsTheClassesWhenNoneMatches) {
     try {
         const Program program(testing::with_wrap(testing::mlp_job(2, 8, 1, 2), "module:Conv2d"));

@@ -315,7 +315,20 @@ void Checks::strategy() {
         }
         fsdp.limit_all_gathers = false;
     }
+    if (fsdp.reshard_after_forward != Reshard::automatic && fsdp.layout != FsdpLayout::fsdp2) {
+        refuse("fsdp.reshard_after_forward", "fsdp.layout",
+               "only fully_shard, the layout \"fsdp2\", has it; omit the key, or choose FULL_SHARD or "
+               "SHARD_GRAD_OP as fsdp.sharding_strategy");
+    }
+    if (fsdp.reshard_after_forward == Reshard::yes && !row.frees_after_forward) {
+        refuse("fsdp.reshard_after_forward", "fsdp.sharding_strategy",
+               fmt::format("{} frees nothing after the forward; omit one of the two keys", row.name));
+    }
     if (!row.shards) {
+        if (!fsdp.unit.empty()) {
+            refuse("fsdp.unit", "fsdp.sharding_strategy",
+                   "NO_SHARD frees no unit; use FULL_SHARD or SHARD_GRAD_OP");
+        }
         if (fsdp.cpu_offload) {
             refuse("fsdp.cpu_offload", "fsdp.sharding_strategy",
                    "NO_SHARD cannot be offloaded, as no shard leaves the device; use FULL_SHARD or "

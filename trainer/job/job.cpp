@@ -75,6 +75,50 @@ std::string found(const toml::node& node) {
     }
 }
 
+// The rules of [[fsdp.unit]] as the key's text. Each table has `match` and one of the other two.
+std::string unit_rules(const std::string& file, const toml::array& tables) {
+    std::string text;
+    for (const toml::node& node : tables) {
+        const toml::table& table = *node.as_table();
+        std::optional<std::string> match;
+        std::optional<bool> reshards;
+        for (const auto& [name, value] : table) {
+            const std::string where = fmt::format("{}: fsdp.unit: ", at(file, name.source()));
+            if (name.str() == "match" && value.is_string()) {
+                match = value.as_string()->get();
+                if (match->find_first_of(" =") != std::string::npos) {
+                    throw JobError(fmt::format(
+                        "{}match = \"{}\" is not a selection of modules; omit spaces and =", where, *match));
+                }
+            } else if (name.str() == "reshard_after_forward" && value.is_boolean()) {
+                reshards = value.as_boolean()->get();
+            } else if (name.str() == "sharding_strategy" && value.is_string()) {
+                const std::string& strategy = value.as_string()->get();
+                reshards = strategy == "FULL_SHARD" || strategy == "ZERO_3";
+                if (!*reshards && strategy != "SHARD_GRAD_OP" && strategy != "ZERO_2") {
+                    throw JobError(fmt::format(
+                        "{}sharding_strategy = \"{}\": a single unit may be FULL_SHARD (freed after the "
+                        "forward) or SHARD_GRAD_OP (kept until the backward); the groups are the job's",
+                        where, strategy));
+                }
+            } else {
+                throw JobError(
+                    fmt::format("{}{} is {}; a unit has match (a text such as \"path:blocks.0\") and "
+                                "reshard_after_forward (true or false) or sharding_strategy",
+                                where, name.str(), found(value)));
+            }
+        }
+        if (!match || !reshards) {
+            throw JobError(
+                fmt::format("{}: fsdp.unit: give match and reshard_after_forward, or match and "
+                            "sharding_strategy",
+                            at(file, table.source())));
+        }
+        text += fmt::format("{}{}={}", text.empty() ? "" : " ", *match, *reshards ? "true" : "false");
+    }
+    return text;
+}
+
 void read_section(Job& job, const std::string& file, std::string_view section, const toml::table& table,
                   Origins& origins) {
     for (const auto& [key_name, node] : table) {
@@ -82,7 +126,12 @@ void read_section(Job& job, const std::string& file, std::string_view section, c
         const Key* key = find_key(section, key_name.str());
         if (key == nullptr)
             throw JobError(fmt::format("{}: {}", where, unknown_key(section, key_name.str())));
-        const auto value = value_of(node, key->type);
+        auto value = value_of(node, key->type);
+        if (key->full_name() == "fsdp.unit" && node.is_array_of_tables()) {
+            value = unit_rules(file, *node.as_array());
+        } else if (node.is_boolean() && !key->choices.empty()) {  // auto, true or false
+            value = node.as_boolean()->get() ? "true" : "false";
+        }
         if (!value) {
             throw JobError(fmt::format("{}: {}: expected {}, found {}; use {}", where, key->full_name(),
                                        name(key->type), found(node), allowed(*key)));

@@ -47,34 +47,53 @@ enum class ShardingStrategy : std::uint8_t {
 enum class FsdpLayout : std::uint8_t { fsdp1, fsdp2, lean };
 enum class BackwardPrefetch : std::uint8_t { pre, post, none };
 enum class OptimizerType : std::uint8_t { sgd, adam, adamw, lars, lamb };
+// automatic: as the strategy says, and the root stays, as reshard_after_forward=None.
+enum class Reshard : std::uint8_t { automatic, yes, no };
 enum class Precision : std::uint8_t { fp32, bf16 };
 enum class LrScaling : std::uint8_t { none, linear, sqrt };
 enum class Warmup : std::uint8_t { gradual, constant };
 enum class LrSchedule : std::uint8_t { constant, step, cosine };
 enum class CheckpointFormat : std::uint8_t { sharded, full };
 
+// Some modules of a model: "none", "module:NAME[,NAME]" (by class), "path:PATTERN[,PATTERN]" (by path; * and
+// ? stand for characters of one part of a path, ** for any) or "every:K,NAME[,NAME]" (the first of every K
+// modules of a class).
+struct ModuleSelection {
+    enum class Kind : std::uint8_t { module, path, every };
+    Kind kind = Kind::module;
+    std::vector<std::string> names;  // classes, or patterns; empty: none
+    int every = 1;
+
+    bool operator==(const ModuleSelection&) const = default;
+};
+// JobError for anything else.
+ModuleSelection parse_modules(const std::string& text);
+std::string to_text(const ModuleSelection& modules);
+
 // Which modules become FSDP units of their own; the root is always one and takes what is left.
 struct Wrap {
-    enum class Kind : std::uint8_t { root, module, size };
+    enum class Kind : std::uint8_t { root, modules, size };
     Kind kind = Kind::root;
-    std::vector<std::string> names;  // module: class names
-    std::int64_t threshold = 0;      // size: a module with at least this many unwrapped parameters is a unit
+    ModuleSelection modules;
+    std::int64_t threshold = 0;  // size: a module with at least this many unwrapped parameters is a unit
 
     bool operator==(const Wrap&) const = default;
 };
-
-// Modules by class: "none" or "module:NAME[,NAME]".
-struct ModuleClasses {
-    std::vector<std::string> names;  // empty: none
-
-    bool operator==(const ModuleClasses&) const = default;
-};
-ModuleClasses parse_module_classes(const std::string& text);
-std::string to_text(const ModuleClasses& classes);
-
-// "root", "module:NAME[,NAME]" or "size:N"; JobError for anything else.
+// "root", "size:N" or a selection; JobError for anything else.
 Wrap parse_wrap(const std::string& text);
 std::string to_text(const Wrap& wrap);
+
+// Units that are treated otherwise than fsdp.sharding_strategy says: "none" or "SELECTION=true" (freed after
+// the forward) or "SELECTION=false" (kept until the backward), several separated by spaces; a later one wins.
+struct UnitRule {
+    ModuleSelection units;
+    bool reshard_after_forward = true;
+
+    bool operator==(const UnitRule&) const = default;
+};
+using UnitRules = std::vector<UnitRule>;
+UnitRules parse_unit_rules(const std::string& text);
+std::string to_text(const UnitRules& rules);
 
 // A rank whose kernels take `factor` times as long.
 struct SlowRank {
@@ -154,6 +173,9 @@ struct ParallelSection {
 struct FsdpSection {
     ShardingStrategy sharding_strategy = ShardingStrategy::full_shard;
     Wrap wrap;
+    ModuleSelection exclude;  // modules that are no units, whatever `wrap` says
+    UnitRules unit;
+    Reshard reshard_after_forward = Reshard::automatic;
     FsdpLayout layout = FsdpLayout::fsdp1;
     int shard_group = 0;  // HYBRID_SHARD: ranks of a shard group; 0 for other strategies
     bool cpu_offload = false;
@@ -176,7 +198,7 @@ struct TrainSection {
     bool accumulation_sync = true;    // reduce gradients after each; false: only after the last (no_sync)
     double clip_norm = 0;             // 0: gradients are not clipped
     std::int64_t validate_every = 0;  // steps; 0: only at the end, if data.validation holds text out
-    ModuleClasses freeze;             // classes whose parameters are not trained
+    ModuleSelection freeze;           // modules whose parameters are not trained
 };
 
 struct PrecisionSection {
@@ -185,7 +207,7 @@ struct PrecisionSection {
 };
 
 struct MemorySection {
-    ModuleClasses activation_checkpointing;
+    ModuleSelection activation_checkpointing;
     std::int64_t gemm_workspace_bytes = 0;  // for each of the two matmul handles (forward, backward)
 };
 

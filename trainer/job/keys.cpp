@@ -260,8 +260,20 @@ std::vector<Key> make_keys() {
             "sharding_strategy", &FsdpSection::sharding_strategy, strategy_names(),
             "what is sharded, as PyTorch names it; ZERO_3 is FULL_SHARD, ZERO_2 SHARD_GRAD_OP, ZERO_1 ddp "
             "with ddp.shard_optimizer"),
-        fsdp.parsed("wrap", &FsdpSection::wrap, parse_wrap,
-                    "which modules are units: root, module:NAME[,NAME] (by class), size:N (parameters)"),
+        fsdp.parsed(
+            "wrap", &FsdpSection::wrap, parse_wrap,
+            "which modules are units: root, module:NAME[,NAME] (by class), size:N (parameters), "
+            "path:PATTERN[,PATTERN] (blocks.*.feed_forward), every:K,NAME[,NAME] (one of K of a class)"),
+        fsdp.parsed(
+            "exclude", &FsdpSection::exclude, parse_modules,
+            "modules that are not units although fsdp.wrap chooses them: none, module:, path: or every:"),
+        fsdp.parsed("unit", &FsdpSection::unit, parse_unit_rules,
+                    "units that are freed after the forward (path:blocks.*=true) or kept until the backward "
+                    "(=false), whatever the strategy says; also as [[fsdp.unit]]"),
+        fsdp.choice(
+            "reshard_after_forward", &FsdpSection::reshard_after_forward, {"auto", "true", "false"},
+            "as fully_shard has it: auto: as the strategy says, and the root stays; true: the root is "
+            "freed, too; false: none is"),
         fsdp.choice(
             "layout", &FsdpSection::layout, {"fsdp1", "fsdp2", "lean"},
             "buffers of a unit: as FullyShardedDataParallel has them, as fully_shard has them, or lean: "
@@ -298,8 +310,8 @@ std::vector<Key> make_keys() {
                      "largest norm of all gradients together; 0: not clipped"),
         train.integer("validate_every", &TrainSection::validate_every, 0, 1e9,
                       "steps between validation losses; 0: at the end only (with data.validation)"),
-        train.parsed("freeze", &TrainSection::freeze, parse_module_classes,
-                     "none, or module:NAME[,NAME]: classes whose parameters are not trained"),
+        train.parsed("freeze", &TrainSection::freeze, parse_modules,
+                     "modules whose parameters are not trained: none, module:NAME[,NAME], path: or every:"),
 
         precision.choice("param", &PrecisionSection::param, {"fp32", "bf16"},
                          "of gathered parameters and activations; shards stay fp32"),
@@ -312,9 +324,8 @@ std::vector<Key> make_keys() {
             "tf32", &PrecisionSection::tf32,
             "on a GPU: matmuls of fp32 in TF32, which rounds their operands to 10 bits of fraction"),
 
-        memory.parsed("activation_checkpointing", &MemorySection::activation_checkpointing,
-                      parse_module_classes,
-                      "none, or module:NAME[,NAME]: classes whose activations are recomputed"),
+        memory.parsed("activation_checkpointing", &MemorySection::activation_checkpointing, parse_modules,
+                      "modules whose activations are recomputed: none, module:NAME[,NAME], path: or every:"),
         memory.integer("gemm_workspace_bytes", &MemorySection::gemm_workspace_bytes, 0, 1e12,
                        "bytes of the workspace of each of the two matmul handles (forward, backward)"),
 

@@ -82,7 +82,7 @@ struct UnitClasses {
 UnitClasses unit_classes(const Lifted& lifted, const Job& job) {
     const bool as_recorded = lifted.units && !job.origins.contains("fsdp.wrap");
     UnitClasses out;
-    for (const std::string& name : as_recorded ? recorded_units(lifted) : job.fsdp.wrap.names) {
+    for (const std::string& name : as_recorded ? recorded_units(lifted) : job.fsdp.wrap.modules.names) {
         const bool of_torch = std::binary_search(kOfTorch.begin(), kOfTorch.end(), name);
         out.names.push_back(of_torch ? "nn." + name : name);
         out.of_torch = out.of_torch || of_torch;

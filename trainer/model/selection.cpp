@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <functional>
 #include <set>
-#include <string_view>
 
 #include <fmt/core.h>
 
@@ -13,48 +12,113 @@ namespace shardscope::trainer {
 
 namespace {
 
+constexpr std::size_t kShownPaths = 8;
+
+// Whether the path matches: * and ? stand for characters of one part, ** for any characters.
+bool matches(std::string_view path, std::string_view pattern) {
+    if (pattern.empty()) return path.empty();
+    if (pattern.front() == '*') {
+        const bool any = pattern.starts_with("**");
+        const std::string_view rest = pattern.substr(any ? 2 : 1);
+        for (std::size_t taken = 0;; ++taken) {
+            if (matches(path.substr(taken), rest)) return true;
+            if (taken == path.size() || (!any && path[taken] == '.')) return false;
+        }
+    }
+    if (path.empty() || (pattern.front() == '?' ? path.front() == '.' : path.front() != pattern.front()))
+        return false;
+    return matches(path.substr(1), pattern.substr(1));
+}
+
+// Calls visit(module, path, number among those of its class) for each module that is not a wrapper.
+class Walk {
+  public:
+    using Visit = std::function<void(const Module&, const std::string&, int)>;
+    explicit Walk(Visit visit) : visit_(std::move(visit)) {}
+
+    void operator()(const Module& module, const std::string& prefix = {}) {
+        std::string path = prefix;
+        if (!module.is_wrapper()) {
+            const std::string& own = module.attribute();
+            path += (path.empty() || own.empty() ? "" : ".") + own;
+            visit_(module, path, counts_[module.class_name()]++);
+        }
+        for (const auto& child : module.children()) (*this)(*child, path);
+    }
+
+  private:
+    Visit visit_;
+    std::map<std::string, int> counts_;
+};
+
+[[noreturn]] void refuse_name(const Module& root, const ModuleSelection& modules, const std::string& name,
+                              const std::string& where, std::string_view key) {
+    const bool by_path = modules.kind == ModuleSelection::Kind::path;
+    std::set<std::string> classes;
+    std::vector<std::string> paths;
+    std::size_t more = 0;
+    Walk walk([&](const Module& module, const std::string& path, int) {
+        classes.insert(module.class_name());
+        if (path.empty()) return;
+        if (paths.size() < kShownPaths)
+            paths.push_back(path);
+        else
+            ++more;
+    });
+    walk(root);
+    throw JobError(by_path ? fmt::format("{}{}: no module has a path like {}; paths are {}{}", where, key,
+                                         name, traces::joined(paths, ", "),
+                                         more > 0 ? fmt::format(" and {} more", more) : "")
+                           : fmt::format("{}{}: the model has no module of class {}; its classes are {}",
+                                         where, key, name, traces::joined(classes, ", ")));
+}
+
 void for_each(Module& module, const std::function<void(Module&)>& visit) {
     visit(module);
     for (const auto& child : module.children()) for_each(*child, visit);
 }
 
-// Checks that all classes exist, then calls `visit` for each module of them.
-void for_each_of(Module& root, const ModuleClasses& classes, const std::string& where, std::string_view key,
-                 const std::function<void(Module&)>& visit) {
-    std::set<std::string> present;
-    for_each(root, [&](Module& module) {
-        if (!module.is_wrapper()) present.insert(module.class_name());
-    });
-    for (const std::string& name : classes.names) {
-        if (present.contains(name)) continue;
-        throw JobError(fmt::format("{}{}: the model has no module of class {}; its classes are {}", where,
-                                   key, name, traces::joined(present, ", ")));
-    }
-    const auto chosen = [&](const Module& module) {
-        return std::find(classes.names.begin(), classes.names.end(), module.class_name()) !=
-               classes.names.end();
-    };
-    for_each(root, [&](Module& module) {
-        if (chosen(module)) visit(module);
-    });
-}
-
 }  // namespace
 
-void freeze(Module& root, const ModuleClasses& classes, const std::string& where) {
+std::map<const Module*, std::size_t> selected(const Module& root, const ModuleSelection& modules,
+                                              const std::string& where, std::string_view key) {
+    std::map<const Module*, std::size_t> chosen;
+    std::vector<bool> found(modules.names.size(), false);
+    Walk walk([&](const Module& module, const std::string& path, int number) {
+        for (std::size_t i = 0; i < modules.names.size(); ++i) {
+            const bool named = modules.kind == ModuleSelection::Kind::path
+                                   ? matches(path, modules.names[i])
+                                   : module.class_name() == modules.names[i];
+            if (!named) continue;
+            found[i] = true;
+            if (number % modules.every == 0) chosen.try_emplace(&module, i);
+        }
+    });
+    walk(root);
+    for (std::size_t i = 0; i < found.size(); ++i)
+        if (!found[i]) refuse_name(root, modules, modules.names[i], where, key);
+    return chosen;
+}
+
+void freeze(Module& root, const ModuleSelection& modules, const std::string& where) {
+    const auto chosen = selected(root, modules, where, "train.freeze");
     std::set<const Parameter*> frozen;
-    std::set<std::string> without(classes.names.begin(), classes.names.end());
-    for_each_of(root, classes, where, "train.freeze", [&](Module& chosen) {
-        for_each(chosen, [&](Module& module) {
+    std::vector<bool> has_parameters(modules.names.size(), false);
+    for_each(root, [&](Module& outer) {
+        const auto of = chosen.find(&outer);
+        if (of == chosen.end()) return;
+        for_each(outer, [&](Module& module) {
             for (const Parameter& parameter : module.parameters()) frozen.insert(&parameter);
             for (const Parameter* parameter : module.shared_parameters()) frozen.insert(parameter);
             if (!module.parameters().empty() || !module.shared_parameters().empty())
-                without.erase(chosen.class_name());
+                has_parameters[of->second] = true;
         });
     });
-    if (!without.empty()) {
-        throw JobError(fmt::format("{}train.freeze: modules of class {} have no parameters; omit it", where,
-                                   *without.begin()));
+    for (std::size_t i = 0; i < has_parameters.size(); ++i) {
+        if (has_parameters[i]) continue;
+        throw JobError(fmt::format("{}train.freeze: modules of {} {} have no parameters; omit it", where,
+                                   modules.kind == ModuleSelection::Kind::path ? "path" : "class",
+                                   modules.names[i]));
     }
     for_each(root, [&](Module& module) {
         for (Parameter& parameter : module.parameters()) {
@@ -62,14 +126,16 @@ void freeze(Module& root, const ModuleClasses& classes, const std::string& where
         }
     });
     if (!trains(root)) {
-        throw JobError(fmt::format("{}train.freeze: {} leaves no parameter to train; name fewer classes",
-                                   where, to_text(classes)));
+        throw JobError(fmt::format("{}train.freeze: {} leaves no parameter to train; name fewer modules",
+                                   where, to_text(modules)));
     }
 }
 
-void checkpoint_modules(Module& root, const ModuleClasses& classes, const std::string& where) {
-    for_each_of(root, classes, where, "memory.activation_checkpointing",
-                [](Module& module) { module.checkpointed = true; });
+void checkpoint_modules(Module& root, const ModuleSelection& modules, const std::string& where) {
+    const auto chosen = selected(root, modules, where, "memory.activation_checkpointing");
+    for_each(root, [&](Module& module) {
+        if (chosen.contains(&module)) module.checkpointed = true;
+    });
 }
 
 }  // namespace shardscope::trainer

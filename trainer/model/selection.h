@@ -1,20 +1,27 @@
-// Modules selected by class, to be frozen or checkpointed.
+// Modules selected by class or path, to be frozen, checkpointed or made units.
 #pragma once
 
+#include <map>
 #include <string>
+#include <string_view>
 
 #include "trainer/job/job.h"
 #include "trainer/model/module.h"
 
 namespace shardscope::trainer {
 
-// The parameters of modules of these classes, and of what is inside them, are no longer trained, as after
-// module.requires_grad_(False); this includes a table that a tied head shares. Throws JobError if the model
-// has no such class, a class has no parameters, or nothing is left to train; `where` ("job.toml:7: ")
-// precedes the message.
-void freeze(Module& root, const ModuleClasses& classes, const std::string& where = {});
+// The modules that `modules` selects, each with the index of the name or pattern that it matches; wrappers do
+// not count. Throws JobError if a name or pattern matches none; `where` ("job.toml:7: ") and `key` precede
+// the message.
+std::map<const Module*, std::size_t> selected(const Module& root, const ModuleSelection& modules,
+                                              const std::string& where, std::string_view key);
 
-// Marks the modules of these classes as checkpointed. Throws JobError if the model has no such class.
-void checkpoint_modules(Module& root, const ModuleClasses& classes, const std::string& where = {});
+// The parameters of these modules, and of what is inside them, are no longer trained, as after
+// module.requires_grad_(False); this includes a table that a tied head shares. Throws JobError, too, if a
+// name or pattern matches no parameters, or nothing is left to train.
+void freeze(Module& root, const ModuleSelection& modules, const std::string& where = {});
+
+// Marks these modules as checkpointed.
+void checkpoint_modules(Module& root, const ModuleSelection& modules, const std::string& where = {});
 
 }  // namespace shardscope::trainer

@@ -7,6 +7,7 @@
 
 #include <fmt/core.h>
 
+#include "trainer/model/selection.h"
 #include "trainer/sharding/flat_unit.h"
 #include "trainer/sharding/values.h"
 
@@ -61,7 +62,9 @@ Fsdp::Fsdp(const Job& job, const ModuleTree& tree)
     options.keeps_replicas = options_.layout == FsdpLayout::fsdp2;
     frees_copies_ = !options.shards && options.param != DType::fp32;
     const std::vector<WrappedModule> wrapped = parameters_by_wrapper(tree);
-    for (const auto& [wrapper, parameters] : wrapped) {
+    const std::vector<bool> frees = frees_after_forward(job, tree, wrapped);
+    for (std::size_t w = 0; w < wrapped.size(); ++w) {
+        const auto& [wrapper, parameters] = wrapped[w];
         wrapper->engine = this;
         wrapper->is_root = wrapper == tree.root.get();
         if (parameters.empty()) continue;
@@ -71,6 +74,7 @@ Fsdp::Fsdp(const Job& job, const ModuleTree& tree)
         const std::string name = wrapper->path.empty() ? "root" : wrapper->path;
         State state;
         state.is_root = wrapper->is_root;
+        state.frees_after_forward = frees[w];
         state.stays_after_forward = stays_after_forward(state);
         if (options_.layout == FsdpLayout::fsdp2) {
             state.unit =
@@ -89,15 +93,38 @@ Fsdp::Fsdp(const Job& job, const ModuleTree& tree)
     }
 }
 
+// For each wrapper what the strategy says, or the last rule of fsdp.unit that selects it.
+std::vector<bool> Fsdp::frees_after_forward(const Job& job, const ModuleTree& tree,
+                                            const std::vector<WrappedModule>& wrapped) const {
+    const bool kept = options_.reshard_after_forward == Reshard::no;
+    std::vector<bool> frees(wrapped.size(), strategy_.frees_after_forward && !kept);
+    const std::string place = where(job, "fsdp.unit");
+    for (const UnitRule& rule : options_.unit) {
+        const auto chosen = selected(*tree.root, rule.units, place, "fsdp.unit");
+        bool found = false;
+        for (std::size_t w = 0; w < wrapped.size(); ++w) {
+            if (!chosen.contains(&wrapped[w].wrapper->inner())) continue;
+            found = true;
+            frees[w] = rule.reshard_after_forward;
+        }
+        if (found) continue;
+        throw JobError(
+            fmt::format("{}fsdp.unit: {} selects modules, but none of them is a unit; fsdp.wrap is {}", place,
+                        to_text(rule.units), to_text(options_.wrap)));
+    }
+    return frees;
+}
+
 bool Fsdp::stays_after_forward(const State& state) const {
-    return !frees_copies_ && (state.is_root || !strategy_.frees_after_forward);
+    const bool root_stays = state.is_root && options_.reshard_after_forward != Reshard::yes;
+    return !frees_copies_ && (root_stays || !state.frees_after_forward);
 }
 
 // Inside no_sync, a strategy that keeps parameters after the forward also keeps them after the backward, but
 // FSDP2 frees them after every backward.
-bool Fsdp::stays_after_backward() const {
+bool Fsdp::stays_after_backward(const State& state) const {
     return options_.layout != FsdpLayout::fsdp2 && !frees_copies_ && !synchronizes_ &&
-           !strategy_.frees_after_forward;
+           !state.frees_after_forward;
 }
 
 int Fsdp::unit_of(const Parameter& parameter) const {
@@ -325,7 +352,7 @@ void Fsdp::prefetch_backward(int id) {
 
 void Fsdp::post_backward(int id) {
     at(id).in_backward = false;
-    if (unit(id).gathered() && !stays_after_backward()) reshard(id);
+    if (unit(id).gathered() && !stays_after_backward(at(id))) reshard(id);
     if (options_.backward_prefetch == BackwardPrefetch::post) {
         const PlanBuilder::Range range(builder(), "FullyShardedDataParallel._post_backward_prefetch");
         prefetch_backward(id);
@@ -354,7 +381,7 @@ void Fsdp::end_backward() {
     for (std::size_t u = 0; u < units_.size(); ++u) {
         units_[u].unit->end_backward();
         // Reshards what was gathered for a backward that did not come.
-        if (units_[u].unit->gathered() && !stays_after_backward()) reshard(static_cast<int>(u));
+        if (units_[u].unit->gathered() && !stays_after_backward(units_[u])) reshard(static_cast<int>(u));
     }
 }
 

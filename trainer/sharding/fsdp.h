@@ -48,6 +48,7 @@ class Fsdp final : public Parallelism {
     struct State {
         std::unique_ptr<FsdpUnit> unit;
         bool is_root = false;
+        bool frees_after_forward = false;  // as its strategy, or a rule of its own, says
         bool stays_after_forward = false;
         bool awaits_backward = false;     // its forward has ended, its backward has not begun
         bool in_backward = false;         // from its pre-backward hook to its post-backward hook
@@ -67,8 +68,10 @@ class Fsdp final : public Parallelism {
     void leave_backward_nodes(Graph& graph, int unit);
     void run_post_backward_hook(int unit);
     void carry_free_events();
+    std::vector<bool> frees_after_forward(const Job& job, const ModuleTree& tree,
+                                          const std::vector<WrappedModule>& wrapped) const;
     bool stays_after_forward(const State& state) const;
-    bool stays_after_backward() const;
+    bool stays_after_backward(const State& state) const;
     int module_of(int unit) const { return infos_[static_cast<std::size_t>(unit)].module; }
     State& at(int unit) { return units_[static_cast<std::size_t>(unit)]; }
     FsdpUnit& unit(int id) { return *at(id).unit; }

@@ -1,11 +1,12 @@
 #include "trainer/sharding/wrap.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include <fmt/core.h>
 
-#include "traces/schema/joined.h"
+#include "trainer/model/selection.h"
 
 namespace shardscope::trainer {
 
@@ -29,47 +30,43 @@ std::int64_t largest_below(const Module& root) {
     return largest;
 }
 
-void collect_classes(const Module& module, std::set<std::string>& classes) {
-    classes.insert(module.class_name());
-    for (const auto& child : module.children()) collect_classes(*child, classes);
-}
-
 void wrap_in_place(std::unique_ptr<Module>& slot) {
     slot = std::make_unique<FullyShardedDataParallel>(std::move(slot));
 }
 
-// Wraps below `slot` (and, unless it is the root, also at `slot`); returns the number of elements that units
-// took.
-std::int64_t wrap_below(std::unique_ptr<Module>& slot, const Wrap& wrap, bool is_root) {
-    const std::int64_t all = all_elements(*slot);
-    if (wrap.kind == Wrap::Kind::size && all < wrap.threshold) return 0;
-    std::int64_t taken = 0;
-    for (auto& child : slot->children()) taken += wrap_below(child, wrap, false);
-    if (is_root) return taken;
-    const bool chosen = wrap.kind == Wrap::Kind::size ? all - taken >= wrap.threshold
-                                                      : std::find(wrap.names.begin(), wrap.names.end(),
-                                                                  slot->class_name()) != wrap.names.end();
-    if (!chosen) return taken;
-    wrap_in_place(slot);
-    return all;
-}
+class Wrapping {
+  public:
+    Wrapping(const Module& root, const Job& job) : wrap_(job.fsdp.wrap) {
+        if (wrap_.kind == Wrap::Kind::modules)
+            chosen_ = selected(root, wrap_.modules, where(job, "fsdp.wrap"), "fsdp.wrap");
+        excluded_ = selected(root, job.fsdp.exclude, where(job, "fsdp.exclude"), "fsdp.exclude");
+    }
+
+    // Wraps below `slot` (and, unless it is the root, also at `slot`); returns the number of elements that
+    // units took.
+    std::int64_t below(std::unique_ptr<Module>& slot, bool is_root) const {
+        const bool by_size = wrap_.kind == Wrap::Kind::size;
+        const std::int64_t all = all_elements(*slot);
+        if (by_size && all < wrap_.threshold) return 0;
+        std::int64_t taken = 0;
+        for (auto& child : slot->children()) taken += below(child, false);
+        if (is_root || excluded_.contains(slot.get())) return taken;
+        if (by_size ? all - taken < wrap_.threshold : !chosen_.contains(slot.get())) return taken;
+        wrap_in_place(slot);
+        return all;
+    }
+
+  private:
+    const Wrap& wrap_;
+    std::map<const Module*, std::size_t> chosen_, excluded_;
+};
 
 }  // namespace
 
 std::unique_ptr<Module> apply_wrap(std::unique_ptr<Module> root, const Job& job) {
     const Wrap& wrap = job.fsdp.wrap;
-    if (wrap.kind == Wrap::Kind::module) {
-        std::set<std::string> classes;
-        collect_classes(*root, classes);
-        for (const std::string& name : wrap.names) {
-            if (!classes.contains(name)) {
-                throw JobError(
-                    fmt::format("{}fsdp.wrap: the model has no module of class {}; its classes are {}",
-                                where(job, "fsdp.wrap"), name, traces::joined(classes, ", ")));
-            }
-        }
-    }
-    const std::int64_t wrapped = wrap.kind == Wrap::Kind::root ? 0 : wrap_below(root, wrap, true);
+    const Wrapping wrapping(*root, job);
+    const std::int64_t wrapped = wrap.kind == Wrap::Kind::root ? 0 : wrapping.below(root, true);
     if (wrap.kind == Wrap::Kind::size && wrapped == 0) {
         throw JobError(
             fmt::format("{}fsdp.wrap: no module inside the model has {} parameters of its own or its "
